@@ -1,0 +1,23 @@
+//! The words every room speaks: ids, values, time, leases, policies, limits and failures, as plain data.
+//!
+//! Nothing here reads a clock, a file, an environment variable or a random number; whatever comes from
+//! outside (a time, a fresh id) is passed in.
+
+pub mod digest;
+pub mod failure;
+pub mod id;
+pub mod lease;
+pub mod limit;
+pub mod name;
+pub mod policy;
+pub mod time;
+pub mod value;
+
+pub use digest::Digest;
+pub use failure::Failure;
+pub use id::{RunId, RunnerId, VersionId};
+pub use lease::{Epoch, Lease};
+pub use name::{Priority, QueueName, Realm};
+pub use policy::Policy;
+pub use time::{Clock, Moment, Span, Timestamp};
+pub use value::{Map, Tag, Value};

@@ -1,0 +1,20 @@
+//! Every limit has a name, a default and a reason. Settings may change those that rooms expose.
+
+/// Longest name of a workflow, step, queue, realm, signal or key, in bytes.
+pub const NAME_MAX: usize = 200;
+/// Largest value that a step, an input or a signal may carry, encoded.
+pub const PAYLOAD_MAX: usize = 16 * 1024 * 1024;
+/// From this encoded size a value is stored once by content and referred to.
+pub const INLINE_MAX: usize = 4 * 1024;
+/// Deepest nesting of a value; deeper input is refused where it enters.
+pub const DEPTH_MAX: usize = 128;
+/// Most tags on a run.
+pub const TAGS_MAX: usize = 32;
+/// Longest key in the byte tables.
+pub const KEY_MAX: usize = 1024;
+/// Most rows that one range or listing returns.
+pub const PAGE_MAX: usize = 10_000;
+/// Most rows (writes, guards, journal rows) of one commit.
+pub const COMMIT_ROWS_MAX: usize = 100_000;
+/// Most runs that one claim takes.
+pub const CLAIM_MAX: usize = 5_000;
