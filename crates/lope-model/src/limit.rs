@@ -18,3 +18,5 @@ pub const PAGE_MAX: usize = 10_000;
 pub const COMMIT_ROWS_MAX: usize = 100_000;
 /// Most runs that one claim takes.
 pub const CLAIM_MAX: usize = 5_000;
+/// Most mail that waits for one run.
+pub const MAIL_MAX: u64 = 100_000;

@@ -1,1 +1,18 @@
-//! To be filled.
+//! The doors to storage: `Tables` (ordered byte tables) and `Runs` (workflow runs), the errors both share, and the store
+//! kept in memory.
+//!
+//! A door is a small trait with coarse verbs and command structs. Whoever stands behind it stores what the law decided,
+//! guarded by owner and epoch; it never looks at what a journal row means. The conformance suite (feature
+//! `conformance`) holds every store to the same promises, one function each.
+
+pub mod error;
+pub mod runs;
+pub mod store;
+pub mod tables;
+pub mod watch;
+
+pub use error::{StoreError, StoreResult};
+pub use runs::Runs;
+pub use store::{Store, Upkeep};
+pub use tables::Tables;
+pub use watch::Watch;

@@ -1,0 +1,106 @@
+//! The door *Runs*: workflow runs from admission to completion, as verbs.
+//!
+//! `admit → claim → load → commit → …`, guarded by owner and epoch. A store never looks into a journal row, a snapshot or a
+//! value: it keeps bytes in order, decides who owns a run, and loses nothing. All times come from the store's clock
+//! except those that a command carries.
+
+mod admit;
+mod claim;
+mod commit;
+mod definition;
+mod deliver;
+mod prune;
+mod query;
+mod record;
+mod session;
+
+use async_trait::async_trait;
+use lope_model::{Digest, RunId, RunnerId, VersionId};
+
+pub use admit::{Admit, Admitted, Parent};
+pub use claim::{Claim, Claimed, ClaimedRun};
+pub use commit::{CommitReply, Finish, Release, RunCommit, Then, Wake};
+pub use definition::{Deploy, StoredDefinition};
+pub use deliver::{Deliver, Delivered, Mail, Reach};
+pub use prune::{Prune, Pruned};
+pub use query::{Counts, Cursor, QueueCount, RunFilter};
+pub use record::{Blob, FinalStatus, JournalRow, LiveStatus, Loaded, RunRecord, RunStatus, Snapshot};
+pub use session::{Beat, Held, Register, RunnerRecord, SessionLost, TakenOver, Takeover};
+
+use crate::error::StoreResult;
+use crate::watch::Watch;
+
+/// Workflow runs.
+#[async_trait]
+pub trait Runs: Send + Sync {
+    /// Keep a definition under its version. Repeating it changes nothing but which version of the name is the latest.
+    async fn deploy(&self, deploy: Deploy) -> StoreResult<()>;
+
+    /// The definition of a version.
+    async fn definition(&self, version: VersionId) -> StoreResult<Option<StoredDefinition>>;
+
+    /// The definition deployed last under a name.
+    async fn latest(&self, name: &str) -> StoreResult<Option<StoredDefinition>>;
+
+    /// The latest version of every name, by name, at most `limit` after `after`.
+    async fn definitions(&self, after: Option<&str>, limit: usize) -> StoreResult<Vec<StoredDefinition>>;
+
+    /// Store runs with their first journal rows and their place in the queue: each all or nothing, all durable on return.
+    async fn admit(&self, admits: Vec<Admit>) -> StoreResult<Vec<Admitted>>;
+
+    /// Take due runs that nobody owns, highest priority first, then earliest due. No run goes to two claimers.
+    async fn claim(&self, claim: Claim) -> StoreResult<Held<Claimed>>;
+
+    /// What is needed to go on with these runs: record, snapshot, the journal behind it, waiting mail.
+    async fn load(&self, runs: &[RunId]) -> StoreResult<Vec<Option<Loaded>>>;
+
+    /// Values of a run stored by content.
+    async fn blobs(&self, run: RunId, digests: &[Digest]) -> StoreResult<Vec<Option<Vec<u8>>>>;
+
+    /// Write what happened to many runs. Each is guarded by owner and epoch and is all or nothing; one that is lost leaves
+    /// the others alone. What is answered as done is durable.
+    async fn commit(&self, commits: Vec<RunCommit>) -> StoreResult<Vec<CommitReply>>;
+
+    /// Put mail (a signal, an input, a cancel…) before a run, whoever owns it, and wake it.
+    async fn deliver(&self, mail: Vec<Deliver>) -> StoreResult<Vec<Delivered>>;
+
+    /// Enter a runner into the registry and begin its session.
+    async fn register(&self, register: Register) -> StoreResult<Beat>;
+
+    /// Extend a session, and with it every lease of the runner.
+    async fn heartbeat(&self, runner: RunnerId) -> StoreResult<Held<Beat>>;
+
+    /// End the sessions that have expired (or whose process is proven dead) and put their runs back into the queue, due now,
+    /// with a higher epoch.
+    async fn takeover(&self, takeover: Takeover) -> StoreResult<TakenOver>;
+
+    /// Give back everything a runner owns, due now, and end its session. The number of runs given back.
+    async fn release(&self, runner: RunnerId) -> StoreResult<u64>;
+
+    /// What the store says this runner owns, by run id, at most `limit` after `after`.
+    async fn owned(&self, runner: RunnerId, after: Option<RunId>, limit: usize) -> StoreResult<Vec<ClaimedRun>>;
+
+    /// The runners of the registry, live and ended, youngest first.
+    async fn runners(&self, limit: usize) -> StoreResult<Vec<RunnerRecord>>;
+
+    /// One run, with its result.
+    async fn run(&self, run: RunId) -> StoreResult<Option<RunRecord>>;
+
+    /// The run with a key of the user's.
+    async fn find_key(&self, key: &str) -> StoreResult<Option<RunId>>;
+
+    /// Runs that match, youngest first, without their results.
+    async fn list(&self, filter: RunFilter) -> StoreResult<Vec<RunRecord>>;
+
+    /// Journal rows of a run with `seq > after`, in order, at most `limit`.
+    async fn journal(&self, run: RunId, after: u64, limit: usize) -> StoreResult<Vec<JournalRow>>;
+
+    /// How many runs there are, by status, and how deep the queues are.
+    async fn counts(&self) -> StoreResult<Counts>;
+
+    /// Delete finished runs with all that belongs to them, a bounded number at a time.
+    async fn prune(&self, prune: Prune) -> StoreResult<Pruned>;
+
+    /// Wakes when somebody, in this process or another, may have made work: admitted, delivered, released, freed.
+    fn watch(&self) -> Watch;
+}

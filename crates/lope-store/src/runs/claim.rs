@@ -1,0 +1,46 @@
+//! `claim`: due runs without an owner go to one runner.
+
+use lope_model::{Epoch, Priority, QueueName, Realm, RunId, RunnerId, Timestamp, VersionId};
+
+/// What a runner is ready to take.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Claim {
+    pub runner: RunnerId,
+    /// Queues it works on.
+    pub queues: Vec<QueueName>,
+    /// Realms it can serve.
+    pub realms: Vec<Realm>,
+    /// The newest law it knows; runs of a newer one stay.
+    pub law: u32,
+    /// Most runs to take.
+    pub limit: usize,
+    /// Most weight to take; the first run is taken whatever it weighs.
+    pub weight: u64,
+}
+
+/// What a claim took.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Claimed {
+    /// The store's clock.
+    pub now: Timestamp,
+    pub runs: Vec<ClaimedRun>,
+    /// When the next run that this claim could take becomes due, if the claim took all that are due now. A hint for how
+    /// long to wait: it may be early, never late.
+    pub next_due: Option<Timestamp>,
+}
+
+/// A run that now belongs to the runner.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ClaimedRun {
+    pub run: RunId,
+    pub epoch: Epoch,
+    pub version: VersionId,
+    pub queue: QueueName,
+    pub priority: Priority,
+    pub realm: Realm,
+    pub law: u32,
+    pub weight: u32,
+    /// How much mail was ever delivered to it.
+    pub mail: u64,
+    pub due: Timestamp,
+}

@@ -1,0 +1,86 @@
+//! `commit`: what happened to a run, guarded by owner and epoch, in one transaction with what follows from it.
+
+use lope_model::{Epoch, RunId, RunnerId, Timestamp};
+
+use super::admit::Admit;
+use super::deliver::Deliver;
+use super::record::{Blob, FinalStatus, JournalRow, LiveStatus, Snapshot};
+
+/// What one run's owner writes. All of it happens, or nothing.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct RunCommit {
+    pub run: RunId,
+    pub owner: RunnerId,
+    pub epoch: Epoch,
+    /// Continue the journal at its head, without gaps. May be empty.
+    pub rows: Vec<JournalRow>,
+    pub blobs: Vec<Blob>,
+    /// Replaces an older snapshot.
+    pub snapshot: Option<Snapshot>,
+    /// Mail (by its number) that `rows` took into the journal.
+    pub taken: Vec<u64>,
+    /// Children, admitted with this commit; one that exists already stays as it is.
+    pub children: Vec<Admit>,
+    /// Mail to other runs (a child's completion, a signal), delivered with this commit.
+    pub deliveries: Vec<Deliver>,
+    pub then: Then,
+}
+
+/// Who has the run after the commit.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Then {
+    /// Its owner goes on.
+    Hold(LiveStatus),
+    /// It goes back to the queue.
+    Release(Release),
+    /// It has ended: record kept, queue row gone, waiting mail dropped.
+    Finish(Finish),
+}
+
+/// How a run goes back to the queue.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Release {
+    pub status: LiveStatus,
+    pub wake: Wake,
+    /// The mail counter the owner knows of: if more was delivered meanwhile, the run is due at once.
+    pub seen: u64,
+}
+
+/// When a released run is claimed again.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Wake {
+    At(Timestamp),
+    /// Only by mail.
+    OnMail,
+    /// Kept out of claims, for this reason, until mail that unparks it arrives.
+    Parked(String),
+}
+
+/// How a run ended.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Finish {
+    pub status: FinalStatus,
+    pub result: Option<Vec<u8>>,
+    pub error: Option<Vec<u8>>,
+    /// The mail counter the owner knows of; if more was delivered meanwhile, the commit is answered with `Mail` and nothing
+    /// is written. Absent: finish whatever mail waits.
+    pub seen: Option<u64>,
+}
+
+/// The answer to one run's commit.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum CommitReply {
+    /// Durable. `mail` is the counter now: higher than known means mail waits. `undelivered` names runs that could not be
+    /// reached (finished or unknown).
+    Done { mail: u64, undelivered: Vec<RunId> },
+    /// Another owner or epoch holds the run; nothing was written.
+    Lost { owner: Option<RunnerId>, epoch: Epoch },
+    /// The rows do not continue the journal, whose last row is `head`; nothing was written.
+    Gap { head: u64 },
+    /// More mail than the finish knew of; nothing was written.
+    Mail { mail: u64 },
+    /// No live run of this id; nothing was written.
+    Missing,
+    /// A child's version was never deployed; nothing was written.
+    UnknownVersion,
+}

@@ -1,0 +1,52 @@
+//! `deliver`: mail to a run, whoever owns it. Its id is remembered as long as the run is, so mail sent twice arrives once.
+
+use lope_model::{RunId, Timestamp};
+
+/// How far mail reaches.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Reach {
+    /// A live run; one that is parked stays parked.
+    Live,
+    /// A live run, taken out of parking.
+    Unpark,
+    /// Also a finished run: it goes back into the queue, with its journal, its key and its epoch.
+    Reopen,
+}
+
+/// Mail to be delivered.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Deliver {
+    pub run: RunId,
+    /// Unique per run: the second delivery of an id is a duplicate.
+    pub id: String,
+    /// What it is to the law: `signal`, `input`, `cancel`, `child`… Opaque to the store.
+    pub kind: String,
+    pub body: Vec<u8>,
+    pub reach: Reach,
+}
+
+/// The answer to one delivery.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Delivered {
+    /// It waits for the owner, durably, and the run will be woken.
+    Accepted,
+    /// Mail with this id was delivered before; nothing was written.
+    Duplicate,
+    /// The run has ended; nothing was written.
+    Finished,
+    /// There is no such run.
+    Missing,
+    /// Too much mail waits (`limit::MAIL_MAX`); nothing was written.
+    Full,
+}
+
+/// Mail that waits.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Mail {
+    /// Its number: rises with arrival, unique per run.
+    pub number: u64,
+    pub id: String,
+    pub kind: String,
+    pub body: Vec<u8>,
+    pub at: Timestamp,
+}

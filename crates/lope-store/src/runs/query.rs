@@ -1,0 +1,53 @@
+//! Listing: which runs, from where, how many.
+
+use std::collections::BTreeMap;
+
+use lope_model::{QueueName, Realm, RunId, Timestamp};
+
+use super::record::RunStatus;
+
+/// Where a listing goes on: behind this run, in the order youngest first.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct Cursor {
+    pub created_at: Timestamp,
+    pub run: RunId,
+}
+
+/// Which runs. Absent fields say nothing.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct RunFilter {
+    /// Any of these; empty: all.
+    pub statuses: Vec<RunStatus>,
+    pub workflow: Option<String>,
+    pub realm: Option<Realm>,
+    pub queue: Option<QueueName>,
+    /// All of these.
+    pub tags: BTreeMap<String, String>,
+    pub parent: Option<RunId>,
+    /// Created at this time or later.
+    pub since: Option<Timestamp>,
+    /// Created before this time.
+    pub until: Option<Timestamp>,
+    pub after: Option<Cursor>,
+    /// 0 means none; bounded by `limit::PAGE_MAX`.
+    pub limit: usize,
+}
+
+/// How many runs wait in a queue.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct QueueCount {
+    pub queue: QueueName,
+    /// Due now and unowned.
+    pub due: u64,
+    /// Unowned, due later.
+    pub later: u64,
+    pub owned: u64,
+    pub parked: u64,
+}
+
+/// How many runs there are.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Counts {
+    pub by_status: BTreeMap<&'static str, u64>,
+    pub queues: Vec<QueueCount>,
+}

@@ -1,0 +1,179 @@
+//! What a store keeps of a run: its record, its journal rows, its snapshot, its large values.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+use lope_model::{Digest, Epoch, Priority, QueueName, Realm, RunId, RunnerId, Timestamp, VersionId};
+
+use super::admit::Parent;
+use super::deliver::Mail;
+
+/// One event of a run. `body` is opaque to the store; `event` names it for people who read the table.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct JournalRow {
+    pub seq: u64,
+    pub at: Timestamp,
+    pub event: Arc<str>,
+    pub body: Vec<u8>,
+}
+
+/// A run's folded state at a journal position.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Snapshot {
+    /// The last journal row folded into it.
+    pub seq: u64,
+    pub law: u32,
+    pub body: Vec<u8>,
+}
+
+/// A value kept once per run by content; journal and snapshot refer to it by digest.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Blob {
+    pub digest: Digest,
+    pub bytes: Vec<u8>,
+}
+
+/// What a run that is not finished is doing, in its last owner's words.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+pub enum LiveStatus {
+    #[default]
+    Queued,
+    Running,
+    Idle,
+    Sleeping,
+    Waiting,
+    Paused,
+}
+
+/// How a run ended.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum FinalStatus {
+    Completed,
+    Failed,
+    Cancelled,
+}
+
+/// A run's status as users see it.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum RunStatus {
+    Live(LiveStatus),
+    Final(FinalStatus),
+}
+
+/// A run as the store knows it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct RunRecord {
+    pub run: RunId,
+    pub workflow: String,
+    pub version: VersionId,
+    pub key: Option<String>,
+    /// See [`RunStatus::of_live`] for how a live run's status is told.
+    pub status: RunStatus,
+    pub queue: QueueName,
+    pub priority: Priority,
+    pub realm: Realm,
+    pub law: u32,
+    pub tags: BTreeMap<String, String>,
+    pub parent: Option<Parent>,
+    pub created_at: Timestamp,
+    pub finished_at: Option<Timestamp>,
+    /// When it is due, while it is live.
+    pub due: Option<Timestamp>,
+    pub owner: Option<RunnerId>,
+    pub epoch: Epoch,
+    /// The last journal row.
+    pub head: u64,
+    /// How much mail was ever delivered to it.
+    pub mail: u64,
+    /// Why it is kept out of claims, if it is.
+    pub parked: Option<String>,
+    /// Only from `run` and `load`.
+    pub result: Option<Vec<u8>>,
+    pub error: Option<Vec<u8>>,
+}
+
+/// What is needed to go on with a run.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Loaded {
+    pub record: RunRecord,
+    pub snapshot: Option<Snapshot>,
+    /// The journal behind the snapshot.
+    pub rows: Vec<JournalRow>,
+    /// Mail not yet taken, in order of arrival.
+    pub mail: Vec<Mail>,
+}
+
+impl RunStatus {
+    pub const ALL: [Self; 9] = [
+        Self::Live(LiveStatus::Queued),
+        Self::Live(LiveStatus::Running),
+        Self::Live(LiveStatus::Idle),
+        Self::Live(LiveStatus::Sleeping),
+        Self::Live(LiveStatus::Waiting),
+        Self::Live(LiveStatus::Paused),
+        Self::Final(FinalStatus::Completed),
+        Self::Final(FinalStatus::Failed),
+        Self::Final(FinalStatus::Cancelled),
+    ];
+
+    /// A live run's status: what its last owner said, except that a run at work shows as running and one that was left by its
+    /// owner while running waits in the queue.
+    pub fn of_live(said: LiveStatus, owned: bool) -> Self {
+        Self::Live(match (said, owned) {
+            (LiveStatus::Queued, true) => LiveStatus::Running,
+            (LiveStatus::Running, false) => LiveStatus::Queued,
+            (said, _) => said,
+        })
+    }
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Live(LiveStatus::Queued) => "queued",
+            Self::Live(LiveStatus::Running) => "running",
+            Self::Live(LiveStatus::Idle) => "idle",
+            Self::Live(LiveStatus::Sleeping) => "sleeping",
+            Self::Live(LiveStatus::Waiting) => "waiting",
+            Self::Live(LiveStatus::Paused) => "paused",
+            Self::Final(FinalStatus::Completed) => "completed",
+            Self::Final(FinalStatus::Failed) => "failed",
+            Self::Final(FinalStatus::Cancelled) => "cancelled",
+        }
+    }
+
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|status| status.as_str() == text)
+    }
+}
+
+impl LiveStatus {
+    pub fn as_str(self) -> &'static str {
+        RunStatus::Live(self).as_str()
+    }
+
+    pub fn parse(text: &str) -> Option<Self> {
+        match RunStatus::parse(text)? {
+            RunStatus::Live(status) => Some(status),
+            RunStatus::Final(_) => None,
+        }
+    }
+}
+
+impl FinalStatus {
+    pub fn as_str(self) -> &'static str {
+        RunStatus::Final(self).as_str()
+    }
+
+    pub fn parse(text: &str) -> Option<Self> {
+        match RunStatus::parse(text)? {
+            RunStatus::Final(status) => Some(status),
+            RunStatus::Live(_) => None,
+        }
+    }
+}
+
+impl fmt::Display for RunStatus {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}

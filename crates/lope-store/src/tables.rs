@@ -1,0 +1,123 @@
+//! The door *Tables*: ordered byte tables, read by key or range, written by guarded batches.
+//!
+//! A batch is guards and writes, applied together or not at all; the first failing guard is named. Keys sort as bytes.
+//! What keys and values mean is the business of the rooms that own the tables.
+
+mod batch;
+mod manifest;
+pub mod marker;
+
+use std::fmt;
+
+use async_trait::async_trait;
+
+pub use batch::{Applied, Batch, BatchReply, Conflict, Guard, Write};
+pub use manifest::{BadManifest, Manifest, Scope, TableSpec};
+
+use crate::error::StoreResult;
+use crate::watch::Watch;
+
+/// A table by its index in the manifest.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct TableId(pub u16);
+
+/// The seven tables of every store, in their fixed places.
+impl TableId {
+    pub const APP_STATE: Self = Self(0);
+    pub const INBOX: Self = Self(1);
+    pub const OUTBOX: Self = Self(2);
+    pub const LEASES: Self = Self(3);
+    pub const TIMERS: Self = Self(4);
+    pub const DEDUPE: Self = Self(5);
+    pub const DEAD_LETTER: Self = Self(6);
+}
+
+impl fmt::Display for TableId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.0)
+    }
+}
+
+/// A key in a table.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct At {
+    pub table: TableId,
+    pub key: Vec<u8>,
+}
+
+impl At {
+    pub fn new(table: TableId, key: impl Into<Vec<u8>>) -> Self {
+        Self { table, key: key.into() }
+    }
+}
+
+/// Which way a range is read.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Direction {
+    Forward,
+    Backward,
+}
+
+/// Keys `from <= key < to` (no `to`: to the end of the table), at most `limit` of them.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Range {
+    pub table: TableId,
+    pub from: Vec<u8>,
+    pub to: Option<Vec<u8>>,
+    pub direction: Direction,
+    pub limit: usize,
+}
+
+impl Range {
+    /// Every key that begins with `prefix`, forwards.
+    pub fn prefix(table: TableId, prefix: &[u8], limit: usize) -> Self {
+        let (from, to) = (prefix.to_vec(), after_prefix(prefix));
+        Self { table, from, to, direction: Direction::Forward, limit }
+    }
+}
+
+/// The first key behind all keys that begin with `prefix`, if there is one.
+pub fn after_prefix(prefix: &[u8]) -> Option<Vec<u8>> {
+    let kept = prefix.iter().rposition(|byte| *byte != u8::MAX)?;
+    let mut end = prefix[..=kept].to_vec();
+    end[kept] += 1;
+    Some(end)
+}
+
+/// A row of a table.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Row {
+    pub key: Vec<u8>,
+    pub value: Vec<u8>,
+}
+
+/// Ordered byte tables.
+#[async_trait]
+pub trait Tables: Send + Sync {
+    /// Make the tables of `manifest` exist. A name that stands at another index in the store is refused. Repeating it
+    /// changes nothing; two processes at once agree.
+    async fn open(&self, manifest: &Manifest) -> StoreResult<()>;
+
+    /// The manifest as the store has it.
+    async fn manifest(&self) -> StoreResult<Manifest>;
+
+    /// The values at these keys, in order, all from one snapshot.
+    async fn get(&self, keys: &[At]) -> StoreResult<Vec<Option<Vec<u8>>>>;
+
+    /// The rows of a range, from one snapshot. `limit` is bounded by `limit::PAGE_MAX`.
+    async fn range(&self, range: Range) -> StoreResult<Vec<Row>>;
+
+    /// How many rows a table holds; exact, may be slow on large tables.
+    async fn count(&self, table: TableId) -> StoreResult<u64>;
+
+    /// The version of a scope: grows with every committed write to a key in it. 0 if never written. Only for tables whose
+    /// manifest declares a scope.
+    async fn scope_version(&self, scope: &At) -> StoreResult<u64>;
+
+    /// Apply each batch on its own, all or nothing, as if one after the other in some order. Answers in the order of the
+    /// batches; a conflict in one leaves the others alone. What is answered as applied is durable.
+    async fn commit(&self, batches: Vec<Batch>) -> StoreResult<Vec<BatchReply>>;
+
+    /// Wakes when somebody, in this process or another, has committed to the tables.
+    fn watch(&self) -> Watch;
+}
