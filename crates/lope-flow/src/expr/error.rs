@@ -1,0 +1,112 @@
+//! What goes wrong in an expression: text that is none, and evaluations that fail. Both know their place.
+//!
+//! A failed evaluation becomes a step's `Failure` with the name and bases that Python gives it, so that handlers of
+//! either front end match it.
+
+use lope_model::Failure;
+use lope_model::failure::kind;
+use thiserror::Error;
+
+use super::tree::At;
+
+/// Text that is not an expression.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("{message}")]
+pub struct SyntaxError {
+    /// Byte offset in the text that was parsed.
+    pub offset: usize,
+    pub at: At,
+    pub message: String,
+    pub hint: Option<String>,
+}
+
+/// Why an evaluation failed; the names are Python's, plus `Limit`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
+pub enum ErrorKind {
+    Type,
+    Value,
+    Unicode,
+    Key,
+    Index,
+    ZeroDivision,
+    Overflow,
+    Attribute,
+    Name,
+    Limit,
+}
+
+/// An evaluation that failed.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("{}: {message}", kind.name())]
+pub struct EvalError {
+    pub kind: ErrorKind,
+    pub message: String,
+    /// The nearest node that was written somewhere.
+    pub at: At,
+}
+
+impl ErrorKind {
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Type => "TypeError",
+            Self::Value => "ValueError",
+            Self::Unicode => "UnicodeError",
+            Self::Key => "KeyError",
+            Self::Index => "IndexError",
+            Self::ZeroDivision => "ZeroDivisionError",
+            Self::Overflow => "OverflowError",
+            Self::Attribute => "AttributeError",
+            Self::Name => "NameError",
+            Self::Limit => kind::LIMIT,
+        }
+    }
+
+    /// Base types, nearest first.
+    pub const fn bases(self) -> &'static [&'static str] {
+        match self {
+            Self::Type | Self::Value | Self::Attribute | Self::Name => &["Exception", kind::EXPRESSION],
+            Self::Unicode => &["ValueError", "Exception", kind::EXPRESSION],
+            Self::Key | Self::Index => &["LookupError", "Exception", kind::EXPRESSION],
+            Self::ZeroDivision | Self::Overflow => &["ArithmeticError", "Exception", kind::EXPRESSION],
+            Self::Limit => &[kind::EXPRESSION],
+        }
+    }
+}
+
+impl EvalError {
+    pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
+        Self { kind, message: message.into(), at: At::NOWHERE }
+    }
+
+    pub(crate) fn typed(message: impl Into<String>) -> Self {
+        Self::new(ErrorKind::Type, message)
+    }
+
+    pub(crate) fn value(message: impl Into<String>) -> Self {
+        Self::new(ErrorKind::Value, message)
+    }
+
+    pub(crate) fn limit(message: impl Into<String>) -> Self {
+        Self::new(ErrorKind::Limit, message)
+    }
+
+    /// Gives the error a place unless it already has a nearer one.
+    #[must_use]
+    pub fn or_at(mut self, at: At) -> Self {
+        if !self.at.is_known() {
+            self.at = at;
+        }
+        self
+    }
+}
+
+impl From<EvalError> for Failure {
+    fn from(error: EvalError) -> Self {
+        let mut failure = Self::new(error.kind.name(), error.message);
+        failure.bases = error.kind.bases().iter().map(|base| (*base).into()).collect();
+        if error.at.is_known() {
+            failure.traceback = Some(format!("expression at line {}, column {}", error.at.line, error.at.column));
+        }
+        failure
+    }
+}

@@ -1,0 +1,119 @@
+//! The one table of functions: a line per function with its name, parameters and kind. Each family's file holds its
+//! lines and what they do.
+//!
+//! A function gets its arguments by value and may use them up; it draws on the fuel for whatever grows with its input.
+//! The parameters are written as `a, b=default, *rest`; the numbers of arguments allowed follow from them.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::LazyLock;
+
+use lope_model::Value;
+
+use super::error::EvalError;
+use super::fuel::Fuel;
+
+mod list;
+
+/// How a function is written, and what a front end does with its answer.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Kind {
+    /// `f(x)` in text.
+    Function,
+    /// `x.f()` in text.
+    Method,
+    /// Python's `f(x)`.
+    PyFunction,
+    /// Python's `x.f()`, which leaves `x` alone.
+    PyMethod,
+    /// Python's `x.f()` that changes `x` and answers `None`: here it answers the changed `x`.
+    PyChange,
+    /// Python's `x.f()` that changes `x` and answers something: here it answers the list `[changed x, answer]`.
+    PyTake,
+}
+
+pub(crate) type Body = fn(&mut [Value], &mut Fuel) -> Result<Value, EvalError>;
+
+/// A line of the table.
+#[derive(Debug)]
+pub struct Entry {
+    pub name: &'static str,
+    pub parameters: &'static str,
+    pub kind: Kind,
+    /// Fewest and most arguments.
+    pub arity: (usize, usize),
+    pub(crate) body: Body,
+}
+
+/// A function of the table.
+#[derive(Clone, Copy)]
+pub struct Function(&'static Entry);
+
+static TABLE: LazyLock<HashMap<&'static str, &'static Entry>> =
+    LazyLock::new(|| families().flatten().map(|entry| (entry.name, entry)).collect());
+
+fn families() -> impl Iterator<Item = &'static [Entry]> {
+    [list::TABLE].into_iter()
+}
+
+/// Every function, family by family.
+pub fn all() -> impl Iterator<Item = &'static Entry> {
+    families().flatten()
+}
+
+impl Function {
+    pub fn named(name: &str) -> Option<Self> {
+        TABLE.get(name).map(|entry| Self(entry))
+    }
+
+    /// A function that text may call.
+    pub fn in_text(name: &str) -> Option<Self> {
+        Self::named(name).filter(|function| matches!(function.0.kind, Kind::Function | Kind::Method))
+    }
+
+    pub fn entry(self) -> &'static Entry {
+        self.0
+    }
+
+    pub fn takes(self, arguments: usize) -> bool {
+        (self.0.arity.0..=self.0.arity.1).contains(&arguments)
+    }
+}
+
+impl PartialEq for Function {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.name == other.0.name
+    }
+}
+
+impl Eq for Function {}
+
+impl fmt::Debug for Function {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.0.name)
+    }
+}
+
+/// A line of a family's table.
+const fn line(name: &'static str, parameters: &'static str, kind: Kind, body: Body) -> Entry {
+    Entry { name, parameters, kind, arity: arity(parameters), body }
+}
+
+/// Fewest and most arguments: those without a default, and all of them (any number if one is starred).
+const fn arity(parameters: &str) -> (usize, usize) {
+    let bytes = parameters.as_bytes();
+    if bytes.is_empty() {
+        return (0, 0);
+    }
+    let (mut all, mut optional, mut starred, mut index) = (1, 0, 0, 0);
+    while index < bytes.len() {
+        match bytes[index] {
+            b',' => all += 1,
+            b'=' => optional += 1,
+            b'*' => starred += 1,
+            _ => {}
+        }
+        index += 1;
+    }
+    (all - optional - starred, if starred > 0 { usize::MAX } else { all })
+}
