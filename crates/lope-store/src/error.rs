@@ -26,7 +26,7 @@ pub enum StoreError {
     #[error("the store is damaged: {message}")]
     Corrupt { message: String },
     /// The store has another schema version than this program.
-    #[error("the store has schema version {found}, this program needs {needed}: {hint}")]
+    #[error("the store has schema version {found}, this program needs {needed}")]
     Version { found: i64, needed: i64, hint: String },
     /// The store does not exist or is empty, and this call may not create it.
     #[error("there is no store: {message}")]

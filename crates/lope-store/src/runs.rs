@@ -80,6 +80,9 @@ pub trait Runs: Send + Sync {
     /// What the store says this runner owns, by run id, at most `limit` after `after`.
     async fn owned(&self, runner: RunnerId, after: Option<RunId>, limit: usize) -> StoreResult<Vec<ClaimedRun>>;
 
+    /// Runs of this runner's that have mail not yet taken, each with that mail in order of arrival; at most `limit` runs.
+    async fn waiting(&self, runner: RunnerId, limit: usize) -> StoreResult<Vec<(RunId, Vec<Mail>)>>;
+
     /// The runners of the registry, live and ended, youngest first.
     async fn runners(&self, limit: usize) -> StoreResult<Vec<RunnerRecord>>;
 
