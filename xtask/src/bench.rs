@@ -1,0 +1,96 @@
+//! `cargo xtask bench`: benchmarks in release. In: names from the table below, or none for all; out: an exit code. What a
+//! benchmark measures and prints is its own affair; here is only which targets a name means and what they need.
+
+use std::process::ExitCode;
+
+use anyhow::{Result, bail};
+
+use crate::needs::Setting;
+use crate::steps::Steps;
+use crate::tree;
+use crate::workspace::{self, Package};
+
+#[derive(Debug)]
+struct Benchmark {
+    /// The name on the command line, which is also the name of the bench target in each package.
+    name: &'static str,
+    packages: &'static [&'static str],
+    postgres: bool,
+}
+
+const BENCHMARKS: &[Benchmark] = &[
+    Benchmark { name: "store", packages: &["lope-store", "lope-sqlite", "lope-postgres"], postgres: true },
+    Benchmark { name: "flow", packages: &["lope-flow"], postgres: false },
+    Benchmark { name: "mailbox", packages: &["lope-mailbox"], postgres: false },
+];
+
+pub(crate) fn run(arguments: &[String]) -> Result<ExitCode> {
+    let end = arguments.iter().position(|word| word == "--").unwrap_or(arguments.len());
+    let (names, passed_on) = (&arguments[..end], arguments.get(end + 1..).unwrap_or_default());
+    let chosen = chosen(names)?;
+    let root = tree::root()?;
+    let members = workspace::members(&root)?;
+    let mut setting = Setting::bare()?;
+    if chosen.iter().any(|benchmark| benchmark.postgres && !present(benchmark, &members).is_empty()) {
+        setting.add_postgres()?;
+    }
+
+    let mut steps = Steps::default();
+    for benchmark in chosen {
+        for package in benchmark.packages.iter().filter(|name| !present(benchmark, &members).contains(*name)) {
+            steps.leave_out(&format!("{} of {package}", benchmark.name), "it has no such bench target yet");
+        }
+        for package in present(benchmark, &members) {
+            let title = format!("{} of {package}", benchmark.name);
+            let mut command = workspace::cargo();
+            command.args(["bench", "-p", package, "--bench", benchmark.name]);
+            command.args(if passed_on.is_empty() { &[][..] } else { &["--"] }).args(passed_on);
+            steps.command(&title, &setting.sweeper, setting.dress(command.current_dir(&root)));
+        }
+    }
+    drop(setting);
+    Ok(steps.finish())
+}
+
+fn chosen(names: &[String]) -> Result<Vec<&'static Benchmark>> {
+    if let Some(unknown) = names.iter().find(|name| BENCHMARKS.iter().all(|benchmark| benchmark.name != **name)) {
+        let known: Vec<&str> = BENCHMARKS.iter().map(|benchmark| benchmark.name).collect();
+        bail!("no benchmark `{unknown}`; there are: {}", known.join(", "));
+    }
+    let is_chosen = |name: &str| names.is_empty() || names.iter().any(|chosen| chosen == name);
+    Ok(BENCHMARKS.iter().filter(|benchmark| is_chosen(benchmark.name)).collect())
+}
+
+/// The packages of a benchmark that have its target; rooms come one by one.
+fn present(benchmark: &Benchmark, members: &[Package]) -> Vec<&'static str> {
+    let has =
+        |name: &str| members.iter().any(|package| package.name == name && package.has_target("bench", benchmark.name));
+    benchmark.packages.iter().copied().filter(|name| has(name)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::workspace::Target;
+
+    fn names(names: &[&str]) -> Result<Vec<&'static str>> {
+        let names: Vec<String> = names.iter().map(ToString::to_string).collect();
+        Ok(chosen(&names)?.iter().map(|benchmark| benchmark.name).collect())
+    }
+
+    #[test]
+    fn all_benchmarks_or_those_named() {
+        assert_eq!(names(&[]).expect("all").len(), BENCHMARKS.len());
+        assert_eq!(names(&["flow"]).expect("one"), ["flow"]);
+        let error = names(&["flaw"]).expect_err("no such name").to_string();
+        assert!(error.contains("store, flow, mailbox"), "{error}");
+    }
+
+    #[test]
+    fn packages_without_the_target_are_told_apart() {
+        let targets = vec![Target { name: "store".into(), kind: "bench".into() }];
+        let members = [Package { name: "lope-sqlite".into(), targets, ..Package::default() }];
+        assert_eq!(present(&BENCHMARKS[0], &members), ["lope-sqlite"]);
+        assert!(present(&BENCHMARKS[1], &members).is_empty());
+    }
+}

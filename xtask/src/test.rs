@@ -1,0 +1,108 @@
+//! `cargo xtask test`: the one test command, the same for a person, for CI and for the README. In: its options; out: an
+//! exit code after formatting, clippy, tidy and all tests. Brings what the tests need and takes it away again.
+
+use std::path::Path;
+use std::process::{Command, ExitCode};
+
+use anyhow::{Result, bail};
+
+use crate::needs::Setting;
+use crate::steps::Steps;
+use crate::workspace::{self, Package};
+use crate::{chaos, tidy, tree};
+
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Options {
+    no_postgres: bool,
+    fast: bool,
+}
+
+pub(crate) fn run(arguments: &[String]) -> Result<ExitCode> {
+    let options = parse(arguments)?;
+    let root = tree::root()?;
+    let mut steps = Steps::default();
+    // First, so that a missing Postgres is told in the first second and not after the build.
+    let setting = prepare(&options, &mut steps)?;
+    let cargo = |arguments: &[&str]| cargo(&root, &setting, arguments);
+
+    steps.command("formatting", &setting.sweeper, &mut cargo(&["fmt", "--all", "--check"]));
+    if options.fast {
+        steps.leave_out("clippy", "--fast");
+    } else {
+        let arguments = ["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"];
+        steps.command("clippy", &setting.sweeper, &mut cargo(&arguments));
+    }
+    steps.check("tidy", tidy::tidy);
+    let targets = if options.fast { fast_targets(&workspace::members(&root)?) } else { Vec::new() };
+    steps.command("tests", &setting.sweeper, cargo(&["test", "--workspace", "--no-fail-fast"]).args(targets));
+    if options.fast {
+        steps.leave_out("documentation tests and chaos samples", "--fast");
+    }
+    drop(setting);
+    Ok(steps.finish())
+}
+
+fn parse(arguments: &[String]) -> Result<Options> {
+    let mut options = Options::default();
+    for argument in arguments {
+        match argument.as_str() {
+            "--no-postgres" => options.no_postgres = true,
+            "--fast" => options.fast = true,
+            other => bail!("test takes --no-postgres and --fast, not `{other}`"),
+        }
+    }
+    Ok(options)
+}
+
+fn prepare(options: &Options, steps: &mut Steps) -> Result<Setting> {
+    let mut setting = Setting::bare()?;
+    if options.no_postgres {
+        setting.go_without_postgres();
+        steps.leave_out("Postgres", "--no-postgres");
+        return Ok(setting);
+    }
+    println!("== Postgres ==");
+    setting.add_postgres()?;
+    Ok(setting)
+}
+
+fn cargo(root: &Path, setting: &Setting, arguments: &[&str]) -> Command {
+    let mut command = workspace::cargo();
+    setting.dress(command.current_dir(root).args(arguments));
+    command
+}
+
+/// All test targets but the samples of the long runs, and no documentation tests.
+fn fast_targets(members: &[Package]) -> Vec<String> {
+    let mut arguments = vec!["--lib".to_owned(), "--bins".to_owned()];
+    let targets = members.iter().flat_map(|package| &package.targets);
+    let tests = targets.filter(|target| target.kind == "test" && !target.name.starts_with(chaos::PREFIX));
+    arguments.extend(tests.flat_map(|target| ["--test".to_owned(), target.name.clone()]));
+    arguments
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::workspace::Target;
+
+    fn parsed(arguments: &[&str]) -> Result<Options> {
+        parse(&arguments.iter().map(ToString::to_string).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn options_are_read_and_others_refused() {
+        assert_eq!(parsed(&[]).expect("none is fine"), Options::default());
+        let both = Options { no_postgres: true, fast: true };
+        assert_eq!(parsed(&["--fast", "--no-postgres"]).expect("both are fine"), both);
+        assert!(parsed(&["--no-postgers"]).is_err());
+    }
+
+    #[test]
+    fn the_fast_round_leaves_the_long_runs_out() {
+        let target = |name: &str, kind: &str| Target { name: name.into(), kind: kind.into() };
+        let targets = vec![target("whole", "test"), target("chaos_kill", "test"), target("store", "bench")];
+        let members = [Package { targets, ..Package::default() }];
+        assert_eq!(fast_targets(&members), ["--lib", "--bins", "--test", "whole"]);
+    }
+}

@@ -1,0 +1,139 @@
+//! Rule `cycles`: inside a crate, modules import one way. In: the parsed files of each member; out: one finding per knot,
+//! with the way round it. A module is a file. A module that hands on what is below it (`pub use`) does not depend on it
+//! for that; one that calls what is below it does, and then what is below may not reach back up.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use super::imports::ModulePath;
+use super::modules::Crate;
+use super::report::Report;
+use crate::tree::Tree;
+
+type Graph = BTreeMap<ModulePath, BTreeMap<ModulePath, usize>>;
+
+pub(super) fn check(tree: &Tree, report: &mut Report) {
+    for package in tree.members() {
+        let source = Crate::of(tree, &format!("{}/src/", package.folder()));
+        let graph = source.imports();
+        for cycle in cycles(&graph) {
+            let line = graph[&cycle[0]][&cycle[1]];
+            let names: Vec<String> = cycle.iter().map(ModulePath::to_string).collect();
+            report.find(source.file(&cycle[0]), line, format!("modules import in a circle: {}", names.join(" → ")));
+        }
+    }
+}
+
+/// The shortest way round from each module that has one, leaving out modules already shown in another.
+fn cycles(graph: &Graph) -> Vec<Vec<ModulePath>> {
+    let mut shown = BTreeSet::new();
+    let mut found = Vec::new();
+    for start in graph.keys() {
+        if shown.contains(start) {
+            continue;
+        }
+        if let Some(cycle) = way_back(graph, start) {
+            shown.extend(cycle.iter().cloned());
+            found.push(cycle);
+        }
+    }
+    found
+}
+
+fn way_back(graph: &Graph, start: &ModulePath) -> Option<Vec<ModulePath>> {
+    let mut came_from: BTreeMap<&ModulePath, &ModulePath> = BTreeMap::new();
+    let mut open = VecDeque::from([start]);
+    while let Some(at) = open.pop_front() {
+        for next in graph.get(at)?.keys() {
+            if next == start {
+                return Some(trail(&came_from, start, at));
+            }
+            if !came_from.contains_key(next) {
+                came_from.insert(next, at);
+                open.push_back(next);
+            }
+        }
+    }
+    None
+}
+
+fn trail(came_from: &BTreeMap<&ModulePath, &ModulePath>, start: &ModulePath, end: &ModulePath) -> Vec<ModulePath> {
+    let mut way = vec![start.clone(), end.clone()];
+    if start == end {
+        way.pop();
+    }
+    let mut at = end;
+    while at != start {
+        at = came_from[at];
+        if at != start {
+            way.insert(1, at.clone());
+        }
+    }
+    way.push(start.clone());
+    way
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::report::lines;
+    use super::*;
+    use crate::workspace::Package;
+
+    fn found(files: &[(&str, &str)]) -> Vec<String> {
+        let placed: Vec<(String, &str)> = files.iter().map(|(path, code)| (format!("c/src/{path}"), *code)).collect();
+        let placed: Vec<(&str, &str)> = placed.iter().map(|(path, code)| (path.as_str(), *code)).collect();
+        let mut tree = Tree::made_of(&placed);
+        tree.packages = vec![Package { manifest: "c/Cargo.toml".into(), member: true, ..Package::default() }];
+        lines(check, &tree)
+    }
+
+    #[test]
+    fn modules_that_import_one_way_pass() {
+        let files = [
+            ("lib.rs", "mod a; mod b; pub use a::A; fn f() { b::g(); }"),
+            ("a.rs", "use crate::b::B; pub struct A;"),
+            ("b.rs", "pub struct B; impl B { fn s(self) -> Self { self } }"),
+        ];
+        assert_eq!(found(&files), [""; 0]);
+    }
+
+    #[test]
+    fn handing_on_is_no_cycle_and_names_are_followed_to_their_home() {
+        let files = [
+            ("lib.rs", "pub mod a; pub mod b; pub use a::*; pub use b::{B, make};"),
+            ("a.rs", "pub struct A;"),
+            ("b.rs", "use crate::A; pub struct B(A); pub fn make() -> crate::A { A }"),
+        ];
+        assert_eq!(found(&files), [""; 0]);
+        let back = ("a.rs", "use super::B; pub struct A;");
+        assert_eq!(found(&[files[0], back, files[2]]), ["c/src/a.rs:1: rule: modules import in a circle: a → b → a"]);
+    }
+
+    #[test]
+    fn a_long_way_round_is_shown_whole() {
+        let files = [
+            ("lib.rs", "mod a; mod b; mod c;"),
+            ("a.rs", "fn f() {}\nuse crate::b::g;"),
+            ("b/mod.rs", "mod inner; use self::inner::h; pub fn g() {}"),
+            ("b/inner.rs", "pub fn h() { super::super::c::i() }"),
+            ("c.rs", "pub fn i() { let _: Vec<crate::a::X> = vec![]; }"),
+        ];
+        let expected = ["c/src/a.rs:2: rule: modules import in a circle: a → b → b::inner → c → a"];
+        assert_eq!(found(&files), expected);
+    }
+
+    #[test]
+    fn a_parent_that_calls_its_child_may_not_be_called_back() {
+        let files = [("main.rs", "mod a; fn main() { a::run() } fn g() {}"), ("a.rs", "pub fn run() { super::g() }")];
+        assert_eq!(found(&files), ["c/src/main.rs:1: rule: modules import in a circle: crate → a → crate"]);
+    }
+
+    #[test]
+    fn paths_inside_macros_count_and_tests_do_not() {
+        let b = ("b.rs", "use crate::a::f; pub fn g() {}");
+        let by_macro = [("lib.rs", "mod a; mod b;"), ("a.rs", "pub fn f() { m!(1, crate::b::g()); }"), b];
+        assert_eq!(found(&by_macro).len(), 1);
+        let by_test =
+            [("lib.rs", "mod a; mod b;"), ("a.rs", "pub fn f() {} #[cfg(test)] mod tests { use crate::b::g; }"), b];
+        assert_eq!(found(&by_test), [""; 0]);
+    }
+}
