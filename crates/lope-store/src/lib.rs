@@ -5,12 +5,14 @@
 //! guarded by owner and epoch; it never looks at what a journal row means. The conformance suite (feature
 //! `conformance`) holds every store to the same promises, one function each.
 
+pub mod clock;
 pub mod error;
 pub mod runs;
 pub mod store;
 pub mod tables;
 pub mod watch;
 
+pub use clock::{ManualClock, SystemClock};
 pub use error::{StoreError, StoreResult};
 pub use runs::Runs;
 pub use store::{Store, Upkeep};

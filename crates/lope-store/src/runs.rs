@@ -2,9 +2,10 @@
 //!
 //! `admit → claim → load → commit → …`, guarded by owner and epoch. A store never looks into a journal row, a snapshot or a
 //! value: it keeps bytes in order, decides who owns a run, and loses nothing. All times come from the store's clock
-//! except those that a command carries.
+//! except those that a command carries. Bounds of commands are in [`check`]; each store asks there first.
 
 mod admit;
+pub mod check;
 mod claim;
 mod commit;
 mod definition;
@@ -45,7 +46,8 @@ pub trait Runs: Send + Sync {
     /// The latest version of every name, by name, at most `limit` after `after`.
     async fn definitions(&self, after: Option<&str>, limit: usize) -> StoreResult<Vec<StoredDefinition>>;
 
-    /// Store runs with their first journal rows and their place in the queue: each all or nothing, all durable on return.
+    /// Store runs with their first journal rows and their place in the queue: each all or nothing, one after the other (the
+    /// second of two with one key finds the first), all durable on return.
     async fn admit(&self, admits: Vec<Admit>) -> StoreResult<Vec<Admitted>>;
 
     /// Take due runs that nobody owns, highest priority first, then earliest due. No run goes to two claimers.
@@ -61,7 +63,8 @@ pub trait Runs: Send + Sync {
     /// the others alone. What is answered as done is durable.
     async fn commit(&self, commits: Vec<RunCommit>) -> StoreResult<Vec<CommitReply>>;
 
-    /// Put mail (a signal, an input, a cancel…) before a run, whoever owns it, and wake it.
+    /// Put mail (a signal, an input, a cancel…) before a run, whoever owns it, and wake it. One after the other: the second of
+    /// two with one id is a duplicate.
     async fn deliver(&self, mail: Vec<Deliver>) -> StoreResult<Vec<Delivered>>;
 
     /// Enter a runner into the registry and begin its session.

@@ -98,20 +98,20 @@ pub trait Tables: Send + Sync {
     /// changes nothing; two processes at once agree.
     async fn open(&self, manifest: &Manifest) -> StoreResult<()>;
 
-    /// The manifest as the store has it.
+    /// The manifest as the store has it. A new store has the seven standard tables.
     async fn manifest(&self) -> StoreResult<Manifest>;
 
     /// The values at these keys, in order, all from one snapshot.
     async fn get(&self, keys: &[At]) -> StoreResult<Vec<Option<Vec<u8>>>>;
 
-    /// The rows of a range, from one snapshot. `limit` is bounded by `limit::PAGE_MAX`.
+    /// The rows of a range, from one snapshot. A `limit` above `limit::PAGE_MAX` means that many.
     async fn range(&self, range: Range) -> StoreResult<Vec<Row>>;
 
     /// How many rows a table holds; exact, may be slow on large tables.
     async fn count(&self, table: TableId) -> StoreResult<u64>;
 
-    /// The version of a scope: grows with every committed write to a key in it. 0 if never written. Only for tables whose
-    /// manifest declares a scope.
+    /// The version of a scope: grows with every committed write to a key in it. 0 if never written. `scope` is what
+    /// [`Manifest::scope_of`] gives for a key; only for tables whose manifest declares a scope.
     async fn scope_version(&self, scope: &At) -> StoreResult<u64>;
 
     /// Apply each batch on its own, all or nothing, as if one after the other in some order. Answers in the order of the

@@ -12,7 +12,7 @@ pub struct Claim {
     pub realms: Vec<Realm>,
     /// The newest law it knows; runs of a newer one stay.
     pub law: u32,
-    /// Most runs to take.
+    /// Most runs to take; more than `limit::CLAIM_MAX` means that many.
     pub limit: usize,
     /// Most weight to take; the first run is taken whatever it weighs.
     pub weight: u64,

@@ -15,9 +15,9 @@ pub struct RunCommit {
     /// Continue the journal at its head, without gaps. May be empty.
     pub rows: Vec<JournalRow>,
     pub blobs: Vec<Blob>,
-    /// Replaces an older snapshot.
+    /// Replaces an older snapshot; its law becomes the run's. The journal stays.
     pub snapshot: Option<Snapshot>,
-    /// Mail (by its number) that `rows` took into the journal.
+    /// Mail (by its number) that `rows` took into the journal; its ids are remembered.
     pub taken: Vec<u64>,
     /// Children, admitted with this commit; one that exists already stays as it is.
     pub children: Vec<Admit>,
@@ -42,7 +42,7 @@ pub enum Then {
 pub struct Release {
     pub status: LiveStatus,
     pub wake: Wake,
-    /// The mail counter the owner knows of: if more was delivered meanwhile, the run is due at once.
+    /// The mail counter the owner knows of: if more was delivered meanwhile, the run is due at once, and not parked.
     pub seen: u64,
 }
 
@@ -71,11 +71,11 @@ pub struct Finish {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum CommitReply {
     /// Durable. `mail` is the counter now: higher than known means mail waits. `undelivered` names runs that could not be
-    /// reached (finished or unknown).
+    /// reached (finished, unknown, or full of mail); a duplicate was reached before.
     Done { mail: u64, undelivered: Vec<RunId> },
     /// Another owner or epoch holds the run; nothing was written.
     Lost { owner: Option<RunnerId>, epoch: Epoch },
-    /// The rows do not continue the journal, whose last row is `head`; nothing was written.
+    /// The rows do not continue the journal, whose last row is `head`, or the snapshot is ahead of both; nothing was written.
     Gap { head: u64 },
     /// More mail than the finish knew of; nothing was written.
     Mail { mail: u64 },

@@ -9,7 +9,8 @@ pub enum Reach {
     Live,
     /// A live run, taken out of parking.
     Unpark,
-    /// Also a finished run: it goes back into the queue, with its journal, its key and its epoch.
+    /// Also a finished run: it goes back into the queue, with its journal, its key and its epoch, without its result and end.
+    /// A live one is reached as by `Unpark`.
     Reopen,
 }
 
@@ -30,7 +31,7 @@ pub struct Deliver {
 pub enum Delivered {
     /// It waits for the owner, durably, and the run will be woken.
     Accepted,
-    /// Mail with this id was delivered before; nothing was written.
+    /// Mail with this id was delivered before, whatever became of the run since; nothing was written.
     Duplicate,
     /// The run has ended; nothing was written.
     Finished,

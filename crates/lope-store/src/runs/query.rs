@@ -29,7 +29,7 @@ pub struct RunFilter {
     /// Created before this time.
     pub until: Option<Timestamp>,
     pub after: Option<Cursor>,
-    /// 0 means none; bounded by `limit::PAGE_MAX`.
+    /// 0 means none; more than `limit::PAGE_MAX` means that many.
     pub limit: usize,
 }
 

@@ -29,7 +29,8 @@ pub struct Beat {
 #[error("the runner's session has ended; its runs may belong to others")]
 pub struct SessionLost;
 
-/// An answer that only a held session gets.
+/// An answer that only a held session gets: registered, not ended, not expired by the store's clock. One that has expired
+/// cannot be revived, whether anybody has taken over yet or not; the process registers as a new runner.
 pub type Held<T> = Result<T, SessionLost>;
 
 /// Look for dead sessions.

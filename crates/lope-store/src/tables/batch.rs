@@ -26,7 +26,8 @@ pub enum Write {
     /// Put the value at a key that must not exist; an existing one is a conflict, never overwritten.
     Create(At, Vec<u8>),
     /// Put the value at `prefix` + the next number of the sequence `sequence` as u64 big-endian. Numbers are unique and rise
-    /// in commit order per prefix's single sender; gaps are allowed.
+    /// in commit order per prefix's single sender; gaps are allowed. A key that is there already is never overwritten: its
+    /// number is passed over. Sequences belong to the store, not to a table.
     Append {
         table: TableId,
         prefix: Vec<u8>,
