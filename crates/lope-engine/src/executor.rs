@@ -1,0 +1,99 @@
+//! The door to workers: a task goes in, and sooner or later its outcome comes back.
+//!
+//! An executor does the work of one kind (`action`, `run`, `js`, `http`, …). It owns neither retries nor time limits; those
+//! are decided by the law and judged by the engine. A task whose `Done` is dropped without an answer counts as lost.
+
+use std::fmt;
+use std::sync::Arc;
+
+use lope_model::{Epoch, Failure, RunId, Span, Value, failure};
+
+/// One attempt of an execution under one owner. An outcome with any other token is ignored.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Token {
+    pub run: RunId,
+    pub execution: Arc<str>,
+    pub attempt: u32,
+    pub epoch: Epoch,
+}
+
+/// Work to be done.
+#[derive(Clone, Debug)]
+pub struct Task {
+    pub token: Token,
+    pub workflow: Arc<str>,
+    /// The step's path in its definition.
+    pub step: Arc<str>,
+    /// Which kind of worker.
+    pub executor: Arc<str>,
+    /// Everything the worker needs, secrets resolved.
+    pub arguments: Value,
+    pub timeout: Option<Span>,
+    pub heartbeat: Option<Span>,
+    pub idempotency_key: Option<String>,
+}
+
+/// How an attempt ended.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    pub token: Token,
+    pub result: Result<Value, Failure>,
+    /// Who did it, for people.
+    pub worker: Option<Arc<str>>,
+}
+
+/// Where outcomes go: the shard that owns the run.
+pub trait Outcomes: Send + Sync {
+    fn settle(&self, outcome: Outcome);
+    /// The attempt got its slot or showed life; its time limits count from here.
+    fn alive(&self, token: &Token);
+}
+
+/// The right to answer a task, once. Dropped unanswered (a panic, a killed worker), it answers `WorkerLost`.
+pub struct Done {
+    token: Option<Token>,
+    outcomes: Arc<dyn Outcomes>,
+}
+
+impl Done {
+    pub fn new(token: Token, outcomes: Arc<dyn Outcomes>) -> Self {
+        Self { token: Some(token), outcomes }
+    }
+
+    pub fn alive(&self) {
+        self.token.iter().for_each(|token| self.outcomes.alive(token));
+    }
+
+    pub fn finish(mut self, result: Result<Value, Failure>, worker: Option<Arc<str>>) {
+        if let Some(token) = self.token.take() {
+            self.outcomes.settle(Outcome { token, result, worker });
+        }
+    }
+}
+
+impl Drop for Done {
+    fn drop(&mut self) {
+        if let Some(token) = self.token.take() {
+            let failure = Failure::new(failure::kind::WORKER_LOST, "the worker ended without an answer");
+            self.outcomes.settle(Outcome { token, result: Err(failure), worker: None });
+        }
+    }
+}
+
+impl fmt::Debug for Done {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Done({:?})", self.token)
+    }
+}
+
+/// Does tasks of one kind.
+pub trait Executor: Send + Sync {
+    /// Begin a task and return at once; `done` is answered from wherever the work is done.
+    fn start(&self, task: Task, done: Done);
+    /// Stop a task that is no longer wanted: timed out, cancelled, or its run was lost. Its answer no longer counts.
+    fn cancel(&self, token: &Token);
+    /// Can it do this? `None`, or why not in words for the user.
+    fn refuses(&self, _arguments: &Value) -> Option<String> {
+        None
+    }
+}

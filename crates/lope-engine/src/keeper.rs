@@ -1,0 +1,330 @@
+//! The machine of one process: session, claims, credits, takeover, reconcile. Pure: time and answers in, asks out.
+//!
+//! It decides when to beat, when to claim and how much, when to look for dead sessions, when to compare what the store says
+//! it owns with what it holds, and when to stop because its session may have ended. It knows nothing of what runs do.
+
+use lope_model::{Moment, RunnerId, Span, Timestamp};
+use lope_store::runs::{Beat, Claim, Claimed, ClaimedRun, Held, TakenOver};
+
+use crate::settings::Settings;
+
+/// A share of the lease that is left when a runner that cannot renew stops by itself: a fifth.
+const MARGIN: u64 = 5;
+/// Longest pause between attempts to reach a store that does not answer.
+const RETRY_MAX: Span = Span::from_secs(5);
+/// How often what the store says is owned is compared with what is held.
+const RECONCILE: Span = Span::from_secs(5);
+
+/// The two clocks of a turn.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Now {
+    pub wall: Timestamp,
+    pub moment: Moment,
+}
+
+/// What came in.
+#[derive(Debug)]
+pub enum Heard {
+    Registered(Beat),
+    Beaten(Held<Beat>),
+    Claimed(Held<Claimed>),
+    TookOver(TakenOver),
+    Owned(Vec<ClaimedRun>),
+    /// Mail was asked for and has gone to the shards.
+    Mailed,
+    /// The answer to an ask did not come; the store is out of reach.
+    Failed(Asked),
+    /// Somebody may have made work.
+    Rang,
+    /// Runs left the shards: finished, released or lost.
+    Left {
+        runs: usize,
+        weight: u64,
+    },
+    /// Take no more runs.
+    Drain,
+}
+
+/// Which ask an answer belongs to.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Asked {
+    Register,
+    Heartbeat,
+    Claim,
+    Takeover,
+    Reconcile,
+    Mail,
+}
+
+/// What to do.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Ask {
+    Register,
+    Heartbeat,
+    Claim(Claim),
+    Takeover,
+    /// Ask the store what this runner owns.
+    Reconcile,
+    /// Ask the store for mail to the runs this runner owns.
+    Mail,
+    /// Load these runs and give them to their shards.
+    Adopt(Vec<ClaimedRun>),
+    /// Of these, adopt the ones no shard holds.
+    Compare(Vec<ClaimedRun>),
+    /// The session has ended or may have: drop every run, cancel every attempt, write nothing, then register anew.
+    Fence(&'static str),
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Session {
+    /// Not registered, or registering.
+    Out,
+    /// Held; the heartbeat that proves it was sent at `sent`.
+    In { sent: Moment },
+}
+
+/// One ask of a kind at a time, the next not before `next`.
+#[derive(Clone, Copy, Debug)]
+struct Turn {
+    open: Option<Moment>,
+    next: Moment,
+    failures: u32,
+}
+
+impl Turn {
+    const START: Self = Self { open: None, next: Moment(0), failures: 0 };
+
+    fn is_due(&self, now: Moment) -> bool {
+        self.open.is_none() && now >= self.next
+    }
+
+    fn begin(&mut self, now: Moment) {
+        self.open = Some(now);
+    }
+
+    fn answered(&mut self, next: Moment) -> Option<Moment> {
+        self.failures = 0;
+        self.next = next;
+        self.open.take()
+    }
+
+    fn failed(&mut self, now: Moment) {
+        self.open = None;
+        self.failures = self.failures.saturating_add(1);
+        let pause = Span::from_millis(50_u64 << self.failures.min(7)).min(RETRY_MAX);
+        self.next = now.plus(pause);
+    }
+}
+
+/// The keeper of one process.
+#[derive(Debug)]
+pub struct Keeper {
+    runner: RunnerId,
+    settings: Settings,
+    law: u32,
+    session: Session,
+    turns: [Turn; 6],
+    resident: usize,
+    rang: bool,
+    draining: bool,
+}
+
+impl Keeper {
+    pub fn new(runner: RunnerId, settings: Settings, law: u32) -> Self {
+        let (session, turns) = (Session::Out, [Turn::START; 6]);
+        Self { runner, settings, law, session, turns, resident: 0, rang: false, draining: false }
+    }
+
+    pub fn runner(&self) -> RunnerId {
+        self.runner
+    }
+
+    /// How many runs are in memory, or on their way.
+    pub fn resident(&self) -> usize {
+        self.resident
+    }
+
+    /// Begin again as another runner, after a fence.
+    pub fn reborn(&mut self, runner: RunnerId) {
+        self.runner = runner;
+        self.session = Session::Out;
+        self.turns = [Turn::START; 6];
+        self.resident = 0;
+    }
+
+    /// Take one input in and say what to do.
+    pub fn handle(&mut self, now: Now, heard: Heard, asks: &mut Vec<Ask>) {
+        match heard {
+            Heard::Registered(_) => self.registered(now.moment),
+            Heard::Beaten(held) => self.beaten(now.moment, held.is_ok(), asks),
+            Heard::Claimed(held) => self.claimed(now, held, asks),
+            Heard::TookOver(taken) => self.took_over(now.moment, &taken),
+            Heard::Owned(owned) => {
+                self.turn(Asked::Reconcile).answered(now.moment.plus(RECONCILE));
+                asks.push(Ask::Compare(owned));
+            }
+            Heard::Mailed => {
+                self.turn(Asked::Mail).answered(now.moment);
+            }
+            Heard::Failed(asked) => self.turn(asked).failed(now.moment),
+            Heard::Rang => self.rang = true,
+            Heard::Left { runs, .. } => self.left(now.moment, runs),
+            Heard::Drain => self.draining = true,
+        }
+        self.ask(now.moment, asks);
+    }
+
+    /// Runs that this process adopted besides its claims (born claimed, or forgotten and found).
+    pub fn took(&mut self, runs: usize) {
+        self.resident += runs;
+    }
+
+    /// Look at the clock alone.
+    pub fn tick(&mut self, now: Now, asks: &mut Vec<Ask>) {
+        self.ask(now.moment, asks);
+    }
+
+    /// When `tick` must be called at the latest.
+    pub fn next_deadline(&self) -> Option<Moment> {
+        let turns = [Asked::Register, Asked::Heartbeat, Asked::Claim, Asked::Takeover, Asked::Reconcile];
+        let due = turns.into_iter().filter(|asked| self.wants(*asked)).map(|asked| self.turns[asked as usize]);
+        let fence = match self.session {
+            Session::Out => None,
+            Session::In { sent } => Some(self.fence_at(sent)),
+        };
+        due.filter(|turn| turn.open.is_none()).map(|turn| turn.next).chain(fence).min()
+    }
+
+    fn turn(&mut self, asked: Asked) -> &mut Turn {
+        &mut self.turns[asked as usize]
+    }
+
+    fn wants(&self, asked: Asked) -> bool {
+        let held = matches!(self.session, Session::In { .. });
+        match asked {
+            Asked::Register => !held,
+            Asked::Heartbeat | Asked::Takeover | Asked::Reconcile => held,
+            Asked::Claim => held && !self.draining && self.resident < self.settings.max_runs,
+            Asked::Mail => held && self.rang && self.resident > 0,
+        }
+    }
+
+    fn fence_at(&self, sent: Moment) -> Moment {
+        sent.plus(self.settings.lease - Span::from_millis(self.settings.lease.millis() / MARGIN))
+    }
+
+    fn registered(&mut self, now: Moment) {
+        let sent = self.turn(Asked::Register).answered(now).unwrap_or(now);
+        self.session = Session::In { sent };
+        let (heartbeat, sweep) = (self.settings.heartbeat, self.settings.sweep);
+        self.turn(Asked::Heartbeat).next = sent.plus(heartbeat);
+        self.turn(Asked::Claim).next = now;
+        self.turn(Asked::Takeover).next = now;
+        self.turn(Asked::Reconcile).next = now.plus(sweep);
+    }
+
+    fn beaten(&mut self, now: Moment, held: bool, asks: &mut Vec<Ask>) {
+        let next = now.plus(self.settings.heartbeat);
+        let sent = self.turn(Asked::Heartbeat).answered(next);
+        match (held, sent) {
+            (true, Some(sent)) => self.session = Session::In { sent },
+            (true, None) => {}
+            (false, _) => self.fence("its session was ended by another runner", asks),
+        }
+    }
+
+    fn claimed(&mut self, now: Now, held: Held<Claimed>, asks: &mut Vec<Ask>) {
+        let Ok(claimed) = held else {
+            self.turn(Asked::Claim).answered(now.moment);
+            return self.fence("its session was ended by another runner", asks);
+        };
+        let pause = match claimed.next_due {
+            _ if !claimed.runs.is_empty() => Span::ZERO,
+            Some(due) => due.since(claimed.now).min(self.settings.sweep),
+            None => self.settings.sweep,
+        };
+        self.turn(Asked::Claim).answered(now.moment.plus(pause));
+        self.resident += claimed.runs.len();
+        if !claimed.runs.is_empty() {
+            asks.push(Ask::Adopt(claimed.runs));
+        }
+    }
+
+    fn took_over(&mut self, now: Moment, taken: &TakenOver) {
+        let pause = if taken.more { Span::ZERO } else { self.settings.sweep };
+        self.turn(Asked::Takeover).answered(now.plus(pause));
+        if taken.runs > 0 {
+            self.rang = true;
+        }
+    }
+
+    fn left(&mut self, now: Moment, runs: usize) {
+        let was_full = self.resident >= self.settings.max_runs;
+        self.resident = self.resident.saturating_sub(runs);
+        if was_full {
+            self.turn(Asked::Claim).next = now;
+        }
+    }
+
+    fn fence(&mut self, why: &'static str, asks: &mut Vec<Ask>) {
+        if matches!(self.session, Session::In { .. }) {
+            self.session = Session::Out;
+            asks.push(Ask::Fence(why));
+        }
+    }
+
+    fn ask(&mut self, now: Moment, asks: &mut Vec<Ask>) {
+        if let Session::In { sent } = self.session
+            && now >= self.fence_at(sent)
+        {
+            return self.fence("it could not renew its session in time", asks);
+        }
+        if asks.iter().any(|ask| matches!(ask, Ask::Fence(_))) {
+            return;
+        }
+        self.answer_the_bell(now, asks);
+        for asked in [Asked::Register, Asked::Heartbeat, Asked::Claim, Asked::Takeover, Asked::Reconcile] {
+            if self.wants(asked) && self.turn(asked).is_due(now) {
+                self.turn(asked).begin(now);
+                asks.push(self.make(asked));
+            }
+        }
+    }
+
+    /// A bell means a claim and a look for mail, each as soon as the one under way is answered.
+    fn answer_the_bell(&mut self, now: Moment, asks: &mut Vec<Ask>) {
+        let busy = self.turn(Asked::Claim).open.is_some() || self.turn(Asked::Mail).open.is_some();
+        if !self.rang || busy || self.session == Session::Out {
+            return;
+        }
+        if self.wants(Asked::Mail) {
+            self.turn(Asked::Mail).begin(now);
+            asks.push(Ask::Mail);
+        }
+        self.rang = false;
+        if self.turn(Asked::Claim).failures == 0 {
+            self.turn(Asked::Claim).next = now;
+        }
+    }
+
+    fn make(&self, asked: Asked) -> Ask {
+        match asked {
+            Asked::Register => Ask::Register,
+            Asked::Heartbeat => Ask::Heartbeat,
+            Asked::Takeover => Ask::Takeover,
+            Asked::Reconcile => Ask::Reconcile,
+            Asked::Mail => Ask::Mail,
+            Asked::Claim => Ask::Claim(Claim {
+                runner: self.runner,
+                queues: self.settings.queues.clone(),
+                realms: self.settings.realms.clone(),
+                law: self.law,
+                limit: self.settings.claim_batch.min(self.settings.max_runs - self.resident),
+                weight: self.settings.resident_bytes,
+            }),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,194 @@
+//! The keeper, turn by turn, with a clock moved by hand.
+
+use lope_model::{Epoch, Priority, QueueName, Realm, RunId, VersionId, digest::Digest};
+use lope_store::runs::SessionLost;
+
+use super::*;
+
+struct Play {
+    keeper: Keeper,
+    now: Now,
+}
+
+impl Play {
+    fn new() -> Self {
+        let settings = Settings { max_runs: 3, ..Settings::default() };
+        let runner = RunnerId::from_bytes([1; 16]);
+        Self { keeper: Keeper::new(runner, settings, 1), now: Now { wall: Timestamp::EPOCH, moment: Moment(0) } }
+    }
+
+    fn registered() -> Self {
+        let mut play = Self::new();
+        assert_eq!(play.tick(0), [Ask::Register]);
+        let asks = play.hear(Heard::Registered(play.beat()));
+        assert!(matches!(asks[..], [Ask::Claim(_), Ask::Takeover]), "{asks:?}");
+        play
+    }
+
+    fn beat(&self) -> Beat {
+        Beat { now: self.now.wall, moment: self.now.moment, expires: self.now.moment.plus(Span::from_secs(15)) }
+    }
+
+    fn hear(&mut self, heard: Heard) -> Vec<Ask> {
+        let mut asks = Vec::new();
+        self.keeper.handle(self.now, heard, &mut asks);
+        asks
+    }
+
+    fn tick(&mut self, millis: u64) -> Vec<Ask> {
+        self.now.moment = self.now.moment.plus(Span::from_millis(millis));
+        self.now.wall = self.now.wall.plus(Span::from_millis(millis));
+        let mut asks = Vec::new();
+        self.keeper.tick(self.now, &mut asks);
+        asks
+    }
+
+    fn claimed(&self, runs: usize, next_due: Option<u64>) -> Heard {
+        let runs = (0..runs).map(|n| run(n as u8)).collect();
+        let next_due = next_due.map(|millis| self.now.wall.plus(Span::from_millis(millis)));
+        Heard::Claimed(Ok(Claimed { now: self.now.wall, runs, next_due }))
+    }
+
+    fn idle(&mut self) {
+        assert_eq!(self.hear(self.claimed(0, None)), []);
+        assert_eq!(self.hear(Heard::TookOver(TakenOver::default())), []);
+    }
+}
+
+fn run(n: u8) -> ClaimedRun {
+    ClaimedRun {
+        run: RunId::from_bytes([n; 16]),
+        epoch: Epoch(1),
+        version: VersionId(Digest::of(b"v")),
+        queue: QueueName::default(),
+        priority: Priority::NORMAL,
+        realm: Realm::default(),
+        law: 1,
+        weight: 1,
+        mail: 0,
+        due: Timestamp::EPOCH,
+    }
+}
+
+fn limit_of(asks: &[Ask]) -> Option<usize> {
+    asks.iter().find_map(|ask| match ask {
+        Ask::Claim(claim) => Some(claim.limit),
+        _ => None,
+    })
+}
+
+#[test]
+fn claims_go_on_while_there_is_work_and_room() {
+    let mut play = Play::registered();
+    let asks = play.hear(play.claimed(2, None));
+    assert_eq!(limit_of(&asks), Some(1), "one place is left");
+    let asks = play.hear(play.claimed(1, None));
+    assert_eq!(limit_of(&asks), None, "no place is left");
+    let asks = play.hear(Heard::Left { runs: 1, weight: 1 });
+    assert_eq!(limit_of(&asks), Some(1), "a place became free");
+}
+
+#[test]
+fn an_empty_queue_is_asked_again_when_the_next_run_is_due() {
+    let mut play = Play::registered();
+    play.hear(Heard::TookOver(TakenOver::default()));
+    play.hear(play.claimed(0, Some(300)));
+    assert_eq!(limit_of(&play.tick(299)), None);
+    assert_eq!(limit_of(&play.tick(1)), Some(3));
+}
+
+#[test]
+fn a_bell_leads_to_a_claim_and_to_a_look_for_mail() {
+    let mut play = Play::registered();
+    play.hear(play.claimed(1, None));
+    play.hear(play.claimed(0, None));
+    play.hear(Heard::TookOver(TakenOver::default()));
+    let asks = play.hear(Heard::Rang);
+    assert!(matches!(asks[..], [Ask::Mail, Ask::Claim(_)]), "{asks:?}");
+    assert_eq!(play.hear(Heard::Rang), [], "both are under way");
+    assert_eq!(play.hear(Heard::Mailed), []);
+    let asks = play.hear(play.claimed(0, None));
+    assert!(matches!(asks[..], [Ask::Mail, Ask::Claim(_)]), "the second bell is not forgotten: {asks:?}");
+}
+
+#[test]
+fn an_idle_keeper_asks_a_handful_of_times_a_second() {
+    let mut play = Play::registered();
+    play.idle();
+    let mut count = 0;
+    for _ in 0..1_000 {
+        for ask in play.tick(10) {
+            count += 1;
+            match ask {
+                Ask::Claim(_) => play.hear(play.claimed(0, None)),
+                Ask::Takeover => play.hear(Heard::TookOver(TakenOver::default())),
+                Ask::Heartbeat => play.hear(Heard::Beaten(Ok(play.beat()))),
+                Ask::Reconcile => play.hear(Heard::Owned(Vec::new())),
+                other => panic!("unexpected {other:?}"),
+            };
+        }
+    }
+    assert!(count <= 30, "{count} asks in ten seconds");
+}
+
+#[test]
+fn a_runner_that_cannot_renew_stops_before_its_lease_can_be_stolen() {
+    let mut play = Play::registered();
+    play.idle();
+    let mut fenced_at = None;
+    for _ in 0..1_500 {
+        for ask in play.tick(10) {
+            match ask {
+                Ask::Heartbeat => drop(play.hear(Heard::Failed(Asked::Heartbeat))),
+                Ask::Claim(_) => drop(play.hear(Heard::Failed(Asked::Claim))),
+                Ask::Takeover => drop(play.hear(Heard::Failed(Asked::Takeover))),
+                Ask::Reconcile => drop(play.hear(Heard::Failed(Asked::Reconcile))),
+                Ask::Fence(_) => fenced_at = fenced_at.or(Some(play.now.moment)),
+                Ask::Register | Ask::Mail | Ask::Adopt(_) | Ask::Compare(_) => {}
+            }
+        }
+    }
+    assert_eq!(fenced_at, Some(Moment(12_000)), "a fifth of the lease before its end");
+}
+
+#[test]
+fn the_lease_counts_from_when_the_heartbeat_was_sent() {
+    let mut play = Play::registered();
+    play.idle();
+    assert!(play.tick(5_000).contains(&Ask::Heartbeat));
+    assert!(!play.tick(6_900).iter().any(|ask| matches!(ask, Ask::Fence(_))));
+    assert!(play.hear(Heard::Beaten(Ok(play.beat()))).iter().all(|ask| !matches!(ask, Ask::Fence(_))));
+    assert!(play.tick(5_099).iter().all(|ask| !matches!(ask, Ask::Fence(_))));
+    assert!(play.tick(1).iter().any(|ask| matches!(ask, Ask::Fence(_))), "12 s after the beat was sent");
+}
+
+#[test]
+fn a_lost_session_fences_and_registers_anew() {
+    let mut play = Play::registered();
+    let asks = play.hear(Heard::Claimed(Err(SessionLost)));
+    assert!(matches!(asks[..], [Ask::Fence(_)]), "{asks:?}");
+    play.keeper.reborn(RunnerId::from_bytes([2; 16]));
+    assert_eq!(play.tick(0), [Ask::Register]);
+}
+
+#[test]
+fn a_store_out_of_reach_is_asked_less_and_less_often() {
+    let mut play = Play::new();
+    let mut asked = 0;
+    for _ in 0..600 {
+        for _ in play.tick(100) {
+            asked += 1;
+            play.hear(Heard::Failed(Asked::Register));
+        }
+    }
+    assert!((10..=25).contains(&asked), "{asked} times in a minute");
+}
+
+#[test]
+fn draining_takes_no_more_runs() {
+    let mut play = Play::registered();
+    play.idle();
+    play.hear(Heard::Drain);
+    assert_eq!(limit_of(&play.hear(Heard::Rang)), None);
+    assert_eq!(limit_of(&play.tick(2_000)), None);
+}
