@@ -79,6 +79,7 @@ CREATE TABLE queue (
 -- The realm stands before the priority, so that a runner never walks over runs that it cannot serve.
 CREATE INDEX queue_claim ON queue (queue, realm, priority, due) WHERE owner IS NULL AND parked IS NULL;
 CREATE INDEX queue_owner ON queue (owner) WHERE owner IS NOT NULL;
+CREATE INDEX queue_mail ON queue (owner) WHERE owner IS NOT NULL AND mail > taken;
 CREATE INDEX queue_status ON queue (status, created_at);
 
 -- What happened to a run, in order, without gaps.
