@@ -8,7 +8,7 @@ use thiserror::Error;
 pub type StoreResult<T> = Result<T, StoreError>;
 
 /// Why a store did not answer. Each variant is a decision of the caller's.
-#[derive(Debug, Error)]
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum StoreError {
     /// Out of reach for now; nothing was written. Try again with backoff.
     #[error("the store is out of reach: {message}")]

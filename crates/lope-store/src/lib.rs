@@ -7,6 +7,7 @@
 
 pub mod clock;
 pub mod error;
+pub mod memory;
 pub mod runs;
 pub mod store;
 pub mod tables;
@@ -14,6 +15,7 @@ pub mod watch;
 
 pub use clock::{ManualClock, SystemClock};
 pub use error::{StoreError, StoreResult};
+pub use memory::MemoryStore;
 pub use runs::Runs;
 pub use store::{Store, Upkeep};
 pub use tables::Tables;

@@ -20,6 +20,11 @@ impl Bell {
     pub fn watch(&self) -> Watch {
         Watch(self.0.subscribe())
     }
+
+    /// Does anybody wait for it? A store need not look for changes that nobody asks for.
+    pub fn is_watched(&self) -> bool {
+        self.0.receiver_count() > 0
+    }
 }
 
 impl Default for Bell {

@@ -1,5 +1,7 @@
 //! A batch: guards that must hold and writes that then happen, together.
 
+use std::collections::HashSet;
+
 use lope_model::{Digest, limit};
 
 use super::{At, Manifest, TableId};
@@ -94,28 +96,31 @@ impl Batch {
             return Err(StoreError::refused(message));
         }
         self.writes.iter().try_for_each(|write| check_write(write, manifest))?;
-        self.guards.iter().try_for_each(|guard| self.check_guard(guard, manifest))
+        let guards_absence = self.guards.iter().any(|guard| matches!(guard, Guard::Absent(_)));
+        let written: HashSet<&At> =
+            if guards_absence { self.writes.iter().filter_map(Write::at).collect() } else { HashSet::new() };
+        self.guards.iter().try_for_each(|guard| check_guard(guard, &written, manifest))
     }
+}
 
-    fn check_guard(&self, guard: &Guard, manifest: &Manifest) -> StoreResult<()> {
-        let at = guard.at();
-        let spec = manifest.table(at.table)?;
-        check_key(&at.key)?;
-        let needs_scope = match guard {
-            Guard::Absent(at) => !self.writes.iter().any(|write| write.at() == Some(at)),
-            Guard::ScopeUnchanged(..) => true,
-            Guard::Equals(..) | Guard::Unchanged(..) => false,
-        };
-        if needs_scope && spec.scope.is_none() {
-            let message = format!(
-                "table '{}' declares no scope: a guard on a range or on the absence of a key that \
-                                   is not written has nothing to hold",
-                spec.name
-            );
-            return Err(StoreError::refused(message));
-        }
-        Ok(())
+fn check_guard(guard: &Guard, written: &HashSet<&At>, manifest: &Manifest) -> StoreResult<()> {
+    let at = guard.at();
+    let spec = manifest.table(at.table)?;
+    check_key(&at.key)?;
+    let needs_scope = match guard {
+        Guard::Absent(at) => !written.contains(at),
+        Guard::ScopeUnchanged(..) => true,
+        Guard::Equals(..) | Guard::Unchanged(..) => false,
+    };
+    if needs_scope && spec.scope.is_none() {
+        let message = format!(
+            "table '{}' declares no scope: a guard on a range or on the absence of a key that is not written has \
+                 nothing to hold",
+            spec.name
+        );
+        return Err(StoreError::refused(message));
     }
+    Ok(())
 }
 
 fn check_write(write: &Write, manifest: &Manifest) -> StoreResult<()> {

@@ -1,0 +1,84 @@
+//! `claim`: the heads of all lanes that the runner can serve, merged by priority and due time.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, btree_set};
+
+use lope_model::{Priority, RunId, Timestamp, limit};
+
+use super::admit::Reading;
+use super::place::{Lane, Waiting};
+use super::state::RunState;
+use crate::runs::{Claim, Claimed, ClaimedRun, Held, SessionLost};
+
+/// What goes first: highest priority, then earliest due. The lane's number finds the next one of the same lane.
+type Head = Reverse<(Reverse<Priority>, Timestamp, RunId, usize)>;
+
+/// Due runs of several lanes in the order of claims.
+struct Merge<'a> {
+    lanes: Vec<(Priority, btree_set::Iter<'a, (Timestamp, RunId)>)>,
+    heads: BinaryHeap<Head>,
+    now: Timestamp,
+    /// When the first run that is not due yet will be.
+    next_due: Option<Timestamp>,
+}
+
+impl RunState {
+    pub(super) fn claim(&mut self, claim: &Claim, reading: Reading) -> Held<Claimed> {
+        if !self.is_held(claim.runner, reading.moment) {
+            return Err(SessionLost);
+        }
+        let (picked, next_due) = self.pick(claim, reading.now);
+        let runs = picked.into_iter().filter_map(|run| self.take(run, claim)).collect();
+        Ok(Claimed { now: reading.now, runs, next_due })
+    }
+
+    fn take(&mut self, run: RunId, claim: &Claim) -> Option<ClaimedRun> {
+        self.change(run, |entry| {
+            entry.hand_to(Some(claim.runner));
+            entry.claimed()
+        })
+    }
+
+    /// The runs to take, and when to come again if those are all that are due.
+    fn pick(&self, claim: &Claim, now: Timestamp) -> (Vec<RunId>, Option<Timestamp>) {
+        let mut merge = Merge::new(self.places.lanes_for(claim), now);
+        let (mut picked, mut weight) = (Vec::new(), 0_u64);
+        while let Some(run) = merge.next() {
+            weight = weight.saturating_add(self.runs.get(&run).map_or(0, |entry| u64::from(entry.weight)));
+            let is_full = picked.len() >= claim.limit.min(limit::CLAIM_MAX);
+            if is_full || (!picked.is_empty() && weight > claim.weight) {
+                return (picked, None);
+            }
+            picked.push(run);
+        }
+        (picked, merge.next_due)
+    }
+}
+
+impl<'a> Merge<'a> {
+    fn new(lanes: Vec<(&'a Lane, &'a Waiting)>, now: Timestamp) -> Self {
+        let lanes: Vec<_> = lanes.into_iter().map(|(lane, runs)| (lane.priority, runs.iter())).collect();
+        let mut merge = Self { heads: BinaryHeap::with_capacity(lanes.len()), lanes, now, next_due: None };
+        for number in 0..merge.lanes.len() {
+            merge.look(number);
+        }
+        merge
+    }
+
+    fn next(&mut self) -> Option<RunId> {
+        let Reverse((_, _, run, number)) = self.heads.pop()?;
+        self.look(number);
+        Some(run)
+    }
+
+    /// A lane's next run goes among the heads if it is due, or says when to come again.
+    fn look(&mut self, number: usize) {
+        let (priority, runs) = &mut self.lanes[number];
+        let Some(&(due, run)) = runs.next() else { return };
+        if due <= self.now {
+            self.heads.push(Reverse((Reverse(*priority), due, run, number)));
+        } else if due < Timestamp::NEVER {
+            self.next_due = Some(self.next_due.map_or(due, |earlier| earlier.min(due)));
+        }
+    }
+}
