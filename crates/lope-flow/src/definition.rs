@@ -4,9 +4,12 @@
 //! stored, dropped and walked without recursion. Nothing here knows how a run proceeds.
 
 mod canonical;
+mod needs;
 mod problem;
 mod rule;
+pub(crate) mod scope;
 mod step;
+mod validate;
 mod walk;
 
 use std::sync::Arc;
@@ -141,12 +144,12 @@ impl Block {
         Self { steps, collect: None, parameters: None }
     }
 
-    /// Makes each step need the one before it: a block that reads like a program.
+    /// Makes each step follow the one before it: a block that reads like a program.
     #[must_use]
     pub fn in_order(mut self) -> Self {
         for index in 1..self.steps.len() {
             let before = Arc::clone(&self.steps[index - 1].name);
-            self.steps[index].add_need(before);
+            self.steps[index].add_follow(before);
         }
         self
     }

@@ -94,6 +94,8 @@ fn canonical_block(block: &Block, place: &[BlockId]) -> Block {
     for step in &mut block.steps {
         step.needs.sort();
         step.needs.dedup();
+        step.follows.sort();
+        step.follows.dedup();
         step.at = At::NOWHERE;
         step.kind.each_block_mut(&mut |id| *id = place[id.index()]);
     }

@@ -25,9 +25,13 @@ pub mod executor {
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Step {
     pub name: Arc<str>,
-    /// Steps of the same block that must be settled before: those written and those inferred.
+    /// Steps of the same block that must be settled before, those written and those inferred. If one of them is skipped,
+    /// so is this one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub needs: Vec<Arc<str>>,
+    /// Steps of the same block that must be settled before, whatever became of them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub follows: Vec<Arc<str>>,
     /// Runs only if this holds; otherwise it is skipped with what needs it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub when: Option<Expr>,
@@ -226,6 +230,7 @@ impl Step {
         Self {
             name: name.into(),
             needs: Vec::new(),
+            follows: Vec::new(),
             when: None,
             set: None,
             policy: Policy::default(),
@@ -243,6 +248,12 @@ impl Step {
     #[must_use]
     pub fn needs(mut self, names: &[&str]) -> Self {
         names.iter().for_each(|name| self.add_need((*name).into()));
+        self
+    }
+
+    #[must_use]
+    pub fn follows(mut self, names: &[&str]) -> Self {
+        names.iter().for_each(|name| self.add_follow((*name).into()));
         self
     }
 
@@ -268,6 +279,13 @@ impl Step {
     pub const fn at(mut self, at: At) -> Self {
         self.at = at;
         self
+    }
+
+    /// Adds a step to follow, unless it is followed or needed already.
+    pub fn add_follow(&mut self, name: Arc<str>) {
+        if !self.needs.contains(&name) && !self.follows.contains(&name) {
+            self.follows.push(name);
+        }
     }
 
     /// Adds a need that is not there yet.

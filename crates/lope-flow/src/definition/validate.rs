@@ -1,0 +1,59 @@
+//! Is a definition sound? Every problem found, with its place, the steps' path and a hint.
+//!
+//! What passes here cannot make the law stumble: the plan is made of sound definitions only. Whether actions exist or
+//! inputs fit their schema is not known here.
+
+mod naming;
+mod ordering;
+mod policies;
+mod structure;
+
+use std::sync::Arc;
+
+use super::scope::Scopes;
+use super::{BlockId, Definition, Problem, Step};
+
+impl Definition {
+    /// Everything that keeps this definition from being run; empty if nothing does. Needs should be inferred before.
+    pub fn validate(&self) -> Vec<Problem> {
+        let problems = structure::check(self);
+        if !problems.is_empty() {
+            return problems;
+        }
+        let mut check = Check { definition: self, scopes: Scopes::new(self), prefixes: self.prefixes(), problems };
+        check.naming();
+        check.ordering();
+        check.leaving();
+        check.policies();
+        let mut problems = check.problems;
+        problems.sort_by_key(|problem| (problem.at.line, problem.at.column));
+        problems
+    }
+}
+
+/// A definition whose structure is sound, under examination.
+struct Check<'a> {
+    definition: &'a Definition,
+    scopes: Scopes,
+    prefixes: Vec<Arc<str>>,
+    problems: Vec<Problem>,
+}
+
+impl<'a> Check<'a> {
+    fn path(&self, block: BlockId, step: &Step) -> String {
+        format!("{}{}", self.prefixes[block.index()], step.name)
+    }
+
+    fn report(&mut self, block: BlockId, step: &Step, message: impl Into<String>) {
+        let problem = Problem::of(step, &self.path(block, step), message);
+        self.problems.push(problem);
+    }
+
+    /// Every step with the block that holds it.
+    fn steps(&self) -> impl Iterator<Item = (BlockId, usize, &'a Step)> + use<'a> {
+        let blocks = self.definition.blocks.iter().enumerate();
+        blocks.flat_map(|(id, block)| {
+            block.steps.iter().enumerate().map(move |(index, step)| (BlockId(id as u32), index, step))
+        })
+    }
+}
