@@ -6,7 +6,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use lope_model::{Epoch, Failure, RunId, Span, Value, failure};
+use lope_model::{Epoch, Failure, Priority, RunId, Span, Value, failure};
 
 /// One attempt of an execution under one owner. An outcome with any other token is ignored.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -26,11 +26,23 @@ pub struct Task {
     pub step: Arc<str>,
     /// Which kind of worker.
     pub executor: Arc<str>,
-    /// Everything the worker needs, secrets resolved.
+    /// Which of its actions.
+    pub action: Arc<str>,
     pub arguments: Value,
-    pub timeout: Option<Span>,
-    pub heartbeat: Option<Span>,
+    pub limits: Limits,
     pub idempotency_key: Option<String>,
+}
+
+/// What bounds an attempt.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Limits {
+    pub priority: Priority,
+    /// Longest time, from the moment it gets its slot.
+    pub timeout: Option<Span>,
+    /// Longest silence.
+    pub heartbeat: Option<Span>,
+    /// At most so many with an equal key at once.
+    pub keyed: Option<(Arc<str>, u32)>,
 }
 
 /// How an attempt ended.

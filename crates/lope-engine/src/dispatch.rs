@@ -1,0 +1,193 @@
+//! The machine of slots: which task starts next, and which has run out of time. Pure: tasks and time in, starts and stops out.
+//!
+//! A task waits here until a slot is free, highest priority first, then in order of arrival; one whose key is at its limit
+//! lets others pass. Time limits count from the start, on a clock that only runs forward. Waiting costs no thread.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
+
+use lope_model::{Moment, Priority};
+
+use crate::executor::{Task, Token};
+
+/// What to do.
+#[derive(Debug)]
+pub enum Act {
+    Start(Task),
+    /// Tell the executor to stop; its answer no longer counts.
+    Stop {
+        executor: Arc<str>,
+        token: Token,
+    },
+    /// The attempt ran longer than its timeout, or was silent for longer than its heartbeat allows.
+    TimedOut {
+        token: Token,
+        silent: bool,
+    },
+}
+
+#[derive(Debug)]
+struct Running {
+    executor: Arc<str>,
+    key: Option<Arc<str>>,
+    timeout_at: Option<Moment>,
+    silence: Option<(lope_model::Span, Moment)>,
+}
+
+/// Order among those that wait: priority, then arrival.
+type Rank = (std::cmp::Reverse<Priority>, u64);
+
+/// The slots of one process.
+#[derive(Debug)]
+pub struct Dispatch {
+    free: usize,
+    arrivals: u64,
+    waiting: BTreeMap<Rank, Task>,
+    ranks: HashMap<Token, Rank>,
+    /// Those that wait for a key to become free; they are in none of the above.
+    held: HashMap<Arc<str>, BTreeMap<Rank, Task>>,
+    running: HashMap<Token, Running>,
+    deadlines: BTreeSet<(Moment, Token)>,
+    keys: HashMap<Arc<str>, u32>,
+}
+
+impl Dispatch {
+    pub fn new(slots: usize) -> Self {
+        Self {
+            free: slots,
+            arrivals: 0,
+            waiting: BTreeMap::new(),
+            ranks: HashMap::new(),
+            held: HashMap::new(),
+            running: HashMap::new(),
+            deadlines: BTreeSet::new(),
+            keys: HashMap::new(),
+        }
+    }
+
+    pub fn in_flight(&self) -> usize {
+        self.running.len()
+    }
+
+    /// A task wants to start.
+    pub fn submit(&mut self, now: Moment, task: Task, acts: &mut Vec<Act>) {
+        let rank = (std::cmp::Reverse(task.limits.priority), self.arrivals);
+        self.arrivals += 1;
+        self.ranks.insert(task.token.clone(), rank);
+        self.waiting.insert(rank, task);
+        self.fill(now, acts);
+    }
+
+    /// A task was answered. False: it is not running (any more), its answer does not count.
+    pub fn settled(&mut self, now: Moment, token: &Token, acts: &mut Vec<Act>) -> bool {
+        let known = self.end(token).is_some();
+        self.fill(now, acts);
+        known
+    }
+
+    /// A task showed life.
+    pub fn alive(&mut self, now: Moment, token: &Token) {
+        let Some(running) = self.running.get_mut(token) else { return };
+        if let Some((span, until)) = &mut running.silence {
+            self.deadlines.remove(&(*until, token.clone()));
+            *until = now.plus(*span);
+            self.deadlines.insert((*until, token.clone()));
+        }
+    }
+
+    /// A task is no longer wanted, whether it waits or runs.
+    pub fn cancel(&mut self, now: Moment, token: &Token, acts: &mut Vec<Act>) {
+        if let Some(rank) = self.ranks.remove(token) {
+            self.waiting.remove(&rank);
+            self.held.values_mut().for_each(|held| drop(held.remove(&rank)));
+        }
+        if let Some(running) = self.end(token) {
+            acts.push(Act::Stop { executor: running.executor, token: token.clone() });
+        }
+        self.fill(now, acts);
+    }
+
+    /// Look at the clock.
+    pub fn tick(&mut self, now: Moment, acts: &mut Vec<Act>) {
+        while let Some((due, token)) = self.deadlines.first().cloned()
+            && due <= now
+        {
+            let running = self.end(&token).expect("a deadline belongs to a running task");
+            let silent = running.timeout_at.is_none_or(|timeout_at| timeout_at > now);
+            acts.push(Act::Stop { executor: running.executor, token: token.clone() });
+            acts.push(Act::TimedOut { token, silent });
+        }
+        self.fill(now, acts);
+    }
+
+    /// When `tick` must be called at the latest.
+    pub fn next_deadline(&self) -> Option<Moment> {
+        self.deadlines.first().map(|(due, _)| *due)
+    }
+
+    fn fill(&mut self, now: Moment, acts: &mut Vec<Act>) {
+        while self.free > 0
+            && let Some((rank, task)) = self.waiting.pop_first()
+        {
+            match self.full_key(&task) {
+                Some(key) => drop(self.held.entry(key).or_default().insert(rank, task)),
+                None => self.begin(now, task, acts),
+            }
+        }
+    }
+
+    /// The key of a task, if that key has no room.
+    fn full_key(&self, task: &Task) -> Option<Arc<str>> {
+        let (key, limit) = task.limits.keyed.as_ref()?;
+        (self.keys.get(key).copied().unwrap_or(0) >= *limit).then(|| Arc::clone(key))
+    }
+
+    fn begin(&mut self, now: Moment, task: Task, acts: &mut Vec<Act>) {
+        self.free -= 1;
+        self.ranks.remove(&task.token);
+        let key = task.limits.keyed.as_ref().map(|(key, _)| Arc::clone(key));
+        if let Some(key) = &key {
+            *self.keys.entry(Arc::clone(key)).or_insert(0) += 1;
+        }
+        let timeout_at = task.limits.timeout.map(|timeout| now.plus(timeout));
+        let silence = task.limits.heartbeat.map(|span| (span, now.plus(span)));
+        for due in timeout_at.into_iter().chain(silence.map(|(_, until)| until)) {
+            self.deadlines.insert((due, task.token.clone()));
+        }
+        let running = Running { executor: Arc::clone(&task.executor), key, timeout_at, silence };
+        self.running.insert(task.token.clone(), running);
+        acts.push(Act::Start(task));
+    }
+
+    fn end(&mut self, token: &Token) -> Option<Running> {
+        let running = self.running.remove(token)?;
+        self.free += 1;
+        for due in running.timeout_at.into_iter().chain(running.silence.map(|(_, until)| until)) {
+            self.deadlines.remove(&(due, token.clone()));
+        }
+        if let Some(key) = &running.key {
+            self.leave(key);
+        }
+        Some(running)
+    }
+
+    /// One fewer holds the key; those that waited for it may try again.
+    fn leave(&mut self, key: &Arc<str>) {
+        if let Some(count) = self.keys.get_mut(key) {
+            *count -= 1;
+            if *count == 0 {
+                self.keys.remove(key);
+            }
+        }
+        let Some(held) = self.held.get_mut(key) else { return };
+        if let Some((rank, task)) = held.pop_first() {
+            self.waiting.insert(rank, task);
+        }
+        if held.is_empty() {
+            self.held.remove(key);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
