@@ -5,6 +5,7 @@
 
 pub mod definition;
 pub mod expr;
+pub mod policy;
 
 /// The law that this program writes. A change that would give other effects for an existing definition and journal
 /// raises it; the old behaviour stays behind gates.

@@ -1,0 +1,97 @@
+//! A rate limiter: never more than `count` starts in any stretch of `per`.
+//!
+//! Starts are remembered in at most `MARKS` marks, so that a limit of millions a day stays small; where marks are coarser
+//! than a millisecond the limiter errs on the strict side, by a thousandth of `per`.
+
+use std::collections::VecDeque;
+
+use lope_model::policy::RateLimit;
+use lope_model::{Span, Timestamp};
+
+use super::breaker::Admission;
+
+/// Most marks that a limiter keeps.
+const MARKS: u64 = 1_024;
+
+/// The starts of the last `per`.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Limiter {
+    /// Time of the last start under the mark, and how many there were.
+    marks: VecDeque<(Timestamp, u32)>,
+    total: u64,
+}
+
+impl Limiter {
+    /// Asks for a start and counts it if it is granted.
+    pub fn admit(&mut self, settings: &RateLimit, now: Timestamp) -> Admission {
+        self.forget(settings, now);
+        if self.total < u64::from(settings.count) {
+            self.mark(settings, now);
+            return Admission::Go;
+        }
+        let oldest = self.marks.front().map_or(now, |(at, _)| *at);
+        Admission::Wait(oldest.plus(settings.per).max(now.plus(Span::from_millis(1))))
+    }
+
+    fn forget(&mut self, settings: &RateLimit, now: Timestamp) {
+        while let Some((at, starts)) = self.marks.front()
+            && at.plus(settings.per) <= now
+        {
+            self.total -= u64::from(*starts);
+            self.marks.pop_front();
+        }
+    }
+
+    fn mark(&mut self, settings: &RateLimit, now: Timestamp) {
+        self.total += 1;
+        let width = (settings.per.millis() / MARKS).max(1);
+        let place = |at: Timestamp| at.millis().div_euclid(width as i64);
+        match self.marks.back_mut() {
+            Some((at, starts)) if place(*at) == place(now) => {
+                *at = now.max(*at);
+                *starts += 1;
+            }
+            Some(_) | None => self.marks.push_back((now, 1)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn starts_are_granted_up_to_the_count_and_again_when_the_oldest_is_out() {
+        let settings = RateLimit { count: 2, per: Span::from_millis(100), name: None };
+        let mut limiter = Limiter::default();
+        let mut ask = |at: i64| limiter.admit(&settings, Timestamp::from_millis(at));
+        assert_eq!(ask(0), Admission::Go);
+        assert_eq!(ask(30), Admission::Go);
+        assert_eq!(ask(50), Admission::Wait(Timestamp::from_millis(100)));
+        assert_eq!(ask(100), Admission::Go);
+        assert_eq!(ask(101), Admission::Wait(Timestamp::from_millis(130)));
+    }
+
+    proptest! {
+        #[test]
+        fn no_stretch_holds_more_than_the_count(
+            count in 1_u32..20, per in 1_u64..5_000, steps in prop::collection::vec(0_i64..400, 1..300),
+        ) {
+            let settings = RateLimit { count, per: Span::from_millis(per), name: None };
+            let (mut limiter, mut now, mut granted) = (Limiter::default(), 0_i64, Vec::new());
+            for step in steps {
+                now += step;
+                if limiter.admit(&settings, Timestamp::from_millis(now)) == Admission::Go {
+                    granted.push(now);
+                }
+            }
+            for (index, start) in granted.iter().enumerate() {
+                let within = granted[index..].iter().filter(|at| **at < start + per as i64).count();
+                prop_assert!(within <= count as usize);
+            }
+            prop_assert!(limiter.marks.len() as u64 <= MARKS + 1);
+        }
+    }
+}
