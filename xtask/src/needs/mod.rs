@@ -46,7 +46,7 @@ impl Setting {
     pub(crate) fn dress<'command>(&self, command: &'command mut Command) -> &'command mut Command {
         for (name, _) in std::env::vars_os() {
             let name = name.to_string_lossy();
-            if name.starts_with("PG") || name.starts_with("LOPE_") {
+            if name.starts_with("PG") || name.starts_with("LOPE_TEST_") {
                 command.env_remove(name.as_ref());
             }
         }

@@ -35,8 +35,8 @@ const START_LIMIT: Duration = Duration::from_mins(1);
 const STOP_LIMIT: Duration = Duration::from_secs(20);
 const POLL: Duration = Duration::from_millis(20);
 
-/// The longest path of a socket that every system takes, without the name of the socket itself.
-const SOCKET_FOLDER_LIMIT: usize = 80;
+/// The path of a socket may have about 100 bytes; our folder and the socket's name take half of them.
+const PARENT_LIMIT: usize = 50;
 
 #[derive(Debug)]
 pub(in crate::needs) struct Cluster {
@@ -49,7 +49,7 @@ pub(in crate::needs) struct Cluster {
 
 impl Cluster {
     pub(super) fn start(programs: Programs, owner: Option<Owner>, sweeper: &Sweeper) -> Result<Self> {
-        let folder = sweeper.folder(&parent_folder())?;
+        let folder = sweeper.folder(&parent_folder(owner.as_ref()))?;
         let mut cluster = Self { programs, owner, folder, order: "", server: None };
         cluster.make_folders()?;
         cluster.order = cluster.init()?;
@@ -188,10 +188,26 @@ impl Drop for Cluster {
     }
 }
 
-/// The temporary folder of the system, or `/tmp` where that one is too deep for a socket.
-fn parent_folder() -> PathBuf {
+/// The temporary folder of the system, or `/tmp` where that one does not suit a server or its owner.
+fn parent_folder(owner: Option<&Owner>) -> PathBuf {
     let parent = std::env::temp_dir();
-    if parent.as_os_str().len() <= SOCKET_FOLDER_LIMIT - 40 { parent } else { Path::new("/tmp").to_path_buf() }
+    if suits(&parent) && may_enter(&parent, owner) { parent } else { PathBuf::from("/tmp") }
+}
+
+/// Whether the folder leaves room for the name of a socket and needs no quoting in a configuration file.
+fn suits(folder: &Path) -> bool {
+    let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"/._-".contains(byte);
+    let bytes = folder.as_os_str().as_encoded_bytes();
+    bytes.len() <= PARENT_LIMIT && bytes.iter().all(is_plain)
+}
+
+fn may_enter(folder: &Path, owner: Option<&Owner>) -> bool {
+    let mut command = Command::new("sh");
+    command.args(["-c", "cd \"$0\" 2>/dev/null"]).arg(folder).current_dir("/");
+    if let Some(owner) = owner {
+        owner.lend(&mut command);
+    }
+    command.status().is_ok_and(|status| status.success())
 }
 
 /// A folder as the host of a URL.
@@ -210,6 +226,13 @@ mod tests {
     #[test]
     fn a_folder_becomes_the_host_of_a_url() {
         assert_eq!(percent_encoded("/tmp/lope-test-1 a"), "%2Ftmp%2Flope-test-1%20a");
+    }
+
+    #[test]
+    fn folders_that_do_not_suit_are_told_apart() {
+        assert!(suits(Path::new("/var/folders/xy/lope_1.2")));
+        assert!(!suits(Path::new("/tmp/it's here")) && !suits(Path::new(&"/deep".repeat(11))));
+        assert!(may_enter(Path::new("/"), None) && !may_enter(Path::new("/no/such/folder"), None));
     }
 
     #[test]
