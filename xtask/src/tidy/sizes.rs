@@ -33,11 +33,14 @@ struct Sizes<'file> {
     lines: Vec<&'file str>,
     test_lines: BTreeSet<usize>,
     found: Vec<(usize, String)>,
+    /// Where the signature was chosen elsewhere, and counted there if the trait is ours.
+    in_trait_impl: bool,
 }
 
 impl<'file> Sizes<'file> {
     fn of(file: &'file RustFile) -> Self {
-        Self { lines: file.text.lines().collect(), test_lines: BTreeSet::new(), found: Vec::new() }
+        let lines = file.text.lines().collect();
+        Self { lines, test_lines: BTreeSet::new(), found: Vec::new(), in_trait_impl: false }
     }
 
     fn leave_out(&mut self, attributes: &[Attribute], item: &impl Spanned) {
@@ -52,7 +55,7 @@ impl<'file> Sizes<'file> {
             self.found.push((line, format!("`{name}` has {lines} lines, more than {FUNCTION_LINES}")));
         }
         let parameters = signature.inputs.len();
-        if parameters > PARAMETERS {
+        if parameters > PARAMETERS && !self.in_trait_impl {
             self.found.push((line, format!("`{name}` takes {parameters} parameters, more than {PARAMETERS}")));
         }
     }
@@ -78,6 +81,12 @@ impl<'ast> Visit<'ast> for Sizes<'_> {
     fn visit_item_fn(&mut self, item: &'ast syn::ItemFn) {
         self.measure(&item.sig, Some(&item.block));
         visit::visit_item_fn(self, item);
+    }
+
+    fn visit_item_impl(&mut self, item: &'ast syn::ItemImpl) {
+        let around = std::mem::replace(&mut self.in_trait_impl, item.trait_.is_some());
+        visit::visit_item_impl(self, item);
+        self.in_trait_impl = around;
     }
 
     fn visit_impl_item_fn(&mut self, item: &'ast syn::ImplItemFn) {
@@ -130,6 +139,14 @@ mod tests {
         assert!(found("fn f(a: u8, b: u8, c: u8, d: u8, e: u8) {}").is_empty());
         let expected = ["crates/a/src/lib.rs:2: rule: `f` takes 6 parameters, more than 5"];
         assert_eq!(found("trait A {\nfn f(&self, a: u8, b: u8, c: u8, d: u8, e: u8); }"), expected);
+    }
+
+    #[test]
+    fn a_trait_answers_for_the_parameters_of_its_implementations() {
+        let parameters = "(&self, a: u8, b: u8, c: u8, d: u8, e: u8)";
+        assert!(found(&format!("impl A for B {{ fn f{parameters} {{}} }}")).is_empty());
+        assert_eq!(found(&format!("impl B {{ fn f{parameters} {{}} }}")).len(), 1);
+        assert_eq!(found(&format!("trait A {{ fn f{parameters} {{}} }}")).len(), 1);
     }
 
     #[test]
