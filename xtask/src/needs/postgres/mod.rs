@@ -12,11 +12,13 @@ use crate::sweeper::Sweeper;
 pub(super) use cluster::Cluster;
 
 pub(super) fn provide(sweeper: &Sweeper) -> Result<Cluster> {
-    let owner = owner::owner()?;
+    let am_root = owner::am_root()?;
     let programs = match programs::find() {
         Some(programs) => programs,
-        None => programs::install(owner.is_some())?,
+        None => programs::install(am_root)?,
     };
+    // Only now: the package brings the user that its server runs as.
+    let owner = if am_root { Some(owner::unprivileged()?) } else { None };
     let cluster = Cluster::start(programs, owner, sweeper)?;
     println!("{cluster}");
     Ok(cluster)
