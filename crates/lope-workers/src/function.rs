@@ -16,14 +16,14 @@ type Function = Arc<dyn Fn(Value) -> Answer + Send + Sync>;
 
 /// A registry of functions. A function that panics fails its attempt and nothing else.
 pub struct Functions {
-    functions: HashMap<Arc<str>, Function>,
+    by_name: HashMap<Arc<str>, Function>,
     runtime: Handle,
     running: Arc<Mutex<HashMap<Token, AbortHandle>>>,
 }
 
 impl Functions {
     pub fn new(runtime: Handle) -> Self {
-        Self { functions: HashMap::new(), runtime, running: Arc::default() }
+        Self { by_name: HashMap::new(), runtime, running: Arc::default() }
     }
 
     /// The function that does `name`, from its arguments to its output.
@@ -32,18 +32,18 @@ impl Functions {
         F: Fn(Value) -> A + Send + Sync + 'static,
         A: Future<Output = Result<Value, Failure>> + Send + 'static,
     {
-        self.functions.insert(name.into(), Arc::new(move |arguments| Box::pin(function(arguments))));
+        self.by_name.insert(name.into(), Arc::new(move |arguments| Box::pin(function(arguments))));
         self
     }
 
     pub fn names(&self) -> impl Iterator<Item = &str> {
-        self.functions.keys().map(|name| &**name)
+        self.by_name.keys().map(|name| &**name)
     }
 }
 
 impl Executor for Functions {
     fn start(&self, task: Task, done: Done) {
-        let Some(function) = self.functions.get(&task.action).cloned() else {
+        let Some(function) = self.by_name.get(&task.action).cloned() else {
             let failure = Failure::new(failure::kind::UNKNOWN_ACTION, unknown(&task.action));
             return done.finish(Err(failure), None);
         };
@@ -75,6 +75,6 @@ fn unknown(action: &str) -> String {
 
 impl fmt::Debug for Functions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_list().entries(self.functions.keys()).finish()
+        f.debug_list().entries(self.by_name.keys()).finish()
     }
 }

@@ -1,11 +1,17 @@
-//! Executors: who does the work of a step. Rust functions by name, and processes.
+//! Executors: who does the work of a step. Rust functions by name, processes, scripts, HTTP.
 //!
 //! An executor takes tasks through the engine's door and answers them. It decides nothing about retries or time.
 
+#[cfg(test)]
+mod bench_tests;
 pub mod function;
+pub mod http;
 pub mod logs;
 pub mod process;
+pub mod script;
 
 pub use function::Functions;
+pub use http::Requests;
 pub use logs::Logs;
 pub use process::Processes;
+pub use script::Scripts;
