@@ -148,6 +148,10 @@ CREATE TABLE table_manifest (
     scope TEXT                          -- what guards on ranges hold on to: 'table', 'prefix:8', or nothing
 ) STRICT;
 
+INSERT INTO table_manifest (idx, name, scope) VALUES
+    (0, 'app_state', 'table'), (1, 'inbox', NULL), (2, 'outbox', NULL), (3, 'leases', NULL),
+    (4, 'timers', NULL), (5, 'dedupe', NULL), (6, 'dead_letter', NULL);
+
 -- their rows, sorted by key as bytes,
 CREATE TABLE table_rows (
     tbl   INTEGER NOT NULL, -- table_manifest.idx
@@ -167,7 +171,7 @@ CREATE TABLE table_scopes (
 -- and the numbers that appends take next.
 CREATE TABLE table_sequences (
     name BLOB NOT NULL PRIMARY KEY,
-    next INTEGER NOT NULL
+    next INTEGER NOT NULL -- from 1
 ) WITHOUT ROWID, STRICT;
 
 -- For people.

@@ -1,0 +1,199 @@
+CREATE TABLE blobs (
+    run_id BLOB NOT NULL,
+    digest BLOB NOT NULL,
+    bytes  BLOB NOT NULL,
+    PRIMARY KEY (run_id, digest)
+) WITHOUT ROWID, STRICT;
+
+CREATE TABLE journal (
+    run_id BLOB NOT NULL,
+    seq    INTEGER NOT NULL, -- from 1
+    at     INTEGER NOT NULL,
+    event  TEXT NOT NULL,    -- its name, for people
+    body   BLOB NOT NULL,    -- opaque to the store
+    PRIMARY KEY (run_id, seq)
+) WITHOUT ROWID, STRICT;
+
+CREATE TABLE mail (
+    run_id BLOB NOT NULL,
+    number INTEGER NOT NULL, -- rises with arrival, from 1
+    id     TEXT NOT NULL,    -- the sender's, unique per run
+    kind   TEXT NOT NULL,    -- signal, input, cancel, child…
+    body   BLOB NOT NULL,
+    at     INTEGER NOT NULL,
+    taken  INTEGER NOT NULL, -- 0 waits, 1 taken or dropped
+    PRIMARY KEY (run_id, number)
+) WITHOUT ROWID, STRICT;
+
+CREATE TABLE meta (
+    key   TEXT NOT NULL PRIMARY KEY, -- schema_version, created_at
+    value TEXT NOT NULL
+) WITHOUT ROWID, STRICT;
+
+CREATE TABLE queue (
+    run_id     BLOB NOT NULL PRIMARY KEY,
+    queue      TEXT NOT NULL,
+    realm      TEXT NOT NULL,
+    priority   INTEGER NOT NULL,
+    due        INTEGER NOT NULL, -- 9223372036854775807: only mail wakes it
+    owner      BLOB,             -- runners.runner_id
+    epoch      INTEGER NOT NULL, -- grows with every change of owner, never restarts
+    head       INTEGER NOT NULL, -- last journal row
+    mail       INTEGER NOT NULL, -- mail ever delivered
+    taken      INTEGER NOT NULL, -- mail taken into the journal, or dropped when the run ended
+    law        INTEGER NOT NULL,
+    weight     INTEGER NOT NULL,
+    status     TEXT NOT NULL,    -- what its last owner said: queued, running, idle, sleeping, waiting, paused
+    parked     TEXT,             -- why it is kept out of claims
+    created_at INTEGER NOT NULL
+) WITHOUT ROWID, STRICT;
+
+CREATE TABLE run_tags (
+    tag        TEXT NOT NULL,
+    value      TEXT NOT NULL,
+    created_at INTEGER NOT NULL,
+    run_id     BLOB NOT NULL,
+    PRIMARY KEY (tag, value, created_at, run_id)
+) WITHOUT ROWID, STRICT;
+
+CREATE TABLE runners (
+    runner_id    BLOB NOT NULL PRIMARY KEY,
+    name         TEXT NOT NULL,
+    host         TEXT NOT NULL,
+    pid          INTEGER NOT NULL,
+    program      TEXT NOT NULL,
+    started_at   INTEGER NOT NULL,
+    heartbeat_at INTEGER NOT NULL,
+    expires      INTEGER NOT NULL, -- milliseconds on the clock that judges leases: since boot, on this machine
+    lease        INTEGER NOT NULL, -- milliseconds a heartbeat is good for
+    boot_id      TEXT NOT NULL,    -- the boot that `expires` belongs to; another boot voids it
+    ended_at     INTEGER           -- absent while the session lives
+) WITHOUT ROWID, STRICT;
+
+CREATE TABLE runs (
+    run_id           BLOB NOT NULL PRIMARY KEY,
+    workflow         TEXT NOT NULL,
+    version          BLOB NOT NULL,    -- workflows.version
+    key              TEXT,             -- the user's idempotency key, unique
+    status           TEXT NOT NULL,    -- live (see queue.status), completed, failed, cancelled
+    queue            TEXT NOT NULL,
+    priority         INTEGER NOT NULL, -- 0 to 9, higher first
+    realm            TEXT NOT NULL,    -- what a runner must serve to take it
+    law              INTEGER NOT NULL, -- of its journal; while live, queue.law counts
+    weight           INTEGER NOT NULL, -- bytes it takes in memory, roughly
+    tags             TEXT NOT NULL,    -- JSON object; indexed by run_tags
+    parent_run       BLOB,             -- the run that started it,
+    parent_execution TEXT,             -- and the execution in that run
+    created_at       INTEGER NOT NULL,
+    finished_at      INTEGER,          -- absent while live
+    epoch            INTEGER NOT NULL, -- these three count once it has ended; while live, queue's do
+    head             INTEGER NOT NULL, -- last journal row
+    mail             INTEGER NOT NULL, -- mail ever delivered
+    result           BLOB,
+    error            BLOB
+) WITHOUT ROWID, STRICT;
+
+CREATE TABLE snapshots (
+    run_id BLOB NOT NULL PRIMARY KEY,
+    seq    INTEGER NOT NULL, -- last journal row folded into it
+    law    INTEGER NOT NULL,
+    body   BLOB NOT NULL
+) WITHOUT ROWID, STRICT;
+
+CREATE TABLE table_manifest (
+    idx   INTEGER NOT NULL PRIMARY KEY, -- 0 app_state, 1 inbox, 2 outbox, 3 leases, 4 timers, 5 dedupe, 6 dead_letter, …
+    name  TEXT NOT NULL UNIQUE,
+    scope TEXT                          -- what guards on ranges hold on to: 'table', 'prefix:8', or nothing
+) STRICT;
+
+CREATE TABLE table_rows (
+    tbl   INTEGER NOT NULL, -- table_manifest.idx
+    key   BLOB NOT NULL,
+    value BLOB NOT NULL,
+    PRIMARY KEY (tbl, key)
+) WITHOUT ROWID, STRICT;
+
+CREATE TABLE table_scopes (
+    tbl     INTEGER NOT NULL,
+    scope   BLOB NOT NULL,
+    version INTEGER NOT NULL,
+    PRIMARY KEY (tbl, scope)
+) WITHOUT ROWID, STRICT;
+
+CREATE TABLE table_sequences (
+    name BLOB NOT NULL PRIMARY KEY,
+    next INTEGER NOT NULL -- from 1
+) WITHOUT ROWID, STRICT;
+
+CREATE TABLE workflows (
+    version     BLOB NOT NULL PRIMARY KEY, -- digest of the definition
+    name        TEXT NOT NULL,
+    body        BLOB NOT NULL,             -- the definition, opaque to the store
+    deployed_at INTEGER NOT NULL           -- when it last became the latest of its name; differs between versions of a name
+) WITHOUT ROWID, STRICT;
+
+CREATE UNIQUE INDEX mail_id ON mail (run_id, id);
+
+CREATE INDEX mail_waiting ON mail (run_id, number) WHERE taken = 0;
+
+CREATE INDEX queue_claim ON queue (queue, realm, priority, due) WHERE owner IS NULL AND parked IS NULL;
+
+CREATE INDEX queue_mail ON queue (owner) WHERE owner IS NOT NULL AND mail > taken;
+
+CREATE INDEX queue_owner ON queue (owner) WHERE owner IS NOT NULL;
+
+CREATE INDEX queue_status ON queue (status, created_at);
+
+CREATE INDEX runners_live ON runners (expires) WHERE ended_at IS NULL;
+
+CREATE INDEX runners_started ON runners (started_at);
+
+CREATE INDEX runs_finished ON runs (finished_at) WHERE finished_at IS NOT NULL;
+
+CREATE UNIQUE INDEX runs_key ON runs (key) WHERE key IS NOT NULL;
+
+CREATE INDEX runs_parent ON runs (parent_run, created_at) WHERE parent_run IS NOT NULL;
+
+CREATE INDEX runs_status ON runs (status, created_at) WHERE status <> 'live';
+
+CREATE INDEX runs_workflow ON runs (workflow, created_at);
+
+CREATE INDEX workflows_name ON workflows (name, deployed_at);
+
+CREATE VIEW journal_view AS
+SELECT lower(hex(run_id)) AS run_id, seq, strftime('%Y-%m-%d %H:%M:%f', at / 1000.0, 'unixepoch') AS at, event,
+       length(body) AS bytes
+FROM journal;
+
+CREATE VIEW mail_view AS
+SELECT lower(hex(run_id)) AS run_id, number, id, kind, datetime(at / 1000, 'unixepoch') AS at, taken, length(body) AS bytes
+FROM mail;
+
+CREATE VIEW queue_view AS
+SELECT lower(hex(run_id)) AS run_id, queue, realm, priority,
+       CASE due WHEN 9223372036854775807 THEN 'on mail' ELSE datetime(due / 1000, 'unixepoch') END AS due,
+       lower(hex(owner)) AS owner, epoch, head, mail - taken AS waiting_mail, status, parked
+FROM queue;
+
+CREATE VIEW runners_view AS
+SELECT lower(hex(runner_id)) AS runner_id, name, host, pid, program, datetime(started_at / 1000, 'unixepoch') AS started_at,
+       datetime(heartbeat_at / 1000, 'unixepoch') AS heartbeat_at, datetime(ended_at / 1000, 'unixepoch') AS ended_at,
+       (SELECT count(*) FROM queue WHERE owner = runner_id) AS owns
+FROM runners;
+
+CREATE VIEW runs_view AS
+SELECT lower(hex(r.run_id)) AS run_id, r.workflow, r.key,
+       CASE WHEN r.status <> 'live' THEN r.status
+            WHEN q.status = 'queued' AND q.owner IS NOT NULL THEN 'running'
+            WHEN q.status = 'running' AND q.owner IS NULL THEN 'queued'
+            ELSE q.status END AS status,
+       r.queue, r.priority, r.realm, r.tags, lower(hex(q.owner)) AS owner,
+       coalesce(q.epoch, r.epoch) AS epoch, coalesce(q.head, r.head) AS head, coalesce(q.mail, r.mail) AS mail,
+       lower(hex(r.parent_run)) AS parent_run, lower(hex(r.version)) AS version,
+       datetime(r.created_at / 1000, 'unixepoch') AS created_at, datetime(r.finished_at / 1000, 'unixepoch') AS finished_at
+FROM runs AS r LEFT JOIN queue AS q ON q.run_id = r.run_id;
+
+CREATE VIEW workflows_view AS
+SELECT lower(hex(version)) AS version, name, datetime(deployed_at / 1000, 'unixepoch') AS deployed_at, length(body) AS bytes
+FROM workflows;
+

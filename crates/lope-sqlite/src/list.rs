@@ -1,0 +1,244 @@
+//! Listings and counts: which runs, youngest first.
+//!
+//! A listing is one or more walks over an index, each of which gives (created, run) in order; the walks are merged, and only
+//! the runs that are shown are read. Which index is walked follows from the filter: parent, tag, workflow, or status.
+
+use lope_model::{QueueName, RunId, Timestamp, limit};
+use lope_store::StoreError;
+use lope_store::runs::{Counts, FinalStatus, LiveStatus, QueueCount, RunFilter, RunRecord, RunStatus};
+use rusqlite::types::Value;
+use rusqlite::{Row, params_from_iter};
+
+use crate::columns;
+use crate::desk::Desk;
+use crate::failure::Worked;
+use crate::query;
+
+/// A run's status as users see it, in SQL.
+const SHOWN: &str = "CASE WHEN r.status <> 'live' THEN r.status
+       WHEN q.status = 'queued' AND q.owner IS NOT NULL THEN 'running'
+       WHEN q.status = 'running' AND q.owner IS NULL THEN 'queued'
+       ELSE q.status END";
+const ENDED: &str = "SELECT status, count(*) FROM runs WHERE status <> 'live' GROUP BY status";
+const QUEUED: &str = "SELECT queue, status, owner IS NOT NULL, parked IS NOT NULL, due <= ?1, count(*)
+     FROM queue GROUP BY 1, 2, 3, 4, 5";
+
+/// One walk over an index: a statement and what is given to it.
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) struct Arm {
+    pub(crate) sql: String,
+    pub(crate) given: Vec<Value>,
+}
+
+/// The table whose index is walked, and the condition that picks a part of it.
+struct Walk {
+    from: &'static str,
+    /// Where `created_at` and `run_id` are read, so that the walk is in their order.
+    alias: &'static str,
+    condition: String,
+    given: Vec<Value>,
+    /// Does the walk already keep to the wanted statuses?
+    by_status: bool,
+}
+
+pub(crate) fn list(desk: &Desk<'_>, filter: &RunFilter) -> Worked<Vec<RunRecord>> {
+    let wanted = filter.limit.min(limit::PAGE_MAX);
+    let mut found: Vec<(Timestamp, RunId)> = Vec::new();
+    for arm in arms(filter) {
+        let mut statement = desk.statement(&arm.sql)?;
+        let mut rows = statement.query(params_from_iter(arm.given))?;
+        while let Some(row) = rows.next()? {
+            found.push((columns::time(row, 0)?, columns::run(row, 1)?));
+        }
+    }
+    found.sort_unstable_by(|a, b| b.cmp(a));
+    found.truncate(wanted);
+    let records = found.into_iter().map(|(_, run)| query::listed(desk, run));
+    records.filter_map(Result::transpose).collect()
+}
+
+/// The walks that together give every run of the filter.
+pub(crate) fn arms(filter: &RunFilter) -> Vec<Arm> {
+    walks(filter).into_iter().map(|walk| arm(walk, filter)).collect()
+}
+
+fn walks(filter: &RunFilter) -> Vec<Walk> {
+    if let Some(parent) = filter.parent {
+        return vec![Walk {
+            from: "runs AS r INDEXED BY runs_parent LEFT JOIN queue AS q ON q.run_id = r.run_id",
+            alias: "r",
+            condition: "r.parent_run = ? AND r.parent_run IS NOT NULL".to_owned(),
+            given: vec![Value::Blob(parent.as_bytes().to_vec())],
+            by_status: false,
+        }];
+    }
+    if let Some((tag, value)) = filter.tags.iter().next() {
+        return vec![Walk {
+            from: "run_tags AS t JOIN runs AS r ON r.run_id = t.run_id LEFT JOIN queue AS q ON q.run_id = t.run_id",
+            alias: "t",
+            condition: "t.tag = ? AND t.value = ?".to_owned(),
+            given: vec![text(tag), text(value)],
+            by_status: false,
+        }];
+    }
+    match &filter.workflow {
+        Some(workflow) if !asks_for_few(filter) => vec![Walk {
+            from: "runs AS r INDEXED BY runs_workflow LEFT JOIN queue AS q ON q.run_id = r.run_id",
+            alias: "r",
+            condition: "r.workflow = ?".to_owned(),
+            given: vec![text(workflow)],
+            by_status: false,
+        }],
+        Some(_) | None => by_status(filter),
+    }
+}
+
+/// Statuses that few runs have: walking those is better than walking a workflow's runs.
+fn asks_for_few(filter: &RunFilter) -> bool {
+    let many = [RunStatus::Final(FinalStatus::Completed), RunStatus::Live(LiveStatus::Queued)];
+    !filter.statuses.is_empty() && !filter.statuses.iter().any(|status| many.contains(status))
+}
+
+fn by_status(filter: &RunFilter) -> Vec<Walk> {
+    let all = RunStatus::ALL;
+    let asked = if filter.statuses.is_empty() { &all[..] } else { &filter.statuses };
+    let mut walks: Vec<Walk> = Vec::new();
+    for status in RunStatus::ALL.into_iter().filter(|status| asked.contains(status)) {
+        match status {
+            RunStatus::Final(status) => walks.push(ended(status)),
+            RunStatus::Live(LiveStatus::Running) => walks.push(running()),
+            RunStatus::Live(LiveStatus::Queued) => {
+                walks.push(live(LiveStatus::Queued, " AND q.owner IS NULL"));
+                walks.push(live(LiveStatus::Running, " AND q.owner IS NULL"));
+            }
+            RunStatus::Live(status) => walks.push(live(status, "")),
+        }
+    }
+    walks
+}
+
+fn ended(status: FinalStatus) -> Walk {
+    Walk {
+        from: "runs AS r INDEXED BY runs_status LEFT JOIN queue AS q ON q.run_id = r.run_id",
+        alias: "r",
+        condition: "r.status = ? AND r.status <> 'live'".to_owned(),
+        given: vec![text(status.as_str())],
+        by_status: true,
+    }
+}
+
+fn live(status: LiveStatus, owned: &str) -> Walk {
+    Walk {
+        from: "queue AS q INDEXED BY queue_status LEFT JOIN runs AS r ON r.run_id = q.run_id",
+        alias: "q",
+        condition: format!("q.status = ?{owned}"),
+        given: vec![text(status.as_str())],
+        by_status: true,
+    }
+}
+
+/// What runners hold is what fits into their memory: read it all and sort.
+fn running() -> Walk {
+    Walk {
+        from: "queue AS q INDEXED BY queue_owner LEFT JOIN runs AS r ON r.run_id = q.run_id",
+        alias: "q",
+        condition: "q.owner IS NOT NULL AND q.status IN ('queued', 'running')".to_owned(),
+        given: Vec::new(),
+        by_status: true,
+    }
+}
+
+fn arm(walk: Walk, filter: &RunFilter) -> Arm {
+    let Walk { from, alias, condition, given, by_status } = walk;
+    let sql = format!("SELECT {alias}.created_at, {alias}.run_id FROM {from} WHERE {condition}");
+    let mut arm = Arm { sql, given };
+    let (until, before) = behind(filter);
+    arm.push(&format!(" AND ({alias}.created_at, {alias}.run_id) < (?, ?)"), [until.millis().into()]);
+    arm.given.push(Value::Blob(before.as_bytes().to_vec()));
+    if let Some(since) = filter.since {
+        arm.push(&format!(" AND {alias}.created_at >= ?"), [since.millis().into()]);
+    }
+    arm.narrow(filter);
+    if !by_status && !filter.statuses.is_empty() {
+        let marks = vec!["?"; filter.statuses.len()].join(", ");
+        arm.push(&format!(" AND {SHOWN} IN ({marks})"), filter.statuses.iter().map(|status| text(status.as_str())));
+    }
+    let limit = filter.limit.min(limit::PAGE_MAX) as i64;
+    arm.push(&format!(" ORDER BY {alias}.created_at DESC, {alias}.run_id DESC LIMIT ?"), [limit.into()]);
+    arm
+}
+
+impl Arm {
+    fn push(&mut self, sql: &str, given: impl IntoIterator<Item = Value>) {
+        self.sql.push_str(sql);
+        self.given.extend(given);
+    }
+
+    /// What the filter says beside status and time.
+    fn narrow(&mut self, filter: &RunFilter) {
+        if let Some(workflow) = &filter.workflow {
+            self.push(" AND r.workflow = ?", [text(workflow)]);
+        }
+        if let Some(realm) = &filter.realm {
+            self.push(" AND r.realm = ?", [text(realm.as_str())]);
+        }
+        if let Some(queue) = &filter.queue {
+            self.push(" AND r.queue = ?", [text(queue.as_str())]);
+        }
+        for (tag, value) in &filter.tags {
+            self.push(
+                " AND EXISTS (SELECT 1 FROM run_tags WHERE tag = ? AND value = ? AND created_at = r.created_at
+                     AND run_id = r.run_id)",
+                [text(tag), text(value)],
+            );
+        }
+    }
+}
+
+fn text(text: &str) -> Value {
+    Value::Text(text.to_owned())
+}
+
+/// The end of the listing's range: the earlier of `until` and the cursor.
+fn behind(filter: &RunFilter) -> (Timestamp, RunId) {
+    let end = (Timestamp::NEVER, RunId::from_bytes([u8::MAX; 16]));
+    let until = filter.until.map_or(end, |until| (until, RunId::from_bytes([0; 16])));
+    filter.after.map_or(until, |cursor| until.min((cursor.created_at, cursor.run)))
+}
+
+pub(crate) fn counts(desk: &Desk<'_>) -> Worked<Counts> {
+    let mut counts = Counts::default();
+    let mut ended = desk.statement(ENDED)?;
+    let mut rows = ended.query([])?;
+    while let Some(row) = rows.next()? {
+        let status = row.get_ref(0)?.as_str().map_err(StoreError::corrupt)?;
+        let status = RunStatus::parse(status).ok_or_else(|| StoreError::corrupt(format!("'{status}' is no status")))?;
+        *counts.by_status.entry(status.as_str()).or_default() += columns::count(row, 1)?;
+    }
+    let mut queued = desk.statement(QUEUED)?;
+    let mut rows = queued.query([desk.now.millis()])?;
+    while let Some(row) = rows.next()? {
+        count_queued(row, &mut counts)?;
+    }
+    Ok(counts)
+}
+
+/// Groups come sorted by queue.
+fn count_queued(row: &Row<'_>, counts: &mut Counts) -> Worked<()> {
+    let queue: QueueName = columns::queue(row, 0)?;
+    let (owned, parked, due): (bool, bool, bool) = (row.get(2)?, row.get(3)?, row.get(4)?);
+    let number = columns::count(row, 5)?;
+    let status = RunStatus::of_live(columns::live_status(row, 1)?, owned);
+    *counts.by_status.entry(status.as_str()).or_default() += number;
+    if counts.queues.last().is_none_or(|last| last.queue != queue) {
+        counts.queues.push(QueueCount { queue, due: 0, later: 0, owned: 0, parked: 0 });
+    }
+    let count = counts.queues.last_mut().expect("one was pushed if there was none");
+    match (owned, parked, due) {
+        (true, _, _) => count.owned += number,
+        (false, true, _) => count.parked += number,
+        (false, false, true) => count.due += number,
+        (false, false, false) => count.later += number,
+    }
+    Ok(())
+}

@@ -1,0 +1,111 @@
+//! How a store file is opened: where it is, what may be done to it, and the limits it works under.
+//!
+//! Every limit has a default that suits one machine; whoever opens the store may change it.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use lope_model::Clock;
+
+use crate::clock::{BootClock, boot_id};
+
+/// Most jobs that wait for the writer; further callers wait before they are let in.
+pub(crate) const WRITER_QUEUE_MAX: usize = 4_096;
+/// Most reads that wait for a reader.
+pub(crate) const READER_QUEUE_MAX: usize = 4_096;
+/// How often the file is looked at for changes by other processes, while somebody watches.
+pub(crate) const POLL_EVERY: Duration = Duration::from_millis(250);
+/// How long an ended runner stays in the registry.
+pub(crate) const RUNNER_MEMORY: lope_model::Span = lope_model::Span::from_secs(30 * 24 * 3_600);
+
+/// What may happen to a file that does not exist yet.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Create {
+    IfMissing,
+    Never,
+}
+
+/// What this process may do to the file.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Access {
+    ReadWrite,
+    ReadOnly,
+}
+
+/// Where one transaction of the writer ends, so that other processes get their turn.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct GroupLimits {
+    /// No further job joins a group that holds this many rows.
+    pub rows: usize,
+    /// No further job joins a group that has been open this long.
+    pub time: Duration,
+}
+
+/// How large the write-ahead log may grow, in pages of 4 kB.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct WalLimits {
+    /// From here the elected checkpointer copies pages back, beside the writers.
+    pub checkpoint: u32,
+    /// From here writers wait for it between two groups.
+    pub pressure: u32,
+    /// From here writers are refused (`Unavailable`): somebody keeps an old snapshot open.
+    pub stop: u32,
+}
+
+/// How to open a store.
+#[derive(Clone, Debug)]
+pub struct Options {
+    pub path: PathBuf,
+    pub create: Create,
+    pub access: Access,
+    /// Reading connections, each with a thread of its own.
+    pub readers: usize,
+    pub group: GroupLimits,
+    pub wal: WalLimits,
+    /// How long to wait for locks of other processes before a caller is told `Unavailable`.
+    pub patience: Duration,
+    /// What time it is, and the moment that judges leases.
+    pub clock: Arc<dyn Clock>,
+    /// Which boot the clock's moments belong to.
+    pub boot_id: String,
+}
+
+impl Options {
+    /// The store at `path`, created if it is missing, with the limits that suit one machine.
+    pub fn new(path: impl Into<PathBuf>) -> Self {
+        Self {
+            path: path.into(),
+            create: Create::IfMissing,
+            access: Access::ReadWrite,
+            readers: 2,
+            group: GroupLimits::default(),
+            wal: WalLimits::default(),
+            patience: Duration::from_secs(30),
+            clock: Arc::new(BootClock),
+            boot_id: boot_id(),
+        }
+    }
+
+    /// For looking only: the file must exist and is never written.
+    pub fn read_only(path: impl Into<PathBuf>) -> Self {
+        Self { create: Create::Never, access: Access::ReadOnly, ..Self::new(path) }
+    }
+
+    /// The store at `path`, which must exist.
+    pub fn existing(path: impl Into<PathBuf>) -> Self {
+        Self { create: Create::Never, ..Self::new(path) }
+    }
+}
+
+impl Default for GroupLimits {
+    fn default() -> Self {
+        Self { rows: 10_000, time: Duration::from_millis(20) }
+    }
+}
+
+impl Default for WalLimits {
+    fn default() -> Self {
+        Self { checkpoint: 4_096, pressure: 32_768, stop: 262_144 }
+    }
+}

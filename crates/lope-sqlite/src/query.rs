@@ -1,0 +1,142 @@
+//! Queries about one run: its record, what is needed to go on with it, its journal, its large values, its mail.
+
+use lope_model::{Digest, RunId, limit};
+use lope_store::StoreError;
+use lope_store::runs::{FinalStatus, JournalRow, Loaded, Mail, Parent, RunRecord, RunStatus, Snapshot};
+use rusqlite::{OptionalExtension, Row, params};
+
+use crate::columns;
+use crate::desk::Desk;
+use crate::failure::Worked;
+
+/// A run's record with its result; what its queue row says while it has one.
+const RECORD: &str = "SELECT r.run_id, r.workflow, r.version, r.key, r.status, q.status, r.queue, r.priority, r.realm,
+       coalesce(q.law, r.law), r.tags, r.parent_run, r.parent_execution, r.created_at, r.finished_at, q.due, q.owner,
+       coalesce(q.epoch, r.epoch), coalesce(q.head, r.head), coalesce(q.mail, r.mail), q.parked, r.result, r.error, q.taken
+     FROM runs AS r LEFT JOIN queue AS q ON q.run_id = r.run_id WHERE r.run_id = ?1";
+/// The same without the result.
+const LISTED: &str = "SELECT r.run_id, r.workflow, r.version, r.key, r.status, q.status, r.queue, r.priority, r.realm,
+       coalesce(q.law, r.law), r.tags, r.parent_run, r.parent_execution, r.created_at, r.finished_at, q.due, q.owner,
+       coalesce(q.epoch, r.epoch), coalesce(q.head, r.head), coalesce(q.mail, r.mail), q.parked, NULL, NULL, q.taken
+     FROM runs AS r LEFT JOIN queue AS q ON q.run_id = r.run_id WHERE r.run_id = ?1";
+const SNAPSHOT: &str = "SELECT seq, law, body FROM snapshots WHERE run_id = ?1";
+const JOURNAL: &str = "SELECT seq, at, event, body FROM journal WHERE run_id = ?1 AND seq > ?2 ORDER BY seq LIMIT ?3";
+const MAIL: &str = "SELECT number, id, kind, body, at FROM mail INDEXED BY mail_waiting
+     WHERE run_id = ?1 AND taken = 0 ORDER BY number";
+const BLOB: &str = "SELECT bytes FROM blobs WHERE run_id = ?1 AND digest = ?2";
+
+pub(crate) fn run(desk: &Desk<'_>, run: RunId) -> Worked<Option<RunRecord>> {
+    find(desk, RECORD, run).map(|found| found.map(|(record, _)| record))
+}
+
+/// A run's record without its result.
+pub(crate) fn listed(desk: &Desk<'_>, run: RunId) -> Worked<Option<RunRecord>> {
+    find(desk, LISTED, run).map(|found| found.map(|(record, _)| record))
+}
+
+pub(crate) fn load(desk: &Desk<'_>, runs: &[RunId]) -> Worked<Vec<Option<Loaded>>> {
+    runs.iter().map(|run| load_one(desk, *run)).collect()
+}
+
+fn load_one(desk: &Desk<'_>, run: RunId) -> Worked<Option<Loaded>> {
+    let Some((record, waiting)) = find(desk, RECORD, run)? else { return Ok(None) };
+    let snapshot = snapshot(desk, run)?;
+    let behind = snapshot.as_ref().map_or(0, |snapshot| snapshot.seq);
+    let rows = if behind < record.head { rows_after(desk, run, behind, i64::MAX)? } else { Vec::new() };
+    let mail = if waiting > 0 { waiting_mail(desk, run)? } else { Vec::new() };
+    Ok(Some(Loaded { record, snapshot, rows, mail }))
+}
+
+fn snapshot(desk: &Desk<'_>, run: RunId) -> Worked<Option<Snapshot>> {
+    let mut statement = desk.statement(SNAPSHOT)?;
+    let mut rows = statement.query([run.as_bytes()])?;
+    rows.next()?.map(columns::snapshot).transpose()
+}
+
+pub(crate) fn journal(desk: &Desk<'_>, run: RunId, after: u64, limit: usize) -> Worked<Vec<JournalRow>> {
+    rows_after(desk, run, after, limit.min(limit::PAGE_MAX) as i64)
+}
+
+fn rows_after(desk: &Desk<'_>, run: RunId, after: u64, limit: i64) -> Worked<Vec<JournalRow>> {
+    let after = i64::try_from(after).unwrap_or(i64::MAX);
+    let mut statement = desk.statement(JOURNAL)?;
+    let mut rows = statement.query(params![run.as_bytes(), after, limit])?;
+    let mut found = Vec::new();
+    while let Some(row) = rows.next()? {
+        found.push(columns::journal_row(row)?);
+    }
+    Ok(found)
+}
+
+pub(crate) fn waiting_mail(desk: &Desk<'_>, run: RunId) -> Worked<Vec<Mail>> {
+    let mut statement = desk.statement(MAIL)?;
+    let mut rows = statement.query([run.as_bytes()])?;
+    let mut found = Vec::new();
+    while let Some(row) = rows.next()? {
+        found.push(columns::mail(row)?);
+    }
+    Ok(found)
+}
+
+pub(crate) fn blobs(desk: &Desk<'_>, run: RunId, digests: &[Digest]) -> Worked<Vec<Option<Vec<u8>>>> {
+    let mut statement = desk.statement(BLOB)?;
+    let mut found = Vec::with_capacity(digests.len());
+    for digest in digests {
+        found.push(statement.query_row(params![run.as_bytes(), digest.as_bytes()], |row| row.get(0)).optional()?);
+    }
+    Ok(found)
+}
+
+/// The record, and how much mail waits for the run.
+fn find(desk: &Desk<'_>, sql: &str, run: RunId) -> Worked<Option<(RunRecord, u64)>> {
+    let mut statement = desk.statement(sql)?;
+    let mut rows = statement.query([run.as_bytes()])?;
+    let Some(row) = rows.next()? else { return Ok(None) };
+    let record = record(row)?;
+    let taken: Option<i64> = row.get(23)?;
+    let waiting = taken.map_or(0, |taken| record.mail.saturating_sub(taken.cast_unsigned()));
+    Ok(Some((record, waiting)))
+}
+
+fn record(row: &Row<'_>) -> Worked<RunRecord> {
+    let owner = columns::maybe_runner(row, 16)?;
+    let tags = row.get_ref(10)?.as_str().map_err(StoreError::corrupt)?;
+    Ok(RunRecord {
+        run: columns::run(row, 0)?,
+        workflow: row.get(1)?,
+        version: columns::version(row, 2)?,
+        key: row.get(3)?,
+        status: status(row, owner.is_some())?,
+        queue: columns::queue(row, 6)?,
+        priority: columns::priority(row, 7)?,
+        realm: columns::realm(row, 8)?,
+        law: row.get(9)?,
+        tags: serde_json::from_str(tags).map_err(StoreError::corrupt)?,
+        parent: parent(row)?,
+        created_at: columns::time(row, 13)?,
+        finished_at: columns::maybe_time(row, 14)?,
+        due: columns::maybe_time(row, 15)?,
+        owner,
+        epoch: columns::epoch(row, 17)?,
+        head: columns::count(row, 18)?,
+        mail: columns::count(row, 19)?,
+        parked: row.get(20)?,
+        result: row.get(21)?,
+        error: row.get(22)?,
+    })
+}
+
+fn status(row: &Row<'_>, owned: bool) -> Worked<RunStatus> {
+    let text = row.get_ref(4)?.as_str().map_err(StoreError::corrupt)?;
+    if text == "live" {
+        return Ok(RunStatus::of_live(columns::live_status(row, 5)?, owned));
+    }
+    let ended = FinalStatus::parse(text).map(RunStatus::Final);
+    Ok(ended.ok_or_else(|| StoreError::corrupt(format!("'{text}' is no run's status")))?)
+}
+
+fn parent(row: &Row<'_>) -> Worked<Option<Parent>> {
+    let run: Option<[u8; 16]> = row.get(11)?;
+    let execution: Option<String> = row.get(12)?;
+    Ok(run.zip(execution).map(|(run, execution)| Parent { run: RunId::from_bytes(run), execution }))
+}

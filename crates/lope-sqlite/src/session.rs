@@ -1,0 +1,184 @@
+//! Sessions: a runner's row in the registry, extended by heartbeats, ended by its release, its expiry, another boot, or the
+//! proof that its process is dead.
+
+use lope_model::{Moment, RunId, RunnerId, limit};
+use lope_store::runs::{Beat, ClaimedRun, Held, Mail, Register, RunnerRecord, SessionLost, TakenOver, Takeover};
+use rusqlite::{OptionalExtension, Row, params};
+
+use crate::columns;
+use crate::desk::Desk;
+use crate::failure::Worked;
+use crate::options::RUNNER_MEMORY;
+use crate::query;
+
+const HELD: &str =
+    "SELECT lease FROM runners WHERE runner_id = ?1 AND ended_at IS NULL AND expires > ?2 AND boot_id = ?3";
+const REGISTER: &str =
+    "INSERT OR REPLACE INTO runners (runner_id, name, host, pid, program, started_at, heartbeat_at, expires,
+     lease, boot_id, ended_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?6, ?7, ?8, ?9, NULL)";
+const FORGET: &str =
+    "DELETE FROM runners WHERE ended_at < ?1 AND NOT EXISTS (SELECT 1 FROM queue WHERE owner = runner_id)";
+const BEAT: &str = "UPDATE runners SET heartbeat_at = ?2, expires = ?3 WHERE runner_id = ?1";
+const OPEN: &str = "SELECT runner_id, expires, boot_id FROM runners WHERE ended_at IS NULL";
+const END: &str = "UPDATE runners SET ended_at = ?2 WHERE runner_id = ?1 AND ended_at IS NULL";
+pub(crate) const NEXT_OWNER: &str =
+    "SELECT min(owner) FROM queue INDEXED BY queue_owner WHERE owner IS NOT NULL AND owner > ?1";
+const IS_OPEN: &str = "SELECT 1 FROM runners WHERE runner_id = ?1 AND ended_at IS NULL";
+pub(crate) const PUT_BACK: &str = "UPDATE queue SET owner = NULL, epoch = epoch + 1, due = ?2
+     WHERE run_id IN (SELECT run_id FROM queue INDEXED BY queue_owner WHERE owner = ?1 LIMIT ?3)";
+pub(crate) const OWNED: &str =
+    "SELECT q.run_id, q.epoch, r.version, q.queue, q.priority, q.realm, q.law, q.weight, q.mail, q.due
+     FROM queue AS q INDEXED BY queue_owner JOIN runs AS r ON r.run_id = q.run_id
+     WHERE q.owner = ?1 AND q.run_id > ?2 ORDER BY q.run_id LIMIT ?3";
+pub(crate) const WAITING: &str = "SELECT run_id FROM queue INDEXED BY queue_mail
+     WHERE owner = ?1 AND owner IS NOT NULL AND mail > taken ORDER BY run_id LIMIT ?2";
+const RUNNERS: &str = "SELECT runner_id, name, host, pid, program, started_at, heartbeat_at,
+       ended_at IS NULL AND expires > ?1 AND boot_id = ?2, ended_at,
+       (SELECT count(*) FROM queue WHERE owner = runner_id)
+     FROM runners ORDER BY started_at DESC, runner_id DESC LIMIT ?3";
+
+/// Does the runner's session live?
+pub(crate) fn is_held(desk: &Desk<'_>, runner: RunnerId) -> Worked<bool> {
+    Ok(lease(desk, runner)?.is_some())
+}
+
+fn lease(desk: &Desk<'_>, runner: RunnerId) -> Worked<Option<i64>> {
+    let given = params![runner.as_bytes(), desk.moment.0, desk.house.options.boot_id];
+    Ok(desk.statement(HELD)?.query_row(given, |row| row.get(0)).optional()?)
+}
+
+/// The seat is taken before the row is written: from the moment others see the session they also see that its process lives.
+pub(crate) fn register(desk: &Desk<'_>, register: &Register) -> Worked<Beat> {
+    desk.house.seats.take(register.runner)?;
+    let beat = beat(desk, register.lease.millis().cast_signed());
+    desk.statement(REGISTER)?.execute(params![
+        register.runner.as_bytes(),
+        register.name,
+        register.host,
+        register.pid,
+        register.program,
+        desk.now.millis(),
+        beat.expires.0,
+        register.lease.millis().cast_signed(),
+        desk.house.options.boot_id,
+    ])?;
+    desk.statement(FORGET)?.execute([desk.now.minus(RUNNER_MEMORY).millis()])?;
+    Ok(beat)
+}
+
+fn beat(desk: &Desk<'_>, lease: i64) -> Beat {
+    Beat { now: desk.now, moment: desk.moment, expires: Moment(desk.moment.0.saturating_add(lease)) }
+}
+
+pub(crate) fn heartbeat(desk: &Desk<'_>, runner: RunnerId) -> Worked<Held<Beat>> {
+    let Some(lease) = lease(desk, runner)? else { return Ok(Err(SessionLost)) };
+    let beat = beat(desk, lease);
+    desk.statement(BEAT)?.execute(params![runner.as_bytes(), beat.now.millis(), beat.expires.0])?;
+    Ok(Ok(beat))
+}
+
+/// End what is dead, then put back runs of ended sessions, up to the limit.
+pub(crate) fn takeover(desk: &Desk<'_>, takeover: Takeover) -> Worked<TakenOver> {
+    let ended = dead(desk)?;
+    for runner in &ended {
+        desk.statement(END)?.execute(params![runner.as_bytes(), desk.now.millis()])?;
+    }
+    let (mut runs, mut more) = (0, false);
+    for owner in ended_owners(desk)? {
+        let room = takeover.limit.saturating_sub(runs as usize);
+        runs += put_back(desk, owner, room)?;
+        more = more || !owned(desk, owner, None, 1)?.is_empty();
+    }
+    Ok(TakenOver { ended, runs, more })
+}
+
+/// Open sessions whose time is over, or whose process is gone.
+fn dead(desk: &Desk<'_>) -> Worked<Vec<RunnerId>> {
+    let mut open = desk.statement(OPEN)?;
+    let mut rows = open.query([])?;
+    let mut dead = Vec::new();
+    while let Some(row) = rows.next()? {
+        let runner = columns::runner(row, 0)?;
+        let is_over = row.get::<_, i64>(1)? <= desk.moment.0 || row.get::<_, String>(2)? != desk.house.options.boot_id;
+        if is_over || !desk.house.seats.is_taken(runner) {
+            dead.push(runner);
+        }
+    }
+    Ok(dead)
+}
+
+/// Runners without an open session that still own runs.
+fn ended_owners(desk: &Desk<'_>) -> Worked<Vec<RunnerId>> {
+    let (mut next, mut is_open) = (desk.statement(NEXT_OWNER)?, desk.statement(IS_OPEN)?);
+    let mut ended = Vec::new();
+    let mut after: Vec<u8> = Vec::new();
+    while let Some(owner) = next.query_row([&after], |row| row.get::<_, Option<[u8; 16]>>(0))? {
+        if !is_open.exists([owner])? {
+            ended.push(RunnerId::from_bytes(owner));
+        }
+        after = owner.to_vec();
+    }
+    Ok(ended)
+}
+
+fn put_back(desk: &Desk<'_>, owner: RunnerId, limit: usize) -> Worked<u64> {
+    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+    let runs = desk.statement(PUT_BACK)?.execute(params![owner.as_bytes(), desk.now.millis(), limit])?;
+    if runs > 0 {
+        desk.made_work();
+    }
+    Ok(runs as u64)
+}
+
+pub(crate) fn release(desk: &Desk<'_>, runner: RunnerId) -> Worked<u64> {
+    desk.statement(END)?.execute(params![runner.as_bytes(), desk.now.millis()])?;
+    put_back(desk, runner, usize::MAX)
+}
+
+pub(crate) fn owned(desk: &Desk<'_>, runner: RunnerId, after: Option<RunId>, limit: usize) -> Worked<Vec<ClaimedRun>> {
+    let after = after.map_or(Vec::new(), |run| run.as_bytes().to_vec());
+    let mut owned = desk.statement(OWNED)?;
+    let mut rows = owned.query(params![runner.as_bytes(), after, limit.min(limit::PAGE_MAX) as i64])?;
+    let mut runs = Vec::new();
+    while let Some(row) = rows.next()? {
+        runs.push(columns::claimed_run(row)?);
+    }
+    Ok(runs)
+}
+
+pub(crate) fn waiting(desk: &Desk<'_>, runner: RunnerId, limit: usize) -> Worked<Vec<(RunId, Vec<Mail>)>> {
+    let mut waiting = desk.statement(WAITING)?;
+    let mut rows = waiting.query(params![runner.as_bytes(), limit.min(limit::PAGE_MAX) as i64])?;
+    let mut runs = Vec::new();
+    while let Some(row) = rows.next()? {
+        let run = columns::run(row, 0)?;
+        runs.push((run, query::waiting_mail(desk, run)?));
+    }
+    Ok(runs)
+}
+
+pub(crate) fn runners(desk: &Desk<'_>, limit: usize) -> Worked<Vec<RunnerRecord>> {
+    let mut runners = desk.statement(RUNNERS)?;
+    let given = params![desk.moment.0, desk.house.options.boot_id, limit.min(limit::PAGE_MAX) as i64];
+    let mut rows = runners.query(given)?;
+    let mut records = Vec::new();
+    while let Some(row) = rows.next()? {
+        records.push(runner_record(row)?);
+    }
+    Ok(records)
+}
+
+fn runner_record(row: &Row<'_>) -> Worked<RunnerRecord> {
+    Ok(RunnerRecord {
+        runner: columns::runner(row, 0)?,
+        name: row.get(1)?,
+        host: row.get(2)?,
+        pid: row.get(3)?,
+        program: row.get(4)?,
+        started_at: columns::time(row, 5)?,
+        heartbeat_at: columns::time(row, 6)?,
+        live: row.get(7)?,
+        ended_at: columns::maybe_time(row, 8)?,
+        owns: columns::count(row, 9)?,
+    })
+}

@@ -1,0 +1,280 @@
+//! The one thread that writes: everything that waits becomes one transaction, and callers are answered after the flush.
+//!
+//! A job that fails takes its group back; each of the group's jobs is then done alone, so that one failure leaves the others
+//! be. Between groups other processes get their turn.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use lope_store::{StoreError, StoreResult};
+use rusqlite::Connection;
+use rusqlite::hooks::Wal;
+use tokio::sync::{mpsc, oneshot};
+
+use crate::checkpoint::Checkpointer;
+use crate::desk::{Desk, Job, Rings, job};
+use crate::failure::{self, Worked};
+use crate::house::House;
+use crate::locks::Turnstile;
+use crate::options::WRITER_QUEUE_MAX;
+use crate::wake::Announcer;
+
+/// How long the writer waits for readers to leave the old log before it goes on writing behind it.
+const RESTART_PATIENCE: Duration = Duration::from_millis(5);
+/// The same, when the log is so long that waiting is better than writing on.
+const PRESSURE_PATIENCE: Duration = Duration::from_millis(250);
+
+/// What the writer is asked to do.
+enum Message {
+    Do(Box<dyn Job>),
+    /// Has another process written?
+    Look,
+    Stop(oneshot::Sender<()>),
+}
+
+/// The door to the writer's thread. When the last one is dropped, the thread ends.
+#[derive(Debug, Clone)]
+pub(crate) struct WriterDoor(mpsc::Sender<Message>);
+
+/// The writer itself.
+struct Writer {
+    db: Connection,
+    house: Arc<House>,
+    inbox: mpsc::Receiver<Message>,
+    writers: Arc<Turnstile>,
+    checkpointer: Checkpointer,
+    announcer: Announcer,
+    seen: i64,
+    /// A message that was taken out of the inbox while a group was being filled.
+    held_back: Option<Message>,
+}
+
+impl WriterDoor {
+    /// Do something in a transaction; the answer comes when it is durable.
+    pub(crate) async fn call<T, F>(&self, rows: usize, verb: F) -> StoreResult<T>
+    where
+        T: Send + 'static,
+        F: FnMut(&Desk<'_>) -> Worked<T> + Send + 'static,
+    {
+        let (job, reply) = job(rows, verb);
+        self.0.send(Message::Do(job)).await.map_err(|_| StoreError::Closed)?;
+        reply.await.unwrap_or(Err(StoreError::Closed))
+    }
+
+    /// Have the writer look for changes by other processes, unless it is busy: then it sees them anyway.
+    pub(crate) fn look(&self) {
+        let _ = self.0.try_send(Message::Look);
+    }
+
+    /// Is the writer gone?
+    pub(crate) fn is_closed(&self) -> bool {
+        self.0.is_closed()
+    }
+
+    pub(crate) fn downgrade(&self) -> WeakWriterDoor {
+        WeakWriterDoor(self.0.downgrade())
+    }
+
+    /// Finish what was asked for so far, and end.
+    pub(crate) async fn stop(&self) {
+        let (done, ended) = oneshot::channel();
+        if self.0.send(Message::Stop(done)).await.is_ok() {
+            let _ = ended.await;
+        }
+    }
+}
+
+/// A door that does not keep the writer alive.
+#[derive(Debug, Clone)]
+pub(crate) struct WeakWriterDoor(mpsc::WeakSender<Message>);
+
+impl WeakWriterDoor {
+    pub(crate) fn upgrade(&self) -> Option<WriterDoor> {
+        self.0.upgrade().map(WriterDoor)
+    }
+}
+
+/// Start the writer's thread on a connection that is ready. It ends when it is stopped or its last door is dropped.
+pub(crate) fn start(db: Connection, house: Arc<House>) -> StoreResult<WriterDoor> {
+    let (door, inbox) = mpsc::channel(WRITER_QUEUE_MAX);
+    let writers = Arc::new(Turnstile::open(&house.place, house.options.patience)?);
+    let checkpointer = Checkpointer::start(&house)?;
+    let announcer = Announcer::new(&house.place);
+    let mut writer = Writer { db, house, inbox, writers, checkpointer, announcer, seen: 0, held_back: None };
+    writer.watch_log()?;
+    writer.look();
+    let named = thread::Builder::new().name("lope-sqlite-writer".to_owned());
+    named.spawn(move || writer.run()).map_err(StoreError::unavailable)?;
+    Ok(WriterDoor(door))
+}
+
+impl Writer {
+    fn run(mut self) {
+        while let Some(message) = self.held_back.take().or_else(|| self.inbox.blocking_recv()) {
+            match message {
+                Message::Do(job) => self.serve(job),
+                Message::Look => self.look(),
+                Message::Stop(done) => {
+                    self.checkpointer.stop();
+                    drop((self.db, self.inbox));
+                    let _ = done.send(());
+                    return;
+                }
+            }
+        }
+        self.checkpointer.stop();
+    }
+
+    /// The job and whatever else waits, as one transaction.
+    fn serve(&mut self, first: Box<dyn Job>) {
+        let mut group = vec![first];
+        match self.transact(&mut group, Fill::WithWhatWaits) {
+            Ok(rings) => self.settle(group, rings),
+            Err(error) if group.len() == 1 || matches!(error, StoreError::Unknown { .. }) => refuse(group, &error),
+            Err(_) => group.into_iter().for_each(|job| self.serve_alone(job)),
+        }
+    }
+
+    fn serve_alone(&mut self, job: Box<dyn Job>) {
+        let mut group = vec![job];
+        match self.transact(&mut group, Fill::No) {
+            Ok(rings) => self.settle(group, rings),
+            Err(error) => refuse(group, &error),
+        }
+    }
+
+    fn settle(&mut self, group: Vec<Box<dyn Job>>, rings: Rings) {
+        for job in group {
+            job.settle(Ok(()));
+        }
+        if rings.runs {
+            self.house.bells.runs.ring();
+        }
+        if rings.tables {
+            self.house.bells.tables.ring();
+        }
+        if rings.any() {
+            self.announcer.announce(rings, &self.house.seats);
+        }
+        self.checkpointer.consider();
+    }
+
+    fn transact(&mut self, group: &mut Vec<Box<dyn Job>>, fill: Fill) -> StoreResult<Rings> {
+        let house = Arc::clone(&self.house);
+        let writers = Arc::clone(&self.writers);
+        let _turn = writers.enter()?;
+        self.relieve_log()?;
+        self.execute("BEGIN IMMEDIATE").map_err(failure::sqlite)?;
+        self.look();
+        let worked = self.work(&house, group, fill).map_err(StoreError::from);
+        let done = worked.and_then(|rings| self.execute("COMMIT").map(|()| rings).map_err(failure::commit));
+        if done.is_err() && !self.db.is_autocommit() {
+            self.execute("ROLLBACK").map_err(failure::sqlite)?;
+        }
+        done
+    }
+
+    fn work(&mut self, house: &House, group: &mut Vec<Box<dyn Job>>, fill: Fill) -> Worked<Rings> {
+        let limits = house.options.group;
+        let began = Instant::now();
+        let mut rings = Rings::default();
+        let (mut rows, mut next) = (0, 0);
+        while let Some(job) = group.get_mut(next) {
+            let desk = Desk::new(&self.db, house);
+            job.work(&desk)?;
+            rings = rings.and(desk.rings());
+            rows += job.rows();
+            next += 1;
+            let room = rows < limits.rows && began.elapsed() < limits.time;
+            if fill == Fill::WithWhatWaits && room && next == group.len() {
+                group.extend(self.next_waiting());
+            }
+        }
+        Ok(rings)
+    }
+
+    /// The next job that waits; anything else is held back until the group is done.
+    fn next_waiting(&mut self) -> Option<Box<dyn Job>> {
+        loop {
+            if self.held_back.is_some() {
+                return None;
+            }
+            match self.inbox.try_recv().ok()? {
+                Message::Do(job) => return Some(job),
+                Message::Look => {}
+                stop @ Message::Stop(_) => self.held_back = Some(stop),
+            }
+        }
+    }
+
+    fn execute(&self, sql: &str) -> rusqlite::Result<()> {
+        self.db.prepare_cached(sql)?.execute([]).map(|_| ())
+    }
+
+    /// Ring the bells if another process has written since we last looked.
+    fn look(&mut self) {
+        let read = self
+            .db
+            .prepare_cached("PRAGMA data_version")
+            .and_then(|mut version| version.query_row([], |row| row.get::<_, i64>(0)));
+        if let Ok(version) = read
+            && version != std::mem::replace(&mut self.seen, version)
+        {
+            self.house.bells.ring_all();
+        }
+    }
+
+    fn watch_log(&mut self) -> StoreResult<()> {
+        let house = Arc::clone(&self.house);
+        let hook = move |_: &mut Wal, pages: i32| {
+            house.log.pages.store(pages.cast_unsigned(), Ordering::Relaxed);
+            Ok(())
+        };
+        self.db.wal_hook(Some(hook)).map_err(failure::sqlite)
+    }
+
+    /// Start the log over when that is cheap, wait when it has grown long, refuse when it must not grow further.
+    fn relieve_log(&mut self) -> StoreResult<()> {
+        let pages = self.house.log.pages.load(Ordering::Relaxed);
+        let limits = self.house.options.wal;
+        let spent = self.house.log.spent.swap(false, Ordering::Relaxed);
+        if pages < limits.pressure && !spent {
+            return Ok(());
+        }
+        let patience = if pages < limits.pressure { RESTART_PATIENCE } else { PRESSURE_PATIENCE };
+        let left = self.restart_log(patience).map_err(failure::sqlite)?;
+        self.house.log.pages.store(left, Ordering::Relaxed);
+        if left >= limits.stop {
+            let message =
+                format!("the write-ahead log has {left} pages and cannot start over: a reader keeps an old snapshot");
+            return Err(StoreError::Unavailable { message });
+        }
+        Ok(())
+    }
+
+    /// The pages of the log that are still needed: none, if it will start over.
+    fn restart_log(&self, patience: Duration) -> rusqlite::Result<u32> {
+        self.db.busy_timeout(patience)?;
+        let tried = self
+            .db
+            .query_row("PRAGMA wal_checkpoint(RESTART)", [], |row| Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?)));
+        self.db.busy_timeout(self.house.options.patience)?;
+        let (busy, pages) = tried?;
+        Ok(if busy == 0 { 0 } else { pages.max(0) as u32 })
+    }
+}
+
+/// May other jobs join a transaction?
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Fill {
+    WithWhatWaits,
+    No,
+}
+
+fn refuse(group: Vec<Box<dyn Job>>, error: &StoreError) {
+    for job in group {
+        job.settle(Err(error.clone()));
+    }
+}
