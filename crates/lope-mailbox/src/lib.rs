@@ -4,3 +4,6 @@
 //! armed becomes true in the same commit that removes the message. The bytes are those of seed 000.
 
 pub mod frame;
+pub mod key;
+pub mod law;
+pub mod record;

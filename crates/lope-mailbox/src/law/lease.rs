@@ -1,0 +1,160 @@
+//! When a lease holds, who may take it, and what it says after a change of hands.
+//!
+//! Expiry is judged by moments, which no change of the wall clock moves. A lease that seems to hold for longer than it was
+//! given was written under another boot of the clock and holds nothing.
+
+use lope_model::{Epoch, Moment, Span};
+
+use crate::key::Place;
+use crate::record::{Lease, LeaseState, Owner};
+
+/// Who asks, and when.
+#[derive(Clone, Debug)]
+pub struct Claimer {
+    pub owner: Owner,
+    pub now: Moment,
+    /// How long a claim is given for.
+    pub term: Span,
+}
+
+/// What a lease means to somebody who wants its message.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Standing {
+    /// Not before this moment.
+    Closed(Moment),
+    /// It may be taken now.
+    Open,
+}
+
+/// May the claimer take what this lease covers? An owner's own leases are open to it: it does not remember them, so it
+/// started anew since. Owners that are known to be gone hold nothing.
+pub fn standing(lease: &Lease, claimer: &Claimer, is_gone: impl Fn(&Owner) -> bool) -> Standing {
+    let abandoned = match lease.state {
+        LeaseState::Held => lease.owner == claimer.owner || is_gone(&lease.owner),
+        LeaseState::Waiting => false,
+    };
+    if !abandoned && holds(lease, claimer.now) { Standing::Closed(lease.until) } else { Standing::Open }
+}
+
+fn holds(lease: &Lease, now: Moment) -> bool {
+    let left = lease.until.0.saturating_sub(now.0);
+    left > 0 && left.cast_unsigned() <= lease.term.millis()
+}
+
+/// A first lease on messages that had none.
+pub fn fresh(claimer: &Claimer, epoch: Epoch, through: Option<Place>) -> Lease {
+    Lease {
+        state: LeaseState::Held,
+        owner: claimer.owner.clone(),
+        epoch,
+        attempts: 1,
+        lost: 0,
+        until: claimer.now.plus(claimer.term),
+        term: claimer.term,
+        through,
+    }
+}
+
+/// The lease after the claimer took it over. If somebody held it, that attempt was lost with its holder.
+pub fn taken(lease: &Lease, claimer: &Claimer, epoch: Epoch, through: Option<Place>) -> Lease {
+    let lost = match lease.state {
+        LeaseState::Held => lease.lost.saturating_add(1),
+        LeaseState::Waiting => lease.lost,
+    };
+    let attempts = lease.attempts.saturating_add(1);
+    Lease { attempts, lost, ..fresh(claimer, epoch, through) }
+}
+
+/// The lease of a message that failed and is to be tried again after `delay`.
+pub fn waiting(held: &Lease, now: Moment, delay: Span) -> Lease {
+    Lease { state: LeaseState::Waiting, until: now.plus(delay), term: delay, through: None, ..held.clone() }
+}
+
+/// The lease of a message that was claimed but not begun: open to anybody, and the claim does not count.
+pub fn put_back(held: &Lease, now: Moment) -> Lease {
+    Lease { attempts: held.attempts.saturating_sub(1), ..waiting(held, now, Span::ZERO) }
+}
+
+/// The lease, given for another term.
+pub fn renewed(lease: &Lease, now: Moment) -> Lease {
+    Lease { until: now.plus(lease.term), ..lease.clone() }
+}
+
+/// When a held lease is to be renewed: well before it ends.
+pub fn renewal(lease: &Lease) -> Moment {
+    Moment(lease.until.0.saturating_sub((lease.term.millis() / 2).cast_signed()))
+}
+
+/// How many messages a takeover takes at once. A stretch whose holder died is taken in ever smaller pieces, so that a
+/// message that kills its worker is soon alone with its count of lost attempts.
+pub fn takeover_batch(batch: usize, lost: u32) -> usize {
+    batch.checked_shr(lost.saturating_mul(4)).unwrap_or(0).max(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn claimer(name: &str, now: i64) -> Claimer {
+        Claimer { owner: Owner::new(name).unwrap(), now: Moment(now), term: Span::from_millis(100) }
+    }
+
+    fn held_by(name: &str, at: i64) -> Lease {
+        fresh(&claimer(name, at), Epoch(1), None)
+    }
+
+    /// "a second claimer is busy until the deadline, then takes over with attempts+1"
+    #[test]
+    fn a_second_claimer_waits_for_the_deadline() {
+        let lease = held_by("a", 0);
+        let table = [(0, Standing::Closed(Moment(100))), (99, Standing::Closed(Moment(100))), (100, Standing::Open)];
+        for (now, expected) in table {
+            assert_eq!(standing(&lease, &claimer("b", now), |_| false), expected, "{now}");
+        }
+        let after = taken(&lease, &claimer("b", 100), Epoch(2), None);
+        assert_eq!((after.attempts, after.lost, after.epoch, after.until), (2, 1, Epoch(2), Moment(200)));
+    }
+
+    /// "The same owner may claim again after a restart."
+    #[test]
+    fn an_owner_may_take_its_own_lease_again() {
+        assert_eq!(standing(&held_by("a", 0), &claimer("a", 1), |_| false), Standing::Open);
+        assert_eq!(standing(&held_by("a", 0), &claimer("b", 1), |owner| owner.as_str() == "a"), Standing::Open);
+    }
+
+    #[test]
+    fn a_waiting_message_opens_when_its_delay_is_over_also_for_its_last_owner() {
+        let lease = waiting(&held_by("a", 0), Moment(50), Span::from_millis(20));
+        assert_eq!(standing(&lease, &claimer("a", 69), |_| true), Standing::Closed(Moment(70)));
+        assert_eq!(standing(&lease, &claimer("a", 70), |_| false), Standing::Open);
+        let after = taken(&lease, &claimer("b", 70), Epoch(2), None);
+        assert_eq!((after.attempts, after.lost), (2, 0));
+    }
+
+    #[test]
+    fn a_lease_of_another_boot_holds_nothing() {
+        // The clock began anew: the lease seems to hold for 900, but was given for 100.
+        assert_eq!(standing(&held_by("a", 900), &claimer("b", 100), |_| false), Standing::Open);
+    }
+
+    #[test]
+    fn what_was_not_begun_does_not_count() {
+        let back = put_back(&held_by("a", 0), Moment(10));
+        assert_eq!((back.attempts, back.state), (0, LeaseState::Waiting));
+        assert_eq!(standing(&back, &claimer("b", 10), |_| false), Standing::Open);
+    }
+
+    #[test]
+    fn renewal_comes_at_half_the_term_and_keeps_the_rest() {
+        let lease = held_by("a", 0);
+        assert_eq!(renewal(&lease), Moment(50));
+        assert_eq!(renewed(&lease, Moment(50)), Lease { until: Moment(150), ..lease });
+    }
+
+    #[test]
+    fn a_stretch_that_fails_is_taken_in_ever_smaller_pieces() {
+        let sizes: Vec<usize> = (0..5).map(|lost| takeover_batch(1_024, lost)).collect();
+        assert_eq!(sizes, [1_024, 64, 4, 1, 1]);
+        assert_eq!((takeover_batch(64, 1), takeover_batch(0, 40)), (4, 1));
+    }
+}
