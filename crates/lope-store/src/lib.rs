@@ -6,6 +6,8 @@
 //! `conformance`) holds every store to the same promises, one function each.
 
 pub mod clock;
+#[cfg(feature = "conformance")]
+pub mod conformance;
 pub mod error;
 pub mod memory;
 pub mod runs;

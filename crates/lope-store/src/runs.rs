@@ -43,7 +43,7 @@ pub trait Runs: Send + Sync {
     /// The definition deployed last under a name.
     async fn latest(&self, name: &str) -> StoreResult<Option<StoredDefinition>>;
 
-    /// The latest version of every name, by name, at most `limit` after `after`.
+    /// The latest version of every name, by name (as bytes), at most `limit` after `after`.
     async fn definitions(&self, after: Option<&str>, limit: usize) -> StoreResult<Vec<StoredDefinition>>;
 
     /// Store runs with their first journal rows and their place in the queue: each all or nothing, one after the other (the

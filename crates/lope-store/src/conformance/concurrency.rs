@@ -1,0 +1,465 @@
+//! Promises that only many at once can break: each is tried by tasks on two handles of one store.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::future::Future;
+
+use lope_model::{Epoch, RunId, Timestamp};
+
+use super::ground::{Ground, claim_of, finish, hold, mail_to, release, rows, runs_of, sorted};
+use super::promise::{Kept, promises};
+use crate::error::StoreResult;
+use crate::runs::{
+    Admit, Admitted, Claim, ClaimedRun, CommitReply, Delivered, JournalRow, Reach, RunCommit, Takeover, Wake,
+};
+use crate::tables::{At, Batch, BatchReply, Guard, Range, TableId, Write};
+
+promises![
+    twenty_writers_do_not_interfere,
+    no_run_goes_to_two_claimers,
+    claims_during_admissions_miss_nothing,
+    one_key_admits_once,
+    no_wake_up_is_lost_when_mail_meets_release,
+    a_finish_and_mail_do_not_pass_each_other,
+    one_mail_id_arrives_once,
+    one_row_number_is_written_once,
+    several_takeovers_put_a_run_back_once,
+    runs_that_write_to_each_other_go_on,
+    guarded_counters_are_exact,
+    one_of_many_creates_wins,
+    batches_that_meet_crosswise_go_on,
+    appended_numbers_are_unique_and_rise,
+    absence_guards_hold_against_each_other,
+    range_guards_hold_against_each_other,
+    a_read_sees_one_state,
+];
+
+const TASKS: usize = 8;
+
+/// Run `task` on `TASKS` tasks, half of them on a second handle.
+async fn together<T: Send + 'static, F>(ground: &Ground, task: impl Fn(Ground, usize) -> F) -> StoreResult<Vec<T>>
+where
+    F: Future<Output = StoreResult<T>> + Send + 'static,
+{
+    let other = ground.again().await;
+    let on = |index: usize| if index.is_multiple_of(2) { ground.clone() } else { other.clone() };
+    let tasks: Vec<_> = (0..TASKS).map(|index| tokio::spawn(task(on(index), index))).collect();
+    let mut answers = Vec::new();
+    for task in tasks {
+        answers.push(task.await.expect("the task does not panic")?);
+    }
+    Ok(answers)
+}
+
+fn at(key: impl AsRef<[u8]>) -> At {
+    At::new(TableId::OUTBOX, key.as_ref())
+}
+
+fn state(key: impl AsRef<[u8]>) -> At {
+    At::new(TableId::APP_STATE, key.as_ref())
+}
+
+async fn apply(ground: &Ground, guards: Vec<Guard>, writes: Vec<Write>) -> StoreResult<BatchReply> {
+    Ok(ground.tables().commit(vec![Batch { guards, writes }]).await?.remove(0))
+}
+
+fn number(value: Option<Vec<u8>>) -> u64 {
+    value.map_or(0, |bytes| u64::from_be_bytes(bytes.try_into().expect("eight bytes")))
+}
+
+fn is_lost_or_done(reply: &CommitReply) -> bool {
+    matches!(reply, CommitReply::Lost { .. } | CommitReply::Done { .. } | CommitReply::Gap { .. })
+}
+
+/// "Multiple processes writing different workflow IDs concurrently don't interfere"
+async fn twenty_writers_do_not_interfere(ground: Ground) -> Kept {
+    ground.deploy().await?;
+    let writers: Vec<_> = (0..20)
+        .map(|writer: u8| {
+            let ground = ground.clone();
+            tokio::spawn(async move {
+                let runner = ground.runner().await?;
+                let admit = Admit { claimed_by: Some(runner), ..ground.admission() };
+                let run = ground.admit(vec![admit]).await?[0];
+                let owned = ground.runs().owned(runner, None, 10).await?.remove(0);
+                for seq in 2..12 {
+                    let row = JournalRow { body: vec![writer; 100], ..super::ground::row(seq) };
+                    ground.commit(RunCommit { rows: vec![row], ..hold(runner, &owned) }).await?;
+                }
+                Ok::<_, crate::StoreError>((run, writer))
+            })
+        })
+        .collect();
+    for writer in writers {
+        let (run, writer) = writer.await.expect("the writer does not panic")?;
+        let journal = ground.runs().journal(run, 1, 100).await?;
+        assert_eq!(journal.iter().map(|row| row.seq).collect::<Vec<_>>(), (2..12).collect::<Vec<_>>());
+        assert!(journal.iter().all(|row| row.body == vec![writer; 100]));
+    }
+    Ok(())
+}
+
+/// Claim in small batches until nothing comes.
+async fn drain(ground: Ground) -> StoreResult<Vec<ClaimedRun>> {
+    let runner = ground.runner().await?;
+    let mut taken = Vec::new();
+    loop {
+        let claimed = ground.runs().claim(Claim { limit: 7, ..claim_of(runner) }).await?.expect("held");
+        if claimed.runs.is_empty() {
+            return Ok(taken);
+        }
+        taken.extend(claimed.runs);
+    }
+}
+
+async fn no_run_goes_to_two_claimers(ground: Ground) -> Kept {
+    let runs = ground.admit_many(400).await?;
+    let taken = together(&ground, |ground, _| drain(ground)).await?.concat();
+    assert_eq!(sorted(runs_of(&taken)), sorted(runs));
+    assert!(taken.iter().all(|run| run.epoch == Epoch(1)));
+    Ok(())
+}
+
+async fn claims_during_admissions_miss_nothing(ground: Ground) -> Kept {
+    ground.deploy().await?;
+    let answers = together(&ground, |ground, index| async move {
+        let mut runs = Vec::new();
+        for _ in 0..20 {
+            if index % 2 == 0 {
+                runs.extend(ground.admit_many(5).await?);
+            } else {
+                runs.extend(runs_of(&drain(ground.clone()).await?));
+            }
+        }
+        Ok((index % 2 == 0, runs))
+    })
+    .await?;
+    let of = |admitted: bool| answers.iter().filter(move |(is, _)| *is == admitted).flat_map(|(_, runs)| runs.clone());
+    let rest = runs_of(&drain(ground.clone()).await?);
+    assert_eq!(sorted(of(false).chain(rest)), sorted(of(true)));
+    Ok(())
+}
+
+async fn one_key_admits_once(ground: Ground) -> Kept {
+    ground.deploy().await?;
+    for round in 0..10 {
+        let answers = together(&ground, |ground, _| async move {
+            let admit = Admit { key: Some(format!("key {round}")), ..ground.admission() };
+            Ok((admit.run, ground.runs().admit(vec![admit]).await?.remove(0)))
+        })
+        .await?;
+        let created: Vec<RunId> = answers
+            .iter()
+            .filter(|(_, admitted)| matches!(admitted, Admitted::Created { .. }))
+            .map(|(run, _)| *run)
+            .collect();
+        assert_eq!(created.len(), 1, "{answers:?}");
+        let exists = Admitted::Exists { run: created[0] };
+        assert_eq!(answers.iter().filter(|(_, admitted)| *admitted == exists).count(), TASKS - 1);
+    }
+    Ok(())
+}
+
+/// The owner releases a run that waits for mail only, while mail is delivered to it: whoever comes first, it is claimed again.
+async fn no_wake_up_is_lost_when_mail_meets_release(ground: Ground) -> Kept {
+    ground.deploy().await?;
+    let far = Timestamp::from_millis(4_000_000_000_000);
+    let wakes = [Wake::OnMail, Wake::At(far), Wake::Parked("paused".to_owned())];
+    for round in 0..60 {
+        let (owner, run) = ground.owned_run().await?;
+        let wake = wakes[round % wakes.len()].clone();
+        let (id, target) = (round.to_string(), run.run);
+        let (sender, releaser) = (ground.again_sometimes(round).await, ground.clone());
+        let sent = tokio::spawn(async move { sender.deliver_reaching(target, &id, Reach::Unpark).await });
+        let commit = RunCommit { rows: rows(2, 2), ..release(owner, &run, wake.clone(), 0) };
+        let released = tokio::spawn(async move { releaser.reply(commit).await });
+        assert_eq!(sent.await.expect("delivering does not panic")?, Delivered::Accepted);
+        let reply = released.await.expect("releasing does not panic")?;
+        assert!(matches!(reply, CommitReply::Done { .. }), "{reply:?}");
+        let claimed = ground.claim(owner).await?.runs;
+        assert_eq!(runs_of(&claimed), [run.run], "round {round}: {wake:?} slept over mail");
+        ground.commit(finish(owner, &claimed[0], None)).await?;
+    }
+    Ok(())
+}
+
+/// Either the mail is accepted and the finish is told of it, or the finish is done and the sender is told.
+async fn a_finish_and_mail_do_not_pass_each_other(ground: Ground) -> Kept {
+    ground.deploy().await?;
+    for round in 0..60 {
+        let (owner, run) = ground.owned_run().await?;
+        let (sender, finisher, target) = (ground.again_sometimes(round).await, ground.clone(), run.run);
+        let sent = tokio::spawn(async move { sender.deliver(target, "mail").await });
+        let commit = finish(owner, &run, Some(0));
+        let finished = tokio::spawn(async move { finisher.reply(commit).await });
+        let answers =
+            (sent.await.expect("delivering does not panic")?, finished.await.expect("finishing does not panic")?);
+        match answers {
+            (Delivered::Accepted, CommitReply::Mail { mail: 1 }) => {
+                ground.commit(finish(owner, &run, Some(1))).await?;
+            }
+            (Delivered::Finished, CommitReply::Done { .. }) => {}
+            other => panic!("round {round}: {other:?}"),
+        }
+    }
+    Ok(())
+}
+
+async fn one_mail_id_arrives_once(ground: Ground) -> Kept {
+    let run = ground.admit_many(1).await?[0];
+    for round in 0..10 {
+        let answers = together(&ground, |ground, index| async move {
+            let mine = format!("{round} of {index}");
+            let mail = vec![mail_to(run, &round.to_string(), Reach::Live), mail_to(run, &mine, Reach::Live)];
+            ground.runs().deliver(mail).await
+        })
+        .await?;
+        assert_eq!(answers.iter().filter(|answer| answer[0] == Delivered::Accepted).count(), 1, "{answers:?}");
+        assert!(answers.iter().all(|answer| answer[1] == Delivered::Accepted));
+    }
+    let mail = ground.runs().load(&[run]).await?.remove(0).expect("the run is there").mail;
+    assert_eq!(mail.len(), 10 * (TASKS + 1));
+    assert_eq!(mail.iter().map(|mail| mail.number).collect::<BTreeSet<_>>().len(), mail.len());
+    assert_eq!(ground.record(run).await?.mail, mail.len() as u64);
+    Ok(())
+}
+
+/// Eight that believe to be the owner write the same row: one is done, the others are told, the journal has no gap.
+async fn one_row_number_is_written_once(ground: Ground) -> Kept {
+    let (owner, run) = ground.owned_run().await?;
+    for seq in 2..12 {
+        let run = run.clone();
+        let replies = together(&ground, move |ground, index| {
+            let row = JournalRow { body: vec![index as u8], ..super::ground::row(seq) };
+            let commit = RunCommit { rows: vec![row], ..hold(owner, &run) };
+            async move { ground.reply(commit).await }
+        })
+        .await?;
+        let done = replies.iter().filter(|reply| matches!(reply, CommitReply::Done { .. })).count();
+        assert_eq!(done, 1, "{replies:?}");
+        assert!(replies.iter().all(is_lost_or_done), "{replies:?}");
+    }
+    let journal = ground.runs().journal(run.run, 0, 100).await?;
+    assert_eq!(journal.iter().map(|row| row.seq).collect::<Vec<_>>(), (1..12).collect::<Vec<_>>());
+    Ok(())
+}
+
+async fn several_takeovers_put_a_run_back_once(ground: Ground) -> Kept {
+    let runs = ground.admit_many(50).await?;
+    let (dead, claimed) = ground.expired_owner().await?;
+    let before: BTreeMap<RunId, Epoch> = claimed.iter().map(|run| (run.run, run.epoch)).collect();
+    let taken = together(&ground, |ground, _| async move {
+        let mut taken = ground.runs().takeover(Takeover { limit: 7 }).await?;
+        while taken.more {
+            let next = ground.runs().takeover(Takeover { limit: 7 }).await?;
+            taken.ended.extend(next.ended);
+            taken.runs += next.runs;
+            taken.more = next.more;
+        }
+        Ok(taken)
+    })
+    .await?;
+    assert_eq!(taken.iter().flat_map(|taken| taken.ended.clone()).collect::<Vec<_>>(), [dead]);
+    assert_eq!(taken.iter().map(|taken| taken.runs).sum::<u64>(), 50);
+    for run in runs {
+        assert_eq!(ground.record(run).await?.epoch, before[&run].next());
+    }
+    Ok(())
+}
+
+/// Two owners commit at once, each delivering to the other's run, in opposite orders.
+async fn runs_that_write_to_each_other_go_on(ground: Ground) -> Kept {
+    ground.admit_many(TASKS).await?;
+    let owner = ground.runner().await?;
+    let claimed = ground.claim(owner).await?.runs;
+    let all = runs_of(&claimed);
+    together(&ground, move |ground, index| {
+        let (run, mut others) = (claimed[index].clone(), all.clone());
+        others.retain(|other| *other != run.run);
+        if index % 2 == 0 {
+            others.reverse();
+        }
+        async move {
+            for round in 0..10 {
+                let id = format!("{round} from {index}");
+                let deliveries = others.iter().map(|other| mail_to(*other, &id, Reach::Live)).collect();
+                let seq = round + 2;
+                ground.commit(RunCommit { rows: rows(seq, seq), deliveries, ..hold(owner, &run) }).await?;
+            }
+            Ok(())
+        }
+    })
+    .await?;
+    for run in ground.runs().owned(owner, None, 100).await? {
+        let record = ground.record(run.run).await?;
+        assert_eq!((record.head, record.mail), (11, 10 * (TASKS as u64 - 1)));
+    }
+    Ok(())
+}
+
+async fn guarded_counters_are_exact(ground: Ground) -> Kept {
+    together(&ground, |ground, _| async move {
+        let mut done = 0;
+        while done < 15 {
+            let value = ground.get(&at("counter")).await?;
+            let guard = match &value {
+                Some(value) => Guard::Equals(at("counter"), value.clone()),
+                None => Guard::Absent(at("counter")),
+            };
+            let put = Write::Put(at("counter"), (number(value) + 1).to_be_bytes().to_vec());
+            done += usize::from(apply(&ground, vec![guard], vec![put]).await?.is_ok());
+        }
+        Ok(())
+    })
+    .await?;
+    assert_eq!(number(ground.get(&at("counter")).await?), 15 * TASKS as u64);
+    Ok(())
+}
+
+async fn one_of_many_creates_wins(ground: Ground) -> Kept {
+    for round in 0..20_u8 {
+        let replies = together(&ground, move |ground, index| async move {
+            let key = at([round]);
+            let beside = Write::Put(at([round, index as u8]), vec![]);
+            if index < TASKS / 2 {
+                apply(&ground, vec![], vec![beside, Write::Create(key, vec![index as u8])]).await
+            } else {
+                let put = Write::Put(key.clone(), vec![index as u8]);
+                apply(&ground, vec![Guard::Absent(key)], vec![beside, put]).await
+            }
+        })
+        .await?;
+        let winners: Vec<u8> = (0..).zip(&replies).filter(|(_, reply)| reply.is_ok()).map(|(index, _)| index).collect();
+        assert_eq!(winners.len(), 1, "{replies:?}");
+        assert_eq!(ground.get(&at([round])).await?, Some(winners.clone()));
+        let beside = ground.tables().range(Range::prefix(TableId::OUTBOX, &[round], 100)).await?;
+        let keys: Vec<_> = beside.into_iter().map(|row| row.key).collect();
+        assert_eq!(keys, [vec![round], vec![round, winners[0]]], "the losers left nothing");
+    }
+    Ok(())
+}
+
+/// Money goes from account to account, each batch touching two in another order: all go on, none is made or lost.
+async fn batches_that_meet_crosswise_go_on(ground: Ground) -> Kept {
+    const ACCOUNTS: usize = 4;
+    let open = (0..ACCOUNTS).map(|account| Write::Put(at([account as u8]), 100_u64.to_be_bytes().to_vec()));
+    apply(&ground, vec![], open.collect()).await?.expect("nothing is guarded");
+    together(&ground, |ground, index| async move {
+        for round in 0..20 {
+            let (from, to) = ((index + round) % ACCOUNTS, (index + 3 * round + 1) % ACCOUNTS);
+            if from != to {
+                transfer(&ground, [from as u8], [to as u8]).await?;
+            }
+        }
+        Ok(())
+    })
+    .await?;
+    let mut sum = 0;
+    for account in 0..ACCOUNTS {
+        sum += number(ground.get(&at([account as u8])).await?);
+    }
+    assert_eq!(sum, 100 * ACCOUNTS as u64);
+    Ok(())
+}
+
+/// One unit, if there is one; a conflict leaves it for the next round.
+async fn transfer(ground: &Ground, from: [u8; 1], to: [u8; 1]) -> StoreResult<()> {
+    let values = ground.tables().get(&[at(from), at(to)]).await?;
+    let [Some(source), Some(target)] = &values[..] else { panic!("the accounts are there") };
+    let (have, there) = (number(Some(source.clone())), number(Some(target.clone())));
+    if have > 0 {
+        let guards = vec![Guard::Equals(at(from), source.clone()), Guard::Equals(at(to), target.clone())];
+        let put = |key: [u8; 1], value: u64| Write::Put(at(key), value.to_be_bytes().to_vec());
+        let _moved_or_not = apply(ground, guards, vec![put(from, have - 1), put(to, there + 1)]).await?;
+    }
+    Ok(())
+}
+
+async fn appended_numbers_are_unique_and_rise(ground: Ground) -> Kept {
+    let answers = together(&ground, |ground, index| async move {
+        let mut numbers = Vec::new();
+        for _ in 0..20 {
+            let append = |prefix: &[u8]| Write::Append {
+                table: TableId::OUTBOX,
+                prefix: prefix.to_vec(),
+                sequence: b"one".to_vec(),
+                value: vec![index as u8],
+            };
+            let applied = apply(&ground, vec![], vec![append(b"x"), append(b"x")]).await?;
+            numbers.extend(applied.expect("nothing is guarded").appended);
+        }
+        Ok(numbers)
+    })
+    .await?;
+    for numbers in &answers {
+        assert!(numbers.windows(2).all(|pair| pair[0] < pair[1]), "they rise for each sender: {numbers:?}");
+    }
+    let unique: BTreeSet<u64> = answers.concat().into_iter().collect();
+    assert_eq!(unique.len(), 40 * TASKS);
+    let rows = ground.tables().range(Range::prefix(TableId::OUTBOX, b"x", 1_000)).await?;
+    let stored: Vec<u64> = rows.iter().map(|row| number(Some(row.key[1..].to_vec()))).collect();
+    assert_eq!(stored, unique.into_iter().collect::<Vec<_>>());
+    Ok(())
+}
+
+/// Each task writes its own key if the others' are not there. Checking first and writing later would let several pass.
+async fn absence_guards_hold_against_each_other(ground: Ground) -> Kept {
+    for round in 0..20_u8 {
+        let replies = together(&ground, move |ground, index| async move {
+            let others = (0..TASKS).filter(|other| *other != index);
+            let guards = others.map(|other| Guard::Absent(state([round, other as u8]))).collect();
+            apply(&ground, guards, vec![Write::Put(state([round, index as u8]), vec![])]).await
+        })
+        .await?;
+        let won = replies.iter().filter(|reply| reply.is_ok()).count();
+        let there = ground.tables().range(Range::prefix(TableId::APP_STATE, &[round], 100)).await?;
+        assert_eq!((won, there.len()), (1, 1), "round {round}: {replies:?}");
+    }
+    Ok(())
+}
+
+/// Each task adds a row as long as it counts fewer than ten: there are never more.
+async fn range_guards_hold_against_each_other(ground: Ground) -> Kept {
+    const SEATS: usize = 10;
+    together(&ground, |ground, index| async move {
+        for round in 0..200_u8 {
+            let scope = state("");
+            let version = ground.tables().scope_version(&scope).await?;
+            let taken = ground.tables().range(Range::prefix(TableId::APP_STATE, b"seat", 100)).await?;
+            if taken.len() >= SEATS {
+                return Ok(());
+            }
+            let seat = state([&b"seat"[..], &[index as u8, round]].concat());
+            let _taken_or_not =
+                apply(&ground, vec![Guard::ScopeUnchanged(scope, version)], vec![Write::Put(seat, vec![])]).await?;
+        }
+        panic!("the seats are not taken after 200 rounds");
+    })
+    .await?;
+    let taken = ground.tables().range(Range::prefix(TableId::APP_STATE, b"seat", 100)).await?;
+    assert_eq!(taken.len(), SEATS);
+    Ok(())
+}
+
+/// Two keys are always written together; whoever reads both sees them equal.
+async fn a_read_sees_one_state(ground: Ground) -> Kept {
+    let both = |value: u64| {
+        let value = value.to_be_bytes().to_vec();
+        vec![Write::Put(at("left"), value.clone()), Write::Put(at("right"), value)]
+    };
+    apply(&ground, vec![], both(0)).await?.expect("nothing is guarded");
+    together(&ground, move |ground, index| async move {
+        for round in 1..30_u64 {
+            if index < 2 {
+                apply(&ground, vec![], both(round * 10 + index as u64)).await?.expect("nothing is guarded");
+            } else {
+                let pair = ground.tables().get(&[at("left"), at("right")]).await?;
+                assert_eq!(pair[0], pair[1], "a read between two writes of one batch");
+                let rows = ground.tables().range(Range::prefix(TableId::OUTBOX, b"", 10)).await?;
+                assert_eq!(rows[0].value, rows[1].value);
+            }
+        }
+        Ok(())
+    })
+    .await?;
+    Ok(())
+}
