@@ -25,7 +25,8 @@ pub struct SyntaxError {
 pub enum ErrorKind {
     Type,
     Value,
-    Unicode,
+    UnicodeEncode,
+    UnicodeDecode,
     Key,
     Index,
     ZeroDivision,
@@ -50,7 +51,8 @@ impl ErrorKind {
         match self {
             Self::Type => "TypeError",
             Self::Value => "ValueError",
-            Self::Unicode => "UnicodeError",
+            Self::UnicodeEncode => "UnicodeEncodeError",
+            Self::UnicodeDecode => "UnicodeDecodeError",
             Self::Key => "KeyError",
             Self::Index => "IndexError",
             Self::ZeroDivision => "ZeroDivisionError",
@@ -65,7 +67,7 @@ impl ErrorKind {
     pub const fn bases(self) -> &'static [&'static str] {
         match self {
             Self::Type | Self::Value | Self::Attribute | Self::Name => &["Exception", kind::EXPRESSION],
-            Self::Unicode => &["ValueError", "Exception", kind::EXPRESSION],
+            Self::UnicodeEncode | Self::UnicodeDecode => &["UnicodeError", "ValueError", "Exception", kind::EXPRESSION],
             Self::Key | Self::Index => &["LookupError", "Exception", kind::EXPRESSION],
             Self::ZeroDivision | Self::Overflow => &["ArithmeticError", "Exception", kind::EXPRESSION],
             Self::Limit => &[kind::EXPRESSION],

@@ -69,7 +69,7 @@ impl Fuel {
     /// Accounts for a list or map of `len` elements about to be made.
     pub(crate) fn build(&mut self, len: usize) -> Result<(), EvalError> {
         self.built = true;
-        self.grow(ELEMENT_BYTES * (len as u64 + 1))
+        self.grow(ELEMENT_BYTES.saturating_mul((len as u64).saturating_add(1)))
     }
 
     /// Refuses a result that is too large or too deep to be stored.

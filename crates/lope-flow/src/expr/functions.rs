@@ -10,10 +10,25 @@ use std::sync::LazyLock;
 
 use lope_model::Value;
 
-use super::error::EvalError;
+use super::arithmetic;
+use super::error::{ErrorKind, EvalError};
 use super::fuel::Fuel;
 
+mod arguments;
+mod convert;
 mod list;
+mod map;
+mod number;
+mod py_builtin;
+mod py_case;
+mod py_convert;
+mod py_dict;
+mod py_list;
+mod py_parts;
+mod py_set;
+mod py_text;
+mod text;
+mod time;
 
 /// How a function is written, and what a front end does with its answer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -53,7 +68,23 @@ static TABLE: LazyLock<HashMap<&'static str, &'static Entry>> =
     LazyLock::new(|| families().flatten().map(|entry| (entry.name, entry)).collect());
 
 fn families() -> impl Iterator<Item = &'static [Entry]> {
-    [list::TABLE].into_iter()
+    [
+        text::TABLE,
+        list::TABLE,
+        map::TABLE,
+        number::TABLE,
+        convert::TABLE,
+        time::TABLE,
+        py_builtin::TABLE,
+        py_convert::TABLE,
+        py_parts::TABLE,
+        py_text::TABLE,
+        py_case::TABLE,
+        py_list::TABLE,
+        py_dict::TABLE,
+        py_set::TABLE,
+    ]
+    .into_iter()
 }
 
 /// Every function, family by family.
@@ -116,4 +147,40 @@ const fn arity(parameters: &str) -> (usize, usize) {
         index += 1;
     }
     (all - optional - starred, if starred > 0 { usize::MAX } else { all })
+}
+
+/// A whole float as an int.
+fn float_to_int(number: f64) -> Result<Value, EvalError> {
+    if number.is_nan() {
+        return Err(EvalError::value("cannot convert float NaN to integer"));
+    }
+    if number.is_infinite() {
+        return Err(EvalError::new(ErrorKind::Overflow, "cannot convert float infinity to integer"));
+    }
+    if !(-9_223_372_036_854_775_808.0..9_223_372_036_854_775_808.0).contains(&number) {
+        return Err(arithmetic::overflow());
+    }
+    Ok(Value::Int(number as i64))
+}
+
+/// The ints from `start` up to and without `stop`, as a list.
+fn numbers_from(start: i64, stop: i64, step: i64, fuel: &mut Fuel) -> Result<Value, EvalError> {
+    if step == 0 {
+        return Err(EvalError::value("range() arg 3 must not be zero"));
+    }
+    let distance = (i128::from(stop) - i128::from(start)) * i128::from(step.signum());
+    let length = if distance <= 0 { 0 } else { (distance - 1) / i128::from(step.unsigned_abs()) + 1 };
+    let length = usize::try_from(length).unwrap_or(usize::MAX);
+    fuel.spend(length as u64)?;
+    fuel.build(length)?;
+    // Every number but one step behind the last is between start and stop.
+    Ok(Value::list((0..length as i64).map(|index| Value::Int(start + index * step)).collect()))
+}
+
+/// Another function of the table.
+fn call(name: &str, args: &mut [Value], fuel: &mut Fuel) -> Result<Value, EvalError> {
+    match Function::named(name) {
+        Some(function) => (function.0.body)(args, fuel),
+        None => Err(EvalError::typed(format!("unknown function '{name}'"))),
+    }
 }

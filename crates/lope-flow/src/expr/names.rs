@@ -41,6 +41,13 @@ impl Expr {
         self.each_child_mut(&mut |child| child.relocate(place));
     }
 
+    /// How deep the tree is: one for a leaf.
+    pub fn depth(&self) -> usize {
+        let mut below = 0;
+        self.each_child(&mut |child| below = below.max(child.depth()));
+        below + 1
+    }
+
     /// The direct children, in the order in which they are stored.
     pub(crate) fn each_child<'a>(&'a self, visit: &mut dyn FnMut(&'a Expr)) {
         match &self.node {

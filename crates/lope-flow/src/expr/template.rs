@@ -9,11 +9,13 @@ use lope_model::Value;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
+use super::DEPTH_MAX;
 use super::error::{EvalError, SyntaxError};
+use super::eval::eval;
 use super::fuel::Fuel;
+use super::parser::parse_at;
 use super::scope::Scope;
 use super::tree::{At, Expr, Node};
-use super::{eval, parse_at};
 
 const OPEN: &str = "${{";
 const CLOSE: &str = "}}";
@@ -146,6 +148,10 @@ impl Reader<'_> {
     fn at(&mut self, part: PathPart, value: &Value) -> Result<Expr, TemplateError> {
         self.path.push(part);
         let expr = self.read(value)?;
+        if self.path.len() + expr.depth() > DEPTH_MAX {
+            let message = format!("a template nested deeper than {DEPTH_MAX} levels");
+            return Err(self.error(SyntaxError { offset: 0, at: expr.at, message, hint: None }));
+        }
         self.path.pop();
         Ok(expr)
     }

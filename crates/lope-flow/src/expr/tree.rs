@@ -124,6 +124,10 @@ words!(
         Exists = "exists",
         /// Exactly one body is true.
         ExistsOne = "exists_one",
+        /// The elements, ordered by their bodies; equal ones keep their order.
+        SortBy = "sort_by",
+        /// A map from the bodies, which are texts, to the lists of their elements.
+        GroupBy = "group_by",
         /// Python's: stops at the first body that is not true.
         PyAll = "py.all",
         /// Python's: stops at the first body that is true.
@@ -197,6 +201,8 @@ words!(
         PyNotIn = "py.not_in",
         Is = "py.is",
         IsNot = "py.is_not",
+        /// Python's `a.b`; the name is the right operand.
+        Attr = "py.attr",
         /// Negative indexes count from the end.
         PyIndex = "py.index",
         BitAnd = "py.bitand",

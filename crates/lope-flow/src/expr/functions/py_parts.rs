@@ -1,0 +1,161 @@
+//! Python's displays, slices, unpacking and assignment to parts, as functions from values to values.
+
+use std::borrow::Cow;
+
+use lope_model::Value;
+
+use super::py_builtin::int;
+use super::py_convert::insert_all;
+use super::{Entry, Kind::PyFunction, line};
+use crate::expr::error::{ErrorKind, EvalError};
+use crate::expr::fuel::Fuel;
+use crate::expr::py::{self, Distinct, Pairs, iterate, tuple};
+
+pub(super) const TABLE: &[Entry] = &[
+    line("py.iter", "iterable", PyFunction, iter),
+    line("py.concat", "*iterables", PyFunction, |args, fuel| concat(args, fuel).map(Value::list)),
+    line("py.tuple_of", "*items", PyFunction, tuple_of),
+    line("py.set_of", "*items", PyFunction, |args, fuel| Distinct::of(args, fuel).map(Distinct::into_set)),
+    line("py.dict_of", "*keys_and_values", PyFunction, dict_of),
+    line("py.merge", "*dicts", PyFunction, merge),
+    line("py.slice", "value, start=None, stop=None, step=None", PyFunction, |args, fuel| {
+        py::slice(&args[0], &args[1..], fuel)
+    }),
+    line("py.unpack", "value, count, star=None", PyFunction, unpack),
+    line("py.set_item", "value, index, item", PyFunction, set_item),
+    line("py.set_slice", "list, items, start=None, stop=None, step=None", PyFunction, set_slice),
+    line("py.set_attr", "value, name, attribute", PyFunction, set_attr),
+    line("py.object", "tag, fields", PyFunction, object),
+    line("py.getattr", "value, name, *default", PyFunction, getattr),
+    line("py.hasattr", "value, name", PyFunction, hasattr),
+];
+
+type Answer = Result<Value, EvalError>;
+
+/// What a loop runs over, as a list.
+fn iter(args: &mut [Value], fuel: &mut Fuel) -> Answer {
+    if let Value::List(_) = args[0] {
+        return Ok(std::mem::take(&mut args[0]));
+    }
+    if let Value::Tag(tag) = &args[0]
+        && matches!(&*tag.name, py::TUPLE | py::SET)
+    {
+        return Ok(tag.value.clone());
+    }
+    iterate(&args[0], fuel).map(|items| Value::list(items.into_owned()))
+}
+
+fn concat(args: &mut [Value], fuel: &mut Fuel) -> Result<Vec<Value>, EvalError> {
+    let mut all = Vec::new();
+    for part in args.iter() {
+        let items = iterate(part, fuel)?;
+        fuel.build(items.len())?;
+        all.extend_from_slice(&items);
+    }
+    Ok(all)
+}
+
+fn tuple_of(args: &mut [Value], fuel: &mut Fuel) -> Answer {
+    fuel.build(args.len())?;
+    Ok(tuple(args.to_vec()))
+}
+
+fn dict_of(args: &mut [Value], fuel: &mut Fuel) -> Answer {
+    let mut pairs = Pairs::default();
+    for pair in args.chunks(2) {
+        let [key, value] = pair else {
+            return Err(EvalError::typed("a key without a value"));
+        };
+        pairs.insert(key.clone(), value.clone(), fuel)?;
+    }
+    Ok(pairs.into_value())
+}
+
+fn merge(args: &mut [Value], fuel: &mut Fuel) -> Answer {
+    let mut pairs = Pairs::default();
+    for part in args.iter() {
+        if py::Dict::of(part).is_none() {
+            return Err(EvalError::typed(format!("'{}' object is not a mapping", py::type_name(part))));
+        }
+        insert_all(&mut pairs, part, fuel)?;
+    }
+    Ok(pairs.into_value())
+}
+
+/// The parts for `count` targets as a list; the one at place `star` gets a list of what the others leave.
+fn unpack(args: &mut [Value], fuel: &mut Fuel) -> Answer {
+    let count = usize::try_from(int(&args[1])?).map_err(|_| EvalError::value("a count of targets expected"))?;
+    let star = match args.get(2) {
+        None | Some(Value::Null) => None,
+        Some(place) => Some(usize::try_from(int(place)?).unwrap_or(usize::MAX)),
+    };
+    if star.is_some_and(|star| star >= count) {
+        return Err(EvalError::value("the starred target is not among the targets"));
+    }
+    py::unpack(&args[0], count, star, fuel).map(Value::list)
+}
+
+fn set_item(args: &mut [Value], fuel: &mut Fuel) -> Answer {
+    let (whole, item) = (std::mem::take(&mut args[0]), std::mem::take(&mut args[2]));
+    py::set_item(whole, &args[1], item, fuel)
+}
+
+fn set_slice(args: &mut [Value], fuel: &mut Fuel) -> Answer {
+    let Value::List(whole) = &args[0] else {
+        let message = format!("'{}' object does not support item assignment", py::type_name(&args[0]));
+        return Err(EvalError::typed(message));
+    };
+    let items = iterate(&args[1], fuel).map_err(|_| EvalError::typed("can only assign an iterable"))?;
+    let (start, stop, step) = py::slice_bounds(whole.len(), &args[2..])?;
+    fuel.build(whole.len() + items.len())?;
+    let mut changed = whole.to_vec();
+    if step == 1 {
+        let start = start as usize;
+        changed.splice(start..(stop as usize).max(start), items.iter().cloned());
+        return Ok(Value::list(changed));
+    }
+    let mut places = Vec::new();
+    let mut place = start;
+    while (step > 0 && place < stop) || (step < 0 && place > stop) {
+        places.push(place as usize);
+        place = place.saturating_add(step);
+    }
+    if places.len() != items.len() {
+        let (found, wanted) = (items.len(), places.len());
+        let message = format!("attempt to assign sequence of size {found} to extended slice of size {wanted}");
+        return Err(EvalError::value(message));
+    }
+    for (place, item) in places.into_iter().zip(items.iter()) {
+        changed[place] = item.clone();
+    }
+    Ok(Value::list(changed))
+}
+
+fn set_attr(args: &mut [Value], fuel: &mut Fuel) -> Answer {
+    let value = std::mem::take(&mut args[2]);
+    py::set_attribute(&args[0], &args[1], value, fuel)
+}
+
+/// An object of a type by its tag: a dataclass, a model, a member of an enum.
+fn object(args: &mut [Value], fuel: &mut Fuel) -> Answer {
+    fuel.build(1)?;
+    match (&args[0], &args[1]) {
+        (Value::Str(tag), Value::Map(_)) if !py::is_reserved(tag) => Ok(Value::tag(tag, args[1].clone())),
+        (Value::Str(tag), Value::Map(_)) => Err(EvalError::value(format!("the tag '{tag}' is reserved"))),
+        _ => Err(EvalError::typed("an object is made of a tag and its fields")),
+    }
+}
+
+fn getattr(args: &mut [Value], _: &mut Fuel) -> Answer {
+    match (py::attribute(Cow::Borrowed(&args[0]), &args[1]), args.get(2)) {
+        (Err(error), Some(default)) if error.kind == ErrorKind::Attribute => Ok(default.clone()),
+        (found, _) => found.map(Cow::into_owned),
+    }
+}
+
+fn hasattr(args: &mut [Value], _: &mut Fuel) -> Answer {
+    match py::attribute(Cow::Borrowed(&args[0]), &args[1]) {
+        Err(error) if error.kind != ErrorKind::Attribute => Err(error),
+        found => Ok(Value::Bool(found.is_ok())),
+    }
+}

@@ -1,0 +1,412 @@
+//! Tokens into a tree: CEL's grammar and precedence. Names of functions are settled here, so that a misspelt one is
+//! found when a file is checked and not when a run gets there. Calls and macros are in `calls`.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use lope_model::{Map, Value};
+
+use super::error::SyntaxError;
+use super::lexer::{Lexer, Token};
+use super::tree::{At, Binary, Expr, Logic, Name, Node, Unary};
+use super::{DEPTH_MAX, SOURCE_MAX};
+
+mod calls;
+
+pub(super) use calls::MACROS;
+
+/// Name under which secrets are written; it is no variable.
+const SECRETS: &str = "secrets";
+/// Deepest literal list or map that becomes one value, so that every decoder can read it.
+const FOLD_MAX: usize = 32;
+
+/// Reads one expression.
+pub fn parse(text: &str) -> Result<Expr, SyntaxError> {
+    parse_at(text, 0, "").map(|(expr, _)| expr)
+}
+
+/// Reads the expression of `text` from byte `start` up to `close`, or to the end if that is empty; also says where it ends.
+pub(super) fn parse_at(text: &str, start: usize, close: &str) -> Result<(Expr, usize), SyntaxError> {
+    let mut parser = Parser::new(text, start)?;
+    let found = parser.expression()?;
+    let end = parser.span.start;
+    let closed = if close.is_empty() { parser.token == Token::End } else { text[end..].starts_with(close) };
+    match closed {
+        true => Ok((found.expr, end)),
+        false if close.is_empty() => Err(parser.unexpected("an operator or the end")),
+        false => Err(parser.unexpected(&format!("an operator or '{close}'"))),
+    }
+}
+
+/// A tree and how deep it is.
+struct Sub {
+    expr: Expr,
+    depth: usize,
+}
+
+struct Parser<'a> {
+    lexer: Lexer<'a>,
+    token: Token,
+    span: Range<usize>,
+    nesting: usize,
+    /// Names bound by the macros around the current place.
+    bound: Vec<Arc<str>>,
+}
+
+impl<'a> Parser<'a> {
+    fn new(text: &'a str, start: usize) -> Result<Self, SyntaxError> {
+        let mut lexer = Lexer::new(text, start);
+        if text.len() - start > SOURCE_MAX {
+            return Err(lexer.error(start, format!("an expression of more than {SOURCE_MAX} bytes")));
+        }
+        let (token, span) = lexer.next()?;
+        Ok(Self { lexer, token, span, nesting: 0, bound: Vec::new() })
+    }
+
+    fn expression(&mut self) -> Result<Sub, SyntaxError> {
+        self.nesting += 1;
+        if self.nesting > DEPTH_MAX {
+            return Err(self.too_deep());
+        }
+        let at = self.here();
+        let condition = self.operators(0)?;
+        let found = if self.accept("?")? {
+            let yes = self.operators(0)?;
+            self.expect(":")?;
+            let no = self.expression()?;
+            let depth = condition.depth.max(yes.depth).max(no.depth);
+            self.sub(Node::Choice(Box::new((condition.expr, yes.expr, no.expr))), depth, at)?
+        } else {
+            condition
+        };
+        self.nesting -= 1;
+        Ok(found)
+    }
+
+    /// Operators that bind at least as tightly as `level`.
+    fn operators(&mut self, level: usize) -> Result<Sub, SyntaxError> {
+        let start = self.here();
+        let mut left = self.unary()?;
+        while let Some((found, operator)) = self.operator().filter(|(found, _)| *found >= level) {
+            let at = self.here();
+            left = match operator {
+                Operator::Logic(logic, sign) => self.logic(left, logic, sign, found)?.at(start),
+                Operator::Binary(binary) => {
+                    self.advance()?;
+                    let right = self.operators(found + 1)?;
+                    let depth = left.depth.max(right.depth);
+                    self.sub(Node::Binary(binary, Box::new((left.expr, right.expr))), depth, at)?
+                }
+            };
+        }
+        Ok(left)
+    }
+
+    fn operator(&self) -> Option<(usize, Operator)> {
+        let Token::Sign(sign) = self.token else {
+            return None;
+        };
+        Some(match sign {
+            "||" => (1, Operator::Logic(Logic::Or, sign)),
+            "&&" => (2, Operator::Logic(Logic::And, sign)),
+            _ => {
+                let (_, level, binary) = OPERATORS.into_iter().find(|(known, ..)| *known == sign)?;
+                (level, Operator::Binary(binary))
+            }
+        })
+    }
+
+    fn logic(&mut self, first: Sub, logic: Logic, sign: &str, level: usize) -> Result<Sub, SyntaxError> {
+        let mut depth = first.depth;
+        let mut operands = vec![first.expr];
+        while self.accept(sign)? {
+            let operand = self.operators(level + 1)?;
+            depth = depth.max(operand.depth);
+            operands.push(operand.expr);
+        }
+        self.sub(Node::Logic(logic, operands), depth, At::NOWHERE)
+    }
+
+    fn unary(&mut self) -> Result<Sub, SyntaxError> {
+        let at = self.here();
+        let operator = match self.token {
+            Token::Sign("!") => Unary::Not,
+            Token::Sign("-") => Unary::Neg,
+            _ => return self.member(),
+        };
+        self.advance()?;
+        if let Some(value) = self.negated().filter(|_| operator == Unary::Neg) {
+            self.advance()?;
+            let number = self.sub(Node::Literal(value), 0, at)?;
+            return self.selections(number);
+        }
+        self.nesting += 1;
+        if self.nesting > DEPTH_MAX {
+            return Err(self.too_deep());
+        }
+        let operand = self.unary()?;
+        self.nesting -= 1;
+        self.sub(Node::Unary(operator, Box::new(operand.expr)), operand.depth, at)
+    }
+
+    /// The number after a minus, as one literal.
+    fn negated(&self) -> Option<Value> {
+        match &self.token {
+            Token::Literal(Value::Int(number)) => Some(Value::Int(-number)),
+            Token::Literal(Value::Float(number)) => Some(Value::Float(-number)),
+            Token::Smallest => Some(Value::Int(i64::MIN)),
+            _ => None,
+        }
+    }
+
+    fn member(&mut self) -> Result<Sub, SyntaxError> {
+        let primary = self.primary()?;
+        self.selections(primary)
+    }
+
+    fn selections(&mut self, mut left: Sub) -> Result<Sub, SyntaxError> {
+        loop {
+            let at = self.here();
+            if self.accept(".")? {
+                left = self.selection(left, at)?;
+            } else if self.accept("[")? {
+                let index = self.expression()?;
+                self.expect("]")?;
+                let depth = left.depth.max(index.depth);
+                left = self.sub(Node::Binary(Binary::Index, Box::new((left.expr, index.expr))), depth, at)?;
+            } else {
+                return Ok(left);
+            }
+        }
+    }
+
+    /// What follows a point: a field, or a call with the left side as its first argument.
+    fn selection(&mut self, left: Sub, at: At) -> Result<Sub, SyntaxError> {
+        let (name, quoted) = match &self.token {
+            Token::Name(name) => (Arc::clone(name), false),
+            Token::Quoted(name) => (Arc::clone(name), true),
+            // `in` is a word everywhere but between two values.
+            Token::Sign("in") => ("in".into(), false),
+            _ => return Err(self.unexpected("the name of a field")),
+        };
+        let span = self.span.clone();
+        self.advance()?;
+        if !quoted && self.accept("(")? {
+            return self.method(left, &name, span);
+        }
+        self.sub(Node::Field(Box::new(left.expr), name), left.depth, at)
+    }
+
+    fn primary(&mut self) -> Result<Sub, SyntaxError> {
+        let at = self.here();
+        match self.token.clone() {
+            Token::Literal(value) => {
+                self.advance()?;
+                self.sub(Node::Literal(value), 0, at)
+            }
+            Token::Quoted(name) => {
+                self.advance()?;
+                self.sub(Node::Name(Name { text: name, slot: None }), 0, at)
+            }
+            Token::Name(name) => self.word(&name),
+            Token::Sign("(") => {
+                self.advance()?;
+                let inner = self.expression()?;
+                self.expect(")")?;
+                Ok(inner)
+            }
+            Token::Sign("[") => self.list(at),
+            Token::Sign("{") => self.map(at),
+            Token::Smallest => {
+                Err(self.lexer.error(self.span.start, "the number 9223372036854775808 does not fit 64 bits"))
+            }
+            Token::Sign(_) | Token::End => Err(self.unexpected("a value")),
+        }
+    }
+
+    fn word(&mut self, name: &Arc<str>) -> Result<Sub, SyntaxError> {
+        let span = self.span.clone();
+        let at = self.here();
+        self.advance()?;
+        if self.accept("(")? {
+            return self.function(name, span);
+        }
+        if &**name == SECRETS && !self.bound.contains(name) {
+            return self.secret(at);
+        }
+        self.sub(Node::Name(Name { text: Arc::clone(name), slot: None }), 0, at)
+    }
+
+    /// `secrets.NAME` or `secrets["NAME"]`.
+    fn secret(&mut self, at: At) -> Result<Sub, SyntaxError> {
+        let indexed = !self.accept(".")? && self.accept("[")?;
+        let name = match &self.token {
+            Token::Literal(Value::Str(name)) if indexed => Arc::clone(name),
+            Token::Name(name) | Token::Quoted(name) if !indexed => Arc::clone(name),
+            _ => {
+                let error = self.unexpected("the name of a secret");
+                return Err(SyntaxError { hint: Some("write secrets.NAME".into()), ..error });
+            }
+        };
+        self.advance()?;
+        if indexed {
+            self.expect("]")?;
+        }
+        self.sub(Node::Secret(name), 0, at)
+    }
+
+    fn list(&mut self, at: At) -> Result<Sub, SyntaxError> {
+        self.expect("[")?;
+        let (items, depth) = self.items("]")?;
+        self.sub(if depth < FOLD_MAX { fold_list(items) } else { Node::List(items) }, depth, at)
+    }
+
+    fn map(&mut self, at: At) -> Result<Sub, SyntaxError> {
+        self.expect("{")?;
+        let (mut entries, mut depth) = (Vec::new(), 0);
+        while !self.accept("}")? {
+            let key = self.expression()?;
+            self.expect(":")?;
+            let value = self.expression()?;
+            depth = depth.max(key.depth).max(value.depth);
+            self.check_key(&key.expr, &entries)?;
+            entries.push((key.expr, value.expr));
+            self.comma_or("}")?;
+        }
+        self.sub(if depth < FOLD_MAX { fold_map(entries) } else { Node::Map(entries) }, depth, at)
+    }
+
+    fn check_key(&mut self, key: &Expr, entries: &[(Expr, Expr)]) -> Result<(), SyntaxError> {
+        let problem = match key.as_literal() {
+            Some(Value::Str(text)) if entries.iter().any(|(known, _)| known.as_literal() == key.as_literal()) => {
+                format!("the key '{text}' stands twice in the map")
+            }
+            Some(Value::Str(_)) | None => return Ok(()),
+            Some(other) => format!("keys of a map are text, not {}", other.kind()),
+        };
+        Err(self.lexer.error(self.span.start, problem))
+    }
+
+    /// Expressions up to `close`, a comma between them; one after the last is allowed.
+    fn items(&mut self, close: &'static str) -> Result<(Vec<Expr>, usize), SyntaxError> {
+        let (mut items, mut depth) = (Vec::new(), 0);
+        while !self.accept(close)? {
+            let item = self.expression()?;
+            depth = depth.max(item.depth);
+            items.push(item.expr);
+            self.comma_or(close)?;
+        }
+        Ok((items, depth))
+    }
+
+    fn comma_or(&mut self, close: &'static str) -> Result<(), SyntaxError> {
+        if self.token == Token::Sign(close) || self.accept(",")? {
+            return Ok(());
+        }
+        Err(self.unexpected(&format!("',' or '{close}'")))
+    }
+
+    fn sub(&mut self, node: Node, depth: usize, at: At) -> Result<Sub, SyntaxError> {
+        if depth >= DEPTH_MAX {
+            return Err(self.too_deep());
+        }
+        Ok(Sub { expr: Expr::new(node).at(at), depth: depth + 1 })
+    }
+
+    fn here(&mut self) -> At {
+        self.lexer.place(self.span.start)
+    }
+
+    fn advance(&mut self) -> Result<(), SyntaxError> {
+        (self.token, self.span) = self.lexer.next()?;
+        Ok(())
+    }
+
+    fn accept(&mut self, sign: &str) -> Result<bool, SyntaxError> {
+        let found = matches!(self.token, Token::Sign(known) if known == sign);
+        if found {
+            self.advance()?;
+        }
+        Ok(found)
+    }
+
+    fn expect(&mut self, sign: &str) -> Result<(), SyntaxError> {
+        if self.accept(sign)? { Ok(()) } else { Err(self.unexpected(&format!("'{sign}'"))) }
+    }
+
+    fn unexpected(&mut self, wanted: &str) -> SyntaxError {
+        let found = match &self.lexer.text[self.span.clone()] {
+            "" => "the end".to_owned(),
+            text => format!("'{}'", text.chars().take(20).collect::<String>()),
+        };
+        let hint = match &self.token {
+            Token::Name(word) => word_hint(word),
+            _ => None,
+        };
+        SyntaxError { hint, ..self.lexer.error(self.span.start, format!("{wanted} expected, found {found}")) }
+    }
+
+    fn too_deep(&mut self) -> SyntaxError {
+        self.lexer.error(self.span.start, format!("an expression nested deeper than {DEPTH_MAX} levels"))
+    }
+}
+
+/// Words of other languages where an operator is expected.
+fn word_hint(word: &str) -> Option<String> {
+    let hint = match word {
+        "and" => "write && for 'and'",
+        "or" => "write || for 'or'",
+        "not" => "write ! for 'not'",
+        "is" => "write == to compare",
+        "if" => "write condition ? yes : no",
+        _ => return None,
+    };
+    Some(hint.into())
+}
+
+enum Operator {
+    Logic(Logic, &'static str),
+    Binary(Binary),
+}
+
+/// Signs of two operands: how tightly they bind (`||` is 1, `&&` is 2), and what they mean.
+pub(super) const OPERATORS: [(&str, usize, Binary); 12] = [
+    ("==", 3, Binary::Eq),
+    ("!=", 3, Binary::Ne),
+    ("<=", 3, Binary::Le),
+    (">=", 3, Binary::Ge),
+    ("<", 3, Binary::Lt),
+    (">", 3, Binary::Gt),
+    ("in", 3, Binary::In),
+    ("+", 4, Binary::Add),
+    ("-", 4, Binary::Sub),
+    ("*", 5, Binary::Mul),
+    ("/", 5, Binary::Div),
+    ("%", 5, Binary::Rem),
+];
+
+impl Sub {
+    fn at(mut self, at: At) -> Self {
+        self.expr.at = at;
+        self
+    }
+}
+
+/// A list of nothing but literals is a literal: it is made once.
+fn fold_list(items: Vec<Expr>) -> Node {
+    match items.iter().map(|item| item.as_literal().cloned()).collect() {
+        Some(values) => Node::Literal(Value::list(values)),
+        None => Node::List(items),
+    }
+}
+
+fn fold_map(entries: Vec<(Expr, Expr)>) -> Node {
+    let literal = |(key, value): &(Expr, Expr)| match key.as_literal()? {
+        Value::Str(key) => Some((Arc::clone(key), value.as_literal()?.clone())),
+        _ => None,
+    };
+    match entries.iter().map(literal).collect::<Option<Map>>() {
+        Some(map) => Node::Literal(Value::Map(Arc::new(map))),
+        None => Node::Map(entries),
+    }
+}

@@ -1,0 +1,118 @@
+//! Dicts: a map when all keys are text, else a tagged list of pairs. One face for both.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use lope_model::{Map, Value};
+
+use super::{DICT, Key, tagged};
+use crate::expr::error::EvalError;
+use crate::expr::fuel::Fuel;
+
+/// A dict to look at.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::expr) enum Dict<'v> {
+    Map(&'v Map),
+    Pairs(&'v [Value]),
+}
+
+impl<'v> Dict<'v> {
+    pub(in crate::expr) fn of(value: &'v Value) -> Option<Self> {
+        match value {
+            Value::Map(map) => Some(Self::Map(map)),
+            _ => tagged(value, DICT).map(|pairs| Self::Pairs(pairs)),
+        }
+    }
+
+    pub(in crate::expr) fn len(self) -> usize {
+        match self {
+            Self::Map(map) => map.len(),
+            Self::Pairs(pairs) => pairs.len(),
+        }
+    }
+
+    pub(in crate::expr) fn get(self, key: &Value, fuel: &mut Fuel) -> Result<Option<&'v Value>, EvalError> {
+        let pairs = match (self, key) {
+            (Self::Map(map), Value::Str(key)) => return Ok(map.get(key)),
+            (Self::Map(_), _) => return Key::of(key, fuel).map(|_| None),
+            (Self::Pairs(pairs), _) => pairs,
+        };
+        let wanted = Key::of(key, fuel)?;
+        for pair in pairs {
+            if let Some([key, value]) = pair.as_list()
+                && Key::of(key, fuel)? == wanted
+            {
+                return Ok(Some(value));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Keys and values in the order in which they came.
+    pub(in crate::expr) fn iter(self) -> Box<dyn Iterator<Item = (Cow<'v, Value>, &'v Value)> + 'v> {
+        match self {
+            Self::Map(map) => Box::new(map.iter().map(|(key, value)| (Cow::Owned(Value::Str(Arc::clone(key))), value))),
+            Self::Pairs(pairs) => Box::new(pairs.iter().filter_map(|pair| match pair.as_list() {
+                Some([key, value]) => Some((Cow::Borrowed(key), value)),
+                _ => None,
+            })),
+        }
+    }
+}
+
+/// A dict being made.
+#[derive(Debug, Default)]
+pub(in crate::expr) struct Pairs {
+    places: HashMap<Key, usize>,
+    pairs: Vec<Option<(Value, Value)>>,
+}
+
+impl Pairs {
+    pub(in crate::expr) fn of(dict: Dict<'_>, fuel: &mut Fuel) -> Result<Self, EvalError> {
+        let mut pairs = Self::default();
+        for (key, value) in dict.iter() {
+            pairs.insert(key.into_owned(), value.clone(), fuel)?;
+        }
+        Ok(pairs)
+    }
+
+    /// A key that is there keeps its place and its first form, and gets the new value.
+    pub(in crate::expr) fn insert(&mut self, key: Value, value: Value, fuel: &mut Fuel) -> Result<(), EvalError> {
+        let place = *self.places.entry(Key::of(&key, fuel)?).or_insert(self.pairs.len());
+        match self.pairs.get_mut(place) {
+            Some(Some(pair)) => pair.1 = value,
+            _ => {
+                fuel.build(1)?;
+                self.pairs.push(Some((key, value)));
+            }
+        }
+        Ok(())
+    }
+
+    pub(in crate::expr) fn remove(&mut self, key: &Value, fuel: &mut Fuel) -> Result<Option<Value>, EvalError> {
+        let place = self.places.remove(&Key::of(key, fuel)?);
+        Ok(place.and_then(|place| self.pairs[place].take()).map(|(_, value)| value))
+    }
+
+    pub(in crate::expr) fn remove_last(&mut self, fuel: &mut Fuel) -> Result<Option<(Value, Value)>, EvalError> {
+        let Some((key, _)) = self.pairs.iter().rev().flatten().next() else {
+            return Ok(None);
+        };
+        let key = key.clone();
+        Ok(self.remove(&key, fuel)?.map(|value| (key, value)))
+    }
+
+    pub(in crate::expr) fn into_value(self) -> Value {
+        let pairs: Vec<(Value, Value)> = self.pairs.into_iter().flatten().collect();
+        if pairs.iter().all(|(key, _)| matches!(key, Value::Str(_))) {
+            let entry = |(key, value): (Value, Value)| match key {
+                Value::Str(key) => Some((key, value)),
+                _ => None,
+            };
+            return Value::Map(Arc::new(pairs.into_iter().filter_map(entry).collect()));
+        }
+        let pairs = pairs.into_iter().map(|(key, value)| Value::list(vec![key, value])).collect();
+        Value::tag(DICT, Value::list(pairs))
+    }
+}

@@ -1,0 +1,169 @@
+//! Python's two text forms of a value: `str` and `repr`.
+
+use std::fmt::Write as _;
+
+use lope_model::Value;
+
+use super::{DICT, Dict, EXCEPTION, SET, TUPLE, type_name};
+use crate::expr::error::EvalError;
+use crate::expr::fuel::Fuel;
+use crate::expr::{number, text};
+
+pub(in crate::expr) fn str_of(value: &Value, fuel: &mut Fuel) -> Result<String, EvalError> {
+    match value {
+        Value::Str(text) => {
+            fuel.grow(text.len() as u64)?;
+            Ok(text.to_string())
+        }
+        Value::Tag(tag) if &*tag.name == EXCEPTION => {
+            Ok(tag.value.get("message").and_then(Value::as_str).unwrap_or_default().to_owned())
+        }
+        _ => repr(value, fuel),
+    }
+}
+
+pub(in crate::expr) fn repr(value: &Value, fuel: &mut Fuel) -> Result<String, EvalError> {
+    let mut text = String::new();
+    push(value, &mut text, fuel)?;
+    fuel.grow(text.len() as u64)?;
+    Ok(text)
+}
+
+fn push(value: &Value, text: &mut String, fuel: &mut Fuel) -> Result<(), EvalError> {
+    fuel.spend(1 + text.len() as u64 / 1024)?;
+    match value {
+        Value::Null => text.push_str("None"),
+        Value::Bool(value) => text.push_str(if *value { "True" } else { "False" }),
+        Value::Int(number) => text.push_str(&number.to_string()),
+        Value::Float(number) => text.push_str(&number::repr(*number)),
+        Value::Str(part) => {
+            fuel.grow(part.len() as u64)?;
+            quote(part, text);
+        }
+        Value::Bytes(bytes) => {
+            fuel.grow(bytes.len() as u64 * 4)?;
+            quote_bytes(bytes, text);
+        }
+        Value::List(items) => push_items(items, ["[", "]"], text, fuel)?,
+        Value::Map(_) => push_dict(value, text, fuel)?,
+        Value::Tag(tag) => {
+            text::no_secret(value)?;
+            let items = tag.value.as_list().unwrap_or_default();
+            match &*tag.name {
+                TUPLE => push_items(items, ["(", if items.len() == 1 { ",)" } else { ")" }], text, fuel)?,
+                SET if items.is_empty() => text.push_str("set()"),
+                SET => push_items(items, ["{", "}"], text, fuel)?,
+                DICT => push_dict(value, text, fuel)?,
+                EXCEPTION => push_exception(value, &tag.value, text),
+                _ => push_object(value, &tag.value, text, fuel)?,
+            }
+        }
+    }
+    Ok(())
+}
+
+fn push_items(items: &[Value], [open, close]: [&str; 2], text: &mut String, fuel: &mut Fuel) -> Result<(), EvalError> {
+    text.push_str(open);
+    for (index, item) in items.iter().enumerate() {
+        text.push_str(if index > 0 { ", " } else { "" });
+        push(item, text, fuel)?;
+    }
+    text.push_str(close);
+    Ok(())
+}
+
+fn push_dict(value: &Value, text: &mut String, fuel: &mut Fuel) -> Result<(), EvalError> {
+    text.push('{');
+    for (index, (key, item)) in Dict::of(value).iter().flat_map(|dict| dict.iter()).enumerate() {
+        text.push_str(if index > 0 { ", " } else { "" });
+        push(&key, text, fuel)?;
+        text.push_str(": ");
+        push(item, text, fuel)?;
+    }
+    text.push('}');
+    Ok(())
+}
+
+fn push_exception(value: &Value, failure: &Value, text: &mut String) {
+    text.push_str(type_name(value));
+    text.push('(');
+    let message = failure.get("message").and_then(Value::as_str).unwrap_or_default();
+    if !message.is_empty() {
+        quote(message, text);
+    }
+    text.push(')');
+}
+
+/// As a dataclass writes itself.
+fn push_object(value: &Value, inside: &Value, text: &mut String, fuel: &mut Fuel) -> Result<(), EvalError> {
+    let Value::Map(fields) = inside else {
+        return Err(EvalError::typed(format!("a {} has no text form here", value.kind())));
+    };
+    text.push_str(type_name(value));
+    text.push('(');
+    for (index, (name, item)) in fields.iter().enumerate() {
+        text.push_str(if index > 0 { ", " } else { "" });
+        text.push_str(name);
+        text.push('=');
+        push(item, text, fuel)?;
+    }
+    text.push(')');
+    Ok(())
+}
+
+/// Single quotes, unless the text has some and no double ones.
+fn quote(part: &str, text: &mut String) {
+    let quote = if part.contains('\'') && !part.contains('"') { '"' } else { '\'' };
+    text.push(quote);
+    for c in part.chars() {
+        match c {
+            '\\' => text.push_str("\\\\"),
+            '\n' => text.push_str("\\n"),
+            '\r' => text.push_str("\\r"),
+            '\t' => text.push_str("\\t"),
+            c if c == quote => text.extend(['\\', c]),
+            c if is_printable(c) => text.push(c),
+            c => push_code(c as u32, text),
+        }
+    }
+    text.push(quote);
+}
+
+fn push_code(code: u32, text: &mut String) {
+    let written = match code {
+        0..=0xff => write!(text, "\\x{code:02x}"),
+        0x100..=0xffff => write!(text, "\\u{code:04x}"),
+        _ => write!(text, "\\U{code:08x}"),
+    };
+    written.expect("writing to a string does not fail");
+}
+
+/// Close to Python's: no control, format, surrogate, private, unassigned characters, no separators but the space.
+pub(in crate::expr) fn is_printable(c: char) -> bool {
+    match c {
+        ' ' => true,
+        '\u{ad}' | '\u{600}'..='\u{605}' | '\u{61c}' | '\u{6dd}' | '\u{70f}' | '\u{180e}' => false,
+        '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' => false,
+        '\u{e000}'..='\u{f8ff}' | '\u{feff}' | '\u{fff0}'..='\u{fffb}' | '\u{fffe}' | '\u{ffff}' => false,
+        '\u{e0000}'..='\u{e0fff}' | '\u{f0000}'..='\u{10ffff}' => false,
+        c => !c.is_control() && !c.is_whitespace(),
+    }
+}
+
+fn quote_bytes(bytes: &[u8], text: &mut String) {
+    let quote = if bytes.contains(&b'\'') && !bytes.contains(&b'"') { b'"' } else { b'\'' };
+    text.push('b');
+    text.push(quote as char);
+    for byte in bytes {
+        match byte {
+            b'\\' => text.push_str("\\\\"),
+            b'\n' => text.push_str("\\n"),
+            b'\r' => text.push_str("\\r"),
+            b'\t' => text.push_str("\\t"),
+            byte if *byte == quote => text.extend(['\\', *byte as char]),
+            b' '..=b'~' => text.push(*byte as char),
+            byte => push_code((*byte).into(), text),
+        }
+    }
+    text.push(quote as char);
+}
