@@ -1,0 +1,42 @@
+//! The store in a file keeps every promise, on a clock moved by hand; all handles of a place work on one file, each with a
+//! writer and readers of its own, as processes do.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use lope_model::{Clock, Span};
+use lope_sqlite::{Options, SqliteStore};
+use lope_store::conformance::{self, Harness, Place};
+use lope_store::{ManualClock, Store};
+use tempfile::TempDir;
+
+struct Files;
+
+struct OneFile {
+    folder: TempDir,
+    clock: Arc<ManualClock>,
+}
+
+#[async_trait]
+impl Harness for Files {
+    async fn fresh(&self) -> Arc<dyn Place> {
+        Arc::new(OneFile { folder: tempfile::tempdir().unwrap(), clock: Arc::new(ManualClock::default()) })
+    }
+}
+
+#[async_trait]
+impl Place for OneFile {
+    async fn open(&self) -> Store {
+        let clock = Arc::clone(&self.clock) as Arc<dyn Clock>;
+        SqliteStore::open(Options { clock, ..Options::new(self.folder.path().join("lope.db")) }).unwrap()
+    }
+
+    async fn pass(&self, span: Span) {
+        self.clock.pass(span);
+    }
+}
+
+#[test]
+fn sqlite_keeps_every_promise() {
+    conformance::run(Files);
+}
