@@ -4,6 +4,7 @@
 //! stored, dropped and walked without recursion. Nothing here knows how a run proceeds.
 
 mod canonical;
+mod merge;
 mod needs;
 mod problem;
 mod rule;
@@ -18,9 +19,11 @@ use lope_model::{Span, Value};
 use serde::{Deserialize, Serialize};
 
 pub use canonical::BadDefinition;
+pub(crate) use needs::Touch;
 pub use problem::{Problem, nearest};
 pub use rule::{Glob, Matcher, Rule, StepFacts, StepPolicy};
 pub use step::{Branch, Case, Dispatch, Handler, Kind, OnError, Parallel, Recipient, Step, executor};
+pub(crate) use validate::structure;
 pub use walk::{Field, Role, Site};
 
 use crate::expr::Template;

@@ -12,6 +12,7 @@ mod resolve;
 
 pub use breaker::{Admission, Breaker};
 pub use decide::{LOSS_BUDGET, Tried, Verdict, WORKER_LOST_RETRIES, after_failure, is_retried};
+pub(crate) use delay::jitter;
 pub use delay::{BASE_DELAY, MAX_DELAY, delay};
 pub use limiter::Limiter;
 pub use preset::{PRESETS, compose, preset};

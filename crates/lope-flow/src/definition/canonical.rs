@@ -41,18 +41,25 @@ impl Definition {
         VersionId(Digest::of(&self.canonical().encode()))
     }
 
-    /// The same workflow in the one form that all equal ones share. Blocks that nothing refers to are left out.
+    /// The same workflow in the one form that all equal ones share.
     #[must_use]
     pub fn canonical(&self) -> Self {
+        let mut canonical = self.ordered();
+        canonical.blocks.iter_mut().flat_map(|block| &mut block.steps).for_each(|step| step.at = At::NOWHERE);
+        canonical.policies.iter_mut().for_each(|rule| rule.at = At::NOWHERE);
+        each_expr_mut(&mut canonical, &mut |expr| expr.relocate(&|_| At::NOWHERE));
+        canonical
+    }
+
+    /// The canonical form, with positions. Blocks that nothing refers to are left out.
+    pub(crate) fn ordered(&self) -> Self {
         let order = self.preorder();
         let mut place = vec![BlockId::ROOT; self.blocks.len()];
         for (new, old) in order.iter().enumerate() {
             place[old.index()] = BlockId(new as u32);
         }
         let blocks = order.iter().map(|id| canonical_block(self.block(*id), &place)).collect();
-        let mut canonical = Self { blocks, ..self.clone() };
-        each_expr_mut(&mut canonical, &mut |expr| expr.relocate(&|_| At::NOWHERE));
-        canonical
+        Self { blocks, ..self.clone() }
     }
 
     /// The blocks that the root refers to, directly or not, each before those it refers to.
@@ -96,7 +103,6 @@ fn canonical_block(block: &Block, place: &[BlockId]) -> Block {
         step.needs.dedup();
         step.follows.sort();
         step.follows.dedup();
-        step.at = At::NOWHERE;
         step.kind.each_block_mut(&mut |id| *id = place[id.index()]);
     }
     block

@@ -8,13 +8,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::walk::{Field, Role, Site};
-use super::{Block, BlockId, Definition, Step};
+use super::{Block, BlockId, Definition, Kind, Step};
+use crate::expr::{Expr, Node};
 
 /// The names that a step (with its blocks) reads and sets outside itself.
 #[derive(Clone, Default, Debug)]
-pub(super) struct Touch {
-    pub(super) reads: BTreeSet<Arc<str>>,
-    pub(super) writes: BTreeSet<Arc<str>>,
+pub(crate) struct Touch {
+    pub(crate) reads: BTreeSet<Arc<str>>,
+    pub(crate) writes: BTreeSet<Arc<str>>,
 }
 
 /// What the steps of one block need and follow, as numbers.
@@ -27,7 +28,8 @@ pub(super) struct Order {
 impl Definition {
     /// Adds to every step the needs that follow from what it reads and sets. Doing it again changes nothing.
     pub fn infer_needs(&mut self) {
-        let touches = touches(self);
+        self.blocks.iter_mut().for_each(give_states_values);
+        let touches = self.touches();
         for (block, touches) in self.blocks.iter_mut().zip(touches) {
             let mut order = Order::of(block);
             for (step, need) in needs_by_name(block, &touches) {
@@ -39,19 +41,41 @@ impl Definition {
             order.write_to(block);
         }
     }
+
+    /// What every step of every block touches.
+    pub(crate) fn touches(&self) -> Vec<Vec<Touch>> {
+        let sites = self.sites();
+        let mut free = vec![Touch::default(); self.blocks.len()];
+        let mut all = vec![Vec::new(); self.blocks.len()];
+        for id in self.preorder().into_iter().rev() {
+            let steps: Vec<Touch> = self.block(id).steps.iter().map(|step| touch(step, &free)).collect();
+            free[id.index()] = outside(self, id, sites[id.index()], &steps);
+            all[id.index()] = steps;
+        }
+        all
+    }
 }
 
-/// What every step of every block touches.
-pub(super) fn touches(definition: &Definition) -> Vec<Vec<Touch>> {
-    let sites = definition.sites();
-    let mut free = vec![Touch::default(); definition.blocks.len()];
-    let mut all = vec![Vec::new(); definition.blocks.len()];
-    for id in definition.preorder().into_iter().rev() {
-        let steps: Vec<Touch> = definition.block(id).steps.iter().map(|step| touch(step, &free)).collect();
-        free[id.index()] = outside(definition, id, sites[id.index()], &steps);
-        all[id.index()] = steps;
+/// A `state` that does not say what its value is takes the outputs of the steps that it was written to need, or the input.
+fn give_states_values(block: &mut Block) {
+    let named = |block: &Block, need: &Arc<str>| {
+        let variable = block.step(need).and_then(|step| step.set.as_ref()).unwrap_or(need);
+        (Expr::literal(&**need), Expr::name(variable))
+    };
+    for index in 0..block.steps.len() {
+        if !matches!(block.steps[index].kind, Kind::State { value: None, .. }) {
+            continue;
+        }
+        let mut outputs: Vec<(Expr, Expr)> = block.steps[index].needs.iter().map(|need| named(block, need)).collect();
+        let expr = match outputs.len() {
+            0 => Expr::name("input"),
+            1 => outputs.remove(0).1,
+            _ => Expr::new(Node::Map(outputs)),
+        };
+        if let Kind::State { value, .. } = &mut block.steps[index].kind {
+            *value = Some(expr.into());
+        }
     }
-    all
 }
 
 fn touch(step: &Step, free: &[Touch]) -> Touch {

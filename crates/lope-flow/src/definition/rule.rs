@@ -9,7 +9,7 @@ use std::sync::Arc;
 use lope_model::{Policy, Value};
 use serde::{Deserialize, Serialize};
 
-use crate::expr::{Expr, Fuel, Scope, Template, eval};
+use crate::expr::{At, Expr, Fuel, Scope, Template, eval};
 
 /// A policy whose fallbacks and keys are templates, as definitions hold them.
 pub type StepPolicy = Policy<Template>;
@@ -20,6 +20,9 @@ pub struct Rule {
     #[serde(default, rename = "match")]
     pub matcher: Matcher,
     pub policy: StepPolicy,
+    /// Where it was written; like that of a step never part of what the rule is.
+    #[serde(default, with = "super::step::place", skip_serializing_if = "super::step::is_nowhere")]
+    pub at: At,
 }
 
 /// Which steps. All that is said must hold; a matcher that says nothing matches every step.
@@ -59,7 +62,7 @@ pub struct StepFacts<'a> {
 
 impl Rule {
     pub fn new(matcher: Matcher, policy: StepPolicy) -> Self {
-        Self { matcher, policy }
+        Self { matcher, policy, at: At::NOWHERE }
     }
 }
 

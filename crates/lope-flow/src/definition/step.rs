@@ -340,21 +340,21 @@ fn says_nothing(policy: &Policy<Template>) -> bool {
     *policy == Policy::default()
 }
 
-fn is_nowhere(at: &At) -> bool {
+pub(super) fn is_nowhere(at: &At) -> bool {
     !at.is_known()
 }
 
 /// A place as `[line, column]`.
-mod place {
+pub(super) mod place {
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
     use crate::expr::At;
 
-    pub(super) fn serialize<S: Serializer>(at: &At, serializer: S) -> Result<S::Ok, S::Error> {
+    pub(in crate::definition) fn serialize<S: Serializer>(at: &At, serializer: S) -> Result<S::Ok, S::Error> {
         (at.line, at.column).serialize(serializer)
     }
 
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<At, D::Error> {
+    pub(in crate::definition) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<At, D::Error> {
         let (line, column) = Deserialize::deserialize(deserializer)?;
         Ok(At::new(line, column))
     }

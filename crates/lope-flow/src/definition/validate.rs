@@ -20,7 +20,9 @@ impl Definition {
         if !problems.is_empty() {
             return problems;
         }
-        let mut check = Check { definition: self, scopes: Scopes::new(self), prefixes: self.prefixes(), problems };
+        let merged = self.merged();
+        let (scopes, prefixes) = (Scopes::new(self), self.prefixes());
+        let mut check = Check { definition: self, merged: &merged, scopes, prefixes, problems };
         check.naming();
         check.ordering();
         check.leaving();
@@ -34,9 +36,16 @@ impl Definition {
 /// A definition whose structure is sound, under examination.
 struct Check<'a> {
     definition: &'a Definition,
+    /// With the rules applied.
+    merged: &'a Definition,
     scopes: Scopes,
     prefixes: Vec<Arc<str>>,
     problems: Vec<Problem>,
+}
+
+/// What keeps a definition from being walked at all.
+pub(crate) fn structure(definition: &Definition) -> Vec<Problem> {
+    structure::check(definition)
 }
 
 impl<'a> Check<'a> {

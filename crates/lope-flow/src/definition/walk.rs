@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use lope_model::policy::Fallback;
 
-use super::{BlockId, Definition, Kind, Step};
+use super::{BlockId, Definition, Kind, Step, StepPolicy};
 use crate::expr::Expr;
 
 /// What a block is to the step that holds it.
@@ -179,50 +179,59 @@ impl Kind {
 pub(super) fn each_expr_mut(definition: &mut Definition, visit: &mut dyn FnMut(&mut Expr)) {
     for rule in &mut definition.policies {
         rule.matcher.predicate.iter_mut().for_each(&mut *visit);
-        each_policy_expr_mut(&mut rule.policy, visit);
+        each_policy_expr_mut(&mut rule.policy, &mut |_, expr| visit(expr));
     }
     for block in &mut definition.blocks {
         block.collect.iter_mut().for_each(|collect| visit(collect.expr_mut()));
-        for step in &mut block.steps {
-            step.when.iter_mut().for_each(&mut *visit);
-            each_kind_expr_mut(&mut step.kind, visit);
-            each_policy_expr_mut(&mut step.policy, visit);
-        }
+        block.steps.iter_mut().for_each(|step| step.each_expr_mut(&mut |_, expr| visit(expr)));
     }
 }
 
-fn each_policy_expr_mut(policy: &mut super::rule::StepPolicy, visit: &mut dyn FnMut(&mut Expr)) {
+impl Step {
+    /// As `each_expr`, to change them.
+    pub(crate) fn each_expr_mut(&mut self, visit: &mut dyn FnMut(Field, &mut Expr)) {
+        self.when.iter_mut().for_each(|when| visit(Field::Condition, when));
+        each_kind_expr_mut(&mut self.kind, visit);
+        each_policy_expr_mut(&mut self.policy, visit);
+    }
+}
+
+fn each_policy_expr_mut(policy: &mut StepPolicy, visit: &mut dyn FnMut(Field, &mut Expr)) {
     match &mut policy.fallback {
-        Some(Fallback::Value(each) | Fallback::RetryWith(each) | Fallback::Action { with: Some(each), .. }) => {
-            visit(each.expr_mut());
+        Some(Fallback::Value(value)) => visit(Field::Fallback, value.expr_mut()),
+        Some(Fallback::RetryWith(with) | Fallback::Action { with: Some(with), .. }) => {
+            visit(Field::FallbackArguments, with.expr_mut());
         }
         Some(Fallback::Action { with: None, .. }) | None => {}
     }
     let limit = policy.concurrency.as_mut().and_then(|limit| limit.key.as_mut());
-    policy.idempotency_key.iter_mut().chain(limit).for_each(|key| visit(key.expr_mut()));
+    policy.idempotency_key.iter_mut().chain(limit).for_each(|key| visit(Field::Key, key.expr_mut()));
 }
 
-fn each_kind_expr_mut(kind: &mut Kind, visit: &mut dyn FnMut(&mut Expr)) {
+fn each_kind_expr_mut(kind: &mut Kind, visit: &mut dyn FnMut(Field, &mut Expr)) {
     match kind {
-        Kind::Dispatch(dispatch) => visit(dispatch.with.expr_mut()),
-        Kind::Let { value } | Kind::Return { value } => visit(value.expr_mut()),
-        Kind::If { when, .. } | Kind::While { when, .. } => visit(when),
-        Kind::Switch { cases, .. } => cases.iter_mut().for_each(|case| visit(&mut case.when)),
-        Kind::Each { over, .. } => visit(over.expr_mut()),
-        Kind::Sleep { span } => visit(span.expr_mut()),
-        Kind::Until { time } => visit(time.expr_mut()),
+        Kind::Dispatch(dispatch) => visit(Field::Arguments, dispatch.with.expr_mut()),
+        Kind::Let { value } | Kind::Return { value } => visit(Field::Value, value.expr_mut()),
+        Kind::If { when, .. } | Kind::While { when, .. } => visit(Field::Condition, when),
+        Kind::Switch { cases, .. } => cases.iter_mut().for_each(|case| visit(Field::Condition, &mut case.when)),
+        Kind::Each { over, .. } => visit(Field::Value, over.expr_mut()),
+        Kind::Sleep { span } => visit(Field::Value, span.expr_mut()),
+        Kind::Until { time } => visit(Field::Value, time.expr_mut()),
         Kind::Wait { signal, timeout, default } => {
-            [signal].into_iter().chain(timeout).chain(default).for_each(|each| visit(each.expr_mut()));
+            [signal].into_iter().chain(timeout).chain(default).for_each(|each| visit(Field::Value, each.expr_mut()));
         }
         Kind::Workflow { workflow, with, .. } => {
-            [workflow, with].into_iter().for_each(|each| visit(each.expr_mut()));
+            [workflow, with].into_iter().for_each(|each| visit(Field::Value, each.expr_mut()));
         }
-        Kind::Send { target, body, .. } => [target, body].into_iter().for_each(|each| visit(each.expr_mut())),
+        Kind::Send { target, body, .. } => {
+            [target, body].into_iter().for_each(|each| visit(Field::Value, each.expr_mut()));
+        }
         Kind::State { init, next, value } => {
-            [init, next].into_iter().chain(value).for_each(|each| visit(each.expr_mut()));
+            [init].into_iter().chain(value).for_each(|each| visit(Field::Value, each.expr_mut()));
+            visit(Field::Next, next.expr_mut());
         }
-        Kind::Raise { error } => visit(error.expr_mut()),
-        Kind::Call { with, .. } => with.iter_mut().for_each(|(_, value)| visit(value.expr_mut())),
+        Kind::Raise { error } => visit(Field::Value, error.expr_mut()),
+        Kind::Call { with, .. } => with.iter_mut().for_each(|(_, value)| visit(Field::Value, value.expr_mut())),
         Kind::Try { .. } | Kind::Race { .. } | Kind::All { .. } | Kind::Break | Kind::Continue => {}
     }
 }

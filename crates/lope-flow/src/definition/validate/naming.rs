@@ -18,9 +18,10 @@ impl Check<'_> {
                 self.expression(id, (At::NOWHERE, &path), Field::Value, collect.expr());
             }
         }
-        for (block, _, step) in self.steps() {
+        for (block, index, step) in self.steps() {
             let path = self.path(block, step);
-            step.each_expr(&mut |field, expr| self.expression(block, (step.at, &path), field, expr));
+            let merged = &self.merged.block(block).steps[index];
+            merged.each_expr(&mut |field, expr| self.expression(block, (step.at, &path), field, expr));
             self.nothing_to_set(block, step);
         }
         self.rules_name_steps();
@@ -93,8 +94,7 @@ impl Check<'_> {
                 continue;
             };
             if !names.contains(&*glob.0) {
-                let problem =
-                    Problem::new(At::NOWHERE, "", format!("a policy names step '{glob}', which does not exist"));
+                let problem = Problem::new(rule.at, "", format!("a policy names step '{glob}', which does not exist"));
                 self.problems.push(problem.did_you_mean(&glob.0, names.iter().copied()));
             }
         }

@@ -7,12 +7,12 @@ use std::sync::Arc;
 use lope_model::Value;
 
 use super::Check;
-use crate::definition::needs::{Order, Touch, touches};
+use crate::definition::needs::{Order, Touch};
 use crate::definition::{BlockId, Kind, Problem, Role, Step};
 
 impl Check<'_> {
     pub(super) fn ordering(&mut self) {
-        let touches = touches(self.definition);
+        let touches = self.definition.touches();
         for (index, touches) in touches.iter().enumerate() {
             let id = BlockId(index as u32);
             self.known_needs(id);

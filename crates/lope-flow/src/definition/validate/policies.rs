@@ -6,13 +6,11 @@ use lope_model::policy::Backoff;
 
 use super::Check;
 use crate::definition::{Kind, Problem, StepPolicy};
-use crate::expr::At;
 
 impl Check<'_> {
     pub(super) fn policies(&mut self) {
         for rule in &self.definition.policies {
-            self.problems
-                .extend(contradictions(&rule.policy).map(|message| Problem::new(At::NOWHERE, "policies", message)));
+            self.problems.extend(contradictions(&rule.policy).map(|message| Problem::new(rule.at, "", message)));
         }
         for (block, _, step) in self.steps() {
             let misplaced = misplaced(&step.kind, &step.policy);

@@ -1,0 +1,243 @@
+//! Settling: a step has its output, is skipped, or fails; a block ends, or is left.
+
+use lope_model::policy::OnFailure;
+use lope_model::{Failure, Map, Value};
+
+use super::arena::Key;
+use super::machine::Machine;
+use super::open::Spot;
+use super::plan::{Output, PlanBlock};
+use super::state::{CellState, End, Exit, Task, Work};
+use super::trace::{Mark, Trace};
+use crate::policy::override_with;
+
+impl<'a> Machine<'a> {
+    /// A step has its output.
+    pub(crate) fn settle(&mut self, spot: Spot<'a>, value: Value) {
+        self.mark(spot, || Mark::Done(value.clone()));
+        if let Some(place) = spot.step.set
+            && let Some(owner) = self.state.outward(spot.act, place.hops)
+        {
+            self.set_slot(owner, place.slot, value.clone());
+        }
+        let Some(act) = self.state.acts.get_mut(spot.act) else { return };
+        let cell = &mut act.cells[spot.index as usize];
+        cell.state = CellState::Done;
+        if cell.uses > 0 {
+            act.slots[spot.index as usize] = Some(value);
+        }
+        self.settled(spot, false);
+    }
+
+    /// A step is skipped, and with it what needs it.
+    pub(crate) fn skip(&mut self, spot: Spot<'a>) {
+        self.mark(spot, || Mark::Skipped);
+        self.pass_over(spot);
+    }
+
+    fn pass_over(&mut self, spot: Spot<'a>) {
+        if let Some(act) = self.state.acts.get_mut(spot.act) {
+            act.cells[spot.index as usize].state = CellState::Skipped;
+        }
+        self.settled(spot, true);
+    }
+
+    /// A step is over: what it read is wanted once less, and what waited for it may start.
+    fn settled(&mut self, spot: Spot<'a>, skipped: bool) {
+        let Some(act) = self.state.acts.get_mut(spot.act) else { return };
+        for slot in &spot.step.frees {
+            let cell = &mut act.cells[*slot as usize];
+            cell.uses = cell.uses.saturating_sub(1);
+            if cell.uses == 0 {
+                act.slots[*slot as usize] = None;
+            }
+        }
+        for link in &spot.step.then {
+            let cell = &mut act.cells[link.step as usize];
+            cell.waits -= 1;
+            if skipped && link.needs && cell.state == CellState::Waiting {
+                cell.state = CellState::Doomed;
+            }
+            if cell.waits == 0 {
+                self.state.tasks.push_back(Task::Open { act: spot.act, step: link.step });
+            }
+        }
+        act.unsettled -= 1;
+        let (over, at_root) = (act.unsettled == 0, act.parent.is_none());
+        if at_root && spot.step.holds_state {
+            self.task(Task::Turns { top: spot.index });
+        }
+        if over {
+            self.finish(spot.act);
+        }
+    }
+
+    /// A step has failed for good.
+    pub(crate) fn raise(&mut self, spot: Spot<'a>, failure: Failure) {
+        self.raise_after(spot, failure, 0);
+    }
+
+    /// A step has failed for good, after so many attempts.
+    pub(crate) fn raise_after(&mut self, spot: Spot<'a>, mut failure: Failure, attempts: u32) {
+        if self.state.acts.get(spot.act).is_none_or(|act| act.exit.is_some()) {
+            return self.close_if_empty(spot.act);
+        }
+        if failure.step.is_none() {
+            failure.step = Some(self.path(spot.act, spot.index).to_string());
+        }
+        if self.forgives(spot) {
+            self.mark(spot, || Mark::Forgiven(failure.clone()));
+            return self.pass_over(spot);
+        }
+        self.mark(spot, || Mark::Failed(failure.clone()));
+        if self.can_halt(spot.act, &failure) {
+            self.halt(spot, failure, attempts);
+        } else {
+            self.leave(spot.act, Exit::Failed(Box::new(failure)));
+        }
+    }
+
+    /// Is a step that failed skipped with what needs it?
+    pub(crate) fn forgives(&self, spot: Spot<'a>) -> bool {
+        let input = self.state.acts.get(spot.act).and_then(|act| self.state.inputs.get(&act.input));
+        let overrides = input.map(|input| input.fed.policies.as_slice()).unwrap_or_default();
+        let top = override_with(overrides, spot.step.facts(), &spot.step.policy);
+        top.and_then(|policy| policy.on_failure).unwrap_or(spot.step.on_failure) == OnFailure::Skip
+    }
+
+    /// An execution is over: its step settles, unless its block is being left.
+    pub(crate) fn settle_exec(&mut self, exec: Key, value: Value) {
+        let Some(spot) = self.let_go(exec) else { return };
+        if self.state.acts.get(spot.act).is_some_and(|act| act.exit.is_none()) {
+            self.settle(spot, value);
+        } else {
+            self.close_if_empty(spot.act);
+        }
+    }
+
+    /// An execution ends as one of its blocks did.
+    pub(crate) fn conclude(&mut self, exec: Key, end: End) {
+        let exit = match end {
+            End::Done(value) => return self.settle_exec(exec, value),
+            End::Exit(exit) => exit,
+        };
+        let Some(spot) = self.let_go(exec) else { return };
+        match exit {
+            Exit::Failed(failure) => self.raise(spot, *failure),
+            Exit::Cancelled => {
+                self.mark(spot, || Mark::Cancelled);
+                self.close_if_empty(spot.act);
+            }
+            Exit::Return(_) | Exit::Break | Exit::Continue => {
+                self.mark(spot, || Mark::Done(Value::Null));
+                self.leave(spot.act, exit);
+            }
+        }
+    }
+
+    /// Forgets an execution; its step is where it was.
+    pub(crate) fn let_go(&mut self, exec: Key) -> Option<Spot<'a>> {
+        let gone = self.state.execs.remove(exec)?;
+        if let Some(path) = &gone.path {
+            self.state.index.remove(path);
+        }
+        let act = self.state.acts.get_mut(gone.act)?;
+        act.live -= 1;
+        let step = self.plan.step(act.block, gone.step);
+        Some(Spot { act: gone.act, index: gone.step, step })
+    }
+
+    /// A block shall be left: what is at work in it is cancelled, and when all of that is gone it ends.
+    pub(crate) fn leave(&mut self, key: Key, exit: Exit) {
+        let Some(act) = self.state.acts.get_mut(key) else { return };
+        let leaving = act.exit.is_some();
+        if !leaving || exit == Exit::Cancelled {
+            act.exit = Some(exit);
+        }
+        if !leaving {
+            let open = act.cells.iter().filter_map(|cell| match cell.state {
+                CellState::Open(exec) => Some(exec),
+                CellState::Waiting | CellState::Doomed | CellState::Done | CellState::Skipped => None,
+            });
+            for exec in open.collect::<Vec<Key>>() {
+                self.cancel(exec);
+            }
+        }
+        self.close_if_empty(key);
+    }
+
+    /// A block that is being left ends when nothing in it is at work.
+    pub(crate) fn close_if_empty(&mut self, key: Key) {
+        let Some(act) = self.state.acts.get_mut(key).filter(|act| act.live == 0) else { return };
+        if let Some(exit) = act.exit.take() {
+            self.end_block(key, End::Exit(exit));
+        }
+    }
+
+    /// All steps of a block are settled.
+    pub(crate) fn finish(&mut self, key: Key) {
+        let Some(act) = self.state.acts.get(key) else { return };
+        let end = match self.output(key, self.plan.block(act.block)) {
+            Ok(value) => End::Done(value),
+            Err(failure) => End::Exit(Exit::Failed(Box::new(failure))),
+        };
+        self.end_block(key, end);
+    }
+
+    fn output(&mut self, key: Key, block: &'a PlanBlock) -> Result<Value, Failure> {
+        let act = self.state.acts.get_mut(key).expect("the block is open");
+        match &block.output {
+            Output::Unwanted | Output::Nothing => Ok(Value::Null),
+            Output::Leaf(leaf) => Ok(act.slots[*leaf as usize].take().unwrap_or_default()),
+            Output::Leaves(leaves) => {
+                let outputs = leaves.iter().filter_map(|leaf| {
+                    let value = act.slots[*leaf as usize].take()?;
+                    Some((block.steps[*leaf as usize].name.clone(), value))
+                });
+                Ok(Value::Map(std::sync::Arc::new(outputs.collect::<Map>())))
+            }
+            Output::Collect(collect) => self.eval(key, collect),
+        }
+    }
+
+    fn end_block(&mut self, key: Key, end: End) {
+        let Some(act) = self.state.acts.remove(key) else { return };
+        match act.parent {
+            Some(exec) => self.task(Task::Ended { exec, lane: act.lane, end }),
+            None => self.task(Task::InputEnded { input: act.input, end }),
+        }
+    }
+
+    /// A block of an execution has ended.
+    pub(crate) fn block_ended(&mut self, exec: Key, lane: u64, end: End) {
+        let Some(open) = self.state.execs.get(exec) else { return };
+        match open.work {
+            Work::Block(_) => self.only_block_ended(exec, end),
+            Work::Each(_) => self.element_ended(exec, lane, end),
+            Work::While(_) => self.round_ended(exec, end),
+            Work::Guard(_) => self.guarded_ended(exec, end),
+            Work::Race(_) => self.racer_ended(exec, lane, end),
+            Work::All(_) => self.branch_ended(exec, lane, end),
+            Work::Attempt(_) | Work::Send(_) | Work::Sleep(_) | Work::Wait(_) | Work::Turn(_) => {}
+        }
+    }
+
+    /// `return` ends a function, not what called it.
+    fn only_block_ended(&mut self, exec: Key, end: End) {
+        let called = self.state.execs.get(exec).and_then(|open| self.planned(open.act, open.step));
+        let is_call = called.is_some_and(|step| matches!(step.kind, crate::definition::Kind::Call { .. }));
+        match end {
+            End::Exit(Exit::Return(value)) if is_call => self.settle_exec(exec, value),
+            end => self.conclude(exec, end),
+        }
+    }
+
+    /// Notes what happened to a step, if somebody watches.
+    pub(crate) fn mark(&mut self, spot: Spot<'a>, mark: impl FnOnce() -> Mark) {
+        if self.trace.is_some() {
+            let trace =
+                Trace { execution: self.path(spot.act, spot.index), step: spot.step.path.clone(), mark: mark() };
+            self.trace.as_mut().expect("somebody watches").push(trace);
+        }
+    }
+}

@@ -1,0 +1,99 @@
+//! A block that is open: which of its steps are where, and the values it holds.
+
+use lope_model::Value;
+use serde::{Deserialize, Serialize};
+
+use super::Exit;
+use crate::definition::BlockId;
+use crate::law::arena::Key;
+use crate::law::plan::PlanBlock;
+
+/// One opening of a block.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub(crate) struct Act {
+    #[serde(rename = "b")]
+    pub(crate) block: BlockId,
+    /// The execution that holds it; absent for the root of an input.
+    #[serde(rename = "p", default, skip_serializing_if = "Option::is_none")]
+    pub(crate) parent: Option<Key>,
+    #[serde(rename = "i")]
+    pub(crate) input: u64,
+    /// Which element, round or branch of its holder.
+    #[serde(rename = "l")]
+    pub(crate) lane: u64,
+    #[serde(rename = "d")]
+    pub(crate) depth: u32,
+    #[serde(rename = "c")]
+    pub(crate) cells: Vec<Cell>,
+    /// Outputs of steps, then locals, then variables.
+    #[serde(rename = "s")]
+    pub(crate) slots: Vec<Option<Value>>,
+    /// Steps not settled.
+    #[serde(rename = "o")]
+    pub(crate) unsettled: u32,
+    /// Steps that take time right now.
+    #[serde(rename = "n")]
+    pub(crate) live: u32,
+    /// Why it is being left.
+    #[serde(rename = "e", default, skip_serializing_if = "Option::is_none")]
+    pub(crate) exit: Option<Exit>,
+}
+
+/// One step in an open block.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(from = "CellForm", into = "CellForm")]
+pub(crate) struct Cell {
+    /// Steps it still waits for.
+    pub(crate) waits: u32,
+    /// How often its output is still wanted.
+    pub(crate) uses: u32,
+    pub(crate) state: CellState,
+}
+
+type CellForm = (u32, u32, CellState);
+
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
+pub(crate) enum CellState {
+    #[serde(rename = "w")]
+    Waiting,
+    /// Something it needs was skipped.
+    #[serde(rename = "x")]
+    Doomed,
+    #[serde(rename = "o")]
+    Open(Key),
+    #[serde(rename = "d")]
+    Done,
+    #[serde(rename = "s")]
+    Skipped,
+}
+
+impl Act {
+    pub(crate) fn new(id: BlockId, block: &PlanBlock, parent: Option<Key>, input: u64) -> Self {
+        let cells =
+            block.steps.iter().map(|step| Cell { waits: step.waits, uses: step.uses, state: CellState::Waiting });
+        Self {
+            block: id,
+            parent,
+            input,
+            lane: 0,
+            depth: 0,
+            cells: cells.collect(),
+            slots: vec![None; block.slots as usize],
+            unsettled: block.steps.len() as u32,
+            live: 0,
+            exit: None,
+        }
+    }
+}
+
+impl From<CellForm> for Cell {
+    fn from((waits, uses, state): CellForm) -> Self {
+        Self { waits, uses, state }
+    }
+}
+
+impl From<Cell> for CellForm {
+    fn from(cell: Cell) -> Self {
+        (cell.waits, cell.uses, cell.state)
+    }
+}
