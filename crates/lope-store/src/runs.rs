@@ -18,14 +18,14 @@ mod session;
 use async_trait::async_trait;
 use lope_model::{Digest, RunId, RunnerId, VersionId};
 
-pub use admit::{Admit, Admitted, Parent};
+pub use admit::{Admit, Admitted};
 pub use claim::{Claim, Claimed, ClaimedRun};
 pub use commit::{CommitReply, Finish, Release, RunCommit, Then, Wake};
 pub use definition::{Deploy, StoredDefinition};
 pub use deliver::{Deliver, Delivered, Mail, Reach};
 pub use prune::{Prune, Pruned};
 pub use query::{Counts, Cursor, QueueCount, RunFilter};
-pub use record::{Blob, FinalStatus, JournalRow, LiveStatus, Loaded, RunRecord, RunStatus, Snapshot};
+pub use record::{Blob, FinalStatus, JournalRow, LiveStatus, Loaded, Parent, RunRecord, RunStatus, Snapshot};
 pub use session::{Beat, Held, Register, RunnerRecord, SessionLost, TakenOver, Takeover};
 
 use crate::error::StoreResult;

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use lope_model::{Clock, Digest, Priority, QueueName, Realm, RunId, RunnerId, Span, Timestamp, VersionId};
 
-use super::Place;
+use super::place::Place;
 use crate::clock::SystemClock;
 use crate::error::{StoreError, StoreResult};
 use crate::runs::{

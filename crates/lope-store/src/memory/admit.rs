@@ -2,18 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use lope_model::{Epoch, Moment, RunnerId, Timestamp};
+use lope_model::{Epoch, RunnerId, Timestamp};
 
 use super::entry::Entry;
+use super::reading::Reading;
 use super::state::RunState;
 use crate::runs::{Admit, Admitted, LiveStatus, RunRecord, RunStatus};
-
-/// Both readings of the store's clock, taken once per verb.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Reading {
-    pub(super) now: Timestamp,
-    pub(super) moment: Moment,
-}
 
 impl RunState {
     pub(super) fn admit(&mut self, admits: Vec<Admit>, reading: Reading) -> Vec<Admitted> {

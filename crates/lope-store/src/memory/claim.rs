@@ -5,8 +5,8 @@ use std::collections::{BinaryHeap, btree_set};
 
 use lope_model::{Priority, RunId, Timestamp, limit};
 
-use super::admit::Reading;
 use super::place::{Lane, Waiting};
+use super::reading::Reading;
 use super::state::RunState;
 use crate::runs::{Claim, Claimed, ClaimedRun, Held, SessionLost};
 

@@ -2,8 +2,8 @@
 
 use lope_model::Timestamp;
 
-use super::admit::Reading;
 use super::entry::Entry;
+use super::reading::Reading;
 use super::state::RunState;
 use crate::runs::{
     Admitted, CommitReply, Deliver, Delivered, Finish, JournalRow, Release, RunCommit, RunStatus, Then, Wake,

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use lope_model::{RunId, RunnerId, Timestamp, VersionId};
+use lope_model::{Moment, RunId, RunnerId, Timestamp, VersionId};
 
 use super::entry::Entry;
 use super::place::Places;
@@ -28,6 +28,10 @@ pub(super) struct RunState {
 }
 
 impl RunState {
+    pub(super) fn is_held(&self, runner: RunnerId, moment: Moment) -> bool {
+        self.sessions.get(&runner).is_some_and(|session| session.is_held(moment))
+    }
+
     /// Change a run, keeping its place in step. Nothing if there is no such run.
     pub(super) fn change<T>(&mut self, run: RunId, change: impl FnOnce(&mut Entry) -> T) -> Option<T> {
         let entry = self.runs.get_mut(&run)?;

@@ -1,23 +1,20 @@
-//! The door *Tables* on the memory: one ordered map a table, one lock for all of them.
+//! The byte tables in memory: one ordered map a table; reading them here, applying batches in `apply`.
 
 mod apply;
 
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Bound;
 
-use async_trait::async_trait;
 use lope_model::limit;
 
-use super::Handle;
 use crate::error::{StoreError, StoreResult};
-use crate::tables::{At, Batch, BatchReply, Direction, Manifest, Range, Row, TableId, Tables};
-use crate::watch::Watch;
+use crate::tables::{At, Batch, BatchReply, Direction, Manifest, Range, Row, TableId};
 
 type Rows = BTreeMap<Vec<u8>, Vec<u8>>;
 
 #[derive(Debug)]
 pub(super) struct TableState {
-    manifest: Manifest,
+    pub(super) manifest: Manifest,
     /// By the tables' indexes.
     tables: Vec<Rows>,
     /// How often each scope was written.
@@ -35,7 +32,7 @@ impl Default for TableState {
 }
 
 impl TableState {
-    fn open(&mut self, wanted: &Manifest) -> StoreResult<()> {
+    pub(super) fn open(&mut self, wanted: &Manifest) -> StoreResult<()> {
         let missing = self.manifest.missing_from(wanted)?;
         if !missing.is_empty() {
             self.manifest = wanted.clone();
@@ -44,16 +41,16 @@ impl TableState {
         Ok(())
     }
 
-    fn rows(&self, table: TableId) -> StoreResult<&Rows> {
+    pub(super) fn rows(&self, table: TableId) -> StoreResult<&Rows> {
         self.manifest.table(table)?;
         Ok(&self.tables[usize::from(table.0)])
     }
 
-    fn get(&self, keys: &[At]) -> StoreResult<Vec<Option<Vec<u8>>>> {
+    pub(super) fn get(&self, keys: &[At]) -> StoreResult<Vec<Option<Vec<u8>>>> {
         keys.iter().map(|at| Ok(self.rows(at.table)?.get(&at.key).cloned())).collect()
     }
 
-    fn range(&self, range: &Range) -> StoreResult<Vec<Row>> {
+    pub(super) fn range(&self, range: &Range) -> StoreResult<Vec<Row>> {
         let rows = self.rows(range.table)?;
         if range.to.as_ref().is_some_and(|to| *to <= range.from) {
             return Ok(Vec::new());
@@ -68,52 +65,16 @@ impl TableState {
         })
     }
 
-    fn scope_version(&self, scope: &At) -> StoreResult<u64> {
+    /// Refused batches stop the call before anything is written.
+    pub(super) fn commit(&mut self, batches: Vec<Batch>) -> StoreResult<Vec<BatchReply>> {
+        batches.iter().try_for_each(|batch| batch.check(&self.manifest))?;
+        Ok(batches.into_iter().map(|batch| self.apply(batch)).collect())
+    }
+
+    pub(super) fn scope_version(&self, scope: &At) -> StoreResult<u64> {
         let spec = self.manifest.table(scope.table)?;
         let undeclared = || StoreError::refused(format!("table '{}' declares no scope", spec.name));
         let scope = self.manifest.scope_of(scope).ok_or_else(undeclared)?;
         Ok(self.scopes.get(&scope).copied().unwrap_or(0))
-    }
-}
-
-#[async_trait]
-impl Tables for Handle {
-    async fn open(&self, manifest: &Manifest) -> StoreResult<()> {
-        self.tables()?.open(manifest)
-    }
-
-    async fn manifest(&self) -> StoreResult<Manifest> {
-        Ok(self.tables()?.manifest.clone())
-    }
-
-    async fn get(&self, keys: &[At]) -> StoreResult<Vec<Option<Vec<u8>>>> {
-        self.tables()?.get(keys)
-    }
-
-    async fn range(&self, range: Range) -> StoreResult<Vec<Row>> {
-        self.tables()?.range(&range)
-    }
-
-    async fn count(&self, table: TableId) -> StoreResult<u64> {
-        Ok(self.tables()?.rows(table)?.len() as u64)
-    }
-
-    async fn scope_version(&self, scope: &At) -> StoreResult<u64> {
-        self.tables()?.scope_version(scope)
-    }
-
-    async fn commit(&self, batches: Vec<Batch>) -> StoreResult<Vec<BatchReply>> {
-        let mut tables = self.tables()?;
-        batches.iter().try_for_each(|batch| batch.check(&tables.manifest))?;
-        let replies: Vec<BatchReply> = batches.into_iter().map(|batch| tables.apply(batch)).collect();
-        drop(tables);
-        if replies.iter().any(Result::is_ok) {
-            self.home.tables_bell.ring();
-        }
-        Ok(replies)
-    }
-
-    fn watch(&self) -> Watch {
-        self.home.tables_bell.watch()
     }
 }

@@ -1,12 +1,11 @@
 //! Upkeep of the memory: it can be checked and closed; it has no schema and no file to copy.
 
 use std::path::PathBuf;
-use std::sync::atomic::Ordering;
 
 use async_trait::async_trait;
 
-use super::Handle;
 use super::entry::Entry;
+use super::handle::Handle;
 use super::state::RunState;
 use crate::error::{StoreError, StoreResult};
 use crate::store::{Finding, Upkeep};
@@ -32,7 +31,7 @@ impl Upkeep for Handle {
     }
 
     async fn close(&self) -> StoreResult<()> {
-        self.closed.store(true, Ordering::Release);
+        self.close();
         Ok(())
     }
 }

@@ -4,14 +4,7 @@ use std::collections::BTreeMap;
 
 use lope_model::{Epoch, Priority, QueueName, Realm, RunId, RunnerId, Timestamp, VersionId};
 
-use super::record::{Blob, JournalRow, Snapshot};
-
-/// The run and the execution in it that started a child.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Parent {
-    pub run: RunId,
-    pub execution: String,
-}
+use super::record::{Blob, JournalRow, Parent, Snapshot};
 
 /// A run to be stored.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -6,8 +6,14 @@ use std::sync::Arc;
 
 use lope_model::{Digest, Epoch, Priority, QueueName, Realm, RunId, RunnerId, Timestamp, VersionId};
 
-use super::admit::Parent;
 use super::deliver::Mail;
+
+/// The run and the execution in it that started a child.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Parent {
+    pub run: RunId,
+    pub execution: String,
+}
 
 /// One event of a run. `body` is opaque to the store; `event` names it for people who read the table.
 #[derive(Clone, PartialEq, Eq, Debug)]

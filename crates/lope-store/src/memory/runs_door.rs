@@ -3,8 +3,8 @@
 use async_trait::async_trait;
 use lope_model::{Digest, RunId, RunnerId, VersionId};
 
-use super::Handle;
-use super::admit::Reading;
+use super::handle::Handle;
+use super::reading::Reading;
 use crate::error::StoreResult;
 use crate::runs::{
     Admit, Admitted, Beat, Claim, Claimed, ClaimedRun, CommitReply, Counts, Deliver, Delivered, Deploy, Held,
@@ -16,7 +16,7 @@ use crate::watch::Watch;
 impl Handle {
     /// Taken under the lock, so that a later verb never has an earlier time.
     fn reading(&self) -> Reading {
-        Reading { now: self.home.clock.now(), moment: self.home.clock.moment() }
+        Reading::of(&*self.home.clock)
     }
 
     fn ring(&self, made_work: bool) {
