@@ -1,0 +1,129 @@
+//! The kinds of steps that hold no blocks and need no worker.
+
+use lope_model::Value;
+
+use super::fields::{Fields, Reader};
+use super::templates::object;
+use super::tree::{NodeId, Shape};
+use crate::definition::{Kind, Recipient};
+use crate::expr::Template;
+
+const MAILBOX: [&str; 7] = ["mailbox", "payload", "id", "kind", "dedupe", "priority", "at"];
+const RUN: [&str; 4] = ["run", "signal", "value", "id"];
+
+impl<'a> Reader<'a> {
+    pub(super) fn leaf(&mut self, word: &str, id: NodeId, fields: Fields<'a>) -> Kind {
+        match word {
+            "sleep" => Kind::Sleep { span: self.span_template(id, "sleep") },
+            "until" => Kind::Until { time: self.time_template(id, "until") },
+            "wait" => self.wait(id, fields),
+            "workflow" => self.workflow_kind(id, fields),
+            "send" => self.send(id),
+            "state" => self.state(id),
+            "return" => Kind::Return { value: self.template(id) },
+            "raise" => self.raise(id),
+            "break" => self.bare(id, "break", Kind::Break),
+            "continue" => self.bare(id, "continue", Kind::Continue),
+            _ => Kind::Let { value: self.template(id) },
+        }
+    }
+
+    /// A kind that is only a word.
+    fn bare(&mut self, id: NodeId, word: &str, kind: Kind) -> Kind {
+        if !matches!(self.tree.shape(id), Shape::Plain(Value::Null | Value::Bool(true))) {
+            let problem = self.mismatched(id, word, "nothing");
+            self.problems.push(problem.hint(format!("write '{word}:' or just the word as the step")));
+        }
+        kind
+    }
+
+    fn wait(&mut self, id: NodeId, fields: Fields<'a>) -> Kind {
+        let signal = self.text_template(id, "wait");
+        let timeout = fields.get("timeout").map(|id| self.span_template(id, "timeout"));
+        let default = fields.get("default").map(|id| self.template(id));
+        if default.is_some() && timeout.is_none() {
+            self.refuse(fields.at, "'default' is never used: 'wait' without 'timeout' waits for ever");
+        }
+        Kind::Wait { signal, timeout, default }
+    }
+
+    fn workflow_kind(&mut self, id: NodeId, fields: Fields<'a>) -> Kind {
+        let workflow = self.text_template(id, "workflow");
+        let with = fields.get("with").map(|id| self.template(id)).unwrap_or_default();
+        let detach = fields.get("detach").and_then(|id| self.boolean(id, "detach")).unwrap_or_default();
+        Kind::Workflow { workflow, with, detach }
+    }
+
+    fn send(&mut self, id: NodeId) -> Kind {
+        let fallback = Kind::Let { value: Template::default() };
+        let Some(fields) = self.map(id, "send") else { return fallback };
+        match (fields.get("mailbox"), fields.get("run")) {
+            (Some(target), None) => {
+                let Some(fields) = self.fields(id, "'send' to a mailbox", &MAILBOX) else { return fallback };
+                self.required(fields, "payload", "send");
+                self.message_words(fields);
+                let target = self.text_template(target, "mailbox");
+                Kind::Send { to: Recipient::Mailbox, target, body: self.body_of(fields, &MAILBOX[1..]) }
+            }
+            (None, Some(target)) => {
+                let Some(fields) = self.fields(id, "'send' to a run", &RUN) else { return fallback };
+                self.required(fields, "signal", "send");
+                let target = self.text_template(target, "run");
+                Kind::Send { to: Recipient::Run, target, body: self.body_of(fields, &RUN[1..]) }
+            }
+            (Some(_), Some(_)) => {
+                self.refuse(fields.at, "'send' goes to a 'mailbox' or to a 'run', not to both");
+                fallback
+            }
+            (None, None) => {
+                let problem = self.problem(fields.at, "'send' does not say where to");
+                self.problems.push(problem.hint("add 'mailbox: NAME' or 'run: ID'"));
+                fallback
+            }
+        }
+    }
+
+    fn message_words(&mut self, fields: Fields<'a>) {
+        let is_plain = |reader: &Self, id| reader.as_text(id).is_none_or(|text| !text.content.contains("${{"));
+        if let Some(id) = fields.get("kind").filter(|id| is_plain(self, *id)) {
+            self.word(id, "kind", &[("command", ()), ("event", ())]);
+        }
+        for key in ["dedupe", "priority"] {
+            if let Some(id) = fields.get(key).filter(|id| is_plain(self, *id)) {
+                self.boolean(id, key);
+            }
+        }
+        if let Some(id) = fields.get("at").filter(|id| is_plain(self, *id)) {
+            self.time_template(id, "at");
+        }
+    }
+
+    fn body_of(&mut self, fields: Fields<'a>, keys: &[&'static str]) -> Template {
+        let parts: Vec<_> = keys.iter().map(|key| (*key, fields.get(key).map(|id| self.template(id)))).collect();
+        object(parts)
+    }
+
+    fn state(&mut self, id: NodeId) -> Kind {
+        let fields = self.fields(id, "'state'", &["init", "next", "value"]);
+        let init = fields.and_then(|fields| fields.get("init")).map(|id| self.template(id)).unwrap_or_default();
+        let next = fields.and_then(|fields| self.required(fields, "next", "state"));
+        let next = next.map(|id| self.template(id)).unwrap_or_default();
+        let value = fields.and_then(|fields| fields.get("value")).map(|id| self.template(id));
+        Kind::State { init, next, value }
+    }
+
+    fn raise(&mut self, id: NodeId) -> Kind {
+        if matches!(self.tree.shape(id), Shape::Map(_)) {
+            let fields = self.fields(id, "'raise'", &["type", "message", "detail"]);
+            if let Some(fields) = fields {
+                self.required(fields, "type", "raise");
+            }
+            return Kind::Raise { error: self.template(id) };
+        }
+        let error = self.template(id);
+        if !matches!(error.as_literal(), None | Some(Value::Str(_))) {
+            self.mismatch(id, "raise", "{type, message}, a text or an expression");
+        }
+        Kind::Raise { error }
+    }
+}
