@@ -90,6 +90,8 @@ fn apply(db: &Connection, cache: i64, patience: Duration) -> Worked<()> {
     db.busy_timeout(patience.min(Duration::from_hours(1)))?;
     db.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
     db.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
+    // Plans depend on the statement alone, so that binding other values never makes SQLite plan again.
+    db.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     db.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
     db.set_prepared_statement_cache_capacity(STATEMENTS);
     db.pragma_update(None, "synchronous", "FULL")?;
