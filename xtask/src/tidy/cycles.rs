@@ -15,25 +15,43 @@ pub(super) fn check(tree: &Tree, report: &mut Report) {
     for package in tree.members() {
         let source = Crate::of(tree, &format!("{}/src/", package.folder()));
         let graph = source.imports();
-        for cycle in cycles(&graph) {
+        for (cycle, size) in knots(&graph) {
             let line = graph[&cycle[0]][&cycle[1]];
             let names: Vec<String> = cycle.iter().map(ModulePath::to_string).collect();
-            report.find(source.file(&cycle[0]), line, format!("modules import in a circle: {}", names.join(" → ")));
+            let rest = if size < cycle.len() { String::new() } else { format!(", in a knot of {size} modules") };
+            report.find(
+                source.file(&cycle[0]),
+                line,
+                format!("modules import in a circle: {}{rest}", names.join(" → ")),
+            );
         }
     }
 }
 
-/// The shortest way round from each module that has one, leaving out modules already shown in another.
-fn cycles(graph: &Graph) -> Vec<Vec<ModulePath>> {
-    let mut shown = BTreeSet::new();
+/// The shortest way round in each knot, with the number of modules in the knot: those that all lead to each other.
+fn knots(graph: &Graph) -> Vec<(Vec<ModulePath>, usize)> {
+    let reached: BTreeMap<&ModulePath, BTreeSet<&ModulePath>> =
+        graph.keys().map(|start| (start, reachable(graph, start))).collect();
+    let mut seen: BTreeSet<&ModulePath> = BTreeSet::new();
     let mut found = Vec::new();
-    for start in graph.keys() {
-        if shown.contains(start) {
-            continue;
+    for start in graph.keys().filter(|start| reached[start].contains(start)) {
+        if !seen.contains(start) {
+            let knot: Vec<_> = reached[start].iter().copied().filter(|other| reached[other].contains(start)).collect();
+            let shortest = knot.iter().filter_map(|module| way_back(graph, module)).min_by_key(Vec::len);
+            found.extend(shortest.map(|cycle| (cycle, knot.len())));
+            seen.extend(knot);
         }
-        if let Some(cycle) = way_back(graph, start) {
-            shown.extend(cycle.iter().cloned());
-            found.push(cycle);
+    }
+    found
+}
+
+/// What a module leads to, over however many others; itself only when there is a way back.
+fn reachable<'graph>(graph: &'graph Graph, start: &ModulePath) -> BTreeSet<&'graph ModulePath> {
+    let mut found = BTreeSet::new();
+    let mut open: Vec<&ModulePath> = graph[start].keys().collect();
+    while let Some(at) = open.pop() {
+        if found.insert(at) {
+            open.extend(graph[at].keys());
         }
     }
     found
@@ -118,6 +136,23 @@ mod tests {
             ("c.rs", "pub fn i() { let _: Vec<crate::a::X> = vec![]; }"),
         ];
         let expected = ["c/src/a.rs:2: rule: modules import in a circle: a → b → b::inner → c → a"];
+        assert_eq!(found(&files), expected);
+    }
+
+    #[test]
+    fn a_knot_is_one_finding_with_its_shortest_way_round() {
+        let files = [
+            ("lib.rs", "mod a; mod b; mod c; mod d; mod e;"),
+            ("a.rs", "use crate::b::B;"),
+            ("b.rs", "use crate::c::C; pub struct B;"),
+            ("c.rs", "use crate::a::A; use crate::b::B; pub struct C;"),
+            ("d.rs", "use crate::e::E; use crate::a::A; pub struct D;"),
+            ("e.rs", "use crate::d::D; pub struct E;"),
+        ];
+        let expected = [
+            "c/src/b.rs:1: rule: modules import in a circle: b → c → b, in a knot of 3 modules",
+            "c/src/d.rs:1: rule: modules import in a circle: d → e → d",
+        ];
         assert_eq!(found(&files), expected);
     }
 

@@ -238,13 +238,13 @@ mod tests {
     #[test]
     fn programs_that_fail_are_reported_with_their_words() {
         let folder = tempfile::tempdir().expect("a temporary folder");
-        let script = "#!/bin/sh\necho 'no space left' >&2\nexit 1\n";
-        std::fs::write(folder.path().join("initdb"), script).expect("a script is written");
-        let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
-        std::fs::set_permissions(folder.path().join("initdb"), mode).expect("it may be run");
+        // A shell under this name takes none of its options, and says so. (A script that we had just written could be
+        // busy: another test may be starting a process that still holds it open.)
+        std::os::unix::fs::symlink("/bin/sh", folder.path().join("initdb")).expect("a link is made");
         let programs = Programs { folder: folder.path().to_path_buf() };
         let cluster = Cluster { programs, owner: None, folder: folder.path().into(), order: "", server: None };
         let error = cluster.init().expect_err("initdb fails").to_string();
-        assert_eq!(error, "initdb failed: no space left");
+        let words = error.strip_prefix("initdb failed: ").unwrap_or_else(|| panic!("{error}"));
+        assert!(words.contains("option"), "{words}");
     }
 }
