@@ -58,12 +58,25 @@ impl Reader<'_> {
         let collect = collect.map(|id| self.template(id));
         let block = self.definition.add_block(Block { collect, ..Block::default() });
         if let Some(steps) = steps
-            && self.map(steps, what).is_some()
+            && self.is_block(steps, what)
         {
             let depth = self.path.matches('/').count() + 1;
             self.unread.push(Unread { block, steps, prefix: format!("{}/", self.path).into(), depth });
         }
         block
+    }
+
+    /// Is it a map of steps? A list would promise an order that blocks do not have.
+    pub(super) fn is_block(&mut self, id: NodeId, what: &str) -> bool {
+        match self.tree.shape(id) {
+            Shape::Map(_) => return true,
+            Shape::List(_) => {
+                let problem = self.mismatched(id, what, "a map of steps by name");
+                self.problems.push(problem.hint("write 'NAME: {…}' instead of '- …'; 'needs' gives the order"));
+            }
+            Shape::Plain(_) | Shape::Text(_) => self.mismatch(id, what, "a map of steps by name"),
+        }
+        false
     }
 
     /// Reads the steps of one block; answers how many there are.

@@ -71,7 +71,7 @@ impl<'a> Reader<'a> {
 
     pub(super) fn mismatched(&self, id: NodeId, what: &str, expected: &str) -> Problem {
         let found = self.tree.shape(id).describe();
-        self.problem(self.tree.at(id), format!("'{what}' takes {expected}, not {found}"))
+        self.problem(self.tree.at(id), format!("{} takes {expected}, not {found}", quoted(what)))
     }
 
     /// The entries of a map; keys that are not `known` are noted.
@@ -209,6 +209,11 @@ impl<'a> Reader<'a> {
     pub(super) fn remember(&mut self, step: &Step, entries: &'a [Entry]) {
         self.written.remember(step.at, entries);
     }
+}
+
+/// A key in quotes; a phrase has its own.
+pub(super) fn quoted(what: &str) -> String {
+    if what.contains('\'') { what.to_owned() } else { format!("'{what}'") }
 }
 
 /// `'a', 'b' and 'c'`.

@@ -86,12 +86,18 @@ impl<'a> Reader<'a> {
     }
 
     fn parallel(&mut self, id: NodeId) -> Option<Parallel> {
-        if self.as_text(id).is_some() {
-            return self.word(id, "parallel", &[("max", Parallel::Max)]);
-        }
-        match self.count(id, "parallel", 1)? {
-            1 => Some(Parallel::One),
-            bound => Some(Parallel::Upto(bound)),
+        let bound = match self.tree.shape(id) {
+            Shape::Text(text) if &*text.content == "max" => return Some(Parallel::Max),
+            Shape::Plain(Value::Int(bound)) => u32::try_from(*bound).ok(),
+            Shape::Plain(_) | Shape::Text(_) | Shape::List(_) | Shape::Map(_) => None,
+        };
+        match bound {
+            Some(1) => Some(Parallel::One),
+            Some(bound @ 2..) => Some(Parallel::Upto(bound)),
+            Some(0) | None => {
+                self.mismatch(id, "parallel", "a whole number from 1 up, or 'max'");
+                None
+            }
         }
     }
 

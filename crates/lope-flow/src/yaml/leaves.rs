@@ -41,8 +41,8 @@ impl<'a> Reader<'a> {
         let signal = self.text_template(id, "wait");
         let timeout = fields.get("timeout").map(|id| self.span_template(id, "timeout"));
         let default = fields.get("default").map(|id| self.template(id));
-        if default.is_some() && timeout.is_none() {
-            self.refuse(fields.at, "'default' is never used: 'wait' without 'timeout' waits for ever");
+        if let (Some(entry), None) = (fields.entry("default"), &timeout) {
+            self.refuse(entry.at, "'default' is never used: 'wait' without 'timeout' waits for ever");
         }
         Kind::Wait { signal, timeout, default }
     }

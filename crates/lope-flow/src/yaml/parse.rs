@@ -65,7 +65,7 @@ struct Entries {
     read: Vec<Entry>,
     seen: HashMap<Arc<str>, At>,
     /// Maps to be laid below this one (`<<`).
-    below: Vec<NodeId>,
+    below: Vec<(NodeId, At)>,
     key: Option<Key>,
 }
 
@@ -196,25 +196,25 @@ impl Builder {
 
     /// The entries of a map, with those of the maps below it that it does not have itself.
     fn merged(&mut self, mut map: Entries) -> Vec<Entry> {
-        for id in std::mem::take(&mut map.below) {
+        for (id, at) in std::mem::take(&mut map.below) {
             let several = match &self.nodes[id.0 as usize].shape {
                 Shape::List(items) => items.clone(),
                 Shape::Map(_) | Shape::Plain(_) | Shape::Text(_) => vec![id],
             };
-            for below in several {
-                let node = &self.nodes[below.0 as usize];
-                let Shape::Map(entries) = &node.shape else {
-                    self.problems.push(Problem::new(node.at, "", "'<<' takes a map or a list of maps"));
-                    continue;
-                };
-                let missing = entries.iter().filter(|entry| !map.seen.contains_key(&entry.key));
-                let missing: Vec<Entry> = missing.cloned().collect();
-                for entry in missing {
-                    map.enter(entry);
-                }
+            let below: Option<Vec<&Vec<Entry>>> = several.iter().map(|id| self.entries_of(*id)).collect();
+            match below {
+                Some(below) => below.into_iter().for_each(|entries| map.lay_below(entries)),
+                None => self.problems.push(Problem::new(at, "", "'<<' takes a map or a list of maps")),
             }
         }
         map.read
+    }
+
+    fn entries_of(&self, id: NodeId) -> Option<&Vec<Entry>> {
+        match &self.nodes[id.0 as usize].shape {
+            Shape::Map(entries) => Some(entries),
+            Shape::List(_) | Shape::Plain(_) | Shape::Text(_) => None,
+        }
     }
 
     fn alias(&mut self, anchor: usize, at: At) -> Result<(), Stop> {
@@ -228,7 +228,7 @@ impl Builder {
     fn unknown_alias(&mut self, name: &str, at: At) -> Result<(), Stop> {
         let problem = Problem::new(at, "", format!("there is no anchor '&{name}' before this"));
         self.problems.push(problem.did_you_mean(name, self.names.iter().map(String::as_str)));
-        self.leaf(Shape::Plain(Value::Null), at, 0)
+        self.leaf(Shape::Map(Vec::new()), at, 0)
     }
 
     /// Gives a node to what is open around it: as an item, a key, a value, or as the document.
@@ -244,7 +244,7 @@ impl Builder {
             Holds::Items(items) => items.push(id),
             Holds::Entries(map) => match map.key.take() {
                 None => map.key = Some(key_of(&self.nodes, id, at, &mut self.problems)),
-                Some(key) if key.merges => map.below.push(id),
+                Some(key) if key.merges => map.below.push((id, at)),
                 Some(key) => self.problems.extend(map.enter(Entry { key: key.text, at: key.at, value: id })),
             },
         }
@@ -339,5 +339,12 @@ impl Entries {
         self.seen.insert(Arc::clone(&entry.key), entry.at);
         self.read.push(entry);
         None
+    }
+
+    /// Adds the entries whose keys are not there yet.
+    fn lay_below(&mut self, entries: &[Entry]) {
+        for entry in entries.iter().filter(|entry| !self.seen.contains_key(&entry.key)).cloned().collect::<Vec<_>>() {
+            self.enter(entry);
+        }
     }
 }

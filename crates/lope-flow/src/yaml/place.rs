@@ -16,10 +16,10 @@ pub(super) struct Places {
 }
 
 impl Places {
-    /// `at` is where the text starts in the file, its quote or `|` included.
+    /// `at` is where the text starts in the file: its quote, or the first character of a block text.
     pub(super) fn of(source: &str, text: &Text, at: At) -> Self {
         let written = source.get(text.start..text.end).unwrap_or_default();
-        let mut walk = Walk { rest: written, at, style: text.style, indent: 0 };
+        let mut walk = Walk { rest: written, at, style: text.style, indent: 0, empty: 0 };
         walk.enter(&text.content);
         let mut lines = vec![Vec::new()];
         let mut chars = text.content.chars().peekable();
@@ -49,21 +49,20 @@ struct Walk<'a> {
     at: At,
     style: Style,
     /// Columns that every line of a block text is indented.
-    indent: usize,
+    indent: u32,
+    /// Empty lines of a block text that stand before its first character.
+    empty: usize,
 }
 
 impl Walk<'_> {
-    /// Steps over the opening quote, or the header of a block text and its first indentation.
+    /// Steps over the opening quote. A block text starts behind its header, its empty lines and its indentation.
     fn enter(&mut self, text: &str) {
         match self.style {
             Style::Plain => {}
             Style::Single | Style::Double => self.step(),
             Style::Literal | Style::Folded => {
-                let blank = |line: &&str| !line.trim_matches([' ', '\r']).is_empty();
-                let leading = |line: &str| line.len() - line.trim_start_matches(' ').len();
-                let written = self.rest.lines().skip(1).find(blank).map_or(0, leading);
-                self.indent = written.saturating_sub(text.lines().find(blank).map_or(0, leading));
-                self.next_line();
+                self.indent = self.at.column.saturating_sub(1);
+                self.empty = text.chars().take_while(|c| *c == '\n').count();
             }
         }
     }
@@ -86,6 +85,7 @@ impl Walk<'_> {
                     self.skip_blank();
                 }
             }
+            Style::Literal | Style::Folded if self.empty > 0 => self.empty -= 1,
             Style::Literal if self.at_break() => self.next_line(),
             Style::Folded if self.at_break() => {
                 if c != '\n' || next.peek() != Some(&'\n') {
@@ -158,5 +158,74 @@ impl Walk<'_> {
             None => {}
         }
         self.rest = chars.as_str();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::parse::parse;
+    use super::super::tree::Shape;
+    use super::*;
+
+    /// The file's character at the place of every character of the one text in a file `x: TEXT`.
+    fn written(source: &str) -> Vec<(char, char)> {
+        let tree = parse(source).tree.expect("the sample is YAML");
+        let Shape::Map(entries) = tree.shape(tree.root) else { panic!("the sample is a map") };
+        let Shape::Text(text) = tree.shape(entries[0].value) else { panic!("the sample holds a text") };
+        let places = Places::of(source, text, tree.at(entries[0].value));
+        let lines: Vec<Vec<char>> = source.lines().map(|line| line.chars().collect()).collect();
+        let mut found = Vec::new();
+        for (line, content) in text.content.split('\n').enumerate() {
+            for (column, c) in content.chars().enumerate() {
+                let at = places.find(At::new(line as u32 + 1, column as u32 + 1));
+                let row = &lines[at.line as usize - 1];
+                found.push((c, row.get(at.column as usize - 1).copied().unwrap_or('\n')));
+            }
+        }
+        found
+    }
+
+    /// Every character stands where it was written; a folded line break reads as a blank, an escape as its backslash.
+    fn check(source: &str) {
+        for (c, at) in written(source) {
+            let stands = c == at || (c == ' ' && at == '\n') || at == '\\' || (c == '\'' && at == '\'');
+            assert!(stands, "{c:?} is said to be at {at:?} in {source:?}");
+        }
+    }
+
+    #[test]
+    fn every_style_of_text_knows_where_its_characters_stand() {
+        for source in [
+            "x: plain text",
+            "x: plain\n   over two   \n  lines\n",
+            "x: plain\n\n\n   over empty lines\n",
+            "x: 'single ''quoted'' text'",
+            "x: 'single\n   quoted   \n\n  lines'",
+            "x: \"double \\\"quoted\\\" \\u00e9 \\x41 \\U0001F600 text\"",
+            "x: \"\\ud83d\\ude00 pair\"",
+            "x: \"double\n   quoted \\\n   joined   \n\n   lines\"",
+            "x: |\n  literal\n    deeper\n\n  text\n",
+            "x: |2-\n    literal with a hint\n  text\n",
+            "x: >\n  folded\n  text\n\n  after an empty line\n    deeper\n    still\n  back\n",
+            "x: >-\n\n  folded after an empty line\n",
+            "x: |\r\n  literal\r\n  with carriage returns\r\n",
+            "x: 'single\r\n  with carriage returns'\r\n",
+            "? x\n: !!str tagged text\n",
+            "x: &anchor  anchored text\n",
+            "x: ü — wide before 日本",
+        ] {
+            check(source);
+        }
+    }
+
+    #[test]
+    fn a_place_behind_the_end_is_the_end() {
+        let source = "x: |\n  one\n  two\n";
+        let tree = parse(source).tree.unwrap();
+        let Shape::Map(entries) = tree.shape(tree.root) else { panic!() };
+        let Shape::Text(text) = tree.shape(entries[0].value) else { panic!() };
+        let places = Places::of(source, text, tree.at(entries[0].value));
+        let at = places.find(At::new(2, 40));
+        assert_eq!((at.line, at.column), (3, 6));
     }
 }

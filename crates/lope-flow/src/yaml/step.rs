@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::fields::{Fields, Reader, alternatives};
+use super::fields::{Fields, Reader, alternatives, quoted};
 use super::policy;
 use super::tree::{Entry, NodeId, Shape};
 use crate::definition::{Kind, Step};
@@ -128,7 +128,7 @@ impl<'a> Reader<'a> {
     pub(super) fn required(&mut self, fields: Fields<'_>, key: &str, what: &str) -> Option<NodeId> {
         let found = fields.get(key);
         if found.is_none() {
-            self.refuse(fields.at, format!("'{what}' needs '{key}'"));
+            self.refuse(fields.at, format!("{} needs '{key}'", quoted(what)));
         }
         found
     }

@@ -14,6 +14,9 @@ pub(super) fn read(tree: &Tree, source: &str, file_name: &str) -> (Definition, V
     let mut reader = Reader::new(tree, source);
     reader.workflow(file_name);
     let Reader { mut definition, mut problems, written, .. } = reader;
+    if !matches!(tree.shape(tree.root), Shape::Map(_)) {
+        return (definition, problems);
+    }
     definition.infer_needs();
     let unfinished = problems.clone();
     let checked = definition.validate().into_iter().filter(|problem| !follows(problem, &unfinished));
@@ -101,14 +104,12 @@ impl Reader<'_> {
     }
 
     fn steps(&mut self, id: NodeId) {
-        match self.tree.shape(id) {
-            Shape::Map(entries) if entries.is_empty() => self.refuse(self.tree.at(id), "the workflow has no steps"),
-            Shape::Map(_) => self.body(id),
-            Shape::List(_) => {
-                let problem = self.mismatched(id, "steps", "a map of steps by name");
-                self.problems.push(problem.hint("write 'NAME: {…}' instead of '- …'; 'needs' gives the order"));
-            }
-            Shape::Plain(_) | Shape::Text(_) => self.mismatch(id, "steps", "a map of steps by name"),
+        if let Shape::Map(entries) = self.tree.shape(id)
+            && entries.is_empty()
+        {
+            self.refuse(self.tree.at(id), "the workflow has no steps");
+        } else if self.is_block(id, "steps") {
+            self.body(id);
         }
     }
 }
