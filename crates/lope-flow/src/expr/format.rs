@@ -55,7 +55,22 @@ impl Spec {
             spec.precision = Some(digits);
         }
         spec.kind = take(&mut rest, |c| c.is_alphabetic() || c == '%');
-        if rest.is_empty() { Ok(spec) } else { Err(invalid()) }
+        if !rest.is_empty() {
+            return Err(invalid());
+        }
+        spec.check_grouping().map(|()| spec)
+    }
+
+    /// Commas go with decimal digits, underscores also with those of other bases.
+    fn check_grouping(&self) -> Result<(), EvalError> {
+        let (Some(separator), Some(kind)) = (self.grouping, self.kind) else {
+            return Ok(());
+        };
+        let groups = if separator == ',' { "deEfFgG%" } else { "deEfFgG%boxX" };
+        if groups.contains(kind) {
+            return Ok(());
+        }
+        Err(EvalError::value(format!("Cannot specify '{separator}' with '{kind}'.")))
     }
 
     fn read_align(&mut self, rest: &mut &[char]) {
@@ -95,10 +110,10 @@ fn number(rest: &mut &[char]) -> Result<Option<usize>, EvalError> {
     while let Some(digit) = take(rest, |c| c.is_ascii_digit()) {
         digits.push(digit);
     }
-    match digits.is_empty() {
-        true => Ok(None),
-        false => digits.parse().map(Some).map_err(|_| EvalError::value("Too many decimal digits in format string")),
+    if digits.is_empty() {
+        return Ok(None);
     }
+    digits.parse().map(Some).map_err(|_| EvalError::value("Too many decimal digits in format string"))
 }
 
 fn for_type(spec: &str, value: &Value) -> String {

@@ -150,7 +150,7 @@ const fn arity(parameters: &str) -> (usize, usize) {
 }
 
 /// A whole float as an int.
-fn float_to_int(number: f64) -> Result<Value, EvalError> {
+pub(super) fn float_to_int(number: f64) -> Result<Value, EvalError> {
     if number.is_nan() {
         return Err(EvalError::value("cannot convert float NaN to integer"));
     }

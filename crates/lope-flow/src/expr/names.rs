@@ -55,8 +55,11 @@ impl Expr {
             Node::Field(operand, _) | Node::Has(operand, _) | Node::Unary(_, operand) => visit(operand),
             Node::Binary(_, pair) => [&pair.0, &pair.1].into_iter().for_each(visit),
             Node::Choice(three) => [&three.0, &three.1, &three.2].into_iter().for_each(visit),
-            Node::Logic(_, items) | Node::Chain(items, _) | Node::List(items) => items.iter().for_each(visit),
-            Node::Text(items) | Node::Call(_, items) => items.iter().for_each(visit),
+            Node::Logic(_, items)
+            | Node::Chain(items, _)
+            | Node::List(items)
+            | Node::Text(items)
+            | Node::Call(_, items) => items.iter().for_each(visit),
             Node::Map(entries) => entries.iter().flat_map(|(key, value)| [key, value]).for_each(visit),
             Node::Each(each) => [&each.over].into_iter().chain(&each.when).chain([&each.body]).for_each(visit),
             Node::Let(bound) => [&bound.value, &bound.body].into_iter().for_each(visit),
@@ -69,8 +72,11 @@ impl Expr {
             Node::Field(operand, _) | Node::Has(operand, _) | Node::Unary(_, operand) => visit(operand),
             Node::Binary(_, pair) => [&mut pair.0, &mut pair.1].into_iter().for_each(visit),
             Node::Choice(three) => [&mut three.0, &mut three.1, &mut three.2].into_iter().for_each(visit),
-            Node::Logic(_, items) | Node::Chain(items, _) | Node::List(items) => items.iter_mut().for_each(visit),
-            Node::Text(items) | Node::Call(_, items) => items.iter_mut().for_each(visit),
+            Node::Logic(_, items)
+            | Node::Chain(items, _)
+            | Node::List(items)
+            | Node::Text(items)
+            | Node::Call(_, items) => items.iter_mut().for_each(visit),
             Node::Map(entries) => entries.iter_mut().flat_map(|(key, value)| [key, value]).for_each(visit),
             Node::Each(each) => {
                 let each = &mut **each;

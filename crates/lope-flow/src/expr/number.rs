@@ -8,8 +8,16 @@ mod power;
 pub(super) use power::power;
 
 /// The shortest digits that read back as the same float, without sign or point, and the exponent of the first one.
+/// Of two that are equally near, the even one.
 fn shortest(number: f64) -> (String, i32) {
-    split_exponent(&format!("{:e}", number.abs()))
+    let found = split_exponent(&format!("{:e}", number.abs()));
+    // Fewer digits leave no room for two candidates.
+    if found.0.len() < 16 {
+        return found;
+    }
+    let rounded = significant(number, found.0.len());
+    let reads_back = scientific(&rounded.0, rounded.1, 'e').parse() == Ok(number.abs());
+    if reads_back { rounded } else { found }
 }
 
 /// The float with `count` digits (at least one), rounded exactly, ties to even.

@@ -7,6 +7,7 @@
 mod arithmetic;
 mod compare;
 mod dict;
+mod digit;
 mod key;
 mod repr;
 mod select;
@@ -14,8 +15,9 @@ mod select;
 pub(super) use arithmetic::{add, binary, floor_divide, modulo, raise, unary};
 pub(super) use compare::{equal, is_in, less, ordered, same};
 pub(super) use dict::{Dict, Pairs};
+pub(super) use digit::{ascii_number, decimal, is_digit};
 pub(super) use key::{Distinct, Key};
-pub(super) use repr::{is_printable, repr, str_of};
+pub(super) use repr::{escape, is_printable, repr, str_of};
 pub(super) use select::{attribute, index, position, set_attribute, set_item, slice, slice_bounds, unpack};
 
 use std::borrow::Cow;
@@ -121,16 +123,13 @@ pub(super) fn iterate<'v>(value: &'v Value, fuel: &mut Fuel) -> Result<Cow<'v, [
         Value::Tag(tag) if matches!(&*tag.name, TUPLE | SET) => {
             Ok(Cow::Borrowed(tag.value.as_list().unwrap_or_default()))
         }
-        _ => match Dict::of(value) {
-            Some(dict) => {
-                fuel.build(dict.len())?;
-                Ok(Cow::Owned(dict.iter().map(|(key, _)| key.into_owned()).collect()))
-            }
-            None => {
-                text::no_secret(value)?;
-                Err(EvalError::typed(format!("'{}' object is not iterable", type_name(value))))
-            }
-        },
+        _ => {
+            text::no_secret(value)?;
+            let not_iterable = || EvalError::typed(format!("'{}' object is not iterable", type_name(value)));
+            let dict = Dict::of(value).ok_or_else(not_iterable)?;
+            fuel.build(dict.len())?;
+            Ok(Cow::Owned(dict.iter().map(|(key, _)| key.into_owned()).collect()))
+        }
     }
 }
 

@@ -183,7 +183,7 @@ fn read_text(text: &str, origin: Origin) -> Result<Expr, SyntaxError> {
             parts.expression(open)?;
         }
     }
-    parts.finish()
+    Ok(parts.finish())
 }
 
 struct Parts<'a> {
@@ -216,14 +216,14 @@ impl Parts<'_> {
         }
     }
 
-    fn finish(mut self) -> Result<Expr, SyntaxError> {
+    fn finish(mut self) -> Expr {
         self.literal.push_str(&self.text[self.done..]);
         self.flush();
         if self.exprs.len() == 1 {
-            return Ok(self.exprs.remove(0));
+            return self.exprs.remove(0);
         }
         let at = self.exprs.iter().map(|expr| expr.at).find(|at| at.is_known()).unwrap_or_default();
-        Ok(Expr::new(Node::Text(self.exprs)).at(at))
+        Expr::new(Node::Text(self.exprs)).at(at)
     }
 }
 

@@ -3,6 +3,8 @@
 //!
 //! A secret has no text. Put into a text it makes the whole a `secret-text`, a list of parts that the dispatcher resolves.
 
+use std::fmt::Write as _;
+
 use lope_model::{Span, Timestamp, Value};
 
 use super::error::EvalError;
@@ -44,7 +46,7 @@ pub(super) fn join(parts: &[Value], fuel: &mut Fuel) -> Result<Value, EvalError>
     for part in parts {
         match part {
             Value::Tag(tag) if &*tag.name == SECRET_TEXT => {
-                found.extend(tag.value.as_list().unwrap_or_default().iter().cloned())
+                found.extend(tag.value.as_list().unwrap_or_default().iter().cloned());
             }
             part if secret(part) => found.push(part.clone()),
             part => found.push(plain(part, fuel)?),
@@ -153,7 +155,7 @@ pub(super) fn quote(part: &str, text: &mut String) {
             '\n' => text.push_str("\\n"),
             '\r' => text.push_str("\\r"),
             '\t' => text.push_str("\\t"),
-            c if c < ' ' => text.push_str(&format!("\\u{:04x}", c as u32)),
+            c if c < ' ' => write!(text, "\\u{:04x}", c as u32).expect("writing to a string does not fail"),
             c => text.push(c),
         }
     }

@@ -61,12 +61,12 @@ impl Fields<'_> {
             None => (head, None),
         };
         let value = self.value(name, fuel)?;
-        let spec = self.fill(spec, levels - 1, fuel)?;
+        let spec = if spec.is_empty() { String::new() } else { self.fill(spec, levels - 1, fuel)? };
         let converted = match conversion {
             None => return format(&value, &spec, fuel),
             Some("s") => py::str_of(&value, fuel)?,
             Some("r" | "a") => py::repr(&value, fuel)?,
-            Some(other) => return Err(EvalError::value(format!("Unknown conversion specifier '{other}'"))),
+            Some(other) => return Err(EvalError::value(format!("Unknown conversion specifier {other}"))),
         };
         format(&Value::from(converted), &spec, fuel)
     }

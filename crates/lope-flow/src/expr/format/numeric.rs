@@ -15,6 +15,9 @@ pub(super) fn format_int(value: &Value, text: &str, fuel: &mut Fuel) -> Result<S
         None => 'd',
         Some(code) => code,
     };
+    if !"bcdnoxX".contains(code) {
+        return Err(unknown_code(code, value));
+    }
     if spec.precision.is_some() {
         return Err(EvalError::value("Precision not allowed in integer format specifier"));
     }
@@ -27,25 +30,22 @@ pub(super) fn format_int(value: &Value, text: &str, fuel: &mut Fuel) -> Result<S
         'b' => ("0b", format!("{size:b}"), 4),
         'o' => ("0o", format!("{size:o}"), 4),
         'x' => ("0x", format!("{size:x}"), 4),
-        'X' => ("0X", format!("{size:X}"), 4),
-        _ => return Err(unknown_code(code, value)),
+        _ => ("0X", format!("{size:X}"), 4),
     };
-    if let Some(',') = spec.grouping
-        && group == 4
-    {
-        return Err(EvalError::value(format!("Cannot specify ',' with '{code}'.")));
-    }
     let lead = format!("{}{}", sign(&spec, number < 0), if spec.alternate { prefix } else { "" });
-    grouped(&spec, &lead, &digits, "", group, fuel)
+    grouped(&spec, &lead, Digits { whole: &digits, rest: "", group }, fuel)
 }
 
 fn format_char(code: i64, spec: &Spec, fuel: &mut Fuel) -> Result<String, EvalError> {
     if spec.sign.is_some() {
         return Err(EvalError::value("Sign not allowed with integer format specifier 'c'"));
     }
+    if spec.alternate {
+        return Err(EvalError::value("Alternate form (#) not allowed with integer format specifier 'c'"));
+    }
     let found = u32::try_from(code).ok().and_then(char::from_u32);
     let c = found.ok_or_else(|| EvalError::new(ErrorKind::Overflow, "%c arg not in range(0x110000)"))?;
-    spec.pad("", c.encode_utf8(&mut [0; 4]), '<', fuel)
+    spec.pad("", c.encode_utf8(&mut [0; 4]), '>', fuel)
 }
 
 fn sign(spec: &Spec, negative: bool) -> &'static str {
@@ -57,15 +57,16 @@ fn sign(spec: &Spec, negative: bool) -> &'static str {
     }
 }
 
-/// Whole digits in groups, padded to the width (zeros get separators too), with what follows them.
-fn grouped(
-    spec: &Spec,
-    lead: &str,
-    whole: &str,
-    rest: &str,
+/// A number's digits before the point, what follows them, and how many stand in a group.
+struct Digits<'t> {
+    whole: &'t str,
+    rest: &'t str,
     group: usize,
-    fuel: &mut Fuel,
-) -> Result<String, EvalError> {
+}
+
+/// Whole digits in groups, padded to the width (zeros get separators too), with what follows them.
+fn grouped(spec: &Spec, lead: &str, parts: Digits<'_>, fuel: &mut Fuel) -> Result<String, EvalError> {
+    let Digits { whole, rest, group } = parts;
     let Some(separator) = spec.grouping else {
         return spec.pad(lead, &format!("{whole}{rest}"), '>', fuel);
     };
@@ -79,7 +80,7 @@ fn grouped(
     }
     let mut body = String::new();
     for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index) % group == 0 {
+        if index > 0 && (digits.len() - index).is_multiple_of(group) {
             body.push(separator);
         }
         body.push(digit);
@@ -101,7 +102,6 @@ pub(super) fn format_float(number: f64, value: &Value, text: &str, fuel: &mut Fu
     let size = number.abs();
     let body = match spec.kind {
         Some(code) if !"eEfFgGn%".contains(code) => return Err(unknown_code(code, value)),
-        Some('n') if spec.grouping.is_some() => return Err(EvalError::value("Cannot specify ',' with 'n'.")),
         kind if !number.is_finite() => not_finite(size, kind),
         None if spec.precision.is_none() => number::repr(size),
         None => general(size, precision.max(1), &spec, true),
@@ -115,7 +115,7 @@ pub(super) fn format_float(number: f64, value: &Value, text: &str, fuel: &mut Fu
     if whole == 0 {
         return Spec { grouping: None, ..spec }.pad(lead, &body, '>', fuel);
     }
-    grouped(&spec, lead, &body[..whole], &body[whole..], 3, fuel)
+    grouped(&spec, lead, Digits { whole: &body[..whole], rest: &body[whole..], group: 3 }, fuel)
 }
 
 fn not_finite(size: f64, kind: Option<char>) -> String {
@@ -144,8 +144,9 @@ fn general(size: f64, precision: usize, spec: &Spec, like_repr: bool) -> String 
     }
     // Without a type, one digit fewer fits before the exponent is used.
     let most = precision as i32 - i32::from(like_repr);
-    if exponent < -4 || exponent >= most.max(i32::from(like_repr)) {
-        return number::scientific(&digits, exponent, 'e');
+    if exponent < -4 || exponent >= most {
+        let text = number::scientific(&digits, exponent, 'e');
+        return if spec.alternate && digits.len() == 1 { text.replace('e', ".e") } else { text };
     }
     let text = number::positional(&digits, exponent);
     if like_repr && !text.contains('.') { text + ".0" } else { with_point(text, spec.alternate) }

@@ -17,13 +17,22 @@ pub(in crate::expr) fn percent(text: &str, values: &Value, fuel: &mut Fuel) -> R
     let mut rest = text;
     while let Some(place) = rest.find('%') {
         filled.push_str(&rest[..place]);
-        let (conversion, behind) = Conversion::read(&rest[place + 1..], &mut arguments)?;
+        rest = &rest[place + 1..];
+        if let Some(behind) = rest.strip_prefix('%') {
+            filled.push('%');
+            rest = behind;
+            continue;
+        }
+        let (mut conversion, behind) = Conversion::read(rest, &mut arguments)?;
+        conversion.index = text[..text.len() - behind.len()].chars().count() - 1;
         filled.push_str(&conversion.fill(&mut arguments, fuel)?);
         rest = behind;
     }
     filled.push_str(rest);
     fuel.grow(filled.len() as u64)?;
-    if arguments.used < arguments.list.len() && (tuple.is_some() || Dict::of(values).is_none()) {
+    // Whatever can be indexed passes for a mapping, whose entries need not all be used.
+    let mapping = matches!(values, Value::List(_) | Value::Bytes(_)) || Dict::of(values).is_some();
+    if arguments.used < arguments.list.len() && !mapping {
         return Err(EvalError::typed("not all arguments converted during string formatting"));
     }
     Ok(Value::from(filled))
@@ -56,6 +65,8 @@ struct Conversion {
     width: usize,
     precision: Option<usize>,
     kind: char,
+    /// Where its letter stands in the text.
+    index: usize,
 }
 
 impl Conversion {
@@ -67,7 +78,7 @@ impl Conversion {
             (found.name, rest) = (Some(name.to_owned()), behind);
         }
         let flags = rest.find(|c| !"#0- +".contains(c)).unwrap_or(rest.len());
-        found.flags = rest[..flags].to_owned();
+        found.flags.push_str(&rest[..flags]);
         rest = &rest[flags..];
         found.width = size(&mut rest, arguments, &mut found.flags)?.unwrap_or(0);
         if let Some(behind) = rest.strip_prefix('.') {
@@ -84,8 +95,11 @@ impl Conversion {
     }
 
     fn fill(&self, arguments: &mut Arguments<'_>, fuel: &mut Fuel) -> Result<String, EvalError> {
-        if self.kind == '%' {
-            return Ok("%".into());
+        if !"sradiuxXoeEfFgGc".contains(self.kind) {
+            let (kind, code, index) = (self.kind, self.kind as u32, self.index);
+            return Err(EvalError::value(format!(
+                "unsupported format character '{kind}' ({code:#x}) at index {index}"
+            )));
         }
         let value = match &self.name {
             Some(name) => arguments.named(name, fuel)?,
@@ -97,15 +111,19 @@ impl Conversion {
             'd' | 'i' | 'u' => self.whole(&value, fuel),
             'x' | 'X' | 'o' => self.based(&value, fuel),
             'e' | 'E' | 'f' | 'F' | 'g' | 'G' => self.real(&value, fuel),
-            'c' => self.character(&value, fuel),
-            other => Err(EvalError::value(format!("unsupported format character '{other}' ({:#x})", other as u32))),
+            _ => self.character(&value, fuel),
         }
     }
 
     fn text(&self, text: String, fuel: &mut Fuel) -> Result<String, EvalError> {
         let cut = text.chars().take(self.precision.unwrap_or(usize::MAX)).collect::<String>();
         let align = if self.flags.contains('-') { '<' } else { '>' };
-        format(&Value::from(cut), &format!("{align}{}", self.width.max(1)), fuel)
+        format(&Value::from(cut), &format!("{align}{}", self.spec_width()), fuel)
+    }
+
+    /// The width as it stands in a format spec.
+    fn spec_width(&self) -> String {
+        if self.width == 0 { String::new() } else { self.width.to_string() }
     }
 
     fn number(&self, value: &Value, kind: &str, fuel: &mut Fuel) -> Result<String, EvalError> {
@@ -126,20 +144,40 @@ impl Conversion {
             ">"
         };
         let alternate = if self.flags.contains('#') { "#" } else { "" };
-        format(value, &format!("{align}{sign}{alternate}{}{kind}", self.width.max(1)), fuel)
+        format(value, &format!("{align}{sign}{alternate}{}{kind}", self.spec_width()), fuel)
+    }
+
+    /// A whole number with at least as many digits as the precision says.
+    fn digits(&self, value: &Value, kind: &str, fuel: &mut Fuel) -> Result<String, EvalError> {
+        let Some(least) = self.precision else {
+            return self.number(value, kind, fuel);
+        };
+        let plain = Self { width: 0, flags: self.flags.replace(['0', '-'], ""), ..Self::default() };
+        let text = plain.number(value, kind, fuel)?;
+        let lead = lead_of(&text);
+        let digits = &text[lead..];
+        let padded = format!("{}{}{digits}", &text[..lead], "0".repeat(least.saturating_sub(digits.len())));
+        let sign = usize::from(padded.starts_with(['-', '+', ' ']));
+        let missing = self.width.saturating_sub(padded.len());
+        fuel.grow((missing + least) as u64)?;
+        Ok(match (self.flags.contains('-'), self.flags.contains('0')) {
+            (true, _) => padded + &" ".repeat(missing),
+            (false, true) => format!("{}{}{}", &padded[..sign], "0".repeat(missing), &padded[sign..]),
+            (false, false) => " ".repeat(missing) + &padded,
+        })
     }
 
     fn whole(&self, value: &Value, fuel: &mut Fuel) -> Result<String, EvalError> {
         let number = match value {
-            Value::Float(number) if number.is_finite() && number.abs() < 9.2e18 => Value::Int(number.trunc() as i64),
+            Value::Float(number) => crate::expr::functions::float_to_int(number.trunc())?,
             _ => Value::Int(py::int(value).ok_or_else(|| self.needs("a real number", value))?),
         };
-        self.number(&number, "d", fuel)
+        self.digits(&number, "d", fuel)
     }
 
     fn based(&self, value: &Value, fuel: &mut Fuel) -> Result<String, EvalError> {
         let number = py::int(value).ok_or_else(|| self.needs("an integer", value))?;
-        self.number(&Value::Int(number), &self.kind.to_string(), fuel)
+        self.digits(&Value::Int(number), &self.kind.to_string(), fuel)
     }
 
     fn real(&self, value: &Value, fuel: &mut Fuel) -> Result<String, EvalError> {
@@ -164,6 +202,13 @@ impl Conversion {
     }
 }
 
+/// How much of a number is its sign and the prefix of its base.
+fn lead_of(text: &str) -> usize {
+    let sign = usize::from(text.starts_with(['-', '+', ' ']));
+    let prefix = ["0x", "0X", "0o"].iter().any(|prefix| text[sign..].starts_with(prefix));
+    if prefix { sign + 2 } else { sign }
+}
+
 /// A width or precision: digits, or `*` for the next argument (a negative width means left).
 fn size(rest: &mut &str, arguments: &mut Arguments<'_>, flags: &mut String) -> Result<Option<usize>, EvalError> {
     if let Some(behind) = rest.strip_prefix('*') {
@@ -177,8 +222,8 @@ fn size(rest: &mut &str, arguments: &mut Arguments<'_>, flags: &mut String) -> R
     let end = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
     let (digits, behind) = rest.split_at(end);
     *rest = behind;
-    match digits.is_empty() {
-        true => Ok(None),
-        false => digits.parse().map(Some).map_err(|_| EvalError::value("width or precision too big")),
+    if digits.is_empty() {
+        return Ok(None);
     }
+    digits.parse().map(Some).map_err(|_| EvalError::value("width or precision too big"))
 }

@@ -18,7 +18,7 @@ pub(super) const TABLE: &[Entry] = &[
     line("bytes", "text", Function, bytes),
     line("bool", "value", Function, bool),
     line("type", "value", Function, kind),
-    line("default", "value, other", Function, default),
+    line("default", "value, other", Function, |args, _| Ok(std::mem::take(&mut args[usize::from(args[0].is_null())]))),
     line("toJson", "value", Function, |args, fuel| json(&args[0], fuel).map(Value::from)),
     line("fromJson", "text", Function, from_json),
     line("toBase64", "value", Function, to_base64),
@@ -91,11 +91,6 @@ fn bool(args: &mut [Value], _: &mut Fuel) -> Answer {
 fn kind(args: &mut [Value], _: &mut Fuel) -> Answer {
     no_secret(&args[0])?;
     Ok(Value::from(args[0].kind()))
-}
-
-fn default(args: &mut [Value], _: &mut Fuel) -> Answer {
-    let place = usize::from(args[0].is_null());
-    Ok(std::mem::take(&mut args[place]))
 }
 
 fn from_json(args: &mut [Value], fuel: &mut Fuel) -> Answer {

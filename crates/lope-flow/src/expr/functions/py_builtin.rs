@@ -209,6 +209,10 @@ fn abs(args: &mut [Value], _: &mut Fuel) -> Answer {
 }
 
 fn round(args: &mut [Value], _: &mut Fuel) -> Answer {
+    if py::float(&args[0]).is_none() {
+        text::no_secret(&args[0])?;
+        return Err(EvalError::typed(format!("type {} doesn't define __round__ method", type_name(&args[0]))));
+    }
     let places = given(args, 1).map(int).transpose()?;
     match (py::int(&args[0]), &args[0], places) {
         (Some(number), _, None | Some(0..)) => Ok(Value::Int(number)),
@@ -221,10 +225,7 @@ fn round(args: &mut [Value], _: &mut Fuel) -> Answer {
             }
             Ok(Value::Float(rounded))
         }
-        (None, other, _) => {
-            text::no_secret(other)?;
-            Err(EvalError::typed(format!("type {} doesn't define __round__ method", type_name(other))))
-        }
+        (None, other, _) => Err(EvalError::typed(format!("'{}' is no number", type_name(other)))),
     }
 }
 
@@ -240,9 +241,14 @@ fn round_int(number: i64, power: u64) -> Answer {
 }
 
 fn divmod(args: &mut [Value], fuel: &mut Fuel) -> Answer {
-    if let Value::Str(_) = args[0] {
-        let message = format!("unsupported operand type(s) for divmod(): 'str' and '{}'", type_name(&args[1]));
-        return Err(EvalError::typed(message));
+    let (Some(_), Some(b)) = (py::float(&args[0]), py::float(&args[1])) else {
+        args.iter().try_for_each(text::no_secret)?;
+        let (left, right) = (type_name(&args[0]), type_name(&args[1]));
+        return Err(EvalError::typed(format!("unsupported operand type(s) for divmod(): '{left}' and '{right}'")));
+    };
+    let floats = args.iter().any(|number| matches!(number, Value::Float(_)));
+    if floats && b == 0.0 {
+        return Err(EvalError::new(ErrorKind::ZeroDivision, "float divmod()"));
     }
     let quotient = py::floor_divide(&args[0], &args[1])?;
     Ok(tuple(vec![quotient, py::modulo(&args[0], &args[1], fuel)?]))

@@ -22,10 +22,10 @@ pub(super) const TABLE: &[Entry] = &[
     line("py.m.center", "text, width, fillchar=' '", PyMethod, |args, fuel| padded(args, fuel, "center")),
     line("py.m.zfill", "text, width", PyMethod, zfill),
     line("py.m.expandtabs", "text, tabsize=8", PyMethod, expandtabs),
-    line("py.m.isalpha", "text", PyMethod, |args, fuel| every(args, fuel, "isalpha", char::is_alphabetic)),
+    line("py.m.isalpha", "text", PyMethod, |args, fuel| every(args, fuel, "isalpha", is_letter)),
     line("py.m.isalnum", "text", PyMethod, |args, fuel| every(args, fuel, "isalnum", char::is_alphanumeric)),
-    line("py.m.isdigit", "text", PyMethod, |args, fuel| every(args, fuel, "isdigit", is_digit)),
-    line("py.m.isdecimal", "text", PyMethod, |args, fuel| every(args, fuel, "isdecimal", is_decimal)),
+    line("py.m.isdigit", "text", PyMethod, |args, fuel| every(args, fuel, "isdigit", py::is_digit)),
+    line("py.m.isdecimal", "text", PyMethod, |args, fuel| every(args, fuel, "isdecimal", |c| py::decimal(c).is_some())),
     line("py.m.isnumeric", "text", PyMethod, |args, fuel| every(args, fuel, "isnumeric", char::is_numeric)),
     line("py.m.isspace", "text", PyMethod, |args, fuel| every(args, fuel, "isspace", is_space)),
     line("py.m.isascii", "text", PyMethod, |args, fuel| asked(args, fuel, "isascii", str::is_ascii)),
@@ -69,11 +69,19 @@ fn capitalize(text: &str) -> String {
     }
 }
 
-/// A character as the first of a word: of a letter that becomes several, only the first is upper case.
+/// A character as the first of a word: of a letter that becomes several, only the first with case is upper case.
 fn titled(c: char) -> String {
-    let mut upper = c.to_uppercase();
-    let first = upper.next().map(String::from).unwrap_or_default();
-    first + &upper.flat_map(char::to_lowercase).collect::<String>()
+    let mut titled = String::new();
+    let mut done = false;
+    for upper in c.to_uppercase() {
+        if done {
+            titled.extend(upper.to_lowercase())
+        } else {
+            titled.push(upper)
+        }
+        done |= is_cased(upper);
+    }
+    titled
 }
 
 fn is_cased(c: char) -> bool {
@@ -155,24 +163,9 @@ fn expandtabs(args: &mut [Value], fuel: &mut Fuel) -> Answer {
     Ok(Value::from(expanded))
 }
 
-/// Digits of other scripts are told from other numbers by their width of ten: close to Python's, exact for ASCII.
-fn is_decimal(c: char) -> bool {
-    c.is_ascii_digit()
-        || (!c.is_ascii() && c.is_numeric() && !c.is_alphabetic() && !is_superscript(c) && !is_other_number(c))
-}
-
-fn is_digit(c: char) -> bool {
-    is_decimal(c) || is_superscript(c) || matches!(c, '\u{2460}'..='\u{2468}' | '\u{2474}'..='\u{247c}')
-}
-
-fn is_superscript(c: char) -> bool {
-    matches!(c, '²' | '³' | '¹' | '\u{2070}'..='\u{2079}' | '\u{2080}'..='\u{2089}')
-}
-
-/// Fractions, Roman numerals, circled and counting-rod numbers: the common numbers that are no digits.
-fn is_other_number(c: char) -> bool {
-    matches!(c, '¼'..='¾' | '\u{9f4}'..='\u{9f9}' | '\u{bf0}'..='\u{bf2}' | '\u{1369}'..='\u{137c}' | '\u{2150}'..='\u{218b}'
-        | '\u{2460}'..='\u{249b}' | '\u{24ea}'..='\u{24ff}' | '\u{2776}'..='\u{2793}' | '\u{3000}'..='\u{33ff}')
+/// Numerals such as Ⅳ count as alphabetic, but are no letters to Python.
+fn is_letter(c: char) -> bool {
+    c.is_alphabetic() && !c.is_numeric()
 }
 
 fn printable(text: &str) -> bool {
@@ -181,7 +174,8 @@ fn printable(text: &str) -> bool {
 
 fn identifier(text: &str) -> bool {
     let mut chars = text.chars();
-    chars.next().is_some_and(|c| c.is_alphabetic() || c == '_') && chars.all(|c| c.is_alphanumeric() || c == '_')
+    chars.next().is_some_and(|c| c.is_alphabetic() || c == '_')
+        && chars.all(|c| c.is_alphabetic() || py::decimal(c).is_some() || c == '_')
 }
 
 fn all_cased(text: &str, wanted: impl Fn(char) -> bool) -> bool {

@@ -5,7 +5,7 @@ use lope_model::Value;
 use super::arguments::given;
 use super::py_builtin::int as index;
 use super::{Entry, Kind::PyFunction, float_to_int, line};
-use crate::expr::error::EvalError;
+use crate::expr::error::{ErrorKind, EvalError};
 use crate::expr::fuel::Fuel;
 use crate::expr::py::{self, Dict, Distinct, Pairs, iterate, repr, str_of, truth, tuple, type_name};
 use crate::expr::{format, text};
@@ -37,27 +37,21 @@ fn int(args: &mut [Value], fuel: &mut Fuel) -> Answer {
     let base = given(args, 1).map(index).transpose()?;
     match (args.first(), base) {
         (None, _) => Ok(Value::Int(0)),
-        (Some(Value::Str(text)), base) => int_of_text(text, base.unwrap_or(10), fuel),
+        (Some(value @ (Value::Str(_) | Value::Bytes(_))), base) => int_of_text(value, base.unwrap_or(10), fuel),
         (Some(_), Some(_)) => Err(EvalError::typed("int() can't convert non-string with explicit base")),
         (Some(Value::Float(number)), None) => float_to_int(number.trunc()),
-        (Some(value), None) => match py::int(value) {
-            Some(number) => Ok(Value::Int(number)),
-            None => {
-                text::no_secret(value)?;
-                let kind = type_name(value);
-                let wanted = "a string, a bytes-like object or a real number";
-                Err(EvalError::typed(format!("int() argument must be {wanted}, not '{kind}'")))
-            }
-        },
+        (Some(value), None) => py::int(value).map(Value::Int).ok_or_else(|| {
+            not_convertible("int() argument must be a string, a bytes-like object or a real number", value)
+        }),
     }
 }
 
-fn int_of_text(text: &str, base: i64, fuel: &mut Fuel) -> Answer {
+fn int_of_text(value: &Value, base: i64, fuel: &mut Fuel) -> Answer {
     if base != 0 && !(2..=36).contains(&base) {
         return Err(EvalError::value("int() base must be >= 2 and <= 36, or 0"));
     }
-    let trimmed = text.trim_matches(py::is_space);
-    let (sign, digits) = split_sign(trimmed);
+    let text = py::ascii_number(written(value));
+    let (sign, digits) = split_sign(&text);
     let (base, digits) = strip_prefix(digits, base);
     let plain = plain_digits(digits).filter(|plain| plain.chars().all(|c| c.is_digit(base)));
     match plain.map(|plain| i128::from_str_radix(&plain, base)) {
@@ -68,9 +62,18 @@ fn int_of_text(text: &str, base: i64, fuel: &mut Fuel) -> Answer {
         // All digits, but more of them than 128 bits hold.
         Some(Err(_)) => Err(crate::expr::arithmetic::overflow()),
         None => {
-            let shown = repr(&Value::from(text), fuel)?;
+            let shown = repr(value, fuel)?;
             Err(EvalError::value(format!("invalid literal for int() with base {base}: {shown}")))
         }
+    }
+}
+
+/// The text that a number is written as; bytes that are no text hold no number either.
+fn written(value: &Value) -> &str {
+    match value {
+        Value::Str(text) => text,
+        Value::Bytes(bytes) => std::str::from_utf8(bytes).unwrap_or_default(),
+        _ => "",
     }
 }
 
@@ -100,21 +103,20 @@ fn float(args: &mut [Value], fuel: &mut Fuel) -> Answer {
     let Some(value) = args.first() else {
         return Ok(Value::Float(0.0));
     };
-    if let Value::Str(text) = value {
-        let found = float_of_text(text.trim_matches(py::is_space));
+    if let Value::Str(_) | Value::Bytes(_) = value {
+        let found = float_of_text(&py::ascii_number(written(value)));
         return found.map(Value::Float).ok_or_else(|| match repr(value, fuel) {
             Ok(shown) => EvalError::value(format!("could not convert string to float: {shown}")),
             Err(error) => error,
         });
     }
-    match py::float(value) {
-        Some(number) => Ok(Value::Float(number)),
-        None => {
-            text::no_secret(value)?;
-            let kind = type_name(value);
-            Err(EvalError::typed(format!("float() argument must be a string or a real number, not '{kind}'")))
-        }
-    }
+    let number = py::float(value).map(Value::Float);
+    number.ok_or_else(|| not_convertible("float() argument must be a string or a real number", value))
+}
+
+fn not_convertible(wanted: &str, value: &Value) -> EvalError {
+    let secret = text::no_secret(value).err();
+    secret.unwrap_or_else(|| EvalError::typed(format!("{wanted}, not '{}'", type_name(value))))
 }
 
 /// Rust and Python read the same floats but for underscores, and the point needs a digit on one side in both.
@@ -214,9 +216,7 @@ fn isinstance(args: &mut [Value], _: &mut Fuel) -> Answer {
 
 fn is_instance(value: &Value, name: &str) -> bool {
     match (name, value) {
-        ("object", _) => true,
-        ("int", Value::Bool(_)) => true,
-        ("NoneType" | "None", Value::Null) => true,
+        ("object", _) | ("int", Value::Bool(_)) | ("NoneType" | "None", Value::Null) => true,
         (_, Value::Tag(tag)) if &*tag.name == py::EXCEPTION => py::is_exception(&tag.value, name),
         (_, Value::Tag(tag)) => &*tag.name == name,
         (name, value) => type_name(value) == name,
@@ -230,23 +230,30 @@ fn name_of_type(args: &mut [Value], _: &mut Fuel) -> Answer {
 
 fn ord(args: &mut [Value], _: &mut Fuel) -> Answer {
     let value = &args[0];
+    if let Value::Bytes(bytes) = value {
+        let wrong =
+            || EvalError::typed(format!("ord() expected a character, but string of length {} found", bytes.len()));
+        let [byte] = **bytes else { return Err(wrong()) };
+        return Ok(Value::Int(byte.into()));
+    }
     let Value::Str(text) = value else {
         text::no_secret(value)?;
         let message = format!("ord() expected string of length 1, but {} found", type_name(value));
         return Err(EvalError::typed(message));
     };
     let mut chars = text.chars();
-    match (chars.next(), chars.next()) {
-        (Some(c), None) => Ok(Value::Int(i64::from(c as u32))),
-        _ => {
-            let length = text.chars().count();
-            Err(EvalError::typed(format!("ord() expected a character, but string of length {length} found")))
-        }
+    if let (Some(c), None) = (chars.next(), chars.next()) {
+        return Ok(Value::Int(i64::from(c as u32)));
     }
+    let length = text.chars().count();
+    Err(EvalError::typed(format!("ord() expected a character, but string of length {length} found")))
 }
 
 fn chr(args: &mut [Value], _: &mut Fuel) -> Answer {
     let code = index(&args[0])?;
+    if i32::try_from(code).is_err() {
+        return Err(EvalError::new(ErrorKind::Overflow, "Python int too large to convert to C int"));
+    }
     let found = u32::try_from(code).ok().and_then(char::from_u32);
     let c = found.ok_or_else(|| EvalError::value("chr() arg not in range(0x110000)"))?;
     Ok(Value::str(c.encode_utf8(&mut [0; 4])))

@@ -1,6 +1,8 @@
 //! Methods of Python's str that search, cut and join, and those of bytes that turn them into text. Positions count
 //! characters. Case, padding and questions about characters are in `py_case`.
 
+use std::borrow::Cow;
+use std::fmt::Write as _;
 use std::sync::Arc;
 
 use lope_model::Value;
@@ -288,7 +290,7 @@ fn edge(args: &mut [Value], fuel: &mut Fuel, name: &str) -> Answer {
 
 fn formatted(args: &mut [Value], fuel: &mut Fuel) -> Answer {
     let text = receiver(args, "format", fuel)?;
-    let values = args.get(1).map_or(Ok(Default::default()), |values| iterate(values, fuel))?;
+    let values = args.get(1).map_or(Ok(Cow::default()), |values| iterate(values, fuel))?;
     let named = args.get(2).cloned().unwrap_or_default();
     format::braces(text, &values, &named, fuel).map(Value::from)
 }
@@ -311,14 +313,21 @@ fn encode(args: &mut [Value], fuel: &mut Fuel) -> Answer {
         "latin-1" | "latin1" | "iso-8859-1" => 0xff,
         other => return Err(unknown_encoding(other)),
     };
-    if let Some((place, c)) = text.chars().enumerate().find(|(_, c)| *c as u32 > most) {
-        let (codec, top) = if most == 0x7f { ("ascii", 128) } else { ("latin-1", 256) };
-        let code = py::repr(&Value::from(c.to_string()), fuel)?;
-        let message =
-            format!("'{codec}' codec can't encode character {code} in position {place}: ordinal not in range({top})");
-        return Err(EvalError::new(ErrorKind::UnicodeEncode, message));
+    if let Some(place) = text.chars().position(|c| c as u32 > most) {
+        let wrong: Vec<char> = text.chars().skip(place).take_while(|c| *c as u32 > most).collect();
+        return Err(cannot_encode(&wrong, place, most));
     }
     Ok(Value::bytes(text.chars().map(|c| c as u8).collect::<Vec<u8>>()))
+}
+
+fn cannot_encode(wrong: &[char], place: usize, most: u32) -> EvalError {
+    let (codec, top) = if most == 0x7f { ("ascii", 128) } else { ("latin-1", 256) };
+    let where_it_is = match wrong {
+        [c] => format!("character '{}' in position {place}", py::escape(*c as u32)),
+        _ => format!("characters in position {place}-{}", place + wrong.len() - 1),
+    };
+    let message = format!("'{codec}' codec can't encode {where_it_is}: ordinal not in range({top})");
+    EvalError::new(ErrorKind::UnicodeEncode, message)
 }
 
 fn decode(args: &mut [Value], fuel: &mut Fuel) -> Answer {
@@ -354,5 +363,7 @@ fn hex(args: &mut [Value], fuel: &mut Fuel) -> Answer {
         return Err(no_method(&args[0], "hex"));
     };
     fuel.grow(bytes.len() as u64 * 2)?;
-    Ok(Value::from(bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>()))
+    let mut text = String::with_capacity(bytes.len() * 2);
+    bytes.iter().try_for_each(|byte| write!(text, "{byte:02x}")).expect("writing to a string does not fail");
+    Ok(Value::from(text))
 }

@@ -45,9 +45,9 @@ fn quick(high: f64, low: f64) -> Double {
 
 /// `base` to the power `exponent`, both finite; NaN where the answer is no real number.
 pub(in crate::expr) fn power(base: f64, exponent: f64) -> f64 {
-    let odd = exponent.fract() == 0.0 && (exponent % 2.0).abs() == 1.0;
+    let odd = exponent.fract() == 0.0 && exponent % 2.0 != 0.0;
     let sign = if base.is_sign_negative() && odd { -1.0 } else { 1.0 };
-    if exponent == 0.0 || base == 1.0 {
+    if exponent == 0.0 || base.to_bits() == 1.0_f64.to_bits() {
         return 1.0;
     }
     if base == 0.0 {
@@ -60,7 +60,15 @@ pub(in crate::expr) fn power(base: f64, exponent: f64) -> f64 {
     let answer = match exponent {
         1.0 => base,
         0.5 => base.sqrt(),
-        _ => exp(ln(base).times(Double::new(exponent))),
+        _ => {
+            let logarithm = ln(base);
+            // Far outside the range of floats the product itself would overflow.
+            match logarithm.high * exponent {
+                far if far > 710.0 => f64::INFINITY,
+                far if far < -746.0 => 0.0,
+                _ => exp(logarithm.times(Double::new(exponent))),
+            }
+        }
     };
     answer * sign
 }
@@ -92,12 +100,6 @@ fn split(number: f64) -> (f64, i32) {
 }
 
 fn exp(number: Double) -> f64 {
-    if number.high > 710.0 {
-        return f64::INFINITY;
-    }
-    if number.high < -746.0 {
-        return 0.0;
-    }
     let (power, scale) = exp_parts(number);
     // In two halves, since the scale alone may be out of range where the result is not.
     (power.high + power.low) * two(scale / 2) * two(scale - scale / 2)

@@ -14,7 +14,7 @@ pub(super) fn literal(value: &Value, text: &mut String) {
         Value::Bool(value) => text.push_str(if *value { "true" } else { "false" }),
         Value::Int(number) => text.push_str(&number.to_string()),
         Value::Float(number) if number.is_finite() => text.push_str(&number::repr(*number)),
-        Value::Float(number) => text.push_str(&format!("double(\"{}\")", number::repr(*number))),
+        Value::Float(number) => text.extend(["double(\"", &number::repr(*number), "\")"]),
         Value::Str(part) => quoted(part, text),
         Value::Bytes(bytes) => quoted_bytes(bytes, text),
         Value::List(items) => sequence(items, text),

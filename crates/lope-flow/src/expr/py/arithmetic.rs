@@ -137,12 +137,21 @@ pub(in crate::expr) fn multiply(left: &Value, right: &Value, fuel: &mut Fuel) ->
     if let Some((a, b)) = floats(left, right) {
         return Ok(Value::Float(a * b));
     }
-    match (int(left), int(right)) {
+    let repeated = match (int(left), int(right)) {
         (Some(times), None) => repeat(right, times, fuel),
         (None, Some(times)) => repeat(left, times, fuel),
         _ => None,
+    };
+    repeated.unwrap_or_else(|| Err(cannot_repeat(left, right)))
+}
+
+fn cannot_repeat(left: &Value, right: &Value) -> EvalError {
+    let repeats = |value: &Value| matches!(value, Value::Str(_) | Value::Bytes(_)) || sequence(value).is_some();
+    let times = if repeats(left) { right } else { left };
+    if (repeats(left) || repeats(right)) && text::no_secret(times).is_ok() {
+        return EvalError::typed(format!("can't multiply sequence by non-int of type '{}'", type_name(times)));
     }
-    .unwrap_or_else(|| Err(unsupported("*", left, right)))
+    unsupported("*", left, right)
 }
 
 fn repeat(value: &Value, times: i64, fuel: &mut Fuel) -> Option<Result<Value, EvalError>> {
@@ -179,11 +188,13 @@ fn true_divide(left: &Value, right: &Value) -> Result<Value, EvalError> {
     }
 }
 
-/// The quotient with 64 more bits than the ints have, the rest folded into the last one, then rounded to a float.
+/// The quotient with at least 64 bits, the rest folded into the last one, then rounded to a float.
 fn divide_exactly(left: i64, right: i64) -> f64 {
-    let (a, b) = (u128::from(left.unsigned_abs()) << 64, u128::from(right.unsigned_abs()));
+    let size = u128::from(left.unsigned_abs());
+    let shift = if size == 0 { 0 } else { size.leading_zeros() };
+    let (a, b) = (size << shift, u128::from(right.unsigned_abs()));
     let quotient = (a / b) | u128::from(a % b != 0);
-    let magnitude = quotient as f64 / 18_446_744_073_709_551_616.0;
+    let magnitude = quotient as f64 * 0.5_f64.powi(shift as i32);
     if (left < 0) == (right < 0) { magnitude } else { -magnitude }
 }
 

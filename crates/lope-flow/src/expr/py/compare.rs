@@ -19,13 +19,20 @@ fn number(value: &Value) -> Option<Value> {
     }
 }
 
-fn number_order(left: &Value, right: &Value) -> Option<Option<Ordering>> {
-    Some(numbers(&number(left)?, &number(right)?))
+/// How two numbers compare; nothing if they are no numbers.
+enum Numbers {
+    Ordered(Ordering),
+    /// One of them is NaN.
+    Unordered,
+}
+
+fn number_order(left: &Value, right: &Value) -> Option<Numbers> {
+    Some(numbers(&number(left)?, &number(right)?).map_or(Numbers::Unordered, Numbers::Ordered))
 }
 
 pub(in crate::expr) fn equal(left: &Value, right: &Value, fuel: &mut Fuel) -> Result<bool, EvalError> {
     if let Some(order) = number_order(left, right) {
-        return Ok(order == Some(Ordering::Equal));
+        return Ok(matches!(order, Numbers::Ordered(Ordering::Equal)));
     }
     match (left, right) {
         (Value::Null, Value::Null) => Ok(true),
@@ -110,7 +117,7 @@ pub(in crate::expr) fn less(left: &Value, right: &Value, fuel: &mut Fuel) -> Res
 
 pub(in crate::expr) fn ordered(order: Order, left: &Value, right: &Value, fuel: &mut Fuel) -> Result<bool, EvalError> {
     if let Some(found) = number_order(left, right) {
-        return Ok(found.is_some_and(|ordering| order.holds(ordering)));
+        return Ok(matches!(found, Numbers::Ordered(ordering) if order.holds(ordering)));
     }
     match (left, right) {
         (Value::Str(a), Value::Str(b)) => Ok(order.holds(a.cmp(b))),
@@ -169,17 +176,18 @@ pub(in crate::expr) fn is_in(item: &Value, whole: &Value, fuel: &mut Fuel) -> Re
         Value::Bytes(bytes) => in_bytes(item, bytes),
         Value::List(items) => any_equal(item, items, fuel),
         Value::Tag(tag) if &*tag.name == SET => {
-            super::Key::of(item, fuel)?;
+            // A set is looked for as if it were frozen; no set holds one.
+            if tagged(item, SET).is_none() {
+                super::Key::of(item, fuel)?;
+            }
             any_equal(item, tag.value.as_list().unwrap_or_default(), fuel)
         }
         Value::Tag(tag) if &*tag.name == TUPLE => any_equal(item, tag.value.as_list().unwrap_or_default(), fuel),
-        _ => match Dict::of(whole) {
-            Some(dict) => Ok(dict.get(item, fuel)?.is_some()),
-            None => {
-                text::no_secret(whole)?;
-                Err(EvalError::typed(format!("argument of type '{}' is not iterable", type_name(whole))))
-            }
-        },
+        _ => {
+            text::no_secret(whole)?;
+            let not_iterable = || EvalError::typed(format!("argument of type '{}' is not iterable", type_name(whole)));
+            Ok(Dict::of(whole).ok_or_else(not_iterable)?.get(item, fuel)?.is_some())
+        }
     }
 }
 

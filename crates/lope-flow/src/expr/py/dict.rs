@@ -80,14 +80,12 @@ impl Pairs {
     /// A key that is there keeps its place and its first form, and gets the new value.
     pub(in crate::expr) fn insert(&mut self, key: Value, value: Value, fuel: &mut Fuel) -> Result<(), EvalError> {
         let place = *self.places.entry(Key::of(&key, fuel)?).or_insert(self.pairs.len());
-        match self.pairs.get_mut(place) {
-            Some(Some(pair)) => pair.1 = value,
-            _ => {
-                fuel.build(1)?;
-                self.pairs.push(Some((key, value)));
-            }
+        if let Some(Some(pair)) = self.pairs.get_mut(place) {
+            pair.1 = value;
+            return Ok(());
         }
-        Ok(())
+        self.pairs.push(Some((key, value)));
+        fuel.build(1)
     }
 
     pub(in crate::expr) fn remove(&mut self, key: &Value, fuel: &mut Fuel) -> Result<Option<Value>, EvalError> {

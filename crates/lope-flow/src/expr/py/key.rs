@@ -53,10 +53,9 @@ fn unhashable(value: &Value) -> EvalError {
 }
 
 fn float(number: f64) -> Key {
-    let whole = number as i64;
     // Comparing as floats would let 2^63 pass for the largest int.
-    if number.fract() == 0.0 && number >= -9_223_372_036_854_775_808.0 && number < 9_223_372_036_854_775_808.0 {
-        return Key::Int(whole);
+    if number.fract() == 0.0 && (-9_223_372_036_854_775_808.0..9_223_372_036_854_775_808.0).contains(&number) {
+        return Key::Int(number as i64);
     }
     Key::Float(number.to_bits())
 }

@@ -1,7 +1,5 @@
 //! Python's two text forms of a value: `str` and `repr`.
 
-use std::fmt::Write as _;
-
 use lope_model::Value;
 
 use super::{DICT, Dict, EXCEPTION, SET, TUPLE, type_name};
@@ -123,29 +121,41 @@ fn quote(part: &str, text: &mut String) {
             '\t' => text.push_str("\\t"),
             c if c == quote => text.extend(['\\', c]),
             c if is_printable(c) => text.push(c),
-            c => push_code(c as u32, text),
+            c => text.push_str(&escape(c as u32)),
         }
     }
     text.push(quote);
 }
 
-fn push_code(code: u32, text: &mut String) {
-    let written = match code {
-        0..=0xff => write!(text, "\\x{code:02x}"),
-        0x100..=0xffff => write!(text, "\\u{code:04x}"),
-        _ => write!(text, "\\U{code:08x}"),
-    };
-    written.expect("writing to a string does not fail");
+/// A character as an escape.
+pub(in crate::expr) fn escape(code: u32) -> String {
+    match code {
+        0..=0xff => format!("\\x{code:02x}"),
+        0x100..=0xffff => format!("\\u{code:04x}"),
+        _ => format!("\\U{code:08x}"),
+    }
 }
 
 /// Close to Python's: no control, format, surrogate, private, unassigned characters, no separators but the space.
 pub(in crate::expr) fn is_printable(c: char) -> bool {
     match c {
         ' ' => true,
-        '\u{ad}' | '\u{600}'..='\u{605}' | '\u{61c}' | '\u{6dd}' | '\u{70f}' | '\u{180e}' => false,
-        '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' => false,
-        '\u{e000}'..='\u{f8ff}' | '\u{feff}' | '\u{fff0}'..='\u{fffb}' | '\u{fffe}' | '\u{ffff}' => false,
-        '\u{e0000}'..='\u{e0fff}' | '\u{f0000}'..='\u{10ffff}' => false,
+        '\u{ad}'
+        | '\u{600}'..='\u{605}'
+        | '\u{61c}'
+        | '\u{6dd}'
+        | '\u{70f}'
+        | '\u{180e}'
+        | '\u{200b}'..='\u{200f}'
+        | '\u{2028}'..='\u{202e}'
+        | '\u{2060}'..='\u{206f}'
+        | '\u{e000}'..='\u{f8ff}'
+        | '\u{feff}'
+        | '\u{fff0}'..='\u{fffb}'
+        | '\u{fffe}'
+        | '\u{ffff}'
+        | '\u{e0000}'..='\u{e0fff}'
+        | '\u{f0000}'..='\u{10ffff}' => false,
         c => !c.is_control() && !c.is_whitespace(),
     }
 }
@@ -162,7 +172,7 @@ fn quote_bytes(bytes: &[u8], text: &mut String) {
             b'\t' => text.push_str("\\t"),
             byte if *byte == quote => text.extend(['\\', *byte as char]),
             b' '..=b'~' => text.push(*byte as char),
-            byte => push_code((*byte).into(), text),
+            byte => text.push_str(&escape((*byte).into())),
         }
     }
     text.push(quote as char);
