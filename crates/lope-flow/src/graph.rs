@@ -43,7 +43,7 @@ pub enum Format {
 
 /// How far a step of a run is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Progress {
+pub enum Standing {
     Pending,
     Running,
     Done,
@@ -52,7 +52,7 @@ pub enum Progress {
 }
 
 /// How far the steps of a run are, by path (`mail/send`).
-pub type ProgressByPath = BTreeMap<String, Progress>;
+pub type Standings = BTreeMap<String, Standing>;
 
 /// A workflow with more steps than a drawing can show.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
@@ -66,9 +66,9 @@ pub struct TooLarge {
 #[error("'{0}' is not a format: text, mermaid, dot or svg")]
 pub struct BadFormat(String);
 
-/// Draws a workflow; with `progress`, each step shows how far it is.
-pub fn draw(definition: &Definition, progress: Option<&ProgressByPath>, format: Format) -> Result<String, TooLarge> {
-    let picture = Picture::of(definition, progress);
+/// Draws a workflow; with `standing`, each step shows how far it is.
+pub fn draw(definition: &Definition, standing: Option<&Standings>, format: Format) -> Result<String, TooLarge> {
+    let picture = Picture::of(definition, standing);
     let steps = picture.items();
     if format == Format::Text {
         return Ok(if steps > DRAWN_MAX { tree::draw(&picture) } else { text::draw(&picture, TEXT_WIDTH) });
@@ -98,7 +98,7 @@ impl FromStr for Format {
     }
 }
 
-impl Progress {
+impl Standing {
     /// The word for it: what statuses and class names say.
     pub const fn word(self) -> &'static str {
         match self {

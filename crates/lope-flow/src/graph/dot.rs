@@ -3,7 +3,7 @@
 
 use std::fmt::Write;
 
-use super::Progress;
+use super::Standing;
 use super::picture::{Item, Picture};
 
 /// What is still to be written.
@@ -86,13 +86,13 @@ fn label(item: &Item) -> String {
 }
 
 fn colours(item: &Item) -> &'static str {
-    match item.progress {
+    match item.standing {
         None => "",
-        Some(Progress::Pending) => ", fillcolor=\"#f1f5f9\", color=\"#94a3b8\"",
-        Some(Progress::Running) => ", fillcolor=\"#dbeafe\", color=\"#2563eb\"",
-        Some(Progress::Done) => ", fillcolor=\"#dcfce7\", color=\"#16a34a\"",
-        Some(Progress::Failed) => ", fillcolor=\"#fee2e2\", color=\"#dc2626\"",
-        Some(Progress::Skipped) => ", fillcolor=\"#f8fafc\", color=\"#cbd5e1\", fontcolor=\"#94a3b8\"",
+        Some(Standing::Pending) => ", fillcolor=\"#f1f5f9\", color=\"#94a3b8\"",
+        Some(Standing::Running) => ", fillcolor=\"#dbeafe\", color=\"#2563eb\"",
+        Some(Standing::Done) => ", fillcolor=\"#dcfce7\", color=\"#16a34a\"",
+        Some(Standing::Failed) => ", fillcolor=\"#fee2e2\", color=\"#dc2626\"",
+        Some(Standing::Skipped) => ", fillcolor=\"#f8fafc\", color=\"#cbd5e1\", fontcolor=\"#94a3b8\"",
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::Progress;
+use super::Standing;
 use super::picture::{Item, Picture};
 
 /// What is still to be written.
@@ -12,12 +12,12 @@ enum Part {
     End(usize),
 }
 
-const STYLES: [(Progress, &str); 5] = [
-    (Progress::Pending, "fill:#f1f5f9,stroke:#94a3b8,color:#334155"),
-    (Progress::Running, "fill:#dbeafe,stroke:#2563eb,color:#1e3a8a"),
-    (Progress::Done, "fill:#dcfce7,stroke:#16a34a,color:#14532d"),
-    (Progress::Failed, "fill:#fee2e2,stroke:#dc2626,color:#7f1d1d"),
-    (Progress::Skipped, "fill:#f8fafc,stroke:#cbd5e1,color:#94a3b8,stroke-dasharray:4 3"),
+const STYLES: [(Standing, &str); 5] = [
+    (Standing::Pending, "fill:#f1f5f9,stroke:#94a3b8,color:#334155"),
+    (Standing::Running, "fill:#dbeafe,stroke:#2563eb,color:#1e3a8a"),
+    (Standing::Done, "fill:#dcfce7,stroke:#16a34a,color:#14532d"),
+    (Standing::Failed, "fill:#fee2e2,stroke:#dc2626,color:#7f1d1d"),
+    (Standing::Skipped, "fill:#f8fafc,stroke:#cbd5e1,color:#94a3b8,stroke-dasharray:4 3"),
 ];
 
 pub(super) fn draw(picture: &Picture) -> String {
@@ -80,15 +80,15 @@ fn leaf(item: &Item) -> String {
 }
 
 fn classes(picture: &Picture, text: &mut String) {
-    for (progress, style) in STYLES {
+    for (standing, style) in STYLES {
         let with = picture.panels.iter().enumerate().flat_map(|(number, panel)| {
             let items = panel.items.iter().enumerate();
-            items.filter(move |(_, item)| item.progress == Some(progress)).map(move |(index, _)| id(number, index))
+            items.filter(move |(_, item)| item.standing == Some(standing)).map(move |(index, _)| id(number, index))
         });
         let ids: Vec<String> = with.collect();
         if !ids.is_empty() {
-            line(text, 1, &format!("classDef {} {style}", progress.word()));
-            line(text, 1, &format!("class {} {}", ids.join(","), progress.word()));
+            line(text, 1, &format!("classDef {} {style}", standing.word()));
+            line(text, 1, &format!("class {} {}", ids.join(","), standing.word()));
         }
     }
 }

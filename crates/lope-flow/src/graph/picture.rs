@@ -6,7 +6,7 @@ use std::collections::HashMap;
 
 use super::label::{self, Label};
 use super::layers::reduce;
-use super::{Progress, ProgressByPath};
+use super::{Standing, Standings};
 use crate::definition::{BlockId, Definition, Role, Site};
 
 /// A workflow as panels and items.
@@ -30,12 +30,12 @@ pub(super) struct Panel {
 #[derive(Debug)]
 pub(super) struct Item {
     pub(super) label: Label,
-    pub(super) progress: Option<Progress>,
+    pub(super) standing: Option<Standing>,
     pub(super) panels: Vec<usize>,
 }
 
 impl Picture {
-    pub(super) fn of(definition: &Definition, progress: Option<&ProgressByPath>) -> Self {
+    pub(super) fn of(definition: &Definition, standing: Option<&Standings>) -> Self {
         let sites = definition.sites();
         let prefixes = definition.prefixes();
         let ids = (0..definition.blocks.len()).map(|index| BlockId(index as u32));
@@ -47,7 +47,7 @@ impl Picture {
                 let held = step.kind.blocks().into_iter().filter(|(role, _)| *role != Role::Function);
                 Item {
                     label: label::of(step),
-                    progress: progress.map(|known| known.get(&path).copied().unwrap_or(Progress::Pending)),
+                    standing: standing.map(|known| known.get(&path).copied().unwrap_or(Standing::Pending)),
                     panels: held.map(|(_, child)| child.index()).collect(),
                 }
             });
@@ -76,7 +76,7 @@ impl Picture {
 }
 
 impl Item {
-    /// The name, with the mark of its progress before it.
+    /// The name, with the mark of its standing before it.
     pub(super) fn name(&self) -> String {
         self.marked(&self.label.name)
     }
@@ -87,7 +87,7 @@ impl Item {
     }
 
     fn marked(&self, text: &str) -> String {
-        self.progress.map_or_else(|| text.to_owned(), |progress| format!("{} {text}", progress.mark()))
+        self.standing.map_or_else(|| text.to_owned(), |standing| format!("{} {text}", standing.mark()))
     }
 }
 

@@ -66,10 +66,10 @@ fn draw_panel(svg: &mut String, picture: &Picture, layout: &Layout, number: usiz
 
 fn draw_item(svg: &mut String, item: &Item, at: Rect) {
     let family = family(&item.label.kind);
-    let progress = item.progress.map(|progress| format!(" {}", progress.word())).unwrap_or_default();
+    let standing = item.standing.map(|standing| format!(" {}", standing.word())).unwrap_or_default();
     let shape = if item.panels.is_empty() { "step" } else { "holder" };
     let conditional = if item.label.when.is_some() { " conditional" } else { "" };
-    let _ = writeln!(svg, "<g class=\"{shape} {family}{conditional}{progress}\">");
+    let _ = writeln!(svg, "<g class=\"{shape} {family}{conditional}{standing}\">");
     let _ = writeln!(svg, "<title>{}</title>", escaped(&item.label.title()));
     rect(svg, "box", at, 8);
     if item.panels.is_empty() {
@@ -205,9 +205,9 @@ mod tests {
 
     #[test]
     fn every_progress_has_a_style() {
-        use crate::graph::Progress::{Done, Failed, Pending, Running, Skipped};
-        for progress in [Pending, Running, Done, Failed, Skipped] {
-            assert!(STYLE.contains(&format!(".{} ", progress.word())), "{}", progress.word());
+        use crate::graph::Standing::{Done, Failed, Pending, Running, Skipped};
+        for standing in [Pending, Running, Done, Failed, Skipped] {
+            assert!(STYLE.contains(&format!(".{} ", standing.word())), "{}", standing.word());
         }
     }
 }

@@ -86,7 +86,7 @@ impl Builder {
             block_nesting_limit: DEPTH_MAX,
         };
         for next in Parser::new_from_str_with_options(source, options) {
-            let (event, span) = next.map_err(|error| self.broken(&error))?;
+            let (event, span) = next.map_err(|error| self.broken(&error, source))?;
             self.event(event, span)?;
         }
         Ok(self.root)
@@ -278,11 +278,13 @@ impl Builder {
         nodes.fold((1, 1), |(weight, depth), node| (weight.saturating_add(node.weight), depth.max(node.depth + 1)))
     }
 
-    fn broken(&mut self, error: &ScanError) -> Stop {
+    fn broken(&mut self, error: &ScanError, source: &str) -> Stop {
         let mark = error.marker();
         let at = At::new(mark.line() as u32, mark.col() as u32 + 1);
         let problem = Problem::new(at, "", format!("not YAML: {}", error.info()));
-        self.stop(problem)
+        let line = source.lines().nth(mark.line().saturating_sub(1)).unwrap_or_default();
+        let before: String = line.chars().take(mark.col()).collect();
+        self.stop(if before.contains("${{") { problem.hint("put a text with an expression in quotes") } else { problem })
     }
 
     fn stop(&mut self, problem: Problem) -> Stop {
