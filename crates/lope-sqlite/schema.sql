@@ -1,3 +1,5 @@
+-- The schema of a store in SQLite, as all migrations together give it.
+
 CREATE TABLE blobs (
     run_id BLOB NOT NULL,
     digest BLOB NOT NULL,

@@ -45,7 +45,8 @@ impl Figure {
 }
 
 fn main() {
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().expect("a runtime");
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().expect("a runtime");
     let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder");
     println!("SQLite {}, {}", rusqlite::version(), folder.path().display());
 
@@ -79,7 +80,7 @@ fn cpu_time() -> Duration {
 fn measured(work: impl FnOnce() -> u64) -> Figure {
     let (cpu, began) = (cpu_time(), Instant::now());
     let rows = work();
-    Figure { rows, wall: began.elapsed(), cpu: cpu_time() - cpu }
+    Figure { rows, wall: began.elapsed(), cpu: cpu_time().saturating_sub(cpu) }
 }
 
 /// Each committer writes one row at a time into a run of its own.
@@ -158,7 +159,8 @@ fn bare_rows(folder: &Path) -> Figure {
         let (mut seq, mut rows) = (2_i64, 0);
         while Instant::now() < until {
             let batch = db.transaction().expect("a transaction");
-            let mut insert = batch.prepare_cached("INSERT INTO journal VALUES (?1, ?2, ?3, ?4, ?5)").expect("a statement");
+            let mut insert =
+                batch.prepare_cached("INSERT INTO journal VALUES (?1, ?2, ?3, ?4, ?5)").expect("a statement");
             for run in &runs {
                 for offset in 0..10 {
                     insert.execute(params![run.as_bytes(), seq + offset, 0, "settled", BODY]).expect("a row");

@@ -5,7 +5,7 @@
 
 use lope_store::store::Finding;
 use lope_store::tables::{TableId, marker};
-use rusqlite::OptionalExtension;
+use rusqlite::{ErrorCode, OptionalExtension};
 
 use crate::desk::Desk;
 use crate::failure::Worked;
@@ -155,7 +155,15 @@ fn file(desk: &Desk<'_>) -> Worked<Vec<Finding>> {
     let rows = statement.query_map([], |row| row.get::<_, String>(0))?;
     let mut findings = Vec::new();
     for message in rows.take(EXAMPLES as usize) {
-        findings.push(Finding { rule: "file", message: message?, hint: RESTORE.to_owned() });
+        let (message, is_readable) = match message {
+            Ok(message) => (message, true),
+            Err(error) if error.sqlite_error_code() == Some(ErrorCode::DatabaseCorrupt) => (error.to_string(), false),
+            Err(error) => return Err(error.into()),
+        };
+        findings.push(Finding { rule: "file", message, hint: RESTORE.to_owned() });
+        if !is_readable {
+            break;
+        }
     }
     Ok(findings)
 }

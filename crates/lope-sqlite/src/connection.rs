@@ -41,6 +41,11 @@ pub(crate) fn writer(place: &Place, patience: Duration) -> StoreResult<Connectio
     Ok(db)
 }
 
+/// Keep the database from growing beyond so many pages.
+pub(crate) fn bound(db: &Connection, pages: u32) -> StoreResult<()> {
+    db.pragma_update(None, "max_page_count", pages).map_err(failure::sqlite)
+}
+
 /// A connection that only reads, of a process that also writes.
 pub(crate) fn reader(place: &Place, patience: Duration) -> StoreResult<Connection> {
     let db = open(place, OpenFlags::SQLITE_OPEN_READ_WRITE)?;

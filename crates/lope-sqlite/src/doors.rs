@@ -60,6 +60,7 @@ fn open_to_write(place: Place, options: Options) -> StoreResult<Doors> {
     }
     let patience = options.patience;
     let mut db = connection::writer(&place, patience)?;
+    connection::bound(&db, options.pages_max)?;
     if migrate::check_version(&db)?.is_none() {
         match options.create {
             Create::Never => return Err(migrate::missing(&place)),

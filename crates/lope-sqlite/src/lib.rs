@@ -6,6 +6,7 @@
 //! looks at what a journal row means, and nothing outside it knows SQL.
 
 mod admit;
+mod announce;
 mod backup;
 mod check;
 mod checkpoint;
@@ -25,11 +26,14 @@ mod locks;
 mod migrate;
 mod options;
 mod place;
+#[cfg(test)]
+mod plans;
 mod prune;
 mod query;
 mod readers;
 mod seats;
 mod session;
+mod socket;
 mod tables;
 mod upkeep;
 mod wake;

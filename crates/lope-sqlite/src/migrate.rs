@@ -19,6 +19,8 @@ const MIGRATIONS: [&str; 1] = [include_str!("../migrations/0001_ground.sql")];
 pub const SCHEMA_VERSION: i64 = MIGRATIONS.len() as i64;
 /// The schema that all migrations together give.
 pub const GOLDEN_SCHEMA: &str = include_str!("../schema.sql");
+/// What a schema's text begins with.
+const SCHEMA_HEADER: &str = "-- The schema of a store in SQLite, as all migrations together give it.\n\n";
 /// How long migrating waits for other processes.
 const PATIENCE: Duration = Duration::from_secs(30);
 
@@ -86,7 +88,7 @@ pub(crate) fn schema_text(db: &Connection) -> Worked<String> {
          ORDER BY CASE type WHEN 'table' THEN 0 WHEN 'index' THEN 1 ELSE 2 END, name",
     )?;
     let statements = statement.query_map([], |row| row.get::<_, String>(0))?;
-    let mut text = String::new();
+    let mut text = String::from(SCHEMA_HEADER);
     for statement in statements {
         text.push_str(&statement?);
         text.push_str(";\n\n");

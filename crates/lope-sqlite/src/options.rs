@@ -14,6 +14,8 @@ use crate::clock::{BootClock, boot_id};
 pub(crate) const WRITER_QUEUE_MAX: usize = 4_096;
 /// Most reads that wait for a reader.
 pub(crate) const READER_QUEUE_MAX: usize = 4_096;
+/// How large a database may grow unless told otherwise: 4 TB.
+const PAGES_MAX: u32 = 1 << 30;
 /// How often the file is looked at for changes by other processes, while somebody watches.
 pub(crate) const POLL_EVERY: Duration = Duration::from_millis(250);
 /// How long an ended runner stays in the registry.
@@ -63,6 +65,8 @@ pub struct Options {
     pub readers: usize,
     pub group: GroupLimits,
     pub wal: WalLimits,
+    /// How large the database may grow, in pages of 4 kB; beyond, writes answer `Full`.
+    pub pages_max: u32,
     /// How long to wait for locks of other processes before a caller is told `Unavailable`.
     pub patience: Duration,
     /// What time it is, and the moment that judges leases.
@@ -81,6 +85,7 @@ impl Options {
             readers: 2,
             group: GroupLimits::default(),
             wal: WalLimits::default(),
+            pages_max: PAGES_MAX,
             patience: Duration::from_secs(30),
             clock: Arc::new(BootClock),
             boot_id: boot_id(),

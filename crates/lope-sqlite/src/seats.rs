@@ -5,16 +5,15 @@
 
 use std::collections::HashMap;
 use std::fs::File;
-use std::os::unix::net::UnixDatagram;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Mutex, MutexGuard};
 
 use lope_model::RunnerId;
 use lope_store::StoreResult;
 
 use crate::locks;
 use crate::place::Place;
-use crate::wake;
+use crate::socket::{self, Socket};
 
 /// The seats that this process's runners hold, and a look at those of others.
 #[derive(Debug)]
@@ -28,13 +27,6 @@ struct Held {
     locks: HashMap<RunnerId, File>,
     /// Where other processes wake this one; bound with the first seat.
     socket: Option<Socket>,
-}
-
-/// A bound socket and its file.
-#[derive(Debug, Clone)]
-pub(crate) struct Socket {
-    pub(crate) path: PathBuf,
-    pub(crate) datagrams: Arc<UnixDatagram>,
 }
 
 impl Seats {
@@ -52,7 +44,7 @@ impl Seats {
         let lock = locks::hold(&lock_path(&folder, runner))?;
         held.locks.insert(runner, lock);
         if held.socket.is_none() {
-            held.socket = wake::bind(&folder, &format!("{runner}.sock"));
+            held.socket = socket::bind(&folder, &format!("{runner}.sock"));
         }
         Ok(())
     }

@@ -1,94 +1,15 @@
-//! Waking other processes after a commit, and being woken: one datagram to each runner's socket, and a look at the file a few
-//! times a second behind it, while somebody watches.
-//!
-//! All of it is a hint: whoever is woken looks for itself, and a lost datagram costs one interval of looking.
+//! Being woken by what other processes commit: datagrams to this process's socket, and a look at the file a few times a second
+//! behind them, while somebody watches.
 
-use std::fs::File;
-use std::io;
-use std::os::fd::AsRawFd;
 use std::os::unix::net::UnixDatagram;
-use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex};
 use std::thread;
-use std::time::{Duration, SystemTime};
 
 use lope_store::{StoreError, StoreResult};
 
 use crate::desk::Rings;
 use crate::house::House;
 use crate::options::POLL_EVERY;
-use crate::place::Place;
-use crate::seats::{Seats, Socket};
-
-/// A folder that changed less than this long ago may change again without its time stamp showing it.
-const STAMP_COARSE: Duration = Duration::from_secs(1);
-const RUNS: u8 = 1;
-const TABLES: u8 = 2;
-
-/// Bind a socket in `folder`, if the system allows; without one, looking at the file has to do.
-pub(crate) fn bind(folder: &Path, name: &str) -> Option<Socket> {
-    let path = folder.join(name);
-    let bound = File::open(folder).and_then(|handle| UnixDatagram::bind(short(&handle, name)));
-    match bound {
-        Ok(socket) => Some(Socket { path, datagrams: Arc::new(socket) }),
-        Err(error) => {
-            tracing::debug!(%error, "no socket for wake-ups; the file is looked at instead");
-            None
-        }
-    }
-}
-
-/// A name for a file in an open folder that fits into a socket's address however long the folder's own name is.
-fn short(folder: &File, name: &str) -> PathBuf {
-    PathBuf::from(format!("/proc/self/fd/{}/{name}", folder.as_raw_fd()))
-}
-
-/// Tells the runners of other processes that something was committed.
-#[derive(Debug)]
-pub(crate) struct Announcer {
-    folder: PathBuf,
-    handle: Option<File>,
-    socket: Option<UnixDatagram>,
-    peers: Vec<String>,
-    listed: Option<SystemTime>,
-}
-
-impl Announcer {
-    pub(crate) fn new(place: &Place) -> Self {
-        let socket = UnixDatagram::unbound().and_then(|socket| socket.set_nonblocking(true).map(|()| socket)).ok();
-        Self { folder: place.runners(), handle: None, socket, peers: Vec::new(), listed: None }
-    }
-
-    /// One datagram to each socket but our own. A full one has a wake-up waiting already; a dead one is taken away.
-    pub(crate) fn announce(&mut self, rings: Rings, seats: &Seats) {
-        self.refresh(seats);
-        let (Some(handle), Some(socket)) = (&self.handle, &self.socket) else { return };
-        let word = [if rings.runs { RUNS } else { 0 } | if rings.tables { TABLES } else { 0 }];
-        for peer in &self.peers {
-            let sent = socket.send_to(&word, short(handle, peer));
-            if sent.is_err_and(|error| error.kind() == io::ErrorKind::ConnectionRefused) {
-                let _ = std::fs::remove_file(self.folder.join(peer));
-            }
-        }
-    }
-
-    /// Read the folder again if it has changed.
-    fn refresh(&mut self, seats: &Seats) {
-        let stamp = std::fs::metadata(&self.folder).and_then(|metadata| metadata.modified()).ok();
-        if stamp == self.listed && stamp.is_some_and(|stamp| stamp.elapsed().is_ok_and(|age| age > STAMP_COARSE)) {
-            return;
-        }
-        self.listed = stamp;
-        self.peers.clear();
-        self.handle = File::open(&self.folder).ok();
-        let own = seats.socket().map(|socket| socket.path);
-        let Ok(entries) = std::fs::read_dir(&self.folder) else { return };
-        let sockets = entries.filter_map(Result::ok).map(|entry| entry.path());
-        let others =
-            sockets.filter(|path| path.extension().is_some_and(|ext| ext == "sock") && Some(path) != own.as_ref());
-        self.peers.extend(others.filter_map(|path| path.file_name()?.to_str().map(str::to_owned)));
-    }
-}
 
 /// The thread that hears datagrams and looks at the file; it sleeps while nobody watches.
 #[derive(Debug)]
@@ -173,10 +94,15 @@ fn hear(socket: &UnixDatagram, house: &House) {
         }
         let _ = socket.set_nonblocking(false);
     }
-    if heard & RUNS != 0 {
+    ring(Rings::from_byte(heard), house);
+}
+
+/// Ring the bells that are named.
+pub(crate) fn ring(rings: Rings, house: &House) {
+    if rings.runs {
         house.bells.runs.ring();
     }
-    if heard & TABLES != 0 {
+    if rings.tables {
         house.bells.tables.ring();
     }
 }

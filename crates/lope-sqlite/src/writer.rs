@@ -13,13 +13,14 @@ use rusqlite::Connection;
 use rusqlite::hooks::Wal;
 use tokio::sync::{mpsc, oneshot};
 
+use crate::announce::Announcer;
 use crate::checkpoint::Checkpointer;
 use crate::desk::{Desk, Job, Rings, job};
 use crate::failure::{self, Worked};
 use crate::house::House;
 use crate::locks::Turnstile;
 use crate::options::WRITER_QUEUE_MAX;
-use crate::wake::Announcer;
+use crate::wake;
 
 /// How long the writer waits for readers to leave the old log before it goes on writing behind it.
 const RESTART_PATIENCE: Duration = Duration::from_millis(5);
@@ -149,14 +150,10 @@ impl Writer {
         for job in group {
             job.settle(Ok(()));
         }
-        if rings.runs {
-            self.house.bells.runs.ring();
-        }
-        if rings.tables {
-            self.house.bells.tables.ring();
-        }
+        wake::ring(rings, &self.house);
         if rings.any() {
-            self.announcer.announce(rings, &self.house.seats);
+            let own = self.house.seats.socket();
+            self.announcer.announce(rings, own.as_ref().map(|socket| socket.path.as_path()));
         }
         self.checkpointer.consider();
     }

@@ -1,5 +1,6 @@
 //! The store in a file keeps every promise, on a clock moved by hand; all handles of a place work on one file, each with a
 //! writer and readers of its own, as processes do.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use std::sync::Arc;
 
