@@ -6,6 +6,7 @@
 
 mod admit;
 mod batch;
+mod child;
 mod claim;
 mod commit;
 mod concurrency;
@@ -13,8 +14,10 @@ mod definitions;
 mod deliver;
 mod ground;
 mod heartbeat;
+pub mod killed;
 mod marker;
 mod place;
+pub mod processes;
 mod promise;
 mod prune;
 mod query;
@@ -27,6 +30,7 @@ mod watch;
 
 use std::sync::Arc;
 
+pub use child::{Open, Opening};
 pub use place::{Harness, Place};
 pub use promise::{Broken, Report};
 
@@ -41,6 +45,17 @@ pub fn run_only(harness: impl Harness, part: &str) {
     println!("{} promises kept", report.kept.len());
     assert!(!report.kept.is_empty() || !report.broken.is_empty(), "no promise is named '{part}'");
     assert!(report.broken.is_empty(), "{report}");
+}
+
+/// If this process was started as a child by [`processes::run`] or [`killed::run`]: do its work, and answer true. Then there is
+/// nothing else to do here.
+pub fn child_entry(open: Open) -> bool {
+    let Some(order) = child::order() else { return false };
+    match order.role {
+        child::Role::Worker => processes::child(open, &order),
+        child::Role::Writer => killed::child(open, &order),
+    }
+    true
 }
 
 /// The names of all promises.

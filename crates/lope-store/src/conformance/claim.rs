@@ -107,7 +107,8 @@ async fn higher_priority_goes_first(ground: Ground) -> Kept {
 async fn earlier_due_goes_first(ground: Ground) -> Kept {
     let (runner, now) = now(&ground).await?;
     let after = |millis| Admit { due: now.plus(Span::from_millis(millis)), ..ground.admission() };
-    let admits = [30, 10, 20, 40].map(after).to_vec();
+    // Far enough ahead that none is due before it is admitted, on a clock that does not wait.
+    let admits = [900, 300, 600, 1_200].map(after).to_vec();
     let runs = ground.admit(admits.clone()).await?;
     let last = admits[3].due;
     ground.until(|| is_past(&ground, last)).await?;

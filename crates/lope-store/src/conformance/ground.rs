@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use async_trait::async_trait;
 use lope_model::{Clock, Digest, Priority, QueueName, Realm, RunId, RunnerId, Span, Timestamp, VersionId};
 
 use super::place::Place;
@@ -32,6 +33,16 @@ const TICKS_MAX: usize = 3_000;
 
 static COUNTER: AtomicU64 = AtomicU64::new(0);
 
+/// A place that is one open store.
+struct Opened(Store);
+
+#[async_trait]
+impl Place for Opened {
+    async fn open(&self) -> Store {
+        self.0.clone()
+    }
+}
+
 /// Cheap to clone, for tasks.
 #[derive(Clone)]
 pub(crate) struct Ground {
@@ -45,6 +56,11 @@ impl Ground {
         let store = place.open().await;
         let version = version_of("conformance");
         Self { place, store, version }
+    }
+
+    /// The ground of a store that is open already.
+    pub(super) async fn on(store: Store) -> Self {
+        Self::new(Arc::new(Opened(store))).await
     }
 
     pub(crate) fn runs(&self) -> &dyn Runs {
