@@ -8,6 +8,7 @@ mod arena;
 mod attempts;
 mod branches;
 mod cancel;
+mod codec;
 mod digest;
 pub mod drive;
 mod effect;
@@ -32,6 +33,7 @@ mod view;
 mod waits;
 mod weight;
 
+pub use codec::{BadRow, Blob, Stored};
 pub use drive::{Driven, World, drive, drive_with};
 pub use effect::{Dispatch, Effect, Notice, Send, StartChild};
 pub use event::{Event, EventKind, Fed, Outcome, Settled, Start};
@@ -46,20 +48,7 @@ use machine::Machine;
 
 /// Folds one event into a state; effects are appended. A state that is half done with an event takes no other.
 pub fn advance(plan: &Plan, state: &mut State, event: Event, effects: &mut Vec<Effect>) -> Progress {
-    receive(Machine::new(plan, state, effects), event)
-}
-
-/// As `advance`, and also says what happened to each step.
-pub fn advance_traced(
-    plan: &Plan,
-    state: &mut State,
-    event: Event,
-    effects: &mut Vec<Effect>,
-    trace: &mut Vec<Trace>,
-) -> Progress {
-    let mut machine = Machine::new(plan, state, effects);
-    machine.trace = Some(trace);
-    receive(machine, event)
+    receive(&mut Machine::new(plan, state, effects), event)
 }
 
 /// Goes on with an event that is half done.
@@ -79,7 +68,25 @@ pub fn fold(plan: &Plan, state: &mut State, event: Event, effects: &mut Vec<Effe
     progress
 }
 
-fn receive(mut machine: Machine<'_>, event: Event) -> Progress {
+/// As `fold`, and also says what happened to each step.
+pub fn fold_traced(
+    plan: &Plan,
+    state: &mut State,
+    event: Event,
+    effects: &mut Vec<Effect>,
+    trace: &mut Vec<Trace>,
+) -> Progress {
+    let mut machine = Machine::new(plan, state, effects);
+    machine.trace = Some(trace);
+    let mut progress = receive(&mut machine, event);
+    while progress == Progress::More {
+        machine.refuel();
+        progress = machine.work();
+    }
+    progress
+}
+
+fn receive(machine: &mut Machine<'_>, event: Event) -> Progress {
     assert!(!machine.state.busy, "a state that is half done with an event takes no other");
     if !machine.concerns(&event) {
         return Progress::Ignored;

@@ -48,7 +48,9 @@ struct Script {
 impl Script {
     fn answer(&self, group: &str, key: &str, nth: usize) -> Settled {
         match &self.case[group][key] {
-            Json::Array(several) => settled(several.get(nth).or(several.last()).expect("a list of outcomes is not empty")),
+            Json::Array(several) => {
+                settled(several.get(nth).or(several.last()).expect("a list of outcomes is not empty"))
+            }
             Json::Null => panic!("the expectation has no {group} for '{key}'"),
             one => settled(one),
         }
@@ -121,7 +123,12 @@ fn fold(name: &str, case: &Json) {
 
 fn check_end(name: &str, case: &Json, driven: &Driven) {
     let failed = case["status"] == "failed";
-    assert_eq!(driven.status(), if failed { Status::Failed } else { Status::Completed }, "{name}: {:?}", driven.results);
+    assert_eq!(
+        driven.status(),
+        if failed { Status::Failed } else { Status::Completed },
+        "{name}: {:?}",
+        driven.results
+    );
     if let Some(ends_at) = case["ends_at"].as_str() {
         assert_eq!(driven.journal.last().unwrap().at.to_string(), ends_at, "{name}: end");
     }

@@ -41,10 +41,12 @@ impl Definition {
         VersionId(Digest::of(&self.canonical().encode()))
     }
 
-    /// The same workflow in the one form that all equal ones share.
+    /// The same workflow in the one form that all equal ones share, needs inferred.
     #[must_use]
     pub fn canonical(&self) -> Self {
-        let mut canonical = self.ordered();
+        let mut inferred = self.clone();
+        inferred.infer_needs();
+        let mut canonical = inferred.ordered();
         canonical.blocks.iter_mut().flat_map(|block| &mut block.steps).for_each(|step| step.at = At::NOWHERE);
         canonical.policies.iter_mut().for_each(|rule| rule.at = At::NOWHERE);
         each_expr_mut(&mut canonical, &mut |expr| expr.relocate(&|_| At::NOWHERE));

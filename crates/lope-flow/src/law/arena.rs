@@ -81,7 +81,8 @@ mod tests {
         let mut arena = Arena::default();
         let (first, second) = (arena.insert('a'), arena.insert('b'));
         assert_eq!(arena.remove(first), Some('a'));
-        assert_eq!((arena.get(first), arena.remove(first), arena.len()), (None, None, 1));
+        assert_eq!(arena.get(first), None);
+        assert_eq!((arena.remove(first), arena.len()), (None, 1));
         let third = arena.insert('c');
         assert_ne!(first, third);
         assert_eq!((arena.get(third), arena.get(second), arena.get(first)), (Some(&'c'), Some(&'b'), None));

@@ -7,6 +7,7 @@ use super::effect::Effect;
 use super::event::Settled;
 use super::guard::has_finally;
 use super::machine::Machine;
+use super::trace::Mark;
 use super::state::{Alarm, Attempt, End, Exit, GuardPhase, Life, Phase, Task, Work};
 
 impl Machine<'_> {
@@ -138,6 +139,7 @@ impl Machine<'_> {
         let of_input = |machine: &Self, act: Key| machine.state.acts.get(act).is_some_and(|act| act.input == input);
         let execs = self.state.execs.iter().filter(|(_, exec)| of_input(self, exec.act));
         let execs: Vec<Key> = execs.map(|(key, _)| key).collect();
+        self.mark_all(&execs, &Mark::Cancelled);
         for exec in execs {
             self.stop(exec);
             self.let_go(exec);

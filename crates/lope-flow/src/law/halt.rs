@@ -13,6 +13,7 @@ use super::guard::handler_for;
 use super::machine::Machine;
 use super::open::Spot;
 use super::state::{CellState, GuardPhase, Halted, Life, Phase, Task, Work};
+use super::trace::Mark;
 use crate::definition::{Kind, OnError};
 
 impl<'a> Machine<'a> {
@@ -64,6 +65,7 @@ impl<'a> Machine<'a> {
             act.cells[spot.index as usize].state = CellState::Waiting;
         }
         let live: Vec<Key> = self.state.execs.iter().map(|(key, _)| key).collect();
+        self.mark_all(&live, &Mark::Cancelled);
         for exec in live {
             self.suspend(exec);
         }
@@ -130,6 +132,7 @@ impl<'a> Machine<'a> {
             return self.open_input(0, fed);
         }
         let live: Vec<Key> = self.state.execs.iter().map(|(key, _)| key).collect();
+        self.mark_all(&live, &Mark::Opened);
         for exec in live {
             self.go_on(exec);
         }

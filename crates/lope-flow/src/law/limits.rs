@@ -20,12 +20,12 @@ pub const CHUNK: usize = 512;
 pub const GRACE: Span = Span::from_secs(30);
 
 /// What one turn of the machine costs, beside evaluation.
-pub const TURN_FUEL: u64 = 8;
+pub const TURN_FUEL: u64 = 30;
 /// How much fuel one slice may use before the caller gets a say.
 pub const SLICE_FUEL: u64 = 1_000_000;
 /// How much fuel one event may use; then the step at hand fails as `Limit`.
-pub const EVENT_FUEL: u64 = 400_000_000;
+pub const EVENT_FUEL: u64 = 100_000_000;
 /// What handlers may use after that; then the input fails for good.
-pub const HANDLER_FUEL: u64 = 40_000_000;
+pub const HANDLER_FUEL: u64 = 10_000_000;
 /// How much fuel one evaluation may use.
 pub const EVAL_FUEL: u64 = 20_000_000;

@@ -45,6 +45,11 @@ impl<'a> Machine<'a> {
         Self { plan, state, effects, trace: None, slice: SLICE_FUEL, input: None }
     }
 
+    /// Begins a new slice.
+    pub(crate) const fn refuel(&mut self) {
+        self.slice = SLICE_FUEL;
+    }
+
     /// Works until nothing is left to do or the slice is used up.
     pub(crate) fn work(&mut self) -> Progress {
         loop {
@@ -92,10 +97,9 @@ impl<'a> Machine<'a> {
 
     /// An input that goes on after its handlers had their share of fuel is ended for good.
     fn give_up(&mut self) {
-        let failure = Failure::new(kind::LIMIT, format!("more than {EVENT_FUEL} units of work for one event"));
-        self.state.spent = 0;
+        (self.state.spent, self.state.warned) = (0, false);
         match self.input {
-            Some(input) => self.end_input_at_once(input, &Settled::failed(failure)),
+            Some(input) => self.end_input_at_once(input, &Settled::failed(too_much_work())),
             None => self.state.tasks.clear(),
         }
     }
@@ -109,10 +113,11 @@ impl<'a> Machine<'a> {
         self.state.spent = self.state.spent.saturating_add(fuel);
     }
 
-    /// The failure of a step that would use more fuel than one event may.
+    /// The failure of a step that would use more fuel than one event may. It comes once: handlers have a share of their own.
     pub(crate) fn out_of_fuel(&mut self) -> Option<Failure> {
-        let spent = self.state.spent > EVENT_FUEL;
-        spent.then(|| Failure::new(kind::LIMIT, format!("more than {EVENT_FUEL} units of work for one event")))
+        let spent = self.state.spent > EVENT_FUEL && !self.state.warned;
+        self.state.warned |= spent;
+        spent.then(too_much_work)
     }
 
     /// The value of an expression in an open block.
@@ -169,9 +174,13 @@ impl<'a> Machine<'a> {
 
     fn end_event(&mut self) {
         self.state.busy = false;
-        self.state.spent = 0;
+        (self.state.spent, self.state.warned) = (0, false);
         self.state.acts.rest();
         self.state.execs.rest();
         self.state.mix_shape();
     }
+}
+
+fn too_much_work() -> Failure {
+    Failure::new(kind::LIMIT, format!("more than {EVENT_FUEL} units of work for one event"))
 }

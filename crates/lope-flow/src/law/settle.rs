@@ -232,6 +232,18 @@ impl<'a> Machine<'a> {
         }
     }
 
+    /// Notes what happens to many executions at once, if somebody watches.
+    pub(crate) fn mark_all(&mut self, execs: &[Key], mark: &Mark) {
+        for exec in execs {
+            let spot = self.state.execs.get(*exec).map(|open| (open.act, open.step));
+            if let Some((act, index)) = spot
+                && let Some(step) = self.planned(act, index)
+            {
+                self.mark(Spot { act, index, step }, || mark.clone());
+            }
+        }
+    }
+
     /// Notes what happened to a step, if somebody watches.
     pub(crate) fn mark(&mut self, spot: Spot<'a>, mark: impl FnOnce() -> Mark) {
         if self.trace.is_some() {

@@ -72,7 +72,9 @@ pub struct State {
     /// What is left to do for the event at hand; empty between events.
     pub(crate) tasks: VecDeque<Task>,
     pub(crate) busy: bool,
+    /// Fuel used by the event at hand, and whether a step has failed for it.
     pub(crate) spent: u64,
+    pub(crate) warned: bool,
     pub(crate) digest: u64,
 
     /// Live attempts and children by the id of their execution.
@@ -225,6 +227,7 @@ impl State {
             tasks: VecDeque::new(),
             busy: false,
             spent: 0,
+            warned: false,
             digest: 0,
             index: HashMap::new(),
             run_value: Value::Null,

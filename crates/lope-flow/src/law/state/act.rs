@@ -26,7 +26,7 @@ pub(crate) struct Act {
     #[serde(rename = "c")]
     pub(crate) cells: Vec<Cell>,
     /// Outputs of steps, then locals, then variables.
-    #[serde(rename = "s")]
+    #[serde(rename = "s", with = "slots")]
     pub(crate) slots: Vec<Option<Value>>,
     /// Steps not settled.
     #[serde(rename = "o")]
@@ -95,5 +95,25 @@ impl From<CellForm> for Cell {
 impl From<Cell> for CellForm {
     fn from(cell: Cell) -> Self {
         (cell.waits, cell.uses, cell.state)
+    }
+}
+
+/// Slots as their number and those that hold something: a slot that holds null is not an empty one.
+mod slots {
+    use lope_model::Value;
+    use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+
+    pub(super) fn serialize<S: Serializer>(slots: &[Option<Value>], serializer: S) -> Result<S::Ok, S::Error> {
+        let held = slots.iter().enumerate().filter_map(|(slot, value)| Some((slot as u32, value.as_ref()?)));
+        (slots.len() as u32, held.collect::<Vec<_>>()).serialize(serializer)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Option<Value>>, D::Error> {
+        let (len, held): (u32, Vec<(u32, Value)>) = Deserialize::deserialize(deserializer)?;
+        let mut slots = vec![None; len as usize];
+        for (slot, value) in held {
+            *slots.get_mut(slot as usize).ok_or_else(|| de::Error::custom("a slot that is not there"))? = Some(value);
+        }
+        Ok(slots)
     }
 }

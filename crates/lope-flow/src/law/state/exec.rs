@@ -102,7 +102,7 @@ pub(crate) struct WorkerJob {
     pub(crate) action: Arc<str>,
     #[serde(rename = "w")]
     pub(crate) with: Value,
-    #[serde(rename = "i", default, skip_serializing_if = "Option::is_none")]
+    #[serde(rename = "i", default, skip_serializing_if = "Option::is_none", with = "held")]
     pub(crate) idempotency_key: Option<Value>,
     #[serde(rename = "c", default, skip_serializing_if = "Option::is_none")]
     pub(crate) concurrency: Option<(u32, Value)>,
@@ -232,5 +232,19 @@ impl Attempt {
 
     pub(crate) const fn in_flight(&self) -> bool {
         matches!(self.phase, Phase::InFlight { .. })
+    }
+}
+
+/// A value that is there, in a list of one: null is a value too.
+mod held {
+    use lope_model::Value;
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    pub(super) fn serialize<S: Serializer>(value: &Option<Value>, serializer: S) -> Result<S::Ok, S::Error> {
+        value.as_slice().serialize(serializer)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
+        Vec::deserialize(deserializer).map(|held| held.into_iter().next())
     }
 }

@@ -1,0 +1,329 @@
+//! Histories: a journal folded into a list of executions with their attempts, times and outcomes, at any position.
+//!
+//! What `runs show`, graphs and timelines use. A historian runs the law over the rows and watches; it decides nothing.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use lope_model::{Failure, RunId, Timestamp, Value};
+
+use crate::law::{
+    Dispatch, Effect, Event, EventKind, Mark, Plan, Progress, Settled, StartChild, State, Status, Trace, fold_traced,
+};
+
+/// Most executions that a history keeps unless it is told otherwise: the youngest, and all that are not over.
+pub const EXECUTIONS_MAX: usize = 100_000;
+
+/// One firing of a step.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Execution {
+    /// As in `mail/3/send`.
+    pub id: Arc<str>,
+    /// The path of the step in the definition, as in `mail/send`.
+    pub step: Arc<str>,
+    pub status: ExecutionStatus,
+    pub opened_at: Timestamp,
+    /// The journal row that opened it.
+    pub opened_by: u64,
+    pub finished_at: Option<Timestamp>,
+    pub output: Option<Value>,
+    pub failure: Option<Failure>,
+    /// Attempts of an action or a child run, in order; other kinds have none.
+    pub attempts: Vec<AttemptRecord>,
+}
+
+/// One try of an execution.
+#[derive(Clone, PartialEq, Debug)]
+pub struct AttemptRecord {
+    pub number: u32,
+    pub action: Arc<str>,
+    pub dispatched_at: Timestamp,
+    /// When the worker began, as the outcome tells.
+    pub started_at: Option<Timestamp>,
+    pub finished_at: Option<Timestamp>,
+    pub worker: Option<Arc<str>>,
+    pub log: Option<Arc<str>>,
+    pub child: Option<RunId>,
+    pub status: ExecutionStatus,
+    pub failure: Option<Failure>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum ExecutionStatus {
+    Running,
+    Done,
+    Skipped,
+    Failed,
+    /// It failed and was skipped, as its policy says.
+    Forgiven,
+    Cancelled,
+    /// Only of attempts: its runner died, or a limit did not let it start.
+    Lost,
+}
+
+/// Folds rows and watches.
+#[derive(Debug)]
+pub struct Historian<'a> {
+    plan: &'a Plan,
+    state: State,
+    /// The last row folded.
+    seq: u64,
+    limit: usize,
+    next: u64,
+    executions: BTreeMap<u64, Execution>,
+    index: HashMap<Arc<str>, u64>,
+    /// Executions that are over and were left out.
+    dropped: u64,
+    results: Vec<(Arc<str>, Settled)>,
+}
+
+impl<'a> Historian<'a> {
+    /// A historian at the beginning of a journal.
+    pub fn new(plan: &'a Plan) -> Self {
+        Self::from_state(plan, State::new(plan), 0)
+    }
+
+    /// A historian at a snapshot: what was over before it stays unknown.
+    pub fn from_state(plan: &'a Plan, state: State, seq: u64) -> Self {
+        Self {
+            plan,
+            state,
+            seq,
+            limit: EXECUTIONS_MAX,
+            next: 0,
+            executions: BTreeMap::new(),
+            index: HashMap::new(),
+            dropped: 0,
+            results: Vec::new(),
+        }
+    }
+
+    /// Keeps at most so many executions that are over.
+    #[must_use]
+    pub const fn keeping(mut self, limit: usize) -> Self {
+        self.limit = limit;
+        self
+    }
+
+    /// Folds the next row. Its number must follow the last one's.
+    pub fn push(&mut self, seq: u64, event: &Event) -> Progress {
+        self.note_outcome(event);
+        let (mut effects, mut traces) = (Vec::new(), Vec::new());
+        let progress = fold_traced(self.plan, &mut self.state, event.clone(), &mut effects, &mut traces);
+        self.seq = seq;
+        traces.into_iter().for_each(|trace| self.note_trace(trace));
+        effects.into_iter().for_each(|effect| self.note_effect(effect));
+        self.forget();
+        progress
+    }
+
+    /// Executions in the order in which they were opened.
+    pub fn executions(&self) -> impl Iterator<Item = &Execution> {
+        self.executions.values()
+    }
+
+    pub fn execution(&self, id: &str) -> Option<&Execution> {
+        self.executions.get(self.index.get(id)?)
+    }
+
+    /// How many executions that are over were left out.
+    pub const fn dropped(&self) -> u64 {
+        self.dropped
+    }
+
+    /// Inputs that have a result, in the order in which they settled.
+    pub fn results(&self) -> &[(Arc<str>, Settled)] {
+        &self.results
+    }
+
+    pub fn status(&self) -> Status {
+        self.state.status()
+    }
+
+    pub const fn state(&self) -> &State {
+        &self.state
+    }
+
+    /// The last row folded.
+    pub const fn seq(&self) -> u64 {
+        self.seq
+    }
+
+    /// What an event says about the attempt it names, before the law judges it.
+    fn note_outcome(&mut self, event: &Event) {
+        let at = event.at;
+        match &event.kind {
+            EventKind::Outcome(outcome) => {
+                let Some(attempt) = self.open_attempt(&outcome.execution, Some(outcome.attempt)) else { return };
+                (attempt.started_at, attempt.worker) = (outcome.started_at, outcome.worker.clone());
+                attempt.log = outcome.log.clone();
+                attempt.end(at, &outcome.result);
+            }
+            EventKind::Child { execution, result, .. } => {
+                if let Some(attempt) = self.open_attempt(execution, None) {
+                    attempt.end(at, result);
+                }
+            }
+            EventKind::Refused { execution, attempt, .. } => {
+                if let Some(attempt) = self.open_attempt(execution, Some(*attempt)) {
+                    (attempt.status, attempt.finished_at) = (ExecutionStatus::Lost, Some(at));
+                }
+            }
+            EventKind::Adopted { .. } | EventKind::Forked { .. } => self.lose_attempts(at),
+            EventKind::Start(_) | EventKind::Input(_) | EventKind::Timer | EventKind::Signal { .. } => {}
+            EventKind::Cancel { .. } | EventKind::Pause { .. } | EventKind::Resume | EventKind::Close => {}
+            EventKind::Dispatched { .. } | EventKind::Retry { .. } => {}
+        }
+    }
+
+    fn lose_attempts(&mut self, at: Timestamp) {
+        let attempts = self.executions.values_mut().flat_map(|execution| &mut execution.attempts);
+        for attempt in attempts.filter(|attempt| attempt.status == ExecutionStatus::Running && attempt.child.is_none()) {
+            (attempt.status, attempt.finished_at) = (ExecutionStatus::Lost, Some(at));
+        }
+    }
+
+    fn open_attempt(&mut self, execution: &str, number: Option<u32>) -> Option<&mut AttemptRecord> {
+        let execution = self.executions.get_mut(self.index.get(execution)?)?;
+        let mut open = execution.attempts.iter_mut().filter(|attempt| attempt.status == ExecutionStatus::Running);
+        open.find(|attempt| number.is_none_or(|number| attempt.number == number))
+    }
+
+    fn note_trace(&mut self, trace: Trace) {
+        let at = self.state.at();
+        let number = self.place(&trace);
+        let Some(execution) = self.executions.get_mut(&number) else { return };
+        let (status, output, failure) = match trace.mark {
+            Mark::Opened => (ExecutionStatus::Running, None, None),
+            Mark::Done(value) => (ExecutionStatus::Done, Some(value), None),
+            Mark::Skipped => (ExecutionStatus::Skipped, None, None),
+            Mark::Failed(failure) => (ExecutionStatus::Failed, None, Some(failure)),
+            Mark::Forgiven(failure) => (ExecutionStatus::Forgiven, None, Some(failure)),
+            Mark::Cancelled => (ExecutionStatus::Cancelled, None, None),
+        };
+        execution.finished_at = (status != ExecutionStatus::Running).then_some(at);
+        (execution.status, execution.output, execution.failure) = (status, output, failure);
+    }
+
+    /// The number of the execution that a trace speaks of; a new one if it is not known.
+    fn place(&mut self, trace: &Trace) -> u64 {
+        if let Some(number) = self.index.get(&trace.execution) {
+            return *number;
+        }
+        let number = self.next;
+        self.next += 1;
+        let execution = Execution {
+            id: Arc::clone(&trace.execution),
+            step: Arc::clone(&trace.step),
+            status: ExecutionStatus::Running,
+            opened_at: self.state.at(),
+            opened_by: self.seq,
+            finished_at: None,
+            output: None,
+            failure: None,
+            attempts: Vec::new(),
+        };
+        self.executions.insert(number, execution);
+        self.index.insert(Arc::clone(&trace.execution), number);
+        number
+    }
+
+    fn note_effect(&mut self, effect: Effect) {
+        match effect {
+            Effect::Dispatch(dispatch) => self.note_dispatch(*dispatch),
+            Effect::StartChild(child) => self.note_child(*child),
+            Effect::CancelAttempt { execution, .. } | Effect::CancelChild { execution, .. } => {
+                let at = self.state.at();
+                if let Some(attempt) = self.open_attempt(&execution, None) {
+                    (attempt.status, attempt.finished_at) = (ExecutionStatus::Cancelled, Some(at));
+                }
+            }
+            Effect::InputSettled { input, result } => self.results.push((input, result)),
+            Effect::Send(_) | Effect::Complete { .. } | Effect::Fail { .. } | Effect::Cancelled | Effect::Telemetry(_) => {}
+        }
+    }
+
+    fn note_dispatch(&mut self, dispatch: Dispatch) {
+        let attempt = AttemptRecord::new(dispatch.attempt, dispatch.action, self.state.at());
+        self.note_attempt(&dispatch.execution, attempt);
+    }
+
+    fn note_child(&mut self, child: StartChild) {
+        let known = self.execution(&child.execution).map_or(0, |execution| execution.attempts.len());
+        let mut attempt = AttemptRecord::new(known as u32 + 1, child.workflow, self.state.at());
+        attempt.child = Some(child.child);
+        if child.detached {
+            (attempt.status, attempt.finished_at) = (ExecutionStatus::Done, Some(self.state.at()));
+        }
+        self.note_attempt(&child.execution, attempt);
+    }
+
+    fn note_attempt(&mut self, execution: &str, attempt: AttemptRecord) {
+        if let Some(execution) = self.index.get(execution).and_then(|number| self.executions.get_mut(number)) {
+            execution.attempts.push(attempt);
+        }
+    }
+
+    fn forget(&mut self) {
+        while self.executions.len() > self.limit {
+            let over = self.executions.iter().find(|(_, execution)| execution.status != ExecutionStatus::Running);
+            let Some(number) = over.map(|(number, _)| *number) else { return };
+            if let Some(execution) = self.executions.remove(&number) {
+                self.index.remove(&execution.id);
+                self.dropped += 1;
+            }
+        }
+    }
+}
+
+/// Folds a journal up to a row (or to its end) and tells what happened.
+pub fn history<'a>(plan: &'a Plan, rows: impl IntoIterator<Item = (u64, Event)>, upto: Option<u64>) -> Historian<'a> {
+    let mut historian = Historian::new(plan);
+    for (seq, event) in rows.into_iter().take_while(|(seq, _)| upto.is_none_or(|last| *seq <= last)) {
+        historian.push(seq, &event);
+    }
+    historian
+}
+
+impl AttemptRecord {
+    const fn new(number: u32, action: Arc<str>, at: Timestamp) -> Self {
+        Self {
+            number,
+            action,
+            dispatched_at: at,
+            started_at: None,
+            finished_at: None,
+            worker: None,
+            log: None,
+            child: None,
+            status: ExecutionStatus::Running,
+            failure: None,
+        }
+    }
+
+    fn end(&mut self, at: Timestamp, result: &Settled) {
+        self.finished_at = Some(at);
+        self.status = match result {
+            Settled::Done(_) => ExecutionStatus::Done,
+            Settled::Failed(_) => ExecutionStatus::Failed,
+            Settled::Cancelled => ExecutionStatus::Cancelled,
+        };
+        if let Settled::Failed(failure) = result {
+            self.failure = Some(Failure::clone(failure));
+        }
+    }
+}
+
+impl ExecutionStatus {
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Running => "running",
+            Self::Done => "done",
+            Self::Skipped => "skipped",
+            Self::Failed => "failed",
+            Self::Forgiven => "forgiven",
+            Self::Cancelled => "cancelled",
+            Self::Lost => "lost",
+        }
+    }
+}
