@@ -1,2 +1,60 @@
-//! The binary.
-fn main() {}
+//! The binary `lope`: reads arguments, environment and terminal, calls the library, prints, and answers with an exit code.
+//!
+//! It decides nothing about work; that is the library's.
+
+mod args;
+mod commands;
+mod error;
+mod home;
+mod output;
+
+use std::process::ExitCode;
+
+use clap::{CommandFactory, Parser};
+
+use crate::args::{Command, Lope};
+use crate::error::{CliError, CliResult, Exit};
+use crate::home::Settings;
+use crate::output::Output;
+
+fn main() -> ExitCode {
+    let lope = Lope::parse();
+    let exit = match std::panic::catch_unwind(|| run(lope)) {
+        Ok(Ok(exit)) => exit,
+        Ok(Err(error)) => {
+            output::complain(&error.to_string());
+            error.exit
+        }
+        Err(_) => {
+            output::complain("this is a bug in Lope; please report it with the lines above");
+            Exit::Bug
+        }
+    };
+    ExitCode::from(exit as u8)
+}
+
+fn run(lope: Lope) -> CliResult<Exit> {
+    let output = Output { json: lope.everywhere.json, quiet: lope.everywhere.quiet };
+    let settings = || Settings::read(&lope.everywhere);
+    match lope.command {
+        Command::Run(args) => block_on(commands::run::run(args, &settings()?, output)),
+        Command::Up(args) => block_on(commands::up::run(args, &settings()?, output)),
+        Command::Start(args) => block_on(commands::start::run(args, &settings()?, output)),
+        Command::Runs(command) => block_on(commands::runs::run(command, &settings()?, output)),
+        Command::Store(command) => block_on(commands::store::run(command, &settings()?, output)),
+        Command::Completions { shell } => {
+            clap_complete::generate(shell, &mut Lope::command(), "lope", &mut std::io::stdout());
+            Ok(Exit::Done)
+        }
+        Command::Version => {
+            let version = env!("CARGO_PKG_VERSION");
+            output.document(&serde_json::json!({ "version": version }), &format!("lope {version}"));
+            Ok(Exit::Done)
+        }
+    }
+}
+
+fn block_on(work: impl Future<Output = CliResult<Exit>>) -> CliResult<Exit> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
+    runtime.map_err(|error| CliError::new(Exit::Bug, format!("no runtime: {error}")))?.block_on(work)
+}

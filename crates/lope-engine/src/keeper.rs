@@ -15,6 +15,9 @@ const RETRY_MAX: Span = Span::from_secs(5);
 /// How often what the store says is owned is compared with what is held.
 const RECONCILE: Span = Span::from_secs(5);
 
+/// After a claim that found nothing, a bell is answered no sooner than this: bells ring for work that others take, too.
+const QUIET: Span = Span::from_millis(5);
+
 /// The two clocks of a turn.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Now {
@@ -36,6 +39,8 @@ pub enum Heard {
     Failed(Asked),
     /// Somebody may have made work.
     Rang,
+    /// Runs came besides those claimed: born claimed here.
+    Took { runs: usize },
     /// Runs left the shards: finished, released or lost.
     Left {
         runs: usize,
@@ -126,13 +131,24 @@ pub struct Keeper {
     turns: [Turn; 6],
     resident: usize,
     rang: bool,
+    quiet_until: Moment,
     draining: bool,
 }
 
 impl Keeper {
     pub fn new(runner: RunnerId, settings: Settings, law: u32) -> Self {
         let (session, turns) = (Session::Out, [Turn::START; 6]);
-        Self { runner, settings, law, session, turns, resident: 0, rang: false, draining: false }
+        Self {
+            runner,
+            settings,
+            law,
+            session,
+            turns,
+            resident: 0,
+            rang: false,
+            quiet_until: Moment(0),
+            draining: false,
+        }
     }
 
     pub fn runner(&self) -> RunnerId {
@@ -168,13 +184,14 @@ impl Keeper {
             }
             Heard::Failed(asked) => self.turn(asked).failed(now.moment),
             Heard::Rang => self.rang = true,
+            Heard::Took { runs } => self.took(runs),
             Heard::Left { runs, .. } => self.left(now.moment, runs),
             Heard::Drain => self.draining = true,
         }
         self.ask(now.moment, asks);
     }
 
-    /// Runs that this process adopted besides its claims (born claimed, or forgotten and found).
+    /// Runs that this process adopted besides its claims.
     pub fn took(&mut self, runs: usize) {
         self.resident += runs;
     }
@@ -192,6 +209,7 @@ impl Keeper {
             Session::Out => None,
             Session::In { sent } => Some(self.fence_at(sent)),
         };
+        let fence = fence.into_iter().chain(self.rang.then_some(self.quiet_until));
         due.filter(|turn| turn.open.is_none()).map(|turn| turn.next).chain(fence).min()
     }
 
@@ -245,7 +263,9 @@ impl Keeper {
         };
         self.turn(Asked::Claim).answered(now.moment.plus(pause));
         self.resident += claimed.runs.len();
-        if !claimed.runs.is_empty() {
+        if claimed.runs.is_empty() {
+            self.quiet_until = now.moment.plus(QUIET);
+        } else {
             asks.push(Ask::Adopt(claimed.runs));
         }
     }
@@ -294,7 +314,7 @@ impl Keeper {
     /// A bell means a claim and a look for mail, each as soon as the one under way is answered.
     fn answer_the_bell(&mut self, now: Moment, asks: &mut Vec<Ask>) {
         let busy = self.turn(Asked::Claim).open.is_some() || self.turn(Asked::Mail).open.is_some();
-        if !self.rang || busy || self.session == Session::Out {
+        if !self.rang || busy || now < self.quiet_until || self.session == Session::Out {
             return;
         }
         if self.wants(Asked::Mail) {

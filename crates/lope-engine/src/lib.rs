@@ -1,9 +1,17 @@
 //! The engine: it claims runs, advances them by the law, commits what happened before anything that depends on it, and
 //! has the work done.
 
+mod adopter;
+pub mod client;
+pub mod codec;
 pub mod dispatch;
+mod drive;
+pub mod engine;
 pub mod executor;
 pub mod keeper;
 pub mod settings;
+pub mod shard;
 
+pub use drive::desk::Executors;
+pub use engine::{Engine, News};
 pub use settings::Settings;

@@ -7,6 +7,8 @@ use lope_model::{QueueName, Realm, Span};
 pub struct Settings {
     /// The runner's name in the registry.
     pub name: String,
+    /// The machine, as the registry shows it.
+    pub host: String,
     /// Threads that advance runs.
     pub shards: usize,
     /// Most runs in memory at once.
@@ -20,6 +22,8 @@ pub struct Settings {
     pub sweep: Span,
     /// A run that only waits longer than this leaves memory.
     pub evict_after: Span,
+    /// Smallest journal, in bytes, that a snapshot is worth.
+    pub snapshot_min: usize,
     /// Most runs of one commit.
     pub group_commit_max: usize,
     /// Most bytes of runs taken by one claim.
@@ -36,6 +40,7 @@ impl Default for Settings {
     fn default() -> Self {
         Self {
             name: "default".to_owned(),
+            host: "localhost".to_owned(),
             shards: std::thread::available_parallelism().map_or(2, usize::from),
             max_runs: 10_000,
             claim_batch: 500,
@@ -43,6 +48,7 @@ impl Default for Settings {
             heartbeat: Span::from_secs(5),
             sweep: Span::from_secs(1),
             evict_after: Span::from_secs(10),
+            snapshot_min: 64 * 1024,
             group_commit_max: 1_000,
             resident_bytes: 256 * 1024 * 1024,
             concurrency: 256,

@@ -103,11 +103,14 @@ fn a_bell_leads_to_a_claim_and_to_a_look_for_mail() {
     play.hear(play.claimed(1, None));
     play.hear(play.claimed(0, None));
     play.hear(Heard::TookOver(TakenOver::default()));
-    let asks = play.hear(Heard::Rang);
+    assert_eq!(play.hear(Heard::Rang), [], "nothing was found a moment ago");
+    assert_eq!(play.keeper.next_deadline(), Some(Moment(5)));
+    let asks = play.tick(5);
     assert!(matches!(asks[..], [Ask::Mail, Ask::Claim(_)]), "{asks:?}");
     assert_eq!(play.hear(Heard::Rang), [], "both are under way");
     assert_eq!(play.hear(Heard::Mailed), []);
-    let asks = play.hear(play.claimed(0, None));
+    play.hear(play.claimed(0, None));
+    let asks = play.tick(5);
     assert!(matches!(asks[..], [Ask::Mail, Ask::Claim(_)]), "the second bell is not forgotten: {asks:?}");
 }
 

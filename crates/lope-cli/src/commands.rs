@@ -1,0 +1,8 @@
+//! One file a command; each takes its arguments and the settings and returns an exit code.
+
+pub(crate) mod run;
+pub(crate) mod runs;
+pub(crate) mod start;
+pub(crate) mod store;
+pub(crate) mod up;
+pub(crate) mod workflow_file;

@@ -1,0 +1,81 @@
+//! `lope store check|migrate|schema|backup`.
+
+use std::path::Path;
+
+use lope::stores::{self, Create, StoreUrl};
+use lope_store::Store;
+use lope_store::store::Finding;
+use serde_json::json;
+
+use crate::args::StoreCommand;
+use crate::error::{CliError, CliResult, Exit};
+use crate::home::Settings;
+use crate::output::Output;
+
+pub(crate) async fn run(command: StoreCommand, settings: &Settings, output: Output) -> CliResult<Exit> {
+    let url = &settings.store;
+    match command {
+        StoreCommand::Check => check(url, output).await,
+        StoreCommand::Migrate { dry_run } => migrate(url, dry_run, output).await,
+        StoreCommand::Schema => schema(url, output).await,
+        StoreCommand::Backup { file } => backup(url, &file, output).await,
+    }
+}
+
+async fn open(url: &StoreUrl) -> CliResult<Store> {
+    Ok(stores::open(url, Create::Never).await?)
+}
+
+async fn check(url: &StoreUrl, output: Output) -> CliResult<Exit> {
+    let store = open(url).await?;
+    let findings = store.upkeep.check().await?;
+    let sound = findings.is_empty();
+    let listed: Vec<_> =
+        findings.iter().map(|f| json!({ "rule": f.rule, "message": f.message, "hint": f.hint })).collect();
+    let value = json!({ "store": url.to_string(), "sound": sound, "findings": listed });
+    output.result(&value, &report(url, &findings));
+    store.upkeep.close().await?;
+    Ok(if sound { Exit::Done } else { Exit::Failed })
+}
+
+fn report(url: &StoreUrl, findings: &[Finding]) -> String {
+    if findings.is_empty() {
+        return format!("{url} is sound");
+    }
+    let lines = findings.iter().map(|f| format!("  {}: {}\n    hint: {}", f.rule, f.message, f.hint));
+    format!("{url} is not sound\n{}", lines.collect::<Vec<_>>().join("\n"))
+}
+
+async fn migrate(url: &StoreUrl, dry_run: bool, output: Output) -> CliResult<Exit> {
+    let migrated = if dry_run { stores::plan_migration(url).await? } else { stores::migrate(url).await? };
+    let value = json!({ "store": url.to_string(), "from": migrated.from, "to": migrated.to, "dry_run": dry_run });
+    let text = match (migrated.from, migrated.to) {
+        (from, to) if from == to => format!("{url} is at schema version {to} already"),
+        (from, to) if dry_run => format!("{url} would go from schema version {from} to {to}"),
+        (from, to) => format!("{url} went from schema version {from} to {to}"),
+    };
+    output.result(&value, &text);
+    Ok(Exit::Done)
+}
+
+async fn schema(url: &StoreUrl, output: Output) -> CliResult<Exit> {
+    let store = open(url).await?;
+    let text = store.upkeep.schema().await?;
+    output.document(&json!({ "store": url.to_string(), "schema": text }), &text);
+    store.upkeep.close().await?;
+    Ok(Exit::Done)
+}
+
+async fn backup(url: &StoreUrl, file: &Path, output: Output) -> CliResult<Exit> {
+    if file.exists() {
+        let message = format!("{} exists already", file.display());
+        return Err(CliError::new(Exit::Refused, message).hint("name a file that does not exist"));
+    }
+    let store = open(url).await?;
+    store.upkeep.backup(file.to_owned()).await?;
+    store.upkeep.close().await?;
+    let bytes = std::fs::metadata(file).map(|meta| meta.len()).unwrap_or_default();
+    let value = json!({ "store": url.to_string(), "file": file, "bytes": bytes });
+    output.result(&value, &format!("{url} copied to {} ({bytes} bytes)", file.display()));
+    Ok(Exit::Done)
+}

@@ -1,0 +1,47 @@
+//! `lope up`: a runner that works until it is stopped.
+
+use std::time::Duration;
+
+use lope::stores::{self, Create};
+use lope_engine::Settings as EngineSettings;
+use lope_model::QueueName;
+
+use super::run::engine;
+use crate::args::UpArgs;
+use crate::error::{CliError, CliResult, Exit};
+use crate::home::Settings;
+use crate::output::{Output, remark};
+
+/// How long work in flight may take to finish after the first Ctrl-C or TERM.
+const GRACE: Duration = Duration::from_secs(30);
+
+pub(crate) async fn run(args: UpArgs, settings: &Settings, output: Output) -> CliResult<Exit> {
+    let mut wanted = EngineSettings::default();
+    if !args.queues.is_empty() {
+        let queues = args.queues.iter().map(|name| QueueName::parse(name));
+        wanted.queues = queues.collect::<Result<_, _>>().map_err(|error| CliError::usage(error.to_string()))?;
+    }
+    wanted.concurrency = args.concurrency.unwrap_or(wanted.concurrency).max(1);
+    let store = stores::open(&settings.store, Create::IfMissing).await?;
+    let engine = engine(&store, settings, wanted)?;
+    remark(output, &format!("runner {} works on {}; Ctrl-C stops it", engine.runner(), settings.store));
+    stop_asked().await?;
+    remark(output, "finishing what is in flight; once more to stop at once");
+    tokio::select! {
+        given_back = engine.shutdown(GRACE) => remark(output, &format!("stopped; {} runs given back", given_back?)),
+        asked = stop_asked() => asked?,
+    }
+    store.upkeep.close().await?;
+    Ok(Exit::Done)
+}
+
+/// Ctrl-C or TERM.
+async fn stop_asked() -> CliResult<()> {
+    let terminate = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate());
+    let mut terminate = terminate.map_err(|error| CliError::new(Exit::Bug, format!("no signals: {error}")))?;
+    tokio::select! {
+        _ = terminate.recv() => {}
+        _ = tokio::signal::ctrl_c() => {}
+    }
+    Ok(())
+}

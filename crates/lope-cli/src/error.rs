@@ -1,0 +1,70 @@
+//! What a command says when it cannot do what was asked: a message, a hint, a stable exit code.
+
+use std::fmt;
+
+use lope_store::StoreError;
+
+/// The exit codes that scripts rely on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Exit {
+    Done = 0,
+    /// The work failed, or what was asked for does not exist.
+    Failed = 1,
+    /// Wrong usage or bad input.
+    Usage = 2,
+    /// Conflict, lock held, already exists.
+    Refused = 3,
+    /// The store or server is out of reach.
+    OutOfReach = 4,
+    /// A bug in Lope.
+    Bug = 70,
+}
+
+/// A command that could not do what was asked.
+#[derive(Debug)]
+pub(crate) struct CliError {
+    pub(crate) exit: Exit,
+    message: String,
+    hint: Option<String>,
+}
+
+pub(crate) type CliResult<T> = Result<T, CliError>;
+
+impl CliError {
+    pub(crate) fn new(exit: Exit, message: impl Into<String>) -> Self {
+        Self { exit, message: message.into(), hint: None }
+    }
+
+    pub(crate) fn usage(message: impl Into<String>) -> Self {
+        Self::new(Exit::Usage, message)
+    }
+
+    pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+}
+
+impl fmt::Display for CliError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)?;
+        self.hint.iter().try_for_each(|hint| write!(f, "\n  hint: {hint}"))
+    }
+}
+
+impl From<StoreError> for CliError {
+    fn from(error: StoreError) -> Self {
+        let (exit, hint) = match &error {
+            StoreError::Unavailable { .. } => (Exit::OutOfReach, "is the server running and the address right?"),
+            StoreError::Unknown { .. } => (Exit::OutOfReach, "look at the state before you repeat the command"),
+            StoreError::Full { .. } => (Exit::OutOfReach, "free some space and repeat the command; nothing was lost"),
+            StoreError::ReadOnly { .. } => (Exit::Refused, "check the permissions of the file and of its folder"),
+            StoreError::Corrupt { .. } => (Exit::Failed, "restore a backup made with 'lope store backup'"),
+            StoreError::Version { hint, .. } => return Self::new(Exit::Refused, error.to_string()).hint(hint.clone()),
+            StoreError::Missing { .. } => (Exit::Failed, "'lope store migrate' creates it"),
+            StoreError::Refused { .. } => (Exit::Usage, "the message names what is out of bounds"),
+            StoreError::Closed => (Exit::Bug, "please report this"),
+        };
+        Self::new(exit, error.to_string()).hint(hint)
+    }
+}

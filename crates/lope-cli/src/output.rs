@@ -1,0 +1,49 @@
+//! What a command prints: one JSON value on stdout with `--json`, text for people otherwise; messages go to stderr.
+//!
+//! A reader that has gone away (a closed pipe) ends the output quietly.
+
+use std::io::Write;
+
+use serde_json::Value;
+
+/// How much a command says, and in which form.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Output {
+    pub(crate) json: bool,
+    pub(crate) quiet: bool,
+}
+
+impl Output {
+    /// The command's result: `value` with `--json`, otherwise `text`.
+    pub(crate) fn result(self, value: &Value, text: &str) {
+        if self.json {
+            print(&value.to_string());
+        } else if !self.quiet {
+            print(text);
+        }
+    }
+
+    /// Text that is itself what was asked for: printed also when quiet.
+    pub(crate) fn document(self, value: &Value, text: &str) {
+        print(if self.json { value.to_string() } else { text.to_owned() }.trim_end());
+    }
+}
+
+fn print(text: &str) {
+    // A closed pipe is the reader's decision, not a failure of ours.
+    let _ = writeln!(anstream::stdout(), "{text}");
+}
+
+/// Progress and other words beside the result; silent when quiet.
+pub(crate) fn remark(output: Output, text: &str) {
+    if !output.quiet {
+        // Nobody may be reading.
+        let _ = writeln!(anstream::stderr(), "{text}");
+    }
+}
+
+/// A message beside the result.
+pub(crate) fn complain(text: &str) {
+    let red = anstyle::AnsiColor::Red.on_default().bold();
+    let _ = writeln!(anstream::stderr(), "{red}error{red:#}: {text}");
+}

@@ -1,0 +1,173 @@
+//! From a claimed run to one in memory: definition, snapshot, journal and mail are fetched and given to the run's shard.
+
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use lope_flow::law::Plan;
+use lope_model::{Epoch, RunId, RunnerId};
+use lope_store::runs::{Admit, ClaimedRun, LiveStatus, Loaded, Mail, Release, RunCommit, Then, Wake};
+use lope_store::{Store, StoreResult};
+
+use crate::codec::{self, Blobs, Unreadable};
+use crate::drive::plans::Plans;
+use crate::drive::shards::Shards;
+use crate::shard::{Adoption, Input};
+
+/// Runs loaded at once.
+const LOAD: usize = 200;
+
+#[derive(Debug)]
+pub(crate) struct Adopter {
+    pub(crate) store: Store,
+    pub(crate) shards: Arc<Shards>,
+    pub(crate) plans: Plans,
+    /// Runs that are in memory or on their way.
+    held: Mutex<HashSet<RunId>>,
+    runner: Mutex<RunnerId>,
+}
+
+impl Adopter {
+    pub(crate) fn new(store: Store, shards: Arc<Shards>, runner: RunnerId) -> Self {
+        Self { store, shards, plans: Plans::default(), held: Mutex::default(), runner: Mutex::new(runner) }
+    }
+
+    pub(crate) fn runner(&self) -> RunnerId {
+        *self.runner.lock().expect("no panic while the id is held")
+    }
+
+    /// Forget what was held: it belongs to a session that has ended.
+    pub(crate) fn begin_as(&self, runner: RunnerId) {
+        *self.runner.lock().expect("no panic while the id is held") = runner;
+        self.held().clear();
+    }
+
+    fn held(&self) -> MutexGuard<'_, HashSet<RunId>> {
+        self.held.lock().expect("no panic while the set is held")
+    }
+
+    /// Of what the store says we own, what is not held. They are held from now on.
+    pub(crate) fn forgotten(&self, owned: Vec<ClaimedRun>) -> Vec<ClaimedRun> {
+        let held = self.held();
+        owned.into_iter().filter(|run| !held.contains(&run.run)).collect()
+    }
+
+    pub(crate) fn holds(&self) -> usize {
+        self.held().len()
+    }
+
+    pub(crate) fn left(&self, run: RunId) {
+        self.held().remove(&run);
+    }
+
+    /// Load runs and give them to their shards. How many could not be loaded; they are found again by comparing.
+    pub(crate) async fn adopt(&self, runs: Vec<ClaimedRun>) -> usize {
+        self.held().extend(runs.iter().map(|run| run.run));
+        let mut dropped = 0;
+        for part in runs.chunks(LOAD) {
+            dropped += self.adopt_part(part).await;
+        }
+        dropped
+    }
+
+    async fn adopt_part(&self, part: &[ClaimedRun]) -> usize {
+        let ids: Vec<RunId> = part.iter().map(|run| run.run).collect();
+        let loaded = match self.store.runs.load(&ids).await {
+            Ok(loaded) => loaded,
+            Err(error) => {
+                tracing::warn!(%error, runs = ids.len(), "claimed runs could not be loaded yet");
+                ids.iter().for_each(|run| self.left(*run));
+                return ids.len();
+            }
+        };
+        let mut dropped = 0;
+        for (claimed, loaded) in part.iter().zip(loaded) {
+            if let Err(error) = self.give(claimed, loaded).await {
+                tracing::error!(run = %claimed.run, %error, "a run cannot be taken up");
+                self.left(claimed.run);
+                dropped += 1;
+            }
+        }
+        dropped
+    }
+
+    async fn give(&self, claimed: &ClaimedRun, loaded: Option<Loaded>) -> StoreResult<()> {
+        let Some(loaded) = loaded else { return Err(lope_store::StoreError::corrupt("it has no record")) };
+        let plan = match self.plans.get(&self.store, claimed.version).await {
+            Ok(plan) => plan,
+            Err(error) if error.is_passing() => return Err(error),
+            Err(error) => return self.park(claimed.run, claimed.epoch, error.to_string()).await,
+        };
+        let blobs = match self.blobs(claimed.run, &loaded).await? {
+            Ok(blobs) => blobs,
+            Err(unreadable) => return self.park(claimed.run, claimed.epoch, unreadable.to_string()).await,
+        };
+        let adoption = Adoption {
+            run: claimed.run,
+            epoch: claimed.epoch,
+            weight: claimed.weight,
+            plan,
+            parent: loaded.record.parent,
+            snapshot: loaded.snapshot,
+            rows: loaded.rows,
+            blobs,
+            mail: loaded.mail,
+            seen: loaded.record.mail,
+        };
+        self.shards.send(claimed.run, Input::Adopt(Box::new(adoption)));
+        Ok(())
+    }
+
+    /// The large values that a run's snapshot and journal refer to.
+    async fn blobs(&self, run: RunId, loaded: &Loaded) -> StoreResult<Result<Blobs, Unreadable>> {
+        let digests = match codec::needs(loaded.snapshot.as_ref(), &loaded.rows) {
+            Ok(digests) if digests.is_empty() => return Ok(Ok(Blobs::new())),
+            Ok(digests) => digests,
+            Err(unreadable) => return Ok(Err(unreadable)),
+        };
+        let bytes = self.store.runs.blobs(run, &digests).await?;
+        let found = digests.into_iter().zip(bytes).filter_map(|(digest, bytes)| Some((digest, bytes?)));
+        Ok(Ok(found.collect()))
+    }
+
+    /// A run that was born claimed: everything about it is known without asking the store.
+    pub(crate) fn newborn(&self, admit: Admit, epoch: Epoch, plan: Arc<Plan>) {
+        self.held().insert(admit.run);
+        let adoption = Adoption {
+            run: admit.run,
+            epoch,
+            weight: admit.weight,
+            plan,
+            parent: admit.parent,
+            snapshot: admit.snapshot,
+            rows: admit.rows,
+            blobs: admit.blobs.into_iter().map(|blob| (blob.digest, blob.bytes)).collect(),
+            mail: Vec::new(),
+            seen: 0,
+        };
+        self.shards.send(adoption.run, Input::Adopt(Box::new(adoption)));
+    }
+
+    /// Put a run that cannot be folded aside, with the reason, for a person to look at.
+    pub(crate) async fn park(&self, run: RunId, epoch: Epoch, reason: String) -> StoreResult<()> {
+        tracing::error!(%run, %reason, "a run is set aside");
+        let release = Release { status: LiveStatus::Paused, wake: Wake::Parked(reason), seen: u64::MAX };
+        let commit = RunCommit {
+            run,
+            owner: self.runner(),
+            epoch,
+            rows: Vec::new(),
+            blobs: Vec::new(),
+            snapshot: None,
+            taken: Vec::new(),
+            children: Vec::new(),
+            deliveries: Vec::new(),
+            then: Then::Release(release),
+        };
+        self.store.runs.commit(vec![commit]).await.map(drop)
+    }
+
+    /// Mail to the shards of its runs.
+    pub(crate) fn hand_over(&self, mail: Vec<(RunId, Vec<Mail>)>) {
+        self.shards.send_all(mail.into_iter().map(|(run, mail)| (run, Input::Mail(run, mail))));
+    }
+}

@@ -1,0 +1,112 @@
+//! What anybody may ask of a store of runs, with or without an engine: deploy, start, signal, feed, cancel, pause, wait.
+//!
+//! Everything but a start is mail to the run, and takes effect when its owner reads it.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use lope_flow::LAW;
+use lope_flow::law::{Event, EventKind, Fed, Plan, Start};
+use lope_model::{Digest, Epoch, Priority, QueueName, Realm, RunId, Timestamp, Value};
+use lope_store::runs::{Admit, Admitted, Delivered, Deploy, RunRecord, RunStatus};
+use lope_store::{Store, StoreResult};
+use uuid::Uuid;
+
+use crate::codec;
+
+/// How a run is started.
+#[derive(Clone, Debug, Default)]
+pub struct StartOptions {
+    /// Absent: the run is open and waits for inputs.
+    pub input: Option<Value>,
+    /// Does it stay open for more inputs?
+    pub open: bool,
+    pub key: Option<String>,
+    pub queue: QueueName,
+    pub priority: Priority,
+    pub realm: Realm,
+    /// When it may begin; absent: now.
+    pub at: Option<Timestamp>,
+    pub tags: BTreeMap<String, String>,
+    /// What expressions see as `env`.
+    pub env: Value,
+}
+
+/// Keep a definition in the store; repeating it changes nothing.
+pub async fn deploy(store: &Store, plan: &Plan) -> StoreResult<()> {
+    let (version, name) = (plan.version(), plan.name().to_string());
+    store.runs.deploy(Deploy { version, name, body: plan.definition().encode() }).await
+}
+
+/// A run as it will be admitted.
+pub fn admission(plan: &Plan, options: StartOptions, now: Timestamp) -> Admit {
+    let run = RunId::from_uuid(Uuid::now_v7());
+    let start = Start {
+        run,
+        seed: Digest::of(run.as_bytes()).short(),
+        epoch: Epoch(1),
+        open: options.open,
+        env: options.env,
+        input: options.input.map(|value| Fed::new("1", value)),
+    };
+    let mut blobs = Vec::new();
+    let row = codec::row(1, &Event::new(now, EventKind::Start(Box::new(start))), &mut blobs);
+    Admit {
+        run,
+        workflow: plan.name().to_string(),
+        version: plan.version(),
+        key: options.key,
+        queue: options.queue,
+        priority: options.priority,
+        realm: options.realm,
+        due: options.at.unwrap_or(now),
+        law: LAW,
+        weight: u32::try_from(row.body.len() + 1_024).unwrap_or(u32::MAX),
+        tags: options.tags,
+        parent: None,
+        rows: vec![row],
+        snapshot: None,
+        blobs,
+        claimed_by: None,
+    }
+}
+
+/// Admit a run for whoever claims it.
+pub async fn start(store: &Store, plan: &Plan, options: StartOptions, now: Timestamp) -> StoreResult<(RunId, Admitted)> {
+    let admit = admission(plan, options, now);
+    let run = admit.run;
+    let answers = store.runs.admit(vec![admit]).await?;
+    let answer = answers.into_iter().next().ok_or(lope_store::StoreError::Closed)?;
+    let run = if let Admitted::Exists { run } = answer { run } else { run };
+    Ok((run, answer))
+}
+
+/// Send an event to a run. `id` makes it arrive once; absent: a fresh one.
+pub async fn tell(store: &Store, run: RunId, kind: &EventKind, id: Option<String>) -> StoreResult<Delivered> {
+    let id = id.unwrap_or_else(|| Uuid::now_v7().to_string());
+    let answers = store.runs.deliver(vec![codec::mail(run, id, kind)]).await?;
+    answers.into_iter().next().ok_or(lope_store::StoreError::Closed)
+}
+
+/// Wait until a run has ended. `None`: there is no such run.
+pub async fn wait(store: &Store, run: RunId) -> StoreResult<Option<RunRecord>> {
+    let mut watch = store.runs.watch();
+    let mut pause = Duration::from_millis(10);
+    loop {
+        match store.runs.run(run).await? {
+            Some(record) if matches!(record.status, RunStatus::Live(_)) => {}
+            other => return Ok(other),
+        }
+        // The watch rings for new work, not for every end; look again now and then.
+        let _ = tokio::time::timeout(pause, watch.changed()).await;
+        pause = (pause * 2).min(Duration::from_millis(250));
+    }
+}
+
+/// The plan of a workflow that is deployed under this name.
+pub async fn latest_plan(store: &Store, name: &str) -> StoreResult<Option<Arc<Plan>>> {
+    let Some(stored) = store.runs.latest(name).await? else { return Ok(None) };
+    let plans = crate::drive::plans::Plans::default();
+    plans.get(store, stored.version).await.map(Some)
+}

@@ -1,0 +1,133 @@
+//! Between the law's events and the bytes that stores keep: journal rows, mail, results.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use lope_flow::law::{Event, EventKind, State, Stored};
+use lope_model::{Digest, Failure, RunId, Value, value};
+use lope_store::runs::{Blob, Deliver, JournalRow, Mail, Reach, Snapshot};
+use thiserror::Error;
+
+/// Large values by content.
+pub type Blobs = HashMap<Digest, Vec<u8>>;
+
+/// Bytes in a store that are not what they should be.
+#[derive(Debug, Error)]
+#[error("{what} cannot be read: {message}")]
+pub struct Unreadable {
+    what: String,
+    message: String,
+}
+
+impl Unreadable {
+    pub fn new(what: impl Into<String>, error: impl ToString) -> Self {
+        Self { what: what.into(), message: error.to_string() }
+    }
+}
+
+/// An event as a journal row; its large values go to `blobs`.
+pub fn row(seq: u64, event: &Event, blobs: &mut Vec<Blob>) -> JournalRow {
+    let mut apart = Vec::new();
+    let body = event.encode(&mut apart);
+    blobs.extend(apart.into_iter().map(stored));
+    JournalRow { seq, at: event.at, event: event.kind.word().into(), body }
+}
+
+/// A state as a snapshot; its large values go to `blobs`.
+pub fn snapshot(seq: u64, state: &State, blobs: &mut Vec<Blob>) -> Snapshot {
+    let mut apart = Vec::new();
+    let body = state.encode(&mut apart);
+    blobs.extend(apart.into_iter().map(stored));
+    Snapshot { seq, law: state.law(), body }
+}
+
+fn stored(blob: lope_flow::law::Blob) -> Blob {
+    Blob { digest: blob.digest, bytes: blob.bytes }
+}
+
+/// The event of a journal row.
+pub fn event(row: &JournalRow, blobs: &Blobs) -> Result<Event, Unreadable> {
+    let event = Event::decode(&row.body, |digest| blobs.get(&digest).cloned());
+    event.map_err(|error| Unreadable::new(format!("journal row {}", row.seq), error))
+}
+
+/// What happened in a journal row, with large values left out: enough to tell it apart.
+pub fn kind_of(row: &JournalRow) -> Result<EventKind, Unreadable> {
+    let nothing = lope_model::value::to_msgpack(&Value::Null);
+    let event = Event::decode(&row.body, |_| Some(nothing.clone()));
+    event.map(|event| event.kind).map_err(|error| Unreadable::new(format!("journal row {}", row.seq), error))
+}
+
+/// The state of a snapshot.
+pub fn state(snapshot: &Snapshot, blobs: &Blobs) -> Result<State, Unreadable> {
+    let state = State::decode(&snapshot.body, |digest| blobs.get(&digest).cloned());
+    state.map_err(|error| Unreadable::new("the snapshot", error))
+}
+
+/// Which large values a snapshot and rows refer to.
+pub fn needs(snapshot: Option<&Snapshot>, rows: &[JournalRow]) -> Result<Vec<Digest>, Unreadable> {
+    let mut needs = Vec::new();
+    if let Some(snapshot) = snapshot {
+        let stored = Stored::<State>::read(&snapshot.body).map_err(|error| Unreadable::new("the snapshot", error))?;
+        needs.extend_from_slice(stored.needs());
+    }
+    for row in rows {
+        let stored = Stored::<Event>::read(&row.body);
+        let stored = stored.map_err(|error| Unreadable::new(format!("journal row {}", row.seq), error))?;
+        needs.extend_from_slice(stored.needs());
+    }
+    needs.sort_unstable();
+    needs.dedup();
+    Ok(needs)
+}
+
+/// Mail that brings an event to a run.
+pub fn mail(run: RunId, id: String, kind: &EventKind) -> Deliver {
+    let body = rmp_serde::to_vec_named(kind).expect("every event has a MessagePack form");
+    Deliver { run, id, kind: kind.word().to_owned(), body, reach: reach(kind) }
+}
+
+/// The event that mail brings.
+pub fn mail_event(mail: &Mail) -> Result<EventKind, Unreadable> {
+    rmp_serde::from_slice(&mail.body).map_err(|error| Unreadable::new(format!("mail '{}'", mail.id), error))
+}
+
+/// What may move a run that is parked, and what may open one that has ended.
+fn reach(kind: &EventKind) -> Reach {
+    match kind {
+        EventKind::Cancel { .. } | EventKind::Resume | EventKind::Close => Reach::Unpark,
+        EventKind::Retry { .. } => Reach::Reopen,
+        EventKind::Start(_)
+        | EventKind::Input(_)
+        | EventKind::Outcome(_)
+        | EventKind::Timer
+        | EventKind::Signal { .. }
+        | EventKind::Child { .. }
+        | EventKind::Pause { .. }
+        | EventKind::Adopted { .. }
+        | EventKind::Refused { .. }
+        | EventKind::Dispatched { .. }
+        | EventKind::Forked { .. } => Reach::Live,
+    }
+}
+
+pub fn result_bytes(result: &Value) -> Vec<u8> {
+    value::to_msgpack(result)
+}
+
+pub fn error_bytes(failure: &Failure) -> Vec<u8> {
+    rmp_serde::to_vec_named(failure).expect("every failure has a MessagePack form")
+}
+
+pub fn read_result(bytes: &[u8]) -> Result<Value, Unreadable> {
+    value::from_msgpack(bytes).map_err(|error| Unreadable::new("the result", error))
+}
+
+pub fn read_error(bytes: &[u8]) -> Result<Failure, Unreadable> {
+    rmp_serde::from_slice(bytes).map_err(|error| Unreadable::new("the error", error))
+}
+
+/// A value as text that keys are compared by.
+pub fn key_text(value: &Value) -> Arc<str> {
+    value.as_str().map_or_else(|| value.to_string().into(), Into::into)
+}

@@ -1,0 +1,8 @@
+//! What drives the machines in production: threads, tasks, store calls, clocks. Nothing here decides.
+
+pub(crate) mod clock;
+pub(crate) mod committer;
+pub(crate) mod desk;
+pub(crate) mod keeping;
+pub(crate) mod plans;
+pub(crate) mod shards;

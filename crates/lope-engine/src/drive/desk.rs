@@ -1,0 +1,152 @@
+//! The desk between shards and executors: tasks get their slots here, answers find their shard.
+
+use std::collections::{HashMap, VecDeque};
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use lope_model::{Failure, failure};
+use tokio::sync::Notify;
+
+use super::clock::ProcessClock;
+use super::shards::Shards;
+use crate::dispatch::{Act, Dispatch};
+use crate::executor::{Done, Executor, Outcome, Outcomes, Task, Token};
+use crate::shard::Input;
+
+/// Executors by kind.
+pub type Executors = HashMap<Arc<str>, Arc<dyn Executor>>;
+
+pub(crate) struct Desk {
+    clock: ProcessClock,
+    slots: Mutex<Slots>,
+    executors: Executors,
+    shards: Arc<Shards>,
+    /// Rings when the next deadline may have changed.
+    pub(crate) deadline: Notify,
+}
+
+struct Slots {
+    machine: Dispatch,
+    /// What is to be done, in order; one thread at a time does it.
+    acts: VecDeque<Act>,
+    busy: bool,
+}
+
+impl Desk {
+    pub(crate) fn new(clock: ProcessClock, slots: usize, executors: Executors, shards: Arc<Shards>) -> Arc<Self> {
+        let slots = Slots { machine: Dispatch::new(slots), acts: VecDeque::new(), busy: false };
+        Arc::new(Self { clock, slots: Mutex::new(slots), executors, shards, deadline: Notify::new() })
+    }
+
+    pub(crate) fn submit(self: &Arc<Self>, task: Task) {
+        self.change(|machine, now, acts| machine.submit(now, task, acts));
+    }
+
+    pub(crate) fn cancel(self: &Arc<Self>, token: &Token) {
+        self.change(|machine, now, acts| machine.cancel(now, token, acts));
+    }
+
+    pub(crate) fn in_flight(&self) -> usize {
+        self.lock().machine.in_flight()
+    }
+
+    /// Watch the time limits until the engine ends.
+    pub(crate) async fn keep_time(self: Arc<Self>) {
+        loop {
+            let next = self.lock().machine.next_deadline();
+            match next {
+                None => self.deadline.notified().await,
+                Some(due) => {
+                    let until = tokio::time::Instant::from_std(self.clock.instant(due));
+                    tokio::select! {
+                        () = tokio::time::sleep_until(until) => self.change(|machine, now, acts| machine.tick(now, acts)),
+                        () = self.deadline.notified() => {}
+                    }
+                }
+            }
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Slots> {
+        self.slots.lock().expect("no panic while the slots are held")
+    }
+
+    /// Let the machine decide, then do what it decided. Whoever comes while that is under way leaves its share to the one at
+    /// work, so that an executor that answers at once does not pile up calls.
+    fn change<T>(self: &Arc<Self>, decide: impl FnOnce(&mut Dispatch, lope_model::Moment, &mut Vec<Act>) -> T) -> T {
+        let now = self.clock.moment();
+        let (answer, alone) = {
+            let mut slots = self.lock();
+            let before = slots.machine.next_deadline();
+            let mut acts = Vec::new();
+            let answer = decide(&mut slots.machine, now, &mut acts);
+            slots.acts.extend(acts);
+            if slots.machine.next_deadline() != before {
+                self.deadline.notify_one();
+            }
+            (answer, !std::mem::replace(&mut slots.busy, true))
+        };
+        if alone {
+            self.work_off();
+        }
+        answer
+    }
+
+    fn work_off(self: &Arc<Self>) {
+        loop {
+            let act = {
+                let mut slots = self.lock();
+                match slots.acts.pop_front() {
+                    Some(act) => act,
+                    None => {
+                        slots.busy = false;
+                        return;
+                    }
+                }
+            };
+            self.perform(act);
+        }
+    }
+
+    fn perform(self: &Arc<Self>, act: Act) {
+        match act {
+            Act::Start(task) => {
+                let outcomes: Arc<dyn Outcomes> = Arc::new(Arc::clone(self));
+                let done = Done::new(task.token.clone(), outcomes);
+                match self.executors.get(&task.executor) {
+                    Some(executor) => executor.start(task, done),
+                    None => done.finish(Err(unserved(&task)), None),
+                }
+            }
+            Act::Stop { executor, token } => {
+                if let Some(executor) = self.executors.get(&executor) {
+                    executor.cancel(&token);
+                }
+            }
+            Act::TimedOut { token, silent } => self.shards.send(token.run, Input::TimedOut { token, silent }),
+        }
+    }
+}
+
+fn unserved(task: &Task) -> Failure {
+    let message = format!("this runner has no executor for '{}' steps", task.executor);
+    Failure::new(failure::kind::UNKNOWN_ACTION, message)
+}
+
+impl Outcomes for Arc<Desk> {
+    fn settle(&self, outcome: Outcome) {
+        if self.change(|machine, now, acts| machine.settled(now, &outcome.token, acts)) {
+            self.shards.send(outcome.token.run, Input::Outcome(outcome));
+        }
+    }
+
+    fn alive(&self, token: &Token) {
+        self.change(|machine, now, _| machine.alive(now, token));
+    }
+}
+
+impl fmt::Debug for Desk {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Desk").field("in_flight", &self.in_flight()).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,152 @@
+//! The task that keeps the session: it feeds the keeper with time, bells and answers, and does what it asks.
+
+use std::sync::Arc;
+
+use lope_model::{RunnerId, limit};
+use lope_store::runs::{ClaimedRun, Register, Takeover};
+use lope_store::{Store, StoreResult};
+use tokio::sync::mpsc;
+use uuid::Uuid;
+
+use super::clock::ProcessClock;
+use crate::adopter::Adopter;
+use crate::keeper::{Ask, Asked, Heard, Keeper};
+use crate::settings::Settings;
+use crate::shard::Input;
+
+/// Most runs put back by one takeover, most mail fetched at once.
+const SWEEP_MAX: usize = 1_000;
+
+/// An answer, and the session it belongs to: those of a session that has ended are dropped.
+pub(crate) type Answer = (RunnerId, Heard);
+
+pub(crate) struct Keeping {
+    pub(crate) store: Store,
+    pub(crate) keeper: Keeper,
+    pub(crate) settings: Settings,
+    pub(crate) clock: ProcessClock,
+    pub(crate) adopter: Arc<Adopter>,
+    pub(crate) mouth: mpsc::UnboundedSender<Heard>,
+    pub(crate) ears: mpsc::UnboundedReceiver<Heard>,
+}
+
+impl Keeping {
+    /// Until the engine ends.
+    pub(crate) async fn keep(mut self) {
+        let (answers, mut answered) = mpsc::unbounded_channel::<Answer>();
+        let mut watch = self.store.runs.watch();
+        let mut asks = Vec::new();
+        self.keeper.tick(self.clock.now(), &mut asks);
+        loop {
+            for ask in std::mem::take(&mut asks) {
+                self.perform(ask, &answers);
+            }
+            let deadline = self.keeper.next_deadline().map(|due| tokio::time::Instant::from_std(self.clock.instant(due)));
+            let sleep = async {
+                match deadline {
+                    Some(until) => tokio::time::sleep_until(until).await,
+                    None => std::future::pending().await,
+                }
+            };
+            let heard = tokio::select! {
+                heard = self.ears.recv() => match heard {
+                    Some(heard) => Some(heard),
+                    None => return,
+                },
+                Some((runner, heard)) = answered.recv() => (runner == self.keeper.runner()).then_some(heard),
+                () = watch.changed() => Some(Heard::Rang),
+                () = sleep => None,
+            };
+            match heard {
+                Some(heard) => self.keeper.handle(self.clock.now(), heard, &mut asks),
+                None => self.keeper.tick(self.clock.now(), &mut asks),
+            }
+        }
+    }
+
+    fn perform(&mut self, ask: Ask, answers: &mpsc::UnboundedSender<Answer>) {
+        match ask {
+            Ask::Fence(why) => self.fence(why),
+            Ask::Adopt(runs) => self.adopt(runs),
+            Ask::Compare(owned) => {
+                let forgotten = self.adopter.forgotten(owned);
+                self.keeper.took(forgotten.len());
+                self.adopt(forgotten);
+            }
+            other => self.call(other, answers.clone()),
+        }
+    }
+
+    fn adopt(&self, runs: Vec<ClaimedRun>) {
+        if runs.is_empty() {
+            return;
+        }
+        let (adopter, mouth) = (Arc::clone(&self.adopter), self.mouth.clone());
+        tokio::spawn(async move {
+            let dropped = adopter.adopt(runs).await;
+            if dropped > 0 {
+                // The engine may be gone; then nobody needs to know.
+                let _ = mouth.send(Heard::Left { runs: dropped, weight: 0 });
+            }
+        });
+    }
+
+    /// Ask the store, and hear its answer.
+    fn call(&self, ask: Ask, answers: mpsc::UnboundedSender<Answer>) {
+        let (store, runner, adopter) = (self.store.clone(), self.keeper.runner(), Arc::clone(&self.adopter));
+        let register = self.register(runner);
+        tokio::spawn(async move {
+            let heard = match ask {
+                Ask::Register => heard(store.runs.register(register).await, Asked::Register, Heard::Registered),
+                Ask::Heartbeat => heard(store.runs.heartbeat(runner).await, Asked::Heartbeat, Heard::Beaten),
+                Ask::Claim(claim) => heard(store.runs.claim(claim).await, Asked::Claim, Heard::Claimed),
+                Ask::Takeover => {
+                    let taken = store.runs.takeover(Takeover { limit: SWEEP_MAX }).await;
+                    heard(taken, Asked::Takeover, Heard::TookOver)
+                }
+                Ask::Reconcile => {
+                    let owned = store.runs.owned(runner, None, limit::PAGE_MAX).await;
+                    heard(owned, Asked::Reconcile, Heard::Owned)
+                }
+                Ask::Mail => {
+                    let mail = store.runs.waiting(runner, SWEEP_MAX).await;
+                    heard(mail.map(|mail| adopter.hand_over(mail)), Asked::Mail, |()| Heard::Mailed)
+                }
+                Ask::Adopt(_) | Ask::Compare(_) | Ask::Fence(_) => return,
+            };
+            let _ = answers.send((runner, heard));
+        });
+    }
+
+    fn register(&self, runner: RunnerId) -> Register {
+        Register {
+            runner,
+            name: self.settings.name.clone(),
+            host: self.settings.host.clone(),
+            pid: std::process::id(),
+            program: concat!("lope ", env!("CARGO_PKG_VERSION")).to_owned(),
+            lease: self.settings.lease,
+        }
+    }
+
+    /// Drop everything, write nothing, and begin again as another runner.
+    fn fence(&mut self, why: &'static str) {
+        tracing::error!(runner = %self.keeper.runner(), "this runner stops its work: {why}");
+        let runner = RunnerId::from_uuid(Uuid::now_v7());
+        self.adopter.shards.tell(|| Input::Fence);
+        self.adopter.shards.tell(|| Input::Owner(runner));
+        self.adopter.begin_as(runner);
+        self.keeper.reborn(runner);
+        let _ = self.mouth.send(Heard::Rang);
+    }
+}
+
+fn heard<T>(answer: StoreResult<T>, asked: Asked, make: impl FnOnce(T) -> Heard) -> Heard {
+    answer.map_or_else(
+        |error| {
+            tracing::warn!(%error, ?asked, "the store did not answer");
+            Heard::Failed(asked)
+        },
+        make,
+    )
+}

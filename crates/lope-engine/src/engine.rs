@@ -1,0 +1,255 @@
+//! The engine in production: starts the parts, joins them, and ends them in order.
+//!
+//! Shards are threads; the keeper, the committer and the timekeeper are tasks. Everything they decide is decided by the
+//! machines (`shard`, `keeper`, `dispatch`).
+
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use lope_flow::law::{Notice, Plan, Settled};
+use lope_model::{RunId, RunnerId};
+use lope_store::runs::{Admit, Admitted, FinalStatus, RunCommit};
+use lope_store::{Store, StoreResult};
+use tokio::sync::{broadcast, mpsc};
+use tokio::task::AbortHandle;
+use uuid::Uuid;
+
+use crate::adopter::Adopter;
+use crate::drive::clock::ProcessClock;
+use crate::drive::committer;
+use crate::drive::desk::{Desk, Executors};
+use crate::drive::keeping::Keeping;
+use crate::drive::shards::{self, Hands, Shards};
+use crate::keeper::{Heard, Keeper};
+use crate::settings::Settings;
+use crate::shard::{Input, Left, Output, ShardSettings};
+
+/// News kept for a subscriber that is slow; older ones are dropped, and it is told how many.
+const NEWS_MAX: usize = 4_096;
+
+/// What happens in an engine, for whoever listens.
+#[derive(Clone, Debug)]
+pub enum News {
+    Ended { run: RunId, status: FinalStatus, result: Settled },
+    InputSettled { run: RunId, input: Arc<str>, result: Settled },
+    Notice { run: RunId, workflow: Arc<str>, notice: Notice },
+    Checkpointed(RunId),
+    /// The run left memory without having ended.
+    Left(RunId),
+}
+
+/// A running engine. Dropped, it stops at once; `shutdown` ends it in order.
+#[derive(Debug)]
+pub struct Engine {
+    store: Store,
+    adopter: Arc<Adopter>,
+    desk: Arc<Desk>,
+    news: broadcast::Sender<News>,
+    mouth: mpsc::UnboundedSender<Heard>,
+    tasks: Vec<AbortHandle>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl Engine {
+    /// Start all parts on the current runtime.
+    pub fn begin(store: Store, executors: Executors, settings: Settings) -> std::io::Result<Self> {
+        let (clock, runner) = (ProcessClock::new(), RunnerId::from_uuid(Uuid::now_v7()));
+        let (senders, ears) = Shards::new(settings.shards);
+        let senders = Arc::new(senders);
+        let adopter = Arc::new(Adopter::new(store.clone(), Arc::clone(&senders), runner));
+        let desk = Desk::new(clock, settings.concurrency, executors, Arc::clone(&senders));
+        let (mouth, ears_of_keeper) = mpsc::unbounded_channel();
+        let (commits, wishes) = mpsc::unbounded_channel();
+        let news = broadcast::Sender::new(NEWS_MAX);
+        let hands = Router {
+            adopter: Arc::clone(&adopter),
+            desk: Arc::clone(&desk),
+            commits,
+            mouth: mouth.clone(),
+            news: news.clone(),
+            runtime: tokio::runtime::Handle::current(),
+        };
+        let shard_settings = ShardSettings { evict_after: settings.evict_after, snapshot_min: settings.snapshot_min };
+        let threads = shards::begin(ears, clock, shard_settings, runner, Arc::new(hands))?;
+        let most = settings.group_commit_max;
+        let keeper = Keeper::new(runner, settings.clone(), lope_flow::LAW);
+        let keeping = Keeping {
+            store: store.clone(),
+            keeper,
+            settings,
+            clock,
+            adopter: Arc::clone(&adopter),
+            mouth: mouth.clone(),
+            ears: ears_of_keeper,
+        };
+        let tasks = vec![
+            tokio::spawn(committer::commit_all(store.clone(), senders, wishes, most)).abort_handle(),
+            tokio::spawn(Arc::clone(&desk).keep_time()).abort_handle(),
+            tokio::spawn(keeping.keep()).abort_handle(),
+        ];
+        Ok(Self { store, adopter, desk, news, mouth, tasks, threads })
+    }
+
+    pub fn runner(&self) -> RunnerId {
+        self.adopter.runner()
+    }
+
+    pub fn subscribe(&self) -> broadcast::Receiver<News> {
+        self.news.subscribe()
+    }
+
+    /// Keep a plan at hand, so that its first run need not ask the store for it.
+    pub fn know(&self, plan: Arc<Plan>) {
+        self.adopter.plans.keep(plan);
+    }
+
+    /// Admit a run and take it on here, without a second trip to the store.
+    pub async fn admit(&self, mut admit: Admit, plan: &Arc<Plan>) -> StoreResult<Admitted> {
+        admit.claimed_by = Some(self.runner());
+        let kept = admit.clone();
+        let answers = self.store.runs.admit(vec![admit]).await?;
+        let answer = answers.into_iter().next().ok_or(lope_store::StoreError::Closed)?;
+        if let Admitted::Created { epoch, owned: true } = answer {
+            // The keeper is gone only when the engine is.
+            let _ = self.mouth.send(Heard::Took { runs: 1 });
+            self.adopter.newborn(kept, epoch, Arc::clone(plan));
+        }
+        Ok(answer)
+    }
+
+    /// Write down what a run has not committed yet; `News::Checkpointed` tells when it is durable.
+    pub fn checkpoint(&self, run: RunId) {
+        self.adopter.shards.send(run, Input::Checkpoint(run));
+    }
+
+    pub fn in_flight(&self) -> usize {
+        self.desk.in_flight()
+    }
+
+    /// Take no more runs, let what is in flight finish for at most `grace`, give every run back, end.
+    pub async fn shutdown(mut self, grace: Duration) -> StoreResult<u64> {
+        let _ = self.mouth.send(Heard::Drain);
+        let mut news = self.subscribe();
+        self.adopter.shards.tell(|| Input::Drain);
+        let drained = async {
+            while self.adopter.holds() > 0 {
+                // A lagging receiver has missed news, not the end.
+                let _ = tokio::time::timeout(Duration::from_millis(50), news.recv()).await;
+            }
+        };
+        let _ = tokio::time::timeout(grace, drained).await;
+        let released = self.store.runs.release(self.runner()).await;
+        self.stop();
+        released
+    }
+
+    fn stop(&mut self) {
+        self.adopter.shards.tell(|| Input::Fence);
+        self.tasks.drain(..).for_each(|task| task.abort());
+        // The threads end with their last sender, which this engine and its tasks hold.
+        self.threads.clear();
+    }
+}
+
+impl Drop for Engine {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+/// Carries a shard's outputs to where they belong.
+struct Router {
+    adopter: Arc<Adopter>,
+    desk: Arc<Desk>,
+    commits: mpsc::UnboundedSender<Vec<RunCommit>>,
+    mouth: mpsc::UnboundedSender<Heard>,
+    news: broadcast::Sender<News>,
+    runtime: tokio::runtime::Handle,
+}
+
+impl Hands for Router {
+    fn take(&self, outputs: Vec<Output>) {
+        let (mut commits, mut left) = (Vec::new(), 0);
+        for output in outputs {
+            match output {
+                Output::Commit(commit) => commits.push(commit),
+                Output::Left { run, epoch, why, .. } => {
+                    left += 1;
+                    self.left(run, epoch, why);
+                }
+                other => self.carry(other),
+            }
+        }
+        // Receivers are gone only when the engine is.
+        if !commits.is_empty() {
+            let _ = self.commits.send(commits);
+        }
+        if left > 0 {
+            let _ = self.mouth.send(Heard::Left { runs: left, weight: 0 });
+        }
+    }
+}
+
+impl Router {
+    fn carry(&self, output: Output) {
+        match output {
+            Output::Start(task) => self.desk.submit(task),
+            Output::Cancel(token) => self.desk.cancel(&token),
+            Output::MoreMail => drop(self.mouth.send(Heard::Rang)),
+            Output::FindLatest(workflow) => self.find_latest(workflow),
+            Output::InputSettled { run, input, result } => self.tell(News::InputSettled { run, input, result }),
+            Output::Notice { run, plan, notice } => {
+                if self.news.receiver_count() > 0 {
+                    self.tell(News::Notice { run, workflow: Arc::clone(plan.name()), notice });
+                }
+            }
+            Output::Checkpointed(run) => self.tell(News::Checkpointed(run)),
+            Output::Post { id, send } => {
+                tracing::error!(%id, target = %send.target, "this runner has no mailbox to send to");
+            }
+            Output::Commit(_) | Output::Left { .. } => {}
+        }
+    }
+
+    fn tell(&self, news: News) {
+        // Nobody may be listening.
+        let _ = self.news.send(news);
+    }
+
+    fn left(&self, run: RunId, epoch: lope_model::Epoch, why: Left) {
+        self.adopter.left(run);
+        match why {
+            Left::Ended { status, result } => self.tell(News::Ended { run, status, result }),
+            Left::Released => self.tell(News::Left(run)),
+            Left::Lost => {
+                tracing::warn!(%run, "a run belongs to another runner now; nothing more is written for it");
+                self.tell(News::Left(run));
+            }
+            Left::Broken(reason) => {
+                let adopter = Arc::clone(&self.adopter);
+                self.runtime.spawn(async move {
+                    if let Err(error) = adopter.park(run, epoch, reason).await {
+                        tracing::error!(%run, %error, "a run could not be set aside");
+                    }
+                });
+            }
+        }
+    }
+
+    fn find_latest(&self, workflow: Arc<str>) {
+        let adopter = Arc::clone(&self.adopter);
+        self.runtime.spawn(async move {
+            let version = loop {
+                match adopter.store.runs.latest(&workflow).await {
+                    Ok(found) => break found.map(|definition| definition.version),
+                    Err(error) => {
+                        tracing::warn!(%error, %workflow, "the latest version could not be asked for");
+                        tokio::time::sleep(Duration::from_millis(500)).await;
+                    }
+                }
+            };
+            adopter.shards.tell(|| Input::Latest(Arc::clone(&workflow), version));
+        });
+    }
+}

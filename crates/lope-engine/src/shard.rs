@@ -1,0 +1,247 @@
+//! The machine of one shard: the runs it holds, advanced by the law, written ahead, and let go. Pure: inputs and time in,
+//! outputs out.
+//!
+//! An event is folded, its row waits to be committed, and what the event led to waits with it: nothing is dispatched before the
+//! commit that holds its cause is durable (a checkpoint strategy may relax that for outcomes). A run has one commit under
+//! way at a time; what happens meanwhile goes into the next one.
+
+mod adopt;
+mod resident;
+mod write;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use lope_flow::law::{EventKind, Notice, Plan, Send, Settled};
+use lope_model::{Epoch, RunId, RunnerId, Span, Timestamp, VersionId};
+use lope_store::runs::{CommitReply, FinalStatus, JournalRow, Mail, Parent, RunCommit, Snapshot};
+
+use crate::codec::Blobs;
+use crate::executor::{Outcome, Task, Token};
+use resident::Resident;
+
+/// A run that this shard shall hold from now on.
+#[derive(Debug)]
+pub struct Adoption {
+    pub run: RunId,
+    pub epoch: Epoch,
+    pub weight: u32,
+    pub plan: Arc<Plan>,
+    pub parent: Option<Parent>,
+    pub snapshot: Option<Snapshot>,
+    pub rows: Vec<JournalRow>,
+    /// The large values that snapshot and rows refer to.
+    pub blobs: Blobs,
+    /// Mail that waits, in order.
+    pub mail: Vec<Mail>,
+    /// How much mail was ever delivered.
+    pub seen: u64,
+}
+
+/// What came in.
+#[derive(Debug)]
+pub enum Input {
+    Adopt(Box<Adoption>),
+    Outcome(Outcome),
+    /// An attempt ran out of time, or was silent for too long.
+    TimedOut { token: Token, silent: bool },
+    /// A limit that many runs share did not let an attempt start.
+    Refused { token: Token, until: Timestamp, reason: Arc<str> },
+    Mail(RunId, Vec<Mail>),
+    Committed(RunId, CommitReply),
+    /// The commit of a run was not answered, or could not be made.
+    Unanswered(RunId),
+    /// Which version of a workflow is the latest, if there is one.
+    Latest(Arc<str>, Option<VersionId>),
+    /// Write down what was not committed yet.
+    Checkpoint(RunId),
+    /// Start nothing more; let every run go as soon as nothing of it is in flight.
+    Drain,
+    /// The session has ended: forget everything, write nothing.
+    Fence,
+    /// From now on runs are owned as this runner.
+    Owner(RunnerId),
+}
+
+/// What to do.
+#[derive(Debug)]
+pub enum Output {
+    Commit(RunCommit),
+    Start(Task),
+    Cancel(Token),
+    /// Ask for the latest version of a workflow.
+    FindLatest(Arc<str>),
+    /// More mail waits for a run of ours.
+    MoreMail,
+    /// A message to a mailbox, to be sent once in effect under this id.
+    Post { id: String, send: Box<Send> },
+    /// A run is no longer held here.
+    Left { run: RunId, epoch: Epoch, weight: u32, why: Left },
+    /// Everything a run had to write is durable.
+    Checkpointed(RunId),
+    /// An input has its result, durably.
+    InputSettled { run: RunId, input: Arc<str>, result: Settled },
+    Notice { run: RunId, plan: Arc<Plan>, notice: Notice },
+}
+
+/// Why a run is no longer held.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Left {
+    /// It has ended.
+    Ended { status: FinalStatus, result: Settled },
+    /// It waits for something, or was let go on the way out.
+    Released,
+    /// Another runner has it, or may have.
+    Lost,
+    /// What the store holds of it cannot be folded; it stays as it is and is parked with this reason.
+    Broken(String),
+}
+
+/// Settings of a shard.
+#[derive(Clone, Copy, Debug)]
+pub struct ShardSettings {
+    pub evict_after: Span,
+    /// A snapshot is written when the journal behind the last one weighs more than that one, and at least this.
+    pub snapshot_min: usize,
+}
+
+/// One shard.
+#[derive(Debug)]
+pub struct Shard {
+    settings: ShardSettings,
+    owner: RunnerId,
+    runs: BTreeMap<RunId, Resident>,
+    /// When each run must be looked at.
+    wheel: BTreeSet<(Timestamp, RunId)>,
+    /// Runs that wait to know the latest version of a workflow.
+    asking: BTreeMap<Arc<str>, BTreeSet<RunId>>,
+    latest: BTreeMap<Arc<str>, VersionId>,
+    draining: bool,
+}
+
+impl Shard {
+    pub fn new(settings: ShardSettings, owner: RunnerId) -> Self {
+        Self {
+            settings,
+            owner,
+            runs: BTreeMap::new(),
+            wheel: BTreeSet::new(),
+            asking: BTreeMap::new(),
+            latest: BTreeMap::new(),
+            draining: false,
+        }
+    }
+
+    pub fn len(&self) -> usize {
+        self.runs.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.runs.is_empty()
+    }
+
+    pub fn holds(&self, run: RunId) -> bool {
+        self.runs.contains_key(&run)
+    }
+
+    /// Take one input in and say what to do.
+    pub fn handle(&mut self, now: Timestamp, input: Input, out: &mut Vec<Output>) {
+        match input {
+            Input::Adopt(adoption) => self.adopt(now, *adoption, out),
+            Input::Outcome(outcome) => self.outcome(now, outcome, out),
+            Input::TimedOut { token, silent } => self.timed_out(now, token, silent, out),
+            Input::Refused { token, until, reason } => self.refused(now, token, until, reason, out),
+            Input::Mail(run, mail) => self.with(now, run, out, |resident| resident.take_mail(now, &mail)),
+            Input::Committed(run, reply) => self.committed(now, run, reply, out),
+            Input::Unanswered(run) => self.unanswered(now, run),
+            Input::Latest(workflow, version) => self.found_latest(now, workflow, version, out),
+            Input::Checkpoint(run) => self.checkpoint(now, run, out),
+            Input::Drain => self.drain(now, out),
+            Input::Fence => self.fence(out),
+            Input::Owner(owner) => self.owner = owner,
+        }
+    }
+
+    /// Look at the clock: timers, runs that rested long enough, commits to be tried again.
+    pub fn tick(&mut self, now: Timestamp, out: &mut Vec<Output>) {
+        while let Some((due, run)) = self.wheel.first().copied()
+            && due <= now
+        {
+            self.wheel.pop_first();
+            self.resend(now, run, out);
+            self.with(now, run, out, |resident| resident.woken(now));
+        }
+    }
+
+    /// When `tick` must be called at the latest.
+    pub fn next_deadline(&self) -> Option<Timestamp> {
+        self.wheel.first().map(|(due, _)| *due)
+    }
+
+    fn outcome(&mut self, now: Timestamp, outcome: Outcome, out: &mut Vec<Output>) {
+        let Outcome { token, result, worker } = outcome;
+        let result = result.map_or_else(Settled::failed, Settled::Done);
+        self.with(now, token.run, out, |resident| resident.settle(now, &token, result, worker));
+    }
+
+    fn timed_out(&mut self, now: Timestamp, token: Token, silent: bool, out: &mut Vec<Output>) {
+        self.with(now, token.run, out, |resident| resident.time_out(now, &token, silent));
+    }
+
+    fn refused(&mut self, now: Timestamp, token: Token, until: Timestamp, reason: Arc<str>, out: &mut Vec<Output>) {
+        self.with(now, token.run, out, |resident| {
+            if resident.in_flight.remove(&token) {
+                let Token { execution, attempt, epoch, .. } = token.clone();
+                resident.fold(now, EventKind::Refused { execution, attempt, epoch, until, reason });
+            }
+        });
+    }
+
+    fn found_latest(&mut self, now: Timestamp, workflow: Arc<str>, version: Option<VersionId>, out: &mut Vec<Output>) {
+        match version {
+            Some(version) => drop(self.latest.insert(Arc::clone(&workflow), version)),
+            None => drop(self.latest.remove(&workflow)),
+        }
+        for run in self.asking.remove(&workflow).unwrap_or_default() {
+            self.with(now, run, out, |resident| resident.found(now, &workflow, version));
+        }
+    }
+
+    fn checkpoint(&mut self, now: Timestamp, run: RunId, out: &mut Vec<Output>) {
+        if !self.holds(run) {
+            return out.push(Output::Checkpointed(run));
+        }
+        self.with(now, run, out, Resident::ask_checkpoint);
+    }
+
+    fn drain(&mut self, now: Timestamp, out: &mut Vec<Output>) {
+        self.draining = true;
+        for run in self.runs.keys().copied().collect::<Vec<_>>() {
+            self.with(now, run, out, |_| ());
+        }
+    }
+
+    fn fence(&mut self, out: &mut Vec<Output>) {
+        self.wheel.clear();
+        self.asking.clear();
+        for (run, resident) in std::mem::take(&mut self.runs) {
+            out.extend(resident.in_flight.iter().cloned().map(Output::Cancel));
+            out.push(Output::Left { run, epoch: resident.epoch, weight: resident.weight, why: Left::Lost });
+        }
+    }
+
+    /// Do something to a run, then see what it leads to.
+    fn with(&mut self, now: Timestamp, run: RunId, out: &mut Vec<Output>, change: impl FnOnce(&mut Resident)) {
+        let Some(resident) = self.runs.get_mut(&run) else { return };
+        change(resident);
+        self.after(now, run, out);
+    }
+
+    /// Drop a run, stop what it has in flight, and say why.
+    fn forget(&mut self, run: RunId, why: Left, out: &mut Vec<Output>) {
+        let Some(resident) = self.runs.remove(&run) else { return };
+        self.wheel.remove(&(resident.look_at, run));
+        out.extend(resident.in_flight.iter().cloned().map(Output::Cancel));
+        out.push(Output::Left { run, epoch: resident.epoch, weight: resident.weight, why });
+    }
+}

@@ -1,0 +1,75 @@
+//! Adoption: a run's state is folded from snapshot and journal, mail is taken in, and what must be done now is found.
+
+use lope_flow::law::{self, Effect, EventKind, State};
+use lope_model::Timestamp;
+
+use super::resident::Resident;
+use super::{Adoption, Left, Output, Shard};
+use crate::codec::{self, Unreadable};
+
+/// A journal, folded.
+struct Folded {
+    state: State,
+    /// The number of the last row.
+    head: u64,
+    /// What the last row led to, if no owner can have acted on it: it was written when the run was admitted.
+    undone: Option<Vec<Effect>>,
+}
+
+impl Shard {
+    pub(super) fn adopt(&mut self, now: Timestamp, adoption: Adoption, out: &mut Vec<Output>) {
+        let (run, epoch, weight) = (adoption.run, adoption.epoch, adoption.weight);
+        if self.holds(run) {
+            return;
+        }
+        match fold(&adoption) {
+            Ok(folded) => {
+                self.runs.insert(run, Resident::adopted(now, adoption, folded));
+                self.after(now, run, out);
+            }
+            Err(error) => out.push(Output::Left { run, epoch, weight, why: Left::Broken(error.to_string()) }),
+        }
+    }
+}
+
+impl Resident {
+    fn adopted(now: Timestamp, adoption: Adoption, folded: Folded) -> Self {
+        let mut resident = Resident::new(&adoption, folded.state, folded.head);
+        resident.tail = adoption.rows.iter().map(|row| row.body.len()).sum();
+        resident.snapshot_size = adoption.snapshot.map_or(0, |snapshot| snapshot.body.len());
+        resident.go_on(now, folded.undone);
+        resident.take_mail(now, &adoption.mail);
+        resident.seen = resident.seen.max(adoption.seen);
+        resident
+    }
+
+    /// Take up what is outstanding. Attempts that another owner may have started are lost: the law opens new ones.
+    fn go_on(&mut self, now: Timestamp, undone: Option<Vec<Effect>>) {
+        let is_attempt = |effect: &Effect| matches!(effect, Effect::Dispatch(_));
+        let attempts = self.state.outstanding(&self.plan).into_iter().filter(is_attempt).collect::<Vec<_>>();
+        let others = undone.into_iter().flatten().filter(|effect| !is_attempt(effect));
+        others.for_each(|effect| self.sort(effect));
+        if self.state.epoch() != self.epoch && !attempts.is_empty() {
+            self.fold(now, EventKind::Adopted { epoch: self.epoch });
+        } else {
+            attempts.into_iter().for_each(|effect| self.sort(effect));
+        }
+    }
+}
+
+fn fold(adoption: &Adoption) -> Result<Folded, Unreadable> {
+    let (mut state, mut head) = match &adoption.snapshot {
+        Some(snapshot) => (codec::state(snapshot, &adoption.blobs)?, snapshot.seq),
+        None => (State::new(&adoption.plan), 0),
+    };
+    let (mut effects, mut undone) = (Vec::new(), None);
+    for row in &adoption.rows {
+        let event = codec::event(row, &adoption.blobs)?;
+        let at_admission = matches!(event.kind, EventKind::Start(_) | EventKind::Forked { .. });
+        law::fold(&adoption.plan, &mut state, event, &mut effects);
+        undone = at_admission.then(|| std::mem::take(&mut effects));
+        effects.clear();
+        head = row.seq;
+    }
+    Ok(Folded { state, head, undone })
+}

@@ -1,0 +1,306 @@
+//! One run in memory: its folded state, what is not durable yet, what is in flight.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use lope_flow::definition::{Checkpoint, Recipient};
+use lope_flow::law::{self, Dispatch, Effect, Event, EventKind, Outcome, Plan, Progress, Send, Settled, StartChild, State, Status};
+use lope_model::{Epoch, Failure, RunId, Span, Timestamp, VersionId, failure};
+use lope_store::runs::{Blob, Deliver, FinalStatus, JournalRow, Mail, Parent};
+
+use super::Adoption;
+use super::write::Flight;
+use crate::codec;
+use crate::executor::{Limits, Task, Token};
+
+/// Most rows that a relaxed checkpoint strategy may leave unwritten.
+const UNWRITTEN_MAX: usize = 10_000;
+
+/// What is folded but not on its way to the store yet, and what waits for it.
+#[derive(Debug, Default)]
+pub(super) struct Open {
+    pub(super) rows: Vec<JournalRow>,
+    pub(super) blobs: Vec<Blob>,
+    pub(super) taken: Vec<u64>,
+    pub(super) children: Vec<StartChild>,
+    pub(super) deliveries: Vec<Deliver>,
+    pub(super) end: Option<(FinalStatus, Settled)>,
+    /// To be done when all of this is durable.
+    pub(super) effects: Vec<Effect>,
+    /// Something in it may not wait for the checkpoint strategy.
+    pub(super) pressing: bool,
+    /// Settled steps in it.
+    pub(super) steps: u32,
+}
+
+impl Open {
+    /// Is there nothing to write?
+    pub(super) fn is_empty(&self) -> bool {
+        self.rows.is_empty()
+            && self.taken.is_empty()
+            && self.children.is_empty()
+            && self.deliveries.is_empty()
+            && self.end.is_none()
+    }
+}
+
+/// One run in memory.
+#[derive(Debug)]
+pub(super) struct Resident {
+    pub(super) run: RunId,
+    pub(super) epoch: Epoch,
+    pub(super) weight: u32,
+    pub(super) plan: Arc<Plan>,
+    pub(super) parent: Option<Parent>,
+    pub(super) state: State,
+    /// The last journal row made.
+    pub(super) head: u64,
+    /// How much mail was taken in.
+    pub(super) seen: u64,
+    pub(super) open: Open,
+    pub(super) flight: Option<Flight>,
+    pub(super) in_flight: BTreeSet<Token>,
+    /// When the wheel looks at it.
+    pub(super) look_at: Timestamp,
+    /// The time of the last event, for letting go of what rests.
+    pub(super) last_event: Timestamp,
+    /// Bytes of journal behind the last snapshot, and of that snapshot.
+    pub(super) tail: usize,
+    pub(super) snapshot_size: usize,
+    /// Somebody waits for everything to be durable.
+    pub(super) asked: bool,
+}
+
+impl Resident {
+    pub(super) fn new(adoption: &Adoption, state: State, head: u64) -> Self {
+        Self {
+            run: adoption.run,
+            epoch: adoption.epoch,
+            weight: adoption.weight,
+            plan: Arc::clone(&adoption.plan),
+            parent: adoption.parent.clone(),
+            last_event: state.at(),
+            state,
+            head,
+            seen: 0,
+            open: Open::default(),
+            flight: None,
+            in_flight: BTreeSet::new(),
+            look_at: Timestamp::NEVER,
+            tail: 0,
+            snapshot_size: 0,
+            asked: false,
+        }
+    }
+
+    /// An event happened: its row is made, the law advances the state, what follows waits with the row. An event that does not
+    /// concern the run (any more) leaves no row.
+    pub(super) fn fold(&mut self, now: Timestamp, kind: EventKind) {
+        let event = Event::new(now.max(self.state.at()), kind);
+        let mut blobs = Vec::new();
+        let (at, row) = (event.at, codec::row(self.head + 1, &event, &mut blobs));
+        let pressing = is_pressing(&event.kind);
+        let is_step = matches!(event.kind, EventKind::Outcome(_));
+        let mut effects = Vec::new();
+        if law::fold(&self.plan, &mut self.state, event, &mut effects) == Progress::Ignored {
+            return;
+        }
+        self.last_event = at;
+        self.head += 1;
+        self.tail += row.body.len();
+        self.open.rows.push(row);
+        self.open.blobs.extend(blobs);
+        self.open.pressing |= pressing;
+        self.open.steps += u32::from(is_step);
+        let durable: Vec<EventKind> = effects.iter().filter_map(announced).collect();
+        effects.into_iter().for_each(|effect| self.sort(effect));
+        durable.into_iter().for_each(|kind| self.fold(now, kind));
+    }
+
+    /// Each effect to its place: into the commit, or behind it.
+    pub(super) fn sort(&mut self, effect: Effect) {
+        match effect {
+            Effect::StartChild(child) => self.open.children.push(*child),
+            Effect::CancelChild { execution, child } => {
+                let id = format!("cancel/{}/{execution}", self.run);
+                self.deliver(codec::mail(child, id, &EventKind::Cancel { force: false }));
+            }
+            Effect::Send(send) if send.to == Recipient::Run => self.send_signal(*send),
+            Effect::Complete { result } => self.end(FinalStatus::Completed, Settled::Done(result)),
+            Effect::Fail { failure } => self.end(FinalStatus::Failed, Settled::failed(failure)),
+            Effect::Cancelled => self.end(FinalStatus::Cancelled, Settled::Cancelled),
+            Effect::Dispatch(_)
+            | Effect::CancelAttempt { .. }
+            | Effect::Send(_)
+            | Effect::InputSettled { .. }
+            | Effect::Telemetry(_) => self.open.effects.push(effect),
+        }
+    }
+
+    fn end(&mut self, status: FinalStatus, result: Settled) {
+        if let Some(parent) = &self.parent {
+            let (execution, child) = (parent.execution.as_str().into(), self.run);
+            let kind = EventKind::Child { execution, child, result: result.clone() };
+            let mail = codec::mail(parent.run, format!("child/{}", self.run), &kind);
+            self.deliver(mail);
+        }
+        self.open.end = Some((status, result));
+    }
+
+    fn deliver(&mut self, mail: Deliver) {
+        self.open.deliveries.push(mail);
+    }
+
+    /// A signal to another run; a target that is no run's id reaches nobody.
+    fn send_signal(&mut self, send: Send) {
+        let Ok(target) = send.target.parse() else { return };
+        let name = send.body.get("signal").map_or_else(|| "".into(), codec::key_text);
+        let value = send.body.get("value").cloned().unwrap_or_default();
+        let id = format!("send/{}/{}", self.run, send.execution);
+        self.deliver(codec::mail(target, id, &EventKind::Signal { name, value }));
+    }
+
+    pub(super) fn take_mail(&mut self, now: Timestamp, mail: &[Mail]) {
+        for item in mail.iter().filter(|item| item.number > self.seen).collect::<Vec<_>>() {
+            self.seen = item.number;
+            self.open.taken.push(item.number);
+            match codec::mail_event(item) {
+                Ok(kind) => self.fold(now, self.under_this_epoch(kind)),
+                Err(error) => tracing::error!(run = %self.run, %error, "mail was dropped"),
+            }
+        }
+    }
+
+    /// Mail that opens attempts opens them under its reader's epoch; its sender cannot know it.
+    fn under_this_epoch(&self, kind: EventKind) -> EventKind {
+        match kind {
+            EventKind::Retry { .. } => EventKind::Retry { epoch: self.epoch },
+            other => other,
+        }
+    }
+
+    /// An attempt was answered. Answers to attempts that are not in flight change nothing and leave no row.
+    pub(super) fn settle(&mut self, now: Timestamp, token: &Token, result: Settled, worker: Option<Arc<str>>) {
+        if !self.in_flight.remove(token) {
+            return;
+        }
+        let Token { execution, attempt, epoch, .. } = token.clone();
+        let outcome = Outcome { execution, attempt, epoch, result, started_at: None, worker, log: None };
+        self.fold(now, EventKind::Outcome(Box::new(outcome)));
+    }
+
+    pub(super) fn time_out(&mut self, now: Timestamp, token: &Token, silent: bool) {
+        let message = if silent { "no sign of life within its heartbeat" } else { "it took longer than its timeout" };
+        self.settle(now, token, Settled::failed(Failure::new(failure::kind::TIMEOUT, message)), None);
+    }
+
+    /// The wheel came to it: fire its timers if they are due.
+    pub(super) fn woken(&mut self, now: Timestamp) {
+        self.look_at = Timestamp::NEVER;
+        if self.state.next_wake().is_some_and(|due| due <= now) {
+            self.fold(now, EventKind::Timer);
+        }
+    }
+
+    /// The latest version of a workflow that a child wants; there may be none.
+    pub(super) fn found(&mut self, now: Timestamp, workflow: &Arc<str>, version: Option<VersionId>) {
+        if version.is_some() {
+            return;
+        }
+        let wanted = |child: &StartChild| child.workflow == *workflow;
+        let lost: Vec<StartChild> = self.open.children.extract_if(.., |child| wanted(child)).collect();
+        for child in lost {
+            let failure = Failure::new("UnknownWorkflow", format!("no workflow '{workflow}' is deployed"));
+            let (execution, result) = (child.execution, Settled::failed(failure));
+            self.fold(now, EventKind::Child { execution, child: child.child, result });
+        }
+    }
+
+    pub(super) fn ask_checkpoint(&mut self) {
+        self.asked = true;
+        self.open.pressing = true;
+    }
+
+    /// May what is open wait for the checkpoint strategy?
+    pub(super) fn may_wait(&self) -> bool {
+        let open = &self.open;
+        let must = open.pressing || !open.taken.is_empty() || open.end.is_some() || !open.children.is_empty() || !open.deliveries.is_empty();
+        if must || open.rows.len() >= UNWRITTEN_MAX {
+            return false;
+        }
+        match self.plan.definition().checkpoint {
+            Checkpoint::EveryStep => false,
+            Checkpoint::EveryN(steps) => open.steps < steps,
+            Checkpoint::OnComplete | Checkpoint::Manual => true,
+        }
+    }
+
+    pub(super) fn task(&self, dispatch: Dispatch) -> Task {
+        let handling = &dispatch.handling;
+        let keyed = dispatch.concurrency.map(|(limit, key)| {
+            (format!("{}/{}", dispatch.action, codec::key_text(&key)).into(), limit)
+        });
+        let limits =
+            Limits { priority: handling.priority, timeout: handling.timeout, heartbeat: handling.heartbeat, keyed };
+        Task {
+            token: Token {
+                run: self.run,
+                execution: dispatch.execution,
+                attempt: dispatch.attempt,
+                epoch: dispatch.epoch,
+            },
+            workflow: Arc::clone(self.plan.name()),
+            step: dispatch.step,
+            executor: dispatch.executor,
+            action: dispatch.action,
+            arguments: dispatch.with,
+            limits,
+            idempotency_key: dispatch.idempotency_key.map(|key| codec::key_text(&key).to_string()),
+        }
+    }
+
+    /// How long until a run that rests may be let go: `None` while it does not rest.
+    pub(super) fn rests_from(&self, now: Timestamp, patience: Span) -> Option<Timestamp> {
+        let busy = !self.in_flight.is_empty() || self.open.effects.iter().any(|e| matches!(e, Effect::Dispatch(_)));
+        if busy || self.open.end.is_some() {
+            return None;
+        }
+        let far = self.state.next_wake().is_none_or(|due| due > now.plus(patience));
+        match self.state.status() {
+            Status::Paused => Some(now),
+            Status::Sleeping | Status::Waiting if far => Some(now),
+            Status::Idle if far => Some(self.last_event.plus(patience)),
+            _ => None,
+        }
+    }
+}
+
+/// May an event not wait for the checkpoint strategy? Strategies relax the outcomes of steps only.
+fn is_pressing(kind: &EventKind) -> bool {
+    match kind {
+        EventKind::Outcome(_) | EventKind::Timer | EventKind::Dispatched { .. } | EventKind::Refused { .. } => false,
+        EventKind::Start(_)
+        | EventKind::Input(_)
+        | EventKind::Signal { .. }
+        | EventKind::Child { .. }
+        | EventKind::Cancel { .. }
+        | EventKind::Pause { .. }
+        | EventKind::Resume
+        | EventKind::Adopted { .. }
+        | EventKind::Retry { .. }
+        | EventKind::Close
+        | EventKind::Forked { .. } => true,
+    }
+}
+
+/// The row that announces a dispatch whose policy is durable.
+fn announced(effect: &Effect) -> Option<EventKind> {
+    match effect {
+        Effect::Dispatch(dispatch) if dispatch.handling.durable => Some(EventKind::Dispatched {
+            execution: Arc::clone(&dispatch.execution),
+            attempt: dispatch.attempt,
+            epoch: dispatch.epoch,
+        }),
+        _ => None,
+    }
+}

@@ -1,0 +1,275 @@
+//! From what is open to a commit, and from its answer to what waited for it.
+
+use lope_flow::law::{Effect, EventKind, Fed, Start, Status};
+use lope_model::{Priority, QueueName, Realm, RunId, Span, Timestamp};
+use lope_store::runs::{
+    Admit, Blob, CommitReply, Finish, LiveStatus, Parent, Release, RunCommit, Snapshot, Then, Wake,
+};
+
+use super::resident::{Open, Resident};
+use super::{Left, Output, Shard};
+use crate::codec;
+use lope_flow::law::{Event, Settled, StartChild};
+
+/// First pause before a commit that was not answered is sent again; it doubles.
+const RESEND: Span = Span::from_millis(100);
+const RESEND_MAX: Span = Span::from_secs(2);
+
+/// A commit under way, kept so that it can be sent again.
+#[derive(Debug)]
+pub(super) struct Flight {
+    commit: RunCommit,
+    upto: u64,
+    /// What waits for it.
+    effects: Vec<Effect>,
+    end: Option<Left>,
+    unanswered: u32,
+    /// When it is sent again, if it was not answered.
+    resend_at: Option<Timestamp>,
+}
+
+impl Shard {
+    /// What a change of a run leads to: a commit if one is due, what may be done without one, a place on the wheel.
+    pub(super) fn after(&mut self, now: Timestamp, run: RunId, out: &mut Vec<Output>) {
+        let Some(resident) = self.runs.get_mut(&run) else { return };
+        if resident.flight.is_none() {
+            // What waits for nothing unwritten, or for what need not be written yet, is done at once.
+            if (resident.open.is_empty() || resident.may_wait()) && !self.draining {
+                let effects = std::mem::take(&mut resident.open.effects);
+                resident.act(effects, out);
+            }
+            self.write(now, run, out);
+        }
+        self.place(now, run);
+    }
+
+    /// Send what is open, if there is anything and it may not wait.
+    fn write(&mut self, now: Timestamp, run: RunId, out: &mut Vec<Output>) {
+        let unknown = self.unknown_workflows(run);
+        if !unknown.is_empty() {
+            for workflow in unknown {
+                if self.asking.entry(workflow.clone()).or_default().insert(run) {
+                    out.push(Output::FindLatest(workflow));
+                }
+            }
+            return;
+        }
+        let Some(resident) = self.runs.get_mut(&run) else { return };
+        let rests = resident.rests_from(now, self.settings.evict_after).is_some_and(|from| from <= now);
+        let leaving = rests || (self.draining && resident.in_flight.is_empty());
+        let idle = resident.open.is_empty();
+        if !leaving && (resident.may_wait() || idle) {
+            if std::mem::take(&mut resident.asked) {
+                out.push(Output::Checkpointed(run));
+            }
+            return;
+        }
+        let mut open = std::mem::take(&mut resident.open);
+        let children = open.children.iter().map(|child| admission(run, child, &self.latest[&child.workflow], now));
+        let children = children.collect();
+        let snapshot = resident.snapshot_due(self.settings.snapshot_min, &mut open.blobs);
+        let (then, end) = resident.then(now, &open, leaving);
+        let Open { rows, blobs, taken, deliveries, effects, .. } = open;
+        let (owner, epoch) = (self.owner, resident.epoch);
+        let commit = RunCommit { run, owner, epoch, rows, blobs, snapshot, taken, children, deliveries, then };
+        let upto = resident.head;
+        resident.flight = Some(Flight { commit: commit.clone(), upto, effects, end, unanswered: 0, resend_at: None });
+        out.push(Output::Commit(commit));
+    }
+
+    /// Workflows that children of a run name and whose latest version is not known here.
+    fn unknown_workflows(&self, run: RunId) -> Vec<std::sync::Arc<str>> {
+        let Some(resident) = self.runs.get(&run) else { return Vec::new() };
+        let names = resident.open.children.iter().map(|child| &child.workflow);
+        names.filter(|name| !self.latest.contains_key(*name)).cloned().collect()
+    }
+
+    /// The answer to a commit.
+    pub(super) fn committed(&mut self, now: Timestamp, run: RunId, reply: CommitReply, out: &mut Vec<Output>) {
+        let Some(resident) = self.runs.get_mut(&run) else { return };
+        let Some(flight) = resident.flight.take() else { return };
+        match reply {
+            CommitReply::Done { mail, .. } => {
+                if mail > resident.seen && flight.end.is_none() {
+                    out.push(Output::MoreMail);
+                }
+                self.done(now, run, flight, out);
+            }
+            // It was sent again after its first answer was lost, and had happened.
+            CommitReply::Gap { head } if head >= flight.upto => self.done(now, run, flight, out),
+            CommitReply::Missing if flight.unanswered > 0 && flight.end.is_some() => self.done(now, run, flight, out),
+            CommitReply::Lost { .. } if flight.unanswered > 0 && flight.end == Some(Left::Released) => {
+                self.done(now, run, flight, out);
+            }
+            CommitReply::Lost { .. } | CommitReply::Missing => self.forget(run, Left::Lost, out),
+            CommitReply::Gap { head } => self.forget(run, Left::Broken(format!("its journal ends at {head}")), out),
+            CommitReply::Mail { .. } | CommitReply::UnknownVersion => {
+                self.forget(run, Left::Broken(format!("the store answered {reply:?}")), out);
+            }
+        }
+    }
+
+    fn done(&mut self, now: Timestamp, run: RunId, flight: Flight, out: &mut Vec<Output>) {
+        let Some(resident) = self.runs.get_mut(&run) else { return };
+        if let Some(snapshot) = &flight.commit.snapshot {
+            resident.snapshot_size = snapshot.body.len();
+            resident.tail = 0;
+        }
+        let stays = flight.end.is_none() && !self.draining;
+        let (starts, others): (Vec<_>, Vec<_>) = flight.effects.into_iter().partition(is_start);
+        resident.act(others, out);
+        match flight.end {
+            Some(why) => self.forget(run, why, out),
+            None if stays => resident.act(starts, out),
+            None => resident.open.effects.extend(starts),
+        }
+        self.after(now, run, out);
+    }
+
+    /// Send it again, later. Until it is answered the run does not go on.
+    pub(super) fn unanswered(&mut self, now: Timestamp, run: RunId) {
+        let Some(resident) = self.runs.get_mut(&run) else { return };
+        let Some(flight) = &mut resident.flight else { return };
+        flight.unanswered += 1;
+        let pause = RESEND.times(1 << flight.unanswered.min(6)).min(RESEND_MAX);
+        flight.resend_at = Some(now.plus(pause));
+        self.place(now, run);
+    }
+
+    /// Look at a run when its timers are due, when it has rested long enough, or when its commit must be sent again.
+    fn place(&mut self, now: Timestamp, run: RunId) {
+        let Some(resident) = self.runs.get_mut(&run) else { return };
+        let again = resident.flight.as_ref().and_then(|flight| flight.resend_at);
+        let free = resident.flight.is_none() && resident.open.children.is_empty();
+        let rest = resident.rests_from(now, self.settings.evict_after).filter(|_| free);
+        let due = [again, rest, resident.state.next_wake()].into_iter().flatten().min().unwrap_or(Timestamp::NEVER);
+        if due != resident.look_at {
+            self.wheel.remove(&(resident.look_at, run));
+            resident.look_at = due;
+            if due < Timestamp::NEVER {
+                self.wheel.insert((due, run));
+            }
+        }
+    }
+
+    /// Send a commit that was not answered again, if it is time.
+    pub(super) fn resend(&mut self, now: Timestamp, run: RunId, out: &mut Vec<Output>) {
+        let flight = self.runs.get_mut(&run).and_then(|resident| resident.flight.as_mut());
+        if let Some(flight) = flight.filter(|flight| flight.resend_at.is_some_and(|at| at <= now)) {
+            flight.resend_at = None;
+            out.push(Output::Commit(flight.commit.clone()));
+        }
+    }
+}
+
+fn is_start(effect: &Effect) -> bool {
+    matches!(effect, Effect::Dispatch(_))
+}
+
+impl Resident {
+    /// Do what waited.
+    fn act(&mut self, effects: Vec<Effect>, out: &mut Vec<Output>) {
+        for effect in effects {
+            match effect {
+                Effect::Dispatch(dispatch) => {
+                    let task = self.task(*dispatch);
+                    self.in_flight.insert(task.token.clone());
+                    out.push(Output::Start(task));
+                }
+                Effect::CancelAttempt { execution, attempt, epoch } => {
+                    let token = crate::executor::Token { run: self.run, execution, attempt, epoch };
+                    if self.in_flight.remove(&token) {
+                        out.push(Output::Cancel(token));
+                    }
+                }
+                Effect::Send(send) => {
+                    out.push(Output::Post { id: format!("{}/{}", self.run, send.execution), send });
+                }
+                Effect::InputSettled { input, result } => {
+                    out.push(Output::InputSettled { run: self.run, input, result });
+                }
+                Effect::Telemetry(notice) => {
+                    out.push(Output::Notice { run: self.run, plan: self.plan.clone(), notice });
+                }
+                Effect::StartChild(_)
+                | Effect::CancelChild { .. }
+                | Effect::Complete { .. }
+                | Effect::Fail { .. }
+                | Effect::Cancelled => unreachable!("these are in the commit itself"),
+            }
+        }
+    }
+
+    /// Who has the run after this commit.
+    fn then(&self, now: Timestamp, open: &Open, leaving: bool) -> (Then, Option<Left>) {
+        if let Some((status, result)) = open.end.clone() {
+            let (value, error) = match &result {
+                Settled::Done(value) => (Some(codec::result_bytes(value)), None),
+                Settled::Failed(failure) => (None, Some(codec::error_bytes(failure))),
+                Settled::Cancelled => (None, None),
+            };
+            let finish = Finish { status, result: value, error, seen: None };
+            return (Then::Finish(finish), Some(Left::Ended { status, result }));
+        }
+        let status = live_status(self.state.status());
+        if !leaving {
+            return (Then::Hold(status), None);
+        }
+        let runnable = open.effects.iter().any(is_start);
+        let wake = match (self.state.status(), self.state.next_wake()) {
+            (Status::Paused, _) => Wake::Parked("paused".to_owned()),
+            _ if runnable => Wake::At(now),
+            (_, Some(due)) => Wake::At(due),
+            (_, None) => Wake::OnMail,
+        };
+        (Then::Release(Release { status, wake, seen: self.seen }), Some(Left::Released))
+    }
+
+    fn snapshot_due(&self, min: usize, blobs: &mut Vec<Blob>) -> Option<Snapshot> {
+        (self.tail > self.snapshot_size.max(min)).then(|| codec::snapshot(self.head, &self.state, blobs))
+    }
+}
+
+fn live_status(status: Status) -> LiveStatus {
+    match status {
+        Status::Queued => LiveStatus::Queued,
+        Status::Idle => LiveStatus::Idle,
+        Status::Sleeping => LiveStatus::Sleeping,
+        Status::Waiting => LiveStatus::Waiting,
+        Status::Paused => LiveStatus::Paused,
+        Status::Running | Status::Completed | Status::Failed | Status::Cancelled => LiveStatus::Running,
+    }
+}
+
+/// A child as it is admitted: its id and its seed come from its parent, so that doing it twice does it once.
+fn admission(parent: RunId, child: &StartChild, version: &lope_model::VersionId, now: Timestamp) -> Admit {
+    let start = Start {
+        run: child.child,
+        seed: lope_model::Digest::of(child.child.as_bytes()).short(),
+        epoch: lope_model::Epoch(1),
+        open: false,
+        env: lope_model::Value::Null,
+        input: Some(Fed::new("child", child.input.clone())),
+    };
+    let mut blobs = Vec::new();
+    let row = codec::row(1, &Event::new(now, EventKind::Start(Box::new(start))), &mut blobs);
+    Admit {
+        run: child.child,
+        workflow: child.workflow.to_string(),
+        version: *version,
+        key: None,
+        queue: QueueName::default(),
+        priority: Priority::default(),
+        realm: Realm::default(),
+        due: now,
+        law: lope_flow::LAW,
+        weight: u32::try_from(row.body.len()).unwrap_or(u32::MAX),
+        tags: std::collections::BTreeMap::default(),
+        parent: (!child.detached)
+            .then(|| Parent { run: parent, execution: child.execution.to_string() }),
+        rows: vec![row],
+        snapshot: None,
+        blobs,
+        claimed_by: None,
+    }
+}

@@ -1,0 +1,260 @@
+//! The engine on the memory store, with real threads: runs end as their definitions say, also when engines come and go.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use lope_engine::client::{self, StartOptions};
+use lope_engine::executor::{Done, Executor, Task, Token};
+use lope_engine::{Engine, Executors, News, Settings, codec};
+use lope_flow::law::{EventKind, Plan};
+use lope_model::{Failure, RunId, Span, Timestamp, Value};
+use lope_store::Store;
+use lope_store::memory::MemoryStore;
+use lope_store::runs::{Admitted, RunRecord};
+
+type Work = dyn Fn(&Task) -> Option<Result<Value, Failure>> + Send + Sync;
+
+/// Does actions in the test's own words; `None` leaves the task unanswered until it is cancelled or its engine dies.
+struct Hand {
+    work: Box<Work>,
+    kept: Mutex<HashMap<Token, Done>>,
+    calls: AtomicU32,
+}
+
+impl Executor for Hand {
+    fn start(&self, task: Task, done: Done) {
+        self.calls.fetch_add(1, Ordering::SeqCst);
+        match (self.work)(&task) {
+            Some(result) => done.finish(result, None),
+            None => drop(self.kept.lock().unwrap().insert(task.token, done)),
+        }
+    }
+
+    fn cancel(&self, token: &Token) {
+        self.kept.lock().unwrap().remove(token);
+    }
+}
+
+struct House {
+    store: Store,
+    hand: Arc<Hand>,
+}
+
+impl House {
+    fn new(work: impl Fn(&Task) -> Option<Result<Value, Failure>> + Send + Sync + 'static) -> Self {
+        let hand = Hand { work: Box::new(work), kept: Mutex::default(), calls: AtomicU32::new(0) };
+        Self { store: MemoryStore::open(), hand: Arc::new(hand) }
+    }
+
+    fn engine(&self) -> Engine {
+        let hand: Arc<dyn Executor> = self.hand.clone();
+        let executors: Executors = [(Arc::from("action"), hand)].into_iter().collect();
+        let settings = Settings { lease: Span::from_millis(300), heartbeat: Span::from_millis(50), ..Settings::default() };
+        let settings = Settings { sweep: Span::from_millis(50), evict_after: Span::from_millis(200), ..settings };
+        Engine::begin(self.store.clone(), executors, settings).unwrap()
+    }
+
+    async fn start(&self, engine: &Engine, yaml: &str, input: Value) -> RunId {
+        let definition = lope_flow::yaml::read(yaml, "test.yaml").unwrap_or_else(|problems| panic!("{problems:?}"));
+        let plan = Arc::new(Plan::new(&definition).unwrap());
+        client::deploy(&self.store, &plan).await.unwrap();
+        engine.know(Arc::clone(&plan));
+        let options = StartOptions { input: Some(input), ..StartOptions::default() };
+        let admit = client::admission(&plan, options, Timestamp::EPOCH);
+        let run = admit.run;
+        assert!(matches!(engine.admit(admit, &plan).await.unwrap(), Admitted::Created { .. }));
+        run
+    }
+
+    async fn end(&self, run: RunId) -> RunRecord {
+        let waiting = client::wait(&self.store, run);
+        tokio::time::timeout(Duration::from_secs(20), waiting).await.expect("it ends in time").unwrap().unwrap()
+    }
+
+    async fn result(&self, run: RunId) -> Value {
+        let record = self.end(run).await;
+        let error = record.error.as_deref().map(|bytes| codec::read_error(bytes).unwrap());
+        assert_eq!((record.status.as_str(), error), ("completed", None));
+        codec::read_result(&record.result.unwrap()).unwrap()
+    }
+
+    async fn gapless(&self, run: RunId) -> Vec<Arc<str>> {
+        let rows = self.store.runs.journal(run, 0, 10_000).await.unwrap();
+        assert!(rows.iter().zip(1..).all(|(row, seq)| row.seq == seq), "the journal has no gaps");
+        rows.into_iter().map(|row| row.event).collect()
+    }
+}
+
+/// `double` doubles, `add` adds, anything else is refused.
+fn arithmetic(task: &Task) -> Option<Result<Value, Failure>> {
+    let int = |name: &str| task.arguments.get(name).and_then(Value::as_int).unwrap();
+    Some(match &*task.action {
+        "double" => Ok(Value::Int(int("n") * 2)),
+        "add" => Ok(Value::Int(int("a") + int("b"))),
+        other => Err(Failure::new("UnknownAction", other)),
+    })
+}
+
+const SEQUENCE: &str = "
+name: sequence
+steps:
+  a: { action: double, with: { n: '${{ input.n }}' } }
+  b: { action: double, with: { n: '${{ a }}' } }
+  c: { action: add, with: { a: '${{ a }}', b: '${{ b }}' } }
+  done: { return: '${{ c }}' }
+";
+
+const FAN_OUT: &str = "
+name: fan-out
+steps:
+  all: { each: '${{ input }}', as: n, parallel: max, steps: { twice: { action: double, with: { n: '${{ n }}' } } } }
+  done: { return: '${{ all }}' }
+";
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_sequence_and_a_fan_out_end_with_their_results() {
+    let house = House::new(arithmetic);
+    let engine = house.engine();
+    let run = house.start(&engine, SEQUENCE, Value::map([("n", Value::Int(3))])).await;
+    assert_eq!(house.result(run).await, Value::Int(18));
+    let numbers: Vec<Value> = (0..500).map(Value::Int).collect();
+    let run = house.start(&engine, FAN_OUT, Value::list(numbers)).await;
+    let doubled: Vec<Value> = (0..500).map(|n| Value::Int(n * 2)).collect();
+    assert_eq!(house.result(run).await, Value::list(doubled));
+    assert_eq!(house.gapless(run).await.len(), 501);
+    assert_eq!(house.hand.calls.load(Ordering::SeqCst), 503, "each action once");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_step_is_tried_again_and_a_spent_one_fails_the_run() {
+    let house = House::new(|task| {
+        let failure = Failure::new("Flaky", format!("attempt {}", task.token.attempt));
+        Some(if task.token.attempt < 3 || &*task.action == "never" { Err(failure) } else { Ok(Value::Int(1)) })
+    });
+    let engine = house.engine();
+    let flaky = "name: flaky\nsteps: { a: { action: sometimes, retries: 3 } }";
+    let run = house.start(&engine, flaky, Value::Null).await;
+    assert_eq!(house.result(run).await, Value::Int(1));
+    let spent = "name: spent\nsteps: { a: { action: never, retries: 2 } }";
+    let run = house.start(&engine, spent, Value::Null).await;
+    let record = house.end(run).await;
+    let failure = codec::read_error(&record.error.unwrap()).unwrap();
+    assert_eq!((record.status.as_str(), failure.message.as_str(), failure.attempt), ("failed", "attempt 3", Some(3)));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_run_goes_on_in_another_engine_and_settled_steps_stay_settled() {
+    let house = House::new(|task| match (&*task.action, task.token.attempt) {
+        ("slow", 1) => None,
+        ("slow", attempt) => Some(Ok(Value::Int(i64::from(attempt)))),
+        _ => arithmetic(task),
+    });
+    let yaml = "
+name: interrupted
+steps:
+  first: { action: double, with: { n: 4 } }
+  second: { action: slow, needs: [first] }
+  done: { return: ['${{ first }}', '${{ second }}'] }
+";
+    let first = house.engine();
+    let run = house.start(&first, yaml, Value::Null).await;
+    while house.hand.kept.lock().unwrap().is_empty() {
+        tokio::task::yield_now().await;
+    }
+    drop(first);
+    let _second = house.engine();
+    assert_eq!(house.result(run).await, Value::list(vec![Value::Int(8), Value::Int(2)]));
+    assert_eq!(house.hand.calls.load(Ordering::SeqCst), 3, "the settled step did not run again");
+    let events = house.gapless(run).await;
+    assert_eq!(events.iter().filter(|event| &***event == "adopted").count(), 1, "{events:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn long_waits_leave_memory_and_signals_find_them() {
+    let house = House::new(arithmetic);
+    let engine = house.engine();
+    let yaml = "
+name: patient
+steps:
+  nap: { sleep: 400ms }
+  ask: { wait: answer, needs: [nap] }
+  done: { return: '${{ ask }}' }
+";
+    let run = house.start(&engine, yaml, Value::Null).await;
+    loop {
+        let record = house.store.runs.run(run).await.unwrap().unwrap();
+        if record.status.as_str() == "waiting" && record.owner.is_none() {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    let signal = EventKind::Signal { name: "answer".into(), value: Value::Int(42) };
+    client::tell(&house.store, run, &signal, None).await.unwrap();
+    assert_eq!(house.result(run).await, Value::Int(42));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_child_runs_and_its_parent_gets_the_result() {
+    let house = House::new(arithmetic);
+    let engine = house.engine();
+    house.start(&engine, SEQUENCE, Value::map([("n", Value::Int(0))])).await;
+    let yaml = "
+name: parent
+steps:
+  child: { workflow: sequence, with: { n: 5 } }
+  orphan:
+    try: { steps: { x: { workflow: nowhere } } }
+    catch: [{ match: [UnknownWorkflow], steps: { y: { let: lost } } }]
+  done: { return: ['${{ child }}', '${{ orphan }}'] }
+";
+    let run = house.start(&engine, yaml, Value::Null).await;
+    assert_eq!(house.result(run).await, Value::list(vec![Value::Int(30), Value::from("lost")]));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn pause_holds_resume_goes_on_and_cancel_ends() {
+    let house = House::new(|task| (&*task.action != "hang").then(|| Ok(Value::Null)));
+    let engine = house.engine();
+    let yaml = "name: hanging\nsteps: { a: { action: hang }, b: { action: quick, needs: [a] } }";
+    let run = house.start(&engine, yaml, Value::Null).await;
+    while house.hand.kept.lock().unwrap().is_empty() {
+        tokio::task::yield_now().await;
+    }
+    client::tell(&house.store, run, &EventKind::Pause { reason: None }, None).await.unwrap();
+    let token = house.hand.kept.lock().unwrap().keys().next().unwrap().clone();
+    while house.store.runs.run(run).await.unwrap().unwrap().status.as_str() != "paused" {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    let done = house.hand.kept.lock().unwrap().remove(&token).unwrap();
+    done.finish(Ok(Value::Null), None);
+    while house.store.runs.run(run).await.unwrap().unwrap().parked.is_none() {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    assert_eq!(house.hand.calls.load(Ordering::SeqCst), 1, "nothing is dispatched while paused");
+    client::tell(&house.store, run, &EventKind::Resume, None).await.unwrap();
+    assert_eq!(house.end(run).await.status.as_str(), "completed");
+    let run = house.start(&engine, yaml, Value::Null).await;
+    while house.hand.kept.lock().unwrap().is_empty() {
+        tokio::task::yield_now().await;
+    }
+    client::tell(&house.store, run, &EventKind::Cancel { force: false }, None).await.unwrap();
+    assert_eq!(house.end(run).await.status.as_str(), "cancelled");
+    assert!(house.hand.kept.lock().unwrap().is_empty(), "the attempt was stopped");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn shutdown_lets_work_finish_and_gives_every_run_back() {
+    let house = House::new(arithmetic);
+    let engine = house.engine();
+    let mut news = engine.subscribe();
+    let yaml = "name: sleepy\nsteps: { a: { sleep: 1s }, b: { action: double, with: { n: 1 }, needs: [a] } }";
+    let run = house.start(&engine, yaml, Value::Null).await;
+    while !matches!(news.recv().await, Ok(News::Notice { .. })) {}
+    engine.shutdown(Duration::from_secs(5)).await.unwrap();
+    let record = house.store.runs.run(run).await.unwrap().unwrap();
+    assert_eq!((record.owner, record.status.as_str()), (None, "sleeping"));
+    let _next = house.engine();
+    assert_eq!(house.result(run).await, Value::Int(2));
+}
