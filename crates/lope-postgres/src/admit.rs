@@ -1,0 +1,198 @@
+//! `admit`: runs enter the store. In: admissions; out: for each what became of it, in their order.
+//!
+//! One statement for all of them. The server leaves out what may not enter; who stood in the way is asked afterwards.
+
+use std::collections::HashMap;
+
+use lope_model::{Epoch, RunId};
+use lope_store::runs::{Admit, Admitted};
+use tokio_postgres::Row;
+use uuid::Uuid;
+
+use crate::columns::Appends;
+use crate::failure::Worked;
+use crate::link::Link;
+use crate::statement::{Params, Statement};
+
+pub(crate) static ADMIT: Statement = Statement {
+    name: "admit",
+    text: include_str!("admit.sql"),
+    types: "append uuids uuids uuids ints ints ints ints shorts texts bytes texts texts texts texts uuids texts",
+};
+
+static FOUND: Statement =
+    Statement { name: "admit_found", text: include_str!("admit_found.sql"), types: "uuids texts bytes" };
+
+/// The parameters of `admit.sql`.
+#[derive(Default)]
+pub(crate) struct AdmitColumns<'a> {
+    appends: Appends<'a>,
+    holders: Vec<Uuid>,
+    run: Vec<Uuid>,
+    claimed_by: Vec<Option<Uuid>>,
+    due: Vec<i64>,
+    law: Vec<i64>,
+    weight: Vec<i64>,
+    head: Vec<i64>,
+    priority: Vec<i16>,
+    workflow: Vec<&'a str>,
+    version: Vec<&'a [u8]>,
+    queue: Vec<&'a str>,
+    realm: Vec<&'a str>,
+    key: Vec<Option<&'a str>>,
+    tags: Vec<String>,
+    parent_run: Vec<Option<Uuid>>,
+    parent_execution: Vec<Option<&'a str>>,
+}
+
+impl<'a> AdmitColumns<'a> {
+    /// The admissions of one statement, in an order in which two processes that admit the same keys wait for each other
+    /// and do not lock each other out.
+    pub(crate) fn of(admits: &[&'a Admit]) -> Self {
+        let mut sorted = admits.to_vec();
+        sorted.sort_by(|one, other| one.key.cmp(&other.key));
+        let mut columns = Self::default();
+        sorted.into_iter().for_each(|admit| columns.add(admit));
+        columns.holders = columns.claimed_by.iter().flatten().copied().collect();
+        columns.holders.sort_unstable();
+        columns.holders.dedup();
+        columns
+    }
+
+    fn add(&mut self, admit: &'a Admit) {
+        let base = admit.snapshot.as_ref().map_or(0, |snapshot| snapshot.seq);
+        self.appends.add(admit.run, &admit.rows, &admit.blobs, admit.snapshot.as_ref());
+        self.run.push(admit.run.uuid());
+        self.claimed_by.push(admit.claimed_by.map(lope_model::RunnerId::uuid));
+        self.due.push(admit.due.millis());
+        self.law.push(i64::from(admit.law));
+        self.weight.push(i64::from(admit.weight));
+        self.head.push(admit.rows.last().map_or(base, |row| row.seq) as i64);
+        self.priority.push(i16::from(admit.priority.level()));
+        self.workflow.push(&admit.workflow);
+        self.version.push(admit.version.0.as_bytes());
+        self.queue.push(admit.queue.as_str());
+        self.realm.push(admit.realm.as_str());
+        self.key.push(admit.key.as_deref());
+        self.tags.push(serde_json::to_string(&admit.tags).expect("a map of texts is JSON"));
+        self.parent_run.push(admit.parent.as_ref().map(|parent| parent.run.uuid()));
+        self.parent_execution.push(admit.parent.as_ref().map(|parent| parent.execution.as_str()));
+    }
+
+    pub(crate) fn params(&self) -> Params<'_> {
+        let mut params = self.appends.params();
+        params.extend([
+            &self.holders as &(dyn tokio_postgres::types::ToSql + Sync),
+            &self.run,
+            &self.claimed_by,
+            &self.due,
+            &self.law,
+            &self.weight,
+            &self.head,
+            &self.priority,
+            &self.workflow,
+            &self.version,
+            &self.queue,
+            &self.realm,
+            &self.key,
+            &self.tags,
+            &self.parent_run,
+            &self.parent_execution,
+        ]);
+        params
+    }
+}
+
+/// Split admissions so that no statement holds an id twice; a later one then finds what an earlier one made.
+pub(crate) fn waves<'a>(admits: impl IntoIterator<Item = &'a Admit>) -> Vec<Vec<&'a Admit>> {
+    let mut waves: Vec<Vec<&Admit>> = Vec::new();
+    let mut seen: HashMap<RunId, usize> = HashMap::new();
+    for admit in admits {
+        let wave = seen.entry(admit.run).and_modify(|wave| *wave += 1).or_insert(0);
+        if waves.len() <= *wave {
+            waves.push(Vec::new());
+        }
+        waves[*wave].push(admit);
+    }
+    waves
+}
+
+/// Which admissions of a wave were created, and whether each is owned from birth.
+pub(crate) fn created(rows: &[Row]) -> HashMap<RunId, bool> {
+    rows.iter().map(|row| (RunId::from_uuid(row.get(0)), row.get(1))).collect()
+}
+
+/// The answers to admissions, given what each wave of them created.
+pub(crate) async fn answers<'a>(
+    link: &Link,
+    admits: impl IntoIterator<Item = &'a Admit>,
+    mut created: Vec<HashMap<RunId, bool>>,
+) -> Worked<Vec<Option<Admitted>>> {
+    let mut seen: HashMap<RunId, usize> = HashMap::new();
+    let (mut answers, mut left_out) = (Vec::new(), Vec::new());
+    for admit in admits {
+        let wave = seen.entry(admit.run).and_modify(|wave| *wave += 1).or_insert(0);
+        match created.get_mut(*wave).and_then(|created| created.remove(&admit.run)) {
+            Some(owned) => answers.push(Some(Admitted::Created { epoch: Epoch(u64::from(owned)), owned })),
+            None => {
+                left_out.push((answers.len(), admit));
+                answers.push(None);
+            }
+        }
+    }
+    for (index, answer) in who_stands_there(link, &left_out).await? {
+        answers[index] = answer;
+    }
+    Ok(answers)
+}
+
+/// Why admissions were left out. No answer: what stood in the way is gone by now.
+async fn who_stands_there(link: &Link, left_out: &[(usize, &Admit)]) -> Worked<Vec<(usize, Option<Admitted>)>> {
+    if left_out.is_empty() {
+        return Ok(Vec::new());
+    }
+    let runs: Vec<Uuid> = left_out.iter().map(|(_, admit)| admit.run.uuid()).collect();
+    let keys: Vec<Option<&str>> = left_out.iter().map(|(_, admit)| admit.key.as_deref()).collect();
+    let versions: Vec<&[u8]> = left_out.iter().map(|(_, admit)| &admit.version.0.as_bytes()[..]).collect();
+    let rows = link.read(&FOUND, vec![&runs, &keys, &versions]).await?;
+    Ok(left_out.iter().zip(&rows).map(|((index, _), row)| (*index, reason(row))).collect())
+}
+
+fn reason(row: &Row) -> Option<Admitted> {
+    let run = row.get::<_, Option<Uuid>>(0).or_else(|| row.get(1));
+    match run {
+        Some(run) => Some(Admitted::Exists { run: RunId::from_uuid(run) }),
+        None if row.get(2) => None,
+        None => Some(Admitted::UnknownVersion),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_id_stands_once_in_a_wave() {
+        let admit = |byte| Admit {
+            run: RunId::from_bytes([byte; 16]),
+            workflow: "w".to_owned(),
+            version: lope_model::VersionId(lope_model::Digest::of(b"w")),
+            key: None,
+            queue: lope_model::QueueName::default(),
+            priority: lope_model::Priority::NORMAL,
+            realm: lope_model::Realm::default(),
+            due: lope_model::Timestamp::EPOCH,
+            law: 1,
+            weight: 1,
+            tags: std::collections::BTreeMap::new(),
+            parent: None,
+            rows: vec![],
+            snapshot: None,
+            blobs: vec![],
+            claimed_by: None,
+        };
+        let admits = [admit(1), admit(2), admit(1), admit(1)];
+        let sizes: Vec<usize> = waves(&admits).iter().map(Vec::len).collect();
+        assert_eq!(sizes, [2, 1, 1]);
+    }
+}

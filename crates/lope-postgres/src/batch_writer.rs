@@ -1,0 +1,152 @@
+//! Group commit for the byte tables: callers leave batches in a queue; one writer takes what waits, carries it out in one
+//! transaction and answers after it is on disk. The writer is spawned here and ends when the queue is closed.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use lope_store::tables::{Batch, BatchReply, Guard, Manifest, Write};
+use lope_store::{StoreError, StoreResult};
+use tokio::sync::{mpsc, oneshot};
+use tokio::task::JoinHandle;
+
+use crate::batch::{self, Care};
+use crate::failure::{Then, Worked};
+use crate::link::Link;
+use crate::notify::Bells;
+use crate::options::{GroupLimits, WRITER_QUEUE_MAX};
+use crate::pool::Connector;
+
+/// How often a group that was rolled back because others stood in its way is tried again.
+const TRIES_MAX: u32 = 20;
+const TRY_AGAIN_AFTER: Duration = Duration::from_millis(2);
+
+/// What one caller wants, and where its answer goes.
+struct Job {
+    batches: Vec<Batch>,
+    manifest: Manifest,
+    reply: oneshot::Sender<StoreResult<Vec<BatchReply>>>,
+}
+
+/// The callers' end of the queue.
+#[derive(Debug)]
+pub(crate) struct BatchWriter {
+    queue: std::sync::Mutex<Option<mpsc::Sender<Job>>>,
+    task: std::sync::Mutex<Option<JoinHandle<()>>>,
+}
+
+impl BatchWriter {
+    pub(crate) fn start(connector: Arc<Connector>, bells: Arc<Bells>) -> Self {
+        let (sender, queue) = mpsc::channel(WRITER_QUEUE_MAX);
+        let task = tokio::spawn(work(queue, connector, bells));
+        Self { queue: std::sync::Mutex::new(Some(sender)), task: std::sync::Mutex::new(Some(task)) }
+    }
+
+    pub(crate) async fn ask(&self, batches: Vec<Batch>, manifest: Manifest) -> StoreResult<Vec<BatchReply>> {
+        let (reply, answer) = oneshot::channel();
+        let queue = self.queue.lock().expect("nobody panics while holding it").clone().ok_or(StoreError::Closed)?;
+        queue.send(Job { batches, manifest, reply }).await.map_err(|_| StoreError::Closed)?;
+        drop(queue);
+        answer.await.unwrap_or(Err(StoreError::Closed))
+    }
+
+    /// Take no more jobs and wait until those there are done.
+    pub(crate) async fn close(&self) {
+        self.queue.lock().expect("nobody panics while holding it").take();
+        let task = self.task.lock().expect("nobody panics while holding it").take();
+        if let Some(task) = task {
+            // A writer that panicked has answered nobody; its callers were told when their channels closed.
+            let _ = task.await;
+        }
+    }
+}
+
+async fn work(mut queue: mpsc::Receiver<Job>, connector: Arc<Connector>, bells: Arc<Bells>) {
+    let mut link = None;
+    while let Some(first) = queue.recv().await {
+        let group = gather(first, &mut queue, connector.options.group);
+        carry_out(group, &mut link, &connector, &bells).await;
+    }
+}
+
+/// Everything that waits, up to the limits. The group has the largest manifest: tables are only ever added.
+fn gather(first: Job, queue: &mut mpsc::Receiver<Job>, limits: GroupLimits) -> Vec<Job> {
+    let mut size = size_of(&first);
+    let mut group = vec![first];
+    while size.0 < limits.rows
+        && size.1 < limits.bytes
+        && let Ok(job) = queue.try_recv()
+    {
+        let (rows, bytes) = size_of(&job);
+        size = (size.0 + rows, size.1 + bytes);
+        group.push(job);
+    }
+    group
+}
+
+/// Rows and bytes of a job.
+fn size_of(job: &Job) -> (usize, usize) {
+    let guards = job.batches.iter().flat_map(|batch| &batch.guards).map(|guard| match guard {
+        Guard::Equals(_, value) => value.len(),
+        Guard::Absent(_) | Guard::Unchanged(..) | Guard::ScopeUnchanged(..) => 0,
+    });
+    let writes = job.batches.iter().flat_map(|batch| &batch.writes).map(|write| match write {
+        Write::Put(_, value) | Write::Create(_, value) | Write::Append { value, .. } => value.len(),
+        Write::Delete(_) => 0,
+    });
+    guards.chain(writes).fold((0, 0), |(rows, bytes), more| (rows + 1, bytes + more))
+}
+
+/// Carry out a group, job by job if the server refuses what one of them carries.
+async fn carry_out(group: Vec<Job>, link: &mut Option<Link>, connector: &Connector, bells: &Bells) {
+    match attempt(&group, link, connector).await {
+        Ok(replies) => answer(group, replies, bells),
+        Err(fault) if fault.then != Then::Tell && group.len() > 1 => {
+            for job in group {
+                let alone = vec![job];
+                match attempt(&alone, link, connector).await {
+                    Ok(replies) => answer(alone, replies, bells),
+                    Err(fault) => refuse(alone, &fault.error),
+                }
+            }
+        }
+        Err(fault) => refuse(group, &fault.error),
+    }
+}
+
+async fn attempt(group: &[Job], link: &mut Option<Link>, connector: &Connector) -> Worked<Vec<BatchReply>> {
+    let batches: Vec<&Batch> = group.iter().flat_map(|job| &job.batches).collect();
+    let largest = group.iter().map(|job| &job.manifest).max_by_key(|manifest| manifest.specs().len());
+    let Some(manifest) = largest else { return Ok(Vec::new()) };
+    let mut care = Care::Trusting;
+    for tries in 1.. {
+        if !link.as_ref().is_some_and(Link::is_usable) {
+            *link = Some(connector.connect().await?);
+        }
+        let link = link.as_ref().expect("just connected");
+        match batch::perform(link, &batches, manifest, care).await {
+            Err(fault) if fault.then == Then::Again && tries < TRIES_MAX => {
+                care = Care::Careful;
+                tokio::time::sleep(TRY_AGAIN_AFTER * tries).await;
+            }
+            done => return done,
+        }
+    }
+    unreachable!("tries are counted")
+}
+
+fn answer(group: Vec<Job>, replies: Vec<BatchReply>, bells: &Bells) {
+    if replies.iter().any(Result::is_ok) {
+        bells.tables_changed();
+    }
+    let mut replies = replies.into_iter();
+    for job in group {
+        // A caller that went away needs no answer.
+        let _ = job.reply.send(Ok(replies.by_ref().take(job.batches.len()).collect()));
+    }
+}
+
+fn refuse(group: Vec<Job>, error: &StoreError) {
+    for job in group {
+        let _ = job.reply.send(Err(error.clone()));
+    }
+}

@@ -1,0 +1,150 @@
+//! `claim`: due runs go to one runner. In: what it can serve; out: the runs it has now, and when to come again.
+
+use std::collections::BTreeSet;
+use std::time::Instant;
+
+use lope_model::{Epoch, Priority, QueueName, Realm, RunId, Span, Timestamp, limit};
+use lope_store::StoreError;
+use lope_store::runs::{Claim, Claimed, ClaimedRun, Held, SessionLost};
+use tokio_postgres::Row;
+use uuid::Uuid;
+
+use crate::failure::Worked;
+use crate::floor::{Floors, LEVELS, Read, Start};
+use crate::inner::Inner;
+use crate::record::{priority, queue_name, realm, version};
+use crate::statement::Statement;
+
+pub(crate) static CLAIM: Statement =
+    Statement { name: "claim", text: include_str!("claim.sql"), types: "uuid int int int texts texts shorts ints" };
+
+pub(crate) static CLAIM_MANY: Statement = Statement {
+    name: "claim_many",
+    text: include_str!("claim_many.sql"),
+    types: "uuid int int int texts texts shorts ints",
+};
+
+/// The lanes of a claim, in the order in which they are served.
+#[derive(Default)]
+struct Lanes<'a> {
+    queue: Vec<&'a str>,
+    realm: Vec<&'a str>,
+    priority: Vec<i16>,
+    floor: Vec<i64>,
+}
+
+/// What the server said.
+struct Answer {
+    claimed: Claimed,
+    /// How many due runs were found, taken or not.
+    found: usize,
+}
+
+impl Inner {
+    pub(crate) async fn claim(&self, claim: &Claim) -> Worked<Held<Claimed>> {
+        let start = self.floors().start();
+        let held = self.claim_from(claim, start).await?;
+        let Ok(answer) = held else { return Ok(Err(SessionLost)) };
+        if start == Start::Beginning || answer.found >= runs_max(claim) {
+            return Ok(Ok(answer.claimed));
+        }
+        // Something older may have been overlooked: come again when it is time to look from the beginning.
+        let mut claimed = answer.claimed;
+        let look = claimed.now.plus(Span::from(self.floors().wait()));
+        claimed.next_due = Some(claimed.next_due.map_or(look, |due| due.min(look)));
+        Ok(Ok(claimed))
+    }
+
+    async fn claim_from(&self, claim: &Claim, start: Start) -> Worked<Held<Answer>> {
+        let (queues, realms) = (distinct(&claim.queues), distinct(&claim.realms));
+        let lanes = Lanes::of(&queues, &realms, start, &self.floors());
+        let statement = if queues.len() * realms.len() <= 1 { &CLAIM } else { &CLAIM_MANY };
+        let (law, most) = (i64::from(claim.law), runs_max(claim) as i64);
+        let weight = i64::try_from(claim.weight).unwrap_or(i64::MAX);
+        let runner = claim.runner.uuid();
+        let params: crate::statement::Params<'_> =
+            vec![&runner, &law, &most, &weight, &lanes.queue, &lanes.realm, &lanes.priority, &lanes.floor];
+        let link = self.control.get().await?;
+        let began = Instant::now();
+        let rows = link.write(statement, params).await?;
+        let cost = began.elapsed();
+        let Some(answer) = read(&rows)? else { return Ok(Err(SessionLost)) };
+        let mut floors = self.floors();
+        if start == Start::Beginning {
+            floors.measured(cost);
+        }
+        floors.raise(&queues, &realms, answer.read(runs_max(claim)));
+        Ok(Ok(answer))
+    }
+}
+
+fn runs_max(claim: &Claim) -> usize {
+    claim.limit.min(limit::CLAIM_MAX)
+}
+
+fn distinct<T: Clone + Ord>(names: &[T]) -> Vec<T> {
+    names.iter().cloned().collect::<BTreeSet<_>>().into_iter().collect()
+}
+
+impl<'a> Lanes<'a> {
+    fn of(queues: &'a [QueueName], realms: &'a [Realm], start: Start, floors: &Floors) -> Self {
+        let mut lanes = Self::default();
+        for level in LEVELS.rev() {
+            for queue in queues {
+                for realm in realms {
+                    lanes.queue.push(queue.as_str());
+                    lanes.realm.push(realm.as_str());
+                    lanes.priority.push(level);
+                    lanes.floor.push(match start {
+                        Start::Beginning => i64::MIN,
+                        Start::Floor => floors.of(queue, realm, level),
+                    });
+                }
+            }
+        }
+        lanes
+    }
+}
+
+impl Answer {
+    fn read(&self, most: usize) -> Read {
+        let last = self.claimed.runs.last().map(|run| (i16::from(run.priority.level()), run.due));
+        let is_whole = self.claimed.runs.len() == self.found;
+        Read { now: self.claimed.now, last, all: is_whole && self.found < most }
+    }
+}
+
+/// Nothing: the session is not held.
+fn read(rows: &[Row]) -> Worked<Option<Answer>> {
+    let first = rows.first().ok_or_else(|| StoreError::corrupt("a claim was not answered"))?;
+    if !first.get::<_, bool>(1) {
+        return Ok(None);
+    }
+    let now = Timestamp::from_millis(first.get(0));
+    let found = first.get::<_, i64>(2) as usize;
+    let next: Option<i64> = first.get(3);
+    let runs: Worked<Vec<ClaimedRun>> =
+        rows.iter().filter(|row| row.get::<_, Option<Uuid>>(4).is_some()).map(|row| claimed_run(row, 4)).collect();
+    let runs = runs?;
+    // What was found and not taken, because of its weight or because others were faster, is due now.
+    let next_due = if runs.len() < found { Some(now) } else { next.map(Timestamp::from_millis) };
+    Ok(Some(Answer { claimed: Claimed { now, runs, next_due }, found }))
+}
+
+/// A run that a runner owns, from ten columns.
+pub(crate) fn claimed_run(row: &Row, at: usize) -> Worked<ClaimedRun> {
+    Ok(ClaimedRun {
+        run: RunId::from_uuid(row.get(at)),
+        epoch: Epoch(row.get::<_, i64>(at + 1) as u64),
+        version: version(row.get(at + 2))?,
+        queue: queue_name(row.get(at + 3))?,
+        priority: priority(row.get(at + 4))?,
+        realm: realm(row.get(at + 5))?,
+        law: row.get::<_, i64>(at + 6) as u32,
+        weight: row.get::<_, i64>(at + 7) as u32,
+        mail: row.get::<_, i64>(at + 8) as u64,
+        due: Timestamp::from_millis(row.get(at + 9)),
+    })
+}
+
+const _: () = assert!(Priority::HIGHEST.level() == 9, "the lanes of a claim are the levels of priority");

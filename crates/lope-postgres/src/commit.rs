@@ -1,0 +1,229 @@
+//! `commit`: what happened to runs. In: commits; out: the columns of the two statements that write them, and the verdicts.
+//!
+//! A run's row in the queue is the guard: owner, epoch and journal head are compared in the statement that changes it.
+//! Whatever was not written is explained afterwards, from what stands there then.
+
+use std::collections::HashMap;
+
+use lope_model::{Epoch, RunId, RunnerId, Timestamp};
+use lope_store::runs::{Admit, CommitReply, Finish, JournalRow, RunCommit, Then, Wake};
+use tokio_postgres::Row;
+use tokio_postgres::types::ToSql;
+use uuid::Uuid;
+
+use crate::columns::Appends;
+use crate::failure::Worked;
+use crate::link::Link;
+use crate::statement::{Params, Statement};
+
+pub(crate) static HOLD: Statement = Statement {
+    name: "commit_hold",
+    text: include_str!("commit_hold.sql"),
+    types: "append uuids uuids ints ints ints ints ints texts texts bools ints ints texts",
+};
+
+pub(crate) static FINISH: Statement = Statement {
+    name: "commit_finish",
+    text: include_str!("commit_finish.sql"),
+    types: "append uuids uuids ints ints ints ints ints texts ints bytes bytes",
+};
+
+static STATE: Statement = Statement { name: "commit_state", text: include_str!("commit_state.sql"), types: "uuids" };
+
+static VERSIONS: Statement =
+    Statement { name: "commit_versions", text: include_str!("commit_versions.sql"), types: "uuids texts bytes" };
+
+/// What both statements ask of a run, and what they append to it.
+#[derive(Default)]
+struct Guards<'a> {
+    appends: Appends<'a>,
+    run: Vec<Uuid>,
+    owner: Vec<Uuid>,
+    epoch: Vec<i64>,
+    after: Vec<Option<i64>>,
+    rows: Vec<i64>,
+    snapshot: Vec<Option<i64>>,
+    law: Vec<Option<i64>>,
+    status: Vec<&'a str>,
+}
+
+/// The parameters of `commit_hold.sql`.
+#[derive(Default)]
+pub(crate) struct HoldColumns<'a> {
+    guards: Guards<'a>,
+    taken: Vec<Option<String>>,
+    release: Vec<bool>,
+    due: Vec<i64>,
+    seen: Vec<i64>,
+    parked: Vec<Option<&'a str>>,
+}
+
+/// The parameters of `commit_finish.sql`.
+#[derive(Default)]
+pub(crate) struct FinishColumns<'a> {
+    guards: Guards<'a>,
+    seen: Vec<Option<i64>>,
+    result: Vec<Option<&'a [u8]>>,
+    error: Vec<Option<&'a [u8]>>,
+}
+
+impl<'a> Guards<'a> {
+    fn add(&mut self, commit: &'a RunCommit, status: &'a str) {
+        self.appends.add(commit.run, &commit.rows, &commit.blobs, commit.snapshot.as_ref());
+        self.run.push(commit.run.uuid());
+        self.owner.push(commit.owner.uuid());
+        self.epoch.push(commit.epoch.0 as i64);
+        self.after.push(commit.rows.first().map(|row| row.seq as i64 - 1));
+        self.rows.push(commit.rows.len() as i64);
+        self.snapshot.push(commit.snapshot.as_ref().map(|snapshot| snapshot.seq as i64));
+        self.law.push(commit.snapshot.as_ref().map(|snapshot| i64::from(snapshot.law)));
+        self.status.push(status);
+    }
+
+    fn params(&self) -> Params<'_> {
+        let mut params = self.appends.params();
+        params.extend([
+            &self.run as &(dyn ToSql + Sync),
+            &self.owner,
+            &self.epoch,
+            &self.after,
+            &self.rows,
+            &self.snapshot,
+            &self.law,
+            &self.status,
+        ]);
+        params
+    }
+}
+
+impl<'a> HoldColumns<'a> {
+    fn add(&mut self, commit: &'a RunCommit, status: &'a str, way: (bool, Timestamp, u64, Option<&'a str>)) {
+        let (release, due, seen, parked) = way;
+        self.guards.add(commit, status);
+        self.taken.push((!commit.taken.is_empty()).then(|| array(&commit.taken)));
+        self.release.push(release);
+        self.due.push(due.millis());
+        self.seen.push(seen as i64);
+        self.parked.push(parked);
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.release.is_empty()
+    }
+
+    pub(crate) fn params(&self) -> Params<'_> {
+        let mut params = self.guards.params();
+        params.extend([&self.taken as &(dyn ToSql + Sync), &self.release, &self.due, &self.seen, &self.parked]);
+        params
+    }
+}
+
+impl<'a> FinishColumns<'a> {
+    fn add(&mut self, commit: &'a RunCommit, finish: &'a Finish) {
+        self.guards.add(commit, finish.status.as_str());
+        self.seen.push(finish.seen.map(|seen| seen as i64));
+        self.result.push(finish.result.as_deref());
+        self.error.push(finish.error.as_deref());
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.seen.is_empty()
+    }
+
+    pub(crate) fn params(&self) -> Params<'_> {
+        let mut params = self.guards.params();
+        params.extend([&self.seen as &(dyn ToSql + Sync), &self.result, &self.error]);
+        params
+    }
+}
+
+/// Sort commits into the two statements, by run id.
+pub(crate) fn columns<'a>(commits: impl IntoIterator<Item = &'a RunCommit>) -> (HoldColumns<'a>, FinishColumns<'a>) {
+    let mut sorted: Vec<&RunCommit> = commits.into_iter().collect();
+    sorted.sort_unstable_by_key(|commit| commit.run);
+    let (mut holds, mut finishes) = (HoldColumns::default(), FinishColumns::default());
+    for commit in sorted {
+        match &commit.then {
+            Then::Hold(status) => holds.add(commit, status.as_str(), (false, Timestamp::NEVER, 0, None)),
+            Then::Release(release) => {
+                let (due, parked) = match &release.wake {
+                    Wake::At(due) => (*due, None),
+                    Wake::OnMail => (Timestamp::NEVER, None),
+                    Wake::Parked(reason) => (Timestamp::NEVER, Some(reason.as_str())),
+                };
+                holds.add(commit, release.status.as_str(), (true, due, release.seen, parked));
+            }
+            Then::Finish(finish) => finishes.add(commit, finish),
+        }
+    }
+    (holds, finishes)
+}
+
+/// Numbers as Postgres writes an array.
+fn array(numbers: &[u64]) -> String {
+    let numbers: Vec<String> = numbers.iter().map(ToString::to_string).collect();
+    format!("{{{}}}", numbers.join(","))
+}
+
+/// The runs that a statement has written, with their mail counters.
+pub(crate) fn written(rows: &[Row]) -> impl Iterator<Item = (RunId, u64)> + '_ {
+    rows.iter().map(|row| (RunId::from_uuid(row.get(0)), row.get::<_, i64>(1) as u64))
+}
+
+/// Rows must follow each other; whether they follow the journal is for the server to say.
+pub(crate) fn is_consecutive(rows: &[JournalRow]) -> bool {
+    rows.windows(2).all(|pair| pair[1].seq == pair[0].seq.wrapping_add(1))
+}
+
+/// Children that cannot be admitted because nobody ever deployed their version.
+pub(crate) async fn inadmissible(link: &Link, children: &[&Admit]) -> Worked<Vec<RunId>> {
+    if children.is_empty() {
+        return Ok(Vec::new());
+    }
+    let runs: Vec<Uuid> = children.iter().map(|child| child.run.uuid()).collect();
+    let keys: Vec<Option<&str>> = children.iter().map(|child| child.key.as_deref()).collect();
+    let versions: Vec<&[u8]> = children.iter().map(|child| &child.version.0.as_bytes()[..]).collect();
+    let rows = link.read(&VERSIONS, vec![&runs, &keys, &versions]).await?;
+    Ok(rows.iter().map(|row| RunId::from_uuid(row.get(0))).collect())
+}
+
+/// What stands in the queue for a run.
+struct Standing {
+    owner: Option<RunnerId>,
+    epoch: Epoch,
+    head: u64,
+    mail: u64,
+}
+
+/// Why these commits were not written. `None`: nothing stands against the commit any more.
+pub(crate) async fn explain(link: &Link, commits: &[&RunCommit]) -> Worked<Vec<Option<CommitReply>>> {
+    if commits.is_empty() {
+        return Ok(Vec::new());
+    }
+    let runs: Vec<Uuid> = commits.iter().map(|commit| commit.run.uuid()).collect();
+    let rows = link.read(&STATE, vec![&runs]).await?;
+    let standing: HashMap<RunId, Standing> = rows.iter().map(standing).collect();
+    Ok(commits.iter().map(|commit| judge(commit, standing.get(&commit.run))).collect())
+}
+
+fn standing(row: &Row) -> (RunId, Standing) {
+    let number = |index| row.get::<_, i64>(index) as u64;
+    let owner = row.get::<_, Option<Uuid>>(1).map(RunnerId::from_uuid);
+    (RunId::from_uuid(row.get(0)), Standing { owner, epoch: Epoch(number(2)), head: number(3), mail: number(4) })
+}
+
+fn judge(commit: &RunCommit, standing: Option<&Standing>) -> Option<CommitReply> {
+    let Some(Standing { owner, epoch, head, mail }) = standing else { return Some(CommitReply::Missing) };
+    if *owner != Some(commit.owner) || *epoch != commit.epoch {
+        return Some(CommitReply::Lost { owner: *owner, epoch: *epoch });
+    }
+    let continues = commit.rows.iter().zip(head + 1..).all(|(row, seq)| row.seq == seq);
+    let reach = head + commit.rows.len() as u64;
+    if !continues || commit.snapshot.as_ref().is_some_and(|snapshot| snapshot.seq > reach) {
+        return Some(CommitReply::Gap { head: *head });
+    }
+    match &commit.then {
+        Then::Finish(Finish { seen: Some(seen), .. }) if mail > seen => Some(CommitReply::Mail { mail: *mail }),
+        Then::Finish(_) | Then::Hold(_) | Then::Release(_) => None,
+    }
+}

@@ -1,0 +1,289 @@
+//! What batches do, decided here: guards against what the server has locked for us, batch after batch, each on what the
+//! ones before it leave. In: what is stored and the batches; out: an answer to each and the writes that remain. Pure.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use lope_model::Digest;
+use lope_store::tables::{Applied, At, Batch, BatchReply, Conflict, Guard, Manifest, TableId, Write};
+
+/// What is known of a key.
+#[derive(Clone, Debug)]
+enum Cell<'a> {
+    Absent,
+    /// Stored, with its digest if a guard asked for it.
+    Stored(Option<Digest>),
+    Written(&'a [u8]),
+}
+
+/// What is stored, as far as the batches touch it, and what they have changed so far.
+#[derive(Debug)]
+pub(crate) struct Fold<'a> {
+    manifest: &'a Manifest,
+    /// Keys that are there and locked.
+    stored: HashSet<At>,
+    cells: HashMap<At, Cell<'a>>,
+    /// Keys that appends must pass over.
+    occupied: HashSet<At>,
+    scopes: HashMap<At, u64>,
+    sequences: HashMap<&'a [u8], u64>,
+    /// Keys whose absence some batch relies on.
+    relied_on: HashSet<At>,
+    net: BTreeMap<At, Option<&'a [u8]>>,
+    touched: BTreeMap<At, u64>,
+    numbered: BTreeMap<&'a [u8], u64>,
+}
+
+/// What remains to be written.
+#[derive(Debug, Default)]
+pub(crate) struct Changes<'a> {
+    /// Keys that must not be there yet.
+    pub(crate) created: Vec<(At, &'a [u8])>,
+    pub(crate) put: Vec<(At, &'a [u8])>,
+    pub(crate) deleted: Vec<At>,
+    /// How many writes each scope got.
+    pub(crate) touched: BTreeMap<At, u64>,
+    /// The last number that each sequence gave.
+    pub(crate) numbered: BTreeMap<&'a [u8], u64>,
+}
+
+/// A batch's own changes, until it is known that all of it holds.
+#[derive(Default)]
+struct Draft<'a> {
+    cells: HashMap<At, Cell<'a>>,
+    sequences: HashMap<&'a [u8], u64>,
+    touched: Vec<At>,
+    /// Keys that were found absent and must have been so.
+    relied_on: Vec<At>,
+    appended: Vec<u64>,
+}
+
+impl<'a> Fold<'a> {
+    pub(crate) fn new(manifest: &'a Manifest) -> Self {
+        Self {
+            manifest,
+            stored: HashSet::new(),
+            cells: HashMap::new(),
+            occupied: HashSet::new(),
+            scopes: HashMap::new(),
+            sequences: HashMap::new(),
+            relied_on: HashSet::new(),
+            net: BTreeMap::new(),
+            touched: BTreeMap::new(),
+            numbered: BTreeMap::new(),
+        }
+    }
+
+    /// The key is there, locked, and has this digest (if one was asked for).
+    pub(crate) fn stored(&mut self, at: At, digest: Option<Digest>) {
+        self.stored.insert(at.clone());
+        self.cells.insert(at, Cell::Stored(digest));
+    }
+
+    pub(crate) fn scope(&mut self, scope: At, version: u64) {
+        self.scopes.insert(scope, version);
+    }
+
+    pub(crate) fn sequence(&mut self, name: &'a [u8], last: u64) {
+        self.sequences.insert(name, last);
+    }
+
+    /// The last number of a sequence.
+    pub(crate) fn last(&self, name: &[u8]) -> u64 {
+        self.sequences.get(name).copied().unwrap_or(0)
+    }
+
+    pub(crate) fn occupied(&mut self, at: At) {
+        self.occupied.insert(at);
+    }
+
+    pub(crate) fn changes(self) -> Changes<'a> {
+        let mut changes = Changes { touched: self.touched, numbered: self.numbered, ..Changes::default() };
+        for (at, value) in self.net {
+            let was_there = self.stored.contains(&at);
+            match value {
+                Some(value) if !was_there && self.relied_on.contains(&at) => changes.created.push((at, value)),
+                Some(value) => changes.put.push((at, value)),
+                None if was_there => changes.deleted.push(at),
+                // It was not there when we looked: whoever has made it since came after us.
+                None => {}
+            }
+        }
+        changes
+    }
+
+    pub(crate) fn apply(&mut self, batch: &'a Batch) -> BatchReply {
+        let mut draft = Draft::default();
+        for (index, guard) in batch.guards.iter().enumerate() {
+            if !self.holds(guard, &mut draft) {
+                return Err(Conflict { index, at: guard.at().clone() });
+            }
+        }
+        for (index, write) in batch.writes.iter().enumerate() {
+            if let Err(at) = self.write(write, &mut draft) {
+                return Err(Conflict { index: batch.guards.len() + index, at });
+            }
+        }
+        Ok(self.keep(draft))
+    }
+
+    fn holds(&self, guard: &Guard, draft: &mut Draft<'a>) -> bool {
+        match guard {
+            Guard::Absent(at) => {
+                draft.relied_on.push(at.clone());
+                !self.cell(at, draft).is_there()
+            }
+            Guard::Equals(at, value) => self.cell(at, draft).matches(|| Digest::of(value), Some(value)),
+            Guard::Unchanged(at, digest) => self.cell(at, draft).matches(|| *digest, None),
+            Guard::ScopeUnchanged(scope, version) => {
+                let scope = self.manifest.scope_of(scope);
+                scope.and_then(|scope| self.scopes.get(&scope).copied()).unwrap_or(0) == *version
+            }
+        }
+    }
+
+    fn cell(&self, at: &At, draft: &Draft<'a>) -> Cell<'a> {
+        draft.cells.get(at).or_else(|| self.cells.get(at)).cloned().unwrap_or(Cell::Absent)
+    }
+
+    /// The key in the way, if a `Create` meets one.
+    fn write(&self, write: &'a Write, draft: &mut Draft<'a>) -> Result<(), At> {
+        match write {
+            Write::Put(at, value) => draft.put(at.clone(), Cell::Written(value)),
+            Write::Delete(at) => draft.put(at.clone(), Cell::Absent),
+            Write::Create(at, value) => {
+                if self.cell(at, draft).is_there() {
+                    return Err(at.clone());
+                }
+                draft.relied_on.push(at.clone());
+                draft.put(at.clone(), Cell::Written(value));
+            }
+            Write::Append { table, prefix, sequence, value } => {
+                let at = self.next_free(*table, prefix, sequence, draft);
+                draft.relied_on.push(at.clone());
+                draft.put(at, Cell::Written(value));
+            }
+        }
+        Ok(())
+    }
+
+    fn next_free(&self, table: TableId, prefix: &[u8], sequence: &'a [u8], draft: &mut Draft<'a>) -> At {
+        let stored = self.sequences.get(sequence).copied().unwrap_or(0);
+        let mut number = draft.sequences.get(sequence).copied().unwrap_or(stored);
+        loop {
+            number += 1;
+            let at = At::new(table, [prefix, &number.to_be_bytes()].concat());
+            if !self.cell(&at, draft).is_there() && !self.occupied.contains(&at) {
+                draft.sequences.insert(sequence, number);
+                draft.appended.push(number);
+                return at;
+            }
+        }
+    }
+
+    /// The batch holds: its changes become the group's.
+    fn keep(&mut self, draft: Draft<'a>) -> Applied {
+        self.relied_on.extend(draft.relied_on);
+        for (at, cell) in draft.cells {
+            let value = match cell {
+                Cell::Written(value) => Some(value),
+                Cell::Absent | Cell::Stored(_) => None,
+            };
+            self.net.insert(at.clone(), value);
+            self.cells.insert(at, cell);
+        }
+        for scope in draft.touched.iter().filter_map(|at| self.manifest.scope_of(at)) {
+            *self.scopes.entry(scope.clone()).or_default() += 1;
+            *self.touched.entry(scope).or_default() += 1;
+        }
+        for (name, last) in draft.sequences {
+            self.sequences.insert(name, last);
+            self.numbered.insert(name, last);
+        }
+        Applied { appended: draft.appended }
+    }
+}
+
+impl<'a> Draft<'a> {
+    fn put(&mut self, at: At, cell: Cell<'a>) {
+        self.touched.push(at.clone());
+        self.cells.insert(at, cell);
+    }
+}
+
+impl Cell<'_> {
+    fn is_there(&self) -> bool {
+        match self {
+            Self::Absent => false,
+            Self::Stored(_) | Self::Written(_) => true,
+        }
+    }
+
+    /// Is the value the one with this digest? `value`: the value itself, where it is known.
+    fn matches(&self, digest: impl Fn() -> Digest, value: Option<&[u8]>) -> bool {
+        match (self, value) {
+            (Self::Absent, _) => false,
+            (Self::Stored(found), _) => *found == Some(digest()),
+            (Self::Written(written), Some(value)) => *written == value,
+            (Self::Written(written), None) => Digest::of(written) == digest(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BOX: TableId = TableId::INBOX;
+
+    fn at(key: &[u8]) -> At {
+        At::new(BOX, key)
+    }
+
+    fn batch(guards: Vec<Guard>, writes: Vec<Write>) -> Batch {
+        Batch { guards, writes }
+    }
+
+    #[test]
+    fn a_key_made_and_deleted_by_the_group_is_never_written() {
+        let manifest = Manifest::standard();
+        let batches = [
+            batch(vec![], vec![Write::Create(at(b"k"), b"v".to_vec())]),
+            batch(vec![Guard::Equals(at(b"k"), b"v".to_vec())], vec![Write::Delete(at(b"k"))]),
+        ];
+        let mut fold = Fold::new(&manifest);
+        assert!(batches.iter().all(|batch| fold.apply(batch).is_ok()));
+        let changes = fold.changes();
+        assert!(changes.created.is_empty() && changes.put.is_empty() && changes.deleted.is_empty());
+    }
+
+    #[test]
+    fn absence_that_was_relied_on_is_told_from_absence_that_was_not() {
+        let manifest = Manifest::standard();
+        let value = b"v".to_vec();
+        let batches = [
+            batch(vec![Guard::Absent(at(b"a"))], vec![Write::Put(at(b"a"), value.clone())]),
+            batch(vec![], vec![Write::Put(at(b"b"), value.clone())]),
+            batch(vec![], vec![Write::Delete(at(b"there")), Write::Create(at(b"there"), value.clone())]),
+        ];
+        let mut fold = Fold::new(&manifest);
+        fold.stored(at(b"there"), None);
+        assert!(batches.iter().all(|batch| fold.apply(batch).is_ok()));
+        let changes = fold.changes();
+        assert_eq!(changes.created.iter().map(|(at, _)| at.clone()).collect::<Vec<_>>(), [at(b"a")]);
+        assert_eq!(changes.put.iter().map(|(at, _)| at.clone()).collect::<Vec<_>>(), [at(b"b"), at(b"there")]);
+    }
+
+    #[test]
+    fn appends_pass_over_what_is_there_and_a_conflict_takes_no_number() {
+        let manifest = Manifest::standard();
+        let append = || Write::Append { table: BOX, prefix: b"p".to_vec(), sequence: b"s".to_vec(), value: vec![] };
+        let refused = batch(vec![Guard::Equals(at(b"none"), vec![])], vec![append()]);
+        let sound = batch(vec![], vec![append(), append()]);
+        let mut fold = Fold::new(&manifest);
+        fold.sequence(b"s", 6);
+        fold.occupied(at(&[b"p".as_slice(), &8_u64.to_be_bytes()].concat()));
+        assert!(fold.apply(&refused).is_err());
+        assert_eq!(fold.apply(&sound), Ok(Applied { appended: vec![7, 9] }));
+        assert_eq!(fold.changes().numbered.get(b"s".as_slice()), Some(&9));
+    }
+}

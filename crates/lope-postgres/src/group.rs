@@ -1,0 +1,392 @@
+//! One transaction for many callers: admissions, commits and mail that waited together. In: the commands; out: an answer
+//! to each.
+//!
+//! Order within the transaction: admissions, the runs themselves, their children, all mail. What needs no answer from an
+//! earlier part travels in one flight with the `commit`; children and mail of commits wait for the verdict on these.
+
+use std::collections::{HashMap, HashSet};
+
+use lope_model::RunId;
+use lope_store::StoreError;
+use lope_store::runs::{Admit, Admitted, CommitReply, Deliver, Delivered, RunCommit};
+use tokio_postgres::Row;
+use uuid::Uuid;
+
+use crate::admit::{self, ADMIT, AdmitColumns};
+use crate::commit::{self, FINISH, FinishColumns, HOLD, HoldColumns};
+use crate::deliver::{self, Arrival, DELIVER, LOCK, LOCK_ENDED, MailColumns};
+use crate::failure::Worked;
+use crate::link::{Flight, Link, Ready};
+use crate::versions::Versions;
+
+/// How often a command is judged again when what stood against it is gone by the time it is asked about.
+const ROUNDS_MAX: usize = 5;
+
+/// Commands of one transaction. No run is committed twice.
+#[derive(Default)]
+pub(crate) struct Work<'a> {
+    pub(crate) admits: Vec<&'a Admit>,
+    pub(crate) commits: Vec<&'a RunCommit>,
+    pub(crate) mail: Vec<&'a Deliver>,
+}
+
+/// Answers in the order of the commands. One that could not be found out is absent.
+#[derive(Default, Debug)]
+pub(crate) struct Outcome {
+    pub(crate) admitted: Vec<Option<Admitted>>,
+    pub(crate) replies: Vec<Option<CommitReply>>,
+    pub(crate) delivered: Vec<Delivered>,
+}
+
+/// What the server said to the parts of a transaction.
+#[derive(Default)]
+struct Said {
+    created: Vec<HashMap<RunId, bool>>,
+    /// Runs that were written, with their mail counters.
+    written: HashMap<RunId, u64>,
+    arrivals: Vec<Arrival>,
+    undelivered: HashMap<RunId, Vec<RunId>>,
+}
+
+/// The statements of a group, ready on its link.
+struct Statements {
+    lock: Ready,
+    lock_ended: Ready,
+    admit: Ready,
+    hold: Ready,
+    finish: Ready,
+    deliver: Ready,
+}
+
+impl Statements {
+    /// Prepared side by side, the first time.
+    async fn on(link: &Link) -> Worked<Self> {
+        let (lock, lock_ended, admit, hold, finish, deliver) = tokio::try_join!(
+            link.ready(&LOCK),
+            link.ready(&LOCK_ENDED),
+            link.ready(&ADMIT),
+            link.ready(&HOLD),
+            link.ready(&FINISH),
+            link.ready(&DELIVER)
+        )?;
+        Ok(Self { lock, lock_ended, admit, hold, finish, deliver })
+    }
+}
+
+/// Carry out the commands in one transaction, then find out why some were left out.
+pub(crate) async fn perform(link: &Link, work: &Work<'_>, versions: &Versions) -> Worked<Outcome> {
+    let mut outcome = Outcome::default();
+    outcome.admitted.resize(work.admits.len(), None);
+    outcome.replies.resize(work.commits.len(), None);
+    let (mut admits, mut commits): (Vec<usize>, Vec<usize>) =
+        ((0..work.admits.len()).collect(), (0..work.commits.len()).collect());
+    for round in 0..ROUNDS_MAX {
+        let mail = if round == 0 { work.mail.clone() } else { Vec::new() };
+        let part = Work {
+            admits: admits.iter().map(|index| work.admits[*index]).collect(),
+            commits: commits.iter().map(|index| work.commits[*index]).collect(),
+            mail,
+        };
+        let answer = perform_once(link, &part, versions).await;
+        let done = match answer {
+            Ok(done) => done,
+            // Earlier rounds are written: what they answered stands.
+            Err(_) if round > 0 => return Ok(outcome),
+            Err(fault) => return Err(fault),
+        };
+        if round == 0 {
+            outcome.delivered = done.delivered;
+        }
+        admits = settle(&mut outcome.admitted, &admits, done.admitted);
+        commits = settle(&mut outcome.replies, &commits, done.replies);
+        if !done.found_out || (admits.is_empty() && commits.is_empty()) {
+            break;
+        }
+    }
+    Ok(outcome)
+}
+
+/// Keep the answers; the places that have none are left.
+fn settle<T>(answers: &mut [Option<T>], places: &[usize], given: Vec<Option<T>>) -> Vec<usize> {
+    let mut left = Vec::new();
+    for (place, answer) in places.iter().zip(given) {
+        if answer.is_none() {
+            left.push(*place);
+        }
+        answers[*place] = answer;
+    }
+    left
+}
+
+struct Round {
+    admitted: Vec<Option<Admitted>>,
+    replies: Vec<Option<CommitReply>>,
+    delivered: Vec<Delivered>,
+    /// Could everything be asked? If so, what has no answer may be tried again.
+    found_out: bool,
+}
+
+async fn perform_once(link: &Link, work: &Work<'_>, versions: &Versions) -> Worked<Round> {
+    let barred = barred(link, work, versions).await?;
+    let said = transact(link, work, &barred).await?;
+    versions.learn(work.admits.iter().filter(|admit| said.is_created(admit.run)).map(|admit| admit.version));
+    let (admitted, replies) = tokio::join!(
+        admit::answers(link, work.admits.iter().copied(), said.created.clone()),
+        replies(link, work, &said, &barred)
+    );
+    let found_out = admitted.is_ok() && replies.is_ok();
+    Ok(Round {
+        admitted: admitted.unwrap_or_else(|_| vec![None; work.admits.len()]),
+        replies: replies.unwrap_or_else(|_| said.plain_replies(work)),
+        delivered: said.arrivals.iter().map(|arrival| arrival.delivered).collect(),
+        found_out,
+    })
+}
+
+/// Why a commit is not even sent.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Bar {
+    /// Its own rows leave a number out.
+    Rows,
+    /// A child's version was never deployed.
+    Version,
+}
+
+async fn barred(link: &Link, work: &Work<'_>, versions: &Versions) -> Worked<HashMap<RunId, Bar>> {
+    let children: Vec<&Admit> = work.commits.iter().flat_map(|commit| &commit.children).collect();
+    let strange: Vec<&Admit> = children.into_iter().filter(|child| !versions.knows(child.version)).collect();
+    let inadmissible: HashSet<RunId> = commit::inadmissible(link, &strange).await?.into_iter().collect();
+    let bar = |commit: &&RunCommit| {
+        let is_stranger = |child: &Admit| inadmissible.contains(&child.run);
+        if !commit::is_consecutive(&commit.rows) {
+            Some((commit.run, Bar::Rows))
+        } else if commit.children.iter().any(is_stranger) {
+            Some((commit.run, Bar::Version))
+        } else {
+            None
+        }
+    };
+    Ok(work.commits.iter().filter_map(bar).collect())
+}
+
+/// The transaction: one flight, or two if children or mail depend on commits.
+async fn transact(link: &Link, work: &Work<'_>, barred: &HashMap<RunId, Bar>) -> Worked<Said> {
+    let statements = Statements::on(link).await?;
+    let sent: Vec<&RunCommit> = work.commits.iter().copied().filter(|one| !barred.contains_key(&one.run)).collect();
+    let (holds, finishes) = commit::columns(sent.iter().copied());
+    let admits: Vec<AdmitColumns> =
+        admit::waves(work.admits.iter().copied()).iter().map(|wave| AdmitColumns::of(wave)).collect();
+    let locks = Locks::of(&sent, &work.mail, !holds.is_empty() && !finishes.is_empty());
+    let follows = sent.iter().any(|commit| !commit.children.is_empty() || !commit.deliveries.is_empty());
+    let own_mail = Letters::of(if follows { Vec::new() } else { work.mail.clone() });
+
+    let mut flight = Flight::begin(link);
+    let mut plan = vec![Part::Other];
+    locks.lock(&statements, &mut flight, &mut plan);
+    for columns in &admits {
+        flight.query(statements.admit.clone(), columns.params());
+        plan.push(Part::Admit);
+    }
+    commits(&statements, &mut flight, &mut plan, (&holds, &finishes));
+    own_mail.send(&statements, &mut flight, &mut plan);
+    if !follows {
+        flight.commit();
+        plan.push(Part::Other);
+    }
+    let mut said = Said::default();
+    let answers = flight.land().await?;
+    let arrivals = said.hear(&plan, &answers)?;
+    said.arrivals = own_mail.sorted(arrivals);
+    if follows {
+        follow(link, &statements, (work, &sent), &mut said).await?;
+    }
+    Ok(said)
+}
+
+/// What one stage of a flight was, so that its answer is understood.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Part {
+    Admit,
+    Commit,
+    Mail,
+    Other,
+}
+
+fn commits<'a>(
+    statements: &Statements,
+    flight: &mut Flight<'a>,
+    plan: &mut Vec<Part>,
+    (holds, finishes): (&'a HoldColumns<'_>, &'a FinishColumns<'_>),
+) {
+    if !holds.is_empty() {
+        flight.query(statements.hold.clone(), holds.params());
+        plan.push(Part::Commit);
+    }
+    if !finishes.is_empty() {
+        flight.query(statements.finish.clone(), finishes.params());
+        plan.push(Part::Commit);
+    }
+}
+
+/// Children and mail of the commits that were written, and the callers' own mail behind them.
+async fn follow(
+    link: &Link,
+    statements: &Statements,
+    (work, sent): (&Work<'_>, &[&RunCommit]),
+    said: &mut Said,
+) -> Worked<()> {
+    let written: Vec<&RunCommit> = sent.iter().copied().filter(|one| said.written.contains_key(&one.run)).collect();
+    let children: Vec<AdmitColumns> = admit::waves(written.iter().flat_map(|commit| &commit.children))
+        .iter()
+        .map(|wave| AdmitColumns::of(wave))
+        .collect();
+    let of_commits: Vec<(RunId, &Deliver)> =
+        written.iter().flat_map(|commit| commit.deliveries.iter().map(|mail| (commit.run, mail))).collect();
+    let all: Vec<&Deliver> = of_commits.iter().map(|(_, mail)| *mail).chain(work.mail.iter().copied()).collect();
+    let letters = Letters::of(all);
+    let mut flight = Flight::within(link);
+    let mut plan = Vec::new();
+    for columns in &children {
+        flight.query(statements.admit.clone(), columns.params());
+        plan.push(Part::Other);
+    }
+    letters.send(statements, &mut flight, &mut plan);
+    flight.commit();
+    plan.push(Part::Other);
+    let answers = flight.land().await?;
+    let arrivals = said.hear(&plan, &answers)?;
+    let mut arrivals = letters.sorted(arrivals);
+    said.arrivals = arrivals.split_off(of_commits.len());
+    said.note_deliveries(&of_commits, &arrivals);
+    Ok(())
+}
+
+/// Mail of one flight, in as many statements as it needs.
+struct Letters<'a> {
+    waves: Vec<(Vec<usize>, MailColumns<'a>)>,
+    count: usize,
+}
+
+impl<'a> Letters<'a> {
+    fn of(mail: Vec<&'a Deliver>) -> Self {
+        let waves = deliver::waves(&mail).into_iter().map(|places| {
+            let part: Vec<&Deliver> = places.iter().map(|place| mail[*place]).collect();
+            (places, MailColumns::of(&part))
+        });
+        Self { waves: waves.collect(), count: mail.len() }
+    }
+
+    fn send<'b>(&'b self, statements: &Statements, flight: &mut Flight<'b>, plan: &mut Vec<Part>) {
+        for (_, columns) in &self.waves {
+            flight.query(statements.deliver.clone(), columns.params());
+            plan.push(Part::Mail);
+        }
+    }
+
+    /// Arrivals as the statements gave them, in the order of the mail.
+    fn sorted(&self, arrivals: Vec<Arrival>) -> Vec<Arrival> {
+        let places = self.waves.iter().flat_map(|(places, _)| places.iter().copied());
+        let mut sorted: Vec<(usize, Arrival)> = places.zip(arrivals).collect();
+        sorted.sort_by_key(|(place, _)| *place);
+        debug_assert_eq!(sorted.len(), self.count, "every delivery has an answer");
+        sorted.into_iter().map(|(_, arrival)| arrival).collect()
+    }
+}
+
+/// Rows that are locked before anything is looked at, by id.
+#[derive(Default)]
+struct Locks {
+    queue: Vec<Uuid>,
+    ended: Vec<Uuid>,
+}
+
+impl Locks {
+    /// A single statement locks in order by itself; several, or mail, need the locks first.
+    fn of(commits: &[&RunCommit], mail: &[&Deliver], mixed: bool) -> Self {
+        let letters: Vec<&Deliver> =
+            commits.iter().flat_map(|commit| &commit.deliveries).chain(mail.iter().copied()).collect();
+        if letters.is_empty() && !mixed {
+            return Self::default();
+        }
+        let mut queue: Vec<Uuid> = commits.iter().map(|commit| commit.run.uuid()).collect();
+        queue.extend(letters.iter().map(|letter| letter.run.uuid()));
+        queue.sort_unstable();
+        queue.dedup();
+        Self { queue, ended: deliver::reopened(&letters) }
+    }
+
+    fn lock<'a>(&'a self, statements: &Statements, flight: &mut Flight<'a>, plan: &mut Vec<Part>) {
+        for (runs, statement) in [(&self.queue, &statements.lock), (&self.ended, &statements.lock_ended)] {
+            if !runs.is_empty() {
+                flight.query(statement.clone(), vec![runs]);
+                plan.push(Part::Other);
+            }
+        }
+    }
+}
+
+impl Said {
+    /// Understand the answers of a flight; the arrivals among them are handed back.
+    fn hear(&mut self, plan: &[Part], answers: &[Vec<Row>]) -> Worked<Vec<Arrival>> {
+        let mut arrivals = Vec::new();
+        for (part, rows) in plan.iter().zip(answers) {
+            match part {
+                Part::Admit => self.created.push(admit::created(rows)),
+                Part::Commit => self.written.extend(commit::written(rows)),
+                Part::Mail => arrivals.extend(deliver::arrivals(rows)?),
+                Part::Other => {}
+            }
+        }
+        Ok(arrivals)
+    }
+
+    fn is_created(&self, run: RunId) -> bool {
+        self.created.iter().any(|wave| wave.contains_key(&run))
+    }
+
+    fn note_deliveries(&mut self, mail: &[(RunId, &Deliver)], arrivals: &[Arrival]) {
+        for ((sender, letter), arrival) in mail.iter().zip(arrivals) {
+            match arrival.delivered {
+                Delivered::Accepted | Delivered::Duplicate => {}
+                Delivered::Finished | Delivered::Missing | Delivered::Full => {
+                    self.undelivered.entry(*sender).or_default().push(letter.run);
+                }
+            }
+            if let Some(mail) = self.written.get_mut(&letter.run) {
+                *mail = arrival.mail.max(*mail);
+            }
+        }
+    }
+
+    fn reply(&self, commit: &RunCommit) -> Option<CommitReply> {
+        let mail = *self.written.get(&commit.run)?;
+        let undelivered = self.undelivered.get(&commit.run).cloned().unwrap_or_default();
+        Some(CommitReply::Done { mail, undelivered })
+    }
+
+    /// Answers to what was written, none to the rest.
+    fn plain_replies(&self, work: &Work<'_>) -> Vec<Option<CommitReply>> {
+        work.commits.iter().map(|commit| self.reply(commit)).collect()
+    }
+}
+
+async fn replies(
+    link: &Link,
+    work: &Work<'_>,
+    said: &Said,
+    barred: &HashMap<RunId, Bar>,
+) -> Worked<Vec<Option<CommitReply>>> {
+    let mut replies = said.plain_replies(work);
+    let open: Vec<usize> = (0..replies.len()).filter(|index| replies[*index].is_none()).collect();
+    let left_out: Vec<&RunCommit> = open.iter().map(|index| work.commits[*index]).collect();
+    for (index, reason) in open.iter().zip(commit::explain(link, &left_out).await?) {
+        let bar = barred.get(&work.commits[*index].run);
+        replies[*index] = reason.or_else(|| (bar == Some(&Bar::Version)).then_some(CommitReply::UnknownVersion));
+    }
+    Ok(replies)
+}
+
+/// The error of a caller whose command could not be answered though its transaction was committed.
+pub(crate) fn unanswered() -> StoreError {
+    StoreError::unknown("the connection was lost before the answer could be found out")
+}

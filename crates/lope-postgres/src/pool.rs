@@ -1,0 +1,261 @@
+//! Connections: how one is made, and a bounded number of them to be borrowed. The only file that connects.
+//!
+//! After a failure to connect, callers are told at once until the next attempt is due, so that a server that is down is
+//! not stormed when it comes back.
+
+use std::fmt;
+use std::ops::Deref;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use lope_store::{StoreError, StoreResult};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio_postgres::tls::MakeTlsConnect;
+use tokio_postgres::{Config, Connection, Row, Socket};
+use tokio_postgres_rustls::MakeRustlsConnect;
+
+use crate::failure::{self, Fault, Sent, Worked};
+use crate::link::{Ask, Link, View};
+use crate::options::{Options, Pooler};
+use crate::statement::{Params, Statement};
+use crate::tls;
+
+/// How long to stay away after the first failure, and at most.
+const BACKOFF_FIRST: Duration = Duration::from_millis(50);
+const BACKOFF_MAX: Duration = Duration::from_secs(1);
+
+/// Settings of every connection that is ours alone. Our statements are written for one plan each, index by index from
+/// arrays, which is right for one row and for a thousand: a plan made while a table was small must not stay behind.
+const SETTINGS: &[&str] = &[
+    "default_transaction_isolation=read\\ committed",
+    "idle_in_transaction_session_timeout=60000",
+    "plan_cache_mode=force_generic_plan",
+    "enable_seqscan=off",
+    "enable_hashjoin=off",
+    "enable_mergejoin=off",
+    "jit=off",
+];
+
+/// The driver's half of a connection, which must be driven by somebody.
+pub(crate) type Wire = Connection<Socket, <MakeRustlsConnect as MakeTlsConnect<Socket>>::Stream>;
+
+/// Makes connections.
+pub(crate) struct Connector {
+    pub(crate) options: Options,
+    config: Config,
+    tls: MakeRustlsConnect,
+    pause: Mutex<Pause>,
+}
+
+/// When to try again after failures.
+#[derive(Default)]
+struct Pause {
+    failures: u32,
+    until: Option<Instant>,
+}
+
+impl Connector {
+    pub(crate) fn new(options: Options) -> StoreResult<Self> {
+        let tls = tls::connector(&options.address)?;
+        let config = settled(&options);
+        Ok(Self { options, config, tls, pause: Mutex::default() })
+    }
+
+    /// A connection, driven by a task that ends with it.
+    pub(crate) async fn connect(&self) -> StoreResult<Link> {
+        let (link, wire) = self.dial().await?;
+        tokio::spawn(async move {
+            if let Err(error) = wire.await {
+                tracing::debug!(%error, "a connection to Postgres ended");
+            }
+        });
+        self.settle(&link).await?;
+        Ok(link)
+    }
+
+    /// A connection that the caller drives, to hear what the server says unasked.
+    pub(crate) async fn dial(&self) -> StoreResult<(Link, Wire)> {
+        self.may_try()?;
+        let dialled = tokio::time::timeout(self.options.connect_timeout, self.config.connect(self.tls.clone())).await;
+        let connected = match dialled {
+            Ok(Ok(connected)) => Ok(connected),
+            Ok(Err(error)) => Err(failure::connect(&error)),
+            Err(_) => Err(StoreError::unavailable("connecting to the server took too long")),
+        };
+        self.remember(connected.is_ok());
+        connected.map(|(client, wire)| (Link::new(client, &self.options), wire))
+    }
+
+    async fn settle(&self, link: &Link) -> StoreResult<()> {
+        if self.options.pooler == Pooler::None {
+            let durable = crate::link::DURABLE.replace("true", "false");
+            link.script(&durable, Sent::Work).await?;
+        }
+        Ok(())
+    }
+
+    fn may_try(&self) -> StoreResult<()> {
+        let pause = self.pause.lock().expect("nobody panics while holding it");
+        match pause.until.and_then(|until| until.checked_duration_since(Instant::now())) {
+            None => Ok(()),
+            Some(left) => Err(StoreError::Unavailable {
+                message: format!("the server cannot be reached; next attempt in {} ms", left.as_millis()),
+            }),
+        }
+    }
+
+    fn remember(&self, connected: bool) {
+        let mut pause = self.pause.lock().expect("nobody panics while holding it");
+        if connected {
+            *pause = Pause::default();
+            return;
+        }
+        let wait = BACKOFF_FIRST.saturating_mul(1 << pause.failures.min(10)).min(BACKOFF_MAX);
+        *pause = Pause { failures: pause.failures + 1, until: Some(Instant::now() + wait) };
+    }
+}
+
+fn settled(options: &Options) -> Config {
+    let mut config = options.address.config.clone();
+    if config.get_application_name().is_none() {
+        config.application_name("lope");
+    }
+    config.connect_timeout(options.connect_timeout);
+    if options.pooler == Pooler::None {
+        let own: Vec<String> = SETTINGS.iter().map(|setting| format!("-c {setting}")).collect();
+        let timeout = options.statement_timeout.as_millis();
+        let theirs = config.get_options().unwrap_or_default().to_owned();
+        config.options(format!("{theirs} {} -c statement_timeout={timeout}", own.join(" ")));
+    }
+    config
+}
+
+impl fmt::Debug for Connector {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Connector({})", self.options.describe())
+    }
+}
+
+/// A bounded number of connections, made when needed.
+pub(crate) struct Pool {
+    connector: Arc<Connector>,
+    permits: Arc<Semaphore>,
+    idle: Arc<Mutex<Vec<Link>>>,
+}
+
+/// A borrowed link; it goes back to the pool unless it is spoilt.
+pub(crate) struct Lease {
+    link: Option<Link>,
+    idle: Arc<Mutex<Vec<Link>>>,
+    permit: OwnedSemaphorePermit,
+}
+
+impl Pool {
+    pub(crate) fn new(connector: Arc<Connector>, size: usize) -> Self {
+        Self { connector, permits: Arc::new(Semaphore::new(size.max(1))), idle: Arc::default() }
+    }
+
+    pub(crate) async fn get(&self) -> Worked<Lease> {
+        let waited =
+            tokio::time::timeout(self.connector.options.answer_timeout(), self.permits.clone().acquire_owned());
+        let permit = match waited.await {
+            Ok(Ok(permit)) => permit,
+            Ok(Err(_)) => return Err(StoreError::Closed.into()),
+            Err(_) => return Err(StoreError::unavailable("every connection is busy").into()),
+        };
+        let link = match self.idle_link() {
+            Some(link) => link,
+            None => self.connector.connect().await?,
+        };
+        Ok(Lease { link: Some(link), idle: self.idle.clone(), permit })
+    }
+
+    fn idle_link(&self) -> Option<Link> {
+        let mut idle = self.idle.lock().expect("nobody panics while holding it");
+        idle.retain(Link::is_usable);
+        idle.pop()
+    }
+
+    /// One statement that only reads.
+    pub(crate) async fn read(&self, statement: &'static Statement, params: Params<'_>) -> Worked<Vec<Row>> {
+        let lease = self.get().await?;
+        match lease.read(statement, params.clone()).await {
+            Err(fault) if lease.lost_it(&fault) => {
+                drop(lease);
+                self.get().await?.read(statement, params).await
+            }
+            done => done,
+        }
+    }
+
+    /// One statement of its own text that only reads.
+    pub(crate) async fn read_once(&self, text: &str, types: &str, params: Params<'_>) -> Worked<Vec<Row>> {
+        let lease = self.get().await?;
+        match lease.read_once(text, types, params.clone()).await {
+            Err(fault) if lease.lost_it(&fault) => {
+                drop(lease);
+                self.get().await?.read_once(text, types, params).await
+            }
+            done => done,
+        }
+    }
+
+    /// Several statements that read what is there at one moment; an answer to each.
+    pub(crate) async fn read_together(&self, view: View, asked: &[(Ask, Params<'_>)]) -> Worked<Vec<Vec<Row>>> {
+        let lease = self.get().await?;
+        match lease.read_together(view, asked).await {
+            Err(fault) if lease.lost_it(&fault) => {
+                drop(lease);
+                self.get().await?.read_together(view, asked).await
+            }
+            done => done,
+        }
+    }
+
+    /// One statement that writes and may be carried out twice without harm.
+    pub(crate) async fn write_surely(&self, statement: &'static Statement, params: Params<'_>) -> Worked<Vec<Row>> {
+        let lease = self.get().await?;
+        match lease.write(statement, params.clone()).await {
+            Err(fault) if lease.lost_it(&fault) => {
+                drop(lease);
+                self.get().await?.write(statement, params).await
+            }
+            done => done,
+        }
+    }
+
+    pub(crate) fn is_closed(&self) -> bool {
+        self.permits.is_closed()
+    }
+
+    /// Let go of every idle link, and lend no more.
+    pub(crate) fn close(&self) {
+        self.permits.close();
+        self.idle.lock().expect("nobody panics while holding it").clear();
+    }
+}
+
+impl Lease {
+    /// Did the connection end under the statement? What may be repeated is worth repeating on another one then.
+    fn lost_it(&self, fault: &Fault) -> bool {
+        self.is_cut() && matches!(fault.error, StoreError::Unavailable { .. } | StoreError::Unknown { .. })
+    }
+}
+
+impl Deref for Lease {
+    type Target = Link;
+
+    fn deref(&self) -> &Link {
+        self.link.as_ref().expect("a lease has its link until it is dropped")
+    }
+}
+
+impl Drop for Lease {
+    fn drop(&mut self) {
+        if let Some(link) = self.link.take().filter(Link::is_usable)
+            && !self.permit.semaphore().is_closed()
+        {
+            self.idle.lock().expect("nobody panics while holding it").push(link);
+        }
+    }
+}

@@ -1,0 +1,59 @@
+//! Queries: one run, the run with a key, how many there are.
+
+use std::collections::BTreeMap;
+
+use lope_model::RunId;
+use lope_store::StoreError;
+use lope_store::runs::{Counts, QueueCount, RunRecord, RunStatus};
+use tokio_postgres::Row;
+use uuid::Uuid;
+
+use crate::failure::Worked;
+use crate::inner::Inner;
+use crate::link::{Ask, View};
+use crate::load::RECORDS;
+use crate::record;
+use crate::statement::Statement;
+
+static FIND_KEY: Statement = Statement {
+    name: "find_key",
+    text: "select run_id from {schema}.runs where key = $1 and key is not null",
+    types: "text",
+};
+
+const COUNT_RUNS: &str = include_str!("count_runs.sql");
+const COUNT_QUEUES: &str = include_str!("count_queues.sql");
+
+impl Inner {
+    pub(crate) async fn run(&self, run: RunId) -> Worked<Option<RunRecord>> {
+        let runs = vec![run.uuid()];
+        let rows = self.reads.read(&RECORDS, vec![&runs]).await?;
+        rows.first().map(record::shown).transpose()
+    }
+
+    pub(crate) async fn find_key(&self, key: &str) -> Worked<Option<RunId>> {
+        let rows = self.reads.read(&FIND_KEY, vec![&key]).await?;
+        Ok(rows.first().map(|row| RunId::from_uuid(row.get::<_, Uuid>(0))))
+    }
+
+    pub(crate) async fn counts(&self) -> Worked<Counts> {
+        let asked = [COUNT_RUNS, COUNT_QUEUES].map(|text| (Ask::Once { text, types: "" }, Vec::new()));
+        let mut answers = self.reads.read_together(View::Whole, &asked).await?.into_iter();
+        let [by_status, queues] = std::array::from_fn(|_| answers.next().unwrap_or_default());
+        let by_status: Worked<BTreeMap<&'static str, u64>> = by_status.iter().map(status_count).collect();
+        let queues: Worked<Vec<QueueCount>> = queues.iter().map(queue_count).collect();
+        Ok(Counts { by_status: by_status?, queues: queues? })
+    }
+}
+
+fn status_count(row: &Row) -> Worked<(&'static str, u64)> {
+    let text: &str = row.get(0);
+    let status = RunStatus::parse(text).ok_or_else(|| StoreError::corrupt(format!("a status is '{text}'")))?;
+    Ok((status.as_str(), row.get::<_, i64>(1) as u64))
+}
+
+fn queue_count(row: &Row) -> Worked<QueueCount> {
+    let number = |index| row.get::<_, i64>(index) as u64;
+    let queue = record::queue_name(row.get(0))?;
+    Ok(QueueCount { queue, due: number(1), later: number(2), owned: number(3), parked: number(4) })
+}

@@ -1,0 +1,135 @@
+//! Sessions: register, heartbeat, takeover, release, and what a runner owns. The server's clock judges them.
+
+use std::collections::BTreeMap;
+
+use lope_model::{Moment, RunId, RunnerId, Timestamp, limit};
+use lope_store::StoreError;
+use lope_store::runs::{Beat, ClaimedRun, Held, Mail, Register, RunnerRecord, SessionLost, TakenOver, Takeover};
+use tokio_postgres::Row;
+use uuid::Uuid;
+
+use crate::claim::claimed_run;
+use crate::failure::Worked;
+use crate::inner::Inner;
+use crate::link::Flight;
+use crate::options::RUNNER_MEMORY;
+use crate::record;
+use crate::statement::Statement;
+
+static REGISTER: Statement =
+    Statement { name: "register", text: include_str!("register.sql"), types: "uuid text text int text int int" };
+static HEARTBEAT: Statement = Statement { name: "heartbeat", text: include_str!("heartbeat.sql"), types: "uuid" };
+static END_EXPIRED: Statement = Statement { name: "end_expired", text: include_str!("end_expired.sql"), types: "" };
+pub(crate) static TAKEOVER: Statement =
+    Statement { name: "takeover", text: include_str!("takeover.sql"), types: "int" };
+static ORPHANS: Statement = Statement { name: "orphans", text: include_str!("orphans.sql"), types: "" };
+static END_SESSION: Statement = Statement { name: "end_session", text: include_str!("end_session.sql"), types: "uuid" };
+static PUT_BACK: Statement = Statement { name: "put_back", text: include_str!("put_back.sql"), types: "uuid int" };
+static OWNED: Statement = Statement { name: "owned", text: include_str!("owned.sql"), types: "uuid uuid int" };
+static WAITING: Statement = Statement { name: "waiting", text: include_str!("waiting.sql"), types: "uuid int" };
+static RUNNERS: Statement = Statement { name: "runners", text: include_str!("runners.sql"), types: "int" };
+
+/// Most runs that one statement puts back, so that no transaction is long.
+const PUT_BACK_MAX: i64 = 5_000;
+
+impl Inner {
+    pub(crate) async fn register(&self, register: &Register) -> Worked<Beat> {
+        let Register { runner, name, host, pid, program, lease } = register;
+        let (runner, pid, lease) = (runner.uuid(), i64::from(*pid), lease.millis() as i64);
+        let memory = RUNNER_MEMORY.millis() as i64;
+        let link = self.control.get().await?;
+        let rows = link.write(&REGISTER, vec![&runner, name, host, &pid, program, &lease, &memory]).await?;
+        beat(&rows).ok_or_else(|| StoreError::corrupt("a registration was not answered").into())
+    }
+
+    /// Extending a session twice does no harm, so a beat that got lost on the way is sent again.
+    pub(crate) async fn heartbeat(&self, runner: RunnerId) -> Worked<Held<Beat>> {
+        let runner = runner.uuid();
+        let rows = self.control.write_surely(&HEARTBEAT, vec![&runner]).await?;
+        Ok(beat(&rows).ok_or(SessionLost))
+    }
+
+    pub(crate) async fn takeover(&self, takeover: Takeover) -> Worked<TakenOver> {
+        let most = takeover.limit.min(PUT_BACK_MAX as usize) as i64;
+        let link = self.control.get().await?;
+        let (end, put_back) = (link.ready(&END_EXPIRED).await?, link.ready(&TAKEOVER).await?);
+        let left = link.ready(&ORPHANS).await?;
+        let mut flight = Flight::begin(&link);
+        flight.query(end, vec![]);
+        flight.query(put_back, vec![&most]);
+        flight.query(left, vec![]);
+        flight.commit();
+        let answers = flight.land().await?;
+        Ok(TakenOver {
+            ended: answers[1].iter().map(|row| RunnerId::from_uuid(row.get(0))).collect(),
+            runs: count(&answers[2]),
+            more: answers[3].first().is_some_and(|row| row.get(0)),
+        })
+    }
+
+    /// End the session first, so that nothing is claimed in it any more, then put back what it holds, part by part.
+    pub(crate) async fn release(&self, runner: RunnerId) -> Worked<u64> {
+        let runner = runner.uuid();
+        let link = self.control.get().await?;
+        link.write(&END_SESSION, vec![&runner]).await?;
+        let mut released = 0;
+        loop {
+            let part = count(&link.write(&PUT_BACK, vec![&runner, &PUT_BACK_MAX]).await?);
+            released += part;
+            if part == 0 {
+                return Ok(released);
+            }
+        }
+    }
+
+    pub(crate) async fn owned(&self, runner: RunnerId, after: Option<RunId>, limit: usize) -> Worked<Vec<ClaimedRun>> {
+        let (runner, after, most) = (runner.uuid(), after.map(RunId::uuid), page(limit));
+        let rows = self.control.read(&OWNED, vec![&runner, &after, &most]).await?;
+        rows.iter().map(|row| claimed_run(row, 0)).collect()
+    }
+
+    pub(crate) async fn waiting(&self, runner: RunnerId, limit: usize) -> Worked<Vec<(RunId, Vec<Mail>)>> {
+        let (runner, most) = (runner.uuid(), page(limit));
+        let mut found: BTreeMap<RunId, Vec<Mail>> = BTreeMap::new();
+        for row in self.control.read(&WAITING, vec![&runner, &most]).await? {
+            found.entry(RunId::from_uuid(row.get(0))).or_default().push(record::mail(&row, 1));
+        }
+        Ok(found.into_iter().collect())
+    }
+
+    pub(crate) async fn runners(&self, limit: usize) -> Worked<Vec<RunnerRecord>> {
+        let most = page(limit);
+        let rows = self.reads.read(&RUNNERS, vec![&most]).await?;
+        Ok(rows.iter().map(runner_record).collect())
+    }
+}
+
+/// A number of rows to ask for.
+pub(crate) fn page(limit: usize) -> i64 {
+    limit.min(limit::PAGE_MAX) as i64
+}
+
+fn count(rows: &[Row]) -> u64 {
+    rows.first().map_or(0, |row| row.get::<_, i64>(0) as u64)
+}
+
+fn beat(rows: &[Row]) -> Option<Beat> {
+    let row = rows.first()?;
+    let (now, expires): (i64, i64) = (row.get(0), row.get(1));
+    Some(Beat { now: Timestamp::from_millis(now), moment: Moment(now), expires: Moment(expires) })
+}
+
+fn runner_record(row: &Row) -> RunnerRecord {
+    RunnerRecord {
+        runner: RunnerId::from_uuid(row.get::<_, Uuid>(0)),
+        name: row.get(1),
+        host: row.get(2),
+        pid: row.get::<_, i64>(3) as u32,
+        program: row.get(4),
+        started_at: Timestamp::from_millis(row.get(5)),
+        heartbeat_at: Timestamp::from_millis(row.get(6)),
+        live: row.get(7),
+        ended_at: row.get::<_, Option<i64>>(8).map(Timestamp::from_millis),
+        owns: row.get::<_, i64>(9) as u64,
+    }
+}

@@ -1,0 +1,239 @@
+//! The door *Tables*: which tables there are, keys and ranges. Batches are in `batch` and what it uses.
+
+use async_trait::async_trait;
+use lope_model::limit;
+use lope_store::tables::{At, Batch, BatchReply, Direction, Manifest, Range, Row, Scope, TableId, TableSpec, Tables};
+use lope_store::{StoreError, StoreResult, Watch};
+use tokio_postgres::types::ToSql;
+
+use crate::failure::Worked;
+use crate::inner::{Handle, Inner};
+use crate::link::Flight;
+use crate::statement::{Params, Statement};
+
+static MANIFEST: Statement = Statement {
+    name: "manifest",
+    text: "select idx, name, scope from {schema}.table_manifest order by idx",
+    types: "",
+};
+static ONE_AT_A_TIME: Statement = Statement {
+    name: "manifest_lock",
+    text: "lock table {schema}.table_manifest in share row exclusive mode",
+    types: "",
+};
+static ADD: Statement = Statement {
+    name: "manifest_add",
+    text: "insert into {schema}.table_manifest (idx, name, scope) select * from unnest($1, $2, $3)",
+    types: "shorts texts texts",
+};
+static GET: Statement = Statement {
+    name: "get",
+    text: "select r.value from unnest($1, $2) with ordinality as i (tbl, key, place)
+           left join {schema}.table_rows r on r.tbl = i.tbl and r.key = i.key order by i.place",
+    types: "shorts bytes",
+};
+static COUNT: Statement =
+    Statement { name: "count", text: "select count(*) from {schema}.table_rows where tbl = $1", types: "short" };
+static SCOPE: Statement = Statement {
+    name: "scope",
+    text: "select version from {schema}.table_scopes where tbl = $1 and scope = $2",
+    types: "short byte",
+};
+
+/// Ranges have a statement for each direction and end, so that none reads beyond what it was asked for.
+static FORWARD: Statement = Statement {
+    name: "range_forward",
+    text: "select key, value from {schema}.table_rows where tbl = $1 and key >= $2 order by key limit $3",
+    types: "short byte int",
+};
+static FORWARD_TO: Statement = Statement {
+    name: "range_forward_to",
+    text: "select key, value from {schema}.table_rows where tbl = $1 and key >= $2 and key < $4 order by key limit $3",
+    types: "short byte int byte",
+};
+static BACKWARD: Statement = Statement {
+    name: "range_backward",
+    text: "select key, value from {schema}.table_rows where tbl = $1 and key >= $2 order by key desc limit $3",
+    types: "short byte int",
+};
+static BACKWARD_TO: Statement = Statement {
+    name: "range_backward_to",
+    text: "select key, value from {schema}.table_rows where tbl = $1 and key >= $2 and key < $4
+           order by key desc limit $3",
+    types: "short byte int byte",
+};
+
+/// A table's index as the server keeps it: the same sixteen bits.
+pub(crate) fn tbl(table: TableId) -> i16 {
+    table.0.cast_signed()
+}
+
+impl Inner {
+    /// The manifest as this process last saw it; tables are only ever added.
+    pub(crate) fn known_manifest(&self) -> Manifest {
+        self.manifest.lock().expect("nobody panics while holding it").clone()
+    }
+
+    pub(crate) async fn stored_manifest(&self) -> Worked<Manifest> {
+        let rows = self.reads.read(&MANIFEST, vec![]).await?;
+        let manifest = manifest(&rows)?;
+        self.remember(&manifest);
+        Ok(manifest)
+    }
+
+    fn remember(&self, manifest: &Manifest) {
+        *self.manifest.lock().expect("nobody panics while holding it") = manifest.clone();
+    }
+
+    /// Do these commands fit the manifest, if need be as the store has it by now?
+    pub(crate) async fn fitting(&self, check: impl Fn(&Manifest) -> StoreResult<()>) -> StoreResult<Manifest> {
+        let known = self.known_manifest();
+        if check(&known).is_ok() {
+            return Ok(known);
+        }
+        let stored = self.stored_manifest().await?;
+        check(&stored)?;
+        Ok(stored)
+    }
+
+    async fn open_tables(&self, wanted: &Manifest) -> Worked<()> {
+        if self.known_manifest().missing_from(wanted).is_ok_and(|missing| missing.is_empty()) {
+            return Ok(());
+        }
+        let link = self.control.get().await?;
+        let (lock, look) = (link.ready(&ONE_AT_A_TIME).await?, link.ready(&MANIFEST).await?);
+        let add = link.ready(&ADD).await?;
+        let mut flight = Flight::begin(&link);
+        flight.query(lock, vec![]);
+        flight.query(look, vec![]);
+        let answers = flight.land().await?;
+        let stored = manifest(&answers[2])?;
+        let missing = stored.missing_from(wanted).unwrap_or_default();
+        let index: Vec<i16> = missing.iter().map(|spec| tbl(TableId(spec.index))).collect();
+        let name: Vec<&str> = missing.iter().map(|spec| spec.name.as_str()).collect();
+        let scope: Vec<Option<String>> = missing.iter().map(|spec| spec.scope.map(scope_text)).collect();
+        let mut flight = Flight::within(&link);
+        flight.query(add, vec![&index, &name, &scope]);
+        flight.commit();
+        flight.land().await?;
+        stored.missing_from(wanted)?;
+        self.remember(if missing.is_empty() { &stored } else { wanted });
+        Ok(())
+    }
+
+    async fn get(&self, keys: &[At]) -> Worked<Vec<Option<Vec<u8>>>> {
+        let tables: Vec<i16> = keys.iter().map(|at| tbl(at.table)).collect();
+        let keys: Vec<&[u8]> = keys.iter().map(|at| at.key.as_slice()).collect();
+        let rows = self.reads.read(&GET, vec![&tables, &keys]).await?;
+        Ok(rows.iter().map(|row| row.get(0)).collect())
+    }
+
+    async fn range(&self, range: &Range) -> Worked<Vec<Row>> {
+        let (table, most) = (tbl(range.table), range.limit.min(limit::PAGE_MAX) as i64);
+        let statement = match (range.direction, &range.to) {
+            (Direction::Forward, None) => &FORWARD,
+            (Direction::Forward, Some(_)) => &FORWARD_TO,
+            (Direction::Backward, None) => &BACKWARD,
+            (Direction::Backward, Some(_)) => &BACKWARD_TO,
+        };
+        let mut params: Params<'_> = vec![&table, &range.from, &most];
+        params.extend(range.to.as_ref().map(|to| to as &(dyn ToSql + Sync)));
+        let rows = self.reads.read(statement, params).await?;
+        Ok(rows.iter().map(|row| Row { key: row.get(0), value: row.get(1) }).collect())
+    }
+
+    async fn count(&self, table: TableId) -> Worked<u64> {
+        let table = tbl(table);
+        let rows = self.reads.read(&COUNT, vec![&table]).await?;
+        Ok(rows.first().map_or(0, |row| row.get::<_, i64>(0) as u64))
+    }
+
+    async fn scope_version(&self, scope: &At) -> Worked<u64> {
+        let table = tbl(scope.table);
+        let rows = self.reads.read(&SCOPE, vec![&table, &scope.key]).await?;
+        Ok(rows.first().map_or(0, |row| row.get::<_, i64>(0) as u64))
+    }
+}
+
+fn manifest(rows: &[tokio_postgres::Row]) -> Worked<Manifest> {
+    let specs: Worked<Vec<TableSpec>> = rows.iter().map(table_spec).collect();
+    Manifest::new(specs?).map_err(|bad| StoreError::corrupt(bad).into())
+}
+
+fn table_spec(row: &tokio_postgres::Row) -> Worked<TableSpec> {
+    let scope: Option<&str> = row.get(2);
+    let scope = scope.map(|text| parse_scope(text).ok_or_else(|| StoreError::corrupt(format!("a scope is '{text}'"))));
+    Ok(TableSpec { index: row.get::<_, i16>(0).cast_unsigned(), name: row.get(1), scope: scope.transpose()? })
+}
+
+fn scope_text(scope: Scope) -> String {
+    match scope {
+        Scope::Table => "table".to_owned(),
+        Scope::Prefix(length) => format!("prefix:{length}"),
+    }
+}
+
+fn parse_scope(text: &str) -> Option<Scope> {
+    match text.split_once(':') {
+        None if text == "table" => Some(Scope::Table),
+        Some(("prefix", length)) => Some(Scope::Prefix(length.parse().ok()?)),
+        _ => None,
+    }
+}
+
+#[async_trait]
+impl Tables for Handle {
+    async fn open(&self, manifest: &Manifest) -> StoreResult<()> {
+        Ok(self.0.open_tables(manifest).await?)
+    }
+
+    async fn manifest(&self) -> StoreResult<Manifest> {
+        Ok(self.0.stored_manifest().await?)
+    }
+
+    async fn get(&self, keys: &[At]) -> StoreResult<Vec<Option<Vec<u8>>>> {
+        self.0.fitting(|manifest| keys.iter().try_for_each(|at| manifest.table(at.table).map(drop))).await?;
+        Ok(self.0.get(keys).await?)
+    }
+
+    async fn range(&self, range: Range) -> StoreResult<Vec<Row>> {
+        self.0.fitting(|manifest| manifest.table(range.table).map(drop)).await?;
+        Ok(self.0.range(&range).await?)
+    }
+
+    async fn count(&self, table: TableId) -> StoreResult<u64> {
+        self.0.fitting(|manifest| manifest.table(table).map(drop)).await?;
+        Ok(self.0.count(table).await?)
+    }
+
+    async fn scope_version(&self, scope: &At) -> StoreResult<u64> {
+        let manifest = self.0.fitting(|manifest| manifest.table(scope.table).map(drop)).await?;
+        let undeclared = || StoreError::refused(format!("table {} declares no scope", scope.table));
+        let scope = manifest.scope_of(scope).ok_or_else(undeclared)?;
+        Ok(self.0.scope_version(&scope).await?)
+    }
+
+    async fn commit(&self, batches: Vec<Batch>) -> StoreResult<Vec<BatchReply>> {
+        let manifest = self.0.fitting(|known| batches.iter().try_for_each(|batch| batch.check(known))).await?;
+        self.0.batches.ask(batches, manifest).await
+    }
+
+    fn watch(&self) -> Watch {
+        self.0.bells.watch_tables()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn scopes_round_trip_as_text() {
+        for scope in [Scope::Table, Scope::Prefix(0), Scope::Prefix(u16::MAX)] {
+            assert_eq!(parse_scope(&scope_text(scope)), Some(scope));
+        }
+        for text in ["", "prefix", "prefix:", "prefix:x", "row"] {
+            assert_eq!(parse_scope(text), None, "{text}");
+        }
+    }
+}

@@ -1,0 +1,126 @@
+//! Upkeep from the command line: describe, check, print the schema, close. Backups are the business of Postgres's own tools.
+
+use std::path::PathBuf;
+
+use async_trait::async_trait;
+use lope_store::store::{Finding, Upkeep};
+use lope_store::tables::marker;
+use lope_store::{StoreError, StoreResult};
+use tokio_postgres::Row;
+
+use crate::failure::Worked;
+use crate::inner::{Handle, Inner};
+use crate::link::{Ask, View};
+use crate::migrate::GOLDEN_SCHEMA;
+use crate::options::DEFAULT_SCHEMA;
+use crate::schema;
+use crate::statement::Params;
+
+/// Most findings of one kind that are told.
+const FINDINGS_MAX: i64 = 20;
+
+const MARKER: &str = "select value from {schema}.table_rows where tbl = 0 and key = $1";
+
+/// A rule, and the statement that finds what breaks it: one text a row.
+struct Rule {
+    name: &'static str,
+    text: &'static str,
+    hint: &'static str,
+}
+
+const RULES: &[Rule] = &[
+    Rule {
+        name: "journal",
+        text: include_str!("check_journal.sql"),
+        hint: "restore these runs from a backup, or cancel them",
+    },
+    Rule {
+        name: "queue",
+        text: include_str!("check_queue.sql"),
+        hint: "this is a bug in Lope, or somebody changed the tables by hand",
+    },
+    Rule {
+        name: "lease",
+        text: include_str!("check_lease.sql"),
+        hint: "run `lope up`: a runner takes over what others left behind",
+    },
+    Rule {
+        name: "mail",
+        text: include_str!("check_mail.sql"),
+        hint: "this is a bug in Lope, or somebody changed the tables by hand",
+    },
+];
+
+#[async_trait]
+impl Upkeep for Handle {
+    fn describe(&self) -> String {
+        self.0.options.describe()
+    }
+
+    async fn check(&self) -> StoreResult<Vec<Finding>> {
+        Ok(self.0.check().await?)
+    }
+
+    async fn schema(&self) -> StoreResult<String> {
+        Ok(schema::text(&self.0.reads).await?)
+    }
+
+    async fn backup(&self, _to: PathBuf) -> StoreResult<()> {
+        self.0.unless_closed()?;
+        let options = &self.0.options;
+        let message = format!(
+            "Postgres has its own tools for backups; run: pg_dump --format=custom --schema={} --file=FILE '{}'",
+            options.schema, options.address
+        );
+        Err(StoreError::Refused { message })
+    }
+
+    async fn close(&self) -> StoreResult<()> {
+        self.0.close().await;
+        Ok(())
+    }
+}
+
+impl Inner {
+    async fn check(&self) -> Worked<Vec<Finding>> {
+        let mut findings = self.check_schema().await?;
+        let mut asked: Vec<(Ask, Params<'_>)> =
+            RULES.iter().map(|rule| -> (Ask, Params<'_>) { (rule.ask(), vec![&FINDINGS_MAX]) }).collect();
+        asked.push((Ask::Once { text: MARKER, types: "byte" }, vec![&marker::KEY]));
+        let answers = self.reads.read_together(View::Whole, &asked).await?;
+        for (rule, rows) in RULES.iter().zip(&answers) {
+            findings.extend(rows.iter().map(|row| rule.finding(row)));
+        }
+        findings.extend(answers.get(RULES.len()).and_then(|rows| check_marker(rows)));
+        Ok(findings)
+    }
+
+    async fn check_schema(&self) -> Worked<Vec<Finding>> {
+        let found = schema::text(&self.reads).await?;
+        let golden = schema::renamed(GOLDEN_SCHEMA, DEFAULT_SCHEMA, self.options.schema.as_str());
+        let hint = "somebody changed the tables by hand: undo it, or restore a backup";
+        let finding = |message| Finding { rule: "schema", message, hint: hint.to_owned() };
+        Ok(schema::differences(&golden, &found).into_iter().take(FINDINGS_MAX as usize).map(finding).collect())
+    }
+}
+
+impl Rule {
+    fn ask(&self) -> Ask {
+        Ask::Once { text: self.text, types: "int" }
+    }
+
+    fn finding(&self, row: &Row) -> Finding {
+        Finding { rule: self.name, message: row.get(0), hint: self.hint.to_owned() }
+    }
+}
+
+/// A marker that is there must be one; whether it is the right version is for whoever boots to say.
+fn check_marker(rows: &[Row]) -> Option<Finding> {
+    let value: &[u8] = rows.first()?.get(0);
+    let is_marker = value.len() == 8 && value.starts_with(b"RSV0");
+    (!is_marker).then(|| Finding {
+        rule: "marker",
+        message: format!("the schema marker of the byte tables is {value:02x?}"),
+        hint: "restore a backup, or delete the key runner.schema.version if the tables are sound".to_owned(),
+    })
+}

@@ -1,0 +1,305 @@
+//! Group commit for runs: callers leave their commands in a queue; a few writers take what waits, carry it out in one
+//! transaction each, and answer after it is on disk. Writers are spawned here and end when the queue is closed.
+
+use std::collections::{HashSet, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
+
+use lope_model::RunId;
+use lope_store::runs::{Admit, Admitted, CommitReply, Deliver, Delivered, RunCommit};
+use lope_store::{StoreError, StoreResult};
+use tokio::sync::{Mutex, mpsc, oneshot};
+use tokio::task::JoinHandle;
+
+use crate::failure::{Then, Worked};
+use crate::group::{self, Outcome, Work};
+use crate::link::Link;
+use crate::notify::Bells;
+use crate::options::{GroupLimits, WRITER_QUEUE_MAX};
+use crate::pool::Connector;
+use crate::versions::Versions;
+
+/// How often a group that was rolled back because others stood in its way is tried again.
+const TRIES_MAX: u32 = 10;
+const TRY_AGAIN_AFTER: Duration = Duration::from_millis(2);
+
+/// What one caller wants, and where its answer goes.
+pub(crate) enum Job {
+    Admit(Vec<Admit>, Reply<Admitted>),
+    Commit(Vec<RunCommit>, Reply<CommitReply>),
+    Deliver(Vec<Deliver>, Reply<Delivered>),
+}
+
+pub(crate) type Reply<T> = oneshot::Sender<StoreResult<Vec<T>>>;
+
+/// The callers' end of the queue.
+#[derive(Debug)]
+pub(crate) struct Writers {
+    queue: std::sync::Mutex<Option<mpsc::Sender<Job>>>,
+    tasks: std::sync::Mutex<Vec<JoinHandle<()>>>,
+}
+
+/// The writers' end.
+struct Waiting {
+    queue: mpsc::Receiver<Job>,
+    /// Jobs that came out of the queue and did not fit into a group.
+    held_back: VecDeque<Job>,
+}
+
+/// What every writer needs.
+pub(crate) struct Tools {
+    pub(crate) connector: Arc<Connector>,
+    pub(crate) versions: Arc<Versions>,
+    pub(crate) bells: Arc<Bells>,
+}
+
+impl Writers {
+    pub(crate) fn start(tools: Tools) -> Self {
+        let (sender, queue) = mpsc::channel(WRITER_QUEUE_MAX);
+        let waiting = Arc::new(Mutex::new(Waiting { queue, held_back: VecDeque::new() }));
+        let number = tools.connector.options.writers.max(1);
+        let tools = Arc::new(tools);
+        let tasks = (0..number).map(|_| tokio::spawn(work(Arc::clone(&waiting), Arc::clone(&tools)))).collect();
+        Self { queue: std::sync::Mutex::new(Some(sender)), tasks: std::sync::Mutex::new(tasks) }
+    }
+
+    /// Leave a job and wait for its answer.
+    pub(crate) async fn ask<T>(&self, job: impl FnOnce(Reply<T>) -> Job) -> StoreResult<Vec<T>> {
+        let (reply, answer) = oneshot::channel();
+        let queue = self.queue.lock().expect("nobody panics while holding it").clone().ok_or(StoreError::Closed)?;
+        queue.send(job(reply)).await.map_err(|_| StoreError::Closed)?;
+        drop(queue);
+        answer.await.unwrap_or(Err(StoreError::Closed))
+    }
+
+    /// Take no more jobs and wait until those there are done.
+    pub(crate) async fn close(&self) {
+        self.queue.lock().expect("nobody panics while holding it").take();
+        let tasks = std::mem::take(&mut *self.tasks.lock().expect("nobody panics while holding it"));
+        for task in tasks {
+            // A writer that panicked has answered nobody; its callers were told when their channels closed.
+            let _ = task.await;
+        }
+    }
+}
+
+async fn work(waiting: Arc<Mutex<Waiting>>, tools: Arc<Tools>) {
+    let mut link = None;
+    loop {
+        let group = waiting.lock().await.next_group(tools.connector.options.group).await;
+        if group.is_empty() {
+            return;
+        }
+        carry_out(group, &mut link, &tools).await;
+    }
+}
+
+impl Waiting {
+    /// Everything that waits, up to the limits; empty when the queue is closed and drained.
+    async fn next_group(&mut self, limits: GroupLimits) -> Vec<Job> {
+        let first = match self.held_back.pop_front() {
+            Some(job) => Some(job),
+            None => self.queue.recv().await,
+        };
+        let mut group = Group::default();
+        group.jobs.extend(first);
+        group.jobs.iter().for_each(|job| job.note(&mut group.runs, &mut group.size));
+        while group.has_room(limits)
+            && let Some(job) = self.held_back.pop_front().or_else(|| self.queue.try_recv().ok())
+        {
+            if !group.fits(&job) {
+                self.held_back.push_back(job);
+                break;
+            }
+            group.take(job);
+        }
+        group.jobs
+    }
+}
+
+/// Jobs of one transaction: no run is committed twice in it.
+#[derive(Default)]
+struct Group {
+    jobs: Vec<Job>,
+    runs: HashSet<RunId>,
+    size: Size,
+}
+
+#[derive(Default, Clone, Copy)]
+struct Size {
+    rows: usize,
+    bytes: usize,
+}
+
+impl Group {
+    fn has_room(&self, limits: GroupLimits) -> bool {
+        !self.jobs.is_empty() && self.size.rows < limits.rows && self.size.bytes < limits.bytes
+    }
+
+    fn fits(&self, job: &Job) -> bool {
+        match job {
+            Job::Commit(commits, _) => commits.iter().all(|commit| !self.runs.contains(&commit.run)),
+            Job::Admit(..) | Job::Deliver(..) => true,
+        }
+    }
+
+    fn take(&mut self, job: Job) {
+        job.note(&mut self.runs, &mut self.size);
+        self.jobs.push(job);
+    }
+}
+
+impl Job {
+    fn note(&self, runs: &mut HashSet<RunId>, size: &mut Size) {
+        match self {
+            Self::Admit(admits, _) => admits.iter().for_each(|admit| size.admit(admit)),
+            Self::Deliver(mail, _) => mail.iter().for_each(|mail| size.add(1, mail.body.len())),
+            Self::Commit(commits, _) => {
+                for commit in commits {
+                    runs.insert(commit.run);
+                    size.commit(commit);
+                }
+            }
+        }
+    }
+
+    fn refuse(self, error: &StoreError) {
+        // A caller that went away needs no answer.
+        match self {
+            Self::Admit(_, reply) => drop(reply.send(Err(error.clone()))),
+            Self::Commit(_, reply) => drop(reply.send(Err(error.clone()))),
+            Self::Deliver(_, reply) => drop(reply.send(Err(error.clone()))),
+        }
+    }
+}
+
+impl Size {
+    fn add(&mut self, rows: usize, bytes: usize) {
+        self.rows += rows;
+        self.bytes += bytes;
+    }
+
+    fn admit(&mut self, admit: &Admit) {
+        self.add(1 + admit.rows.len(), admit.rows.iter().map(|row| row.body.len()).sum());
+        self.add(admit.blobs.len(), admit.blobs.iter().map(|blob| blob.bytes.len()).sum());
+        self.add(0, admit.snapshot.as_ref().map_or(0, |snapshot| snapshot.body.len()));
+    }
+
+    fn commit(&mut self, commit: &RunCommit) {
+        self.add(1 + commit.rows.len(), commit.rows.iter().map(|row| row.body.len()).sum());
+        self.add(commit.blobs.len(), commit.blobs.iter().map(|blob| blob.bytes.len()).sum());
+        self.add(0, commit.snapshot.as_ref().map_or(0, |snapshot| snapshot.body.len()));
+        self.add(commit.deliveries.len(), commit.deliveries.iter().map(|mail| mail.body.len()).sum());
+        commit.children.iter().for_each(|child| self.admit(child));
+    }
+}
+
+/// Carry out a group, job by job if the server refuses what one of them carries.
+async fn carry_out(group: Vec<Job>, link: &mut Option<Link>, tools: &Tools) {
+    let result = attempt(&group, link, tools).await;
+    match result {
+        Ok(outcome) => answer(group, outcome, &tools.bells),
+        Err(fault) if fault.then != Then::Tell && group.len() > 1 => {
+            for job in group {
+                let alone = vec![job];
+                match attempt(&alone, link, tools).await {
+                    Ok(outcome) => answer(alone, outcome, &tools.bells),
+                    Err(fault) => alone.into_iter().for_each(|job| job.refuse(&fault.error)),
+                }
+            }
+        }
+        Err(fault) => group.into_iter().for_each(|job| job.refuse(&fault.error)),
+    }
+}
+
+async fn attempt(group: &[Job], link: &mut Option<Link>, tools: &Tools) -> Worked<Outcome> {
+    let work = work_of(group);
+    let mut tries = 0;
+    loop {
+        let link = usable(link, &tools.connector).await?;
+        match group::perform(link, &work, &tools.versions).await {
+            Err(fault) if fault.then == Then::Again && tries < TRIES_MAX => {
+                tries += 1;
+                tokio::time::sleep(TRY_AGAIN_AFTER * tries).await;
+            }
+            done => return done,
+        }
+    }
+}
+
+async fn usable<'link>(link: &'link mut Option<Link>, connector: &Connector) -> StoreResult<&'link Link> {
+    if !link.as_ref().is_some_and(Link::is_usable) {
+        *link = Some(connector.connect().await?);
+    }
+    Ok(link.as_ref().expect("just connected"))
+}
+
+fn work_of(group: &[Job]) -> Work<'_> {
+    let mut work = Work::default();
+    for job in group {
+        match job {
+            Job::Admit(admits, _) => work.admits.extend(admits),
+            Job::Commit(commits, _) => work.commits.extend(commits),
+            Job::Deliver(mail, _) => work.mail.extend(mail),
+        }
+    }
+    work
+}
+
+/// Give every caller its part of the outcome, after those who may have work now are woken.
+fn answer(group: Vec<Job>, outcome: Outcome, bells: &Bells) {
+    let made = made_work(&group, &outcome);
+    if made.here {
+        bells.runs_changed(made.elsewhere);
+    }
+    let (mut admitted, mut replies) = (outcome.admitted.into_iter(), outcome.replies.into_iter());
+    let mut delivered = outcome.delivered.into_iter();
+    for job in group {
+        match job {
+            Job::Admit(admits, reply) => drop(reply.send(whole(admitted.by_ref().take(admits.len())))),
+            Job::Commit(commits, reply) => drop(reply.send(whole(replies.by_ref().take(commits.len())))),
+            Job::Deliver(mail, reply) => drop(reply.send(Ok(delivered.by_ref().take(mail.len()).collect()))),
+        }
+    }
+}
+
+/// All answers of a caller, or none.
+fn whole<T>(answers: impl Iterator<Item = Option<T>>) -> StoreResult<Vec<T>> {
+    let answers: Vec<Option<T>> = answers.collect();
+    answers.into_iter().map(|answer| answer.ok_or_else(group::unanswered)).collect()
+}
+
+/// Whom a group's outcome may concern.
+#[derive(Clone, Copy, Default)]
+struct MadeWork {
+    here: bool,
+    /// Not merely runs that ended: runners in other processes may find something to do.
+    elsewhere: bool,
+}
+
+fn made_work(group: &[Job], outcome: &Outcome) -> MadeWork {
+    let is_open = |answer: &Option<Admitted>| matches!(answer, Some(Admitted::Created { owned: false, .. }));
+    let is_done = |answer: &Option<CommitReply>| matches!(answer, Some(CommitReply::Done { .. }));
+    let commits = group.iter().flat_map(|job| match job {
+        Job::Commit(commits, _) => commits.as_slice(),
+        Job::Admit(..) | Job::Deliver(..) => &[],
+    });
+    let done = commits.zip(&outcome.replies).filter(|(_, answer)| is_done(answer)).map(|(commit, _)| commit);
+    let mut made = MadeWork::default();
+    made.elsewhere = outcome.admitted.iter().any(is_open) || outcome.delivered.contains(&Delivered::Accepted);
+    for commit in done {
+        made.here = true;
+        made.elsewhere |= frees(commit);
+    }
+    made.here |= made.elsewhere;
+    made
+}
+
+/// Does a commit leave something to others: the run itself, children, mail?
+fn frees(commit: &RunCommit) -> bool {
+    let is_released = match commit.then {
+        lope_store::runs::Then::Release(_) => true,
+        lope_store::runs::Then::Hold(_) | lope_store::runs::Then::Finish(_) => false,
+    };
+    is_released || !commit.children.is_empty() || !commit.deliveries.is_empty()
+}

@@ -1,0 +1,81 @@
+//! The schema: golden, the same under any name, and watched over by `check`.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+mod fixture;
+
+use std::path::Path;
+
+use fixture::{Schema, connect, server};
+use lope_postgres::{DEFAULT_SCHEMA, GOLDEN_SCHEMA, Options, PostgresStore};
+
+/// Set to rewrite the golden file after a migration was added.
+const BLESS: &str = "LOPE_BLESS";
+
+#[tokio::test]
+async fn migrations_give_the_golden_schema() {
+    let Some(url) = server() else { return };
+    let url = fixture::database(&url).await;
+    let store = PostgresStore::open(Options::new(&url).unwrap()).await.unwrap();
+    let schema = store.upkeep.schema().await.unwrap();
+    store.upkeep.close().await.unwrap();
+    if std::env::var_os(BLESS).is_some() {
+        std::fs::write(Path::new(env!("CARGO_MANIFEST_DIR")).join("schema.sql"), &schema).unwrap();
+        return;
+    }
+    assert!(
+        schema == GOLDEN_SCHEMA,
+        "schema.sql differs; with {BLESS}=1 this test rewrites it. It should be:\n{schema}"
+    );
+}
+
+#[tokio::test]
+async fn the_golden_schema_holds_every_table_of_the_migrations() {
+    let migrations = include_str!("../migrations/0001_ground.sql");
+    let made = migrations.lines().filter_map(|line| line.strip_prefix("create table {schema}."));
+    for name in made.map(|rest| rest.split(' ').next().unwrap()) {
+        assert!(GOLDEN_SCHEMA.contains(&format!("create table {DEFAULT_SCHEMA}.{name} ")), "{name}");
+    }
+}
+
+#[tokio::test]
+async fn a_changed_schema_is_found() {
+    let Some(url) = server() else { return };
+    let place = Schema::new(&url);
+    let store = place.open().await;
+    assert_eq!(store.upkeep.check().await.unwrap(), vec![]);
+    let by_hand = format!("drop index {0}.queue_claim; alter table {0}.meta add column extra int", place.name);
+    connect(&url).await.batch_execute(&by_hand).await.unwrap();
+    let findings = store.upkeep.check().await.unwrap();
+    assert!(findings.iter().all(|finding| finding.rule == "schema"), "{findings:?}");
+    let told: Vec<&str> = findings.iter().map(|finding| finding.message.as_str()).collect();
+    assert!(told.iter().any(|message| message.contains("queue_claim")), "{told:?}");
+    assert!(told.iter().any(|message| message.contains(".meta (")), "{told:?}");
+}
+
+/// What each rule of `check` finds, when somebody breaks it by hand.
+#[tokio::test]
+async fn damage_is_found() {
+    let Some(url) = server() else { return };
+    let place = Schema::new(&url);
+    let store = place.open().await;
+    let by_hand = connect(&url).await;
+    let run = "00000000-0000-7000-8000-000000000001";
+    let damages = [
+        ("journal", format!("insert into {}.journal values ('{run}', 3, 0, 'x', '')", place.name)),
+        (
+            "queue",
+            format!(
+                "insert into {}.queue values ('{run}', null, 0, 0, 0, 0, 0, 0, 1, 1, 4, 'default', 'default', 'queued')",
+                place.name
+            ),
+        ),
+        ("lease", format!("update {}.queue set owner = '{run}'", place.name)),
+        ("mail", format!("update {}.queue set mail = 2", place.name)),
+        ("marker", format!("insert into {}.table_rows values (0, 'runner.schema.version', 'RSV')", place.name)),
+    ];
+    for (rule, damage) in damages {
+        by_hand.batch_execute(&damage).await.unwrap();
+        let findings = store.upkeep.check().await.unwrap();
+        assert!(findings.iter().any(|finding| finding.rule == rule), "{rule}: {findings:?}");
+    }
+}
