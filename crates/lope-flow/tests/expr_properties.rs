@@ -1,7 +1,7 @@
 //! Properties over random trees: nothing panics, fuel always ends, what is written reads back, what is stored loads.
 
 use lope_flow::expr::{
-    Binary, Each, EachKind, Expr, Fuel, Function, Let, Logic, Node, NoNames, Target, Unary, eval, functions, parse,
+    Binary, Each, EachKind, Expr, Fuel, Function, Let, Logic, NoNames, Node, Target, Unary, eval, functions, parse,
 };
 use lope_model::{Map, Value, value};
 use proptest::collection::vec;
@@ -84,7 +84,8 @@ fn folded_list(items: Vec<Expr>) -> Expr {
 fn folded_map(entries: Vec<(String, Expr)>) -> Expr {
     let mut entries: Vec<(Expr, Expr)> = entries.into_iter().map(|(key, value)| (Expr::literal(key), value)).collect();
     entries.dedup_by(|a, b| a.0 == b.0);
-    let literal = |(key, value): &(Expr, Expr)| Some((key.as_literal()?.as_str()?.to_owned(), value.as_literal()?.clone()));
+    let literal =
+        |(key, value): &(Expr, Expr)| Some((key.as_literal()?.as_str()?.to_owned(), value.as_literal()?.clone()));
     match entries.iter().map(literal).collect::<Option<Vec<_>>>() {
         Some(found) => Expr::literal(Value::map(found)),
         None => Expr::new(Node::Map(entries)),
@@ -98,7 +99,8 @@ fn cel_tree() -> BoxedStrategy<Expr> {
         name().prop_map(|name| Expr::name(&name)),
         Just(Expr::new(Node::Secret("KEY".into()))),
     ];
-    let operators = Binary::ALL.iter().copied().filter(|operator| !operator.word().starts_with("py.")).collect::<Vec<_>>();
+    let operators =
+        Binary::ALL.iter().copied().filter(|operator| !operator.word().starts_with("py.")).collect::<Vec<_>>();
     leaf.prop_recursive(5, 40, 4, move |inner| {
         let inner = inner.boxed();
         let pair = || (inner.clone(), inner.clone());
@@ -162,9 +164,8 @@ fn any_tree() -> BoxedStrategy<Expr> {
             vec(inner.clone(), 0..3).prop_map(|items| Expr::new(Node::List(items))),
             vec(pair(), 0..3).prop_map(|entries| Expr::new(Node::Map(entries))),
             vec(inner.clone(), 0..3).prop_map(|parts| Expr::new(Node::Text(parts))),
-            (target(), pair()).prop_map(|(target, (value, body))| {
-                Expr::new(Node::Let(Box::new(Let { target, value, body })))
-            }),
+            (target(), pair())
+                .prop_map(|(target, (value, body))| { Expr::new(Node::Let(Box::new(Let { target, value, body }))) }),
             (select(EachKind::ALL), target(), pair(), proptest::option::of(inner.clone())).prop_map(
                 |(kind, target, (over, body), when)| {
                     Expr::new(Node::Each(Box::new(Each { kind, target, over, when, body })))

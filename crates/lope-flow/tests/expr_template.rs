@@ -95,7 +95,7 @@ fn a_secret_is_a_reference_that_nothing_but_a_template_touches() {
         "secrets.K.x",
         "has(secrets.K.x)",
         "secrets.K.upper()",
-        "[secrets.K, 'x'].distinct()",
+        "[secrets.K, secrets.K].distinct()",
         "toBase64(secrets.K)",
         "text('a', secrets.K).contains('a')",
         "text('a', secrets.K) == 'a'",
@@ -113,7 +113,8 @@ fn python_functions_refuse_secrets_too() {
     use lope_flow::expr::{Expr, Function, Node, functions};
     let secret = || Expr::new(Node::Secret("K".into()));
     // They pass their argument on without looking at it.
-    let carriers = ["default", "py.tuple_of", "py.dict_of", "merge", "zip", "py.zip", "py.merge", "min", "max", "py.object"];
+    let carriers =
+        ["default", "py.tuple_of", "py.dict_of", "merge", "zip", "py.zip", "py.merge", "min", "max", "py.object"];
     for entry in functions::all().filter(|entry| !carriers.contains(&entry.name) && entry.arity.0 > 0) {
         let call = Node::Call(Function::named(entry.name).unwrap(), (0..entry.arity.0).map(|_| secret()).collect());
         let found = eval(&Expr::new(call), &NoNames, &mut Fuel::default());
@@ -131,7 +132,7 @@ fn templates_are_written_as_they_are_read() {
 
 #[test]
 fn deep_templates_are_refused_before_they_are_stored() {
-    let mut value = Value::str(format!("${{{{ {}1{} }}}}", "[".repeat(150), " + n]".repeat(150)));
+    let mut value = Value::str(format!("${{{{ {}1{} }}}}", "[".repeat(60), " + n]".repeat(60)));
     for _ in 0..100 {
         value = Value::list(vec![value]);
     }

@@ -254,8 +254,14 @@ fn patterns() {
         ("''.matches('(a*)*')", "true"),
         ("'a'.matches('(')", "ValueError: not a pattern: a '(' without its ')'"),
         ("'a'.matches('*')", "ValueError: not a pattern: a '*' that repeats nothing"),
-        ("'a'.matches(r'(?=a)')", "ValueError: not a pattern: only (…) and (?:…) groups are known, and (?i) at the start"),
-        ("'a'.matches('((a{100}){100}){100}')", "ValueError: not a pattern: it is too large once its repetitions are written out"),
+        (
+            "'a'.matches(r'(?=a)')",
+            "ValueError: not a pattern: only (…) and (?:…) groups are known, and (?i) at the start",
+        ),
+        (
+            "'a'.matches('((a{100}){100}){100}')",
+            "ValueError: not a pattern: it is too large once its repetitions are written out",
+        ),
     ]);
     // Backtracking would never come back from this one.
     let expr = parse("'aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa!'.matches('^(a+)+$')").unwrap();

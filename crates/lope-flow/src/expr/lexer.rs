@@ -25,9 +25,9 @@ pub(super) enum Token {
     End,
 }
 
-const SIGNS: [&str; 25] = [
+const SIGNS: [&str; 24] = [
     "&&", "||", "==", "!=", "<=", ">=", "<", ">", "+", "-", "*", "/", "%", "!", "?", ":", ".", ",", "(", ")", "[", "]",
-    "{", "}", "=",
+    "{", "}",
 ];
 
 /// Reads tokens from a byte offset on.
@@ -45,7 +45,7 @@ impl<'a> Lexer<'a> {
     }
 
     /// The next token and the bytes it covers.
-    pub(super) fn next(&mut self) -> Result<(Token, Range<usize>), SyntaxError> {
+    pub(super) fn next(&mut self) -> Result<(Token, Range<usize>), Box<SyntaxError>> {
         let blank = |c: char| matches!(c, ' ' | '\t' | '\n' | '\r' | '\u{c}');
         self.offset = self.text.len() - self.rest().trim_start_matches(blank).len();
         let start = self.offset;
@@ -66,15 +66,15 @@ impl<'a> Lexer<'a> {
         at
     }
 
-    pub(super) fn error(&mut self, offset: usize, message: impl Into<String>) -> SyntaxError {
-        SyntaxError { offset, at: self.place(offset), message: message.into(), hint: None }
+    pub(super) fn error(&mut self, offset: usize, message: impl Into<String>) -> Box<SyntaxError> {
+        Box::new(SyntaxError { offset, at: self.place(offset), message: message.into(), hint: None })
     }
 
     fn rest(&self) -> &'a str {
         &self.text[self.offset..]
     }
 
-    fn token(&mut self) -> Result<Token, SyntaxError> {
+    fn token(&mut self) -> Result<Token, Box<SyntaxError>> {
         let rest = self.rest();
         let mut chars = rest.chars();
         let (first, second) = (chars.next(), chars.next());
@@ -89,7 +89,7 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    fn word(&mut self) -> Result<Token, SyntaxError> {
+    fn word(&mut self) -> Result<Token, Box<SyntaxError>> {
         let rest = self.rest();
         let length = rest.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(rest.len());
         let word = &rest[..length];
@@ -108,7 +108,7 @@ impl<'a> Lexer<'a> {
         })
     }
 
-    fn backticks(&mut self) -> Result<Token, SyntaxError> {
+    fn backticks(&mut self) -> Result<Token, Box<SyntaxError>> {
         let start = self.offset;
         let inner = &self.rest()[1..];
         let Some(length) = inner.find('`').filter(|length| *length > 0 && !inner[..*length].contains('\n')) else {
@@ -118,13 +118,10 @@ impl<'a> Lexer<'a> {
         Ok(Token::Quoted(inner[..length].into()))
     }
 
-    fn sign(&mut self, first: char) -> Result<Token, SyntaxError> {
+    fn sign(&mut self, first: char) -> Result<Token, Box<SyntaxError>> {
         let rest = self.rest();
         let start = self.offset;
         match SIGNS.iter().find(|sign| rest.starts_with(**sign)) {
-            Some(&"=") => {
-                Err(SyntaxError { hint: Some("write == to compare".into()), ..self.error(start, "unexpected '='") })
-            }
             Some(sign) => {
                 self.offset += sign.len();
                 Ok(Token::Sign(sign))
@@ -133,7 +130,7 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    fn number(&mut self) -> Result<Token, SyntaxError> {
+    fn number(&mut self) -> Result<Token, Box<SyntaxError>> {
         let start = self.offset;
         let rest = self.rest();
         let value = if rest.starts_with("0x") || rest.starts_with("0X") {
@@ -150,7 +147,7 @@ impl<'a> Lexer<'a> {
     }
 
     /// A number ends before anything that could belong to a word; CEL's `u` is accepted, all ints are signed.
-    fn after_number(&mut self, start: usize, value: Option<Value>) -> Result<Token, SyntaxError> {
+    fn after_number(&mut self, start: usize, value: Option<Value>) -> Result<Token, Box<SyntaxError>> {
         if matches!(value, Some(Value::Int(_))) && self.rest().starts_with(['u', 'U']) {
             self.offset += 1;
         }
@@ -166,8 +163,9 @@ impl<'a> Lexer<'a> {
     }
 }
 
-fn with_hint(mut error: SyntaxError, found: char) -> SyntaxError {
+fn with_hint(mut error: Box<SyntaxError>, found: char) -> Box<SyntaxError> {
     error.hint = match found {
+        '=' => Some("write == to compare".into()),
         '&' => Some("write && for 'and'".into()),
         '|' => Some("write || for 'or'".into()),
         '#' => Some("expressions have no comments".into()),

@@ -17,6 +17,9 @@ pub(super) use calls::MACROS;
 
 /// Name under which secrets are written; it is no variable.
 const SECRETS: &str = "secrets";
+/// Deepest nesting of parentheses, brackets and signs: each level takes the parser deeper into the stack, which a chain of
+/// operators or fields does not.
+const NESTING_MAX: usize = 100;
 /// Deepest literal list or map that becomes one value, so that every decoder can read it.
 const FOLD_MAX: usize = 32;
 
@@ -27,22 +30,29 @@ pub fn parse(text: &str) -> Result<Expr, SyntaxError> {
 
 /// Reads the expression of `text` from byte `start` up to `close`, or to the end if that is empty; also says where it ends.
 pub(super) fn parse_at(text: &str, start: usize, close: &str) -> Result<(Expr, usize), SyntaxError> {
+    parse_up_to(text, start, close).map_err(|error| *error)
+}
+
+fn parse_up_to(text: &str, start: usize, close: &str) -> Parsed<(Expr, usize)> {
     let mut parser = Parser::new(text, start)?;
     let found = parser.expression()?;
     let end = parser.span.start;
     let closed = if close.is_empty() { parser.token == Token::End } else { text[end..].starts_with(close) };
     match closed {
-        true => Ok((found.expr, end)),
+        true => Ok((*found.expr, end)),
         false if close.is_empty() => Err(parser.unexpected("an operator or the end")),
         false => Err(parser.unexpected(&format!("an operator or '{close}'"))),
     }
 }
 
-/// A tree and how deep it is.
+/// A tree and how deep it is. Small, and so are the errors inside the parser: it calls itself for every level of nesting,
+/// and what it holds on the way is what the stack holds.
 struct Sub {
-    expr: Expr,
+    expr: Box<Expr>,
     depth: usize,
 }
+
+type Parsed<T> = Result<T, Box<SyntaxError>>;
 
 struct Parser<'a> {
     lexer: Lexer<'a>,
@@ -54,7 +64,7 @@ struct Parser<'a> {
 }
 
 impl<'a> Parser<'a> {
-    fn new(text: &'a str, start: usize) -> Result<Self, SyntaxError> {
+    fn new(text: &'a str, start: usize) -> Parsed<Self> {
         let mut lexer = Lexer::new(text, start);
         if text.len() - start > SOURCE_MAX {
             return Err(lexer.error(start, format!("an expression of more than {SOURCE_MAX} bytes")));
@@ -63,10 +73,10 @@ impl<'a> Parser<'a> {
         Ok(Self { lexer, token, span, nesting: 0, bound: Vec::new() })
     }
 
-    fn expression(&mut self) -> Result<Sub, SyntaxError> {
+    fn expression(&mut self) -> Parsed<Sub> {
         self.nesting += 1;
-        if self.nesting > DEPTH_MAX {
-            return Err(self.too_deep());
+        if self.nesting > NESTING_MAX {
+            return Err(self.too_deep(NESTING_MAX));
         }
         let at = self.here();
         let condition = self.operators(0)?;
@@ -75,7 +85,7 @@ impl<'a> Parser<'a> {
             self.expect(":")?;
             let no = self.expression()?;
             let depth = condition.depth.max(yes.depth).max(no.depth);
-            self.sub(Node::Choice(Box::new((condition.expr, yes.expr, no.expr))), depth, at)?
+            self.sub(Node::Choice(Box::new((*condition.expr, *yes.expr, *no.expr))), depth, at)?
         } else {
             condition
         };
@@ -84,7 +94,7 @@ impl<'a> Parser<'a> {
     }
 
     /// Operators that bind at least as tightly as `level`.
-    fn operators(&mut self, level: usize) -> Result<Sub, SyntaxError> {
+    fn operators(&mut self, level: usize) -> Parsed<Sub> {
         let start = self.here();
         let mut left = self.unary()?;
         while let Some((found, operator)) = self.operator().filter(|(found, _)| *found >= level) {
@@ -95,7 +105,7 @@ impl<'a> Parser<'a> {
                     self.advance()?;
                     let right = self.operators(found + 1)?;
                     let depth = left.depth.max(right.depth);
-                    self.sub(Node::Binary(binary, Box::new((left.expr, right.expr))), depth, at)?
+                    self.sub(Node::Binary(binary, Box::new((*left.expr, *right.expr))), depth, at)?
                 }
             };
         }
@@ -116,18 +126,18 @@ impl<'a> Parser<'a> {
         })
     }
 
-    fn logic(&mut self, first: Sub, logic: Logic, sign: &str, level: usize) -> Result<Sub, SyntaxError> {
+    fn logic(&mut self, first: Sub, logic: Logic, sign: &str, level: usize) -> Parsed<Sub> {
         let mut depth = first.depth;
-        let mut operands = vec![first.expr];
+        let mut operands = vec![*first.expr];
         while self.accept(sign)? {
             let operand = self.operators(level + 1)?;
             depth = depth.max(operand.depth);
-            operands.push(operand.expr);
+            operands.push(*operand.expr);
         }
         self.sub(Node::Logic(logic, operands), depth, At::NOWHERE)
     }
 
-    fn unary(&mut self) -> Result<Sub, SyntaxError> {
+    fn unary(&mut self) -> Parsed<Sub> {
         let at = self.here();
         let operator = match self.token {
             Token::Sign("!") => Unary::Not,
@@ -141,12 +151,12 @@ impl<'a> Parser<'a> {
             return self.selections(number);
         }
         self.nesting += 1;
-        if self.nesting > DEPTH_MAX {
-            return Err(self.too_deep());
+        if self.nesting > NESTING_MAX {
+            return Err(self.too_deep(NESTING_MAX));
         }
         let operand = self.unary()?;
         self.nesting -= 1;
-        self.sub(Node::Unary(operator, Box::new(operand.expr)), operand.depth, at)
+        self.sub(Node::Unary(operator, operand.expr), operand.depth, at)
     }
 
     /// The number after a minus, as one literal.
@@ -159,12 +169,12 @@ impl<'a> Parser<'a> {
         }
     }
 
-    fn member(&mut self) -> Result<Sub, SyntaxError> {
+    fn member(&mut self) -> Parsed<Sub> {
         let primary = self.primary()?;
         self.selections(primary)
     }
 
-    fn selections(&mut self, mut left: Sub) -> Result<Sub, SyntaxError> {
+    fn selections(&mut self, mut left: Sub) -> Parsed<Sub> {
         loop {
             let at = self.here();
             if self.accept(".")? {
@@ -173,7 +183,7 @@ impl<'a> Parser<'a> {
                 let index = self.expression()?;
                 self.expect("]")?;
                 let depth = left.depth.max(index.depth);
-                left = self.sub(Node::Binary(Binary::Index, Box::new((left.expr, index.expr))), depth, at)?;
+                left = self.sub(Node::Binary(Binary::Index, Box::new((*left.expr, *index.expr))), depth, at)?;
             } else {
                 return Ok(left);
             }
@@ -181,7 +191,7 @@ impl<'a> Parser<'a> {
     }
 
     /// What follows a point: a field, or a call with the left side as its first argument.
-    fn selection(&mut self, left: Sub, at: At) -> Result<Sub, SyntaxError> {
+    fn selection(&mut self, left: Sub, at: At) -> Parsed<Sub> {
         let (name, quoted) = match &self.token {
             Token::Name(name) => (Arc::clone(name), false),
             Token::Quoted(name) => (Arc::clone(name), true),
@@ -194,10 +204,10 @@ impl<'a> Parser<'a> {
         if !quoted && self.accept("(")? {
             return self.method(left, &name, span);
         }
-        self.sub(Node::Field(Box::new(left.expr), name), left.depth, at)
+        self.sub(Node::Field(left.expr, name), left.depth, at)
     }
 
-    fn primary(&mut self) -> Result<Sub, SyntaxError> {
+    fn primary(&mut self) -> Parsed<Sub> {
         let at = self.here();
         match self.token.clone() {
             Token::Literal(value) => {
@@ -224,7 +234,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    fn word(&mut self, name: &Arc<str>) -> Result<Sub, SyntaxError> {
+    fn word(&mut self, name: &Arc<str>) -> Parsed<Sub> {
         let span = self.span.clone();
         let at = self.here();
         self.advance()?;
@@ -238,14 +248,15 @@ impl<'a> Parser<'a> {
     }
 
     /// `secrets.NAME` or `secrets["NAME"]`.
-    fn secret(&mut self, at: At) -> Result<Sub, SyntaxError> {
+    fn secret(&mut self, at: At) -> Parsed<Sub> {
         let indexed = !self.accept(".")? && self.accept("[")?;
         let name = match &self.token {
             Token::Literal(Value::Str(name)) if indexed => Arc::clone(name),
             Token::Name(name) | Token::Quoted(name) if !indexed => Arc::clone(name),
             _ => {
-                let error = self.unexpected("the name of a secret");
-                return Err(SyntaxError { hint: Some("write secrets.NAME".into()), ..error });
+                let mut error = self.unexpected("the name of a secret");
+                error.hint = Some("write secrets.NAME".into());
+                return Err(error);
             }
         };
         self.advance()?;
@@ -255,28 +266,29 @@ impl<'a> Parser<'a> {
         self.sub(Node::Secret(name), 0, at)
     }
 
-    fn list(&mut self, at: At) -> Result<Sub, SyntaxError> {
+    fn list(&mut self, at: At) -> Parsed<Sub> {
         self.expect("[")?;
         let (items, depth) = self.items("]")?;
         self.sub(if depth < FOLD_MAX { fold_list(items) } else { Node::List(items) }, depth, at)
     }
 
-    fn map(&mut self, at: At) -> Result<Sub, SyntaxError> {
+    fn map(&mut self, at: At) -> Parsed<Sub> {
         self.expect("{")?;
         let (mut entries, mut depth) = (Vec::new(), 0);
         while !self.accept("}")? {
+            let start = self.span.start;
             let key = self.expression()?;
+            self.check_key(start, &key.expr, &entries)?;
             self.expect(":")?;
             let value = self.expression()?;
             depth = depth.max(key.depth).max(value.depth);
-            self.check_key(&key.expr, &entries)?;
-            entries.push((key.expr, value.expr));
+            entries.push((*key.expr, *value.expr));
             self.comma_or("}")?;
         }
         self.sub(if depth < FOLD_MAX { fold_map(entries) } else { Node::Map(entries) }, depth, at)
     }
 
-    fn check_key(&mut self, key: &Expr, entries: &[(Expr, Expr)]) -> Result<(), SyntaxError> {
+    fn check_key(&mut self, start: usize, key: &Expr, entries: &[(Expr, Expr)]) -> Parsed<()> {
         let problem = match key.as_literal() {
             Some(Value::Str(text)) if entries.iter().any(|(known, _)| known.as_literal() == key.as_literal()) => {
                 format!("the key '{text}' stands twice in the map")
@@ -284,45 +296,45 @@ impl<'a> Parser<'a> {
             Some(Value::Str(_)) | None => return Ok(()),
             Some(other) => format!("keys of a map are text, not {}", other.kind()),
         };
-        Err(self.lexer.error(self.span.start, problem))
+        Err(self.lexer.error(start, problem))
     }
 
     /// Expressions up to `close`, a comma between them; one after the last is allowed.
-    fn items(&mut self, close: &'static str) -> Result<(Vec<Expr>, usize), SyntaxError> {
+    fn items(&mut self, close: &'static str) -> Parsed<(Vec<Expr>, usize)> {
         let (mut items, mut depth) = (Vec::new(), 0);
         while !self.accept(close)? {
             let item = self.expression()?;
             depth = depth.max(item.depth);
-            items.push(item.expr);
+            items.push(*item.expr);
             self.comma_or(close)?;
         }
         Ok((items, depth))
     }
 
-    fn comma_or(&mut self, close: &'static str) -> Result<(), SyntaxError> {
+    fn comma_or(&mut self, close: &'static str) -> Parsed<()> {
         if self.token == Token::Sign(close) || self.accept(",")? {
             return Ok(());
         }
         Err(self.unexpected(&format!("',' or '{close}'")))
     }
 
-    fn sub(&mut self, node: Node, depth: usize, at: At) -> Result<Sub, SyntaxError> {
+    fn sub(&mut self, node: Node, depth: usize, at: At) -> Parsed<Sub> {
         if depth >= DEPTH_MAX {
-            return Err(self.too_deep());
+            return Err(self.too_deep(DEPTH_MAX));
         }
-        Ok(Sub { expr: Expr::new(node).at(at), depth: depth + 1 })
+        Ok(Sub { expr: Box::new(Expr::new(node).at(at)), depth: depth + 1 })
     }
 
     fn here(&mut self) -> At {
         self.lexer.place(self.span.start)
     }
 
-    fn advance(&mut self) -> Result<(), SyntaxError> {
+    fn advance(&mut self) -> Parsed<()> {
         (self.token, self.span) = self.lexer.next()?;
         Ok(())
     }
 
-    fn accept(&mut self, sign: &str) -> Result<bool, SyntaxError> {
+    fn accept(&mut self, sign: &str) -> Parsed<bool> {
         let found = matches!(self.token, Token::Sign(known) if known == sign);
         if found {
             self.advance()?;
@@ -330,11 +342,11 @@ impl<'a> Parser<'a> {
         Ok(found)
     }
 
-    fn expect(&mut self, sign: &str) -> Result<(), SyntaxError> {
+    fn expect(&mut self, sign: &str) -> Parsed<()> {
         if self.accept(sign)? { Ok(()) } else { Err(self.unexpected(&format!("'{sign}'"))) }
     }
 
-    fn unexpected(&mut self, wanted: &str) -> SyntaxError {
+    fn unexpected(&mut self, wanted: &str) -> Box<SyntaxError> {
         let found = match &self.lexer.text[self.span.clone()] {
             "" => "the end".to_owned(),
             text => format!("'{}'", text.chars().take(20).collect::<String>()),
@@ -343,11 +355,13 @@ impl<'a> Parser<'a> {
             Token::Name(word) => word_hint(word),
             _ => None,
         };
-        SyntaxError { hint, ..self.lexer.error(self.span.start, format!("{wanted} expected, found {found}")) }
+        let mut error = self.lexer.error(self.span.start, format!("{wanted} expected, found {found}"));
+        error.hint = hint;
+        error
     }
 
-    fn too_deep(&mut self) -> SyntaxError {
-        self.lexer.error(self.span.start, format!("an expression nested deeper than {DEPTH_MAX} levels"))
+    fn too_deep(&mut self, levels: usize) -> Box<SyntaxError> {
+        self.lexer.error(self.span.start, format!("an expression nested deeper than {levels} levels"))
     }
 }
 

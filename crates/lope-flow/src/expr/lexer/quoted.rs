@@ -14,7 +14,7 @@ struct Form {
 
 impl Lexer<'_> {
     /// A quoted literal after `prefix` letters.
-    pub(super) fn quoted(&mut self, prefix: usize) -> Result<Token, SyntaxError> {
+    pub(super) fn quoted(&mut self, prefix: usize) -> Result<Token, Box<SyntaxError>> {
         let start = self.offset;
         let letters = self.rest()[..prefix].to_ascii_lowercase();
         let form = Form { raw: letters.contains('r'), bytes: letters.contains('b') };
@@ -33,7 +33,7 @@ impl Lexer<'_> {
         Ok(Token::Literal(Value::from(text)))
     }
 
-    fn content(&mut self, start: usize, close: &str, form: Form) -> Result<Vec<u8>, SyntaxError> {
+    fn content(&mut self, start: usize, close: &str, form: Form) -> Result<Vec<u8>, Box<SyntaxError>> {
         let mut content = Vec::new();
         loop {
             let rest = self.rest();
@@ -55,7 +55,7 @@ impl Lexer<'_> {
         }
     }
 
-    fn escape(&mut self, form: Form, content: &mut Vec<u8>) -> Result<(), SyntaxError> {
+    fn escape(&mut self, form: Form, content: &mut Vec<u8>) -> Result<(), Box<SyntaxError>> {
         let start = self.offset;
         let letter = self.rest()[1..].chars().next().unwrap_or(' ');
         self.offset += 1;
@@ -85,7 +85,7 @@ impl Lexer<'_> {
         self.code(start, code, form, content)
     }
 
-    fn digits(&mut self, start: usize, skip: usize, count: usize, radix: u32) -> Result<u32, SyntaxError> {
+    fn digits(&mut self, start: usize, skip: usize, count: usize, radix: u32) -> Result<u32, Box<SyntaxError>> {
         let digits = self.rest().get(skip..skip + count).filter(|text| text.chars().all(|c| c.is_digit(radix)));
         let Some(code) = digits.and_then(|digits| u32::from_str_radix(digits, radix).ok()) else {
             return Err(self.error(start, "an escape that lacks digits"));
@@ -94,7 +94,7 @@ impl Lexer<'_> {
         Ok(code)
     }
 
-    fn code(&mut self, start: usize, code: u32, form: Form, content: &mut Vec<u8>) -> Result<(), SyntaxError> {
+    fn code(&mut self, start: usize, code: u32, form: Form, content: &mut Vec<u8>) -> Result<(), Box<SyntaxError>> {
         if form.bytes {
             content.push(u8::try_from(code).map_err(|_| self.error(start, "an escape that is no byte"))?);
             return Ok(());

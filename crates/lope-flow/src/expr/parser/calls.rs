@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::{Parser, Sub};
+use super::{Parsed, Parser, Sub};
 use crate::expr::error::SyntaxError;
 use crate::expr::functions::{self, Function, Kind};
 use crate::expr::nearest::nearest;
@@ -27,7 +27,7 @@ const PLAIN_MACROS: [&str; 3] = ["has", "bind", "text"];
 
 impl Parser<'_> {
     /// `name(…)`, behind the parenthesis.
-    pub(super) fn function(&mut self, name: &str, span: Range<usize>) -> Result<Sub, SyntaxError> {
+    pub(super) fn function(&mut self, name: &str, span: Range<usize>) -> Parsed<Sub> {
         match name {
             "has" => self.has(span),
             "bind" => self.bind(span),
@@ -40,16 +40,16 @@ impl Parser<'_> {
     }
 
     /// `left.name(…)`, behind the parenthesis.
-    pub(super) fn method(&mut self, left: Sub, name: &str, span: Range<usize>) -> Result<Sub, SyntaxError> {
+    pub(super) fn method(&mut self, left: Sub, name: &str, span: Range<usize>) -> Parsed<Sub> {
         if let Some((_, kind)) = MACROS.into_iter().find(|(known, _)| *known == name) {
             return self.each(kind, left, span);
         }
         let (arguments, depth) = self.items(")")?;
-        let all = [left.expr].into_iter().chain(arguments).collect();
+        let all = [*left.expr].into_iter().chain(arguments).collect();
         self.call(name, all, depth.max(left.depth), span)
     }
 
-    fn call(&mut self, name: &str, arguments: Vec<Expr>, depth: usize, span: Range<usize>) -> Result<Sub, SyntaxError> {
+    fn call(&mut self, name: &str, arguments: Vec<Expr>, depth: usize, span: Range<usize>) -> Parsed<Sub> {
         let at = self.lexer.place(span.start);
         let Some(function) = Function::in_text(name) else {
             return Err(self.unknown(name, span));
@@ -61,15 +61,17 @@ impl Parser<'_> {
         self.sub(Node::Call(function, arguments), depth, at)
     }
 
-    fn unknown(&mut self, name: &str, span: Range<usize>) -> SyntaxError {
+    fn unknown(&mut self, name: &str, span: Range<usize>) -> Box<SyntaxError> {
         let known = functions::all().filter(|entry| matches!(entry.kind, Kind::Function | Kind::Method));
         let known = known.map(|entry| entry.name).chain(MACROS.map(|(name, _)| name)).chain(PLAIN_MACROS);
         let hint = nearest(name, known).map(|close| format!("did you mean '{close}'?"));
-        SyntaxError { hint, ..self.lexer.error(span.start, format!("unknown function '{name}'")) }
+        let mut error = self.lexer.error(span.start, format!("unknown function '{name}'"));
+        error.hint = hint;
+        error
     }
 
     /// `left.map(name, body)` or, for `map` and `flatMap`, `left.map(name, condition, body)`.
-    fn each(&mut self, kind: EachKind, left: Sub, span: Range<usize>) -> Result<Sub, SyntaxError> {
+    fn each(&mut self, kind: EachKind, left: Sub, span: Range<usize>) -> Parsed<Sub> {
         let at = self.lexer.place(span.start);
         let name = self.binding()?;
         self.bound.push(Arc::clone(&name));
@@ -84,12 +86,12 @@ impl Parser<'_> {
                 return Err(self.lexer.error(span.start, message));
             }
         };
-        let each = Each { kind, target: Target::Name(name), over: left.expr, when, body };
+        let each = Each { kind, target: Target::Name(name), over: *left.expr, when, body };
         self.sub(Node::Each(Box::new(each)), depth.max(left.depth), at)
     }
 
     /// The name that a macro binds, and the comma behind it.
-    fn binding(&mut self) -> Result<Arc<str>, SyntaxError> {
+    fn binding(&mut self) -> Parsed<Arc<str>> {
         let (super::Token::Name(name) | super::Token::Quoted(name)) = self.token.clone() else {
             return Err(self.unexpected("a name to bind"));
         };
@@ -98,7 +100,7 @@ impl Parser<'_> {
         Ok(name)
     }
 
-    fn bind(&mut self, span: Range<usize>) -> Result<Sub, SyntaxError> {
+    fn bind(&mut self, span: Range<usize>) -> Parsed<Sub> {
         let at = self.lexer.place(span.start);
         let name = self.binding()?;
         let value = self.expression()?;
@@ -109,21 +111,26 @@ impl Parser<'_> {
         self.accept(",")?;
         self.expect(")")?;
         let depth = value.depth.max(body.depth);
-        self.sub(Node::Let(Box::new(Let { target: Target::Name(name), value: value.expr, body: body.expr })), depth, at)
+        self.sub(
+            Node::Let(Box::new(Let { target: Target::Name(name), value: *value.expr, body: *body.expr })),
+            depth,
+            at,
+        )
     }
 
-    fn has(&mut self, span: Range<usize>) -> Result<Sub, SyntaxError> {
+    fn has(&mut self, span: Range<usize>) -> Parsed<Sub> {
         let at = self.lexer.place(span.start);
         let argument = self.expression()?;
         self.expect(")")?;
         let Node::Field(operand, name) = argument.expr.node else {
-            let error = self.lexer.error(span.start, "has() takes a field");
-            return Err(SyntaxError { hint: Some("write has(value.field), or 'key' in value".into()), ..error });
+            let mut error = self.lexer.error(span.start, "has() takes a field");
+            error.hint = Some("write has(value.field), or 'key' in value".into());
+            return Err(error);
         };
         self.sub(Node::Has(operand, name), argument.depth - 1, at)
     }
 
-    fn text(&mut self, span: Range<usize>) -> Result<Sub, SyntaxError> {
+    fn text(&mut self, span: Range<usize>) -> Parsed<Sub> {
         let at = self.lexer.place(span.start);
         let (parts, depth) = self.items(")")?;
         self.sub(Node::Text(parts), depth, at)
