@@ -9,6 +9,7 @@ pub mod clock;
 #[cfg(feature = "conformance")]
 pub mod conformance;
 pub mod error;
+pub mod faults;
 pub mod memory;
 pub mod runs;
 pub mod store;

@@ -1,0 +1,111 @@
+//! A store that fails when it is told to: around any store, for crash tests and simulation.
+//!
+//! Before every call a hook decides: let it pass, fail it, lose its answer, or crash before or after it. After a crash the
+//! store is gone for whoever held it (`Closed`), while what stands behind it remains and can be opened again.
+
+mod runs;
+mod tables;
+mod upkeep;
+
+use std::fmt;
+use std::future::Future;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use crate::error::{StoreError, StoreResult};
+use crate::store::Store;
+
+/// A call that is about to be made.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Call {
+    pub door: Door,
+    /// The verb, as the trait names it: `commit`.
+    pub verb: &'static str,
+    /// How many calls were made before it through this store.
+    pub number: u64,
+}
+
+/// Which door a call goes through.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Door {
+    Tables,
+    Runs,
+    Upkeep,
+}
+
+/// What becomes of a call.
+#[derive(Debug)]
+pub enum Fault {
+    /// Nothing: it is made and answered.
+    None,
+    /// It is not made; this is the answer.
+    Fail(StoreError),
+    /// It is made; the answer is `Unknown`.
+    LoseAnswer,
+    /// It is not made, and everything from here on is `Closed`.
+    CrashBefore,
+    /// It is made, and its answer and everything from here on is `Closed`.
+    CrashAfter,
+}
+
+/// Decides about each call.
+pub type Hook = Arc<dyn Fn(Call) -> Fault + Send + Sync>;
+
+/// The doors of a store with a hook before them.
+struct Faulty {
+    store: Store,
+    hook: Hook,
+    calls: AtomicU64,
+    crashed: AtomicBool,
+}
+
+/// `store` with a hook before every call.
+pub fn with_faults(store: Store, hook: Hook) -> Store {
+    let faulty = Faulty { store, hook, calls: AtomicU64::new(0), crashed: AtomicBool::new(false) };
+    let faulty = Arc::new(faulty);
+    Store { tables: faulty.clone(), runs: faulty.clone(), upkeep: faulty }
+}
+
+impl Faulty {
+    async fn through<T>(
+        &self,
+        door: Door,
+        verb: &'static str,
+        made: impl Future<Output = StoreResult<T>>,
+    ) -> StoreResult<T> {
+        self.is_up()?;
+        let number = self.calls.fetch_add(1, Ordering::Relaxed);
+        match (self.hook)(Call { door, verb, number }) {
+            Fault::None => {
+                let answer = made.await;
+                // An answer that comes after a crash reaches nobody.
+                self.is_up().and(answer)
+            }
+            Fault::Fail(error) => Err(error),
+            Fault::LoseAnswer => {
+                made.await?;
+                Err(StoreError::unknown("the answer was lost"))
+            }
+            Fault::CrashBefore => self.crash(),
+            Fault::CrashAfter => {
+                let _nobody_hears_it = made.await;
+                self.crash()
+            }
+        }
+    }
+
+    fn is_up(&self) -> StoreResult<()> {
+        if self.crashed.load(Ordering::Acquire) { Err(StoreError::Closed) } else { Ok(()) }
+    }
+
+    fn crash<T>(&self) -> StoreResult<T> {
+        self.crashed.store(true, Ordering::Release);
+        Err(StoreError::Closed)
+    }
+}
+
+impl fmt::Debug for Faulty {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Faulty({:?})", self.store)
+    }
+}
