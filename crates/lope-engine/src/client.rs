@@ -73,7 +73,12 @@ pub fn admission(plan: &Plan, options: StartOptions, now: Timestamp) -> Admit {
 }
 
 /// Admit a run for whoever claims it.
-pub async fn start(store: &Store, plan: &Plan, options: StartOptions, now: Timestamp) -> StoreResult<(RunId, Admitted)> {
+pub async fn start(
+    store: &Store,
+    plan: &Plan,
+    options: StartOptions,
+    now: Timestamp,
+) -> StoreResult<(RunId, Admitted)> {
     let admit = admission(plan, options, now);
     let run = admit.run;
     let answers = store.runs.admit(vec![admit]).await?;

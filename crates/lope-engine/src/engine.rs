@@ -31,9 +31,21 @@ const NEWS_MAX: usize = 4_096;
 /// What happens in an engine, for whoever listens.
 #[derive(Clone, Debug)]
 pub enum News {
-    Ended { run: RunId, status: FinalStatus, result: Settled },
-    InputSettled { run: RunId, input: Arc<str>, result: Settled },
-    Notice { run: RunId, workflow: Arc<str>, notice: Notice },
+    Ended {
+        run: RunId,
+        status: FinalStatus,
+        result: Settled,
+    },
+    InputSettled {
+        run: RunId,
+        input: Arc<str>,
+        result: Settled,
+    },
+    Notice {
+        run: RunId,
+        workflow: Arc<str>,
+        notice: Notice,
+    },
     Checkpointed(RunId),
     /// The run left memory without having ended.
     Left(RunId),

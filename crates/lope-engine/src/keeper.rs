@@ -40,7 +40,9 @@ pub enum Heard {
     /// Somebody may have made work.
     Rang,
     /// Runs came besides those claimed: born claimed here.
-    Took { runs: usize },
+    Took {
+        runs: usize,
+    },
     /// Runs left the shards: finished, released or lost.
     Left {
         runs: usize,

@@ -44,9 +44,16 @@ pub enum Input {
     Adopt(Box<Adoption>),
     Outcome(Outcome),
     /// An attempt ran out of time, or was silent for too long.
-    TimedOut { token: Token, silent: bool },
+    TimedOut {
+        token: Token,
+        silent: bool,
+    },
     /// A limit that many runs share did not let an attempt start.
-    Refused { token: Token, until: Timestamp, reason: Arc<str> },
+    Refused {
+        token: Token,
+        until: Timestamp,
+        reason: Arc<str>,
+    },
     Mail(RunId, Vec<Mail>),
     Committed(RunId, CommitReply),
     /// The commit of a run was not answered, or could not be made.
@@ -74,14 +81,30 @@ pub enum Output {
     /// More mail waits for a run of ours.
     MoreMail,
     /// A message to a mailbox, to be sent once in effect under this id.
-    Post { id: String, send: Box<Send> },
+    Post {
+        id: String,
+        send: Box<Send>,
+    },
     /// A run is no longer held here.
-    Left { run: RunId, epoch: Epoch, weight: u32, why: Left },
+    Left {
+        run: RunId,
+        epoch: Epoch,
+        weight: u32,
+        why: Left,
+    },
     /// Everything a run had to write is durable.
     Checkpointed(RunId),
     /// An input has its result, durably.
-    InputSettled { run: RunId, input: Arc<str>, result: Settled },
-    Notice { run: RunId, plan: Arc<Plan>, notice: Notice },
+    InputSettled {
+        run: RunId,
+        input: Arc<str>,
+        result: Settled,
+    },
+    Notice {
+        run: RunId,
+        plan: Arc<Plan>,
+        notice: Notice,
+    },
 }
 
 /// Why a run is no longer held.

@@ -51,7 +51,8 @@ impl House {
     fn engine(&self) -> Engine {
         let hand: Arc<dyn Executor> = self.hand.clone();
         let executors: Executors = [(Arc::from("action"), hand)].into_iter().collect();
-        let settings = Settings { lease: Span::from_millis(300), heartbeat: Span::from_millis(50), ..Settings::default() };
+        let settings =
+            Settings { lease: Span::from_millis(300), heartbeat: Span::from_millis(50), ..Settings::default() };
         let settings = Settings { sweep: Span::from_millis(50), evict_after: Span::from_millis(200), ..settings };
         Engine::begin(self.store.clone(), executors, settings).unwrap()
     }

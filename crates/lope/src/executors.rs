@@ -10,7 +10,11 @@ use lope_workers::{Functions, Logs, Processes, Requests, Scripts};
 use tokio::runtime::Handle;
 
 /// Processes, scripts and HTTP, and `functions` for actions; logs go under `logs`.
-pub fn standard(runtime: &Handle, logs: PathBuf, functions: Functions) -> Result<Executors, lope_workers::http::NoClient> {
+pub fn standard(
+    runtime: &Handle,
+    logs: PathBuf,
+    functions: Functions,
+) -> Result<Executors, lope_workers::http::NoClient> {
     let requests = Requests::new(runtime.clone())?;
     let all: [(&str, Arc<dyn Executor>); 4] = [
         (executor::ACTION, Arc::new(functions)),

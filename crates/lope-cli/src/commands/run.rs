@@ -122,6 +122,7 @@ fn line(notice: &Notice) -> Option<String> {
 
 /// The record of a run that must exist.
 pub(crate) fn found(record: Option<RunRecord>, run: RunId) -> CliResult<RunRecord> {
-    let missing = || CliError::new(Exit::Failed, format!("there is no run {run}")).hint("'lope runs list' shows what there is");
+    let missing =
+        || CliError::new(Exit::Failed, format!("there is no run {run}")).hint("'lope runs list' shows what there is");
     record.ok_or_else(missing)
 }

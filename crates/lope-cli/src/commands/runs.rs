@@ -27,7 +27,8 @@ pub(crate) async fn run(command: RunsCommand, settings: &Settings, output: Outpu
     let tell = async |id: String, kind: EventKind| steer(&store, &id, &kind, output).await;
     let exit = match command {
         RunsCommand::List { status, workflow, tags: said, limit } => {
-            let filter = RunFilter { statuses: statuses(status)?, workflow, tags: tags(&said)?, limit, ..RunFilter::default() };
+            let filter =
+                RunFilter { statuses: statuses(status)?, workflow, tags: tags(&said)?, limit, ..RunFilter::default() };
             list(&store, filter, output).await
         }
         RunsCommand::Show { id } => show(&store, &id, output).await,
@@ -86,9 +87,9 @@ fn statuses(said: Option<String>) -> CliResult<Vec<RunStatus>> {
 async fn list(store: &Store, filter: RunFilter, output: Output) -> CliResult<Exit> {
     let records = store.runs.list(filter).await?;
     let values: Vec<Json> = records.iter().map(|record| describe(record)).collect();
-    let lines = records.iter().map(|run| {
-        format!("{}  {:<9}  {}  {}", run.run, run.status.as_str(), run.created_at, run.workflow)
-    });
+    let lines = records
+        .iter()
+        .map(|run| format!("{}  {:<9}  {}  {}", run.run, run.status.as_str(), run.created_at, run.workflow));
     let text = if records.is_empty() { "no runs".to_owned() } else { lines.collect::<Vec<_>>().join("\n") };
     output.result(&Json::Array(values), &text);
     Ok(Exit::Done)
@@ -127,7 +128,10 @@ async fn journal(store: &Store, id: &str, output: Output) -> CliResult<Exit> {
 
 async fn wait(store: &Store, id: &str, timeout: Option<String>, output: Output) -> CliResult<Exit> {
     let record = find(store, id).await?;
-    let span: Option<Span> = timeout.map(|text| text.parse()).transpose().map_err(|error: lope_model::time::BadSpan| CliError::usage(error.to_string()))?;
+    let span: Option<Span> = timeout
+        .map(|text| text.parse())
+        .transpose()
+        .map_err(|error: lope_model::time::BadSpan| CliError::usage(error.to_string()))?;
     let waiting = client::wait(store, record.run);
     let ended = match span {
         None => waiting.await?,

@@ -63,7 +63,9 @@ pub(crate) fn tags(said: &[String]) -> CliResult<BTreeMap<String, String>> {
         let (name, value) = text.split_once('=').filter(|(name, _)| !name.is_empty())?;
         Some((name.to_owned(), value.to_owned()))
     };
-    said.iter().map(|text| pair(text).ok_or_else(|| CliError::usage(format!("'{text}' is no tag: write NAME=VALUE")))).collect()
+    said.iter()
+        .map(|text| pair(text).ok_or_else(|| CliError::usage(format!("'{text}' is no tag: write NAME=VALUE"))))
+        .collect()
 }
 
 /// Tell which run was started.

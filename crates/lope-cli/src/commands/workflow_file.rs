@@ -43,6 +43,7 @@ pub(crate) fn input(said: Option<&str>) -> CliResult<Value> {
 }
 
 pub(crate) fn json(text: &str) -> CliResult<Value> {
-    value::from_json(text)
-        .map_err(|error| CliError::usage(format!("'{text}' is {error}")).hint("text is written in quotes: '\"like this\"'"))
+    value::from_json(text).map_err(|error| {
+        CliError::usage(format!("'{text}' is {error}")).hint("text is written in quotes: '\"like this\"'")
+    })
 }

@@ -41,7 +41,8 @@ impl Keeping {
             for ask in std::mem::take(&mut asks) {
                 self.perform(ask, &answers);
             }
-            let deadline = self.keeper.next_deadline().map(|due| tokio::time::Instant::from_std(self.clock.instant(due)));
+            let deadline =
+                self.keeper.next_deadline().map(|due| tokio::time::Instant::from_std(self.clock.instant(due)));
             let sleep = async {
                 match deadline {
                     Some(until) => tokio::time::sleep_until(until).await,

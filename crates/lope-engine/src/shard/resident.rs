@@ -4,7 +4,9 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use lope_flow::definition::{Checkpoint, Recipient};
-use lope_flow::law::{self, Dispatch, Effect, Event, EventKind, Outcome, Plan, Progress, Send, Settled, StartChild, State, Status};
+use lope_flow::law::{
+    self, Dispatch, Effect, Event, EventKind, Outcome, Plan, Progress, Send, Settled, StartChild, State, Status,
+};
 use lope_model::{Epoch, Failure, RunId, Span, Timestamp, VersionId, failure};
 use lope_store::runs::{Blob, Deliver, FinalStatus, JournalRow, Mail, Parent};
 
@@ -224,7 +226,11 @@ impl Resident {
     /// May what is open wait for the checkpoint strategy?
     pub(super) fn may_wait(&self) -> bool {
         let open = &self.open;
-        let must = open.pressing || !open.taken.is_empty() || open.end.is_some() || !open.children.is_empty() || !open.deliveries.is_empty();
+        let must = open.pressing
+            || !open.taken.is_empty()
+            || open.end.is_some()
+            || !open.children.is_empty()
+            || !open.deliveries.is_empty();
         if must || open.rows.len() >= UNWRITTEN_MAX {
             return false;
         }
@@ -237,9 +243,9 @@ impl Resident {
 
     pub(super) fn task(&self, dispatch: Dispatch) -> Task {
         let handling = &dispatch.handling;
-        let keyed = dispatch.concurrency.map(|(limit, key)| {
-            (format!("{}/{}", dispatch.action, codec::key_text(&key)).into(), limit)
-        });
+        let keyed = dispatch
+            .concurrency
+            .map(|(limit, key)| (format!("{}/{}", dispatch.action, codec::key_text(&key)).into(), limit));
         let limits =
             Limits { priority: handling.priority, timeout: handling.timeout, heartbeat: handling.heartbeat, keyed };
         Task {
