@@ -3,7 +3,33 @@
 //! A worker has an inbox; a message in it is claimed, handled and acknowledged, and what the handler wrote, emitted and
 //! armed becomes true in the same commit that removes the message. The bytes are those of seed 000.
 
+mod boot;
+mod config;
+mod context;
+mod counters;
+mod error;
 pub mod frame;
+mod group;
+mod handler;
 pub mod key;
 pub mod law;
+pub mod limit;
+mod mailbox;
+pub mod message;
 pub mod record;
+mod runner;
+mod stop;
+pub mod time;
+pub mod trace;
+mod worker;
+
+pub use boot::boot;
+pub use config::{Boot, Config, IsGone};
+pub use context::{About, Context, Scope};
+pub use counters::{Counters, Counts, LATENCY_BOUNDS};
+pub use error::{BadMessage, BootError, HandlerError, RunnerError};
+pub use handler::{Handled, HandledFuture, Handler, Plain, Waiting, handler, plain};
+pub use mailbox::{Armed, Dead, Depth, Leased, Mailbox, MailboxError, Queued, Sent, Stats, WorkerStats};
+pub use runner::{Runner, RunnerState, Tally};
+pub use stop::Stop;
+pub use worker::{Crew, Until, Worker, WorkerError};

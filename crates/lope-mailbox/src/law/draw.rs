@@ -171,7 +171,7 @@ mod tests {
     use crate::record::Owner;
 
     fn claimer(name: &str, now: i64) -> Claimer {
-        Claimer { owner: Owner::new(name).unwrap(), now: Moment(now), term: Span::from_millis(100) }
+        Claimer { owner: Owner::new(name).unwrap(), now: Moment(now), term: Span::from_millis(100), since: None }
     }
 
     fn worker() -> WorkerId {

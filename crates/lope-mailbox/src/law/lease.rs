@@ -15,6 +15,9 @@ pub struct Claimer {
     pub now: Moment,
     /// How long a claim is given for.
     pub term: Span,
+    /// The first claim that this process made under its name, if it made one. Leases of the name that are as young were lost
+    /// out of memory (the store did not answer), not with the process.
+    pub since: Option<Epoch>,
 }
 
 /// What a lease means to somebody who wants its message.
@@ -55,13 +58,16 @@ pub fn fresh(claimer: &Claimer, epoch: Epoch, through: Option<Place>) -> Lease {
     }
 }
 
-/// The lease after the claimer took it over. If somebody held it, that attempt was lost with its holder.
+/// The lease after the claimer took it over. If somebody else held it, or the claimer before it started anew, that attempt was
+/// lost with its holder.
 pub fn taken(lease: &Lease, claimer: &Claimer, epoch: Epoch, through: Option<Place>) -> Lease {
-    let lost = match lease.state {
-        LeaseState::Held => lease.lost.saturating_add(1),
-        LeaseState::Waiting => lease.lost,
+    let again = lease.owner == claimer.owner && claimer.since.is_some_and(|since| since <= lease.epoch);
+    let (attempt, loss) = match lease.state {
+        LeaseState::Held if again => (0, 0),
+        LeaseState::Held => (1, 1),
+        LeaseState::Waiting => (1, 0),
     };
-    let attempts = lease.attempts.saturating_add(1);
+    let (attempts, lost) = (lease.attempts.saturating_add(attempt), lease.lost.saturating_add(loss));
     Lease { attempts, lost, ..fresh(claimer, epoch, through) }
 }
 
@@ -96,7 +102,7 @@ mod tests {
     use super::*;
 
     fn claimer(name: &str, now: i64) -> Claimer {
-        Claimer { owner: Owner::new(name).unwrap(), now: Moment(now), term: Span::from_millis(100) }
+        Claimer { owner: Owner::new(name).unwrap(), now: Moment(now), term: Span::from_millis(100), since: None }
     }
 
     fn held_by(name: &str, at: i64) -> Lease {
@@ -120,6 +126,18 @@ mod tests {
     fn an_owner_may_take_its_own_lease_again() {
         assert_eq!(standing(&held_by("a", 0), &claimer("a", 1), |_| false), Standing::Open);
         assert_eq!(standing(&held_by("a", 0), &claimer("b", 1), |owner| owner.as_str() == "a"), Standing::Open);
+    }
+
+    #[test]
+    fn a_lease_of_the_same_process_is_not_a_lost_attempt() {
+        let same = Claimer { since: Some(Epoch(1)), ..claimer("a", 1) };
+        let restarted = Claimer { since: Some(Epoch(2)), ..claimer("a", 1) };
+        let counts = |claimer: &Claimer| {
+            let lease = taken(&held_by("a", 0), claimer, Epoch(3), None);
+            (lease.attempts, lease.lost)
+        };
+        assert_eq!([counts(&same), counts(&restarted), counts(&claimer("a", 1))], [(1, 0), (2, 1), (2, 1)]);
+        assert_eq!(counts(&Claimer { owner: Owner::new("b").unwrap(), ..same }), (2, 1));
     }
 
     #[test]

@@ -127,7 +127,7 @@ mod tests {
     use crate::law::lease::{fresh, waiting};
 
     fn claimer(name: &str, now: i64) -> Claimer {
-        Claimer { owner: Owner::new(name).unwrap(), now: Moment(now), term: Span::from_millis(100) }
+        Claimer { owner: Owner::new(name).unwrap(), now: Moment(now), term: Span::from_millis(100), since: None }
     }
 
     fn row(key: LeaseKey, lease: Lease) -> LeaseRow {

@@ -1,0 +1,146 @@
+//! What a worker has done so far, in numbers. Counted by the runner, read by anybody.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+/// Upper ends of the latency buckets, in microseconds: powers of four from 16 µs to 4.3 s; the last bucket is open.
+pub const LATENCY_BOUNDS: [u64; 10] = [16, 64, 256, 1_024, 4_096, 16_384, 65_536, 262_144, 1_048_576, 4_194_304];
+
+/// Counters of one worker, or of several that share them.
+#[derive(Debug, Default)]
+pub struct Counters {
+    attempts: AtomicU64,
+    successes: AtomicU64,
+    duplicates: AtomicU64,
+    conflicts: AtomicU64,
+    busy: AtomicU64,
+    failures: AtomicU64,
+    requeues: AtomicU64,
+    dead_letters: AtomicU64,
+    forwarded: AtomicU64,
+    lost: AtomicU64,
+    latency_micros: AtomicU64,
+    latency_buckets: [AtomicU64; LATENCY_BOUNDS.len() + 1],
+}
+
+/// One reading of the counters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Counts {
+    /// Calls of the handler.
+    pub attempts: u64,
+    /// Messages handled and committed.
+    pub successes: u64,
+    /// Messages acknowledged without the handler, because they had been handled before.
+    pub duplicates: u64,
+    /// Commits that found a read changed, and handlers that said conflict.
+    pub conflicts: u64,
+    /// Handlers that said busy.
+    pub busy: u64,
+    /// Handlers that failed for good, and frames that could not be handled.
+    pub failures: u64,
+    /// Messages put back for another attempt.
+    pub requeues: u64,
+    pub dead_letters: u64,
+    /// Outbox rows put into an inbox.
+    pub forwarded: u64,
+    /// Claims whose lease was lost while a message was in hand.
+    pub lost: u64,
+    /// Time from the begin of an attempt to its commit, summed over the successes.
+    pub latency_micros: u64,
+    /// Successes by latency; see `LATENCY_BOUNDS`.
+    pub latency_buckets: [u64; LATENCY_BOUNDS.len() + 1],
+}
+
+/// What is counted one by one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Count {
+    Attempt,
+    Duplicate,
+    Conflict,
+    Busy,
+    Failure,
+    Requeue,
+    DeadLetter,
+    Forwarded,
+    Lost,
+}
+
+impl Counters {
+    pub(crate) fn add(&self, count: Count) {
+        let counter = match count {
+            Count::Attempt => &self.attempts,
+            Count::Duplicate => &self.duplicates,
+            Count::Conflict => &self.conflicts,
+            Count::Busy => &self.busy,
+            Count::Failure => &self.failures,
+            Count::Requeue => &self.requeues,
+            Count::DeadLetter => &self.dead_letters,
+            Count::Forwarded => &self.forwarded,
+            Count::Lost => &self.lost,
+        };
+        counter.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn succeeded(&self, latency: Duration) {
+        let micros = u64::try_from(latency.as_micros()).unwrap_or(u64::MAX);
+        let bucket = LATENCY_BOUNDS.partition_point(|bound| *bound < micros);
+        self.successes.fetch_add(1, Ordering::Relaxed);
+        self.latency_micros.fetch_add(micros, Ordering::Relaxed);
+        self.latency_buckets[bucket].fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub fn read(&self) -> Counts {
+        let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        Counts {
+            attempts: read(&self.attempts),
+            successes: read(&self.successes),
+            duplicates: read(&self.duplicates),
+            conflicts: read(&self.conflicts),
+            busy: read(&self.busy),
+            failures: read(&self.failures),
+            requeues: read(&self.requeues),
+            dead_letters: read(&self.dead_letters),
+            forwarded: read(&self.forwarded),
+            lost: read(&self.lost),
+            latency_micros: read(&self.latency_micros),
+            latency_buckets: std::array::from_fn(|bucket| read(&self.latency_buckets[bucket])),
+        }
+    }
+}
+
+impl Counts {
+    /// The counts of two workers together.
+    #[must_use]
+    pub fn plus(&self, other: &Self) -> Self {
+        Self {
+            attempts: self.attempts + other.attempts,
+            successes: self.successes + other.successes,
+            duplicates: self.duplicates + other.duplicates,
+            conflicts: self.conflicts + other.conflicts,
+            busy: self.busy + other.busy,
+            failures: self.failures + other.failures,
+            requeues: self.requeues + other.requeues,
+            dead_letters: self.dead_letters + other.dead_letters,
+            forwarded: self.forwarded + other.forwarded,
+            lost: self.lost + other.lost,
+            latency_micros: self.latency_micros + other.latency_micros,
+            latency_buckets: std::array::from_fn(|at| self.latency_buckets[at] + other.latency_buckets[at]),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn latencies_fall_into_their_buckets() {
+        let counters = Counters::default();
+        for micros in [0, 16, 17, 5_000_000] {
+            counters.succeeded(Duration::from_micros(micros));
+        }
+        let counts = counters.read();
+        assert_eq!((counts.latency_buckets[0], counts.latency_buckets[1], counts.latency_buckets[10]), (2, 1, 1));
+        assert_eq!((counts.successes, counts.latency_micros), (4, 5_000_033));
+    }
+}

@@ -1,0 +1,291 @@
+//! Claiming: read the leases, then the rows, ask the law what to take, and commit that before anything is handled.
+//!
+//! Leases are read before rows: a message that was handled in between is then missing, not unleased. Whoever else claims in
+//! between moves the head on, and this claim is refused and made again.
+
+use lope_model::{Epoch, Timestamp};
+use lope_store::tables::{At, Batch, BatchReply, Guard, Range, TableId, Write};
+use lope_store::{StoreError, StoreResult};
+
+use super::Runner;
+use super::hand::Hand;
+use crate::frame::addressee;
+use crate::key::{Lane, LeaseKey, Place, TimerKey, rows};
+use crate::law::draw::{Draw, Drawer, Fallen, Finds, Found};
+use crate::law::lease::{Claimer, takeover_batch};
+use crate::law::order::inbox_share;
+use crate::law::survey::{Gap, Judge, LeaseRow, Survey};
+use crate::limit;
+use crate::record::{Head, Lease};
+
+/// What a claim is to take from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Lanes {
+    Inbox,
+    Timers,
+    Both,
+}
+
+/// A claim that waits for its commit.
+pub(super) struct Prepared {
+    pub(super) batch: Batch,
+    pub(super) hand: Hand,
+}
+
+/// How far a search among the timers of all workers has come.
+struct Search {
+    wanted: usize,
+    pages: usize,
+    reached: Option<Place>,
+}
+
+/// What the lease table holds of this worker.
+struct Leases {
+    head: Option<(Head, Vec<u8>)>,
+    rows: Vec<LeaseRow>,
+}
+
+impl Runner {
+    /// Claim up to `wanted` messages. What waits to be let go of goes into the same commit.
+    pub(super) async fn claim(&mut self, lanes: Lanes, wanted: usize) -> StoreResult<Option<Hand>> {
+        for _ in 0..limit::CLAIM_TRIES {
+            let Some(prepared) = self.prepare(lanes, wanted).await? else {
+                self.close().await?;
+                return Ok(None);
+            };
+            let mut batches = self.take_closing();
+            batches.push(prepared.batch.clone());
+            let reply = self.tables.commit(batches).await?.pop();
+            if let Some(hand) = self.claimed(prepared, reply) {
+                return Ok(Some(hand));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The hand of a claim whose commit was applied.
+    pub(super) fn claimed(&mut self, prepared: Prepared, reply: Option<BatchReply>) -> Option<Hand> {
+        reply?.ok()?;
+        self.in_hand.push(prepared.hand.epoch);
+        Some(prepared.hand)
+    }
+
+    /// Read what can be claimed and decide what is. None if there is nothing.
+    pub(super) async fn prepare(&mut self, lanes: Lanes, wanted: usize) -> StoreResult<Option<Prepared>> {
+        let Leases { head, rows } = self.read_leases().await?;
+        let epoch = head.as_ref().map_or(Epoch(0), |(head, _)| head.epoch).next();
+        let since = *self.since.get_or_insert(epoch);
+        let claimer = Claimer {
+            owner: self.config.owner.clone(),
+            now: self.time.clock.moment(),
+            term: self.config.lease,
+            since: Some(since),
+        };
+        let mut draw = Draw::default();
+        let drawer = Drawer { worker: self.config.worker, claimer: &claimer, epoch };
+        (self.busy, self.next_open) = (0, None);
+        let mut more = false;
+        if lanes != Lanes::Timers {
+            let share = if lanes == Lanes::Both { inbox_share(wanted, self.starved) } else { wanted };
+            let survey = self.survey(&rows, Lane::Inbox, &claimer);
+            let finds = self.find_in_inbox(survey, share).await?;
+            drawer.draw(finds, share, &mut draw);
+            more |= self.raise_floor(&draw, share);
+        }
+        let left = wanted.saturating_sub(draw.messages.len());
+        self.starved = if left > 0 { 0 } else { self.starved.saturating_add(1) };
+        if lanes != Lanes::Inbox && left > 0 {
+            let survey = self.survey(&rows, Lane::Timers, &claimer);
+            let (finds, more_timers) = self.find_timers(survey, left).await?;
+            more |= more_timers;
+            drawer.draw(finds, left, &mut draw);
+        }
+        if draw.writes.is_empty() {
+            return Ok(None);
+        }
+        Ok(Some(self.write_down(draw, epoch, head, more)))
+    }
+
+    fn write_down(&self, mut draw: Draw, epoch: Epoch, head: Option<(Head, Vec<u8>)>, more: bool) -> Prepared {
+        let at = LeaseKey::Head.at(self.config.worker);
+        let guard = match head {
+            Some((_, bytes)) => Guard::Equals(at.clone(), bytes),
+            None => Guard::Absent(at.clone()),
+        };
+        let mut batch = Batch { guards: vec![guard], writes: vec![Write::Put(at, Head { epoch }.encode())] };
+        batch.guards.append(&mut draw.guards);
+        batch.writes.append(&mut draw.writes);
+        Prepared { batch, hand: Hand::of(draw, epoch, more) }
+    }
+
+    async fn read_leases(&self) -> StoreResult<Leases> {
+        let mut leases = Leases { head: None, rows: Vec::new() };
+        let mut range = Range::prefix(TableId::LEASES, &self.config.worker.to_bytes(), limit::LEASES_PAGE);
+        loop {
+            let page = self.tables.range(range.clone()).await?;
+            let full = page.len() == limit::LEASES_PAGE;
+            if let Some(last) = page.last().filter(|_| full) {
+                range.from = [last.key.as_slice(), &[0]].concat();
+            }
+            for row in page {
+                let key = LeaseKey::of_row(&row.key).ok_or_else(|| StoreError::corrupt("a lease has a strange key"))?;
+                if key == LeaseKey::Head {
+                    leases.head = Some((Head::decode(&row.value).map_err(StoreError::corrupt)?, row.value));
+                } else {
+                    let lease = Lease::decode(&row.value).map_err(StoreError::corrupt)?;
+                    leases.rows.push(LeaseRow { key, lease, bytes: row.value });
+                }
+            }
+            if !full {
+                return Ok(leases);
+            }
+        }
+    }
+
+    fn survey(&mut self, rows: &[LeaseRow], lane: Lane, claimer: &Claimer) -> Survey {
+        let in_hand = &self.in_hand;
+        let remembers = |lease: &Lease| lease.owner == claimer.owner && in_hand.contains(&lease.epoch);
+        let is_gone = |owner: &_| self.config.is_gone.as_ref().is_some_and(|is_gone| is_gone(owner));
+        let survey = Survey::of(rows, lane, &Judge { claimer, remembers: &remembers, is_gone: &is_gone });
+        self.busy += survey.busy;
+        self.next_open = self.next_open.into_iter().chain(survey.next).min();
+        survey
+    }
+
+    async fn find_in_inbox(&self, survey: Survey, wanted: usize) -> StoreResult<Finds> {
+        let mut finds = Finds::default();
+        let gaps = survey.gaps(self.inbox_floor.from(Place::Inbox(0)), None);
+        let mut found = 0;
+        for gap in gaps {
+            if found >= wanted {
+                break;
+            }
+            let rows = self.read_unleased(gap, wanted - found, &survey).await?;
+            found += rows.len();
+            finds.unleased.push(rows);
+        }
+        self.find_leased(survey, wanted, &mut finds).await?;
+        Ok(finds)
+    }
+
+    async fn read_unleased(&self, gap: Gap, wanted: usize, survey: &Survey) -> StoreResult<Vec<Found>> {
+        let limit = wanted + survey.leased.len();
+        let page = self.tables.range(rows(self.config.worker, gap.from, gap.to, limit)).await?;
+        let found = page.into_iter().filter_map(|row| found(gap.from.lane(), row.key, row.value));
+        Ok(found.filter(|found| !survey.leased.contains(&found.place)).take(wanted).collect())
+    }
+
+    /// Messages with a lease that may be taken: those that failed before, and those whose holder is gone.
+    async fn find_leased(&self, survey: Survey, wanted: usize, finds: &mut Finds) -> StoreResult<()> {
+        let Survey { singles, fallen, leased, .. } = survey;
+        let singles: Vec<LeaseRow> = singles.into_iter().take(wanted).collect();
+        let keys: Vec<At> = singles.iter().filter_map(|row| self.row_of(row)).collect();
+        let frames = if keys.is_empty() { Vec::new() } else { self.tables.get(&keys).await? };
+        for (row, frame) in singles.into_iter().zip(frames) {
+            let LeaseKey::Single(place) = row.key else { continue };
+            finds.singles.push((row, frame.map(|frame| Found { place, frame })));
+        }
+        for row in fallen.into_iter().take(wanted) {
+            let LeaseKey::Stretch(first) = row.key else { continue };
+            let batch = takeover_batch(self.config.batch(), row.lease.lost + 1);
+            let end = row.lease.through.and_then(Place::next);
+            let mut found = self.find_stretch(first, end, batch + 1, &leased).await?;
+            let rest = found.split_off(batch.min(found.len())).first().map(|found| found.place);
+            finds.fallen.push(Fallen { row, found, rest });
+        }
+        Ok(())
+    }
+
+    fn row_of(&self, row: &LeaseRow) -> Option<At> {
+        match row.key {
+            LeaseKey::Single(place) => Some(place.row(self.config.worker)),
+            LeaseKey::Head | LeaseKey::Stretch(_) => None,
+        }
+    }
+
+    /// The first messages of a stretch that have no lease of their own.
+    async fn find_stretch(
+        &self,
+        first: Place,
+        end: Option<Place>,
+        wanted: usize,
+        leased: &std::collections::BTreeSet<Place>,
+    ) -> StoreResult<Vec<Found>> {
+        let mut all = Vec::new();
+        let mut from = Some(first);
+        while let Some(start) = from.filter(|_| all.len() < wanted) {
+            let page = self.tables.range(rows(self.config.worker, start, end, limit::TIMERS_PAGE)).await?;
+            let last = page.last().filter(|_| page.len() == limit::TIMERS_PAGE);
+            from = last.and_then(|row| Place::of_row(start.lane(), &row.key)).and_then(Place::next);
+            let rows = page.into_iter().filter_map(|row| found(start.lane(), row.key, row.value));
+            all.extend(rows.filter(|found| self.is_mine(found) && !leased.contains(&found.place)));
+        }
+        all.truncate(wanted);
+        Ok(all)
+    }
+
+    /// Timers stand among those of other workers. One that is not a message belongs to whoever meets it.
+    fn is_mine(&self, found: &Found) -> bool {
+        match found.place {
+            Place::Inbox(_) => true,
+            Place::Timer(_) => addressee(&found.frame).is_none_or(|to| to == self.config.worker.number()),
+        }
+    }
+
+    async fn find_timers(&mut self, survey: Survey, wanted: usize) -> StoreResult<(Finds, bool)> {
+        let now = self.time.clock.now().millis().max(0);
+        let due = |millis: i64| TimerKey::new(Timestamp::from_millis(millis), 0).ok().map(Place::Timer);
+        let (Some(beginning), end) = (due(0), due(now.saturating_add(1))) else { return Ok(Default::default()) };
+        let mut finds = Finds::default();
+        let mut search = Search { wanted, pages: limit::TIMER_PAGES_MAX, reached: None };
+        for gap in survey.gaps(self.timer_floor.from(beginning), end) {
+            let found = self.search_timers(gap, &survey, &mut search).await?;
+            finds.unleased.push(found);
+        }
+        let more = search.wanted == 0 || search.pages == 0;
+        match search.reached.filter(|_| search.pages == 0 && search.wanted > 0) {
+            // Timers of others stand in the way: go on behind them next time.
+            Some(place) => self.timer_floor.rise(place),
+            None => self.timer_floor.reset(),
+        }
+        self.find_leased(survey, wanted, &mut finds).await?;
+        Ok((finds, more))
+    }
+
+    /// This worker's timers in a gap, in pages that grow while they hold mostly others'.
+    async fn search_timers(&self, gap: Gap, survey: &Survey, search: &mut Search) -> StoreResult<Vec<Found>> {
+        let mut mine = Vec::new();
+        let mut from = Some(gap.from);
+        let mut size = search.wanted;
+        while let Some(start) = from.filter(|_| search.wanted > 0 && search.pages > 0) {
+            size = size.clamp(1, limit::TIMERS_PAGE);
+            let page = self.tables.range(rows(self.config.worker, start, gap.to, size)).await?;
+            let last = page.last().filter(|_| page.len() == size);
+            let last = last.and_then(|row| Place::of_row(Lane::Timers, &row.key));
+            from = last.and_then(Place::next);
+            search.reached = last.or(search.reached);
+            search.pages -= 1;
+            size *= 4;
+            let rows = page.into_iter().filter_map(|row| found(Lane::Timers, row.key, row.value));
+            let rows = rows.filter(|found| self.is_mine(found) && !survey.leased.contains(&found.place));
+            let before = mine.len();
+            mine.extend(rows.take(search.wanted));
+            search.wanted -= mine.len() - before;
+        }
+        Ok(mine)
+    }
+
+    /// Remember where the inbox was read up to. Answers whether there is more.
+    fn raise_floor(&mut self, draw: &Draw, wanted: usize) -> bool {
+        let full = draw.messages.len() >= wanted;
+        match draw.messages.iter().map(|message| message.place).max() {
+            Some(last) if full => self.inbox_floor.rise(last),
+            _ => self.inbox_floor.reset(),
+        }
+        full
+    }
+}
+
+fn found(lane: Lane, key: Vec<u8>, frame: Vec<u8>) -> Option<Found> {
+    Place::of_row(lane, &key).map(|place| Found { place, frame })
+}

@@ -1,0 +1,34 @@
+//! A request to stop, from anywhere to one worker or many.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use tokio::sync::Notify;
+
+/// Asks workers to stop: no new work, the current message finishes. Clones ask the same workers.
+#[derive(Debug, Clone, Default)]
+pub struct Stop {
+    bell: Arc<(AtomicBool, Notify)>,
+}
+
+impl Stop {
+    pub fn request(&self) {
+        self.bell.0.store(true, Ordering::Release);
+        self.bell.1.notify_waiters();
+    }
+
+    pub fn is_requested(&self) -> bool {
+        self.bell.0.load(Ordering::Acquire)
+    }
+
+    /// Returns when a stop is requested.
+    pub async fn requested(&self) {
+        let waiting = self.bell.1.notified();
+        tokio::pin!(waiting);
+        // Listen before looking, so that a request in between is heard.
+        waiting.as_mut().enable();
+        if !self.is_requested() {
+            waiting.await;
+        }
+    }
+}
