@@ -38,10 +38,17 @@ impl Steps {
         });
     }
 
+    /// A step without which the others make no sense.
+    pub(crate) fn require(&mut self, title: &str, work: impl FnOnce() -> Result<()>) -> Result<()> {
+        let started = begin(title);
+        work()?;
+        let remark = String::new();
+        self.done.push(Step { title: title.to_owned(), outcome: Outcome::Passed, elapsed: started.elapsed(), remark });
+        Ok(())
+    }
+
     pub(crate) fn check(&mut self, title: &str, work: impl FnOnce() -> Result<bool>) {
-        println!("\n== {title} ==");
-        let _ = std::io::stdout().flush();
-        let started = Instant::now();
+        let started = begin(title);
         let (outcome, remark) = match work() {
             Ok(true) => (Outcome::Passed, String::new()),
             Ok(false) => (Outcome::Failed, String::new()),
@@ -88,6 +95,12 @@ impl Steps {
     }
 }
 
+fn begin(title: &str) -> Instant {
+    println!("\n== {title} ==");
+    let _ = std::io::stdout().flush();
+    Instant::now()
+}
+
 /// A command as a person would type it.
 fn shown(command: &Command) -> String {
     let program = std::path::Path::new(command.get_program()).file_name().unwrap_or_default().to_string_lossy();
@@ -102,7 +115,8 @@ mod tests {
     #[test]
     fn the_summary_tells_what_happened_to_each_step() {
         let mut steps = Steps::default();
-        steps.check("good", || Ok(true));
+        steps.require("good", || Ok(())).expect("it went well");
+        steps.require("gone", || anyhow::bail!("not here")).expect_err("it did not");
         steps.leave_out("slow", "--fast");
         assert_eq!(format!("{:?}", Steps { done: vec![] }.finish()), format!("{:?}", ExitCode::SUCCESS));
         steps.check("bad", || Ok(false));

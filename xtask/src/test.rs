@@ -4,6 +4,7 @@
 //! Tests are built in the dev profile. The `ci` profile costs 1.6 times the CPU of a cold build and gave back a tenth of
 //! that when the tests ran; dev also reuses what `cargo test` in one room has built.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::{Command, ExitCode};
 
@@ -64,8 +65,7 @@ fn prepare(options: &Options, steps: &mut Steps) -> Result<Setting> {
         steps.leave_out("Postgres", "--no-postgres");
         return Ok(setting);
     }
-    println!("== Postgres ==");
-    setting.add_postgres()?;
+    steps.require("Postgres", || setting.add_postgres())?;
     Ok(setting)
 }
 
@@ -80,7 +80,8 @@ fn fast_targets(members: &[Package]) -> Vec<String> {
     let mut arguments = vec!["--lib".to_owned(), "--bins".to_owned()];
     let targets = members.iter().flat_map(|package| &package.targets);
     let tests = targets.filter(|target| target.kind == "test" && !target.name.starts_with(chaos::PREFIX));
-    arguments.extend(tests.flat_map(|target| ["--test".to_owned(), target.name.clone()]));
+    let names: BTreeSet<&String> = tests.map(|target| &target.name).collect();
+    arguments.extend(names.into_iter().flat_map(|name| ["--test".to_owned(), name.clone()]));
     arguments
 }
 
@@ -105,7 +106,8 @@ mod tests {
     fn the_fast_round_leaves_the_long_runs_out() {
         let target = |name: &str, kind: &str| Target { name: name.into(), kind: kind.into() };
         let targets = vec![target("whole", "test"), target("chaos_kill", "test"), target("store", "bench")];
-        let members = [Package { targets, ..Package::default() }];
+        let member = Package { targets, ..Package::default() };
+        let members = [member.clone(), member];
         assert_eq!(fast_targets(&members), ["--lib", "--bins", "--test", "whole"]);
     }
 }
