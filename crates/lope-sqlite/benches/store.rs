@@ -45,20 +45,26 @@ impl Figure {
 }
 
 fn main() {
+    let asked: Vec<String> = std::env::args().skip(1).filter(|word| !word.starts_with('-')).collect();
+    let is_asked = |name: &str| asked.is_empty() || asked.iter().any(|word| word == name);
     let runtime =
         tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().expect("a runtime");
     let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder");
-    println!("SQLite {}, {}", rusqlite::version(), folder.path().display());
+    println!("SQLite {}; figures: committers, rows, runs", rusqlite::version());
 
-    let one = committers(&runtime, folder.path(), 1);
-    let many = committers(&runtime, folder.path(), COMMITTERS);
-    println!("{COMMITTERS} committers against one: {:.1}× (wanted: 20×)\n", many.rate() / one.rate());
-
-    let bare = bare_rows(folder.path());
-    let ours = journal_rows(&runtime, folder.path());
-    println!("journal rows against the bare loop: {:.0} % (wanted: 60 %)\n", 100.0 * ours.rate() / bare.rate());
-
-    one_step_runs(&runtime, folder.path());
+    if is_asked("committers") {
+        let one = committers(&runtime, folder.path(), 1);
+        let many = committers(&runtime, folder.path(), COMMITTERS);
+        println!("{COMMITTERS} committers against one: {:.1}× (wanted: 20×)\n", many.rate() / one.rate());
+    }
+    if is_asked("rows") {
+        let bare = bare_rows(folder.path());
+        let ours = journal_rows(&runtime, folder.path());
+        println!("journal rows against the bare loop: {:.0} % (wanted: 60 %)\n", 100.0 * ours.rate() / bare.rate());
+    }
+    if is_asked("runs") {
+        one_step_runs(&runtime, folder.path());
+    }
 }
 
 /// The mean time of appending a page and flushing it.

@@ -24,6 +24,9 @@ use crate::wake::{Listener, Looked};
 use crate::writer::{self, WriterDoor};
 use crate::{admit, claim, commit, connection, definition, deliver, list, migrate, prune, query, session, tables};
 
+/// As how many rows a claim counts in its group at most: most claims take less than they may.
+const CLAIM_ROWS: usize = 200;
+
 /// A store in one file.
 #[derive(Debug)]
 pub struct SqliteStore;
@@ -172,7 +175,7 @@ impl Runs for Doors {
     }
 
     async fn claim(&self, claim: Claim) -> StoreResult<Held<Claimed>> {
-        self.write(claim.limit, move |desk| claim::claim(desk, &claim)).await
+        self.write(claim.limit.min(CLAIM_ROWS), move |desk| claim::claim(desk, &claim)).await
     }
 
     async fn load(&self, runs: &[RunId]) -> StoreResult<Vec<Option<Loaded>>> {

@@ -72,9 +72,14 @@ impl Place {
         self.beside("-runners")
     }
 
-    /// Make the empty database file, readable by this user alone; SQLite gives the files beside it the same permissions.
+    /// Make the empty database file, readable by this user alone; SQLite gives the files beside it the same permissions. A file
+    /// that is there is not even opened: closing it again would drop the locks that SQLite holds on it in this process.
     pub(crate) fn create(&self) -> StoreResult<()> {
-        open_private(&self.database).map(|_| ()).map_err(|error| failure::file(&self.database, error))
+        match OpenOptions::new().write(true).create_new(true).mode(0o600).open(&self.database) {
+            Ok(_) => Ok(()),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+            Err(error) => Err(failure::file(&self.database, error)),
+        }
     }
 
     pub(crate) fn create_runners(&self) -> StoreResult<PathBuf> {

@@ -19,10 +19,8 @@ use crate::{claim, connection, migrate, session};
 const OWNER: RunnerId = RunnerId::from_bytes([9; 16]);
 const NOW: i64 = 1_767_258_000_000;
 
-/// A queue as long as the normal tests bear, or a million under `LOPE_CHAOS=full`.
-fn length() -> i64 {
-    if std::env::var("LOPE_CHAOS").is_ok_and(|chaos| chaos == "full") { 1_000_000 } else { 200_000 }
-}
+/// How long the queue is.
+const LENGTH: i64 = 1_000_000;
 
 /// A store with a long queue: nine in ten due, one in ten due later, of ten priorities; some owned, some ended, one paused.
 struct Long {
@@ -42,7 +40,7 @@ impl Long {
         place.create().unwrap();
         let mut db = connection::writer(&place, options.patience).unwrap();
         migrate::bring_up(&mut db, &Turnstile::open(&place, options.patience).unwrap()).unwrap();
-        fill(&db, length());
+        fill(&db);
         Self { db, house: House::new(place, options), _folder: folder }
     }
 
@@ -59,18 +57,19 @@ impl Long {
     }
 }
 
-fn fill(db: &Connection, length: i64) {
+/// Without a log: only the result counts.
+fn fill(db: &Connection) {
     db.execute_batch(&format!(
-        "PRAGMA synchronous = OFF;
+        "PRAGMA synchronous = OFF; PRAGMA journal_mode = OFF; PRAGMA cache_size = -400000;
          BEGIN;
          INSERT INTO workflows VALUES (zeroblob(32), 'flow', x'', 0);
          CREATE TEMP TABLE numbers AS
-             WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i + 1 < {length}) SELECT i FROM n;
+             WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i + 1 < {LENGTH}) SELECT i FROM n;
          INSERT INTO runs (run_id, workflow, version, status, queue, priority, realm, law, weight, tags, created_at, epoch, head, mail)
              SELECT CAST(printf('%016d', i) AS BLOB), 'flow', zeroblob(32), 'live', 'default', i % 10, 'default', 1, 1, '{{}}',
                  {NOW} - 1000000000 + i, 0, 0, 0 FROM numbers;
          INSERT INTO queue SELECT run_id, queue, realm, priority,
-                 CASE WHEN rowid_of % 10 = 3 THEN {NOW} + 1000 ELSE {NOW} - {length} + rowid_of END,
+                 CASE WHEN rowid_of % 10 = 3 THEN {NOW} + 1000 ELSE {NOW} - {LENGTH} + rowid_of END,
                  NULL, 0, 0, 0, 0, 1, 1, 'queued', NULL, created_at
              FROM (SELECT *, CAST(CAST(run_id AS TEXT) AS INTEGER) AS rowid_of FROM runs);
          DROP TABLE numbers;
@@ -79,7 +78,8 @@ fn fill(db: &Connection, length: i64) {
          UPDATE runs SET status = CASE WHEN priority = 1 THEN 'failed' ELSE 'completed' END, finished_at = {NOW}
              WHERE CAST(CAST(run_id AS TEXT) AS INTEGER) < 50;
          INSERT INTO runners VALUES (x'{}', 'r', 'h', 1, 'p', 0, 0, 9223372036854775807, 1, '{}', NULL);
-         COMMIT;",
+         COMMIT;
+         PRAGMA journal_mode = WAL;",
         "09".repeat(16),
         crate::clock::boot_id(),
     ))
@@ -156,7 +156,7 @@ fn takeovers_touch_what_was_owned(long: &Long) {
 fn listings_walk_as_far_as_they_show(long: &Long) {
     let desk = long.desk();
     let some = RunFilter { limit: 50, ..RunFilter::default() };
-    let middle = Timestamp::from_millis(NOW - 1_000_000_000 + length() / 2);
+    let middle = Timestamp::from_millis(NOW - 1_000_000_000 + LENGTH / 2);
     let cursor = lope_store::runs::Cursor { created_at: middle, run: RunId::from_bytes([0; 16]) };
     let asking = |status: RunStatus| RunFilter { statuses: vec![status], ..some.clone() };
     for (filter, shown) in [

@@ -49,3 +49,44 @@ fn ended(desk: &Desk<'_>, prune: &Prune) -> Worked<Vec<[u8; 16]>> {
     let found = statement.query_map(params_from_iter(given), |row| row.get(0))?;
     Ok(found.collect::<rusqlite::Result<_>>()?)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use rusqlite::Connection;
+
+    use super::*;
+    use crate::migrate::GOLDEN_SCHEMA;
+
+    fn schema() -> Connection {
+        let db = Connection::open_in_memory().unwrap();
+        db.execute_batch(GOLDEN_SCHEMA).unwrap();
+        db
+    }
+
+    /// Enumerates the schema: a table of runs that pruning forgets is named.
+    #[test]
+    fn everything_that_belongs_to_a_run_goes_with_it() {
+        let db = schema();
+        let tables = "SELECT t.name FROM pragma_table_list AS t JOIN pragma_table_info(t.name) AS c
+                      WHERE t.type = 'table' AND c.name = 'run_id' AND t.name <> 'queue'";
+        let mut statement = db.prepare(tables).unwrap();
+        let of_runs: BTreeSet<String> =
+            statement.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect();
+        let table = |delete: &str| delete.split_whitespace().nth(2).unwrap().to_owned();
+        assert_eq!(BELONGINGS.into_iter().map(table).collect::<BTreeSet<_>>(), of_runs);
+    }
+
+    #[test]
+    fn each_delete_is_an_index_read() {
+        let db = schema();
+        for delete in BELONGINGS {
+            let mut statement = db.prepare(&format!("EXPLAIN QUERY PLAN {delete}")).unwrap();
+            let rows = statement.query_map([[1_u8]], |row| row.get::<_, String>(3)).unwrap();
+            let plan: Vec<String> = rows.map(Result::unwrap).collect();
+            let scans = plan.iter().filter(|step| step.starts_with("SCAN") && !step.contains("VIRTUAL TABLE")).count();
+            assert_eq!(scans, 0, "{delete}\n{plan:?}");
+        }
+    }
+}

@@ -4,12 +4,16 @@
 use std::os::unix::net::UnixDatagram;
 use std::sync::{Arc, Condvar, Mutex};
 use std::thread;
+use std::time::Duration;
 
 use lope_store::{StoreError, StoreResult};
 
 use crate::desk::Rings;
 use crate::house::House;
 use crate::options::POLL_EVERY;
+
+/// After a datagram nobody is woken again for so long: what comes meanwhile is one wake-up.
+const HEAR_AGAIN: Duration = Duration::from_millis(2);
 
 /// The thread that hears datagrams and looks at the file; it sleeps while nobody watches.
 #[derive(Debug)]
@@ -95,6 +99,7 @@ fn hear(socket: &UnixDatagram, house: &House) {
         let _ = socket.set_nonblocking(false);
     }
     ring(Rings::from_byte(heard), house);
+    thread::sleep(HEAR_AGAIN);
 }
 
 /// Ring the bells that are named.

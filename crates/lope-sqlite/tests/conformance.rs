@@ -41,3 +41,21 @@ impl Place for OneFile {
 fn sqlite_keeps_every_promise() {
     conformance::run(Files);
 }
+
+/// Many openers of a file that is not there yet: one makes it, all work on it.
+#[test]
+fn a_file_is_made_once_however_many_open_it() {
+    for _ in 0..20 {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("lope.db");
+        let openers: Vec<_> = (0..8)
+            .map(|_| {
+                let path = path.clone();
+                std::thread::spawn(move || SqliteStore::open(Options::new(path)).map(drop))
+            })
+            .collect();
+        for opener in openers {
+            opener.join().unwrap().unwrap();
+        }
+    }
+}
