@@ -58,19 +58,24 @@ pub async fn open(url: &StoreUrl, create: Create) -> StoreResult<Store> {
 
 /// Create a store, or bring it to the schema of this program.
 pub async fn migrate(url: &StoreUrl) -> StoreResult<Migrated> {
-    match url {
-        StoreUrl::Memory => Ok(Migrated { from: 0, to: 0 }),
+    let planned = plan_migration(url).await?;
+    if planned.from == 0 {
+        open(url, Create::IfMissing).await?.upkeep.close().await?;
+        return Ok(planned);
+    }
+    let (from, to) = match url {
+        StoreUrl::Memory => (planned.from, planned.to),
         StoreUrl::Sqlite(path) => {
-            make_folder(path)?;
             let path = path.clone();
             let migrated = blocking(move || lope_sqlite::migrate(&path)).await?;
-            Ok(Migrated { from: migrated.from, to: migrated.to })
+            (migrated.from, migrated.to)
         }
         StoreUrl::Postgres(url) => {
-            let migrated = lope_postgres::migrate(&lope_postgres::Options::new(url)?).await?;
-            Ok(Migrated { from: migrated.from, to: migrated.to })
+            let migrated = lope_postgres::migrate(&lope_postgres::Options::existing(url)?).await?;
+            (migrated.from, migrated.to)
         }
-    }
+    };
+    Ok(Migrated { from, to })
 }
 
 /// What `migrate` would do. Changes nothing.
