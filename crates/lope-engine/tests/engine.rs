@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use lope_engine::client::{self, StartOptions};
 use lope_engine::executor::{Done, Executor, Task, Token};
@@ -63,7 +63,8 @@ impl House {
         client::deploy(&self.store, &plan).await.unwrap();
         engine.know(Arc::clone(&plan));
         let options = StartOptions { input: Some(input), ..StartOptions::default() };
-        let admit = client::admission(&plan, options, Timestamp::EPOCH);
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_millis();
+        let admit = client::admission(&plan, options, Timestamp::from_millis(i64::try_from(since).unwrap()));
         let run = admit.run;
         assert!(matches!(engine.admit(admit, &plan).await.unwrap(), Admitted::Created { .. }));
         run
