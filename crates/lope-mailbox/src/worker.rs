@@ -40,7 +40,8 @@ enum Location {
     Here(Box<Runner>),
     #[cfg(feature = "threads")]
     Thread(thread::Running),
-    /// Its thread was joined and gave nothing back.
+    /// Its thread ended without giving it back.
+    #[cfg(feature = "threads")]
     Gone,
 }
 
@@ -69,6 +70,7 @@ impl Worker {
             Location::Here(runner) => Ok(runner),
             #[cfg(feature = "threads")]
             Location::Thread(_) => Err(WorkerError::Busy),
+            #[cfg(feature = "threads")]
             Location::Gone => Err(WorkerError::Panicked),
         }
     }

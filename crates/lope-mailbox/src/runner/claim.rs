@@ -50,8 +50,12 @@ impl Runner {
     pub(super) async fn claim(&mut self, lanes: Lanes, wanted: usize) -> StoreResult<Option<Hand>> {
         for _ in 0..limit::CLAIM_TRIES {
             let Some(prepared) = self.prepare(lanes, wanted).await? else {
+                if self.closing.is_empty() {
+                    return Ok(None);
+                }
+                // What is let go of may be what is there to claim.
                 self.close().await?;
-                return Ok(None);
+                continue;
             };
             let mut batches = self.take_closing();
             batches.push(prepared.batch.clone());

@@ -2,6 +2,8 @@
 //!
 //! On the memory store, with a clock that is moved by hand. `stand` has what the tests stand on.
 
+#![allow(clippy::unwrap_used, reason = "these are tests, also where a function of theirs is not marked as one")]
+
 mod boot;
 mod commit;
 mod dedupe;

@@ -1,1 +1,138 @@
-//! operations
+//! What people and programs beside the workers do: send, list, replay, drop, count.
+
+use lope_mailbox::frame::Message;
+use lope_mailbox::key::TimerKey;
+use lope_mailbox::{BadMessage, Depth, HandlerError, Mailbox, MailboxError, plain};
+use lope_model::Timestamp;
+use lope_store::tables::marker::Bootstrap;
+
+use crate::stand::{SEVEN, Stand, command, owner, worker};
+
+#[tokio::test]
+async fn messages_are_sent_listed_and_dropped() {
+    let stand = Stand::new();
+    for id in ["a", "b", "c"] {
+        let sent = stand.mailbox.send(&command(SEVEN, id, "")).await.unwrap();
+        assert_eq!((sent.worker, sent.due), (worker(SEVEN), None));
+    }
+    let page = stand.mailbox.list(worker(SEVEN), None, 2).await.unwrap();
+    assert_eq!(page.iter().map(|queued| queued.message().unwrap().id).collect::<Vec<_>>(), [b"a", b"b"]);
+    let rest = stand.mailbox.list(worker(SEVEN), Some(page[1].seq), 9).await.unwrap();
+    assert_eq!(rest.len(), 1);
+    stand.mailbox.drop_message(worker(SEVEN), page[0].seq).await.unwrap();
+    let missing = MailboxError::NotFound { what: "message", worker: worker(SEVEN), seq: page[0].seq };
+    assert_eq!(stand.mailbox.drop_message(worker(SEVEN), page[0].seq).await, Err(missing));
+    assert_eq!(stand.queued(SEVEN).await.len(), 2);
+    assert!(stand.mailbox.list(worker(8), None, 9).await.unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn what_cannot_be_handled_is_not_sent() {
+    let stand = Stand::new();
+    let negative = stand.mailbox.send(&command(-7, "m", "")).await;
+    assert!(matches!(negative, Err(MailboxError::Message(BadMessage::Key(_)))));
+    let past = stand.mailbox.send_at(&command(SEVEN, "m", ""), Timestamp::from_millis(-1)).await;
+    assert!(matches!(past, Err(MailboxError::Message(BadMessage::Key(_)))));
+    let no_id = stand.mailbox.send(&command(SEVEN, "", "")).await;
+    assert!(matches!(no_id, Err(MailboxError::Message(BadMessage::Encode(_)))));
+    let many = stand.mailbox.send_frames(vec![command(SEVEN, "a", "").encode().unwrap(), b"garbage".to_vec()]).await;
+    assert!(matches!(many, Err(MailboxError::Message(BadMessage::Frame(_)))));
+    assert!(stand.queued(SEVEN).await.is_empty(), "nothing of a bad list is sent");
+}
+
+#[tokio::test]
+async fn timers_are_listed_and_cancelled() {
+    let stand = Stand::new();
+    for (to, due) in [(SEVEN, 30), (8, 20), (SEVEN, 10)] {
+        stand.mailbox.send_at(&command(to, "t", ""), Timestamp::from_millis(due)).await.unwrap();
+    }
+    let timers = stand.mailbox.timers(worker(SEVEN), 9).await.unwrap();
+    assert_eq!(timers.iter().map(|timer| timer.due.millis()).collect::<Vec<_>>(), [10, 30]);
+    assert_eq!(timers[0].message().unwrap().id, b"t");
+    let key = TimerKey::new(timers[0].due, timers[0].seq).unwrap();
+    stand.mailbox.cancel_timer(worker(SEVEN), key).await.unwrap();
+    assert!(matches!(stand.mailbox.cancel_timer(worker(SEVEN), key).await, Err(MailboxError::NotFound { .. })));
+    assert_eq!(stand.mailbox.timers(worker(SEVEN), 9).await.unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn dead_letters_are_listed_replayed_and_dropped() {
+    let stand = Stand::new();
+    stand.send_all(&["a", "b", "c"]).await;
+    let mut failing = stand.runner(SEVEN, "desk", plain(|_, _| Err(HandlerError::Failed("no".into())))).await;
+    failing.poll_inbox(8).await.unwrap();
+    let dead = stand.mailbox.dead(worker(SEVEN), None, 9).await.unwrap();
+    assert_eq!(dead.iter().map(|dead| dead.seq).collect::<Vec<_>>(), [1, 2, 3]);
+    assert_eq!(stand.mailbox.dead(worker(SEVEN), Some(1), 1).await.unwrap()[0].seq, 2);
+    stand.mailbox.drop_dead(worker(SEVEN), 2).await.unwrap();
+    assert!(matches!(stand.mailbox.drop_dead(worker(SEVEN), 2).await, Err(MailboxError::NotFound { .. })));
+    let number = stand.mailbox.replay(worker(SEVEN), 1).await.unwrap();
+    assert_eq!(stand.queued(SEVEN).await, [number]);
+    assert!(matches!(stand.mailbox.replay(worker(SEVEN), 1).await, Err(MailboxError::NotFound { .. })));
+    assert_eq!(stand.mailbox.replay_all(worker(SEVEN), 9).await.unwrap(), 1);
+    let mut working = stand.runner(SEVEN, "desk", plain(|_, _| Ok(()))).await;
+    assert_eq!(working.poll_inbox(8).await.unwrap().handled, 2);
+    assert!(stand.mailbox.dead(worker(SEVEN), None, 9).await.unwrap().is_empty());
+}
+
+/// The whole frame comes back, also when it is large.
+#[tokio::test]
+async fn a_large_frame_survives_the_dead_letters() {
+    let stand = Stand::new();
+    let payload = "p".repeat(lope_mailbox::limit::FRAME_MAX - 61);
+    stand.send(&command(SEVEN, "m", &payload)).await;
+    let reason = "r".repeat(100_000);
+    let mut failing = stand.runner(SEVEN, "desk", plain(move |_, _| Err(HandlerError::Failed(reason.clone())))).await;
+    assert_eq!(failing.poll_inbox(8).await.unwrap().dead, 1);
+    stand.mailbox.replay(worker(SEVEN), 1).await.unwrap();
+    let queued = stand.mailbox.list(worker(SEVEN), None, 1).await.unwrap().remove(0);
+    assert_eq!(queued.message().unwrap().payload.len(), payload.len());
+}
+
+#[tokio::test]
+async fn stats_count_tables_and_workers() {
+    let stand = Stand::new();
+    let frames = |to: i64, count: usize| -> Vec<Vec<u8>> {
+        (0..count).map(|number| command(to, &number.to_string(), "").encode().unwrap()).collect()
+    };
+    stand.mailbox.send_frames(frames(3, 2_500)).await.unwrap();
+    stand.mailbox.send_frames(frames(9, 7)).await.unwrap();
+    stand.mailbox.put(worker(12), 4, b"garbage".to_vec()).await.unwrap();
+    stand.mailbox.send_at(&command(3, "t", ""), Timestamp::from_millis(9)).await.unwrap();
+    let mut runner = stand.runner(12, "desk", plain(|_, _| Ok(()))).await;
+    runner.poll_inbox(1).await.unwrap();
+    let stats = stand.mailbox.stats(100).await.unwrap();
+    assert_eq!((stats.inbox, stats.outbox, stats.timers, stats.dedupe, stats.dead_letters), (2_507, 0, 1, 0, 1));
+    let shown: Vec<(i64, u64, u64)> =
+        stats.workers.iter().map(|shown| (shown.worker.number(), shown.inbox.rows, shown.dead_letters.rows)).collect();
+    assert_eq!(shown, [(3, 2_500, 0), (9, 7, 0), (12, 0, 1)]);
+    assert_eq!(stats.workers[0].inbox, Depth { rows: 2_500, at_most: true });
+    assert_eq!(stats.workers[1].inbox, Depth { rows: 7, at_most: false });
+    assert_eq!(stand.mailbox.stats(2).await.unwrap().workers.len(), 2);
+}
+
+/// The listing says who holds what.
+#[tokio::test]
+async fn the_listing_shows_leases() {
+    let stand = Stand::new();
+    stand.send_all(&["a", "b"]).await;
+    let handler = plain(|_, message: &Message<'_>| match message.id {
+        b"a" => Err(HandlerError::Busy("no".into())),
+        _ => Ok(()),
+    });
+    let mut runner = stand.runner(SEVEN, "desk", handler).await;
+    runner.poll_inbox(8).await.unwrap();
+    let listed = stand.mailbox.list(worker(SEVEN), None, 9).await.unwrap();
+    let lease = listed[0].lease.as_ref().unwrap();
+    assert_eq!((&lease.owner, lease.attempts, lease.waiting), (&owner("desk"), 1, true));
+}
+
+/// A mailbox that is opened is booted.
+#[tokio::test]
+async fn opening_a_mailbox_checks_the_marker() {
+    let stand = Stand::new();
+    let refusing = lope_mailbox::Boot { bootstrap: Bootstrap::Refuse, ..lope_mailbox::Boot::default() };
+    assert!(Mailbox::open(stand.tables.clone(), &refusing).await.is_err());
+    Mailbox::open(stand.tables.clone(), &lope_mailbox::Boot::default()).await.unwrap();
+    Mailbox::open(stand.tables.clone(), &refusing).await.unwrap();
+}
