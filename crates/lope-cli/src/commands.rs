@@ -1,8 +1,11 @@
 //! One file a command; each takes its arguments and the settings and returns an exit code.
 
+pub(crate) mod begin;
+pub(crate) mod record;
 pub(crate) mod run;
 pub(crate) mod runs;
 pub(crate) mod start;
 pub(crate) mod store;
+pub(crate) mod tags;
 pub(crate) mod up;
 pub(crate) mod workflow_file;

@@ -3,6 +3,7 @@
 //! It decides nothing about work; that is the library's.
 
 mod args;
+mod clock;
 mod commands;
 mod error;
 mod home;

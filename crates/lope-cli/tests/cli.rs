@@ -1,5 +1,7 @@
 //! The binary as a user meets it: what it prints, where, and with which exit code.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
 use std::path::Path;
 use std::process::{Command, Output};
 

@@ -12,7 +12,7 @@ mod write;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use lope_flow::law::{EventKind, Notice, Plan, Send, Settled};
+use lope_flow::law::{Notice, Plan, Send, Settled};
 use lope_model::{Epoch, RunId, RunnerId, Span, Timestamp, VersionId};
 use lope_store::runs::{CommitReply, FinalStatus, JournalRow, Mail, Parent, RunCommit, Snapshot};
 
@@ -173,7 +173,9 @@ impl Shard {
             Input::Adopt(adoption) => self.adopt(now, *adoption, out),
             Input::Outcome(outcome) => self.outcome(now, outcome, out),
             Input::TimedOut { token, silent } => self.timed_out(now, token, silent, out),
-            Input::Refused { token, until, reason } => self.refused(now, token, until, reason, out),
+            Input::Refused { token, until, reason } => {
+                self.with(now, token.run, out, |resident| resident.refuse(now, &token, until, reason));
+            }
             Input::Mail(run, mail) => self.with(now, run, out, |resident| resident.take_mail(now, &mail)),
             Input::Committed(run, reply) => self.committed(now, run, reply, out),
             Input::Unanswered(run) => self.unanswered(now, run),
@@ -209,15 +211,6 @@ impl Shard {
 
     fn timed_out(&mut self, now: Timestamp, token: Token, silent: bool, out: &mut Vec<Output>) {
         self.with(now, token.run, out, |resident| resident.time_out(now, &token, silent));
-    }
-
-    fn refused(&mut self, now: Timestamp, token: Token, until: Timestamp, reason: Arc<str>, out: &mut Vec<Output>) {
-        self.with(now, token.run, out, |resident| {
-            if resident.in_flight.remove(&token) {
-                let Token { execution, attempt, epoch, .. } = token.clone();
-                resident.fold(now, EventKind::Refused { execution, attempt, epoch, until, reason });
-            }
-        });
     }
 
     fn found_latest(&mut self, now: Timestamp, workflow: Arc<str>, version: Option<VersionId>, out: &mut Vec<Output>) {

@@ -1,6 +1,6 @@
 //! Rule `cycles`: inside a crate, modules import one way. In: the parsed files of each member; out: one finding per knot,
 //! with the way round it. A module is a file. A module that hands on what is below it (`pub use`) does not depend on it
-//! for that; one that calls what is below it does, and then what is below may not reach back up.
+//! for that. A module and those below it are one room: what is below may reach up to it, but not to the crate's root.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -14,7 +14,7 @@ type Graph = BTreeMap<ModulePath, BTreeMap<ModulePath, usize>>;
 pub(super) fn check(tree: &Tree, report: &mut Report) {
     for package in tree.members() {
         let source = Crate::of(tree, &format!("{}/src/", package.folder()));
-        let graph = source.imports();
+        let graph = without_ways_up(source.imports());
         for (cycle, size) in knots(&graph) {
             let line = graph[&cycle[0]][&cycle[1]];
             let names: Vec<String> = cycle.iter().map(ModulePath::to_string).collect();
@@ -26,6 +26,15 @@ pub(super) fn check(tree: &Tree, report: &mut Report) {
             );
         }
     }
+}
+
+/// Leaves out imports of a module from those that it stands in.
+fn without_ways_up(mut graph: Graph) -> Graph {
+    for (module, imports) in &mut graph {
+        let name = module.to_string();
+        imports.retain(|above, _| !name.starts_with(&format!("{above}::")));
+    }
+    graph
 }
 
 /// The shortest way round in each knot, with the number of modules in the knot: those that all lead to each other.
@@ -160,6 +169,16 @@ mod tests {
     fn a_parent_that_calls_its_child_may_not_be_called_back() {
         let files = [("main.rs", "mod a; fn main() { a::run() } fn g() {}"), ("a.rs", "pub fn run() { super::g() }")];
         assert_eq!(found(&files), ["c/src/main.rs:1: rule: modules import in a circle: crate → a → crate"]);
+    }
+
+    #[test]
+    fn a_child_may_use_the_module_it_stands_in() {
+        let files = [
+            ("lib.rs", "mod a;"),
+            ("a.rs", "mod b; pub struct A; pub fn run() { b::run() }"),
+            ("a/b.rs", "use super::A; pub fn run() -> A { A }"),
+        ];
+        assert_eq!(found(&files), [""; 0]);
     }
 
     #[test]

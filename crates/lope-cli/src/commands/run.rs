@@ -9,12 +9,13 @@ use lope_engine::{Engine, News, Settings as EngineSettings};
 use lope_flow::law::{EventKind, Notice, Plan};
 use lope_model::RunId;
 use lope_store::Store;
-use lope_store::runs::{Admitted, RunRecord};
-use lope_workers::Functions;
+use lope_store::runs::Admitted;
 
-use super::runs::{present, wall};
+use super::begin::{announce, engine, options};
+use super::record::present;
 use super::workflow_file;
-use crate::args::{Begin, RunArgs};
+use crate::args::RunArgs;
+use crate::clock::wall;
 use crate::error::{CliError, CliResult, Exit};
 use crate::home::Settings;
 use crate::output::{Output, remark};
@@ -29,28 +30,13 @@ pub(crate) async fn run(args: RunArgs, settings: &Settings, output: Output) -> C
     client::deploy(&store, &plan).await?;
     if args.detach {
         let (run, _) = client::start(&store, &plan, options, wall()).await?;
-        return super::start::announce(&store, run, output).await;
+        return announce(&store, run, output).await;
     }
     let engine = engine(&store, settings, EngineSettings::default())?;
     let exit = to_the_end(&store, &engine, &plan, options, output).await;
     engine.shutdown(GRACE).await?;
     store.upkeep.close().await?;
     exit
-}
-
-pub(crate) fn options(begin: &Begin) -> CliResult<StartOptions> {
-    let input = Some(workflow_file::input(begin.input.as_deref())?);
-    Ok(StartOptions { input, key: begin.key.clone(), ..StartOptions::default() })
-}
-
-/// An engine with the executors that every runner brings.
-pub(crate) fn engine(store: &Store, settings: &Settings, engine: EngineSettings) -> CliResult<Engine> {
-    let runtime = tokio::runtime::Handle::current();
-    let functions = Functions::new(runtime.clone());
-    let executors = lope::executors::standard(&runtime, settings.logs.clone(), functions);
-    let executors = executors.map_err(|error| CliError::new(Exit::Bug, format!("no HTTP client: {error}")))?;
-    let begun = Engine::begin(store.clone(), executors, engine);
-    begun.map_err(|error| CliError::new(Exit::Bug, format!("the engine cannot start: {error}")))
 }
 
 async fn to_the_end(
@@ -118,11 +104,4 @@ fn line(notice: &Notice) -> Option<String> {
         Notice::FellBack { execution, .. } => Some(format!("  ↓ {execution}: its fallback takes over")),
         Notice::Started | Notice::InputStarted { .. } | Notice::SignalDropped { .. } => None,
     }
-}
-
-/// The record of a run that must exist.
-pub(crate) fn found(record: Option<RunRecord>, run: RunId) -> CliResult<RunRecord> {
-    let missing =
-        || CliError::new(Exit::Failed, format!("there is no run {run}")).hint("'lope runs list' shows what there is");
-    record.ok_or_else(missing)
 }

@@ -1,18 +1,16 @@
 //! `lope runs …`: look at runs and steer them.
 
-use std::time::{SystemTime, UNIX_EPOCH};
-
 use lope::stores::{self, Create};
 use lope_engine::{client, codec};
 use lope_flow::law::{EventKind, Fed};
-use lope_model::{Epoch, RunId, Span, Timestamp};
+use lope_model::{Epoch, RunId, Span};
 use lope_store::Store;
-use lope_store::runs::{Delivered, FinalStatus, JournalRow, RunFilter, RunRecord, RunStatus};
+use lope_store::runs::{Delivered, JournalRow, RunFilter, RunRecord, RunStatus};
 use lope_workers::Logs;
 use serde_json::{Value as Json, json};
 
-use super::run::found;
-use super::start::tags;
+use super::record::{describe, found, plain, present};
+use super::tags::tags;
 use super::workflow_file;
 use crate::args::RunsCommand;
 use crate::error::{CliError, CliResult, Exit};
@@ -56,12 +54,6 @@ fn uuid() -> String {
     RunId::from_uuid(uuid::Uuid::now_v7()).to_string()
 }
 
-/// What time it is, for what begins here.
-pub(crate) fn wall() -> Timestamp {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    Timestamp::from_millis(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
-}
-
 /// A run by its id or by its user's key.
 async fn find(store: &Store, text: &str) -> CliResult<RunRecord> {
     let run = match text.parse::<RunId>() {
@@ -86,7 +78,7 @@ fn statuses(said: Option<String>) -> CliResult<Vec<RunStatus>> {
 
 async fn list(store: &Store, filter: RunFilter, output: Output) -> CliResult<Exit> {
     let records = store.runs.list(filter).await?;
-    let values: Vec<Json> = records.iter().map(|record| describe(record)).collect();
+    let values: Vec<Json> = records.iter().map(describe).collect();
     let lines = records
         .iter()
         .map(|run| format!("{}  {:<9}  {}  {}", run.run, run.status.as_str(), run.created_at, run.workflow));
@@ -148,7 +140,7 @@ async fn logs(store: &Store, logs: &Logs, id: &str, output: Output) -> CliResult
     let (mut values, mut text) = (Vec::new(), String::new());
     for entry in entries {
         let lines = std::fs::read_to_string(&entry.path).unwrap_or_default();
-        text.push_str(&format!("── {} attempt {}\n{lines}", entry.execution, entry.attempt));
+        text += &format!("── {} attempt {}\n{lines}", entry.execution, entry.attempt);
         values.push(json!({ "execution": entry.execution, "attempt": entry.attempt, "text": lines }));
     }
     let text = if text.is_empty() { "no logs".to_owned() } else { text };
@@ -167,43 +159,4 @@ async fn steer(store: &Store, id: &str, kind: &EventKind, output: Output) -> Cli
         Delivered::Full => Err(CliError::new(Exit::Refused, format!("too much waits for run {run} already"))),
         Delivered::Missing => Err(CliError::new(Exit::Failed, format!("there is no run {run}"))),
     }
-}
-
-/// A run that has ended, as `lope run` prints it.
-pub(crate) fn present(record: &RunRecord, output: Output) -> Exit {
-    let value = describe(record);
-    let done = record.status == RunStatus::Final(FinalStatus::Completed);
-    let text = match (done, &value["error"]) {
-        (true, _) => plain(&value["result"]),
-        (false, Json::Null) => record.status.to_string(),
-        (false, error) => format!("{}: {}: {}", record.status, plain(&error["type"]), plain(&error["message"])),
-    };
-    output.document(&value, &text);
-    if done { Exit::Done } else { Exit::Failed }
-}
-
-fn describe(record: &RunRecord) -> Json {
-    let result = record.result.as_deref().and_then(|bytes| codec::read_result(bytes).ok());
-    let error = record.error.as_deref().and_then(|bytes| codec::read_error(bytes).ok());
-    json!({
-        "run_id": record.run,
-        "workflow": record.workflow,
-        "version": record.version,
-        "key": record.key,
-        "status": record.status.as_str(),
-        "result": result,
-        "error": error,
-        "started_at": record.created_at.to_string(),
-        "finished_at": record.finished_at.map(|at| at.to_string()),
-        "steps": record.head,
-        "queue": record.queue,
-        "tags": record.tags,
-        "parked": record.parked,
-        "owner": record.owner,
-    })
-}
-
-/// Text as it is, everything else as JSON.
-fn plain(value: &Json) -> String {
-    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }

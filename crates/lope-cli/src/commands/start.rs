@@ -1,20 +1,19 @@
 //! `lope start`: a run for whoever works on its queue.
 
-use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
 use lope::stores::{self, Create};
 use lope_engine::client;
 use lope_flow::law::Plan;
-use lope_model::{Priority, QueueName, RunId};
+use lope_model::{Priority, QueueName};
 use lope_store::Store;
-use serde_json::json;
 
-use super::run::{found, options};
-use super::runs::wall;
+use super::begin::{announce, options};
+use super::tags::tags;
 use super::workflow_file;
 use crate::args::StartArgs;
+use crate::clock::wall;
 use crate::error::{CliError, CliResult, Exit};
 use crate::home::Settings;
 use crate::output::Output;
@@ -56,23 +55,4 @@ async fn plan(store: &Store, named: &str) -> CliResult<Arc<Plan>> {
         CliError::new(Exit::Failed, message).hint("give a workflow file")
     };
     client::latest_plan(store, named).await?.ok_or_else(missing)
-}
-
-pub(crate) fn tags(said: &[String]) -> CliResult<BTreeMap<String, String>> {
-    let pair = |text: &String| {
-        let (name, value) = text.split_once('=').filter(|(name, _)| !name.is_empty())?;
-        Some((name.to_owned(), value.to_owned()))
-    };
-    said.iter()
-        .map(|text| pair(text).ok_or_else(|| CliError::usage(format!("'{text}' is no tag: write NAME=VALUE"))))
-        .collect()
-}
-
-/// Tell which run was started.
-pub(crate) async fn announce(store: &Store, run: RunId, output: Output) -> CliResult<Exit> {
-    let record = found(store.runs.run(run).await?, run)?;
-    let value = json!({ "run_id": run, "workflow": record.workflow, "status": record.status.as_str() });
-    output.result(&value, &format!("{run} {}", record.status));
-    store.upkeep.close().await?;
-    Ok(Exit::Done)
 }

@@ -6,7 +6,7 @@ use lope::stores::{self, Create};
 use lope_engine::Settings as EngineSettings;
 use lope_model::QueueName;
 
-use super::run::engine;
+use super::begin::engine;
 use crate::args::UpArgs;
 use crate::error::{CliError, CliResult, Exit};
 use crate::home::Settings;

@@ -16,6 +16,7 @@ impl ProcessClock {
         Self { started: Instant::now() }
     }
 
+    #[allow(clippy::unused_self, reason = "both readings come from one clock")]
     pub(crate) fn wall(self) -> Timestamp {
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         Timestamp::from_millis(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))

@@ -59,7 +59,7 @@ impl Desk {
                 Some(due) => {
                     let until = tokio::time::Instant::from_std(self.clock.instant(due));
                     tokio::select! {
-                        () = tokio::time::sleep_until(until) => self.change(|machine, now, acts| machine.tick(now, acts)),
+                        () = tokio::time::sleep_until(until) => self.change(Dispatch::tick),
                         () = self.deadline.notified() => {}
                     }
                 }

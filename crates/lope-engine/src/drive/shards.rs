@@ -10,7 +10,7 @@ use super::clock::ProcessClock;
 use crate::shard::{Input, Output, Shard, ShardSettings};
 
 /// Longest wait of a shard with nothing to do.
-const IDLE: Duration = Duration::from_secs(60);
+const IDLE: Duration = Duration::from_mins(1);
 /// Most inputs taken in before outputs are handed on.
 const TURN: usize = 1_024;
 

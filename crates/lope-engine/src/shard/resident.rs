@@ -196,6 +196,14 @@ impl Resident {
         self.settle(now, token, Settled::failed(Failure::new(failure::kind::TIMEOUT, message)), None);
     }
 
+    /// An attempt did not get to start; the law waits until it may.
+    pub(super) fn refuse(&mut self, now: Timestamp, token: &Token, until: Timestamp, reason: Arc<str>) {
+        if self.in_flight.remove(token) {
+            let Token { execution, attempt, epoch, .. } = token.clone();
+            self.fold(now, EventKind::Refused { execution, attempt, epoch, until, reason });
+        }
+    }
+
     /// The wheel came to it: fire its timers if they are due.
     pub(super) fn woken(&mut self, now: Timestamp) {
         self.look_at = Timestamp::NEVER;

@@ -1,0 +1,39 @@
+//! What every command that begins a run needs: its options, an engine, a word about it.
+
+use lope_engine::client::StartOptions;
+use lope_engine::{Engine, Settings as EngineSettings};
+use lope_model::RunId;
+use lope_store::Store;
+use lope_workers::Functions;
+use serde_json::json;
+
+use super::record::found;
+use super::workflow_file;
+use crate::args::Begin;
+use crate::error::{CliError, CliResult, Exit};
+use crate::home::Settings;
+use crate::output::Output;
+
+pub(crate) fn options(begin: &Begin) -> CliResult<StartOptions> {
+    let input = Some(workflow_file::input(begin.input.as_deref())?);
+    Ok(StartOptions { input, key: begin.key.clone(), ..StartOptions::default() })
+}
+
+/// An engine with the executors that every runner brings.
+pub(crate) fn engine(store: &Store, settings: &Settings, engine: EngineSettings) -> CliResult<Engine> {
+    let runtime = tokio::runtime::Handle::current();
+    let functions = Functions::new(runtime.clone());
+    let executors = lope::executors::standard(&runtime, settings.logs.clone(), functions);
+    let executors = executors.map_err(|error| CliError::new(Exit::Bug, format!("no HTTP client: {error}")))?;
+    let begun = Engine::begin(store.clone(), executors, engine);
+    begun.map_err(|error| CliError::new(Exit::Bug, format!("the engine cannot start: {error}")))
+}
+
+/// Tell which run was started.
+pub(crate) async fn announce(store: &Store, run: RunId, output: Output) -> CliResult<Exit> {
+    let record = found(store.runs.run(run).await?, run)?;
+    let value = json!({ "run_id": run, "workflow": record.workflow, "status": record.status.as_str() });
+    output.result(&value, &format!("{run} {}", record.status));
+    store.upkeep.close().await?;
+    Ok(Exit::Done)
+}
