@@ -6,6 +6,7 @@
 //! way at a time; what happens meanwhile goes into the next one.
 
 mod adopt;
+mod flight;
 mod resident;
 mod write;
 

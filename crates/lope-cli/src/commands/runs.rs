@@ -140,7 +140,7 @@ async fn logs(store: &Store, logs: &Logs, id: &str, output: Output) -> CliResult
     let (mut values, mut text) = (Vec::new(), String::new());
     for entry in entries {
         let lines = std::fs::read_to_string(&entry.path).unwrap_or_default();
-        text += &format!("── {} attempt {}\n{lines}", entry.execution, entry.attempt);
+        text.extend([format!("── {} attempt {}\n", entry.execution, entry.attempt), lines.clone()]);
         values.push(json!({ "execution": entry.execution, "attempt": entry.attempt, "text": lines }));
     }
     let text = if text.is_empty() { "no logs".to_owned() } else { text };

@@ -11,7 +11,7 @@ use lope_model::{Epoch, Failure, RunId, Span, Timestamp, VersionId, failure};
 use lope_store::runs::{Blob, Deliver, FinalStatus, JournalRow, Mail, Parent};
 
 use super::Adoption;
-use super::write::Flight;
+use super::flight::Flight;
 use crate::codec;
 use crate::executor::{Limits, Task, Token};
 

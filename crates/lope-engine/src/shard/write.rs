@@ -6,6 +6,7 @@ use lope_store::runs::{
     Admit, Blob, CommitReply, Finish, LiveStatus, Parent, Release, RunCommit, Snapshot, Then, Wake,
 };
 
+use super::flight::Flight;
 use super::resident::{Open, Resident};
 use super::{Left, Output, Shard};
 use crate::codec;
@@ -14,19 +15,6 @@ use lope_flow::law::{Event, Settled, StartChild};
 /// First pause before a commit that was not answered is sent again; it doubles.
 const RESEND: Span = Span::from_millis(100);
 const RESEND_MAX: Span = Span::from_secs(2);
-
-/// A commit under way, kept so that it can be sent again.
-#[derive(Debug)]
-pub(super) struct Flight {
-    commit: RunCommit,
-    upto: u64,
-    /// What waits for it.
-    effects: Vec<Effect>,
-    end: Option<Left>,
-    unanswered: u32,
-    /// When it is sent again, if it was not answered.
-    resend_at: Option<Timestamp>,
-}
 
 impl Shard {
     /// What a change of a run leads to: a commit if one is due, what may be done without one, a place on the wheel.
