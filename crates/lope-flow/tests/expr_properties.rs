@@ -184,7 +184,7 @@ fn scope() -> Map {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(2_000))]
+    #![proptest_config(ProptestConfig::with_cases(1_000))]
 
     #[test]
     fn what_is_written_reads_back(expr in cel_tree()) {
