@@ -226,3 +226,6 @@ impl Place<'_> {
         net.ends.iter().map(wire).collect()
     }
 }
+
+#[cfg(test)]
+mod tests;

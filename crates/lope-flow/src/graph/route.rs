@@ -34,6 +34,8 @@ pub(super) struct Net {
     pub(super) ends: Vec<(usize, i32)>,
     /// The track that it runs along, from the top; none if it is straight.
     pub(super) track: Option<usize>,
+    /// How far to either side it could leave its node instead.
+    slack: i32,
 }
 
 /// The nets of every channel, and how many tracks each needs.
@@ -45,6 +47,7 @@ pub(super) fn route(layers: &Layers, columns: Columns<'_>, ports: Ports) -> Vec<
             top: columns.centre(*node),
             ends: layers.down[*node].iter().map(|to| (*to, end_of(layers, &ends, *node, *to))).collect(),
             track: None,
+            slack: if layers.is_point(*node) { 0 } else { (columns.widths[*node] / 2 - ports.margin).max(0) },
         });
         let mut nets: Vec<Net> = nets.collect();
         let tracks = assign(&mut nets, ports.clearance);
@@ -66,22 +69,47 @@ fn end_of(layers: &Layers, ends: &[Vec<i32>], from: usize, to: usize) -> i32 {
 
 /// Where arrows end at each node, in the order of `up`: straight below their start if there is room.
 fn ends(layers: &Layers, columns: Columns<'_>, ports: Ports) -> Vec<Vec<i32>> {
-    (0..layers.rank.len())
-        .map(|node| {
-            if layers.is_point(node) {
-                return vec![columns.centre(node); layers.up[node].len()];
-            }
-            let mut order: Vec<usize> = (0..layers.up[node].len()).collect();
-            order.sort_by_key(|index| columns.centre(layers.up[node][*index]));
-            let starts: Vec<i32> = order.iter().map(|index| columns.centre(layers.up[node][*index])).collect();
-            let first = columns.left[node] + ports.margin;
-            let last = (columns.left[node] + columns.widths[node] - 1 - ports.margin).max(first);
-            let placed = along(&starts, (first, last), ports.gap);
-            let mut ends = vec![0; placed.len()];
-            order.iter().zip(placed).for_each(|(index, x)| ends[*index] = x);
-            ends
-        })
-        .collect()
+    let starts: Vec<Vec<i32>> = layers.rows.iter().map(|row| row_starts(layers, columns, row)).collect();
+    let nodes = (0..layers.rank.len()).map(|node| {
+        if layers.is_point(node) || layers.up[node].is_empty() {
+            return vec![columns.centre(node); layers.up[node].len()];
+        }
+        let mut order: Vec<usize> = (0..layers.up[node].len()).collect();
+        order.sort_by_key(|index| columns.centre(layers.up[node][*index]));
+        let own: Vec<i32> = order.iter().map(|index| columns.centre(layers.up[node][*index])).collect();
+        let first = columns.left[node] + ports.margin;
+        let last = (columns.left[node] + columns.widths[node] - 1 - ports.margin).max(first);
+        let mut placed = along(&own, (first, last), ports.gap);
+        evade(&mut placed, &own, &starts[layers.rank[node] - 1], (first, last), ports.clearance);
+        let mut ends = vec![0; placed.len()];
+        order.iter().zip(placed).for_each(|(index, x)| ends[*index] = x);
+        ends
+    });
+    nodes.collect()
+}
+
+/// Where the arrows of a layer start.
+fn row_starts(layers: &Layers, columns: Columns<'_>, row: &[usize]) -> Vec<i32> {
+    row.iter().filter(|node| !layers.down[**node].is_empty()).map(|node| columns.centre(*node)).collect()
+}
+
+/// Moves ends a little that stand right below the start of somebody else's arrow: the two lines could not be told apart.
+fn evade(placed: &mut [i32], own: &[i32], starts: &[i32], (first, last): (i32, i32), clearance: i32) {
+    for index in 0..placed.len() {
+        if placed[index] == own[index] {
+            continue;
+        }
+        let is_clear = |x: i32| {
+            let others = placed.iter().enumerate().filter(|(other, _)| *other != index).map(|(_, x)| *x);
+            let others = others.chain(starts.iter().copied().filter(|start| *start != own[index]));
+            (first..=last).contains(&x) && others.into_iter().all(|other| (other - x).abs() >= clearance)
+        };
+        let wanted = placed[index];
+        let near = (0..=last - first).flat_map(|away| [wanted - away, wanted + away]);
+        if let Some(x) = near.into_iter().find(|x| is_clear(*x)) {
+            placed[index] = x;
+        }
+    }
 }
 
 /// Where an arrow from `x` wants to end: straight below, or at a quarter of the item if it comes from beside it.
@@ -132,16 +160,35 @@ fn assign(nets: &mut [Net], clearance: i32) -> usize {
     left.sort_by_key(|net| nets[*net].turn());
     let mut tracks: Vec<Vec<(i32, i32)>> = Vec::new();
     while !left.is_empty() {
-        let free =
-            left.iter().position(|net| !left.iter().any(|other| must_precede(&nets[*other], &nets[*net], clearance)));
+        let waits = |net: &usize| left.iter().any(|other| must_precede(&nets[*other], &nets[*net], clearance));
+        let free = left.iter().position(|net| !waits(net));
         // A ring of lines that each should lie above the next: one of them has to give way.
+        if free.is_none() && left.iter().any(|net| step_aside(nets, *net, clearance)) {
+            continue;
+        }
         let net = left.remove(free.unwrap_or(0));
-        let above =
-            nets.iter().filter(|other| must_precede(other, &nets[net], clearance)).filter_map(|other| other.track);
-        let first = above.max().map_or(0, |track| track + 1);
+        let above = nets.iter().filter(|other| must_precede(other, &nets[net], clearance));
+        let first = above.filter_map(|other| other.track).max().map_or(0, |track| track + 1);
         nets[net].track = Some(take(&mut tracks, first, nets[net].reach(), clearance));
     }
     tracks.len()
+}
+
+/// Lets a net that stands above the end of another leave its node beside that; says whether it could.
+fn step_aside(nets: &mut [Net], number: usize, clearance: i32) -> bool {
+    let net = &nets[number];
+    let others = || nets.iter().filter(|other| other.from != net.from);
+    let is_clear = |x: i32| {
+        let ends = others().flat_map(|other| other.ends.iter().map(|(_, end)| *end));
+        ends.chain(others().map(|other| other.top)).all(|taken| (taken - x).abs() >= clearance)
+    };
+    if is_clear(net.top) {
+        return false;
+    }
+    let near = (1..=net.slack).flat_map(|away| [net.top - away, net.top + away]);
+    let Some(x) = near.into_iter().find(|x| is_clear(*x)) else { return false };
+    nets[number].top = x;
+    true
 }
 
 /// Does `above` leave its node where `below` ends, so that its track must be the higher one?
@@ -168,7 +215,7 @@ mod tests {
     const PORTS: Ports = Ports { gap: 2, margin: 1, clearance: 1 };
 
     fn net(from: usize, top: i32, end: i32) -> Net {
-        Net { from, top, ends: vec![(9, end)], track: None }
+        Net { from, top, ends: vec![(9, end)], track: None, slack: 4 }
     }
 
     #[test]
@@ -195,6 +242,10 @@ mod tests {
         let mut apart = [net(0, 0, 10), net(1, 20, 30)];
         assert_eq!(assign(&mut apart, 1), 1);
         let mut ring = [net(0, 0, 10), net(1, 10, 0)];
-        assert_eq!(assign(&mut ring, 1), 2);
+        assert_eq!(
+            (assign(&mut ring, 1), ring[0].top, ring[1].top),
+            (2, -1, 10),
+            "one leaves its node a little beside"
+        );
     }
 }

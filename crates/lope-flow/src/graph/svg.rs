@@ -7,7 +7,7 @@ use super::layout::{Channel, Layout, Metrics, Rect, Size, Wire};
 use super::picture::{Item, Picture};
 use super::route::Ports;
 
-const METRICS: Metrics = Metrics {
+pub(super) const METRICS: Metrics = Metrics {
     room: Room { between_items: 24, beside_points: 18 },
     ports: Ports { gap: 14, margin: 14, clearance: 8 },
     channel: Channel { lead: 14, track: 12, tail: 16, least: 36 },

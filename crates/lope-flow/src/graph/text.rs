@@ -7,7 +7,7 @@ use super::picture::{Item, Picture};
 use super::route::Ports;
 use super::tree;
 
-const METRICS: Metrics = Metrics {
+pub(super) const METRICS: Metrics = Metrics {
     room: Room { between_items: 2, beside_points: 2 },
     ports: Ports { gap: 2, margin: 2, clearance: 2 },
     channel: Channel { lead: 0, track: 1, tail: 1, least: 2 },
