@@ -5,7 +5,11 @@
 
 pub mod definition;
 pub mod expr;
+pub mod graph;
+pub mod history;
+pub mod law;
 pub mod policy;
+pub mod yaml;
 
 /// The law that this program writes. A change that would give other effects for an existing definition and journal
 /// raises it; the old behaviour stays behind gates.
