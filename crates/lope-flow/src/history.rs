@@ -178,7 +178,8 @@ impl<'a> Historian<'a> {
 
     fn lose_attempts(&mut self, at: Timestamp) {
         let attempts = self.executions.values_mut().flat_map(|execution| &mut execution.attempts);
-        for attempt in attempts.filter(|attempt| attempt.status == ExecutionStatus::Running && attempt.child.is_none()) {
+        for attempt in attempts.filter(|attempt| attempt.status == ExecutionStatus::Running && attempt.child.is_none())
+        {
             (attempt.status, attempt.finished_at) = (ExecutionStatus::Lost, Some(at));
         }
     }
@@ -239,7 +240,11 @@ impl<'a> Historian<'a> {
                 }
             }
             Effect::InputSettled { input, result } => self.results.push((input, result)),
-            Effect::Send(_) | Effect::Complete { .. } | Effect::Fail { .. } | Effect::Cancelled | Effect::Telemetry(_) => {}
+            Effect::Send(_)
+            | Effect::Complete { .. }
+            | Effect::Fail { .. }
+            | Effect::Cancelled
+            | Effect::Telemetry(_) => {}
         }
     }
 

@@ -73,9 +73,12 @@ fn needs_and_conditions() {
         assign("d", "1").needs(&["b"]),
     ]);
     lead(&skipping, &[("start 1", "c#1"), ("c#1 ok 7", r#"1={"c":7}; complete {"c":7}"#)]);
-    lead(&skipping, &[("start 9", "a#1"), ("a#1 ok 1", "b#1(1); c#1"), ("b#1 ok", ""), {
-        ("c#1 ok 2", r#"1={"c":2,"d":1}; complete {"c":2,"d":1}"#)
-    }]);
+    lead(
+        &skipping,
+        &[("start 9", "a#1"), ("a#1 ok 1", "b#1(1); c#1"), ("b#1 ok", ""), {
+            ("c#1 ok 2", r#"1={"c":2,"d":1}; complete {"c":2,"d":1}"#)
+        }],
+    );
     lead(&flow([act("a", "null").when(e("input"))]), &[("start 1", "1!TypeError; fail TypeError")]);
 }
 
@@ -172,11 +175,7 @@ fn while_counts_its_rounds() {
     let flow = draft.root([assign("z", "0").set("n"), while_("w", "n < input", body, Some(3)), give("r", "[w, n]")]);
     lead(
         &flow,
-        &[
-            ("start 2", "w/0/a#1(0)"),
-            ("w/0/a#1 ok 1", "w/1/a#1(1)"),
-            ("w/1/a#1 ok 1", "1=[2,2]; complete [2,2]"),
-        ],
+        &[("start 2", "w/0/a#1(0)"), ("w/0/a#1 ok 1", "w/1/a#1(1)"), ("w/1/a#1 ok 1", "1=[2,2]; complete [2,2]")],
     );
     lead(&flow, &[("start 0", "1=[0,0]; complete [0,0]")]);
     lead(&flow, &[("start 2", "w/0/a#1(0)"), ("w/0/a#1 err E", "1!E; fail E")]);
@@ -197,7 +196,8 @@ fn while_counts_its_rounds() {
 fn try_handles_by_type_and_always_runs_finally() {
     let mut draft = Draft::new();
     let (body, handler) = (draft.block([act("a", "null")]), draft.block([act("h", "err.type")]));
-    let (other, finally) = (draft.block([raise("x", "{'type': 'Z', 'message': 'z'}")]), draft.block([act("f", "null")]));
+    let (other, finally) =
+        (draft.block([raise("x", "{'type': 'Z', 'message': 'z'}")]), draft.block([act("f", "null")]));
     let handlers = vec![on(&["E", "G"], Some("err"), handler), on(&["F"], None, other)];
     let flow = draft.root([try_("t", body, handlers, Some(finally)), give("r", "t")]);
     lead(&flow, &[("start 0", "t/a#1"), ("t/a#1 ok 5", "t/:finally/f#1"), ("t/:finally/f#1 ok", "1=5; complete 5")]);
@@ -222,9 +222,12 @@ fn try_handles_by_type_and_always_runs_finally() {
     );
     lead(&flow, &[failing[0], ("cancel", "-t/a#1; t/:finally/f#1"), ("t/:finally/f#1 ok", "1~; cancelled")]);
     lead(&flow, &[failing[0], ("cancel", "-t/a#1; t/:finally/f#1"), ("cancel", "-t/:finally/f#1; 1~; cancelled")]);
-    lead(&flow, &[failing[0], ("cancel", "-t/a#1; t/:finally/f#1"), ("at 29999", "ignored"), {
-        ("at 30000", "-t/:finally/f#1; 1~; cancelled")
-    }]);
+    lead(
+        &flow,
+        &[failing[0], ("cancel", "-t/a#1; t/:finally/f#1"), ("at 29999", "ignored"), {
+            ("at 30000", "-t/:finally/f#1; 1~; cancelled")
+        }],
+    );
     lead(&flow, &[failing[0], failing[1], ("cancel", ""), ("t/:finally/f#1 ok", "1~; cancelled")]);
     lead(&flow, &[failing[0], ("cancel!", "-t/a#1; 1~; cancelled")]);
 }

@@ -72,10 +72,7 @@ fn a_deadline_stops_new_attempts() {
 #[test]
 fn fallbacks() {
     let value = Policy { fallback: Some(Fallback::Value(t("[error.type, input]"))), ..retries(1) };
-    lead(
-        &one(value),
-        &[("start 7", "a#1"), ("a#1 err E", "a#2"), ("a#2 err F", r#"1=["F",7]; complete ["F",7]"#)],
-    );
+    lead(&one(value), &[("start 7", "a#1"), ("a#1 err E", "a#2"), ("a#2 err F", r#"1=["F",7]; complete ["F",7]"#)]);
     let with = Policy { fallback: Some(Fallback::RetryWith(t("{'again': error.message}"))), ..Policy::default() };
     let flow = one(with);
     let fell = [("start 7", "a#1"), ("a#1 err E", r#"a#2({"again":"no"})"#)];
@@ -152,7 +149,10 @@ fn priority_orders_the_ready_set() {
     lead(
         &flow,
         &[("start 0", "high#1"), ("high#1 ok", "one#1"), ("one#1 ok", "two#1"), ("two#1 ok", "low#1"), {
-            ("low#1 ok", r#"1={"low":null,"one":null,"high":null,"two":null}; complete {"low":null,"one":null,"high":null,"two":null}"#)
+            (
+                "low#1 ok",
+                r#"1={"low":null,"one":null,"high":null,"two":null}; complete {"low":null,"one":null,"high":null,"two":null}"#,
+            )
         }],
     );
 }
@@ -163,9 +163,12 @@ fn concurrency_bounds_what_is_in_flight() {
     let mut draft = Draft::new();
     draft.concurrency(1);
     let flow = draft.root([act("a", "null").policy(retries(1)), act("b", "null")]);
-    lead(&flow, &[("start 0", "a#1"), ("a#1 err E", "b#1"), ("b#1 ok 1", "a#2"), {
-        ("a#2 ok 2", r#"1={"a":2,"b":1}; complete {"a":2,"b":1}"#)
-    }]);
+    lead(
+        &flow,
+        &[("start 0", "a#1"), ("a#1 err E", "b#1"), ("b#1 ok 1", "a#2"), {
+            ("a#2 ok 2", r#"1={"a":2,"b":1}; complete {"a":2,"b":1}"#)
+        }],
+    );
 }
 
 #[test]
@@ -214,8 +217,7 @@ fn adoption_touches_only_what_is_in_flight() {
 
 #[test]
 fn a_lost_worker_is_tried_again_though_the_policy_is_silent() {
-    let mut led = lead(&one(Policy::default()), &[("start 0", "a#1"), ("a#1 err WorkerLost", "")])
-        .line("at 1000");
+    let mut led = lead(&one(Policy::default()), &[("start 0", "a#1"), ("a#1 err WorkerLost", "")]).line("at 1000");
     assert_eq!(led, "a#2");
     led = lead(&one(retries(0)), &[("start 0", "a#1")]).line("a#1 err WorkerLost");
     assert_eq!(led, "1!WorkerLost; fail WorkerLost");
@@ -265,8 +267,7 @@ fn rules_of_the_workflow_reach_their_steps() {
     let mut draft = Draft::new();
     draft.rule("send*", retries(1));
     let body = draft.block([act("send_one", "x")]);
-    let flow =
-        draft.root([each("m", "input", "x", lope_flow::definition::Parallel::One, body), act("pay", "m")]);
+    let flow = draft.root([each("m", "input", "x", lope_flow::definition::Parallel::One, body), act("pay", "m")]);
     lead(
         &flow,
         &[

@@ -12,8 +12,13 @@ use oracle::interpret::Interpreter;
 use oracle::world::{Lived, Mischief};
 use proptest::prelude::*;
 
-const EVERYTHING: Mischief =
-    Mischief { junk: true, crashes: true, pauses: true, snapshots: true, cancel_after: None };
+const EVERYTHING: Mischief = Mischief { junk: true, crashes: true, pauses: true, snapshots: true, cancel_after: None };
+
+/// How many cases are tried: `LOPE_MORE_CASES=100` tries a hundred times as many.
+fn cases(normally: u32) -> ProptestConfig {
+    let more = std::env::var("LOPE_MORE_CASES").ok().and_then(|more| more.parse::<u32>().ok()).unwrap_or(1);
+    ProptestConfig { cases: normally * more, failure_persistence: None, ..ProptestConfig::default() }
+}
 
 /// What is compared of a result: values, but of failures only their type, since which of several that fail at once comes
 /// first depends on the order.
@@ -59,7 +64,7 @@ fn folded(plan: &Plan, mut state: State, events: &[Event]) -> State {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 3_000, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(cases(1_500))]
 
     /// The law and the judge agree, in whatever order the world answers, however often it stumbles.
     #[test]
@@ -79,7 +84,7 @@ proptest! {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 700, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(cases(400))]
 
     /// The fold of the journal is the state, at every cut.
     #[test]

@@ -128,10 +128,8 @@ fn a_paused_run_folds_and_dispatches_nothing() {
         send("m", "box", "a"),
         child("k", "w", "a"),
     ]);
-    let mut led = lead(
-        &flow,
-        &[("start 0", "a#1"), ("pause", ""), ("pause", "ignored"), ("a#1 ok 7", ""), ("at 1000", "")],
-    );
+    let mut led =
+        lead(&flow, &[("start 0", "a#1"), ("pause", ""), ("pause", "ignored"), ("a#1 ok 7", ""), ("at 1000", "")]);
     assert_eq!(led.status(), Status::Paused);
     assert!(matches!(&led.state.why(&flow, 9)[0], Reason::Paused { .. }));
     assert_eq!(led.line("resume"), "b#1(7); c#1; send box 7; child k(w 7)");
@@ -175,7 +173,8 @@ fn a_failed_run_goes_on_where_it_failed() {
 #[test]
 fn a_retry_after_finally_begins_the_try_again() {
     let mut draft = Draft::new();
-    let (body, finally) = (draft.block([act("a", "null"), act("b", "null").needs(&["a"])]), draft.block([act("f", "null")]));
+    let (body, finally) =
+        (draft.block([act("a", "null"), act("b", "null").needs(&["a"])]), draft.block([act("f", "null")]));
     let flow = draft.root([act("z", "null"), try_("t", body, vec![], Some(finally)).needs(&["z"]), give("r", "t")]);
     let mut led = lead(
         &flow,
@@ -258,13 +257,11 @@ fn return_and_break_travel_out_of_nested_blocks_through_finally() {
     let finally = draft.block([assign("n", "count + 1").set("count")]);
     let inner = draft.block([try_("t", guarded, vec![], Some(finally))]);
     let outer = draft.block([each("in", "[1,2]", "y", Parallel::One, inner)]);
-    let flow = draft.root(
-        [
-            assign("z", "0").set("count"),
-            each("out", "[1,2,3]", "x", Parallel::One, outer),
-            give("r", "count").follows(&["out"]),
-        ],
-    );
+    let flow = draft.root([
+        assign("z", "0").set("count"),
+        each("out", "[1,2,3]", "x", Parallel::One, outer),
+        give("r", "count").follows(&["out"]),
+    ]);
     lead(&flow, &[("start 0", "1=[2,1]; complete [2,1]")]);
 }
 
@@ -472,5 +469,8 @@ fn a_policy_of_a_step_that_holds_blocks_forgives_what_happens_in_them() {
         assign("n", "m"),
         assign("z", "1").follows(&["m"]),
     ]);
-    lead(&flow, &[("start 0", "m/0/a#1(1); m/1/a#1(2)"), ("m/1/a#1 err E", r#"-m/0/a#1; 1={"z":1}; complete {"z":1}"#)]);
+    lead(
+        &flow,
+        &[("start 0", "m/0/a#1(1); m/1/a#1(2)"), ("m/1/a#1 err E", r#"-m/0/a#1; 1={"z":1}; complete {"z":1}"#)],
+    );
 }

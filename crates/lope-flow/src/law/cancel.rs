@@ -7,8 +7,8 @@ use super::effect::Effect;
 use super::event::Settled;
 use super::guard::has_finally;
 use super::machine::Machine;
-use super::trace::Mark;
 use super::state::{Alarm, Attempt, End, Exit, GuardPhase, Life, Phase, Task, Work};
+use super::trace::Mark;
 
 impl Machine<'_> {
     /// Somebody around an execution decided that it shall end. What has a `finally` still runs it.

@@ -70,7 +70,9 @@ impl Stored<State> {
     pub fn read(bytes: &[u8]) -> Result<Self, BadRow> {
         let stored: Self = match bytes.split_first() {
             Some((&FORMAT, body)) => read(body)?,
-            Some((format, _)) => return Err(BadRow(format!("a snapshot of format {format}, this program knows {FORMAT}"))),
+            Some((format, _)) => {
+                return Err(BadRow(format!("a snapshot of format {format}, this program knows {FORMAT}")));
+            }
             None => return Err(BadRow("an empty snapshot".into())),
         };
         let law = stored.inner.law;
@@ -222,7 +224,12 @@ fn in_exec(exec: &mut Exec, visit: &mut dyn FnMut(&mut Value)) {
         Work::Each(each) => {
             visit(&mut each.items);
             if let Some(results) = &mut each.results {
-                results.chunks.iter_mut().chain(&mut results.tail).chain(results.early.values_mut()).for_each(&mut *visit);
+                results
+                    .chunks
+                    .iter_mut()
+                    .chain(&mut results.tail)
+                    .chain(results.early.values_mut())
+                    .for_each(&mut *visit);
             }
             each.ending.iter_mut().for_each(|end| in_end(end, visit));
         }

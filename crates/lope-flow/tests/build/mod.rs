@@ -5,8 +5,8 @@
 pub mod script;
 
 use lope_flow::definition::{
-    Block, BlockId, Branch, Case, Definition, Dispatch, Handler, Kind, Matcher, OnError, Parallel, Recipient, Rule, Step,
-    StepPolicy, executor,
+    Block, BlockId, Branch, Case, Definition, Dispatch, Handler, Kind, Matcher, OnError, Parallel, Recipient, Rule,
+    Step, StepPolicy, executor,
 };
 use lope_flow::expr::{Expr, Template, parse};
 use lope_flow::law::{Plan, Settled};

@@ -13,9 +13,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use lope_flow::law::{
-    Effect, Event, EventKind, Fed, Outcome, Plan, Progress, Settled, Start, State, Status, fold,
-};
+use lope_flow::law::{Effect, Event, EventKind, Fed, Outcome, Plan, Progress, Settled, Start, State, Status, fold};
 use lope_model::{Epoch, Failure, RunId, Timestamp, Value};
 
 use super::json;
@@ -162,8 +160,15 @@ impl<'a> Led<'a> {
             token => {
                 let (execution, attempt, epoch) = self.token(token);
                 let result = settled(rest);
-                let outcome =
-                    Outcome { execution, attempt, epoch, result, started_at: None, worker: Some("w".into()), log: None };
+                let outcome = Outcome {
+                    execution,
+                    attempt,
+                    epoch,
+                    result,
+                    started_at: None,
+                    worker: Some("w".into()),
+                    log: None,
+                };
                 EventKind::Outcome(Box::new(outcome))
             }
         }

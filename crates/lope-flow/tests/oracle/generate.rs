@@ -33,6 +33,8 @@ struct Place {
     /// Does each step follow the one before?
     in_order: bool,
     may_fail: bool,
+    /// May failures have several types? Not where several may fail at once.
+    mixed: bool,
     may_return: bool,
     in_loop: bool,
     /// Variables that may be set here.
@@ -49,6 +51,7 @@ pub fn generate(seed: u64, taste: Taste) -> Definition {
         ints: vec!["input".into()],
         in_order,
         may_fail: in_order && taste.fails,
+        mixed: true,
         may_return: in_order,
         in_loop: false,
         variables: Vec::new(),
@@ -100,7 +103,7 @@ impl Maker {
     }
 
     fn block(&mut self, mut place: Place) -> Block {
-        let count = 1 + self.dice.below(4);
+        let count = 1 + self.dice.below(if place.depth == 0 { 5 } else { 3 });
         let mut steps: Vec<Step> = Vec::new();
         for number in 0..count {
             let (mut step, gives_int) = self.step(&place);
@@ -117,6 +120,7 @@ impl Maker {
                 && !place.ints.iter().any(|known| known == variable)
             {
                 place.ints.push(variable.to_owned());
+                place.variables.push(variable.to_owned());
             }
             if !place.in_order && !steps.is_empty() && self.dice.chance(30) {
                 let need = self.dice.pick(&steps).name.to_string();
@@ -135,7 +139,7 @@ impl Maker {
 
     /// A step, and whether its output is an int.
     fn step(&mut self, place: &Place) -> (Step, bool) {
-        let roll = if place.depth >= 4 { self.dice.below(40) } else { self.dice.below(100) };
+        let roll = if place.depth >= 3 { self.dice.below(40) } else { self.dice.below(100) };
         match roll {
             0..16 => self.work(place),
             16..24 => self.assignment(place),
@@ -188,7 +192,8 @@ impl Maker {
         let step = assign(&self.name("l"), &self.expr(place));
         if place.in_order && self.dice.chance(60) {
             let variable = match place.variables.as_slice() {
-                [] => "v".to_owned(),
+                [] => self.name("v"),
+                known if self.dice.chance(10) && known.len() < 3 => self.name("v"),
                 known => self.dice.pick(known).clone(),
             };
             return (step.set(&variable), true);
@@ -199,7 +204,8 @@ impl Maker {
     fn leaving(&mut self, place: &Place) -> (Step, bool) {
         let name = self.name("x");
         let step = match self.dice.below(4) {
-            0 if place.may_fail => raise(&name, "{'type': 'Mine', 'message': 'm'}"),
+            0 if place.may_fail && place.mixed => raise(&name, "{'type': 'Mine', 'message': 'm'}"),
+            0 if place.may_fail => raise(&name, "{'type': 'E', 'message': 'e'}"),
             1 if place.may_return => give(&name, &self.expr(place)),
             2 if place.in_loop => Step::new(&name, Kind::Break),
             3 if place.in_loop => Step::new(&name, Kind::Continue),
@@ -235,7 +241,14 @@ impl Maker {
 
     /// A block whose variables are its own.
     fn apart(&mut self, place: &Place) -> Place {
-        Place { may_return: false, in_loop: false, variables: Vec::new(), states: false, ..self.inner(place) }
+        Place {
+            may_return: false,
+            in_loop: false,
+            mixed: false,
+            variables: Vec::new(),
+            states: false,
+            ..self.inner(place)
+        }
     }
 
     fn choice(&mut self, place: &Place) -> (Step, bool) {

@@ -41,7 +41,9 @@ impl Names {
 
     fn set(&self, name: &str, value: Value) {
         match &self.around {
-            Some(around) if !self.owns_frame && !self.bound.iter().any(|bound| bound == name) => around.set(name, value),
+            Some(around) if !self.owns_frame && !self.bound.iter().any(|bound| bound == name) => {
+                around.set(name, value)
+            }
             _ => {
                 self.own.borrow_mut().insert(name.to_owned(), value);
             }
@@ -84,7 +86,13 @@ impl<'a> Interpreter<'a> {
         }
     }
 
-    fn block(&mut self, id: BlockId, around: Option<Rc<Names>>, owns_frame: bool, locals: Vec<(String, Value)>) -> Flow {
+    fn block(
+        &mut self,
+        id: BlockId,
+        around: Option<Rc<Names>>,
+        owns_frame: bool,
+        locals: Vec<(String, Value)>,
+    ) -> Flow {
         let block = &self.definition.blocks[id.0 as usize];
         let outputs = block.steps.iter().filter(|step| step.set.is_none()).map(|step| step.name.to_string());
         let bound = locals.iter().map(|(name, _)| name.clone()).chain(outputs).collect();
@@ -237,7 +245,8 @@ impl<'a> Interpreter<'a> {
             other => return other,
         };
         let catches = |handler: &&Handler| {
-            handler.matches.is_empty() || handler.matches.iter().any(|kind| **kind == *failure.kind || &**kind == "Error")
+            handler.matches.is_empty()
+                || handler.matches.iter().any(|kind| **kind == *failure.kind || &**kind == "Error")
         };
         let Some(handler) = handlers.iter().find(catches) else { return Err(Leave::Failed(failure)) };
         let error = Value::map([("type", Value::str(&*failure.kind))]);

@@ -152,7 +152,9 @@ impl<'a> Lived<'a> {
         if mischief.junk && self.dice.chance(20) {
             let old = self.dice.pick(&self.journal).clone();
             let junk = match self.dice.below(3) {
-                0 if matches!(old.kind, EventKind::Outcome(_) | EventKind::Child { .. } | EventKind::Start(_)) => old.kind,
+                0 if matches!(old.kind, EventKind::Outcome(_) | EventKind::Child { .. } | EventKind::Start(_)) => {
+                    old.kind
+                }
                 1 => EventKind::Adopted { epoch: Epoch(self.epoch) },
                 _ => EventKind::Refused {
                     execution: "nobody/3".into(),
