@@ -5,6 +5,8 @@
 //! guarded by owner and epoch; it never looks at what a journal row means. The conformance suite (feature
 //! `conformance`) holds every store to the same promises, one function each.
 
+#[cfg(feature = "bench")]
+pub mod bench;
 pub mod clock;
 #[cfg(feature = "conformance")]
 pub mod conformance;

@@ -13,7 +13,11 @@ pub struct Watch(watch::Receiver<u64>);
 pub struct Bell(watch::Sender<u64>);
 
 impl Bell {
+    /// Nobody who begins to watch later is owed this change: what they then read holds it.
     pub fn ring(&self) {
+        if self.0.receiver_count() == 0 {
+            return;
+        }
         self.0.send_modify(|count| *count = count.wrapping_add(1));
     }
 
