@@ -5,6 +5,8 @@
 //! expected: `result` (or `results`), `status`, `error`, the arguments that were `dispatched`, the children `started`,
 //! what was `sent`, and when the run ended (`ends_at`; time starts at 1970 and jumps).
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 

@@ -3,6 +3,8 @@
 //! `tests/bad/NAME.yaml` is the file, `tests/bad/NAME.txt` what is printed for it. `LOPE_BLESS=1` writes the latter anew;
 //! read the difference before you keep it.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
 use std::path::{Path, PathBuf};
 
 use lope_flow::yaml::{self, Report};

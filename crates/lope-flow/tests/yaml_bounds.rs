@@ -1,5 +1,8 @@
 //! No text makes the reader panic, hang or grow: what is too large, too deep or too often repeated is refused.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+#![allow(clippy::format_push_string, clippy::format_collect, reason = "tests may be slow where they are short")]
+
 use lope_flow::yaml;
 use proptest::prelude::*;
 

@@ -2,6 +2,9 @@
 //!
 //! A snippet marked `yaml` is a whole file, one marked `yaml steps` a map of steps.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+#![allow(clippy::format_push_string, clippy::format_collect, reason = "tests may be slow where they are short")]
+
 use std::path::Path;
 
 use lope_flow::definition::{NAME_MAX, NESTING_MAX, STEPS_MAX};

@@ -30,7 +30,7 @@ fn picture(arrows: &[(usize, usize)], items: usize) -> Picture {
         if !number.is_multiple_of(7) {
             return item(number, Vec::new());
         }
-        let held = (0..number % 3 + 1).map(|inner| item(number + inner, Vec::new())).collect::<Vec<_>>();
+        let held = (0..=number % 3).map(|inner| item(number + inner, Vec::new())).collect::<Vec<_>>();
         let arrows = (1..held.len()).map(|to| (to - 1, to)).collect();
         panels.push(Panel { title: number.is_multiple_of(2).then(|| "then".into()), items: held, arrows });
         item(number, vec![panels.len() - 1])
