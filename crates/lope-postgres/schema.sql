@@ -1,3 +1,5 @@
+-- The schema of a store in Postgres, as all migrations together give it.
+
 create table lope.blobs (
     run_id uuid not null,
     digest bytea not null,

@@ -19,6 +19,7 @@ mod schema;
 mod step;
 mod templates;
 mod tree;
+mod words;
 mod workflow;
 
 use crate::definition::{Definition, Problem};

@@ -12,11 +12,11 @@ use lope_store::StoreError;
 use lope_store::tables::{At, Batch, BatchReply, Guard, Manifest, Write, after_prefix};
 use tokio_postgres::Row;
 
+use crate::columns::tbl;
 use crate::failure::Worked;
 use crate::fold::{Changes, Fold};
 use crate::link::{Flight, Link, Ready};
 use crate::statement::Statement;
-use crate::tables::tbl;
 
 static MAKE_SCOPES: Statement =
     Statement { name: "make_scopes", text: include_str!("make_scopes.sql"), types: "shorts bytes" };

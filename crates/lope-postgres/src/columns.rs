@@ -4,6 +4,7 @@
 
 use lope_model::RunId;
 use lope_store::runs::{Blob, JournalRow, Snapshot};
+use lope_store::tables::TableId;
 use uuid::Uuid;
 
 use crate::statement::Params;
@@ -86,4 +87,9 @@ impl<'a> Appends<'a> {
             &snapshots.body,
         ]
     }
+}
+
+/// A table's index as the server keeps it: the same sixteen bits.
+pub(crate) fn tbl(table: TableId) -> i16 {
+    table.0.cast_signed()
 }

@@ -5,6 +5,9 @@ use crate::failure::Worked;
 use crate::link::{Ask, View};
 use crate::pool::Pool;
 
+/// What the text begins with; it is a comment to the first statement.
+const HEADER: &str = "-- The schema of a store in Postgres, as all migrations together give it.\n\n";
+
 const STATEMENTS: &str = include_str!("schema_statements.sql");
 
 /// The schema as it is in the store now.
@@ -12,7 +15,7 @@ pub(crate) async fn text(reads: &Pool) -> Worked<String> {
     let asked = [(Ask::Once { text: STATEMENTS, types: "" }, Vec::new())];
     let rows = reads.read_together(View::Whole, &asked).await?.into_iter().next().unwrap_or_default();
     let statements: Vec<String> = rows.iter().map(|row| format!("{};\n", row.get::<_, &str>(0))).collect();
-    Ok(statements.join("\n"))
+    Ok(HEADER.to_owned() + &statements.join("\n"))
 }
 
 /// The same schema under another name.
@@ -31,6 +34,7 @@ pub(crate) fn differences(golden: &str, found: &str) -> Vec<String> {
 }
 
 fn statements(text: &str) -> Vec<&str> {
+    let text = text.strip_prefix(HEADER).unwrap_or(text);
     text.split(";\n").map(str::trim).filter(|statement| !statement.is_empty()).collect()
 }
 

@@ -6,6 +6,7 @@ use lope_store::tables::{At, Batch, BatchReply, Direction, Manifest, Range, Row,
 use lope_store::{StoreError, StoreResult, Watch};
 use tokio_postgres::types::ToSql;
 
+use crate::columns::tbl;
 use crate::failure::Worked;
 use crate::inner::{Handle, Inner};
 use crate::link::Flight;
@@ -62,11 +63,6 @@ static BACKWARD_TO: Statement = Statement {
            order by key desc limit $3",
     types: "short byte int byte",
 };
-
-/// A table's index as the server keeps it: the same sixteen bits.
-pub(crate) fn tbl(table: TableId) -> i16 {
-    table.0.cast_signed()
-}
 
 impl Inner {
     /// The manifest as this process last saw it; tables are only ever added.

@@ -2,20 +2,10 @@
 
 use std::sync::Arc;
 
-use super::fields::Reader;
+use super::fields::{Reader, Unread};
 use super::tree::{Entry, NodeId, Shape};
 use crate::definition::{Block, BlockId, NESTING_MAX, STEPS_MAX, Step};
 use crate::expr::At;
-
-/// A block that is known but not read.
-#[derive(Debug)]
-pub(super) struct Unread {
-    block: BlockId,
-    steps: NodeId,
-    /// The path of its steps without their own names.
-    prefix: Arc<str>,
-    depth: usize,
-}
 
 /// A step and the places of what it says it needs.
 struct Needing {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use lope_model::{Span, Value};
 
 use super::tree::{Entry, NodeId, Shape, Text, Tree};
-use crate::definition::{Definition, Problem, Step};
+use crate::definition::{BlockId, Definition, Problem, Step};
 use crate::expr::At;
 
 /// Reads a tree into a definition and gathers what is wrong with it.
@@ -19,9 +19,19 @@ pub(super) struct Reader<'a> {
     /// The path of the step that is being read, for messages.
     pub(super) path: String,
     /// Blocks whose steps have not been read yet.
-    pub(super) unread: Vec<super::blocks::Unread>,
+    pub(super) unread: Vec<Unread>,
     /// The entries of every step and rule by its place.
     pub(super) written: super::refine::Written<'a>,
+}
+
+/// A block that is known but not read.
+#[derive(Debug)]
+pub(super) struct Unread {
+    pub(super) block: BlockId,
+    pub(super) steps: NodeId,
+    /// The path of its steps without their own names.
+    pub(super) prefix: Arc<str>,
+    pub(super) depth: usize,
 }
 
 /// The entries of a map whose keys are known.

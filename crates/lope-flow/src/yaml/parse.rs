@@ -284,7 +284,11 @@ impl Builder {
         let problem = Problem::new(at, "", format!("not YAML: {}", error.info()));
         let line = source.lines().nth(mark.line().saturating_sub(1)).unwrap_or_default();
         let before: String = line.chars().take(mark.col()).collect();
-        self.stop(if before.contains("${{") { problem.hint("put a text with an expression in quotes") } else { problem })
+        self.stop(if before.contains("${{") {
+            problem.hint("put a text with an expression in quotes")
+        } else {
+            problem
+        })
     }
 
     fn stop(&mut self, problem: Problem) -> Stop {

@@ -6,8 +6,8 @@ use lope_model::Priority;
 use lope_model::policy::{Backoff, CircuitBreaker, Fallback, KeyedConcurrency, OnFailure, RateLimit};
 
 use super::fields::{Fields, Reader, listed};
-use super::step::KINDS;
 use super::tree::{NodeId, Shape};
+use super::words::KINDS;
 use crate::definition::{Glob, Matcher, Rule, StepPolicy};
 use crate::expr::{Expr, Template};
 use crate::policy::{PRESETS, preset};

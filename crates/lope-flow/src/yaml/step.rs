@@ -5,35 +5,9 @@ use std::sync::Arc;
 use super::fields::{Fields, Reader, alternatives, quoted};
 use super::policy;
 use super::tree::{Entry, NodeId, Shape};
+use super::words::KINDS;
 use crate::definition::{Kind, Step};
 use crate::expr::{At, Template};
-
-/// Every kind of step with the keys that only it has.
-pub(super) const KINDS: [(&str, &[&str]); 23] = [
-    ("action", &["with"]),
-    ("run", &["cwd", "env", "stdin", "shell"]),
-    ("js", &["with"]),
-    ("http", &["accept"]),
-    ("agent", &["budget", "silence"]),
-    ("let", &[]),
-    ("if", &["steps", "else", "collect"]),
-    ("switch", &["else"]),
-    ("each", &["as", "index", "parallel", "steps", "collect", "on_error"]),
-    ("while", &["steps", "max"]),
-    ("try", &["catch", "finally"]),
-    ("sleep", &[]),
-    ("until", &[]),
-    ("wait", &["timeout", "default"]),
-    ("workflow", &["with", "detach"]),
-    ("send", &[]),
-    ("state", &[]),
-    ("race", &[]),
-    ("all", &["on_error"]),
-    ("return", &[]),
-    ("raise", &[]),
-    ("break", &[]),
-    ("continue", &[]),
-];
 
 /// Keys that any step may have, beside those of its policy.
 const ANY: [&str; 3] = ["needs", "when", "set"];
