@@ -38,7 +38,7 @@ fn deep_text_is_refused_without_a_deep_stack() {
             assert_eq!(refused(&text(5_000)), message, "{open}{middle}{close}");
         }
     }
-    assert!(parse(&["n"; 5_000].join(" && ")).is_ok(), "many operands of one && are not deep");
+    assert!(parse(&vec!["n"; 5_000].join(" && ")).is_ok(), "many operands of one && are not deep");
 }
 
 #[test]

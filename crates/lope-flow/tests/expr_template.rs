@@ -1,5 +1,7 @@
 //! Templates: what is read, what comes out, where errors point, and that secrets stay references.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
 use lope_flow::expr::{Fuel, NoNames, Origin, PathPart, Template, eval, parse};
 use lope_model::{Map, Value, value};
 

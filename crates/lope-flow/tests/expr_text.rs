@@ -1,5 +1,7 @@
 //! Text expressions: what they mean, in tables of text, scope and answer; and what they refuse, with place and hint.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
 use lope_flow::expr::{Expr, Fuel, eval, parse};
 use lope_model::{Map, Value, value};
 
@@ -405,6 +407,7 @@ fn what_is_no_expression_is_refused_with_place_and_hint() {
         ("(1", 1, 3, "')' expected, found the end", None),
         ("a.", 1, 3, "the name of a field expected, found the end", None),
         ("secrets", 1, 8, "the name of a secret expected, found the end", Some("write secrets.NAME")),
+        ("a.map(secrets, 1)", 1, 7, "'secrets' cannot be bound: it names the secrets everywhere", None),
         ("a ? b", 1, 6, "':' expected, found the end", None),
     ];
     for (text, line, column, message, hint) in table {

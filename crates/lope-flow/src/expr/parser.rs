@@ -59,8 +59,6 @@ struct Parser<'a> {
     token: Token,
     span: Range<usize>,
     nesting: usize,
-    /// Names bound by the macros around the current place.
-    bound: Vec<Arc<str>>,
 }
 
 impl<'a> Parser<'a> {
@@ -70,7 +68,7 @@ impl<'a> Parser<'a> {
             return Err(lexer.error(start, format!("an expression of more than {SOURCE_MAX} bytes")));
         }
         let (token, span) = lexer.next()?;
-        Ok(Self { lexer, token, span, nesting: 0, bound: Vec::new() })
+        Ok(Self { lexer, token, span, nesting: 0 })
     }
 
     fn expression(&mut self) -> Parsed<Sub> {
@@ -241,7 +239,7 @@ impl<'a> Parser<'a> {
         if self.accept("(")? {
             return self.function(name, span);
         }
-        if &**name == SECRETS && !self.bound.contains(name) {
+        if &**name == SECRETS {
             return self.secret(at);
         }
         self.sub(Node::Name(Name { text: Arc::clone(name), slot: None }), 0, at)

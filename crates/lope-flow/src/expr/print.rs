@@ -224,10 +224,10 @@ impl Printer {
 
     fn target(&mut self, target: &Target) {
         match target {
-            Target::Name(found) => name(found, &mut self.text),
+            Target::Name(found) => reserved_name(found, &mut self.text),
             Target::Star(found) => {
                 self.push("*");
-                name(found, &mut self.text);
+                reserved_name(found, &mut self.text);
             }
             Target::Parts(parts) => {
                 self.push("(");

@@ -75,9 +75,9 @@ fn titled(c: char) -> String {
     let mut done = false;
     for upper in c.to_uppercase() {
         if done {
-            titled.extend(upper.to_lowercase())
+            titled.extend(upper.to_lowercase());
         } else {
-            titled.push(upper)
+            titled.push(upper);
         }
         done |= is_cased(upper);
     }

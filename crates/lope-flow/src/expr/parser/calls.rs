@@ -74,9 +74,7 @@ impl Parser<'_> {
     fn each(&mut self, kind: EachKind, left: Sub, span: Range<usize>) -> Parsed<Sub> {
         let at = self.lexer.place(span.start);
         let name = self.binding()?;
-        self.bound.push(Arc::clone(&name));
         let (mut bodies, depth) = self.items(")")?;
-        self.bound.pop();
         let conditional = matches!(kind, EachKind::List | EachKind::Flat);
         let (body, when) = match (bodies.len(), conditional) {
             (1, _) => (bodies.remove(0), None),
@@ -95,6 +93,11 @@ impl Parser<'_> {
         let (super::Token::Name(name) | super::Token::Quoted(name)) = self.token.clone() else {
             return Err(self.unexpected("a name to bind"));
         };
+        if self.token == super::Token::Name(super::SECRETS.into()) {
+            return Err(self
+                .lexer
+                .error(self.span.start, "'secrets' cannot be bound: it names the secrets everywhere"));
+        }
         self.advance()?;
         self.expect(",")?;
         Ok(name)
@@ -105,9 +108,7 @@ impl Parser<'_> {
         let name = self.binding()?;
         let value = self.expression()?;
         self.expect(",")?;
-        self.bound.push(Arc::clone(&name));
         let body = self.expression()?;
-        self.bound.pop();
         self.accept(",")?;
         self.expect(")")?;
         let depth = value.depth.max(body.depth);
