@@ -25,3 +25,8 @@ pub use runs::Runs;
 pub use store::{Store, Upkeep};
 pub use tables::Tables;
 pub use watch::Watch;
+
+/// The guide to stores: its example is compiled and run with the tests.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/write-your-own-store.md")]
+mod guide {}
