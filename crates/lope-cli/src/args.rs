@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
+use lope_flow::graph::Format;
 
 /// A durable runner: it runs your work to its end through crashes, restarts and lost machines.
 #[derive(Debug, Parser)]
@@ -43,6 +44,9 @@ pub(crate) enum Command {
     /// Look at runs and steer them
     #[command(subcommand)]
     Runs(RunsCommand),
+    /// Check workflow files and draw them
+    #[command(subcommand)]
+    Workflows(WorkflowsCommand),
     /// Look after the store: check it, bring it up to date, see its schema, back it up
     #[command(subcommand)]
     Store(StoreCommand),
@@ -50,6 +54,25 @@ pub(crate) enum Command {
     Completions { shell: Shell },
     /// Print the version
     Version,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum WorkflowsCommand {
+    /// Say everything that is wrong with workflow files; exit 2 if anything is
+    Check {
+        #[arg(required = true, value_name = "FILE")]
+        files: Vec<PathBuf>,
+    },
+    /// Draw a workflow file
+    Graph {
+        file: PathBuf,
+        /// text, mermaid, dot or svg
+        #[arg(long, default_value = "text")]
+        format: Format,
+        /// Write the drawing to this file
+        #[arg(short, long, value_name = "FILE")]
+        output: Option<PathBuf>,
+    },
 }
 
 #[derive(Debug, Subcommand)]

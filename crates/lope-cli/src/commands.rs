@@ -9,3 +9,4 @@ pub(crate) mod store;
 pub(crate) mod tags;
 pub(crate) mod up;
 pub(crate) mod workflow_file;
+pub(crate) mod workflows;

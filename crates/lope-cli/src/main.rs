@@ -42,6 +42,7 @@ fn run(lope: Lope) -> CliResult<Exit> {
         Command::Up(args) => block_on(commands::up::run(args, &settings()?, output)),
         Command::Start(args) => block_on(commands::start::run(args, &settings()?, output)),
         Command::Runs(command) => block_on(commands::runs::run(command, &settings()?, output)),
+        Command::Workflows(command) => commands::workflows::run(command, output),
         Command::Store(command) => block_on(commands::store::run(command, &settings()?, output)),
         Command::Completions { shell } => {
             clap_complete::generate(shell, &mut Lope::command(), "lope", &mut std::io::stdout());

@@ -93,7 +93,7 @@ fn names_and_texts_cannot_break_a_drawing() {
     assert_well_formed(&svg);
     assert!(!svg.contains("<script"));
     let mermaid = graph::draw(&definition, None, Format::Mermaid).unwrap();
-    assert!(!mermaid.contains("<script") && !mermaid.contains("\\"));
+    assert!(!mermaid.contains("<script") && !mermaid.contains('\\'));
     let labels = mermaid.lines().filter(|line| line.contains("s0_") && line.contains('['));
     assert!(labels.clone().count() == 2 && labels.into_iter().all(|line| line.matches('"').count() == 2), "{mermaid}");
 }

@@ -265,8 +265,8 @@ fn texts_keep_the_type_of_one_expression_and_join_others() {
     );
 }
 
-fn secs(secs: u64) -> Option<Span> {
-    Some(Span::from_secs(secs))
+const fn secs(secs: u64) -> Span {
+    Span::from_secs(secs)
 }
 
 #[test]
@@ -281,13 +281,13 @@ fn every_policy_field_may_stand_on_a_step() {
     let expected = Policy {
         retries: Some(3),
         backoff: Some(Backoff::Exponential),
-        base_delay: secs(1),
-        max_delay: secs(30),
+        base_delay: Some(secs(1)),
+        max_delay: Some(secs(30)),
         retry_on: Some(names(&["A"])),
         never_retry_on: Some(names(&["B"])),
-        timeout: secs(20),
-        deadline: secs(60),
-        heartbeat: secs(5),
+        timeout: Some(secs(20)),
+        deadline: Some(secs(60)),
+        heartbeat: Some(secs(5)),
         on_failure: Some(OnFailure::Skip),
         fallback: Some(Fallback::Value(literal("7"))),
         priority: Some(Priority::HIGHEST),
@@ -309,7 +309,7 @@ fn policies_have_short_forms_and_presets() {
     assert_eq!(short.concurrency, Some(KeyedConcurrency { limit: 3, key: None }));
     assert_eq!(short.retry_on, Some(names(&["A"])));
     let preset = step("{ action: go, preset: [network, optional], retries: 1 }").policy;
-    assert_eq!((preset.retries, preset.timeout, preset.on_failure), (Some(1), secs(30), Some(OnFailure::Skip)));
+    assert_eq!((preset.retries, preset.timeout, preset.on_failure), (Some(1), Some(secs(30)), Some(OnFailure::Skip)));
     let with = step("{ action: go, fallback: { retry_with: { n: 1 } } }").policy.fallback;
     assert_eq!(with, Some(Fallback::RetryWith(literal(r#"{"n":1}"#))));
     let other = step("{ action: go, fallback: { action: other, with: \"${{ error.message }}\" } }").policy.fallback;
@@ -342,7 +342,7 @@ fn anchors_and_merges_repeat_what_was_written() {
          x: { action: go, <<: [*a, *b], retries: 1 }\n  y: { action: go, with: &w [1, 2] }\n  z: { let: *w }\n",
     );
     let policy = &definition.root().step("x").unwrap().policy;
-    assert_eq!((policy.retries, policy.timeout, policy.durable), (Some(1), secs(1), Some(true)));
+    assert_eq!((policy.retries, policy.timeout, policy.durable), (Some(1), Some(secs(1)), Some(true)));
     assert_eq!(definition.root().step("z").unwrap().kind, Kind::Let { value: literal("[1,2]") });
 }
 

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use lope_flow::law::Plan;
-use lope_flow::yaml;
+use lope_flow::yaml::{self, Report};
 use lope_model::{Value, value};
 
 use crate::error::{CliError, CliResult};
@@ -19,8 +19,8 @@ pub(crate) fn read(path: &Path) -> CliResult<Arc<Plan>> {
     let definition = yaml::read(&text, &shown);
     let plan = definition.and_then(|definition| Plan::new(&definition));
     plan.map(Arc::new).map_err(|problems| {
-        let lines: Vec<String> = problems.iter().map(|problem| format!("{shown}:{problem}")).collect();
-        CliError::usage(lines.join("\n"))
+        let report = Report { file_name: &shown, text: &text, problems: &problems };
+        CliError::usage(report.to_string().trim_end())
     })
 }
 

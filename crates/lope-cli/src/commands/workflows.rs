@@ -1,0 +1,140 @@
+//! `lope workflows check|graph`: what is wrong with workflow files, and what they look like. Neither needs a store.
+
+use std::path::Path;
+
+use lope_flow::definition::{Definition, Problem};
+use lope_flow::graph::{self, Format};
+use lope_flow::law::Plan;
+use lope_flow::yaml::{self, Report, Snippet};
+use serde_json::{Value, json};
+
+use super::workflow_file;
+use crate::args::WorkflowsCommand;
+use crate::error::{CliError, CliResult, Exit};
+use crate::output::{self, Output};
+
+pub(crate) fn run(command: WorkflowsCommand, output: Output) -> CliResult<Exit> {
+    match command {
+        WorkflowsCommand::Check { files } => {
+            let checked: Vec<Checked> = files.iter().map(|file| Checked::read(file)).collect();
+            Ok(report(&checked, output))
+        }
+        WorkflowsCommand::Graph { file, format, output: target } => draw(&file, format, target.as_deref(), output),
+    }
+}
+
+/// A file that was checked.
+struct Checked {
+    file: String,
+    text: String,
+    outcome: Outcome,
+}
+
+enum Outcome {
+    Sound(Box<Definition>),
+    Bad(Vec<Problem>),
+    Unreadable(String),
+}
+
+impl Checked {
+    fn read(path: &Path) -> Self {
+        let file = path.display().to_string();
+        let text = match std::fs::read_to_string(path) {
+            Ok(text) => text,
+            Err(error) => return Self { file, text: String::new(), outcome: Outcome::Unreadable(error.to_string()) },
+        };
+        let definition = yaml::read(&text, &file).and_then(|definition| Plan::new(&definition).map(|_| definition));
+        let outcome = definition.map_or_else(Outcome::Bad, |definition| Outcome::Sound(Box::new(definition)));
+        Self { file, text, outcome }
+    }
+
+    fn to_json(&self) -> Value {
+        match &self.outcome {
+            Outcome::Sound(definition) => json!({
+                "file": self.file,
+                "ok": true,
+                "workflow": &*definition.name,
+                "version": definition.version().to_string(),
+                "steps": steps(definition),
+                "problems": [],
+            }),
+            Outcome::Bad(problems) => {
+                let problems: Vec<Value> = problems.iter().map(problem_json).collect();
+                json!({ "file": self.file, "ok": false, "problems": problems })
+            }
+            Outcome::Unreadable(message) => {
+                json!({ "file": self.file, "ok": false, "problems": [{ "message": message }] })
+            }
+        }
+    }
+
+    /// Says what is wrong on stderr; answers the line for stdout if nothing is.
+    fn complain(&self) -> Option<String> {
+        match &self.outcome {
+            Outcome::Sound(definition) => {
+                return Some(format!("{}: {} is sound, {} steps", self.file, definition.name, steps(definition)));
+            }
+            Outcome::Bad(problems) => {
+                let report = Report { file_name: &self.file, text: &self.text, problems };
+                report.snippets().for_each(|snippet| output::complain(coloured(&snippet).trim_end()));
+            }
+            Outcome::Unreadable(message) => output::complain(&format!("{}: {message}", self.file)),
+        }
+        None
+    }
+}
+
+fn report(checked: &[Checked], output: Output) -> Exit {
+    let ok = checked.iter().all(|checked| matches!(checked.outcome, Outcome::Sound(_)));
+    let lines: Vec<String> = checked.iter().filter_map(Checked::complain).collect();
+    if output.json || !lines.is_empty() {
+        output.result(&checked.iter().map(Checked::to_json).collect(), &lines.join("\n"));
+    }
+    if ok { Exit::Done } else { Exit::Usage }
+}
+
+fn steps(definition: &Definition) -> usize {
+    definition.blocks.iter().map(|block| block.steps.len()).sum()
+}
+
+fn problem_json(problem: &Problem) -> Value {
+    json!({
+        "line": problem.at.line,
+        "column": problem.at.column,
+        "step": Some(&problem.path).filter(|path| !path.is_empty()),
+        "message": problem.message,
+        "hint": problem.hint,
+    })
+}
+
+/// As the library prints it, with the mark and the hint in colour.
+fn coloured(snippet: &Snippet) -> String {
+    let red = anstyle::AnsiColor::Red.on_default();
+    let bold = anstyle::Style::new().bold();
+    let line = snippet.line.as_ref().map(|(number, line)| {
+        let margin = " ".repeat(number.to_string().len());
+        let (blanks, length) = &snippet.mark;
+        let mark = "^".repeat(*length);
+        format!(" {margin} |\n {number} | {line}\n {margin} | {blanks}{red}{mark}{red:#}\n")
+    });
+    let hint = snippet.hint.as_ref().map(|hint| format!("  hint: {hint}\n"));
+    let (line, hint) = (line.unwrap_or_default(), hint.unwrap_or_default());
+    format!("{bold}{}{bold:#}: {}\n{line}{hint}", snippet.place, snippet.message)
+}
+
+fn draw(file: &Path, format: Format, target: Option<&Path>, output: Output) -> CliResult<Exit> {
+    let plan = workflow_file::read(file)?;
+    let drawing = graph::draw(plan.definition(), None, format).map_err(|error| CliError::usage(error.to_string()))?;
+    let word = Format::ALL.iter().find(|(_, known)| *known == format).map_or("text", |(word, _)| *word);
+    let mut value = json!({ "file": file, "workflow": &*plan.definition().name, "format": word });
+    if let Some(target) = target {
+        let written = std::fs::write(target, &drawing);
+        written.map_err(|error| CliError::usage(format!("{}: {error}", target.display())))?;
+        value["output"] = json!(target);
+        output.result(&value, &format!("{} drawn into {}", file.display(), target.display()));
+    } else {
+        value["drawing"] = json!(drawing);
+        output.document(&value, &drawing);
+    }
+    Ok(Exit::Done)
+}
