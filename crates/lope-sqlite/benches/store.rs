@@ -5,6 +5,7 @@
 use std::fs::File;
 use std::io::Write as _;
 use std::path::Path;
+use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -20,6 +21,9 @@ use rusqlite::{Connection, params};
 const TAKE: Duration = Duration::from_secs(3);
 const COMMITTERS: usize = 64;
 const BATCH: usize = 1_000;
+const PROCESSES: usize = 8;
+/// Names the file that a child process commits to.
+const CHILD: &str = "LOPE_BENCH_CHILD";
 const BODY: [u8; 120] = [7; 120];
 
 /// Wall and CPU time of some work, and how many rows it wrote.
@@ -45,12 +49,15 @@ impl Figure {
 }
 
 fn main() {
+    if let Some(path) = std::env::var_os(CHILD) {
+        return commit_as_child(Path::new(&path));
+    }
     let asked: Vec<String> = std::env::args().skip(1).filter(|word| !word.starts_with('-')).collect();
     let is_asked = |name: &str| asked.is_empty() || asked.iter().any(|word| word == name);
     let runtime =
         tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().expect("a runtime");
     let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder");
-    println!("SQLite {}; figures: committers, rows, runs", rusqlite::version());
+    println!("SQLite {}; figures: committers, rows, runs, processes", rusqlite::version());
 
     if is_asked("committers") {
         let one = committers(&runtime, folder.path(), 1);
@@ -64,6 +71,9 @@ fn main() {
     }
     if is_asked("runs") {
         one_step_runs(&runtime, folder.path());
+    }
+    if is_asked("processes") {
+        processes(&runtime, folder.path());
     }
 }
 
@@ -210,6 +220,45 @@ fn one_step_runs(runtime: &tokio::runtime::Runtime, folder: &Path) {
     runtime.block_on(store.upkeep.close()).expect("closed");
 }
 
+/// Several processes on one file, eight committers each.
+fn processes(runtime: &tokio::runtime::Runtime, folder: &Path) {
+    let path = folder.join("processes.db");
+    runtime.block_on(open(runtime, &path).upkeep.close()).expect("closed");
+    let fsync = fsync_probe(folder);
+    let program = std::env::current_exe().expect("this program has a path");
+    let start = || Command::new(&program).env(CHILD, &path).stdout(Stdio::piped()).spawn().expect("a child");
+    let children: Vec<Child> = (0..PROCESSES).map(|_| start()).collect();
+    let mut total = Figure { rows: 0, wall: TAKE, cpu: Duration::ZERO };
+    for child in children {
+        let said = child.wait_with_output().expect("a child ends").stdout;
+        let said = String::from_utf8(said).expect("a child speaks plainly");
+        let numbers: Vec<u64> = said.split_whitespace().map(|word| word.parse().expect("a number")).collect();
+        println!("{:>10} rows by one of {PROCESSES} processes", numbers[0]);
+        total.rows += numbers[0];
+        total.cpu += Duration::from_micros(numbers[1]);
+    }
+    total.show(&format!("{PROCESSES} processes, 8 committers each"), fsync);
+}
+
+fn commit_as_child(path: &Path) {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    let store = SqliteStore::open(Options::existing(path)).expect("a store");
+    let figure = runtime.block_on(async {
+        let runner = register(&store).await;
+        let from = std::process::id() as usize * 100;
+        let runs = admit_from(&store, from, 8, Some(runner)).await;
+        let (cpu, began) = (cpu_time(), Instant::now());
+        let tasks: Vec<_> =
+            runs.iter().map(|run| tokio::spawn(commit_rows(store.clone(), *run, runner, began + TAKE))).collect();
+        let mut rows = 0;
+        for task in tasks {
+            rows += task.await.expect("a committer");
+        }
+        Figure { rows, wall: began.elapsed(), cpu: cpu_time().saturating_sub(cpu) }
+    });
+    println!("{} {}", figure.rows, figure.cpu.as_micros());
+}
+
 fn open(runtime: &tokio::runtime::Runtime, path: &Path) -> Store {
     let store = SqliteStore::open(Options::new(path)).expect("a store");
     let deploy = Deploy { version: version(), name: "flow".to_owned(), body: vec![1] };
@@ -218,7 +267,9 @@ fn open(runtime: &tokio::runtime::Runtime, path: &Path) -> Store {
 }
 
 async fn register(store: &Store) -> RunnerId {
-    let runner = RunnerId::from_bytes([9; 16]);
+    let mut random = [0; 10];
+    random[..4].copy_from_slice(&std::process::id().to_be_bytes());
+    let runner = RunnerId::from_parts(Timestamp::from_millis(1), random);
     let register = Register {
         runner,
         name: "bench".to_owned(),

@@ -14,6 +14,8 @@ use crate::place::{Place, open_private};
 /// First wait for a lock that another process holds; doubled up to `WAIT_MOST`.
 const WAIT_FIRST: Duration = Duration::from_micros(50);
 const WAIT_MOST: Duration = Duration::from_millis(1);
+/// No look at a lock file takes longer than this.
+const LOOK_MOST: Duration = Duration::from_millis(500);
 
 /// Where writers of all processes queue up before they begin a transaction. Whoever waits for the lock holds the place at the
 /// gate meanwhile, so that a writer that has just finished cannot overtake.
@@ -81,10 +83,11 @@ pub(crate) fn try_hold(path: &Path) -> StoreResult<Option<File>> {
     }
 }
 
-/// Take a lock file for ourselves; whoever merely looks at it lets go at once.
+/// Take a lock file for ourselves; whoever merely looks at it lets go at once, whoever has it keeps it.
 pub(crate) fn hold(path: &Path) -> StoreResult<File> {
     let file = open_private(path).map_err(|error| failure::file(path, error))?;
-    file.lock().map_err(|error| failure::file(path, error))?;
+    let held = wait(&file, Instant::now() + LOOK_MOST);
+    held.map_err(|_| StoreError::refused(format!("{} is held by another process", path.display())))?;
     Ok(file)
 }
 
@@ -118,6 +121,7 @@ mod tests {
         let held = hold(&path).unwrap();
         assert!(is_held(&path));
         assert!(try_hold(&path).unwrap().is_none());
+        assert!(matches!(hold(&path), Err(StoreError::Refused { .. })));
         drop(held);
         assert!(!is_held(&path));
         assert!(try_hold(&path).unwrap().is_some());

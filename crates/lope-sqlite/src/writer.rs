@@ -275,3 +275,84 @@ fn refuse(group: Vec<Box<dyn Job>>, error: &StoreError) {
         job.settle(Err(error.clone()));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+
+    use tempfile::TempDir;
+
+    use super::*;
+    use crate::options::Options;
+    use crate::place::Place;
+    use crate::{connection, migrate};
+
+    fn writer() -> (TempDir, WriterDoor) {
+        let folder = tempfile::tempdir().unwrap();
+        let options = Options::new(folder.path().join("lope.db"));
+        let place = Place::find(&options.path).unwrap();
+        place.create().unwrap();
+        let mut db = connection::writer(&place, options.patience).unwrap();
+        migrate::bring_up(&mut db, &Turnstile::open(&place, options.patience).unwrap()).unwrap();
+        (folder, start(db, Arc::new(House::new(place, options))).unwrap())
+    }
+
+    fn put(desk: &Desk<'_>, key: &str) -> Worked<()> {
+        desk.statement("INSERT INTO meta (key, value) VALUES (?1, '')")?.execute([key])?;
+        Ok(())
+    }
+
+    async fn keys(door: &WriterDoor) -> Vec<String> {
+        let read = |desk: &Desk<'_>| {
+            let mut keys = desk.statement("SELECT key FROM meta WHERE key <> 'schema_version' ORDER BY key")?;
+            let found = keys.query_map([], |row| row.get(0))?.collect::<rusqlite::Result<Vec<String>>>()?;
+            Ok(found)
+        };
+        door.call(0, read).await.unwrap()
+    }
+
+    /// The first job waits inside the transaction until the others are in the inbox, so all of them are one group.
+    #[tokio::test(flavor = "multi_thread")]
+    async fn a_job_that_fails_takes_only_itself_back() {
+        let (_folder, door) = writer();
+        let (go, gate) = mpsc::channel::<()>();
+        let first = door.call(1, move |desk| {
+            // Done again alone, it need not wait: the sender is gone.
+            let _ = gate.recv();
+            put(desk, "first")
+        });
+        let refused = door.call(1, |desk| {
+            put(desk, "refused")?;
+            Err::<(), _>(StoreError::refused("no").into())
+        });
+        let panicked = door.call(1, |desk| -> Worked<()> {
+            put(desk, "panicked")?;
+            panic!("on purpose")
+        });
+        let doubled = door.call(1, |desk| put(desk, "first"));
+        let last = door.call(1, |desk| put(desk, "last"));
+        let all = async { tokio::join!(first, refused, panicked, doubled, last) };
+        let inbox = door.0.clone();
+        let opener = async move {
+            while inbox.capacity() + 4 > inbox.max_capacity() {
+                tokio::task::yield_now().await;
+            }
+            drop(go);
+        };
+        let ((first, refused, panicked, doubled, last), ()) = tokio::join!(all, opener);
+        assert_eq!((first, last), (Ok(()), Ok(())));
+        assert!(matches!(refused, Err(StoreError::Refused { .. })), "{refused:?}");
+        assert!(matches!(panicked, Err(StoreError::Refused { .. })), "{panicked:?}");
+        assert!(matches!(doubled, Err(StoreError::Corrupt { .. })), "{doubled:?}");
+        assert_eq!(keys(&door).await, ["first", "last"]);
+    }
+
+    #[tokio::test]
+    async fn a_stopped_writer_finishes_what_came_before() {
+        let (_folder, door) = writer();
+        let before = door.call(1, |desk| put(desk, "before"));
+        let (before, ()) = tokio::join!(before, door.stop());
+        assert_eq!(before, Ok(()));
+        assert_eq!(door.call(1, |desk| put(desk, "after")).await, Err(StoreError::Closed));
+    }
+}
