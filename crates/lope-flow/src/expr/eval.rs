@@ -25,7 +25,9 @@ mod each;
 pub fn eval(expr: &Expr, scope: &dyn Scope, fuel: &mut Fuel) -> Result<Value, EvalError> {
     fuel.built = false;
     let mut machine = Machine { scope, fuel, locals: Vec::new(), depth: 0 };
-    let value = machine.eval(expr)?.into_owned();
+    let found = machine.eval(expr).map(Cow::into_owned);
+    fuel.lookup.clear();
+    let value = found?;
     fuel.check_result(&value).map_err(|error| error.or_at(expr.at))?;
     Ok(value)
 }

@@ -5,6 +5,7 @@
 use lope_model::{Value, limit};
 
 use super::error::EvalError;
+use super::py::Lookup;
 
 /// Steps of one evaluation unless the law gives it another budget.
 const STEPS: u64 = 10_000_000;
@@ -21,6 +22,8 @@ pub struct Fuel {
     given: u64,
     /// Did the evaluation make a container? Only then can its result be larger or deeper than what came in.
     pub(crate) built: bool,
+    /// What the evaluation has learnt about large dicts and sets.
+    pub(in crate::expr) lookup: Lookup,
 }
 
 impl Default for Fuel {
@@ -30,8 +33,8 @@ impl Default for Fuel {
 }
 
 impl Fuel {
-    pub const fn new(steps: u64) -> Self {
-        Self { steps, bytes: BYTES, given: steps, built: false }
+    pub fn new(steps: u64) -> Self {
+        Self { steps, bytes: BYTES, given: steps, built: false, lookup: Lookup::default() }
     }
 
     /// Steps left.

@@ -9,6 +9,7 @@ mod compare;
 mod dict;
 mod digit;
 mod key;
+mod lookup;
 mod repr;
 mod select;
 
@@ -17,6 +18,7 @@ pub(super) use compare::{equal, is_in, less, ordered, same};
 pub(super) use dict::{Dict, Pairs};
 pub(super) use digit::{ascii_number, decimal, is_digit};
 pub(super) use key::{Distinct, Key};
+pub(super) use lookup::Lookup;
 pub(super) use repr::{escape, is_printable, repr, str_of};
 pub(super) use select::{attribute, index, position, set_attribute, set_item, slice, slice_bounds, unpack};
 

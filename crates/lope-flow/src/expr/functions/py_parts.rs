@@ -26,6 +26,7 @@ pub(super) const TABLE: &[Entry] = &[
     line("py.set_slice", "list, items, start=None, stop=None, step=None", PyFunction, set_slice),
     line("py.set_attr", "value, name, attribute", PyFunction, set_attr),
     line("py.object", "tag, fields", PyFunction, object),
+    line("py.exception", "failure", PyFunction, exception),
     line("py.getattr", "value, name, *default", PyFunction, getattr),
     line("py.hasattr", "value, name", PyFunction, hasattr),
 ];
@@ -143,6 +144,18 @@ fn object(args: &mut [Value], fuel: &mut Fuel) -> Answer {
         (Value::Str(tag), Value::Map(_)) if !py::is_reserved(tag) => Ok(Value::tag(tag, args[1].clone())),
         (Value::Str(tag), Value::Map(_)) => Err(EvalError::value(format!("the tag '{tag}' is reserved"))),
         _ => Err(EvalError::typed("an object is made of a tag and its fields")),
+    }
+}
+
+/// A failure, as handlers and `gather` get it, as the exception that Python sees.
+fn exception(args: &mut [Value], fuel: &mut Fuel) -> Answer {
+    fuel.build(1)?;
+    match &args[0] {
+        Value::Map(failure) if failure.get("type").is_some_and(|kind| kind.as_str().is_some()) => {
+            Ok(Value::tag(py::EXCEPTION, args[0].clone()))
+        }
+        Value::Tag(tag) if &*tag.name == py::EXCEPTION => Ok(args[0].clone()),
+        other => Err(EvalError::typed(format!("a failure expected, not {}", py::type_name(other)))),
     }
 }
 

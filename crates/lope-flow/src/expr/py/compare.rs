@@ -175,13 +175,12 @@ pub(in crate::expr) fn is_in(item: &Value, whole: &Value, fuel: &mut Fuel) -> Re
         },
         Value::Bytes(bytes) => in_bytes(item, bytes),
         Value::List(items) => any_equal(item, items, fuel),
-        Value::Tag(tag) if &*tag.name == SET => {
-            // A set is looked for as if it were frozen; no set holds one.
-            if tagged(item, SET).is_none() {
-                super::Key::of(item, fuel)?;
-            }
-            any_equal(item, tag.value.as_list().unwrap_or_default(), fuel)
-        }
+        // A set is looked for as if it were frozen; no set holds one.
+        _ if tagged(whole, SET).is_some() && tagged(item, SET).is_some() => Ok(false),
+        Value::Tag(tag) if &*tag.name == SET => match &tag.value {
+            Value::List(items) => Ok(super::lookup::place(items, |item| Some(item), item, fuel)?.is_some()),
+            _ => Ok(false),
+        },
         Value::Tag(tag) if &*tag.name == TUPLE => any_equal(item, tag.value.as_list().unwrap_or_default(), fuel),
         _ => {
             text::no_secret(whole)?;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use lope_model::{Map, Value};
 
-use super::{DICT, Key, tagged};
+use super::{DICT, Key, lookup, tagged};
 use crate::expr::error::EvalError;
 use crate::expr::fuel::Fuel;
 
@@ -14,14 +14,14 @@ use crate::expr::fuel::Fuel;
 #[derive(Clone, Copy, Debug)]
 pub(in crate::expr) enum Dict<'v> {
     Map(&'v Map),
-    Pairs(&'v [Value]),
+    Pairs(&'v Arc<Vec<Value>>),
 }
 
 impl<'v> Dict<'v> {
     pub(in crate::expr) fn of(value: &'v Value) -> Option<Self> {
         match value {
             Value::Map(map) => Some(Self::Map(map)),
-            _ => tagged(value, DICT).map(|pairs| Self::Pairs(pairs)),
+            _ => tagged(value, DICT).map(Self::Pairs),
         }
     }
 
@@ -38,15 +38,8 @@ impl<'v> Dict<'v> {
             (Self::Map(_), _) => return Key::of(key, fuel).map(|_| None),
             (Self::Pairs(pairs), _) => pairs,
         };
-        let wanted = Key::of(key, fuel)?;
-        for pair in pairs {
-            if let Some([key, value]) = pair.as_list()
-                && Key::of(key, fuel)? == wanted
-            {
-                return Ok(Some(value));
-            }
-        }
-        Ok(None)
+        let place = lookup::place(pairs, first, key, fuel)?;
+        Ok(place.and_then(|place| pairs[place].as_list()?.get(1)))
     }
 
     /// Keys and values in the order in which they came.
@@ -58,6 +51,14 @@ impl<'v> Dict<'v> {
                 _ => None,
             })),
         }
+    }
+}
+
+/// The key of a pair.
+fn first(pair: &Value) -> Option<&Value> {
+    match pair.as_list() {
+        Some([key, _]) => Some(key),
+        _ => None,
     }
 }
 
