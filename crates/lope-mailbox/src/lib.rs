@@ -16,6 +16,7 @@ pub mod law;
 pub mod limit;
 mod mailbox;
 pub mod message;
+pub mod process;
 pub mod record;
 mod runner;
 mod stop;

@@ -11,6 +11,7 @@ mod inbox;
 mod leases;
 mod operations;
 mod outbox;
+mod process;
 mod retry;
 mod stand;
 mod step;
