@@ -156,7 +156,7 @@ impl<'a> Historian<'a> {
             EventKind::Outcome(outcome) => {
                 let Some(attempt) = self.open_attempt(&outcome.execution, Some(outcome.attempt)) else { return };
                 (attempt.started_at, attempt.worker) = (outcome.started_at, outcome.worker.clone());
-                attempt.log = outcome.log.clone();
+                attempt.log.clone_from(&outcome.log);
                 attempt.end(at, &outcome.result);
             }
             EventKind::Child { execution, result, .. } => {
@@ -282,7 +282,7 @@ impl<'a> Historian<'a> {
 }
 
 /// Folds a journal up to a row (or to its end) and tells what happened.
-pub fn history<'a>(plan: &'a Plan, rows: impl IntoIterator<Item = (u64, Event)>, upto: Option<u64>) -> Historian<'a> {
+pub fn history(plan: &Plan, rows: impl IntoIterator<Item = (u64, Event)>, upto: Option<u64>) -> Historian<'_> {
     let mut historian = Historian::new(plan);
     for (seq, event) in rows.into_iter().take_while(|(seq, _)| upto.is_none_or(|last| *seq <= last)) {
         historian.push(seq, &event);

@@ -31,9 +31,9 @@ impl<'a> Machine<'a> {
         match (guard.phase, end) {
             (GuardPhase::Body, End::Exit(Exit::Failed(failure))) => match handler_for(handlers, &failure) {
                 Some(handler) => self.handle(exec, handler, &failure),
-                None => self.to_finally(exec, End::Exit(Exit::Failed(failure))),
+                None => self.go_to_finally(exec, End::Exit(Exit::Failed(failure))),
             },
-            (GuardPhase::Body | GuardPhase::Handler, end) => self.to_finally(exec, end),
+            (GuardPhase::Body | GuardPhase::Handler, end) => self.go_to_finally(exec, end),
             (GuardPhase::Finally, End::Done(_)) => {
                 let pending = guard.pending.take().unwrap_or(End::Done(Value::Null));
                 self.end_guard(exec, pending);
@@ -52,11 +52,11 @@ impl<'a> Machine<'a> {
                 self.bind(act, handler.name.iter().map(|_| failure_value(failure)));
                 self.begin(act);
             }
-            Err(failure) => self.to_finally(exec, End::Exit(Exit::Failed(Box::new(failure)))),
+            Err(failure) => self.go_to_finally(exec, End::Exit(Exit::Failed(Box::new(failure)))),
         }
     }
 
-    fn to_finally(&mut self, exec: Key, end: End) {
+    fn go_to_finally(&mut self, exec: Key, end: End) {
         let Some((step, guard)) = self.guard_at(exec) else { return };
         let Kind::Try { finally: Some(block), .. } = step.kind else { return self.end_guard(exec, end) };
         guard.pending = Some(end);

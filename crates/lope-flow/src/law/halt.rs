@@ -1,7 +1,6 @@
 //! Halting: a run that fails keeps what it had, so that a retry goes on at the step that failed; and the events that put
 //! work which was under way back to its start: a new owner, a retry, a fork.
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 
 use lope_model::{Epoch, Failure, RunId};
@@ -141,7 +140,7 @@ impl<'a> Machine<'a> {
             self.state.resumed = Some((act, step, attempts));
             tasks.push_front(Task::Open { act, step });
         }
-        tasks.append(&mut std::mem::replace(&mut self.state.tasks, VecDeque::new()));
+        tasks.append(&mut std::mem::take(&mut self.state.tasks));
         self.state.tasks = tasks;
         self.task(Task::Timers);
     }

@@ -246,10 +246,10 @@ impl<'a> Machine<'a> {
 
     /// Notes what happened to a step, if somebody watches.
     pub(crate) fn mark(&mut self, spot: Spot<'a>, mark: impl FnOnce() -> Mark) {
-        if self.trace.is_some() {
-            let trace =
-                Trace { execution: self.path(spot.act, spot.index), step: spot.step.path.clone(), mark: mark() };
-            self.trace.as_mut().expect("somebody watches").push(trace);
+        if self.trace.is_none() {
+            return;
         }
+        let trace = Trace { execution: self.path(spot.act, spot.index), step: spot.step.path.clone(), mark: mark() };
+        self.trace.iter_mut().for_each(|watched| watched.push(trace.clone()));
     }
 }

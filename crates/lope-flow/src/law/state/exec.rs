@@ -240,6 +240,7 @@ mod held {
     use lope_model::Value;
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+    #[allow(clippy::ref_option, reason = "serde hands the field over like this")]
     pub(super) fn serialize<S: Serializer>(value: &Option<Value>, serializer: S) -> Result<S::Ok, S::Error> {
         value.as_slice().serialize(serializer)
     }
