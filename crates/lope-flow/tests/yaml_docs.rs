@@ -48,7 +48,7 @@ fn every_snippet_checks_clean() {
         }
         checked += 1;
     }
-    assert!(checked >= 10, "only {checked} snippets");
+    assert!(checked >= 9, "only {checked} snippets");
 }
 
 #[test]

@@ -237,6 +237,8 @@ fn others_are_called_and_blocks_are_left() {
 fn needs_are_inferred_and_added_to() {
     assert_eq!(step("{ let: \"${{ a }}\" }").needs, names(&["a"]));
     assert_eq!(step("{ let: 1, needs: b }").needs, names(&["b"]));
+    let after = step("{ let: \"${{ a }}\", follows: [b] }");
+    assert_eq!((after.needs, after.follows), (names(&["a"]), names(&["b"])));
     let both = step("{ let: \"${{ a }}\", when: size(b) > 0, set: v }");
     assert_eq!((both.needs.len(), both.set.as_deref()), (2, Some("v")));
     assert_eq!(both.when, Some(expr("size(b) > 0")));

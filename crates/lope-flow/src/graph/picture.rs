@@ -96,7 +96,9 @@ fn arrows(definition: &Definition, id: BlockId) -> Vec<(usize, usize)> {
     let by_name: HashMap<&str, usize> = steps.iter().enumerate().map(|(index, step)| (&*step.name, index)).collect();
     let mut arrows = Vec::new();
     for (to, step) in steps.iter().enumerate() {
-        arrows.extend(step.needs.iter().filter_map(|need| by_name.get(&**need)).map(|from| (*from, to)));
+        arrows.extend(
+            step.needs.iter().chain(&step.follows).filter_map(|need| by_name.get(&**need)).map(|from| (*from, to)),
+        );
     }
     reduce(steps.len(), &arrows)
 }

@@ -1,5 +1,6 @@
 //! Blocks: maps of steps. They are read one by one off a list, so that nesting costs no stack.
 
+use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 
 use super::fields::{Reader, Unread};
@@ -7,10 +8,11 @@ use super::tree::{Entry, NodeId, Shape};
 use crate::definition::{Block, BlockId, NESTING_MAX, STEPS_MAX, Step};
 use crate::expr::At;
 
-/// A step and the places of what it says it needs.
-struct Needing {
-    step: Step,
-    needs: Vec<(Arc<str>, At)>,
+/// The steps that a step names, and where.
+#[derive(Debug, Default)]
+pub(super) struct Order {
+    pub(super) needs: Vec<(Arc<str>, At)>,
+    pub(super) follows: Vec<(Arc<str>, At)>,
 }
 
 impl Reader<'_> {
@@ -72,21 +74,17 @@ impl Reader<'_> {
     /// Reads the steps of one block; answers how many there are.
     fn block(&mut self, unread: &Unread) -> usize {
         let Shape::Map(entries) = self.tree.shape(unread.steps) else { return 0 };
-        let mut read: Vec<Needing> = Vec::with_capacity(entries.len());
+        let known: HashSet<&str> = entries.iter().map(|entry| &*entry.key).collect();
+        let mut steps: Vec<Step> = Vec::with_capacity(entries.len());
         for entry in entries {
             self.path = format!("{}{}", unread.prefix, entry.key);
             self.reserved(entry);
-            let (step, needs) = self.step(entry);
-            read.push(Needing { step, needs });
+            let (mut step, order) = self.step(entry);
+            self.known(order.needs, &known, entry).into_iter().for_each(|name| step.add_need(name));
+            self.known(order.follows, &known, entry).into_iter().for_each(|name| step.add_follow(name));
+            steps.push(step);
         }
-        for index in 0..read.len() {
-            self.path = format!("{}{}", unread.prefix, read[index].step.name);
-            let known = self.known_needs(&read, index);
-            for need in known {
-                read[index].step.add_need(need);
-            }
-        }
-        self.definition.block_mut(unread.block).steps = read.into_iter().map(|needing| needing.step).collect();
+        self.definition.block_mut(unread.block).steps = steps;
         entries.len()
     }
 
@@ -97,22 +95,23 @@ impl Reader<'_> {
         }
     }
 
-    /// The needs of a step that are steps of its block; others are noted where they stand.
-    fn known_needs(&mut self, read: &[Needing], index: usize) -> Vec<Arc<str>> {
-        let mut known = Vec::new();
-        for (need, at) in &read[index].needs {
-            if **need == *read[index].step.name {
-                self.refuse(*at, "a step cannot need itself");
-            } else if read.iter().any(|other| *other.step.name == **need) {
-                known.push(Arc::clone(need));
+    /// The steps of the block among those that a step names; others are noted where they stand.
+    fn known(&mut self, named: Vec<(Arc<str>, At)>, known: &HashSet<&str>, entry: &Entry) -> Vec<Arc<str>> {
+        let mut found = Vec::new();
+        for (name, at) in named {
+            if name == entry.key {
+                self.refuse(at, "a step cannot need itself");
+            } else if known.contains(&*name) {
+                found.push(name);
             } else {
-                let names = read.iter().map(|other| &*other.step.name);
-                let problem = self.problem(*at, format!("needs unknown step '{need}'")).did_you_mean(need, names);
+                // In the order of the alphabet, so that of two equally close names always the same is offered.
+                let names: BTreeSet<&str> = known.iter().copied().collect();
+                let problem = self.problem(at, format!("needs unknown step '{name}'")).did_you_mean(&name, names);
                 let problem =
                     if problem.hint.is_none() { problem.hint("needs name steps of the same block") } else { problem };
                 self.problems.push(problem);
             }
         }
-        known
+        found
     }
 }

@@ -1,32 +1,33 @@
 //! One step: its kind, what it needs, when it runs, what it sets, and how it is tried.
 
-use std::sync::Arc;
-
+use super::blocks::Order;
 use super::fields::{Fields, Reader, alternatives, quoted};
 use super::policy;
 use super::tree::{Entry, NodeId, Shape};
 use super::words::KINDS;
 use crate::definition::{Kind, Step};
-use crate::expr::{At, Template};
+use crate::expr::Template;
 
 /// Keys that any step may have, beside those of its policy.
-const ANY: [&str; 3] = ["needs", "when", "set"];
+const ANY: [&str; 4] = ["needs", "follows", "when", "set"];
 
 impl<'a> Reader<'a> {
-    /// A step and what it says it needs. A step that cannot be read stands as one that does nothing, so that others may
+    /// A step and the steps it names. A step that cannot be read stands as one that does nothing, so that others may
     /// refer to it.
-    pub(super) fn step(&mut self, entry: &'a Entry) -> (Step, Vec<(Arc<str>, At)>) {
+    pub(super) fn step(&mut self, entry: &'a Entry) -> (Step, Order) {
         let kind = Kind::Let { value: Template::default() };
         let mut step = Step::new(&entry.key, kind).at(entry.at);
         let fields = match self.tree.shape(entry.value) {
             Shape::Map(entries) => Fields { entries, at: entry.at },
-            Shape::Text(text) if &*text.content == "break" => return (Step { kind: Kind::Break, ..step }, Vec::new()),
+            Shape::Text(text) if &*text.content == "break" => {
+                return (Step { kind: Kind::Break, ..step }, Order::default());
+            }
             Shape::Text(text) if &*text.content == "continue" => {
-                return (Step { kind: Kind::Continue, ..step }, Vec::new());
+                return (Step { kind: Kind::Continue, ..step }, Order::default());
             }
             Shape::Plain(_) | Shape::Text(_) | Shape::List(_) => {
                 self.not_a_step(entry);
-                return (step, Vec::new());
+                return (step, Order::default());
             }
         };
         self.remember(&step, fields.entries);
@@ -37,8 +38,9 @@ impl<'a> Reader<'a> {
         }
         step.when = fields.get("when").map(|id| self.condition(id, "when"));
         step.set = fields.get("set").and_then(|id| self.text(id, "set"));
-        let needs = fields.get("needs").map(|id| self.texts(id, "needs")).unwrap_or_default();
-        (step, needs)
+        let mut named = |key| fields.get(key).map(|id| self.texts(id, key)).unwrap_or_default();
+        let order = Order { needs: named("needs"), follows: named("follows") };
+        (step, order)
     }
 
     fn not_a_step(&mut self, entry: &Entry) {

@@ -1,7 +1,7 @@
 //! Order: needs are known and without cycles, every step can be reached, nobody sets a variable beside another, and what
 //! leaves a block has something to leave.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use lope_model::Value;
@@ -30,14 +30,14 @@ impl Check<'_> {
 
     fn known_needs(&mut self, id: BlockId) {
         let block = self.definition.block(id);
+        let known: BTreeSet<&str> = block.steps.iter().map(|step| &*step.name).collect();
         for step in &block.steps {
             for need in step.needs.iter().chain(&step.follows) {
                 if **need == *step.name {
                     self.report(id, step, "needs itself");
-                } else if block.step(need).is_none() {
-                    let names = block.steps.iter().map(|step| &*step.name);
+                } else if !known.contains(&**need) {
                     let problem = Problem::of(step, &self.path(id, step), format!("needs unknown step '{need}'"));
-                    self.problems.push(problem.did_you_mean(need, names));
+                    self.problems.push(problem.did_you_mean(need, known.iter().copied()));
                 }
             }
         }
