@@ -82,14 +82,8 @@ create table lope.runs (
     run_id uuid not null,
     parent_run uuid,
     created_at bigint not null,
-    finished_at bigint,
-    epoch bigint not null,
-    head bigint not null,
-    mail bigint not null,
-    law bigint not null,
     weight bigint not null,
     priority smallint not null,
-    status text collate "C" not null,
     workflow text collate "C" not null,
     version bytea not null,
     queue text collate "C" not null,
@@ -97,10 +91,16 @@ create table lope.runs (
     key text collate "C",
     parent_execution text collate "C",
     tags jsonb not null,
+    law bigint not null,
+    epoch bigint not null,
+    head bigint not null,
+    mail bigint not null,
+    finished_at bigint,
+    status text collate "C" not null,
     result bytea,
     error bytea,
     primary key (run_id)
-) with (fillfactor=70, autovacuum_vacuum_scale_factor=0.05);
+) with (fillfactor=50, autovacuum_vacuum_scale_factor=0.05);
 
 create table lope.snapshots (
     run_id uuid not null,
@@ -158,19 +158,15 @@ CREATE INDEX queue_mailed ON lope.queue USING btree (owner, run_id) WHERE ((owne
 
 CREATE INDEX queue_owner ON lope.queue USING btree (owner, run_id) WHERE (owner IS NOT NULL);
 
-CREATE INDEX queue_status ON lope.queue USING btree (status, created_at, run_id);
+CREATE INDEX queue_status ON lope.queue USING btree (status, created_at, run_id) WHERE (status <> ALL (ARRAY['queued'::text, 'running'::text]));
 
 CREATE INDEX run_tags_run ON lope.run_tags USING btree (run_id);
 
 CREATE INDEX runs_created ON lope.runs USING btree (created_at, run_id);
 
-CREATE INDEX runs_finished ON lope.runs USING btree (finished_at) WHERE (finished_at IS NOT NULL);
-
 CREATE UNIQUE INDEX runs_key ON lope.runs USING btree (key) WHERE (key IS NOT NULL);
 
 CREATE INDEX runs_parent ON lope.runs USING btree (parent_run, created_at, run_id) WHERE (parent_run IS NOT NULL);
-
-CREATE INDEX runs_status ON lope.runs USING btree (status, created_at, run_id) WHERE (status = ANY (ARRAY['failed'::text, 'cancelled'::text]));
 
 CREATE INDEX runs_workflow ON lope.runs USING btree (workflow, created_at, run_id);
 
@@ -298,6 +294,8 @@ comment on column lope.queue.status is 'what its last owner said: queued, runnin
 comment on column lope.queue.taken is 'mail taken into the journal, or dropped when the run ended';
 
 comment on table lope.run_tags is 'A run''s tags, for listing by tag in the order of creation';
+
+comment on column lope.run_tags.tag is 'its name; without one, the value is the status of a run that did not complete';
 
 comment on table lope.runners is 'Processes that work or worked';
 

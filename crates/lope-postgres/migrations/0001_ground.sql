@@ -18,18 +18,14 @@ create table {schema}.workflows (
 create index workflows_name on {schema}.workflows (name, deployed_at);
 
 -- A run as long as it is remembered. Written when it is admitted and when it ends; what changes in between is in `queue`.
+-- What its end changes stands last and in no index, and pages keep room: so the end is written beside the beginning, as the
+-- difference alone, and no index hears of it.
 create table {schema}.runs (
     run_id           uuid not null primary key,
     parent_run       uuid,
     created_at       bigint not null,
-    finished_at      bigint,
-    epoch            bigint not null,
-    head             bigint not null,
-    mail             bigint not null,
-    law              bigint not null,
     weight           bigint not null,
     priority         smallint not null,
-    status           text collate "C" not null,
     workflow         text collate "C" not null,
     version          bytea not null,
     queue            text collate "C" not null,
@@ -37,19 +33,23 @@ create table {schema}.runs (
     key              text collate "C",
     parent_execution text collate "C",
     tags             jsonb not null,
+    law              bigint not null,
+    epoch            bigint not null,
+    head             bigint not null,
+    mail             bigint not null,
+    finished_at      bigint,
+    status           text collate "C" not null,
     result           bytea,
     error            bytea
-) with (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.05);
+) with (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.05);
 
 create unique index runs_key on {schema}.runs (key) where key is not null;
 create index runs_created on {schema}.runs (created_at, run_id);
 create index runs_workflow on {schema}.runs (workflow, created_at, run_id);
 create index runs_parent on {schema}.runs (parent_run, created_at, run_id) where parent_run is not null;
-create index runs_finished on {schema}.runs (finished_at) where finished_at is not null;
--- Most runs complete; a listing of those that did not must not walk over those that did.
-create index runs_status on {schema}.runs (status, created_at, run_id) where status in ('failed', 'cancelled');
 
--- A run's tags, for listing by tag in the order of creation.
+-- A run's tags, for listing by tag in the order of creation. A run that did not complete has one more, without a name, whose
+-- value is its status: most runs complete, and a listing of those that did not must not walk over those that did.
 create table {schema}.run_tags (
     tag        text collate "C" not null,
     value      text collate "C" not null,
@@ -90,7 +90,8 @@ create table {schema}.queue (
 create index queue_claim on {schema}.queue (queue, realm, priority, due, run_id) where owner is null and parked is null;
 create index queue_owner on {schema}.queue (owner, run_id) where owner is not null;
 create index queue_mailed on {schema}.queue (owner, run_id) where owner is not null and mail > taken;
-create index queue_status on {schema}.queue (status, created_at, run_id);
+-- Most runs are queued or at work: what else there is must not be searched for among them.
+create index queue_status on {schema}.queue (status, created_at, run_id) where status not in ('queued', 'running');
 
 -- What happened to a run, in order, without gaps. Partitions hold the runs of a day, by the time in their ids (a child
 -- keeps its parent's), so that space is given back by dropping a partition once its runs are pruned. Ids of other days,
@@ -246,6 +247,7 @@ comment on column {schema}.runs.epoch is 'counts once it has ended; while live, 
 comment on column {schema}.runs.head is 'last journal row once it has ended; while live, queue.head is';
 comment on column {schema}.runs.mail is 'mail ever delivered once it has ended; while live, queue.mail is';
 comment on table {schema}.run_tags is 'A run''s tags, for listing by tag in the order of creation';
+comment on column {schema}.run_tags.tag is 'its name; without one, the value is the status of a run that did not complete';
 comment on table {schema}.queue is 'Unfinished runs: who has them, when they are due, what they wait for';
 comment on column {schema}.queue.due is '9223372036854775807: only mail wakes it';
 comment on column {schema}.queue.owner is 'runners.runner_id';

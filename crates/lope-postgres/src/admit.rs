@@ -103,18 +103,38 @@ impl<'a> AdmitColumns<'a> {
     }
 }
 
-/// Split admissions so that no statement holds an id twice; a later one then finds what an earlier one made.
+/// Split admissions so that no statement holds an id or a key twice; a later one then finds what an earlier one made.
 pub(crate) fn waves<'a>(admits: impl IntoIterator<Item = &'a Admit>) -> Vec<Vec<&'a Admit>> {
     let mut waves: Vec<Vec<&Admit>> = Vec::new();
-    let mut seen: HashMap<RunId, usize> = HashMap::new();
+    let mut seen = Seen::default();
     for admit in admits {
-        let wave = seen.entry(admit.run).and_modify(|wave| *wave += 1).or_insert(0);
-        if waves.len() <= *wave {
-            waves.push(Vec::new());
+        let wave = seen.wave(admit);
+        if waves.len() <= wave {
+            waves.resize_with(wave + 1, Vec::new);
         }
-        waves[*wave].push(admit);
+        waves[wave].push(admit);
     }
     waves
+}
+
+/// In which wave the next admission of an id or a key goes.
+#[derive(Default)]
+struct Seen<'a> {
+    runs: HashMap<RunId, usize>,
+    keys: HashMap<&'a str, usize>,
+}
+
+impl<'a> Seen<'a> {
+    fn wave(&mut self, admit: &'a Admit) -> usize {
+        let by_run = self.runs.get(&admit.run).copied().unwrap_or(0);
+        let by_key = admit.key.as_deref().and_then(|key| self.keys.get(key)).copied().unwrap_or(0);
+        let wave = by_run.max(by_key);
+        self.runs.insert(admit.run, wave + 1);
+        if let Some(key) = &admit.key {
+            self.keys.insert(key, wave + 1);
+        }
+        wave
+    }
 }
 
 /// Which admissions of a wave were created, and whether each is owned from birth.
@@ -128,11 +148,10 @@ pub(crate) async fn answers<'a>(
     admits: impl IntoIterator<Item = &'a Admit>,
     mut created: Vec<HashMap<RunId, bool>>,
 ) -> Worked<Vec<Option<Admitted>>> {
-    let mut seen: HashMap<RunId, usize> = HashMap::new();
+    let mut seen = Seen::default();
     let (mut answers, mut left_out) = (Vec::new(), Vec::new());
     for admit in admits {
-        let wave = seen.entry(admit.run).and_modify(|wave| *wave += 1).or_insert(0);
-        match created.get_mut(*wave).and_then(|created| created.remove(&admit.run)) {
+        match created.get_mut(seen.wave(admit)).and_then(|created| created.remove(&admit.run)) {
             Some(owned) => answers.push(Some(Admitted::Created { epoch: Epoch(u64::from(owned)), owned })),
             None => {
                 left_out.push((answers.len(), admit));
@@ -172,7 +191,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_id_stands_once_in_a_wave() {
+    fn an_id_or_a_key_stands_once_in_a_wave() {
         let admit = |byte| Admit {
             run: RunId::from_bytes([byte; 16]),
             workflow: "w".to_owned(),
@@ -192,6 +211,10 @@ mod tests {
             claimed_by: None,
         };
         let admits = [admit(1), admit(2), admit(1), admit(1)];
+        let sizes: Vec<usize> = waves(&admits).iter().map(Vec::len).collect();
+        assert_eq!(sizes, [2, 1, 1]);
+        let keyed = |byte| Admit { key: Some("k".to_owned()), ..admit(byte) };
+        let admits = [keyed(1), keyed(2), admit(2), admit(3)];
         let sizes: Vec<usize> = waves(&admits).iter().map(Vec::len).collect();
         assert_eq!(sizes, [2, 1, 1]);
     }

@@ -1,5 +1,6 @@
 -- Runs enter with their place in the queue, their tags, their first journal rows ($1 to $12, see append.sql). A run whose
--- id or key is taken, or whose version was never deployed, is left out. Answer: what was created, and whether it is owned.
+-- id or key is taken, or whose version was never deployed, is left out; if another process takes one meanwhile, the statement
+-- fails and is sent again. Answer: what was created, and whether it is owned.
 -- $13: the runners that runs may be born to, locked so that no takeover slips in between; $14 on: one element a run.
 with clock as materialized (
     select {now} as now
@@ -17,13 +18,14 @@ input as materialized (
 ),
 written as (
     insert into {schema}.runs
-        (run_id, parent_run, created_at, finished_at, epoch, head, mail, law, weight, priority, status, workflow, version,
-         queue, realm, key, parent_execution, tags, result, error)
-    select i.run_id, i.parent_run, i.now, null, 0, i.head, 0, i.law, i.weight, i.priority, 'live', i.workflow, i.version,
-           i.queue, i.realm, i.key, i.parent_execution, i.tags::jsonb, null, null
+        (run_id, parent_run, created_at, weight, priority, workflow, version, queue, realm, key, parent_execution, tags,
+         law, epoch, head, mail, finished_at, status, result, error)
+    select i.run_id, i.parent_run, i.now, i.weight, i.priority, i.workflow, i.version, i.queue, i.realm, i.key,
+           i.parent_execution, i.tags::jsonb, i.law, 0, i.head, 0, null, 'live', null, null
     from input i
     where exists (select from {schema}.workflows w where w.version = i.version)
-    on conflict do nothing
+        and not exists (select from {schema}.runs r where r.run_id = i.run_id)
+        and (i.key is null or not exists (select from {schema}.runs k where k.key = i.key))
     returning run_id
 ),
 queued as (

@@ -21,6 +21,11 @@ ended as (
         result = w.result, error = w.error
     from written w
     where r.run_id = w.run_id
+    returning r.run_id, r.created_at, r.status
+),
+marked as (
+    insert into {schema}.run_tags (tag, value, created_at, run_id)
+    select '', e.status, e.created_at, e.run_id from ended e where e.status <> 'completed'
 ),
 dropped_mail as (
     update {schema}.mail m

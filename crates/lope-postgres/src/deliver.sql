@@ -51,6 +51,9 @@ revived as (
     set status = 'live', finished_at = null, result = null, error = null
     from totals t
     where not t.live and r.run_id = t.run_id
+),
+unmarked as (
+    delete from {schema}.run_tags g using totals t where not t.live and g.run_id = t.run_id and g.tag = ''
 )
 select case when d.state not in ('fresh', 'copy') then d.state
             when d.accepted then 'accepted'

@@ -133,6 +133,8 @@ fn reported(report: &DbError, sent: Sent) -> StoreError {
             StoreError::ReadOnly { message }
         }
         "53" if *code == SqlState::DISK_FULL => StoreError::Full { message },
+        // Somebody was faster, again and again.
+        "23" if *code == SqlState::UNIQUE_VIOLATION => StoreError::Unavailable { message },
         "08" | "40" | "53" | "55" | "57" => StoreError::Unavailable { message },
         "3D" | "3F" => StoreError::Missing { message },
         "42" if *code == SqlState::UNDEFINED_TABLE => StoreError::Missing { message },

@@ -13,6 +13,7 @@ use crate::migrate;
 use crate::notify::{Bells, Herald};
 use crate::options::Options;
 use crate::pool::{Connector, Pool};
+use crate::prune::Walked;
 use crate::versions::Versions;
 use crate::writer::{Tools, Writers};
 
@@ -29,6 +30,7 @@ pub(crate) struct Inner {
     pub(crate) bells: Arc<Bells>,
     pub(crate) versions: Arc<Versions>,
     pub(crate) manifest: Mutex<Manifest>,
+    pub(crate) pruned: Mutex<Walked>,
     floors: Mutex<Floors>,
     herald: Herald,
     caretaker: Caretaker,
@@ -55,6 +57,7 @@ impl Inner {
             bells,
             versions,
             manifest: Mutex::new(Manifest::standard()),
+            pruned: Mutex::default(),
             floors: Mutex::default(),
             options,
         };

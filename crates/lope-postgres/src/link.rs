@@ -38,9 +38,9 @@ pub(crate) enum Ready {
 
 /// A statement to be read with others.
 #[derive(Clone, Copy)]
-pub(crate) enum Ask {
+pub(crate) enum Ask<'a> {
     Kept(&'static Statement),
-    Once { text: &'static str, types: &'static str },
+    Once { text: &'a str, types: &'a str },
 }
 
 /// How several reads look at the store.
@@ -136,7 +136,7 @@ impl Link {
     }
 
     /// Several statements that read what is there at one moment; an answer to each.
-    pub(crate) async fn read_together(&self, view: View, asked: &[(Ask, Params<'_>)]) -> Worked<Vec<Vec<Row>>> {
+    pub(crate) async fn read_together(&self, view: View, asked: &[(Ask<'_>, Params<'_>)]) -> Worked<Vec<Vec<Row>>> {
         let mut statements = Vec::with_capacity(asked.len());
         for (ask, params) in asked {
             let ready = match ask {

@@ -1,7 +1,7 @@
 //! `list`: runs that match, youngest first. In: a filter; out: records.
 //!
 //! The statement is put together from the filter, so that each listing walks the narrowest index in its order: parent, tag,
-//! workflow, status, or all runs by time.
+//! workflow, status, or all runs by time. Where that depends on what there is, the server's planner is left to choose.
 
 use lope_model::limit;
 use lope_store::runs::{FinalStatus, LiveStatus, RunFilter, RunRecord, RunStatus};
@@ -10,6 +10,7 @@ use uuid::Uuid;
 
 use crate::failure::Worked;
 use crate::inner::Inner;
+use crate::link::{Ask, View};
 use crate::record;
 use crate::statement::Params;
 
@@ -30,15 +31,16 @@ impl Inner {
             return Ok(Vec::new());
         }
         let listing = Listing::of(filter);
-        let rows = self.reads.read_once(&listing.text, &listing.types.join(" "), listing.params()).await?;
-        rows.iter().map(record::listed).collect()
+        let ask = Ask::Once { text: &listing.text, types: &listing.types };
+        let answers = self.reads.read_together(View::Whole, &[(ask, listing.params())]).await?;
+        answers.iter().flatten().map(record::listed).collect()
     }
 }
 
 /// A listing as SQL.
 pub(crate) struct Listing {
-    text: String,
-    types: Vec<&'static str>,
+    pub(crate) text: String,
+    pub(crate) types: String,
     values: Vec<Value>,
 }
 
@@ -70,7 +72,7 @@ struct Walk {
 
 impl Listing {
     pub(crate) fn of(filter: &RunFilter) -> Self {
-        let mut listing = Self { text: String::new(), types: Vec::new(), values: Vec::new() };
+        let mut listing = Self { text: String::new(), types: String::new(), values: Vec::new() };
         let most = listing.bind("int", Value::Int(filter.limit.min(limit::PAGE_MAX) as i64));
         let walks = listing.walks(filter);
         let conditions = listing.conditions(filter);
@@ -96,8 +98,9 @@ impl Listing {
         listing
     }
 
-    fn bind(&mut self, kind: &'static str, value: Value) -> String {
-        self.types.push(kind);
+    fn bind(&mut self, kind: &str, value: Value) -> String {
+        self.types.push_str(kind);
+        self.types.push(' ');
         self.values.push(value);
         format!("${}", self.values.len())
     }
@@ -185,9 +188,10 @@ fn status_walks(status: RunStatus) -> Option<Vec<Walk>> {
         RunStatus::Live(
             status @ (LiveStatus::Idle | LiveStatus::Sleeping | LiveStatus::Waiting | LiveStatus::Paused),
         ) => Some(vec![said(status)]),
+        // Their end marks them with a tag that has no name.
         RunStatus::Final(status @ (FinalStatus::Failed | FinalStatus::Cancelled)) => {
-            let condition = format!("r.status = '{}'", status.as_str());
-            Some(vec![Walk { from: RUNS, by: "r", condition }])
+            let condition = format!("t.tag = '' and t.value = '{}'", status.as_str());
+            Some(vec![Walk { from: TAGGED, by: "t", condition }])
         }
         RunStatus::Final(FinalStatus::Completed) => None,
     }

@@ -38,7 +38,7 @@ impl Inner {
         ids.sort_unstable();
         ids.dedup();
         let asked = [&RECORDS, &SNAPSHOTS, &ROWS, &MAIL]
-            .map(|statement| -> (Ask, Params<'_>) { (Ask::Kept(statement), vec![&ids]) });
+            .map(|statement| -> (Ask<'_>, Params<'_>) { (Ask::Kept(statement), vec![&ids]) });
         let mut answers = self.reads.read_together(View::Rows, &asked).await?.into_iter();
         let [records, snapshots, rows, mail] = std::array::from_fn(|_| answers.next().unwrap_or_default());
         let mut loaded: HashMap<RunId, Loaded> = HashMap::with_capacity(records.len());

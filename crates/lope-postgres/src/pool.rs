@@ -188,20 +188,8 @@ impl Pool {
         }
     }
 
-    /// One statement of its own text that only reads.
-    pub(crate) async fn read_once(&self, text: &str, types: &str, params: Params<'_>) -> Worked<Vec<Row>> {
-        let lease = self.get().await?;
-        match lease.read_once(text, types, params.clone()).await {
-            Err(fault) if lease.lost_it(&fault) => {
-                drop(lease);
-                self.get().await?.read_once(text, types, params).await
-            }
-            done => done,
-        }
-    }
-
     /// Several statements that read what is there at one moment; an answer to each.
-    pub(crate) async fn read_together(&self, view: View, asked: &[(Ask, Params<'_>)]) -> Worked<Vec<Vec<Row>>> {
+    pub(crate) async fn read_together(&self, view: View, asked: &[(Ask<'_>, Params<'_>)]) -> Worked<Vec<Vec<Row>>> {
         let lease = self.get().await?;
         match lease.read_together(view, asked).await {
             Err(fault) if lease.lost_it(&fault) => {

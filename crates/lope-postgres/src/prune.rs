@@ -1,26 +1,109 @@
-//! `prune`: ended runs leave with all that belongs to them, the longest ended first, and partitions that they leave behind.
+//! `prune`: ended runs leave with all that belongs to them, and partitions that they leave behind.
+//!
+//! No index knows when a run ended: it would cost every run, not only those that are pruned. So a prune walks over runs in
+//! the order of their creation, from where the last one stopped, once around at most.
 
 use lope_model::limit;
 use lope_store::runs::{Prune, Pruned};
+use uuid::Uuid;
 
 use crate::failure::Worked;
 use crate::inner::Inner;
+use crate::link::Link;
 use crate::partition;
 use crate::statement::Statement;
 
-static PRUNE: Statement = Statement { name: "prune", text: include_str!("prune.sql"), types: "int texts text int" };
+static PRUNE: Statement =
+    Statement { name: "prune", text: include_str!("prune.sql"), types: "int texts int int uuid int" };
+
+/// The same walk over the runs of one workflow.
+static PRUNE_WORKFLOW: Statement = Statement {
+    name: "prune_workflow",
+    text: include_str!("prune_workflow.sql"),
+    types: "int texts int int uuid int text",
+};
+
+/// Most runs that one statement looks at, so that no transaction is long.
+const SEEN_MAX: i64 = 10_000;
+/// Most statements of one prune: beyond, the caller is told that there may be more.
+const PARTS_MAX: usize = 100;
+
+/// A place in the order of creation.
+type Position = (i64, Uuid);
+
+const START: Position = (i64::MIN, Uuid::nil());
+
+/// Where the last prune stopped, and what it was about.
+#[derive(Debug, Default)]
+pub(crate) struct Walked {
+    workflow: Option<String>,
+    at: Option<Position>,
+}
+
+/// What one statement did.
+struct Part {
+    deleted: i64,
+    /// More were found than might be deleted.
+    overfull: bool,
+    /// The walk came to its end.
+    ended: bool,
+    last: Option<Position>,
+}
 
 impl Inner {
     pub(crate) async fn prune(&self, prune: &Prune) -> Worked<Pruned> {
-        let statuses: Vec<&str> = prune.statuses.iter().map(|status| status.as_str()).collect();
-        let (before, most) = (prune.before.millis(), prune.limit.min(limit::PAGE_MAX) as i64);
         let link = self.reads.get().await?;
-        let rows = link.write(&PRUNE, vec![&before, &statuses, &prune.workflow, &most]).await?;
-        let (runs, found) = rows.first().map_or((0, 0), |row| (row.get::<_, i64>(0), row.get::<_, i64>(1)));
-        let pruned = Pruned { runs: runs as u64, more: found > most };
-        if runs > 0 && !pruned.more {
+        let begin = self.walked(prune);
+        let (mut at, mut left, mut around) = (begin, prune.limit.min(limit::PAGE_MAX) as i64, begin == START);
+        let mut pruned = Pruned { runs: 0, more: true };
+        for _ in 0..PARTS_MAX {
+            let part = prune_part(&link, prune, at, left).await?;
+            pruned.runs += part.deleted as u64;
+            left -= part.deleted;
+            at = part.last.unwrap_or(at);
+            if part.overfull {
+                break;
+            }
+            if around && (part.ended || at >= begin && begin != START) {
+                pruned.more = false;
+                break;
+            }
+            if part.ended {
+                (at, around) = (START, true);
+            }
+        }
+        self.walk_on(prune, if pruned.more { at } else { START });
+        if pruned.runs > 0 && !pruned.more {
             partition::retire_one(&link).await;
         }
         Ok(pruned)
     }
+
+    fn walked(&self, prune: &Prune) -> Position {
+        let walked = self.pruned.lock().expect("nobody panics while holding it");
+        walked.at.filter(|_| walked.workflow == prune.workflow).unwrap_or(START)
+    }
+
+    fn walk_on(&self, prune: &Prune, at: Position) {
+        let mut walked = self.pruned.lock().expect("nobody panics while holding it");
+        *walked = Walked { workflow: prune.workflow.clone(), at: Some(at) };
+    }
+}
+
+async fn prune_part(link: &Link, prune: &Prune, at: Position, most: i64) -> Worked<Part> {
+    let statuses: Vec<&str> = prune.statuses.iter().map(|status| status.as_str()).collect();
+    let before = prune.before.millis();
+    let mut params: crate::statement::Params<'_> = vec![&before, &statuses, &most, &at.0, &at.1, &SEEN_MAX];
+    let statement = match &prune.workflow {
+        None => &PRUNE,
+        Some(workflow) => {
+            params.push(workflow);
+            &PRUNE_WORKFLOW
+        }
+    };
+    let rows = link.write(statement, params).await?;
+    let Some(row) = rows.first() else { return Ok(Part { deleted: 0, overfull: false, ended: true, last: None }) };
+    let (deleted, found, seen): (i64, i64, i64) = (row.get(0), row.get(1), row.get(2));
+    let last = row.get::<_, Option<i64>>(3).zip(row.get(4));
+    Ok(Part { deleted, overfull: found > most, ended: seen < SEEN_MAX, last })
 }

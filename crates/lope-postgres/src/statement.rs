@@ -5,16 +5,21 @@ use tokio_postgres::types::{ToSql, Type};
 use crate::options::SchemaName;
 use crate::record::RECORD;
 
-/// Rows, values and snapshots that a statement appends for the runs in its part `written`. Its parameters are the first
-/// twelve of every statement that holds `{append}`.
-const APPEND: &str = include_str!("append.sql");
+/// Types of the parameters of `append.sql`, which are the first twelve of every statement that holds it.
 const APPEND_TYPES: &str = "uuids ints ints texts bytes  uuids bytes bytes  uuids ints ints bytes";
-/// What the two kinds of claims have in common.
-const CLAIM_TAIL: &str = include_str!("claim_tail.sql");
-/// The server's clock in milliseconds.
-const NOW: &str = "(extract(epoch from clock_timestamp()) * 1000)::bigint";
 
-/// A statement. In its text `{schema}`, `{now}`, `{record}`, `{append}` and `{claim_tail}` stand for what their names say.
+/// Pieces that several statements have in common.
+const PIECES: [(&str, &str); 5] = [
+    // Rows, values and snapshots of the runs in the statement's part `written`.
+    ("{append}", include_str!("append.sql")),
+    ("{claim_tail}", include_str!("claim_tail.sql")),
+    ("{prune_tail}", include_str!("prune_tail.sql")),
+    ("{record}", RECORD),
+    // The server's clock in milliseconds.
+    ("{now}", "(extract(epoch from clock_timestamp()) * 1000)::bigint"),
+];
+
+/// A statement. In its text `{schema}` stands for the schema's name, and other names in braces for [`PIECES`].
 #[derive(Debug)]
 pub(crate) struct Statement {
     /// Unique among statements.
@@ -36,8 +41,8 @@ impl Statement {
 
 /// SQL text with its placeholders filled in.
 pub(crate) fn filled(text: &str, schema: &SchemaName) -> String {
-    let text = text.replace("{append}", APPEND).replace("{claim_tail}", CLAIM_TAIL).replace("{record}", RECORD);
-    schema.within(&text.replace("{now}", NOW))
+    let filled = PIECES.iter().fold(text.to_owned(), |text, (name, piece)| text.replace(name, piece));
+    schema.within(&filled)
 }
 
 /// The types that a list of words means.

@@ -84,8 +84,8 @@ impl Upkeep for Handle {
 impl Inner {
     async fn check(&self) -> Worked<Vec<Finding>> {
         let mut findings = self.check_schema().await?;
-        let mut asked: Vec<(Ask, Params<'_>)> =
-            RULES.iter().map(|rule| -> (Ask, Params<'_>) { (rule.ask(), vec![&FINDINGS_MAX]) }).collect();
+        let mut asked: Vec<(Ask<'_>, Params<'_>)> =
+            RULES.iter().map(|rule| -> (Ask<'_>, Params<'_>) { (rule.ask(), vec![&FINDINGS_MAX]) }).collect();
         asked.push((Ask::Once { text: MARKER, types: "byte" }, vec![&marker::KEY]));
         let answers = self.reads.read_together(View::Whole, &asked).await?;
         for (rule, rows) in RULES.iter().zip(&answers) {
@@ -105,7 +105,7 @@ impl Inner {
 }
 
 impl Rule {
-    fn ask(&self) -> Ask {
+    fn ask(&self) -> Ask<'_> {
         Ask::Once { text: self.text, types: "int" }
     }
 

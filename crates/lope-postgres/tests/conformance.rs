@@ -1,5 +1,7 @@
 //! The store on Postgres keeps every promise. Each place is a schema of its own in one database; the clock is the server's.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
 mod fixture;
 
 use std::sync::Arc;
