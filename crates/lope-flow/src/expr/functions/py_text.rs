@@ -121,7 +121,7 @@ fn split_blanks(text: &str, most: usize, side: Side) -> Vec<&str> {
     // What is left keeps the blanks on the side that was not cut.
     if !rest.is_empty() {
         let kept = match side {
-            Side::Left if parts.len() == most => &text[text.len() - (text.len() - offset(text, rest))..],
+            Side::Left if parts.len() == most => &text[offset(text, rest)..],
             Side::Right if parts.len() == most => &text[..offset(text, rest) + rest.len()],
             _ => rest,
         };

@@ -101,8 +101,20 @@ fn split(number: f64) -> (f64, i32) {
 
 fn exp(number: Double) -> f64 {
     let (power, scale) = exp_parts(number);
+    if scale < -1021 {
+        return subnormal(power, scale);
+    }
     // In two halves, since the scale alone may be out of range where the result is not.
     (power.high + power.low) * two(scale / 2) * two(scale - scale / 2)
+}
+
+/// A double times a power of two where floats lose digits: counted in the smallest float and rounded once, ties to even.
+fn subnormal(power: Double, scale: i32) -> f64 {
+    let counted = scaled(power, scale + 1074);
+    let whole = counted.high.floor();
+    let rest = (counted.high - whole) + counted.low;
+    let up = rest > 0.5 || (rest >= 0.5 && whole % 2.0 != 0.0);
+    f64::from_bits(whole as u64 + u64::from(up))
 }
 
 /// `e` to the power `number`, as a double near one and a power of two.
