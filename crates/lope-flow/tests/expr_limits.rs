@@ -1,5 +1,7 @@
 //! Everything is bounded: length, depth, steps, bytes, and the size and depth of what comes out.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
 use lope_flow::expr::{DEPTH_MAX, Expr, Fuel, NODES_MAX, NoNames, Node, SOURCE_MAX, Unary, eval, parse};
 use lope_model::{Map, Value, value};
 
