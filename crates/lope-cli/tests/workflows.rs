@@ -62,8 +62,9 @@ fn with_json_a_script_can_read_what_is_wrong() {
 fn every_example_is_sound() {
     let mut files: Vec<String> = std::fs::read_dir(examples())
         .unwrap()
-        .map(|entry| entry.unwrap().path().display().to_string())
-        .filter(|path| path.ends_with(".yaml"))
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.extension().is_some_and(|extension| extension == "yaml"))
+        .map(|path| path.display().to_string())
         .collect();
     files.sort();
     let args: Vec<&str> = ["workflows", "check"].into_iter().chain(files.iter().map(String::as_str)).collect();
