@@ -1,7 +1,11 @@
 //! Definitions as data: what is inferred, what is refused and with which words, what a version depends on, and that what
 //! was stored by earlier programs still loads.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
 mod build;
+
+use std::fmt::Write as _;
 
 use build::*;
 use lope_flow::definition::{Block, BlockId, Checkpoint, Definition, Kind, Matcher, Parallel, Problem, Rule, Step};
@@ -346,7 +350,10 @@ fn golden(name: &str, make: impl FnOnce() -> String) -> String {
 }
 
 fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    bytes.iter().fold(String::new(), |mut text, byte| {
+        write!(text, "{byte:02x}").expect("a text takes everything");
+        text
+    })
 }
 
 fn unhex(text: &str) -> Vec<u8> {
@@ -418,7 +425,8 @@ fn bless_journal(plan: &Plan) -> String {
     let mut rows = String::new();
     for event in &led.journal {
         fold(plan, &mut state, event.clone(), &mut Vec::new());
-        rows += &format!("{:016x} {}\n", state.digest(), hex(&event.encode(&mut Vec::new())));
+        writeln!(rows, "{:016x} {}", state.digest(), hex(&event.encode(&mut Vec::new())))
+            .expect("a text takes everything");
     }
     rows
 }

@@ -1,5 +1,7 @@
 //! Histories: journals folded into executions, attempts and times, at any position.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
 mod build;
 
 use build::script::lead;

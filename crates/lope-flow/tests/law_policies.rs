@@ -1,6 +1,8 @@
 //! Policies as a run shows them: retries, backoff, deadlines, fallbacks, skips, refusals, losses, priorities, overrides.
 //! The lines quoted are from the list of behaviours that must be observable.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
 mod build;
 
 use build::script::lead;

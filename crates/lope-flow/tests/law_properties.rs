@@ -1,5 +1,7 @@
 //! Properties over thousands of generated workflows and orders of events, with a second interpreter as the judge.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
 mod build;
 mod oracle;
 

@@ -1,5 +1,7 @@
 //! Runs as wholes: many inputs, accumulators, pause, cancel, retry from where it failed, forks, limits, odd orders.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
 mod build;
 
 use build::script::{Led, lead};

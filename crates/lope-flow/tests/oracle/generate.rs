@@ -304,7 +304,8 @@ impl Maker {
         let mut inner = self.inner(place);
         inner.in_order = true;
         let mut body = inner.clone();
-        let kinds: &[&str] = *self.dice.pick(&[&["E"][..], &["Mine", "E"][..], &[][..], &["Error"][..]]);
+        let choices: [&[&str]; 4] = [&["E"], &["Mine", "E"], &[], &["Error"]];
+        let kinds = *self.dice.pick(&choices);
         let catches_all = kinds.is_empty() || kinds == ["Error"];
         body.may_fail = self.taste.fails && (place.may_fail || catches_all);
         let body = self.held(body);

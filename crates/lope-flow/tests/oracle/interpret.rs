@@ -42,7 +42,7 @@ impl Names {
     fn set(&self, name: &str, value: Value) {
         match &self.around {
             Some(around) if !self.owns_frame && !self.bound.iter().any(|bound| bound == name) => {
-                around.set(name, value)
+                around.set(name, value);
             }
             _ => {
                 self.own.borrow_mut().insert(name.to_owned(), value);
