@@ -53,7 +53,8 @@ pub trait Runs: Send + Sync {
     /// Take due runs that nobody owns, highest priority first, then earliest due. No run goes to two claimers.
     async fn claim(&self, claim: Claim) -> StoreResult<Held<Claimed>>;
 
-    /// What is needed to go on with these runs: record, snapshot, the journal behind it, waiting mail.
+    /// What is needed to go on with these runs: record, snapshot, the journal behind it, waiting mail. Each run as it was at one
+    /// moment: an owner that releases with this record's mail counter must have been given that mail.
     async fn load(&self, runs: &[RunId]) -> StoreResult<Vec<Option<Loaded>>>;
 
     /// Values of a run stored by content.

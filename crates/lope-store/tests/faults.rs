@@ -1,5 +1,7 @@
 //! A store that fails when it is told to, and otherwise is the store behind it.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 

@@ -31,6 +31,7 @@ promises![
     absence_guards_hold_against_each_other,
     range_guards_hold_against_each_other,
     a_read_sees_one_state,
+    a_load_sees_one_state,
 ];
 
 const TASKS: usize = 8;
@@ -459,6 +460,34 @@ async fn a_read_sees_one_state(ground: Ground) -> Kept {
             }
         }
         Ok(())
+    })
+    .await?;
+    Ok(())
+}
+
+/// Mail arrives and rows are written while the run is loaded: counter and mail, head and rows always belong together.
+async fn a_load_sees_one_state(ground: Ground) -> Kept {
+    let (owner, run) = ground.owned_run().await?;
+    together(&ground, move |ground, index| {
+        let run = run.clone();
+        async move {
+            for round in 0..40 {
+                match index {
+                    0 => {
+                        ground.deliver(run.run, &round.to_string()).await?;
+                    }
+                    1 => {
+                        ground.commit(RunCommit { rows: rows(round + 2, round + 2), ..hold(owner, &run) }).await?;
+                    }
+                    _ => {
+                        let loaded = ground.runs().load(&[run.run]).await?.remove(0).expect("the run is there");
+                        assert_eq!(loaded.mail.len() as u64, loaded.record.mail, "mail and its counter");
+                        assert_eq!(loaded.rows.len() as u64, loaded.record.head, "rows and their head");
+                    }
+                }
+            }
+            Ok(())
+        }
     })
     .await?;
     Ok(())

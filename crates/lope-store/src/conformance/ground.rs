@@ -167,15 +167,27 @@ impl Ground {
 
     /// A runner that has claimed all that is due and whose session has then expired.
     pub(crate) async fn expired_owner(&self) -> StoreResult<(RunnerId, Vec<ClaimedRun>)> {
+        let claim = |runner| async move { Ok(self.runs().claim(claim_of(runner)).await?.ok()) };
+        let (runner, claimed) = self.expired_after(claim).await?;
+        Ok((runner, claimed.runs))
+    }
+
+    /// A runner that has done something in its session, which has then expired. On a slow day the session may be lost before
+    /// it is done; then another runner tries in a longer one.
+    pub(crate) async fn expired_after<T, F: Future<Output = StoreResult<Option<T>>>>(
+        &self,
+        work: impl Fn(RunnerId) -> F,
+    ) -> StoreResult<(RunnerId, T)> {
         for lease in SHORT_LEASES {
             let runner = self.runner_for(lease).await?;
-            if let Ok(claimed) = self.runs().claim(claim_of(runner)).await? {
+            if let Some(done) = work(runner).await? {
                 self.pass(lease).await;
                 self.until(|| self.is_over(runner)).await?;
-                return Ok((runner, claimed.runs));
+                return Ok((runner, done));
             }
+            self.runs().release(runner).await?;
         }
-        panic!("no session of {SHORT_LEASES:?} lasts long enough to claim in");
+        panic!("no session of {SHORT_LEASES:?} lasts long enough to do anything in");
     }
 
     async fn is_over(&self, runner: RunnerId) -> StoreResult<Option<()>> {

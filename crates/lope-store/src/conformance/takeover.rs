@@ -5,7 +5,9 @@ use lope_model::{Epoch, RunId, Timestamp};
 use super::ground::{Ground, claim_of, finish, hold, release, rows, runs_of, sorted};
 use super::promise::{Kept, promises};
 use crate::error::StoreResult;
-use crate::runs::{CommitReply, Reach, RunCommit, RunnerRecord, SessionLost, TakenOver, Takeover, Wake};
+use crate::runs::{
+    Admit, Admitted, CommitReply, Reach, RunCommit, RunnerRecord, SessionLost, TakenOver, Takeover, Wake,
+};
 
 promises![
     runs_of_an_expired_session_go_back,
@@ -14,6 +16,7 @@ promises![
     a_takeover_is_bounded_and_goes_on,
     a_session_is_ended_once,
     runs_that_nobody_owns_are_left_alone,
+    runs_born_claimed_are_due_at_once,
     mail_to_a_dead_owner_is_not_lost,
     the_epoch_never_restarts,
 ];
@@ -114,6 +117,25 @@ async fn runs_that_nobody_owns_are_left_alone(ground: Ground) -> Kept {
     takeover(&ground, 10).await?;
     assert_eq!(ground.record(run.run).await?, before);
     assert_eq!(before.due, Some(far));
+    Ok(())
+}
+
+/// Born claimed with a due time far off, as a safety net: when the owner dies or gives it back, it is due now.
+async fn runs_born_claimed_are_due_at_once(ground: Ground) -> Kept {
+    ground.deploy().await?;
+    let born = |runner| Admit { due: Timestamp::NEVER, claimed_by: Some(runner), ..ground.admission() };
+    let bear = |runner| {
+        let admission = ground.runs().admit(vec![born(runner)]);
+        async { Ok(matches!(admission.await?[0], Admitted::Created { owned: true, .. }).then_some(())) }
+    };
+    ground.expired_after(bear).await?;
+    assert_eq!(takeover(&ground, 10).await?.runs, 1);
+    let heir = ground.runner().await?;
+    assert_eq!(ground.claim(heir).await?.runs.len(), 1, "after a takeover");
+    let giver = ground.runner().await?;
+    ground.admit(vec![born(giver)]).await?;
+    assert_eq!(ground.runs().release(giver).await?, 1);
+    assert_eq!(ground.claim(heir).await?.runs.len(), 1, "after a release");
     Ok(())
 }
 
