@@ -4,6 +4,8 @@
 //! `cargo bench -p lope-mailbox --bench mailbox [-- memory sqlite depth late million]`. Timings swing with disk and neighbours,
 //! so nothing here fails; CPU time a message and a probe of the flush stand beside the wall figures.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
 use std::fs::File;
 use std::io::Write as _;
 use std::path::Path;

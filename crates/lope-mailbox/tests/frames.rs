@@ -1,5 +1,7 @@
 //! The frames against the vectors of the behaviour file, byte for byte, and their round trips as properties.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
 use lope_mailbox::frame::{EncodeError, Flags, FrameError, Intent, Message, MessageKind, Route};
 use proptest::prelude::*;
 

@@ -1,0 +1,187 @@
+//! A pipeline of three workers for the long runs: orders are taken, packed and entered into a ledger, and each order has a
+//! timer. Every arrival is counted in the state, in the same commit as everything else, so that what happened twice or never
+//! shows. Also where its stores come from.
+#![allow(dead_code, reason = "each test binary uses a part of it")]
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+use std::path::Path;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use lope_mailbox::frame::{Message, MessageKind};
+use lope_mailbox::key::WorkerId;
+use lope_mailbox::record::Owner;
+use lope_mailbox::time::TimeHooks;
+use lope_mailbox::{Config, Context, Handled, Handler, HandlerError, Mailbox, Worker};
+use lope_model::{Span, Timestamp};
+use lope_postgres::PostgresStore;
+use lope_sqlite::SqliteStore;
+use lope_store::tables::{At, TableId};
+use lope_store::{Store, Tables};
+
+/// How long after an order its timer is due.
+const TIMER: Span = Span::from_millis(10);
+
+/// One pipeline on a store that may have others beside it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Pipeline {
+    pub(crate) number: i64,
+    pub(crate) orders: usize,
+    pub(crate) batch: usize,
+}
+
+/// What a worker of the pipeline does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Desk {
+    Orders,
+    Packing,
+    Ledger,
+}
+
+pub(crate) const DESKS: [Desk; 3] = [Desk::Orders, Desk::Packing, Desk::Ledger];
+
+struct Work {
+    pipeline: Pipeline,
+    desk: Desk,
+}
+
+impl Pipeline {
+    pub(crate) fn worker_id(&self, desk: Desk) -> WorkerId {
+        WorkerId::new(self.number * 10 + desk as i64).unwrap()
+    }
+
+    /// Orders from one number up to another, into the first inbox.
+    pub(crate) async fn order(&self, mailbox: &Mailbox, numbers: std::ops::Range<usize>) {
+        let to = self.worker_id(Desk::Orders).number();
+        let frames = numbers.map(|number| {
+            Message::new(MessageKind::Command, to, number.to_string().as_bytes(), b"an order").encode().unwrap()
+        });
+        mailbox.send_frames(frames.collect()).await.unwrap();
+    }
+
+    pub(crate) async fn worker(&self, tables: Arc<dyn Tables>, desk: Desk, time: TimeHooks) -> Option<Worker> {
+        let owner = Owner::new(format!("{desk:?}")).unwrap();
+        let config = Config {
+            max_batch: self.batch,
+            max_idle: Span::from_millis(50),
+            ..Config::new(self.worker_id(desk), owner)
+        };
+        Worker::init(tables, Arc::new(Work { pipeline: *self, desk }), config, time).await.ok()
+    }
+
+    fn key(&self, what: &str, number: &[u8]) -> Vec<u8> {
+        [format!("{}/{what}/", self.number).as_bytes(), number].concat()
+    }
+
+    async fn count(&self, tables: &dyn Tables, what: &str, number: &str) -> usize {
+        let at = At::new(TableId::APP_STATE, self.key(what, number.as_bytes()));
+        let value = tables.get(&[at]).await.unwrap().remove(0).unwrap_or_default();
+        String::from_utf8(value).unwrap().parse().unwrap_or(0)
+    }
+
+    /// Is nothing of this pipeline left to do?
+    pub(crate) async fn is_done(&self, tables: &Arc<dyn Tables>) -> bool {
+        self.count(&**tables, "ledger", "total").await >= self.orders
+            && self.count(&**tables, "timer", "total").await >= self.orders
+    }
+
+    /// Everything happened, and happened once.
+    pub(crate) async fn check(&self, tables: &Arc<dyn Tables>) {
+        let mailbox = Mailbox::new(Arc::clone(tables));
+        for number in 0..self.orders {
+            for what in ["order", "packed", "ledger", "timer"] {
+                let count = self.count(&**tables, what, &number.to_string()).await;
+                assert_eq!(count, 1, "{what} {number} of pipeline {}", self.number);
+            }
+        }
+        for what in ["ledger", "timer"] {
+            assert_eq!(self.count(&**tables, what, "total").await, self.orders, "{what}s in all");
+        }
+        for desk in DESKS {
+            let worker = self.worker_id(desk);
+            assert_eq!(mailbox.dead(worker, None, 1).await.unwrap(), [], "dead letters of {desk:?}");
+            assert_eq!(mailbox.list(worker, None, 1).await.unwrap(), [], "messages left for {desk:?}");
+            assert_eq!(mailbox.timers(worker, 1).await.unwrap(), [], "timers left for {desk:?}");
+        }
+        assert_eq!(tables.count(TableId::OUTBOX).await.unwrap(), 0);
+    }
+}
+
+#[async_trait]
+impl Handler for Work {
+    async fn handle(&self, context: &mut Context, message: &Message<'_>) -> Handled {
+        let Pipeline { number, .. } = self.pipeline;
+        match (self.desk, message.kind) {
+            (Desk::Orders, _) => {
+                self.count(context, "order", message.id).await?;
+                let pack = self.pipeline.worker_id(Desk::Packing).number();
+                context.emit(&Message::new(MessageKind::Command, pack, message.id, b"to be packed"))?;
+                let ledger = self.pipeline.worker_id(Desk::Ledger).number();
+                let due = Timestamp::from_millis(context.about().now.millis()).plus(TIMER);
+                context.arm(due, &Message::new(MessageKind::Timer, ledger, message.id, b"overdue"))?;
+                Ok(())
+            }
+            (Desk::Packing, _) => {
+                self.count(context, "packed", message.id).await?;
+                let ledger = self.pipeline.worker_id(Desk::Ledger).number();
+                Ok(context.emit(&Message::new(MessageKind::Event, ledger, message.id, b"packed"))?)
+            }
+            (Desk::Ledger, MessageKind::Timer) => self.enter(context, "timer", message.id).await,
+            (Desk::Ledger, MessageKind::Command | MessageKind::Event) => {
+                assert!(number >= 0);
+                self.enter(context, "ledger", message.id).await
+            }
+        }
+    }
+}
+
+impl Work {
+    async fn enter(&self, context: &mut Context, what: &str, id: &[u8]) -> Handled {
+        self.count(context, what, id).await?;
+        self.count(context, what, b"total").await
+    }
+
+    async fn count(&self, context: &mut Context, what: &str, id: &[u8]) -> Handled {
+        let key = self.pipeline.key(what, id);
+        let count = context.state(&key).await?.map_or(Ok(0), |value| number(&value))?;
+        context.put_state(&key, (count + 1).to_string().into_bytes())
+    }
+}
+
+fn number(value: &[u8]) -> Result<usize, HandlerError> {
+    let text = std::str::from_utf8(value).map_err(|error| HandlerError::Failed(error.to_string()))?;
+    text.parse().map_err(|error: std::num::ParseIntError| HandlerError::Failed(error.to_string()))
+}
+
+/// Is the whole of a long series wanted?
+pub(crate) fn full() -> bool {
+    std::env::var("LOPE_CHAOS").is_ok_and(|word| word == "full")
+}
+
+/// The Postgres server for tests, with a schema of the caller's own; nothing if whoever runs the tests goes without.
+pub(crate) fn postgres() -> Option<String> {
+    if std::env::var_os("LOPE_TEST_NO_POSTGRES").is_some() {
+        return None;
+    }
+    let url = std::env::var("LOPE_TEST_POSTGRES");
+    let url =
+        url.expect("LOPE_TEST_POSTGRES names a server for tests: `cargo xtask test`, or `cargo xtask with COMMAND`");
+    static PLACES: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(0);
+    let place = PLACES.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+    Some(format!("mailbox_{}_{place} {url}", std::process::id()))
+}
+
+pub(crate) fn sqlite(folder: &Path) -> String {
+    folder.join("lope.db").display().to_string()
+}
+
+/// Open a store: a path, or a schema and the URL of a server.
+pub(crate) async fn open(place: &str) -> Store {
+    match place.split_once(" postgres") {
+        None => SqliteStore::open(lope_sqlite::Options::new(place)).unwrap(),
+        Some((schema, rest)) => {
+            let options = lope_postgres::Options::new(&format!("postgres{rest}")).unwrap();
+            PostgresStore::open(options.in_schema(schema).unwrap()).await.unwrap()
+        }
+    }
+}
