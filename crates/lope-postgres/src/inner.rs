@@ -13,8 +13,8 @@ use crate::migrate;
 use crate::notify::{Bells, Herald};
 use crate::options::Options;
 use crate::pool::{Connector, Pool};
-use crate::prune::Walked;
 use crate::versions::Versions;
+use crate::walked::Walked;
 use crate::writer::{Tools, Writers};
 
 /// Connections for what must never wait behind a long read: claims, heartbeats, takeovers.

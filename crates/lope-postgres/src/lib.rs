@@ -39,6 +39,7 @@ mod tables;
 mod tls;
 mod upkeep;
 mod versions;
+mod walked;
 mod writer;
 
 pub use migrate::{GOLDEN_SCHEMA, Migrated, SCHEMA_VERSION, migrate, schema_version};

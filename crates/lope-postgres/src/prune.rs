@@ -5,13 +5,13 @@
 
 use lope_model::limit;
 use lope_store::runs::{Prune, Pruned};
-use uuid::Uuid;
 
 use crate::failure::Worked;
 use crate::inner::Inner;
 use crate::link::Link;
 use crate::partition;
 use crate::statement::Statement;
+use crate::walked::{Position, START, Walked};
 
 static PRUNE: Statement =
     Statement { name: "prune", text: include_str!("prune.sql"), types: "int texts int int uuid int" };
@@ -27,18 +27,6 @@ static PRUNE_WORKFLOW: Statement = Statement {
 const SEEN_MAX: i64 = 10_000;
 /// Most statements of one prune: beyond, the caller is told that there may be more.
 const PARTS_MAX: usize = 100;
-
-/// A place in the order of creation.
-type Position = (i64, Uuid);
-
-const START: Position = (i64::MIN, Uuid::nil());
-
-/// Where the last prune stopped, and what it was about.
-#[derive(Debug, Default)]
-pub(crate) struct Walked {
-    workflow: Option<String>,
-    at: Option<Position>,
-}
 
 /// What one statement did.
 struct Part {

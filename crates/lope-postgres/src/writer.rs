@@ -285,8 +285,8 @@ fn made_work(group: &[Job], outcome: &Outcome) -> MadeWork {
         Job::Admit(..) | Job::Deliver(..) => &[],
     });
     let done = commits.zip(&outcome.replies).filter(|(_, answer)| is_done(answer)).map(|(commit, _)| commit);
-    let mut made = MadeWork::default();
-    made.elsewhere = outcome.admitted.iter().any(is_open) || outcome.delivered.contains(&Delivered::Accepted);
+    let elsewhere = outcome.admitted.iter().any(is_open) || outcome.delivered.contains(&Delivered::Accepted);
+    let mut made = MadeWork { elsewhere, ..MadeWork::default() };
     for commit in done {
         made.here = true;
         made.elsewhere |= frees(commit);
