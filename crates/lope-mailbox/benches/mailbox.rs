@@ -247,7 +247,7 @@ async fn drain(store: &Store, batch: usize, count: usize, handler: impl Handler 
     let mut worker = worker(store, batch, handler).await;
     let (wall, cpu) = (Instant::now(), cpu());
     worker.run(Until::Idle).await.expect("the store answers");
-    let figure = Figure { count, wall: wall.elapsed(), cpu: self::cpu() - cpu };
+    let figure = Figure { count, wall: wall.elapsed(), cpu: self::cpu().saturating_sub(cpu) };
     assert_eq!(worker.counters().read().successes, count as u64);
     figure
 }
@@ -266,7 +266,7 @@ async fn take(store: &Store, count: usize) -> Figure {
     *stop.lock().expect("no panic") = Some(worker.stop());
     let (wall, cpu) = (Instant::now(), cpu());
     worker.run(Until::Stopped).await.expect("the store answers");
-    Figure { count, wall: wall.elapsed(), cpu: self::cpu() - cpu }
+    Figure { count, wall: wall.elapsed(), cpu: self::cpu().saturating_sub(cpu) }
 }
 
 fn cpu() -> Duration {

@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use lope_store::tables::{At, Batch, BatchReply, Manifest, Range, Row};
+use lope_store::tables::{At, Batch, BatchReply, Manifest, Range, Row, Write};
 use lope_store::{StoreError, StoreResult, Tables};
 
 use crate::limit;
@@ -66,7 +66,7 @@ impl Group {
     pub(crate) fn add(&self, step: Step) {
         let mut open = self.open();
         open.rows += step.batch.guards.len() + step.batch.writes.len();
-        open.bytes += step.state.values().flatten().map(Vec::len).sum::<usize>();
+        open.bytes += step.batch.writes.iter().map(size).sum::<usize>();
         open.tickets.push(step.ticket);
         open.batches.push(step.batch);
         open.state.extend(step.state);
@@ -151,5 +151,12 @@ impl Group {
 
     pub(crate) fn take_settled(&self) -> Vec<Settled> {
         std::mem::take(&mut self.open().settled)
+    }
+}
+
+fn size(write: &Write) -> usize {
+    match write {
+        Write::Put(_, value) | Write::Create(_, value) | Write::Append { value, .. } => value.len(),
+        Write::Delete(_) => 0,
     }
 }

@@ -11,3 +11,4 @@ pub mod lease;
 pub mod order;
 pub mod retry;
 pub mod survey;
+pub mod weight;

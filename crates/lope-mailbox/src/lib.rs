@@ -34,3 +34,8 @@ pub use mailbox::{Armed, Dead, Depth, Leased, Mailbox, MailboxError, Queued, Sen
 pub use runner::{Runner, RunnerState, Tally};
 pub use stop::Stop;
 pub use worker::{Crew, Until, Worker, WorkerError};
+
+/// The guide's example compiles and runs with the tests.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/mailbox.md")]
+struct Guide;

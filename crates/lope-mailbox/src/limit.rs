@@ -1,5 +1,7 @@
 //! The limits of the mailbox, by name.
 
+use lope_model::Span;
+
 /// Most messages that one tick takes.
 pub const BATCH_MAX: usize = 4_096;
 /// Longest message id that can be sent, emitted or armed, in bytes: it must fit into a key of the dedupe table.
@@ -12,6 +14,8 @@ pub const GUARD_INLINE_MAX: usize = 256;
 pub const GROUP_ROWS_MAX: usize = 50_000;
 /// Most bytes of steps that wait to be committed together.
 pub const GROUP_BYTES_MAX: usize = 32 * 1_024 * 1_024;
+/// Shortest term of a lease; a shorter one would be spent on its own commit.
+pub const LEASE_MIN: Span = Span::from_millis(50);
 /// Most rows of the lease table that are read at a time.
 pub const LEASES_PAGE: usize = 1_000;
 /// Most timers that are read at a time while looking for those of one worker.

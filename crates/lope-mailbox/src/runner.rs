@@ -37,6 +37,7 @@ use crate::counters::Counters;
 use crate::error::BootError;
 use crate::handler::Handler;
 use crate::law::floor::Floor;
+use crate::law::weight::Weight;
 use crate::stop::Stop;
 use crate::time::TimeHooks;
 use crate::trace::Observer;
@@ -58,6 +59,9 @@ pub struct Runner {
     in_hand: Vec<Epoch>,
     inbox_floor: Floor,
     timer_floor: Floor,
+    weight: Weight,
+    /// Did the last claim leave messages because they were too large to be held at once?
+    cut_short: bool,
     /// Claims in a row that left nothing for timers.
     starved: u32,
     /// Leases of others that stood in the way of the last claim, and when the first of them ends.
@@ -100,6 +104,8 @@ impl Runner {
             in_hand: Vec::new(),
             inbox_floor: Floor::default(),
             timer_floor: Floor::default(),
+            weight: Weight::default(),
+            cut_short: false,
             starved: 0,
             busy: 0,
             next_open: None,

@@ -34,7 +34,7 @@ const WORKER: i64 = 7;
 const LEASE: Span = Span::from_millis(250);
 /// Messages that are sent at a time while fewer than this wait.
 const WAVE: usize = 500;
-const PATIENCE: Duration = Duration::from_secs(300);
+const PATIENCE: Duration = Duration::from_mins(5);
 
 /// Counts each message in the state; some are slow, some are poison.
 struct Faulty {

@@ -23,7 +23,7 @@ const PLACE: &str = "LOPE_MAILBOX_CHILD";
 const READY: &str = "the workers run";
 const ORDERS_A_KILL: usize = 100;
 /// Longest wait for the rest after the last kill.
-const PATIENCE: Duration = Duration::from_secs(300);
+const PATIENCE: Duration = Duration::from_mins(5);
 
 fn pipeline(kills: usize) -> Pipeline {
     Pipeline { number: 1, orders: kills * ORDERS_A_KILL, batch: 16 }

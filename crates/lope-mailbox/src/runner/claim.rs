@@ -15,6 +15,7 @@ use crate::law::draw::{Draw, Drawer, Fallen, Finds, Found};
 use crate::law::lease::{Claimer, takeover_batch};
 use crate::law::order::inbox_share;
 use crate::law::survey::{Gap, Judge, LeaseRow, Survey};
+use crate::law::weight::HAND_BYTES_MAX;
 use crate::limit;
 use crate::record::{Head, Lease};
 
@@ -30,6 +31,12 @@ pub(super) enum Lanes {
 pub(super) struct Prepared {
     pub(super) batch: Batch,
     pub(super) hand: Hand,
+}
+
+/// How much may still be read.
+struct Room {
+    wanted: usize,
+    bytes: usize,
 }
 
 /// How far a search among the timers of all workers has come.
@@ -64,6 +71,8 @@ impl Runner {
                 return Ok(Some(hand));
             }
         }
+        // There is something, but others are always faster.
+        self.busy = self.busy.max(1);
         Ok(None)
     }
 
@@ -82,7 +91,7 @@ impl Runner {
         let claimer = Claimer {
             owner: self.config.owner.clone(),
             now: self.time.clock.moment(),
-            term: self.config.lease,
+            term: self.config.lease.max(limit::LEASE_MIN),
             since: Some(since),
         };
         let mut draw = Draw::default();
@@ -156,27 +165,36 @@ impl Runner {
         survey
     }
 
-    async fn find_in_inbox(&self, survey: Survey, wanted: usize) -> StoreResult<Finds> {
+    async fn find_in_inbox(&mut self, survey: Survey, wanted: usize) -> StoreResult<Finds> {
         let mut finds = Finds::default();
-        let gaps = survey.gaps(self.inbox_floor.from(Place::Inbox(0)), None);
-        let mut found = 0;
-        for gap in gaps {
-            if found >= wanted {
-                break;
-            }
-            let rows = self.read_unleased(gap, wanted - found, &survey).await?;
-            found += rows.len();
-            finds.unleased.push(rows);
+        let mut room = Room { wanted, bytes: HAND_BYTES_MAX };
+        for gap in survey.gaps(self.inbox_floor.from(Place::Inbox(0)), None) {
+            let found = self.read_unleased(gap, &survey, &mut room).await?;
+            finds.unleased.push(found);
         }
+        self.cut_short = room.bytes == 0;
         self.find_leased(survey, wanted, &mut finds).await?;
         Ok(finds)
     }
 
-    async fn read_unleased(&self, gap: Gap, wanted: usize, survey: &Survey) -> StoreResult<Vec<Found>> {
-        let limit = wanted + survey.leased.len();
-        let page = self.tables.range(rows(self.config.worker, gap.from, gap.to, limit)).await?;
-        let found = page.into_iter().filter_map(|row| found(gap.from.lane(), row.key, row.value));
-        Ok(found.filter(|found| !survey.leased.contains(&found.place)).take(wanted).collect())
+    /// The first messages of a gap, in pages that fit into the memory.
+    async fn read_unleased(&mut self, gap: Gap, survey: &Survey, room: &mut Room) -> StoreResult<Vec<Found>> {
+        let mut all = Vec::new();
+        let mut from = Some(gap.from);
+        while let Some(start) = from.filter(|_| room.wanted > 0 && room.bytes > 0) {
+            let size = self.weight.page(room.wanted + survey.leased.len());
+            let page = self.tables.range(rows(self.config.worker, start, gap.to, size)).await?;
+            let bytes = page.iter().map(|row| row.value.len()).sum();
+            self.weight.saw(page.len(), bytes);
+            room.bytes = room.bytes.saturating_sub(bytes);
+            let last = page.last().filter(|_| page.len() == size);
+            from = last.and_then(|row| Place::of_row(Lane::Inbox, &row.key)).and_then(Place::next);
+            let found = page.into_iter().filter_map(|row| found(Lane::Inbox, row.key, row.value));
+            let before = all.len();
+            all.extend(found.filter(|found| !survey.leased.contains(&found.place)).take(room.wanted));
+            room.wanted -= all.len() - before;
+        }
+        Ok(all)
     }
 
     /// Messages with a lease that may be taken: those that failed before, and those whose holder is gone.
@@ -281,7 +299,7 @@ impl Runner {
 
     /// Remember where the inbox was read up to. Answers whether there is more.
     fn raise_floor(&mut self, draw: &Draw, wanted: usize) -> bool {
-        let full = draw.messages.len() >= wanted;
+        let full = draw.messages.len() >= wanted || self.cut_short;
         match draw.messages.iter().map(|message| message.place).max() {
             Some(last) if full => self.inbox_floor.rise(last),
             _ => self.inbox_floor.reset(),

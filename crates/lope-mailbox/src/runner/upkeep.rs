@@ -13,6 +13,9 @@ use crate::law::idle::{idle_sleep, until};
 use crate::limit;
 use crate::record::Dedupe;
 
+/// How many timers are looked at to find the next of one worker: few at first.
+const NEXT_DUE_PAGES: [usize; 3] = [8, 128, limit::TIMERS_PAGE];
+
 impl Runner {
     /// Do what is to be done now and then, if it is time. Answers whether anything was forwarded.
     pub async fn keep_up(&mut self) -> Result<bool, RunnerError> {
@@ -60,11 +63,18 @@ impl Runner {
     pub async fn next_due(&self) -> StoreResult<Option<Timestamp>> {
         let worker = self.config.worker;
         let Ok(beginning) = TimerKey::new(Timestamp::EPOCH, 0) else { return Ok(None) };
-        let page = self.tables.range(rows(worker, Place::Timer(beginning), None, limit::TIMERS_PAGE)).await?;
         let is_mine = |row: &&Row| addressee(&row.value).is_none_or(|to| to == worker.number());
-        let last = page.last().filter(|_| page.len() == limit::TIMERS_PAGE);
-        let next = page.iter().find(is_mine).or(last);
-        Ok(next.and_then(|row| TimerKey::from_bytes(&row.key)).map(TimerKey::due))
+        for size in NEXT_DUE_PAGES {
+            let page = self.tables.range(rows(worker, Place::Timer(beginning), None, size)).await?;
+            let last = page.last().filter(|_| size == limit::TIMERS_PAGE && page.len() == size);
+            if let Some(row) = page.iter().find(is_mine).or(last) {
+                return Ok(TimerKey::from_bytes(&row.key).map(TimerKey::due));
+            }
+            if page.len() < size {
+                break;
+            }
+        }
+        Ok(None)
     }
 }
 

@@ -6,6 +6,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use async_trait::async_trait;
 use lope_mailbox::frame::{Message, MessageKind};
@@ -158,6 +159,8 @@ pub(crate) fn full() -> bool {
     std::env::var("LOPE_CHAOS").is_ok_and(|word| word == "full")
 }
 
+static PLACES: AtomicU64 = AtomicU64::new(0);
+
 /// The Postgres server for tests, with a schema of the caller's own; nothing if whoever runs the tests goes without.
 pub(crate) fn postgres() -> Option<String> {
     if std::env::var_os("LOPE_TEST_NO_POSTGRES").is_some() {
@@ -166,8 +169,7 @@ pub(crate) fn postgres() -> Option<String> {
     let url = std::env::var("LOPE_TEST_POSTGRES");
     let url =
         url.expect("LOPE_TEST_POSTGRES names a server for tests: `cargo xtask test`, or `cargo xtask with COMMAND`");
-    static PLACES: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(0);
-    let place = PLACES.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+    let place = PLACES.fetch_add(1, Ordering::Relaxed);
     Some(format!("mailbox_{}_{place} {url}", std::process::id()))
 }
 
