@@ -22,6 +22,7 @@ mod loops;
 mod machine;
 mod names;
 mod open;
+mod outcomes;
 mod path;
 mod plan;
 mod receive;
@@ -88,6 +89,7 @@ pub fn fold_traced(
 
 fn receive(machine: &mut Machine<'_>, event: Event) -> Progress {
     assert!(!machine.state.busy, "a state that is half done with an event takes no other");
+    assert!(machine.state.version == machine.plan.version(), "a run stays on the version it started with");
     if !machine.concerns(&event) {
         return Progress::Ignored;
     }

@@ -234,6 +234,23 @@ fn a_fork_starts_attempts_and_children_anew() {
 }
 
 #[test]
+fn a_copy_of_a_failed_run_can_be_retried() {
+    let flow = flow([act("a", "null"), act("b", "a")]);
+    lead(
+        &flow,
+        &[
+            ("start 0", "a#1"),
+            ("a#1 ok 1", "b#1(1)"),
+            ("b#1 err E", "1!E; fail E"),
+            ("fork", ""),
+            ("retry 10", "b#2(1)"),
+            ("b#2 ok 2", "1=2; complete 2"),
+            ("fork", "ignored"),
+        ],
+    );
+}
+
+#[test]
 fn siblings_of_a_failure_run_their_finally_before_it_travels_on() {
     let mut draft = Draft::new();
     let (inner, finally) = (draft.block([act("b", "null")]), draft.block([act("f", "null")]));

@@ -111,6 +111,7 @@ impl<'a> Machine<'a> {
     pub(crate) fn spend(&mut self, fuel: u64) {
         self.slice = self.slice.saturating_sub(fuel);
         self.state.spent = self.state.spent.saturating_add(fuel);
+        self.state.fuel = self.state.fuel.saturating_add(fuel);
     }
 
     /// The failure of a step that would use more fuel than one event may. It comes once: handlers have a share of their own.

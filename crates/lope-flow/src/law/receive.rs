@@ -1,5 +1,7 @@
 //! Receiving events: which of them say something to a run, and what each sets in motion.
 
+use lope_model::RunId;
+
 use super::event::{Event, EventKind};
 use super::machine::Machine;
 use super::state::{Life, Task};
@@ -11,6 +13,7 @@ impl Machine<'_> {
         match (&state.life, &event.kind) {
             (Life::Fresh, kind) => matches!(kind, EventKind::Start(_)),
             (Life::Failed(_), EventKind::Retry { .. }) => state.halted.is_some(),
+            (Life::Failed(_), EventKind::Forked { run, .. }) => self.is_another(*run),
             (Life::Completed | Life::Cancelled | Life::Failed(_), _) | (_, EventKind::Start(_)) => false,
             (life @ (Life::Live | Life::Cancelling), kind) => self.concerns_live(*life == Life::Live, event, kind),
         }
@@ -36,8 +39,12 @@ impl Machine<'_> {
             EventKind::Resume => state.paused.is_some(),
             EventKind::Adopted { epoch } => *epoch > state.epoch,
             EventKind::Close => live && self.is_open() && !state.closed,
-            EventKind::Forked { run, .. } => state.run.as_ref().is_some_and(|identity| identity.id != *run),
+            EventKind::Forked { run, .. } => self.is_another(*run),
         }
+    }
+
+    fn is_another(&self, run: RunId) -> bool {
+        self.state.run.as_ref().is_some_and(|identity| identity.id != run)
     }
 
     /// Takes an event that concerns the run.

@@ -75,6 +75,8 @@ pub struct State {
     /// Fuel used by the event at hand, and whether a step has failed for it.
     pub(crate) spent: u64,
     pub(crate) warned: bool,
+    /// Fuel used by all events so far.
+    pub(crate) fuel: u64,
     pub(crate) digest: u64,
 
     /// Live attempts and children by the id of their execution.
@@ -228,6 +230,7 @@ impl State {
             busy: false,
             spent: 0,
             warned: false,
+            fuel: 0,
             digest: 0,
             index: HashMap::new(),
             run_value: Value::Null,
@@ -256,6 +259,11 @@ impl State {
     /// A short digest of everything that happened so far and what it led to. A replay that gives another has diverged.
     pub const fn digest(&self) -> u64 {
         self.digest
+    }
+
+    /// How much work all events so far took. What the rows behind a snapshot cost to fold again is the difference.
+    pub const fn fuel(&self) -> u64 {
+        self.fuel
     }
 
     /// Is an event half done? Then `resume_slice` must be called until it is not.

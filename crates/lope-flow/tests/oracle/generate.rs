@@ -155,7 +155,8 @@ impl Maker {
             52..66 => self.elements(place),
             66..74 => self.rounds(place),
             74..88 => self.guarded(place),
-            88..94 => self.branches(place),
+            88..92 => self.branches(place),
+            92..95 => self.call(place),
             _ => self.race(place),
         }
     }
@@ -324,6 +325,19 @@ impl Maker {
         let (one, two) = (self.held(inner.clone()), self.held(inner));
         let step = all(&name, &[("one", one), ("two", two)]);
         (if collects { collecting(step) } else { step }, false)
+    }
+
+    /// A function sees its parameter and nothing around it.
+    fn call(&mut self, place: &Place) -> (Step, bool) {
+        let (name, parameter) = (self.name("f"), self.name("g"));
+        let mut inner = self.apart(place);
+        (inner.in_order, inner.may_return) = (true, true);
+        inner.may_fail = place.may_fail;
+        inner.ints = vec!["input".into(), parameter.clone()];
+        inner.variables.clear();
+        let block = self.block(inner);
+        let function = self.draft.function(&[&parameter], block.steps);
+        (call(&name, function, &[(&parameter, &self.expr(place))]), false)
     }
 
     /// The first branch needs no time, the other sleeps first.
