@@ -54,7 +54,7 @@ create table lope.queue (
     status text collate "C" not null,
     parked text collate "C",
     primary key (run_id)
-) with (fillfactor=60, autovacuum_vacuum_scale_factor=0.01, autovacuum_vacuum_threshold=5000, autovacuum_vacuum_cost_delay=0, autovacuum_analyze_scale_factor=0.2);
+) with (fillfactor=45, autovacuum_vacuum_scale_factor=0.01, autovacuum_vacuum_threshold=5000, autovacuum_vacuum_cost_delay=0, autovacuum_analyze_scale_factor=0.2);
 
 create table lope.run_tags (
     tag text collate "C" not null,
@@ -100,7 +100,7 @@ create table lope.runs (
     result bytea,
     error bytea,
     primary key (run_id)
-) with (fillfactor=50, autovacuum_vacuum_scale_factor=0.05);
+) with (fillfactor=45, autovacuum_vacuum_scale_factor=0.05);
 
 create table lope.snapshots (
     run_id uuid not null,
@@ -152,7 +152,7 @@ CREATE UNIQUE INDEX mail_id ON lope.mail USING btree (run_id, id);
 
 CREATE INDEX mail_waiting ON lope.mail USING btree (run_id, number) WHERE (taken = 0);
 
-CREATE INDEX queue_claim ON lope.queue USING btree (queue, realm, priority, due, run_id) WHERE ((owner IS NULL) AND (parked IS NULL));
+CREATE INDEX queue_claim ON lope.queue USING btree (queue, realm, priority, due) WHERE ((owner IS NULL) AND (parked IS NULL));
 
 CREATE INDEX queue_mailed ON lope.queue USING btree (owner, run_id) WHERE ((owner IS NOT NULL) AND (mail > taken));
 

@@ -41,7 +41,7 @@ create table {schema}.runs (
     status           text collate "C" not null,
     result           bytea,
     error            bytea
-) with (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.05);
+) with (fillfactor = 45, autovacuum_vacuum_scale_factor = 0.05);
 
 create unique index runs_key on {schema}.runs (key) where key is not null;
 create index runs_created on {schema}.runs (created_at, run_id);
@@ -79,7 +79,7 @@ create table {schema}.queue (
     status     text collate "C" not null,
     parked     text collate "C"
 ) with (
-    fillfactor = 60,
+    fillfactor = 45,
     autovacuum_vacuum_scale_factor = 0.01,
     autovacuum_vacuum_threshold = 5000,
     autovacuum_vacuum_cost_delay = 0,
@@ -87,7 +87,7 @@ create table {schema}.queue (
 );
 
 -- The realm stands before the priority, so that a runner never walks over runs that it cannot serve.
-create index queue_claim on {schema}.queue (queue, realm, priority, due, run_id) where owner is null and parked is null;
+create index queue_claim on {schema}.queue (queue, realm, priority, due) where owner is null and parked is null;
 create index queue_owner on {schema}.queue (owner, run_id) where owner is not null;
 create index queue_mailed on {schema}.queue (owner, run_id) where owner is not null and mail > taken;
 -- Most runs are queued or at work: what else there is must not be searched for among them.

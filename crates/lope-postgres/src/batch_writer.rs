@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use lope_store::tables::{Batch, BatchReply, Guard, Manifest, Write};
+use lope_store::tables::{Batch, BatchReply, Manifest};
 use lope_store::{StoreError, StoreResult};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
@@ -15,6 +15,7 @@ use crate::link::Link;
 use crate::notify::Bells;
 use crate::options::{GroupLimits, WRITER_QUEUE_MAX};
 use crate::pool::Connector;
+use crate::size::{self, Size, Weighed};
 
 /// How often a group that was rolled back because others stood in its way is tried again.
 const TRIES_MAX: u32 = 20;
@@ -41,12 +42,21 @@ impl BatchWriter {
         Self { queue: std::sync::Mutex::new(Some(sender)), task: std::sync::Mutex::new(Some(task)) }
     }
 
+    /// Leave batches, in as many jobs as they need, and wait for the answers.
     pub(crate) async fn ask(&self, batches: Vec<Batch>, manifest: Manifest) -> StoreResult<Vec<BatchReply>> {
-        let (reply, answer) = oneshot::channel();
-        let queue = self.queue.lock().expect("nobody panics while holding it").clone().ok_or(StoreError::Closed)?;
-        queue.send(Job { batches, manifest, reply }).await.map_err(|_| StoreError::Closed)?;
-        drop(queue);
-        answer.await.unwrap_or(Err(StoreError::Closed))
+        let mut replies = Vec::with_capacity(batches.len());
+        self.queue()?;
+        for batches in size::parts(batches)? {
+            let (reply, answer) = oneshot::channel();
+            let job = Job { batches, manifest: manifest.clone(), reply };
+            self.queue()?.send(job).await.map_err(|_| StoreError::Closed)?;
+            replies.extend(answer.await.unwrap_or(Err(StoreError::Closed))?);
+        }
+        Ok(replies)
+    }
+
+    fn queue(&self) -> StoreResult<mpsc::Sender<Job>> {
+        self.queue.lock().expect("nobody panics while holding it").clone().ok_or(StoreError::Closed)
     }
 
     /// Take no more jobs and wait until those there are done.
@@ -70,30 +80,17 @@ async fn work(mut queue: mpsc::Receiver<Job>, connector: Arc<Connector>, bells: 
 
 /// Everything that waits, up to the limits. The group has the largest manifest: tables are only ever added.
 fn gather(first: Job, queue: &mut mpsc::Receiver<Job>, limits: GroupLimits) -> Vec<Job> {
-    let mut size = size_of(&first);
+    let mut size = Size::default();
+    first.batches.iter().for_each(|batch| size.add(batch.size()));
     let mut group = vec![first];
-    while size.0 < limits.rows
-        && size.1 < limits.bytes
+    while size.rows < limits.rows
+        && size.bytes < limits.bytes
         && let Ok(job) = queue.try_recv()
     {
-        let (rows, bytes) = size_of(&job);
-        size = (size.0 + rows, size.1 + bytes);
+        job.batches.iter().for_each(|batch| size.add(batch.size()));
         group.push(job);
     }
     group
-}
-
-/// Rows and bytes of a job.
-fn size_of(job: &Job) -> (usize, usize) {
-    let guards = job.batches.iter().flat_map(|batch| &batch.guards).map(|guard| match guard {
-        Guard::Equals(_, value) => value.len(),
-        Guard::Absent(_) | Guard::Unchanged(..) | Guard::ScopeUnchanged(..) => 0,
-    });
-    let writes = job.batches.iter().flat_map(|batch| &batch.writes).map(|write| match write {
-        Write::Put(_, value) | Write::Create(_, value) | Write::Append { value, .. } => value.len(),
-        Write::Delete(_) => 0,
-    });
-    guards.chain(writes).fold((0, 0), |(rows, bytes), more| (rows + 1, bytes + more))
 }
 
 /// Carry out a group, job by job if the server refuses what one of them carries.

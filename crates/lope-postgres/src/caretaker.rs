@@ -6,6 +6,7 @@ use std::time::Duration;
 use tokio::task::JoinHandle;
 
 use crate::failure::Worked;
+use crate::options::Access;
 use crate::partition;
 use crate::pool::Connector;
 
@@ -16,8 +17,10 @@ const LOOK_EVERY: Duration = Duration::from_hours(6);
 pub(crate) struct Caretaker(Mutex<Option<JoinHandle<()>>>);
 
 impl Caretaker {
-    pub(crate) fn start(connector: Arc<Connector>) -> Self {
-        Self(Mutex::new(Some(tokio::spawn(look_after(connector)))))
+    /// Nobody looks after a store that may not be written.
+    pub(crate) fn start(connector: Arc<Connector>, access: Access) -> Self {
+        let task = (access == Access::ReadWrite).then(|| tokio::spawn(look_after(connector)));
+        Self(Mutex::new(task))
     }
 
     pub(crate) async fn close(&self) {

@@ -17,7 +17,7 @@ heads as materialized (
             where q.queue = l.queue and q.realm = l.realm and q.priority = l.priority
                 and q.owner is null and q.parked is null
                 and q.due >= l.floor and q.due <= c.now and q.law <= $2
-            order by q.due, q.run_id
+            order by q.due
             limit $3
         ) h
     order by h.priority desc, h.due, h.run_id

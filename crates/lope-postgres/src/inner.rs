@@ -30,7 +30,7 @@ pub(crate) struct Inner {
     pub(crate) bells: Arc<Bells>,
     pub(crate) versions: Arc<Versions>,
     pub(crate) manifest: Mutex<Manifest>,
-    pub(crate) pruned: Mutex<Walked>,
+    walked: Mutex<Walked>,
     floors: Mutex<Floors>,
     herald: Herald,
     caretaker: Caretaker,
@@ -53,11 +53,11 @@ impl Inner {
             writers: Writers::start(tools),
             batches: BatchWriter::start(Arc::clone(&connector), Arc::clone(&bells)),
             herald: Herald::start(Arc::clone(&connector), Arc::clone(&bells)),
-            caretaker: Caretaker::start(connector),
+            caretaker: Caretaker::start(connector, options.access),
             bells,
             versions,
             manifest: Mutex::new(Manifest::standard()),
-            pruned: Mutex::default(),
+            walked: Mutex::default(),
             floors: Mutex::default(),
             options,
         };
@@ -67,6 +67,10 @@ impl Inner {
 
     pub(crate) fn floors(&self) -> MutexGuard<'_, Floors> {
         self.floors.lock().expect("nobody panics while holding it")
+    }
+
+    pub(crate) fn walked(&self) -> MutexGuard<'_, Walked> {
+        self.walked.lock().expect("nobody panics while holding it")
     }
 
     /// Finish what is under way, then let go of every connection and task.

@@ -26,6 +26,8 @@ mod migrate;
 mod notify;
 mod options;
 mod partition;
+#[cfg(test)]
+mod plans;
 mod pool;
 mod prune;
 mod query;
@@ -33,6 +35,7 @@ mod record;
 mod runs;
 mod schema;
 mod session;
+mod size;
 mod statement;
 mod store;
 mod tables;
@@ -43,5 +46,5 @@ mod walked;
 mod writer;
 
 pub use migrate::{GOLDEN_SCHEMA, Migrated, SCHEMA_VERSION, migrate, schema_version};
-pub use options::{Create, DEFAULT_SCHEMA, GroupLimits, Options, Pooler, SCHEMA_NAME_MAX};
+pub use options::{Access, Create, DEFAULT_SCHEMA, GroupLimits, Options, Pooler, SCHEMA_NAME_MAX};
 pub use store::PostgresStore;

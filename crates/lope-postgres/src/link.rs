@@ -14,13 +14,14 @@ use tokio_postgres::types::Type;
 use tokio_postgres::{Client, Error, Row};
 
 use crate::failure::{self, Sent, Worked};
-use crate::options::{Options, Pooler, SchemaName};
+use crate::options::{Access, Options, Pooler, SchemaName};
 use crate::statement::{Params, Statement, filled, kinds};
 
 /// A connection with the statements it has prepared.
 pub(crate) struct Link {
     client: Client,
     pooler: Pooler,
+    access: Access,
     schema: SchemaName,
     statement_timeout: Duration,
     answer_timeout: Duration,
@@ -80,6 +81,7 @@ impl Link {
         Self {
             client,
             pooler: options.pooler,
+            access: options.access,
             schema: options.schema.clone(),
             statement_timeout: options.statement_timeout,
             answer_timeout: options.answer_timeout(),
@@ -201,12 +203,16 @@ impl Link {
 
     /// Nothing of a connection outlives a transaction behind a pooler, so each transaction brings its settings.
     fn begin_text(&self) -> String {
+        let access = match self.access {
+            Access::ReadWrite => "",
+            Access::ReadOnly => " read only",
+        };
+        let begin = format!("begin isolation level read committed{access}");
         match self.pooler {
-            Pooler::None => "begin isolation level read committed".to_owned(),
-            Pooler::Transaction => format!(
-                "begin isolation level read committed; set local statement_timeout = {}; {DURABLE}",
-                self.statement_timeout.as_millis()
-            ),
+            Pooler::None => begin,
+            Pooler::Transaction => {
+                format!("{begin}; set local statement_timeout = {}; {DURABLE}", self.statement_timeout.as_millis())
+            }
         }
     }
 }

@@ -21,7 +21,6 @@ const SHOWN: &str = "case when q.run_id is null then r.status \
     else q.status end";
 
 const RUNS: &str = "{schema}.runs r left join {schema}.queue q on q.run_id = r.run_id";
-const LIVE: &str = "{schema}.queue q join {schema}.runs r on r.run_id = q.run_id";
 const TAGGED: &str =
     "{schema}.run_tags t join {schema}.runs r on r.run_id = t.run_id left join {schema}.queue q on q.run_id = r.run_id";
 
@@ -62,12 +61,51 @@ impl Value {
     }
 }
 
-/// One index walk: where its rows come from, in whose order, and under which condition.
+/// One index walk: whose rows, in whose order, under which condition.
 struct Walk {
-    from: &'static str,
-    /// The table whose `created_at` and `run_id` are the order.
-    by: &'static str,
+    table: Table,
     condition: String,
+}
+
+/// The table whose `created_at` and `run_id` are the order of a walk.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Table {
+    Runs,
+    Tags,
+    /// Everything that is asked stands in the queue itself, so records are looked up only for the rows of the page.
+    Queue,
+}
+
+impl Table {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Runs => "r",
+            Self::Tags => "t",
+            Self::Queue => "q",
+        }
+    }
+
+    /// Where the queue and the realm of a run are read.
+    fn record(self) -> &'static str {
+        match self {
+            Self::Runs | Self::Tags => "r",
+            Self::Queue => "q",
+        }
+    }
+
+    /// A page of this table's rows that meet the conditions.
+    fn page(self, conditions: &str, most: &str) -> String {
+        let by = self.name();
+        let page = format!("where {conditions} order by {by}.created_at desc, {by}.run_id desc limit {most}");
+        match self {
+            Self::Runs => format!("(select {{record}} from {RUNS} {page})"),
+            Self::Tags => format!("(select {{record}} from {TAGGED} {page})"),
+            Self::Queue => format!(
+                "(select {{record}} from (select * from {{schema}}.queue q {page}) q
+                  join {{schema}}.runs r on r.run_id = q.run_id)"
+            ),
+        }
+    }
 }
 
 impl Listing {
@@ -76,24 +114,10 @@ impl Listing {
         let most = listing.bind("int", Value::Int(filter.limit.min(limit::PAGE_MAX) as i64));
         let walks = listing.walks(filter);
         let conditions = listing.conditions(filter);
-        let pieces: Vec<String> = walks
-            .iter()
-            .map(|walk| {
-                let by = walk.by;
-                let all: Vec<String> = [walk.condition.clone()]
-                    .into_iter()
-                    .chain(conditions.iter().map(|condition| condition.replace("{by}", by)))
-                    .collect();
-                format!(
-                    "(select {{record}} from {} where {} order by {by}.created_at desc, {by}.run_id desc limit {most})",
-                    walk.from,
-                    all.join(" and ")
-                )
-            })
-            .collect();
+        let pages: Vec<String> = walks.iter().map(|walk| walk.page(&conditions, &most)).collect();
         listing.text = format!(
             "select x.* from ({}) x order by x.created_at desc, x.run_id desc limit {most}",
-            pieces.join(" union all ")
+            pages.join(" union all ")
         );
         listing
     }
@@ -110,42 +134,46 @@ impl Listing {
     }
 
     fn walks(&mut self, filter: &RunFilter) -> Vec<Walk> {
-        let walk = |from, by, condition| vec![Walk { from, by, condition }];
         if let Some(parent) = filter.parent {
             let parent = self.bind("uuid", Value::Uuid(parent.uuid()));
-            return walk(RUNS, "r", format!("r.parent_run = {parent}"));
+            return self.all_statuses(filter, Table::Runs, format!("r.parent_run = {parent}"));
         }
         if let Some((tag, value)) = filter.tags.first_key_value() {
             let (tag, value) = (self.text_param(tag), self.text_param(value));
-            return walk(TAGGED, "t", format!("t.tag = {tag} and t.value = {value}"));
+            return self.all_statuses(filter, Table::Tags, format!("t.tag = {tag} and t.value = {value}"));
         }
         if let Some(workflow) = &filter.workflow {
             let workflow = self.text_param(workflow);
-            return walk(RUNS, "r", format!("r.workflow = {workflow}"));
+            return self.all_statuses(filter, Table::Runs, format!("r.workflow = {workflow}"));
         }
         let by_status: Option<Vec<Vec<Walk>>> = filter.statuses.iter().map(|status| status_walks(*status)).collect();
         match by_status {
             Some(walks) if !walks.is_empty() => walks.into_iter().flatten().collect(),
-            _ => walk(RUNS, "r", "true".to_owned()),
+            _ => self.all_statuses(filter, Table::Runs, "true".to_owned()),
         }
+    }
+
+    /// A walk over runs of any status, of which those asked for are kept.
+    fn all_statuses(&mut self, filter: &RunFilter, table: Table, condition: String) -> Vec<Walk> {
+        if filter.statuses.is_empty() {
+            return vec![Walk { table, condition }];
+        }
+        let names = filter.statuses.iter().map(|status| status.as_str().to_owned()).collect();
+        let names = self.bind("texts", Value::Texts(names));
+        vec![Walk { table, condition: format!("{condition} and {SHOWN} = any ({names})") }]
     }
 
     fn text_param(&mut self, text: &str) -> String {
         self.bind("text", Value::Text(text.to_owned()))
     }
 
-    /// What every row must meet; `{by}` is the table whose order is walked.
+    /// What every row must meet; `{by}` and `{of}` are the table that is walked and the one that knows queue and realm.
     fn conditions(&mut self, filter: &RunFilter) -> Vec<String> {
         let mut conditions = Vec::new();
-        if !filter.statuses.is_empty() {
-            let names = filter.statuses.iter().map(|status| status.as_str().to_owned()).collect();
-            let names = self.bind("texts", Value::Texts(names));
-            conditions.push(format!("{SHOWN} = any ({names})"));
-        }
         let texts = [
             ("r.workflow", filter.workflow.as_deref()),
-            ("r.realm", filter.realm.as_ref().map(lope_model::Realm::as_str)),
-            ("r.queue", filter.queue.as_ref().map(lope_model::QueueName::as_str)),
+            ("{of}.realm", filter.realm.as_ref().map(lope_model::Realm::as_str)),
+            ("{of}.queue", filter.queue.as_ref().map(lope_model::QueueName::as_str)),
         ];
         for (column, text) in texts {
             conditions.extend(text.map(|text| format!("{column} = {}", self.text_param(text))));
@@ -173,25 +201,33 @@ impl Listing {
     }
 }
 
+impl Walk {
+    fn page(&self, conditions: &[String], most: &str) -> String {
+        let common =
+            conditions.iter().map(|one| one.replace("{by}", self.table.name()).replace("{of}", self.table.record()));
+        let all: Vec<String> = std::iter::once(self.condition.clone()).chain(common).collect();
+        self.table.page(&all.join(" and "), most)
+    }
+}
+
 /// The walks that find all runs of a status; none if that is no better than walking over all.
 fn status_walks(status: RunStatus) -> Option<Vec<Walk>> {
-    let live = |condition: &str| Walk { from: LIVE, by: "q", condition: condition.to_owned() };
-    let said = |status: LiveStatus| live(&format!("q.status = '{}'", status.as_str()));
+    let live = |condition: &str| Walk { table: Table::Queue, condition: condition.to_owned() };
     match status {
-        RunStatus::Live(LiveStatus::Queued) => Some(vec![
-            live("q.status = 'queued' and q.owner is null"),
-            live("q.status = 'running' and q.owner is null"),
-        ]),
+        RunStatus::Live(LiveStatus::Queued) => {
+            let said = ["queued", "running"];
+            Some(said.map(|said| live(&format!("q.status = '{said}' and q.owner is null"))).into())
+        }
         RunStatus::Live(LiveStatus::Running) => {
             Some(vec![live("q.owner is not null and q.status in ('queued', 'running')")])
         }
         RunStatus::Live(
             status @ (LiveStatus::Idle | LiveStatus::Sleeping | LiveStatus::Waiting | LiveStatus::Paused),
-        ) => Some(vec![said(status)]),
+        ) => Some(vec![live(&format!("q.status = '{}'", status.as_str()))]),
         // Their end marks them with a tag that has no name.
         RunStatus::Final(status @ (FinalStatus::Failed | FinalStatus::Cancelled)) => {
             let condition = format!("t.tag = '' and t.value = '{}'", status.as_str());
-            Some(vec![Walk { from: TAGGED, by: "t", condition }])
+            Some(vec![Walk { table: Table::Tags, condition }])
         }
         RunStatus::Final(FinalStatus::Completed) => None,
     }

@@ -36,6 +36,14 @@ pub enum Pooler {
     Transaction,
 }
 
+/// What this process may do to the store.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Access {
+    ReadWrite,
+    /// For looking only: nothing is ever written.
+    ReadOnly,
+}
+
 /// Where one transaction of a writer ends, so that callers are answered and others get their turn.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct GroupLimits {
@@ -51,6 +59,7 @@ pub struct Options {
     pub(crate) address: Address,
     pub(crate) schema: SchemaName,
     pub create: Create,
+    pub access: Access,
     pub pooler: Pooler,
     /// Connections for reading.
     pub readers: usize,
@@ -83,6 +92,7 @@ impl Options {
             address,
             schema: SchemaName::new(own.schema.as_deref().unwrap_or(DEFAULT_SCHEMA))?,
             create: Create::IfMissing,
+            access: Access::ReadWrite,
             pooler,
             readers: 4,
             writers: 2,
@@ -96,6 +106,11 @@ impl Options {
     /// The store behind a URL, which must exist.
     pub fn existing(url: &str) -> StoreResult<Self> {
         Ok(Self { create: Create::Never, ..Self::new(url)? })
+    }
+
+    /// For looking only: the store must exist and is never written.
+    pub fn read_only(url: &str) -> StoreResult<Self> {
+        Ok(Self { access: Access::ReadOnly, ..Self::existing(url)? })
     }
 
     /// The same store in another schema: several stores share one database.

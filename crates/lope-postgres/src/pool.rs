@@ -16,7 +16,7 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 
 use crate::failure::{self, Fault, Sent, Worked};
 use crate::link::{Ask, Link, View};
-use crate::options::{Options, Pooler};
+use crate::options::{Access, Options, Pooler};
 use crate::statement::{Params, Statement};
 use crate::tls;
 
@@ -122,10 +122,13 @@ fn settled(options: &Options) -> Config {
     }
     config.connect_timeout(options.connect_timeout);
     if options.pooler == Pooler::None {
-        let own: Vec<String> = SETTINGS.iter().map(|setting| format!("-c {setting}")).collect();
-        let timeout = options.statement_timeout.as_millis();
+        let mut settings: Vec<String> = SETTINGS.iter().map(|setting| format!("-c {setting}")).collect();
+        settings.push(format!("-c statement_timeout={}", options.statement_timeout.as_millis()));
+        if options.access == Access::ReadOnly {
+            settings.push("-c default_transaction_read_only=on".to_owned());
+        }
         let theirs = config.get_options().unwrap_or_default().to_owned();
-        config.options(format!("{theirs} {} -c statement_timeout={timeout}", own.join(" ")));
+        config.options(format!("{theirs} {}", settings.join(" ")));
     }
     config
 }

@@ -11,7 +11,7 @@ use crate::inner::Inner;
 use crate::link::Link;
 use crate::partition;
 use crate::statement::Statement;
-use crate::walked::{Position, START, Walked};
+use crate::walked::{Position, START};
 
 static PRUNE: Statement =
     Statement { name: "prune", text: include_str!("prune.sql"), types: "int texts int int uuid int" };
@@ -41,7 +41,7 @@ struct Part {
 impl Inner {
     pub(crate) async fn prune(&self, prune: &Prune) -> Worked<Pruned> {
         let link = self.reads.get().await?;
-        let begin = self.walked(prune);
+        let begin = self.walked().position(prune.workflow.as_deref());
         let (mut at, mut left, mut around) = (begin, prune.limit.min(limit::PAGE_MAX) as i64, begin == START);
         let mut pruned = Pruned { runs: 0, more: true };
         for _ in 0..PARTS_MAX {
@@ -60,21 +60,11 @@ impl Inner {
                 (at, around) = (START, true);
             }
         }
-        self.walk_on(prune, if pruned.more { at } else { START });
+        self.walked().go_on(prune.workflow.as_deref(), if pruned.more { at } else { START });
         if pruned.runs > 0 && !pruned.more {
             partition::retire_one(&link).await;
         }
         Ok(pruned)
-    }
-
-    fn walked(&self, prune: &Prune) -> Position {
-        let walked = self.pruned.lock().expect("nobody panics while holding it");
-        walked.at.filter(|_| walked.workflow == prune.workflow).unwrap_or(START)
-    }
-
-    fn walk_on(&self, prune: &Prune, at: Position) {
-        let mut walked = self.pruned.lock().expect("nobody panics while holding it");
-        *walked = Walked { workflow: prune.workflow.clone(), at: Some(at) };
     }
 }
 

@@ -33,7 +33,7 @@ impl Runs for Handle {
 
     async fn admit(&self, admits: Vec<Admit>) -> StoreResult<Vec<Admitted>> {
         check::admits(&admits)?;
-        self.0.writers.ask(|reply| Job::Admit(admits, reply)).await
+        self.0.writers.ask(admits, Job::Admit).await
     }
 
     async fn claim(&self, claim: Claim) -> StoreResult<Held<Claimed>> {
@@ -50,12 +50,12 @@ impl Runs for Handle {
 
     async fn commit(&self, commits: Vec<RunCommit>) -> StoreResult<Vec<CommitReply>> {
         check::commits(&commits)?;
-        self.0.writers.ask(|reply| Job::Commit(commits, reply)).await
+        self.0.writers.ask(commits, Job::Commit).await
     }
 
     async fn deliver(&self, mail: Vec<Deliver>) -> StoreResult<Vec<Delivered>> {
         check::deliveries(&mail)?;
-        self.0.writers.ask(|reply| Job::Deliver(mail, reply)).await
+        self.0.writers.ask(mail, Job::Deliver).await
     }
 
     async fn register(&self, register: Register) -> StoreResult<Beat> {

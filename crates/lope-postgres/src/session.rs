@@ -24,18 +24,23 @@ pub(crate) static TAKEOVER: Statement =
     Statement { name: "takeover", text: include_str!("takeover.sql"), types: "int" };
 static ORPHANS: Statement = Statement { name: "orphans", text: include_str!("orphans.sql"), types: "" };
 static END_SESSION: Statement = Statement { name: "end_session", text: include_str!("end_session.sql"), types: "uuid" };
-static PUT_BACK: Statement = Statement { name: "put_back", text: include_str!("put_back.sql"), types: "uuid int" };
+pub(crate) static PUT_BACK: Statement =
+    Statement { name: "put_back", text: include_str!("put_back.sql"), types: "uuid int" };
 static OWNED: Statement = Statement { name: "owned", text: include_str!("owned.sql"), types: "uuid uuid int" };
-static WAITING: Statement = Statement { name: "waiting", text: include_str!("waiting.sql"), types: "uuid int" };
+pub(crate) static WAITING: Statement =
+    Statement { name: "waiting", text: include_str!("waiting.sql"), types: "uuid int" };
 static RUNNERS: Statement = Statement { name: "runners", text: include_str!("runners.sql"), types: "int" };
 
+/// Longest lease: a thousand years, so that sums of times stay numbers.
+const LEASE_MAX: i64 = 1_000 * 365 * 86_400_000;
 /// Most runs that one statement puts back, so that no transaction is long.
 const PUT_BACK_MAX: i64 = 5_000;
 
 impl Inner {
     pub(crate) async fn register(&self, register: &Register) -> Worked<Beat> {
         let Register { runner, name, host, pid, program, lease } = register;
-        let (runner, pid, lease) = (runner.uuid(), i64::from(*pid), lease.millis() as i64);
+        let lease = i64::try_from(lease.millis()).unwrap_or(LEASE_MAX).min(LEASE_MAX);
+        let (runner, pid) = (runner.uuid(), i64::from(*pid));
         let memory = RUNNER_MEMORY.millis() as i64;
         let link = self.control.get().await?;
         let rows = link.write(&REGISTER, vec![&runner, name, host, &pid, program, &lease, &memory]).await?;

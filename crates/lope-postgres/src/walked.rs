@@ -1,4 +1,4 @@
-//! How far the last prune walked over the finished runs.
+//! Where the last prune stopped in the order of creation, and which workflow's runs it walked over. Knows no SQL.
 
 use uuid::Uuid;
 
@@ -7,9 +7,25 @@ pub(crate) type Position = (i64, Uuid);
 
 pub(crate) const START: Position = (i64::MIN, Uuid::nil());
 
-/// Where the last prune stopped, and what it was about.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Walked {
-    pub(crate) workflow: Option<String>,
-    pub(crate) at: Option<Position>,
+    workflow: Option<String>,
+    at: Position,
+}
+
+impl Default for Walked {
+    fn default() -> Self {
+        Self { workflow: None, at: START }
+    }
+}
+
+impl Walked {
+    /// Where a walk over the runs of a workflow (or of all) goes on.
+    pub(crate) fn position(&self, workflow: Option<&str>) -> Position {
+        if self.workflow.as_deref() == workflow { self.at } else { START }
+    }
+
+    pub(crate) fn go_on(&mut self, workflow: Option<&str>, at: Position) {
+        *self = Self { workflow: workflow.map(str::to_owned), at };
+    }
 }

@@ -17,6 +17,7 @@ use crate::link::Link;
 use crate::notify::Bells;
 use crate::options::{GroupLimits, WRITER_QUEUE_MAX};
 use crate::pool::Connector;
+use crate::size::{self, Size, Weighed};
 use crate::versions::Versions;
 
 /// How often a group that was rolled back because others stood in its way is tried again.
@@ -63,13 +64,24 @@ impl Writers {
         Self { queue: std::sync::Mutex::new(Some(sender)), tasks: std::sync::Mutex::new(tasks) }
     }
 
-    /// Leave a job and wait for its answer.
-    pub(crate) async fn ask<T>(&self, job: impl FnOnce(Reply<T>) -> Job) -> StoreResult<Vec<T>> {
-        let (reply, answer) = oneshot::channel();
-        let queue = self.queue.lock().expect("nobody panics while holding it").clone().ok_or(StoreError::Closed)?;
-        queue.send(job(reply)).await.map_err(|_| StoreError::Closed)?;
-        drop(queue);
-        answer.await.unwrap_or(Err(StoreError::Closed))
+    /// Leave commands, in as many jobs as they need, and wait for the answers.
+    pub(crate) async fn ask<C: Weighed, T>(
+        &self,
+        commands: Vec<C>,
+        job: impl Fn(Vec<C>, Reply<T>) -> Job,
+    ) -> StoreResult<Vec<T>> {
+        let mut answers = Vec::with_capacity(commands.len());
+        self.queue()?;
+        for part in size::parts(commands)? {
+            let (reply, answer) = oneshot::channel();
+            self.queue()?.send(job(part, reply)).await.map_err(|_| StoreError::Closed)?;
+            answers.extend(answer.await.unwrap_or(Err(StoreError::Closed))?);
+        }
+        Ok(answers)
+    }
+
+    fn queue(&self) -> StoreResult<mpsc::Sender<Job>> {
+        self.queue.lock().expect("nobody panics while holding it").clone().ok_or(StoreError::Closed)
     }
 
     /// Take no more jobs and wait until those there are done.
@@ -125,12 +137,6 @@ struct Group {
     size: Size,
 }
 
-#[derive(Default, Clone, Copy)]
-struct Size {
-    rows: usize,
-    bytes: usize,
-}
-
 impl Group {
     fn has_room(&self, limits: GroupLimits) -> bool {
         !self.jobs.is_empty() && self.size.rows < limits.rows && self.size.bytes < limits.bytes
@@ -152,12 +158,12 @@ impl Group {
 impl Job {
     fn note(&self, runs: &mut HashSet<RunId>, size: &mut Size) {
         match self {
-            Self::Admit(admits, _) => admits.iter().for_each(|admit| size.admit(admit)),
-            Self::Deliver(mail, _) => mail.iter().for_each(|mail| size.add(1, mail.body.len())),
+            Self::Admit(admits, _) => admits.iter().for_each(|admit| size.add(admit.size())),
+            Self::Deliver(mail, _) => mail.iter().for_each(|mail| size.add(mail.size())),
             Self::Commit(commits, _) => {
                 for commit in commits {
                     runs.insert(commit.run);
-                    size.commit(commit);
+                    size.add(commit.size());
                 }
             }
         }
@@ -170,27 +176,6 @@ impl Job {
             Self::Commit(_, reply) => drop(reply.send(Err(error.clone()))),
             Self::Deliver(_, reply) => drop(reply.send(Err(error.clone()))),
         }
-    }
-}
-
-impl Size {
-    fn add(&mut self, rows: usize, bytes: usize) {
-        self.rows += rows;
-        self.bytes += bytes;
-    }
-
-    fn admit(&mut self, admit: &Admit) {
-        self.add(1 + admit.rows.len(), admit.rows.iter().map(|row| row.body.len()).sum());
-        self.add(admit.blobs.len(), admit.blobs.iter().map(|blob| blob.bytes.len()).sum());
-        self.add(0, admit.snapshot.as_ref().map_or(0, |snapshot| snapshot.body.len()));
-    }
-
-    fn commit(&mut self, commit: &RunCommit) {
-        self.add(1 + commit.rows.len(), commit.rows.iter().map(|row| row.body.len()).sum());
-        self.add(commit.blobs.len(), commit.blobs.iter().map(|blob| blob.bytes.len()).sum());
-        self.add(0, commit.snapshot.as_ref().map_or(0, |snapshot| snapshot.body.len()));
-        self.add(commit.deliveries.len(), commit.deliveries.iter().map(|mail| mail.body.len()).sum());
-        commit.children.iter().for_each(|child| self.admit(child));
     }
 }
 
@@ -285,13 +270,12 @@ fn made_work(group: &[Job], outcome: &Outcome) -> MadeWork {
         Job::Admit(..) | Job::Deliver(..) => &[],
     });
     let done = commits.zip(&outcome.replies).filter(|(_, answer)| is_done(answer)).map(|(commit, _)| commit);
-    let elsewhere = outcome.admitted.iter().any(is_open) || outcome.delivered.contains(&Delivered::Accepted);
-    let mut made = MadeWork { elsewhere, ..MadeWork::default() };
+    let entered = outcome.admitted.iter().any(is_open) || outcome.delivered.contains(&Delivered::Accepted);
+    let mut made = MadeWork { here: entered, elsewhere: entered };
     for commit in done {
         made.here = true;
         made.elsewhere |= frees(commit);
     }
-    made.here |= made.elsewhere;
     made
 }
 

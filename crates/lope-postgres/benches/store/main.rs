@@ -236,14 +236,14 @@ async fn born_runs(store: Store, runner: RunnerId, caller: u64, until: Instant) 
 /// Deleting ended runs, and what the tables weigh before and after.
 async fn prune(server: &Server) {
     let (store, runner) = open(server, "prune").await;
-    let old = |number: u64| commands::old_id(number);
+    let place = store.upkeep.describe();
+    server.make_past_week(&place).await;
     for part in 0..100_u64 {
-        let ids: Vec<RunId> = (0..1_000).map(|number| old(part * 1_000 + number)).collect();
+        let ids: Vec<RunId> = (0..1_000).map(|number| commands::old_id(part * 1_000 + number)).collect();
         store.runs.admit(ids.iter().map(|run| born(*run, runner)).collect()).await.expect("admitted");
         let born = ids.iter().map(|run| ClaimedRun { run: *run, ..commands::claimed() });
         store.runs.commit(born.map(|run| finish(&run, runner)).collect()).await.expect("a commit");
     }
-    let place = store.upkeep.describe();
     let before = server.weight(&place).await;
     let everything = Prune { before: lope_model::Timestamp::NEVER, statuses: vec![], workflow: None, limit: 1_000 };
     let figure = server.measure(async {

@@ -100,15 +100,28 @@ impl Server {
     pub(crate) async fn fill_queue(&self, place: &str, length: i64) {
         let client = connect(place).await;
         let runs = format!(
-            "insert into lope.runs select gen_random_uuid(), null, n, null, 0, 1, 0, 1, 1, 4, 'live', 'flow', '\\x00', 'default',
-                 'default', null, null, '{{}}', null, null from generate_series(1, {length}) n;
-             update lope.runs set version = (select version from lope.workflows limit 1);
-             insert into lope.queue select run_id, null, created_at, 0, 1, 0, 0, created_at, 1, 1, 4, 'default', 'default',
-                 'queued', null from lope.runs;
+            "insert into lope.runs (run_id, created_at, weight, priority, workflow, version, queue, realm, tags, law, epoch, head,
+                 mail, status)
+                 select gen_random_uuid(), n, 1, 4, 'flow', w.version, 'default', 'default', '{{}}', 1, 0, 1, 0, 'live'
+                 from generate_series(1, {length}) n, lope.workflows w;
+             insert into lope.queue (run_id, due, epoch, head, mail, taken, created_at, law, weight, priority, queue, realm, status)
+                 select run_id, created_at, 0, 1, 0, 0, created_at, 1, 1, 4, 'default', 'default', 'queued' from lope.runs;
              vacuum analyze lope.queue; vacuum analyze lope.runs"
         );
         for text in runs.split(';') {
             client.batch_execute(text).await.expect("a longer queue");
+        }
+    }
+
+    /// Partitions of a week that is long past, as they were made when it came.
+    pub(crate) async fn make_past_week(&self, place: &str) {
+        let client = connect(place).await;
+        for table in ["journal", "snapshots", "blobs"] {
+            let text = format!(
+                "create table lope.{table}_w20231113 partition of lope.{table}
+                 for values from ('018bc5fa-5800-0000-0000-000000000000') to ('018bea06-dc00-0000-0000-000000000000')"
+            );
+            client.batch_execute(&text).await.expect("a partition");
         }
     }
 

@@ -1,0 +1,238 @@
+//! Tests: the statements that must stay fast read their indexes and little else, with a long queue, with dead rows under an
+//! old snapshot. What is counted is pages, never time.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use lope_model::{RunId, Timestamp};
+use lope_store::runs::{Cursor, FinalStatus, LiveStatus, RunFilter, RunStatus};
+use serde_json::Value;
+use uuid::Uuid;
+
+use crate::claim::{CLAIM, CLAIM_MANY};
+use crate::failure::Sent;
+use crate::link::Link;
+use crate::list::Listing;
+use crate::migrate;
+use crate::options::Options;
+use crate::pool::Connector;
+use crate::session::{PUT_BACK, TAKEOVER, WAITING};
+use crate::statement::{Params, Statement};
+
+static PLACES: AtomicU64 = AtomicU64::new(0);
+
+const ME: Uuid = Uuid::from_u128(1);
+const GONE: Uuid = Uuid::from_u128(2);
+const CLAIMED: i64 = 500;
+
+/// How long the queue is: all of it under `LOPE_CHAOS=full`.
+fn length() -> i64 {
+    if std::env::var("LOPE_CHAOS").is_ok_and(|word| word == "full") { 1_000_000 } else { 200_000 }
+}
+
+/// A database with a store of its own; nothing if the caller chose to go without Postgres.
+async fn database() -> Option<Options> {
+    if std::env::var_os("LOPE_TEST_NO_POSTGRES").is_some() {
+        println!("left out: LOPE_TEST_NO_POSTGRES is set");
+        return None;
+    }
+    let url = std::env::var("LOPE_TEST_POSTGRES").expect("LOPE_TEST_POSTGRES: run `cargo xtask test`");
+    let name = format!("lope_plans_{}_{}", std::process::id(), PLACES.fetch_add(1, Ordering::Relaxed));
+    let maker = Connector::new(Options::new(&url).unwrap()).unwrap().connect().await.unwrap();
+    maker.script(&format!("create database {name}"), Sent::Work).await.unwrap();
+    let (place, _) = url.rsplit_once('/').unwrap();
+    let mut options = Options::new(&format!("{place}/{name}")).unwrap();
+    options.statement_timeout = std::time::Duration::from_mins(10);
+    Some(options)
+}
+
+async fn store(options: &Options) -> (Connector, Link) {
+    let connector = Connector::new(options.clone()).unwrap();
+    migrate::check_version(&connector).await.unwrap();
+    let link = connector.connect().await.unwrap();
+    (connector, link)
+}
+
+/// Runs that wait, one in a thousand of them owned by a runner that has gone, paused, tagged, failed, mailed…
+async fn fill(link: &Link) {
+    let script = format!(
+        "insert into {{schema}}.runners values
+             ('{ME}', 0, 0, 9000000000000000, 1000, null, 1, 'me', 'here', 'x'),
+             ('{GONE}', 0, 0, 0, 1000, 1, 1, 'gone', 'here', 'x');
+         insert into {{schema}}.runs
+             (run_id, parent_run, created_at, weight, priority, workflow, version, queue, realm, tags, law, epoch, head, mail,
+              finished_at, status)
+             select md5(n::text)::uuid, case when n % 1000 = 7 then '{ME}'::uuid end, n, 1, 4,
+                    case when n % 1000 = 6 then 'rare' else 'common' end, '\\x00', 'default', 'default',
+                    case when n % 1000 = 9 then '{{\"colour\": \"red\"}}' else '{{}}' end::jsonb, 1, 0, 1, 0,
+                    case when n % 2 = 0 then n end,
+                    case when n % 1000 = 8 then 'failed' when n % 2 = 0 then 'completed' else 'live' end
+             from generate_series(1, {length} * 2) n;
+         insert into {{schema}}.run_tags
+             select '', status, created_at, run_id from {{schema}}.runs where status = 'failed'
+             union all select 'colour', 'red', created_at, run_id from {{schema}}.runs where created_at % 1000 = 9;
+         insert into {{schema}}.queue
+             (run_id, owner, due, epoch, head, mail, taken, created_at, law, weight, priority, queue, realm, status)
+             select run_id, case created_at % 1000 when 1 then '{GONE}'::uuid when 3 then '{ME}'::uuid end, created_at, 0, 1,
+                    case when created_at % 10000 = 3 then 1 else 0 end, 0, created_at, 1, 1, 4, 'default', 'default',
+                    case created_at % 1000 when 5 then 'paused' else 'queued' end
+             from {{schema}}.runs where status = 'live';
+         insert into {{schema}}.mail select run_id, 1, 0, 0, 'id', 'signal', '' from {{schema}}.queue where mail = 1",
+        length = length()
+    );
+    link.script(&script, Sent::Work).await.unwrap();
+    for table in ["runs", "queue", "run_tags", "mail"] {
+        link.script(&format!("vacuum analyze {{schema}}.{table}"), Sent::Work).await.unwrap();
+    }
+}
+
+/// What a statement did.
+#[derive(Debug, Default)]
+struct Plan {
+    /// Tables that were read from end to end.
+    scanned: BTreeSet<String>,
+    indexes: BTreeSet<String>,
+    pages: u64,
+    rows: u64,
+}
+
+async fn explain(link: &Link, text: &str, types: &str, params: Params<'_>) -> Plan {
+    let text = format!("explain (analyze, buffers, format json, timing off) {text}");
+    link.begin_script("begin").await.unwrap();
+    let rows = link.read_once(&text, types, params).await.unwrap();
+    link.end_script("rollback").await.unwrap();
+    read(&rows[0].get::<_, Json>(0).0)
+}
+
+/// JSON as text, whatever the driver makes of it.
+struct Json(Value);
+
+impl<'a> tokio_postgres::types::FromSql<'a> for Json {
+    fn from_sql(
+        _: &tokio_postgres::types::Type,
+        raw: &'a [u8],
+    ) -> Result<Self, Box<dyn std::error::Error + Sync + Send>> {
+        Ok(Self(serde_json::from_slice(raw)?))
+    }
+
+    fn accepts(kind: &tokio_postgres::types::Type) -> bool {
+        *kind == tokio_postgres::types::Type::JSON
+    }
+}
+
+fn read(json: &Value) -> Plan {
+    let top = &json[0]["Plan"];
+    let mut plan = Plan { rows: top["Actual Rows"].as_u64().unwrap(), ..Plan::default() };
+    plan.pages = ["Shared Hit Blocks", "Shared Read Blocks"].iter().filter_map(|name| top[name].as_u64()).sum();
+    walk(top, &mut plan);
+    plan
+}
+
+fn walk(node: &Value, plan: &mut Plan) {
+    let was_run = node["Actual Loops"].as_u64().unwrap_or(0) > 0;
+    if node["Node Type"] == "Seq Scan" && was_run {
+        plan.scanned.insert(node["Relation Name"].as_str().unwrap().to_owned());
+    }
+    if let Some(index) = node["Index Name"].as_str().filter(|_| was_run) {
+        plan.indexes.insert(index.to_owned());
+    }
+    for child in node["Plans"].as_array().into_iter().flatten() {
+        walk(child, plan);
+    }
+}
+
+impl Plan {
+    fn uses(&self, index: &str, pages_max: u64) {
+        assert!(self.indexes.contains(index), "{index} is not used: {self:?}");
+        let large = ["queue", "runs", "mail", "journal", "run_tags"];
+        assert!(large.iter().all(|table| !self.scanned.contains(*table)), "{self:?}");
+        assert!(self.pages <= pages_max, "more than {pages_max} pages: {self:?}");
+    }
+}
+
+async fn claim(link: &Link, statement: &Statement, queues: &[&str], floor: i64) -> Plan {
+    let lanes: Vec<(i16, &str)> =
+        (0..10).rev().flat_map(|level| queues.iter().map(move |queue| (level, *queue))).collect();
+    let (priorities, names): (Vec<i16>, Vec<&str>) = lanes.into_iter().unzip();
+    let (realms, floors) = (vec!["default"; names.len()], vec![floor; names.len()]);
+    let (law, weight) = (1_i64, i64::MAX);
+    let params: Params<'_> = vec![&ME, &law, &CLAIMED, &weight, &names, &realms, &priorities, &floors];
+    explain(link, statement.text, statement.types, params).await
+}
+
+#[tokio::test]
+async fn claims_takeovers_and_listings_read_their_indexes() {
+    let Some(options) = database().await else { return };
+    let (_connector, link) = store(&options).await;
+    fill(&link).await;
+
+    // A claimed run costs its row and its entries in a few indexes, however long the queue is.
+    let taken = claim(&link, &CLAIM, &["default"], i64::MIN).await;
+    taken.uses("queue_claim", 40 * CLAIMED as u64);
+    assert_eq!(taken.rows, CLAIMED as u64);
+    let merged = claim(&link, &CLAIM_MANY, &["default", "other"], i64::MIN).await;
+    merged.uses("queue_claim", 40 * CLAIMED as u64);
+    assert_eq!(merged.rows, CLAIMED as u64);
+
+    explain(&link, TAKEOVER.text, TAKEOVER.types, vec![&100_i64]).await.uses("queue_owner", 6_000);
+    explain(&link, PUT_BACK.text, PUT_BACK.types, vec![&ME, &100_i64]).await.uses("queue_owner", 6_000);
+    let mailed = explain(&link, WAITING.text, WAITING.types, vec![&ME, &1_000_i64]).await;
+    mailed.uses("queue_mailed", 2_000);
+    assert_eq!(mailed.rows, length() as u64 / 5_000);
+    listings(&link).await;
+}
+
+async fn listings(link: &Link) {
+    let page = || RunFilter { limit: 50, ..RunFilter::default() };
+    let after = Some(Cursor { created_at: Timestamp::from_millis(length()), run: RunId::from_uuid(ME) });
+    let status = |status| vec![status];
+    let filters = [
+        ("runs_created", page()),
+        ("runs_created", RunFilter { after, ..page() }),
+        ("runs_workflow", RunFilter { workflow: Some("rare".to_owned()), ..page() }),
+        ("runs_parent", RunFilter { parent: Some(RunId::from_uuid(ME)), ..page() }),
+        ("run_tags_pkey", RunFilter { tags: [("colour".to_owned(), "red".to_owned())].into(), ..page() }),
+        ("run_tags_pkey", RunFilter { statuses: status(RunStatus::Final(FinalStatus::Failed)), ..page() }),
+        ("runs_created", RunFilter { statuses: status(RunStatus::Final(FinalStatus::Completed)), ..page() }),
+        ("queue_status", RunFilter { statuses: status(RunStatus::Live(LiveStatus::Paused)), ..page() }),
+        ("queue_owner", RunFilter { statuses: status(RunStatus::Live(LiveStatus::Running)), ..page() }),
+    ];
+    link.script("set enable_seqscan = on; set enable_hashjoin = on; set enable_mergejoin = on", Sent::Work)
+        .await
+        .unwrap();
+    for (index, filter) in filters {
+        let listing = Listing::of(&filter);
+        let plan = explain(link, &listing.text, &listing.types, listing.params()).await;
+        assert_eq!(plan.rows, 50, "{filter:?}: {plan:?}");
+        plan.uses(index, 4_000);
+    }
+}
+
+/// "a claim stays fast over 200,000 dead rows held by an old snapshot"
+#[tokio::test]
+async fn a_claim_steps_over_dead_rows_that_an_old_snapshot_holds() {
+    let Some(options) = database().await else { return };
+    let (connector, link) = store(&options).await;
+    fill(&link).await;
+    let clean = claim(&link, &CLAIM, &["default"], i64::MIN).await;
+    let old = connector.connect().await.unwrap();
+    old.begin_script("begin isolation level repeatable read").await.unwrap();
+    assert_eq!(old.read_once("select count(*) from {schema}.runners", "", vec![]).await.unwrap().len(), 1);
+    // Two in three rows are taken and gone, as by claims and commits; vacuum may not remove them.
+    let taken_until = length() * 4 / 3;
+    let taken = format!("delete from {{schema}}.queue where due <= {taken_until}");
+    link.script(&taken, Sent::Work).await.unwrap();
+    link.script("vacuum {schema}.queue", Sent::Work).await.unwrap();
+
+    let from_the_beginning = claim(&link, &CLAIM, &["default"], i64::MIN).await;
+    let from_the_floor = claim(&link, &CLAIM, &["default"], taken_until).await;
+    old.end_script("rollback").await.unwrap();
+    assert_eq!((from_the_beginning.rows, from_the_floor.rows), (CLAIMED as u64, CLAIMED as u64));
+    from_the_floor.uses("queue_claim", clean.pages * 6 / 5);
+    let dead_pages = taken_until.cast_unsigned() / 2 / 50;
+    assert!(
+        from_the_beginning.pages > from_the_floor.pages + dead_pages,
+        "without floors it would be as fast: {from_the_beginning:?} {from_the_floor:?}"
+    );
+}
