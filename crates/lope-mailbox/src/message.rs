@@ -1,11 +1,15 @@
 //! Messages as they leave a worker: checked, addressed, encoded. And the messages that the mailbox itself sends: replies and
 //! acknowledgements.
+//!
+//! `delivery` is for rooms that commit by themselves: it gives the write that puts a message into an inbox or arms its timer,
+//! to be made part of any batch. Nothing here reads or writes a store.
 
 use lope_model::Timestamp;
+use lope_store::tables::Write;
 
 use crate::error::BadMessage;
 use crate::frame::{Flags, Message, MessageKind, Route};
-use crate::key::WorkerId;
+use crate::key::{self, WorkerId};
 use crate::limit;
 
 /// What begins the id of a reply; the id of the message it answers follows.
@@ -55,6 +59,31 @@ pub fn seal(message: &Message<'_>) -> Result<Vec<u8>, BadMessage> {
 pub fn check_sealed(frame: &[u8]) -> Result<WorkerId, BadMessage> {
     check_size(frame)?;
     check(&Message::decode(frame)?)
+}
+
+/// The write that delivers a message: into its worker's inbox, or, with a due time, as a timer. The number is given by the
+/// commit that the write becomes part of; the message is then there exactly if that commit is.
+///
+/// ```
+/// use lope_mailbox::frame::{Flags, Message, MessageKind};
+/// use lope_mailbox::message::delivery;
+///
+/// # fn main() -> Result<(), lope_mailbox::BadMessage> {
+/// let message = Message::new(MessageKind::Event, 7, b"order-1/paid", b"{}");
+/// let dedupe = Message { flags: message.flags | Flags::DEDUPE, ..message };
+/// let write = delivery(&dedupe, None)?; // a row of the inbox of worker 7
+/// # let _ = write;
+/// # Ok(())
+/// # }
+/// ```
+pub fn delivery(message: &Message<'_>, due: Option<Timestamp>) -> Result<Write, BadMessage> {
+    let worker = check(message)?;
+    let frame = message.encode()?;
+    check_size(&frame)?;
+    match due {
+        None => Ok(key::append_inbox(worker, frame)),
+        Some(due) => Ok(key::append_timer(due, frame)?),
+    }
 }
 
 fn check(message: &Message<'_>) -> Result<WorkerId, BadMessage> {
@@ -108,6 +137,27 @@ mod tests {
         assert!(matches!(seal(&Message { payload: &large, ..plain }), Err(BadMessage::Large { .. })));
         assert!(matches!(check_sealed(b"LMSG"), Err(BadMessage::Frame(_))));
         assert_eq!(check_sealed(&seal(&plain).unwrap()).map(WorkerId::number), Ok(7));
+    }
+
+    #[test]
+    fn a_delivery_is_a_row_of_the_inbox_or_a_timer_and_carries_the_frame() {
+        let message = Message { flags: Flags::DEDUPE, ..Message::new(MessageKind::Event, 7, b"m", b"pay") };
+        let frame = message.encode().unwrap();
+        let worker = WorkerId::new(7).unwrap();
+        assert_eq!(delivery(&message, None), Ok(key::append_inbox(worker, frame.clone())));
+        let due = Timestamp::from_millis(100);
+        assert_eq!(delivery(&message, Some(due)), Ok(key::append_timer(due, frame).unwrap()));
+    }
+
+    #[test]
+    fn a_delivery_of_what_cannot_be_handled_is_refused() {
+        let plain = Message::new(MessageKind::Command, 7, b"m", b"");
+        let early = delivery(&plain, Some(Timestamp::from_millis(-1)));
+        assert_eq!(early, Err(BadMessage::Key(key::BadKey::Due(-1))));
+        assert!(matches!(delivery(&Message { to_worker: -1, ..plain }, None), Err(BadMessage::Key(_))));
+        assert!(matches!(delivery(&Message { id: b"", ..plain }, None), Err(BadMessage::Encode(_))));
+        let large = vec![0; limit::FRAME_MAX];
+        assert!(matches!(delivery(&Message { payload: &large, ..plain }, None), Err(BadMessage::Large { .. })));
     }
 
     #[test]

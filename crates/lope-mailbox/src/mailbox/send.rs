@@ -8,7 +8,7 @@ use super::{Mailbox, MailboxError};
 use crate::error::BadMessage;
 use crate::frame::Message;
 use crate::key::{self, TimerKey, WorkerId};
-use crate::message::{check_sealed, seal};
+use crate::message::{check_sealed, delivery, seal};
 
 /// Where a message went.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,9 +41,8 @@ impl Mailbox {
 
     /// Arm a timer that delivers a message to its worker.
     pub async fn send_at(&self, message: &Message<'_>, due: Timestamp) -> Result<Sent, MailboxError> {
-        let frame = seal(message)?;
-        let worker = check_sealed(&frame)?;
-        let write = key::append_timer(due, frame).map_err(BadMessage::from)?;
+        let worker = WorkerId::try_from(message.to_worker).map_err(BadMessage::from)?;
+        let write = delivery(message, Some(due))?;
         let numbers = self.numbers(vec![Batch { guards: Vec::new(), writes: vec![write] }]).await?;
         let seq = numbers.first().copied().ok_or_else(lost)?;
         Ok(Sent { worker, seq, due: Some(due) })
