@@ -1,19 +1,14 @@
 //! Where Lope lives and which settings are in force: flag, environment, config file, default, in this order.
+//!
+//! The text of the file and the pairs of the environment are read here; `lope::config` makes settings of them.
 
 use std::path::{Path, PathBuf};
 
+use lope::config::{BadConfig, Config};
 use lope::stores::StoreUrl;
-use serde::Deserialize;
 
 use crate::args::Everywhere;
 use crate::error::{CliError, CliResult};
-
-/// What `config.yaml` may say at its top. Rooms read their own sections.
-#[derive(Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Config {
-    store: Option<String>,
-}
 
 /// The settings that every command needs.
 #[derive(Debug)]
@@ -21,6 +16,7 @@ pub(crate) struct Settings {
     pub(crate) store: StoreUrl,
     /// Where the logs of steps are.
     pub(crate) logs: PathBuf,
+    pub(crate) config: Config,
 }
 
 impl Settings {
@@ -30,12 +26,12 @@ impl Settings {
             None => default_home()?,
         };
         let config = read_config(&home.join("config.yaml"))?;
-        let named = flags.store.clone().or(config.store);
+        let named = flags.store.as_ref().or(config.store.as_ref());
         let store = match named {
             Some(text) => text.parse().map_err(|error| CliError::usage(format!("{error}")))?,
             None => StoreUrl::Sqlite(home.join("lope.db")),
         };
-        Ok(Self { store, logs: home.join("logs") })
+        Ok(Self { store, logs: home.join("logs"), config })
     }
 }
 
@@ -46,13 +42,24 @@ fn default_home() -> CliResult<PathBuf> {
 }
 
 fn read_config(path: &Path) -> CliResult<Config> {
+    let shown = path.display().to_string();
     let text = match std::fs::read_to_string(path) {
-        Ok(text) => text,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Config::default()),
-        Err(error) => return Err(CliError::usage(format!("{}: {error}", path.display()))),
+        Ok(text) => Some(text),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => None,
+        Err(error) => return Err(CliError::usage(format!("{shown}: {error}"))),
     };
-    if text.trim().is_empty() {
-        return Ok(Config::default());
+    // A variable that is no text is none of ours.
+    let environment =
+        std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
+    Ok(Config::read(text.as_deref().map(|text| (shown.as_str(), text)), environment)?)
+}
+
+impl From<BadConfig> for CliError {
+    fn from(bad: BadConfig) -> Self {
+        let error = Self::usage(bad.to_string());
+        match bad.hint {
+            Some(hint) => error.hint(hint),
+            None => error,
+        }
     }
-    serde_saphyr::from_str(&text).map_err(|error| CliError::usage(format!("{}: {error}", path.display())))
 }

@@ -158,3 +158,20 @@ fn the_store_is_created_checked_shown_and_backed_up() {
     let junk = format!("sqlite:{}", home.path().join("junk.db").display());
     assert_ne!(code(&home.lope(&["store", "check", "--store", &junk])), 0);
 }
+
+#[test]
+fn settings_are_read_from_file_and_environment_and_a_bad_one_is_named_with_its_place() {
+    let home = Home::new();
+    let file = home.file("hello.yaml", HELLO);
+    std::fs::create_dir(home.path().join(".lope")).unwrap();
+    home.file(".lope/config.yaml", "engine:\n  sweep: often\n");
+    let output = home.lope(&["run", &file]);
+    assert_eq!(code(&output), 2);
+    assert!(err(&output).contains("config.yaml:2:10: 'often' is not a duration"), "{}", err(&output));
+    home.file(".lope/config.yaml", "engine: { sweep: 2s }");
+    let output = home.command(&["run", &file]).env("LOPE_ENGINE_LAESE", "3s").output().unwrap();
+    assert_eq!(code(&output), 2);
+    assert!(err(&output).contains("LOPE_ENGINE_LAESE") && err(&output).contains("lease"), "{}", err(&output));
+    let output = home.command(&["run", &file, "-q"]).env("LOPE_ENGINE_LEASE", "3s").output().unwrap();
+    assert_eq!(code(&output), 0, "{}", err(&output));
+}

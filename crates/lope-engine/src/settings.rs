@@ -1,6 +1,9 @@
 //! What an engine may be told: how much it takes on, how long it waits, what it serves.
 
-use lope_model::{QueueName, Realm, Span};
+use std::collections::BTreeMap;
+
+use lope_model::policy::RateLimit;
+use lope_model::{Priority, QueueName, Realm, Span, limit};
 
 /// Settings of one engine. `Default` is what a single machine wants.
 #[derive(Clone, Debug)]
@@ -34,6 +37,27 @@ pub struct Settings {
     pub queues: Vec<QueueName>,
     /// Realms it serves.
     pub realms: Vec<Realm>,
+    /// Limits of queues by name.
+    pub queue_limits: BTreeMap<QueueName, QueueLimit>,
+    /// Largest value that an attempt may answer with, encoded.
+    pub payload_max: usize,
+    /// How long finished runs are kept; absent: for ever.
+    pub retention: Option<Span>,
+    /// The same for single workflows, where it differs.
+    pub retention_of: BTreeMap<String, Option<Span>>,
+    /// How often an execution may lose its runner, where its policy does not say.
+    pub loss_budget: u32,
+}
+
+/// What bounds the runs of one queue. Absent fields bound nothing.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct QueueLimit {
+    /// Most runs of the queue at work at once.
+    pub concurrency: Option<u32>,
+    /// Most runs begun in a stretch of time.
+    pub rate: Option<RateLimit>,
+    /// The priority of runs that name none.
+    pub priority: Option<Priority>,
 }
 
 impl Default for Settings {
@@ -54,6 +78,11 @@ impl Default for Settings {
             concurrency: 256,
             queues: vec![QueueName::default()],
             realms: vec![Realm::default()],
+            queue_limits: BTreeMap::new(),
+            payload_max: limit::PAYLOAD_MAX,
+            retention: Some(Span::from_secs(30 * 24 * 3_600)),
+            retention_of: BTreeMap::new(),
+            loss_budget: lope_flow::policy::LOSS_BUDGET,
         }
     }
 }

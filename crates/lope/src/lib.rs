@@ -1,5 +1,6 @@
 //! The library face of Lope. With the binary it is the only room that names a backend: `stores` turns a URL into a store.
 
+pub mod config;
 pub mod executors;
 pub mod stores;
 

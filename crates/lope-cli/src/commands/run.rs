@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use lope::stores::{self, Create};
 use lope_engine::client::{self, StartOptions};
-use lope_engine::{Engine, News, Settings as EngineSettings};
+use lope_engine::{Engine, News};
 use lope_flow::law::{EventKind, Notice, Plan};
 use lope_model::RunId;
 use lope_store::Store;
@@ -32,7 +32,7 @@ pub(crate) async fn run(args: RunArgs, settings: &Settings, output: Output) -> C
         let (run, _) = client::start(&store, &plan, options, wall()).await?;
         return announce(&store, run, output).await;
     }
-    let engine = engine(&store, settings, EngineSettings::default())?;
+    let engine = engine(&store, settings, settings.config.engine.clone())?;
     let exit = to_the_end(&store, &engine, &plan, options, output).await;
     engine.shutdown(GRACE).await?;
     store.upkeep.close().await?;

@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use lope::stores::{self, Create};
-use lope_engine::Settings as EngineSettings;
 use lope_model::QueueName;
 
 use super::begin::engine;
@@ -16,12 +15,15 @@ use crate::output::{Output, remark};
 const GRACE: Duration = Duration::from_secs(30);
 
 pub(crate) async fn run(args: UpArgs, settings: &Settings, output: Output) -> CliResult<Exit> {
-    let mut wanted = EngineSettings::default();
+    let mut config = settings.config.clone();
+    if let Some(slots) = args.concurrency {
+        config.flag("concurrency", &slots.to_string())?;
+    }
+    let mut wanted = config.engine;
     if !args.queues.is_empty() {
         let queues = args.queues.iter().map(|name| QueueName::parse(name));
         wanted.queues = queues.collect::<Result<_, _>>().map_err(|error| CliError::usage(error.to_string()))?;
     }
-    wanted.concurrency = args.concurrency.unwrap_or(wanted.concurrency).max(1);
     let store = stores::open(&settings.store, Create::IfMissing).await?;
     let engine = engine(&store, settings, wanted)?;
     remark(output, &format!("runner {} works on {}; Ctrl-C stops it", engine.runner(), settings.store));

@@ -1,0 +1,153 @@
+//! The settings in force, and where each came from: flag, environment, config file, default, in this order.
+//!
+//! Text comes in (the file's content, pairs of the environment, flags) and settings go out. Nothing here reads a file, the
+//! environment or a terminal, and nothing decides what the settings lead to. Sections of other rooms are kept as they are.
+
+mod engine;
+mod file;
+mod sections;
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use lope_engine::Settings;
+use serde_json::Value as Json;
+use thiserror::Error;
+
+pub use engine::NAMES as ENGINE_NAMES;
+pub use sections::Secret;
+
+use file::File;
+
+/// What an environment variable for an engine setting begins with.
+pub const ENGINE_PREFIX: &str = "LOPE_ENGINE_";
+
+/// Where a value came from; a later one wins.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Source {
+    Default,
+    File,
+    Environment,
+    Flag,
+}
+
+/// A setting as people see it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Setting {
+    /// Its path in the file, as in `engine.lease`.
+    pub name: String,
+    pub value: String,
+    pub source: Source,
+}
+
+/// A setting that cannot be in force: where it stands, and what is wrong with it.
+#[derive(Clone, PartialEq, Eq, Debug, Error)]
+#[error("{place}: {message}")]
+pub struct BadConfig {
+    pub place: String,
+    pub message: String,
+    pub hint: Option<String>,
+}
+
+/// The settings in force.
+#[derive(Clone, Debug, Default)]
+pub struct Config {
+    /// The store's URL, if the file names one.
+    pub store: Option<String>,
+    pub engine: Settings,
+    /// Where the secrets that workflows name are found.
+    pub secrets: BTreeMap<String, Secret>,
+    /// Variables of the environment that expressions may read.
+    pub env: Vec<String>,
+    /// Sections that other rooms read: `agents`, `runners`.
+    pub others: BTreeMap<String, Json>,
+    sources: BTreeMap<&'static str, Source>,
+}
+
+impl Config {
+    /// From a config file (its name and content) and the environment.
+    pub fn read(
+        file: Option<(&str, &str)>,
+        environment: impl IntoIterator<Item = (String, String)>,
+    ) -> Result<Self, BadConfig> {
+        let mut config = Self::default();
+        if let Some((name, text)) = file.filter(|(_, text)| !text.trim().is_empty()) {
+            config.take_file(name, File::read(name, text)?)?;
+        }
+        for (variable, value) in environment {
+            if let Some(name) = variable.strip_prefix(ENGINE_PREFIX) {
+                config.set_engine(&name.to_ascii_lowercase(), &value, Source::Environment, &variable)?;
+            }
+        }
+        config.check()?;
+        Ok(config)
+    }
+
+    /// Lay a flag over what the file and the environment say.
+    pub fn flag(&mut self, name: &str, value: &str) -> Result<(), BadConfig> {
+        self.set_engine(name, value, Source::Flag, &format!("--{}", name.replace('_', "-")))?;
+        self.check()
+    }
+
+    /// Every engine setting with its value and source, in the order of the documents.
+    pub fn settings(&self) -> Vec<Setting> {
+        let source = |name: &str| self.sources.get(name).copied().unwrap_or(Source::Default);
+        let rows = engine::SETTINGS.iter().map(|row| Setting {
+            name: format!("engine.{}", row.name),
+            value: (row.show)(&self.engine),
+            source: source(row.name),
+        });
+        rows.chain(self.sections()).collect()
+    }
+
+    fn set_engine(&mut self, name: &str, value: &str, source: Source, place: &str) -> Result<(), BadConfig> {
+        let row = engine::find(name).ok_or_else(|| unknown(place, name))?;
+        (row.read)(&mut self.engine, value.trim()).map_err(|message| BadConfig::new(place, message))?;
+        self.sources.insert(row.name, source);
+        Ok(())
+    }
+
+    /// What must hold between settings. A heartbeat that nobody set follows the lease.
+    fn check(&mut self) -> Result<(), BadConfig> {
+        if !self.sources.contains_key("heartbeat") {
+            self.engine.heartbeat = lope_model::Span::from_millis((self.engine.lease.millis() / 3).max(1));
+        }
+        if self.engine.heartbeat.times(2) > self.engine.lease {
+            let message =
+                format!("a heartbeat of {} is too slow for a lease of {}", self.engine.heartbeat, self.engine.lease);
+            return Err(BadConfig::new("engine.heartbeat", message).hint("at most half of the lease"));
+        }
+        Ok(())
+    }
+}
+
+impl BadConfig {
+    pub(crate) fn new(place: impl Into<String>, message: impl Into<String>) -> Self {
+        Self { place: place.into(), message: message.into(), hint: None }
+    }
+
+    #[must_use]
+    pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+}
+
+fn unknown(place: &str, name: &str) -> BadConfig {
+    BadConfig::new(place, format!("there is no engine setting '{name}'"))
+        .hint(format!("the settings are {}", engine::NAMES.join(", ")))
+}
+
+impl fmt::Display for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Flag => "flag",
+            Self::Environment => "environment",
+            Self::File => "file",
+            Self::Default => "default",
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests;
