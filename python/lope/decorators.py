@@ -1,0 +1,203 @@
+"""`@action` and `@workflow`: they register a function under its name and leave it callable as what it is.
+
+What they register is found by the compiler and by the worker; nothing here talks to a runner.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import inspect
+from typing import Any, Awaitable, Callable, Coroutine, Generic, Optional, TypeVar, Union, cast, overload
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from typing_extensions import ParamSpec, Protocol
+
+    P = ParamSpec("P")
+else:
+    from typing import ParamSpec, Protocol
+
+    P = ParamSpec("P")
+
+from . import spans
+from .depends import Provision, provided
+from .policy import Retry, policy
+from .spans import Span
+from .values.names import module_name
+
+R = TypeVar("R")
+R_co = TypeVar("R_co", covariant=True)
+
+actions: dict[str, "Action[..., Any]"] = {}
+workflows: dict[str, "Workflow[..., Any]"] = {}
+
+
+class Action(Generic[P, R]):
+    """An action: called with `await`, in a workflow or on its own."""
+
+    def __init__(self, function: Callable[..., Any], name: str, retry: Optional[Retry], timeout: Optional[Span]) -> None:
+        self.function = function
+        self.name = name
+        self.retry = retry
+        self.timeout = timeout
+        if timeout is not None:
+            spans.millis(timeout)
+        self.is_async = inspect.iscoroutinefunction(function)
+        functools.update_wrapper(self, function)
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Coroutine[Any, Any, R]:
+        return self.invoke(args, kwargs)
+
+    async def invoke(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> R:
+        """Calls the function, with what it depends on; a plain function runs in a thread."""
+        needs = {name: each for name, each in self.provided.items() if name not in kwargs}
+        if not needs:
+            return cast(R, await self._call(args, kwargs))
+        async with Provision() as provision:
+            return cast(R, await self._call(args, {**kwargs, **await provision.arguments(needs)}))
+
+    async def _call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        if self.is_async:
+            return await self.function(*args, **kwargs)
+        return await asyncio.to_thread(self.function, *args, **kwargs)
+
+    def with_options(self, *, retry: Optional[Retry] = None, timeout: Optional[Span] = None) -> "Action[P, R]":
+        """The same action, tried in another way."""
+        return Action(self.function, self.name, retry or self.retry, self.timeout if timeout is None else timeout)
+
+    @functools.cached_property
+    def provided(self) -> dict[str, Any]:
+        return provided(self.function)
+
+    @functools.cached_property
+    def signature(self) -> inspect.Signature:
+        """The parameters that callers give: those that are provided are left out."""
+        whole = inspect.signature(self.function)
+        kept = [each for name, each in whole.parameters.items() if name not in self.provided]
+        return whole.replace(parameters=kept)
+
+    @property
+    def policy(self) -> dict[str, Any]:
+        return policy(self.retry, self.timeout)
+
+    def __repr__(self) -> str:
+        return f"<action {self.name}>"
+
+
+class Workflow(Generic[P, R]):
+    """A workflow: a function, or a class with a method `run`."""
+
+    def __init__(self, target: Any, name: str) -> None:
+        self.target = target
+        self.name = name
+        self.function: Callable[..., Any] = getattr(target, "run") if isinstance(target, type) else target
+        functools.update_wrapper(self, target, updated=())
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Coroutine[Any, Any, R]:
+        if isinstance(self.target, type):
+            return cast("Coroutine[Any, Any, R]", self.target().run(*args, **kwargs))
+        return cast("Coroutine[Any, Any, R]", self.target(*args, **kwargs))
+
+    @functools.cached_property
+    def signature(self) -> inspect.Signature:
+        """The parameters of a start: without `self`."""
+        whole = inspect.signature(self.function)
+        kept = list(whole.parameters.values())
+        return whole.replace(parameters=kept[1:] if isinstance(self.target, type) else kept)
+
+    def compile(self) -> dict[str, Any]:
+        """The definition, as JSON holds it."""
+        from .compiler import compile_workflow
+
+        return compile_workflow(self)
+
+    def __repr__(self) -> str:
+        return f"<workflow {self.name}>"
+
+
+class _Runs(Protocol[P, R_co]):
+    def run(self, *args: P.args, **kwargs: P.kwargs) -> Coroutine[Any, Any, R_co]: ...
+
+
+class _MakesAction(Protocol):
+    @overload
+    def __call__(self, function: Callable[P, Awaitable[R]]) -> Action[P, R]: ...
+    @overload
+    def __call__(self, function: Callable[P, R]) -> Action[P, R]: ...
+
+
+class _MakesWorkflow(Protocol):
+    @overload
+    def __call__(self, target: Callable[P, Awaitable[R]]) -> Workflow[P, R]: ...
+    @overload
+    def __call__(self, target: type[Any]) -> Workflow[..., Any]: ...
+
+
+@overload
+def action(function: Callable[P, Awaitable[R]], /) -> Action[P, R]: ...
+@overload
+def action(function: Callable[P, R], /) -> Action[P, R]: ...
+@overload
+def action(
+    *, name: Optional[str] = None, retry: Optional[Retry] = None, timeout: Optional[Span] = None
+) -> _MakesAction: ...
+
+
+def action(
+    function: Optional[Callable[..., Any]] = None,
+    /,
+    *,
+    name: Optional[str] = None,
+    retry: Optional[Retry] = None,
+    timeout: Optional[Span] = None,
+) -> Any:
+    """Makes a function an action: work that is done in a worker, tried again if it fails, and recorded when it is done."""
+
+    def make(function: Callable[..., Any]) -> Action[..., Any]:
+        if not callable(function) or isinstance(function, (type, Action, Workflow)):
+            raise TypeError("@action goes before a function")
+        made: Action[..., Any] = Action(function, name or function.__name__, retry, timeout)
+        register(actions, made.name, made)
+        return made
+
+    return make if function is None else make(function)
+
+
+@overload
+def workflow(target: Callable[P, Awaitable[R]], /) -> Workflow[P, R]: ...
+@overload
+def workflow(target: type[Any], /) -> Workflow[..., Any]: ...
+@overload
+def workflow(*, name: Optional[str] = None) -> _MakesWorkflow: ...
+
+
+def workflow(target: Any = None, /, *, name: Optional[str] = None) -> Any:
+    """Makes an async function, or a class with an async method `run`, a workflow."""
+
+    def make(target: Any) -> Workflow[..., Any]:
+        function = getattr(target, "run", None) if isinstance(target, type) else target
+        if not inspect.iscoroutinefunction(function):
+            what = f"class {target.__name__} has no 'async def run'" if isinstance(target, type) else "it is not one"
+            raise TypeError(f"@workflow goes before an async function or a class with an async run: {what}")
+        made: Workflow[..., Any] = Workflow(target, name or target.__name__)
+        register(workflows, made.name, made)
+        return made
+
+    return make if target is None else make(target)
+
+
+def register(table: dict[str, Any], name: str, made: Union[Action[..., Any], Workflow[..., Any]]) -> None:
+    """Enters an action or workflow by name; two of one name are a mistake, the same one imported again is not."""
+    before = table.get(name)
+    if before is not None and _home(before) != _home(made):
+        raise ValueError(
+            f"'{name}' is defined twice, in {_home(before)} and in {_home(made)}: give one of them name=\"…\""
+        )
+    table[name] = made
+
+
+def _home(made: Any) -> str:
+    function = made.function
+    return f"{module_name(function)}:{function.__qualname__}"

@@ -1,0 +1,522 @@
+"""Lope's values as Python's, by type hint: plain JSON becomes what the hint asks for, tagged values what they were."""
+
+from __future__ import annotations
+
+import base64
+import dataclasses
+import enum
+import functools
+import types
+from collections import abc
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal, InvalidOperation
+from pathlib import Path, PurePath
+from typing import Annotated, Any, Callable, Literal, TypeVar, Union, get_args, get_origin, get_type_hints, is_typeddict
+from uuid import UUID
+
+from .encode import is_model
+from .names import class_name, find_class
+from .problem import ValueProblem, field, item
+
+Decoder = Callable[[Any], Any]
+
+
+def decode(encoded: Any, hint: Any = Any, place: str = "value") -> Any:
+    """The Python value of an encoded one; a `ValueProblem` names the place of what does not fit the hint."""
+    try:
+        return decoder(hint)(encoded)
+    except ValueProblem as problem:
+        raise problem.inside(f".{place}") from None
+
+
+def decoder(hint: Any) -> Decoder:
+    try:
+        return _cached(hint)
+    except TypeError:
+        return _make(hint)
+
+
+@functools.lru_cache(maxsize=4096)
+def _cached(hint: Any) -> Decoder:
+    return _make(hint)
+
+
+def split(encoded: Any) -> tuple[str, Any] | None:
+    """Name and inside of a tagged value."""
+    if type(encoded) is dict and len(encoded) == 1:
+        parts = encoded.get("$tag")
+        if type(parts) is list and len(parts) == 2:
+            return parts[0], parts[1]
+    return None
+
+
+def _any(value: Any) -> Any:
+    kind = type(value)
+    if kind is list:
+        return _items(value, _any)
+    if kind is not dict:
+        return value
+    parts = split(value)
+    if parts is not None:
+        return _tagged(*parts)
+    if len(value) == 1 and "$map" in value:
+        return {key: _any(each) for key, each in value["$map"]}
+    if len(value) == 1 and type(value.get("$bytes")) is str:
+        return base64.b64decode(value["$bytes"])
+    return _entries(value, _any)
+
+
+def _items(values: Any, one: Decoder) -> list[Any]:
+    found: list[Any] = []
+    try:
+        for each in values:
+            found.append(one(each))
+    except ValueProblem as problem:
+        raise problem.inside(item(len(found))) from None
+    return found
+
+
+def _entries(values: dict[str, Any], one: Decoder) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for key, each in values.items():
+        try:
+            found[key] = one(each)
+        except ValueProblem as problem:
+            raise problem.inside(item(key)) from None
+    return found
+
+
+def _tagged(name: str, inside: Any) -> Any:
+    plain = _TAGS.get(name)
+    if plain is not None:
+        return plain(inside)
+    if name == "exception":
+        from .failures import decode_failure
+
+        return decode_failure(inside)
+    cls = find_class(name)
+    if cls is None:
+        raise ValueProblem(f"the class '{name}' cannot be found here")
+    return decoder(cls)({"$tag": [name, inside]})
+
+
+_TAGS: dict[str, Decoder] = {
+    "tuple": lambda inside: tuple(_items(inside, _any)),
+    "set": lambda inside: set(_items(inside, _any)),
+    "frozenset": lambda inside: frozenset(_items(inside, _any)),
+    "dict": lambda inside: {_any(key): _any(each) for key, each in inside},
+    "int": int,
+    "float": float,
+    "decimal": Decimal,
+    "datetime": datetime.fromisoformat,
+    "date": date.fromisoformat,
+    "time": time.fromisoformat,
+    "timedelta": lambda inside: timedelta(days=inside[0], seconds=inside[1], microseconds=inside[2]),
+    "uuid": UUID,
+    "path": Path,
+    "timestamp": lambda inside: datetime.fromtimestamp(inside / 1000).astimezone(),
+    "duration": lambda inside: timedelta(milliseconds=inside),
+}
+
+
+def _make(hint: Any) -> Decoder:
+    if hint is Any:
+        return _any
+    if isinstance(hint, TypeVar):
+        return decoder(hint.__bound__) if hint.__bound__ is not None else _any
+    origin = get_origin(hint)
+    if origin is Annotated:
+        return decoder(get_args(hint)[0])
+    if origin is Literal:
+        return _literal(get_args(hint))
+    if origin is Union or origin is getattr(types, "UnionType", None):
+        return _union(get_args(hint))
+    kind = origin or hint
+    if hint is None or kind is type(None):
+        return _none
+    if not isinstance(kind, type) or kind is object:
+        return _any
+    return _of_class(kind, get_args(hint))
+
+
+def _of_class(kind: type, args: tuple[Any, ...]) -> Decoder:
+    if kind in _SCALARS:
+        return _SCALARS[kind]
+    if issubclass(kind, enum.Enum):
+        return _enum(kind)
+    if dataclasses.is_dataclass(kind):
+        return _dataclass(kind)
+    if is_model(kind):
+        return _model(kind)
+    if is_typeddict(kind):
+        return _typed_dict(kind)
+    if issubclass(kind, tuple):
+        return _tuple(kind, args)
+    if kind in (set, frozenset, abc.Set, abc.MutableSet):
+        return _collection(frozenset if kind is frozenset else set, args)
+    if kind in (list, abc.Sequence, abc.MutableSequence, abc.Iterable, abc.Collection):
+        return _collection(list, args)
+    if kind in (dict, abc.Mapping, abc.MutableMapping):
+        return _dict(args)
+    if issubclass(kind, BaseException):
+        return lambda value: _expect(kind, _any(value))
+    return lambda value: _expect(kind, _any(value))
+
+
+def _shown(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else text[:57] + "…"
+
+
+def _wrong(wanted: str, value: Any) -> ValueProblem:
+    parts = split(value)
+    found = parts[0] if parts else "None" if value is None else type(value).__name__
+    return ValueProblem(f"{wanted} expected, not {found} ({_shown(value)})")
+
+
+def _expect(kind: type, value: Any) -> Any:
+    if not isinstance(value, kind):
+        raise _wrong(kind.__qualname__, value)
+    return value
+
+
+def _none(value: Any) -> None:
+    if value is not None:
+        raise _wrong("None", value)
+
+
+def _plain(kind: type) -> Decoder:
+    def plain(value: Any) -> Any:
+        if type(value) is kind:
+            return value
+        value = _any(value) if type(value) is dict else value
+        if isinstance(value, kind) and not (kind is int and isinstance(value, bool)):
+            return value
+        raise _wrong(kind.__name__, value)
+
+    return plain
+
+
+def _float(value: Any) -> float:
+    if type(value) is float:
+        return value
+    value = _any(value) if type(value) is dict else value
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        return float(value)
+    raise _wrong("float", value)
+
+
+def _bytes(value: Any) -> bytes:
+    value = _any(value)
+    if isinstance(value, str):
+        try:
+            return base64.b64decode(value, validate=True)
+        except ValueError:
+            raise _wrong("bytes (or base64 text)", value) from None
+    return bytes(_expect(bytes, value))
+
+
+def _from_text(kind: type, *also: type) -> Decoder:
+    """A type that has a text form; plain input may give that."""
+    read: Callable[[Any], Any] = getattr(kind, "fromisoformat", kind)
+
+    def from_text(value: Any) -> Any:
+        value = _any(value)
+        if isinstance(value, kind):
+            return value
+        if isinstance(value, (str, *also)) and not isinstance(value, bool):
+            try:
+                return read(str(value).replace("Z", "+00:00") if kind is datetime else str(value))
+            except (ValueError, InvalidOperation):
+                pass
+        raise _wrong(kind.__name__, value)
+
+    return from_text
+
+
+def _timedelta(value: Any) -> timedelta:
+    from .. import spans
+
+    value = _any(value)
+    if isinstance(value, timedelta):
+        return value
+    try:
+        return timedelta(milliseconds=spans.millis(value))
+    except (ValueError, TypeError):
+        raise _wrong("timedelta (or a span such as 30s)", value) from None
+
+
+_SCALARS: dict[type, Decoder] = {
+    str: _plain(str),
+    int: _plain(int),
+    bool: _plain(bool),
+    float: _float,
+    bytes: _bytes,
+    Decimal: _from_text(Decimal, int, float),
+    datetime: _from_text(datetime),
+    date: _from_text(date),
+    time: _from_text(time),
+    timedelta: _timedelta,
+    UUID: _from_text(UUID),
+    Path: _from_text(Path),
+    PurePath: _from_text(Path),
+}
+
+
+def _literal(allowed: tuple[Any, ...]) -> Decoder:
+    def literal(value: Any) -> Any:
+        found = _any(value)
+        for each in allowed:
+            if type(each) is type(found) and each == found:
+                return each
+            if isinstance(each, enum.Enum) and found == each.value:
+                return each
+        raise _wrong(" or ".join(repr(each) for each in allowed), value)
+
+    return literal
+
+
+def _union(members: tuple[Any, ...]) -> Decoder:
+    """The first member that the value fits; one that it *is* goes before one that it could be made into."""
+    decoders = [decoder(each) for each in members]
+
+    def union(value: Any) -> Any:
+        exact = _exact(value, members, decoders)
+        if exact is not None:
+            return exact(value)
+        problems: list[ValueProblem] = []
+        for one in decoders:
+            try:
+                return one(value)
+            except ValueProblem as problem:
+                problems.append(problem)
+        if len([each for each in members if each is not type(None)]) == 1:
+            raise next(each for each, hint in zip(problems, members) if hint is not type(None))
+        raise _wrong(" or ".join(_title(each) for each in members), value)
+
+    return union
+
+
+def _exact(value: Any, members: tuple[Any, ...], decoders: list[Decoder]) -> Decoder | None:
+    parts = split(value)
+    for hint, one in zip(members, decoders):
+        kind = get_origin(hint) or hint
+        if not isinstance(kind, type):
+            continue
+        if parts is None and type(value) is kind and kind is not dict:
+            return one
+        if parts is not None and (class_name(kind) == parts[0] or _TAG_OF.get(kind) == parts[0]):
+            return one
+    return None
+
+
+_TAG_OF: dict[type, str] = {
+    tuple: "tuple", set: "set", frozenset: "frozenset", Decimal: "decimal", datetime: "datetime", date: "date",
+    time: "time", timedelta: "timedelta", UUID: "uuid", Path: "path",
+}  # fmt: skip
+
+
+def _title(hint: Any) -> str:
+    return "None" if hint is type(None) else getattr(hint, "__name__", None) or str(hint)
+
+
+def _fields_of(value: Any, kind: type) -> dict[str, Any] | None:
+    """The fields of an object of this class (or of a subclass of it), or a plain map; nothing if it is neither."""
+    parts = split(value)
+    if parts is None:
+        return value if type(value) is dict else None
+    form = split(parts[1])
+    inside = form[1] if form is not None else parts[1]
+    return inside if type(inside) is dict and ":" in parts[0] else None
+
+
+def _subclass(value: Any, kind: type) -> type:
+    """The class that a tagged value says it is, if that is a subclass of the one asked for."""
+    parts = split(value)
+    if parts is None or parts[0] == class_name(kind):
+        return kind
+    found = find_class(parts[0])
+    if found is None or not issubclass(found, kind):
+        raise ValueProblem(f"{kind.__qualname__} expected, not {parts[0]}")
+    return found
+
+
+def _hints(kind: type) -> dict[str, Any]:
+    try:
+        return get_type_hints(kind, include_extras=True)
+    except Exception:
+        return {}
+
+
+def _dataclass(kind: type) -> Decoder:
+    hints = functools.cache(lambda: _hints(kind))
+    known = {each.name: each for each in dataclasses.fields(kind)}
+    required = [
+        each.name for each in known.values()
+        if each.init and each.default is dataclasses.MISSING and each.default_factory is dataclasses.MISSING
+    ]  # fmt: skip
+
+    def dataclass(value: Any) -> Any:
+        found = _fields_of(value, kind)
+        if found is None:
+            raise _wrong(kind.__qualname__, value)
+        target = _subclass(value, kind)
+        if target is not kind:
+            return decoder(target)(value)
+        _check_names(found, known, required, kind)
+        values = _typed(found, hints())
+        if split(value) is None:
+            return _construct(kind, {name: each for name, each in values.items() if known[name].init})
+        # What was an object is put together again as it was; its constructor has had its say.
+        made: Any = object.__new__(kind)
+        for name, each in values.items():
+            object.__setattr__(made, name, each)
+        return made
+
+    return dataclass
+
+
+def _construct(kind: type, values: dict[str, Any]) -> Any:
+    try:
+        return kind(**values)
+    except (TypeError, ValueError) as error:
+        raise ValueProblem(f"{kind.__qualname__}: {error}") from error
+
+
+def _check_names(found: dict[str, Any], known: Any, required: list[str], kind: type) -> None:
+    missing = [name for name in required if name not in found]
+    if missing:
+        raise ValueProblem(f"{kind.__qualname__} lacks {', '.join(missing)}")
+    unknown = [name for name in found if name not in known]
+    if unknown:
+        raise ValueProblem(f"{kind.__qualname__} has no field {', '.join(unknown)}")
+
+
+def _typed(found: dict[str, Any], hints: dict[str, Any]) -> dict[str, Any]:
+    values = {}
+    for name, each in found.items():
+        try:
+            values[name] = decoder(hints.get(name, Any))(each)
+        except ValueProblem as problem:
+            raise problem.inside(field(name)) from None
+    return values
+
+
+def _model(cls: type) -> Decoder:
+    kind: Any = cls
+    hints = functools.cache(lambda: {name: each.annotation for name, each in kind.model_fields.items()})
+
+    def model(value: Any) -> Any:
+        found = _fields_of(value, kind)
+        if found is None:
+            raise _wrong(kind.__qualname__, value)
+        target = _subclass(value, kind)
+        if target is not kind:
+            return decoder(target)(value)
+        if split(value) is None:
+            try:
+                return kind.model_validate({name: _any(each) for name, each in found.items()})
+            except ValueError as error:
+                raise ValueProblem(str(error)) from error
+        return kind.model_construct(**_typed(found, hints()))
+
+    return model
+
+
+def _enum(kind: type[enum.Enum]) -> Decoder:
+    def member(value: Any) -> Any:
+        parts = split(value)
+        inside = split(parts[1]) if parts is not None else None
+        wanted = inside[1]["value"] if inside is not None else value
+        try:
+            return kind(_any(wanted))
+        except ValueError:
+            raise ValueProblem(f"{_shown(wanted)} is not a valid {kind.__qualname__}") from None
+
+    return member
+
+
+def _typed_dict(kind: Any) -> Decoder:
+    hints = _hints(kind)
+
+    def typed_dict(value: Any) -> Any:
+        if type(value) is not dict or split(value) is not None:
+            raise _wrong(kind.__name__, value)
+        _check_names(value, hints, sorted(kind.__required_keys__), kind)
+        return _typed(value, hints)
+
+    return typed_dict
+
+
+def _list_inside(value: Any, *tags: str) -> list[Any]:
+    parts = split(value)
+    if parts is not None and parts[0] in tags:
+        return list(parts[1])
+    if type(value) is list:
+        return value
+    raise _wrong(tags[0] if tags else "list", value)
+
+
+def _tuple(kind: type, args: tuple[Any, ...]) -> Decoder:
+    named = getattr(kind, "_make", None)
+    if named is not None:
+        hints = [_hints(kind).get(name, Any) for name in kind._fields]  # type: ignore[attr-defined]
+        return lambda value: named(_each(_list_inside(value, "tuple"), hints, kind.__name__))
+    if len(args) == 2 and args[1] is Ellipsis:
+        one = decoder(args[0])
+        return lambda value: tuple(_items(_list_inside(value, "tuple"), one))
+    if not args:
+        return lambda value: tuple(_items(_list_inside(value, "tuple"), _any))
+    return lambda value: tuple(_each(_list_inside(value, "tuple"), list(args), "tuple"))
+
+
+def _each(values: list[Any], hints: list[Any], what: str) -> list[Any]:
+    if len(values) != len(hints):
+        raise ValueProblem(f"{what} of {len(hints)} items expected, not {len(values)}")
+    found: list[Any] = []
+    try:
+        for value, hint in zip(values, hints):
+            found.append(decoder(hint)(value))
+    except ValueProblem as problem:
+        raise problem.inside(item(len(found))) from None
+    return found
+
+
+def _collection(kind: Any, args: tuple[Any, ...]) -> Decoder:
+    one = decoder(args[0]) if args else _any
+    if kind is list:
+        return lambda value: _items(_list_inside(value), one)
+    return lambda value: kind(_items(_list_inside(value, "set", "frozenset"), one))
+
+
+def _dict(args: tuple[Any, ...]) -> Decoder:
+    key_of, one = (decoder(args[0]), decoder(args[1])) if len(args) == 2 else (_any, _any)
+
+    def mapping(value: Any) -> Any:
+        parts = split(value)
+        if parts is not None and parts[0] == "dict":
+            return {key_of(key): one(each) for key, each in parts[1]}
+        if type(value) is not dict or parts is not None:
+            raise _wrong("dict", value)
+        entries = dict(value["$map"]) if len(value) == 1 and "$map" in value else value
+        found = {}
+        for key, each in entries.items():
+            try:
+                found[_key(key, key_of)] = one(each)
+            except ValueProblem as problem:
+                raise problem.inside(item(key)) from None
+        return found
+
+    return mapping
+
+
+def _key(key: str, key_of: Decoder) -> Any:
+    """JSON has text keys only: an int or a UUID may be written as text."""
+    try:
+        return key_of(key)
+    except ValueProblem:
+        try:
+            return key_of(int(key))
+        except ValueError:
+            pass
+        raise
