@@ -2,11 +2,12 @@
 //!
 //! Everything but a start is mail to the run, and takes effect when its owner reads it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
 use lope_flow::LAW;
+use lope_flow::definition::Rule;
 use lope_flow::law::{Event, EventKind, Fed, Plan, Start};
 use lope_model::{Digest, Epoch, Priority, QueueName, Realm, RunId, Timestamp, Value};
 use lope_store::runs::{Admit, Admitted, Delivered, Deploy, RunRecord, RunStatus};
@@ -14,6 +15,9 @@ use lope_store::{Store, StoreResult};
 use uuid::Uuid;
 
 use crate::codec;
+
+/// Journal rows read at a time.
+const JOURNAL_PAGE: usize = 1_000;
 
 /// How a run is started.
 #[derive(Clone, Debug, Default)]
@@ -31,6 +35,8 @@ pub struct StartOptions {
     pub tags: BTreeMap<String, String>,
     /// What expressions see as `env`.
     pub env: Value,
+    /// Policies for this input alone; they win over the workflow's.
+    pub policies: Vec<Rule>,
 }
 
 /// Keep a definition in the store; repeating it changes nothing.
@@ -48,7 +54,7 @@ pub fn admission(plan: &Plan, options: StartOptions, now: Timestamp) -> Admit {
         epoch: Epoch(1),
         open: options.open,
         env: options.env,
-        input: options.input.map(|value| Fed::new("1", value)),
+        input: options.input.map(|value| Fed { policies: options.policies, ..Fed::new("1", value) }),
     };
     let mut blobs = Vec::new();
     let row = codec::row(1, &Event::new(now, EventKind::Start(Box::new(start))), &mut blobs);
@@ -92,6 +98,27 @@ pub async fn tell(store: &Store, run: RunId, kind: &EventKind, id: Option<String
     let id = id.unwrap_or_else(|| Uuid::now_v7().to_string());
     let answers = store.runs.deliver(vec![codec::mail(run, id, kind)]).await?;
     answers.into_iter().next().ok_or(lope_store::StoreError::Closed)
+}
+
+/// What was dispatched and has no outcome yet, as far as the journal tells: only attempts whose policy is `durable` are in it.
+pub async fn dispatched(store: &Store, run: RunId) -> StoreResult<Vec<(Arc<str>, u32)>> {
+    let (mut open, mut after) = (BTreeSet::new(), 0);
+    loop {
+        let rows = store.runs.journal(run, after, JOURNAL_PAGE).await?;
+        let Some(last) = rows.last() else { return Ok(open.into_iter().collect()) };
+        after = last.seq;
+        for row in &rows {
+            match codec::kind_of(row) {
+                Ok(EventKind::Dispatched { execution, attempt, .. }) => drop(open.insert((execution, attempt))),
+                Ok(EventKind::Outcome(outcome)) => drop(open.remove(&(outcome.execution, outcome.attempt))),
+                // A refused attempt did not start; one that was adopted is lost.
+                Ok(EventKind::Refused { execution, attempt, .. }) => drop(open.remove(&(execution, attempt))),
+                Ok(EventKind::Adopted { .. }) => open.clear(),
+                Ok(_) => {}
+                Err(unreadable) => return Err(lope_store::StoreError::corrupt(unreadable.to_string())),
+            }
+        }
+    }
 }
 
 /// Wait until a run has ended. `None`: there is no such run.

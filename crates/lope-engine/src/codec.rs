@@ -127,6 +127,19 @@ pub fn read_error(bytes: &[u8]) -> Result<Failure, Unreadable> {
     rmp_serde::from_slice(bytes).map_err(|error| Unreadable::new("the error", error))
 }
 
+/// About how many bytes a value takes when it is stored.
+pub fn weight(value: &Value) -> usize {
+    match value {
+        Value::Null | Value::Bool(_) => 1,
+        Value::Int(_) | Value::Float(_) => 9,
+        Value::Str(text) => text.len() + 5,
+        Value::Bytes(bytes) => bytes.len() + 5,
+        Value::List(items) => items.iter().map(weight).sum::<usize>() + 5,
+        Value::Map(map) => map.iter().map(|(key, value)| key.len() + 5 + weight(value)).sum::<usize>() + 5,
+        Value::Tag(tag) => tag.name.len() + 12 + weight(&tag.value),
+    }
+}
+
 /// A value as text that keys are compared by.
 pub fn key_text(value: &Value) -> Arc<str> {
     value.as_str().map_or_else(|| value.to_string().into(), Into::into)

@@ -1,13 +1,21 @@
 //! The machine of slots: which task starts next, and which has run out of time. Pure: tasks and time in, starts and stops out.
 //!
 //! A task waits here until a slot is free, highest priority first, then in order of arrival; one whose key is at its limit
-//! lets others pass. Time limits count from the start, on a clock that only runs forward. Waiting costs no thread.
+//! lets others pass. One that a circuit or a rate does not let through is refused with a time (`gates`); one whose idempotency key
+//! is at work, or done, gets that answer (`once`). Time limits count from the start, on a clock that only runs forward. Waiting
+//! costs no thread.
+
+mod gates;
+mod once;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
-use lope_model::{Moment, Priority};
+use lope_model::policy::CircuitBreaker;
+use lope_model::{Failure, Moment, Priority, Span, Value};
 
+use self::gates::{Gates, Refusal};
+use self::once::{Entry, Once};
 use crate::executor::{Task, Token};
 
 /// What to do.
@@ -23,6 +31,19 @@ pub enum Act {
     TimedOut {
         token: Token,
         silent: bool,
+        /// How long it was at work.
+        ran: Span,
+    },
+    /// A limit that many runs share does not let it start before this long.
+    Refuse {
+        token: Token,
+        wait: Span,
+        reason: Arc<str>,
+    },
+    /// Another task with its idempotency key has done the work.
+    Answer {
+        token: Token,
+        value: Value,
     },
 }
 
@@ -30,8 +51,11 @@ pub enum Act {
 struct Running {
     executor: Arc<str>,
     key: Option<Arc<str>>,
+    once: Option<Arc<str>>,
+    circuit: Option<Arc<CircuitBreaker>>,
     timeout_at: Option<Moment>,
-    silence: Option<(lope_model::Span, Moment)>,
+    silence: Option<(Span, Moment)>,
+    since: Moment,
 }
 
 /// Order among those that wait: priority, then arrival.
@@ -49,6 +73,8 @@ pub struct Dispatch {
     running: HashMap<Token, Running>,
     deadlines: BTreeSet<(Moment, Token)>,
     keys: HashMap<Arc<str>, u32>,
+    gates: Gates,
+    once: Once,
 }
 
 impl Dispatch {
@@ -62,6 +88,8 @@ impl Dispatch {
             running: HashMap::new(),
             deadlines: BTreeSet::new(),
             keys: HashMap::new(),
+            gates: Gates::default(),
+            once: Once::default(),
         }
     }
 
@@ -78,18 +106,29 @@ impl Dispatch {
         self.fill(now, acts);
     }
 
-    /// A task was answered. False: it is not running (any more), its answer does not count.
-    pub fn settled(&mut self, now: Moment, token: &Token, acts: &mut Vec<Act>) -> bool {
-        let known = self.end(token).is_some();
+    /// A task was answered: how long it was at work. `None`: it is not running (any more), its answer does not count.
+    pub fn settled(
+        &mut self,
+        now: Moment,
+        token: &Token,
+        result: &Result<Value, Failure>,
+        acts: &mut Vec<Act>,
+    ) -> Option<Span> {
+        let ended = self.end(token, result.as_ref().ok());
+        if let Some(Running { circuit: Some(circuit), .. }) = &ended {
+            self.gates.record(now, circuit, result.is_ok());
+        }
         self.fill(now, acts);
-        known
+        ended.map(|running| now.since(running.since))
     }
 
     /// A task showed life.
     pub fn alive(&mut self, now: Moment, token: &Token) {
         let Some(running) = self.running.get_mut(token) else { return };
         if let Some((span, until)) = &mut running.silence {
-            self.deadlines.remove(&(*until, token.clone()));
+            if running.timeout_at != Some(*until) {
+                self.deadlines.remove(&(*until, token.clone()));
+            }
             *until = now.plus(*span);
             self.deadlines.insert((*until, token.clone()));
         }
@@ -100,8 +139,10 @@ impl Dispatch {
         if let Some(rank) = self.ranks.remove(token) {
             self.waiting.remove(&rank);
             self.held.values_mut().for_each(|held| drop(held.remove(&rank)));
+            self.once.forget(&rank);
         }
-        if let Some(running) = self.end(token) {
+        self.gates.forget(token);
+        if let Some(running) = self.end(token, None) {
             acts.push(Act::Stop { executor: running.executor, token: token.clone() });
         }
         self.fill(now, acts);
@@ -112,10 +153,13 @@ impl Dispatch {
         while let Some((due, token)) = self.deadlines.first().cloned()
             && due <= now
         {
-            let running = self.end(&token).expect("a deadline belongs to a running task");
+            let running = self.end(&token, None).expect("a deadline belongs to a running task");
             let silent = running.timeout_at.is_none_or(|timeout_at| timeout_at > now);
+            if let Some(circuit) = &running.circuit {
+                self.gates.record(now, circuit, false);
+            }
             acts.push(Act::Stop { executor: running.executor, token: token.clone() });
-            acts.push(Act::TimedOut { token, silent });
+            acts.push(Act::TimedOut { token, silent, ran: now.since(running.since) });
         }
         self.fill(now, acts);
     }
@@ -131,9 +175,32 @@ impl Dispatch {
         {
             match self.full_key(&task) {
                 Some(key) => drop(self.held.entry(key).or_default().insert(rank, task)),
-                None => self.begin(now, task, acts),
+                None => self.try_to_begin(now, rank, task, acts),
             }
         }
+    }
+
+    /// It has a slot and room under its key; what else may stand in its way is asked last, since a yes counts.
+    fn try_to_begin(&mut self, now: Moment, rank: Rank, task: Task, acts: &mut Vec<Act>) {
+        match self.once.enter(rank, task) {
+            Entry::Waits => {}
+            Entry::Done(token, value) => {
+                self.ranks.remove(&token);
+                acts.push(Act::Answer { token, value });
+            }
+            Entry::Begin(task) => match self.gates.admit(now, &task.token, &task.limits) {
+                Ok(()) => self.begin(now, task, acts),
+                Err(refusal) => self.refuse(task, refusal, acts),
+            },
+        }
+    }
+
+    fn refuse(&mut self, task: Task, refusal: Refusal, acts: &mut Vec<Act>) {
+        self.ranks.remove(&task.token);
+        if let Some(key) = &task.limits.once {
+            self.waiting.extend(self.once.leave(key, None));
+        }
+        acts.push(Act::Refuse { token: task.token, wait: refusal.wait, reason: refusal.reason });
     }
 
     /// The key of a task, if that key has no room.
@@ -154,12 +221,15 @@ impl Dispatch {
         for due in timeout_at.into_iter().chain(silence.map(|(_, until)| until)) {
             self.deadlines.insert((due, task.token.clone()));
         }
-        let running = Running { executor: Arc::clone(&task.executor), key, timeout_at, silence };
+        let (once, circuit) = (task.limits.once.clone(), task.limits.circuit_breaker.clone());
+        let running =
+            Running { executor: Arc::clone(&task.executor), key, once, circuit, timeout_at, silence, since: now };
         self.running.insert(task.token.clone(), running);
         acts.push(Act::Start(task));
     }
 
-    fn end(&mut self, token: &Token) -> Option<Running> {
+    /// It no longer runs; `answer` is what it found out, if it did.
+    fn end(&mut self, token: &Token, answer: Option<&Value>) -> Option<Running> {
         let running = self.running.remove(token)?;
         self.free += 1;
         for due in running.timeout_at.into_iter().chain(running.silence.map(|(_, until)| until)) {
@@ -167,6 +237,9 @@ impl Dispatch {
         }
         if let Some(key) = &running.key {
             self.leave(key);
+        }
+        if let Some(key) = &running.once {
+            self.waiting.extend(self.once.leave(key, answer));
         }
         Some(running)
     }

@@ -82,8 +82,7 @@ impl Engine {
             news: news.clone(),
             runtime: tokio::runtime::Handle::current(),
         };
-        let shard_settings = ShardSettings { evict_after: settings.evict_after, snapshot_min: settings.snapshot_min };
-        let threads = shards::begin(ears, clock, shard_settings, runner, Arc::new(hands))?;
+        let threads = shards::begin(ears, clock, ShardSettings::of(&settings), runner, Arc::new(hands))?;
         let most = settings.group_commit_max;
         let keeper = Keeper::new(runner, settings.clone(), lope_flow::LAW);
         let keeping = Keeping {

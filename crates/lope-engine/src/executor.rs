@@ -4,9 +4,10 @@
 //! are decided by the law and judged by the engine. A task whose `Done` is dropped without an answer counts as lost.
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
-use lope_model::{Epoch, Failure, Priority, RunId, Span, Value, failure};
+use lope_model::policy::{CircuitBreaker, RateLimit};
+use lope_model::{Epoch, Failure, Priority, RunId, Span, Timestamp, Value, failure};
 
 /// One attempt of an execution under one owner. An outcome with any other token is ignored.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -43,6 +44,12 @@ pub struct Limits {
     pub heartbeat: Option<Span>,
     /// At most so many with an equal key at once.
     pub keyed: Option<(Arc<str>, u32)>,
+    /// Not while what it leads to keeps failing.
+    pub circuit_breaker: Option<Arc<CircuitBreaker>>,
+    /// Not more often than this.
+    pub rate_limit: Option<Arc<RateLimit>>,
+    /// Those with an equal key have one effect.
+    pub once: Option<Arc<str>>,
 }
 
 /// How an attempt ended.
@@ -52,6 +59,23 @@ pub struct Outcome {
     pub result: Result<Value, Failure>,
     /// Who did it, for people.
     pub worker: Option<Arc<str>>,
+    /// Where its log is, for people.
+    pub log: Option<Arc<str>>,
+    /// When it got its slot.
+    pub started_at: Option<Timestamp>,
+}
+
+impl Outcome {
+    pub fn new(token: Token, result: Result<Value, Failure>) -> Self {
+        Self { token, result, worker: None, log: None, started_at: None }
+    }
+
+    /// It ran longer than its timeout, or was silent for longer than its heartbeat allows.
+    pub(crate) fn timed_out(token: Token, silent: bool, started_at: Timestamp) -> Self {
+        let message = if silent { "no sign of life within its heartbeat" } else { "it took longer than its timeout" };
+        let failure = Failure::new(failure::kind::TIMEOUT, message);
+        Self { started_at: Some(started_at), ..Self::new(token, Err(failure)) }
+    }
 }
 
 /// Where outcomes go: the shard that owns the run.
@@ -65,20 +89,27 @@ pub trait Outcomes: Send + Sync {
 pub struct Done {
     token: Option<Token>,
     outcomes: Arc<dyn Outcomes>,
+    log: OnceLock<Arc<str>>,
 }
 
 impl Done {
     pub fn new(token: Token, outcomes: Arc<dyn Outcomes>) -> Self {
-        Self { token: Some(token), outcomes }
+        Self { token: Some(token), outcomes, log: OnceLock::new() }
     }
 
     pub fn alive(&self) {
         self.token.iter().for_each(|token| self.outcomes.alive(token));
     }
 
+    /// Where the attempt's log is; the first word counts.
+    pub fn logged(&self, log: &str) {
+        let _ = self.log.set(log.into());
+    }
+
     pub fn finish(mut self, result: Result<Value, Failure>, worker: Option<Arc<str>>) {
         if let Some(token) = self.token.take() {
-            self.outcomes.settle(Outcome { token, result, worker });
+            let log = self.log.take();
+            self.outcomes.settle(Outcome { worker, log, ..Outcome::new(token, result) });
         }
     }
 }
@@ -87,7 +118,8 @@ impl Drop for Done {
     fn drop(&mut self) {
         if let Some(token) = self.token.take() {
             let failure = Failure::new(failure::kind::WORKER_LOST, "the worker ended without an answer");
-            self.outcomes.settle(Outcome { token, result: Err(failure), worker: None });
+            let log = self.log.take();
+            self.outcomes.settle(Outcome { log, ..Outcome::new(token, Err(failure)) });
         }
     }
 }

@@ -19,6 +19,7 @@ use lope_store::runs::{CommitReply, FinalStatus, JournalRow, Mail, Parent, RunCo
 
 use crate::codec::Blobs;
 use crate::executor::{Outcome, Task, Token};
+use crate::settings::Settings;
 use resident::Resident;
 
 /// A run that this shard shall hold from now on.
@@ -48,6 +49,7 @@ pub enum Input {
     TimedOut {
         token: Token,
         silent: bool,
+        started_at: Timestamp,
     },
     /// A limit that many runs share did not let an attempt start.
     Refused {
@@ -127,6 +129,21 @@ pub struct ShardSettings {
     pub evict_after: Span,
     /// A snapshot is written when the journal behind the last one weighs more than that one, and at least this.
     pub snapshot_min: usize,
+    /// How often an execution may lose its runner, where its policy does not say.
+    pub loss_budget: u32,
+    /// Largest value that an attempt may answer with, encoded.
+    pub payload_max: usize,
+}
+
+impl ShardSettings {
+    pub fn of(settings: &Settings) -> Self {
+        Self {
+            evict_after: settings.evict_after,
+            snapshot_min: settings.snapshot_min,
+            loss_budget: settings.loss_budget,
+            payload_max: settings.payload_max,
+        }
+    }
 }
 
 /// One shard.
@@ -173,7 +190,9 @@ impl Shard {
         match input {
             Input::Adopt(adoption) => self.adopt(now, *adoption, out),
             Input::Outcome(outcome) => self.outcome(now, outcome, out),
-            Input::TimedOut { token, silent } => self.timed_out(now, token, silent, out),
+            Input::TimedOut { token, silent, started_at } => {
+                self.outcome(now, Outcome::timed_out(token, silent, started_at), out);
+            }
             Input::Refused { token, until, reason } => {
                 self.with(now, token.run, out, |resident| resident.refuse(now, &token, until, reason));
             }
@@ -205,13 +224,7 @@ impl Shard {
     }
 
     fn outcome(&mut self, now: Timestamp, outcome: Outcome, out: &mut Vec<Output>) {
-        let Outcome { token, result, worker } = outcome;
-        let result = result.map_or_else(Settled::failed, Settled::Done);
-        self.with(now, token.run, out, |resident| resident.settle(now, &token, result, worker));
-    }
-
-    fn timed_out(&mut self, now: Timestamp, token: Token, silent: bool, out: &mut Vec<Output>) {
-        self.with(now, token.run, out, |resident| resident.time_out(now, &token, silent));
+        self.with(now, outcome.token.run, out, |resident| resident.settle(now, outcome));
     }
 
     fn found_latest(&mut self, now: Timestamp, workflow: Arc<str>, version: Option<VersionId>, out: &mut Vec<Output>) {

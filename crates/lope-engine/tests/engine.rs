@@ -2,94 +2,16 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
-use std::collections::HashMap;
-use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+mod house;
 
-use lope_engine::client::{self, StartOptions};
-use lope_engine::executor::{Done, Executor, Task, Token};
-use lope_engine::{Engine, Executors, News, Settings, codec};
-use lope_flow::law::{EventKind, Plan};
-use lope_model::{Failure, RunId, Span, Timestamp, Value};
-use lope_store::Store;
-use lope_store::memory::MemoryStore;
-use lope_store::runs::{Admitted, RunRecord};
+use std::sync::atomic::Ordering;
+use std::time::Duration;
 
-type Work = dyn Fn(&Task) -> Option<Result<Value, Failure>> + Send + Sync;
-
-/// Does actions in the test's own words; `None` leaves the task unanswered until it is cancelled or its engine dies.
-struct Hand {
-    work: Box<Work>,
-    kept: Mutex<HashMap<Token, Done>>,
-    calls: AtomicU32,
-}
-
-impl Executor for Hand {
-    fn start(&self, task: Task, done: Done) {
-        self.calls.fetch_add(1, Ordering::SeqCst);
-        match (self.work)(&task) {
-            Some(result) => done.finish(result, None),
-            None => drop(self.kept.lock().unwrap().insert(task.token, done)),
-        }
-    }
-
-    fn cancel(&self, token: &Token) {
-        self.kept.lock().unwrap().remove(token);
-    }
-}
-
-struct House {
-    store: Store,
-    hand: Arc<Hand>,
-}
-
-impl House {
-    fn new(work: impl Fn(&Task) -> Option<Result<Value, Failure>> + Send + Sync + 'static) -> Self {
-        let hand = Hand { work: Box::new(work), kept: Mutex::default(), calls: AtomicU32::new(0) };
-        Self { store: MemoryStore::open(), hand: Arc::new(hand) }
-    }
-
-    fn engine(&self) -> Engine {
-        let hand: Arc<dyn Executor> = self.hand.clone();
-        let executors: Executors = [(Arc::from("action"), hand)].into_iter().collect();
-        let settings =
-            Settings { lease: Span::from_millis(300), heartbeat: Span::from_millis(50), ..Settings::default() };
-        let settings = Settings { sweep: Span::from_millis(50), evict_after: Span::from_millis(200), ..settings };
-        Engine::begin(self.store.clone(), executors, settings).unwrap()
-    }
-
-    async fn start(&self, engine: &Engine, yaml: &str, input: Value) -> RunId {
-        let definition = lope_flow::yaml::read(yaml, "test.yaml").unwrap_or_else(|problems| panic!("{problems:?}"));
-        let plan = Arc::new(Plan::new(&definition).unwrap());
-        client::deploy(&self.store, &plan).await.unwrap();
-        engine.know(Arc::clone(&plan));
-        let options = StartOptions { input: Some(input), ..StartOptions::default() };
-        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_millis();
-        let admit = client::admission(&plan, options, Timestamp::from_millis(i64::try_from(since).unwrap()));
-        let run = admit.run;
-        assert!(matches!(engine.admit(admit, &plan).await.unwrap(), Admitted::Created { .. }));
-        run
-    }
-
-    async fn end(&self, run: RunId) -> RunRecord {
-        let waiting = client::wait(&self.store, run);
-        tokio::time::timeout(Duration::from_secs(20), waiting).await.expect("it ends in time").unwrap().unwrap()
-    }
-
-    async fn result(&self, run: RunId) -> Value {
-        let record = self.end(run).await;
-        let error = record.error.as_deref().map(|bytes| codec::read_error(bytes).unwrap());
-        assert_eq!((record.status.as_str(), error), ("completed", None));
-        codec::read_result(&record.result.unwrap()).unwrap()
-    }
-
-    async fn gapless(&self, run: RunId) -> Vec<Arc<str>> {
-        let rows = self.store.runs.journal(run, 0, 10_000).await.unwrap();
-        assert!(rows.iter().zip(1..).all(|(row, seq)| row.seq == seq), "the journal has no gaps");
-        rows.into_iter().map(|row| row.event).collect()
-    }
-}
+use house::House;
+use lope_engine::executor::Task;
+use lope_engine::{News, client, codec};
+use lope_flow::law::EventKind;
+use lope_model::{Failure, Value};
 
 /// `double` doubles, `add` adds, anything else is refused.
 #[allow(clippy::unnecessary_wraps, reason = "the shape of every hand's work")]

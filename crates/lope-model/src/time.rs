@@ -71,6 +71,11 @@ impl Timestamp {
 }
 
 impl Moment {
+    /// How long from `earlier` to this moment; nothing if it is not earlier.
+    pub const fn since(self, earlier: Self) -> Span {
+        Timestamp(self.0).since(Timestamp(earlier.0))
+    }
+
     #[must_use]
     pub const fn plus(self, span: Span) -> Self {
         Self(self.0.saturating_add_unsigned(span.0))

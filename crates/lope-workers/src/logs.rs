@@ -31,6 +31,7 @@ pub struct Logs {
 /// One attempt's log, open for writing.
 #[derive(Debug)]
 pub struct Log {
+    name: String,
     file: Option<File>,
     written: u64,
     dropped: u64,
@@ -55,7 +56,7 @@ impl Logs {
         if let Err(error) = &file {
             tracing::warn!(run = %token.run, execution = %token.execution, %error, "no log can be written");
         }
-        Log { file: file.ok(), written: 0, dropped: 0 }
+        Log { name: log_name(token), file: file.ok(), written: 0, dropped: 0 }
     }
 
     /// The logs of a run, by time of their beginning.
@@ -74,14 +75,17 @@ impl Logs {
     }
 
     fn create(&self, token: &Token) -> io::Result<File> {
-        let folder = self.folder.join(token.run.to_string());
-        DirBuilder::new().recursive(true).mode(0o700).create(&folder)?;
-        let name = format!("{}.{}.log", file_name(&token.execution), token.attempt);
-        OpenOptions::new().create(true).append(true).mode(0o600).open(folder.join(name))
+        DirBuilder::new().recursive(true).mode(0o700).create(self.folder.join(token.run.to_string()))?;
+        OpenOptions::new().create(true).append(true).mode(0o600).open(self.folder.join(log_name(token)))
     }
 }
 
 impl Log {
+    /// Its path in the folder of logs.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
     pub fn line(&mut self, at: Timestamp, stream: Stream, text: &str) {
         let Some(file) = &mut self.file else { return };
         let name = match stream {
@@ -107,6 +111,10 @@ impl Drop for Log {
             let _ = writeln!(file, "… {} more lines were not kept", self.dropped);
         }
     }
+}
+
+fn log_name(token: &Token) -> String {
+    format!("{}/{}.{}.log", token.run, file_name(&token.execution), token.attempt)
 }
 
 /// An execution's path as a file name: other characters than letters, digits, `-`, `_` become `+`, a long one is cut and made

@@ -79,7 +79,9 @@ async fn run(task: Task, logs: &Logs, spawner: &Spawner, stop: &Notify, done: &D
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = spawner.spawn(command).await.map_err(|error| order.not_started(&error))?;
     let pid = child.id().and_then(|id| Pid::from_raw(id.cast_signed()));
-    let log = Mutex::new(logs.begin(&task.token));
+    let log = logs.begin(&task.token);
+    done.logged(log.name());
+    let log = Mutex::new(log);
     let work = attend(&mut child, order.stdin, &log, done);
     let ended = tokio::select! {
         ended = work => ended,

@@ -2,6 +2,7 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use lope_model::{Failure, failure};
@@ -114,7 +115,7 @@ impl Desk {
                 let outcomes: Arc<dyn Outcomes> = Arc::new(Arc::clone(self));
                 let done = Done::new(task.token.clone(), outcomes);
                 match self.executors.get(&task.executor) {
-                    Some(executor) => executor.start(task, done),
+                    Some(executor) => start(&**executor, task, done),
                     None => done.finish(Err(unserved(&task)), None),
                 }
             }
@@ -123,8 +124,26 @@ impl Desk {
                     executor.cancel(&token);
                 }
             }
-            Act::TimedOut { token, silent } => self.shards.send(token.run, Input::TimedOut { token, silent }),
+            Act::TimedOut { token, silent, ran } => {
+                let started_at = self.clock.wall().minus(ran);
+                self.shards.send(token.run, Input::TimedOut { token, silent, started_at });
+            }
+            Act::Refuse { token, wait, reason } => {
+                let until = self.clock.wall().plus(wait);
+                self.shards.send(token.run, Input::Refused { token, until, reason });
+            }
+            Act::Answer { token, value } => {
+                self.shards.send(token.run, Input::Outcome(Outcome::new(token, Ok(value))));
+            }
         }
+    }
+}
+
+/// An executor that panics loses the attempt (its `Done` is dropped on the way out) and nothing else.
+fn start(executor: &dyn Executor, task: Task, done: Done) {
+    let action = Arc::clone(&task.action);
+    if catch_unwind(AssertUnwindSafe(|| executor.start(task, done))).is_err() {
+        tracing::error!(%action, "an executor panicked when it was given a task");
     }
 }
 
@@ -134,8 +153,10 @@ fn unserved(task: &Task) -> Failure {
 }
 
 impl Outcomes for Arc<Desk> {
-    fn settle(&self, outcome: Outcome) {
-        if self.change(|machine, now, acts| machine.settled(now, &outcome.token, acts)) {
+    fn settle(&self, mut outcome: Outcome) {
+        let settled = self.change(|machine, now, acts| machine.settled(now, &outcome.token, &outcome.result, acts));
+        if let Some(ran) = settled {
+            outcome.started_at = Some(self.clock.wall().minus(ran));
             self.shards.send(outcome.token.run, Input::Outcome(outcome));
         }
     }

@@ -1,10 +1,11 @@
 //! Adoption: a run's state is folded from snapshot and journal, mail is taken in, and what must be done now is found.
 
 use lope_flow::law::{self, Effect, EventKind, State};
+use lope_flow::policy::LOSS_BUDGET;
 use lope_model::Timestamp;
 
-use super::resident::Resident;
-use super::{Adoption, Left, Output, Shard};
+use super::resident::{Resident, announced};
+use super::{Adoption, Left, Output, Shard, ShardSettings};
 use crate::codec::{self, Unreadable};
 
 /// A journal, folded.
@@ -24,7 +25,7 @@ impl Shard {
         }
         match fold(&adoption) {
             Ok(folded) => {
-                self.runs.insert(run, Resident::adopted(now, adoption, folded));
+                self.runs.insert(run, Resident::adopted(now, adoption, folded, self.settings));
                 self.after(now, run, out);
             }
             Err(error) => out.push(Output::Left { run, epoch, weight, why: Left::Broken(error.to_string()) }),
@@ -33,26 +34,30 @@ impl Shard {
 }
 
 impl Resident {
-    fn adopted(now: Timestamp, adoption: Adoption, folded: Folded) -> Self {
+    fn adopted(now: Timestamp, adoption: Adoption, folded: Folded, settings: ShardSettings) -> Self {
         let mut resident = Resident::new(&adoption, folded.state, folded.head);
+        resident.payload_max = settings.payload_max;
         resident.tail = adoption.rows.iter().map(|row| row.body.len()).sum();
         resident.snapshot_size = adoption.snapshot.map_or(0, |snapshot| snapshot.body.len());
-        resident.go_on(now, folded.undone);
+        resident.go_on(now, folded.undone, settings.loss_budget);
         resident.take_mail(now, &adoption.mail);
         resident.seen = resident.seen.max(adoption.seen);
         resident
     }
 
     /// Take up what is outstanding. Attempts that another owner may have started are lost: the law opens new ones.
-    fn go_on(&mut self, now: Timestamp, undone: Option<Vec<Effect>>) {
+    fn go_on(&mut self, now: Timestamp, undone: Option<Vec<Effect>>, loss_budget: u32) {
         let is_attempt = |effect: &Effect| matches!(effect, Effect::Dispatch(_));
         let attempts = self.state.outstanding(&self.plan).into_iter().filter(is_attempt).collect::<Vec<_>>();
         let others = undone.into_iter().flatten().filter(|effect| !is_attempt(effect));
         others.for_each(|effect| self.sort(effect));
         if self.state.epoch() != self.epoch && !attempts.is_empty() {
-            self.fold(now, EventKind::Adopted { epoch: self.epoch });
+            let budget = (loss_budget != LOSS_BUDGET).then_some(loss_budget);
+            self.fold(now, EventKind::Adopted { epoch: self.epoch, budget });
         } else {
+            let durable: Vec<EventKind> = attempts.iter().filter_map(announced).collect();
             attempts.into_iter().for_each(|effect| self.sort(effect));
+            durable.into_iter().for_each(|kind| self.fold(now, kind));
         }
     }
 }

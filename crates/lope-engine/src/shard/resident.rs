@@ -7,13 +7,13 @@ use lope_flow::definition::{Checkpoint, Recipient};
 use lope_flow::law::{
     self, Dispatch, Effect, Event, EventKind, Outcome, Plan, Progress, Send, Settled, StartChild, State, Status,
 };
-use lope_model::{Epoch, Failure, RunId, Span, Timestamp, VersionId, failure};
+use lope_model::{Epoch, Failure, RunId, Span, Timestamp, Value, VersionId, failure, limit};
 use lope_store::runs::{Blob, Deliver, FinalStatus, JournalRow, Mail, Parent};
 
 use super::Adoption;
 use super::flight::Flight;
 use crate::codec;
-use crate::executor::{Limits, Task, Token};
+use crate::executor::{self, Limits, Task, Token};
 
 /// Most rows that a relaxed checkpoint strategy may leave unwritten.
 const UNWRITTEN_MAX: usize = 10_000;
@@ -71,6 +71,7 @@ pub(super) struct Resident {
     pub(super) snapshot_size: usize,
     /// Somebody waits for everything to be durable.
     pub(super) asked: bool,
+    pub(super) payload_max: usize,
 }
 
 impl Resident {
@@ -92,6 +93,7 @@ impl Resident {
             tail: 0,
             snapshot_size: 0,
             asked: false,
+            payload_max: limit::PAYLOAD_MAX,
         }
     }
 
@@ -182,18 +184,27 @@ impl Resident {
     }
 
     /// An attempt was answered. Answers to attempts that are not in flight change nothing and leave no row.
-    pub(super) fn settle(&mut self, now: Timestamp, token: &Token, result: Settled, worker: Option<Arc<str>>) {
-        if !self.in_flight.remove(token) {
+    pub(super) fn settle(&mut self, now: Timestamp, outcome: executor::Outcome) {
+        let executor::Outcome { token, result, worker, log, started_at } = outcome;
+        if !self.in_flight.remove(&token) {
             return;
         }
-        let Token { execution, attempt, epoch, .. } = token.clone();
-        let outcome = Outcome { execution, attempt, epoch, result, started_at: None, worker, log: None };
+        let result = result.and_then(|value| self.bounded(value)).map_or_else(Settled::failed, Settled::Done);
+        let Token { execution, attempt, epoch, .. } = token;
+        let outcome = Outcome { execution, attempt, epoch, result, started_at, worker, log };
         self.fold(now, EventKind::Outcome(Box::new(outcome)));
     }
 
-    pub(super) fn time_out(&mut self, now: Timestamp, token: &Token, silent: bool) {
-        let message = if silent { "no sign of life within its heartbeat" } else { "it took longer than its timeout" };
-        self.settle(now, token, Settled::failed(Failure::new(failure::kind::TIMEOUT, message)), None);
+    /// A value that is too large for the store, or for the settings, is a failure of the step.
+    fn bounded(&self, value: Value) -> Result<Value, Failure> {
+        let most = self.payload_max;
+        match codec::weight(&value) {
+            weight if weight <= most => Ok(value),
+            weight => {
+                let message = format!("its answer has about {weight} bytes, more than {most} are allowed");
+                Err(Failure::new(failure::kind::LIMIT, message))
+            }
+        }
     }
 
     /// An attempt did not get to start; the law waits until it may.
@@ -250,12 +261,8 @@ impl Resident {
     }
 
     pub(super) fn task(&self, dispatch: Dispatch) -> Task {
-        let handling = &dispatch.handling;
-        let keyed = dispatch
-            .concurrency
-            .map(|(limit, key)| (format!("{}/{}", dispatch.action, codec::key_text(&key)).into(), limit));
-        let limits =
-            Limits { priority: handling.priority, timeout: handling.timeout, heartbeat: handling.heartbeat, keyed };
+        let idempotency_key = dispatch.idempotency_key.as_ref().map(|key| codec::key_text(key).to_string());
+        let limits = limits(&dispatch, idempotency_key.as_deref());
         Task {
             token: Token {
                 run: self.run,
@@ -269,7 +276,7 @@ impl Resident {
             action: dispatch.action,
             arguments: dispatch.with,
             limits,
-            idempotency_key: dispatch.idempotency_key.map(|key| codec::key_text(&key).to_string()),
+            idempotency_key,
         }
     }
 
@@ -286,6 +293,21 @@ impl Resident {
             Status::Idle if far => Some(self.last_event.plus(patience)),
             _ => None,
         }
+    }
+}
+
+/// What bounds an attempt. Keys count per action.
+fn limits(dispatch: &Dispatch, idempotency_key: Option<&str>) -> Limits {
+    let (handling, action) = (&dispatch.handling, &dispatch.action);
+    let keyed = dispatch.concurrency.as_ref();
+    Limits {
+        priority: handling.priority,
+        timeout: handling.timeout,
+        heartbeat: handling.heartbeat,
+        keyed: keyed.map(|(limit, key)| (format!("{action}/{}", codec::key_text(key)).into(), *limit)),
+        circuit_breaker: handling.circuit_breaker.clone().map(Arc::new),
+        rate_limit: handling.rate_limit.clone().map(Arc::new),
+        once: idempotency_key.map(|key| format!("{}/{action}/{key}", dispatch.executor).into()),
     }
 }
 
@@ -308,7 +330,7 @@ fn is_pressing(kind: &EventKind) -> bool {
 }
 
 /// The row that announces a dispatch whose policy is durable.
-fn announced(effect: &Effect) -> Option<EventKind> {
+pub(super) fn announced(effect: &Effect) -> Option<EventKind> {
     match effect {
         Effect::Dispatch(dispatch) if dispatch.handling.durable => Some(EventKind::Dispatched {
             execution: Arc::clone(&dispatch.execution),

@@ -61,6 +61,9 @@ pub enum EventKind {
     Adopted {
         #[serde(rename = "e")]
         epoch: Epoch,
+        /// How often an execution may be lost where its policy does not say; absent: as the law says.
+        #[serde(rename = "b", default, skip_serializing_if = "Option::is_none")]
+        budget: Option<u32>,
     },
     /// A limit that many runs share did not let an attempt start before this time.
     Refused {

@@ -146,10 +146,10 @@ impl<'a> Machine<'a> {
     }
 
     /// A new owner found the run: attempts in flight are lost, new ones are opened.
-    pub(crate) fn adopt(&mut self, epoch: Epoch) {
+    pub(crate) fn adopt(&mut self, epoch: Epoch, budget: Option<u32>) {
         self.state.epoch = epoch;
         for exec in self.workers_in_flight() {
-            self.lose(exec);
+            self.lose(exec, budget);
         }
     }
 

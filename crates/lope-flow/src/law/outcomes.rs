@@ -197,8 +197,9 @@ impl Machine<'_> {
     }
 
     /// An attempt is lost with its runner; a budget bounds how often.
-    pub(crate) fn lose(&mut self, exec: Key) {
-        let budget = self.policy_of(exec).and_then(|policy| policy.loss_budget).unwrap_or(LOSS_BUDGET);
+    pub(crate) fn lose(&mut self, exec: Key, budget: Option<u32>) {
+        let own = self.policy_of(exec).and_then(|policy| policy.loss_budget);
+        let budget = own.or(budget).unwrap_or(LOSS_BUDGET);
         let Some(attempt) = self.attempt_at(exec) else { return };
         attempt.losses += 1;
         if attempt.losses > budget {

@@ -37,7 +37,7 @@ impl Machine<'_> {
             EventKind::Signal { .. } | EventKind::Cancel { .. } => true,
             EventKind::Pause { .. } => live && state.paused.is_none(),
             EventKind::Resume => state.paused.is_some(),
-            EventKind::Adopted { epoch } => *epoch > state.epoch,
+            EventKind::Adopted { epoch, .. } => *epoch > state.epoch,
             EventKind::Close => live && self.is_open() && !state.closed,
             EventKind::Forked { run, .. } => self.is_another(*run),
         }
@@ -70,7 +70,7 @@ impl Machine<'_> {
             EventKind::Cancel { force } => self.cancel_run(force),
             EventKind::Pause { reason } => self.state.paused = Some(reason.unwrap_or_else(|| "asked to".into())),
             EventKind::Resume => self.state.paused = None,
-            EventKind::Adopted { epoch } => self.adopt(epoch),
+            EventKind::Adopted { epoch, budget } => self.adopt(epoch, budget),
             EventKind::Refused { execution, attempt, epoch, until, reason } => {
                 if let Some(exec) = self.in_flight(&execution, attempt, epoch) {
                     self.refused(exec, until, reason);

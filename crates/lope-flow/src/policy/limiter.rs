@@ -13,6 +13,9 @@ use super::breaker::Admission;
 /// Most marks that a limiter keeps.
 const MARKS: u64 = 1_024;
 
+/// A limiter that was not asked for so long may be forgotten.
+const SPENT: Span = Span::from_secs(24 * 3_600);
+
 /// The starts of the last `per`.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Limiter {
@@ -31,6 +34,29 @@ impl Limiter {
         }
         let oldest = self.marks.front().map_or(now, |(at, _)| *at);
         Admission::Wait(oldest.plus(settings.per).max(now.plus(Span::from_millis(1))))
+    }
+
+    /// Takes the next free start and says when it is: now, or later. Whoever asks asks once, and starts at that time.
+    pub fn book(&mut self, settings: &RateLimit, now: Timestamp) -> Timestamp {
+        self.forget(settings, now);
+        let last = self.marks.back().map_or(now, |(at, _)| (*at).max(now));
+        let start = self.nth_last(settings.count).map_or(now, |before| before.plus(settings.per)).max(last);
+        self.mark(settings, start);
+        start
+    }
+
+    /// The time of the start that is `count` starts back, if there were so many.
+    fn nth_last(&self, count: u32) -> Option<Timestamp> {
+        let mut seen = 0_u64;
+        self.marks.iter().rev().find_map(|(at, starts)| {
+            seen += u64::from(*starts);
+            (seen >= u64::from(count)).then_some(*at)
+        })
+    }
+
+    /// Is every start older than any stretch could matter? `book` and `admit` would answer as if there had been none.
+    pub fn is_spent(&self, now: Timestamp) -> bool {
+        self.marks.back().is_none_or(|(at, _)| at.plus(SPENT) <= now)
     }
 
     fn forget(&mut self, settings: &RateLimit, now: Timestamp) {
@@ -74,7 +100,33 @@ mod tests {
         assert_eq!(ask(101), Admission::Wait(Timestamp::from_millis(130)));
     }
 
+    #[test]
+    fn booked_starts_follow_each_other_as_the_rate_allows() {
+        let settings = RateLimit { count: 2, per: Span::from_millis(100), name: None };
+        let mut limiter = Limiter::default();
+        let mut book = |at: i64| limiter.book(&settings, Timestamp::from_millis(at)).millis();
+        assert_eq!([book(0), book(30), book(40), book(40), book(40)], [0, 30, 100, 130, 200]);
+        assert_eq!(book(1_000), 1_000);
+    }
+
     proptest! {
+        #[test]
+        fn no_stretch_holds_more_booked_starts_than_the_count(
+            count in 1_u32..20, per in 1_u64..5_000, steps in prop::collection::vec(0_i64..400, 1..300),
+        ) {
+            let settings = RateLimit { count, per: Span::from_millis(per), name: None };
+            let (mut limiter, mut now, mut booked) = (Limiter::default(), 0_i64, Vec::new());
+            for step in steps {
+                now += step;
+                booked.push(limiter.book(&settings, Timestamp::from_millis(now)).millis());
+            }
+            prop_assert!(booked.is_sorted());
+            for (index, start) in booked.iter().enumerate() {
+                let within = booked[index..].iter().filter(|at| **at < start + per as i64).count();
+                prop_assert!(within <= count as usize);
+            }
+        }
+
         #[test]
         fn no_stretch_holds_more_than_the_count(
             count in 1_u32..20, per in 1_u64..5_000, steps in prop::collection::vec(0_i64..400, 1..300),

@@ -143,7 +143,7 @@ impl<'a> Led<'a> {
             "cancel!" => EventKind::Cancel { force: true },
             "pause" => EventKind::Pause { reason: None },
             "resume" => EventKind::Resume,
-            "adopt" => EventKind::Adopted { epoch: Epoch(rest.parse().unwrap()) },
+            "adopt" => EventKind::Adopted { epoch: Epoch(rest.parse().unwrap()), budget: None },
             "retry" => EventKind::Retry { epoch: Epoch(rest.parse().unwrap()) },
             "close" => EventKind::Close,
             "fork" => EventKind::Forked { run: RunId::from_parts(Timestamp::EPOCH, [9; 10]), epoch: Epoch(9) },

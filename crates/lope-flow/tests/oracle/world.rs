@@ -155,7 +155,7 @@ impl<'a> Lived<'a> {
                 0 if matches!(old.kind, EventKind::Outcome(_) | EventKind::Child { .. } | EventKind::Start(_)) => {
                     old.kind
                 }
-                1 => EventKind::Adopted { epoch: Epoch(self.epoch) },
+                1 => EventKind::Adopted { epoch: Epoch(self.epoch), budget: None },
                 _ => EventKind::Refused {
                     execution: "nobody/3".into(),
                     attempt: 1,
@@ -172,7 +172,7 @@ impl<'a> Lived<'a> {
             self.epoch += 1;
             self.pending.retain(|effect| !matches!(effect, Effect::Dispatch(_)) || self.dice.chance(50));
             self.open.clear();
-            self.event(EventKind::Adopted { epoch: Epoch(self.epoch) });
+            self.event(EventKind::Adopted { epoch: Epoch(self.epoch), budget: None });
         }
         if mischief.pauses && self.dice.chance(5) {
             self.event(EventKind::Pause { reason: Some("a rest".into()) });
