@@ -8,9 +8,12 @@ pub mod dispatch;
 mod drive;
 pub mod engine;
 pub mod executor;
+pub mod fork;
 pub mod keeper;
+pub mod look;
 pub mod settings;
 pub mod shard;
+pub mod why;
 
 pub use drive::desk::Executors;
 pub use engine::{Engine, News};

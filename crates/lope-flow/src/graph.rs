@@ -41,14 +41,14 @@ pub enum Format {
     Svg,
 }
 
-/// How far a step of a run is.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+/// How far a step of a run is. Of several executions of a step, the last in this order tells most.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Standing {
     Pending,
-    Running,
-    Done,
-    Failed,
     Skipped,
+    Done,
+    Running,
+    Failed,
 }
 
 /// How far the steps of a run are, by path (`mail/send`).

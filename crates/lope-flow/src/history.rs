@@ -2,11 +2,12 @@
 //!
 //! What `runs show`, graphs and timelines use. A historian runs the law over the rows and watches; it decides nothing.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use lope_model::{Failure, RunId, Timestamp, Value};
 
+use crate::graph::{Standing, Standings};
 use crate::law::{
     Dispatch, Effect, Event, EventKind, Mark, Plan, Progress, Settled, StartChild, State, Status, Trace, fold_traced,
 };
@@ -75,6 +76,8 @@ pub struct Historian<'a> {
     /// Executions that are over and were left out.
     dropped: u64,
     results: Vec<(Arc<str>, Settled)>,
+    /// Executions that the last row said something about.
+    touched: BTreeSet<u64>,
 }
 
 impl<'a> Historian<'a> {
@@ -95,6 +98,7 @@ impl<'a> Historian<'a> {
             index: HashMap::new(),
             dropped: 0,
             results: Vec::new(),
+            touched: BTreeSet::new(),
         }
     }
 
@@ -107,6 +111,7 @@ impl<'a> Historian<'a> {
 
     /// Folds the next row. Its number must follow the last one's.
     pub fn push(&mut self, seq: u64, event: &Event) -> Progress {
+        self.touched.clear();
         self.note_outcome(event);
         let (mut effects, mut traces) = (Vec::new(), Vec::new());
         let progress = fold_traced(self.plan, &mut self.state, event.clone(), &mut effects, &mut traces);
@@ -124,6 +129,22 @@ impl<'a> Historian<'a> {
 
     pub fn execution(&self, id: &str) -> Option<&Execution> {
         self.executions.get(self.index.get(id)?)
+    }
+
+    /// Executions that the last row opened, changed or ended, in the order in which they were opened.
+    pub fn touched(&self) -> impl Iterator<Item = &Execution> {
+        self.touched.iter().filter_map(|number| self.executions.get(number))
+    }
+
+    /// How far each step is, for drawings: one that has several executions is as far as the one that says most.
+    pub fn standings(&self) -> Standings {
+        let mut standings = Standings::new();
+        for execution in self.executions() {
+            let standing = execution.status.standing();
+            let known = standings.entry(execution.step.to_string()).or_insert(standing);
+            *known = (*known).max(standing);
+        }
+        standings
     }
 
     /// How many executions that are over were left out.
@@ -185,7 +206,9 @@ impl<'a> Historian<'a> {
     }
 
     fn open_attempt(&mut self, execution: &str, number: Option<u32>) -> Option<&mut AttemptRecord> {
-        let execution = self.executions.get_mut(self.index.get(execution)?)?;
+        let place = *self.index.get(execution)?;
+        self.touched.insert(place);
+        let execution = self.executions.get_mut(&place)?;
         let mut open = execution.attempts.iter_mut().filter(|attempt| attempt.status == ExecutionStatus::Running);
         open.find(|attempt| number.is_none_or(|number| attempt.number == number))
     }
@@ -193,6 +216,7 @@ impl<'a> Historian<'a> {
     fn note_trace(&mut self, trace: Trace) {
         let at = self.state.at();
         let number = self.place(&trace);
+        self.touched.insert(number);
         let Some(execution) = self.executions.get_mut(&number) else { return };
         let (status, output, failure) = match trace.mark {
             Mark::Opened => (ExecutionStatus::Running, None, None),
@@ -264,7 +288,9 @@ impl<'a> Historian<'a> {
     }
 
     fn note_attempt(&mut self, execution: &str, attempt: AttemptRecord) {
-        if let Some(execution) = self.index.get(execution).and_then(|number| self.executions.get_mut(number)) {
+        let Some(number) = self.index.get(execution) else { return };
+        self.touched.insert(*number);
+        if let Some(execution) = self.executions.get_mut(number) {
             execution.attempts.push(attempt);
         }
     }
@@ -320,6 +346,15 @@ impl AttemptRecord {
 }
 
 impl ExecutionStatus {
+    pub const fn standing(self) -> Standing {
+        match self {
+            Self::Running => Standing::Running,
+            Self::Done => Standing::Done,
+            Self::Failed => Standing::Failed,
+            Self::Skipped | Self::Forgiven | Self::Cancelled | Self::Lost => Standing::Skipped,
+        }
+    }
+
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Running => "running",

@@ -57,6 +57,11 @@ fn executions_have_attempts_times_and_outcomes_at_every_position() {
     assert_eq!(work.attempts[0].failure.as_ref().map(|failure| &*failure.kind), Some("E"));
     assert_eq!(work.attempts[0].worker.as_deref(), Some("w"));
     assert_eq!(end.results().len(), 1);
+    let touched = |upto| at(upto).touched().map(|it| it.id.to_string()).collect::<Vec<_>>();
+    assert_eq!(
+        (touched(1).len(), touched(3), touched(4)),
+        (3, vec!["m/0/a".into()], vec!["m".into(), "m/0/a".into(), "r".into()])
+    );
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! The library face of Lope. With the binary it is the only room that names a backend: `stores` turns a URL into a store.
 
 pub mod config;
+pub mod describe;
 pub mod executors;
 pub mod stores;
 

@@ -67,14 +67,26 @@ fn fold(adoption: &Adoption) -> Result<Folded, Unreadable> {
         Some(snapshot) => (codec::state(snapshot, &adoption.blobs)?, snapshot.seq),
         None => (State::new(&adoption.plan), 0),
     };
-    let (mut effects, mut undone) = (Vec::new(), None);
+    let (mut effects, mut undone) = (Vec::new(), None::<Vec<Effect>>);
     for row in &adoption.rows {
         let event = codec::event(row, &adoption.blobs)?;
-        let at_admission = matches!(event.kind, EventKind::Start(_) | EventKind::Forked { .. });
+        let at_admission = is_at_admission(&event.kind, undone.is_some());
         law::fold(&adoption.plan, &mut state, event, &mut effects);
-        undone = at_admission.then(|| std::mem::take(&mut effects));
+        undone = at_admission.then(|| undone.unwrap_or_default().into_iter().chain(effects.drain(..)).collect());
         effects.clear();
         head = row.seq;
     }
     Ok(Folded { state, head, undone })
+}
+
+/// Was this row written when the run was admitted? The copy of a failed run is admitted with its retry.
+fn is_at_admission(kind: &EventKind, follows: bool) -> bool {
+    match kind {
+        EventKind::Start(_) | EventKind::Forked { .. } => true,
+        EventKind::Retry { .. } => follows,
+        EventKind::Input(_) | EventKind::Outcome(_) | EventKind::Timer | EventKind::Signal { .. } => false,
+        EventKind::Child { .. } | EventKind::Cancel { .. } | EventKind::Pause { .. } | EventKind::Resume => false,
+        EventKind::Adopted { .. } | EventKind::Refused { .. } | EventKind::Dispatched { .. } => false,
+        EventKind::Close => false,
+    }
 }

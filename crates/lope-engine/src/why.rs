@@ -1,0 +1,390 @@
+//! Why a run is not moving, decided from what the store and the folded state say. Pure: no clock, no store.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use lope_flow::law::Reason;
+use lope_model::{Failure, QueueName, Realm, RunId, RunnerId, Span, Timestamp, failure};
+use lope_store::runs::{FinalStatus, RunRecord, RunStatus, RunnerRecord};
+
+/// What a run that was paused is parked with.
+pub const PARKED_PAUSED: &str = "paused";
+
+/// What is known of a run at a moment.
+#[derive(Clone, Debug)]
+pub struct Sight<'a> {
+    pub record: &'a RunRecord,
+    /// What the law says about its state.
+    pub reasons: &'a [Reason],
+    /// When each execution that is not over was opened.
+    pub since: &'a BTreeMap<Arc<str>, Timestamp>,
+    /// The registry.
+    pub runners: &'a [RunnerRecord],
+    /// Mail that nobody took yet.
+    pub waiting_mail: usize,
+    pub now: Timestamp,
+}
+
+/// One reason why a run is not further than it is.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Why {
+    Ended {
+        status: FinalStatus,
+        at: Option<Timestamp>,
+    },
+    Paused {
+        reason: Option<Arc<str>>,
+    },
+    /// It cannot be folded, or has diverged, and waits for a person.
+    SetAside {
+        reason: String,
+    },
+    /// Its time has not come.
+    NotDue {
+        until: Timestamp,
+    },
+    /// It is due, and nobody works on this store.
+    NoRunner {
+        since: Option<Timestamp>,
+    },
+    /// It is due and runners are up, but none took it.
+    NotTaken {
+        queue: QueueName,
+        realm: Realm,
+        since: Timestamp,
+        runners: usize,
+    },
+    /// Its runner is gone; whoever works next takes it over.
+    OwnerGone {
+        runner: RunnerId,
+        host: Option<String>,
+    },
+    Owned {
+        runner: RunnerId,
+        name: String,
+        host: String,
+        pid: u32,
+        heartbeat_at: Timestamp,
+    },
+    /// Mail waits to be taken up.
+    Mail {
+        count: usize,
+    },
+    Cancelling,
+    Idle,
+    Working {
+        execution: Arc<str>,
+        attempt: u32,
+        action: Arc<str>,
+        since: Option<Timestamp>,
+    },
+    /// It was in flight when its runner stopped.
+    Interrupted {
+        execution: Arc<str>,
+        attempt: u32,
+    },
+    /// It would start if there were a slot.
+    NoSlot {
+        execution: Arc<str>,
+        action: Arc<str>,
+    },
+    BackingOff {
+        execution: Arc<str>,
+        failed: u32,
+        until: Timestamp,
+        failure: Option<Failure>,
+    },
+    NoWorker {
+        execution: Arc<str>,
+        until: Timestamp,
+        message: String,
+    },
+    /// A limit that many runs share.
+    Limited {
+        execution: Arc<str>,
+        until: Timestamp,
+        reason: Arc<str>,
+    },
+    Sleeping {
+        execution: Arc<str>,
+        until: Timestamp,
+    },
+    Signal {
+        execution: Arc<str>,
+        signal: Arc<str>,
+        since: Option<Timestamp>,
+        until: Option<Timestamp>,
+    },
+    Child {
+        execution: Arc<str>,
+        child: RunId,
+    },
+    /// A `state` that waits for earlier inputs.
+    Turn {
+        execution: Arc<str>,
+    },
+}
+
+/// Why a run is not moving, the most telling reason first. A run that moves is told as working.
+pub fn why(sight: &Sight<'_>) -> Vec<Why> {
+    let record = sight.record;
+    if let RunStatus::Final(status) = record.status {
+        return vec![Why::Ended { status, at: record.finished_at }];
+    }
+    match record.parked.as_deref() {
+        Some(PARKED_PAUSED) => return vec![Why::Paused { reason: paused(sight.reasons) }],
+        Some(reason) => return vec![Why::SetAside { reason: reason.to_owned() }],
+        None => {}
+    }
+    let live = sight.runners.iter().filter(|runner| runner.live).count();
+    let owner = record.owner.map(|id| (id, sight.runners.iter().find(|runner| runner.runner == id)));
+    let owned = matches!(owner, Some((_, Some(runner))) if runner.live);
+    let mut all = Vec::new();
+    all.extend(not_taken(sight, live).filter(|_| owner.is_none()));
+    all.extend(sight.reasons.iter().filter_map(|reason| particular(sight, reason, owned)));
+    if sight.waiting_mail > 0 {
+        all.push(Why::Mail { count: sight.waiting_mail });
+    }
+    all.extend(owner.map(|(id, runner)| owner_of(id, runner)));
+    let told = all.iter().any(|why| matches!(why, Why::NoRunner { .. }));
+    if live == 0 && !told {
+        all.push(Why::NoRunner { since: None });
+    }
+    all
+}
+
+/// Nobody owns the run: is it due, and why did nobody take it?
+fn not_taken(sight: &Sight<'_>, live: usize) -> Option<Why> {
+    let record = sight.record;
+    let due = if sight.waiting_mail > 0 { Some(sight.now) } else { record.due };
+    let due = due.filter(|due| *due < Timestamp::NEVER)?;
+    if due > sight.now {
+        let fresh = record.head <= 1;
+        return fresh.then_some(Why::NotDue { until: due });
+    }
+    if live == 0 {
+        return Some(Why::NoRunner { since: Some(due) });
+    }
+    let (queue, realm) = (record.queue.clone(), record.realm.clone());
+    Some(Why::NotTaken { queue, realm, since: due, runners: live })
+}
+
+fn owner_of(id: RunnerId, runner: Option<&RunnerRecord>) -> Why {
+    match runner {
+        Some(runner) if runner.live => Why::Owned {
+            runner: id,
+            name: runner.name.clone(),
+            host: runner.host.clone(),
+            pid: runner.pid,
+            heartbeat_at: runner.heartbeat_at,
+        },
+        gone => Why::OwnerGone { runner: id, host: gone.map(|runner| runner.host.clone()) },
+    }
+}
+
+fn paused(reasons: &[Reason]) -> Option<Arc<str>> {
+    reasons.iter().find_map(|reason| match reason {
+        Reason::Paused { reason } => Some(Arc::clone(reason)),
+        Reason::NotStarted | Reason::Cancelling | Reason::Idle | Reason::InFlight { .. } | Reason::Ready { .. } => None,
+        Reason::Retry { .. } | Reason::Refused { .. } | Reason::Sleeping { .. } | Reason::Signal { .. } => None,
+        Reason::Child { .. } | Reason::Turn { .. } | Reason::Failed { .. } => None,
+    })
+}
+
+fn particular(sight: &Sight<'_>, reason: &Reason, owned: bool) -> Option<Why> {
+    let since = |execution: &Arc<str>| sight.since.get(execution).copied();
+    Some(match reason.clone() {
+        Reason::NotStarted | Reason::Failed { .. } => return None,
+        Reason::Paused { reason } => Why::Paused { reason: Some(reason) },
+        Reason::Cancelling => Why::Cancelling,
+        Reason::Idle => Why::Idle,
+        Reason::InFlight { execution, attempt, .. } if !owned => {
+            if sight.record.epoch.0 == 0 {
+                // It was admitted and nobody had it yet.
+                return None;
+            }
+            Why::Interrupted { execution, attempt }
+        }
+        Reason::InFlight { execution, attempt, action } => {
+            Why::Working { since: since(&execution), execution, attempt, action }
+        }
+        Reason::Ready { execution, action, .. } => Why::NoSlot { execution, action },
+        Reason::Retry { execution, at, failure: Some(failure), .. }
+            if &*failure.kind == failure::kind::UNKNOWN_ACTION =>
+        {
+            Why::NoWorker { execution, until: at, message: failure.message }
+        }
+        Reason::Retry { execution, attempt, at, failure } => {
+            Why::BackingOff { execution, failed: attempt.saturating_sub(1), until: at, failure }
+        }
+        Reason::Refused { execution, until, reason, .. } => Why::Limited { execution, until, reason },
+        Reason::Sleeping { execution, until } => Why::Sleeping { execution, until },
+        Reason::Signal { execution, signal, until } => {
+            Why::Signal { since: since(&execution), execution, signal, until }
+        }
+        Reason::Child { execution, child } => Why::Child { execution, child },
+        Reason::Turn { execution } => Why::Turn { execution },
+    })
+}
+
+impl Why {
+    /// The word for it, for programs.
+    pub const fn word(&self) -> &'static str {
+        match self {
+            Self::Ended { .. } => "ended",
+            Self::Paused { .. } => "paused",
+            Self::SetAside { .. } => "set_aside",
+            Self::NotDue { .. } => "not_due",
+            Self::NoRunner { .. } => "no_runner",
+            Self::NotTaken { .. } => "not_taken",
+            Self::OwnerGone { .. } => "owner_gone",
+            Self::Owned { .. } => "owned",
+            Self::Mail { .. } => "mail",
+            Self::Cancelling => "cancelling",
+            Self::Idle => "idle",
+            Self::Working { .. } => "working",
+            Self::Interrupted { .. } => "interrupted",
+            Self::NoSlot { .. } => "no_slot",
+            Self::BackingOff { .. } => "backing_off",
+            Self::NoWorker { .. } => "no_worker",
+            Self::Limited { .. } => "limited",
+            Self::Sleeping { .. } => "sleeping",
+            Self::Signal { .. } => "signal",
+            Self::Child { .. } => "child",
+            Self::Turn { .. } => "turn",
+        }
+    }
+
+    /// The execution it speaks of.
+    pub fn execution(&self) -> Option<&Arc<str>> {
+        match self {
+            Self::Working { execution, .. }
+            | Self::Interrupted { execution, .. }
+            | Self::NoSlot { execution, .. }
+            | Self::BackingOff { execution, .. }
+            | Self::NoWorker { execution, .. }
+            | Self::Limited { execution, .. }
+            | Self::Sleeping { execution, .. }
+            | Self::Signal { execution, .. }
+            | Self::Child { execution, .. }
+            | Self::Turn { execution } => Some(execution),
+            Self::Ended { .. } | Self::Paused { .. } | Self::SetAside { .. } | Self::NotDue { .. } => None,
+            Self::NoRunner { .. } | Self::NotTaken { .. } | Self::OwnerGone { .. } | Self::Owned { .. } => None,
+            Self::Mail { .. } | Self::Cancelling | Self::Idle => None,
+        }
+    }
+
+    /// When it will change by itself, if it will.
+    pub const fn until(&self) -> Option<Timestamp> {
+        match self {
+            Self::NotDue { until }
+            | Self::BackingOff { until, .. }
+            | Self::NoWorker { until, .. }
+            | Self::Limited { until, .. }
+            | Self::Sleeping { until, .. } => Some(*until),
+            Self::Signal { until, .. } => *until,
+            Self::Ended { .. } | Self::Paused { .. } | Self::SetAside { .. } | Self::NoRunner { .. } => None,
+            Self::NotTaken { .. } | Self::OwnerGone { .. } | Self::Owned { .. } | Self::Mail { .. } => None,
+            Self::Cancelling | Self::Idle | Self::Working { .. } | Self::Interrupted { .. } => None,
+            Self::NoSlot { .. } | Self::Child { .. } | Self::Turn { .. } => None,
+        }
+    }
+
+    /// In plain words, as of a moment.
+    pub fn message(&self, now: Timestamp) -> String {
+        let in_a_while = |until: &Timestamp| format!("until {until} ({})", ahead(*until, now));
+        let since = |since: &Option<Timestamp>| {
+            since.map_or_else(String::new, |since| format!(" since {since} ({} ago)", round(now.since(since))))
+        };
+        match self {
+            Self::Ended { status, at: None } => format!("it has ended: {}", status.as_str()),
+            Self::Ended { status, at: Some(at) } => format!("it has ended: {} at {at}", status.as_str()),
+            Self::Paused { reason: None } => "it is paused".to_owned(),
+            Self::Paused { reason: Some(reason) } => format!("it is paused ({reason})"),
+            Self::SetAside { reason } => format!("it was set aside: {reason}"),
+            Self::NotDue { until } => format!("it may not begin {}", in_a_while(until)),
+            Self::NoRunner { since: None } => "no runner is up".to_owned(),
+            Self::NoRunner { since: due } => format!("no runner is up to take it; it is due{}", since(due)),
+            Self::NotTaken { queue, realm, since: due, runners } => format!(
+                "it is due{} and no runner took it: {runners} up, but none serves queue '{queue}' and realm '{realm}', or \
+                 all have as many runs as they may",
+                since(&Some(*due))
+            ),
+            Self::OwnerGone { runner, host } => format!(
+                "its runner {runner}{} is gone; the next runner takes it over",
+                host.as_ref().map_or_else(String::new, |host| format!(" on {host}"))
+            ),
+            Self::Owned { runner, name, host, pid, heartbeat_at } => format!(
+                "runner {runner} ('{name}', process {pid} on {host}) has it; its last heartbeat was {} ago",
+                round(now.since(*heartbeat_at))
+            ),
+            Self::Mail { count } => format!("{count} message(s) wait to be taken up"),
+            Self::Cancelling => "it is being cancelled; `finally` blocks still run".to_owned(),
+            Self::Idle => "it is open and waits for an input".to_owned(),
+            Self::Working { execution, attempt, action, since: begun } => {
+                format!("{execution} is at work: '{action}', attempt {attempt}{}", since(begun))
+            }
+            Self::Interrupted { execution, attempt } => {
+                format!(
+                    "attempt {attempt} of {execution} was under way when its runner stopped; a new one will be made"
+                )
+            }
+            Self::NoSlot { execution, action } => format!("{execution} ('{action}') waits for a free slot"),
+            Self::BackingOff { execution, failed, until, failure } => format!(
+                "{execution} backs off {}: attempt {failed} failed{}",
+                in_a_while(until),
+                failure.as_ref().map_or_else(String::new, |it| format!(" with {}: {}", it.kind, it.message))
+            ),
+            Self::NoWorker { execution, until, message } => {
+                format!("no worker serves {execution}: {message}; it is tried again {}", ahead(*until, now))
+            }
+            Self::Limited { execution, until, reason } => {
+                format!("{execution} must wait {}: {reason}", in_a_while(until))
+            }
+            Self::Sleeping { execution, until } => format!("{execution} sleeps {}", in_a_while(until)),
+            Self::Signal { execution, signal, since: begun, until } => format!(
+                "{execution} waits for the signal '{signal}'{}{}",
+                since(begun),
+                until.map_or_else(String::new, |until| format!(", at most {}", in_a_while(&until)))
+            ),
+            Self::Child { execution, child } => format!("{execution} waits for its child run {child}"),
+            Self::Turn { execution } => format!("{execution} waits until earlier inputs have come so far"),
+        }
+    }
+
+    /// What a person can do about it, as a command where there is one.
+    pub fn hint(&self, run: RunId) -> Option<String> {
+        Some(match self {
+            Self::Ended { status: FinalStatus::Failed, .. } => format!("lope runs retry {run}"),
+            Self::Paused { .. } => format!("lope runs resume {run}"),
+            Self::SetAside { .. } => format!("mend the cause, then: lope runs resume {run}"),
+            Self::NoRunner { .. } => "lope up".to_owned(),
+            Self::NotTaken { queue, .. } => format!("lope up --queue {queue}"),
+            Self::OwnerGone { .. } => "lope up".to_owned(),
+            Self::Idle => format!("lope runs feed {run} JSON"),
+            Self::NoWorker { .. } => "start a runner that has this action".to_owned(),
+            Self::Signal { signal, .. } => format!("lope runs signal {run} {signal} [JSON]"),
+            Self::Child { child, .. } => format!("lope runs why {child}"),
+            Self::Working { .. } => format!("lope runs logs {run} --follow"),
+            Self::Ended { .. } | Self::NotDue { .. } | Self::Owned { .. } | Self::Mail { .. } | Self::Cancelling => {
+                return None;
+            }
+            Self::Interrupted { .. } | Self::NoSlot { .. } | Self::BackingOff { .. } | Self::Limited { .. } => {
+                return None;
+            }
+            Self::Sleeping { .. } | Self::Turn { .. } => return None,
+        })
+    }
+}
+
+fn ahead(until: Timestamp, now: Timestamp) -> String {
+    if until <= now { "now".to_owned() } else { format!("in {}", round(until.since(now))) }
+}
+
+/// Milliseconds only where they matter.
+fn round(span: Span) -> Span {
+    if span.millis() < 10_000 { span } else { Span::from_secs(span.millis() / 1_000) }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,156 @@
+//! Runs and what belongs to them as JSON, in the shapes that users and scripts rely on.
+//!
+//! Whoever prints or serves JSON about runs takes it from here, so that all say the same.
+
+mod loose;
+
+use lope_engine::codec;
+use lope_engine::why::Why;
+use lope_flow::history::{AttemptRecord, Execution};
+use lope_flow::law::{Event, Settled};
+use lope_model::{RunId, Timestamp, VersionId};
+use lope_store::runs::{JournalRow, RunRecord, RunnerRecord, Snapshot};
+use serde_json::{Map, Value, json};
+
+pub use loose::loose;
+
+/// A run.
+pub fn run(record: &RunRecord) -> Value {
+    let result = record.result.as_deref().and_then(|bytes| codec::read_result(bytes).ok());
+    let error = record.error.as_deref().and_then(|bytes| codec::read_error(bytes).ok());
+    json!({
+        "run_id": record.run,
+        "workflow": record.workflow,
+        "version": record.version,
+        "key": record.key,
+        "status": record.status.as_str(),
+        "result": result,
+        "error": error,
+        "started_at": time(record.created_at),
+        "finished_at": record.finished_at.map(time),
+        "queue": record.queue,
+        "priority": record.priority.level(),
+        "realm": record.realm,
+        "tags": record.tags,
+        "parent": record.parent.as_ref().map(|parent| json!({ "run_id": parent.run, "execution": parent.execution })),
+        "due_at": record.due.filter(|due| *due < Timestamp::NEVER).map(time),
+        "parked": record.parked,
+        "owner": record.owner,
+        "epoch": record.epoch.0,
+        "head": record.head,
+    })
+}
+
+/// One firing of a step.
+pub fn execution(run: RunId, execution: &Execution) -> Value {
+    let last = execution.attempts.last();
+    let mut value = json!({
+        "id": run.execution(&execution.id),
+        "path": &*execution.id,
+        "step": &*execution.step,
+        "status": execution.status.as_str(),
+        "attempt": last.map(|attempt| attempt.number),
+        "started_at": time(execution.opened_at),
+        "finished_at": execution.finished_at.map(time),
+    });
+    let error = execution.failure.as_ref().or_else(|| last.and_then(|attempt| attempt.failure.as_ref()));
+    put(&mut value, "worker", last.and_then(|attempt| attempt.worker.as_deref()).map(Value::from));
+    put(&mut value, "error", error.map(|failure| json!(failure)));
+    put(&mut value, "output", execution.output.as_ref().map(|output| json!(output)));
+    if !execution.attempts.is_empty() {
+        value["attempts"] = execution.attempts.iter().map(attempt).collect();
+    }
+    value
+}
+
+fn attempt(attempt: &AttemptRecord) -> Value {
+    let mut value = json!({
+        "attempt": attempt.number,
+        "action": &*attempt.action,
+        "status": attempt.status.as_str(),
+        "dispatched_at": time(attempt.dispatched_at),
+        "started_at": attempt.started_at.map(time),
+        "finished_at": attempt.finished_at.map(time),
+    });
+    put(&mut value, "worker", attempt.worker.as_deref().map(Value::from));
+    put(&mut value, "run_id", attempt.child.map(|child| json!(child)));
+    put(&mut value, "error", attempt.failure.as_ref().map(|failure| json!(failure)));
+    value
+}
+
+/// One journal row; `step` is the step of the execution that it speaks of.
+pub fn row(run: RunId, row: &JournalRow, event: &Event, step: Option<&str>) -> Value {
+    let mut value = json!({ "seq": row.seq, "at": time(row.at), "event": &*row.event });
+    if let Some((path, attempt)) = event.kind.execution() {
+        put(&mut value, "step", step.map(Value::from));
+        value["execution"] = json!(run.execution(path));
+        value["path"] = json!(&**path);
+        put(&mut value, "attempt", attempt.map(Value::from));
+    }
+    value
+}
+
+/// What a row holds, decoded: the event's own fields under the names they are stored with.
+pub fn body(event: &Event) -> Value {
+    match serde_json::to_value(&event.kind) {
+        Ok(Value::Object(fields)) => fields.into_iter().next().map_or(Value::Null, |(_, body)| body),
+        _ => Value::Null,
+    }
+}
+
+/// What became of an input.
+pub fn result(input: &str, settled: &Settled) -> Value {
+    match settled {
+        Settled::Done(value) => json!({ "input": input, "status": "completed", "result": value, "error": null }),
+        Settled::Failed(failure) => json!({ "input": input, "status": "failed", "result": null, "error": failure }),
+        Settled::Cancelled => json!({ "input": input, "status": "cancelled", "result": null, "error": null }),
+    }
+}
+
+/// One reason why a run is not moving.
+pub fn why(why: &Why, run: RunId, now: Timestamp) -> Value {
+    let mut value = json!({ "why": why.word(), "message": why.message(now) });
+    put(&mut value, "hint", why.hint(run).map(Value::from));
+    put(&mut value, "path", why.execution().map(|path| json!(&**path)));
+    put(&mut value, "until", why.until().map(|until| json!(time(until))));
+    value
+}
+
+/// A runner, as the registry knows it.
+pub fn runner(runner: &RunnerRecord) -> Value {
+    json!({
+        "id": runner.runner,
+        "name": runner.name,
+        "host": runner.host,
+        "pid": runner.pid,
+        "program": runner.program,
+        "startedAt": time(runner.started_at),
+        "heartbeatAt": time(runner.heartbeat_at),
+        "live": runner.live,
+        "endedAt": runner.ended_at.map(time),
+        "owns": runner.owns,
+    })
+}
+
+/// A snapshot, decoded without its large values: where it stands, and the state as it is stored.
+pub fn snapshot(snapshot: &Snapshot) -> Value {
+    // The first byte says how the rest is written.
+    let state = snapshot.body.get(1..).and_then(loose);
+    json!({ "seq": snapshot.seq, "law": snapshot.law, "bytes": snapshot.body.len(), "state": state })
+}
+
+/// A deployed workflow.
+pub fn workflow(name: &str, version: VersionId, deployed_at: Timestamp) -> Value {
+    json!({ "workflow": name, "version": version, "deployed_at": time(deployed_at) })
+}
+
+pub fn time(at: Timestamp) -> String {
+    at.to_string()
+}
+
+fn put(value: &mut Value, name: &str, field: Option<Value>) {
+    let object: Option<&mut Map<String, Value>> = value.as_object_mut();
+    if let (Some(object), Some(field)) = (object, field) {
+        object.insert(name.to_owned(), field);
+    }
+}
