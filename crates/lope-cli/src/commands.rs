@@ -1,6 +1,10 @@
 //! One file a command; each takes its arguments and the settings and returns an exit code.
 
 pub(crate) mod begin;
+pub(crate) mod config;
+pub(crate) mod doctor;
+pub(crate) mod drawing;
+pub(crate) mod prune;
 pub(crate) mod record;
 pub(crate) mod run;
 pub(crate) mod runs;

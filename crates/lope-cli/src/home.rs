@@ -7,16 +7,19 @@ use std::path::{Path, PathBuf};
 use lope::config::{BadConfig, Config};
 use lope::stores::StoreUrl;
 
-use crate::args::Everywhere;
 use crate::error::{CliError, CliResult};
+use crate::flags::Everywhere;
 
 /// The settings that every command needs.
 #[derive(Debug)]
 pub(crate) struct Settings {
+    pub(crate) home: PathBuf,
     pub(crate) store: StoreUrl,
     /// Where the logs of steps are.
     pub(crate) logs: PathBuf,
     pub(crate) config: Config,
+    /// How this program was called, with the flags that say where it works: what a command to type next begins with.
+    pub(crate) called: String,
 }
 
 impl Settings {
@@ -31,8 +34,26 @@ impl Settings {
             Some(text) => text.parse().map_err(|error| CliError::usage(format!("{error}")))?,
             None => StoreUrl::Sqlite(home.join("lope.db")),
         };
-        Ok(Self { store, logs: home.join("logs"), config })
+        let called = called(flags, &store);
+        Ok(Self { store, logs: home.join("logs"), home, config, called })
     }
+}
+
+/// Was a value typed, or does the environment say it?
+pub(crate) fn typed(variable: &str, value: &std::ffi::OsStr) -> bool {
+    std::env::var_os(variable).is_none_or(|set| set != value)
+}
+
+/// The environment is the same for the next command; flags must be typed again.
+fn called(flags: &Everywhere, store: &StoreUrl) -> String {
+    let mut words = vec![std::env::args().next().unwrap_or_else(|| "lope".to_owned())];
+    if let Some(home) = flags.home.as_ref().filter(|home| typed("LOPE_HOME", home.as_os_str())) {
+        words.push(format!("--home {}", home.display()));
+    }
+    if flags.store.as_ref().is_some_and(|url| typed("LOPE_STORE", url.as_ref())) {
+        words.push(format!("--store {store}"));
+    }
+    words.join(" ")
 }
 
 fn default_home() -> CliResult<PathBuf> {

@@ -6,8 +6,12 @@ mod args;
 mod clock;
 mod commands;
 mod error;
+mod flags;
 mod home;
+mod look;
 mod output;
+mod progress;
+mod table;
 
 use std::process::ExitCode;
 
@@ -35,15 +39,17 @@ fn main() -> ExitCode {
 }
 
 fn run(lope: Lope) -> CliResult<Exit> {
-    let output = Output { json: lope.everywhere.json, quiet: lope.everywhere.quiet };
+    let output = Output { json: lope.everywhere.json, quiet: lope.everywhere.quiet, verbose: lope.everywhere.verbose };
     let settings = || Settings::read(&lope.everywhere);
     match lope.command {
         Command::Run(args) => block_on(commands::run::run(args, &settings()?, output)),
         Command::Up(args) => block_on(commands::up::run(args, &settings()?, output)),
         Command::Start(args) => block_on(commands::start::run(args, &settings()?, output)),
         Command::Runs(command) => block_on(commands::runs::run(command, &settings()?, output)),
-        Command::Workflows(command) => commands::workflows::run(command, output),
+        Command::Workflows(command) => block_on(commands::workflows::run(command, settings, output)),
         Command::Store(command) => block_on(commands::store::run(command, &settings()?, output)),
+        Command::Config(command) => Ok(commands::config::run(command, &lope.everywhere, &settings()?, output)),
+        Command::Doctor => block_on(commands::doctor::run(settings(), output)),
         Command::Completions { shell } => {
             clap_complete::generate(shell, &mut Lope::command(), "lope", &mut std::io::stdout());
             Ok(Exit::Done)

@@ -11,6 +11,7 @@ use serde_json::Value;
 pub(crate) struct Output {
     pub(crate) json: bool,
     pub(crate) quiet: bool,
+    pub(crate) verbose: bool,
 }
 
 impl Output {
@@ -27,6 +28,16 @@ impl Output {
     pub(crate) fn document(self, value: &Value, text: &str) {
         print(if self.json { value.to_string() } else { text.to_owned() }.trim_end());
     }
+}
+
+/// One of many values, on a line of its own: what `watch`-like commands print with `--json`.
+pub(crate) fn line(value: &Value) {
+    print(&value.to_string());
+}
+
+/// Text that was asked for and comes bit by bit.
+pub(crate) fn text(text: &str) {
+    print(text);
 }
 
 fn print(text: &str) {

@@ -140,13 +140,15 @@ pub fn why(sight: &Sight<'_>) -> Vec<Why> {
     let owner = record.owner.map(|id| (id, sight.runners.iter().find(|runner| runner.runner == id)));
     let owned = matches!(owner, Some((_, Some(runner))) if runner.live);
     let mut all = Vec::new();
-    all.extend(not_taken(sight, live).filter(|_| owner.is_none()));
+    if paused(sight.reasons).is_none() {
+        all.extend(not_taken(sight, live).filter(|_| owner.is_none()));
+    }
     all.extend(sight.reasons.iter().filter_map(|reason| particular(sight, reason, owned)));
     if sight.waiting_mail > 0 {
         all.push(Why::Mail { count: sight.waiting_mail });
     }
     all.extend(owner.map(|(id, runner)| owner_of(id, runner)));
-    let told = all.iter().any(|why| matches!(why, Why::NoRunner { .. }));
+    let told = all.iter().any(|why| matches!(why, Why::NoRunner { .. } | Why::Paused { .. }));
     if live == 0 && !told {
         all.push(Why::NoRunner { since: None });
     }

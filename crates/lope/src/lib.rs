@@ -2,6 +2,7 @@
 
 pub mod config;
 pub mod describe;
+pub mod doctor;
 pub mod executors;
 pub mod stores;
 

@@ -1,5 +1,6 @@
 //! What every command that begins a run needs: its options, an engine, a word about it.
 
+use clap::Args;
 use lope_engine::client::StartOptions;
 use lope_engine::{Engine, Settings as EngineSettings};
 use lope_model::RunId;
@@ -7,12 +8,22 @@ use lope_store::Store;
 use lope_workers::Functions;
 use serde_json::json;
 
-use super::record::found;
+use super::runs::find::found;
 use super::workflow_file;
-use crate::args::Begin;
 use crate::error::{CliError, CliResult, Exit};
 use crate::home::Settings;
 use crate::output::Output;
+
+/// How a run is begun.
+#[derive(Debug, Args)]
+pub(crate) struct Begin {
+    /// The input: JSON, @FILE, or - for standard input
+    #[arg(long, value_name = "JSON|@FILE|-")]
+    pub(crate) input: Option<String>,
+    /// A name of your own for the run: a second start with it returns the first run
+    #[arg(long, value_name = "KEY")]
+    pub(crate) key: Option<String>,
+}
 
 pub(crate) fn options(begin: &Begin) -> CliResult<StartOptions> {
     let input = Some(workflow_file::input(begin.input.as_deref())?);

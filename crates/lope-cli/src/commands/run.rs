@@ -1,30 +1,69 @@
 //! `lope run FILE`: a run from its beginning (or from where it was left) to its end, here.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use clap::Args;
+use lope::describe;
 use lope::stores::{self, Create};
 use lope_engine::client::{self, StartOptions};
+use lope_engine::look::{self, Follower};
+use lope_engine::why::PARKED_PAUSED;
 use lope_engine::{Engine, News};
-use lope_flow::law::{EventKind, Notice, Plan};
+use lope_flow::history::Historian;
+use lope_flow::law::{EventKind, Plan, Status};
 use lope_model::RunId;
 use lope_store::Store;
-use lope_store::runs::Admitted;
+use lope_store::runs::{Admitted, JournalRow, LiveStatus, RunRecord, RunStatus};
+use tokio::sync::broadcast;
 
-use super::begin::{announce, engine, options};
+use super::begin::{Begin, announce, engine, options};
 use super::record::present;
+use super::runs::find::{find, found};
 use super::workflow_file;
-use crate::args::RunArgs;
 use crate::clock::wall;
 use crate::error::{CliError, CliResult, Exit};
 use crate::home::Settings;
 use crate::output::{Output, remark};
+use crate::progress::{Progress, TICK};
 
 /// How long work in flight may take to finish when the run has ended or is left.
 const GRACE: Duration = Duration::from_secs(5);
+/// How long a second Ctrl-C lets the store be told that the runs are free.
+const AT_ONCE: Duration = Duration::from_secs(2);
+/// How often, in looks at the journal, the run's record is looked at too.
+const RECORD_EVERY: u32 = 10;
+
+#[derive(Debug, Args)]
+pub(crate) struct RunArgs {
+    /// The workflow file
+    #[arg(required_unless_present = "resume")]
+    file: Option<PathBuf>,
+    #[command(flatten)]
+    begin: Begin,
+    /// Go on here with a run that was left
+    #[arg(long, value_name = "ID", conflicts_with_all = ["file", "input", "key", "detach"])]
+    resume: Option<String>,
+    /// Start it and leave it to a runner
+    #[arg(long)]
+    detach: bool,
+}
+
+/// How the wait for a run ended.
+enum Waited {
+    Ended,
+    /// Paused by Ctrl-C, and nothing of it is in flight.
+    Paused,
+    /// A second Ctrl-C.
+    AtOnce,
+}
 
 pub(crate) async fn run(args: RunArgs, settings: &Settings, output: Output) -> CliResult<Exit> {
-    let plan = workflow_file::read(&args.file)?;
+    let Some(file) = &args.file else {
+        return resume(&args.resume.unwrap_or_default(), settings, output).await;
+    };
+    let plan = workflow_file::read(file)?;
     let options = options(&args.begin)?;
     let store = stores::open(&settings.store, Create::IfMissing).await?;
     client::deploy(&store, &plan).await?;
@@ -33,75 +72,159 @@ pub(crate) async fn run(args: RunArgs, settings: &Settings, output: Output) -> C
         return announce(&store, run, output).await;
     }
     let engine = engine(&store, settings, settings.config.engine.clone())?;
-    let exit = to_the_end(&store, &engine, &plan, options, output).await;
-    engine.shutdown(GRACE).await?;
-    store.upkeep.close().await?;
-    exit
+    engine.know(Arc::clone(&plan));
+    let news = engine.subscribe();
+    let (run, fresh) = admit(&engine, &plan, options, output).await?;
+    let record = found(store.runs.run(run).await?, run)?;
+    let told = if fresh { 0 } else { record.head };
+    Here { store, engine, news, settings, output, told }.see_through(record).await
 }
 
-async fn to_the_end(
-    store: &Store,
-    engine: &Engine,
-    plan: &Arc<Plan>,
-    options: StartOptions,
-    output: Output,
-) -> CliResult<Exit> {
-    engine.know(Arc::clone(plan));
+async fn resume(id: &str, settings: &Settings, output: Output) -> CliResult<Exit> {
+    let store = super::runs::open(settings).await?;
+    let record = find(&store, id).await?;
+    let engine = engine(&store, settings, settings.config.engine.clone())?;
     let news = engine.subscribe();
+    remark(output, &format!("run {} of '{}' goes on", record.run, record.workflow));
+    let told = record.head;
+    Here { store, engine, news, settings, output, told }.see_through(record).await
+}
+
+/// The run, and whether it is a new one.
+async fn admit(engine: &Engine, plan: &Arc<Plan>, options: StartOptions, output: Output) -> CliResult<(RunId, bool)> {
     let admit = client::admission(plan, options, wall());
-    let (mut run, key) = (admit.run, admit.key.clone());
+    let (run, key) = (admit.run, admit.key.clone());
     match engine.admit(admit, plan).await? {
         Admitted::Exists { run: first } => {
             remark(output, &format!("run {first} has the key '{}' and goes on", key.unwrap_or_default()));
-            run = first;
+            Ok((first, false))
         }
-        Admitted::Created { .. } => remark(output, &format!("run {run} of '{}' started", plan.name())),
-        Admitted::UnknownVersion => return Err(CliError::new(Exit::Bug, "the workflow was not kept")),
-    }
-    let telling = tokio::spawn(tell(news, run, output));
-    let ended = tokio::select! {
-        record = client::wait(store, run) => record?,
-        _ = tokio::signal::ctrl_c() => None,
-    };
-    telling.abort();
-    match ended {
-        Some(record) => Ok(present(&record, output)),
-        None => pause(store, run, output).await,
+        Admitted::Created { .. } => {
+            remark(output, &format!("run {run} of '{}' started", plan.name()));
+            Ok((run, true))
+        }
+        Admitted::UnknownVersion => Err(CliError::new(Exit::Bug, "the workflow was not kept")),
     }
 }
 
-/// Ctrl-C: nothing is lost; the run is paused and can go on.
-async fn pause(store: &Store, run: RunId, output: Output) -> CliResult<Exit> {
-    client::tell(store, run, &EventKind::Pause { reason: Some("Ctrl-C".into()) }, None).await?;
-    remark(output, &format!("run {run} is paused; nothing is lost\n  go on: lope runs resume {run} && lope up"));
-    Ok(Exit::Failed)
+/// A run that is waited for in the process that works on it.
+struct Here<'a> {
+    store: Store,
+    engine: Engine,
+    news: broadcast::Receiver<News>,
+    settings: &'a Settings,
+    output: Output,
+    /// The last journal row that was told when the run was left.
+    told: u64,
 }
 
-/// Say what happens, a line each.
-async fn tell(mut news: tokio::sync::broadcast::Receiver<News>, run: RunId, output: Output) {
-    loop {
-        match news.recv().await {
-            Ok(News::Notice { run: about, notice, .. }) if about == run => {
-                if let Some(line) = line(&notice) {
-                    remark(output, &line);
-                }
+impl Here<'_> {
+    async fn see_through(mut self, record: RunRecord) -> CliResult<Exit> {
+        if is_paused(&record) {
+            client::tell(&self.store, record.run, &EventKind::Resume, None).await?;
+        }
+        let waited = self.follow(&record).await;
+        let Self { store, engine, settings, output, .. } = self;
+        let grace = if matches!(waited, Ok(Waited::AtOnce)) { Duration::ZERO } else { GRACE };
+        let stopped = tokio::time::timeout(grace + AT_ONCE, engine.shutdown(grace)).await;
+        let exit = match waited? {
+            Waited::Ended => {
+                stopped.unwrap_or(Ok(0))?;
+                present(&store, &found(store.runs.run(record.run).await?, record.run)?, output).await?
             }
-            Ok(_) | Err(tokio::sync::broadcast::error::RecvError::Lagged(_)) => {}
-            Err(tokio::sync::broadcast::error::RecvError::Closed) => return,
+            left @ (Waited::Paused | Waited::AtOnce) => {
+                leave(&left, record.run, settings, output);
+                if output.json {
+                    let record = found(store.runs.run(record.run).await?, record.run)?;
+                    output.document(&describe::run(&record), "");
+                }
+                Exit::Failed
+            }
+        };
+        store.upkeep.close().await?;
+        Ok(exit)
+    }
+
+    /// Watch the journal until the run has ended or is left.
+    async fn follow(&mut self, record: &RunRecord) -> CliResult<Waited> {
+        let plan = look::plan(&self.store, record).await?;
+        let mut follower = Follower::begin(&self.store, record.run, &plan).await?;
+        let mut progress = Progress::new(record, self.output);
+        let (mut asked, mut looks) = (0, 0_u32);
+        let waited = loop {
+            let tell = |row: &JournalRow, history: &Historian<'_>| {
+                if row.seq > self.told {
+                    progress.row(history);
+                }
+            };
+            follower.catch_up(|row, _, history| tell(row, history)).await?;
+            let history = follower.historian();
+            progress.draw(history);
+            if history.status().is_final() {
+                break Waited::Ended;
+            }
+            if asked > 0 && history.status() == Status::Paused && history.state().load().0 == 0 {
+                break Waited::Paused;
+            }
+            looks += 1;
+            if looks.is_multiple_of(RECORD_EVERY) {
+                not_set_aside(&self.store, record.run).await?;
+            }
+            if !interrupted(&mut self.news, record.run).await {
+                continue;
+            }
+            asked += 1;
+            if asked > 1 {
+                break Waited::AtOnce;
+            }
+            progress.say("pausing: what is at work may finish; Ctrl-C once more stops at once");
+            let pause = EventKind::Pause { reason: Some("Ctrl-C".into()) };
+            client::tell(&self.store, record.run, &pause, None).await?;
+        };
+        progress.end(follower.historian());
+        Ok(waited)
+    }
+}
+
+fn is_paused(record: &RunRecord) -> bool {
+    record.status == RunStatus::Live(LiveStatus::Paused) || record.parked.is_some()
+}
+
+/// Until there is news of the run, or a while has passed. True: Ctrl-C.
+async fn interrupted(news: &mut broadcast::Receiver<News>, run: RunId) -> bool {
+    let heard = async {
+        loop {
+            match news.recv().await {
+                Ok(News::Notice { run: about, .. } | News::Ended { run: about, .. }) if about != run => {}
+                Ok(_) | Err(broadcast::error::RecvError::Lagged(_)) => return,
+                Err(broadcast::error::RecvError::Closed) => std::future::pending().await,
+            }
+        }
+    };
+    tokio::select! {
+        _ = tokio::signal::ctrl_c() => true,
+        () = heard => false,
+        () = tokio::time::sleep(TICK) => false,
+    }
+}
+
+/// A run that cannot be folded never ends by itself.
+async fn not_set_aside(store: &Store, run: RunId) -> CliResult<()> {
+    let record = found(store.runs.run(run).await?, run)?;
+    match record.parked.filter(|reason| reason != PARKED_PAUSED) {
+        None => Ok(()),
+        Some(reason) => {
+            let error = CliError::new(Exit::Failed, format!("run {run} was set aside: {reason}"));
+            Err(error.hint(format!("mend the cause, then: lope runs resume {run}")))
         }
     }
 }
 
-fn line(notice: &Notice) -> Option<String> {
-    match notice {
-        Notice::StepSettled { execution, failure: None, .. } => Some(format!("  ✓ {execution}")),
-        Notice::StepSettled { execution, failure: Some(failure), .. } => {
-            Some(format!("  ✗ {execution}: {}: {}", failure.kind, failure.message))
-        }
-        Notice::Retrying { execution, failed, failure, .. } => {
-            Some(format!("  ↻ {execution}: attempt {failed} failed: {}", failure.message))
-        }
-        Notice::FellBack { execution, .. } => Some(format!("  ↓ {execution}: its fallback takes over")),
-        Notice::Started | Notice::InputStarted { .. } | Notice::SignalDropped { .. } => None,
-    }
+fn leave(waited: &Waited, run: RunId, settings: &Settings, output: Output) {
+    let word = match waited {
+        Waited::Paused => "is paused",
+        Waited::Ended | Waited::AtOnce => "was left as it is",
+    };
+    let called = &settings.called;
+    remark(output, &format!("run {run} {word}; nothing is lost\n  go on here: {called} run --resume {run}"));
 }

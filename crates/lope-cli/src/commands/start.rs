@@ -3,20 +3,42 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use clap::Args;
 use lope::stores::{self, Create};
 use lope_engine::client;
 use lope_flow::law::Plan;
-use lope_model::{Priority, QueueName};
+use lope_model::{Priority, QueueName, Span, Timestamp};
 use lope_store::Store;
 
-use super::begin::{announce, options};
+use super::begin::{Begin, announce, options};
 use super::tags::tags;
 use super::workflow_file;
-use crate::args::StartArgs;
 use crate::clock::wall;
 use crate::error::{CliError, CliResult, Exit};
 use crate::home::Settings;
 use crate::output::Output;
+
+#[derive(Debug, Args)]
+pub(crate) struct StartArgs {
+    /// A workflow file, or the name of a deployed workflow
+    workflow: String,
+    #[command(flatten)]
+    begin: Begin,
+    /// When it may begin: RFC 3339, or in how long (30s, 2h)
+    #[arg(long, value_name = "TIME|DURATION")]
+    at: Option<String>,
+    #[arg(long)]
+    queue: Option<String>,
+    /// 0 to 9, higher first
+    #[arg(long)]
+    priority: Option<i64>,
+    /// A tag, as NAME=VALUE; may be given several times
+    #[arg(long = "tag", value_name = "NAME=VALUE")]
+    tags: Vec<String>,
+    /// Stay open for more inputs
+    #[arg(long)]
+    open: bool,
+}
 
 pub(crate) async fn run(args: StartArgs, settings: &Settings, output: Output) -> CliResult<Exit> {
     let bad = |error: &dyn std::fmt::Display| CliError::usage(error.to_string());
@@ -27,7 +49,7 @@ pub(crate) async fn run(args: StartArgs, settings: &Settings, output: Output) ->
         options.input = None;
     }
     if let Some(time) = &args.at {
-        options.at = Some(time.parse().map_err(|error: lope_model::time::BadTimestamp| bad(&error))?);
+        options.at = Some(later(time)?);
     }
     if let Some(queue) = &args.queue {
         options.queue = QueueName::parse(queue).map_err(|error| bad(&error))?;
@@ -41,18 +63,26 @@ pub(crate) async fn run(args: StartArgs, settings: &Settings, output: Output) ->
     announce(&store, run, output).await
 }
 
+/// A time, or in how long.
+fn later(text: &str) -> CliResult<Timestamp> {
+    if let Ok(span) = text.parse::<Span>() {
+        return Ok(wall().plus(span));
+    }
+    text.parse().map_err(|error: lope_model::time::BadTimestamp| {
+        CliError::usage(error.to_string()).hint("or in how long, as in 30s, 5m, 2h, 7d")
+    })
+}
+
 /// A file if there is one, else the latest version deployed under the name.
 async fn plan(store: &Store, named: &str) -> CliResult<Arc<Plan>> {
-    let path = Path::new(named);
-    let is_file = path.extension().is_some_and(|end| end == "yaml" || end == "yml") || path.is_file();
-    if is_file {
-        let plan = workflow_file::read(path)?;
+    if workflow_file::is_file(named) {
+        let plan = workflow_file::read(Path::new(named))?;
         client::deploy(store, &plan).await?;
         return Ok(plan);
     }
     let missing = || {
         let message = format!("no workflow '{named}' is deployed, and there is no such file");
-        CliError::new(Exit::Failed, message).hint("give a workflow file")
+        CliError::new(Exit::Failed, message).hint("give a workflow file; 'lope workflows list' shows what is deployed")
     };
     client::latest_plan(store, named).await?.ok_or_else(missing)
 }

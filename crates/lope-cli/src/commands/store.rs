@@ -1,16 +1,37 @@
-//! `lope store check|migrate|schema|backup`.
+//! `lope store …`: look after the store.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
+use clap::Subcommand;
 use lope::stores::{self, Create, StoreUrl};
 use lope_store::Store;
 use lope_store::store::Finding;
 use serde_json::json;
 
-use crate::args::StoreCommand;
 use crate::error::{CliError, CliResult, Exit};
 use crate::home::Settings;
 use crate::output::Output;
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum StoreCommand {
+    /// Prove the store sound: schema, marker, journal gaps, orphaned leases; exit 1 if it is not
+    Check,
+    /// Create the store, or bring it to the schema of this program
+    Migrate {
+        /// Say what would happen and change nothing
+        #[arg(long)]
+        dry_run: bool,
+    },
+    /// Print the schema as SQL
+    Schema,
+    /// Copy the store, while it is in use, into a new file
+    Backup {
+        /// The file to write; it must not exist
+        file: PathBuf,
+    },
+    /// Delete runs that have ended, with all that belongs to them
+    Prune(super::prune::PruneArgs),
+}
 
 pub(crate) async fn run(command: StoreCommand, settings: &Settings, output: Output) -> CliResult<Exit> {
     let url = &settings.store;
@@ -18,6 +39,7 @@ pub(crate) async fn run(command: StoreCommand, settings: &Settings, output: Outp
         StoreCommand::Check => check(url, output).await,
         StoreCommand::Migrate { dry_run } => migrate(url, dry_run, output).await,
         StoreCommand::Schema => schema(url, output).await,
+        StoreCommand::Prune(args) => super::prune::run(args, settings, output).await,
         StoreCommand::Backup { file } => backup(url, &file, output).await,
     }
 }

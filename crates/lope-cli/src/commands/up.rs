@@ -2,14 +2,24 @@
 
 use std::time::Duration;
 
+use clap::Args;
 use lope::stores::{self, Create};
 use lope_model::QueueName;
 
 use super::begin::engine;
-use crate::args::UpArgs;
 use crate::error::{CliError, CliResult, Exit};
 use crate::home::Settings;
 use crate::output::{Output, remark};
+
+#[derive(Debug, Args)]
+pub(crate) struct UpArgs {
+    /// Work on this queue; may be given several times
+    #[arg(long = "queue", value_name = "QUEUE")]
+    queues: Vec<String>,
+    /// Attempts in flight at once
+    #[arg(long, value_name = "N")]
+    concurrency: Option<usize>,
+}
 
 /// How long work in flight may take to finish after the first Ctrl-C or TERM.
 const GRACE: Duration = Duration::from_secs(30);

@@ -24,6 +24,12 @@ pub(crate) fn read(path: &Path) -> CliResult<Arc<Plan>> {
     })
 }
 
+/// Does a text name a workflow file, or a deployed workflow?
+pub(crate) fn is_file(text: &str) -> bool {
+    let path = Path::new(text);
+    path.extension().is_some_and(|end| end == "yaml" || end == "yml") || path.is_file()
+}
+
 /// An input as users give it: JSON, `@FILE`, or `-` for standard input. Absent: null.
 pub(crate) fn input(said: Option<&str>) -> CliResult<Value> {
     let text = match said {

@@ -1,25 +1,75 @@
-//! `lope workflows check|graph`: what is wrong with workflow files, and what they look like. Neither needs a store.
+//! `lope workflows …`: what is wrong with workflow files, what they look like, and which of them a store knows.
 
-use std::path::Path;
+mod deployed;
 
+use std::path::{Path, PathBuf};
+
+use clap::Subcommand;
 use lope_flow::definition::{Definition, Problem};
 use lope_flow::graph::{self, Format};
 use lope_flow::law::Plan;
 use lope_flow::yaml::{self, Report, Snippet};
 use serde_json::{Value, json};
 
+use super::drawing::{self, Drawing};
 use super::workflow_file;
-use crate::args::WorkflowsCommand;
 use crate::error::{CliError, CliResult, Exit};
+use crate::home::Settings;
 use crate::output::{self, Output};
 
-pub(crate) fn run(command: WorkflowsCommand, output: Output) -> CliResult<Exit> {
+#[derive(Debug, Subcommand)]
+pub(crate) enum WorkflowsCommand {
+    /// Say everything that is wrong with workflow files; exit 2 if anything is
+    Check {
+        #[arg(required = true, value_name = "FILE")]
+        files: Vec<PathBuf>,
+    },
+    /// Draw a workflow: a file, or the latest version deployed under a name
+    Graph {
+        #[arg(value_name = "FILE|NAME")]
+        workflow: String,
+        /// text, mermaid, dot or svg
+        #[arg(long, default_value = "text")]
+        format: Format,
+        /// Write the drawing to this file
+        #[arg(short, long, value_name = "FILE")]
+        output: Option<PathBuf>,
+    },
+    /// Keep workflow files in the store, so that runs can be started by name
+    Deploy {
+        #[arg(required = true, value_name = "FILE")]
+        files: Vec<PathBuf>,
+        /// Check them and store nothing
+        #[arg(long)]
+        dry_run: bool,
+    },
+    /// List what is deployed
+    List,
+    /// Show a deployed workflow: its version, its steps, its runs
+    Show { name: String },
+}
+
+pub(crate) async fn run(
+    command: WorkflowsCommand,
+    settings: impl Fn() -> CliResult<Settings>,
+    output: Output,
+) -> CliResult<Exit> {
     match command {
         WorkflowsCommand::Check { files } => {
             let checked: Vec<Checked> = files.iter().map(|file| Checked::read(file)).collect();
             Ok(report(&checked, output))
         }
-        WorkflowsCommand::Graph { file, format, output: target } => draw(&file, format, target.as_deref(), output),
+        WorkflowsCommand::Graph { workflow, format, output: target } => {
+            let plan = if workflow_file::is_file(&workflow) {
+                workflow_file::read(Path::new(&workflow))?
+            } else {
+                deployed::latest(&workflow, &settings()?).await?
+            };
+            draw(&plan, format, target.as_deref(), output)
+        }
+        WorkflowsCommand::Deploy { files, dry_run } => deployed::deploy(&files, dry_run, &settings()?, output).await,
+        WorkflowsCommand::List => deployed::list(&settings()?, output).await,
+        WorkflowsCommand::Show { name } => deployed::show(&name, &settings()?, output).await,
     }
 }
 
@@ -122,19 +172,8 @@ fn coloured(snippet: &Snippet) -> String {
     format!("{bold}{}{bold:#}: {}\n{line}{hint}", snippet.place, snippet.message)
 }
 
-fn draw(file: &Path, format: Format, target: Option<&Path>, output: Output) -> CliResult<Exit> {
-    let plan = workflow_file::read(file)?;
-    let drawing = graph::draw(plan.definition(), None, format).map_err(|error| CliError::usage(error.to_string()))?;
-    let word = Format::ALL.iter().find(|(_, known)| *known == format).map_or("text", |(word, _)| *word);
-    let mut value = json!({ "file": file, "workflow": &*plan.definition().name, "format": word });
-    if let Some(target) = target {
-        let written = std::fs::write(target, &drawing);
-        written.map_err(|error| CliError::usage(format!("{}: {error}", target.display())))?;
-        value["output"] = json!(target);
-        output.result(&value, &format!("{} drawn into {}", file.display(), target.display()));
-    } else {
-        value["drawing"] = json!(drawing);
-        output.document(&value, &drawing);
-    }
-    Ok(Exit::Done)
+fn draw(plan: &Plan, format: Format, target: Option<&Path>, output: Output) -> CliResult<Exit> {
+    let text = graph::draw(plan.definition(), None, format).map_err(|error| CliError::usage(error.to_string()))?;
+    let value = json!({ "workflow": &*plan.definition().name, "version": plan.version() });
+    drawing::present(Drawing { text, format, value }, target, output)
 }

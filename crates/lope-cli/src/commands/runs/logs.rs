@@ -1,0 +1,96 @@
+//! `lope runs logs`: what a run's steps wrote, as it was, or as it comes.
+
+use std::collections::HashMap;
+use std::io::{Read, Seek, SeekFrom};
+use std::path::{Path, PathBuf};
+
+use lope_store::Store;
+use lope_store::runs::{RunRecord, RunStatus};
+use lope_workers::Logs;
+use lope_workers::logs::LogEntry;
+use serde_json::{Value as Json, json};
+
+use super::find::{find, found};
+use crate::error::{CliError, CliResult, Exit};
+use crate::output::{self, Output};
+use crate::progress;
+
+pub(crate) async fn run(store: &Store, logs: &Logs, id: &str, follow: bool, output: Output) -> CliResult<Exit> {
+    let record = find(store, id).await?;
+    if follow {
+        return Tail { seen: HashMap::new(), last: None, output }.follow(store, logs, record).await;
+    }
+    let (mut values, mut text) = (Vec::new(), String::new());
+    for entry in logs.of_run(record.run).unwrap_or_default() {
+        let lines = read_from(&entry.path, 0)?;
+        text.extend([title(&entry), "\n".to_owned(), lines.clone()]);
+        values.push(json!({ "execution": entry.execution, "attempt": entry.attempt, "text": lines }));
+    }
+    let text = if text.is_empty() { "no logs".to_owned() } else { text };
+    output.document(&Json::Array(values), &text);
+    Ok(Exit::Done)
+}
+
+/// What was told of each log so far.
+struct Tail {
+    seen: HashMap<PathBuf, u64>,
+    last: Option<PathBuf>,
+    output: Output,
+}
+
+impl Tail {
+    async fn follow(mut self, store: &Store, logs: &Logs, mut record: RunRecord) -> CliResult<Exit> {
+        let mut watch = store.runs.watch();
+        loop {
+            let ended = matches!(record.status, RunStatus::Final(_));
+            for entry in logs.of_run(record.run).unwrap_or_default() {
+                self.tell(&entry, ended)?;
+            }
+            if ended {
+                return Ok(Exit::Done);
+            }
+            progress::pause(&mut watch).await;
+            record = found(store.runs.run(record.run).await?, record.run)?;
+        }
+    }
+
+    /// Tell what came since, whole lines only while more may come.
+    fn tell(&mut self, entry: &LogEntry, ended: bool) -> CliResult<()> {
+        let seen = self.seen.entry(entry.path.clone()).or_default();
+        let fresh = read_from(&entry.path, *seen)?;
+        let end = if ended { fresh.len() } else { fresh.rfind('\n').map_or(0, |last| last + 1) };
+        let fresh = &fresh[..end];
+        if fresh.is_empty() {
+            return Ok(());
+        }
+        *seen += fresh.len() as u64;
+        if self.output.json {
+            for line in fresh.lines() {
+                output::line(&json!({ "execution": entry.execution, "attempt": entry.attempt, "line": line }));
+            }
+            return Ok(());
+        }
+        if self.last.as_ref() != Some(&entry.path) {
+            output::text(&title(entry));
+            self.last = Some(entry.path.clone());
+        }
+        output::text(fresh.trim_end_matches('\n'));
+        Ok(())
+    }
+}
+
+fn title(entry: &LogEntry) -> String {
+    format!("── {} attempt {}", entry.execution, entry.attempt)
+}
+
+fn read_from(path: &Path, from: u64) -> CliResult<String> {
+    let read = || {
+        let mut file = std::fs::File::open(path)?;
+        file.seek(SeekFrom::Start(from))?;
+        let mut bytes = Vec::new();
+        file.read_to_end(&mut bytes)?;
+        Ok::<_, std::io::Error>(bytes)
+    };
+    let bytes = read().map_err(|error| CliError::new(Exit::Failed, format!("{}: {error}", path.display())))?;
+    Ok(String::from_utf8(bytes).unwrap_or_else(|bad| String::from_utf8_lossy(bad.as_bytes()).into_owned()))
+}

@@ -1,0 +1,55 @@
+//! `lope runs watch`: follow a run until it ends; one JSON object a line with `--json`.
+
+use lope::describe;
+use lope_engine::look::{self, Follower};
+use lope_store::Store;
+use lope_store::runs::RunStatus;
+use serde_json::{Value as Json, json};
+
+use super::find::{find, found};
+use crate::commands::record::summary;
+use crate::error::{CliResult, Exit};
+use crate::output::{self, Output};
+use crate::progress::{self, Progress};
+
+pub(crate) async fn run(store: &Store, id: &str, output: Output) -> CliResult<Exit> {
+    let record = find(store, id).await?;
+    let plan = look::plan(store, &record).await?;
+    let mut follower = Follower::begin(store, record.run, &plan).await?;
+    let mut progress = Progress::new(&record, output);
+    let mut watch = store.runs.watch();
+    let mut record = record;
+    loop {
+        let told = follower.catch_up(|row, event, history| {
+            if output.json {
+                let changed = history.touched();
+                let changes: Vec<Json> = changed
+                    .map(|it| json!({ "path": &*it.id, "step": &*it.step, "status": it.status.as_str() }))
+                    .collect();
+                let path = event.kind.execution().map(|(path, _)| path);
+                let step = path.and_then(|path| history.execution(path)).map(|execution| &*execution.step);
+                let mut value = describe::row(record.run, row, event, step);
+                value["status"] = json!(history.status().as_str());
+                value["changes"] = Json::Array(changes);
+                output::line(&value);
+            } else {
+                progress.row(history);
+            }
+        });
+        told.await?;
+        progress.draw(follower.historian());
+        record = found(store.runs.run(record.run).await?, record.run)?;
+        // The record may be ahead of what was read of the journal: go on until both have ended.
+        if matches!(record.status, RunStatus::Final(_)) && follower.historian().seq() >= record.head {
+            break;
+        }
+        progress::pause(&mut watch).await;
+    }
+    progress.end(follower.historian());
+    if output.json {
+        output::line(&describe::run(&record));
+    } else {
+        output.result(&Json::Null, &summary(&record));
+    }
+    Ok(Exit::Done)
+}

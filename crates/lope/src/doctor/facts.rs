@@ -1,0 +1,92 @@
+//! Gathering what the doctor judges: the home folder, the disk, the store, Python. Reads only.
+
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::Duration;
+
+use lope_model::Timestamp;
+use lope_store::runs::{LiveStatus, RunFilter, RunStatus};
+
+use super::{Verdict, clock, opened, python_version, room, runners, server, sound, stuck};
+use crate::stores::{self, Create, StoreUrl};
+
+/// Most runners and runs looked at.
+const PAGE: usize = 1_000;
+/// How long Python may take to say its version.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// What a look at the store gave, as lines.
+pub type StoreFacts = Vec<Verdict>;
+
+/// Can the home folder be written, or made?
+pub fn home(folder: &Path) -> Verdict {
+    let there = nearest(folder);
+    let writable = rustix::fs::access(&there, rustix::fs::Access::WRITE_OK | rustix::fs::Access::EXEC_OK).is_ok();
+    let shown = folder.display();
+    match (there.is_dir() && writable, folder.exists()) {
+        (true, true) => Verdict::ok("home", format!("{shown} can be written")),
+        (true, false) => Verdict::ok("home", format!("{shown} is not there yet and can be made")),
+        (false, _) => {
+            Verdict::fail("home", format!("{shown} cannot be written"), "give another folder: --home DIR or LOPE_HOME")
+        }
+    }
+}
+
+/// How much room there is where a file is or will be.
+pub fn space(path: &Path) -> Option<Verdict> {
+    let folder = nearest(path);
+    let found = rustix::fs::statvfs(&folder).ok()?;
+    Some(room(&folder.display().to_string(), found.f_bavail.saturating_mul(found.f_frsize)))
+}
+
+/// The path, or the nearest folder around it that exists.
+fn nearest(path: &Path) -> PathBuf {
+    let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    absolute.ancestors().find(|place| place.exists()).map_or_else(|| PathBuf::from("/"), Path::to_owned)
+}
+
+/// Everything about a store.
+pub async fn look(url: &StoreUrl, now: Timestamp) -> StoreFacts {
+    let store = match stores::open(url, Create::Never).await {
+        Ok(store) => store,
+        Err(error) => return vec![opened(&url.to_string(), Some(&error))],
+    };
+    let mut lines = vec![opened(&url.to_string(), None)];
+    let looked = async {
+        lines.extend(sound(&store.upkeep.check().await?));
+        let known = store.runs.runners(PAGE).await?;
+        let statuses = vec![RunStatus::Live(LiveStatus::Paused)];
+        let paused = store.runs.list(RunFilter { statuses, limit: PAGE, ..RunFilter::default() }).await?;
+        let youngest = store.runs.list(RunFilter { limit: 1, ..RunFilter::default() }).await?;
+        let server_clock = postgres(url, &mut lines).await;
+        let heartbeats = known.iter().filter(|runner| runner.live).map(|runner| runner.heartbeat_at);
+        let others = heartbeats.chain(youngest.iter().map(|run| run.created_at));
+        lines.push(clock(now, server_clock, others));
+        lines.extend(runners(&known, &store.runs.counts().await?));
+        lines.extend(stuck(&paused));
+        store.upkeep.close().await
+    };
+    if let Err(error) = looked.await {
+        lines.push(opened(&url.to_string(), Some(&error)));
+    }
+    lines
+}
+
+async fn postgres(url: &StoreUrl, lines: &mut Vec<Verdict>) -> Option<Timestamp> {
+    let StoreUrl::Postgres(address) = url else { return None };
+    let options = lope_postgres::Options::existing(address).ok()?;
+    let found = lope_postgres::server_settings(&options).await.ok()?;
+    lines.extend(server(&found.settings));
+    Some(Timestamp::from_millis(found.clock))
+}
+
+/// Which Python is in `PATH`.
+pub async fn python() -> Verdict {
+    let mut command = tokio::process::Command::new("python3");
+    let asked = command.arg("--version").stdin(Stdio::null()).kill_on_drop(true).output();
+    let said = match tokio::time::timeout(PATIENCE, asked).await {
+        Ok(Ok(output)) if output.status.success() => Some(String::from_utf8_lossy(&output.stdout).into_owned()),
+        _ => None,
+    };
+    python_version(said.as_deref())
+}
