@@ -1,7 +1,9 @@
 //! `cargo xtask chaos`: the long runs. In: names of targets, or none for all; out: an exit code. A long run is a normal
-//! test in a target whose name starts with `chaos_`: it takes a small sample in `cargo xtask test` and the whole series
-//! when `LOPE_CHAOS` is `full`, which is set here and nowhere else.
+//! test in a target whose name starts with `chaos_`, or in a module of that name beside a crate's `lib.rs` when it needs
+//! to see what the crate keeps to itself. It takes a small sample in `cargo xtask test` and the whole series when
+//! `LOPE_CHAOS` is `full`, which is set here and nowhere else.
 
+use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::{Result, bail};
@@ -18,7 +20,25 @@ const NO_POSTGRES: &str = "--no-postgres";
 #[derive(Debug, PartialEq, Eq)]
 struct Run {
     package: String,
-    target: String,
+    name: String,
+    kind: Kind,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Target,
+    Module,
+}
+
+impl Run {
+    /// What cargo is told to run of the package, and which of its tests.
+    fn arguments(&self) -> Vec<String> {
+        let words: [&str; 4] = match self.kind {
+            Kind::Target => ["--test", &self.name, "--", "--nocapture"],
+            Kind::Module => ["--lib", &format!("{}::", self.name), "--", "--nocapture"],
+        };
+        words.map(str::to_owned).into()
+    }
 }
 
 pub(crate) fn run(arguments: &[String]) -> Result<ExitCode> {
@@ -27,7 +47,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<ExitCode> {
         bail!("chaos takes {NO_POSTGRES} and names of targets, not `{option}`");
     }
     let root = tree::root()?;
-    let runs = chosen(&workspace::members(&root)?, &names)?;
+    let runs = chosen(all(&root, &workspace::members(&root)?), &names)?;
     if runs.is_empty() {
         println!("no test target is called {PREFIX}… yet");
         return Ok(ExitCode::SUCCESS);
@@ -41,26 +61,42 @@ pub(crate) fn run(arguments: &[String]) -> Result<ExitCode> {
     }
 
     let mut steps = Steps::default();
-    for (index, Run { package, target }) in runs.iter().enumerate() {
-        let title = format!("{target} of {package}, {} of {}", index + 1, runs.len());
+    for (index, run) in runs.iter().enumerate() {
+        let title = format!("{} of {}, {} of {}", run.name, run.package, index + 1, runs.len());
         let mut command = workspace::cargo();
-        command.args(["test", "--release", "-p", package, "--test", target, "--", "--nocapture"]);
+        command.args(["test", "--release", "-p", &run.package]).args(run.arguments());
         steps.command(&title, &setting.sweeper, setting.dress(command.current_dir(&root)));
     }
     drop(setting);
     Ok(steps.finish())
 }
 
-/// The targets with these names, given with or without the prefix; all when no name is given.
-fn chosen(members: &[Package], names: &[&String]) -> Result<Vec<Run>> {
-    let runs = members.iter().flat_map(|package| {
+/// Every long run of these packages.
+fn all(root: &Path, members: &[Package]) -> Vec<Run> {
+    let mut runs = Vec::new();
+    for package in members {
+        let run = |name: &str, kind| Run { package: package.name.clone(), name: name.to_owned(), kind };
         let targets = package.targets.iter().filter(|target| target.kind == "test" && target.name.starts_with(PREFIX));
-        targets.map(|target| Run { package: package.name.clone(), target: target.name.clone() })
-    });
-    let mut runs: Vec<Run> = runs.collect();
-    let is_called = |run: &Run, name: &str| run.target == name || run.target.strip_prefix(PREFIX) == Some(name);
+        runs.extend(targets.map(|target| run(&target.name, Kind::Target)));
+        runs.extend(modules(&root.join(package.folder()).join("src")).iter().map(|name| run(name, Kind::Module)));
+    }
+    runs
+}
+
+/// The names of a folder's modules that hold long runs, in order.
+fn modules(folder: &Path) -> Vec<String> {
+    let files = std::fs::read_dir(folder).into_iter().flatten().filter_map(Result::ok);
+    let names = files.filter_map(|file| file.file_name().to_str()?.strip_suffix(".rs").map(str::to_owned));
+    let mut names: Vec<String> = names.filter(|name| name.starts_with(PREFIX)).collect();
+    names.sort();
+    names
+}
+
+/// Those with these names, given with or without the prefix; all when no name is given.
+fn chosen(mut runs: Vec<Run>, names: &[&String]) -> Result<Vec<Run>> {
+    let is_called = |run: &Run, name: &str| run.name == name || run.name.strip_prefix(PREFIX) == Some(name);
     if let Some(unknown) = names.iter().find(|name| !runs.iter().any(|run| is_called(run, name))) {
-        let known: Vec<&str> = runs.iter().map(|run| run.target.as_str()).collect();
+        let known: Vec<&str> = runs.iter().map(|run| run.name.as_str()).collect();
         bail!("no long run `{unknown}`; there are: {}", known.join(", "));
     }
     runs.retain(|run| names.is_empty() || names.iter().any(|name| is_called(run, name)));
@@ -80,8 +116,8 @@ mod tests {
 
     fn targets(names: &[&str]) -> Result<Vec<String>> {
         let names: Vec<String> = names.iter().map(ToString::to_string).collect();
-        let runs = chosen(&members(), &names.iter().collect::<Vec<_>>())?;
-        Ok(runs.into_iter().map(|run| format!("{}/{}", run.package, run.target)).collect())
+        let runs = chosen(all(Path::new("/nowhere"), &members()), &names.iter().collect::<Vec<_>>())?;
+        Ok(runs.into_iter().map(|run| format!("{}/{}", run.package, run.name)).collect())
     }
 
     #[test]
@@ -95,5 +131,16 @@ mod tests {
     fn a_name_that_is_none_is_refused_with_the_names_there_are() {
         let error = targets(&["disk", "whole"]).expect_err("`whole` is no long run").to_string();
         assert!(error.contains("`whole`") && error.contains("chaos_kill, chaos_disk"), "{error}");
+    }
+
+    #[test]
+    fn modules_are_long_runs_too() {
+        let folder = tempfile::tempdir().expect("a folder");
+        for name in ["chaos_plans.rs", "lib.rs", "chaos.txt"] {
+            std::fs::write(folder.path().join(name), "").expect("a file");
+        }
+        assert_eq!(modules(folder.path()), ["chaos_plans"]);
+        let run = Run { package: "a".into(), name: "chaos_plans".into(), kind: Kind::Module };
+        assert_eq!(run.arguments(), ["--lib", "chaos_plans::", "--", "--nocapture"]);
     }
 }

@@ -82,6 +82,7 @@ fn fast_targets(members: &[Package]) -> Vec<String> {
     let tests = targets.filter(|target| target.kind == "test" && !target.name.starts_with(chaos::PREFIX));
     let names: BTreeSet<&String> = tests.map(|target| &target.name).collect();
     arguments.extend(names.into_iter().flat_map(|name| ["--test".to_owned(), name.clone()]));
+    arguments.extend(["--", "--skip", chaos::PREFIX].map(str::to_owned));
     arguments
 }
 
@@ -108,6 +109,6 @@ mod tests {
         let targets = vec![target("whole", "test"), target("chaos_kill", "test"), target("store", "bench")];
         let member = Package { targets, ..Package::default() };
         let members = [member.clone(), member];
-        assert_eq!(fast_targets(&members), ["--lib", "--bins", "--test", "whole"]);
+        assert_eq!(fast_targets(&members), ["--lib", "--bins", "--test", "whole", "--", "--skip", "chaos_"]);
     }
 }

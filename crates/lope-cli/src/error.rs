@@ -58,8 +58,10 @@ impl From<StoreError> for CliError {
             StoreError::Unavailable { .. } => (Exit::OutOfReach, "is the server running and the address right?"),
             StoreError::Unknown { .. } => (Exit::OutOfReach, "look at the state before you repeat the command"),
             StoreError::Full { .. } => (Exit::OutOfReach, "free some space and repeat the command; nothing was lost"),
-            StoreError::ReadOnly { .. } => (Exit::Refused, "check the permissions of the file and of its folder"),
-            StoreError::Corrupt { .. } => (Exit::Failed, "restore a backup made with 'lope store backup'"),
+            StoreError::ReadOnly { .. } => {
+                (Exit::Refused, "check the permissions of the file and its folder, or the rights of the login")
+            }
+            StoreError::Corrupt { .. } => (Exit::Failed, "restore a backup"),
             StoreError::Version { hint, .. } => return Self::new(Exit::Refused, error.to_string()).hint(hint.clone()),
             StoreError::Missing { .. } => (Exit::Failed, "'lope store migrate' creates it"),
             StoreError::Refused { .. } => (Exit::Usage, "the message names what is out of bounds"),

@@ -58,7 +58,10 @@ pub(crate) fn late(sent: Sent) -> Fault {
 
 pub(crate) fn fault(error: &Error, sent: Sent) -> Fault {
     match error.as_db_error() {
-        Some(report) => Fault { error: reported(report, sent), then: then(report) },
+        Some(error) => {
+            let report = Report::of(error);
+            Fault { then: report.then(), error: report.decide(sent) }
+        }
         None => cut(said(error), sent).into(),
     }
 }
@@ -66,7 +69,7 @@ pub(crate) fn fault(error: &Error, sent: Sent) -> Fault {
 /// An error while connecting: nothing was sent.
 pub(crate) fn connect(error: &Error) -> StoreError {
     if let Some(report) = error.as_db_error() {
-        return reported(report, Sent::Work);
+        return Report::of(report).decide(Sent::Work);
     }
     let message = said(error);
     let is_certificate = causes(error).any(|cause| cause.downcast_ref::<rustls::Error>().is_some());
@@ -106,49 +109,103 @@ fn said(error: &Error) -> String {
     }
 }
 
-fn then(report: &DbError) -> Then {
-    let code = report.code();
-    if [SqlState::T_R_DEADLOCK_DETECTED, SqlState::T_R_SERIALIZATION_FAILURE, SqlState::UNIQUE_VIOLATION].contains(code)
-    {
-        return Then::Again;
-    }
-    match class(code) {
-        // The class of the cause: data, constraints, limits of the server.
-        "22" | "23" | "54" => Then::Isolate,
-        _ => Then::Tell,
-    }
+/// What the server said, as far as it matters here.
+struct Report<'a> {
+    code: &'a SqlState,
+    /// The server ends the connection, or itself.
+    is_fatal: bool,
+    message: String,
 }
 
-fn class(code: &SqlState) -> &str {
-    code.code().get(..2).unwrap_or_default()
-}
+impl<'a> Report<'a> {
+    fn of(error: &'a DbError) -> Self {
+        let is_fatal = matches!(error.parsed_severity(), Some(Severity::Fatal | Severity::Panic));
+        let hint = error.hint().map_or(String::new(), |hint| format!(" ({hint})"));
+        Self { code: error.code(), is_fatal, message: format!("{}{hint}", error.message()) }
+    }
 
-fn reported(report: &DbError, sent: Sent) -> StoreError {
-    let code = report.code();
-    let message = told(report);
-    match class(code) {
-        // The server ends this connection; whether it had committed before is unknown if it had been told to.
-        _ if is_ending(report) => cut(message, sent),
-        "25" | "42" if [SqlState::READ_ONLY_SQL_TRANSACTION, SqlState::INSUFFICIENT_PRIVILEGE].contains(code) => {
-            StoreError::ReadOnly { message }
+    fn class(&self) -> &str {
+        self.code.code().get(..2).unwrap_or_default()
+    }
+
+    fn then(&self) -> Then {
+        let passing =
+            [SqlState::T_R_DEADLOCK_DETECTED, SqlState::T_R_SERIALIZATION_FAILURE, SqlState::UNIQUE_VIOLATION];
+        if passing.contains(self.code) {
+            return Then::Again;
         }
-        "53" if *code == SqlState::DISK_FULL => StoreError::Full { message },
-        // Somebody was faster, again and again.
-        "23" if *code == SqlState::UNIQUE_VIOLATION => StoreError::Unavailable { message },
-        "08" | "40" | "53" | "55" | "57" => StoreError::Unavailable { message },
-        "3D" | "3F" => StoreError::Missing { message },
-        "42" if *code == SqlState::UNDEFINED_TABLE => StoreError::Missing { message },
-        "58" | "XX" => StoreError::Corrupt { message },
-        _ => StoreError::Refused { message },
+        match self.class() {
+            // The class of the cause: data, constraints, limits of the server.
+            "22" | "23" | "54" => Then::Isolate,
+            _ => Then::Tell,
+        }
+    }
+
+    fn decide(self, sent: Sent) -> StoreError {
+        let Self { code, is_fatal, .. } = self;
+        let class = self.class().to_owned();
+        let message = self.message;
+        match class.as_str() {
+            // Whatever the cause, a server that gives up in mid-commit may have committed: only its log knows.
+            _ if is_fatal && sent == Sent::Commit => StoreError::Unknown { message },
+            "57" | "08" | "25" | "XX" if is_fatal => StoreError::Unavailable { message },
+            "25" | "42" if [SqlState::READ_ONLY_SQL_TRANSACTION, SqlState::INSUFFICIENT_PRIVILEGE].contains(code) => {
+                StoreError::ReadOnly { message }
+            }
+            "53" if *code == SqlState::DISK_FULL => StoreError::Full { message },
+            // Somebody was faster, again and again.
+            "23" if *code == SqlState::UNIQUE_VIOLATION => StoreError::Unavailable { message },
+            "08" | "40" | "53" | "55" | "57" => StoreError::Unavailable { message },
+            "3D" | "3F" => StoreError::Missing { message },
+            "42" if *code == SqlState::UNDEFINED_TABLE => StoreError::Missing { message },
+            "58" | "XX" => StoreError::Corrupt { message },
+            _ => StoreError::Refused { message },
+        }
     }
 }
 
-fn is_ending(report: &DbError) -> bool {
-    let is_fatal = matches!(report.parsed_severity(), Some(Severity::Fatal | Severity::Panic));
-    is_fatal && matches!(class(report.code()), "57" | "08" | "25" | "XX")
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-fn told(report: &DbError) -> String {
-    let hint = report.hint().map_or(String::new(), |hint| format!(" ({hint})"));
-    format!("{}{hint}", report.message())
+    fn decided(code: &str, is_fatal: bool, sent: Sent) -> String {
+        let report = Report { code: &SqlState::from_code(code), is_fatal, message: String::new() };
+        let told = format!("{:?}", report.decide(sent));
+        told.split(' ').next().unwrap().to_owned()
+    }
+
+    #[test]
+    fn what_the_server_says_is_a_decision() {
+        let said = [
+            ("53100", "Full"),
+            ("25006", "ReadOnly"),
+            ("42501", "ReadOnly"),
+            ("XX001", "Corrupt"),
+            ("58030", "Corrupt"),
+            ("3D000", "Missing"),
+            ("42P01", "Missing"),
+            ("53300", "Unavailable"),
+            ("57014", "Unavailable"),
+            ("40P01", "Unavailable"),
+            ("23505", "Unavailable"),
+            ("22021", "Refused"),
+        ];
+        for (code, decision) in said {
+            // An error that ends the transaction and nothing else has rolled it back, commit or not.
+            assert_eq!(decided(code, false, Sent::Work), decision, "{code}");
+            assert_eq!(decided(code, false, Sent::Commit), decision, "{code}");
+        }
+    }
+
+    #[test]
+    fn a_server_that_ends_in_mid_commit_may_have_committed() {
+        for code in ["57P01", "57P02", "08006", "25P03", "XX000", "53100", "58030"] {
+            assert_eq!(decided(code, true, Sent::Commit), "Unknown", "{code}");
+        }
+        for code in ["57P01", "57P02", "57P03", "08006", "XX000", "53300"] {
+            assert_eq!(decided(code, true, Sent::Work), "Unavailable", "{code}");
+        }
+        assert_eq!(decided("28000", true, Sent::Work), "Refused");
+        assert_eq!(decided("3D000", true, Sent::Work), "Missing");
+    }
 }

@@ -9,6 +9,8 @@ mod admit;
 mod batch;
 mod batch_writer;
 mod caretaker;
+#[cfg(test)]
+mod chaos_plans;
 mod claim;
 mod columns;
 mod commit;
@@ -27,8 +29,6 @@ mod migrate;
 mod notify;
 mod options;
 mod partition;
-#[cfg(test)]
-mod plans;
 mod pool;
 mod prune;
 mod query;

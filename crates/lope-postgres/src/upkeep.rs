@@ -65,12 +65,14 @@ impl Upkeep for Handle {
         Ok(schema::text(&self.0.reads).await?)
     }
 
-    async fn backup(&self, _to: PathBuf) -> StoreResult<()> {
+    async fn backup(&self, to: PathBuf) -> StoreResult<()> {
         self.0.unless_closed()?;
         let options = &self.0.options;
         let message = format!(
-            "Postgres has its own tools for backups; run: pg_dump --format=custom --schema={} --file=FILE '{}'",
-            options.schema, options.address
+            "Postgres has its own tools for backups; run: pg_dump --format=custom --schema={} --file='{}' '{}'",
+            options.schema,
+            to.display(),
+            options.address
         );
         Err(StoreError::Refused { message })
     }

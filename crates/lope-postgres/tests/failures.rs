@@ -6,13 +6,12 @@ mod fixture;
 
 use std::time::Duration;
 
-use fixture::commands::{admission, born, claim, deploy, hold, register, run_id};
+use fixture::commands::{admission, born, claim, deploy, hold, register, run_id, steady};
 use fixture::pooler::TransactionPooler;
-use fixture::proxy::Proxy;
 use fixture::{Schema, connect, database, server};
-use lope_model::{RunId, RunnerId, Timestamp};
+use lope_model::Timestamp;
 use lope_postgres::{Options, PostgresStore, SCHEMA_VERSION, migrate, schema_version};
-use lope_store::runs::{Admit, Admitted, CommitReply, Prune};
+use lope_store::runs::{CommitReply, Prune};
 use lope_store::{Store, StoreError};
 
 async fn open(options: Options) -> Result<Store, StoreError> {
@@ -214,98 +213,6 @@ async fn connections_that_the_server_ends_are_replaced() {
         assert!(store.runs.heartbeat(owner).await.is_ok());
     }
     assert_eq!(store.upkeep.check().await.unwrap(), vec![]);
-}
-
-/// The head of a run's journal, as soon as the server can be reached.
-async fn steady(store: &Store, run: RunId) -> u64 {
-    for _ in 0..200 {
-        match store.runs.run(run).await {
-            Ok(record) => return record.unwrap().head,
-            Err(error) if error.is_passing() => tokio::time::sleep(Duration::from_millis(20)).await,
-            Err(error) => panic!("{error:?}"),
-        }
-    }
-    panic!("the store did not recover");
-}
-
-/// A store with one writer behind a wire that can be cut.
-async fn behind_a_wire(url: &str) -> (Proxy, Store) {
-    let proxy = Proxy::start(url);
-    let mut options = Options::new(&proxy.url(url)).unwrap();
-    options.writers = 1;
-    let store = open(options).await.unwrap();
-    deploy(&store).await;
-    (proxy, store)
-}
-
-/// Commit one row, so that the writer has a connection with all its statements; nothing of it is told to other processes.
-async fn warm_up(store: &Store, run: RunId, owner: RunnerId) -> u64 {
-    let head = steady(store, run).await;
-    let replies = store.runs.commit(vec![hold(run, owner, head + 1)]).await.unwrap();
-    assert!(matches!(replies[0], CommitReply::Done { .. }), "{replies:?}");
-    head + 1
-}
-
-/// The wire is cut after so many bytes of the answer to a commit: the caller is told `Unknown` where it may have happened, and
-/// what it finds afterwards is all of it or nothing.
-#[tokio::test]
-async fn a_wire_cut_in_the_middle_of_a_commit_is_unknown_and_never_half() {
-    let Some(url) = server() else { return };
-    let url = database(&url).await;
-    let (proxy, store) = behind_a_wire(&url).await;
-    let owner = register(&store).await.unwrap();
-    let run = born(&store, owner).await.unwrap();
-    let (mut unknown, mut written) = (0, 0);
-    for bytes in (0..150).step_by(if fixture::full() { 1 } else { 10 }) {
-        let head = warm_up(&store, run, owner).await;
-        proxy.cut_after(bytes);
-        let commit = store.runs.commit(vec![hold(run, owner, head + 1)]).await;
-        proxy.mend();
-        let found = steady(&store, run).await;
-        match commit {
-            Ok(_) => assert_eq!(found, head + 1),
-            Err(StoreError::Unknown { .. }) => {
-                assert!(found == head || found == head + 1, "{found} after {head}");
-                unknown += 1;
-                written += found - head;
-            }
-            Err(StoreError::Unavailable { .. }) => assert_eq!(found, head, "nothing was written"),
-            Err(other) => panic!("{other:?}"),
-        }
-        let rows = store.runs.journal(run, 0, 1_000).await.unwrap();
-        assert_eq!(rows.len() as u64, found, "a gap, or half a commit");
-    }
-    assert!(unknown > 0 && written > 0, "{unknown} unknown, {written} of them written");
-    assert_eq!(store.upkeep.check().await.unwrap(), vec![]);
-}
-
-/// An admission whose answer was lost is repeated with its key: one run, not two.
-#[tokio::test]
-async fn an_admission_of_unknown_end_is_found_by_its_key() {
-    let Some(url) = server() else { return };
-    let url = database(&url).await;
-    let (proxy, store) = behind_a_wire(&url).await;
-    let owner = register(&store).await.unwrap();
-    let run = born(&store, owner).await.unwrap();
-    let (mut unknown, mut keys) = (0, 0);
-    for bytes in (0..150).step_by(30) {
-        let keyed = || Admit { key: Some(format!("order {bytes}")), claimed_by: Some(owner), ..admission(run_id()) };
-        warm_up(&store, run, owner).await;
-        proxy.cut_after(bytes);
-        let first = store.runs.admit(vec![keyed()]).await;
-        proxy.mend();
-        unknown += u64::from(matches!(first, Err(StoreError::Unknown { .. })));
-        warm_up(&store, run, owner).await;
-        let again = store.runs.admit(vec![keyed()]).await.unwrap();
-        assert!(matches!(again[0], Admitted::Created { .. } | Admitted::Exists { .. }), "{again:?}");
-        keys += 1;
-    }
-    assert!(unknown > 0, "no wire was cut in the middle");
-    assert_eq!(
-        store.runs.counts().await.unwrap().by_status["running"],
-        keys + 1,
-        "one run a key, and one to warm up with"
-    );
 }
 
 #[tokio::test]

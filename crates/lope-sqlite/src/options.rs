@@ -69,6 +69,8 @@ pub struct Options {
     pub pages_max: u32,
     /// How long to wait for locks of other processes before a caller is told `Unavailable`.
     pub patience: Duration,
+    /// How much longer every flush takes than the disk's own: nothing, but where a slower disk is to be measured.
+    pub slower_flush: Duration,
     /// What time it is, and the moment that judges leases.
     pub clock: Arc<dyn Clock>,
     /// Which boot the clock's moments belong to.
@@ -87,6 +89,7 @@ impl Options {
             wal: WalLimits::default(),
             pages_max: PAGES_MAX,
             patience: Duration::from_secs(30),
+            slower_flush: Duration::ZERO,
             clock: Arc::new(BootClock),
             boot_id: boot_id(),
         }

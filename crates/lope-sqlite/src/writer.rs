@@ -167,6 +167,9 @@ impl Writer {
         self.look();
         let worked = self.work(&house, group, fill).map_err(StoreError::from);
         let done = worked.and_then(|rings| self.execute("COMMIT").map(|()| rings).map_err(failure::commit));
+        if !house.options.slower_flush.is_zero() {
+            thread::sleep(house.options.slower_flush);
+        }
         if done.is_err() && !self.db.is_autocommit() {
             self.execute("ROLLBACK").map_err(failure::sqlite)?;
         }

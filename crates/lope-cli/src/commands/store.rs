@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 
 use clap::Subcommand;
 use lope::stores::{self, Create, StoreUrl};
-use lope_store::Store;
 use lope_store::store::Finding;
+use lope_store::{Store, StoreError};
 use serde_json::json;
 
 use crate::error::{CliError, CliResult, Exit};
@@ -94,10 +94,19 @@ async fn backup(url: &StoreUrl, file: &Path, output: Output) -> CliResult<Exit> 
         return Err(CliError::new(Exit::Refused, message).hint("name a file that does not exist"));
     }
     let store = open(url).await?;
-    store.upkeep.backup(file.to_owned()).await?;
+    store.upkeep.backup(file.to_owned()).await.map_err(no_backup)?;
     store.upkeep.close().await?;
     let bytes = std::fs::metadata(file).map(|meta| meta.len()).unwrap_or_default();
     let value = json!({ "store": url.to_string(), "file": file, "bytes": bytes });
     output.result(&value, &format!("{url} copied to {} ({bytes} bytes)", file.display()));
     Ok(Exit::Done)
+}
+
+/// A store that leaves backups to other tools says which command makes one.
+fn no_backup(error: StoreError) -> CliError {
+    let StoreError::Refused { message } = &error else { return error.into() };
+    match message.split_once("; run: ") {
+        Some((message, command)) => CliError::new(Exit::Refused, message).hint(format!("run: {command}")),
+        None => error.into(),
+    }
 }

@@ -1,0 +1,144 @@
+//! `lope store …` and runs on Postgres, through the binary.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+use std::process::{Command, Output};
+
+/// A schema of this test in the server for tests; nothing if the caller chose to go without Postgres.
+fn place(name: &str) -> Option<String> {
+    if std::env::var_os("LOPE_TEST_NO_POSTGRES").is_some() {
+        println!("left out: LOPE_TEST_NO_POSTGRES is set");
+        return None;
+    }
+    let url = std::env::var("LOPE_TEST_POSTGRES").expect("LOPE_TEST_POSTGRES: run `cargo xtask test`");
+    Some(format!("{url}?schema=cli_{name}_{}", std::process::id()))
+}
+
+struct Home {
+    folder: tempfile::TempDir,
+    store: String,
+}
+
+impl Home {
+    fn on(store: &str) -> Self {
+        Self { folder: tempfile::tempdir().unwrap(), store: store.to_owned() }
+    }
+
+    fn lope(&self, args: &[&str]) -> Told {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_lope"));
+        command.args(args).env_clear().env("PATH", std::env::var_os("PATH").unwrap());
+        let output = command.env("HOME", self.folder.path()).env("LOPE_STORE", &self.store).output().unwrap();
+        Told::from(output)
+    }
+}
+
+/// Exit code, stdout, stderr.
+#[derive(Debug)]
+struct Told {
+    code: i32,
+    out: String,
+    err: String,
+}
+
+impl From<Output> for Told {
+    fn from(output: Output) -> Self {
+        let text = |bytes| String::from_utf8(bytes).unwrap();
+        Self { code: output.status.code().unwrap(), out: text(output.stdout), err: text(output.stderr) }
+    }
+}
+
+/// Change the schema version of a store by hand.
+fn set_version(store: &str, version: i64) {
+    let (url, schema) = store.split_once("?schema=").unwrap();
+    let programs = std::path::PathBuf::from(std::env::var_os("LOPE_TEST_POSTGRES_BIN").unwrap());
+    let text = format!("update {schema}.meta set value = '{version}' where key = 'schema_version'");
+    let status = Command::new(programs.join("psql")).args(["--quiet", "--command", &text, url]).status().unwrap();
+    assert!(status.success());
+}
+
+#[test]
+fn the_store_is_made_checked_and_shown() {
+    let Some(store) = place("upkeep") else { return };
+    let home = Home::on(&store);
+    let missing = home.lope(&["store", "check"]);
+    assert_eq!(missing.code, 1, "{missing:?}");
+    assert!(missing.err.contains("lope store migrate"), "{missing:?}");
+    let planned = home.lope(&["store", "migrate", "--dry-run", "--json"]);
+    assert!(
+        planned.code == 0 && planned.out.contains("\"from\":0") || planned.out.contains("\"from\": 0"),
+        "{planned:?}"
+    );
+    assert_eq!(home.lope(&["store", "check"]).code, 1, "a plan makes nothing");
+    assert_eq!(home.lope(&["store", "migrate"]).code, 0);
+    let again = home.lope(&["store", "migrate"]);
+    assert!(again.code == 0 && again.out.contains("already"), "{again:?}");
+    let sound = home.lope(&["store", "check"]);
+    assert!(sound.code == 0 && sound.out.contains("is sound"), "{sound:?}");
+    let schema = home.lope(&["store", "schema"]);
+    assert!(schema.code == 0 && schema.out.contains("create table"), "{schema:?}");
+}
+
+#[test]
+fn another_version_is_refused_with_the_command_that_mends_it() {
+    let Some(store) = place("version") else { return };
+    let home = Home::on(&store);
+    assert_eq!(home.lope(&["store", "migrate"]).code, 0);
+    let now: i64 = version_of(&home);
+    for (found, hint) in [(now - 1, "lope store migrate"), (now + 1, "newer")] {
+        set_version(&store, found);
+        for words in [&["store", "check"][..], &["runs", "list"], &["up"]] {
+            let refused = home.lope(words);
+            assert_eq!(refused.code, 3, "{words:?}: {refused:?}");
+            assert!(refused.err.contains(hint), "{words:?}: {refused:?}");
+        }
+    }
+    let migrated = home.lope(&["store", "migrate"]);
+    assert_eq!(migrated.code, 3, "nobody migrates backwards: {migrated:?}");
+    set_version(&store, now);
+    assert_eq!(home.lope(&["store", "check"]).code, 0);
+}
+
+fn version_of(home: &Home) -> i64 {
+    let told = home.lope(&["store", "migrate", "--dry-run", "--json"]);
+    let json: serde_json::Value = serde_json::from_str(&told.out).unwrap();
+    json["to"].as_i64().unwrap()
+}
+
+#[test]
+fn a_backup_is_refused_with_the_command_that_makes_one_and_it_does() {
+    let Some(store) = place("backup") else { return };
+    let home = Home::on(&store);
+    assert_eq!(home.lope(&["store", "migrate"]).code, 0);
+    let file = home.folder.path().join("copy.dump");
+    let refused = home.lope(&["store", "backup", file.to_str().unwrap()]);
+    assert_eq!(refused.code, 3, "{refused:?}");
+    let command = refused.err.split_once("run: ").unwrap().1.trim();
+    let programs = std::env::var("LOPE_TEST_POSTGRES_BIN").unwrap();
+    let path = format!("{programs}:{}", std::env::var("PATH").unwrap());
+    let made = Command::new("sh").args(["-c", command]).env("PATH", path).status().unwrap();
+    assert!(made.success(), "{command}");
+    assert!(std::fs::metadata(&file).unwrap().len() > 1_000);
+}
+
+#[test]
+fn a_server_that_is_not_there_is_out_of_reach_and_its_password_is_not_told() {
+    let home = Home::on("postgres://me:secret@127.0.0.1:1/x");
+    for words in [&["store", "check"][..], &["store", "migrate"], &["runs", "list"], &["up"]] {
+        let told = home.lope(words);
+        assert_eq!(told.code, 4, "{words:?}: {told:?}");
+        assert!(told.err.contains("hint:") && !told.err.contains("secret"), "{words:?}: {told:?}");
+    }
+}
+
+#[test]
+fn a_run_on_postgres_ends_and_is_found() {
+    let Some(store) = place("run") else { return };
+    let home = Home::on(&store);
+    let file = home.folder.path().join("hello.yaml");
+    std::fs::write(&file, "name: hello\nsteps: { say: { run: [echo, '${{ input }}'] } }").unwrap();
+    let ran = home.lope(&["run", file.to_str().unwrap(), "--input", "\"hi\"", "--key", "one"]);
+    assert_eq!((ran.code, ran.out.as_str()), (0, "hi\n"), "{ran:?}");
+    let listed = home.lope(&["runs", "list", "--json"]);
+    assert!(listed.code == 0 && listed.out.contains("completed"), "{listed:?}");
+    assert_eq!(home.lope(&["store", "check"]).code, 0);
+}

@@ -1,0 +1,138 @@
+//! Full disks and damaged files under the server: an error of its kind each, nothing acknowledged is lost, and the store goes on
+//! by itself once the cause is gone.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+mod fixture;
+
+use std::os::unix::fs::FileExt;
+
+use fixture::cluster::{Cluster, Stop};
+use fixture::commands::{born, deploy, hold, register, row, steady};
+use fixture::{Schema, connect, server};
+use lope_model::{RunId, RunnerId};
+use lope_postgres::{Options, PostgresStore};
+use lope_store::runs::{CommitReply, JournalRow, RunCommit};
+use lope_store::{Store, StoreError};
+
+/// Rows of one commit that fills.
+const ROWS: u64 = 50;
+
+/// A store with a run that is owned.
+async fn owned_run(url: &str) -> (Store, RunnerId, RunId) {
+    let store = PostgresStore::open(Options::new(url).unwrap()).await.unwrap();
+    deploy(&store).await;
+    let owner = register(&store).await.unwrap();
+    let run = born(&store, owner).await.unwrap();
+    (store, owner, run)
+}
+
+fn many(run: RunId, owner: RunnerId, head: u64) -> RunCommit {
+    let rows = (head + 1..=head + ROWS).map(|seq| JournalRow { body: vec![seq as u8; 1_000], ..row(seq) });
+    RunCommit { rows: rows.collect(), ..hold(run, owner, 0) }
+}
+
+/// Write until a commit fails: the head that was acknowledged last, and why.
+async fn fill(store: &Store, run: RunId, owner: RunnerId) -> (u64, StoreError) {
+    let mut head = 1;
+    loop {
+        match store.runs.commit(vec![many(run, owner, head)]).await {
+            Ok(replies) => assert!(matches!(replies[0], CommitReply::Done { .. }), "{replies:?}"),
+            Err(error) => return (head, error),
+        }
+        head += ROWS;
+    }
+}
+
+/// Work goes on behind what was found, and all of it is sound.
+async fn goes_on(store: &Store, run: RunId, owner: RunnerId, head: u64) {
+    let replies = store.runs.commit(vec![many(run, owner, head)]).await.unwrap();
+    assert!(matches!(replies[0], CommitReply::Done { .. }), "{replies:?}");
+    let rows = store.runs.journal(run, head, 10_000).await.unwrap();
+    assert_eq!(rows.len() as u64, ROWS);
+    assert_eq!(store.upkeep.check().await.unwrap(), vec![]);
+    store.upkeep.close().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_full_disk_is_full_and_the_process_goes_on_once_there_is_room() {
+    let Some(cluster) = Cluster::start() else { return };
+    let Some(disk) = cluster.disk("small", 32) else { return };
+    let by_hand = connect(&cluster.url()).await;
+    let place = cluster.path().join("small");
+    by_hand.batch_execute(&format!("create tablespace small location '{}'", place.display())).await.unwrap();
+    by_hand.batch_execute("create database small tablespace small").await.unwrap();
+    disk.take(12);
+    let (store, owner, run) = owned_run(&cluster.url().replace("/postgres", "/small")).await;
+    let (head, error) = fill(&store, run, owner).await;
+    assert!(matches!(error, StoreError::Full { .. }) && head > 100, "{error:?} after {head}");
+    assert_eq!(store.runs.run(run).await.unwrap().unwrap().head, head, "reading goes on");
+    let again = store.runs.commit(vec![many(run, owner, head)]).await;
+    assert!(matches!(again, Err(StoreError::Full { .. })), "{again:?}");
+    disk.make_room();
+    goes_on(&store, run, owner, head).await;
+}
+
+/// The same where no disk can be mounted: the server says so by a rule of ours.
+#[tokio::test]
+async fn a_server_that_says_it_is_full_is_full() {
+    let Some(url) = server() else { return };
+    let place = Schema::new(&url);
+    let store = place.open().await;
+    deploy(&store).await;
+    let owner = register(&store).await.unwrap();
+    let run = born(&store, owner).await.unwrap();
+    let by_hand = connect(&url).await;
+    let rule = format!(
+        "create function {0}.no_room() returns trigger language plpgsql as
+             $$ begin raise exception 'could not extend file' using errcode = '53100'; end $$;
+         create trigger no_room before insert on {0}.journal for each row execute function {0}.no_room()",
+        place.name
+    );
+    by_hand.batch_execute(&rule).await.unwrap();
+    let (head, error) = fill(&store, run, owner).await;
+    assert!(matches!(error, StoreError::Full { .. }) && head == 1, "{error:?} after {head}");
+    by_hand.batch_execute(&format!("drop function {}.no_room cascade", place.name)).await.unwrap();
+    goes_on(&store, run, owner, 1).await;
+}
+
+/// A server whose log finds no room gives up in the middle of a commit: nobody knows what became of it until it is back.
+#[tokio::test]
+async fn a_full_log_ends_the_server_and_loses_nothing_acknowledged() {
+    let Some((cluster, disk)) = Cluster::start_with_log_on_disk(48) else { return };
+    let (store, owner, run) = owned_run(&cluster.url()).await;
+    // Somebody wants all of the log, so that it only grows.
+    let keep = "select pg_create_physical_replication_slot('all_of_it', true)";
+    connect(&cluster.url()).await.batch_execute(keep).await.unwrap();
+    disk.take(24);
+    let (head, error) = fill(&store, run, owner).await;
+    assert!(error.is_passing() || matches!(error, StoreError::Unknown { .. }), "{error:?} after {head}");
+    disk.make_room();
+    cluster.restart();
+    let found = steady(&store, run).await;
+    assert!(found == head || found == head + ROWS, "{found} where {head} was acknowledged");
+    goes_on(&store, run, owner, found).await;
+}
+
+#[tokio::test]
+async fn a_damaged_page_is_corrupt_and_the_rest_is_readable() {
+    let Some(cluster) = Cluster::start() else { return };
+    let (store, owner, run) = owned_run(&cluster.url()).await;
+    for part in 0..10 {
+        store.runs.commit(vec![many(run, owner, 1 + part * ROWS)]).await.unwrap();
+    }
+    let by_hand = connect(&cluster.url()).await;
+    by_hand.batch_execute("checkpoint").await.unwrap();
+    let where_rows_are = "select distinct pg_relation_filepath(tableoid) from lope.journal";
+    let file: String = by_hand.query_one(where_rows_are, &[]).await.unwrap().get(0);
+    cluster.down(Stop::Fast);
+    let file = std::fs::OpenOptions::new().write(true).open(cluster.pgdata().join(file)).unwrap();
+    file.write_all_at(&[0xff; 512], 3 * 8192 + 4096).unwrap();
+    cluster.up();
+    assert_eq!(steady(&store, run).await, 1 + 10 * ROWS, "the record is whole");
+    let loaded = store.runs.load(&[run]).await;
+    assert!(matches!(loaded, Err(StoreError::Corrupt { .. })), "{loaded:?}");
+    let checked = store.upkeep.check().await;
+    assert!(matches!(checked, Err(StoreError::Corrupt { .. })), "{checked:?}");
+    let other = born(&store, owner).await.unwrap();
+    assert_eq!(steady(&store, other).await, 1, "other runs go on");
+}
