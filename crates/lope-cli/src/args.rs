@@ -4,6 +4,7 @@ use clap::{Parser, Subcommand};
 use clap_complete::Shell;
 
 use crate::commands::config::ConfigCommand;
+use crate::commands::mailbox::MailboxCommand;
 use crate::commands::run::RunArgs;
 use crate::commands::runs::RunsCommand;
 use crate::commands::start::StartArgs;
@@ -36,6 +37,9 @@ pub(crate) enum Command {
     /// Check workflow files and draw them
     #[command(subcommand)]
     Workflows(WorkflowsCommand),
+    /// Send messages to workers, look at them, handle them
+    #[command(subcommand)]
+    Mailbox(MailboxCommand),
     /// Look after the store: check it, bring it up to date, see its schema, back it up
     #[command(subcommand)]
     Store(StoreCommand),

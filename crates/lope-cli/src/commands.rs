@@ -4,6 +4,7 @@ pub(crate) mod begin;
 pub(crate) mod config;
 pub(crate) mod doctor;
 pub(crate) mod drawing;
+pub(crate) mod mailbox;
 pub(crate) mod prune;
 pub(crate) mod record;
 pub(crate) mod run;

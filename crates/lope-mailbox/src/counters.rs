@@ -51,6 +51,14 @@ pub struct Counts {
     pub latency_buckets: [u64; LATENCY_BOUNDS.len() + 1],
 }
 
+/// One counter as an exporter writes it down: it only grows while its worker lives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Series {
+    pub name: &'static str,
+    pub help: &'static str,
+    pub value: u64,
+}
+
 /// What is counted one by one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Count {
@@ -109,6 +117,23 @@ impl Counters {
 }
 
 impl Counts {
+    /// Every counter by name, for exporters. The latency stands beside them: `latency_buckets` by `LATENCY_BOUNDS`, and its sum.
+    pub fn series(&self) -> [Series; 10] {
+        let series = |name, help, value| Series { name, help, value };
+        [
+            series("attempts", "Calls of the handler.", self.attempts),
+            series("successes", "Messages handled and committed.", self.successes),
+            series("duplicates", "Messages acknowledged without the handler.", self.duplicates),
+            series("conflicts", "Commits that found a read changed.", self.conflicts),
+            series("busy", "Handlers that said busy.", self.busy),
+            series("failures", "Handlers that failed for good, and frames that are none.", self.failures),
+            series("requeues", "Messages put back for another attempt.", self.requeues),
+            series("dead_letters", "Messages given up.", self.dead_letters),
+            series("forwarded", "Outbox rows put into an inbox.", self.forwarded),
+            series("lost", "Claims whose lease was lost in hand.", self.lost),
+        ]
+    }
+
     /// The counts of two workers together.
     #[must_use]
     pub fn plus(&self, other: &Self) -> Self {
@@ -132,6 +157,32 @@ impl Counts {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// "Counters: attempts, successes, conflicts, busy, other failures, requeues, dead letters, latency"
+    #[test]
+    fn an_exporter_reads_every_counter_under_a_name_of_its_own() {
+        let counters = Counters::default();
+        let kinds = [
+            (Count::Attempt, "attempts"),
+            (Count::Duplicate, "duplicates"),
+            (Count::Conflict, "conflicts"),
+            (Count::Busy, "busy"),
+            (Count::Failure, "failures"),
+            (Count::Requeue, "requeues"),
+            (Count::DeadLetter, "dead_letters"),
+            (Count::Forwarded, "forwarded"),
+            (Count::Lost, "lost"),
+        ];
+        for (times, (count, _)) in kinds.iter().enumerate() {
+            (0..=times).for_each(|_| counters.add(*count));
+        }
+        let series = counters.read().series();
+        for (times, (_, name)) in kinds.iter().enumerate() {
+            let found = series.iter().find(|series| series.name == *name).unwrap();
+            assert_eq!((found.value, found.help.is_empty()), (times as u64 + 1, false), "{name}");
+        }
+        assert_eq!(series.iter().filter(|series| series.value == 0).count(), 1, "no success yet");
+    }
 
     #[test]
     fn latencies_fall_into_their_buckets() {

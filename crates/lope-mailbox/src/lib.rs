@@ -27,7 +27,7 @@ mod worker;
 pub use boot::boot;
 pub use config::{Boot, Config, IsGone};
 pub use context::{About, Context, Scope};
-pub use counters::{Counters, Counts, LATENCY_BOUNDS};
+pub use counters::{Counters, Counts, LATENCY_BOUNDS, Series};
 pub use error::{BadMessage, BootError, HandlerError, RunnerError};
 pub use handler::{Handled, HandledFuture, Handler, Plain, Waiting, handler, plain};
 pub use mailbox::{Armed, Dead, Depth, Leased, Mailbox, MailboxError, Queued, Sent, Stats, WorkerStats};

@@ -3,9 +3,10 @@
 use std::path::PathBuf;
 
 use async_trait::async_trait;
+use lope_model::{Moment, Timestamp};
 use lope_store::store::{Finding, Upkeep};
 use lope_store::tables::marker;
-use lope_store::{StoreError, StoreResult};
+use lope_store::{Reading, StoreError, StoreResult};
 use tokio_postgres::Row;
 
 use crate::failure::Worked;
@@ -14,12 +15,14 @@ use crate::link::{Ask, View};
 use crate::migrate::GOLDEN_SCHEMA;
 use crate::options::DEFAULT_SCHEMA;
 use crate::schema;
-use crate::statement::Params;
+use crate::statement::{Params, Statement};
 
 /// Most findings of one kind that are told.
 const FINDINGS_MAX: i64 = 20;
 
 const MARKER: &str = "select value from {schema}.table_rows where tbl = 0 and key = $1";
+
+static CLOCK: Statement = Statement { name: "clock", text: "select {now}", types: "" };
 
 /// A rule, and the statement that finds what breaks it: one text a row.
 struct Rule {
@@ -57,6 +60,10 @@ impl Upkeep for Handle {
         self.0.options.describe()
     }
 
+    async fn reading(&self) -> StoreResult<Reading> {
+        Ok(self.0.reading().await?)
+    }
+
     async fn check(&self) -> StoreResult<Vec<Finding>> {
         Ok(self.0.check().await?)
     }
@@ -84,6 +91,12 @@ impl Upkeep for Handle {
 }
 
 impl Inner {
+    async fn reading(&self) -> Worked<Reading> {
+        let rows = self.reads.read(&CLOCK, vec![]).await?;
+        let now = rows.first().map_or(0, |row| row.get(0));
+        Ok(Reading { now: Timestamp::from_millis(now), moment: Moment(now) })
+    }
+
     async fn check(&self) -> Worked<Vec<Finding>> {
         let mut findings = self.check_schema().await?;
         let mut asked: Vec<(Ask<'_>, Params<'_>)> =

@@ -8,7 +8,7 @@ use std::thread;
 
 use async_trait::async_trait;
 use lope_store::store::Finding;
-use lope_store::{StoreError, StoreResult, Upkeep};
+use lope_store::{Reading, StoreError, StoreResult, Upkeep};
 use tokio::sync::oneshot;
 
 use crate::desk::Desk;
@@ -21,6 +21,12 @@ use crate::{backup, check, connection, migrate};
 impl Upkeep for Doors {
     fn describe(&self) -> String {
         format!("sqlite:{}", self.house.place.database().display())
+    }
+
+    async fn reading(&self) -> StoreResult<Reading> {
+        // Closed stores stay closed.
+        self.readers.call(|_| Ok(())).await?;
+        Ok(Reading::of(&*self.house.options.clock))
     }
 
     async fn check(&self) -> StoreResult<Vec<Finding>> {

@@ -13,6 +13,13 @@ pub struct SystemClock {
     began: Instant,
 }
 
+/// What the clock of a store said: the time, and the moment that judges leases.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Reading {
+    pub now: Timestamp,
+    pub moment: Moment,
+}
+
 /// Stands still until it is moved. Wall time and the moment that judges leases move together, or the wall alone.
 #[derive(Debug)]
 pub struct ManualClock {
@@ -23,6 +30,13 @@ pub struct ManualClock {
 struct Hands {
     now: Timestamp,
     moment: Moment,
+}
+
+impl Reading {
+    /// Both readings, taken together.
+    pub fn of(clock: &dyn Clock) -> Self {
+        Self { now: clock.now(), moment: clock.moment() }
+    }
 }
 
 impl Default for SystemClock {

@@ -18,7 +18,7 @@ pub mod store;
 pub mod tables;
 pub mod watch;
 
-pub use clock::{ManualClock, SystemClock};
+pub use clock::{ManualClock, Reading, SystemClock};
 pub use error::{StoreError, StoreResult};
 pub use memory::MemoryStore;
 pub use runs::Runs;

@@ -14,7 +14,6 @@ mod heartbeat;
 mod place;
 mod prune;
 mod query;
-mod reading;
 mod runs_door;
 mod session;
 mod state;

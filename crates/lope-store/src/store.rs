@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 
+use crate::clock::Reading;
 use crate::error::StoreResult;
 use crate::runs::Runs;
 use crate::tables::Tables;
@@ -34,6 +35,8 @@ pub struct Finding {
 pub trait Upkeep: Send + Sync {
     /// What kind of store this is and where, without secrets: `sqlite:/path`, `postgres://user@host/db`, `memory:`.
     fn describe(&self) -> String;
+    /// What the clock that judges leases says. It is one for all processes that share the store.
+    async fn reading(&self) -> StoreResult<Reading>;
     /// Prove the store sound: schema, marker, journal gaps, orphaned leases, file integrity.
     async fn check(&self) -> StoreResult<Vec<Finding>>;
     /// The schema as SQL text, as it is in the store now.

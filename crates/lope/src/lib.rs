@@ -4,6 +4,7 @@ pub mod config;
 pub mod describe;
 pub mod doctor;
 pub mod executors;
+pub mod mailbox;
 pub mod stores;
 
 pub use lope_engine as engine;

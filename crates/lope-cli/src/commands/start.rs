@@ -74,7 +74,7 @@ fn later(text: &str) -> CliResult<Timestamp> {
 }
 
 /// A file if there is one, else the latest version deployed under the name.
-async fn plan(store: &Store, named: &str) -> CliResult<Arc<Plan>> {
+pub(crate) async fn plan(store: &Store, named: &str) -> CliResult<Arc<Plan>> {
     if workflow_file::is_file(named) {
         let plan = workflow_file::read(Path::new(named))?;
         client::deploy(store, &plan).await?;

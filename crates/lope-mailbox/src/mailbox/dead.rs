@@ -2,12 +2,15 @@
 
 use lope_model::Timestamp;
 use lope_store::StoreError;
-use lope_store::tables::{At, Batch, Guard, Range, TableId, Write};
+use lope_store::tables::{At, Batch, Direction, Guard, Range, TableId, Write};
 
 use super::{Mailbox, MailboxError};
 use crate::frame::Message;
 use crate::key::{self, TimerKey, WorkerId};
 use crate::record::DeadLetter;
+
+/// Dead letters that are swept at a time; each may be as large as a message.
+const SWEEP_PAGE: usize = 64;
 
 /// A message that was given up.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -54,17 +57,43 @@ impl Mailbox {
 
     /// Put up to `limit` dead letters of a worker into its inbox again, oldest first. Answers with how many it were.
     pub async fn replay_all(&self, worker: WorkerId, limit: usize) -> Result<usize, MailboxError> {
-        let dead = self.dead(worker, None, limit).await?;
-        let mut replayed = 0;
-        for letter in dead {
-            match self.replay(worker, letter.seq).await {
-                Ok(_) => replayed += 1,
-                // Somebody else was faster.
-                Err(MailboxError::NotFound { .. } | MailboxError::Changed) => {}
-                Err(error) => return Err(error),
-            }
+        let again = |letter: DeadLetter| Some(key::append_inbox(worker, letter.frame));
+        self.sweep_dead(worker, limit, again).await
+    }
+
+    /// Take up to `limit` dead letters of a worker away for good, oldest first. Answers with how many it were.
+    pub async fn drop_all_dead(&self, worker: WorkerId, limit: usize) -> Result<usize, MailboxError> {
+        self.sweep_dead(worker, limit, |_| None).await
+    }
+
+    /// Remove the dead letters that are there now, page by page, with a write each in place of it. What somebody else was faster
+    /// with is passed over; what dies meanwhile stands behind the last and is left alone.
+    async fn sweep_dead(
+        &self,
+        worker: WorkerId,
+        limit: usize,
+        instead: impl Fn(DeadLetter) -> Option<Write>,
+    ) -> Result<usize, MailboxError> {
+        let mut range = Range::prefix(TableId::DEAD_LETTER, &worker.to_bytes(), 1);
+        let last = self.tables.range(Range { direction: Direction::Backward, ..range.clone() }).await?.pop();
+        let Some(last) = last else { return Ok(0) };
+        range.to = Some([last.key.as_slice(), &[0]].concat());
+        let mut swept = 0;
+        while swept < limit {
+            range.limit = SWEEP_PAGE.min(limit - swept);
+            let page = self.tables.range(range.clone()).await?;
+            let Some(row) = page.last() else { break };
+            range.from = [row.key.as_slice(), &[0]].concat();
+            let batches = page.into_iter().map(|row| {
+                let letter = DeadLetter::decode(&row.value).map_err(StoreError::corrupt)?;
+                let at = At::new(TableId::DEAD_LETTER, row.key);
+                let writes = [Write::Delete(at.clone())].into_iter().chain(instead(letter)).collect();
+                Ok(Batch { guards: vec![Guard::Equals(at, row.value)], writes })
+            });
+            let batches = batches.collect::<Result<Vec<Batch>, StoreError>>()?;
+            swept += self.tables.commit(batches).await?.iter().filter(|reply| reply.is_ok()).count();
         }
-        Ok(replayed)
+        Ok(swept)
     }
 
     /// Take a dead letter away for good.

@@ -57,15 +57,35 @@ impl Mailbox {
     /// Timers of a worker, the earliest first.
     pub async fn timers(&self, worker: WorkerId, limit: usize) -> Result<Vec<Armed>, MailboxError> {
         let mut armed = Vec::new();
-        let mut from = TimerKey::new(Timestamp::EPOCH, 0).ok().map(Place::Timer);
+        let mut from = first_timer();
         while let Some(start) = from.filter(|_| armed.len() < limit) {
-            let page = self.tables.range(key::rows(worker, start, None, limit::TIMERS_PAGE)).await?;
-            let last = page.last().filter(|_| page.len() == limit::TIMERS_PAGE);
-            from = last.and_then(|row| TimerKey::from_bytes(&row.key)).and_then(|key| Place::Timer(key).next());
-            armed.extend(page.into_iter().filter_map(|row| of_worker(row, worker)));
+            let (page, next) = self.timer_page(worker, start).await?;
+            armed.extend(page);
+            from = next;
         }
         armed.truncate(limit);
         Ok(armed)
+    }
+
+    /// The timer of a worker with this number, whenever it is due.
+    pub async fn timer(&self, worker: WorkerId, seq: u64) -> Result<Option<Armed>, MailboxError> {
+        let mut from = first_timer();
+        while let Some(start) = from {
+            let (page, next) = self.timer_page(worker, start).await?;
+            if let Some(timer) = page.into_iter().find(|timer| timer.seq == seq) {
+                return Ok(Some(timer));
+            }
+            from = next;
+        }
+        Ok(None)
+    }
+
+    /// The worker's timers of a page of everybody's, and where the next page begins.
+    async fn timer_page(&self, worker: WorkerId, start: Place) -> StoreResult<(Vec<Armed>, Option<Place>)> {
+        let page = self.tables.range(key::rows(worker, start, None, limit::TIMERS_PAGE)).await?;
+        let last = page.last().filter(|_| page.len() == limit::TIMERS_PAGE);
+        let next = last.and_then(|row| TimerKey::from_bytes(&row.key)).and_then(|key| Place::Timer(key).next());
+        Ok((page.into_iter().filter_map(|row| of_worker(row, worker)).collect(), next))
     }
 
     /// Who holds a message, or since when it waits.
@@ -105,6 +125,10 @@ impl Armed {
     pub fn message(&self) -> Option<Message<'_>> {
         Message::decode(&self.frame).ok()
     }
+}
+
+fn first_timer() -> Option<Place> {
+    TimerKey::new(Timestamp::EPOCH, 0).ok().map(Place::Timer)
 }
 
 fn of_worker(row: Row, worker: WorkerId) -> Option<Armed> {

@@ -13,6 +13,7 @@ promises![
     closing_one_handle_leaves_the_others,
     what_was_written_is_there_after_closing,
     a_description_has_no_secrets,
+    all_handles_read_one_clock,
 ];
 
 async fn a_store_that_was_worked_with_is_sound(ground: Ground) -> Kept {
@@ -65,6 +66,15 @@ async fn what_was_written_is_there_after_closing(ground: Ground) -> Kept {
     ground.store.upkeep.close().await?;
     let again = ground.again().await;
     assert_eq!(again.runs().load(&[run.run]).await?, before);
+    Ok(())
+}
+
+async fn all_handles_read_one_clock(ground: Ground) -> Kept {
+    let first = ground.store.upkeep.reading().await?;
+    let second = ground.again().await.store.upkeep.reading().await?;
+    let third = ground.store.upkeep.reading().await?;
+    assert!(first.moment <= second.moment && second.moment <= third.moment, "{first:?} {second:?} {third:?}");
+    assert!(first.now > lope_model::Timestamp::EPOCH, "{first:?}");
     Ok(())
 }
 

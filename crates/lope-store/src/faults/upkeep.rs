@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use async_trait::async_trait;
 
 use super::{Door, Faulty};
+use crate::clock::Reading;
 use crate::error::StoreResult;
 use crate::store::{Finding, Upkeep};
 
@@ -14,6 +15,10 @@ const DOOR: Door = Door::Upkeep;
 impl Upkeep for Faulty {
     fn describe(&self) -> String {
         self.store.upkeep.describe()
+    }
+
+    async fn reading(&self) -> StoreResult<Reading> {
+        self.through(DOOR, "reading", self.store.upkeep.reading()).await
     }
 
     async fn check(&self) -> StoreResult<Vec<Finding>> {

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use lope_model::{Epoch, RunnerId, Timestamp};
 
 use super::entry::Entry;
-use super::reading::Reading;
 use super::state::RunState;
+use crate::clock::Reading;
 use crate::runs::{Admit, Admitted, LiveStatus, RunRecord, RunStatus};
 
 impl RunState {

@@ -6,8 +6,8 @@ use std::collections::{BinaryHeap, btree_set};
 use lope_model::{Priority, RunId, Timestamp, limit};
 
 use super::place::{Lane, Waiting};
-use super::reading::Reading;
 use super::state::RunState;
+use crate::clock::Reading;
 use crate::runs::{Claim, Claimed, ClaimedRun, Held, SessionLost};
 
 /// What goes first: highest priority, then earliest due. The lane's number finds the next one of the same lane.

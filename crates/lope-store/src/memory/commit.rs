@@ -3,8 +3,8 @@
 use lope_model::Timestamp;
 
 use super::entry::Entry;
-use super::reading::Reading;
 use super::state::RunState;
+use crate::clock::Reading;
 use crate::runs::{
     Admitted, CommitReply, Deliver, Delivered, Finish, JournalRow, Release, RunCommit, RunStatus, Then, Wake,
 };

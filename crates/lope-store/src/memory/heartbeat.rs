@@ -5,9 +5,9 @@ use std::ops::Bound;
 
 use lope_model::{Moment, RunId, RunnerId, limit};
 
-use super::reading::Reading;
 use super::session::Session;
 use super::state::RunState;
+use crate::clock::Reading;
 use crate::runs::{Beat, ClaimedRun, Held, Mail, Register, RunnerRecord, SessionLost};
 
 impl RunState {

@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use lope_model::{Digest, RunId, RunnerId, VersionId};
 
 use super::handle::Handle;
-use super::reading::Reading;
+use crate::clock::Reading;
 use crate::error::StoreResult;
 use crate::runs::{
     Admit, Admitted, Beat, Claim, Claimed, ClaimedRun, CommitReply, Counts, Deliver, Delivered, Deploy, Held,

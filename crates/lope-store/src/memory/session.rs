@@ -2,7 +2,7 @@
 
 use lope_model::{Moment, Timestamp};
 
-use super::reading::Reading;
+use crate::clock::Reading;
 use crate::runs::{Beat, Register, RunnerRecord};
 
 #[derive(Debug)]

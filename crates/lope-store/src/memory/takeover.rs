@@ -2,8 +2,8 @@
 
 use lope_model::{RunId, RunnerId, Timestamp};
 
-use super::reading::Reading;
 use super::state::RunState;
+use crate::clock::Reading;
 use crate::runs::{TakenOver, Takeover};
 
 impl RunState {

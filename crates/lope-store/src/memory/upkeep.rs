@@ -7,6 +7,7 @@ use async_trait::async_trait;
 use super::entry::Entry;
 use super::handle::Handle;
 use super::state::RunState;
+use crate::clock::Reading;
 use crate::error::{StoreError, StoreResult};
 use crate::store::{Finding, Upkeep};
 
@@ -14,6 +15,11 @@ use crate::store::{Finding, Upkeep};
 impl Upkeep for Handle {
     fn describe(&self) -> String {
         "memory:".to_owned()
+    }
+
+    async fn reading(&self) -> StoreResult<Reading> {
+        drop(self.runs()?);
+        Ok(Reading::of(&*self.home.clock))
     }
 
     async fn check(&self) -> StoreResult<Vec<Finding>> {

@@ -1,0 +1,142 @@
+//! `lope mailbox …`: messages, timers and dead letters of workers, and workers whose messages a program or a workflow handles.
+
+mod counting;
+mod listing;
+mod mending;
+mod owner;
+mod send;
+mod show;
+mod signals;
+mod watching;
+mod work;
+
+use clap::{Args, Subcommand};
+use lope::mailbox::key::WorkerId;
+use lope::mailbox::{Boot, BootError, Mailbox, MailboxError};
+use lope::stores::{self, Create};
+use lope_store::Store;
+
+use crate::error::{CliError, CliResult, Exit};
+use crate::home::Settings;
+use crate::output::Output;
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum MailboxCommand {
+    /// Put a message into a worker's inbox, now or at a time
+    Send(send::SendArgs),
+    /// List the messages in a worker's inbox, oldest first
+    List(Page),
+    /// List a worker's timers, earliest first
+    Timers {
+        /// Whose timers
+        #[arg(allow_negative_numbers = true)]
+        worker: WorkerId,
+        #[arg(long, default_value_t = 50, value_name = "N")]
+        limit: usize,
+    },
+    /// List a worker's dead letters, oldest first
+    Dead(Page),
+    /// Put a dead letter, or all of them, at the end of the inbox again
+    Replay(mending::ReplayArgs),
+    /// Take a dead letter away for good; or a message, or a timer
+    Drop(mending::DropArgs),
+    /// Count what is in the inboxes, timers and dead letters
+    Stats {
+        /// Show at most so many workers
+        #[arg(long, default_value_t = 100, value_name = "N")]
+        limit: usize,
+    },
+    /// Handle a worker's messages: with a program, or with a workflow run each
+    Work(work::WorkArgs),
+}
+
+/// A page of a worker's messages.
+#[derive(Debug, Args)]
+pub(crate) struct Page {
+    /// Whose
+    #[arg(allow_negative_numbers = true)]
+    worker: WorkerId,
+    #[arg(long, default_value_t = 50, value_name = "N")]
+    limit: usize,
+    /// Begin behind this number
+    #[arg(long, value_name = "SEQ")]
+    after: Option<u64>,
+}
+
+/// A store with its mailboxes.
+struct Post {
+    store: Store,
+    mailbox: Mailbox,
+}
+
+impl Post {
+    async fn open(settings: &Settings) -> CliResult<Self> {
+        let store = stores::open(&settings.store, Create::IfMissing).await?;
+        let mailbox = Mailbox::open(store.tables.clone(), &Boot::default()).await?;
+        Ok(Self { store, mailbox })
+    }
+}
+
+pub(crate) async fn run(command: MailboxCommand, settings: &Settings, output: Output) -> CliResult<Exit> {
+    // What is wrong with the arguments is said before a store is opened or made.
+    let command = match command {
+        MailboxCommand::Send(args) => {
+            let letter = send::read(args)?;
+            let post = Post::open(settings).await?;
+            let exit = send::run(&letter, &post, output).await;
+            return closed(&post, exit).await;
+        }
+        MailboxCommand::Work(args) => return work::run(args, settings, output).await,
+        other => other,
+    };
+    let post = Post::open(settings).await?;
+    let exit = match command {
+        MailboxCommand::List(page) => listing::messages(&page, &post, output).await,
+        MailboxCommand::Timers { worker, limit } => listing::timers(worker, limit, &post, output).await,
+        MailboxCommand::Dead(page) => listing::dead(&page, &post, output).await,
+        MailboxCommand::Replay(args) => mending::replay(&args, &post, output).await,
+        MailboxCommand::Drop(args) => mending::drop(&args, &post, output).await,
+        MailboxCommand::Stats { limit } => counting::stats(limit, &post, output).await,
+        MailboxCommand::Send(_) | MailboxCommand::Work(_) => Ok(Exit::Done),
+    };
+    closed(&post, exit).await
+}
+
+async fn closed(post: &Post, exit: CliResult<Exit>) -> CliResult<Exit> {
+    let closed = post.store.upkeep.close().await;
+    let exit = exit?;
+    closed?;
+    Ok(exit)
+}
+
+impl From<BootError> for CliError {
+    fn from(error: BootError) -> Self {
+        match error {
+            BootError::Store(error) => error.into(),
+            BootError::Manifest(_) | BootError::NotFound | BootError::Conflict { .. } => {
+                let hint = "the tables were made by another version of Lope; 'lope store check' tells more";
+                Self::new(Exit::Refused, error.to_string()).hint(hint)
+            }
+        }
+    }
+}
+
+impl From<MailboxError> for CliError {
+    fn from(error: MailboxError) -> Self {
+        match error {
+            MailboxError::Store(error) => error.into(),
+            MailboxError::Message(_) => Self::usage(error.to_string()),
+            MailboxError::Exists { .. } => Self::new(Exit::Refused, error.to_string()),
+            MailboxError::Changed => Self::new(Exit::Refused, error.to_string()).hint("look again, then repeat"),
+            MailboxError::NotFound { what, worker, .. } => {
+                let verb = match what {
+                    "dead letter" => "dead",
+                    "timer" => "timers",
+                    _ => "list",
+                };
+                let hint = format!("'lope mailbox {verb} {worker}' shows what there is");
+                Self::new(Exit::Failed, error.to_string()).hint(hint)
+            }
+        }
+    }
+}

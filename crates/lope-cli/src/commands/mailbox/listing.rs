@@ -1,0 +1,80 @@
+//! `lope mailbox list|timers|dead`: what waits, what is due later, what was given up.
+
+use lope::mailbox::key::WorkerId;
+use lope_model::limit::PAGE_MAX;
+use serde_json::{Map, Value as Json, json};
+
+use super::{Page, Post, show};
+use crate::error::{CliError, CliResult, Exit};
+use crate::output::Output;
+
+pub(super) async fn messages(page: &Page, post: &Post, output: Output) -> CliResult<Exit> {
+    let queued = post.mailbox.list(page.worker, page.after, bounded(page.limit)?).await?;
+    let moment = post.store.upkeep.reading().await?.moment;
+    let (mut values, mut rows) = (Vec::new(), Vec::new());
+    for message in queued {
+        let lease = message.lease.as_ref().map(|lease| show::lease(lease, moment));
+        let state = lease.as_ref().map_or("queued", |lease| lease["state"].as_str().unwrap_or_default()).to_owned();
+        let (id, kind, payload) = show::glance(&message.frame);
+        rows.push(vec![message.seq.to_string(), id, kind.to_owned(), state.clone(), payload]);
+        let mut value = head(message.worker, message.seq);
+        value.extend(show::fields(&message.frame));
+        value.insert("state".into(), state.into());
+        value.insert("lease".into(), json!(lease));
+        values.push(Json::Object(value));
+    }
+    print(values, &["SEQ", "ID", "KIND", "STATE", "PAYLOAD"], &rows, output);
+    Ok(Exit::Done)
+}
+
+pub(super) async fn timers(worker: WorkerId, limit: usize, post: &Post, output: Output) -> CliResult<Exit> {
+    let (mut values, mut rows) = (Vec::new(), Vec::new());
+    for timer in post.mailbox.timers(worker, bounded(limit)?).await? {
+        let (id, kind, payload) = show::glance(&timer.frame);
+        let due = timer.due.to_string();
+        rows.push(vec![timer.seq.to_string(), due.clone(), id, kind.to_owned(), payload]);
+        let mut value = head(timer.worker, timer.seq);
+        value.insert("due".into(), due.into());
+        value.extend(show::fields(&timer.frame));
+        values.push(Json::Object(value));
+    }
+    print(values, &["SEQ", "DUE", "ID", "KIND", "PAYLOAD"], &rows, output);
+    Ok(Exit::Done)
+}
+
+pub(super) async fn dead(page: &Page, post: &Post, output: Output) -> CliResult<Exit> {
+    let (mut values, mut rows) = (Vec::new(), Vec::new());
+    for letter in post.mailbox.dead(page.worker, page.after, bounded(page.limit)?).await? {
+        let (id, _, _) = show::glance(&letter.frame);
+        let (attempts, at) = (letter.attempts.to_string(), letter.failed_at.to_string());
+        rows.push(vec![letter.seq.to_string(), id, attempts, at.clone(), letter.reason.clone()]);
+        let mut value = head(letter.worker, letter.seq);
+        value.extend(show::fields(&letter.frame));
+        value.insert("reason".into(), letter.reason.into());
+        value.insert("attempts".into(), letter.attempts.into());
+        value.insert("failed_at".into(), at.into());
+        values.push(Json::Object(value));
+    }
+    print(values, &["SEQ", "ID", "ATTEMPTS", "FAILED AT", "REASON"], &rows, output);
+    Ok(Exit::Done)
+}
+
+fn head(worker: WorkerId, seq: u64) -> Map<String, Json> {
+    let mut head = Map::new();
+    head.insert("worker".into(), worker.number().into());
+    head.insert("seq".into(), seq.into());
+    head
+}
+
+fn bounded(limit: usize) -> CliResult<usize> {
+    if (1..=PAGE_MAX).contains(&limit) {
+        return Ok(limit);
+    }
+    let error = CliError::usage(format!("--limit {limit}: a page has 1 to {PAGE_MAX} rows"));
+    Err(error.hint("'--after SEQ' begins behind the last row of the page before"))
+}
+
+fn print(values: Vec<Json>, head: &[&str], rows: &[Vec<String>], output: Output) {
+    let text = if rows.is_empty() { "none".to_owned() } else { show::table(head, rows) };
+    output.document(&Json::Array(values), &text);
+}

@@ -1,0 +1,88 @@
+//! `lope mailbox replay|drop`: dead letters back into their inbox, or away; messages and timers away.
+
+use clap::Args;
+use lope::mailbox::MailboxError;
+use lope::mailbox::key::{TimerKey, WorkerId};
+use serde_json::json;
+
+use super::Post;
+use crate::error::{CliResult, Exit};
+use crate::output::Output;
+
+#[derive(Debug, Args)]
+pub(crate) struct ReplayArgs {
+    /// Whose
+    #[arg(allow_negative_numbers = true)]
+    worker: WorkerId,
+    /// The dead letter's number
+    #[arg(required_unless_present = "all")]
+    seq: Option<u64>,
+    /// All of the worker's dead letters, oldest first
+    #[arg(long, conflicts_with = "seq")]
+    all: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct DropArgs {
+    /// Whose
+    #[arg(allow_negative_numbers = true)]
+    worker: WorkerId,
+    /// Its number
+    #[arg(required_unless_present = "all")]
+    seq: Option<u64>,
+    /// A message in the inbox, not a dead letter
+    #[arg(long, conflicts_with_all = ["timer", "all"])]
+    queued: bool,
+    /// A timer, not a dead letter
+    #[arg(long, conflicts_with = "all")]
+    timer: bool,
+    /// All of the worker's dead letters
+    #[arg(long, conflicts_with = "seq")]
+    all: bool,
+}
+
+pub(super) async fn replay(args: &ReplayArgs, post: &Post, output: Output) -> CliResult<Exit> {
+    let worker = args.worker;
+    match args.seq {
+        Some(seq) => {
+            let number = post.mailbox.replay(worker, seq).await?;
+            let value = json!({ "worker": worker.number(), "replayed": 1, "seq": seq, "new_seq": number });
+            output.result(&value, &format!("dead letter {seq} is message {number} of worker {worker}"));
+        }
+        None => {
+            let replayed = post.mailbox.replay_all(worker, usize::MAX).await?;
+            let value = json!({ "worker": worker.number(), "replayed": replayed });
+            output.result(&value, &format!("{replayed} dead letters are in the inbox of worker {worker} again"));
+        }
+    }
+    Ok(Exit::Done)
+}
+
+pub(super) async fn drop(args: &DropArgs, post: &Post, output: Output) -> CliResult<Exit> {
+    let worker = args.worker;
+    let (what, dropped) = match args.seq {
+        None => ("dead letters", post.mailbox.drop_all_dead(worker, usize::MAX).await?),
+        Some(seq) if args.queued => ("message", one(post.mailbox.drop_message(worker, seq).await)?),
+        Some(seq) if args.timer => ("timer", one(drop_timer(worker, seq, post).await)?),
+        Some(seq) => ("dead letter", one(post.mailbox.drop_dead(worker, seq).await)?),
+    };
+    let value = json!({ "worker": worker.number(), "dropped": dropped, "seq": args.seq });
+    let text = match args.seq {
+        Some(seq) => format!("{what} {seq} of worker {worker} is gone"),
+        None => format!("{dropped} {what} of worker {worker} are gone"),
+    };
+    output.result(&value, &text);
+    Ok(Exit::Done)
+}
+
+fn one(done: Result<(), MailboxError>) -> Result<usize, MailboxError> {
+    done.map(|()| 1)
+}
+
+/// A timer is kept under its due time; its number is looked for.
+async fn drop_timer(worker: WorkerId, seq: u64, post: &Post) -> Result<(), MailboxError> {
+    let missing = || MailboxError::NotFound { what: "timer", worker, seq };
+    let timer = post.mailbox.timer(worker, seq).await?.ok_or_else(missing)?;
+    let key = TimerKey::new(timer.due, timer.seq).map_err(|_| missing())?;
+    post.mailbox.cancel_timer(worker, key).await
+}

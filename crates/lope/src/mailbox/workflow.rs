@@ -1,0 +1,133 @@
+//! On message, start a run: the payload is the input, and the id is the run's key, so that a message which is handled again
+//! after a crash finds its run and starts no second one.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use async_trait::async_trait;
+use lope_engine::client::{self, StartOptions};
+use lope_flow::law::Plan;
+use lope_mailbox::frame::Message;
+use lope_mailbox::key::WorkerId;
+use lope_mailbox::{Context, Handled, Handler, HandlerError};
+use lope_model::{Digest, Value, limit, value};
+use lope_store::runs::Admitted;
+use lope_store::{Store, StoreResult};
+
+/// The tag of a run that a message started; its value is the worker.
+const TAG: &str = "mailbox";
+
+/// Which workflow is run.
+#[derive(Clone, Debug)]
+pub enum Source {
+    /// This one; it was deployed.
+    Plan(Arc<Plan>),
+    /// The one that is deployed last under this name when the message is handled.
+    Latest(String),
+}
+
+/// Starts a run for each message and answers its sender with the run's id. Whoever works on the runs' queue does the work: the
+/// message is handled when its run is in the store.
+#[derive(Debug)]
+pub struct WorkflowHandler {
+    store: Store,
+    source: Source,
+    /// The plan that was read last, so that it is read once a version.
+    last: Mutex<Option<Arc<Plan>>>,
+}
+
+impl WorkflowHandler {
+    pub fn new(store: Store, source: Source) -> Self {
+        Self { store, source, last: Mutex::default() }
+    }
+
+    async fn plan(&self) -> Result<Arc<Plan>, HandlerError> {
+        let name = match &self.source {
+            Source::Plan(plan) => return Ok(Arc::clone(plan)),
+            Source::Latest(name) => name,
+        };
+        let missing = || HandlerError::Unfit(format!("no workflow '{name}' is deployed"));
+        let deployed = self.store.runs.latest(name).await?.ok_or_else(missing)?;
+        let known = self.last.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        if let Some(plan) = known.filter(|plan| plan.version() == deployed.version) {
+            return Ok(plan);
+        }
+        let plan = client::latest_plan(&self.store, name).await?.ok_or_else(missing)?;
+        *self.last.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&plan));
+        Ok(plan)
+    }
+
+    async fn start(&self, context: &Context, message: &Message<'_>) -> Result<String, HandlerError> {
+        let plan = self.plan().await?;
+        let about = context.about();
+        let options = StartOptions {
+            input: Some(input(message.payload)?),
+            key: Some(run_key(about.worker, message.id)),
+            tags: BTreeMap::from([(TAG.to_owned(), about.worker.to_string())]),
+            ..StartOptions::default()
+        };
+        let (run, admitted) = client::start(&self.store, &plan, options, about.now).await?;
+        match admitted {
+            Admitted::Created { .. } | Admitted::Exists { .. } => Ok(run.to_string()),
+            Admitted::UnknownVersion => {
+                deploy(&self.store, &plan).await?;
+                Err(HandlerError::Busy("the workflow had to be deployed again".into()))
+            }
+        }
+    }
+}
+
+#[async_trait]
+impl Handler for WorkflowHandler {
+    async fn handle(&self, context: &mut Context, message: &Message<'_>) -> Handled {
+        let run = self.start(context, message).await?;
+        context.reply(run);
+        Ok(())
+    }
+}
+
+async fn deploy(store: &Store, plan: &Plan) -> StoreResult<()> {
+    client::deploy(store, plan).await
+}
+
+/// The input of a run: the payload as JSON, null if there is none.
+fn input(payload: &[u8]) -> Result<Value, HandlerError> {
+    if payload.is_empty() {
+        return Ok(Value::Null);
+    }
+    let text = std::str::from_utf8(payload).map_err(|error| HandlerError::Failed(format!("the payload: {error}")))?;
+    value::from_json(text).map_err(|error| HandlerError::Failed(format!("the payload is {error}")))
+}
+
+/// The key of the run that a message starts. An id that no key can hold stands in it as its digest.
+pub fn run_key(worker: WorkerId, id: &[u8]) -> String {
+    let named = std::str::from_utf8(id).ok().filter(|id| !id.contains('\0'));
+    let key = named.map(|id| format!("{TAG}:{worker}:{id}")).filter(|key| key.len() <= limit::NAME_MAX);
+    key.unwrap_or_else(|| format!("{TAG}:{worker}:sha256:{}", Digest::of(id)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_of_runs_differ_by_worker_and_id_and_fit() {
+        let seven = WorkerId::new(7).unwrap();
+        assert_eq!(run_key(seven, b"order-1"), "mailbox:7:order-1");
+        let long = vec![b'x'; 1_000];
+        for id in [&long[..], &[0xff, 1], b"a\0b"] {
+            let key = run_key(seven, id);
+            assert!(key.starts_with("mailbox:7:sha256:") && key.len() <= limit::NAME_MAX, "{key}");
+        }
+        assert_ne!(run_key(seven, &long), run_key(seven, &long[1..]));
+        assert_ne!(run_key(seven, b"m"), run_key(WorkerId::new(8).unwrap(), b"m"));
+    }
+
+    #[test]
+    fn a_payload_is_json_or_nothing() {
+        assert_eq!(input(b"").unwrap(), Value::Null);
+        assert_eq!(input(b"[1]").unwrap(), Value::list(vec![Value::Int(1)]));
+        assert!(matches!(input(b"{oops"), Err(HandlerError::Failed(_))));
+        assert!(matches!(input(&[0xff]), Err(HandlerError::Failed(_))));
+    }
+}
