@@ -16,6 +16,7 @@ use crate::workspace::{self, Package};
 pub(crate) const PREFIX: &str = "chaos_";
 const FULL: (&str, &str) = ("LOPE_CHAOS", "full");
 const NO_POSTGRES: &str = "--no-postgres";
+const NO_PYTHON: &str = "--no-python";
 
 #[derive(Debug, PartialEq, Eq)]
 struct Run {
@@ -43,9 +44,10 @@ impl Run {
 
 pub(crate) fn run(arguments: &[String]) -> Result<ExitCode> {
     let (options, names): (Vec<&String>, Vec<&String>) = arguments.iter().partition(|word| word.starts_with("--"));
-    if let Some(option) = options.iter().find(|option| **option != NO_POSTGRES) {
-        bail!("chaos takes {NO_POSTGRES} and names of targets, not `{option}`");
+    if let Some(option) = options.iter().find(|option| ![NO_POSTGRES, NO_PYTHON].contains(&option.as_str())) {
+        bail!("chaos takes {NO_POSTGRES}, {NO_PYTHON} and names of targets, not `{option}`");
     }
+    let without = |option: &str| options.iter().any(|given| *given == option);
     let root = tree::root()?;
     let runs = chosen(all(&root, &workspace::members(&root)?), &names)?;
     if runs.is_empty() {
@@ -54,10 +56,15 @@ pub(crate) fn run(arguments: &[String]) -> Result<ExitCode> {
     }
     let mut setting = Setting::bare()?;
     setting.set(FULL.0, FULL.1);
-    if options.is_empty() {
-        setting.add_postgres()?;
-    } else {
+    if without(NO_POSTGRES) {
         setting.go_without_postgres();
+    } else {
+        setting.add_postgres()?;
+    }
+    if without(NO_PYTHON) {
+        setting.go_without_python();
+    } else {
+        setting.add_python(&root)?;
     }
 
     let mut steps = Steps::default();

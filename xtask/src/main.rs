@@ -4,6 +4,7 @@
 mod bench;
 mod chaos;
 mod needs;
+mod python;
 mod steps;
 mod sweeper;
 mod test;
@@ -27,7 +28,7 @@ struct Verb {
 const VERBS: &[Verb] = &[
     Verb {
         name: "test",
-        usage: "test [--no-postgres] [--fast]",
+        usage: "test [--no-postgres] [--no-python] [--fast]",
         summary: "the one test command: formatting, clippy, tidy, all tests; brings what they need",
         run: test::run,
     },
@@ -39,7 +40,7 @@ const VERBS: &[Verb] = &[
     },
     Verb {
         name: "chaos",
-        usage: "chaos [--no-postgres] [NAME...]",
+        usage: "chaos [--no-postgres] [--no-python] [NAME...]",
         summary: "the long runs: every chaos_* test target, or those named, with the whole series",
         run: chaos::run,
     },
@@ -52,7 +53,7 @@ const VERBS: &[Verb] = &[
     Verb {
         name: "with",
         usage: "with COMMAND [ARGUMENT...]",
-        summary: "run any command with the Postgres server that the tests get",
+        summary: "run any command with the Postgres server and the Python that the tests get",
         run: with::run,
     },
 ];
@@ -88,7 +89,7 @@ fn dispatch(arguments: &[String]) -> Result<ExitCode> {
 }
 
 fn help() -> String {
-    let lines = VERBS.iter().map(|verb| format!("  {:34}{}", verb.usage, verb.summary));
+    let lines = VERBS.iter().map(|verb| format!("  {:46}{}", verb.usage, verb.summary));
     format!("usage: cargo xtask COMMAND\n\n{}\n", lines.collect::<Vec<_>>().join("\n"))
 }
 

@@ -5,7 +5,7 @@
 //! that when the tests ran; dev also reuses what `cargo test` in one room has built.
 
 use std::collections::BTreeSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
 use anyhow::{Result, bail};
@@ -13,11 +13,12 @@ use anyhow::{Result, bail};
 use crate::needs::Setting;
 use crate::steps::Steps;
 use crate::workspace::{self, Package};
-use crate::{chaos, tidy, tree};
+use crate::{chaos, python, tidy, tree};
 
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Options {
     no_postgres: bool,
+    no_python: bool,
     fast: bool,
 }
 
@@ -26,7 +27,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<ExitCode> {
     let root = tree::root()?;
     let mut steps = Steps::default();
     // First, so that a missing Postgres is told in the first second and not after the build.
-    let setting = prepare(&options, &mut steps)?;
+    let (setting, interpreter) = prepare(&options, &root, &mut steps)?;
     let cargo = |arguments: &[&str]| cargo(&root, &setting, arguments);
 
     steps.command("formatting", &setting.sweeper, &mut cargo(&["fmt", "--all", "--check"]));
@@ -42,6 +43,9 @@ pub(crate) fn run(arguments: &[String]) -> Result<ExitCode> {
     if options.fast {
         steps.leave_out("documentation tests and chaos samples", "--fast");
     }
+    if let Some(interpreter) = &interpreter {
+        python::check(&root, interpreter, &setting, &mut steps);
+    }
     drop(setting);
     Ok(steps.finish())
 }
@@ -51,22 +55,30 @@ fn parse(arguments: &[String]) -> Result<Options> {
     for argument in arguments {
         match argument.as_str() {
             "--no-postgres" => options.no_postgres = true,
+            "--no-python" => options.no_python = true,
             "--fast" => options.fast = true,
-            other => bail!("test takes --no-postgres and --fast, not `{other}`"),
+            other => bail!("test takes --no-postgres, --no-python and --fast, not `{other}`"),
         }
     }
     Ok(options)
 }
 
-fn prepare(options: &Options, steps: &mut Steps) -> Result<Setting> {
+fn prepare(options: &Options, root: &Path, steps: &mut Steps) -> Result<(Setting, Option<PathBuf>)> {
     let mut setting = Setting::bare()?;
     if options.no_postgres {
         setting.go_without_postgres();
         steps.leave_out("Postgres", "--no-postgres");
-        return Ok(setting);
+    } else {
+        steps.require("Postgres", || setting.add_postgres())?;
     }
-    steps.require("Postgres", || setting.add_postgres())?;
-    Ok(setting)
+    let mut interpreter = None;
+    if options.no_python {
+        setting.go_without_python();
+        steps.leave_out("Python", "--no-python");
+    } else {
+        steps.require("Python", || setting.add_python(root).map(|found| interpreter = Some(found)))?;
+    }
+    Ok((setting, interpreter))
 }
 
 fn cargo(root: &Path, setting: &Setting, arguments: &[&str]) -> Command {
@@ -98,8 +110,8 @@ mod tests {
     #[test]
     fn options_are_read_and_others_refused() {
         assert_eq!(parsed(&[]).expect("none is fine"), Options::default());
-        let both = Options { no_postgres: true, fast: true };
-        assert_eq!(parsed(&["--fast", "--no-postgres"]).expect("both are fine"), both);
+        let all = Options { no_postgres: true, no_python: true, fast: true };
+        assert_eq!(parsed(&["--fast", "--no-postgres", "--no-python"]).expect("all are fine"), all);
         assert!(parsed(&["--no-postgers"]).is_err());
     }
 

@@ -7,11 +7,13 @@ mod bench_tests;
 pub mod function;
 pub mod http;
 pub mod logs;
+pub mod pool;
 pub mod process;
 pub mod script;
 
 pub use function::Functions;
 pub use http::Requests;
 pub use logs::Logs;
+pub use pool::{Pool, PoolSettings};
 pub use process::Processes;
 pub use script::Scripts;

@@ -4,7 +4,7 @@
 //! group gets TERM, a moment to end, then KILL; if the runner itself dies, the kernel ends the process.
 
 mod order;
-mod spawner;
+pub(crate) mod spawner;
 
 use std::collections::HashMap;
 use std::io;

@@ -2,16 +2,22 @@
 //! is run in it and whose servers and folders end with it. A further need is one file here and one method below.
 
 mod postgres;
+mod python;
 
 use std::any::Any;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::Result;
 
+pub(crate) use self::python::target;
 use crate::sweeper::Sweeper;
 
 /// Told to the tests when the caller chose to go without Postgres; they print that they were left out.
 const NO_POSTGRES: &str = "LOPE_TEST_NO_POSTGRES";
+/// The same for Python, and where it is when it is there.
+const NO_PYTHON: &str = "LOPE_TEST_NO_PYTHON";
+const PYTHON: &str = "LOPE_TEST_PYTHON";
 
 #[derive(Debug)]
 pub(crate) struct Setting {
@@ -32,6 +38,17 @@ impl Setting {
         self.variables.extend(server.variables());
         self.held.push(Box::new(server));
         Ok(())
+    }
+
+    /// Makes the Python environment of the tests, if it is not there, and answers with its interpreter.
+    pub(crate) fn add_python(&mut self, root: &Path) -> Result<PathBuf> {
+        let interpreter = python::provide(root)?;
+        self.variables.push((PYTHON, interpreter.display().to_string()));
+        Ok(interpreter)
+    }
+
+    pub(crate) fn go_without_python(&mut self) {
+        self.variables.push((NO_PYTHON, "1".to_owned()));
     }
 
     pub(crate) fn go_without_postgres(&mut self) {

@@ -12,11 +12,11 @@ use tokio::sync::{mpsc, oneshot};
 type Wish = (Command, oneshot::Sender<io::Result<Child>>);
 
 #[derive(Clone, Debug)]
-pub(super) struct Spawner(mpsc::UnboundedSender<Wish>);
+pub(crate) struct Spawner(mpsc::UnboundedSender<Wish>);
 
 impl Spawner {
     /// The thread ends when the last clone is dropped.
-    pub(super) fn begin(runtime: Handle) -> Self {
+    pub(crate) fn begin(runtime: Handle) -> Self {
         let (sender, mut wishes) = mpsc::unbounded_channel::<Wish>();
         let work = move || {
             let _inside = runtime.enter();
@@ -29,7 +29,7 @@ impl Spawner {
         Self(sender)
     }
 
-    pub(super) async fn spawn(&self, command: Command) -> io::Result<Child> {
+    pub(crate) async fn spawn(&self, command: Command) -> io::Result<Child> {
         let (reply, answer) = oneshot::channel();
         let gone = || io::Error::other("the spawner has ended");
         self.0.send((command, reply)).map_err(|_| gone())?;

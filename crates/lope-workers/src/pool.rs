@@ -1,0 +1,284 @@
+//! Workers in other processes, as the executor of `action` steps: processes of the runner's own (Python by default) and
+//! workers that connect from elsewhere, all with the protocol of `docs/worker-protocol.md`.
+//!
+//! The roster decides; this file and those beside it carry messages, start processes and keep the right to answer. A task
+//! whose worker is gone is answered `WorkerLost`.
+
+mod attempts;
+mod frame;
+mod link;
+mod listen;
+mod local;
+pub mod message;
+mod place;
+pub mod roster;
+mod settings;
+pub mod tls;
+
+use std::collections::{BTreeSet, HashMap};
+use std::fmt;
+use std::io;
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::{Duration, Instant};
+
+use lope_engine::executor::{Done, Executor, Task, Token};
+use lope_model::{Failure, Moment};
+use tokio::runtime::Handle;
+use tokio::sync::{Notify, oneshot};
+use tokio::task::AbortHandle;
+
+use self::attempts::{Attempt, Later};
+use self::link::Arrival;
+pub use self::listen::{Gate, Remote};
+use self::message::ToWorker;
+use self::place::Place;
+use self::roster::{Act, Event, Roster, TaskId, WorkerId};
+pub use self::settings::{PoolSettings, Program};
+use crate::logs::Logs;
+use crate::process::spawner::Spawner;
+
+/// How long workers may take to end when the pool is closed.
+const CLOSE_GRACE: Duration = Duration::from_secs(5);
+
+/// A pool of workers. Dropped, it ends them at once; `close` lets them finish.
+pub struct Pool {
+    inner: Arc<Inner>,
+    tasks: Mutex<Vec<AbortHandle>>,
+}
+
+struct Inner {
+    settings: PoolSettings,
+    runtime: Handle,
+    logs: Logs,
+    spawner: Spawner,
+    place: Place,
+    origin: Instant,
+    state: Mutex<State>,
+    /// Rings when the next deadline may have changed.
+    deadline: Notify,
+    /// Rings when workers came or went.
+    changed: Notify,
+}
+
+struct State {
+    roster: Roster,
+    born: u64,
+    ids: HashMap<Token, TaskId>,
+    attempts: HashMap<TaskId, Attempt>,
+    links: HashMap<WorkerId, Link>,
+    /// Processes that were started and have not said their first word.
+    expected: HashMap<WorkerId, oneshot::Sender<Arrival>>,
+}
+
+/// The way to one worker.
+struct Link {
+    name: Arc<str>,
+    outbox: Vec<ToWorker>,
+    bell: Arc<Notify>,
+    kill: Arc<Notify>,
+}
+
+impl Pool {
+    /// Start the pool's processes on this runtime.
+    pub fn begin(settings: PoolSettings, runtime: Handle, logs: Logs) -> io::Result<Self> {
+        let place = Place::make()?;
+        let listener = {
+            let _inside = runtime.enter();
+            place.listen()?
+        };
+        let state = State {
+            roster: Roster::new(settings.clone()),
+            born: 0,
+            ids: HashMap::new(),
+            attempts: HashMap::new(),
+            links: HashMap::new(),
+            expected: HashMap::new(),
+        };
+        let inner = Arc::new(Inner {
+            spawner: Spawner::begin(runtime.clone()),
+            settings,
+            runtime: runtime.clone(),
+            logs,
+            place,
+            origin: Instant::now(),
+            state: Mutex::new(state),
+            deadline: Notify::new(),
+            changed: Notify::new(),
+        });
+        let accept = runtime.spawn(listen::accept_own(Arc::clone(&inner), listener));
+        let clock = runtime.spawn(Arc::clone(&inner).keep_time());
+        inner.change(|_| vec![Event::Tick]);
+        Ok(Self { inner, tasks: Mutex::new(vec![accept.abort_handle(), clock.abort_handle()]) })
+    }
+
+    /// Wait until every process of our own works, or tell why one cannot.
+    pub async fn ready(&self) -> Result<BTreeSet<Arc<str>>, Failure> {
+        loop {
+            let changed = self.inner.changed.notified();
+            {
+                let state = self.inner.lock();
+                if let Some(why) = state.roster.broken() {
+                    return Err(why.clone());
+                }
+                if state.roster.ready() >= self.inner.settings.processes {
+                    return Ok(state.roster.actions());
+                }
+            }
+            changed.await;
+        }
+    }
+
+    /// What somebody serves now.
+    pub fn actions(&self) -> BTreeSet<Arc<str>> {
+        self.inner.lock().roster.actions()
+    }
+
+    /// Process ids of the pool's own workers, for those who look after it.
+    pub fn workers(&self) -> Vec<Arc<str>> {
+        self.inner.lock().links.values().map(|link| Arc::clone(&link.name)).collect()
+    }
+
+    /// Let the workers finish what they have, then end them.
+    pub async fn close(&self) {
+        self.inner.change(|_| vec![Event::Close]);
+        let ended = async {
+            loop {
+                let changed = self.inner.changed.notified();
+                if self.inner.lock().roster.members() == 0 {
+                    return;
+                }
+                changed.await;
+            }
+        };
+        // Those that are not done by then are killed by the drop.
+        let _ = tokio::time::timeout(CLOSE_GRACE, ended).await;
+    }
+
+    /// Take workers from elsewhere.
+    pub async fn listen(&self, remote: Remote) -> io::Result<std::net::SocketAddr> {
+        let gate = Gate::open(remote).await?;
+        let address = gate.address()?;
+        let task = self.inner.runtime.spawn(gate.accept(Arc::clone(&self.inner)));
+        self.tasks.lock().expect("no panic while the lock is held").push(task.abort_handle());
+        Ok(address)
+    }
+}
+
+impl Drop for Pool {
+    fn drop(&mut self) {
+        self.tasks.lock().expect("no panic while the lock is held").drain(..).for_each(|task| task.abort());
+        self.inner.change(|_| vec![Event::Close]);
+        self.inner.lock().links.values().for_each(|link| link.kill.notify_one());
+    }
+}
+
+impl Executor for Pool {
+    fn start(&self, task: Task, done: Done) {
+        self.inner.change(|state| {
+            state.born += 1;
+            let id = TaskId(state.born);
+            let event = Event::Submit {
+                task: id,
+                action: Arc::clone(&task.action),
+                execution: attempts::execution_key(&task.token),
+            };
+            state.ids.insert(task.token.clone(), id);
+            state.attempts.insert(id, Attempt::new(task, done));
+            vec![event]
+        });
+    }
+
+    fn cancel(&self, token: &Token) {
+        self.inner.change(|state| state.ids.get(token).map(|id| Event::Cancel(*id)).into_iter().collect());
+    }
+}
+
+impl Inner {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().expect("no panic while the lock is held")
+    }
+
+    fn now(&self) -> Moment {
+        Moment(i64::try_from(self.origin.elapsed().as_millis()).unwrap_or(i64::MAX))
+    }
+
+    /// Let the roster decide about events and do what it decided. What calls out of the pool is done when the lock is free.
+    fn change(self: &Arc<Self>, events: impl FnOnce(&mut State) -> Vec<Event>) {
+        let now = self.now();
+        let mut later = Vec::new();
+        {
+            let mut state = self.lock();
+            let before = state.roster.next_deadline();
+            let events = events(&mut state);
+            self.decide(&mut state, now, events, &mut later);
+            if state.roster.next_deadline() != before {
+                self.deadline.notify_one();
+            }
+        }
+        later.into_iter().for_each(Later::happen);
+    }
+
+    fn decide(self: &Arc<Self>, state: &mut State, now: Moment, events: Vec<Event>, later: &mut Vec<Later>) {
+        let mut acts = Vec::new();
+        for event in events {
+            if matches!(event, Event::Hello { .. } | Event::Gone { .. } | Event::Broken { .. }) {
+                self.changed.notify_waiters();
+            }
+            state.roster.handle(now, event, &mut acts);
+        }
+        acts.into_iter().for_each(|act| self.perform(state, act, later));
+    }
+
+    fn perform(self: &Arc<Self>, state: &mut State, act: Act, later: &mut Vec<Later>) {
+        match act {
+            Act::Spawn(worker) => {
+                let (sender, arrival) = oneshot::channel();
+                state.expected.insert(worker, sender);
+                let kill = Arc::new(Notify::new());
+                state.links.insert(worker, Link::new("starting".into(), Arc::clone(&kill)));
+                self.runtime.spawn(local::attend(Arc::clone(self), worker, arrival, kill));
+            }
+            Act::Give { worker, task } => later.extend(state.give(worker, task)),
+            Act::Cancel { worker, task } => state.say(worker, ToWorker::Cancel(task)),
+            Act::Drain(worker) => state.say(worker, ToWorker::Drain),
+            Act::Kill { worker, why } => {
+                if let Some(link) = state.links.get(&worker) {
+                    tracing::warn!(worker = %link.name, why, "a worker is ended");
+                    link.kill.notify_one();
+                }
+            }
+            Act::Fail { task, why } => later.extend(state.answer(task, Err(why), None)),
+        }
+    }
+
+    /// Tell the roster the time when it wants to know.
+    async fn keep_time(self: Arc<Self>) {
+        loop {
+            let next = self.lock().roster.next_deadline();
+            match next {
+                None => self.deadline.notified().await,
+                Some(due) => {
+                    let millis = u64::try_from(due.0).unwrap_or(0);
+                    // A millisecond more, so that the deadline has passed when the clock is read again.
+                    let until = self.origin + Duration::from_millis(millis + 1);
+                    tokio::select! {
+                        () = tokio::time::sleep_until(until.into()) => self.change(|_| vec![Event::Tick]),
+                        () = self.deadline.notified() => {}
+                    }
+                }
+            }
+        }
+    }
+}
+
+impl Link {
+    fn new(name: Arc<str>, kill: Arc<Notify>) -> Self {
+        Self { name, outbox: Vec::new(), bell: Arc::new(Notify::new()), kill }
+    }
+}
+
+impl fmt::Debug for Pool {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Pool").field("workers", &self.workers()).finish_non_exhaustive()
+    }
+}

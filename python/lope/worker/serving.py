@@ -1,0 +1,213 @@
+"""Doing actions: arguments decoded by hint, coroutines as tasks, plain functions in threads, results and failures encoded."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import ctypes
+import inspect
+import os
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from types import TracebackType
+from typing import Any, Callable, Optional, get_type_hints
+
+from ..attempt import Attempt, _current
+from ..decorators import Action
+from ..depends import Provision
+from ..values import ValueProblem, call_arguments, encode, encode_failure, from_msgpack, to_msgpack
+from ..values.decode import decoder
+from . import protocol
+from .capture import Output, output
+
+_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+
+
+class Stopped(BaseException):
+    """Raised in the thread of a plain function whose attempt is no longer wanted."""
+
+
+class Limit(Exception):
+    """More than Lope carries."""
+
+
+class Served:
+    """An action, with what it takes to call it made ready."""
+
+    def __init__(self, action: Action[..., Any]) -> None:
+        self.action = action
+        self.function = action.function
+        self.needs = action.provided
+        self.is_async = action.is_async
+        kinds = {each.kind for each in action.signature.parameters.values()}
+        plain = kinds <= {inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY}
+        self._decoders: Optional[dict[str, Callable[[Any], Any]]] = None
+        if plain:
+            try:
+                hints = get_type_hints(action.function, include_extras=True)
+                self._decoders = {name: decoder(hints.get(name, Any)) for name in action.signature.parameters}
+            except Exception:
+                # The slower way says what is wrong, where it matters.
+                pass
+
+    def arguments(self, packed: bytes) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        given = from_msgpack(packed)
+        decoders = self._decoders
+        if decoders is not None and type(given) is dict and given.keys() <= decoders.keys():
+            try:
+                return (), {name: decoders[name](value) for name, value in given.items()}
+            except ValueProblem:
+                # Said again below, with its place.
+                pass
+        return call_arguments(self.action, given)
+
+
+class Job:
+    """An attempt under way."""
+
+    __slots__ = ("attempt", "cancelled", "id", "output", "task", "thread")
+
+    def __init__(self, id: int, attempt: Attempt, out: Output) -> None:
+        self.id = id
+        self.attempt = attempt
+        self.output = out
+        self.task: Optional[asyncio.Task[None]] = None
+        self.thread: Optional[int] = None
+        self.cancelled = False
+
+
+class Serving:
+    """The actions of this process and the attempts it has."""
+
+    def __init__(self, actions: dict[str, Action[..., Any]], slots: int, post: Callable[[tuple[Any, ...]], None]) -> None:
+        self.served = {name: Served(action) for name, action in actions.items()}
+        self.jobs: dict[int, Job] = {}
+        self.payload_max = protocol.PAYLOAD_MAX
+        self.on_idle: Callable[[], None] = lambda: None
+        self._post = post
+        self._threads = ThreadPoolExecutor(max_workers=slots, thread_name_prefix="lope-action")
+        self._loop = asyncio.get_running_loop()
+        # Whatever asks for a thread by asyncio.to_thread gets one of ours.
+        self._loop.set_default_executor(self._threads)
+
+    def begin(self, words: list[Any]) -> None:
+        _, id, name, packed, run, execution, number, workflow, step, key, timeout = words[:11]
+        out = Output(lambda stream, text: self._post(("log", id, stream, text)))
+        alive = lambda: self._post(("alive", id))  # noqa: E731
+        job = Job(id, Attempt(name, run, execution, number, workflow, step, key, timeout, alive), out)
+        self.jobs[id] = job
+        job.task = self._loop.create_task(self._attempt(job, packed))
+
+    def cancel(self, id: int) -> None:
+        job = self.jobs.get(id)
+        if job is None:
+            return
+        job.cancelled = True
+        if job.thread is not None:
+            # It is heard when the thread next runs Python code.
+            ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(job.thread), ctypes.py_object(Stopped))
+        elif job.task is not None:
+            job.task.cancel()
+
+    def cancel_all(self) -> None:
+        for id in list(self.jobs):
+            self.cancel(id)
+
+    async def _attempt(self, job: Job, packed: bytes) -> None:
+        _current.set(job.attempt)
+        output.set(job.output)
+        try:
+            served = self.served.get(job.attempt.action)
+            if served is None:
+                raise LookupError(f"this worker does not serve the action '{job.attempt.action}'")
+            args, kwargs = served.arguments(packed)
+            if served.needs:
+                async with Provision() as provision:
+                    result = await self._call(job, served, args, {**kwargs, **await provision.arguments(served.needs)})
+            elif served.is_async:
+                result = await served.function(*args, **kwargs)
+            else:
+                result = await self._call(job, served, args, kwargs)
+            answer: tuple[Any, ...] = ("done", job.id, self._packed(result))
+        except BaseException as error:
+            answer = ("failed", job.id, self._failure(job, error))
+        job.output.finish()
+        self._post(answer)
+        del self.jobs[job.id]
+        if not self.jobs:
+            self.on_idle()
+
+    async def _call(self, job: Job, served: Served, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        if served.is_async:
+            return await served.function(*args, **kwargs)
+        context = contextvars.copy_context()
+
+        def work() -> Any:
+            job.thread = threading.get_ident()
+            try:
+                if job.cancelled:
+                    raise Stopped()
+                return context.run(served.function, *args, **kwargs)
+            finally:
+                job.thread = None
+
+        future = self._loop.run_in_executor(self._threads, work)
+        while True:
+            try:
+                # The slot is busy until the thread is done, so a cancel does not end the wait for it.
+                result = await asyncio.shield(future)
+                break
+            except asyncio.CancelledError:
+                if future.done() or future.cancel():
+                    raise
+        if inspect.isawaitable(result):
+            return await result
+        return result
+
+    def _packed(self, result: Any) -> bytes:
+        encoded = encode(result, "result")
+        try:
+            packed = to_msgpack(encoded)
+        except (ValueError, TypeError, OverflowError, UnicodeError) as error:
+            raise ValueProblem(f"the result cannot be encoded: {error}") from None
+        if len(packed) > self.payload_max:
+            raise Limit(f"its result has {len(packed)} bytes, more than {self.payload_max} are allowed")
+        return packed
+
+    def _failure(self, job: Job, error: BaseException) -> bytes:
+        if isinstance(error, (asyncio.CancelledError, Stopped)) and job.cancelled:
+            return to_msgpack({"type": "Cancelled", "message": "the action was cancelled"})
+        found: dict[str, Any]
+        try:
+            error.__traceback__ = _users(error.__traceback__)
+            found = encode_failure(error)
+        except BaseException as trouble:
+            message = f"it failed, and its exception cannot be told: {type(trouble).__name__}"
+            found = {"type": type(error).__name__, "message": message, "bases": ["Exception", "BaseException"]}
+        if len(found["message"]) > protocol.MESSAGE_MAX:
+            found["message"] = found["message"][: protocol.MESSAGE_MAX] + "…"
+        if isinstance(error, Limit):
+            found = {"type": "Limit", "message": str(error)}
+        job.output.write("err", found.get("traceback") or f"{found['type']}: {found['message']}\n")
+        return _bounded(found)
+
+
+def _bounded(found: dict[str, Any]) -> bytes:
+    for leave_out in ((), ("detail",), ("detail", "traceback")):
+        kept = {name: each for name, each in found.items() if name not in leave_out}
+        try:
+            packed = to_msgpack(kept)
+        except (ValueError, TypeError, OverflowError, UnicodeError):
+            continue
+        if len(packed) <= protocol.FAILURE_MAX:
+            return packed
+    plain = str(found["message"]).encode("utf-8", "backslashreplace").decode()
+    return to_msgpack({"type": str(found["type"]), "message": plain})
+
+
+def _users(traceback: Optional[TracebackType]) -> Optional[TracebackType]:
+    """A traceback without the frames of this package at its beginning."""
+    found = traceback
+    while found is not None and found.tb_frame.f_code.co_filename.startswith(_PACKAGE):
+        found = found.tb_next
+    return found or traceback
