@@ -1,6 +1,6 @@
 //! From a claimed run to one in memory: definition, snapshot, journal and mail are fetched and given to the run's shard.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use lope_flow::law::Plan;
@@ -21,8 +21,8 @@ pub(crate) struct Adopter {
     pub(crate) store: Store,
     pub(crate) shards: Arc<Shards>,
     pub(crate) plans: Plans,
-    /// Runs that are in memory or on their way.
-    held: Mutex<HashSet<RunId>>,
+    /// Runs that are in memory or on their way, under the epoch of their claim.
+    held: Mutex<HashMap<RunId, Epoch>>,
     runner: Mutex<RunnerId>,
 }
 
@@ -41,69 +41,92 @@ impl Adopter {
         self.held().clear();
     }
 
-    fn held(&self) -> MutexGuard<'_, HashSet<RunId>> {
+    fn held(&self) -> MutexGuard<'_, HashMap<RunId, Epoch>> {
         self.held.lock().expect("no panic while the set is held")
     }
 
-    /// Of what the store says we own, what is not held. They are held from now on.
+    /// Of what the store says we own, what is not held.
     pub(crate) fn forgotten(&self, owned: Vec<ClaimedRun>) -> Vec<ClaimedRun> {
         let held = self.held();
-        owned.into_iter().filter(|run| !held.contains(&run.run)).collect()
+        owned.into_iter().filter(|run| held.get(&run.run) != Some(&run.epoch)).collect()
     }
 
     pub(crate) fn holds(&self) -> usize {
         self.held().len()
     }
 
-    pub(crate) fn left(&self, run: RunId) {
-        self.held().remove(&run);
+    /// A run left its shard. Was it held under this epoch? If not, it was claimed anew meanwhile, or its session has ended.
+    pub(crate) fn left(&self, run: RunId, epoch: Epoch) -> bool {
+        let mut held = self.held();
+        let is_held = held.get(&run) == Some(&epoch);
+        if is_held {
+            held.remove(&run);
+        }
+        is_held
     }
 
-    /// Load runs and give them to their shards. How many could not be loaded; they are found again by comparing.
-    pub(crate) async fn adopt(&self, runs: Vec<ClaimedRun>) -> usize {
-        self.held().extend(runs.iter().map(|run| run.run));
-        let mut dropped = 0;
-        for part in runs.chunks(LOAD) {
-            dropped += self.adopt_part(part).await;
+    /// Load runs and give them to their shards, in the name of the session that claimed them. How many were not given: some
+    /// are on their way already, others could not be loaded and are found again by comparing.
+    pub(crate) async fn adopt(&self, owner: RunnerId, runs: Vec<ClaimedRun>) -> usize {
+        let (mut fresh, mut dropped) = (Vec::new(), 0);
+        for run in runs {
+            // One held under an earlier epoch has left the shard, or will; nobody will count that.
+            let before = self.held().insert(run.run, run.epoch);
+            dropped += usize::from(before.is_some());
+            if before != Some(run.epoch) {
+                fresh.push(run);
+            }
+        }
+        for part in fresh.chunks(LOAD) {
+            dropped += self.adopt_part(owner, part).await;
         }
         dropped
     }
 
-    async fn adopt_part(&self, part: &[ClaimedRun]) -> usize {
+    async fn adopt_part(&self, owner: RunnerId, part: &[ClaimedRun]) -> usize {
         let ids: Vec<RunId> = part.iter().map(|run| run.run).collect();
         let loaded = match self.store.runs.load(&ids).await {
             Ok(loaded) => loaded,
             Err(error) => {
                 tracing::warn!(%error, runs = ids.len(), "claimed runs could not be loaded yet");
-                ids.iter().for_each(|run| self.left(*run));
-                return ids.len();
+                return part.iter().filter(|claimed| self.left(claimed.run, claimed.epoch)).count();
             }
         };
         let mut dropped = 0;
         for (claimed, loaded) in part.iter().zip(loaded) {
-            if let Err(error) = self.give(claimed, loaded).await {
+            let given = self.give(owner, claimed, loaded).await;
+            if let Err(error) = &given {
                 tracing::error!(run = %claimed.run, %error, "a run cannot be taken up");
-                self.left(claimed.run);
-                dropped += 1;
+            }
+            if !given.unwrap_or(false) {
+                dropped += usize::from(self.left(claimed.run, claimed.epoch));
             }
         }
         dropped
     }
 
-    async fn give(&self, claimed: &ClaimedRun, loaded: Option<Loaded>) -> StoreResult<()> {
+    /// Give a run to its shard; false if it is not ours, or cannot be folded.
+    async fn give(&self, owner: RunnerId, claimed: &ClaimedRun, loaded: Option<Loaded>) -> StoreResult<bool> {
         let Some(loaded) = loaded else { return Err(lope_store::StoreError::corrupt("it has no record")) };
+        // What the store said we own may have ended, or gone to another, before it was loaded.
+        if loaded.record.owner != Some(owner) || loaded.record.epoch != claimed.epoch {
+            return Ok(false);
+        }
         let plan = match self.plans.get(&self.store, claimed.version).await {
             Ok(plan) => plan,
             Err(error) if error.is_passing() => return Err(error),
-            Err(error) => return self.park(claimed.run, claimed.epoch, error.to_string()).await,
+            Err(error) => return self.park(claimed.run, claimed.epoch, error.to_string()).await.map(|()| false),
         };
         let blobs = match self.blobs(claimed.run, &loaded).await? {
             Ok(blobs) => blobs,
-            Err(unreadable) => return self.park(claimed.run, claimed.epoch, unreadable.to_string()).await,
+            Err(unreadable) => {
+                return self.park(claimed.run, claimed.epoch, unreadable.to_string()).await.map(|()| false);
+            }
         };
         let adoption = Adoption {
             run: claimed.run,
             epoch: claimed.epoch,
+            owner,
             weight: claimed.weight,
             plan,
             parent: loaded.record.parent,
@@ -114,7 +137,7 @@ impl Adopter {
             seen: loaded.record.mail,
         };
         self.shards.send(claimed.run, Input::Adopt(Box::new(adoption)));
-        Ok(())
+        Ok(true)
     }
 
     /// The large values that a run's snapshot and journal refer to.
@@ -129,12 +152,16 @@ impl Adopter {
         Ok(Ok(found.collect()))
     }
 
-    /// A run that was born claimed: everything about it is known without asking the store.
-    pub(crate) fn newborn(&self, admit: Admit, epoch: Epoch, plan: Arc<Plan>) {
-        self.held().insert(admit.run);
+    /// A run that was born claimed: everything about it is known without asking the store. False: it is on its way already,
+    /// because comparing with the store was quicker.
+    pub(crate) fn newborn(&self, owner: RunnerId, admit: Admit, epoch: Epoch, plan: Arc<Plan>) -> bool {
+        if self.held().insert(admit.run, epoch).is_some() {
+            return false;
+        }
         let adoption = Adoption {
             run: admit.run,
             epoch,
+            owner,
             weight: admit.weight,
             plan,
             parent: admit.parent,
@@ -145,6 +172,7 @@ impl Adopter {
             seen: 0,
         };
         self.shards.send(adoption.run, Input::Adopt(Box::new(adoption)));
+        true
     }
 
     /// Put a run that cannot be folded aside, with the reason, for a person to look at.

@@ -45,9 +45,13 @@ pub async fn deploy(store: &Store, plan: &Plan) -> StoreResult<()> {
     store.runs.deploy(Deploy { version, name, body: plan.definition().encode() }).await
 }
 
-/// A run as it will be admitted.
+/// A run as it will be admitted, under a fresh id.
 pub fn admission(plan: &Plan, options: StartOptions, now: Timestamp) -> Admit {
-    let run = RunId::from_uuid(Uuid::now_v7());
+    admission_as(RunId::from_uuid(Uuid::now_v7()), plan, options, now)
+}
+
+/// A run as it will be admitted, under this id.
+pub fn admission_as(run: RunId, plan: &Plan, options: StartOptions, now: Timestamp) -> Admit {
     let start = Start {
         run,
         seed: Digest::of(run.as_bytes()).short(),

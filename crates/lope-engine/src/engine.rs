@@ -117,14 +117,16 @@ impl Engine {
 
     /// Admit a run and take it on here, without a second trip to the store.
     pub async fn admit(&self, mut admit: Admit, plan: &Arc<Plan>) -> StoreResult<Admitted> {
-        admit.claimed_by = Some(self.runner());
+        let owner = self.runner();
+        admit.claimed_by = Some(owner);
         let kept = admit.clone();
         let answers = self.store.runs.admit(vec![admit]).await?;
         let answer = answers.into_iter().next().ok_or(lope_store::StoreError::Closed)?;
-        if let Admitted::Created { epoch, owned: true } = answer {
+        if let Admitted::Created { epoch, owned: true } = answer
+            && self.adopter.newborn(owner, kept, epoch, Arc::clone(plan))
+        {
             // The keeper is gone only when the engine is.
-            let _ = self.mouth.send(Heard::Took { runs: 1 });
-            self.adopter.newborn(kept, epoch, Arc::clone(plan));
+            let _ = self.mouth.send(Heard::Took { owner, runs: 1 });
         }
         Ok(answer)
     }
@@ -186,7 +188,7 @@ impl Hands for Router {
             match output {
                 Output::Commit(commit) => commits.push(commit),
                 Output::Left { run, epoch, why, .. } => {
-                    left += 1;
+                    left += usize::from(self.adopter.left(run, epoch));
                     self.left(run, epoch, why);
                 }
                 other => self.carry(other),
@@ -197,7 +199,7 @@ impl Hands for Router {
             let _ = self.commits.send(commits);
         }
         if left > 0 {
-            let _ = self.mouth.send(Heard::Left { runs: left, weight: 0 });
+            let _ = self.mouth.send(Heard::Left { owner: self.adopter.runner(), runs: left, weight: 0 });
         }
     }
 }
@@ -229,7 +231,6 @@ impl Router {
     }
 
     fn left(&self, run: RunId, epoch: lope_model::Epoch, why: Left) {
-        self.adopter.left(run);
         match why {
             Left::Ended { status, result } => self.tell(News::Ended { run, status, result }),
             Left::Released => self.tell(News::Left(run)),

@@ -39,12 +39,14 @@ pub enum Heard {
     Failed(Asked),
     /// Somebody may have made work.
     Rang,
-    /// Runs came besides those claimed: born claimed here.
+    /// Runs came besides those claimed: born claimed in this session.
     Took {
+        owner: RunnerId,
         runs: usize,
     },
-    /// Runs left the shards: finished, released or lost.
+    /// Runs of this session left the shards: finished, released or lost.
     Left {
+        owner: RunnerId,
         runs: usize,
         weight: u64,
     },
@@ -179,15 +181,22 @@ impl Keeper {
             Heard::TookOver(taken) => self.took_over(now.moment, &taken),
             Heard::Owned(owned) => {
                 self.turn(Asked::Reconcile).answered(now.moment.plus(RECONCILE));
+                // A bell may not have been heard; mail to runs in memory is found by no claim.
+                self.rang |= self.resident > 0;
                 asks.push(Ask::Compare(owned));
             }
             Heard::Mailed => {
                 self.turn(Asked::Mail).answered(now.moment);
             }
-            Heard::Failed(asked) => self.turn(asked).failed(now.moment),
+            Heard::Failed(asked) => {
+                self.turn(asked).failed(now.moment);
+                self.rang |= asked == Asked::Mail;
+            }
             Heard::Rang => self.rang = true,
-            Heard::Took { runs } => self.took(runs),
-            Heard::Left { runs, .. } => self.left(now.moment, runs),
+            Heard::Took { owner, runs } if owner == self.runner => self.took(runs),
+            Heard::Left { owner, runs, .. } if owner == self.runner => self.left(now.moment, runs),
+            // Runs of a session that has ended are counted no more.
+            Heard::Took { .. } | Heard::Left { .. } => {}
             Heard::Drain => self.draining = true,
         }
         self.ask(now.moment, asks);
@@ -211,7 +220,7 @@ impl Keeper {
             Session::Out => None,
             Session::In { sent } => Some(self.fence_at(sent)),
         };
-        let fence = fence.into_iter().chain(self.rang.then_some(self.quiet_until));
+        let fence = fence.into_iter().chain(self.bell_at());
         due.filter(|turn| turn.open.is_none()).map(|turn| turn.next).chain(fence).min()
     }
 
@@ -313,10 +322,16 @@ impl Keeper {
         }
     }
 
+    /// When a bell that rang can be answered; nothing while its answer would have to wait for another one.
+    fn bell_at(&self) -> Option<Moment> {
+        let [claim, mail] = [Asked::Claim, Asked::Mail].map(|asked| self.turns[asked as usize]);
+        let busy = claim.open.is_some() || mail.open.is_some() || self.session == Session::Out;
+        (self.rang && !busy).then_some(self.quiet_until.max(mail.next))
+    }
+
     /// A bell means a claim and a look for mail, each as soon as the one under way is answered.
     fn answer_the_bell(&mut self, now: Moment, asks: &mut Vec<Ask>) {
-        let busy = self.turn(Asked::Claim).open.is_some() || self.turn(Asked::Mail).open.is_some();
-        if !self.rang || busy || now < self.quiet_until || self.session == Session::Out {
+        if self.bell_at().is_none_or(|at| now < at) {
             return;
         }
         if self.wants(Asked::Mail) {

@@ -27,6 +27,8 @@ use resident::Resident;
 pub struct Adoption {
     pub run: RunId,
     pub epoch: Epoch,
+    /// The session it was claimed in.
+    pub owner: RunnerId,
     pub weight: u32,
     pub plan: Arc<Plan>,
     pub parent: Option<Parent>,
@@ -58,9 +60,10 @@ pub enum Input {
         reason: Arc<str>,
     },
     Mail(RunId, Vec<Mail>),
-    Committed(RunId, CommitReply),
+    /// The answer to a commit that was sent under this epoch.
+    Committed(RunId, Epoch, CommitReply),
     /// The commit of a run was not answered, or could not be made.
-    Unanswered(RunId),
+    Unanswered(RunId, Epoch),
     /// Which version of a workflow is the latest, if there is one.
     Latest(Arc<str>, Option<VersionId>),
     /// Write down what was not committed yet.
@@ -197,8 +200,16 @@ impl Shard {
                 self.with(now, token.run, out, |resident| resident.refuse(now, &token, until, reason));
             }
             Input::Mail(run, mail) => self.with(now, run, out, |resident| resident.take_mail(now, &mail)),
-            Input::Committed(run, reply) => self.committed(now, run, reply, out),
-            Input::Unanswered(run) => self.unanswered(now, run),
+            Input::Committed(run, epoch, reply) => {
+                if self.has_sent(run, epoch) {
+                    self.committed(now, run, reply, out);
+                }
+            }
+            Input::Unanswered(run, epoch) => {
+                if self.has_sent(run, epoch) {
+                    self.unanswered(now, run);
+                }
+            }
             Input::Latest(workflow, version) => self.found_latest(now, workflow, version, out),
             Input::Checkpoint(run) => self.checkpoint(now, run, out),
             Input::Drain => self.drain(now, out),
@@ -221,6 +232,11 @@ impl Shard {
     /// When `tick` must be called at the latest.
     pub fn next_deadline(&self) -> Option<Timestamp> {
         self.wheel.first().map(|(due, _)| *due)
+    }
+
+    /// Is a commit of this run under way under this epoch? Answers to those of an earlier one come too late to mean anything.
+    fn has_sent(&self, run: RunId, epoch: Epoch) -> bool {
+        self.runs.get(&run).is_some_and(|resident| resident.epoch == epoch && resident.flight.is_some())
     }
 
     fn outcome(&mut self, now: Timestamp, outcome: Outcome, out: &mut Vec<Output>) {

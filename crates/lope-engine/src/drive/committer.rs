@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use lope_model::RunId;
+use lope_model::{Epoch, RunId};
 use lope_store::Store;
 use lope_store::runs::RunCommit;
 use tokio::sync::{Semaphore, mpsc};
@@ -44,15 +44,15 @@ pub(crate) async fn commit_all(
 }
 
 async fn commit(store: &Store, shards: &Shards, group: Vec<RunCommit>) {
-    let runs: Vec<RunId> = group.iter().map(|commit| commit.run).collect();
+    let runs: Vec<(RunId, Epoch)> = group.iter().map(|commit| (commit.run, commit.epoch)).collect();
     match store.runs.commit(group).await {
         Ok(replies) => {
-            let answers = runs.iter().zip(replies).map(|(run, reply)| (*run, Input::Committed(*run, reply)));
-            shards.send_all(answers);
+            let answers = runs.into_iter().zip(replies);
+            shards.send_all(answers.map(|((run, epoch), reply)| (run, Input::Committed(run, epoch, reply))));
         }
         Err(error) => {
             tracing::warn!(%error, runs = runs.len(), "a commit was not made or not answered; it will be sent again");
-            shards.send_all(runs.iter().map(|run| (*run, Input::Unanswered(*run))));
+            shards.send_all(runs.into_iter().map(|(run, epoch)| (run, Input::Unanswered(run, epoch))));
         }
     }
 }

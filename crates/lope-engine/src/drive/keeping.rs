@@ -82,12 +82,12 @@ impl Keeping {
         if runs.is_empty() {
             return;
         }
-        let (adopter, mouth) = (Arc::clone(&self.adopter), self.mouth.clone());
+        let (adopter, mouth, owner) = (Arc::clone(&self.adopter), self.mouth.clone(), self.keeper.runner());
         tokio::spawn(async move {
-            let dropped = adopter.adopt(runs).await;
+            let dropped = adopter.adopt(owner, runs).await;
             if dropped > 0 {
                 // The engine may be gone; then nobody needs to know.
-                let _ = mouth.send(Heard::Left { runs: dropped, weight: 0 });
+                let _ = mouth.send(Heard::Left { owner, runs: dropped, weight: 0 });
             }
         });
     }

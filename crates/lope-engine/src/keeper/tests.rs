@@ -84,7 +84,7 @@ fn claims_go_on_while_there_is_work_and_room() {
     assert_eq!(limit_of(&asks), Some(1), "one place is left");
     let asks = play.hear(play.claimed(1, None));
     assert_eq!(limit_of(&asks), None, "no place is left");
-    let asks = play.hear(Heard::Left { runs: 1, weight: 1 });
+    let asks = play.hear(Heard::Left { owner: play.keeper.runner(), runs: 1, weight: 1 });
     assert_eq!(limit_of(&asks), Some(1), "a place became free");
 }
 
@@ -194,4 +194,52 @@ fn draining_takes_no_more_runs() {
     play.hear(Heard::Drain);
     assert_eq!(limit_of(&play.hear(Heard::Rang)), None);
     assert_eq!(limit_of(&play.tick(2_000)), None);
+}
+
+#[test]
+fn a_bell_that_cannot_be_answered_yet_does_not_keep_the_keeper_looking() {
+    let mut play = Play::new();
+    play.hear(Heard::Rang);
+    assert!(play.keeper.next_deadline().is_none_or(|due| due > play.now.moment), "it registers first");
+    let mut play = Play::registered();
+    play.hear(Heard::TookOver(TakenOver::default()));
+    play.tick(10);
+    play.hear(Heard::Rang);
+    assert!(play.keeper.next_deadline().is_some_and(|due| due > play.now.moment), "a claim is under way");
+}
+
+#[test]
+fn mail_that_could_not_be_fetched_is_asked_for_again() {
+    let mut play = Play::registered();
+    play.hear(play.claimed(1, None));
+    play.hear(Heard::TookOver(TakenOver::default()));
+    play.hear(play.claimed(0, None));
+    play.tick(10);
+    assert!(play.hear(Heard::Rang).contains(&Ask::Mail));
+    assert!(!play.hear(Heard::Failed(Asked::Mail)).contains(&Ask::Mail), "not at once");
+    play.hear(play.claimed(0, None));
+    assert!(play.tick(200).contains(&Ask::Mail));
+}
+
+#[test]
+fn comparing_also_looks_for_mail_whose_bell_was_not_heard() {
+    let mut play = Play::registered();
+    play.hear(play.claimed(1, None));
+    play.hear(Heard::TookOver(TakenOver::default()));
+    play.hear(play.claimed(0, None));
+    play.tick(10);
+    assert!(play.hear(Heard::Owned(vec![run(0)])).contains(&Ask::Mail));
+}
+
+#[test]
+fn runs_of_a_session_that_has_ended_are_not_counted() {
+    let mut play = Play::registered();
+    let before = play.keeper.runner();
+    play.hear(Heard::Claimed(Err(SessionLost)));
+    play.keeper.reborn(RunnerId::from_bytes([2; 16]));
+    play.hear(Heard::Took { owner: before, runs: 2 });
+    assert_eq!(play.keeper.resident(), 0);
+    play.hear(Heard::Took { owner: play.keeper.runner(), runs: 2 });
+    play.hear(Heard::Left { owner: before, runs: 1, weight: 0 });
+    assert_eq!(play.keeper.resident(), 2);
 }

@@ -20,9 +20,16 @@ struct Folded {
 impl Shard {
     pub(super) fn adopt(&mut self, now: Timestamp, adoption: Adoption, out: &mut Vec<Output>) {
         let (run, epoch, weight) = (adoption.run, adoption.epoch, adoption.weight);
-        if self.holds(run) {
+        let known = self.runs.get(&run).map(|resident| resident.epoch);
+        if known == Some(epoch) {
             return;
         }
+        // It was loaded for a session that has ended meanwhile, or is known here under a later claim.
+        if adoption.owner != self.owner || known > Some(epoch) {
+            return out.push(Output::Left { run, epoch, weight, why: Left::Lost });
+        }
+        // It was let go and claimed again before the answer to that came.
+        self.forget(run, Left::Released, out);
         match fold(&adoption) {
             Ok(folded) => {
                 self.runs.insert(run, Resident::adopted(now, adoption, folded, self.settings));

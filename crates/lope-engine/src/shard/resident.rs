@@ -46,6 +46,29 @@ impl Open {
     }
 }
 
+impl Open {
+    /// An attempt that waits to be started is no longer wanted: then neither is its cancellation. False: it does not wait here.
+    fn unschedule(&mut self, cancel: &Effect) -> bool {
+        let Effect::CancelAttempt { execution, attempt, epoch } = cancel else { return false };
+        let before = self.effects.len();
+        self.effects.retain(|effect| match effect {
+            Effect::Dispatch(it) => (&it.execution, it.attempt, it.epoch) != (execution, *attempt, *epoch),
+            _ => true,
+        });
+        self.effects.len() < before
+    }
+
+    /// Attempts that could not be started yet wait again, before what came after them.
+    pub(super) fn wait_again(&mut self, starts: Vec<Effect>) {
+        let later = std::mem::replace(&mut self.effects, starts);
+        for effect in later {
+            if !self.unschedule(&effect) {
+                self.effects.push(effect);
+            }
+        }
+    }
+}
+
 /// One run in memory.
 #[derive(Debug)]
 pub(super) struct Resident {
@@ -133,6 +156,7 @@ impl Resident {
             Effect::Complete { result } => self.end(FinalStatus::Completed, Settled::Done(result)),
             Effect::Fail { failure } => self.end(FinalStatus::Failed, Settled::failed(failure)),
             Effect::Cancelled => self.end(FinalStatus::Cancelled, Settled::Cancelled),
+            Effect::CancelAttempt { .. } if self.open.unschedule(&effect) => {}
             Effect::Dispatch(_)
             | Effect::CancelAttempt { .. }
             | Effect::Send(_)

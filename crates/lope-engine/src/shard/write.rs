@@ -109,7 +109,7 @@ impl Shard {
         match flight.end {
             Some(why) => self.forget(run, why, out),
             None if stays => resident.act(starts, out),
-            None => resident.open.effects.extend(starts),
+            None => resident.open.wait_again(starts),
         }
         self.after(now, run, out);
     }
