@@ -1,0 +1,219 @@
+//! The judge: sees every row that becomes durable and every attempt that starts, and says what must not be.
+//!
+//! It folds each run's journal itself, row by row, as the store takes it in. It knows nothing of processes and their memory.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use lope_engine::codec::{self, Blobs};
+use lope_engine::executor::{Task, Token};
+use lope_flow::definition::Checkpoint;
+use lope_flow::law::{self, Effect, EventKind, Plan, Progress, Settled, State};
+use lope_model::{RunId, RunnerId, Timestamp};
+use lope_store::runs::{Admit, CommitReply, JournalRow, RunCommit, RunRecord, RunStatus, Then};
+
+/// A run as the store has it, folded.
+#[derive(Debug)]
+struct Watched {
+    plan: Arc<Plan>,
+    state: State,
+    head: u64,
+    at: Timestamp,
+    blobs: Blobs,
+    failures: BTreeMap<Arc<str>, u32>,
+    failures_max: u32,
+    done: BTreeSet<Arc<str>>,
+    signals: u32,
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Judge {
+    runs: BTreeMap<RunId, Watched>,
+    started: BTreeSet<(RunnerId, Token)>,
+    pub(crate) violations: Vec<String>,
+    /// Attempts started by a process that had stood still for longer than its lease and did not know it yet.
+    pub(crate) stale_starts: u32,
+    pub(crate) rows: u64,
+    pub(crate) refused: u64,
+}
+
+impl Judge {
+    pub(crate) fn blame(&mut self, what: String) {
+        self.violations.push(what);
+    }
+
+    pub(crate) fn admitted(&mut self, admit: &Admit, plan: &Arc<Plan>, failures_max: u32) {
+        if self.runs.contains_key(&admit.run) {
+            return;
+        }
+        let blobs = admit.blobs.iter().map(|blob| (blob.digest, blob.bytes.clone())).collect();
+        let watched = Watched {
+            plan: Arc::clone(plan),
+            state: State::new(plan),
+            head: 0,
+            at: Timestamp::EPOCH,
+            blobs,
+            failures: BTreeMap::new(),
+            failures_max,
+            done: BTreeSet::new(),
+            signals: 0,
+        };
+        self.runs.insert(admit.run, watched);
+        admit.rows.iter().for_each(|row| self.row(admit.run, row));
+    }
+
+    /// Every run that the store has been given.
+    pub(crate) fn runs(&self) -> Vec<RunId> {
+        self.runs.keys().copied().collect()
+    }
+
+    /// How often an execution has failed, durably.
+    pub(crate) fn failures(&self, token: &Token) -> u32 {
+        self.runs.get(&token.run).and_then(|run| run.failures.get(&token.execution)).copied().unwrap_or(0)
+    }
+
+    pub(crate) fn signals(&self, run: RunId) -> u32 {
+        self.runs.get(&run).map_or(0, |run| run.signals)
+    }
+
+    /// The store took a commit in, or refused it.
+    pub(crate) fn committed(&mut self, commit: &RunCommit, before: Option<&RunRecord>, reply: &CommitReply) {
+        if !matches!(reply, CommitReply::Done { .. }) {
+            self.refused += 1;
+            return;
+        }
+        let run = commit.run;
+        if before.is_none_or(|record| record.owner != Some(commit.owner) || record.epoch != commit.epoch) {
+            self.blame(format!("{run}: a stale write is visible: epoch {} of {}", commit.epoch.0, commit.owner));
+        }
+        if let Some(watched) = self.runs.get_mut(&run) {
+            watched.blobs.extend(commit.blobs.iter().map(|blob| (blob.digest, blob.bytes.clone())));
+        }
+        commit.rows.iter().for_each(|row| self.row(run, row));
+        self.compare_snapshot(commit);
+        self.compare_end(commit);
+    }
+
+    fn row(&mut self, run: RunId, row: &JournalRow) {
+        self.rows += 1;
+        let Some(watched) = self.runs.get_mut(&run) else {
+            return self.blame(format!("{run}: row {} of a run that was never admitted", row.seq));
+        };
+        if let Err(fault) = watched.take(row) {
+            self.blame(format!("{run}: {fault}"));
+        }
+    }
+
+    /// A snapshot is what the journal folds to.
+    fn compare_snapshot(&mut self, commit: &RunCommit) {
+        let (Some(snapshot), Some(watched)) = (&commit.snapshot, self.runs.get(&commit.run)) else { return };
+        match codec::state(snapshot, &watched.blobs) {
+            Ok(state) if state == watched.state && snapshot.seq == watched.head => {}
+            Ok(_) => self.blame(format!("{}: the snapshot at {} is not the fold", commit.run, snapshot.seq)),
+            Err(error) => self.blame(format!("{}: {error}", commit.run)),
+        }
+    }
+
+    /// A run ends when, and as, its journal says.
+    fn compare_end(&mut self, commit: &RunCommit) {
+        let Some(watched) = self.runs.get(&commit.run) else { return };
+        let (folded, run) = (watched.state.status(), commit.run);
+        match &commit.then {
+            Then::Finish(finish) if finish.status.as_str() != folded.as_str() => {
+                self.blame(format!("{run}: stored as {}, folded {}", finish.status.as_str(), folded.as_str()));
+            }
+            Then::Hold(_) | Then::Release(_) if folded.is_final() => {
+                self.blame(format!("{run}: has ended as {} and is kept", folded.as_str()));
+            }
+            Then::Finish(_) | Then::Hold(_) | Then::Release(_) => {}
+        }
+    }
+
+    /// A process is about to have an attempt made.
+    pub(crate) fn starts(&mut self, session: RunnerId, task: &Task, record: Option<&RunRecord>, is_held: bool) {
+        let Some(watched) = self.runs.get(&task.token.run) else {
+            return self.blame(format!("{:?}: an attempt of a run that was never admitted", task.token));
+        };
+        if record.is_none_or(|record| record.owner != Some(session)) {
+            self.stale_starts += 1;
+            if is_held {
+                self.blame(format!("{:?}: started by a process that does not own the run", task.token));
+            }
+            return;
+        }
+        let relaxed = watched.plan.definition().checkpoint != Checkpoint::EveryStep;
+        if watched.done.contains(&task.token.execution) {
+            return self.blame(format!("{:?}: a settled execution starts again", task.token));
+        }
+        if !relaxed && !watched.has_in_flight(&task.token) {
+            return self.blame(format!("{:?}: starts before what led to it is durable", task.token));
+        }
+        if !self.started.insert((session, task.token.clone())) && !relaxed {
+            self.blame(format!("{:?}: the same attempt starts twice", task.token));
+        }
+    }
+
+    /// The store's last word about a run against the fold of its journal.
+    pub(crate) fn last_word(&mut self, record: &RunRecord) {
+        let Some(watched) = self.runs.get(&record.run) else { return };
+        let (run, folded, head) = (record.run, watched.state.status(), watched.head);
+        if let RunStatus::Final(status) = record.status
+            && status.as_str() != folded.as_str()
+        {
+            self.blame(format!("{run}: ended as {}, its journal as {}", status.as_str(), folded.as_str()));
+        }
+        if record.head != head {
+            self.blame(format!("{run}: its head is {}, its journal ends at {head}", record.head));
+        }
+    }
+}
+
+impl Watched {
+    fn take(&mut self, row: &JournalRow) -> Result<(), String> {
+        if row.seq != self.head + 1 {
+            return Err(format!("row {} follows row {}", row.seq, self.head));
+        }
+        if row.at < self.at {
+            return Err(format!("row {} is earlier than the one before", row.seq));
+        }
+        (self.head, self.at) = (row.seq, row.at);
+        let event = codec::event(row, &self.blobs).map_err(|error| error.to_string())?;
+        self.count(&event.kind)?;
+        let word = event.kind.word();
+        match law::fold(&self.plan, &mut self.state, event, &mut Vec::new()) {
+            Progress::Ignored => Err(format!("row {} ({word}) says nothing to its run", row.seq)),
+            Progress::Done | Progress::More => Ok(()),
+        }
+    }
+
+    fn count(&mut self, kind: &EventKind) -> Result<(), String> {
+        match kind {
+            EventKind::Outcome(outcome) => match &outcome.result {
+                Settled::Done(_) if !self.done.insert(Arc::clone(&outcome.execution)) => {
+                    Err(format!("{} settles twice", outcome.execution))
+                }
+                Settled::Done(_) | Settled::Cancelled => Ok(()),
+                Settled::Failed(_) => {
+                    let failures = self.failures.entry(Arc::clone(&outcome.execution)).or_default();
+                    *failures += 1;
+                    let spent = *failures > self.failures_max;
+                    if spent { Err(format!("{} failed {failures} times", outcome.execution)) } else { Ok(()) }
+                }
+            },
+            EventKind::Signal { .. } => {
+                self.signals += 1;
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn has_in_flight(&self, token: &Token) -> bool {
+        self.state.outstanding(&self.plan).iter().any(|effect| match effect {
+            Effect::Dispatch(it) => {
+                it.execution == token.execution && it.attempt == token.attempt && it.epoch == token.epoch
+            }
+            _ => false,
+        })
+    }
+}

@@ -1,0 +1,106 @@
+//! One simulated process: the real machines, with clocks of its own, and what its adopter holds.
+
+use std::collections::BTreeMap;
+
+use lope_engine::Settings;
+use lope_engine::dispatch::Dispatch;
+use lope_engine::keeper::{Keeper, Now};
+use lope_engine::shard::{Shard, ShardSettings};
+use lope_model::{Epoch, Moment, RunId, RunnerId, Timestamp};
+
+use crate::wire::{Address, Part};
+
+/// The wall clock at the beginning of every world.
+pub(crate) const MORNING: i64 = 1_767_258_000_000;
+
+#[derive(Debug)]
+pub(crate) struct Process {
+    pub(crate) address: Address,
+    pub(crate) up: bool,
+    /// When it started; its forward clock counts from here.
+    born: i64,
+    /// How far its wall clock is ahead of the store's.
+    skew: i64,
+    pub(crate) keeper: Keeper,
+    pub(crate) shards: Vec<Shard>,
+    /// In which session each shard works.
+    pub(crate) owners: Vec<RunnerId>,
+    pub(crate) desk: Dispatch,
+    /// Runs that are in memory or on their way, under the epoch of their claim.
+    pub(crate) held: BTreeMap<RunId, Epoch>,
+    /// Until when a part stands still.
+    pub(crate) still: BTreeMap<Part, i64>,
+    /// It ends when it holds nothing more, and at this time at the latest.
+    pub(crate) ending: Option<i64>,
+}
+
+impl Process {
+    pub(crate) fn start(address: Address, settings: &Settings, runner: RunnerId, (now, skew): (i64, i64)) -> Self {
+        let shard = ShardSettings::of(settings);
+        Self {
+            address,
+            up: true,
+            born: now,
+            skew,
+            keeper: Keeper::new(runner, settings.clone(), lope_flow::LAW),
+            shards: (0..settings.shards).map(|_| Shard::new(shard, runner)).collect(),
+            owners: vec![runner; settings.shards],
+            desk: Dispatch::new(settings.concurrency),
+            held: BTreeMap::new(),
+            still: BTreeMap::new(),
+            ending: None,
+        }
+    }
+
+    pub(crate) fn session(&self) -> RunnerId {
+        self.keeper.runner()
+    }
+
+    pub(crate) fn now(&self, at: i64) -> Now {
+        Now { wall: self.wall(at), moment: self.moment(at) }
+    }
+
+    pub(crate) fn wall(&self, at: i64) -> Timestamp {
+        Timestamp::from_millis(MORNING + at + self.skew)
+    }
+
+    pub(crate) fn moment(&self, at: i64) -> Moment {
+        Moment(at - self.born)
+    }
+
+    pub(crate) fn parts(&self) -> impl Iterator<Item = Part> + use<> {
+        [Part::Keeper, Part::Desk].into_iter().chain((0..self.shards.len()).map(Part::Shard))
+    }
+
+    /// When a part wants to look at the clock, in the world's time.
+    pub(crate) fn deadline(&self, part: Part) -> Option<i64> {
+        let due = match part {
+            Part::Keeper => self.keeper.next_deadline().map(|due| due.0.saturating_add(self.born)),
+            Part::Desk => self.desk.next_deadline().map(|due| due.0.saturating_add(self.born)),
+            Part::Shard(number) => {
+                let due = self.shards[number].next_deadline();
+                due.map(|due| due.millis().saturating_sub(MORNING + self.skew))
+            }
+            Part::Adopter => None,
+        };
+        due.map(|due| due.max(self.still_until(part)))
+    }
+
+    pub(crate) fn still_until(&self, part: Part) -> i64 {
+        self.still.get(&part).copied().unwrap_or(0)
+    }
+
+    /// A run left its shard. Was it held under this epoch?
+    pub(crate) fn lets_go(&mut self, run: RunId, epoch: Epoch) -> bool {
+        let is_held = self.held.get(&run) == Some(&epoch);
+        if is_held {
+            self.held.remove(&run);
+        }
+        is_held
+    }
+
+    /// Runs in the memory of its shards.
+    pub(crate) fn resident(&self) -> usize {
+        self.shards.iter().map(Shard::len).sum()
+    }
+}

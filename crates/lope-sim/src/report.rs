@@ -1,0 +1,51 @@
+//! What came out of a world.
+
+use lope_engine::codec;
+use lope_store::runs::{RunRecord, RunStatus};
+
+/// How a run ended.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct End {
+    pub status: String,
+    /// The result, or the type of the failure, as text.
+    pub result: String,
+}
+
+/// What came out of a world.
+#[derive(Debug)]
+pub struct Report {
+    /// How each job's run ended, in the order of the jobs; nothing if it did not.
+    pub ends: Vec<Option<End>>,
+    pub violations: Vec<String>,
+    /// Points at which a process could have crashed, and those before the last run had ended.
+    pub points: u64,
+    pub points_until_over: u64,
+    pub crashes: u32,
+    /// Processes that stopped by themselves.
+    pub fences: u32,
+    pub rows: u64,
+    /// Requests to the store, and those that were not answered.
+    pub calls: u64,
+    pub unanswered: u64,
+    /// Commits that the store refused.
+    pub refused: u64,
+    /// Attempts started by a process whose session had ended, before it knew.
+    pub stale_starts: u32,
+    /// When everything was over.
+    pub over_at: i64,
+    pub trace: Vec<String>,
+}
+
+impl End {
+    pub(crate) fn of(record: &RunRecord) -> Option<Self> {
+        let RunStatus::Final(status) = record.status else { return None };
+        let value = record.result.as_deref().map(|bytes| codec::read_result(bytes).expect("results can be read"));
+        let error = record.error.as_deref().map(|bytes| codec::read_error(bytes).expect("errors can be read"));
+        let result = match (value, error) {
+            (Some(value), _) => value.to_string(),
+            (None, Some(error)) => error.kind.to_string(),
+            (None, None) => String::new(),
+        };
+        Some(Self { status: status.as_str().to_owned(), result })
+    }
+}

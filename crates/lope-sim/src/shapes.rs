@@ -1,0 +1,217 @@
+//! Workflows of the shapes that users have, and clients that start them, signal them and cancel them.
+//!
+//! Each ends the same way whatever goes wrong around it: its result does not depend on order or on time.
+
+use std::sync::Arc;
+
+use lope_flow::law::{EventKind, Plan};
+use lope_model::Value;
+
+use crate::dice::Dice;
+
+/// Most failed attempts of one execution, in any shape.
+pub(crate) const FAILURES_MAX: u32 = 4;
+
+/// A run that a client wants, and the mail it sends to it.
+#[derive(Clone, Debug)]
+pub struct Job {
+    pub plan: Arc<Plan>,
+    pub input: Value,
+    /// When it is admitted.
+    pub at: i64,
+    /// Is it taken on by the process that admits it?
+    pub born_claimed: bool,
+    /// In order: not before this time, this event.
+    pub mail: Vec<(i64, EventKind)>,
+    /// Most failed attempts of one execution.
+    pub failures_max: u32,
+}
+
+/// What a shape needs beside its text.
+struct Shape {
+    text: &'static str,
+    mail: fn(&mut Dice) -> Vec<(i64, EventKind)>,
+}
+
+const SHAPES: &[Shape] = &[
+    Shape {
+        text: "
+name: sequence
+steps:
+  a: { action: ok, with: '${{ input }}' }
+  b: { action: ok, with: '${{ a }}' }
+  c: { action: ok, with: '${{ b }}' }
+  done: { return: ['${{ a }}', '${{ b }}', '${{ c }}'] }
+",
+        mail: |_| Vec::new(),
+    },
+    Shape {
+        text: "
+name: fan-out
+steps:
+  all:
+    each: '${{ [input, 1, 2, 3, 4, 5, 6] }}'
+    as: n
+    parallel: max
+    on_error: collect
+    steps:
+      flaky: { action: flaky2, with: '${{ n }}', retries: 2, backoff: exponential, base_delay: 50ms }
+      then: { action: ok, with: '${{ flaky + n }}' }
+  worse: { action: bad_E, with: 1, retries: 1, fallback: { value: 5 } }
+  done: { return: ['${{ all }}', '${{ worse }}'] }
+",
+        mail: |_| Vec::new(),
+    },
+    Shape {
+        text: "
+name: sleeper
+steps:
+  nap: { sleep: 900ms }
+  first: { wait: go, needs: [nap] }
+  long: { sleep: 7s, needs: [first] }
+  second: { wait: go, needs: [long] }
+  work: { action: ok, with: '${{ first + second }}' }
+  done: { return: ['${{ first }}', '${{ second }}', '${{ work }}'] }
+",
+        mail: |dice| {
+            let signal = |value| EventKind::Signal { name: "go".into(), value: Value::Int(value) };
+            let first = dice.between(0, 12_000);
+            vec![(first, signal(dice.between(0, 99))), (first + dice.between(0, 9_000), signal(7))]
+        },
+    },
+    Shape {
+        text: "
+name: parent
+steps:
+  many:
+    each: [1, 2, 3]
+    as: n
+    parallel: 2
+    steps: { child: { workflow: child, with: '${{ n + input }}' } }
+  lost:
+    try: { x: { workflow: nowhere } }
+    catch: [{ match: [UnknownWorkflow], steps: { y: { let: none } } }]
+  done: { return: ['${{ many }}', '${{ lost }}'] }
+",
+        mail: |_| Vec::new(),
+    },
+    Shape {
+        text: "
+name: cleanup
+grace: 2m
+steps:
+  guarded:
+    try: { begin: { action: ok, with: 1 }, stuck: { action: hang, needs: [begin] } }
+    finally: { tidy: { action: ok, with: 2 } }
+",
+        mail: |dice| vec![(dice.between(0, 15_000), EventKind::Cancel { force: false })],
+    },
+    Shape {
+        text: "
+name: race
+steps:
+  first:
+    race:
+      quick: { a: { action: ok, with: '${{ input }}' } }
+      never: { b: { action: hang } }
+      later: { c: { sleep: 30m } }
+  both:
+    all:
+      one: { d: { action: slow, with: 1 } }
+      two: { e: { action: stuck1, with: 2, timeout: 700ms, retries: 3 } }
+  done: { return: ['${{ first }}', '${{ both }}'] }
+",
+        mail: |_| Vec::new(),
+    },
+    Shape {
+        text: "
+name: relaxed
+checkpoint: { every_n: 3 }
+steps:
+  all:
+    each: [1, 2, 3, 4, 5, 6, 7, 8]
+    as: n
+    steps: { a: { action: ok, with: '${{ n }}' }, b: { action: ok, with: '${{ a }}' } }
+  nap: { sleep: 3s, needs: [all] }
+  last: { action: ok, with: '${{ size(all) }}', needs: [nap] }
+  done: { return: ['${{ all }}', '${{ last }}'] }
+",
+        mail: |_| Vec::new(),
+    },
+    Shape {
+        text: "
+name: failing
+steps:
+  a: { action: ok, with: '${{ input }}' }
+  b: { action: bad_E, with: '${{ a }}', retries: 2, backoff: linear, base_delay: 300ms }
+  c: { action: ok, with: '${{ b }}' }
+",
+        mail: |_| Vec::new(),
+    },
+    Shape {
+        text: "
+name: paused
+steps:
+  a: { action: slow, with: '${{ input }}' }
+  b: { action: ok, with: '${{ a }}', durable: true }
+  c: { action: big, with: '${{ b }}' }
+  d: { action: ok, with: '${{ size(c) }}' }
+  done: { return: ['${{ b }}', '${{ d }}'] }
+",
+        mail: |dice| {
+            let pause = dice.between(0, 5_000);
+            let resume = pause + dice.between(0, 9_000);
+            vec![(pause, EventKind::Pause { reason: None }), (resume, EventKind::Resume)]
+        },
+    },
+];
+
+const CHILD: &str = "
+name: child
+steps:
+  a: { action: ok, with: '${{ input }}' }
+  nap: { sleep: 400ms, needs: [a] }
+  b: { action: flaky1, with: '${{ a }}', retries: 1, needs: [nap] }
+";
+
+/// Read a workflow of ours.
+fn plan(text: &str) -> Arc<Plan> {
+    let definition = lope_flow::yaml::read(text, "shape.yaml").unwrap_or_else(|problems| panic!("{problems:#?}"));
+    Arc::new(Plan::new(&definition).unwrap_or_else(|problems| panic!("{problems:#?}")))
+}
+
+/// The workflow that parents start.
+pub fn child() -> Arc<Plan> {
+    plan(CHILD)
+}
+
+/// Names of all shapes, for tests that take them one by one.
+pub fn names() -> Vec<String> {
+    SHAPES.iter().map(|shape| plan(shape.text).name().to_string()).collect()
+}
+
+/// One run of a shape, at once, with all its mail early.
+pub fn one(name: &str, dice: &mut Dice) -> Job {
+    let shape = SHAPES.iter().find(|shape| **plan(shape.text).name() == *name).expect("a shape of that name");
+    let mut job = job(shape, dice);
+    job.at = 0;
+    job
+}
+
+/// A few runs of any shapes.
+pub fn rolled(dice: &mut Dice) -> Vec<Job> {
+    (0..=dice.below(5)).map(|_| job(dice.clone().pick(SHAPES), dice)).collect()
+}
+
+fn job(shape: &Shape, dice: &mut Dice) -> Job {
+    // The shape was picked with a copy of the dice: move on.
+    dice.roll();
+    Job {
+        plan: plan(shape.text),
+        input: Value::Int(dice.between(0, 99)),
+        at: dice.between(0, 4_000),
+        born_claimed: dice.chance(400),
+        mail: (shape.mail)(dice),
+        failures_max: FAILURES_MAX,
+    }
+}

@@ -1,0 +1,121 @@
+//! What travels: requests from processes to the store, and messages to the parts of a process.
+
+use std::sync::Arc;
+
+use lope_engine::executor::Outcome;
+use lope_engine::keeper::{Asked, Heard};
+use lope_engine::shard::{Adoption, Input};
+use lope_model::{RunId, RunnerId};
+use lope_store::runs::{Claim, ClaimedRun, Loaded, RunCommit};
+
+/// One start of one process.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Address {
+    pub(crate) slot: usize,
+    pub(crate) start: u32,
+}
+
+/// A thread or task of a process: each takes its messages in order.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) enum Part {
+    Keeper,
+    Adopter,
+    Desk,
+    Shard(usize),
+}
+
+#[derive(Clone, Debug)]
+pub(crate) enum Request {
+    Register,
+    Heartbeat,
+    Claim(Claim),
+    Takeover,
+    Reconcile,
+    Mail,
+    Load(Vec<ClaimedRun>),
+    Commit(Vec<RunCommit>),
+    /// A run that cannot be folded is set aside.
+    Park(RunCommit),
+    Latest(Arc<str>),
+    /// The session ends in order.
+    Release,
+    /// A client's run, taken on by this process at once.
+    Admit {
+        job: usize,
+    },
+}
+
+/// A request on its way, in the name of a session.
+#[derive(Clone, Debug)]
+pub(crate) struct Letter {
+    pub(crate) from: Address,
+    pub(crate) session: RunnerId,
+    pub(crate) request: Request,
+    /// Nobody waits for the answer any more.
+    pub(crate) given_up: bool,
+    /// The answer will be lost.
+    pub(crate) unheard: bool,
+}
+
+#[derive(Debug)]
+pub(crate) enum Message {
+    /// To the keeper, from inside the process.
+    Heard(Heard),
+    /// To the keeper, from the store, in the name of a session.
+    Answer(RunnerId, Heard),
+    /// To the adopter: what a load brought, if it brought anything.
+    Loaded(RunnerId, Vec<ClaimedRun>, Option<Vec<Option<Loaded>>>),
+    /// To the adopter: a run was born claimed.
+    Newborn(Box<Adoption>),
+    /// To a shard.
+    Input(Input),
+    /// To every shard.
+    Tell(Told),
+    /// To the desk: a worker answered.
+    Done(Outcome),
+}
+
+/// What is told to every shard alike.
+#[derive(Clone, Debug)]
+pub(crate) enum Told {
+    Latest(Arc<str>, Option<lope_model::VersionId>),
+}
+
+impl Request {
+    pub(crate) fn verb(&self) -> &'static str {
+        match self {
+            Self::Register => "register",
+            Self::Heartbeat => "heartbeat",
+            Self::Claim(_) => "claim",
+            Self::Takeover => "takeover",
+            Self::Reconcile => "owned",
+            Self::Mail => "waiting",
+            Self::Load(_) => "load",
+            Self::Commit(_) => "commit",
+            Self::Park(_) => "park",
+            Self::Latest(_) => "latest",
+            Self::Release => "release",
+            Self::Admit { .. } => "admit",
+        }
+    }
+
+    /// Which ask of the keeper's it is, if it is one.
+    pub(crate) fn asked(&self) -> Option<Asked> {
+        match self {
+            Self::Register => Some(Asked::Register),
+            Self::Heartbeat => Some(Asked::Heartbeat),
+            Self::Claim(_) => Some(Asked::Claim),
+            Self::Takeover => Some(Asked::Takeover),
+            Self::Reconcile => Some(Asked::Reconcile),
+            Self::Mail => Some(Asked::Mail),
+            Self::Load(_) | Self::Commit(_) | Self::Park(_) | Self::Latest(_) | Self::Release | Self::Admit { .. } => {
+                None
+            }
+        }
+    }
+}
+
+/// The shard of a run among so many.
+pub(crate) fn shard_of(run: RunId, shards: usize) -> usize {
+    usize::from(run.as_bytes()[15]) % shards
+}

@@ -1,0 +1,68 @@
+//! Worlds out of seeds: whatever goes wrong, every run ends as it would have without it, and the judge has nothing to say.
+//!
+//! `LOPE_SIM_SEED` lives through one world alone, `LOPE_SIM_TAIL` says how much of its trace is shown.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+use lope_sim::{Dice, Faults, Setup, complaint, shapes, simulate, story};
+
+/// Seeds in the normal tests.
+const SAMPLE: u64 = 300;
+
+#[test]
+fn worlds_out_of_seeds_end_well() {
+    let one = std::env::var("LOPE_SIM_SEED").ok().and_then(|seed| seed.parse().ok());
+    let seeds = one.map_or(0..SAMPLE, |seed| seed..seed + 1);
+    let bad: Vec<(u64, String)> = seeds.filter_map(|seed| Some((seed, complaint(&Setup::rolled(seed))?))).collect();
+    for (seed, complaint) in &bad {
+        println!("seed {seed}: {}", complaint.lines().next().unwrap_or_default());
+    }
+    if let Some((seed, complaint)) = bad.first() {
+        let tail = std::env::var("LOPE_SIM_TAIL").ok().and_then(|tail| tail.parse().ok()).unwrap_or(80);
+        let replay = format!("LOPE_SIM_SEED={seed} cargo test -p lope-sim --test seeds worlds");
+        panic!("{}\n\n{complaint}\n\nreplay: {replay}", story(&Setup::rolled(*seed), tail));
+    }
+}
+
+#[test]
+fn a_seed_tells_the_same_story_every_time() {
+    for seed in [3, 11, 42] {
+        let setup = Setup { traced: true, ..Setup::rolled(seed) };
+        let (one, two) = (simulate(&setup), simulate(&setup));
+        assert_eq!(one.trace, two.trace);
+        assert_eq!((one.points, one.calls, one.over_at), (two.points, two.calls, two.over_at));
+    }
+}
+
+/// A simulator in which nothing goes wrong proves nothing.
+#[test]
+fn worlds_are_not_too_kind() {
+    let reports: Vec<_> = (0..40).map(|seed| simulate(&Setup::rolled(seed))).collect();
+    let crashes: u32 = reports.iter().map(|report| report.crashes).sum();
+    let fences: u32 = reports.iter().map(|report| report.fences).sum();
+    let refused: u64 = reports.iter().map(|report| report.refused).sum();
+    let unanswered: u64 = reports.iter().map(|report| report.unanswered).sum();
+    let rows: u64 = reports.iter().map(|report| report.rows).sum();
+    assert!(crashes > 20 && fences > 20 && refused > 20, "{crashes} crashes, {fences} fences, {refused} refused");
+    assert!(unanswered > 200 && rows > 1_000, "{unanswered} unanswered, {rows} rows");
+}
+
+/// One process, restarted after it crashed at every point that the story has: before and after every store call, and between
+/// any two effects.
+#[test]
+fn a_crash_at_every_point_is_survived() {
+    for name in ["sequence", "parent", "cleanup", "relaxed"] {
+        let job = shapes::one(name, &mut Dice::new(7));
+        let setup = Setup { seed: 7, processes: 1, jobs: vec![job], faults: Faults::none(), traced: false };
+        let calm = simulate(&setup);
+        assert_eq!(calm.violations, [] as [String; 0]);
+        for point in 0..calm.points_until_over {
+            let faults = Faults { crash_at: Some(point), crashes_max: 1, ..Faults::none() };
+            let setup = Setup { faults, ..setup.clone() };
+            let report = simulate(&setup);
+            assert_eq!(report.violations, [] as [String; 0], "{name}, crash at point {point}");
+            assert_eq!(report.ends, calm.ends, "{name}, crash at point {point}");
+            assert_eq!(report.crashes, 1, "{name}, crash at point {point}");
+        }
+    }
+}
