@@ -11,6 +11,7 @@ mod home;
 mod look;
 mod output;
 mod progress;
+mod reports;
 mod table;
 
 use std::process::ExitCode;
@@ -40,6 +41,7 @@ fn main() -> ExitCode {
 
 fn run(lope: Lope) -> CliResult<Exit> {
     let output = Output { json: lope.everywhere.json, quiet: lope.everywhere.quiet, verbose: lope.everywhere.verbose };
+    reports::show(output);
     let settings = || Settings::read(&lope.everywhere);
     match lope.command {
         Command::Run(args) => block_on(commands::run::run(args, &settings()?, output)),
