@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import sys
 
+_USAGE = """usage: python -m lope compile MODULE:NAME            print the definition of a workflow
+       python -m lope worker --connect ADDRESS …    do actions for a runner"""
+
 
 def main() -> int:
     words = sys.argv[1:]
@@ -11,8 +14,12 @@ def main() -> int:
         from .worker import main as worker
 
         return worker(words[1:])
-    print("usage: python -m lope worker --connect ADDRESS --module NAME", file=sys.stderr)
-    return 2
+    if words[:1] == ["compile"]:
+        from .bundle import main as compile
+
+        return compile(words[1:])
+    print(_USAGE, file=sys.stderr)
+    return 0 if words[:1] in (["--help"], ["-h"]) else 2
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ pub(crate) mod doctor;
 pub(crate) mod drawing;
 pub(crate) mod mailbox;
 pub(crate) mod prune;
+pub(crate) mod python;
 pub(crate) mod record;
 pub(crate) mod run;
 pub(crate) mod runs;

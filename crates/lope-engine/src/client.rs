@@ -69,7 +69,7 @@ pub fn admission_as(run: RunId, plan: &Plan, options: StartOptions, now: Timesta
         key: options.key,
         queue: options.queue,
         priority: options.priority,
-        realm: options.realm,
+        realm: if options.realm == Realm::default() { plan.definition().realm() } else { options.realm },
         due: options.at.unwrap_or(now),
         law: LAW,
         weight: u32::try_from(row.body.len() + 1_024).unwrap_or(u32::MAX),

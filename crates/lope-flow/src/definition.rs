@@ -15,7 +15,7 @@ mod walk;
 
 use std::sync::Arc;
 
-use lope_model::{Span, Value};
+use lope_model::{Realm, Span, Value};
 use serde::{Deserialize, Serialize};
 
 pub use canonical::BadDefinition;
@@ -54,6 +54,9 @@ pub struct Definition {
     /// How long finished runs are kept; absent: what the engine is set to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retention: Option<Span>,
+    /// What a runner must serve to take its runs (`python:app`: that module's actions); absent: nothing beyond the usual.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub realm: Option<Arc<str>>,
     /// How long `finally` may take after a cancel before it is forced.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub grace: Option<Span>,
@@ -111,10 +114,16 @@ impl Definition {
             checkpoint: Checkpoint::default(),
             concurrency: None,
             retention: None,
+            realm: None,
             grace: None,
             policies: Vec::new(),
             blocks: vec![Block::default()],
         }
+    }
+
+    /// What a runner must serve to take its runs. A name that is none is taken for the usual.
+    pub fn realm(&self) -> Realm {
+        self.realm.as_deref().and_then(|name| Realm::parse(name).ok()).unwrap_or_default()
     }
 
     pub fn root(&self) -> &Block {

@@ -65,7 +65,7 @@ class Served:
 class Job:
     """An attempt under way."""
 
-    __slots__ = ("attempt", "cancelled", "id", "output", "task", "thread")
+    __slots__ = ("attempt", "cancelled", "id", "lock", "output", "started", "task", "thread")
 
     def __init__(self, id: int, attempt: Attempt, out: Output) -> None:
         self.id = id
@@ -73,6 +73,8 @@ class Job:
         self.output = out
         self.task: Optional[asyncio.Task[None]] = None
         self.thread: Optional[int] = None
+        self.lock = threading.Lock()
+        self.started = False
         self.cancelled = False
 
 
@@ -103,10 +105,13 @@ class Serving:
         if job is None:
             return
         job.cancelled = True
-        if job.thread is not None:
-            # It is heard when the thread next runs Python code.
-            ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(job.thread), ctypes.py_object(Stopped))
-        elif job.task is not None:
+        with job.lock:
+            if job.thread is not None:
+                # It is heard when the thread next runs Python code.
+                ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(job.thread), ctypes.py_object(Stopped))
+                return
+        # A task that is cancelled before its first step would never come to its answer; it looks by itself.
+        if job.started and job.task is not None:
             job.task.cancel()
 
     def cancel_all(self) -> None:
@@ -114,9 +119,12 @@ class Serving:
             self.cancel(id)
 
     async def _attempt(self, job: Job, packed: bytes) -> None:
+        job.started = True
         _current.set(job.attempt)
         output.set(job.output)
         try:
+            if job.cancelled:
+                raise asyncio.CancelledError()
             served = self.served.get(job.attempt.action)
             if served is None:
                 raise LookupError(f"this worker does not serve the action '{job.attempt.action}'")
@@ -149,7 +157,8 @@ class Serving:
                     raise Stopped()
                 return context.run(served.function, *args, **kwargs)
             finally:
-                job.thread = None
+                with job.lock:
+                    job.thread = None
 
         future = self._loop.run_in_executor(self._threads, work)
         while True:

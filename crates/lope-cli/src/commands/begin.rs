@@ -1,11 +1,15 @@
 //! What every command that begins a run needs: its options, an engine, a word about it.
 
+use std::sync::Arc;
+
 use clap::Args;
 use lope_engine::client::StartOptions;
+use lope_engine::executor::Executor;
 use lope_engine::{Engine, Settings as EngineSettings};
+use lope_flow::definition::executor;
 use lope_model::RunId;
 use lope_store::Store;
-use lope_workers::Functions;
+use lope_workers::{Functions, Pool};
 use serde_json::json;
 
 use super::runs::find::found;
@@ -32,10 +36,23 @@ pub(crate) fn options(begin: &Begin) -> CliResult<StartOptions> {
 
 /// An engine with the executors that every runner brings.
 pub(crate) fn engine(store: &Store, settings: &Settings, engine: EngineSettings) -> CliResult<Engine> {
+    engine_with(store, settings, engine, None)
+}
+
+/// The same, with a pool that does its actions.
+pub(crate) fn engine_with(
+    store: &Store,
+    settings: &Settings,
+    engine: EngineSettings,
+    pool: Option<&Arc<Pool>>,
+) -> CliResult<Engine> {
     let runtime = tokio::runtime::Handle::current();
     let functions = Functions::new(runtime.clone());
     let executors = lope::executors::standard(&runtime, settings.logs.clone(), functions);
-    let executors = executors.map_err(|error| CliError::new(Exit::Bug, format!("no HTTP client: {error}")))?;
+    let mut executors = executors.map_err(|error| CliError::new(Exit::Bug, format!("no HTTP client: {error}")))?;
+    if let Some(pool) = pool {
+        executors.insert(executor::ACTION.into(), Arc::clone(pool) as Arc<dyn Executor>);
+    }
     let begun = Engine::begin(store.clone(), executors, engine);
     begun.map_err(|error| CliError::new(Exit::Bug, format!("the engine cannot start: {error}")))
 }

@@ -18,7 +18,8 @@ use lope_store::Store;
 use lope_store::runs::{Admitted, JournalRow, LiveStatus, RunRecord, RunStatus};
 use tokio::sync::broadcast;
 
-use super::begin::{Begin, announce, engine, options};
+use super::begin::{Begin, announce, engine, engine_with, options};
+use super::python::{Module, PythonArgs, Target};
 use super::record::present;
 use super::runs::find::{find, found};
 use super::workflow_file;
@@ -37,9 +38,11 @@ const RECORD_EVERY: u32 = 10;
 
 #[derive(Debug, Args)]
 pub(crate) struct RunArgs {
-    /// The workflow file
-    #[arg(required_unless_present = "resume")]
+    /// A workflow file, or a workflow in Python
+    #[arg(required_unless_present = "resume", value_name = "FILE.yaml|MODULE.py:NAME")]
     file: Option<PathBuf>,
+    #[command(flatten)]
+    python: PythonArgs,
     #[command(flatten)]
     begin: Begin,
     /// Go on here with a run that was left
@@ -63,21 +66,34 @@ pub(crate) async fn run(args: RunArgs, settings: &Settings, output: Output) -> C
     let Some(file) = &args.file else {
         return resume(&args.resume.unwrap_or_default(), settings, output).await;
     };
-    let plan = workflow_file::read(file)?;
-    let options = options(&args.begin)?;
+    let target = Target::parse(&file.to_string_lossy());
+    let mut options = options(&args.begin)?;
+    let plans = match &target {
+        None => vec![workflow_file::read(file)?],
+        Some(target) => args.python.bundle(target, &mut options)?,
+    };
+    let plan = Arc::clone(&plans[0]);
     let store = stores::open(&settings.store, Create::IfMissing).await?;
-    client::deploy(&store, &plan).await?;
+    for plan in &plans {
+        client::deploy(&store, plan).await?;
+    }
     if args.detach {
         let (run, _) = client::start(&store, &plan, options, wall()).await?;
         return announce(&store, run, output).await;
     }
-    let engine = engine(&store, settings, settings.config.engine.clone())?;
+    let modules: Vec<Module> = target.into_iter().map(|target| target.module).collect();
+    let (pool, wanted) = args.python.serve(&modules, false, settings, settings.config.engine.clone()).await?;
+    let engine = engine_with(&store, settings, wanted, pool.as_ref())?;
     engine.know(Arc::clone(&plan));
     let news = engine.subscribe();
     let (run, fresh) = admit(&engine, &plan, options, output).await?;
     let record = found(store.runs.run(run).await?, run)?;
     let told = if fresh { 0 } else { record.head };
-    Here { store, engine, news, settings, output, told }.see_through(record).await
+    let exit = Here { store, engine, news, settings, output, told }.see_through(record).await;
+    if let Some(pool) = pool {
+        pool.close().await;
+    }
+    exit
 }
 
 async fn resume(id: &str, settings: &Settings, output: Output) -> CliResult<Exit> {

@@ -11,6 +11,7 @@ use lope_model::{Priority, QueueName, Span, Timestamp};
 use lope_store::Store;
 
 use super::begin::{Begin, announce, options};
+use super::python::{PythonArgs, Target};
 use super::tags::tags;
 use super::workflow_file;
 use crate::clock::wall;
@@ -20,8 +21,10 @@ use crate::output::Output;
 
 #[derive(Debug, Args)]
 pub(crate) struct StartArgs {
-    /// A workflow file, or the name of a deployed workflow
+    /// A workflow file, a workflow in Python (MODULE.py:NAME), or the name of a deployed workflow
     workflow: String,
+    #[command(flatten)]
+    python: PythonArgs,
     #[command(flatten)]
     begin: Begin,
     /// When it may begin: RFC 3339, or in how long (30s, 2h)
@@ -57,8 +60,18 @@ pub(crate) async fn run(args: StartArgs, settings: &Settings, output: Output) ->
     if let Some(level) = args.priority {
         options.priority = Priority::new(level).map_err(|error| bad(&error))?;
     }
+    let target = Target::parse(&args.workflow);
+    let bundle = target.map(|target| args.python.bundle(&target, &mut options)).transpose()?;
     let store = stores::open(&settings.store, Create::IfMissing).await?;
-    let plan = plan(&store, &args.workflow).await?;
+    let plan = match bundle {
+        None => plan(&store, &args.workflow).await?,
+        Some(plans) => {
+            for plan in &plans {
+                client::deploy(&store, plan).await?;
+            }
+            Arc::clone(&plans[0])
+        }
+    };
     let (run, _) = client::start(&store, &plan, options, wall()).await?;
     announce(&store, run, output).await
 }

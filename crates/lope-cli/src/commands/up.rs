@@ -1,12 +1,14 @@
 //! `lope up`: a runner that works until it is stopped.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
 use lope::stores::{self, Create};
 use lope_model::QueueName;
 
-use super::begin::engine;
+use super::begin::engine_with;
+use super::python::{Module, PythonArgs, remote};
 use crate::error::{CliError, CliResult, Exit};
 use crate::home::Settings;
 use crate::output::{Output, remark};
@@ -19,6 +21,20 @@ pub(crate) struct UpArgs {
     /// Attempts in flight at once
     #[arg(long, value_name = "N")]
     concurrency: Option<usize>,
+    /// Do the actions of this Python module, and take runs of its workflows; may be given several times
+    #[arg(long = "python", value_name = "MODULE")]
+    modules: Vec<String>,
+    #[command(flatten)]
+    python: PythonArgs,
+    /// Take workers that connect here with the token in LOPE_WORKER_TOKEN
+    #[arg(long, value_name = "HOST:PORT")]
+    workers: Option<String>,
+    /// Certificate of that address, in PEM; without it, connections are not encrypted
+    #[arg(long, value_name = "FILE", requires_all = ["workers", "workers_key"])]
+    workers_cert: Option<PathBuf>,
+    /// The certificate's key, in PEM
+    #[arg(long, value_name = "FILE", requires = "workers_cert")]
+    workers_key: Option<PathBuf>,
 }
 
 /// How long work in flight may take to finish after the first Ctrl-C or TERM.
@@ -34,14 +50,23 @@ pub(crate) async fn run(args: UpArgs, settings: &Settings, output: Output) -> Cl
         let queues = args.queues.iter().map(|name| QueueName::parse(name));
         wanted.queues = queues.collect::<Result<_, _>>().map_err(|error| CliError::usage(error.to_string()))?;
     }
+    let modules = args.modules.iter().map(|module| Module::parse(module)).collect::<CliResult<Vec<_>>>()?;
+    let remote = remote::read(args.workers, args.workers_cert.as_deref(), args.workers_key.as_deref())?;
     let store = stores::open(&settings.store, Create::IfMissing).await?;
-    let engine = engine(&store, settings, wanted)?;
+    let (pool, wanted) = args.python.serve(&modules, remote.is_some(), settings, wanted).await?;
+    if let (Some(pool), Some(remote)) = (&pool, remote) {
+        remark(output, &format!("workers may connect to {}", remote::open(pool, remote).await?));
+    }
+    let engine = engine_with(&store, settings, wanted, pool.as_ref())?;
     remark(output, &format!("runner {} works on {}; Ctrl-C stops it", engine.runner(), settings.store));
     stop_asked().await?;
     remark(output, "finishing what is in flight; once more to stop at once");
     tokio::select! {
         given_back = engine.shutdown(GRACE) => remark(output, &format!("stopped; {} runs given back", given_back?)),
         asked = stop_asked() => asked?,
+    }
+    if let Some(pool) = pool {
+        pool.close().await;
     }
     store.upkeep.close().await?;
     Ok(Exit::Done)

@@ -12,6 +12,7 @@ use lope_flow::yaml::{self, Report, Snippet};
 use serde_json::{Value, json};
 
 use super::drawing::{self, Drawing};
+use super::python::PythonArgs;
 use super::workflow_file;
 use crate::error::{CliError, CliResult, Exit};
 use crate::home::Settings;
@@ -35,10 +36,12 @@ pub(crate) enum WorkflowsCommand {
         #[arg(short, long, value_name = "FILE")]
         output: Option<PathBuf>,
     },
-    /// Keep workflow files in the store, so that runs can be started by name
+    /// Keep workflows in the store, so that runs can be started by name
     Deploy {
-        #[arg(required = true, value_name = "FILE")]
+        #[arg(required = true, value_name = "FILE.yaml|MODULE.py:NAME")]
         files: Vec<PathBuf>,
+        #[command(flatten)]
+        python: PythonArgs,
         /// Check them and store nothing
         #[arg(long)]
         dry_run: bool,
@@ -67,7 +70,10 @@ pub(crate) async fn run(
             };
             draw(&plan, format, target.as_deref(), output)
         }
-        WorkflowsCommand::Deploy { files, dry_run } => deployed::deploy(&files, dry_run, &settings()?, output).await,
+        WorkflowsCommand::Deploy { files, python, dry_run } => {
+            let plans = python.plans(&files)?;
+            deployed::deploy(&plans, dry_run, &settings()?, output).await
+        }
         WorkflowsCommand::List => deployed::list(&settings()?, output).await,
         WorkflowsCommand::Show { name } => deployed::show(&name, &settings()?, output).await,
     }

@@ -53,7 +53,9 @@ impl Shard {
             return;
         }
         let mut open = std::mem::take(&mut resident.open);
-        let children = open.children.iter().map(|child| admission(run, child, &self.latest[&child.workflow], now));
+        let realm = resident.plan.definition().realm();
+        let children = open.children.iter();
+        let children = children.map(|child| admission((run, &realm), child, &self.latest[&child.workflow], now));
         let children = children.collect();
         let snapshot = resident.snapshot_due(self.settings.snapshot_min, &mut open.blobs);
         let (then, end) = resident.then(now, &open, leaving);
@@ -230,7 +232,8 @@ fn live_status(status: Status) -> LiveStatus {
 }
 
 /// A child as it is admitted: its id and its seed come from its parent, so that doing it twice does it once.
-fn admission(parent: RunId, child: &StartChild, version: &lope_model::VersionId, now: Timestamp) -> Admit {
+fn admission(parent: (RunId, &Realm), child: &StartChild, version: &lope_model::VersionId, now: Timestamp) -> Admit {
+    let (parent, realm) = parent;
     let start = Start {
         run: child.child,
         seed: lope_model::Digest::of(child.child.as_bytes()).short(),
@@ -248,7 +251,8 @@ fn admission(parent: RunId, child: &StartChild, version: &lope_model::VersionId,
         key: None,
         queue: QueueName::default(),
         priority: Priority::default(),
-        realm: Realm::default(),
+        // Whoever serves the parent has what its children need.
+        realm: realm.clone(),
         due: now,
         law: lope_flow::LAW,
         weight: u32::try_from(row.body.len()).unwrap_or(u32::MAX),

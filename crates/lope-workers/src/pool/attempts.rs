@@ -63,7 +63,12 @@ impl Attempt {
 
     /// Its log, begun with its first line.
     pub(super) fn log(&mut self, logs: &Logs) -> Arc<Mutex<Log>> {
-        let log = self.log.get_or_insert_with(|| Arc::new(Mutex::new(logs.begin(&self.token))));
+        let log = self.log.get_or_insert_with(|| {
+            let log = logs.begin(&self.token);
+            let right = self.right.lock().expect("no panic while the lock is held");
+            right.iter().for_each(|done| done.logged(log.name()));
+            Arc::new(Mutex::new(log))
+        });
         Arc::clone(log)
     }
 }

@@ -1,6 +1,5 @@
 //! `lope workflows deploy|list|show`: what a store knows.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use lope::describe;
@@ -14,7 +13,6 @@ use serde_json::{Value as Json, json};
 
 use crate::clock::wall;
 use crate::commands::runs::open;
-use crate::commands::workflow_file;
 use crate::error::{CliError, CliResult, Exit};
 use crate::home::Settings;
 use crate::look::{age, paint_status};
@@ -27,11 +25,10 @@ const PAGE: usize = 1_000;
 const RUNS: usize = 5;
 
 /// All files are read first: one bad file, and nothing is stored.
-pub(super) async fn deploy(files: &[PathBuf], dry_run: bool, settings: &Settings, output: Output) -> CliResult<Exit> {
-    let plans = files.iter().map(|file| workflow_file::read(file)).collect::<CliResult<Vec<_>>>()?;
+pub(super) async fn deploy(plans: &[Arc<Plan>], dry_run: bool, settings: &Settings, output: Output) -> CliResult<Exit> {
     if !dry_run {
         let store = stores::open(&settings.store, Create::IfMissing).await?;
-        for plan in &plans {
+        for plan in plans {
             client::deploy(&store, plan).await?;
         }
         store.upkeep.close().await?;

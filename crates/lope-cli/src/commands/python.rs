@@ -1,0 +1,280 @@
+//! Python in commands: `app.py:welcome` becomes definitions, by `python -m lope compile`; modules become a pool of worker
+//! processes. Which Python: `--python-bin`, that of VIRTUAL_ENV, the one this command was installed with, `python3`.
+
+pub(crate) mod remote;
+
+use std::io::{ErrorKind, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output as Ended, Stdio};
+use std::sync::Arc;
+
+use clap::Args;
+use lope_engine::Settings as EngineSettings;
+use lope_engine::client::StartOptions;
+use lope_flow::definition::Definition;
+use lope_flow::law::Plan;
+use lope_model::{Failure, Realm, Span, Value, value};
+use lope_workers::Logs;
+use lope_workers::pool::{Pool, PoolSettings, Program};
+use serde_json::Value as Json;
+
+use super::workflow_file;
+use crate::error::{CliError, CliResult, Exit};
+use crate::home::Settings;
+
+/// How long an action waits for a worker from elsewhere that serves it.
+const REMOTE_WAIT: Span = Span::from_secs(30);
+
+/// How actions written in Python are run.
+#[derive(Clone, Debug, Default, Args)]
+pub(crate) struct PythonArgs {
+    /// The Python to use  [default: that of VIRTUAL_ENV, else python3]
+    #[arg(long, value_name = "PATH", env = "LOPE_PYTHON")]
+    python_bin: Option<PathBuf>,
+    /// Python processes  [default: one per core]
+    #[arg(long, value_name = "N")]
+    processes: Option<usize>,
+    /// Actions that one Python process does at once  [default: 128]
+    #[arg(long, value_name = "N")]
+    slots: Option<usize>,
+    /// Replace a Python process after so many actions
+    #[arg(long, value_name = "N")]
+    recycle_after: Option<u64>,
+}
+
+/// A module to load: a file's folder goes to the front of the path.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Module {
+    name: String,
+    folder: Option<PathBuf>,
+}
+
+/// A workflow in a module.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Target {
+    pub(crate) module: Module,
+    workflow: String,
+}
+
+/// What a workflow in Python became.
+#[derive(Debug)]
+struct Bundle {
+    /// The workflow, then those it starts.
+    plans: Vec<Arc<Plan>>,
+    input: Value,
+}
+
+impl Module {
+    /// `app`, `package.app`, `app.py` or `folder/app.py`.
+    pub(crate) fn parse(text: &str) -> CliResult<Self> {
+        let (stem, folder) = match text.strip_suffix(".py") {
+            Some(path) => {
+                let path = Path::new(path);
+                let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+                (path.file_name().unwrap_or_default().to_string_lossy().into_owned(), Some(folder.to_owned()))
+            }
+            None => (text.to_owned(), None),
+        };
+        if !stem.split('.').all(is_identifier) || (folder.is_some() && stem.contains('.')) {
+            let message = format!("'{text}' is no Python module");
+            return Err(CliError::usage(message).hint("write it as app, package.app or folder/app.py"));
+        }
+        Ok(Self { name: stem, folder })
+    }
+
+    /// What a runner must serve to take runs of its workflows.
+    pub(crate) fn realm(&self) -> CliResult<Realm> {
+        Realm::parse(&format!("python:{}", self.name)).map_err(|error| CliError::usage(error.to_string()))
+    }
+}
+
+impl Target {
+    /// `app.py:welcome` or `package.app:welcome`; nothing if the text does not look like one.
+    pub(crate) fn parse(text: &str) -> Option<Self> {
+        let (module, workflow) = text.rsplit_once(':')?;
+        let module = Module::parse(module).ok()?;
+        is_identifier(workflow).then(|| Self { module, workflow: workflow.to_owned() })
+    }
+}
+
+fn is_identifier(text: &str) -> bool {
+    let mut letters = text.chars();
+    letters.next().is_some_and(|first| first.is_alphabetic() || first == '_')
+        && letters.all(|letter| letter.is_alphanumeric() || letter == '_')
+}
+
+impl PythonArgs {
+    /// Definitions and input of a workflow, or what the compiler says about it.
+    fn compile(&self, target: &Target, input: Option<&Value>) -> CliResult<Bundle> {
+        self.asked(target, "--bundle", input)
+    }
+
+    fn definitions(&self, target: &Target) -> CliResult<Vec<Arc<Plan>>> {
+        self.asked(target, "--all", None).map(|bundle| bundle.plans)
+    }
+
+    fn asked(&self, target: &Target, how: &str, input: Option<&Value>) -> CliResult<Bundle> {
+        let interpreter = self.interpreter();
+        let mut command = Command::new(&interpreter);
+        command.args(["-m", "lope", "compile", how]);
+        if let Some(folder) = &target.module.folder {
+            command.arg("--path").arg(folder);
+        }
+        command.arg(format!("{}:{}", target.module.name, target.workflow));
+        let given = input.map_or_else(|| "null".to_owned(), Value::to_string);
+        let ended = fed(&mut command, &given).map_err(|error| missing(&interpreter, &error))?;
+        if !ended.status.success() {
+            return Err(refused(&interpreter, &ended));
+        }
+        read_bundle(&String::from_utf8_lossy(&ended.stdout), target)
+    }
+
+    /// The workflow and those it starts; the input of `options` becomes what its parameters ask for.
+    pub(crate) fn bundle(&self, target: &Target, options: &mut StartOptions) -> CliResult<Vec<Arc<Plan>>> {
+        let bundle = self.compile(target, options.input.as_ref())?;
+        options.input = options.input.as_ref().map(|_| bundle.input);
+        Ok(bundle.plans)
+    }
+
+    /// The plans of workflow files and of workflows in Python. All are read first: one bad one, and there are none.
+    pub(crate) fn plans(&self, files: &[PathBuf]) -> CliResult<Vec<Arc<Plan>>> {
+        let mut plans = Vec::new();
+        for file in files {
+            match Target::parse(&file.to_string_lossy()) {
+                None => plans.push(workflow_file::read(file)?),
+                Some(target) => plans.extend(self.definitions(&target)?),
+            }
+        }
+        Ok(plans)
+    }
+
+    /// A pool for these modules, if there are any or workers from elsewhere may come, and an engine that takes their runs.
+    pub(crate) async fn serve(
+        &self,
+        modules: &[Module],
+        remote: bool,
+        settings: &Settings,
+        mut engine: EngineSettings,
+    ) -> CliResult<(Option<Arc<Pool>>, EngineSettings)> {
+        if modules.is_empty() && !remote {
+            return Ok((None, engine));
+        }
+        for module in modules {
+            engine.realms.push(module.realm()?);
+        }
+        let wanted = self.settings(modules, remote);
+        let pool = Pool::begin(wanted, tokio::runtime::Handle::current(), Logs::at(settings.logs.clone()));
+        let pool = pool.map_err(|error| CliError::new(Exit::Bug, format!("no place for worker processes: {error}")))?;
+        pool.ready().await.map_err(|why| unready(&why))?;
+        Ok((Some(Arc::new(pool)), engine))
+    }
+
+    fn settings(&self, modules: &[Module], remote: bool) -> PoolSettings {
+        let names: Vec<String> = modules.iter().map(|module| module.name.clone()).collect();
+        let folders: Vec<PathBuf> = modules.iter().filter_map(|module| module.folder.clone()).collect();
+        let defaults = PoolSettings::default();
+        let cores = std::thread::available_parallelism().map_or(2, usize::from);
+        let processes = if modules.is_empty() { 0 } else { self.processes.unwrap_or(cores).max(1) };
+        PoolSettings {
+            processes,
+            slots: self.slots.unwrap_or(defaults.slots).max(1),
+            recycle_after: self.recycle_after,
+            remote_wait: remote.then_some(REMOTE_WAIT),
+            program: Program::python(self.interpreter(), &names, &folders),
+            ..defaults
+        }
+    }
+
+    fn interpreter(&self) -> PathBuf {
+        if let Some(path) = &self.python_bin {
+            return path.clone();
+        }
+        let of_environment = std::env::var_os("VIRTUAL_ENV").map(|folder| Path::new(&folder).join("bin/python"));
+        let beside = std::env::current_exe().ok().and_then(|path| Some(path.parent()?.join("python")));
+        let found = of_environment.into_iter().chain(beside).find(|path| path.is_file());
+        found.unwrap_or_else(|| "python3".into())
+    }
+}
+
+fn fed(command: &mut Command, input: &str) -> std::io::Result<Ended> {
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
+    if let Some(mut stdin) = child.stdin.take() {
+        // One that fails early does not read its input.
+        let _ = stdin.write_all(input.as_bytes());
+    }
+    child.wait_with_output()
+}
+
+fn missing(interpreter: &Path, error: &std::io::Error) -> CliError {
+    let message = format!("'{}' cannot be started: {error}", interpreter.display());
+    let hint = match error.kind() {
+        ErrorKind::NotFound => "install Python 3.10 or newer, or name one with --python-bin",
+        _ => "name another Python with --python-bin",
+    };
+    CliError::usage(message).hint(hint)
+}
+
+fn refused(interpreter: &Path, ended: &Ended) -> CliError {
+    let said = String::from_utf8_lossy(&ended.stderr).trim_end().to_owned();
+    let shown = interpreter.display();
+    if said.contains("No module named lope") {
+        let message = format!("'{shown}' does not have the package lope");
+        return CliError::usage(message).hint("install it there: pip install lope; or name another with --python-bin");
+    }
+    CliError::usage(if said.is_empty() { format!("'{shown}' could not compile it") } else { said })
+}
+
+/// Why no worker could begin, with the traceback if there is one.
+fn unready(why: &Failure) -> CliError {
+    let text = why.traceback.as_deref().map_or_else(String::new, |traceback| format!("\n{}", traceback.trim_end()));
+    let error = CliError::usage(format!("{}{text}", why.message));
+    if why.message.contains("No module named lope") || why.message.contains("needs the package msgpack") {
+        return error.hint("install it there: pip install lope; or name another Python with --python-bin");
+    }
+    error
+}
+
+fn read_bundle(text: &str, target: &Target) -> CliResult<Bundle> {
+    let bad = |what: String| CliError::new(Exit::Bug, format!("the compiler of Python said what is no bundle: {what}"));
+    let bundle: Json = serde_json::from_str(text).map_err(|error| bad(error.to_string()))?;
+    let definitions = bundle["definitions"].as_array().ok_or_else(|| bad("no definitions".into()))?;
+    let realm = target.module.realm()?;
+    let plans: CliResult<Vec<Arc<Plan>>> = definitions
+        .iter()
+        .map(|definition| {
+            let mut definition =
+                Definition::from_json(&definition.to_string()).map_err(|error| bad(error.to_string()))?;
+            definition.realm = Some(realm.as_str().into());
+            let plan = Plan::new(&definition);
+            let all = |problems: &[lope_flow::definition::Problem]| {
+                problems.iter().map(|problem| problem.message.clone()).collect::<Vec<_>>().join("; ")
+            };
+            plan.map(Arc::new).map_err(|problems| bad(all(&problems)))
+        })
+        .collect();
+    let input = value::from_json(&bundle["input"].to_string()).map_err(|error| bad(error.to_string()))?;
+    Ok(Bundle { plans: plans?, input })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn targets_name_files_or_modules() {
+        let target = |text| Target::parse(text).map(|it| (it.module.name, it.module.folder, it.workflow));
+        let folder = |path: &str| Some(PathBuf::from(path));
+        assert_eq!(target("app.py:welcome"), Some(("app".into(), folder("."), "welcome".into())));
+        assert_eq!(target("a/b/app.py:Welcome"), Some(("app".into(), folder("a/b"), "Welcome".into())));
+        assert_eq!(target("pkg.app:welcome"), Some(("pkg.app".into(), None, "welcome".into())));
+        for other in ["hello.yaml", "app.py", "a/hello.yaml:x", "app.py:", "app.py:1x", "a-b:x"] {
+            assert_eq!(target(other), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn a_module_has_its_realm() {
+        assert_eq!(Module::parse("x/app.py").unwrap().realm().unwrap().as_str(), "python:app");
+        assert!(Module::parse("x/a.b.py").is_err() && Module::parse("").is_err());
+    }
+}

@@ -1,0 +1,68 @@
+"""`python -m lope compile MODULE:NAME`: definitions as JSON; with `--bundle`, those of children and the input as well."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import json
+import sys
+import traceback
+from typing import Any
+
+from .compiler import CompileError, compile_all
+from .decorators import Workflow, workflows
+from .values import ValueProblem, encode_input
+from .values.wire import from_json, to_json
+
+
+def main(given: list[str]) -> int:
+    parser = argparse.ArgumentParser(prog="python -m lope compile", description="Prints the definition of a workflow.")
+    parser.add_argument("target", metavar="MODULE:NAME")
+    parser.add_argument("--path", action="append", default=[], dest="paths", help="look for modules here first")
+    parser.add_argument("--bundle", action="store_true", help="with all workflows it starts, and the input from stdin")
+    parser.add_argument("--all", action="store_true", help="with all workflows it starts")
+    options = parser.parse_args(given)
+    sys.path[:0] = options.paths
+    # What a module prints while it is loaded is no definition.
+    out, sys.stdout = sys.stdout, sys.stderr
+    try:
+        workflow = find(options.target)
+        definitions = compile_all(workflow)
+        found: Any = definitions[0]
+        if options.all:
+            found = {"definitions": definitions, "input": None}
+        if options.bundle:
+            encoded = encode_input(workflow, from_json(sys.stdin.read() or "null"))
+            found = {"definitions": definitions, "input": json.loads(to_json(encoded))}
+    except (CompileError, ValueProblem, Unknown) as problem:
+        print(problem, file=sys.stderr)
+        return 2
+    except Exception:
+        traceback.print_exc()
+        return 2
+    finally:
+        sys.stdout = out
+    print(json.dumps(found, ensure_ascii=False))
+    return 0
+
+
+class Unknown(Exception):
+    """No such module or workflow."""
+
+
+def find(target: str) -> Workflow[..., Any]:
+    module, _, name = target.partition(":")
+    try:
+        loaded = importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        if error.name != module:
+            raise
+        raise Unknown(f"there is no module '{module}'") from None
+    found = getattr(loaded, name, None)
+    if not isinstance(found, Workflow):
+        found = workflows.get(name)
+    if found is None:
+        known = ", ".join(sorted(workflows)) or "none"
+        raise Unknown(f"{module} has no @workflow '{name}'; there are: {known}")
+    return found
+
