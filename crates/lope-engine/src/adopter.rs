@@ -1,6 +1,7 @@
 //! From a claimed run to one in memory: definition, snapshot, journal and mail are fetched and given to the run's shard.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use lope_flow::law::Plan;
@@ -13,6 +14,8 @@ use crate::drive::plans::Plans;
 use crate::drive::shards::Shards;
 use crate::shard::{Adoption, Input};
 
+/// The epoch of a run that is born claimed.
+const BORN: Epoch = Epoch(1);
 /// Runs loaded at once.
 const LOAD: usize = 200;
 
@@ -24,15 +27,54 @@ pub(crate) struct Adopter {
     /// Runs that are in memory or on their way, under the epoch of their claim.
     held: Mutex<HashMap<RunId, Epoch>>,
     runner: Mutex<RunnerId>,
+    /// Is the session known to be held? Until then nothing is born claimed in its name.
+    registered: AtomicBool,
+}
+
+/// A run that is about to be born claimed: it is held from before the store is asked, so that comparing leaves it alone. Dropped
+/// without having been given to its shard, it is let go, and comparing finds it if it was born.
+#[derive(Debug)]
+pub(crate) struct Expected<'a> {
+    adopter: &'a Adopter,
+    run: RunId,
+    pub(crate) owner: RunnerId,
+    given: bool,
+}
+
+impl Drop for Expected<'_> {
+    fn drop(&mut self) {
+        if !self.given {
+            self.adopter.left(self.run, BORN);
+        }
+    }
 }
 
 impl Adopter {
     pub(crate) fn new(store: Store, shards: Arc<Shards>, runner: RunnerId) -> Self {
-        Self { store, shards, plans: Plans::default(), held: Mutex::default(), runner: Mutex::new(runner) }
+        Self {
+            store,
+            shards,
+            plans: Plans::default(),
+            held: Mutex::default(),
+            runner: Mutex::new(runner),
+            registered: AtomicBool::new(false),
+        }
     }
 
     pub(crate) fn runner(&self) -> RunnerId {
         *self.runner.lock().expect("no panic while the id is held")
+    }
+
+    pub(crate) fn open(&self, registered: bool) {
+        self.registered.store(registered, Ordering::Release);
+    }
+
+    /// A run is about to be admitted; `None` if it cannot be born claimed, because the session is not known to be held.
+    pub(crate) fn expect(&self, run: RunId) -> Option<Expected<'_>> {
+        if !self.registered.load(Ordering::Acquire) || self.held().insert(run, BORN).is_some() {
+            return None;
+        }
+        Some(Expected { adopter: self, run, owner: self.runner(), given: false })
     }
 
     /// Forget what was held: it belongs to a session that has ended.
@@ -152,15 +194,16 @@ impl Adopter {
         Ok(Ok(found.collect()))
     }
 
-    /// A run that was born claimed: everything about it is known without asking the store. False: it is on its way already,
-    /// because comparing with the store was quicker.
-    pub(crate) fn newborn(&self, owner: RunnerId, admit: Admit, epoch: Epoch, plan: Arc<Plan>) -> bool {
-        if self.held().insert(admit.run, epoch).is_some() {
+    /// A run was born claimed: everything about it is known without asking the store. False: its session has ended meanwhile.
+    pub(crate) fn newborn(&self, mut expected: Expected<'_>, admit: Admit, plan: Arc<Plan>) -> bool {
+        let owner = expected.owner;
+        if self.held().get(&admit.run) != Some(&BORN) || self.runner() != owner {
             return false;
         }
+        expected.given = true;
         let adoption = Adoption {
             run: admit.run,
-            epoch,
+            epoch: BORN,
             owner,
             weight: admit.weight,
             plan,

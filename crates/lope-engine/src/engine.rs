@@ -117,16 +117,17 @@ impl Engine {
 
     /// Admit a run and take it on here, without a second trip to the store.
     pub async fn admit(&self, mut admit: Admit, plan: &Arc<Plan>) -> StoreResult<Admitted> {
-        let owner = self.runner();
-        admit.claimed_by = Some(owner);
+        let expected = self.adopter.expect(admit.run);
+        admit.claimed_by = expected.as_ref().map(|expected| expected.owner);
         let kept = admit.clone();
         let answers = self.store.runs.admit(vec![admit]).await?;
         let answer = answers.into_iter().next().ok_or(lope_store::StoreError::Closed)?;
-        if let Admitted::Created { epoch, owned: true } = answer
-            && self.adopter.newborn(owner, kept, epoch, Arc::clone(plan))
-        {
-            // The keeper is gone only when the engine is.
-            let _ = self.mouth.send(Heard::Took { owner, runs: 1 });
+        if let (Admitted::Created { owned: true, .. }, Some(expected)) = (&answer, expected) {
+            let owner = expected.owner;
+            if self.adopter.newborn(expected, kept, Arc::clone(plan)) {
+                // The keeper is gone only when the engine is.
+                let _ = self.mouth.send(Heard::Took { owner, runs: 1 });
+            }
         }
         Ok(answer)
     }

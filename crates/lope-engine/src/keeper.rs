@@ -159,6 +159,11 @@ impl Keeper {
         self.runner
     }
 
+    /// Is the session known to be held?
+    pub fn is_registered(&self) -> bool {
+        matches!(self.session, Session::In { .. })
+    }
+
     /// How many runs are in memory, or on their way.
     pub fn resident(&self) -> usize {
         self.resident

@@ -10,6 +10,8 @@ use lope_model::{Epoch, Moment, RunId, RunnerId, Timestamp};
 
 use crate::wire::{Address, Part};
 
+/// The epoch of a run that is born claimed.
+pub(crate) const BORN: Epoch = Epoch(1);
 /// The wall clock at the beginning of every world.
 pub(crate) const MORNING: i64 = 1_767_258_000_000;
 

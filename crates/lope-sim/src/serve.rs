@@ -8,7 +8,7 @@ use lope_engine::shard::{Adoption, Input};
 use lope_model::{RunnerId, limit};
 use lope_store::runs::{Admit, Admitted, ClaimedRun, CommitReply, Delivered, Register, RunCommit, Takeover};
 
-use crate::process::MORNING;
+use crate::process::{BORN, MORNING, Process};
 use crate::trace::short;
 use crate::wire::{Letter, Message, Part, Request, Told, shard_of};
 use crate::world::{Happening, World, at_once};
@@ -56,7 +56,7 @@ impl World {
             Request::Latest(workflow) => {
                 return self.at_time(patience + 500, Happening::Ask(letter.from, Box::new(Request::Latest(workflow))));
             }
-            Request::Admit { .. } => return,
+            Request::Admit { job } => vec![(Part::Adopter, Message::Unborn(self.ids[job]))],
             Request::Register | Request::Heartbeat | Request::Claim(_) | Request::Takeover => Vec::new(),
             Request::Reconcile | Request::Mail | Request::Park(_) | Request::Release => Vec::new(),
         };
@@ -189,11 +189,15 @@ impl World {
 
     /// A client wants a run: from the store, or from a process that takes it on at once.
     pub(crate) fn admit(&mut self, job: usize, born: bool) {
-        let up: Vec<usize> = (0..self.processes.len()).filter(|slot| self.processes[*slot].up).collect();
+        let ready = |process: &Process| {
+            process.up && process.keeper.is_registered() && !process.held.contains_key(&self.ids[job])
+        };
+        let up: Vec<usize> = (0..self.processes.len()).filter(|slot| ready(&self.processes[*slot])).collect();
         if born && !up.is_empty() {
             // Whoever asked a process that may be gone asks again, elsewhere.
             let slot = *self.dice.pick(&up);
             self.at_time(2 * PATIENCE, Happening::Admit { job, born: false });
+            self.processes[slot].held.insert(self.ids[job], BORN);
             return self.send(slot, Request::Admit { job });
         }
         if self.dice.chance(self.faults().lose_request) {
@@ -224,7 +228,9 @@ impl World {
     fn admit_born(&mut self, session: RunnerId, job: usize) -> Answers {
         let mut admit = self.admission(job);
         admit.claimed_by = Some(session);
-        let Some(Admitted::Created { epoch, owned: true }) = self.admitted(job, &admit) else { return Vec::new() };
+        let Some(Admitted::Created { epoch, owned: true }) = self.admitted(job, &admit) else {
+            return vec![(Part::Adopter, Message::Unborn(admit.run))];
+        };
         let adoption = Adoption {
             run: admit.run,
             epoch,

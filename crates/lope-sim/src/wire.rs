@@ -67,6 +67,8 @@ pub(crate) enum Message {
     Loaded(RunnerId, Vec<ClaimedRun>, Option<Vec<Option<Loaded>>>),
     /// To the adopter: a run was born claimed.
     Newborn(Box<Adoption>),
+    /// To the adopter: a run was not born claimed after all, or nobody knows.
+    Unborn(RunId),
     /// To a shard.
     Input(Input),
     /// To every shard.

@@ -10,6 +10,7 @@ use lope_engine::shard::{Adoption, Input, Left, Output};
 use lope_model::{Epoch, Failure, RunId, RunnerId, Value};
 use lope_store::runs::{ClaimedRun, LiveStatus, Loaded, Release, RunCommit, Then, Wake};
 
+use crate::process::BORN;
 use crate::trace::short;
 use crate::wire::{Message, Part, Request, Told, shard_of};
 use crate::world::World;
@@ -24,11 +25,16 @@ impl World {
             Message::Answer(..) => {}
             Message::Loaded(session, claimed, loaded) => self.loaded(slot, session, claimed, loaded),
             Message::Newborn(adoption) => {
-                if self.processes[slot].held.insert(adoption.run, adoption.epoch).is_none() {
+                let process = &self.processes[slot];
+                let is_expected = process.held.get(&adoption.run) == Some(&BORN);
+                if is_expected && process.session() == adoption.owner {
                     let heard = Heard::Took { owner: adoption.owner, runs: 1 };
                     self.to(slot, 0, Part::Keeper, Message::Heard(heard));
                     self.tell_shard(slot, adoption.run, Input::Adopt(adoption));
                 }
+            }
+            Message::Unborn(run) => {
+                self.processes[slot].lets_go(run, BORN);
             }
             Message::Input(input) => self.shard(slot, part, Some(input)),
             Message::Tell(Told::Latest(name, version)) => {

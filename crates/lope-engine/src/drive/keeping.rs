@@ -62,6 +62,7 @@ impl Keeping {
                 Some(heard) => self.keeper.handle(self.clock.now(), heard, &mut asks),
                 None => self.keeper.tick(self.clock.now(), &mut asks),
             }
+            self.adopter.open(self.keeper.is_registered());
         }
     }
 
