@@ -25,7 +25,7 @@ from . import spans
 from .depends import Provision, provided
 from .policy import Retry, policy
 from .spans import Span
-from .values.names import module_name
+from .values.names import find_class, module_name
 
 R = TypeVar("R")
 R_co = TypeVar("R_co", covariant=True)
@@ -201,3 +201,12 @@ def register(table: dict[str, Any], name: str, made: Union[Action[..., Any], Wor
 def _home(made: Any) -> str:
     function = made.function
     return f"{module_name(function)}:{function.__qualname__}"
+
+
+@action(name="lope.construct")
+async def construct(cls: str, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    """Makes an object that only Python can make: one whose class validates, or runs code of its own."""
+    found = find_class(cls)
+    if found is None:
+        raise LookupError(f"the class '{cls}' cannot be found here")
+    return found(*args, **kwargs)

@@ -48,6 +48,9 @@ pub(crate) enum Command {
     Config(ConfigCommand),
     /// Look whether everything is there that work needs
     Doctor,
+    /// Fold runs in memory for tests in other languages: requests and answers are lines of JSON
+    #[command(hide = true)]
+    Drive,
     /// Print a completion script for a shell
     Completions { shell: Shell },
     /// Print the version

@@ -7,6 +7,7 @@ pub(crate) mod drawing;
 pub(crate) mod mailbox;
 pub(crate) mod prune;
 pub(crate) mod python;
+pub(crate) mod drive;
 pub(crate) mod record;
 pub(crate) mod run;
 pub(crate) mod runs;

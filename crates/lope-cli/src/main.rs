@@ -53,6 +53,7 @@ fn run(lope: Lope) -> CliResult<Exit> {
         Command::Store(command) => block_on(commands::store::run(command, &settings()?, output)),
         Command::Config(command) => Ok(commands::config::run(command, &lope.everywhere, &settings()?, output)),
         Command::Doctor => block_on(commands::doctor::run(settings(), output)),
+        Command::Drive => commands::drive::run(),
         Command::Completions { shell } => {
             clap_complete::generate(shell, &mut Lope::command(), "lope", &mut std::io::stdout());
             Ok(Exit::Done)

@@ -37,7 +37,10 @@ fn objects_have_attributes() {
         (&format!("[{user},{user},[\"py.eq\"]]"), "true"),
         (&format!("[{user},[\"truth\"]]"), "true"),
         (&format!("[{user},1,[\"py.add\"]]"), "TypeError: unsupported operand type(s) for +: 'User' and 'int'"),
-        (&format!(r#"[{user},{user},["call","py.set_of",2],["call","py.len",1]]"#), "1"),
+        (
+            &format!(r#"[{user},{user},["call","py.set_of",2],["call","py.len",1]]"#),
+            "TypeError: unhashable type: 'User'",
+        ),
         (r#"["app:P",["lit",{"x":1}],["call","py.object",2],"x",["py.attr"]]"#, "1"),
         (r#"["secret",["lit",{}],["call","py.object",2]]"#, "ValueError: the tag 'secret' is reserved"),
         (r#"[["lit",{"a":1}],"a",["py.attr"]]"#, "AttributeError: 'dict' object has no attribute 'a'"),
@@ -58,9 +61,39 @@ fn failures_become_exceptions() {
         (&format!(r#"[{caught},"Exception",["call","py.isinstance",2]]"#), "true"),
         (&format!(r#"[{caught},"ValueError",["call","py.isinstance",2]]"#), "false"),
         (&format!(r#"[{caught},"args",["py.attr"]]"#), r#"{"$tag":["tuple",["'a'"]]}"#),
-        (&format!(r#"[{caught},"message",["py.attr"]]"#), r#""'a'""#),
+        (
+            &format!(r#"[{caught},"message",["py.attr"]]"#),
+            "AttributeError: 'KeyError' object has no attribute 'message'",
+        ),
         (&format!(r#"[{caught},["call","py.type_name",1]]"#), r#""KeyError""#),
         (r#"[5,["call","py.exception",1]]"#, "TypeError: a failure expected, not int"),
+    ]);
+}
+
+/// Frozen dataclasses may be keys and cannot be changed, models and enums write themselves in their own way, a member of
+/// an enum that is a text too equals that text.
+#[test]
+fn objects_behave_as_their_classes_do() {
+    let of = |form: &str, fields: &str| format!(r#"["lit",{{"$tag":["app:T",{{"$tag":["{form}",{fields}]}}]}}]"#);
+    let frozen = of("frozen", r#"{"x":1}"#);
+    let model = of("model", r#"{"x":1,"y":"b"}"#);
+    let red = of("enum", r#"{"name":"RED","value":1}"#);
+    let word = of("enum.str", r#"{"name":"YES","value":"yes"}"#);
+    check(&[
+        (&format!(r#"[{frozen},{frozen},["call","py.set_of",2],["call","py.len",1]]"#), "1"),
+        (&format!(r#"[{frozen},"x",2,["call","py.set_attr",3]]"#), "FrozenInstanceError: cannot assign to field 'x'"),
+        (&format!(r#"[{frozen},["call","py.repr",1]]"#), r#""T(x=1)""#),
+        (&format!(r#"[{model},["call","py.str",1]]"#), r#""x=1 y='b'""#),
+        (&format!(r#"[{model},["call","py.repr",1]]"#), r#""T(x=1, y='b')""#),
+        (&format!(r#"[{model},"z",2,["call","py.set_attr",3]]"#), r#"ValueError: "T" object has no field "z""#),
+        (&format!(r#"[{model},"y",["py.attr"]]"#), r#""b""#),
+        (&format!(r#"[{model},["field","y"]]"#), r#""b""#),
+        (&format!(r#"[{red},["call","py.str",1]]"#), r#""T.RED""#),
+        (&format!(r#"[{red},["call","py.repr",1]]"#), r#""<T.RED: 1>""#),
+        (&format!(r#"[{red},1,["py.eq"]]"#), "false"),
+        (&format!(r#"[{red},"value",["py.attr"]]"#), "1"),
+        (&format!(r#"[{word},"yes",["py.eq"]]"#), "true"),
+        (&format!(r#"[{word},["lit",{{"yes":5}}],["py.in"]]"#), "true"),
     ]);
 }
 

@@ -55,7 +55,7 @@ def decode_failure(failure: dict[str, Any]) -> BaseException:
     name = str(failure.get("type", "Error"))
     kind = _class(name, bases)
     if kind is None:
-        return RemoteError(message, name, tuple(bases))
+        return _remote(message, name, bases)
     detail = failure.get("detail")
     detail = detail if isinstance(detail, dict) else {}
     args = tuple(decode(each) for each in detail["args"]) if "args" in detail else ((message,) if message else ())
@@ -64,11 +64,24 @@ def decode_failure(failure: dict[str, Any]) -> BaseException:
         error.args = args
         vars(error).update({key: decode(each) for key, each in (detail.get("attributes") or {}).items()})
     except Exception:
-        return RemoteError(message, name, tuple(bases))
+        return _remote(message, name, bases)
     text = failure.get("traceback")
     if text and hasattr(error, "add_note"):
         error.add_note(str(text).rstrip())
     return error
+
+
+def _remote(message: str, name: str, bases: list[str]) -> RemoteError:
+    """An exception that handlers of its nearest base of Python's own catch too."""
+    own = (getattr(builtins, each, None) for each in bases)
+    known = [each for each in own if isinstance(each, type) and issubclass(each, Exception) and each is not Exception]
+    if not known or not name.isidentifier():
+        return RemoteError(message, name, tuple(bases))
+    try:
+        made: type[RemoteError] = type(name, (RemoteError, known[0]), {})
+        return made(message, name, tuple(bases))
+    except TypeError:
+        return RemoteError(message, name, tuple(bases))
 
 
 def _class(name: str, bases: list[str]) -> type[BaseException] | None:

@@ -87,7 +87,7 @@ fn touch(step: &Step, free: &[Touch]) -> Touch {
             }
         });
     });
-    touch.writes.extend(step.set.iter().map(Arc::clone));
+    touch.writes.extend(step.set.iter().chain(step.kind.back()).map(Arc::clone));
     for (role, child) in step.kind.blocks().into_iter().filter(|(role, _)| *role != Role::Function) {
         touch.reads.extend(free[child.index()].reads.iter().map(Arc::clone));
         if !role.owns_frame() {

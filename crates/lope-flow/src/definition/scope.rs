@@ -49,7 +49,7 @@ impl Scopes {
         let mut scopes = Self { blocks: blocks.collect(), sites };
         for id in definition.preorder() {
             for step in &definition.block(id).steps {
-                step.set.iter().for_each(|variable| scopes.declare(id, variable));
+                step.set.iter().chain(step.kind.back()).for_each(|variable| scopes.declare(id, variable));
             }
         }
         for id in definition.preorder() {

@@ -157,6 +157,10 @@ pub enum Kind {
         function: BlockId,
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         with: Vec<(Arc<str>, Template)>,
+        /// Variables of the function's that the caller's frame gets under the same names when the function ends,
+        /// however it ends: what a method does to its object stays done if it fails.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        back: Vec<Arc<str>>,
     },
 }
 

@@ -69,6 +69,14 @@ impl Role {
 }
 
 impl Kind {
+    /// The variables that the step sets beside its output.
+    pub fn back(&self) -> &[Arc<str>] {
+        match self {
+            Self::Call { back, .. } => back,
+            _ => &[],
+        }
+    }
+
     /// The blocks that the step holds or calls, in the order in which they are written.
     pub fn blocks(&self) -> Vec<(Role, BlockId)> {
         let mut found = Vec::new();

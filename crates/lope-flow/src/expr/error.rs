@@ -3,8 +3,8 @@
 //! A failed evaluation becomes a step's `Failure` with the name and bases that Python gives it, so that handlers of
 //! either front end match it.
 
-use lope_model::Failure;
 use lope_model::failure::kind;
+use lope_model::{Failure, Value};
 use thiserror::Error;
 
 use super::tree::At;
@@ -32,18 +32,22 @@ pub enum ErrorKind {
     ZeroDivision,
     Overflow,
     Attribute,
+    FrozenInstance,
     Name,
+    Unbound,
     Limit,
 }
 
 /// An evaluation that failed.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[derive(Debug, Clone, PartialEq, Error)]
 #[error("{}: {message}", kind.name())]
 pub struct EvalError {
     pub kind: ErrorKind,
     pub message: String,
     /// The nearest node that was written somewhere.
     pub at: At,
+    /// What the exception was made with, where that is not its message: a `KeyError` has the key.
+    pub argument: Option<Box<Value>>,
 }
 
 impl ErrorKind {
@@ -58,7 +62,9 @@ impl ErrorKind {
             Self::ZeroDivision => "ZeroDivisionError",
             Self::Overflow => "OverflowError",
             Self::Attribute => "AttributeError",
+            Self::FrozenInstance => "FrozenInstanceError",
             Self::Name => "NameError",
+            Self::Unbound => "UnboundLocalError",
             Self::Limit => kind::LIMIT,
         }
     }
@@ -70,6 +76,10 @@ impl ErrorKind {
             Self::UnicodeEncode | Self::UnicodeDecode => &["UnicodeError", "ValueError", "Exception", kind::EXPRESSION],
             Self::Key | Self::Index => &["LookupError", "Exception", kind::EXPRESSION],
             Self::ZeroDivision | Self::Overflow => &["ArithmeticError", "Exception", kind::EXPRESSION],
+            Self::FrozenInstance => {
+                &["AttributeError", "Exception", "dataclasses:FrozenInstanceError", kind::EXPRESSION]
+            }
+            Self::Unbound => &["NameError", "Exception", kind::EXPRESSION],
             Self::Limit => &[kind::EXPRESSION],
         }
     }
@@ -77,7 +87,12 @@ impl ErrorKind {
 
 impl EvalError {
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
-        Self { kind, message: message.into(), at: At::NOWHERE }
+        Self { kind, message: message.into(), at: At::NOWHERE, argument: None }
+    }
+
+    /// A key that is not there.
+    pub(crate) fn missing(key: &Value, shown: String) -> Self {
+        Self { argument: Some(Box::new(key.clone())), ..Self::new(ErrorKind::Key, shown) }
     }
 
     pub(crate) fn typed(message: impl Into<String>) -> Self {
@@ -105,6 +120,9 @@ impl EvalError {
 impl From<EvalError> for Failure {
     fn from(error: EvalError) -> Self {
         let mut failure = Self::new(error.kind.name(), error.message);
+        if let Some(argument) = error.argument {
+            failure.detail = Value::map([("args", Value::list(vec![*argument]))]);
+        }
         failure.bases = error.kind.bases().iter().map(|base| (*base).into()).collect();
         if error.at.is_known() {
             failure.traceback = Some(format!("expression at line {}, column {}", error.at.line, error.at.column));

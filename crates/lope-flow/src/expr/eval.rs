@@ -97,7 +97,7 @@ impl<'a> Machine<'a, '_> {
             return Ok(Cow::Owned(value.clone()));
         }
         let found = self.scope.lookup(&name.text).map(Cow::Borrowed);
-        found.ok_or_else(|| EvalError::new(ErrorKind::Name, format!("name '{}' is not defined", name.text)))
+        found.ok_or_else(|| unknown(name))
     }
 
     fn unary(&mut self, operator: Unary, operand: &'a Expr) -> Result<Value, EvalError> {
@@ -209,6 +209,18 @@ impl<'a> Machine<'a, '_> {
         }
         self.fuel.built = true;
         (entry.body)(&mut values, self.fuel)
+    }
+}
+
+/// A name that has a place and no value was not set yet.
+fn unknown(name: &Name) -> EvalError {
+    match name.slot {
+        Some(_) => {
+            let shown = name.text.split('.').next().unwrap_or_default();
+            let message = format!("cannot access local variable '{shown}' where it is not associated with a value");
+            EvalError::new(ErrorKind::Unbound, message)
+        }
+        None => EvalError::new(ErrorKind::Name, format!("name '{}' is not defined", name.text)),
     }
 }
 

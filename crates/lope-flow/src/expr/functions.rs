@@ -20,6 +20,7 @@ mod list;
 mod map;
 mod number;
 mod py_builtin;
+mod py_call;
 mod py_case;
 mod py_convert;
 mod py_dict;
@@ -76,6 +77,7 @@ fn families() -> impl Iterator<Item = &'static [Entry]> {
         convert::TABLE,
         time::TABLE,
         py_builtin::TABLE,
+        py_call::TABLE,
         py_convert::TABLE,
         py_parts::TABLE,
         py_text::TABLE,

@@ -2,7 +2,7 @@
 //!
 //! What only Python has is tagged: `tuple` and `set` hold a list (a set's items are distinct, in the order they came),
 //! `dict` holds a list of `[key, value]` pairs and is only used when some key is not text, `exception` holds a failure's
-//! map. Any other tag whose inside is a map is an object with these attributes. Messages are those of Python 3.11.
+//! map. Any other tag is an object of the user's (see `object`). Messages are those of Python 3.11.
 
 mod arithmetic;
 mod compare;
@@ -10,6 +10,7 @@ mod dict;
 mod digit;
 mod key;
 mod lookup;
+mod object;
 mod repr;
 mod select;
 
@@ -19,6 +20,7 @@ pub(super) use dict::{Dict, Pairs};
 pub(super) use digit::{ascii_number, decimal, is_digit};
 pub(super) use key::{Distinct, Key};
 pub(super) use lookup::Lookup;
+pub(super) use object::{Form, object};
 pub(super) use repr::{escape, is_printable, repr, str_of};
 pub(super) use select::{attribute, index, position, set_attribute, set_item, slice, slice_bounds, unpack};
 
@@ -33,6 +35,7 @@ use super::text;
 
 pub(super) const TUPLE: &str = "tuple";
 pub(super) const SET: &str = "set";
+pub(super) const FROZENSET: &str = "frozenset";
 pub(super) const DICT: &str = "dict";
 pub(super) const EXCEPTION: &str = "exception";
 
@@ -86,8 +89,11 @@ pub(super) fn truth(value: &Value) -> Result<bool, EvalError> {
         Value::Tag(tag) => {
             text::no_secret(value)?;
             match (&*tag.name, &tag.value) {
-                (TUPLE | SET | DICT, Value::List(items)) => !items.is_empty(),
-                _ => true,
+                (TUPLE | SET | FROZENSET | DICT, Value::List(items)) => !items.is_empty(),
+                _ => match object(value) {
+                    Some((Form::Mixed, _)) => truth(object::plain(value))?,
+                    _ => true,
+                },
             }
         }
     })
@@ -122,7 +128,7 @@ pub(super) fn iterate<'v>(value: &'v Value, fuel: &mut Fuel) -> Result<Cow<'v, [
             fuel.build(bytes.len())?;
             Ok(Cow::Owned(bytes.iter().map(|byte| Value::Int((*byte).into())).collect()))
         }
-        Value::Tag(tag) if matches!(&*tag.name, TUPLE | SET) => {
+        Value::Tag(tag) if matches!(&*tag.name, TUPLE | SET | FROZENSET) => {
             Ok(Cow::Borrowed(tag.value.as_list().unwrap_or_default()))
         }
         _ => {
@@ -141,7 +147,9 @@ pub(super) fn length(value: &Value) -> Result<usize, EvalError> {
         Value::Bytes(bytes) => Ok(bytes.len()),
         Value::List(items) => Ok(items.len()),
         Value::Map(map) => Ok(map.len()),
-        Value::Tag(tag) if matches!(&*tag.name, TUPLE | SET | DICT) => Ok(tag.value.as_list().map_or(0, <[_]>::len)),
+        Value::Tag(tag) if matches!(&*tag.name, TUPLE | SET | FROZENSET | DICT) => {
+            Ok(tag.value.as_list().map_or(0, <[_]>::len))
+        }
         other => {
             text::no_secret(other)?;
             Err(EvalError::typed(format!("object of type '{}' has no len()", type_name(other))))
@@ -151,7 +159,7 @@ pub(super) fn length(value: &Value) -> Result<usize, EvalError> {
 
 /// The tags that have a meaning of their own and are no objects of the user's.
 pub(super) fn is_reserved(tag: &str) -> bool {
-    matches!(tag, TUPLE | SET | DICT | EXCEPTION | text::SECRET | text::SECRET_TEXT) || text::is_time(tag)
+    matches!(tag, TUPLE | SET | FROZENSET | DICT | EXCEPTION | text::SECRET | text::SECRET_TEXT) || text::is_time(tag)
 }
 
 /// Is a failure of the type `name`, or of one whose base it is?

@@ -34,8 +34,16 @@ pub(super) fn has(whole: &Value, name: &str) -> Result<bool, EvalError> {
 fn fields(whole: &Value) -> Result<Option<&Map>, EvalError> {
     match whole {
         Value::Map(map) => Ok(Some(map)),
-        Value::Tag(tag) => text::no_secret(whole).map(|()| tag.value.as_map()),
+        Value::Tag(tag) => text::no_secret(whole).map(|()| inside(&tag.value)),
         _ => Ok(None),
+    }
+}
+
+/// A class may say more about itself in a tag around its fields.
+fn inside(value: &Value) -> Option<&Map> {
+    match value {
+        Value::Tag(inner) => inner.value.as_map(),
+        value => value.as_map(),
     }
 }
 

@@ -70,8 +70,13 @@ pub(crate) fn failure_value(failure: &Failure) -> Value {
     Value::map(entries)
 }
 
-/// The failure that a `raise` means: a map as handlers see it, or a text.
+/// The failure that a `raise` means: a map as handlers see it, an exception, or a text.
 pub(crate) fn failure_of(value: &Value) -> Result<Failure, Failure> {
+    if let Value::Tag(tag) = value
+        && &*tag.name == "exception"
+    {
+        return failure_of(&tag.value);
+    }
     let text = |name: &str| value.get(name).and_then(Value::as_str);
     match value {
         Value::Str(message) => Ok(Failure::new("Error", &**message)),

@@ -76,7 +76,7 @@ impl<'a> Machine<'a> {
             Kind::Raise { error } => self.eval(spot.act, error.expr()).and_then(|error| Err(failure_of(&error)?)),
             Kind::Break => return self.leave_now(spot, Exit::Break),
             Kind::Continue => return self.leave_now(spot, Exit::Continue),
-            Kind::Call { function, with } => self.call(spot, *function, with),
+            Kind::Call { function, with, .. } => self.call(spot, *function, with),
         };
         match opened {
             Ok(Some(value)) => self.settle(spot, value),

@@ -201,10 +201,38 @@ impl<'a> Machine<'a> {
     }
 
     fn end_block(&mut self, key: Key, end: End) {
+        if end != End::Exit(Exit::Cancelled) {
+            self.give_back(key);
+        }
         let Some(act) = self.state.acts.remove(key) else { return };
         match act.parent {
             Some(exec) => self.task(Task::Ended { exec, lane: act.lane, end }),
             None => self.task(Task::InputEnded { input: act.input, end }),
+        }
+    }
+
+    /// The variables of a function that its caller shall have.
+    fn give_back(&mut self, key: Key) {
+        let Some(act) = self.state.acts.get(key) else { return };
+        let Some(open) = act.parent.and_then(|exec| self.state.execs.get(exec)) else { return };
+        let (caller, function) = (open.act, act.block);
+        let Some(step) = self.planned(caller, open.step) else { return };
+        for name in step.kind.back() {
+            let found = self.plan.scopes.resolve(function, name);
+            let act = self.state.acts.get(key);
+            let value = found.zip(act).and_then(|(place, act)| act.slots[place.slot as usize].clone());
+            if let Some(value) = value {
+                self.set_variable(caller, name, value);
+            }
+        }
+    }
+
+    fn set_variable(&mut self, act: Key, name: &str, value: Value) {
+        let place = self.state.acts.get(act).and_then(|act| self.plan.scopes.resolve(act.block, name));
+        if let Some(place) = place
+            && let Some(owner) = self.state.outward(act, place.hops)
+        {
+            self.set_slot(owner, place.slot, value);
         }
     }
 

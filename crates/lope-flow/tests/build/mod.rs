@@ -115,7 +115,7 @@ pub fn all(name: &str, of: &[(&str, BlockId)]) -> Step {
 
 pub fn call(name: &str, function: BlockId, with: &[(&str, &str)]) -> Step {
     let with = with.iter().map(|(name, value)| ((*name).into(), t(value))).collect();
-    Step::new(name, Kind::Call { function, with })
+    Step::new(name, Kind::Call { function, with, back: Vec::new() })
 }
 
 pub fn done(value: impl Into<Value>) -> Settled {

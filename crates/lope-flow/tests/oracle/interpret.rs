@@ -206,7 +206,7 @@ impl<'a> Interpreter<'a> {
             }
             Kind::Break => Err(Leave::Break),
             Kind::Continue => Err(Leave::Continue),
-            Kind::Call { function, with } => {
+            Kind::Call { function, with, .. } => {
                 let mut arguments = Vec::new();
                 for (name, value) in with {
                     arguments.push((name.to_string(), self.eval(value.expr(), names, &[])?));

@@ -32,7 +32,7 @@ impl Check<'_> {
         let locals = self.definition.locals(id, self.scopes.sites[id.index()]);
         for step in &self.definition.block(id).steps {
             let path = self.path(id, step);
-            let set = step.set.iter().map(|name| ("variable", name));
+            let set = step.set.iter().chain(step.kind.back()).map(|name| ("variable", name));
             let branches = branch_names(&step.kind).into_iter().map(|name| ("branch", name));
             for (what, name) in [("step", &step.name)].into_iter().chain(set).chain(branches) {
                 self.problems.extend(badly_named(what, name).map(|message| Problem::of(step, &path, message)));

@@ -104,7 +104,9 @@ fn contents(definition: &Definition, step: &Step) -> Vec<Problem> {
                 None => Vec::new(),
             }
         }
-        Kind::Call { function, with } => arguments(definition, step, *function, with.iter().map(|(name, _)| &**name)),
+        Kind::Call { function, with, .. } => {
+            arguments(definition, step, *function, with.iter().map(|(name, _)| &**name))
+        }
         _ => Vec::new(),
     }
 }

@@ -49,7 +49,7 @@ pub(super) fn pop(args: &mut [Value], fuel: &mut Fuel) -> Answer {
     match (pairs.remove(key, fuel)?, args.get(2)) {
         (Some(value), _) => Ok(both(pairs, value)),
         (None, Some(default)) => Ok(both(pairs, default.clone())),
-        (None, None) => Err(EvalError::new(ErrorKind::Key, repr(key, fuel)?)),
+        (None, None) => Err(EvalError::missing(key, repr(key, fuel)?)),
     }
 }
 

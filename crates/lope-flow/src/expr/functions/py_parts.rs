@@ -25,7 +25,7 @@ pub(super) const TABLE: &[Entry] = &[
     line("py.set_item", "value, index, item", PyFunction, set_item),
     line("py.set_slice", "list, items, start=None, stop=None, step=None", PyFunction, set_slice),
     line("py.set_attr", "value, name, attribute", PyFunction, set_attr),
-    line("py.object", "tag, fields", PyFunction, object),
+    line("py.object", "tag, fields, form=None", PyFunction, object),
     line("py.exception", "failure", PyFunction, exception),
     line("py.getattr", "value, name, *default", PyFunction, getattr),
     line("py.hasattr", "value, name", PyFunction, hasattr),
@@ -39,7 +39,7 @@ fn iter(args: &mut [Value], fuel: &mut Fuel) -> Answer {
         return Ok(std::mem::take(&mut args[0]));
     }
     if let Value::Tag(tag) = &args[0]
-        && matches!(&*tag.name, py::TUPLE | py::SET)
+        && matches!(&*tag.name, py::TUPLE | py::SET | py::FROZENSET)
     {
         return Ok(tag.value.clone());
     }
@@ -137,13 +137,20 @@ fn set_attr(args: &mut [Value], fuel: &mut Fuel) -> Answer {
     py::set_attribute(&args[0], &args[1], value, fuel)
 }
 
-/// An object of a type by its tag: a dataclass, a model, a member of an enum.
+/// An object of a class by its tag and fields: a dataclass.
 fn object(args: &mut [Value], fuel: &mut Fuel) -> Answer {
     fuel.build(1)?;
     match (&args[0], &args[1]) {
-        (Value::Str(tag), Value::Map(_)) if !py::is_reserved(tag) => Ok(Value::tag(tag, args[1].clone())),
+        (Value::Str(tag), Value::Map(_)) if !py::is_reserved(tag) => Ok(object_of(tag, args)),
         (Value::Str(tag), Value::Map(_)) => Err(EvalError::value(format!("the tag '{tag}' is reserved"))),
         _ => Err(EvalError::typed("an object is made of a tag and its fields")),
+    }
+}
+
+fn object_of(tag: &str, args: &[Value]) -> Value {
+    match args.get(2).and_then(Value::as_str) {
+        Some(form) => Value::tag(tag, Value::tag(form, args[1].clone())),
+        None => Value::tag(tag, args[1].clone()),
     }
 }
 

@@ -62,7 +62,7 @@ fn discard(args: &mut [Value], fuel: &mut Fuel) -> Answer {
 pub(super) fn remove(args: &mut [Value], fuel: &mut Fuel) -> Answer {
     match without(items(&args[0], "remove")?, &args[1], fuel)? {
         (set, true) => Ok(set),
-        (_, false) => Err(EvalError::new(ErrorKind::Key, repr(&args[1], fuel)?)),
+        (_, false) => Err(EvalError::missing(&args[1], repr(&args[1], fuel)?)),
     }
 }
 

@@ -4,6 +4,7 @@ use std::cmp::Ordering;
 
 use lope_model::Value;
 
+use super::object::plain;
 use super::{DICT, Dict, Distinct, SET, TUPLE, sequence, tagged, type_name};
 use crate::expr::compare::{Order, numbers};
 use crate::expr::error::EvalError;
@@ -31,6 +32,7 @@ fn number_order(left: &Value, right: &Value) -> Option<Numbers> {
 }
 
 pub(in crate::expr) fn equal(left: &Value, right: &Value, fuel: &mut Fuel) -> Result<bool, EvalError> {
+    let (left, right) = (plain(left), plain(right));
     if let Some(order) = number_order(left, right) {
         return Ok(matches!(order, Numbers::Ordered(Ordering::Equal)));
     }
@@ -116,6 +118,7 @@ pub(in crate::expr) fn less(left: &Value, right: &Value, fuel: &mut Fuel) -> Res
 }
 
 pub(in crate::expr) fn ordered(order: Order, left: &Value, right: &Value, fuel: &mut Fuel) -> Result<bool, EvalError> {
+    let (left, right) = (plain(left), plain(right));
     if let Some(found) = number_order(left, right) {
         return Ok(matches!(found, Numbers::Ordered(ordering) if order.holds(ordering)));
     }
@@ -177,7 +180,7 @@ pub(in crate::expr) fn is_in(item: &Value, whole: &Value, fuel: &mut Fuel) -> Re
         Value::List(items) => any_equal(item, items, fuel),
         // A set is looked for as if it were frozen; no set holds one.
         _ if tagged(whole, SET).is_some() && tagged(item, SET).is_some() => Ok(false),
-        Value::Tag(tag) if &*tag.name == SET => match &tag.value {
+        Value::Tag(tag) if matches!(&*tag.name, SET | super::FROZENSET) => match &tag.value {
             Value::List(items) => Ok(super::lookup::place(items, |item| Some(item), item, fuel)?.is_some()),
             _ => Ok(false),
         },

@@ -33,6 +33,7 @@ impl<'v> Dict<'v> {
     }
 
     pub(in crate::expr) fn get(self, key: &Value, fuel: &mut Fuel) -> Result<Option<&'v Value>, EvalError> {
+        let key = super::object::plain(key);
         let pairs = match (self, key) {
             (Self::Map(map), Value::Str(key)) => return Ok(map.get(key)),
             (Self::Map(_), _) => return Key::of(key, fuel).map(|_| None),

@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use lope_model::Value;
 
-use super::{DICT, SET, TUPLE, type_name};
+use super::object::{Form, object, plain};
+use super::{DICT, EXCEPTION, SET, TUPLE, type_name};
 use crate::expr::error::EvalError;
 use crate::expr::fuel::Fuel;
 use crate::expr::text;
@@ -26,6 +27,7 @@ pub(in crate::expr) enum Key {
 impl Key {
     pub(in crate::expr) fn of(value: &Value, fuel: &mut Fuel) -> Result<Self, EvalError> {
         fuel.spend(1)?;
+        let value = plain(value);
         Ok(match value {
             Value::Null => Self::Null,
             Value::Bool(value) => Self::Int(i64::from(*value)),
@@ -40,6 +42,10 @@ impl Key {
                     (SET | DICT, _) => return Err(unhashable(value)),
                     (TUPLE, Value::List(items)) => {
                         Self::Tuple(items.iter().map(|item| Self::of(item, fuel)).collect::<Result<_, _>>()?)
+                    }
+                    (EXCEPTION, _) => return Err(unhashable(value)),
+                    _ if matches!(object(value), Some((Form::Plain | Form::Model, _))) => {
+                        return Err(unhashable(value));
                     }
                     (_, inside) => Self::Tag(Arc::clone(&tag.name), fields(inside, fuel)?),
                 }
@@ -62,8 +68,14 @@ fn float(number: f64) -> Key {
 
 /// The parts of an object, in the order of their names.
 fn fields(inside: &Value, fuel: &mut Fuel) -> Result<Vec<(Arc<str>, Key)>, EvalError> {
-    let Value::Map(map) = inside else {
-        return Ok(vec![("".into(), Key::of(inside, fuel)?)]);
+    let map = match inside {
+        Value::Map(map) => map,
+        Value::Tag(inner) => return fields(&inner.value, fuel),
+        Value::List(items) => {
+            let keys = items.iter().map(|item| Ok(("".into(), Key::of(item, fuel)?)));
+            return keys.collect();
+        }
+        inside => return Ok(vec![("".into(), Key::of(inside, fuel)?)]),
     };
     let parts = map.iter().map(|(name, value)| Ok((Arc::clone(name), Key::of(value, fuel)?)));
     let mut parts: Vec<_> = parts.collect::<Result<_, EvalError>>()?;

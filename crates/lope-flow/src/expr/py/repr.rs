@@ -1,8 +1,9 @@
 //! Python's two text forms of a value: `str` and `repr`.
 
-use lope_model::Value;
+use lope_model::{Map, Value};
 
-use super::{DICT, Dict, EXCEPTION, SET, TUPLE, type_name};
+use super::object::{Form, object};
+use super::{DICT, Dict, EXCEPTION, FROZENSET, SET, TUPLE, type_name};
 use crate::expr::error::EvalError;
 use crate::expr::fuel::Fuel;
 use crate::expr::{number, text};
@@ -16,8 +17,35 @@ pub(in crate::expr) fn str_of(value: &Value, fuel: &mut Fuel) -> Result<String, 
         Value::Tag(tag) if &*tag.name == EXCEPTION => {
             Ok(tag.value.get("message").and_then(Value::as_str).unwrap_or_default().to_owned())
         }
-        _ => repr(value, fuel),
+        _ => match object(value) {
+            Some((form @ (Form::Model | Form::Enum | Form::Mixed), fields)) => object_text(value, form, fields, fuel),
+            Some((Form::Plain | Form::Frozen, _)) | None => repr(value, fuel),
+        },
     }
+}
+
+/// The text of an object whose text is not its `repr`.
+fn object_text(value: &Value, form: Form, fields: &Map, fuel: &mut Fuel) -> Result<String, EvalError> {
+    let mut text = String::new();
+    match form {
+        Form::Enum => text = format!("{}.{}", type_name(value), member(fields)),
+        Form::Mixed => return Err(mixed(value)),
+        Form::Model | Form::Plain | Form::Frozen => push_fields(fields, " ", &mut text, fuel)?,
+    }
+    fuel.grow(text.len() as u64)?;
+    Ok(text)
+}
+
+fn member(fields: &Map) -> &str {
+    fields.get("name").and_then(Value::as_str).unwrap_or_default()
+}
+
+/// What such a member is as text differs from class to class and from one Python to the next.
+fn mixed(value: &Value) -> EvalError {
+    EvalError::typed(format!(
+        "the text of a {} depends on the version of Python: write .value or .name",
+        type_name(value)
+    ))
 }
 
 pub(in crate::expr) fn repr(value: &Value, fuel: &mut Fuel) -> Result<String, EvalError> {
@@ -51,9 +79,11 @@ fn push(value: &Value, text: &mut String, fuel: &mut Fuel) -> Result<(), EvalErr
                 TUPLE => push_items(items, ["(", if items.len() == 1 { ",)" } else { ")" }], text, fuel)?,
                 SET if items.is_empty() => text.push_str("set()"),
                 SET => push_items(items, ["{", "}"], text, fuel)?,
+                FROZENSET if items.is_empty() => text.push_str("frozenset()"),
+                FROZENSET => push_items(items, ["frozenset({", "})"], text, fuel)?,
                 DICT => push_dict(value, text, fuel)?,
-                EXCEPTION => push_exception(value, &tag.value, text),
-                _ => push_object(value, &tag.value, text, fuel)?,
+                EXCEPTION => push_exception(value, &tag.value, text, fuel)?,
+                _ => push_object(value, text, fuel)?,
             }
         }
     }
@@ -82,30 +112,39 @@ fn push_dict(value: &Value, text: &mut String, fuel: &mut Fuel) -> Result<(), Ev
     Ok(())
 }
 
-fn push_exception(value: &Value, failure: &Value, text: &mut String) {
+fn push_exception(value: &Value, failure: &Value, text: &mut String, fuel: &mut Fuel) -> Result<(), EvalError> {
     text.push_str(type_name(value));
-    text.push('(');
-    let message = failure.get("message").and_then(Value::as_str).unwrap_or_default();
-    if !message.is_empty() {
-        quote(message, text);
-    }
-    text.push(')');
+    let args = super::select::exception_args(failure);
+    push_items(args.iter().as_slice(), ["(", ")"], text, fuel)
 }
 
-/// As a dataclass writes itself.
-fn push_object(value: &Value, inside: &Value, text: &mut String, fuel: &mut Fuel) -> Result<(), EvalError> {
-    let Value::Map(fields) = inside else {
-        return Err(EvalError::typed(format!("a {} has no text form here", value.kind())));
-    };
-    text.push_str(type_name(value));
-    text.push('(');
+/// As a dataclass, a model or a member of an enum writes itself.
+fn push_object(value: &Value, text: &mut String, fuel: &mut Fuel) -> Result<(), EvalError> {
+    match object(value) {
+        Some((Form::Enum, fields)) => {
+            text.push_str(&format!("<{}.{}: ", type_name(value), member(fields)));
+            push(fields.get("value").unwrap_or(&Value::Null), text, fuel)?;
+            text.push('>');
+        }
+        Some((Form::Mixed, _)) => return Err(mixed(value)),
+        Some((Form::Plain | Form::Frozen | Form::Model, fields)) => {
+            text.push_str(type_name(value));
+            text.push('(');
+            push_fields(fields, ", ", text, fuel)?;
+            text.push(')');
+        }
+        None => return Err(EvalError::typed(format!("a {} has no text form here", value.kind()))),
+    }
+    Ok(())
+}
+
+fn push_fields(fields: &Map, between: &str, text: &mut String, fuel: &mut Fuel) -> Result<(), EvalError> {
     for (index, (name, item)) in fields.iter().enumerate() {
-        text.push_str(if index > 0 { ", " } else { "" });
+        text.push_str(if index > 0 { between } else { "" });
         text.push_str(name);
         text.push('=');
         push(item, text, fuel)?;
     }
-    text.push(')');
     Ok(())
 }
 

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use lope_model::Value;
 
+use super::object::{Form, object, with_fields};
 use super::{Dict, EXCEPTION, Pairs, int, iterate, repr, sequence, tuple, type_name};
 use crate::expr::error::{ErrorKind, EvalError};
 use crate::expr::fuel::Fuel;
@@ -18,13 +19,15 @@ pub(in crate::expr) fn attribute<'a>(whole: Cow<'a, Value>, name: &Value) -> Res
         && &*tag.name == EXCEPTION
         && name == "args"
     {
-        return Ok(Cow::Owned(exception_args(&tag.value)));
+        return Ok(Cow::Owned(tuple(exception_args(&tag.value))));
     }
     part(whole, |whole| {
         text::no_secret(whole)?;
         let found = match whole {
-            Value::Tag(tag) => tag.value.get(name),
-            _ => None,
+            Value::Tag(tag) if &*tag.name == EXCEPTION => {
+                tag.value.get("detail").and_then(|detail| detail.get("attributes")).and_then(|all| all.get(name))
+            }
+            _ => object(whole).and_then(|(_, fields)| fields.get(name)),
         };
         found.ok_or_else(|| {
             let message = format!("'{}' object has no attribute '{name}'", type_name(whole));
@@ -33,10 +36,13 @@ pub(in crate::expr) fn attribute<'a>(whole: Cow<'a, Value>, name: &Value) -> Res
     })
 }
 
-fn exception_args(failure: &Value) -> Value {
-    match failure.get("message") {
-        Some(message) if message.as_str() != Some("") => tuple(vec![message.clone()]),
-        _ => tuple(Vec::new()),
+/// What an exception was made with: as its failure says, else its message.
+pub(super) fn exception_args(failure: &Value) -> Vec<Value> {
+    let told = failure.get("detail").and_then(|detail| detail.get("args")).and_then(Value::as_list);
+    match (told, failure.get("message")) {
+        (Some(args), _) => args.to_vec(),
+        (None, Some(message)) if message.as_str() != Some("") => vec![message.clone()],
+        (None, _) => Vec::new(),
     }
 }
 
@@ -73,7 +79,7 @@ fn item<'v>(whole: &'v Value, index: &Value, fuel: &mut Fuel) -> Result<&'v Valu
     };
     match dict.get(index, fuel)? {
         Some(value) => Ok(value),
-        None => Err(EvalError::new(ErrorKind::Key, repr(index, fuel)?)),
+        None => Err(EvalError::missing(index, repr(index, fuel)?)),
     }
 }
 
@@ -230,15 +236,33 @@ pub(in crate::expr) fn set_attribute(
     fuel: &mut Fuel,
 ) -> Result<Value, EvalError> {
     text::no_secret(whole)?;
-    if let (Value::Tag(tag), Value::Str(name)) = (whole, name)
-        && let Value::Map(fields) = &tag.value
-    {
-        fuel.build(fields.len())?;
-        let mut fields = fields.as_ref().clone();
-        fields.insert(Arc::clone(name), value);
-        return Ok(Value::tag(&tag.name, Value::Map(Arc::new(fields))));
-    }
     let name = name.as_str().unwrap_or_default();
-    let message = format!("'{}' object has no attribute '{name}'", type_name(whole));
-    Err(EvalError::new(ErrorKind::Attribute, message))
+    match object(whole) {
+        Some((Form::Plain, fields)) => {
+            fuel.build(fields.len())?;
+            let mut fields = fields.clone();
+            fields.insert(name.into(), value);
+            Ok(with_fields(whole, fields))
+        }
+        Some((Form::Model, fields)) if fields.contains_key(name) => {
+            fuel.build(fields.len())?;
+            let mut fields = fields.clone();
+            fields.insert(name.into(), value);
+            Ok(with_fields(whole, fields))
+        }
+        Some((Form::Model, _)) => {
+            Err(EvalError::value(format!("\"{}\" object has no field \"{name}\"", type_name(whole))))
+        }
+        Some((Form::Frozen, _)) => {
+            Err(EvalError::new(ErrorKind::FrozenInstance, format!("cannot assign to field '{name}'")))
+        }
+        Some((Form::Enum | Form::Mixed, _)) => {
+            let message = format!("<enum '{}'> cannot set attribute '{name}'", type_name(whole));
+            Err(EvalError::new(ErrorKind::Attribute, message))
+        }
+        None => {
+            let message = format!("'{}' object has no attribute '{name}'", type_name(whole));
+            Err(EvalError::new(ErrorKind::Attribute, message))
+        }
+    }
 }

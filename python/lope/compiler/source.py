@@ -1,0 +1,82 @@
+"""Source of functions: where they were written, their trees, and the names they see from outside."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import functools
+import inspect
+import linecache
+import textwrap
+from typing import Any, Callable, NoReturn, Optional
+
+from .refuse import CompileError
+
+FunctionNode = ast.AsyncFunctionDef | ast.FunctionDef
+
+
+class Unit:
+    """A function that is compiled: its tree, its file and what its free names mean."""
+
+    def __init__(self, node: FunctionNode, file: str, outside: dict[str, Any], owner: Optional[type] = None) -> None:
+        self.node = node
+        self.file = file
+        self.outside = outside
+        # The class that a method belongs to.
+        self.owner = owner
+
+    @property
+    def name(self) -> str:
+        return self.node.name
+
+    @property
+    def is_async(self) -> bool:
+        return isinstance(self.node, ast.AsyncFunctionDef)
+
+    def refuse(self, node: ast.AST, reason: str, advice: str) -> NoReturn:
+        line = getattr(node, "lineno", self.node.lineno)
+        column = getattr(node, "col_offset", 0) + 1
+        text = linecache.getline(self.file, line).rstrip("\n")
+        raise CompileError(reason, advice, self.file, line, column, text)
+
+    def lookup(self, name: str) -> tuple[bool, Any]:
+        """What a name means outside of the function."""
+        if name in self.outside:
+            return True, self.outside[name]
+        if hasattr(builtins, name):
+            return True, getattr(builtins, name)
+        return False, None
+
+
+def unit_of(function: Callable[..., Any], owner: Optional[type] = None) -> Unit:
+    """The source of a function that was imported."""
+    function = inspect.unwrap(function)
+    file = inspect.getsourcefile(function)
+    code = function.__code__
+    if file is None:
+        raise TypeError(f"the source of {function.__qualname__} cannot be found")
+    node = _find(file, code.co_name, code.co_firstlineno)
+    if node is None:
+        raise TypeError(f"the source of {function.__qualname__} cannot be found in {file}: did the file change?")
+    outside = dict(function.__globals__)
+    for name, cell in zip(code.co_freevars, function.__closure__ or ()):
+        try:
+            outside[name] = cell.cell_contents
+        except ValueError:
+            continue
+    return Unit(node, file, outside, owner)
+
+
+def _find(file: str, name: str, line: int) -> Optional[FunctionNode]:
+    for node in _functions(file, "".join(linecache.getlines(file))):
+        first = min([node.lineno, *(each.lineno for each in node.decorator_list)])
+        if node.name == name and first == line:
+            return node
+    return None
+
+
+@functools.lru_cache(maxsize=256)
+def _functions(file: str, text: str) -> tuple[FunctionNode, ...]:
+    tree = ast.parse(textwrap.dedent(text) if text[:1].isspace() else text, file)
+    found = [each for each in ast.walk(tree) if isinstance(each, (ast.FunctionDef, ast.AsyncFunctionDef))]
+    return tuple(found)

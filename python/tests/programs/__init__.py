@@ -1,0 +1,1 @@
+"""Programs that are run under plain asyncio and under the law."""
