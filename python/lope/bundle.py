@@ -7,6 +7,7 @@ import importlib
 import json
 import sys
 import traceback
+from pathlib import Path
 from typing import Any
 
 from .compiler import CompileError, compile_all
@@ -51,7 +52,10 @@ class Unknown(Exception):
 
 
 def find(target: str) -> Workflow[..., Any]:
-    module, _, name = target.partition(":")
+    module, _, name = target.rpartition(":")
+    if module.endswith(".py"):
+        sys.path.insert(0, str(Path(module).resolve().parent))
+        module = Path(module).stem
     try:
         loaded = importlib.import_module(module)
     except ModuleNotFoundError as error:

@@ -14,12 +14,13 @@ import json
 import os
 import shutil
 import subprocess
+import weakref
 from collections import deque
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Callable, Iterable, Mapping, Optional, TypeVar
 
-from .compiler import compiled
+from .compiler import Compiled, compiled
 from .decorators import Action, Workflow, actions, workflows
 from .values import arguments, decode, encode, encode_arguments
 from .values.decode import _hints
@@ -82,11 +83,11 @@ class Law:
 
 
 def find_binary() -> str:
-    """The command `lope`: LOPE_BINARY, beside the package, or on the PATH."""
+    """The command `lope`: LOPE_BIN, beside the package, or on the PATH."""
     beside = Path(__file__).parent / "bin" / "lope"
-    found = os.environ.get("LOPE_BINARY") or (str(beside) if beside.exists() else shutil.which("lope"))
+    found = os.environ.get("LOPE_BIN") or (str(beside) if beside.exists() else shutil.which("lope"))
     if found is None:
-        raise FileNotFoundError("the command 'lope' was not found: install it, or set LOPE_BINARY to its path")
+        raise FileNotFoundError("the command 'lope' was not found: install it, or set LOPE_BIN to its path")
     return found
 
 
@@ -126,7 +127,7 @@ class Stage:
         settled = await self._play(workflow, given)
         if "failed" in settled:
             raise decode_failure(_restored(settled["failed"]))
-        hint = _hints(workflow.function).get("return", Any) if workflow.function else Any
+        hint = _hints(workflow.function).get("return", Any)
         result: R = decode(_restored(settled["done"]), hint, "result")
         return result
 
@@ -134,7 +135,7 @@ class Stage:
         if self.law is None:
             self.law = Law()
         law = self.law
-        made = compiled(workflow)
+        made = _compiled(workflow)
         state = law.ask("start", plan=law.plan(made.definition), input=given)
         run, waiting = state["run"], deque(state["effects"])
         try:
@@ -157,7 +158,7 @@ class Stage:
                 result = await self._call(effect)
                 return law.ask("outcome", run=run, execution=execution, attempt=attempt, result=result)
             if "child" in effect:
-                child = children.get(effect["child"]) or workflows.get(effect["child"])
+                child = children.get(effect["child"]) or workflows[effect["child"]]
                 result = await self._play(child, effect["input"])
                 return law.ask("child", run=run, execution=effect["execution"], child=effect["id"], result=result)
         for name in state["waits"]:
@@ -187,6 +188,17 @@ class Stage:
         except Exception as error:
             noted.error = error
             return {"failed": _plain(encode_failure(error))}
+
+
+def _compiled(workflow: Workflow[..., Any]) -> Compiled:
+    """A workflow is compiled once; its source does not change while the process lives."""
+    made = _COMPILED.get(workflow)
+    if made is None:
+        made = _COMPILED[workflow] = compiled(workflow)
+    return made
+
+
+_COMPILED: weakref.WeakKeyDictionary[Workflow[..., Any], Compiled] = weakref.WeakKeyDictionary()
 
 
 def _settled(effects: deque[Any]) -> Optional[dict[str, Any]]:

@@ -23,7 +23,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def binary() -> str:
-    return os.environ.get("LOPE_BINARY") or str(ROOT / "target" / "debug" / "lope")
+    return os.environ.get("LOPE_BIN") or str(ROOT / "target" / "debug" / "lope")
 
 
 @dataclass

@@ -17,12 +17,17 @@ from .table import METHODS
 if TYPE_CHECKING:
     from .frame import Frame
 
+# Nothing deeper than this is told apart.
+DEPTH_MAX = 8
+
 CALLER = "the caller"
 RETURNED = "the returned value"
 
-# (how, variable, key): what a value may be, be part of, hold, or share parts with.
-Source = tuple[str, str, Any]
-Edge = tuple[str, str, str, Any]
+# (how, variable, key, depth): what a value may be (`same`), be part of, hold (`contain`), or share parts with; the key is
+# the first step into the variable, the depth how far inside the value what they share begins.
+Source = tuple[str, str, Any, int]
+# (how, a, b, key, depth): a and b are the same, a holds b, or what lies so deep in a (`deep`) is also part of b.
+Edge = tuple[str, str, str, Any, int]
 
 _SCALAR_CALLS = {"len", "sum", "int", "float", "str", "bool", "abs", "round", "any", "all", "repr", "ord", "chr", "hex",
                  "oct", "bin", "isinstance", "hasattr", "format", "range", "divmod", "pow"}  # fmt: skip
@@ -71,12 +76,12 @@ class Walk:
 
     def add(self, *edges: Edge) -> None:
         found = set(self.state.edges)
-        for how, a, b, key in edges:
+        for how, a, b, key, depth in edges:
             if a == b and how != "deep":
                 continue
-            found.add((how, a, b, key))
-            if how in ("same", "deep"):
-                found.add((how, b, a, key))
+            found.add((how, a, b, key, min(depth, DEPTH_MAX)))
+            if how == "same":
+                found.add((how, b, a, key, depth))
         self.seen |= found
         self.state = replace(self.state, edges=frozenset(found))
 
@@ -87,65 +92,86 @@ class Walk:
     def bind(self, name: str, sources: Sequence[Source], scalar: bool = False, flat: bool = False) -> None:
         """A variable gets a value."""
         edges: list[Edge] = []
-        for source in sources:
+        for source in [] if scalar or name in self.plain else sources:
             edges += self.edges_of(name, source)
         self.forget(name)
-        self.add(*(edge for edge in edges if name not in (edge[1], edge[2]) or edge[1] != edge[2] or edge[0] == "deep"))
+        self.add(*edges)
         if scalar or name in self.plain:
             self.state = replace(self.state, scalars=self.state.scalars | {name})
         if flat:
             self.state = replace(self.state, flats=self.state.flats | {name})
 
     def edges_of(self, name: str, source: Source) -> list[Edge]:
-        how, other, key = source
-        if other in self.state.scalars or other == name and how in ("same", "part"):
+        """What follows for a variable from one of the things that its value is made of."""
+        how, other, _, _ = source
+        if other in self.state.scalars or (other == name and how in ("same", "part")):
             return []
         if other in self.state.flats and how in ("part", "share"):
             return []
-        found: list[Edge] = []
-        mine = [edge for edge in self.state.edges if other in (edge[1], edge[2])]
+        near = [edge for edge in self.state.edges if other in (edge[1], edge[2])]
         if how == "same":
-            found.append(("same", name, other, None))
-            for kind, a, b, at in mine:
-                found.append((kind, name if a == other else a, name if b == other else b, at))
-        elif how == "part":
-            found.append(("holds", other, name, key))
-            for kind, a, b, at in mine:
-                if kind == "same" and a == other:
-                    found.append(("holds", b, name, key))
-                elif kind == "holds" and b == other:
-                    found.append(("holds", a, name, None))
-                elif kind == "holds" and a == other and _meet(at, key):
-                    found.append(("same", name, b, None))
-                elif kind == "deep" and a == other:
-                    found.append(("deep", name, b, None))
-        elif how == "contain":
-            found.append(("holds", name, other, key))
-            for kind, a, b, at in mine:
-                if kind == "same" and a == other:
-                    found.append(("holds", name, b, key))
-                elif kind == "holds" and b == other:
-                    found.append(("deep", name, a, None))
-                elif kind in ("holds", "deep") and a == other:
-                    found.append(("deep", name, b, None))
-        else:
-            found.append(("deep", name, other, None))
-            for kind, a, b, at in mine:
-                if a == other:
-                    found.append(("deep", name, b, None))
-                elif b == other:
-                    found.append(("deep", name, a, None))
+            renamed = [(k, name if a == other else a, name if b == other else b, at, d) for k, a, b, at, d in near]
+            return [("same", name, other, None, 0), *renamed]
+        follow = {"part": self.part_edges, "contain": self.contain_edges, "share": self.share_edges}[how]
+        return follow(name, source, near)
+
+    def part_edges(self, name: str, source: Source, near: list[Edge]) -> list[Edge]:
+        _, other, key, depth = source
+        found: list[Edge] = [("holds", other, name, key, depth)]
+        for kind, a, b, at, d in near:
+            if kind == "same" and a == other:
+                found.append(("holds", b, name, key, depth))
+            elif kind == "holds" and b == other:
+                found.append(("holds", a, name, at, d + depth))
+            elif kind == "holds" and a == other and _meet(at, key):
+                found.append(("same", name, b, None, 0))
+            elif kind == "deep" and a == other and _meet(at, key):
+                # How deep in b what they share begins.
+                there = min((e for k, x, y, _, e in near if (k, x, y) == ("deep", b, other)), default=1)
+                found.append(("holds", b, name, None, there) if depth >= d else ("deep", name, b, None, d - depth))
         return found
 
-    def capture(self, name: str, sources: Sequence[Source], key: Any) -> None:
-        """A variable's value gets another part."""
-        for how, other, _ in sources:
+    def contain_edges(self, name: str, source: Source, near: list[Edge]) -> list[Edge]:
+        _, other, key, depth = source
+        found: list[Edge] = [("holds", name, other, key, depth)]
+        for kind, a, b, at, d in near:
+            if kind == "same" and a == other:
+                found.append(("holds", name, b, key, depth))
+            elif kind == "holds" and b == other:
+                found += [("deep", name, a, key, depth), ("deep", a, name, at, d)]
+            elif kind in ("holds", "deep") and a == other:
+                found.append((kind, name, b, key, depth + d))
+        return found
+
+    def share_edges(self, name: str, source: Source, near: list[Edge]) -> list[Edge]:
+        _, other, key, depth = source
+        found: list[Edge] = [("deep", name, other, None, depth), ("deep", other, name, key, 1)]
+        for kind, a, b, at, d in near:
+            if a == other and kind == "holds" and _meet(at, key):
+                found.append(("holds", name, b, None, depth))
+            elif a == other and kind == "same":
+                found += [("deep", name, b, None, depth), ("deep", b, name, key, 1)]
+            elif a == other and kind == "deep" and _meet(at, key):
+                found.append(("deep", name, b, None, depth))
+                if b != name:
+                    found.append(("deep", b, name, None, 1))
+            elif b == other and kind == "holds":
+                found += [("deep", name, a, None, depth), ("deep", a, name, at, d)]
+        return found
+
+    def capture(self, name: str, sources: Sequence[Source], key: Any, base: int) -> None:
+        """A variable's value gets another part, so deep inside."""
+        for how, other, its_key, depth in sources:
             if other in self.state.scalars:
                 continue
-            inside: Source = ("contain" if how == "same" else "share", other, key)
-            if how == "same" and any(edge[:3] == ("holds", name, other) for edge in self.state.edges):
-                self.add(("deep", name, name, None))
-            self.add(*self.edges_of(name, inside))
+            if how == "same":
+                if any(edge[:3] == ("holds", name, other) for edge in self.state.edges):
+                    self.add(("deep", name, name, None, base))
+                self.add(*self.edges_of(name, ("contain", other, key, base)))
+            elif how == "contain":
+                self.add(*self.edges_of(name, ("contain", other, key, base + depth)))
+            else:
+                self.add(*self.edges_of(name, ("share", other, its_key, base if how == "part" else base + depth)))
 
     # What values are made of.
 
@@ -153,7 +179,7 @@ class Walk:
         if node is None or self.is_scalar(node):
             return []
         if isinstance(node, ast.Name):
-            return [("same", node.id, None)] if self.frame.is_local(node.id) or node.id in self.bound() else []
+            return [("same", node.id, None, 0)] if self.frame.is_local(node.id) or node.id in self.bound() else []
         if isinstance(node, (ast.Attribute, ast.Subscript)):
             return self.part_sources(node)
         if isinstance(node, (ast.List, ast.Tuple, ast.Set)):
@@ -169,7 +195,7 @@ class Walk:
         if isinstance(node, (ast.Starred, ast.Await, ast.NamedExpr, ast.FormattedValue)):
             return self.awaited_sources(node.value) if isinstance(node, ast.Await) else self.sources(node.value)
         if isinstance(node, ast.BinOp):
-            return [("share", each[1], None) for side in (node.left, node.right) for each in self.sources(side)]
+            return [_shared(each) for side in (node.left, node.right) for each in self.sources(side)]
         return self.call_sources(node) if isinstance(node, ast.Call) else []
 
     def bound(self) -> set[str]:
@@ -184,8 +210,11 @@ class Walk:
             keys.append(_key(whole))
             whole = whole.value
         if sliced:
-            return [("share", each[1], None) for each in self.sources(whole)]
-        return [("part", each[1], keys[-1] if each[0] == "same" else None) for each in self.sources(whole)]
+            return [_shared(each) for each in self.sources(whole)]
+        return [
+            ("part", each[1], keys[-1] if each[0] == "same" else each[2], len(keys) if each[0] == "same" else 1)
+            for each in self.sources(whole)
+        ]
 
     def comprehension_sources(self, node: Any) -> list[Source]:
         """The parts of what is gone over, if they are kept as they are."""
@@ -193,10 +222,11 @@ class Walk:
         values = [node.key, node.value] if isinstance(node, ast.DictComp) else [node.elt]
         kept = [each for value in values for each in _kept_names(value)]
         found: list[Source] = []
+        wrapped = 2 if isinstance(values[-1], (ast.List, ast.Tuple, ast.Dict, ast.Set, ast.Call)) else 1
         if any(name in targets for name in kept):
             for one in node.generators:
-                found += [("share", each[1], None) for each in self.sources(one.iter)]
-        return found + [("share", name, None) for name in kept if name not in targets and self.frame.is_local(name)]
+                found += [("share", each[1], None, wrapped) for each in self.sources(one.iter)]
+        return found + [("share", name, None, wrapped) for name in kept if name not in targets and self.frame.is_local(name)]
 
     def call_sources(self, node: ast.Call) -> list[Source]:
         function = node.func
@@ -206,15 +236,15 @@ class Walk:
             if is_self(function.value, self.frame) or is_super(function.value):
                 return mine
             if function.attr in _PARTS:
-                return [("part", each[1], None) for each in self.sources(function.value)] + mine
+                return [("part", each[1], None, 1) for each in self.sources(function.value)] + mine
             if function.attr in _SHARES:
-                return [("share", each[1], None) for each in (*self.sources(function.value), *mine)]
+                return [_shared(each) for each in (*self.sources(function.value), *mine)]
             return []
         if isinstance(function, ast.Name) and not self.frame.is_local(function.id):
             if function.id in _COPIES:
-                return [("share", each[1], None) for each in mine]
+                return [_shared(each) for each in mine]
             if function.id in ("min", "max", "getattr"):
-                return [("part", each[1], None) for each in mine]
+                return [("part", each[1], None, 1) for each in mine]
         found = quiet_static(function, self.frame)
         if isinstance(found, type):
             return [_inside(each) for each in mine]
@@ -224,8 +254,8 @@ class Walk:
         if answer == "fresh":
             return []
         if answer == "share":
-            return [("share", other, None) for _, other, _ in mine]
-        return [(how, other, None) for _, other, _ in mine for how in ("same", "part")]
+            return [("share", each[1], None, 1) for each in mine]
+        return [(how, each[1], None, 1) for each in mine for how in ("same", "part")]
 
     def awaited_sources(self, node: ast.AST) -> list[Source]:
         if isinstance(node, ast.Call):
@@ -260,7 +290,7 @@ class Walk:
         if isinstance(node, ast.Name):
             return node.id in self.state.flats or node.id in self.state.scalars
         if isinstance(node, (ast.List, ast.Tuple, ast.Set)):
-            return all(self.is_scalar(each) for each in node.elts) or _is_constant(node)
+            return all(self.is_scalar(each) or _is_constant(each) for each in node.elts)
         if isinstance(node, ast.Dict):
             return all(self.is_scalar(each) for each in node.values)
         if isinstance(node, (ast.ListComp, ast.SetComp, ast.GeneratorExp)):
@@ -283,16 +313,17 @@ class Walk:
 
     def change(self, node: ast.AST, name: str, keys: Sequence[Any]) -> None:
         """The value of a variable is changed, so many parts down."""
-        deep = bool(keys)
-        key = keys[0] if keys else None
-        for kind, a, b, at in sorted(self.state.edges, key=str):
+        depth, key = len(keys), keys[0] if keys else None
+        for kind, a, b, at, d in sorted(self.state.edges, key=str):
             if kind == "same" and a == name and self.live(b, node):
                 self.clash(node, name, b, f"'{name}' and {_named(b)} may be the same value")
             if kind == "holds" and b == name and self.live(a, node):
                 self.clash(node, name, a, f"'{name}' is part of {_named(a)}")
-            if deep and kind == "holds" and a == name and _meet(at, key) and self.live(b, node):
+            if a != name or depth < d or not _meet(at, key):
+                continue
+            if kind == "holds" and self.live(b, node):
                 self.clash(node, name, b, f"{_named(b)} is part of '{name}'")
-            if deep and kind == "deep" and a == name and (b == name or self.live(b, node)):
+            if kind == "deep" and (b == name or self.live(b, node)):
                 other = "itself" if b == name else _named(b)
                 self.clash(node, name, b, f"'{name}' shares parts with {other}")
 
@@ -330,7 +361,7 @@ class Walk:
                 self.state = replace(self.state, flats=self.state.flats | {each.arg})
         for name in self.frame.given_by_caller():
             if name not in self.state.scalars:
-                self.add(("holds", CALLER, name, None))
+                self.add(("holds", CALLER, name, None, 1))
         self.block(node.body)
 
     def block(self, body: Sequence[ast.stmt]) -> None:
@@ -348,9 +379,9 @@ class Walk:
         calls = [each for each in _in_order(node) if isinstance(each, ast.Call)]
         for each in calls:
             self.call(each, node)
-        for each in _in_order(node):
-            if isinstance(each, ast.NamedExpr):
-                self.bind(each.target.id, self.sources(each.value), self.is_scalar(each.value))
+        for named in _in_order(node):
+            if isinstance(named, ast.NamedExpr):
+                self.bind(named.target.id, self.sources(named.value), self.is_scalar(named.value))
 
     def call(self, node: ast.Call, whole: ast.AST) -> None:
         function = node.func
@@ -359,9 +390,9 @@ class Walk:
         own = self.frame.self_name
         if own is not None and (is_self(function.value, self.frame) or is_super(function.value)):
             if self.frame.method_changes_self(function):
-                self.change(node, own, [None])
+                self.change(node, own, [None] * DEPTH_MAX)
                 for argument in self.frame.kept_by_self(node, function):
-                    self.capture(own, self.sources(argument), None)
+                    self.capture(own, self.sources(argument), None, 1)
             return
         kind = METHODS.get(function.attr, ("M",))[0]
         if kind == "M" or quiet_static(function, self.frame) is not None:
@@ -374,11 +405,11 @@ class Walk:
         self.change(node, root, keys)
         if function.attr in _CAPTURES:
             for argument in node.args[-1:]:
-                self.capture(root, self.sources(argument), keys[0] if keys else None)
+                self.capture(root, self.sources(argument), keys[0] if keys else None, len(keys) + 1)
         elif function.attr in _SPREADS:
             for argument in node.args:
-                shared = [("share", each[1], None) for each in self.sources(argument)]
-                self.capture(root, shared, None)
+                shared = [_shared(each) for each in self.sources(argument)]
+                self.capture(root, shared, None, len(keys))
 
     def kept_before(self, node: ast.Call, root: str, whole: ast.AST) -> None:
         """`(xs, xs.pop())`: the value stands on the left already, and Python would show the change there."""
@@ -405,7 +436,7 @@ class Walk:
             else:
                 self.store(target, sources, scalar, flat)
             if doubled and isinstance(target, ast.Name):
-                self.add(("deep", target.id, target.id, None))
+                self.add(("deep", target.id, target.id, None, 1))
 
     def bind_pairwise(self, target: ast.Tuple | ast.List, value: ast.Tuple | ast.List) -> None:
         if len(target.elts) != len(value.elts) or any(isinstance(each, ast.Starred) for each in (*target.elts, *value.elts)):
@@ -417,7 +448,8 @@ class Walk:
             # A swap: whatever was shared may be shared in any way afterwards.
             others = [each for sources, _ in found for each in sources]
             for each in target.elts:
-                self.store(each, [("share", other[1], None) for other in others if not isinstance(each, ast.Name) or other[1] != each.id], False)
+                mine = [_shared(other) for other in others if not isinstance(each, ast.Name) or other[1] != each.id]
+                self.store(each, mine, False)
             return
         for each, (sources, scalar) in zip(target.elts, found):
             self.store(each, sources, scalar)
@@ -426,17 +458,17 @@ class Walk:
         if isinstance(target, ast.Name):
             self.bind(target.id, sources, scalar, flat)
         elif isinstance(target, ast.Starred):
-            self.store(target.value, [("share", each[1], None) for each in sources], False)
+            self.store(target.value, [_shared(each) for each in sources], False)
         elif isinstance(target, (ast.Tuple, ast.List)):
             for each in target.elts:
-                self.store(each, [(("part" if how in ("same", "part") else "share"), other, None) for how, other, _ in sources], scalar)
+                self.store(each, [_taken(source) for source in sources], scalar)
         elif isinstance(target, (ast.Attribute, ast.Subscript)):
             root, keys = _path(target)
             if root is None or not self.frame.is_local(root):
                 return
             self.not_iterated(target.value, target)
             self.change(target, root, keys[:-1])
-            self.capture(root, sources, keys[0])
+            self.capture(root, sources, keys[0], len(keys))
 
     def _AnnAssign(self, node: ast.AnnAssign) -> None:
         if node.value is not None:
@@ -453,7 +485,7 @@ class Walk:
                     self.bind(target.id, [], True)
             elif target.id not in self.state.scalars and not self.is_scalar(node.value):
                 self.change(node, target.id, [])
-                self.capture(target.id, [("share", each[1], None) for each in self.sources(node.value)], None)
+                self.capture(target.id, [_shared(each) for each in self.sources(node.value)], None, 0)
             return
         self.store(target, [], True)
 
@@ -467,7 +499,7 @@ class Walk:
 
     def note_answer(self) -> None:
         given = {CALLER, self.frame.self_name, *self.frame.given_by_caller()}
-        for kind, a, b, _ in self.state.edges:
+        for kind, a, b, _, _ in self.state.edges:
             if RETURNED not in (a, b) or not given & {a, b}:
                 continue
             is_part = kind == "same" or (kind == "holds" and b == RETURNED)
@@ -489,7 +521,7 @@ class Walk:
         scalar = _over_scalars(node.iter) or self.is_flat(node.iter)
         self.loops.append(node)
         self.iterated += (paths := [ast.unparse(each) for each in _gone_over(node.iter)])
-        self.round(node, lambda: self.store(node.target, [("part", each[1], None) for each in self.sources(node.iter)], scalar))
+        self.round(node, lambda: self.store(node.target, [_taken(each) for each in self.sources(node.iter)], scalar))
         del self.iterated[len(self.iterated) - len(paths):]
         self.loops.pop()
         self.block(node.orelse)
@@ -542,8 +574,26 @@ class Walk:
 
 def _inside(source: Source) -> Source:
     """A source that is put into a container."""
-    how, other, key = source
-    return ("contain" if how == "same" else "share", other, None)
+    how, other, key, depth = source
+    if how == "same":
+        return ("contain", other, None, 1)
+    if how == "part":
+        return ("share", other, key, 1)
+    return (how, other, key, depth + 1)
+
+
+def _shared(source: Source) -> Source:
+    """A source whose parts are copied into another container."""
+    how, other, key, depth = source
+    return ("share", other, key if how == "part" else None, depth if how in ("contain", "share") else 1)
+
+
+def _taken(source: Source) -> Source:
+    """A part of a source."""
+    how, other, key, depth = source
+    if how in ("same", "part"):
+        return ("part", other, key, depth + 1)
+    return ("part", other, None, 1) if depth > 1 or how == "share" else ("same", other, None, 0)
 
 
 def _meet(a: Any, b: Any) -> bool:
@@ -614,10 +664,10 @@ def _repeats(node: ast.expr) -> bool:
 
 
 def _is_constant(node: ast.AST) -> bool:
-    """A literal without anything that can be changed in it."""
+    """A literal without anything in it that can be changed."""
     if isinstance(node, ast.Tuple):
         return all(_is_constant(each) for each in node.elts)
-    return isinstance(node, ast.Constant) or (isinstance(node, ast.List) and all(_is_constant(each) for each in node.elts))
+    return isinstance(node, ast.Constant)
 
 
 _PLAIN = ("int", "float", "str", "bool", "bytes", "None", "Decimal", "date", "datetime", "UUID")
@@ -671,7 +721,7 @@ def _is_number(node: ast.AST) -> bool:
 
 
 def _over_scalars(node: ast.expr) -> bool:
-    if isinstance(node, (ast.List, ast.Tuple)) and _is_constant(node):
+    if isinstance(node, (ast.List, ast.Tuple)) and all(_is_constant(each) for each in node.elts):
         return True
     return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "range"
 

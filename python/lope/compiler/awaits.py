@@ -289,7 +289,7 @@ class Awaits(Calls):
         def expr(each: ast.expr, consumed: bool = False) -> Code:
             return body() if each is marker else before(each, consumed)
 
-        self.expr = expr  # type: ignore[method-assign]
+        setattr(self, "expr", expr)
         try:
             return self.loop(node.generators, [marker], "list", node)
         finally:

@@ -55,10 +55,11 @@ class Calls(Classes):
             return self.construct(found, node)
         if isinstance(found, type) and issubclass(found, BaseException):
             return self.construct(found, node)
-        if getattr(builtins, getattr(found, "__name__", ""), None) is found:
-            return self.builtin_call(found.__name__, node, consumed)
+        title = str(getattr(found, "__name__", ""))
+        if getattr(builtins, title, None) is found:
+            return self.builtin_call(title, node, consumed)
         owner = getattr(found, "__self__", None)
-        if owner is dict and found.__name__ == "fromkeys":
+        if owner is dict and getattr(found, "__name__", "") == "fromkeys":
             self.no_keywords(node)
             arguments = [self.expr(each, consumed=place == 0) for place, each in enumerate(node.args)]
             return call("py.fromkeys", *arguments, at=self.at(node))
@@ -66,7 +67,7 @@ class Calls(Classes):
             self.refuse(node, f"'{self.title(node.func)}' is called and not awaited", "write await before it")
         if isinstance(found, types.FunctionType) and self.knows(found):
             return self.function_call(self.function(found, node), node)
-        self.unknown(found, node)
+        return self.unknown(found, node)
 
     def is_awaitable(self, found: Any) -> bool:
         raise NotImplementedError
@@ -78,7 +79,9 @@ class Calls(Classes):
         title = self.title(node.func)
         module = (getattr(found, "__module__", None) or "").partition(".")[0]
         owner = getattr(found, "__self__", None)
-        if isinstance(owner, (types.ModuleType, type)):
+        if owner is not None and not isinstance(owner, (types.ModuleType, type)):
+            module = type(owner).__module__.partition(".")[0]
+        elif owner is not None:
             module = (owner.__name__ if isinstance(owner, types.ModuleType) else owner.__module__).partition(".")[0]
         advice = REFUSED_MODULES.get(module, "make it an @action, or a function that a workflow can be compiled from")
         self.refuse(node, f"a call of '{title}', which a workflow cannot run", advice)
@@ -108,7 +111,7 @@ class Calls(Classes):
         parameters, first_consumed = FUNCTIONS[name]
         arguments = self.by_position(node, parameters, FUNCTION_KEYWORDS.get(name, ()))
         if any(self.effects(each) for each in arguments):
-            values = self.operands(arguments)
+            values = self.operands(arguments, consumed=first_consumed and len(arguments) == 1)
         else:
             values = [self.expr(each, consumed=first_consumed and not place) for place, each in enumerate(arguments)]
         return call(f"py.{name}", *values, at=self.at(node))

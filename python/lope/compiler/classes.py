@@ -217,7 +217,8 @@ def failure_names(cls: type[BaseException]) -> list[str]:
 
 def with_subclasses(cls: type) -> list[type]:
     found = [cls]
-    for each in cls.__subclasses__():
+    inner: list[type] = cls.__subclasses__()
+    for each in inner:
         found += with_subclasses(each)
     return found
 

@@ -31,9 +31,8 @@ class Code:
 
 
 def place(node: ast.AST | None) -> At:
-    if node is None or not hasattr(node, "lineno"):
-        return (0, 0)
-    return (node.lineno, node.col_offset + 1)
+    line = getattr(node, "lineno", 0)
+    return (line, getattr(node, "col_offset", 0) + 1) if line else (0, 0)
 
 
 def literal(value: Any, at: At = (0, 0)) -> Code:

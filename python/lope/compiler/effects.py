@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import sys
 import types
 from typing import TYPE_CHECKING, Any, Iterator
 
@@ -89,7 +90,8 @@ def is_property(node: ast.Attribute, frame: "Frame") -> bool:
 
 def frame_knows(function: types.FunctionType) -> bool:
     """Is it a function of the user's, not one of a library's whose meaning is known?"""
-    return not function.__module__.partition(".")[0] in ("asyncio", "lope")
+    top = (function.__module__ or "").partition(".")[0]
+    return top not in sys.stdlib_module_names and top not in ("lope", "pydantic")
 
 
 def is_self(node: ast.AST, frame: "Frame") -> bool:

@@ -134,9 +134,10 @@ class Expressions(Comprehensions):
 
     def _UnaryOp(self, node: ast.UnaryOp) -> Code:
         operand = node.operand
-        if isinstance(node.op, ast.USub) and isinstance(operand, ast.Constant) and type(operand.value) in (int, float):
-            if -(2**63) <= -operand.value < 2**63 or type(operand.value) is float:
-                return literal(-operand.value, self.at(node))
+        if isinstance(node.op, ast.USub) and isinstance(operand, ast.Constant):
+            number = operand.value
+            if isinstance(number, float) or (type(number) is int and number <= 2**63):
+                return literal(-number, self.at(node))
         return op([UNARY[type(node.op)]], self.expr(operand), at=self.at(node))
 
     def _BoolOp(self, node: ast.BoolOp) -> Code:

@@ -151,7 +151,7 @@ class Functions(Expressions):
             self.program.answers[key] = ""
             walk = self.walked(found, self.klass)
             own = None if walk is None else walk.frame.self_name
-            ends = [] if walk is None else [{a, b} for _, a, b, _ in walk.seen if own in (a, b)]
+            ends = [] if walk is None else [{edge[1], edge[2]} for edge in walk.seen if own in (edge[1], edge[2])]
             names = () if walk is None else walk.frame.given_by_caller()
             keeps = walk is None or any(name in pair for pair in ends for name in names)
             self.program.answers[key] = "keeps" if keeps else ""
@@ -227,9 +227,9 @@ class Functions(Expressions):
         assert klass is not None
         owner, found = self.find_method(klass, function, node)
         if isinstance(found, staticmethod):
-            return self.function(found.__func__, node) if isinstance(node, ast.Call) else self.no_method(function, node)
-        if isinstance(found, property) and found.fget is not None:
-            found = found.fget
+            inner: Any = found.__func__
+            return self.function(inner, node) if isinstance(node, ast.Call) else self.no_method(function, node)
+        found = getattr(found, "fget", found)
         if not isinstance(found, types.FunctionType):
             self.no_method(function, node)
         key = (found, klass)
@@ -312,7 +312,7 @@ class Functions(Expressions):
         positional, keywords = self.spread(node)
         if own:
             positional = call("py.concat", listed(own), positional)
-        kinds = {
+        kinds: dict[Any, str] = {
             inspect.Parameter.VAR_POSITIONAL: "rest", inspect.Parameter.KEYWORD_ONLY: "keyword",
             inspect.Parameter.VAR_KEYWORD: "more", inspect.Parameter.POSITIONAL_ONLY: "positional",
         }  # fmt: skip

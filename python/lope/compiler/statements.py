@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import types
 from typing import Any, Callable, NoReturn, Optional, Sequence
 
 from . import code
@@ -184,15 +185,19 @@ class Statements(Loops, Tries):
             text = self.variable(node.id)
             return Path(text, code.name(text, self.at(node)))
         if isinstance(node, (ast.Attribute, ast.Subscript)):
+            if isinstance(self.static(node.value), (type, types.ModuleType)):
+                self.belongs(node.value)
             if self.static(node) is MISSING:
                 path = self.path(node.value)
                 path.parts.append(self.part(node))
                 return path
         if isinstance(node, ast.Name) or self.static(node) is not MISSING:
-            self.refuse(
-                node, f"'{ast.unparse(node)}' belongs to the module and would be changed", "copy it into a variable first"
-            )
+            self.belongs(node)
         return Path(None, self.let(self.expr(node), node))
+
+    def belongs(self, node: ast.expr) -> NoReturn:
+        title = ast.unparse(node)
+        self.refuse(node, f"'{title}' belongs to the module and would be changed", "copy it into a variable first")
 
     def part(self, node: ast.Attribute | ast.Subscript) -> Part:
         at = self.at(node)

@@ -11,7 +11,7 @@ from collections import abc
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal, InvalidOperation
 from pathlib import Path, PurePath
-from typing import Annotated, Any, Callable, Literal, TypeVar, Union, get_args, get_origin, get_type_hints, is_typeddict
+from typing import Annotated, Any, Callable, Literal, TypeVar, Union, cast, get_args, get_origin, get_type_hints, is_typeddict
 from uuid import UUID
 
 from .encode import is_model
@@ -341,7 +341,7 @@ def _subclass(value: Any, kind: type) -> type:
     return found
 
 
-def _hints(kind: type) -> dict[str, Any]:
+def _hints(kind: Any) -> dict[str, Any]:
     try:
         return get_type_hints(kind, include_extras=True)
     except Exception:
@@ -403,15 +403,15 @@ def _typed(found: dict[str, Any], hints: dict[str, Any]) -> dict[str, Any]:
 
 
 def _model(cls: type) -> Decoder:
-    kind: Any = cls
+    kind = cast(Any, cls)
     hints = functools.cache(lambda: {name: each.annotation for name, each in kind.model_fields.items()})
 
     def model(value: Any) -> Any:
         found = _fields_of(value, kind)
         if found is None:
             raise _wrong(kind.__qualname__, value)
-        target = _subclass(value, kind)
-        if target is not kind:
+        target: Any = _subclass(value, kind)
+        if class_name(target) != class_name(kind):
             return decoder(target)(value)
         if split(value) is None:
             try:

@@ -51,7 +51,8 @@ def decode_failure(failure: dict[str, Any]) -> BaseException:
     """The exception that a failure was, or a `RemoteError` if its type is not known here."""
     from .decode import decode
 
-    message, bases = str(failure.get("message", "")), list(failure.get("bases") or ())
+    message = str(failure.get("message", ""))
+    bases: list[str] = list(failure.get("bases") or ())
     name = str(failure.get("type", "Error"))
     kind = _class(name, bases)
     if kind is None:
@@ -66,8 +67,9 @@ def decode_failure(failure: dict[str, Any]) -> BaseException:
     except Exception:
         return _remote(message, name, bases)
     text = failure.get("traceback")
-    if text and hasattr(error, "add_note"):
-        error.add_note(str(text).rstrip())
+    add_note = getattr(error, "add_note", None)
+    if text and add_note is not None:
+        add_note(str(text).rstrip())
     return error
 
 

@@ -1,0 +1,121 @@
+"""`lope.testing`, `python -m lope compile`, and the compiler's table against the law's."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any, Iterator
+
+import pytest
+from differential import binary
+from lope import Retry, action, gather, sleep, wait_signal, workflow
+from lope.compiler.table import FUNCTIONS, METHODS
+from lope.testing import Law, Stage, Stuck
+
+KINDS = {"M": "PyMethod", "C": "PyChange", "T": "PyTake"}
+
+
+@pytest.fixture(scope="module")
+def law() -> Iterator[Law]:
+    made = Law(binary())
+    yield made
+    made.close()
+
+
+@action(name="testing.fetch", retry=Retry(2, backoff="exponential", base="10s"))
+async def fetch(key: str) -> str:
+    return key.upper()
+
+
+@workflow(name="testing.patient")
+async def patient(key: str) -> list[str]:
+    await sleep("7d")
+    return await gather(fetch(key), fetch.with_options(retry=Retry(0))("b"))
+
+
+@workflow(name="testing.waiting")
+async def waiting() -> Any:
+    return await wait_signal("go")
+
+
+def test_sleeps_are_skipped_and_failures_retried(law: Law) -> None:
+    stage = Stage(law=law, failures={"testing.fetch": [OSError("one")]})
+    assert stage.run(patient, "a") == ["A", "B"]
+    assert [(call.action, call.attempt) for call in stage.calls] == [
+        ("testing.fetch", 1), ("testing.fetch", 1), ("testing.fetch", 2),
+    ]  # fmt: skip
+    assert stage.slept == 7 * 86_400 + 10
+
+
+def test_spent_retries_raise_the_last_failure(law: Law) -> None:
+    stage = Stage(law=law, failures={"testing.fetch": [OSError("one"), OSError("no retry for this")]})
+    with pytest.raises(OSError, match="no retry for this"):
+        stage.run(patient, "a")
+
+
+def test_actions_can_be_played_by_others(law: Law) -> None:
+    stage = Stage(law=law, actions={"testing.fetch": lambda key: f"double of {key}"})
+    assert stage.run(patient, "a") == ["double of a", "double of b"]
+
+
+def test_a_run_that_waits_for_nothing_that_comes_is_stuck(law: Law) -> None:
+    with pytest.raises(Stuck, match="go"):
+        Stage(law=law).run(waiting)
+    assert Stage(law=law, signals={"go": [{"a": (1, 2)}]}).run(waiting) == {"a": (1, 2)}
+
+
+def test_the_table_is_the_law_s(law: Law) -> None:
+    known = {each["name"]: each for each in law.ask("functions")["functions"]}
+    for name, (kind, parameters) in METHODS.items():
+        entry = known[f"py.m.{name}"]
+        assert entry["kind"] == KINDS[kind], name
+        assert entry["parameters"].partition(", ")[2] == parameters, name
+    assert not [name for name in known if name.startswith("py.m.") and name[5:] not in METHODS]
+    assert not [name for name in FUNCTIONS if f"py.{name}" not in known]
+
+
+def compile_command(*words: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    path = str(Path(__file__).parents[1])
+    command = [sys.executable, "-m", "lope", "compile", *words]
+    return subprocess.run(command, cwd=folder, env={"PYTHONPATH": path}, capture_output=True, text=True)
+
+
+APP = """
+from lope import action, workflow
+
+@action
+async def send(to: str) -> str:
+    return to
+
+@workflow
+async def good(to: str) -> str:
+    return await send(to)
+
+@workflow
+async def bad(to: str) -> str:
+    print(to)
+    return to
+"""
+
+
+def test_the_definition_is_printed_as_json(tmp_path: Path, law: Law) -> None:
+    (tmp_path / "app.py").write_text(APP)
+    for target in ("app:good", "app.py:good"):
+        found = compile_command(target, folder=tmp_path)
+        assert found.returncode == 0, found.stderr
+        definition = json.loads(found.stdout)
+        assert definition["name"] == "good" and law.plan(definition) >= 0
+        step = next(each for each in definition["blocks"][0]["steps"] if each["name"] == "send")
+        assert step["at"] == [10, 18], "steps keep their place in the source"
+
+
+def test_what_cannot_be_compiled_says_why(tmp_path: Path) -> None:
+    (tmp_path / "app.py").write_text(APP)
+    bad = compile_command("app:bad", folder=tmp_path)
+    assert bad.returncode == 2 and "app.py:14:5: 'print' has no place in a workflow" in bad.stderr
+    missing = compile_command("app:nothing", folder=tmp_path)
+    assert missing.returncode == 2 and "there are: bad, good" in missing.stderr
+    assert compile_command("nothing:x", folder=tmp_path).returncode == 2
+    assert compile_command("nonsense", folder=tmp_path).returncode == 2
