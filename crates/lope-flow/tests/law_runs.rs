@@ -74,6 +74,33 @@ fn accumulators_apply_in_input_order() {
     assert_eq!(led.state.totals(&flow)[0].1, json("[10,20,30,50]"));
 }
 
+/// A state whose next value an action makes: inputs have their turn in order, one at a time; a failed one leaves it alone.
+#[test]
+fn a_state_made_by_an_action_is_made_in_the_order_of_inputs() {
+    let mut sum = state("s", "0", "[previous, value]").needs(&["a"]);
+    let Kind::State { action, .. } = &mut sum.kind else { panic!("a state") };
+    *action = Some("plus".into());
+    let flow = flow([act("a", "input"), sum, give("r", "s")]);
+    let mut led = lead(
+        &flow,
+        &[
+            ("open", ""),
+            ("input x 1", "a#1(1)"),
+            ("input y 2", "@2/a#1(2)"),
+            ("input z 3", "@3/a#1(3)"),
+            ("@2/a#1 ok 20", ""),
+            ("a#1 ok 10", "s#1([0,10])"),
+            ("s#1 ok 10", "x=10; @2/s#1([10,20])"),
+            ("@3/a#1 ok 30", ""),
+            ("@2/s#1 err E", "y!E; @3/s#1([10,30])"),
+            ("@3/s#1 ok 40", "z=40"),
+        ],
+    );
+    assert_eq!(led.state.totals(&flow)[0].1, json("40"));
+    assert_eq!(led.status(), Status::Idle);
+    led.line("close");
+}
+
 #[test]
 fn an_input_that_fails_or_is_skipped_gives_its_turn_away() {
     let flow = flow([

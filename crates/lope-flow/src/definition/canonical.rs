@@ -112,7 +112,7 @@ fn canonical_block(block: &Block, place: &[BlockId]) -> Block {
 
 impl Definition {
     /// The path of every block's steps without the step's own name: `mail/` for the body of `mail`.
-    pub(crate) fn prefixes(&self) -> Vec<Arc<str>> {
+    pub fn prefixes(&self) -> Vec<Arc<str>> {
         let mut prefixes: Vec<Arc<str>> = vec!["".into(); self.blocks.len()];
         for id in self.preorder() {
             let prefix = Arc::clone(&prefixes[id.index()]);

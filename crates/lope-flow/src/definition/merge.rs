@@ -33,6 +33,7 @@ impl Kind {
     pub fn facts<'a>(&'a self, name: &'a str, path: &'a str) -> StepFacts<'a> {
         let action = match self {
             Self::Dispatch(dispatch) => Some(&*dispatch.action),
+            Self::State { action, .. } => action.as_deref(),
             _ => None,
         };
         StepFacts { name, path, kind: self.word(), action }

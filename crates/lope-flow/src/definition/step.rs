@@ -125,12 +125,15 @@ pub enum Kind {
         target: Template,
         body: Template,
     },
-    /// An accumulator of the run: `next` sees `previous` and `value` (the outputs of what it needs, unless given).
+    /// An accumulator of the run: `next` sees `previous` and `value` (the outputs of what it needs, unless given). If an
+    /// action makes the next state, `next` is its arguments.
     State {
         init: Template,
         next: Template,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         value: Option<Template>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        action: Option<Arc<str>>,
     },
     /// The first branch that settles; the others are cancelled.
     Race {

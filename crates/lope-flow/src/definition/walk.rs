@@ -172,7 +172,7 @@ impl Kind {
             Self::Send { target, body, .. } => {
                 [target, body].into_iter().for_each(|each| visit(Field::Value, each.expr()));
             }
-            Self::State { init, next, value } => {
+            Self::State { init, next, value, .. } => {
                 [init].into_iter().chain(value).for_each(|each| visit(Field::Value, each.expr()));
                 visit(Field::Next, next.expr());
             }
@@ -234,7 +234,7 @@ fn each_kind_expr_mut(kind: &mut Kind, visit: &mut dyn FnMut(Field, &mut Expr)) 
         Kind::Send { target, body, .. } => {
             [target, body].into_iter().for_each(|each| visit(Field::Value, each.expr_mut()));
         }
-        Kind::State { init, next, value } => {
+        Kind::State { init, next, value, .. } => {
             [init].into_iter().chain(value).for_each(|each| visit(Field::Value, each.expr_mut()));
             visit(Field::Next, next.expr_mut());
         }

@@ -15,20 +15,31 @@ use crate::policy::override_with;
 
 impl<'a> Machine<'a> {
     pub(crate) fn start_work(&mut self, spot: Spot<'a>, call: &Call) -> Result<Option<Value>, Failure> {
+        self.start_action(spot, (&call.executor, &call.action), &call.with, &[])
+    }
+
+    /// An action whose arguments may see names of the law.
+    pub(crate) fn start_action(
+        &mut self,
+        spot: Spot<'a>,
+        (executor, action): (&Arc<str>, &Arc<str>),
+        with: &Template,
+        extra: &[(&'static str, Value)],
+    ) -> Result<Option<Value>, Failure> {
         let overridden = self.overridden(spot);
         let policy = overridden.as_ref().unwrap_or(&spot.step.policy);
-        let with = self.eval(spot.act, call.with.expr())?;
+        let with = self.eval_with(spot.act, with.expr(), extra)?;
         let key = policy.idempotency_key.as_ref();
         let idempotency_key = key.map(|key| self.eval(spot.act, key.expr())).transpose()?;
         let concurrency = match &policy.concurrency {
             Some(limit) => {
                 let key = limit.key.as_ref().map(|key| self.eval(spot.act, key.expr())).transpose()?;
-                Some((limit.limit, key.unwrap_or_else(|| Value::Str(Arc::clone(&call.action)))))
+                Some((limit.limit, key.unwrap_or_else(|| Value::Str(Arc::clone(action)))))
             }
             None => None,
         };
-        let executor = Arc::clone(policy.executor.as_ref().unwrap_or(&call.executor));
-        let action = Arc::clone(&call.action);
+        let executor = Arc::clone(policy.executor.as_ref().unwrap_or(executor));
+        let action = Arc::clone(action);
         self.try_job(spot, Job::Worker(Box::new(WorkerJob { executor, action, with, idempotency_key, concurrency })));
         Ok(None)
     }

@@ -24,6 +24,7 @@ impl Handling {
     pub(crate) fn new(kind: &Kind, policy: &StepPolicy) -> Self {
         let action = match kind {
             Kind::Dispatch(dispatch) => &*dispatch.action,
+            Kind::State { action: Some(action), .. } => action,
             _ => kind.word(),
         };
         let named = |name: &Option<Arc<str>>| Some(name.as_ref().map_or_else(|| action.into(), Arc::clone));

@@ -109,6 +109,9 @@ impl<'a> Machine<'a> {
     pub(crate) fn settle_exec(&mut self, exec: Key, value: Value) {
         let Some(spot) = self.let_go(exec) else { return };
         if self.state.acts.get(spot.act).is_some_and(|act| act.exit.is_none()) {
+            if let Some((number, _)) = spot.step.state {
+                self.state.totals.insert(number, value.clone());
+            }
             self.settle(spot, value);
         } else {
             self.close_if_empty(spot.act);

@@ -1,4 +1,4 @@
-//! `state`: accumulators of the run. Inputs reach each of them in the order in which they were fed, however long their
+//! `state`: accumulators of the run, whose next state is an expression or what an action makes of it. Inputs reach each of them in the order in which they were fed, however long their
 //! other steps take.
 
 use std::collections::BTreeSet;
@@ -9,14 +9,14 @@ use super::arena::Key;
 use super::machine::Machine;
 use super::open::Spot;
 use super::state::{CellState, Task, Work};
-use crate::definition::Kind;
+use crate::definition::{Kind, executor};
 
 impl<'a> Machine<'a> {
     pub(crate) fn start_state(&mut self, spot: Spot<'a>) -> Result<Option<Value>, Failure> {
         let (_, top) = spot.step.state.expect("a state is numbered by the plan");
         let input = self.state.acts.get(spot.act).map_or(0, |act| act.input);
         if self.is_first(top, input) {
-            return self.accumulate(spot).map(Some);
+            return self.accumulate(spot);
         }
         let turn = (top, input, self.state.next_number());
         let exec = self.hold(spot, Work::Turn(turn));
@@ -32,17 +32,22 @@ impl<'a> Machine<'a> {
         })
     }
 
-    fn accumulate(&mut self, spot: Spot<'a>) -> Result<Value, Failure> {
+    /// The next state; nothing yet if an action makes it.
+    fn accumulate(&mut self, spot: Spot<'a>) -> Result<Option<Value>, Failure> {
         let (number, _) = spot.step.state.expect("a state is numbered by the plan");
-        let Kind::State { init, next, value } = &spot.step.kind else { return Ok(Value::Null) };
+        let Kind::State { init, next, value, action } = &spot.step.kind else { return Ok(None) };
         let previous = match self.state.totals.get(&number) {
             Some(total) => total.clone(),
             None => self.eval(spot.act, init.expr())?,
         };
         let value = value.as_ref().map_or(Ok(Value::Null), |value| self.eval(spot.act, value.expr()))?;
-        let total = self.eval_with(spot.act, next.expr(), &[("previous", previous), ("value", value)])?;
+        let extra = [("previous", previous), ("value", value)];
+        if let Some(action) = action {
+            return self.start_action(spot, (&executor::ACTION.into(), action), next, &extra);
+        }
+        let total = self.eval_with(spot.act, next.expr(), &extra)?;
         self.state.totals.insert(number, total.clone());
-        Ok(total)
+        Ok(Some(total))
     }
 
     /// Takes the turn of the first that waits at a step of the root, if it has come, and comes back for the next.
@@ -68,7 +73,8 @@ impl<'a> Machine<'a> {
             return self.close_if_empty(spot.act);
         }
         match self.accumulate(spot) {
-            Ok(total) => self.settle(spot, total),
+            Ok(Some(total)) => self.settle(spot, total),
+            Ok(None) => {}
             Err(failure) => self.raise(spot, failure),
         }
     }

@@ -120,6 +120,11 @@ impl State {
         }
     }
 
+    /// Why a paused run is paused.
+    pub const fn paused(&self) -> Option<&Arc<str>> {
+        self.paused.as_ref()
+    }
+
     /// Why a failed run failed.
     pub const fn failure(&self) -> Option<&Failure> {
         match &self.life {

@@ -109,7 +109,7 @@ impl<'a> Reader<'a> {
         let next = fields.and_then(|fields| self.required(fields, "next", "state"));
         let next = next.map(|id| self.template(id)).unwrap_or_default();
         let value = fields.and_then(|fields| fields.get("value")).map(|id| self.template(id));
-        Kind::State { init, next, value }
+        Kind::State { init, next, value, action: None }
     }
 
     fn raise(&mut self, id: NodeId) -> Kind {

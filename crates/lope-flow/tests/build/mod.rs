@@ -63,7 +63,7 @@ pub fn send(name: &str, target: &str, body: &str) -> Step {
 }
 
 pub fn state(name: &str, init: &str, next: &str) -> Step {
-    Step::new(name, Kind::State { init: t(init), next: t(next), value: None })
+    Step::new(name, Kind::State { init: t(init), next: t(next), value: None, action: None })
 }
 
 pub fn if_(name: &str, when: &str, then: BlockId, otherwise: Option<BlockId>) -> Step {

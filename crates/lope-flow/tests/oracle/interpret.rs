@@ -185,7 +185,7 @@ impl<'a> Interpreter<'a> {
                 Ok(Value::Int(input.as_int().unwrap_or(0) + 1))
             }
             Kind::Send { .. } => Ok(Value::Null),
-            Kind::State { init, next, value } => {
+            Kind::State { init, next, value, .. } => {
                 let key = (block.0 as usize, step.name.to_string());
                 let previous = match self.totals.get(&key) {
                     Some(total) => total.clone(),

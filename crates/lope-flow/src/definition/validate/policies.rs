@@ -58,7 +58,7 @@ fn exceeds(small: Option<Span>, large: Option<Span>) -> bool {
 fn misplaced(kind: &Kind, policy: &StepPolicy) -> Option<String> {
     let said = said(policy);
     let wrong = match kind {
-        Kind::Dispatch(_) => None,
+        Kind::Dispatch(_) | Kind::State { action: Some(_), .. } => None,
         Kind::Workflow { .. } => said.iter().find(|(_, scope)| *scope == Scope::Dispatch),
         _ => said.iter().find(|(_, scope)| *scope != Scope::Any),
     };
