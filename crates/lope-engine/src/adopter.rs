@@ -12,7 +12,7 @@ use lope_store::{Store, StoreResult};
 use crate::codec::{self, Blobs, Unreadable};
 use crate::drive::plans::Plans;
 use crate::drive::shards::Shards;
-use crate::shard::{Adoption, Input};
+use crate::shard::{Adoption, Home, Input};
 
 /// The epoch of a run that is born claimed.
 const BORN: Epoch = Epoch(1);
@@ -93,6 +93,10 @@ impl Adopter {
         owned.into_iter().filter(|run| held.get(&run.run) != Some(&run.epoch)).collect()
     }
 
+    pub(crate) fn has(&self, run: RunId) -> bool {
+        self.held().contains(&run)
+    }
+
     pub(crate) fn holds(&self) -> usize {
         self.held().len()
     }
@@ -171,6 +175,7 @@ impl Adopter {
             owner,
             weight: claimed.weight,
             plan,
+            home: Home { queue: claimed.queue.clone(), realm: claimed.realm.clone(), priority: claimed.priority },
             parent: loaded.record.parent,
             snapshot: loaded.snapshot,
             rows: loaded.rows,
@@ -207,6 +212,7 @@ impl Adopter {
             owner,
             weight: admit.weight,
             plan,
+            home: Home { queue: admit.queue, realm: admit.realm, priority: admit.priority },
             parent: admit.parent,
             snapshot: admit.snapshot,
             rows: admit.rows,

@@ -19,6 +19,9 @@ use crate::codec;
 /// Journal rows read at a time.
 const JOURNAL_PAGE: usize = 1_000;
 
+/// The reason of a pause that puts a run aside: what is in flight is stopped, and nobody claims it until it is resumed.
+pub const STOPPED: &str = "stopped";
+
 /// How a run is started.
 #[derive(Clone, Debug, Default)]
 pub struct StartOptions {

@@ -8,7 +8,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use lope_flow::law::{Notice, Plan, Settled};
-use lope_model::{RunId, RunnerId};
+use lope_model::{Realm, RunId, RunnerId};
 use lope_store::runs::{Admit, Admitted, FinalStatus, RunCommit};
 use lope_store::{Store, StoreResult};
 use tokio::sync::{broadcast, mpsc};
@@ -47,9 +47,14 @@ pub enum News {
         notice: Notice,
     },
     Checkpointed(RunId),
+    /// An open run has nothing more to do, durably.
+    Rested(RunId),
     /// The run left memory without having ended.
     Left(RunId),
 }
+
+/// Hears all news, on the thread that makes them: it must be quick and must not block.
+pub type Ear = Arc<dyn Fn(&News) + Send + Sync>;
 
 /// A running engine. Dropped, it stops at once; `shutdown` ends it in order.
 #[derive(Debug)]
@@ -66,6 +71,16 @@ pub struct Engine {
 impl Engine {
     /// Start all parts on the current runtime.
     pub fn begin(store: Store, executors: Executors, settings: Settings) -> std::io::Result<Self> {
+        Self::begin_heard(store, executors, settings, None)
+    }
+
+    /// As `begin`, with an ear that misses nothing. (A subscription that is slow does.)
+    pub fn begin_heard(
+        store: Store,
+        executors: Executors,
+        settings: Settings,
+        ear: Option<Ear>,
+    ) -> std::io::Result<Self> {
         let (clock, runner) = (ProcessClock::new(), RunnerId::from_uuid(Uuid::now_v7()));
         let (senders, ears) = Shards::new(settings.shards);
         let senders = Arc::new(senders);
@@ -80,6 +95,7 @@ impl Engine {
             commits,
             mouth: mouth.clone(),
             news: news.clone(),
+            ear,
             runtime: tokio::runtime::Handle::current(),
         };
         let threads = shards::begin(ears, clock, ShardSettings::of(&settings), runner, Arc::new(hands))?;
@@ -137,6 +153,22 @@ impl Engine {
         self.adopter.shards.send(run, Input::Checkpoint(run));
     }
 
+    /// Let a run go without writing what was not committed yet; it stays out of claims until it is resumed.
+    pub fn discard(&self, run: RunId) {
+        self.adopter.shards.send(run, Input::Discard(run));
+    }
+
+    /// Claim runs of this realm too, from now on.
+    pub fn serve(&self, realm: Realm) {
+        // The keeper is gone only when the engine is.
+        let _ = self.mouth.send(Heard::Serve(realm));
+    }
+
+    /// Is the run in memory here, or on its way?
+    pub fn holds(&self, run: RunId) -> bool {
+        self.adopter.has(run)
+    }
+
     pub fn in_flight(&self) -> usize {
         self.desk.in_flight()
     }
@@ -179,6 +211,7 @@ struct Router {
     commits: mpsc::UnboundedSender<Vec<RunCommit>>,
     mouth: mpsc::UnboundedSender<Heard>,
     news: broadcast::Sender<News>,
+    ear: Option<Ear>,
     runtime: tokio::runtime::Handle,
 }
 
@@ -214,11 +247,12 @@ impl Router {
             Output::FindLatest(workflow) => self.find_latest(workflow),
             Output::InputSettled { run, input, result } => self.tell(News::InputSettled { run, input, result }),
             Output::Notice { run, plan, notice } => {
-                if self.news.receiver_count() > 0 {
+                if self.ear.is_some() || self.news.receiver_count() > 0 {
                     self.tell(News::Notice { run, workflow: Arc::clone(plan.name()), notice });
                 }
             }
             Output::Checkpointed(run) => self.tell(News::Checkpointed(run)),
+            Output::Rested(run) => self.tell(News::Rested(run)),
             Output::Post { id, send } => {
                 tracing::error!(%id, target = %send.target, "this runner has no mailbox to send to");
             }
@@ -227,6 +261,9 @@ impl Router {
     }
 
     fn tell(&self, news: News) {
+        if let Some(ear) = &self.ear {
+            ear(&news);
+        }
         // Nobody may be listening.
         let _ = self.news.send(news);
     }

@@ -3,7 +3,7 @@
 //! It decides when to beat, when to claim and how much, when to look for dead sessions, when to compare what the store says
 //! it owns with what it holds, and when to stop because its session may have ended. It knows nothing of what runs do.
 
-use lope_model::{Moment, RunnerId, Span, Timestamp};
+use lope_model::{Moment, Realm, RunnerId, Span, Timestamp};
 use lope_store::runs::{Beat, Claim, Claimed, ClaimedRun, Held, TakenOver};
 
 use crate::settings::Settings;
@@ -50,6 +50,8 @@ pub enum Heard {
         runs: usize,
         weight: u64,
     },
+    /// Runs of this realm can be served from now on.
+    Serve(Realm),
     /// Take no more runs.
     Drain,
 }
@@ -202,6 +204,7 @@ impl Keeper {
             Heard::Left { owner, runs, .. } if owner == self.runner => self.left(now.moment, runs),
             // Runs of a session that has ended are counted no more.
             Heard::Took { .. } | Heard::Left { .. } => {}
+            Heard::Serve(realm) => self.serve(now.moment, realm),
             Heard::Drain => self.draining = true,
         }
         self.ask(now.moment, asks);
@@ -210,6 +213,14 @@ impl Keeper {
     /// Runs that this process adopted besides its claims.
     pub fn took(&mut self, runs: usize) {
         self.resident += runs;
+    }
+
+    /// What was left in the queue for want of this realm may be claimed at once.
+    fn serve(&mut self, now: Moment, realm: Realm) {
+        if !self.settings.realms.contains(&realm) {
+            self.settings.realms.push(realm);
+            self.turn(Asked::Claim).next = now;
+        }
     }
 
     /// Look at the clock alone.
@@ -238,7 +249,10 @@ impl Keeper {
         match asked {
             Asked::Register => !held,
             Asked::Heartbeat | Asked::Takeover | Asked::Reconcile => held,
-            Asked::Claim => held && !self.draining && self.resident < self.settings.max_runs,
+            Asked::Claim => {
+                let serves = !self.settings.realms.is_empty() && !self.settings.queues.is_empty();
+                held && serves && !self.draining && self.resident < self.settings.max_runs
+            }
             Asked::Mail => held && self.rang && self.resident > 0,
         }
     }

@@ -16,5 +16,5 @@ pub mod shard;
 pub mod why;
 
 pub use drive::desk::Executors;
-pub use engine::{Engine, News};
+pub use engine::{Ear, Engine, News};
 pub use settings::Settings;

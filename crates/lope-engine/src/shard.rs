@@ -14,13 +14,21 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use lope_flow::law::{Notice, Plan, Send, Settled};
-use lope_model::{Epoch, RunId, RunnerId, Span, Timestamp, VersionId};
+use lope_model::{Epoch, Priority, QueueName, Realm, RunId, RunnerId, Span, Timestamp, VersionId};
 use lope_store::runs::{CommitReply, FinalStatus, JournalRow, Mail, Parent, RunCommit, Snapshot};
 
 use crate::codec::Blobs;
 use crate::executor::{Outcome, Task, Token};
 use crate::settings::Settings;
 use resident::Resident;
+
+/// Where a run waits when nobody has it. Its children wait there too: whoever serves it serves them.
+#[derive(Clone, Debug, Default)]
+pub struct Home {
+    pub queue: QueueName,
+    pub realm: Realm,
+    pub priority: Priority,
+}
 
 /// A run that this shard shall hold from now on.
 #[derive(Debug)]
@@ -31,6 +39,7 @@ pub struct Adoption {
     pub owner: RunnerId,
     pub weight: u32,
     pub plan: Arc<Plan>,
+    pub home: Home,
     pub parent: Option<Parent>,
     pub snapshot: Option<Snapshot>,
     pub rows: Vec<JournalRow>,
@@ -68,6 +77,8 @@ pub enum Input {
     Latest(Arc<str>, Option<VersionId>),
     /// Write down what was not committed yet.
     Checkpoint(RunId),
+    /// Let a run go without writing what was not committed yet, and keep it out of claims until somebody asks for it.
+    Discard(RunId),
     /// Start nothing more; let every run go as soon as nothing of it is in flight.
     Drain,
     /// The session has ended: forget everything, write nothing.
@@ -100,6 +111,8 @@ pub enum Output {
     },
     /// Everything a run had to write is durable.
     Checkpointed(RunId),
+    /// An open run has nothing more to do, durably.
+    Rested(RunId),
     /// An input has its result, durably.
     InputSettled {
         run: RunId,
@@ -212,6 +225,7 @@ impl Shard {
             }
             Input::Latest(workflow, version) => self.found_latest(now, workflow, version, out),
             Input::Checkpoint(run) => self.checkpoint(now, run, out),
+            Input::Discard(run) => self.with(now, run, out, Resident::discard),
             Input::Drain => self.drain(now, out),
             Input::Fence => self.fence(out),
             Input::Owner(owner) => self.owner = owner,

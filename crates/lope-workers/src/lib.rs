@@ -11,7 +11,7 @@ pub mod pool;
 pub mod process;
 pub mod script;
 
-pub use function::Functions;
+pub use function::{Call, Functions};
 pub use http::Requests;
 pub use logs::Logs;
 pub use pool::{Pool, PoolSettings};

@@ -6,6 +6,7 @@ use lope_model::Timestamp;
 
 use super::resident::{Resident, announced};
 use super::{Adoption, Left, Output, Shard, ShardSettings};
+use crate::client::STOPPED;
 use crate::codec::{self, Unreadable};
 
 /// A journal, folded.
@@ -46,6 +47,7 @@ impl Resident {
         resident.payload_max = settings.payload_max;
         resident.tail = adoption.rows.iter().map(|row| row.body.len()).sum();
         resident.snapshot_size = adoption.snapshot.map_or(0, |snapshot| snapshot.body.len());
+        resident.stopped = resident.state.paused().is_some_and(|reason| &**reason == STOPPED);
         resident.go_on(now, folded.undone, settings.loss_budget);
         resident.take_mail(now, &adoption.mail);
         resident.seen = resident.seen.max(adoption.seen);

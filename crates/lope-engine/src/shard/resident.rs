@@ -10,8 +10,9 @@ use lope_flow::law::{
 use lope_model::{Epoch, Failure, RunId, Span, Timestamp, Value, VersionId, failure, limit};
 use lope_store::runs::{Blob, Deliver, FinalStatus, JournalRow, Mail, Parent};
 
-use super::Adoption;
 use super::flight::Flight;
+use super::{Adoption, Home};
+use crate::client::STOPPED;
 use crate::codec;
 use crate::executor::{self, Limits, Task, Token};
 
@@ -31,8 +32,6 @@ pub(super) struct Open {
     pub(super) effects: Vec<Effect>,
     /// Something in it may not wait for the checkpoint strategy.
     pub(super) pressing: bool,
-    /// Settled steps in it.
-    pub(super) steps: u32,
 }
 
 impl Open {
@@ -76,6 +75,7 @@ pub(super) struct Resident {
     pub(super) epoch: Epoch,
     pub(super) weight: u32,
     pub(super) plan: Arc<Plan>,
+    pub(super) home: Home,
     pub(super) parent: Option<Parent>,
     pub(super) state: State,
     /// The last journal row made.
@@ -95,6 +95,13 @@ pub(super) struct Resident {
     /// Somebody waits for everything to be durable.
     pub(super) asked: bool,
     pub(super) payload_max: usize,
+    /// Steps settled since it came into memory, and how many were when it was last written.
+    pub(super) settled: u64,
+    pub(super) written: u64,
+    /// An input was at work since it last rested.
+    pub(super) worked: bool,
+    /// It is let go and kept out of claims until somebody asks for it.
+    pub(super) stopped: bool,
 }
 
 impl Resident {
@@ -104,6 +111,7 @@ impl Resident {
             epoch: adoption.epoch,
             weight: adoption.weight,
             plan: Arc::clone(&adoption.plan),
+            home: adoption.home.clone(),
             parent: adoption.parent.clone(),
             last_event: state.at(),
             state,
@@ -117,6 +125,10 @@ impl Resident {
             snapshot_size: 0,
             asked: false,
             payload_max: limit::PAYLOAD_MAX,
+            settled: 0,
+            written: 0,
+            worked: false,
+            stopped: false,
         }
     }
 
@@ -127,7 +139,7 @@ impl Resident {
         let mut blobs = Vec::new();
         let (at, row) = (event.at, codec::row(self.head + 1, &event, &mut blobs));
         let pressing = is_pressing(&event.kind);
-        let is_step = matches!(event.kind, EventKind::Outcome(_));
+        let (is_step, stops) = (matches!(event.kind, EventKind::Outcome(_)), stops(&event.kind));
         let mut effects = Vec::new();
         if law::fold(&self.plan, &mut self.state, event, &mut effects) == Progress::Ignored {
             return;
@@ -138,10 +150,12 @@ impl Resident {
         self.open.rows.push(row);
         self.open.blobs.extend(blobs);
         self.open.pressing |= pressing;
-        self.open.steps += u32::from(is_step);
+        self.settled += u64::from(is_step);
+        self.worked |= effects.iter().any(|effect| matches!(effect, Effect::InputSettled { .. }));
         let durable: Vec<EventKind> = effects.iter().filter_map(announced).collect();
         effects.into_iter().for_each(|effect| self.sort(effect));
         durable.into_iter().for_each(|kind| self.fold(now, kind));
+        self.stopped = stops.unwrap_or(self.stopped);
     }
 
     /// Each effect to its place: into the commit, or behind it.
@@ -261,6 +275,14 @@ impl Resident {
         }
     }
 
+    /// What was not committed is forgotten, as if the process had ended here.
+    pub(super) fn discard(&mut self) {
+        self.stopped = true;
+        self.open = Open::default();
+        // Mail that waits is for whoever takes the run up again.
+        self.seen = u64::MAX;
+    }
+
     pub(super) fn ask_checkpoint(&mut self) {
         self.asked = true;
         self.open.pressing = true;
@@ -273,13 +295,16 @@ impl Resident {
             || !open.taken.is_empty()
             || open.end.is_some()
             || !open.children.is_empty()
-            || !open.deliveries.is_empty();
+            || !open.deliveries.is_empty()
+            || open.effects.iter().any(|effect| matches!(effect, Effect::InputSettled { .. }));
         if must || open.rows.len() >= UNWRITTEN_MAX {
             return false;
         }
         match self.plan.definition().checkpoint {
             Checkpoint::EveryStep => false,
-            Checkpoint::EveryN(steps) => open.steps < steps,
+            Checkpoint::EveryN(steps) => {
+                self.settled / u64::from(steps.max(1)) == self.written / u64::from(steps.max(1))
+            }
             Checkpoint::OnComplete | Checkpoint::Manual => true,
         }
     }
@@ -306,6 +331,9 @@ impl Resident {
 
     /// How long until a run that rests may be let go: `None` while it does not rest.
     pub(super) fn rests_from(&self, now: Timestamp, patience: Span) -> Option<Timestamp> {
+        if self.stopped && self.open.end.is_none() {
+            return Some(now);
+        }
         let busy = !self.in_flight.is_empty() || self.open.effects.iter().any(|e| matches!(e, Effect::Dispatch(_)));
         if busy || self.open.end.is_some() {
             return None;
@@ -350,6 +378,15 @@ fn is_pressing(kind: &EventKind) -> bool {
         | EventKind::Retry { .. }
         | EventKind::Close
         | EventKind::Forked { .. } => true,
+    }
+}
+
+/// Does an event put a run aside until somebody asks for it, or take it up again?
+fn stops(kind: &EventKind) -> Option<bool> {
+    match kind {
+        EventKind::Pause { reason } => Some(reason.as_deref() == Some(STOPPED)),
+        EventKind::Resume => Some(false),
+        _ => None,
     }
 }
 

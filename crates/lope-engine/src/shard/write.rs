@@ -1,14 +1,15 @@
 //! From what is open to a commit, and from its answer to what waited for it.
 
 use lope_flow::law::{Effect, EventKind, Fed, Start, Status};
-use lope_model::{Priority, QueueName, Realm, RunId, Span, Timestamp};
+use lope_model::{RunId, Span, Timestamp};
 use lope_store::runs::{
     Admit, Blob, CommitReply, Finish, LiveStatus, Parent, Release, RunCommit, Snapshot, Then, Wake,
 };
 
 use super::flight::Flight;
 use super::resident::{Open, Resident};
-use super::{Left, Output, Shard};
+use super::{Home, Left, Output, Shard};
+use crate::client::STOPPED;
 use crate::codec;
 use lope_flow::law::{Event, Settled, StartChild};
 
@@ -20,6 +21,9 @@ impl Shard {
     /// What a change of a run leads to: a commit if one is due, what may be done without one, a place on the wheel.
     pub(super) fn after(&mut self, now: Timestamp, run: RunId, out: &mut Vec<Output>) {
         let Some(resident) = self.runs.get_mut(&run) else { return };
+        if resident.stopped {
+            resident.put_down(out);
+        }
         if resident.flight.is_none() {
             // What waits for nothing unwritten, or for what need not be written yet, is done at once.
             if (resident.open.is_empty() || resident.may_wait()) && !self.draining {
@@ -28,7 +32,17 @@ impl Shard {
             }
             self.write(now, run, out);
         }
+        self.rest(run, out);
         self.place(now, run);
+    }
+
+    /// An open run that has nothing more to do says so, once, when all of it is durable.
+    fn rest(&mut self, run: RunId, out: &mut Vec<Output>) {
+        let Some(resident) = self.runs.get_mut(&run) else { return };
+        let done = resident.flight.is_none() && resident.open.is_empty() && resident.state.status() == Status::Idle;
+        if done && std::mem::take(&mut resident.worked) {
+            out.push(Output::Rested(run));
+        }
     }
 
     /// Send what is open, if there is anything and it may not wait.
@@ -53,9 +67,9 @@ impl Shard {
             return;
         }
         let mut open = std::mem::take(&mut resident.open);
-        let realm = resident.plan.definition().realm();
+        let home = &resident.home;
         let children = open.children.iter();
-        let children = children.map(|child| admission((run, &realm), child, &self.latest[&child.workflow], now));
+        let children = children.map(|child| admission((run, home), child, &self.latest[&child.workflow], now));
         let children = children.collect();
         let snapshot = resident.snapshot_due(self.settings.snapshot_min, &mut open.blobs);
         let (then, end) = resident.then(now, &open, leaving);
@@ -63,6 +77,7 @@ impl Shard {
         let (owner, epoch) = (self.owner, resident.epoch);
         let commit = RunCommit { run, owner, epoch, rows, blobs, snapshot, taken, children, deliveries, then };
         let upto = resident.head;
+        resident.written = resident.settled;
         resident.flight = Some(Flight { commit: commit.clone(), upto, effects, end, unanswered: 0, resend_at: None });
         out.push(Output::Commit(commit));
     }
@@ -157,6 +172,15 @@ fn is_start(effect: &Effect) -> bool {
 }
 
 impl Resident {
+    /// Stop what is in flight and start nothing more: whoever takes the run up next makes new attempts of it.
+    fn put_down(&mut self, out: &mut Vec<Output>) {
+        out.extend(std::mem::take(&mut self.in_flight).into_iter().map(Output::Cancel));
+        self.open.effects.retain(|effect| !is_start(effect));
+        if let Some(flight) = &mut self.flight {
+            flight.effects.retain(|effect| !is_start(effect));
+        }
+    }
+
     /// Do what waited.
     fn act(&mut self, effects: Vec<Effect>, out: &mut Vec<Output>) {
         for effect in effects {
@@ -207,6 +231,7 @@ impl Resident {
         }
         let runnable = open.effects.iter().any(is_start);
         let wake = match (self.state.status(), self.state.next_wake()) {
+            _ if self.stopped => Wake::Parked(STOPPED.to_owned()),
             (Status::Paused, _) => Wake::Parked("paused".to_owned()),
             _ if runnable => Wake::At(now),
             (_, Some(due)) => Wake::At(due),
@@ -232,8 +257,12 @@ fn live_status(status: Status) -> LiveStatus {
 }
 
 /// A child as it is admitted: its id and its seed come from its parent, so that doing it twice does it once.
-fn admission(parent: (RunId, &Realm), child: &StartChild, version: &lope_model::VersionId, now: Timestamp) -> Admit {
-    let (parent, realm) = parent;
+fn admission(
+    (parent, home): (RunId, &Home),
+    child: &StartChild,
+    version: &lope_model::VersionId,
+    now: Timestamp,
+) -> Admit {
     let start = Start {
         run: child.child,
         seed: lope_model::Digest::of(child.child.as_bytes()).short(),
@@ -249,10 +278,10 @@ fn admission(parent: (RunId, &Realm), child: &StartChild, version: &lope_model::
         workflow: child.workflow.to_string(),
         version: *version,
         key: None,
-        queue: QueueName::default(),
-        priority: Priority::default(),
         // Whoever serves the parent has what its children need.
-        realm: realm.clone(),
+        queue: home.queue.clone(),
+        priority: home.priority,
+        realm: home.realm.clone(),
         due: now,
         law: lope_flow::LAW,
         weight: u32::try_from(row.body.len()).unwrap_or(u32::MAX),
