@@ -1,13 +1,53 @@
-//! The library face of Lope. With the binary it is the only room that names a backend: `stores` turns a URL into a store.
+//! The library face of Lope: durable workflows inside a Rust program.
+//!
+//! A [`Flow`] is built from closures; a [`Runner`] starts it under an id, feeds it, and brings it to its end through crashes and
+//! restarts. With the binary this is the only room that names a backend: `stores` turns a URL into a store.
+//!
+//! ```
+//! # #[tokio::main] async fn main() -> lope::Result<()> {
+//! let flow = lope::Flow::builder("orders")
+//!     .step("price", |amount: i64| async move { Ok(amount * 10) })
+//!     .step("tax", |price: i64| async move { Ok(price / 5) })
+//!     .after("price")
+//!     .join("bill", ["price", "tax"], |(price, tax): (i64, i64)| async move { Ok(price + tax) })
+//!     .policy(lope::policy("tax").retries(3).backoff(lope::Backoff::Exponential))
+//!     .build()?;
+//!
+//! let runner = lope::Runner::open("memory:").await?;
+//! runner.start_workflow("order-17", &flow, lope::StartOptions::default()).await?;
+//! let result = runner.run_to_end("order-17", 7).await?;
+//! assert_eq!(result.value::<i64>()?, 84);
+//! # Ok(()) }
+//! ```
 
+mod clock;
 pub mod config;
+pub mod convert;
 pub mod describe;
 pub mod doctor;
+mod error;
 pub mod executors;
+mod flows;
 pub mod mailbox;
+mod results;
+mod runner;
+mod step_error;
 pub mod stores;
+pub mod telemetry;
 
 pub use lope_engine as engine;
 pub use lope_flow as flow;
 pub use lope_model as model;
 pub use lope_store as store;
+
+pub use error::{Error, Result};
+pub use flows::{BAD_VALUE, ByHand, Facts, Flow, FlowBuilder, Match, PolicyRule, Work, policy};
+pub use lope_flow::definition::Checkpoint;
+pub use lope_flow::law::Settled;
+pub use lope_model::policy::Backoff;
+pub use lope_model::{Failure, RunId, Value};
+pub use lope_store::runs::RunStatus;
+pub use lope_workers::Call;
+pub use results::{Completion, InputResult, Results};
+pub use runner::{Found, PendingAttempt, RunOptions, Runner, RunnerBuilder, StartOptions, Stop, Workflow};
+pub use step_error::{StepError, StepResult};

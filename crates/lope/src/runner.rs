@@ -1,0 +1,132 @@
+//! The runner: a program's own engine. It starts flows under ids of the program's choosing, feeds them, looks at them, stops
+//! them and takes them up again.
+//!
+//! Everything a runner does is a verb of the store or of the engine; what becomes of a run is decided by the law. A workflow's
+//! id is the key of its run, `RUNNER/ID`; its runs wait in the queue of the runner's name, so that runners with different
+//! names do not meet.
+
+mod builder;
+mod complete;
+mod feed;
+mod find;
+mod look;
+mod start;
+mod stop;
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, RwLock};
+use std::time::Duration;
+
+use lope_engine::Engine;
+use lope_flow::law::Plan;
+use lope_model::{RunId, VersionId};
+use lope_store::Store;
+use lope_workers::Functions;
+use tokio::sync::{RwLock as AsyncLock, RwLockReadGuard, broadcast};
+
+use crate::error::{Error, Result};
+use crate::flows::Flow;
+use crate::telemetry::{Event, Metrics, Tower};
+
+pub use builder::RunnerBuilder;
+pub use feed::RunOptions;
+pub use find::Found;
+pub use look::{PendingAttempt, Workflow};
+pub use start::StartOptions;
+pub use stop::Stop;
+
+/// Longest wait of `stop` and `checkpoint` for a store that does not answer.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A runner inside this program. Cheap to clone; the last one dropped stops it at once, `shutdown` ends it in order.
+#[derive(Clone)]
+pub struct Runner(Arc<Inner>);
+
+struct Inner {
+    name: Arc<str>,
+    store: Store,
+    /// False: nothing outlives this runner.
+    persists: bool,
+    engine: AsyncLock<Option<Engine>>,
+    functions: Arc<Functions>,
+    tower: Arc<Tower>,
+    flows: RwLock<HashMap<Arc<str>, Flow>>,
+    plans: Mutex<HashMap<VersionId, Arc<Plan>>>,
+    /// Runtimes of their own for functions; kept as long as the runner is.
+    _pools: builder::Pools,
+}
+
+impl Runner {
+    /// A runner called `default` on the store that a URL names: `memory:`, `sqlite:PATH`, `postgres://…`.
+    pub async fn open(url: &str) -> Result<Self> {
+        Self::builder().url(url).build().await
+    }
+
+    pub fn builder() -> RunnerBuilder {
+        RunnerBuilder::default()
+    }
+
+    pub fn name(&self) -> &str {
+        &self.0.name
+    }
+
+    /// The store behind it.
+    pub fn store(&self) -> &Store {
+        &self.0.store
+    }
+
+    /// What happens in this runner from now on. One that is slow misses the oldest, and is told how many.
+    pub fn subscribe(&self) -> broadcast::Receiver<Event> {
+        self.0.tower.subscribe()
+    }
+
+    pub fn metrics(&self) -> &Metrics {
+        self.0.tower.metrics()
+    }
+
+    /// Attempts in flight at this moment.
+    pub async fn in_flight(&self) -> Result<usize> {
+        Ok(self.engine().await?.in_flight())
+    }
+
+    /// Take nothing more, let what is in flight finish for at most `grace`, give every run back, and end.
+    pub async fn shutdown(&self, grace: Duration) -> Result<()> {
+        let engine = self.0.engine.write().await.take();
+        let engine = engine.ok_or_else(|| self.closed())?;
+        engine.shutdown(grace).await?;
+        self.0.store.upkeep.close().await?;
+        Ok(())
+    }
+
+    fn closed(&self) -> Error {
+        Error::Closed { runner: self.name().to_owned() }
+    }
+
+    async fn engine(&self) -> Result<RwLockReadGuard<'_, Engine>> {
+        let guard = self.0.engine.read().await;
+        RwLockReadGuard::try_map(guard, Option::as_ref).map_err(|_| self.closed())
+    }
+
+    fn key(&self, id: &str) -> String {
+        format!("{}/{id}", self.name())
+    }
+
+    fn not_found(&self, id: &str) -> Error {
+        Error::NotFound { id: id.to_owned(), runner: self.name().to_owned() }
+    }
+
+    /// The run of an id.
+    async fn run_of(&self, id: &str) -> Result<RunId> {
+        if id.is_empty() {
+            return Err(self.not_found(id));
+        }
+        self.0.store.runs.find_key(&self.key(id)).await?.ok_or_else(|| self.not_found(id))
+    }
+}
+
+impl fmt::Debug for Runner {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Runner({} on {})", self.0.name, self.0.store.upkeep.describe())
+    }
+}

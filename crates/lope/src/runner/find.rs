@@ -1,0 +1,64 @@
+//! Which workflows a runner has.
+
+use lope_model::{QueueName, RunId, limit};
+use lope_store::runs::{Cursor, LiveStatus, RunFilter, RunRecord, RunStatus};
+
+use super::Runner;
+use super::feed::is_stopped;
+use crate::error::Result;
+
+/// A workflow that is live.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Found {
+    pub id: String,
+    pub run: RunId,
+    pub workflow: String,
+    pub status: RunStatus,
+}
+
+const LIVE: [LiveStatus; 6] = [
+    LiveStatus::Queued,
+    LiveStatus::Running,
+    LiveStatus::Idle,
+    LiveStatus::Sleeping,
+    LiveStatus::Waiting,
+    LiveStatus::Paused,
+];
+
+impl Runner {
+    /// The workflows that were started and neither stopped nor ended, youngest first.
+    pub async fn list(&self) -> Result<Vec<Found>> {
+        let mut found = Vec::new();
+        let mut after = None;
+        loop {
+            let statuses = LIVE.map(RunStatus::Live).to_vec();
+            let (queue, limit) = (Some(self.queue()), limit::PAGE_MAX);
+            let filter = RunFilter { statuses, queue, after, limit, ..RunFilter::default() };
+            let page = self.0.store.runs.list(filter).await?;
+            after = page.last().map(|record| Cursor { created_at: record.created_at, run: record.run });
+            let full = page.len() == limit::PAGE_MAX;
+            found.extend(page.into_iter().filter_map(|record| self.found(record)));
+            if !full {
+                return Ok(found);
+            }
+        }
+    }
+
+    /// The workflow of an id, if it is live.
+    pub async fn lookup(&self, id: &str) -> Result<Option<Found>> {
+        let Some(run) = self.0.store.runs.find_key(&self.key(id)).await? else { return Ok(None) };
+        let record = self.0.store.runs.run(run).await?;
+        Ok(record.filter(|record| matches!(record.status, RunStatus::Live(_))).and_then(|record| self.found(record)))
+    }
+
+    fn found(&self, record: RunRecord) -> Option<Found> {
+        let id = record.key.as_deref()?.strip_prefix(self.name())?.strip_prefix('/')?.to_owned();
+        let stopped = is_stopped(&record);
+        (!stopped).then_some(Found { id, run: record.run, workflow: record.workflow, status: record.status })
+    }
+
+    /// The queue that runs of this runner wait in.
+    pub(super) fn queue(&self) -> QueueName {
+        QueueName::parse(self.name()).expect("the name was checked when the runner was built")
+    }
+}
