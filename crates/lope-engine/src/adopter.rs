@@ -94,7 +94,7 @@ impl Adopter {
     }
 
     pub(crate) fn has(&self, run: RunId) -> bool {
-        self.held().contains(&run)
+        self.held().contains_key(&run)
     }
 
     pub(crate) fn holds(&self) -> usize {

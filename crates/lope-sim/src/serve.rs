@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use lope_engine::client;
 use lope_engine::keeper::Heard;
-use lope_engine::shard::{Adoption, Input};
+use lope_engine::shard::{Adoption, Home, Input};
 use lope_model::{RunnerId, limit};
 use lope_store::runs::{Admit, Admitted, ClaimedRun, CommitReply, Delivered, Register, RunCommit, Takeover};
 
@@ -237,6 +237,7 @@ impl World {
             owner: session,
             weight: admit.weight,
             plan: Arc::clone(&self.jobs[job].plan),
+            home: Home::default(),
             parent: admit.parent,
             snapshot: admit.snapshot,
             rows: admit.rows,

@@ -6,7 +6,7 @@ use lope_engine::codec;
 use lope_engine::dispatch::Act;
 use lope_engine::executor::{Outcome, Task};
 use lope_engine::keeper::{Ask, Heard};
-use lope_engine::shard::{Adoption, Input, Left, Output};
+use lope_engine::shard::{Adoption, Home, Input, Left, Output};
 use lope_model::{Epoch, Failure, RunId, RunnerId, Value};
 use lope_store::runs::{ClaimedRun, LiveStatus, Loaded, Release, RunCommit, Then, Wake};
 
@@ -170,6 +170,7 @@ impl World {
             owner,
             weight: claimed.weight,
             plan: Arc::clone(&self.plans[&claimed.version]),
+            home: Home::default(),
             parent: loaded.record.parent,
             snapshot: loaded.snapshot,
             rows: loaded.rows,
@@ -215,8 +216,8 @@ impl World {
                 }
                 Output::MoreMail => self.to(slot, 0, Part::Keeper, Message::Heard(Heard::Rang)),
                 Output::FindLatest(workflow) => self.send(slot, Request::Latest(workflow)),
-                Output::Post { .. } | Output::InputSettled { .. } | Output::Checkpointed(_) | Output::Notice { .. } => {
-                }
+                Output::Post { .. } | Output::InputSettled { .. } | Output::Checkpointed(_) => {}
+                Output::Rested(_) | Output::Notice { .. } => {}
             }
         }
         let owner = self.processes[slot].session();
