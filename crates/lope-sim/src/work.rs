@@ -333,7 +333,7 @@ pub(crate) fn says_something(heard: &Heard) -> bool {
         Heard::Beaten(held) => held.is_err(),
         Heard::Mailed | Heard::Rang => false,
         Heard::Registered(_) | Heard::Claimed(Err(_)) | Heard::Failed(_) => true,
-        Heard::Took { .. } | Heard::Left { .. } | Heard::Drain => true,
+        Heard::Took { .. } | Heard::Left { .. } | Heard::Serve(_) | Heard::Drain => true,
     }
 }
 
