@@ -14,9 +14,8 @@ from ..values.names import class_name
 from . import code
 from .blocks import Program, nothing
 from .code import call, literal, op, text_map
-from .functions import changes_self
 from .refuse import CompileError
-from .source import Unit, unit_of
+from .source import unit_of
 from .statements import Statements
 
 __all__ = ["CompileError", "Compiled", "compile_all", "compile_workflow"]
@@ -52,7 +51,7 @@ def compile_all(workflow: Workflow[..., Any]) -> list[dict[str, Any]]:
 def compiled(workflow: Workflow[..., Any]) -> Compiled:
     klass = workflow.target if isinstance(workflow.target, type) else None
     unit = unit_of(workflow.function, _owner(klass))
-    program = Program(workflow.name)
+    program = Program(workflow.name, unit.file)
     frame = Statements(program, unit, program.block(), klass, None)
     frame.block.collect = nothing()
     _parameters(frame, workflow, klass)

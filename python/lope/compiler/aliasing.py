@@ -405,6 +405,7 @@ class Walk:
         self.change(node, root, keys)
         if function.attr in _CAPTURES:
             for argument in node.args[-1:]:
+                self.not_itself(root, self.sources(argument), node)
                 self.capture(root, self.sources(argument), keys[0] if keys else None, len(keys) + 1)
         elif function.attr in _SPREADS:
             for argument in node.args:
@@ -417,6 +418,12 @@ class Walk:
             if each.id == root and (each.lineno, each.col_offset) < (node.lineno, node.col_offset):
                 if isinstance(each.ctx, ast.Load):
                     self.clash(node, root, root, f"'{root}' was used before in the same statement")
+
+    def not_itself(self, root: str, sources: Sequence[Source], node: ast.AST) -> None:
+        for how, other, _, _ in sources:
+            around = any(edge[0] in ("same", "holds") and edge[1:3] == (other, root) for edge in self.state.edges)
+            if how in ("same", "contain") and (other == root or around) and root not in self.state.scalars:
+                self.frame.refuse(node, f"'{root}' would hold itself", f"put a copy into it: list({root})")
 
     def not_iterated(self, target: ast.expr, node: ast.AST) -> None:
         if ast.unparse(target) in self.iterated:
@@ -441,18 +448,15 @@ class Walk:
     def bind_pairwise(self, target: ast.Tuple | ast.List, value: ast.Tuple | ast.List) -> None:
         if len(target.elts) != len(value.elts) or any(isinstance(each, ast.Starred) for each in (*target.elts, *value.elts)):
             return self.store(target, self.sources(value), False)
-        found = [(self.sources(each), self.is_scalar(each)) for each in value.elts]
-        names = {each.id for each in target.elts if isinstance(each, ast.Name)}
-        loads = {each[1] for sources, _ in found for each in sources}
-        if names & loads:
-            # A swap: whatever was shared may be shared in any way afterwards.
-            others = [each for sources, _ in found for each in sources]
-            for each in target.elts:
-                mine = [_shared(other) for other in others if not isinstance(each, ast.Name) or other[1] != each.id]
-                self.store(each, mine, False)
-            return
-        for each, (sources, scalar) in zip(target.elts, found):
-            self.store(each, sources, scalar)
+        # All values are there before the first name is bound.
+        found = [(self.sources(each), self.is_scalar(each), self.is_flat(each)) for each in value.elts]
+        held = [f"#{place}" for place in range(len(found))]
+        for name, (sources, scalar, flat) in zip(held, found):
+            self.bind(name, sources, scalar, flat)
+        for each, name, (_, scalar, flat) in zip(target.elts, held, found):
+            self.store(each, [("same", name, None, 0)], scalar, flat)
+        for name in held:
+            self.forget(name)
 
     def store(self, target: ast.expr, sources: Sequence[Source], scalar: bool, flat: bool = False) -> None:
         if isinstance(target, ast.Name):
@@ -468,6 +472,7 @@ class Walk:
                 return
             self.not_iterated(target.value, target)
             self.change(target, root, keys[:-1])
+            self.not_itself(root, sources, target)
             self.capture(root, sources, keys[0], len(keys))
 
     def _AnnAssign(self, node: ast.AnnAssign) -> None:

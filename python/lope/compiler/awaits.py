@@ -207,6 +207,10 @@ class Awaits(Calls):
 
     def gather(self, node: ast.Call, to: Optional[str]) -> Code:
         collects = self.collects(node)
+        if len(node.args) == 1 and isinstance(node.args[0], ast.Starred):
+            prepared = self.hoist(node.args[0], collects)
+            with self.own_frame():
+                return prepared(collects)
         branches: list[tuple[Block, bool]] = []
         hoisted = [self.hoist(each, collects) for each in node.args]
         for each, prepared in zip(node.args, hoisted):

@@ -38,8 +38,9 @@ class Block:
 class Program:
     """The definition of one workflow while it is made."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, file: str) -> None:
         self.name = name
+        self.file = file
         self.blocks: list[Block] = []
         self.counters: dict[str, int] = {}
         # Functions that were compiled, by what makes them different.

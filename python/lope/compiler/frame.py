@@ -106,7 +106,8 @@ class Frame:
     # Places and refusals.
 
     def at(self, node: ast.AST) -> At:
-        return place(node)
+        """Places are those of the workflow's own file."""
+        return place(node) if self.unit.file == self.program.file else (0, 0)
 
     def refuse(self, node: ast.AST, reason: str, advice: str) -> NoReturn:
         self.unit.refuse(node, reason, advice)
@@ -116,7 +117,8 @@ class Frame:
     def emit(self, kind: Any, wanted: str, node: Optional[ast.AST], to: Optional[str] = None, **options: Any) -> str:
         if to is None and (wanted in self.locals or wanted in TAKEN):
             wanted = f"{wanted}-call"
-        return step(self.block, wanted, kind, node=node, to=to, **options)
+        mine = node if self.unit.file == self.program.file else None
+        return step(self.block, wanted, kind, node=mine, to=to, **options)
 
     def let(self, value: Code, node: Optional[ast.AST], to: Optional[str] = None) -> Code:
         """Computes a value now and keeps it in a variable."""

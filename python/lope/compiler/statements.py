@@ -9,6 +9,7 @@ from typing import Any, Callable, NoReturn, Optional, Sequence
 from . import code
 from .aliasing import Walk
 from .code import Code, call, literal, op, truth
+from .effects import own_nodes
 from .expressions import BINARY
 from .frame import MISSING
 from .loops import Loops
@@ -48,8 +49,18 @@ class Statements(Loops, Tries):
         for each in ast.walk(node):
             if isinstance(each, (ast.Yield, ast.YieldFrom)):
                 self.refuse(each, "a workflow cannot yield", "collect the values in a list and return it")
+        self.handler_names(node)
         Walk(self).run()
         self.statements(node.body)
+
+    def handler_names(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
+        """Python forgets `e` at the end of `except … as e`."""
+        handlers = [each for each in own_nodes(node) if isinstance(each, ast.ExceptHandler) and each.name is not None]
+        inside = {id(name) for each in handlers for name in ast.walk(each) if getattr(name, "id", None) == each.name}
+        names = {each.name for each in handlers}
+        for each in own_nodes(node):
+            if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Load) and each.id in names and id(each) not in inside:
+                self.refuse(each, f"'{each.id}' is gone after its except block", "keep it under another name: kept = error")
 
     def within(self, body: Sequence[ast.stmt]) -> int:
         """A block of statements; its number."""

@@ -383,6 +383,15 @@ async def raising_base():
 
 
 @refused
+async def used_after_its_handler(x):
+    try:
+        return await add(x)
+    except ValueError as error:
+        x = 0
+    return str(error)  #! 'error' is gone after its except block | under another name
+
+
+@refused
 async def catching_cancel(x):
     try:
         return await add(x)
