@@ -2,6 +2,7 @@
 
 pub(crate) mod begin;
 pub(crate) mod config;
+pub(crate) mod copy;
 pub(crate) mod doctor;
 pub(crate) mod drawing;
 pub(crate) mod drive;

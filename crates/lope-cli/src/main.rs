@@ -12,6 +12,7 @@ mod look;
 mod output;
 mod progress;
 mod reports;
+mod signals;
 mod table;
 
 use std::process::ExitCode;

@@ -29,6 +29,7 @@
 
 pub mod definition;
 pub mod expr;
+pub mod fits;
 pub mod graph;
 pub mod history;
 pub mod law;

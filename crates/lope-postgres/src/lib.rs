@@ -26,6 +26,7 @@ mod link;
 mod list;
 mod load;
 mod migrate;
+mod moving;
 mod notify;
 mod options;
 mod partition;

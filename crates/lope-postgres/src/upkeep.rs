@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use lope_model::{Moment, Timestamp};
 use lope_store::store::{Finding, Upkeep};
 use lope_store::tables::marker;
-use lope_store::{Reading, StoreError, StoreResult};
+use lope_store::{Moving, Reading, StoreError, StoreResult};
 use tokio_postgres::Row;
 
 use crate::failure::Worked;
@@ -82,6 +82,10 @@ impl Upkeep for Handle {
             options.address
         );
         Err(StoreError::Refused { message })
+    }
+
+    fn moving(&self) -> Option<&dyn Moving> {
+        Some(self)
     }
 
     async fn close(&self) -> StoreResult<()> {

@@ -93,7 +93,7 @@ fn open_to_read(place: Place, options: Options) -> StoreResult<Doors> {
 }
 
 impl Doors {
-    async fn write<T, F>(&self, rows: usize, verb: F) -> StoreResult<T>
+    pub(crate) async fn write<T, F>(&self, rows: usize, verb: F) -> StoreResult<T>
     where
         T: Send + 'static,
         F: FnMut(&Desk<'_>) -> Worked<T> + Send + 'static,
@@ -103,7 +103,7 @@ impl Doors {
         writer.call(rows, verb).await
     }
 
-    async fn read<T, F>(&self, verb: F) -> StoreResult<T>
+    pub(crate) async fn read<T, F>(&self, verb: F) -> StoreResult<T>
     where
         T: Send + 'static,
         F: FnMut(&Desk<'_>) -> Worked<T> + Send + 'static,

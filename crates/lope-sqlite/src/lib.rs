@@ -24,6 +24,7 @@ mod house;
 mod list;
 mod locks;
 mod migrate;
+mod moving;
 mod options;
 mod place;
 #[cfg(test)]

@@ -8,7 +8,7 @@ use std::thread;
 
 use async_trait::async_trait;
 use lope_store::store::Finding;
-use lope_store::{Reading, StoreError, StoreResult, Upkeep};
+use lope_store::{Moving, Reading, StoreError, StoreResult, Upkeep};
 use tokio::sync::oneshot;
 
 use crate::desk::Desk;
@@ -39,6 +39,10 @@ impl Upkeep for Doors {
 
     async fn backup(&self, to: PathBuf) -> StoreResult<()> {
         self.aside(move |desk| backup::backup(desk, &to)).await
+    }
+
+    fn moving(&self) -> Option<&dyn Moving> {
+        Some(self)
     }
 
     async fn close(&self) -> StoreResult<()> {

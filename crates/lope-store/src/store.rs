@@ -10,6 +10,7 @@ use async_trait::async_trait;
 
 use crate::clock::Reading;
 use crate::error::StoreResult;
+use crate::moving::Moving;
 use crate::runs::Runs;
 use crate::tables::Tables;
 
@@ -43,6 +44,10 @@ pub trait Upkeep: Send + Sync {
     async fn schema(&self) -> StoreResult<String>;
     /// Copy the store, online, into a new file. Stores that have tools of their own for it refuse and name them.
     async fn backup(&self, to: PathBuf) -> StoreResult<()>;
+    /// The door through which the store is moved as a whole; none for stores that live no longer than their process.
+    fn moving(&self) -> Option<&dyn Moving> {
+        None
+    }
     /// Finish what is under way and let go of files, threads and connections.
     async fn close(&self) -> StoreResult<()>;
 }

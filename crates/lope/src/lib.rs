@@ -23,6 +23,7 @@
 mod clock;
 pub mod config;
 pub mod convert;
+pub mod copy;
 pub mod describe;
 pub mod doctor;
 mod error;

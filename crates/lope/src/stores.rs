@@ -50,7 +50,8 @@ pub async fn open(url: &StoreUrl, create: Create) -> StoreResult<Store> {
             if create == Create::IfMissing {
                 make_folder(path)?;
             }
-            blocking(move || SqliteStore::open(options)).await
+            let opened = blocking(move || SqliteStore::open(options)).await;
+            opened.map_err(|error| in_file(path, error))
         }
         StoreUrl::Postgres(url) => PostgresStore::open(postgres_options(url, create)?).await,
     }
@@ -66,8 +67,8 @@ pub async fn migrate(url: &StoreUrl) -> StoreResult<Migrated> {
     let (from, to) = match url {
         StoreUrl::Memory => (planned.from, planned.to),
         StoreUrl::Sqlite(path) => {
-            let path = path.clone();
-            let migrated = blocking(move || lope_sqlite::migrate(&path)).await?;
+            let file = path.clone();
+            let migrated = blocking(move || lope_sqlite::migrate(&file)).await.map_err(|error| in_file(path, error))?;
             (migrated.from, migrated.to)
         }
         StoreUrl::Postgres(url) => {
@@ -83,8 +84,9 @@ pub async fn plan_migration(url: &StoreUrl) -> StoreResult<Migrated> {
     let (found, to) = match url {
         StoreUrl::Memory => (Ok(0), 0),
         StoreUrl::Sqlite(path) => {
-            let path = path.clone();
-            (blocking(move || lope_sqlite::schema_version(&path)).await, lope_sqlite::SCHEMA_VERSION)
+            let file = path.clone();
+            let found = blocking(move || lope_sqlite::schema_version(&file)).await;
+            (found.map_err(|error| in_file(path, error)), lope_sqlite::SCHEMA_VERSION)
         }
         StoreUrl::Postgres(url) => {
             let options = lope_postgres::Options::existing(url)?;
@@ -109,6 +111,14 @@ fn postgres_options(url: &str, create: Create) -> StoreResult<lope_postgres::Opt
     match create {
         Create::IfMissing => lope_postgres::Options::new(url),
         Create::Never => lope_postgres::Options::existing(url),
+    }
+}
+
+/// Damage is told with the file that it is in.
+fn in_file(path: &Path, error: StoreError) -> StoreError {
+    match error {
+        StoreError::Corrupt { message } => StoreError::Corrupt { message: format!("{}: {message}", path.display()) },
+        other => other,
     }
 }
 

@@ -3,17 +3,20 @@
 use std::sync::Arc;
 
 use clap::Args;
-use lope_engine::client::StartOptions;
+use lope_engine::client::{self, StartOptions};
 use lope_engine::executor::Executor;
 use lope_engine::{Engine, Settings as EngineSettings};
 use lope_flow::definition::executor;
-use lope_model::RunId;
+use lope_flow::fits::fits;
+use lope_flow::law::Plan;
+use lope_model::{RunId, Value};
 use lope_store::Store;
 use lope_workers::{Functions, Pool};
 use serde_json::json;
 
 use super::runs::find::found;
 use super::workflow_file;
+use crate::clock::wall;
 use crate::error::{CliError, CliResult, Exit};
 use crate::home::Settings;
 use crate::output::Output;
@@ -32,6 +35,21 @@ pub(crate) struct Begin {
 pub(crate) fn options(begin: &Begin) -> CliResult<StartOptions> {
     let input = Some(workflow_file::input(begin.input.as_deref())?);
     Ok(StartOptions { input, key: begin.key.clone(), ..StartOptions::default() })
+}
+
+/// Could a run be admitted so? Asked before anything is stored.
+pub(crate) fn check(plan: &Plan, options: &StartOptions) -> CliResult<()> {
+    options.input.iter().try_for_each(|input| check_input(plan, input))?;
+    let admit = client::admission(plan, options.clone(), wall());
+    Ok(lope_store::runs::check::admits(&[admit])?)
+}
+
+/// Does an input fit what the workflow says about it?
+pub(crate) fn check_input(plan: &Plan, input: &Value) -> CliResult<()> {
+    fits(&plan.definition().input, input).map_err(|misfit| {
+        let message = format!("the input does not fit the workflow '{}': {misfit}", plan.name());
+        CliError::usage(message).hint("the workflow's 'input' says what it takes")
+    })
 }
 
 /// An engine with the executors that every runner brings.

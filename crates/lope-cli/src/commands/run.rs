@@ -18,7 +18,7 @@ use lope_store::Store;
 use lope_store::runs::{Admitted, JournalRow, LiveStatus, RunRecord, RunStatus};
 use tokio::sync::broadcast;
 
-use super::begin::{Begin, announce, engine, engine_with, options};
+use super::begin::{Begin, announce, check, engine, engine_with, options};
 use super::python::{Module, PythonArgs, Target};
 use super::record::present;
 use super::runs::find::{find, found};
@@ -28,6 +28,7 @@ use crate::error::{CliError, CliResult, Exit};
 use crate::home::Settings;
 use crate::output::{Output, remark};
 use crate::progress::{Progress, TICK};
+use crate::signals::Stops;
 
 /// How long work in flight may take to finish when the run has ended or is left.
 const GRACE: Duration = Duration::from_secs(5);
@@ -73,6 +74,7 @@ pub(crate) async fn run(args: RunArgs, settings: &Settings, output: Output) -> C
         Some(target) => args.python.bundle(target, &mut options)?,
     };
     let plan = Arc::clone(&plans[0]);
+    check(&plan, &options)?;
     let store = stores::open(&settings.store, Create::IfMissing).await?;
     for plan in &plans {
         client::deploy(&store, plan).await?;
@@ -86,7 +88,13 @@ pub(crate) async fn run(args: RunArgs, settings: &Settings, output: Output) -> C
     let engine = engine_with(&store, settings, wanted, pool.as_ref())?;
     engine.know(Arc::clone(&plan));
     let news = engine.subscribe();
-    let (run, fresh) = admit(&engine, &plan, options, output).await?;
+    let (run, fresh) = match admit(&engine, &plan, options, output).await {
+        Ok(admitted) => admitted,
+        Err(error) => {
+            engine.shutdown(Duration::ZERO).await?;
+            return Err(error);
+        }
+    };
     let record = found(store.runs.run(run).await?, run)?;
     let told = if fresh { 0 } else { record.head };
     let exit = Here { store, engine, news, settings, output, told }.see_through(record).await;
@@ -166,7 +174,7 @@ impl Here<'_> {
         let plan = look::plan(&self.store, record).await?;
         let mut follower = Follower::begin(&self.store, record.run, &plan).await?;
         let mut progress = Progress::new(record, self.output);
-        let (mut asked, mut looks) = (0, 0_u32);
+        let (mut asked, mut looks, mut stops) = (0, 0_u32, Stops::listen()?);
         let waited = loop {
             let tell = |row: &JournalRow, history: &Historian<'_>| {
                 if row.seq > self.told {
@@ -176,7 +184,8 @@ impl Here<'_> {
             follower.catch_up(|row, _, history| tell(row, history)).await?;
             let history = follower.historian();
             progress.draw(history);
-            if history.status().is_final() {
+            // The journal may tell the end before an owner has written it down.
+            if history.status().is_final() && has_ended(&self.store, record.run).await? {
                 break Waited::Ended;
             }
             if asked > 0 && history.status() == Status::Paused && history.state().load().0 == 0 {
@@ -186,7 +195,7 @@ impl Here<'_> {
             if looks.is_multiple_of(RECORD_EVERY) {
                 not_set_aside(&self.store, record.run).await?;
             }
-            if !interrupted(&mut self.news, record.run).await {
+            if !interrupted(&mut stops, &mut self.news, record.run).await {
                 continue;
             }
             asked += 1;
@@ -207,7 +216,7 @@ fn is_paused(record: &RunRecord) -> bool {
 }
 
 /// Until there is news of the run, or a while has passed. True: Ctrl-C.
-async fn interrupted(news: &mut broadcast::Receiver<News>, run: RunId) -> bool {
+async fn interrupted(stops: &mut Stops, news: &mut broadcast::Receiver<News>, run: RunId) -> bool {
     let heard = async {
         loop {
             match news.recv().await {
@@ -218,10 +227,14 @@ async fn interrupted(news: &mut broadcast::Receiver<News>, run: RunId) -> bool {
         }
     };
     tokio::select! {
-        _ = tokio::signal::ctrl_c() => true,
+        () = stops.asked() => true,
         () = heard => false,
         () = tokio::time::sleep(TICK) => false,
     }
+}
+
+async fn has_ended(store: &Store, run: RunId) -> CliResult<bool> {
+    Ok(matches!(found(store.runs.run(run).await?, run)?.status, RunStatus::Final(_)))
 }
 
 /// A run that cannot be folded never ends by itself.

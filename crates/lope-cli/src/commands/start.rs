@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use clap::Args;
 use lope::stores::{self, Create};
-use lope_engine::client;
+use lope_engine::client::{self, StartOptions};
 use lope_flow::law::Plan;
 use lope_model::{Priority, QueueName, Span, Timestamp};
-use lope_store::Store;
+use lope_store::{Store, StoreError};
 
-use super::begin::{Begin, announce, options};
+use super::begin::{Begin, announce, check, options};
 use super::python::{PythonArgs, Target};
 use super::tags::tags;
 use super::workflow_file;
@@ -62,15 +62,9 @@ pub(crate) async fn run(args: StartArgs, settings: &Settings, output: Output) ->
     }
     let target = Target::parse(&args.workflow);
     let bundle = target.map(|target| args.python.bundle(&target, &mut options)).transpose()?;
-    let store = stores::open(&settings.store, Create::IfMissing).await?;
-    let plan = match bundle {
-        None => plan(&store, &args.workflow).await?,
-        Some(plans) => {
-            for plan in &plans {
-                client::deploy(&store, plan).await?;
-            }
-            Arc::clone(&plans[0])
-        }
+    let (store, plan) = match bundle {
+        None => prepared(&args.workflow, &options, settings).await?,
+        Some(plans) => deployed(plans, &options, settings).await?,
     };
     let (run, _) = client::start(&store, &plan, options, wall()).await?;
     announce(&store, run, output).await
@@ -86,6 +80,34 @@ fn later(text: &str) -> CliResult<Timestamp> {
     })
 }
 
+/// Plans that were read go into the store, which is made if it is not there; the first is the run's.
+async fn deployed(
+    plans: Vec<Arc<Plan>>,
+    options: &StartOptions,
+    settings: &Settings,
+) -> CliResult<(Store, Arc<Plan>)> {
+    check(&plans[0], options)?;
+    let store = stores::open(&settings.store, Create::IfMissing).await?;
+    for plan in &plans {
+        client::deploy(&store, plan).await?;
+    }
+    Ok((store, Arc::clone(&plans[0])))
+}
+
+/// The plan, and the store, which is only made for a file that could be read and whose run could be admitted.
+async fn prepared(named: &str, options: &StartOptions, settings: &Settings) -> CliResult<(Store, Arc<Plan>)> {
+    if workflow_file::is_file(named) {
+        return deployed(vec![workflow_file::read(Path::new(named))?], options, settings).await;
+    }
+    let store = match stores::open(&settings.store, Create::Never).await {
+        Err(StoreError::Missing { .. }) => return Err(missing(named)),
+        opened => opened?,
+    };
+    let plan = plan(&store, named).await?;
+    check(&plan, options)?;
+    Ok((store, plan))
+}
+
 /// A file if there is one, else the latest version deployed under the name.
 pub(crate) async fn plan(store: &Store, named: &str) -> CliResult<Arc<Plan>> {
     if workflow_file::is_file(named) {
@@ -93,9 +115,10 @@ pub(crate) async fn plan(store: &Store, named: &str) -> CliResult<Arc<Plan>> {
         client::deploy(store, &plan).await?;
         return Ok(plan);
     }
-    let missing = || {
-        let message = format!("no workflow '{named}' is deployed, and there is no such file");
-        CliError::new(Exit::Failed, message).hint("give a workflow file; 'lope workflows list' shows what is deployed")
-    };
-    client::latest_plan(store, named).await?.ok_or_else(missing)
+    client::latest_plan(store, named).await?.ok_or_else(|| missing(named))
+}
+
+fn missing(named: &str) -> CliError {
+    let message = format!("no workflow '{named}' is deployed, and there is no such file");
+    CliError::new(Exit::Failed, message).hint("give a workflow file; 'lope workflows list' shows what is deployed")
 }

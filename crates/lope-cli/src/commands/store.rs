@@ -29,6 +29,8 @@ pub(crate) enum StoreCommand {
         /// The file to write; it must not exist
         file: PathBuf,
     },
+    /// Copy everything, live runs included, into another store, which must be empty
+    Copy(super::copy::CopyArgs),
     /// Delete runs that have ended, with all that belongs to them
     Prune(super::prune::PruneArgs),
 }
@@ -39,6 +41,7 @@ pub(crate) async fn run(command: StoreCommand, settings: &Settings, output: Outp
         StoreCommand::Check => check(url, output).await,
         StoreCommand::Migrate { dry_run } => migrate(url, dry_run, output).await,
         StoreCommand::Schema => schema(url, output).await,
+        StoreCommand::Copy(args) => super::copy::run(args, output).await,
         StoreCommand::Prune(args) => super::prune::run(args, settings, output).await,
         StoreCommand::Backup { file } => backup(url, &file, output).await,
     }

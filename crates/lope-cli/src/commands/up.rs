@@ -12,6 +12,7 @@ use super::python::{Module, PythonArgs, remote};
 use crate::error::{CliError, CliResult, Exit};
 use crate::home::Settings;
 use crate::output::{Output, remark};
+use crate::signals::Stops;
 
 #[derive(Debug, Args)]
 pub(crate) struct UpArgs {
@@ -52,6 +53,7 @@ pub(crate) async fn run(args: UpArgs, settings: &Settings, output: Output) -> Cl
     }
     let modules = args.modules.iter().map(|module| Module::parse(module)).collect::<CliResult<Vec<_>>>()?;
     let remote = remote::read(args.workers, args.workers_cert.as_deref(), args.workers_key.as_deref())?;
+    let mut stops = Stops::listen()?;
     let store = stores::open(&settings.store, Create::IfMissing).await?;
     let (pool, wanted) = args.python.serve(&modules, remote.is_some(), settings, wanted).await?;
     if let (Some(pool), Some(remote)) = (&pool, remote) {
@@ -59,26 +61,15 @@ pub(crate) async fn run(args: UpArgs, settings: &Settings, output: Output) -> Cl
     }
     let engine = engine_with(&store, settings, wanted, pool.as_ref())?;
     remark(output, &format!("runner {} works on {}; Ctrl-C stops it", engine.runner(), settings.store));
-    stop_asked().await?;
+    stops.asked().await;
     remark(output, "finishing what is in flight; once more to stop at once");
     tokio::select! {
         given_back = engine.shutdown(GRACE) => remark(output, &format!("stopped; {} runs given back", given_back?)),
-        asked = stop_asked() => asked?,
+        () = stops.asked() => {}
     }
     if let Some(pool) = pool {
         pool.close().await;
     }
     store.upkeep.close().await?;
     Ok(Exit::Done)
-}
-
-/// Ctrl-C or TERM.
-async fn stop_asked() -> CliResult<()> {
-    let terminate = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate());
-    let mut terminate = terminate.map_err(|error| CliError::new(Exit::Bug, format!("no signals: {error}")))?;
-    tokio::select! {
-        _ = terminate.recv() => {}
-        _ = tokio::signal::ctrl_c() => {}
-    }
-    Ok(())
 }

@@ -1,6 +1,6 @@
 //! The JSON Schema of an input: kept as it is written; mistakes that would make it mean nothing are found here.
 //!
-//! Whether an input fits the schema is judged where inputs come in, by a room that has a validator.
+//! Whether an input fits the schema is judged by `fits`, where inputs come in.
 
 use lope_model::{Value, limit};
 

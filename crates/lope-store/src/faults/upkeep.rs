@@ -7,6 +7,7 @@ use async_trait::async_trait;
 use super::{Door, Faulty};
 use crate::clock::Reading;
 use crate::error::StoreResult;
+use crate::moving::Moving;
 use crate::store::{Finding, Upkeep};
 
 const DOOR: Door = Door::Upkeep;
@@ -31,6 +32,10 @@ impl Upkeep for Faulty {
 
     async fn backup(&self, to: PathBuf) -> StoreResult<()> {
         self.through(DOOR, "backup", self.store.upkeep.backup(to)).await
+    }
+
+    fn moving(&self) -> Option<&dyn Moving> {
+        self.store.upkeep.moving()
     }
 
     async fn close(&self) -> StoreResult<()> {

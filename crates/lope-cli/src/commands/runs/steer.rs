@@ -1,6 +1,6 @@
 //! `lope runs signal|feed|cancel|pause|resume|retry`: mail to a run.
 
-use lope_engine::client;
+use lope_engine::{client, look};
 use lope_flow::law::{EventKind, Fed};
 use lope_model::Epoch;
 use lope_store::Store;
@@ -9,6 +9,7 @@ use serde_json::json;
 
 use super::find::find;
 use super::{RunsCommand, open};
+use crate::commands::begin::check_input;
 use crate::commands::workflow_file;
 use crate::error::{CliError, CliResult, Exit};
 use crate::home::Settings;
@@ -39,6 +40,9 @@ pub(crate) async fn feed(settings: &Settings, id: &str, input: &str, output: Out
 async fn deliver(settings: &Settings, id: &str, kind: EventKind, output: Output) -> CliResult<Exit> {
     let store = open(settings).await?;
     let record = find(&store, id).await?;
+    if let EventKind::Input(fed) = &kind {
+        check_input(&*look::plan(&store, &record).await?, &fed.value)?;
+    }
     let exit = send(&store, &record, &kind, output).await;
     store.upkeep.close().await?;
     exit

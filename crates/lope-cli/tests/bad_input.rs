@@ -1,0 +1,247 @@
+//! Bad input of every kind to every command: a message, a hint, the right exit code, nothing stored.
+//!
+//! The commands are those that the binary itself names in its help: a new one without rows here fails the test.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+mod stage;
+
+use std::collections::BTreeSet;
+
+use stage::{Home, Said};
+
+/// Commands, and what is wrong with what they are given: arguments, exit code, a word of the message.
+type Row = (&'static str, &'static [&'static str], i32, &'static str);
+
+const GOOD: &str = "name: good\nsteps: { say: { run: [echo, hi] } }\n";
+const BAD: &str = "name: bad\nsteps:\n  a: { rnu: echo }\n";
+
+const ROWS: &[Row] = &[
+    ("run", &["nowhere.yaml"], 2, "nowhere.yaml"),
+    ("run", &["bad.yaml"], 2, "bad.yaml:3:"),
+    ("run", &["torn.yaml"], 2, "torn.yaml:"),
+    ("run", &["binary.yaml"], 2, "binary.yaml"),
+    ("run", &["."], 2, "."),
+    ("run", &[], 2, "required"),
+    ("run", &["good.yaml", "--input", "{"], 2, "not a value"),
+    ("run", &["good.yaml", "--input", "@nowhere.json"], 2, "nowhere.json"),
+    ("run", &["good.yaml", "--input", "hi"], 2, "quotes"),
+    ("run", &["good.yaml", "--key", ""], 2, "key"),
+    ("run", &["--resume", "nobody"], 1, "no run"),
+    ("run", &["good.yaml", "--resume", "x"], 2, "cannot be used with"),
+    ("run", &["strict.yaml", "--input", "{\"n\": \"text\"}"], 2, "input.n: expected integer"),
+    ("up", &["--concurrency", "0"], 2, "concurrency"),
+    ("up", &["--concurrency", "many"], 2, "many"),
+    ("up", &["--queue", ""], 2, "queue"),
+    ("start", &["unknown"], 1, "deployed"),
+    ("start", &["nowhere.yaml"], 2, "nowhere.yaml"),
+    ("start", &["bad.yaml"], 2, "bad.yaml:3:"),
+    ("start", &["good.yaml", "--priority", "12"], 2, "priority 12"),
+    ("start", &["good.yaml", "--priority", "high"], 2, "high"),
+    ("start", &["good.yaml", "--at", "noon"], 2, "RFC 3339"),
+    ("start", &["good.yaml", "--tag", "x"], 2, "NAME=VALUE"),
+    ("start", &["good.yaml", "--queue", ""], 2, "queue"),
+    ("start", &["good.yaml", "--input", "[1,"], 2, "not a value"),
+    ("start", &["strict.yaml", "--input", "5"], 2, "expected object"),
+    ("start", &["strict.yaml"], 2, "expected object"),
+    ("runs list", &["--status", "sideways"], 2, "no status"),
+    ("runs list", &["--tag", "x"], 2, "NAME=VALUE"),
+    ("runs list", &["--limit", "0"], 2, "1 to"),
+    ("runs list", &["--limit", "-1"], 2, "-1"),
+    ("runs list", &["--since", "yesterday"], 2, "RFC 3339"),
+    ("runs list", &["--until", "soon"], 2, "RFC 3339"),
+    ("runs list", &["--queue", ""], 2, "queue"),
+    ("runs list", &["--parent", "nobody"], 1, "no run"),
+    ("runs show", &["nobody"], 1, "no run"),
+    ("runs show", &[""], 1, "no run"),
+    ("runs show", &[], 2, "required"),
+    ("runs why", &["nobody"], 1, "no run"),
+    ("runs journal", &["nobody"], 1, "no run"),
+    ("runs graph", &["nobody"], 1, "no run"),
+    ("runs graph", &["KEY", "--format", "crayon"], 2, "crayon"),
+    ("runs graph", &["KEY", "--output", "nowhere/x.svg"], 2, "nowhere"),
+    ("runs watch", &["nobody"], 1, "no run"),
+    ("runs wait", &["nobody"], 1, "no run"),
+    ("runs wait", &["KEY", "--timeout", "soon"], 2, "duration"),
+    ("runs logs", &["nobody"], 1, "no run"),
+    ("runs results", &["nobody"], 1, "no run"),
+    ("runs export", &["nobody"], 1, "no run"),
+    ("runs export", &["KEY", "--output", "good.yaml"], 3, "exists already"),
+    ("runs fork", &["nobody"], 1, "no run"),
+    ("runs fork", &["KEY"], 3, "had ended"),
+    ("runs fork", &["KEY", "--at", "99"], 2, "no journal row 99"),
+    ("runs fork", &["KEY", "--at", "-3"], 2, "-3"),
+    ("runs fork", &["KEY", "--at", "1", "--key", "KEY"], 3, "has the key"),
+    ("runs signal", &["nobody", "x"], 1, "no run"),
+    ("runs signal", &["KEY", "x"], 3, "has ended"),
+    ("runs signal", &["KEY", "x", "{"], 2, "not a value"),
+    ("runs signal", &["KEY", ""], 2, "name"),
+    ("runs feed", &["nobody", "1"], 1, "no run"),
+    ("runs feed", &["KEY", "1"], 3, "has ended"),
+    ("runs feed", &["KEY", "one"], 2, "not a value"),
+    ("runs cancel", &["nobody"], 1, "no run"),
+    ("runs cancel", &["KEY"], 3, "has ended"),
+    ("runs pause", &["nobody"], 1, "no run"),
+    ("runs pause", &["KEY"], 3, "has ended"),
+    ("runs resume", &["nobody"], 1, "no run"),
+    ("runs resume", &["KEY"], 3, "has ended"),
+    ("runs retry", &["nobody"], 1, "no run"),
+    ("runs retry", &["KEY"], 3, "only a failed run"),
+    ("workflows check", &["nowhere.yaml"], 2, "nowhere.yaml"),
+    ("workflows check", &["bad.yaml", "torn.yaml"], 2, "bad.yaml:3:"),
+    ("workflows check", &[], 2, "required"),
+    ("workflows graph", &["nowhere"], 1, "no workflow"),
+    ("workflows graph", &["bad.yaml"], 2, "bad.yaml:3:"),
+    ("workflows graph", &["good.yaml", "--format", "crayon"], 2, "crayon"),
+    ("workflows graph", &["good.yaml", "--output", "nowhere/x.svg"], 2, "nowhere"),
+    ("workflows deploy", &["good.yaml", "bad.yaml"], 2, "bad.yaml:3:"),
+    ("workflows deploy", &[], 2, "required"),
+    ("workflows list", &["extra"], 2, "extra"),
+    ("workflows show", &["nobody"], 1, "no workflow"),
+    ("store check", &["--store", "mysql://x"], 2, "names no store"),
+    ("store check", &["--store", "sqlite:/nowhere/x.db"], 1, "no store"),
+    ("store check", &["--store", "sqlite:junk.db"], 1, "junk.db"),
+    ("store check", &["--store", "postgres://localhost:1/x"], 4, "out of reach"),
+    ("store migrate", &["--store", "sqlite:junk.db"], 1, "junk.db"),
+    ("store schema", &["--store", "sqlite:/nowhere/x.db"], 1, "no store"),
+    ("store backup", &["good.yaml"], 3, "exists already"),
+    ("store backup", &["nowhere/x.db"], 1, "nowhere"),
+    ("store copy", &["sqlite:a.db", "mysql:b"], 2, "names no store"),
+    ("store copy", &["sqlite:nowhere.db", "sqlite:b.db"], 1, "no store"),
+    ("store copy", &["sqlite:a.db", "sqlite:a.db"], 2, "into itself"),
+    ("store copy", &["sqlite:HOME/.lope/lope.db", "memory:"], 2, "cannot be copied"),
+    ("store copy", &["sqlite:HOME/.lope/lope.db"], 2, "required"),
+    ("store prune", &["--older", "long"], 2, "duration"),
+    ("store prune", &["--status", "running"], 2, "no way to end"),
+    ("config show", &["--store", "x"], 2, "names no store"),
+    ("config show", &["extra"], 2, "extra"),
+    ("doctor", &["extra"], 2, "extra"),
+    ("completions", &["klingon"], 2, "klingon"),
+    ("version", &["extra"], 2, "extra"),
+];
+
+/// Commands of other rooms: their own tests hold them to the same rules.
+const ELSEWHERE: &[&str] = &["bench", "mailbox", "python", "test", "help"];
+
+/// The commands that help names, as they are typed.
+fn commands(home: &Home, path: &[&str]) -> BTreeSet<String> {
+    let mut asked = path.to_vec();
+    asked.push("--help");
+    let help = home.lope(&asked).done().out;
+    let named = help.split_once("Commands:\n").map_or("", |(_, rest)| rest);
+    let words = named.lines().take_while(|line| line.starts_with("  ")).filter(|line| !line.starts_with("   "));
+    let names: Vec<&str> = words.filter_map(|line| line.split_whitespace().next()).collect();
+    if names.is_empty() {
+        return [path.join(" ")].into();
+    }
+    let own = names.into_iter().filter(|name| !ELSEWHERE.contains(name));
+    own.flat_map(|name| commands(home, &[path, &[name]].concat())).collect()
+}
+
+fn stage() -> (Home, String) {
+    let home = Home::new();
+    home.file("good.yaml", GOOD);
+    home.file("bad.yaml", BAD);
+    home.file("torn.yaml", "name: [torn\nsteps: {");
+    home.file(
+        "strict.yaml",
+        "name: strict\ninput: { type: object, properties: { n: { type: integer } } }\nsteps: { a: { let: 1 } }",
+    );
+    std::fs::write(home.path().join("binary.yaml"), [0xff, 0xfe, 0, 1]).unwrap();
+    home.file("junk.db", "this is no database, and long enough to be read as one; really, it is text");
+    home.lope(&["run", "good.yaml", "--key", "first"]).done();
+    let shown = home.lope(&["runs", "show", "first", "--json"]).done().json();
+    let run = shown["run_id"].as_str().unwrap().to_owned();
+    (home, run)
+}
+
+fn filled(home: &Home, args: &[&str]) -> Vec<String> {
+    let place = home.path().display().to_string();
+    args.iter().map(|arg| if *arg == "KEY" { "first".to_owned() } else { arg.replace("HOME", &place) }).collect()
+}
+
+#[test]
+fn every_command_has_rows() {
+    let home = Home::new();
+    let rows: BTreeSet<String> = ROWS.iter().map(|(command, ..)| (*command).to_owned()).collect();
+    assert_eq!(commands(&home, &[]), rows);
+}
+
+#[test]
+fn every_command_refuses_bad_input_with_a_message_and_stores_nothing() {
+    let (home, _) = stage();
+    let (before, mut wrong) = (state(&home), Vec::new());
+    for (command, args, exit, word) in ROWS {
+        let mut words: Vec<String> = command.split(' ').map(str::to_owned).collect();
+        words.extend(filled(&home, args));
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        let said = home.lope(&words);
+        let right = said.code == *exit && said.err.contains(word) && said.err.starts_with("error: ");
+        if !right || !said.out.is_empty() || said.err.contains("panicked") {
+            wrong.push(format!("{words:?} should exit {exit} and say '{word}': {said:?}"));
+        }
+        if state(&home) != before {
+            wrong.push(format!("{words:?} changed something: {:?}", state(&home)));
+            break;
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// Runs, workflows and files: what a command that is refused must leave alone.
+fn state(home: &Home) -> (String, String, Vec<String>) {
+    let runs = home.lope(&["runs", "list", "--json"]).done().out;
+    let workflows = home.lope(&["workflows", "list", "--json"]).done().out;
+    let files =
+        home.contents().into_iter().filter(|name| !name.contains("/runners/") && !name.contains("-wal")).collect();
+    (runs, workflows, files)
+}
+
+#[test]
+fn unknown_words_and_flags_are_named_everywhere() {
+    let home = Home::new();
+    for command in commands(&home, &[]) {
+        let mut words: Vec<&str> = command.split(' ').collect();
+        words.push("--sideways");
+        let said = home.lope(&words);
+        assert_eq!((said.code, said.err.contains("--sideways")), (2, true), "{words:?}: {said:?}");
+    }
+    let said = home.lope(&["rnu"]);
+    assert_eq!((said.code, said.err.contains("rnu")), (2, true), "{said:?}");
+    assert!(home.contents().is_empty(), "{:?}", home.contents());
+}
+
+#[test]
+fn a_bad_config_is_named_with_its_place_by_every_command_that_reads_it() {
+    let home = Home::new();
+    std::fs::create_dir(home.path().join(".lope")).unwrap();
+    home.file(".lope/config.yaml", "engine:\n  lease: soon\n");
+    home.file("good.yaml", GOOD);
+    for words in
+        [vec!["run", "good.yaml"], vec!["runs", "list"], vec!["store", "check"], vec!["config", "show"], vec!["up"]]
+    {
+        let said: Said = home.lope(&words);
+        assert_eq!((said.code, said.err.contains("config.yaml:2:")), (2, true), "{words:?}: {said:?}");
+    }
+    let said = home.lope(&["doctor"]);
+    assert_eq!((said.code, said.out.contains("config.yaml:2:")), (1, true), "{said:?}");
+}
+
+#[test]
+fn help_and_dry_runs_change_nothing() {
+    let home = Home::new();
+    let file = home.file("good.yaml", GOOD);
+    let before = home.contents();
+    for command in commands(&home, &[]) {
+        let mut words: Vec<&str> = command.split(' ').collect();
+        words.push("--help");
+        home.lope(&words).done();
+    }
+    home.lope(&["workflows", "deploy", &file, "--dry-run"]).done();
+    home.lope(&["store", "migrate", "--dry-run"]).done();
+    home.lope(&["runs", "list"]).done();
+    home.lope(&["workflows", "list"]).done();
+    home.lope(&["config", "show"]).done();
+    home.lope(&["doctor"]).done();
+    assert_eq!(home.contents(), before);
+}

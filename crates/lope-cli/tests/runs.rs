@@ -1,0 +1,236 @@
+//! Looking at runs and steering them, from the command line.
+//!
+//! "List, filter by status, workflow, tag, time; show; cancel (reaches running work and children); pause/resume; retry a failed
+//! run from where it failed; fork from any journal position; signal; wait; export."
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+mod stage;
+
+use std::io::{BufRead, BufReader};
+use std::process::Stdio;
+
+use serde_json::{Value, json};
+use stage::Home;
+
+const ASK: &str = "{ name: ask, steps: { say: { run: 'echo hello' }, answer: { wait: answer, needs: [say] } } }";
+const SUM: &str = "{ name: sum, steps: { total: { state: { init: 0, next: '${{ previous + input }}' } } } }";
+
+fn reasons(home: &Home, id: &str) -> Vec<String> {
+    let why = home.lope(&["runs", "why", id, "--json"]).done().json();
+    why["reasons"].as_array().unwrap().iter().map(|it| it["why"].as_str().unwrap().to_owned()).collect()
+}
+
+/// A runner that works until its end of the pipe is closed by dropping it.
+struct Up(std::process::Child);
+
+impl Up {
+    fn start(home: &Home) -> Self {
+        let mut child = home.command(&["up"]).stderr(Stdio::piped()).spawn().unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stderr.take().unwrap()).read_line(&mut line).unwrap();
+        assert!(line.contains("works on"), "{line}");
+        Self(child)
+    }
+}
+
+impl Drop for Up {
+    fn drop(&mut self) {
+        self.0.kill().unwrap();
+        self.0.wait().unwrap();
+    }
+}
+
+fn until(mut holds: impl FnMut() -> bool) {
+    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(30);
+    while !holds() {
+        assert!(std::time::Instant::now() < deadline, "it does not get there in time");
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn a_run_that_stands_still_says_why_at_each_stage_of_its_life() {
+    let home = Home::new();
+    let file = home.file("ask.yaml", ASK);
+    home.lope(&["start", &file, "--key", "later", "--at", "1h"]).done();
+    assert_eq!(reasons(&home, "later"), ["not_due", "no_runner"]);
+    home.lope(&["start", &file, "--key", "k"]).done();
+    assert_eq!(reasons(&home, "k"), ["no_runner"]);
+    let text = home.lope(&["runs", "why", "k"]).done().out;
+    assert!(text.contains("no runner is up") && text.contains("hint: lope up"), "{text}");
+    let up = Up::start(&home);
+    until(|| reasons(&home, "k").first().is_some_and(|first| first == "signal"));
+    home.lope(&["runs", "pause", "k"]).done();
+    until(|| reasons(&home, "k").first().is_some_and(|first| first == "paused"));
+    home.lope(&["runs", "resume", "k"]).done();
+    until(|| reasons(&home, "k").first().is_some_and(|first| first == "signal"));
+    drop(up);
+    assert_eq!(reasons(&home, "k")[0], "signal");
+    home.lope(&["runs", "signal", "k", "answer", "[1, 2]"]).done();
+    let up = Up::start(&home);
+    let ended = home.lope(&["runs", "wait", "k", "--json", "--timeout", "30s"]).done().json();
+    assert_eq!((&ended["result"], &ended["steps"]), (&json!([1, 2]), &json!(2)));
+    assert_eq!(reasons(&home, "k"), ["ended"]);
+    drop(up);
+}
+
+#[test]
+fn lists_are_filtered_and_runs_are_named_by_key_or_beginning() {
+    let home = Home::new();
+    let file = home.file("ask.yaml", ASK);
+    let other = home.file("one.yaml", "{ name: one, steps: { a: { let: 1 } } }");
+    for (key, tag) in [("a", "colour=red"), ("b", "colour=blue")] {
+        home.lope(&["start", &file, "--key", key, "--tag", tag, "--priority", "9"]).done();
+    }
+    home.lope(&["run", &other, "--key", "c", "-q"]).done();
+    let keys = |args: &[&str]| -> Vec<String> {
+        let listed = home.lope(&[&["runs", "list", "--json"], args].concat()).done().json();
+        let mut keys: Vec<String> =
+            listed.as_array().unwrap().iter().map(|run| run["key"].as_str().unwrap().to_owned()).collect();
+        keys.sort();
+        keys
+    };
+    assert_eq!(keys(&[]), ["a", "b", "c"]);
+    assert_eq!(keys(&["--tag", "colour=red"]), ["a"]);
+    assert_eq!(keys(&["--workflow", "one"]), ["c"]);
+    assert_eq!(keys(&["--status", "completed"]), ["c"]);
+    assert_eq!(keys(&["--status", "completed", "--workflow", "ask"]), [""; 0]);
+    assert_eq!(keys(&["--since", "1h"]), ["a", "b", "c"]);
+    assert_eq!(keys(&["--until", "1h"]), [""; 0]);
+    assert_eq!(keys(&["--limit", "2"]).len(), 2);
+    let run = home.lope(&["runs", "show", "a", "--json"]).done().json()["run_id"].as_str().unwrap().to_owned();
+    assert_eq!(home.lope(&["runs", "show", &run[..35], "--json"]).done().json()["key"], "a");
+    let several = home.lope(&["runs", "show", &run[..4]]);
+    assert_eq!((several.code, several.err.contains("several")), (2, true), "{several:?}");
+    let table = home.lope(&["runs", "list"]).done().out;
+    assert!(table.lines().count() == 4 && table.contains("colour=red"), "{table}");
+    assert_eq!(
+        home.lope(&["start", &file, "--key", "a", "--json"]).done().json()["run_id"],
+        run.as_str(),
+        "the first run"
+    );
+}
+
+#[test]
+fn a_run_is_shown_drawn_watched_exported_and_forked() {
+    let home = Home::new();
+    let text = "name: steps\nsteps:\n  a: { run: 'echo 1' }\n  b: { run: 'echo oops >&2; exit 3', retries: 1, base_delay: 1ms, on_failure: skip, needs: [a] }\n  \
+                c: { each: '${{ [1, 2] }}', as: n, steps: { d: { run: ['echo', '${{ n }}'] } }, needs: [a] }\n  rest: { sleep: 300ms, needs: [c] }\n  e: { return: '${{ c }}', needs: [rest] }\n";
+    let file = home.file("steps.yaml", text);
+    home.lope(&["run", &file, "--key", "k"]).done();
+    let shown = home.lope(&["runs", "show", "k", "--json"]).done().json();
+    let step =
+        |path: &str| shown["executions"].as_array().unwrap().iter().find(|it| it["path"] == path).unwrap().clone();
+    assert_eq!((&step("b")["status"], &step("b")["attempt"]), (&json!("forgiven"), &json!(2)));
+    assert_eq!((&step("c/1/d")["step"], &step("c/1/d")["status"]), (&json!("c/d"), &json!("done")));
+    assert_eq!(step("b")["error"]["type"], "ExitStatus");
+    let text = home.lope(&["runs", "show", "k"]).done().out;
+    assert!(text.contains("✓ a") && text.contains("0/d") && text.contains("result     [1,2]"), "{text}");
+    let drawn = home.lope(&["runs", "graph", "k"]).done().out;
+    assert!(drawn.contains("✓ a") && drawn.contains("⊘ b"), "{drawn}");
+    assert!(home.lope(&["runs", "graph", "k", "--at", "1"]).done().out.contains("▶ a"));
+    assert!(home.lope(&["runs", "graph", "k", "--format", "mermaid"]).done().out.contains("classDef done"));
+    let watched = home.lope(&["runs", "watch", "k", "--json"]).done().out;
+    let rows: Vec<Value> = watched.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(
+        (rows[0]["event"].as_str(), rows.last().unwrap()["status"].as_str()),
+        (Some("start"), Some("completed"))
+    );
+    let exported = home.lope(&["runs", "export", "k"]).done().json();
+    assert_eq!(exported["journal"].as_array().unwrap().len(), rows.len() - 1);
+    assert_eq!((&exported["run"]["key"], &exported["definition"]["name"]), (&json!("k"), &json!("steps")));
+    assert_eq!(exported["results"][0]["result"], json!([1, 2]));
+    let logs = home.lope(&["runs", "logs", "k", "--follow"]).done().out;
+    assert!(logs.contains("err oops") && logs.contains("── c/0/d attempt 1"), "{logs}");
+    let forked = home.lope(&["runs", "fork", "k", "--at", "2", "--key", "f", "--json"]).done().json();
+    let gone_on = home.lope(&["run", "--resume", "f"]).done();
+    assert_eq!((gone_on.out.as_str(), forked["at"].as_u64()), ("[1,2]\n", Some(2)));
+    let journal = home.lope(&["runs", "journal", "f", "--json"]).done().json();
+    assert_eq!((&journal[0]["seq"], &journal[0]["event"]), (&json!(3), &json!("forked")));
+}
+
+/// "retry a failed run from where it failed"; "pause/resume"; "cancel".
+#[test]
+fn open_runs_are_fed_and_failed_ones_retried() {
+    let home = Home::new();
+    let file = home.file("sum.yaml", SUM);
+    home.lope(&["start", &file, "--open", "--key", "sum"]).done();
+    let up = Up::start(&home);
+    until(|| home.lope(&["runs", "show", "sum", "--json"]).json()["status"] == "idle");
+    assert_eq!(reasons(&home, "sum")[0], "idle");
+    for input in ["5", "7"] {
+        home.lope(&["runs", "feed", "sum", input]).done();
+    }
+    let results = || home.lope(&["runs", "results", "sum", "--json"]).done().json();
+    until(|| results().as_array().unwrap().len() == 2);
+    assert_eq!(results().as_array().unwrap().iter().map(|it| it["result"].clone()).collect::<Vec<_>>(), [5, 12]);
+    home.lope(&["runs", "cancel", "sum"]).done();
+    let ended = home.lope(&["runs", "wait", "sum", "--timeout", "30s"]);
+    assert_eq!((ended.code, ended.out.as_str()), (1, "cancelled\n"), "{ended:?}");
+    let flag = home.path().join("flag").display().to_string();
+    let flaky = home.file("flaky.yaml", &format!("{{ name: flaky, steps: {{ a: {{ run: 'cat {flag}' }} }} }}"));
+    let failed = home.lope(&["run", &flaky, "--key", "flaky"]);
+    assert_eq!(failed.code, 1, "{failed:?}");
+    std::fs::write(&flag, "9").unwrap();
+    home.lope(&["runs", "retry", "flaky"]).done();
+    assert_eq!(home.lope(&["runs", "wait", "flaky", "--timeout", "30s"]).done().out, "9\n");
+    drop(up);
+}
+
+#[test]
+fn stores_are_copied_pruned_and_examined() {
+    let home = Home::new();
+    let (ask, one) = (home.file("ask.yaml", ASK), home.file("one.yaml", "{ name: one, steps: { a: { let: 1 } } }"));
+    home.lope(&["workflows", "deploy", &ask, &one]).done();
+    home.lope(&["start", "ask", "--key", "live"]).done();
+    home.lope(&["run", &one]).done();
+    let (from, to) =
+        (format!("sqlite:{}/.lope/lope.db", home.path().display()), format!("sqlite:{}/to.db", home.path().display()));
+    let dry = home.lope(&["store", "copy", &from, &to, "--dry-run"]).done();
+    assert!(dry.out.contains("would be created") && !home.path().join("to.db").exists(), "{dry:?}");
+    let copied = home.lope(&["store", "copy", &from, &to, "--json"]).done().json();
+    assert_eq!((&copied["rows"]["runs"], &copied["rows"]["queue"]), (&json!(2), &json!(1)));
+    let again = home.lope(&["store", "copy", &from, &to]);
+    assert_eq!((again.code, again.err.contains("not empty")), (3, true), "{again:?}");
+    home.lope(&["store", "check", "--store", &to]).done();
+    home.lope(&["runs", "signal", "live", "answer", "1", "--store", &to]).done();
+    assert_eq!(home.lope(&["run", "--resume", "live", "--store", &to]).done().out, "1\n");
+    let counted = home.lope(&["store", "prune", "--older", "0s", "--dry-run", "--json", "--store", &to]).done().json();
+    assert_eq!(counted["runs"], 2);
+    let pruned =
+        home.lope(&["store", "prune", "--older", "0s", "--workflow", "one", "--json", "--store", &to]).done().json();
+    assert_eq!(pruned["runs"], 1);
+    assert_eq!(home.lope(&["store", "prune", "--older", "1h", "--json", "--store", &to]).done().json()["runs"], 0);
+    assert_eq!(home.lope(&["runs", "list", "--json", "--store", &to]).done().json().as_array().unwrap().len(), 1);
+    let listed = home.lope(&["workflows", "list", "--json"]).done().json();
+    assert_eq!(listed.as_array().unwrap().len(), 2);
+    assert!(home.lope(&["workflows", "show", "ask"]).done().out.contains("say, answer"));
+    home.lope(&["start", "ask", "--key", "due"]).done();
+    let examined = home.lope(&["doctor", "--json"]).done().json();
+    let health = |check: &str| {
+        examined.as_array().unwrap().iter().find(|line| line["check"] == check).unwrap()["health"].clone()
+    };
+    assert_eq!(
+        (health("home"), health("store"), health("sound"), health("runners")),
+        (json!("ok"), json!("ok"), json!("ok"), json!("warn"))
+    );
+    std::fs::write(home.path().join("junk.db"), "this is no database, and long enough to be read as one").unwrap();
+    let junk = format!("sqlite:{}/junk.db", home.path().display());
+    assert_eq!(home.lope(&["doctor", "--store", &junk]).code, 1);
+}
+
+#[test]
+fn settings_say_where_they_came_from() {
+    let home = Home::new();
+    std::fs::create_dir(home.path().join(".lope")).unwrap();
+    home.file(".lope/config.yaml", "engine: { max_runs: 77 }\n");
+    let mut command = home.command(&["config", "show", "--json", "--store", "memory:"]);
+    command.env("LOPE_ENGINE_LEASE", "20s");
+    let said = stage::Said::of(&command.output().unwrap()).done().json();
+    let source = |name: &str| said.as_array().unwrap().iter().find(|it| it["name"] == name).unwrap()["source"].clone();
+    assert_eq!(
+        ["store", "engine.max_runs", "engine.lease", "home", "engine.sweep"].map(source),
+        ["flag", "file", "environment", "default", "default"].map(|word| json!(word))
+    );
+}
