@@ -47,7 +47,7 @@ mod versions;
 mod walked;
 mod writer;
 
-pub use inspect::{ServerSettings, server_settings};
+pub use inspect::server_settings;
 pub use migrate::{GOLDEN_SCHEMA, Migrated, SCHEMA_VERSION, migrate, schema_version};
 pub use options::{Access, Create, DEFAULT_SCHEMA, GroupLimits, Options, Pooler, SCHEMA_NAME_MAX};
 pub use store::PostgresStore;

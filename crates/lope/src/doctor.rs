@@ -105,14 +105,14 @@ pub fn room(place: &str, free: u64) -> Verdict {
 }
 
 /// Do the clocks agree? `others` are readings of clocks that should not be ahead of ours.
-pub fn clock(now: Timestamp, server: Option<Timestamp>, others: impl Iterator<Item = Timestamp>) -> Verdict {
+pub fn clock(now: Timestamp, store: Timestamp, others: impl Iterator<Item = Timestamp>) -> Verdict {
     let hint = "set the clock of this machine (a time service keeps it right)";
     if now < LONG_AGO {
         return Verdict::fail("clock", format!("this machine's clock says {now}"), hint);
     }
     let apart = |other: Timestamp| if other > now { other.since(now) } else { now.since(other) };
-    if let Some(server) = server.filter(|server| apart(*server) > SKEW) {
-        let message = format!("this machine's clock and the server's are {} apart", apart(server));
+    if apart(store) > SKEW {
+        let message = format!("this machine's clock and the store's are {} apart", apart(store));
         return Verdict::warn("clock", message, hint);
     }
     match others.max().filter(|latest| *latest > now.plus(SKEW)) {

@@ -5,6 +5,7 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use lope_model::Timestamp;
+use lope_store::StoreResult;
 use lope_store::runs::{LiveStatus, RunFilter, RunStatus};
 
 use super::{Verdict, clock, opened, python_version, room, runners, server, sound, stuck};
@@ -58,10 +59,10 @@ pub async fn look(url: &StoreUrl, now: Timestamp) -> StoreFacts {
         let statuses = vec![RunStatus::Live(LiveStatus::Paused)];
         let paused = store.runs.list(RunFilter { statuses, limit: PAGE, ..RunFilter::default() }).await?;
         let youngest = store.runs.list(RunFilter { limit: 1, ..RunFilter::default() }).await?;
-        let server_clock = postgres(url, &mut lines).await;
+        lines.extend(postgres(url).await?);
         let heartbeats = known.iter().filter(|runner| runner.live).map(|runner| runner.heartbeat_at);
         let others = heartbeats.chain(youngest.iter().map(|run| run.created_at));
-        lines.push(clock(now, server_clock, others));
+        lines.push(clock(now, store.upkeep.reading().await?.now, others));
         lines.extend(runners(&known, &store.runs.counts().await?));
         lines.extend(stuck(&paused));
         store.upkeep.close().await
@@ -72,12 +73,10 @@ pub async fn look(url: &StoreUrl, now: Timestamp) -> StoreFacts {
     lines
 }
 
-async fn postgres(url: &StoreUrl, lines: &mut Vec<Verdict>) -> Option<Timestamp> {
-    let StoreUrl::Postgres(address) = url else { return None };
-    let options = lope_postgres::Options::existing(address).ok()?;
-    let found = lope_postgres::server_settings(&options).await.ok()?;
-    lines.extend(server(&found.settings));
-    Some(Timestamp::from_millis(found.clock))
+async fn postgres(url: &StoreUrl) -> StoreResult<Vec<Verdict>> {
+    let StoreUrl::Postgres(address) = url else { return Ok(Vec::new()) };
+    let options = lope_postgres::Options::existing(address)?;
+    Ok(server(&lope_postgres::server_settings(&options).await?))
 }
 
 /// Which Python is in `PATH`.

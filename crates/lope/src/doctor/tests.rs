@@ -30,12 +30,12 @@ fn a_store_that_is_missing_is_a_warning_and_one_that_is_broken_a_failure() {
 fn little_room_and_wrong_clocks_are_told() {
     assert_eq!([0, SPACE_MIN, SPACE_LOW].map(|free| room("/", free).health), [Health::Fail, Health::Warn, Health::Ok]);
     let at = |seconds: i64| Timestamp::from_millis(NOW.millis() + seconds * 1_000);
-    let told = |server, others: &[Timestamp]| clock(NOW, server, others.iter().copied()).health;
-    assert_eq!(clock(Timestamp::EPOCH, None, std::iter::empty()).health, Health::Fail);
-    assert_eq!(told(Some(at(60)), &[]), Health::Warn);
-    assert_eq!(told(Some(at(-60)), &[]), Health::Warn);
-    assert_eq!(told(Some(at(1)), &[at(2), at(-900)]), Health::Ok);
-    assert_eq!(told(None, &[at(2), at(30)]), Health::Warn);
+    let told = |store, others: &[Timestamp]| clock(NOW, store, others.iter().copied()).health;
+    assert_eq!(clock(Timestamp::EPOCH, NOW, std::iter::empty()).health, Health::Fail);
+    assert_eq!(told(at(60), &[]), Health::Warn);
+    assert_eq!(told(at(-60), &[]), Health::Warn);
+    assert_eq!(told(at(1), &[at(2), at(-900)]), Health::Ok);
+    assert_eq!(told(NOW, &[at(2), at(30)]), Health::Warn);
 }
 
 #[test]
