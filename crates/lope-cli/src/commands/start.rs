@@ -81,11 +81,7 @@ fn later(text: &str) -> CliResult<Timestamp> {
 }
 
 /// Plans that were read go into the store, which is made if it is not there; the first is the run's.
-async fn deployed(
-    plans: Vec<Arc<Plan>>,
-    options: &StartOptions,
-    settings: &Settings,
-) -> CliResult<(Store, Arc<Plan>)> {
+async fn deployed(plans: Vec<Arc<Plan>>, options: &StartOptions, settings: &Settings) -> CliResult<(Store, Arc<Plan>)> {
     check(&plans[0], options)?;
     let store = stores::open(&settings.store, Create::IfMissing).await?;
     for plan in &plans {
