@@ -43,7 +43,8 @@ pub(crate) struct Expected<'a> {
 
 impl Drop for Expected<'_> {
     fn drop(&mut self) {
-        if !self.given {
+        // A later session may hold it under the same epoch.
+        if !self.given && self.adopter.runner() == self.owner {
             self.adopter.left(self.run, BORN);
         }
     }

@@ -85,7 +85,7 @@ impl Engine {
         let (senders, ears) = Shards::new(settings.shards);
         let senders = Arc::new(senders);
         let adopter = Arc::new(Adopter::new(store.clone(), Arc::clone(&senders), runner));
-        let desk = Desk::new(clock, settings.concurrency, executors, Arc::clone(&senders));
+        let desk = Desk::new(clock.clone(), settings.concurrency, executors, Arc::clone(&senders));
         let (mouth, ears_of_keeper) = mpsc::unbounded_channel();
         let (commits, wishes) = mpsc::unbounded_channel();
         let news = broadcast::Sender::new(NEWS_MAX);
@@ -98,7 +98,7 @@ impl Engine {
             ear,
             runtime: tokio::runtime::Handle::current(),
         };
-        let threads = shards::begin(ears, clock, ShardSettings::of(&settings), runner, Arc::new(hands))?;
+        let threads = shards::begin(ears, &clock, ShardSettings::of(&settings), runner, Arc::new(hands))?;
         let most = settings.group_commit_max;
         let keeper = Keeper::new(runner, settings.clone(), lope_flow::LAW);
         let keeping = Keeping {

@@ -18,7 +18,10 @@ const RECONCILE: Span = Span::from_secs(5);
 /// After a claim that found nothing, a bell is answered no sooner than this: bells ring for work that others take, too.
 const QUIET: Span = Span::from_millis(5);
 
-/// The two clocks of a turn.
+/// Clocks that differ by less than this, and by less than the store's answer took, are left alone.
+const CLOCK_TOLERANCE: i64 = 20;
+
+/// The two clocks of a turn. The wall clock is the store's as far as it is known: due times are told and judged by it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Now {
     pub wall: Timestamp,
@@ -82,6 +85,8 @@ pub enum Ask {
     Adopt(Vec<ClaimedRun>),
     /// Of these, adopt the ones no shard holds.
     Compare(Vec<ClaimedRun>),
+    /// The store's clock is ahead of the wall clock by so many milliseconds: go by the store's.
+    SetClock(i64),
     /// The session has ended or may have: drop every run, cancel every attempt, write nothing, then register anew.
     Fence(&'static str),
 }
@@ -182,8 +187,8 @@ impl Keeper {
     /// Take one input in and say what to do.
     pub fn handle(&mut self, now: Now, heard: Heard, asks: &mut Vec<Ask>) {
         match heard {
-            Heard::Registered(_) => self.registered(now.moment),
-            Heard::Beaten(held) => self.beaten(now.moment, held.is_ok(), asks),
+            Heard::Registered(beat) => self.registered(now, &beat, asks),
+            Heard::Beaten(held) => self.beaten(now, held, asks),
             Heard::Claimed(held) => self.claimed(now, held, asks),
             Heard::TookOver(taken) => self.took_over(now.moment, &taken),
             Heard::Owned(owned) => {
@@ -261,8 +266,10 @@ impl Keeper {
         sent.plus(self.settings.lease - Span::from_millis(self.settings.lease.millis() / MARGIN))
     }
 
-    fn registered(&mut self, now: Moment) {
-        let sent = self.turn(Asked::Register).answered(now).unwrap_or(now);
+    fn registered(&mut self, now: Now, beat: &Beat, asks: &mut Vec<Ask>) {
+        let sent = self.turn(Asked::Register).answered(now.moment).unwrap_or(now.moment);
+        compare_clocks(now, sent, beat.now, asks);
+        let now = now.moment;
         self.session = Session::In { sent };
         let (heartbeat, sweep) = (self.settings.heartbeat, self.settings.sweep);
         self.turn(Asked::Heartbeat).next = sent.plus(heartbeat);
@@ -271,13 +278,16 @@ impl Keeper {
         self.turn(Asked::Reconcile).next = now.plus(sweep);
     }
 
-    fn beaten(&mut self, now: Moment, held: bool, asks: &mut Vec<Ask>) {
-        let next = now.plus(self.settings.heartbeat);
+    fn beaten(&mut self, now: Now, held: Held<Beat>, asks: &mut Vec<Ask>) {
+        let next = now.moment.plus(self.settings.heartbeat);
         let sent = self.turn(Asked::Heartbeat).answered(next);
         match (held, sent) {
-            (true, Some(sent)) => self.session = Session::In { sent },
-            (true, None) => {}
-            (false, _) => self.fence("its session was ended by another runner", asks),
+            (Ok(beat), Some(sent)) => {
+                compare_clocks(now, sent, beat.now, asks);
+                self.session = Session::In { sent };
+            }
+            (Ok(_), None) => {}
+            (Err(_), _) => self.fence("its session was ended by another runner", asks),
         }
     }
 
@@ -379,6 +389,15 @@ impl Keeper {
                 weight: self.settings.resident_bytes,
             }),
         }
+    }
+}
+
+/// The store read its clock at some time between the sending of a request and the hearing of its answer.
+fn compare_clocks(now: Now, sent: Moment, told: Timestamp, asks: &mut Vec<Ask>) {
+    let way = i64::try_from(now.moment.since(sent).millis()).unwrap_or(i64::MAX) / 2;
+    let ahead = told.millis() - (now.wall.millis() - way);
+    if ahead.abs() > way.saturating_add(CLOCK_TOLERANCE) {
+        asks.push(Ask::SetClock(ahead));
     }
 }
 

@@ -19,6 +19,8 @@ pub struct Faults {
     pub lose_answer: u64,
     /// A request arrives after its sender has given it up.
     pub late_request: u64,
+    /// An answer takes many seconds, and its sender waits for it.
+    pub slow: u64,
     /// A bell is not heard.
     pub lose_bell: u64,
     /// An outcome comes twice.
@@ -51,6 +53,7 @@ impl Faults {
             _ => dice.below(most),
         };
         let (crash, lose_request, lose_answer, late_request) = (rate(20), rate(150), rate(150), rate(60));
+        let slow = rate(60);
         let (lose_bell, twice, late_outcome) = (rate(900), rate(200), rate(500));
         Self {
             until: dice.between(5_000, 40_000),
@@ -60,6 +63,7 @@ impl Faults {
             lose_request,
             lose_answer,
             late_request,
+            slow,
             lose_bell,
             twice,
             late_outcome,

@@ -12,6 +12,9 @@ use lope_flow::law::{self, Effect, EventKind, Plan, Progress, Settled, State};
 use lope_model::{RunId, RunnerId, Timestamp};
 use lope_store::runs::{Admit, CommitReply, JournalRow, RunCommit, RunRecord, RunStatus, Then};
 
+/// A run is not claimed more often than this: more means that processes throw it to each other.
+const EPOCHS_MAX: u64 = 60;
+
 /// A run as the store has it, folded.
 #[derive(Debug)]
 struct Watched {
@@ -29,7 +32,8 @@ struct Watched {
 #[derive(Debug, Default)]
 pub(crate) struct Judge {
     runs: BTreeMap<RunId, Watched>,
-    started: BTreeSet<(RunnerId, Token)>,
+    /// Every attempt that an owner started, whoever it was.
+    started: BTreeSet<Token>,
     pub(crate) violations: Vec<String>,
     /// Attempts started by a process that had stood still for longer than its lease and did not know it yet.
     pub(crate) stale_starts: u32,
@@ -148,7 +152,7 @@ impl Judge {
         if !relaxed && !watched.has_in_flight(&task.token) {
             return self.blame(format!("{:?}: starts before what led to it is durable", task.token));
         }
-        if !self.started.insert((session, task.token.clone())) && !relaxed {
+        if !self.started.insert(task.token.clone()) && !relaxed {
             self.blame(format!("{:?}: the same attempt starts twice", task.token));
         }
     }
@@ -161,6 +165,9 @@ impl Judge {
             && status.as_str() != folded.as_str()
         {
             self.blame(format!("{run}: ended as {}, its journal as {}", status.as_str(), folded.as_str()));
+        }
+        if record.epoch.0 > EPOCHS_MAX {
+            self.blame(format!("{run}: went from hand to hand {} times", record.epoch.0));
         }
         if record.head != head {
             self.blame(format!("{run}: its head is {}, its journal ends at {head}", record.head));

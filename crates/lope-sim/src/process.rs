@@ -62,6 +62,11 @@ impl Process {
         Now { wall: self.wall(at), moment: self.moment(at) }
     }
 
+    /// The store's clock is ahead by so much.
+    pub(crate) fn set_clock(&mut self, ahead: i64) {
+        self.skew += ahead;
+    }
+
     pub(crate) fn wall(&self, at: i64) -> Timestamp {
         Timestamp::from_millis(MORNING + at + self.skew)
     }

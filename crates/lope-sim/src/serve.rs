@@ -15,6 +15,8 @@ use crate::world::{Happening, World, at_once};
 
 /// How long a process waits for an answer before it gives up.
 const PATIENCE: i64 = 1_500;
+/// The slowest answer.
+const SLOW: i64 = 20_000;
 /// Most runs put back, most mail fetched, by one request.
 const SWEEP_MAX: usize = 1_000;
 /// How long a client waits before it tries again.
@@ -56,7 +58,7 @@ impl World {
             Request::Latest(workflow) => {
                 return self.at_time(patience + 500, Happening::Ask(letter.from, Box::new(Request::Latest(workflow))));
             }
-            Request::Admit { job } => vec![(Part::Adopter, Message::Unborn(self.ids[job]))],
+            Request::Admit { job } => vec![(Part::Adopter, Message::Unborn(session, self.ids[job]))],
             Request::Register | Request::Heartbeat | Request::Claim(_) | Request::Takeover => Vec::new(),
             Request::Reconcile | Request::Mail | Request::Park(_) | Request::Release => Vec::new(),
         };
@@ -91,7 +93,8 @@ impl World {
         if letter.unheard {
             return self.give_up(letter);
         }
-        let way = self.dice.between(0, self.faults().latency);
+        let is_slow = self.dice.chance(self.faults().slow);
+        let way = if is_slow { self.dice.between(1_000, SLOW) } else { self.dice.between(0, self.faults().latency) };
         for (part, message) in answers {
             self.reply(letter.from, way, part, message);
         }
@@ -229,7 +232,7 @@ impl World {
         let mut admit = self.admission(job);
         admit.claimed_by = Some(session);
         let Some(Admitted::Created { epoch, owned: true }) = self.admitted(job, &admit) else {
-            return vec![(Part::Adopter, Message::Unborn(admit.run))];
+            return vec![(Part::Adopter, Message::Unborn(session, admit.run))];
         };
         let adoption = Adoption {
             run: admit.run,

@@ -81,6 +81,25 @@ steps:
     },
     Shape {
         text: "
+name: chatty
+steps:
+  said:
+    each: [1, 2, 3, 4, 5, 6, 7, 8]
+    as: n
+    steps: { word: { wait: word } }
+  done: { return: '${{ said }}' }
+",
+        mail: |dice| {
+            let mut at = dice.between(0, 5_000);
+            let mut word = |value| {
+                at += dice.between(0, 250);
+                (at, EventKind::Signal { name: "word".into(), value: Value::Int(value) })
+            };
+            (1..=8).map(&mut word).collect()
+        },
+    },
+    Shape {
+        text: "
 name: parent
 steps:
   many:

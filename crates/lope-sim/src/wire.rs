@@ -68,7 +68,7 @@ pub(crate) enum Message {
     /// To the adopter: a run was born claimed.
     Newborn(Box<Adoption>),
     /// To the adopter: a run was not born claimed after all, or nobody knows.
-    Unborn(RunId),
+    Unborn(RunnerId, RunId),
     /// To a shard.
     Input(Input),
     /// To every shard.

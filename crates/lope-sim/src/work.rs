@@ -33,8 +33,10 @@ impl World {
                     self.tell_shard(slot, adoption.run, Input::Adopt(adoption));
                 }
             }
-            Message::Unborn(run) => {
-                self.processes[slot].lets_go(run, BORN);
+            Message::Unborn(owner, run) => {
+                if self.processes[slot].session() == owner {
+                    self.processes[slot].lets_go(run, BORN);
+                }
             }
             Message::Input(input) => self.shard(slot, part, Some(input)),
             Message::Tell(Told::Latest(name, version)) => {
@@ -96,6 +98,7 @@ impl World {
                     process.keeper.took(forgotten.len());
                     self.adopt(slot, forgotten);
                 }
+                Ask::SetClock(ahead) => self.processes[slot].set_clock(ahead),
                 Ask::Fence(why) => self.fence(slot, why),
             }
         }

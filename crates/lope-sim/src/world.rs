@@ -30,6 +30,8 @@ const PATIENCE: i64 = 240_000;
 const AFTERMATH: i64 = 25_000;
 /// Things that may happen without the clock moving.
 const STANDSTILL: u32 = 20_000;
+/// Most requests of a process in a second, on average over a world: more means that it goes round in circles.
+const CALLS_MAX: f64 = 60.0;
 /// A process that is asked to end has this long.
 const GRACE: i64 = 5_000;
 
@@ -484,6 +486,10 @@ impl World {
             if arrived as usize > sent {
                 self.judge.violations.push(format!("{run}: {arrived} signals of {sent} arrived"));
             }
+        }
+        let rate = self.calls as f64 * 1_000.0 / self.at as f64 / self.processes.len() as f64;
+        if rate > CALLS_MAX {
+            self.judge.blame(format!("{rate:.0} requests a second from each process"));
         }
         for process in self.processes.iter().filter(|process| process.up) {
             let (slot, counted) = (process.address.slot, process.keeper.resident());

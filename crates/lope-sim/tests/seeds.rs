@@ -43,8 +43,8 @@ fn worlds_are_not_too_kind() {
     let refused: u64 = reports.iter().map(|report| report.refused).sum();
     let unanswered: u64 = reports.iter().map(|report| report.unanswered).sum();
     let rows: u64 = reports.iter().map(|report| report.rows).sum();
-    assert!(crashes > 20 && fences > 20 && refused > 20, "{crashes} crashes, {fences} fences, {refused} refused");
-    assert!(unanswered > 200 && rows > 1_000, "{unanswered} unanswered, {rows} rows");
+    assert!(crashes > 10 && fences > 10 && refused > 5, "{crashes} crashes, {fences} fences, {refused} refused");
+    assert!(unanswered > 100 && rows > 500, "{unanswered} unanswered, {rows} rows");
 }
 
 /// One process, restarted after it crashed at every point that the story has: before and after every store call, and between

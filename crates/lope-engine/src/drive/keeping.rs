@@ -69,6 +69,10 @@ impl Keeping {
     fn perform(&mut self, ask: Ask, answers: &mpsc::UnboundedSender<Answer>) {
         match ask {
             Ask::Fence(why) => self.fence(why),
+            Ask::SetClock(ahead) => {
+                tracing::debug!(ahead, "the store's clock differs from this machine's");
+                self.clock.set_ahead(ahead);
+            }
             Ask::Adopt(runs) => self.adopt(runs),
             Ask::Compare(owned) => {
                 let forgotten = self.adopter.forgotten(owned);
@@ -114,7 +118,7 @@ impl Keeping {
                     let mail = store.runs.waiting(runner, SWEEP_MAX).await;
                     heard(mail.map(|mail| adopter.hand_over(mail)), Asked::Mail, |()| Heard::Mailed)
                 }
-                Ask::Adopt(_) | Ask::Compare(_) | Ask::Fence(_) => return,
+                Ask::Adopt(_) | Ask::Compare(_) | Ask::Fence(_) | Ask::SetClock(_) => return,
             };
             let _ = answers.send((runner, heard));
         });

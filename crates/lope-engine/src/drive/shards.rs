@@ -57,14 +57,14 @@ pub(crate) trait Hands: Send + Sync + 'static {
 /// Start a thread per shard. They end when the last sender is gone.
 pub(crate) fn begin(
     ears: Ears,
-    clock: ProcessClock,
+    clock: &ProcessClock,
     settings: ShardSettings,
     owner: RunnerId,
     hands: std::sync::Arc<dyn Hands>,
 ) -> std::io::Result<Vec<std::thread::JoinHandle<()>>> {
     let threads = ears.0.into_iter().enumerate().map(|(number, ear)| {
-        let hands = std::sync::Arc::clone(&hands);
-        let work = move || attend(&ear, clock, settings, owner, &*hands);
+        let (hands, clock) = (std::sync::Arc::clone(&hands), clock.clone());
+        let work = move || attend(&ear, &clock, settings, owner, &*hands);
         std::thread::Builder::new().name(format!("lope-shard-{number}")).spawn(work)
     });
     threads.collect()
@@ -72,7 +72,13 @@ pub(crate) fn begin(
 
 /// Take inputs, let the machine decide, hand the outputs on; again until nobody can send any more. A panic costs the runs of
 /// this shard their place in memory; the store still says that we own them, and they are adopted again.
-fn attend(ear: &Receiver<Input>, clock: ProcessClock, settings: ShardSettings, mut owner: RunnerId, hands: &dyn Hands) {
+fn attend(
+    ear: &Receiver<Input>,
+    clock: &ProcessClock,
+    settings: ShardSettings,
+    mut owner: RunnerId,
+    hands: &dyn Hands,
+) {
     let mut shard = Shard::new(settings, owner);
     while let Some(inputs) = listen(ear, &shard, clock) {
         for input in &inputs {
@@ -99,7 +105,7 @@ fn attend(ear: &Receiver<Input>, clock: ProcessClock, settings: ShardSettings, m
 }
 
 /// Wait for an input or the shard's next deadline; then take what else is there.
-fn listen(ear: &Receiver<Input>, shard: &Shard, clock: ProcessClock) -> Option<Vec<Input>> {
+fn listen(ear: &Receiver<Input>, shard: &Shard, clock: &ProcessClock) -> Option<Vec<Input>> {
     let wait = shard.next_deadline().map_or(IDLE, |due| due.since(clock.wall()).to_duration().min(IDLE));
     let mut inputs = match ear.recv_timeout(wait) {
         Ok(input) => vec![input],

@@ -147,7 +147,7 @@ fn a_runner_that_cannot_renew_stops_before_its_lease_can_be_stolen() {
                 Ask::Takeover => drop(play.hear(Heard::Failed(Asked::Takeover))),
                 Ask::Reconcile => drop(play.hear(Heard::Failed(Asked::Reconcile))),
                 Ask::Fence(_) => fenced_at = fenced_at.or(Some(play.now.moment)),
-                Ask::Register | Ask::Mail | Ask::Adopt(_) | Ask::Compare(_) => {}
+                Ask::Register | Ask::Mail | Ask::Adopt(_) | Ask::Compare(_) | Ask::SetClock(_) => {}
             }
         }
     }
@@ -242,4 +242,18 @@ fn runs_of_a_session_that_has_ended_are_not_counted() {
     play.hear(Heard::Took { owner: play.keeper.runner(), runs: 2 });
     play.hear(Heard::Left { owner: before, runs: 1, weight: 0 });
     assert_eq!(play.keeper.resident(), 2);
+}
+
+#[test]
+fn a_runner_goes_by_the_clock_of_the_store() {
+    let mut play = Play::new();
+    assert_eq!(play.tick(0), [Ask::Register]);
+    play.tick(100);
+    let read = play.now.wall.plus(Span::from_millis(20_000 - 50));
+    let beat = Beat { now: read, ..play.beat() };
+    let asks = play.hear(Heard::Registered(beat));
+    assert_eq!(asks[0], Ask::SetClock(20_000), "it was read half-way");
+    let close = Beat { now: play.now.wall.plus(Span::from_millis(15)), ..play.beat() };
+    play.tick(5_000);
+    assert!(play.hear(Heard::Beaten(Ok(close))).iter().any(|ask| matches!(ask, Ask::SetClock(_))), "5 s behind");
 }
