@@ -149,7 +149,8 @@ def hello(runner: Runner) -> None:
 
 
 def values(runner: Runner) -> None:
-    for value in [None, True, -(2**63), 2**63 - 1, 1.5, "text", "ü€𝄞", b"\x00\xff", [1, [2]], {"a": {"b": []}}, "x" * 100_000]:
+    many: list[Any] = [None, True, -(2**63), 2**63 - 1, 1.5, "text", "ü€𝄞", b"\x00\xff", [1, [2]], {"a": {"b": []}}, "x" * 100_000]
+    for value in many:
         answer = runner.answer(runner.task("echo", {"value": value}))
         expect(answer == ["done", value], f"echo of {str(value)[:40]!r} gave {str(answer)[:80]!r}")
 
@@ -238,7 +239,7 @@ def expect(holds: bool, otherwise: str) -> None:
         raise Broken(otherwise)
 
 
-SHARED: list[tuple[str, Callable[[Runner], None]]] = [
+IN_ONE_LIFE: list[tuple[str, Callable[[Runner], None]]] = [
     ("it says hello", hello),
     ("values cross unchanged", values),
     ("a frame may hold many tasks", batches),
@@ -258,11 +259,12 @@ def main(words: list[str]) -> int:
         print(__doc__, file=sys.stderr)
         return 2
     bad = 0
-    for title, checks, answer in [
-        ("", SHARED, "welcome"),
-        ("", [("without a runner it ends", hangs_up)], "welcome"),
-        ("", [("refused, it ends", is_refused)], "refused"),
-    ]:
+    rounds: list[tuple[list[tuple[str, Callable[[Runner], None]]], str]] = [
+        (IN_ONE_LIFE, "welcome"),
+        ([("without a runner it ends", hangs_up)], "welcome"),
+        ([("refused, it ends", is_refused)], "refused"),
+    ]
+    for checks, answer in rounds:
         try:
             runner = Runner(command, answer)
         except Broken as problem:

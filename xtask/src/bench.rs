@@ -16,12 +16,14 @@ struct Benchmark {
     name: &'static str,
     packages: &'static [&'static str],
     postgres: bool,
+    python: bool,
 }
 
 const BENCHMARKS: &[Benchmark] = &[
-    Benchmark { name: "store", packages: &["lope-store", "lope-sqlite", "lope-postgres"], postgres: true },
-    Benchmark { name: "flow", packages: &["lope-flow"], postgres: false },
-    Benchmark { name: "mailbox", packages: &["lope-mailbox"], postgres: false },
+    Benchmark { name: "store", packages: &["lope-store", "lope-sqlite", "lope-postgres"], postgres: true, python: false },
+    Benchmark { name: "flow", packages: &["lope-flow"], postgres: false, python: false },
+    Benchmark { name: "mailbox", packages: &["lope-mailbox"], postgres: false, python: false },
+    Benchmark { name: "python", packages: &["lope"], postgres: false, python: true },
 ];
 
 pub(crate) fn run(arguments: &[String]) -> Result<ExitCode> {
@@ -33,6 +35,9 @@ pub(crate) fn run(arguments: &[String]) -> Result<ExitCode> {
     let mut setting = Setting::bare()?;
     if chosen.iter().any(|benchmark| benchmark.postgres && !present(benchmark, &members).is_empty()) {
         setting.add_postgres()?;
+    }
+    if chosen.iter().any(|benchmark| benchmark.python) {
+        setting.add_python(&root)?;
     }
 
     let mut steps = Steps::default();

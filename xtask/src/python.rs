@@ -8,8 +8,8 @@ use crate::needs::{Setting, target};
 use crate::steps::Steps;
 use crate::workspace;
 
-/// What is checked for types besides the package.
-const TYPED: &[&str] = &["python/lope", "examples/python"];
+/// What mypy checks; pyright reads its list from the project's file.
+const TYPED: &[&str] = &["python/lope", "python/backend", "python/conformance", "examples/python"];
 
 pub(crate) fn check(root: &Path, interpreter: &Path, setting: &Setting, steps: &mut Steps) {
     let mut build = workspace::cargo();
@@ -23,9 +23,8 @@ pub(crate) fn check(root: &Path, interpreter: &Path, setting: &Setting, steps: &
     };
     steps.command("Python tests", &setting.sweeper, &mut python(&["-m", "pytest", "-q", "python/tests"]));
     let typed: Vec<&str> = TYPED.iter().copied().filter(|path| root.join(path).exists()).collect();
-    let with = |words: &[&'static str]| [words, &typed[..]].concat();
-    let mypy = with(&["-m", "mypy", "--config-file", "python/pyproject.toml"]);
-    steps.command("mypy", &setting.sweeper, &mut python(&mypy));
-    let pyright = with(&["-m", "pyright", "--project", "python/pyproject.toml"]);
-    steps.command("pyright", &setting.sweeper, &mut python(&pyright[..4]));
+    let mypy = &["-m", "mypy", "--config-file", "python/pyproject.toml"];
+    steps.command("mypy", &setting.sweeper, python(mypy).args(typed));
+    let pyright = &["-m", "pyright", "--project", "python/pyproject.toml", "--pythonpath"];
+    steps.command("pyright", &setting.sweeper, python(pyright).arg(interpreter));
 }
