@@ -6,6 +6,8 @@ and never executed by Lope; outside of it both are ordinary async functions.
 
 from asyncio import gather
 
+from .attempt import Attempt, current_attempt, heartbeat
+from .client import Handle, LopeError, run, run_async, start, start_async
 from .compiler.refuse import CompileError
 from .decorators import Action, Workflow, action, workflow
 from .depends import Depends
@@ -16,14 +18,23 @@ from .values import ValueProblem
 
 __all__ = [
     "Action",
+    "Attempt",
     "CompileError",
     "Depends",
+    "Handle",
+    "LopeError",
     "Retry",
     "ValueProblem",
     "Workflow",
     "action",
+    "current_attempt",
     "gather",
+    "heartbeat",
+    "run",
+    "run_async",
     "sleep",
+    "start",
+    "start_async",
     "wait_signal",
     "workflow",
 ]

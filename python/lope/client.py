@@ -10,14 +10,12 @@ from __future__ import annotations
 import asyncio
 import atexit
 import os
-import shutil
 import subprocess
 import sys
-import sysconfig
 import threading
-from pathlib import Path
 from typing import Any, Generic, Optional, ParamSpec, TypeVar, get_type_hints
 
+from .binary import find_binary
 from .decorators import Workflow
 from .spans import Span, millis
 from .values import decode, decode_failure, encode, encode_arguments, from_json, to_json
@@ -99,9 +97,12 @@ class Handle(Generic[R]):
         words = ["runs", "wait", self.id]
         if timeout is not None:
             words += ["--timeout", f"{millis(timeout)}ms"]
-        ended = _lope(words)
-        if ended.get("status") not in ("completed", "failed", "cancelled"):
-            raise TimeoutError(f"run {self.id} has not ended: it is {ended.get('status')}")
+        try:
+            ended = _lope(words)
+        except LopeError as error:
+            if timeout is not None and "has not ended within" in str(error):
+                raise TimeoutError(str(error)) from None
+            raise
         return _result(self._workflow, ended)
 
     def signal(self, name: str, value: Any = None) -> None:
@@ -157,18 +158,6 @@ def _stop_runners() -> None:
             runner.wait(10)
         except subprocess.TimeoutExpired:
             runner.kill()
-
-
-def find_binary() -> str:
-    """The command `lope`."""
-    named = os.environ.get("LOPE_BIN")
-    if named:
-        return named
-    beside = Path(sysconfig.get_path("scripts")) / "lope"
-    found = str(beside) if beside.is_file() else shutil.which("lope")
-    if found is None:
-        raise LopeError("the command 'lope' is not there: install it, or name it in LOPE_BIN", 2)
-    return found
 
 
 def _target(workflow: Workflow[..., Any]) -> str:
@@ -232,4 +221,4 @@ def _return_hint(workflow: Optional[Workflow[..., Any]]) -> Any:
         return Any
 
 
-__all__ = ["Cancelled", "Handle", "LopeError", "Starter", "ensure_runner", "find_binary", "run", "run_async", "start", "start_async"]
+__all__ = ["Cancelled", "Handle", "LopeError", "Starter", "ensure_runner", "run", "run_async", "start", "start_async"]

@@ -11,15 +11,13 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
-import shutil
 import subprocess
 import weakref
 from collections import deque
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, Callable, Iterable, Mapping, Optional, TypeVar
 
+from .binary import find_binary
 from .compiler import Compiled, compiled
 from .decorators import Action, Workflow, actions, workflows
 from .values import arguments, decode, encode, encode_arguments
@@ -80,15 +78,6 @@ class Law:
         if self._process.stdout is not None:
             self._process.stdout.close()
         self._process.wait()
-
-
-def find_binary() -> str:
-    """The command `lope`: LOPE_BIN, beside the package, or on the PATH."""
-    beside = Path(__file__).parent / "bin" / "lope"
-    found = os.environ.get("LOPE_BIN") or (str(beside) if beside.exists() else shutil.which("lope"))
-    if found is None:
-        raise FileNotFoundError("the command 'lope' was not found: install it, or set LOPE_BIN to its path")
-    return found
 
 
 @dataclass

@@ -20,7 +20,12 @@ struct Benchmark {
 }
 
 const BENCHMARKS: &[Benchmark] = &[
-    Benchmark { name: "store", packages: &["lope-store", "lope-sqlite", "lope-postgres"], postgres: true, python: false },
+    Benchmark {
+        name: "store",
+        packages: &["lope-store", "lope-sqlite", "lope-postgres"],
+        postgres: true,
+        python: false,
+    },
     Benchmark { name: "flow", packages: &["lope-flow"], postgres: false, python: false },
     Benchmark { name: "mailbox", packages: &["lope-mailbox"], postgres: false, python: false },
     Benchmark { name: "python", packages: &["lope"], postgres: false, python: true },

@@ -48,14 +48,21 @@ async fn measure() {
     pool.ready().await.expect("Python with the package's needs: run this by `cargo xtask bench python`");
     let trips = Arc::clone(&pool);
     let trips = tokio::task::spawn_blocking(move || round_trips(&trips)).await.unwrap();
-    println!("round trip of one action, idle     median {:>8.0?}   99th of 100 {:>8.0?}", trips[TRIPS / 2], trips[TRIPS * 99 / 100]);
+    println!(
+        "round trip of one action, idle     median {:>8.0?}   99th of 100 {:>8.0?}",
+        trips[TRIPS / 2],
+        trips[TRIPS * 99 / 100]
+    );
     for (what, url) in [("memory", StoreUrl::Memory), ("SQLite", StoreUrl::Sqlite(folder.path().join("bench.db")))] {
         let bench = Bench::begin(&url, &pool, folder.path()).await;
         bench.fan(1, 1_000).await;
         for (runs, each) in [(1, 10_000), (20, 2_000)] {
             let took = bench.fan(runs, each).await;
             let rate = f64::from(runs * each) / took.as_secs_f64();
-            println!("{runs:>3} runs of {each:>6} actions on {what}   {:>8.2} s   {rate:>8.0} actions/s", took.as_secs_f64());
+            println!(
+                "{runs:>3} runs of {each:>6} actions on {what}   {:>8.2} s   {rate:>8.0} actions/s",
+                took.as_secs_f64()
+            );
         }
         bench.engine.shutdown(Duration::from_secs(1)).await.unwrap();
     }
@@ -77,7 +84,8 @@ fn round_trips(pool: &Pool) -> Vec<Duration> {
     let ear: Arc<dyn Outcomes> = Arc::new(Ear(sender));
     let mut took: Vec<Duration> = (0..TRIPS)
         .map(|n| {
-            let token = Token { run: RunId::from_bytes([1; 16]), execution: n.to_string().into(), attempt: 1, epoch: Epoch(1) };
+            let token =
+                Token { run: RunId::from_bytes([1; 16]), execution: n.to_string().into(), attempt: 1, epoch: Epoch(1) };
             let task = Task {
                 token: token.clone(),
                 workflow: "w".into(),

@@ -12,7 +12,7 @@ from .encode import tag
 try:
     import ormsgpack
 except ImportError:
-    ormsgpack = None  # type: ignore[assignment]
+    ormsgpack = None
 
 try:
     import msgpack  # type: ignore[import-untyped, unused-ignore]
@@ -23,7 +23,7 @@ except ImportError:
 def to_msgpack(encoded: Any) -> bytes:
     """An encoded value as MessagePack."""
     if ormsgpack is not None:
-        return ormsgpack.packb(encoded)
+        return cast(bytes, ormsgpack.packb(encoded))
     return cast(bytes, _msgpack().packb(encoded, use_bin_type=True))
 
 
