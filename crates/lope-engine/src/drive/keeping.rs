@@ -137,8 +137,9 @@ impl Keeping {
 
     /// Drop everything, write nothing, and begin again as another runner.
     fn fence(&mut self, why: &'static str) {
-        tracing::error!(runner = %self.keeper.runner(), "this runner stops its work: {why}");
         let runner = RunnerId::from_uuid(Uuid::now_v7());
+        let stopped = self.keeper.runner();
+        tracing::error!(runner = %stopped, "this runner stops its work: {why}; it begins again as {runner}");
         self.adopter.shards.tell(|| Input::Fence);
         self.adopter.shards.tell(|| Input::Owner(runner));
         self.adopter.begin_as(runner);

@@ -74,9 +74,8 @@ async fn journal_rows(server: &Server) -> Figure {
     let runs: Vec<RunId> = (0..RUNS as u64).map(id).collect();
     store.runs.admit(runs.iter().map(|run| born(*run, runner)).collect()).await.expect("admitted");
     let each = (BATCH / RUNS) as u64;
-    let (mut seq, until) = (2, Instant::now() + TAKE);
     let figure = server.measure(async {
-        let mut rows = 0;
+        let (mut seq, mut rows, until) = (2, 0, Instant::now() + TAKE);
         while Instant::now() < until {
             let commits = runs.iter().map(|run| commit(*run, runner, seq, each)).collect();
             store.runs.commit(commits).await.expect("a commit");
@@ -102,8 +101,8 @@ async fn bare_rows(server: &Server) -> Figure {
     let insert = client.prepare(insert).await.expect("a statement");
     let runs: Vec<RunId> = (0..RUNS as u64).map(id).collect();
     let each = (BATCH / RUNS) as i64;
-    let until = Instant::now() + TAKE;
     let figure = server.measure(async {
+        let until = Instant::now() + TAKE;
         let (mut seq, mut rows) = (2_i64, 0);
         while Instant::now() < until {
             let ids: Vec<_> = runs.iter().flat_map(|run| (0..each).map(|_| run.uuid())).collect();
@@ -127,8 +126,8 @@ async fn committers(server: &Server, number: usize) -> Figure {
     let (store, runner) = open(server, "committers").await;
     let runs: Vec<RunId> = (0..number as u64).map(id).collect();
     store.runs.admit(runs.iter().map(|run| born(*run, runner)).collect()).await.expect("admitted");
-    let until = Instant::now() + TAKE;
     let figure = server.measure(async {
+        let until = Instant::now() + TAKE;
         let each = runs.iter().map(|run| tokio::spawn(commit_rows(store.clone(), *run, runner, until)));
         let tasks: Vec<_> = each.collect();
         let mut rows = 0;
@@ -176,8 +175,8 @@ async fn claims(server: &Server, length: i64) -> Figure {
 /// Runs of one step through all verbs, in batches of five hundred, by several callers at once.
 async fn one_step_runs(server: &Server, callers: u64) {
     let (store, runner) = open(server, "runs").await;
-    let until = Instant::now() + TAKE;
     let figure = server.measure(async {
+        let until = Instant::now() + TAKE;
         let tasks: Vec<_> =
             (0..callers).map(|caller| tokio::spawn(claimed_runs(store.clone(), runner, caller, until))).collect();
         let mut runs = 0;
@@ -207,8 +206,8 @@ async fn claimed_runs(store: Store, runner: RunnerId, caller: u64, until: Instan
 /// Runs of one step that are born claimed, as by a runner that starts them itself.
 async fn born_claimed(server: &Server, callers: u64) {
     let (store, runner) = open(server, "born").await;
-    let until = Instant::now() + TAKE;
     let figure = server.measure(async {
+        let until = Instant::now() + TAKE;
         let tasks: Vec<_> =
             (0..callers).map(|caller| tokio::spawn(born_runs(store.clone(), runner, caller, until))).collect();
         let mut runs = 0;
