@@ -1,16 +1,18 @@
 //! The byte tables in memory: one ordered map a table; reading them here, applying batches in `apply`.
 
 mod apply;
+mod key;
 
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Bound;
 
 use lope_model::limit;
 
+use self::key::Key;
 use crate::error::{StoreError, StoreResult};
 use crate::tables::{At, Batch, BatchReply, Direction, Manifest, Range, Row, TableId};
 
-type Rows = BTreeMap<Vec<u8>, Vec<u8>>;
+type Rows = BTreeMap<Key, Vec<u8>>;
 
 #[derive(Debug)]
 pub(super) struct TableState {
@@ -47,7 +49,7 @@ impl TableState {
     }
 
     pub(super) fn get(&self, keys: &[At]) -> StoreResult<Vec<Option<Vec<u8>>>> {
-        keys.iter().map(|at| Ok(self.rows(at.table)?.get(&at.key).cloned())).collect()
+        keys.iter().map(|at| Ok(self.rows(at.table)?.get(at.key.as_slice()).cloned())).collect()
     }
 
     pub(super) fn range(&self, range: &Range) -> StoreResult<Vec<Row>> {
@@ -57,7 +59,7 @@ impl TableState {
         }
         let to = range.to.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
         let found = rows.range::<[u8], _>((Bound::Included(range.from.as_slice()), to));
-        let row = |(key, value): (&Vec<u8>, &Vec<u8>)| Row { key: key.clone(), value: value.clone() };
+        let row = |(key, value): (&Key, &Vec<u8>)| Row { key: key.bytes().to_vec(), value: value.clone() };
         let limit = range.limit.min(limit::PAGE_MAX);
         Ok(match range.direction {
             Direction::Forward => found.take(limit).map(row).collect(),

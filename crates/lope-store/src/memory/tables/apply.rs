@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use lope_model::Digest;
 
 use super::TableState;
+use super::key::Key;
 use crate::tables::{Applied, At, Batch, BatchReply, Conflict, Guard, TableId, Write};
 
 impl TableState {
@@ -37,7 +38,7 @@ impl TableState {
     }
 
     fn value(&self, at: &At) -> Option<&Vec<u8>> {
-        self.tables[usize::from(at.table.0)].get(&at.key)
+        self.tables[usize::from(at.table.0)].get(at.key.as_slice())
     }
 
     /// Walk through the writes without writing: does a `Create` meet a key, stored or made by a write before it?
@@ -68,12 +69,12 @@ impl TableState {
         match write {
             Write::Put(at, value) | Write::Create(at, value) => {
                 self.touch(&at);
-                self.tables[usize::from(at.table.0)].insert(at.key, value);
+                self.tables[usize::from(at.table.0)].insert(Key::of(&at.key), value);
                 None
             }
             Write::Delete(at) => {
                 self.touch(&at);
-                self.tables[usize::from(at.table.0)].remove(&at.key);
+                self.tables[usize::from(at.table.0)].remove(at.key.as_slice());
                 None
             }
             Write::Append { table, prefix, sequence, value } => {
@@ -81,7 +82,7 @@ impl TableState {
                 let at = next_free(table, &prefix, &mut number, |at| self.value(at).is_some());
                 self.sequences.insert(sequence, number);
                 self.touch(&at);
-                self.tables[usize::from(at.table.0)].insert(at.key, value);
+                self.tables[usize::from(at.table.0)].insert(Key::of(&at.key), value);
                 Some(number)
             }
         }
