@@ -42,6 +42,10 @@ pub(crate) fn run(arguments: &[String]) -> Result<ExitCode> {
     steps.command("tests", &setting.sweeper, cargo(&["test", "--workspace", "--no-fail-fast"]).args(targets));
     if options.fast {
         steps.leave_out("documentation tests and chaos samples", "--fast");
+        steps.leave_out("the mailbox without threads", "--fast");
+    } else {
+        let arguments = ["test", "-p", "lope-mailbox", "--no-default-features", "--test", "no_threads"];
+        steps.command("the mailbox without threads", &setting.sweeper, &mut cargo(&arguments));
     }
     if let Some(interpreter) = &interpreter {
         python::check(&root, interpreter, &setting, &mut steps);

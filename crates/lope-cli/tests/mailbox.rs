@@ -312,6 +312,58 @@ fn a_trace_has_a_line_for_every_attempt() {
     assert_eq!(lines, ["inbox:1 1 requeued bad", "inbox:1 2 success bad", "inbox:2 1 success good"]);
 }
 
+const DESK: &str = r#"
+from lope import action
+
+
+class Never(Exception):
+    pass
+
+
+@action
+async def handle(message: dict) -> str:
+    if message["payload"] == "never":
+        raise Never("not this one")
+    if message["payload"] == {"later": True} and message["attempt"] == 1:
+        raise ConnectionError("not yet")
+    return f"{message['id']} for {message['worker']}"
+"#;
+
+/// "Python and process handlers through the same workers as actions"
+#[test]
+fn a_python_action_handles_messages_and_answers_their_sender() {
+    if std::env::var_os("LOPE_TEST_NO_PYTHON").is_some() {
+        return;
+    }
+    let python = std::env::var_os("LOPE_TEST_PYTHON").expect("run this by `cargo xtask test` or `cargo xtask with`");
+    let home = Home::new();
+    std::fs::write(home.path().join("desk.py"), DESK).unwrap();
+    for (id, payload) in [("a", "1"), ("b", "never"), ("c", r#"{"later": true}"#)] {
+        home.json(&["send", "7", "--payload", payload, "--id", id, "--from", "8"]);
+    }
+    let work = |named: &str| {
+        let mut command = home.command(&["work", "7", "--until-idle", "--python", named]);
+        let package = concat!(env!("CARGO_MANIFEST_DIR"), "/../../python");
+        command.env("LOPE_PYTHON", &python).env("PYTHONPATH", package).output().unwrap()
+    };
+    for (named, said) in [
+        ("desk", "--python desk: MODULE:ACTION is expected"),
+        ("desk:nobody", "the module 'desk' has no action 'nobody'\n  hint: it has: handle"),
+        ("nowhere:handle", "Python cannot load 'nowhere'"),
+    ] {
+        let worked = work(named);
+        assert_eq!(code(&worked), 2, "{}", err(&worked));
+        assert!(err(&worked).contains(said), "{}", err(&worked));
+    }
+    let worked = work("desk:handle");
+    assert_eq!(code(&worked), 0, "{}", err(&worked));
+    let answers = home.json(&["list", "8"]);
+    let of = |row: &Value| json!([row["message_id"], row["payload"]]);
+    assert_eq!(of(&answers[0]), json!(["re:a", r#""a for 7""#]));
+    assert_eq!(of(&answers[1]), json!(["re:c", r#""c for 7""#]));
+    assert_eq!(home.json(&["dead", "7"])[0]["reason"], "failed: Never: not this one");
+}
+
 /// A worker that says when it is up, and a way to wait for what it says next.
 struct Working {
     child: Child,

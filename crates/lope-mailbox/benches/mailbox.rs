@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 
 use lope_mailbox::frame::{Message, MessageKind};
 use lope_mailbox::key::WorkerId;
+use lope_mailbox::message::delivery;
 use lope_mailbox::record::Owner;
 use lope_mailbox::time::TimeHooks;
 use lope_mailbox::{Config, Handler, Mailbox, Until, Worker, handler, plain};
@@ -27,6 +28,7 @@ const WORKER: i64 = 7;
 const CHUNK: usize = 5_000;
 
 /// Wall and CPU time of some work.
+#[derive(Default)]
 struct Figure {
     count: usize,
     wall: Duration,
@@ -34,6 +36,10 @@ struct Figure {
 }
 
 impl Figure {
+    fn add(&mut self, other: &Self) {
+        (self.count, self.wall, self.cpu) = (self.count + other.count, self.wall + other.wall, self.cpu + other.cpu);
+    }
+
     fn show(&self, name: &str, wanted: &str) {
         let per_cpu = self.count as f64 / self.cpu.as_secs_f64();
         println!(
@@ -106,25 +112,43 @@ async fn sqlite(folder: &Path) {
     println!("(probe: {:.3} ms a flush)", fsync_probe(folder).as_secs_f64() * 1e3);
 }
 
-/// The first messages of queues of different depth.
+/// The first messages of queues of different depth. Filling a queue and letting go of it are not counted; the depths take turns and
+/// the best of each counts, so that neighbours on the machine spoil less.
 async fn depth(folder: &Path) {
-    println!("\n20,000 messages off a queue of any depth (wanted: ±20 %)");
-    for depth in [20_000, 100_000, 1_000_000] {
-        let store = MemoryStore::open();
-        queue(&store, depth).await;
-        take(&store, 20_000).await.show(&format!("memory, {depth} queued"), "");
+    const TAKEN: usize = 20_000;
+    const DEPTHS: [usize; 4] = [1_000, 20_000, 100_000, 1_000_000];
+    const TURNS: usize = 5;
+    println!("\n{TAKEN} messages off the front of a queue of any depth, best of {TURNS} (wanted: ±20 %)");
+    let mut best: [Figure; DEPTHS.len()] = Default::default();
+    for _ in 0..TURNS {
+        for (depth, best) in DEPTHS.into_iter().zip(&mut best) {
+            let mut sum = Figure::default();
+            for _ in 0..TAKEN.div_ceil(depth) {
+                let store = MemoryStore::open();
+                queue(&store, depth).await;
+                sum.add(&take(&store, depth.min(TAKEN)).await);
+            }
+            if best.count == 0 || sum.cpu < best.cpu {
+                *best = sum;
+            }
+        }
+    }
+    for (depth, best) in DEPTHS.into_iter().zip(&best) {
+        best.show(&format!("memory, {depth} queued"), "");
     }
     for depth in [20_000, 100_000, 1_000_000] {
         let store = open(&folder.join(format!("depth{depth}.db")));
         queue(&store, depth).await;
-        take(&store, 20_000).await.show(&format!("SQLite, {depth} queued"), "");
+        take(&store, TAKEN).await.show(&format!("SQLite, {depth} queued"), "");
         store.upkeep.close().await.expect("the store closes");
     }
 }
 
-/// How late timers come to a worker with nothing else to do.
+/// How late timers come to a worker with nothing else to do. They are armed before it starts, so that nothing but the clock wakes
+/// it, and stand so far apart that it is idle again before the next one.
 async fn late(folder: &Path) {
-    const TIMERS: u64 = 300;
+    const TIMERS: u64 = 200;
+    const APART: Span = Span::from_millis(40);
     println!("\nlateness of timers, one at a time (probe: {:.3} ms a flush)", fsync_probe(folder).as_secs_f64() * 1e3);
     for (name, store) in [("memory", MemoryStore::open()), ("SQLite", open(&folder.join("late.db")))] {
         let lateness: Arc<Mutex<Vec<i64>>> = Arc::default();
@@ -134,19 +158,18 @@ async fn late(folder: &Path) {
             noted.lock().expect("no panic").push(context.about().now.millis() - due);
             Ok(())
         });
-        let mailbox = Mailbox::new(Arc::clone(&store.tables));
         let mut worker = worker(&store, 64, handler).await;
+        let begin = BootClock.now().plus(Span::from_millis(500));
+        let writes = (0..TIMERS).map(|number| {
+            let due = begin.plus(APART.times(number));
+            delivery(&Message::new(MessageKind::Timer, WORKER, b"t", &due.millis().to_le_bytes()), Some(due))
+        });
+        let writes = writes.collect::<Result<Vec<_>, _>>().expect("sound messages");
+        store.tables.commit(vec![Batch { guards: vec![], writes }]).await.expect("the store answers");
         let stop = worker.stop();
         let running = tokio::spawn(async move { worker.run(Until::Stopped).await });
-        let begin = BootClock.now().plus(Span::from_millis(200));
-        for number in 0..TIMERS {
-            let due = begin.plus(Span::from_millis(number * 10));
-            let bytes = due.millis().to_le_bytes();
-            let message = Message::new(MessageKind::Timer, WORKER, b"t", &bytes);
-            mailbox.send_at(&message, due).await.expect("the store answers");
-        }
         while lateness.lock().expect("no panic").len() < TIMERS as usize {
-            tokio::time::sleep(Duration::from_millis(20)).await;
+            tokio::time::sleep(Duration::from_millis(100)).await;
         }
         stop.request();
         running.await.expect("no panic").expect("no error");

@@ -4,6 +4,7 @@ mod counting;
 mod listing;
 mod mending;
 mod owner;
+mod python;
 mod send;
 mod show;
 mod signals;

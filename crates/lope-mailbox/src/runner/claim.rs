@@ -287,12 +287,14 @@ impl Runner {
             from = last.and_then(Place::next);
             search.reached = last.or(search.reached);
             search.pages -= 1;
-            size *= 4;
+            let read = page.len();
             let rows = page.into_iter().filter_map(|row| found(Lane::Timers, row.key, row.value));
             let rows = rows.filter(|found| self.is_mine(found) && !survey.leased.contains(&found.place));
             let before = mine.len();
             mine.extend(rows.take(search.wanted));
-            search.wanted -= mine.len() - before;
+            let found = mine.len() - before;
+            search.wanted -= found;
+            size = if found * 2 >= read { search.wanted } else { size * 4 };
         }
         Ok(mine)
     }

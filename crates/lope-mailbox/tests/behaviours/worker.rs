@@ -129,16 +129,6 @@ async fn a_worker_is_started_once_and_joined_after() {
     assert!(matches!(worker.join(), Err(WorkerError::NotStarted)));
 }
 
-/// "a build without threads answers with an error"
-#[cfg(not(feature = "threads"))]
-#[tokio::test]
-async fn without_threads_start_and_join_are_errors() {
-    let stand = Stand::new();
-    let mut worker = live(&stand, config(SEVEN, "desk"), plain(|_, _| Ok(()))).await;
-    assert!(matches!(worker.start(), Err(WorkerError::NoThreads)));
-    assert!(matches!(worker.join(), Err(WorkerError::NoThreads)));
-}
-
 /// "many workers on one store, no message handled by two at once"
 #[cfg(feature = "threads")]
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -21,6 +21,7 @@ use lope_store::Store;
 use tokio::task::JoinSet;
 
 use super::owner::{self, Named};
+use super::python;
 use super::signals::Signals;
 use super::watching::Watcher;
 use crate::commands::start::plan;
@@ -51,9 +52,12 @@ pub(crate) struct WorkArgs {
     /// Start a run of this workflow for each message: the payload is its input (JSON), the message's id its key
     #[arg(long, value_name = "FILE|NAME", conflicts_with = "command")]
     workflow: Option<String>,
+    /// Call this action of a Python module for each message; a failure of the type Never is not tried again
+    #[arg(long, value_name = "MODULE:ACTION", conflicts_with_all = ["command", "workflow"])]
+    python: Option<String>,
     /// Messages handled at once
     #[arg(long, default_value_t = 1, value_name = "N")]
-    concurrency: usize,
+    pub(super) concurrency: usize,
     /// Messages taken at a time by each
     #[arg(long, default_value_t = 8, value_name = "N")]
     batch: usize,
@@ -62,7 +66,7 @@ pub(crate) struct WorkArgs {
     attempts: u32,
     /// Longest time for one message; a program that takes longer is killed, with what it started
     #[arg(long, value_name = "DURATION")]
-    timeout: Option<Span>,
+    pub(super) timeout: Option<Span>,
     /// How long others wait for a worker that died elsewhere
     #[arg(long, default_value = "15s", value_name = "DURATION")]
     lease: Span,
@@ -70,7 +74,7 @@ pub(crate) struct WorkArgs {
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
     /// The program and its arguments
-    #[arg(last = true, value_name = "CMD", required_unless_present = "workflow")]
+    #[arg(last = true, value_name = "CMD", required_unless_present_any = ["workflow", "python"])]
     command: Vec<OsString>,
 }
 
@@ -92,7 +96,7 @@ pub(super) async fn run(args: WorkArgs, settings: &Settings, output: Output) -> 
     let observer = Arc::new(Watcher::new(output, args.trace.as_deref())?);
     let store = stores::open(&settings.store, Create::IfMissing).await?;
     let shop = Shop {
-        handler: handler(&args, &store, output).await?,
+        handler: handler(&args, &store, settings, output).await?,
         clock: Arc::new(StoreClock::open(Arc::clone(&store.upkeep)).await?),
         counters: Arc::default(),
         observer,
@@ -130,7 +134,10 @@ fn check(args: &WorkArgs) -> CliResult<()> {
     Ok(())
 }
 
-async fn handler(args: &WorkArgs, store: &Store, output: Output) -> CliResult<Arc<dyn Handler>> {
+async fn handler(args: &WorkArgs, store: &Store, settings: &Settings, output: Output) -> CliResult<Arc<dyn Handler>> {
+    if let Some(named) = &args.python {
+        return python::handler(named, args, settings).await;
+    }
     if let Some(named) = &args.workflow {
         let plan = plan(store, named).await?;
         let is_file = **plan.name() != **named;
