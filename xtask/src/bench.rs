@@ -29,6 +29,7 @@ const BENCHMARKS: &[Benchmark] = &[
     Benchmark { name: "flow", packages: &["lope-flow"], postgres: false, python: false },
     Benchmark { name: "mailbox", packages: &["lope-mailbox"], postgres: false, python: false },
     Benchmark { name: "python", packages: &["lope"], postgres: false, python: true },
+    Benchmark { name: "embed", packages: &["lope"], postgres: false, python: false },
 ];
 
 pub(crate) fn run(arguments: &[String]) -> Result<ExitCode> {

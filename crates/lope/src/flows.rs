@@ -99,6 +99,12 @@ impl Flow {
         all
     }
 
+    /// The function of an action, its children's included.
+    fn function(&self, action: &str) -> Option<Function> {
+        let own = self.0.functions.get(action).map(Arc::clone);
+        own.or_else(|| self.0.children.iter().find_map(|child| child.function(action)))
+    }
+
     /// The plan of this flow with other options. It is another version: a run that starts on it stays on it.
     pub(crate) fn variant(&self, change: impl FnOnce(&mut Definition)) -> Result<Arc<Plan>> {
         let mut definition = self.definition().clone();

@@ -52,3 +52,8 @@ pub use lope_workers::Call;
 pub use results::{Completion, InputResult, Results};
 pub use runner::{Found, PendingAttempt, RunOptions, Runner, RunnerBuilder, StartOptions, Stop, Workflow};
 pub use step_error::{StepError, StepResult};
+
+/// The guide, whose examples are compiled and run.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/embedding.md")]
+struct Guide;

@@ -1,6 +1,6 @@
 //! Adoption: a run's state is folded from snapshot and journal, mail is taken in, and what must be done now is found.
 
-use lope_flow::law::{self, Effect, EventKind, State};
+use lope_flow::law::{self, Effect, EventKind, State, Status};
 use lope_flow::policy::LOSS_BUDGET;
 use lope_model::Timestamp;
 
@@ -47,6 +47,8 @@ impl Resident {
         resident.payload_max = settings.payload_max;
         resident.tail = adoption.rows.iter().map(|row| row.body.len()).sum();
         resident.snapshot_size = adoption.snapshot.map_or(0, |snapshot| snapshot.body.len());
+        // An open run that nobody had yet is idle, and says so.
+        resident.open.untold = folded.undone.is_some() && resident.state.status() == Status::Idle;
         resident.stopped = resident.state.paused().is_some_and(|reason| &**reason == STOPPED);
         resident.go_on(now, folded.undone, settings.loss_budget);
         resident.take_mail(now, &adoption.mail);

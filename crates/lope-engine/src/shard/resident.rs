@@ -32,6 +32,8 @@ pub(super) struct Open {
     pub(super) effects: Vec<Effect>,
     /// Something in it may not wait for the checkpoint strategy.
     pub(super) pressing: bool,
+    /// The store does not know yet how the run is.
+    pub(super) untold: bool,
 }
 
 impl Open {
@@ -42,6 +44,7 @@ impl Open {
             && self.children.is_empty()
             && self.deliveries.is_empty()
             && self.end.is_none()
+            && !self.untold
     }
 }
 
@@ -292,6 +295,7 @@ impl Resident {
     pub(super) fn may_wait(&self) -> bool {
         let open = &self.open;
         let must = open.pressing
+            || open.untold
             || !open.taken.is_empty()
             || open.end.is_some()
             || !open.children.is_empty()

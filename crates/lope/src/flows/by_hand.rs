@@ -130,7 +130,7 @@ impl ByHand {
     async fn perform(&mut self, effect: Effect) -> Option<EventKind> {
         match effect {
             Effect::Dispatch(dispatch) => {
-                let function = self.flow.functions().get(&*dispatch.action).map(Arc::clone);
+                let function = self.flow.function(&dispatch.action);
                 let result = match function {
                     Some(function) => function(dispatch.with).await,
                     None => Err(Failure::new(failure::kind::UNKNOWN_ACTION, &*dispatch.action)),

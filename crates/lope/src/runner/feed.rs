@@ -55,6 +55,7 @@ impl Runner {
         let policies = self.overrides(&record, &options.policies)?;
         let name: Arc<str> = options.input.map_or_else(|| Uuid::now_v7().to_string().into(), Into::into);
         let fed = Fed { id: Arc::clone(&name), value, policies };
+        self.0.tower.fed(record.run, &name);
         self.tell(id, record.run, &EventKind::Input(Box::new(fed)), Some(format!("input/{name}"))).await?;
         Ok(name)
     }
@@ -94,9 +95,8 @@ impl Runner {
         loop {
             let bell = self.0.tower.bell();
             let record = self.0.store.runs.run(run).await?.ok_or_else(|| self.not_found(id))?;
-            let unread = record.mail > 0 && self.has_mail(&record).await?;
             match record.status {
-                RunStatus::Live(LiveStatus::Idle) if !unread => return Ok(record.status),
+                RunStatus::Live(LiveStatus::Idle) if !self.has_mail(&record).await? => return Ok(record.status),
                 RunStatus::Live(_) => {}
                 RunStatus::Final(_) => return Ok(record.status),
             }
@@ -104,8 +104,11 @@ impl Runner {
         }
     }
 
-    /// Does mail wait that nobody has read?
+    /// Does an input wait that was fed here and that nobody has read?
     async fn has_mail(&self, record: &RunRecord) -> Result<bool> {
+        if !self.0.tower.has_unsettled(record.run) {
+            return Ok(false);
+        }
         let loaded = self.0.store.runs.load(&[record.run]).await?;
         Ok(loaded.into_iter().flatten().any(|loaded| !loaded.mail.is_empty()))
     }

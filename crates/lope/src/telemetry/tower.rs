@@ -3,7 +3,7 @@
 //!
 //! News come on the engine's threads: nothing here blocks, and callbacks run as tasks of their own.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -47,6 +47,8 @@ struct Book {
     began: HashMap<AttemptKey, Instant>,
     inputs: HashMap<(RunId, Arc<str>), Vec<oneshot::Sender<Settled>>>,
     checkpoints: HashMap<RunId, Vec<oneshot::Sender<StoreResult<()>>>>,
+    /// Inputs fed here that have no result yet.
+    unsettled: HashMap<RunId, HashSet<Arc<str>>>,
 }
 
 /// A workflow that this program knows by an id.
@@ -58,6 +60,17 @@ struct Known {
     working: Option<(Instant, tracing::Span)>,
     /// Inputs settled since it last rested; kept only for a callback.
     results: Vec<InputResult>,
+}
+
+impl Book {
+    fn settle(&mut self, run: RunId, input: &Arc<str>) {
+        if let Some(waiting) = self.unsettled.get_mut(&run) {
+            waiting.remove(input);
+            if waiting.is_empty() {
+                self.unsettled.remove(&run);
+            }
+        }
+    }
 }
 
 impl Tower {
@@ -91,6 +104,7 @@ impl Tower {
     pub(crate) fn forget(&self, run: RunId) {
         let mut book = self.book();
         book.runs.remove(&run);
+        book.unsettled.remove(&run);
         book.began.retain(|(of, _, _), _| *of != run);
     }
 
@@ -98,6 +112,15 @@ impl Tower {
         if let Some(known) = self.book().runs.get_mut(&run) {
             known.callback = Some(callback);
         }
+    }
+
+    /// An input is on its way to a run.
+    pub(crate) fn fed(&self, run: RunId, input: &Arc<str>) {
+        self.book().unsettled.entry(run).or_default().insert(Arc::clone(input));
+    }
+
+    pub(crate) fn has_unsettled(&self, run: RunId) -> bool {
+        self.book().unsettled.contains_key(&run)
     }
 
     /// Rings when anything happened after this call.
@@ -197,6 +220,7 @@ impl Tower {
         self.metrics.count_input(if failure.is_some() { "failed" } else { "done" });
         let waiting = {
             let mut book = self.book();
+            book.settle(run, input);
             if let Some(known) = book.runs.get_mut(&run).filter(|known| known.callback.is_some()) {
                 known.results.push(InputResult { input: Arc::clone(input), result: result.clone() });
             }
