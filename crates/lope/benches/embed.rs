@@ -96,20 +96,20 @@ async fn steps() {
     let (_, wall, used) = timed(drive).await;
     show("the law alone, a step", count as usize, wall, used, "≤ 3 µs of engine time");
     let runner = memory().await;
-    let (_, wall, used) = timed(feed(&runner, "w", &flow, 0)).await;
+    let ((), wall, used) = timed(feed(&runner, "w", &flow, 0)).await;
     show("memory, one run, on_complete, a step with its closure", count as usize, wall, used, "≤ 3 µs of engine time");
     let tight = Flow::builder("loop")
         .repeat("count", move |n: &i64| *n < count, |n: i64| async move { Ok(n + 1) })
         .checkpoint(Checkpoint::OnComplete)
         .build()
         .unwrap();
-    let (_, wall, used) = timed(feed(&runner, "l", &tight, 0)).await;
+    let ((), wall, used) = timed(feed(&runner, "l", &tight, 0)).await;
     show("memory, one run, one after the other, on_complete", count as usize, wall, used, "");
     let tight = Flow::builder("written")
         .repeat("count", move |n: &i64| *n < count / 10, |n: i64| async move { Ok(n + 1) })
         .build()
         .unwrap();
-    let (_, wall, used) = timed(feed(&runner, "e", &tight, 0)).await;
+    let ((), wall, used) = timed(feed(&runner, "e", &tight, 0)).await;
     show("memory, one run, one after the other, every_step", count as usize / 10, wall, used, "");
 }
 
@@ -126,7 +126,7 @@ async fn fan_outs() {
             .build()
             .unwrap();
         let runner = memory().await;
-        let (_, wall, used) = timed(feed(&runner, "w", &flow, width)).await;
+        let ((), wall, used) = timed(feed(&runner, "w", &flow, width)).await;
         show(&format!("memory, fan-out of {width}"), width as usize, wall, used, "");
         times.push((wall, used));
     }
