@@ -7,8 +7,15 @@ use lope_flow::law::Reason;
 use lope_model::{Failure, QueueName, Realm, RunId, RunnerId, Span, Timestamp, failure};
 use lope_store::runs::{FinalStatus, RunRecord, RunStatus, RunnerRecord};
 
+use crate::client::STOPPED;
+
 /// What a run that was paused is parked with.
 pub const PARKED_PAUSED: &str = "paused";
+
+/// Was a run with this reason set aside, so that a person must look at it? A run that was paused or stopped was not.
+pub fn is_set_aside(parked: &str) -> bool {
+    parked != PARKED_PAUSED && parked != STOPPED
+}
 
 /// What is known of a run at a moment.
 #[derive(Clone, Debug)]
@@ -132,7 +139,10 @@ pub fn why(sight: &Sight<'_>) -> Vec<Why> {
         return vec![Why::Ended { status, at: record.finished_at }];
     }
     match record.parked.as_deref() {
-        Some(PARKED_PAUSED) => return vec![Why::Paused { reason: paused(sight.reasons) }],
+        Some(reason) if !is_set_aside(reason) => {
+            let said = paused(sight.reasons).or_else(|| (reason == STOPPED).then(|| reason.into()));
+            return vec![Why::Paused { reason: said }];
+        }
         Some(reason) => return vec![Why::SetAside { reason: reason.to_owned() }],
         None => {}
     }

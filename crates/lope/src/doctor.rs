@@ -4,6 +4,7 @@
 
 mod facts;
 
+use lope_engine::why::is_set_aside;
 use lope_model::{Span, Timestamp};
 use lope_store::StoreError;
 use lope_store::runs::{Counts, RunRecord, RunnerRecord};
@@ -143,7 +144,7 @@ pub fn runners(runners: &[RunnerRecord], counts: &Counts) -> Vec<Verdict> {
 
 /// Runs that wait for a person. `paused` are all runs that are paused or parked.
 pub fn stuck(paused: &[RunRecord]) -> Vec<Verdict> {
-    let aside = |record: &&RunRecord| record.parked.as_deref().is_some_and(|reason| reason != "paused");
+    let aside = |record: &&RunRecord| record.parked.as_deref().is_some_and(is_set_aside);
     let stuck: Vec<&RunRecord> = paused.iter().filter(aside).collect();
     if stuck.is_empty() {
         return vec![Verdict::ok("stuck", format!("no run was set aside; {} paused", paused.len()))];

@@ -29,6 +29,7 @@ pub mod doctor;
 mod error;
 pub mod executors;
 mod flows;
+pub mod host;
 pub mod mailbox;
 mod results;
 mod runner;

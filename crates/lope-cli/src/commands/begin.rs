@@ -71,6 +71,7 @@ pub(crate) fn engine_with(
     if let Some(pool) = pool {
         executors.insert(executor::ACTION.into(), Arc::clone(pool) as Arc<dyn Executor>);
     }
+    let engine = EngineSettings { host: lope::host::name(), ..engine };
     let begun = Engine::begin(store.clone(), executors, engine);
     begun.map_err(|error| CliError::new(Exit::Bug, format!("the engine cannot start: {error}")))
 }

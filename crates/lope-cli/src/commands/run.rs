@@ -9,7 +9,7 @@ use lope::describe;
 use lope::stores::{self, Create};
 use lope_engine::client::{self, StartOptions};
 use lope_engine::look::{self, Follower};
-use lope_engine::why::PARKED_PAUSED;
+use lope_engine::why::is_set_aside;
 use lope_engine::{Engine, News};
 use lope_flow::history::Historian;
 use lope_flow::law::{EventKind, Plan, Status};
@@ -240,7 +240,7 @@ async fn has_ended(store: &Store, run: RunId) -> CliResult<bool> {
 /// A run that cannot be folded never ends by itself.
 async fn not_set_aside(store: &Store, run: RunId) -> CliResult<()> {
     let record = found(store.runs.run(run).await?, run)?;
-    match record.parked.filter(|reason| reason != PARKED_PAUSED) {
+    match record.parked.filter(|reason| is_set_aside(reason)) {
         None => Ok(()),
         Some(reason) => {
             let error = CliError::new(Exit::Failed, format!("run {run} was set aside: {reason}"));

@@ -82,6 +82,7 @@ fn what_the_store_says_decides_before_what_the_state_says() {
         (&ended, vec![], &up[..], vec!["ended"]),
         (&due, vec![paused.clone(), in_flight()], &[], vec!["paused"]),
         (&parked("paused"), vec![paused], &[], vec!["paused"]),
+        (&parked(STOPPED), vec![], &[], vec!["paused"]),
         (&parked("the journal cannot be read"), vec![], &up, vec!["set_aside"]),
         (&due, vec![in_flight()], &[], vec!["no_runner"]),
         (&due, vec![in_flight()], &[runner(7, false)], vec!["no_runner"]),

@@ -2,6 +2,7 @@
 
 use lope::describe;
 use lope_engine::look;
+use lope_engine::why::is_set_aside;
 use lope_flow::history::Historian;
 use lope_store::Store;
 use lope_store::runs::{RunRecord, RunStatus};
@@ -72,7 +73,7 @@ fn head(record: &RunRecord, value: &Json) -> Vec<String> {
         ("workflow", Some(format!("{} (version {short})", record.workflow))),
         ("key", record.key.clone()),
         ("status", Some(paint_status(record.status))),
-        ("parked", record.parked.clone().filter(|reason| reason != "paused")),
+        ("parked", record.parked.clone().filter(|reason| is_set_aside(reason))),
         ("queue", Some(place)),
         ("tags", Some(tags.join(" ")).filter(|tags| !tags.is_empty())),
         ("parent", parent),
