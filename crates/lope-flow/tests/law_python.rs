@@ -32,7 +32,8 @@ fn a_function_that_fails_gives_back_too() {
     let function = draft.function(&["n"], failing.steps);
     let body = draft.block([call_back("f", function)]);
     let handler = draft.block([assign("seen", "n * 10").set("n")]);
-    let steps = [assign("first", "input").set("n"), try_("t", body, vec![on(&[], None, handler)], None), give("r", "n")];
+    let steps =
+        [assign("first", "input").set("n"), try_("t", body, vec![on(&[], None, handler)], None), give("r", "n")];
     let flow = draft.root(Block::of(steps.to_vec()).in_order().steps);
     let run = drive(&flow, vec![4.into()], |_| done("unused"));
     assert_eq!(run.value(), Some(&50.into()));

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use lope_flow::definition::Definition;
 use lope_flow::expr::functions;
-use lope_flow::law::{self, Effect, Event, EventKind, Fed, Outcome, Plan, Reason, Settled, Start, State};
+use lope_flow::law::{self, Effect, Event, EventKind, Fed, Outcome, Plan, Reason, Settled, Start, State, Status};
 use lope_model::{Epoch, Failure, RunId, Timestamp, Value};
 use serde::Deserialize;
 use serde_json::{Value as Json, json};
@@ -130,8 +130,11 @@ impl Driver {
 }
 
 impl Run {
-    /// The signals that the run waits for.
+    /// The signals that the run waits for, once nothing else is under way.
     fn waits(&self) -> Vec<Arc<str>> {
+        if self.state.status() != Status::Waiting {
+            return Vec::new();
+        }
         let reasons = self.state.why(&self.plan, WAITS_MAX).into_iter();
         let signal = |reason| match reason {
             Reason::Signal { signal, .. } => Some(signal),
