@@ -51,6 +51,8 @@ pub(crate) enum Command {
     /// Fold runs in memory for tests in other languages: requests and answers are lines of JSON
     #[command(hide = true)]
     Drive,
+    /// Measure this machine
+    Bench(crate::commands::bench::BenchArgs),
     /// Print a completion script for a shell
     Completions { shell: Shell },
     /// Print the version

@@ -1,6 +1,7 @@
 //! One file a command; each takes its arguments and the settings and returns an exit code.
 
 pub(crate) mod begin;
+pub(crate) mod bench;
 pub(crate) mod config;
 pub(crate) mod copy;
 pub(crate) mod doctor;

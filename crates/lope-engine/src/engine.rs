@@ -169,6 +169,11 @@ impl Engine {
         self.adopter.has(run)
     }
 
+    /// How many runs are in memory or on their way there.
+    pub fn residents(&self) -> usize {
+        self.adopter.holds()
+    }
+
     pub fn in_flight(&self) -> usize {
         self.desk.in_flight()
     }
@@ -216,9 +221,9 @@ struct Router {
 }
 
 impl Hands for Router {
-    fn take(&self, outputs: Vec<Output>) {
+    fn take(&self, outputs: &mut Vec<Output>) {
         let (mut commits, mut left) = (Vec::new(), 0);
-        for output in outputs {
+        for output in outputs.drain(..) {
             match output {
                 Output::Commit(commit) => commits.push(commit),
                 Output::Left { run, epoch, why, .. } => {

@@ -167,7 +167,8 @@ impl ShardSettings {
 pub struct Shard {
     settings: ShardSettings,
     owner: RunnerId,
-    runs: BTreeMap<RunId, Resident>,
+    /// Boxed: the tree moves its entries about, and a resident is large.
+    runs: BTreeMap<RunId, Box<Resident>>,
     /// When each run must be looked at.
     wheel: BTreeSet<(Timestamp, RunId)>,
     /// Runs that wait to know the latest version of a workflow.

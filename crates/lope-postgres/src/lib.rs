@@ -25,6 +25,7 @@ mod inspect;
 mod link;
 mod list;
 mod load;
+mod meter;
 mod migrate;
 mod moving;
 mod notify;
@@ -48,6 +49,7 @@ mod walked;
 mod writer;
 
 pub use inspect::server_settings;
+pub use meter::Meter;
 pub use migrate::{GOLDEN_SCHEMA, Migrated, SCHEMA_VERSION, migrate, schema_version};
 pub use options::{Access, Create, DEFAULT_SCHEMA, GroupLimits, Options, Pooler, SCHEMA_NAME_MAX};
 pub use store::PostgresStore;

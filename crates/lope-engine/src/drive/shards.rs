@@ -49,9 +49,9 @@ impl Shards {
     }
 }
 
-/// What a thread does with its shard's outputs, a turn's worth at a time.
+/// What a thread does with its shard's outputs, a turn's worth at a time. It takes all of them.
 pub(crate) trait Hands: Send + Sync + 'static {
-    fn take(&self, outputs: Vec<Output>);
+    fn take(&self, outputs: &mut Vec<Output>);
 }
 
 /// Start a thread per shard. They end when the last sender is gone.
@@ -71,7 +71,8 @@ pub(crate) fn begin(
 }
 
 /// Take inputs, let the machine decide, hand the outputs on; again until nobody can send any more. A panic costs the runs of
-/// this shard their place in memory; the store still says that we own them, and they are adopted again.
+/// this shard their place in memory; the store still says that we own them, and they are adopted again. The two lists are
+/// used again and again: they are large, and making them anew each turn would cost more than what is in them.
 fn attend(
     ear: &Receiver<Input>,
     clock: &ProcessClock,
@@ -80,38 +81,38 @@ fn attend(
     hands: &dyn Hands,
 ) {
     let mut shard = Shard::new(settings, owner);
-    while let Some(inputs) = listen(ear, &shard, clock) {
+    let (mut inputs, mut out) = (Vec::with_capacity(TURN), Vec::with_capacity(TURN));
+    while listen(ear, &shard, clock, &mut inputs) {
         for input in &inputs {
             if let Input::Owner(runner) = input {
                 owner = *runner;
             }
         }
         let turn = catch_unwind(AssertUnwindSafe(|| {
-            let (mut out, now) = (Vec::new(), clock.wall());
-            inputs.into_iter().for_each(|input| shard.handle(now, input, &mut out));
+            let now = clock.wall();
+            inputs.drain(..).for_each(|input| shard.handle(now, input, &mut out));
             shard.tick(now, &mut out);
-            out
         }));
-        let outputs = turn.unwrap_or_else(|_| {
+        if turn.is_err() {
             tracing::error!("a shard panicked; its runs are taken up again");
-            let (mut broken, mut out) = (std::mem::replace(&mut shard, Shard::new(settings, owner)), Vec::new());
+            out.clear();
+            let mut broken = std::mem::replace(&mut shard, Shard::new(settings, owner));
             broken.handle(clock.wall(), Input::Fence, &mut out);
-            out
-        });
-        if !outputs.is_empty() {
-            hands.take(outputs);
+        }
+        if !out.is_empty() {
+            hands.take(&mut out);
         }
     }
 }
 
-/// Wait for an input or the shard's next deadline; then take what else is there.
-fn listen(ear: &Receiver<Input>, shard: &Shard, clock: &ProcessClock) -> Option<Vec<Input>> {
+/// Wait for an input or the shard's next deadline; then take what else is there. False: nobody can send any more.
+fn listen(ear: &Receiver<Input>, shard: &Shard, clock: &ProcessClock, inputs: &mut Vec<Input>) -> bool {
     let wait = shard.next_deadline().map_or(IDLE, |due| due.since(clock.wall()).to_duration().min(IDLE));
-    let mut inputs = match ear.recv_timeout(wait) {
-        Ok(input) => vec![input],
-        Err(RecvTimeoutError::Timeout) => return Some(Vec::new()),
-        Err(RecvTimeoutError::Disconnected) => return None,
-    };
-    inputs.extend(ear.try_iter().take(TURN));
-    Some(inputs)
+    match ear.recv_timeout(wait) {
+        Ok(input) => inputs.push(input),
+        Err(RecvTimeoutError::Timeout) => return true,
+        Err(RecvTimeoutError::Disconnected) => return false,
+    }
+    inputs.extend(ear.try_iter().take(TURN - 1));
+    true
 }

@@ -33,7 +33,8 @@ impl Shard {
         self.forget(run, Left::Released, out);
         match fold(&adoption) {
             Ok(folded) => {
-                self.runs.insert(run, Resident::adopted(now, adoption, folded, self.settings));
+                let resident = Resident::adopted(now, adoption, folded, self.settings);
+                self.runs.insert(run, Box::new(resident));
                 self.after(now, run, out);
             }
             Err(error) => out.push(Output::Left { run, epoch, weight, why: Left::Broken(error.to_string()) }),

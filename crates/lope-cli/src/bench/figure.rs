@@ -1,0 +1,113 @@
+//! One measured line: what, where, how much, how fast, and at what cost to both ends.
+
+use std::fmt;
+use std::time::Duration;
+
+use lope_store::bench::cpu_time;
+use serde_json::{Value, json};
+
+/// What was measured, for one shape on one store.
+#[derive(Clone, Debug)]
+pub(crate) struct Figure {
+    pub(crate) bench: &'static str,
+    pub(crate) place: &'static str,
+    /// What is counted: runs, steps.
+    pub(crate) unit: &'static str,
+    pub(crate) units: u64,
+    pub(crate) cost: Cost,
+    /// More about it, by name.
+    pub(crate) notes: Vec<(&'static str, String)>,
+}
+
+/// What some work took.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Cost {
+    pub(crate) wall: Duration,
+    /// CPU time of this process.
+    pub(crate) ours: Duration,
+    /// CPU time of the server, if there is one here.
+    pub(crate) theirs: Option<Duration>,
+    /// Bytes of the server's log.
+    pub(crate) log: Option<u64>,
+}
+
+/// Readings of every clock before some work.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Reading {
+    pub(crate) began: std::time::Instant,
+    pub(crate) ours: Duration,
+    pub(crate) theirs: Option<Duration>,
+    pub(crate) log: Option<u64>,
+}
+
+impl Reading {
+    pub(crate) fn now(theirs: Option<Duration>, log: Option<u64>) -> Self {
+        Self { began: std::time::Instant::now(), ours: cpu_time(), theirs, log }
+    }
+
+    /// What was spent between two readings.
+    pub(crate) fn until(self, end: Self) -> Cost {
+        Cost {
+            wall: end.began.duration_since(self.began),
+            ours: end.ours.saturating_sub(self.ours),
+            theirs: end.theirs.zip(self.theirs).map(|(end, begin)| end.saturating_sub(begin)),
+            log: end.log.zip(self.log).map(|(end, begin)| end.saturating_sub(begin)),
+        }
+    }
+}
+
+impl Figure {
+    pub(crate) fn per_second(&self) -> f64 {
+        self.units as f64 / self.cost.wall.as_secs_f64().max(1e-9)
+    }
+
+    /// CPU time of both ends for one unit, in microseconds.
+    pub(crate) fn cpu_micros(&self) -> f64 {
+        self.micros(self.cost.ours) + self.cost.theirs.map_or(0.0, |theirs| self.micros(theirs))
+    }
+
+    fn micros(&self, time: Duration) -> f64 {
+        time.as_secs_f64() * 1e6 / self.units.max(1) as f64
+    }
+
+    fn log_bytes(&self) -> Option<f64> {
+        self.cost.log.map(|log| log as f64 / self.units.max(1) as f64)
+    }
+
+    pub(crate) fn note(mut self, name: &'static str, text: impl fmt::Display) -> Self {
+        self.notes.push((name, text.to_string()));
+        self
+    }
+
+    pub(crate) fn json(&self) -> Value {
+        let mut value = json!({
+            "bench": self.bench,
+            "store": self.place,
+            "unit": self.unit,
+            "units": self.units,
+            "per_second": self.per_second(),
+            "wall_seconds": self.cost.wall.as_secs_f64(),
+            "cpu_micros": self.cpu_micros(),
+            "server_cpu_micros": self.cost.theirs.map(|theirs| self.micros(theirs)),
+            "log_bytes": self.log_bytes(),
+        });
+        for (name, text) in &self.notes {
+            value[*name] = json!(text);
+        }
+        value
+    }
+}
+
+impl fmt::Display for Figure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (bench, place, unit) = (self.bench, self.place, self.unit);
+        write!(f, "{bench:<10} {place:<9} {:>9.0} {unit}/s  {:>8.1} µs CPU", self.per_second(), self.cpu_micros())?;
+        if let Some(theirs) = self.cost.theirs {
+            write!(f, " ({:.1} of them the server's)", self.micros(theirs))?;
+        }
+        if let Some(log) = self.log_bytes() {
+            write!(f, "  {log:.0} B log")?;
+        }
+        self.notes.iter().try_for_each(|(name, text)| write!(f, "  {name} {text}"))
+    }
+}

@@ -1,0 +1,191 @@
+//! Runs on an engine of this process, counted from the first admission until the last has ended.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use lope_engine::client::{self, StartOptions};
+use lope_engine::{Engine, Executors, News, Settings};
+use lope_flow::definition::executor;
+use lope_flow::law::Plan;
+use lope_model::Value;
+use lope_store::runs::{FinalStatus, RunFilter, RunStatus};
+use lope_workers::Functions;
+use tokio::task::JoinSet;
+
+use super::figure::Figure;
+use super::place::Place;
+use super::shapes;
+use crate::clock::wall;
+use crate::error::{CliError, CliResult, Exit};
+
+/// Callers that admit runs at the same time.
+const CALLERS: u64 = 256;
+/// How often the end is looked for.
+const LOOK: Duration = Duration::from_millis(1);
+/// How long an engine may take to end.
+const GRACE: Duration = Duration::from_secs(10);
+
+/// A shape to be measured.
+pub(crate) struct Load {
+    pub(crate) bench: &'static str,
+    pub(crate) unit: &'static str,
+    pub(crate) plan: Arc<Plan>,
+    pub(crate) runs: u64,
+    pub(crate) input: i64,
+    /// Units that one run counts for.
+    pub(crate) units: u64,
+}
+
+/// An engine whose only action does nothing.
+pub(crate) fn engine(place: &Place) -> CliResult<Engine> {
+    let mut functions = Functions::new(tokio::runtime::Handle::current());
+    functions.add(shapes::NOTHING, |_| std::future::ready(Ok(Value::Null)));
+    let mut executors = Executors::new();
+    executors.insert(executor::ACTION.into(), Arc::new(functions));
+    let begun = Engine::begin(place.store.clone(), executors, Settings::default());
+    begun.map_err(|error| CliError::new(Exit::Bug, format!("the engine cannot start: {error}")))
+}
+
+/// Measure a load on a place.
+pub(crate) async fn measure(load: Load, place: &Place) -> CliResult<Figure> {
+    let engine = Arc::new(engine(place)?);
+    client::deploy(&place.store, &load.plan).await?;
+    engine.know(Arc::clone(&load.plan));
+    first(&engine, place).await?;
+    let flush = place.flush_millis()?;
+    let before = place.read().await?;
+    admit_all(&engine, &load, load.runs).await?;
+    rest(&engine).await;
+    let cost = before.until(place.read().await?);
+    end(engine).await?;
+    completed(place).await?;
+    let (place, units) = (place.kind.name(), load.runs * load.units);
+    let figure = Figure { bench: load.bench, place, unit: load.unit, units, cost, notes: Vec::new() };
+    Ok(figure.note("flush", format!("{flush:.2} ms")))
+}
+
+async fn admit_all(engine: &Arc<Engine>, load: &Load, runs: u64) -> CliResult<()> {
+    let callers = runs.min(CALLERS);
+    let mut working = JoinSet::new();
+    for caller in 0..callers {
+        let (engine, plan, input) = (Arc::clone(engine), Arc::clone(&load.plan), load.input);
+        let mine = runs / callers + u64::from(caller < runs % callers);
+        working.spawn(async move {
+            for _ in 0..mine {
+                admit(&engine, &plan, input).await?;
+            }
+            CliResult::Ok(())
+        });
+    }
+    while let Some(ended) = working.join_next().await {
+        ended.map_err(|error| CliError::new(Exit::Bug, error.to_string()))??;
+    }
+    Ok(())
+}
+
+/// One run to its end: from then on the engine is registered and takes what is born here.
+async fn first(engine: &Engine, place: &Place) -> CliResult<()> {
+    let plan = shapes::plan(shapes::ONE);
+    client::deploy(&place.store, &plan).await?;
+    let run = admit(engine, &plan, 1).await?;
+    client::wait(&place.store, run).await?;
+    Ok(())
+}
+
+/// A run that failed would be a fast one.
+async fn completed(place: &Place) -> CliResult<()> {
+    let others = [FinalStatus::Failed, FinalStatus::Cancelled].map(RunStatus::Final);
+    let filter = RunFilter { statuses: others.into(), limit: 1, ..RunFilter::default() };
+    match place.store.runs.list(filter).await?.first() {
+        Some(run) => {
+            Err(CliError::new(Exit::Bug, format!("run {} did not complete; its figure means nothing", run.run)))
+        }
+        None => Ok(()),
+    }
+}
+
+async fn admit(engine: &Engine, plan: &Arc<Plan>, input: i64) -> CliResult<lope_model::RunId> {
+    let options = StartOptions { input: Some(Value::Int(input)), ..StartOptions::default() };
+    let admit = client::admission(plan, options, wall());
+    let run = admit.run;
+    engine.admit(admit, plan).await?;
+    Ok(run)
+}
+
+/// Wait until the engine holds no run.
+async fn rest(engine: &Engine) {
+    while engine.residents() > 0 {
+        tokio::time::sleep(LOOK).await;
+    }
+}
+
+async fn end(engine: Arc<Engine>) -> CliResult<()> {
+    if let Ok(engine) = Arc::try_unwrap(engine) {
+        engine.shutdown(GRACE).await?;
+    }
+    Ok(())
+}
+
+/// From asking for a one-step run until it has ended, one after the other on an idle engine.
+pub(crate) async fn latency(runs: u64, place: &Place) -> CliResult<Figure> {
+    let engine = engine(place)?;
+    let plan = shapes::plan(shapes::ONE);
+    first(&engine, place).await?;
+    let mut news = engine.subscribe();
+    let flush = place.flush_millis()?;
+    let before = place.read().await?;
+    let mut times = Vec::new();
+    for _ in 0..runs {
+        let began = Instant::now();
+        let run = admit(&engine, &plan, 1).await?;
+        while !matches!(news.recv().await, Ok(News::Ended { run: ended, .. }) if ended == run) {}
+        times.push(began.elapsed().as_secs_f64() * 1e3);
+    }
+    let cost = before.until(place.read().await?);
+    engine.shutdown(GRACE).await?;
+    times.sort_by(f64::total_cmp);
+    let at = |share: f64| times[((times.len() - 1) as f64 * share) as usize];
+    let figure = Figure { bench: "latency", place: place.kind.name(), unit: "runs", units: runs, cost, notes: vec![] };
+    let (half, most) = (at(0.5), at(0.99));
+    let figure = figure.note("p50", format!("{half:.2} ms")).note("p99", format!("{most:.2} ms"));
+    Ok(figure
+        .note("flush", format!("{flush:.3} ms"))
+        .note("in flushes", format!("{:.1} and {:.1}", half / flush, most / flush)))
+}
+
+/// A long loop: its last tenth beside its first.
+pub(crate) async fn long_loop(steps: u64, place: &Place) -> CliResult<Figure> {
+    let engine = engine(place)?;
+    let plan = shapes::plan(shapes::SEQUENCE);
+    client::deploy(&place.store, &plan).await?;
+    first(&engine, place).await?;
+    let before = place.read().await?;
+    let mut news = engine.subscribe();
+    let run = admit(&engine, &plan, i64::try_from(steps).unwrap_or(i64::MAX)).await?;
+    let (mut settled, mut marks) = (0_u64, Vec::new());
+    loop {
+        match news.recv().await {
+            Ok(News::Notice { notice: lope_flow::law::Notice::StepSettled { .. }, .. }) => settled += 1,
+            Ok(News::Ended { run: ended, .. }) if ended == run => break,
+            Err(tokio::sync::broadcast::error::RecvError::Closed) => break,
+            Ok(_) | Err(tokio::sync::broadcast::error::RecvError::Lagged(_)) => {}
+        }
+        if settled * 10 >= steps * (marks.len() as u64 + 1) {
+            marks.push(Instant::now());
+        }
+    }
+    let cost = before.until(place.read().await?);
+    engine.shutdown(GRACE).await?;
+    let figure = Figure { bench: "loop", place: place.kind.name(), unit: "steps", units: steps, cost, notes: vec![] };
+    Ok(figure.note("last tenth against first", share(before.began, &marks)))
+}
+
+fn share(began: Instant, marks: &[Instant]) -> String {
+    match marks {
+        [first, .., before, last] => {
+            let (first, last) = (first.duration_since(began), last.duration_since(*before));
+            format!("{:.2}×", last.as_secs_f64() / first.as_secs_f64().max(1e-9))
+        }
+        _ => "unknown".to_owned(),
+    }
+}

@@ -1,0 +1,139 @@
+//! The engine alone: a store in memory and an executor that answers at once, so that what is left is what the machines, their
+//! threads and their queues cost. Prints a line for each shape: one-step runs, steps one after the other, steps at once.
+
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use lope_engine::client::{self, StartOptions};
+use lope_engine::executor::{Done, Executor, Task, Token};
+use lope_engine::{Engine, Executors, Settings};
+use lope_flow::definition::executor;
+use lope_flow::law::Plan;
+use lope_model::{Timestamp, Value};
+use lope_store::Store;
+use lope_store::bench::{Figure, Stopwatch};
+use lope_store::memory::MemoryStore;
+use lope_store::runs::{RunFilter, RunStatus};
+
+const ONE: &str = "
+name: one
+steps:
+  only: { action: nothing, with: { number: '${{ input }}' } }
+";
+const SEQUENCE: &str = "
+name: sequence
+steps:
+  start: { let: 0, set: round }
+  rounds:
+    while: round < input
+    max: 1000000
+    needs: [start]
+    steps:
+      step: { action: nothing, with: { number: '${{ round }}' } }
+      next: { let: '${{ round + 1 }}', set: round, needs: [step] }
+";
+const FAN: &str = "
+name: fan
+steps:
+  all:
+    each: ${{ range(input) }}
+    as: number
+    parallel: max
+    steps:
+      step: { action: nothing, with: { number: '${{ number }}' } }
+  done: { return: '${{ size(all) }}' }
+";
+/// Name, workflow, runs, steps of each.
+const SHAPES: [(&str, &str, u64, i64); 5] = [
+    ("one-step runs", ONE, 200_000, 1),
+    ("steps of 100 runs", SEQUENCE, 100, 2_000),
+    ("steps of one run", SEQUENCE, 1, 50_000),
+    ("fan-out of 10,000", FAN, 1, 10_000),
+    ("fan-out of 100,000", FAN, 1, 100_000),
+];
+/// Callers that admit runs at the same time.
+const CALLERS: u64 = 256;
+
+struct Nothing;
+
+impl Executor for Nothing {
+    fn start(&self, _task: Task, done: Done) {
+        done.finish(Ok(Value::Null), None);
+    }
+
+    fn cancel(&self, _token: &Token) {}
+}
+
+fn main() {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().expect("threads");
+    // `cargo bench` passes flags of its own; the first plain word chooses shapes by a part of their name.
+    let wanted = std::env::args().skip(1).find(|word| !word.starts_with('-')).unwrap_or_default();
+    runtime.block_on(async {
+        for (name, text, runs, each) in SHAPES.iter().filter(|shape| shape.0.contains(&wanted)) {
+            println!("{name:<20} {}", measure(text, *runs, *each).await);
+        }
+    });
+}
+
+async fn measure(text: &str, runs: u64, each: i64) -> Figure {
+    let store = MemoryStore::open();
+    let mut executors = Executors::new();
+    executors.insert(executor::ACTION.into(), Arc::new(Nothing));
+    let engine = Arc::new(Engine::begin(store.clone(), executors, Settings::default()).expect("threads"));
+    let definition = lope_flow::yaml::read(text, "bench").expect("a workflow");
+    let plan = Arc::new(Plan::new(&definition).expect("a sound workflow"));
+    client::deploy(&store, &plan).await.expect("memory does not fail");
+    first(&store, &engine, &plan).await;
+    let watch = Stopwatch::start();
+    let callers = runs.min(CALLERS);
+    let working: Vec<_> = (0..callers)
+        .map(|caller| {
+            let mine = runs / callers + u64::from(caller < runs % callers);
+            tokio::spawn(admit(Arc::clone(&engine), Arc::clone(&plan), mine, each))
+        })
+        .collect();
+    for caller in working {
+        caller.await.expect("a caller does not panic");
+    }
+    while engine.residents() > 0 {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    let figure = watch.stop(runs * each.unsigned_abs());
+    completed(&store).await;
+    figure
+}
+
+/// One run to its end: from then on the engine is registered and takes what is born here.
+async fn first(store: &Store, engine: &Engine, plan: &Arc<Plan>) {
+    let options = StartOptions { input: Some(Value::Int(1)), ..StartOptions::default() };
+    let admit = client::admission(plan, options, now());
+    let run = admit.run;
+    engine.admit(admit, plan).await.expect("memory does not fail");
+    client::wait(store, run).await.expect("memory does not fail");
+}
+
+async fn admit(engine: Arc<Engine>, plan: Arc<Plan>, runs: u64, each: i64) {
+    for _ in 0..runs {
+        let options = StartOptions { input: Some(Value::Int(each)), ..StartOptions::default() };
+        engine.admit(client::admission(&plan, options, now()), &plan).await.expect("memory does not fail");
+    }
+}
+
+/// A run that failed would be a fast one.
+async fn completed(store: &Store) {
+    let filter = RunFilter { limit: 100, ..RunFilter::default() };
+    for run in store.runs.list(filter).await.expect("memory does not fail") {
+        assert_eq!(
+            run.status.as_str(),
+            "completed",
+            "{:?}",
+            run.error.map(|error| String::from_utf8_lossy(&error).into_owned())
+        );
+        assert!(matches!(run.status, RunStatus::Final(_)));
+    }
+}
+
+fn now() -> Timestamp {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).expect("a clock after 1970");
+    Timestamp::from_millis(i64::try_from(since.as_millis()).expect("a clock before the year 292 million"))
+}
