@@ -5,19 +5,24 @@ use std::sync::Arc;
 
 use lope::mailbox::{ActionHandler, Handler};
 use lope_flow::definition::executor;
-use lope_model::Failure;
+use lope_model::{Failure, Span};
 use lope_workers::Logs;
 use lope_workers::pool::{Pool, PoolSettings, Program};
 use tokio::runtime::Handle;
 
-use super::work::WorkArgs;
 use crate::error::{CliError, CliResult, Exit};
 use crate::home::Settings;
 
 /// Names the interpreter; without it `python3` is looked for.
 const INTERPRETER: &str = "LOPE_PYTHON";
 
-pub(super) async fn handler(named: &str, args: &WorkArgs, settings: &Settings) -> CliResult<Arc<dyn Handler>> {
+/// How many messages at once, and how long one may take.
+pub(super) struct Bounds {
+    pub(super) slots: usize,
+    pub(super) timeout: Option<Span>,
+}
+
+pub(super) async fn handler(named: &str, bounds: Bounds, settings: &Settings) -> CliResult<Arc<dyn Handler>> {
     let (module, action) = named
         .split_once(':')
         .filter(|(module, action)| !module.is_empty() && !action.is_empty())
@@ -26,7 +31,7 @@ pub(super) async fn handler(named: &str, args: &WorkArgs, settings: &Settings) -
     let here = std::env::current_dir().map_err(|error| CliError::usage(format!("the current folder: {error}")))?;
     let settings_of_pool = PoolSettings {
         processes: 1,
-        slots: args.concurrency,
+        slots: bounds.slots,
         program: Program::python(interpreter, &[module.to_owned()], &[here]),
         ..PoolSettings::default()
     };
@@ -39,7 +44,7 @@ pub(super) async fn handler(named: &str, args: &WorkArgs, settings: &Settings) -
         return Err(error.hint(format!("it has: {}", known.join(", "))));
     }
     let (kind, action) = (executor::ACTION.into(), action.into());
-    Ok(Arc::new(ActionHandler { executor: Arc::new(pool), kind, action, timeout: args.timeout }))
+    Ok(Arc::new(ActionHandler { executor: Arc::new(pool), kind, action, timeout: bounds.timeout }))
 }
 
 fn unready(module: &str, why: &Failure) -> CliError {

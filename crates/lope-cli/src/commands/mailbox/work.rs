@@ -57,7 +57,7 @@ pub(crate) struct WorkArgs {
     python: Option<String>,
     /// Messages handled at once
     #[arg(long, default_value_t = 1, value_name = "N")]
-    pub(super) concurrency: usize,
+    concurrency: usize,
     /// Messages taken at a time by each
     #[arg(long, default_value_t = 8, value_name = "N")]
     batch: usize,
@@ -66,7 +66,7 @@ pub(crate) struct WorkArgs {
     attempts: u32,
     /// Longest time for one message; a program that takes longer is killed, with what it started
     #[arg(long, value_name = "DURATION")]
-    pub(super) timeout: Option<Span>,
+    timeout: Option<Span>,
     /// How long others wait for a worker that died elsewhere
     #[arg(long, default_value = "15s", value_name = "DURATION")]
     lease: Span,
@@ -136,7 +136,8 @@ fn check(args: &WorkArgs) -> CliResult<()> {
 
 async fn handler(args: &WorkArgs, store: &Store, settings: &Settings, output: Output) -> CliResult<Arc<dyn Handler>> {
     if let Some(named) = &args.python {
-        return python::handler(named, args, settings).await;
+        let bounds = python::Bounds { slots: args.concurrency, timeout: args.timeout };
+        return python::handler(named, bounds, settings).await;
     }
     if let Some(named) = &args.workflow {
         let plan = plan(store, named).await?;
