@@ -239,6 +239,7 @@ impl Adopter {
             taken: Vec::new(),
             children: Vec::new(),
             deliveries: Vec::new(),
+            posts: Vec::new(),
             then: Then::Release(release),
         };
         self.store.runs.commit(vec![commit]).await.map(drop)

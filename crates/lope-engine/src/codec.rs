@@ -20,6 +20,11 @@ pub struct Unreadable {
 }
 
 impl Unreadable {
+    /// The replay came to another state than the one that was there when the row was written.
+    pub fn diverged(seq: u64) -> Self {
+        Self::new("diverged: the journal", format!("its replay differs before row {seq}; nothing is guessed"))
+    }
+
     pub fn new(what: impl Into<String>, error: impl ToString) -> Self {
         Self { what: what.into(), message: error.to_string() }
     }

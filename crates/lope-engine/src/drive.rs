@@ -5,4 +5,5 @@ pub(crate) mod committer;
 pub(crate) mod desk;
 pub(crate) mod keeping;
 pub(crate) mod plans;
+pub(crate) mod prune;
 pub(crate) mod shards;

@@ -3,12 +3,13 @@
 //! Shards are threads; the keeper, the committer and the timekeeper are tasks. Everything they decide is decided by the
 //! machines (`shard`, `keeper`, `dispatch`).
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 use lope_flow::law::{Notice, Plan, Settled};
-use lope_model::{Realm, RunId, RunnerId};
+use lope_model::{QueueName, Realm, RunId, RunnerId};
 use lope_store::runs::{Admit, Admitted, FinalStatus, RunCommit};
 use lope_store::{Store, StoreResult};
 use tokio::sync::{broadcast, mpsc};
@@ -22,7 +23,7 @@ use crate::drive::desk::{Desk, Executors};
 use crate::drive::keeping::Keeping;
 use crate::drive::shards::{self, Hands, Shards};
 use crate::keeper::{Heard, Keeper};
-use crate::settings::Settings;
+use crate::settings::{QueueLimit, Settings};
 use crate::shard::{Input, Left, Output, ShardSettings};
 
 /// News kept for a subscriber that is slow; older ones are dropped, and it is told how many.
@@ -66,6 +67,9 @@ pub struct Engine {
     mouth: mpsc::UnboundedSender<Heard>,
     tasks: Vec<AbortHandle>,
     threads: Vec<JoinHandle<()>>,
+    claims: bool,
+    /// Queues with limits.
+    limited: BTreeSet<QueueName>,
 }
 
 impl Engine {
@@ -85,7 +89,7 @@ impl Engine {
         let (senders, ears) = Shards::new(settings.shards);
         let senders = Arc::new(senders);
         let adopter = Arc::new(Adopter::new(store.clone(), Arc::clone(&senders), runner));
-        let desk = Desk::new(clock.clone(), settings.concurrency, executors, Arc::clone(&senders));
+        let desk = Desk::new(clock.clone(), &settings, executors, Arc::clone(&senders));
         let (mouth, ears_of_keeper) = mpsc::unbounded_channel();
         let (commits, wishes) = mpsc::unbounded_channel();
         let news = broadcast::Sender::new(NEWS_MAX);
@@ -97,9 +101,13 @@ impl Engine {
             news: news.clone(),
             ear,
             runtime: tokio::runtime::Handle::current(),
+            claims: settings.claims,
+            counts: settings.queue_limits.values().any(QueueLimit::holds_back),
         };
         let threads = shards::begin(ears, &clock, ShardSettings::of(&settings), runner, Arc::new(hands))?;
-        let most = settings.group_commit_max;
+        let (most, claims) = (settings.group_commit_max, settings.claims);
+        let limits = settings.queue_limits.iter().filter(|(_, limit)| limit.holds_back());
+        let limited = limits.map(|(queue, _)| queue.clone()).collect();
         let keeper = Keeper::new(runner, settings.clone(), lope_flow::LAW);
         let keeping = Keeping {
             store: store.clone(),
@@ -115,7 +123,7 @@ impl Engine {
             tokio::spawn(Arc::clone(&desk).keep_time()).abort_handle(),
             tokio::spawn(keeping.keep()).abort_handle(),
         ];
-        Ok(Self { store, adopter, desk, news, mouth, tasks, threads })
+        Ok(Self { store, adopter, desk, news, mouth, tasks, threads, claims, limited })
     }
 
     pub fn runner(&self) -> RunnerId {
@@ -131,11 +139,18 @@ impl Engine {
         self.adopter.plans.keep(plan);
     }
 
-    /// Admit a run and take it on here, without a second trip to the store.
+    /// Work on this run, and on its children, whatever is claimed besides.
+    pub fn own(&self, run: RunId) {
+        // The keeper is gone only when the engine is.
+        let _ = self.mouth.send(Heard::Own(vec![run]));
+    }
+
+    /// Admit a run and take it on here, without a second trip to the store; one whose queue has limits waits its turn.
     pub async fn admit(&self, mut admit: Admit, plan: &Arc<Plan>) -> StoreResult<Admitted> {
-        let expected = self.adopter.expect(admit.run);
+        let waits = self.claims && self.limited.contains(&admit.queue);
+        let expected = if waits { None } else { self.adopter.expect(admit.run) };
         admit.claimed_by = expected.as_ref().map(|expected| expected.owner);
-        let kept = admit.clone();
+        let (kept, run) = (admit.clone(), admit.run);
         let answers = self.store.runs.admit(vec![admit]).await?;
         let answer = answers.into_iter().next().ok_or(lope_store::StoreError::Closed)?;
         if let (Admitted::Created { owned: true, .. }, Some(expected)) = (&answer, expected) {
@@ -143,6 +158,13 @@ impl Engine {
             if self.adopter.newborn(expected, kept, Arc::clone(plan)) {
                 // The keeper is gone only when the engine is.
                 let _ = self.mouth.send(Heard::Took { owner, runs: 1 });
+            }
+        }
+        if !self.claims {
+            match &answer {
+                Admitted::Created { .. } => self.own(run),
+                Admitted::Exists { run } => self.own(*run),
+                Admitted::UnknownVersion => {}
             }
         }
         Ok(answer)
@@ -218,15 +240,19 @@ struct Router {
     news: broadcast::Sender<News>,
     ear: Option<Ear>,
     runtime: tokio::runtime::Handle,
+    claims: bool,
+    /// Do queues have limits?
+    counts: bool,
 }
 
 impl Hands for Router {
     fn take(&self, outputs: &mut Vec<Output>) {
-        let (mut commits, mut left) = (Vec::new(), 0);
+        let (mut commits, mut gone, mut left) = (Vec::new(), Vec::new(), 0);
         for output in outputs.drain(..) {
             match output {
                 Output::Commit(commit) => commits.push(commit),
                 Output::Left { run, epoch, why, .. } => {
+                    gone.push(run);
                     left += usize::from(self.adopter.left(run, epoch));
                     self.left(run, epoch, why);
                 }
@@ -239,6 +265,9 @@ impl Hands for Router {
         }
         if left > 0 {
             let _ = self.mouth.send(Heard::Left { owner: self.adopter.runner(), runs: left, weight: 0 });
+        }
+        if self.counts && !gone.is_empty() {
+            let _ = self.mouth.send(Heard::Gone(gone));
         }
     }
 }
@@ -258,8 +287,10 @@ impl Router {
             }
             Output::Checkpointed(run) => self.tell(News::Checkpointed(run)),
             Output::Rested(run) => self.tell(News::Rested(run)),
-            Output::Post { id, send } => {
-                tracing::error!(%id, target = %send.target, "this runner has no mailbox to send to");
+            Output::Born(children) => {
+                if !self.claims {
+                    let _ = self.mouth.send(Heard::Own(children));
+                }
             }
             Output::Commit(_) | Output::Left { .. } => {}
         }
@@ -275,7 +306,10 @@ impl Router {
 
     fn left(&self, run: RunId, epoch: lope_model::Epoch, why: Left) {
         match why {
-            Left::Ended { status, result } => self.tell(News::Ended { run, status, result }),
+            Left::Ended { status, result } => {
+                let _ = self.mouth.send(Heard::Disown(run));
+                self.tell(News::Ended { run, status, result });
+            }
             Left::Released => self.tell(News::Left(run)),
             Left::Lost => {
                 tracing::warn!(%run, "a run belongs to another runner now; nothing more is written for it");

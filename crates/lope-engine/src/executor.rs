@@ -9,6 +9,8 @@ use std::sync::{Arc, OnceLock};
 use lope_model::policy::{CircuitBreaker, RateLimit};
 use lope_model::{Epoch, Failure, Priority, RunId, Span, Timestamp, Value, failure};
 
+use crate::secret::Masks;
+
 /// One attempt of an execution under one owner. An outcome with any other token is ignored.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Token {
@@ -50,6 +52,8 @@ pub struct Limits {
     pub rate_limit: Option<Arc<RateLimit>>,
     /// Those with an equal key have one effect.
     pub once: Option<Arc<str>>,
+    /// The secrets that the step names, if it names any.
+    pub secrets: Option<Arc<[Arc<str>]>>,
 }
 
 /// How an attempt ended.
@@ -90,11 +94,23 @@ pub struct Done {
     token: Option<Token>,
     outcomes: Arc<dyn Outcomes>,
     log: OnceLock<Arc<str>>,
+    masks: Masks,
 }
 
 impl Done {
     pub fn new(token: Token, outcomes: Arc<dyn Outcomes>) -> Self {
-        Self { token: Some(token), outcomes, log: OnceLock::new() }
+        Self { token: Some(token), outcomes, log: OnceLock::new(), masks: Masks::default() }
+    }
+
+    /// What must not be seen in answers and logs.
+    #[must_use]
+    pub(crate) fn masking(mut self, masks: Masks) -> Self {
+        self.masks = masks;
+        self
+    }
+
+    pub fn masks(&self) -> &Masks {
+        &self.masks
     }
 
     pub fn alive(&self) {
@@ -109,9 +125,15 @@ impl Done {
     pub fn finish(mut self, result: Result<Value, Failure>, worker: Option<Arc<str>>) {
         if let Some(token) = self.token.take() {
             let log = self.log.take();
+            let masks = std::mem::take(&mut self.masks);
+            let result = if masks.is_empty() { result } else { masked(&masks, result) };
             self.outcomes.settle(Outcome { worker, log, ..Outcome::new(token, result) });
         }
     }
+}
+
+fn masked(masks: &Masks, result: Result<Value, Failure>) -> Result<Value, Failure> {
+    result.map(|value| masks.hide_in(value)).map_err(|failure| masks.hide_in_failure(failure))
 }
 
 impl Drop for Done {

@@ -3,9 +3,14 @@
 //! It decides when to beat, when to claim and how much, when to look for dead sessions, when to compare what the store says
 //! it owns with what it holds, and when to stop because its session may have ended. It knows nothing of what runs do.
 
-use lope_model::{Moment, Realm, RunnerId, Span, Timestamp};
+mod lanes;
+
+use std::collections::BTreeSet;
+
+use lope_model::{Moment, Realm, RunId, RunnerId, Span, Timestamp, limit};
 use lope_store::runs::{Beat, Claim, Claimed, ClaimedRun, Held, TakenOver};
 
+use self::lanes::Lanes;
 use crate::settings::Settings;
 
 /// A share of the lease that is left when a runner that cannot renew stops by itself: a fifth.
@@ -14,6 +19,10 @@ const MARGIN: u64 = 5;
 const RETRY_MAX: Span = Span::from_secs(5);
 /// How often what the store says is owned is compared with what is held.
 const RECONCILE: Span = Span::from_secs(5);
+
+/// How often old runs are looked for, and the pause between two batches of them.
+const PRUNE_EVERY: Span = Span::from_secs(60);
+const PRUNE_PAUSE: Span = Span::from_millis(250);
 
 /// After a claim that found nothing, a bell is answered no sooner than this: bells ring for work that others take, too.
 const QUIET: Span = Span::from_millis(5);
@@ -55,6 +64,16 @@ pub enum Heard {
     },
     /// Runs of this realm can be served from now on.
     Serve(Realm),
+    /// Which ones, for limits of queues.
+    Gone(Vec<RunId>),
+    /// These runs are ours to work on, also if nothing else is claimed.
+    Own(Vec<RunId>),
+    /// This one has ended.
+    Disown(RunId),
+    /// Old runs were deleted; are there more?
+    Pruned {
+        more: bool,
+    },
     /// Take no more runs.
     Drain,
 }
@@ -68,6 +87,7 @@ pub enum Asked {
     Takeover,
     Reconcile,
     Mail,
+    Prune,
 }
 
 /// What to do.
@@ -81,6 +101,8 @@ pub enum Ask {
     Reconcile,
     /// Ask the store for mail to the runs this runner owns.
     Mail,
+    /// Delete some of what is older than the retention says.
+    Prune,
     /// Load these runs and give them to their shards.
     Adopt(Vec<ClaimedRun>),
     /// Of these, adopt the ones no shard holds.
@@ -139,16 +161,19 @@ pub struct Keeper {
     settings: Settings,
     law: u32,
     session: Session,
-    turns: [Turn; 6],
+    turns: [Turn; 7],
     resident: usize,
     rang: bool,
     quiet_until: Moment,
     draining: bool,
+    lanes: Lanes,
+    own: BTreeSet<RunId>,
 }
 
 impl Keeper {
     pub fn new(runner: RunnerId, settings: Settings, law: u32) -> Self {
-        let (session, turns) = (Session::Out, [Turn::START; 6]);
+        let lanes = Lanes::new(&settings);
+        let (session, turns) = (Session::Out, [Turn::START; 7]);
         Self {
             runner,
             settings,
@@ -159,6 +184,8 @@ impl Keeper {
             rang: false,
             quiet_until: Moment(0),
             draining: false,
+            lanes,
+            own: BTreeSet::new(),
         }
     }
 
@@ -180,8 +207,9 @@ impl Keeper {
     pub fn reborn(&mut self, runner: RunnerId) {
         self.runner = runner;
         self.session = Session::Out;
-        self.turns = [Turn::START; 6];
+        self.turns = [Turn::START; 7];
         self.resident = 0;
+        self.lanes.clear();
     }
 
     /// Take one input in and say what to do.
@@ -210,6 +238,22 @@ impl Keeper {
             // Runs of a session that has ended are counted no more.
             Heard::Took { .. } | Heard::Left { .. } => {}
             Heard::Serve(realm) => self.serve(now.moment, realm),
+            Heard::Gone(runs) => {
+                if self.lanes.left(&runs) {
+                    self.turn(Asked::Claim).next = now.moment;
+                }
+            }
+            Heard::Own(runs) => {
+                self.own.extend(runs);
+                self.turn(Asked::Claim).next = now.moment;
+            }
+            Heard::Disown(run) => {
+                self.own.remove(&run);
+            }
+            Heard::Pruned { more } => {
+                let pause = if more { PRUNE_PAUSE } else { PRUNE_EVERY };
+                self.turn(Asked::Prune).answered(now.moment.plus(pause));
+            }
             Heard::Drain => self.draining = true,
         }
         self.ask(now.moment, asks);
@@ -228,6 +272,12 @@ impl Keeper {
         }
     }
 
+    /// Runs that the store says are ours and that nobody held.
+    pub fn found(&mut self, runs: &[ClaimedRun]) {
+        self.took(runs.len());
+        self.lanes.found(runs);
+    }
+
     /// Look at the clock alone.
     pub fn tick(&mut self, now: Now, asks: &mut Vec<Ask>) {
         self.ask(now.moment, asks);
@@ -235,7 +285,7 @@ impl Keeper {
 
     /// When `tick` must be called at the latest.
     pub fn next_deadline(&self) -> Option<Moment> {
-        let turns = [Asked::Register, Asked::Heartbeat, Asked::Claim, Asked::Takeover, Asked::Reconcile];
+        let turns = [Asked::Register, Asked::Heartbeat, Asked::Claim, Asked::Takeover, Asked::Reconcile, Asked::Prune];
         let due = turns.into_iter().filter(|asked| self.wants(*asked)).map(|asked| self.turns[asked as usize]);
         let fence = match self.session {
             Session::Out => None,
@@ -256,8 +306,10 @@ impl Keeper {
             Asked::Heartbeat | Asked::Takeover | Asked::Reconcile => held,
             Asked::Claim => {
                 let serves = !self.settings.realms.is_empty() && !self.settings.queues.is_empty();
-                held && serves && !self.draining && self.resident < self.settings.max_runs
+                let wanted = (self.settings.claims && serves) || !self.own.is_empty();
+                held && wanted && !self.draining && self.resident < self.settings.max_runs
             }
+            Asked::Prune => held && self.settings.claims && !self.draining && self.settings.prunes(),
             Asked::Mail => held && self.rang && self.resident > 0,
         }
     }
@@ -276,6 +328,7 @@ impl Keeper {
         self.turn(Asked::Claim).next = now;
         self.turn(Asked::Takeover).next = now;
         self.turn(Asked::Reconcile).next = now.plus(sweep);
+        self.turn(Asked::Prune).next = now;
     }
 
     fn beaten(&mut self, now: Now, held: Held<Beat>, asks: &mut Vec<Ask>) {
@@ -296,11 +349,9 @@ impl Keeper {
             self.turn(Asked::Claim).answered(now.moment);
             return self.fence("its session was ended by another runner", asks);
         };
-        let pause = match claimed.next_due {
-            _ if !claimed.runs.is_empty() => Span::ZERO,
-            Some(due) => due.since(claimed.now).min(self.settings.sweep),
-            None => self.settings.sweep,
-        };
+        let due = claimed.next_due.map(|due| due.since(claimed.now));
+        let pause = due.map_or(self.settings.sweep, |due| due.min(self.settings.sweep));
+        let pause = self.lanes.answered(now.moment, &claimed.runs, pause);
         self.turn(Asked::Claim).answered(now.moment.plus(pause));
         self.resident += claimed.runs.len();
         if claimed.runs.is_empty() {
@@ -343,10 +394,16 @@ impl Keeper {
             return;
         }
         self.answer_the_bell(now, asks);
-        for asked in [Asked::Register, Asked::Heartbeat, Asked::Claim, Asked::Takeover, Asked::Reconcile] {
+        let turns = [Asked::Register, Asked::Heartbeat, Asked::Claim, Asked::Takeover, Asked::Reconcile, Asked::Prune];
+        for asked in turns {
             if self.wants(asked) && self.turn(asked).is_due(now) {
-                self.turn(asked).begin(now);
-                asks.push(self.make(asked));
+                match self.make(now, asked) {
+                    Some(ask) => {
+                        self.turn(asked).begin(now);
+                        asks.push(ask);
+                    }
+                    None => self.turn(asked).next = now.plus(self.settings.sweep),
+                }
             }
         }
     }
@@ -373,22 +430,36 @@ impl Keeper {
         }
     }
 
-    fn make(&self, asked: Asked) -> Ask {
-        match asked {
+    /// The ask, if there is room for what it would bring.
+    fn make(&mut self, now: Moment, asked: Asked) -> Option<Ask> {
+        Some(match asked {
             Asked::Register => Ask::Register,
             Asked::Heartbeat => Ask::Heartbeat,
             Asked::Takeover => Ask::Takeover,
             Asked::Reconcile => Ask::Reconcile,
             Asked::Mail => Ask::Mail,
-            Asked::Claim => Ask::Claim(Claim {
-                runner: self.runner,
-                queues: self.settings.queues.clone(),
-                realms: self.settings.realms.clone(),
-                law: self.law,
-                limit: self.settings.claim_batch.min(self.settings.max_runs - self.resident),
-                weight: self.settings.resident_bytes,
-            }),
-        }
+            Asked::Prune => Ask::Prune,
+            Asked::Claim => Ask::Claim(self.claim(now)?),
+        })
+    }
+
+    fn claim(&mut self, now: Moment) -> Option<Claim> {
+        let limit = self.settings.claim_batch.min(self.settings.max_runs - self.resident);
+        let (queues, room, only) = if self.settings.claims {
+            let (lane, room) = self.lanes.next(now)?;
+            (lane.queues.clone(), room, Vec::new())
+        } else {
+            (Vec::new(), usize::MAX, self.own.iter().copied().take(limit::CLAIM_MAX).collect())
+        };
+        Some(Claim {
+            runner: self.runner,
+            queues,
+            realms: self.settings.realms.clone(),
+            law: self.law,
+            limit: limit.min(room),
+            weight: self.settings.resident_bytes,
+            only,
+        })
     }
 }
 

@@ -11,6 +11,8 @@ pub mod executor;
 pub mod fork;
 pub mod keeper;
 pub mod look;
+pub mod post;
+pub mod secret;
 pub mod settings;
 pub mod shard;
 pub mod why;

@@ -1,9 +1,13 @@
 //! What an engine may be told: how much it takes on, how long it waits, what it serves.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use lope_model::policy::RateLimit;
 use lope_model::{Priority, QueueName, Realm, Span, limit};
+
+use crate::post::Encode;
+use crate::secret::Secrets;
 
 /// Settings of one engine. `Default` is what a single machine wants.
 #[derive(Clone, Debug)]
@@ -33,6 +37,8 @@ pub struct Settings {
     pub resident_bytes: u64,
     /// Attempts in flight at once, over all runs.
     pub concurrency: usize,
+    /// Does it claim from its queues? If not, it works only on runs that it was told to own, and on their children.
+    pub claims: bool,
     /// Queues it claims from.
     pub queues: Vec<QueueName>,
     /// Realms it serves.
@@ -47,6 +53,10 @@ pub struct Settings {
     pub retention_of: BTreeMap<String, Option<Span>>,
     /// How often an execution may lose its runner, where its policy does not say.
     pub loss_budget: u32,
+    /// Makes the rows of messages to mailboxes; without it a run that sends one is set aside.
+    pub post: Option<Encode>,
+    /// Where the values of secrets are found.
+    pub secrets: Option<Arc<dyn Secrets>>,
 }
 
 /// What bounds the runs of one queue. Absent fields bound nothing.
@@ -58,6 +68,13 @@ pub struct QueueLimit {
     pub rate: Option<RateLimit>,
     /// The priority of runs that name none.
     pub priority: Option<Priority>,
+}
+
+impl Settings {
+    /// Is anything ever deleted?
+    pub fn prunes(&self) -> bool {
+        self.retention.is_some() || self.retention_of.values().any(Option::is_some)
+    }
 }
 
 impl Default for Settings {
@@ -76,6 +93,7 @@ impl Default for Settings {
             group_commit_max: 1_000,
             resident_bytes: 256 * 1024 * 1024,
             concurrency: 256,
+            claims: true,
             queues: vec![QueueName::default()],
             realms: vec![Realm::default()],
             queue_limits: BTreeMap::new(),
@@ -83,6 +101,15 @@ impl Default for Settings {
             retention: Some(Span::from_secs(30 * 24 * 3_600)),
             retention_of: BTreeMap::new(),
             loss_budget: lope_flow::policy::LOSS_BUDGET,
+            post: None,
+            secrets: None,
         }
+    }
+}
+
+impl QueueLimit {
+    /// Does it keep runs from being claimed?
+    pub fn holds_back(&self) -> bool {
+        self.concurrency.is_some() || self.rate.is_some()
     }
 }

@@ -13,12 +13,13 @@ mod write;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use lope_flow::law::{Notice, Plan, Send, Settled};
+use lope_flow::law::{Notice, Plan, Reason, Settled};
 use lope_model::{Epoch, Priority, QueueName, Realm, RunId, RunnerId, Span, Timestamp, VersionId};
 use lope_store::runs::{CommitReply, FinalStatus, JournalRow, Mail, Parent, RunCommit, Snapshot};
 
 use crate::codec::Blobs;
 use crate::executor::{Outcome, Task, Token};
+use crate::post::Encode;
 use crate::settings::Settings;
 use resident::Resident;
 
@@ -73,6 +74,8 @@ pub enum Input {
     Committed(RunId, Epoch, CommitReply),
     /// The commit of a run was not answered, or could not be made.
     Unanswered(RunId, Epoch),
+    /// The commit of a run is one that the store will never make.
+    Rejected(RunId, String),
     /// Which version of a workflow is the latest, if there is one.
     Latest(Arc<str>, Option<VersionId>),
     /// Write down what was not committed yet.
@@ -97,11 +100,8 @@ pub enum Output {
     FindLatest(Arc<str>),
     /// More mail waits for a run of ours.
     MoreMail,
-    /// A message to a mailbox, to be sent once in effect under this id.
-    Post {
-        id: String,
-        send: Box<Send>,
-    },
+    /// Children of a run of ours are there, durably.
+    Born(Vec<RunId>),
     /// A run is no longer held here.
     Left {
         run: RunId,
@@ -149,6 +149,8 @@ pub struct ShardSettings {
     pub loss_budget: u32,
     /// Largest value that an attempt may answer with, encoded.
     pub payload_max: usize,
+    /// Makes the rows of messages to mailboxes.
+    pub post: Option<Encode>,
 }
 
 impl ShardSettings {
@@ -158,6 +160,7 @@ impl ShardSettings {
             snapshot_min: settings.snapshot_min,
             loss_budget: settings.loss_budget,
             payload_max: settings.payload_max,
+            post: settings.post,
         }
     }
 }
@@ -224,6 +227,7 @@ impl Shard {
                     self.unanswered(now, run);
                 }
             }
+            Input::Rejected(run, why) => self.forget(run, Left::Broken(why), out),
             Input::Latest(workflow, version) => self.found_latest(now, workflow, version, out),
             Input::Checkpoint(run) => self.checkpoint(now, run, out),
             Input::Discard(run) => self.with(now, run, out, Resident::discard),
@@ -296,6 +300,14 @@ impl Shard {
         let Some(resident) = self.runs.get_mut(&run) else { return };
         change(resident);
         self.after(now, run, out);
+    }
+
+    /// The children that a run waits for.
+    fn children_of(&self, run: RunId) -> Vec<RunId> {
+        let Some(resident) = self.runs.get(&run) else { return Vec::new() };
+        let reasons = resident.state.why(&resident.plan, usize::MAX).into_iter();
+        let child = |reason: Reason| if let Reason::Child { child, .. } = reason { Some(child) } else { None };
+        reasons.filter_map(child).collect()
     }
 
     /// Drop a run, stop what it has in flight, and say why.

@@ -22,9 +22,9 @@ static MAKE_SCOPES: Statement =
     Statement { name: "make_scopes", text: include_str!("make_scopes.sql"), types: "shorts bytes" };
 static LOCK_SCOPES: Statement =
     Statement { name: "lock_scopes", text: include_str!("lock_scopes.sql"), types: "shorts bytes" };
-static MAKE_SEQUENCES: Statement =
+pub(crate) static MAKE_SEQUENCES: Statement =
     Statement { name: "make_sequences", text: include_str!("make_sequences.sql"), types: "bytes" };
-static LOCK_SEQUENCES: Statement =
+pub(crate) static LOCK_SEQUENCES: Statement =
     Statement { name: "lock_sequences", text: include_str!("lock_sequences.sql"), types: "bytes" };
 static LOCK_ROWS: Statement =
     Statement { name: "lock_rows", text: include_str!("lock_rows.sql"), types: "shorts bytes bools" };

@@ -24,6 +24,9 @@ pub(crate) static CLAIM_MANY: Statement = Statement {
     types: "uuid int int int texts texts shorts ints",
 };
 
+pub(crate) static CLAIM_NAMED: Statement =
+    Statement { name: "claim_named", text: include_str!("claim_named.sql"), types: "uuid int uuids int" };
+
 /// The lanes of a claim, in the order in which they are served.
 #[derive(Default)]
 struct Lanes<'a> {
@@ -42,6 +45,9 @@ struct Answer {
 
 impl Inner {
     pub(crate) async fn claim(&self, claim: &Claim) -> Worked<Held<Claimed>> {
+        if !claim.only.is_empty() {
+            return self.claim_named(claim).await;
+        }
         let start = self.floors().start();
         let held = self.claim_from(claim, start).await?;
         let Ok(answer) = held else { return Ok(Err(SessionLost)) };
@@ -53,6 +59,14 @@ impl Inner {
         let look = claimed.now.plus(Span::from(self.floors().wait()));
         claimed.next_due = Some(claimed.next_due.map_or(look, |due| due.min(look)));
         Ok(Ok(claimed))
+    }
+
+    async fn claim_named(&self, claim: &Claim) -> Worked<Held<Claimed>> {
+        let (runner, law, most) = (claim.runner.uuid(), i64::from(claim.law), runs_max(claim) as i64);
+        let named: Vec<Uuid> = claim.only.iter().map(|run| run.uuid()).collect();
+        let link = self.control.get().await?;
+        let rows = link.write(&CLAIM_NAMED, vec![&runner, &law, &named, &most]).await?;
+        Ok(read(&rows)?.map(|answer| answer.claimed).ok_or(SessionLost))
     }
 
     async fn claim_from(&self, claim: &Claim, start: Start) -> Worked<Held<Answer>> {

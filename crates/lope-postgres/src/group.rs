@@ -13,10 +13,12 @@ use tokio_postgres::Row;
 use uuid::Uuid;
 
 use crate::admit::{self, ADMIT, AdmitColumns};
+use crate::batch::{LOCK_SEQUENCES, MAKE_SEQUENCES};
 use crate::commit::{self, FINISH, FinishColumns, HOLD, HoldColumns};
 use crate::deliver::{self, Arrival, DELIVER, LOCK, LOCK_ENDED, MailColumns};
 use crate::failure::Worked;
 use crate::link::{Flight, Link, Ready};
+use crate::post::{POST, PostColumns};
 use crate::versions::Versions;
 
 /// How often a command is judged again when what stood against it is gone by the time it is asked about.
@@ -56,20 +58,25 @@ struct Statements {
     hold: Ready,
     finish: Ready,
     deliver: Ready,
+    /// Make sequences, lock them, write messages.
+    post: [Ready; 3],
 }
 
 impl Statements {
     /// Prepared side by side, the first time.
     async fn on(link: &Link) -> Worked<Self> {
-        let (lock, lock_ended, admit, hold, finish, deliver) = tokio::try_join!(
+        let (lock, lock_ended, admit, hold, finish, deliver, make, sequences, post) = tokio::try_join!(
             link.ready(&LOCK),
             link.ready(&LOCK_ENDED),
             link.ready(&ADMIT),
             link.ready(&HOLD),
             link.ready(&FINISH),
-            link.ready(&DELIVER)
+            link.ready(&DELIVER),
+            link.ready(&MAKE_SEQUENCES),
+            link.ready(&LOCK_SEQUENCES),
+            link.ready(&POST)
         )?;
-        Ok(Self { lock, lock_ended, admit, hold, finish, deliver })
+        Ok(Self { lock, lock_ended, admit, hold, finish, deliver, post: [make, sequences, post] })
     }
 }
 
@@ -177,7 +184,7 @@ async fn transact(link: &Link, work: &Work<'_>, barred: &HashMap<RunId, Bar>) ->
     let admits: Vec<AdmitColumns> =
         admit::waves(work.admits.iter().copied()).iter().map(|wave| AdmitColumns::of(wave)).collect();
     let locks = Locks::of(&sent, &work.mail, !holds.is_empty() && !finishes.is_empty());
-    let follows = sent.iter().any(|commit| !commit.children.is_empty() || !commit.deliveries.is_empty());
+    let follows = sent.iter().any(|commit| has_followers(commit));
     let own_mail = Letters::of(if follows { Vec::new() } else { work.mail.clone() });
 
     let mut flight = Flight::begin(link);
@@ -201,6 +208,11 @@ async fn transact(link: &Link, work: &Work<'_>, barred: &HashMap<RunId, Bar>) ->
         follow(link, &statements, (work, &sent), &mut said).await?;
     }
     Ok(said)
+}
+
+/// Does anything of a commit wait for the verdict on it?
+fn has_followers(commit: &RunCommit) -> bool {
+    !commit.children.is_empty() || !commit.deliveries.is_empty() || !commit.posts.is_empty()
 }
 
 /// What one stage of a flight was, so that its answer is understood.
@@ -228,7 +240,7 @@ fn commits<'a>(
     }
 }
 
-/// Children and mail of the commits that were written, and the callers' own mail behind them.
+/// Children, messages and mail of the commits that were written, and the callers' own mail behind them.
 async fn follow(
     link: &Link,
     statements: &Statements,
@@ -243,7 +255,7 @@ async fn follow(
     let of_commits: Vec<(RunId, &Deliver)> =
         written.iter().flat_map(|commit| commit.deliveries.iter().map(|mail| (commit.run, mail))).collect();
     let all: Vec<&Deliver> = of_commits.iter().map(|(_, mail)| *mail).chain(work.mail.iter().copied()).collect();
-    let letters = Letters::of(all);
+    let (letters, posts) = (Letters::of(all), PostColumns::of(&written));
     let mut flight = Flight::within(link);
     let mut plan = Vec::new();
     for columns in &children {
@@ -251,6 +263,7 @@ async fn follow(
         plan.push(Part::Other);
     }
     letters.send(statements, &mut flight, &mut plan);
+    plan.extend(vec![Part::Other; posts.send(statements.post.clone(), &mut flight)]);
     flight.commit();
     plan.push(Part::Other);
     let answers = flight.land().await?;

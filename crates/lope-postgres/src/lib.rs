@@ -32,6 +32,7 @@ mod notify;
 mod options;
 mod partition;
 mod pool;
+mod post;
 mod prune;
 mod query;
 mod record;

@@ -64,6 +64,7 @@ impl Weighed for RunCommit {
         let mut size = Size::sum(parts);
         size.add(Size::sum(self.deliveries.iter().map(Weighed::size)));
         size.add(Size::sum(self.children.iter().map(Weighed::size)));
+        size.add(Size::of(self.posts.iter().map(|post| post.value.len())));
         size
     }
 }

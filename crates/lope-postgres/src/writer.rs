@@ -237,6 +237,9 @@ fn answer(group: Vec<Job>, outcome: Outcome, bells: &Bells) {
     if made.here {
         bells.runs_changed(made.elsewhere);
     }
+    if made.messages {
+        bells.tables_changed();
+    }
     let (mut admitted, mut replies) = (outcome.admitted.into_iter(), outcome.replies.into_iter());
     let mut delivered = outcome.delivered.into_iter();
     for job in group {
@@ -260,6 +263,8 @@ struct MadeWork {
     here: bool,
     /// Not merely runs that ended: runners in other processes may find something to do.
     elsewhere: bool,
+    /// Workers of mailboxes may.
+    messages: bool,
 }
 
 fn made_work(group: &[Job], outcome: &Outcome) -> MadeWork {
@@ -271,10 +276,11 @@ fn made_work(group: &[Job], outcome: &Outcome) -> MadeWork {
     });
     let done = commits.zip(&outcome.replies).filter(|(_, answer)| is_done(answer)).map(|(commit, _)| commit);
     let entered = outcome.admitted.iter().any(is_open) || outcome.delivered.contains(&Delivered::Accepted);
-    let mut made = MadeWork { here: entered, elsewhere: entered };
+    let mut made = MadeWork { here: entered, elsewhere: entered, messages: false };
     for commit in done {
         made.here = true;
         made.elsewhere |= frees(commit);
+        made.messages |= !commit.posts.is_empty();
     }
     made
 }

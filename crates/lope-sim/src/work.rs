@@ -100,6 +100,8 @@ impl World {
                 }
                 Ask::SetClock(ahead) => self.processes[slot].set_clock(ahead),
                 Ask::Fence(why) => self.fence(slot, why),
+                // Nothing is old enough in a world of an hour.
+                Ask::Prune => self.hear(slot, Heard::Pruned { more: false }),
             }
         }
     }
@@ -219,7 +221,7 @@ impl World {
                 }
                 Output::MoreMail => self.to(slot, 0, Part::Keeper, Message::Heard(Heard::Rang)),
                 Output::FindLatest(workflow) => self.send(slot, Request::Latest(workflow)),
-                Output::Post { .. } | Output::InputSettled { .. } | Output::Checkpointed(_) => {}
+                Output::Born(_) | Output::InputSettled { .. } | Output::Checkpointed(_) => {}
                 Output::Rested(_) | Output::Notice { .. } => {}
             }
         }
@@ -250,9 +252,9 @@ impl World {
             let then =
                 Then::Release(Release { status: LiveStatus::Paused, wake: Wake::Parked(reason), seen: u64::MAX });
             let (rows, blobs, taken) = (Vec::new(), Vec::new(), Vec::new());
-            let (children, deliveries) = (Vec::new(), Vec::new());
+            let (children, deliveries, posts) = (Vec::new(), Vec::new(), Vec::new());
             let snapshot = None;
-            let park = RunCommit { run, owner, epoch, rows, blobs, snapshot, taken, children, deliveries, then };
+            let park = RunCommit { run, owner, epoch, rows, blobs, snapshot, taken, children, deliveries, posts, then };
             self.send(slot, Request::Park(park));
         }
     }
@@ -334,9 +336,10 @@ pub(crate) fn says_something(heard: &Heard) -> bool {
         Heard::TookOver(taken) => !taken.ended.is_empty() || taken.runs > 0,
         Heard::Owned(owned) => !owned.is_empty(),
         Heard::Beaten(held) => held.is_err(),
-        Heard::Mailed | Heard::Rang => false,
+        Heard::Mailed | Heard::Rang | Heard::Pruned { .. } => false,
         Heard::Registered(_) | Heard::Claimed(Err(_)) | Heard::Failed(_) => true,
         Heard::Took { .. } | Heard::Left { .. } | Heard::Serve(_) | Heard::Drain => true,
+        Heard::Gone(_) | Heard::Own(_) | Heard::Disown(_) => true,
     }
 }
 

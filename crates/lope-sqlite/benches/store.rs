@@ -363,6 +363,7 @@ fn commit(run: RunId, owner: RunnerId, from: u64, number: u64) -> RunCommit {
         taken: Vec::new(),
         children: Vec::new(),
         deliveries: Vec::new(),
+        posts: Vec::new(),
         then: Then::Hold(LiveStatus::Running),
     }
 }
@@ -380,5 +381,6 @@ fn claim(runner: RunnerId, limit: usize) -> Claim {
         law: 1,
         limit,
         weight: u64::MAX,
+        only: Vec::new(),
     }
 }

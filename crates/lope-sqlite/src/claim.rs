@@ -3,6 +3,8 @@
 //! The index is walked level by level: for each queue and realm the highest priority that has any run is one seek, its due
 //! runs are one range. Runs of other realms, of owners, parked or due later are never touched.
 
+use std::collections::BTreeSet;
+
 use lope_model::{Priority, QueueName, Realm, RunId, RunnerId, Timestamp, limit};
 use lope_store::runs::{Claim, Claimed, ClaimedRun, Held, SessionLost};
 use rusqlite::{OptionalExtension, params};
@@ -23,6 +25,10 @@ pub(crate) const DUE: &str =
 pub(crate) const NEXT_DUE: &str = "SELECT due FROM queue INDEXED BY queue_claim
      WHERE owner IS NULL AND parked IS NULL AND queue = ?1 AND realm = ?2 AND priority = ?3 AND due > ?4 AND law <= ?5
      ORDER BY due LIMIT 1";
+const NAMED: &str =
+    "SELECT q.run_id, q.epoch + 1, r.version, q.queue, q.priority, q.realm, q.law, q.weight, q.mail, q.due
+     FROM queue AS q JOIN runs AS r ON r.run_id = q.run_id
+     WHERE q.run_id = ?1 AND q.owner IS NULL AND q.parked IS NULL AND q.law <= ?2";
 const TAKE: &str = "UPDATE queue SET owner = ?2, epoch = epoch + 1 WHERE run_id = ?1";
 
 /// One queue and realm that the claim may take from.
@@ -52,7 +58,7 @@ pub(crate) fn claim(desk: &Desk<'_>, claim: &Claim) -> Worked<Held<Claimed>> {
     if !session::is_held(desk, claim.runner)? {
         return Ok(Err(SessionLost));
     }
-    let basket = pick(desk, claim)?;
+    let basket = if claim.only.is_empty() { pick(desk, claim)? } else { pick_named(desk, claim)? };
     take(desk, claim.runner, basket.runs.iter().map(|run| run.run))?;
     Ok(Ok(Claimed { now: desk.now, runs: basket.runs, next_due: basket.next_due }))
 }
@@ -68,6 +74,26 @@ fn pick<'a>(desk: &Desk<'_>, claim: &'a Claim) -> Worked<Basket<'a>> {
             break;
         }
         below = level;
+    }
+    Ok(basket)
+}
+
+/// Of the runs that the claim names, those that are free and due.
+fn pick_named<'a>(desk: &Desk<'_>, claim: &'a Claim) -> Worked<Basket<'a>> {
+    let limit = claim.limit.min(limit::CLAIM_MAX);
+    let mut basket = Basket { claim, limit, weight: 0, runs: Vec::new(), next_due: None };
+    let mut named = desk.statement(NAMED)?;
+    let runs: BTreeSet<RunId> = claim.only.iter().copied().collect();
+    for run in runs {
+        let found = named.query_and_then(params![run.as_bytes(), claim.law], columns::claimed_run)?.next();
+        let Some(found) = found.transpose()? else { continue };
+        if found.due > desk.now {
+            let due = Some(found.due).filter(|due| *due < Timestamp::NEVER);
+            basket.next_due = [basket.next_due, due].into_iter().flatten().min();
+        } else if basket.put(found) == Walk::Full {
+            basket.next_due = None;
+            break;
+        }
     }
     Ok(basket)
 }

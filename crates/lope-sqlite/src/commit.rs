@@ -12,7 +12,7 @@ use rusqlite::params;
 
 use crate::desk::Desk;
 use crate::failure::Worked;
-use crate::{admit, columns, deliver};
+use crate::{admit, columns, deliver, tables};
 
 const PLACE: &str = "SELECT owner, epoch, head, mail, taken, law, status FROM queue WHERE run_id = ?1";
 const TAKE_MAIL: &str = "UPDATE mail SET taken = 1, body = x'' WHERE run_id = ?1 AND number = ?2 AND taken = 0";
@@ -48,7 +48,12 @@ struct After {
 /// About how many rows a commit writes.
 pub(crate) fn rows(commit: &RunCommit) -> usize {
     let children: usize = commit.children.iter().map(admit::rows).sum();
-    2 + commit.rows.len() + commit.blobs.len() + commit.taken.len() + 2 * commit.deliveries.len() + children
+    2 + commit.posts.len()
+        + commit.rows.len()
+        + commit.blobs.len()
+        + commit.taken.len()
+        + 2 * commit.deliveries.len()
+        + children
 }
 
 pub(crate) fn commit(desk: &Desk<'_>, commits: &[RunCommit]) -> Worked<Vec<CommitReply>> {
@@ -72,6 +77,7 @@ fn one(desk: &Desk<'_>, commit: &RunCommit) -> Worked<CommitReply> {
         law: commit.snapshot.as_ref().map_or(place.law, |snapshot| snapshot.law),
     };
     go_on(desk, commit, &place, &after)?;
+    commit.posts.iter().try_for_each(|post| tables::post(desk, post))?;
     let undelivered = deliver_all(desk, &commit.deliveries)?;
     let own = commit.deliveries.iter().any(|delivery| delivery.run == commit.run);
     let mail = if own { find(desk, commit.run)?.map_or(place.mail, |place| place.mail) } else { place.mail };

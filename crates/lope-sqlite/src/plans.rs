@@ -88,7 +88,7 @@ fn fill(db: &Connection) {
 
 fn claim_of(limit: usize) -> Claim {
     let (queues, realms) = (vec![QueueName::default()], vec![Realm::default()]);
-    Claim { runner: OWNER, queues, realms, law: 1, limit, weight: u64::MAX }
+    Claim { runner: OWNER, queues, realms, law: 1, limit, weight: u64::MAX, only: Vec::new() }
 }
 
 /// How many steps SQLite's machine takes for a listing, all walks together.

@@ -8,7 +8,8 @@ use std::sync::Arc;
 use lope_model::{Digest, limit};
 use lope_store::StoreError;
 use lope_store::tables::{
-    Applied, At, Batch, BatchReply, Conflict, Direction, Guard, Manifest, Range, Row, Scope, TableId, TableSpec, Write,
+    Append, Applied, At, Batch, BatchReply, Conflict, Direction, Guard, Manifest, Range, Row, Scope, TableId,
+    TableSpec, Write,
 };
 use rusqlite::{OptionalExtension, params};
 
@@ -216,6 +217,13 @@ fn write_all(desk: &Desk<'_>, manifest: &Manifest, batch: &Batch) -> Worked<Batc
         desk.statement(TOUCH)?.execute(params![scope.table.0, scope.key])?;
     }
     Ok(Ok(applied))
+}
+
+/// A message of a run's commit.
+pub(crate) fn post(desk: &Desk<'_>, post: &Append) -> Worked<()> {
+    append(desk, At::new(post.table, post.prefix.as_slice()), &post.sequence, &post.value)?;
+    desk.wrote_tables();
+    Ok(())
 }
 
 /// The next number of the sequence whose key is not there.

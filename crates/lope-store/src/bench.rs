@@ -140,7 +140,8 @@ pub async fn fill(store: &Store, queued: usize) -> StoreResult<()> {
 pub async fn claim(store: &Store, limit: usize) -> StoreResult<Figure> {
     let runner = register(store).await?;
     let queues = vec![QueueName::default()];
-    let claim = Claim { runner, queues, realms: vec![Realm::default()], law: 1, limit, weight: u64::MAX };
+    let claim =
+        Claim { runner, queues, realms: vec![Realm::default()], law: 1, limit, weight: u64::MAX, only: Vec::new() };
     let watch = Stopwatch::start();
     let claimed = store.runs.claim(claim).await?.expect("the session was just begun");
     let figure = watch.stop(claimed.runs.len() as u64);
@@ -219,6 +220,7 @@ fn hold(run: RunId, owner: RunnerId, rows: Vec<JournalRow>) -> RunCommit {
         taken: vec![],
         children: vec![],
         deliveries: vec![],
+        posts: vec![],
         then: Then::Hold(LiveStatus::Running),
     }
 }

@@ -17,6 +17,7 @@ mod heartbeat;
 pub mod killed;
 mod marker;
 mod place;
+mod post;
 pub mod processes;
 mod promise;
 mod prune;

@@ -11,7 +11,7 @@ use std::fmt;
 
 use async_trait::async_trait;
 
-pub use batch::{Applied, Batch, BatchReply, Conflict, Guard, Write};
+pub use batch::{Append, Applied, Batch, BatchReply, Conflict, Guard, Write};
 pub use manifest::{BadManifest, Manifest, Scope, TableSpec};
 
 use crate::error::StoreResult;

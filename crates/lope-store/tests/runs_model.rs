@@ -212,8 +212,15 @@ impl World {
 
     async fn claim(&mut self, runner: RunnerId, limit: usize, both: bool) {
         let queues = if both { vec![queue_of(false), queue_of(true)] } else { vec![queue_of(false)] };
-        let claim =
-            Claim { runner, queues: queues.clone(), realms: vec![Realm::default()], law: 1, limit, weight: u64::MAX };
+        let claim = Claim {
+            runner,
+            queues: queues.clone(),
+            realms: vec![Realm::default()],
+            law: 1,
+            limit,
+            weight: u64::MAX,
+            only: Vec::new(),
+        };
         let answer = self.store.runs.claim(claim).await.expect("up");
         if !self.is_held(runner) {
             assert!(answer.is_err());
@@ -256,6 +263,7 @@ impl World {
             taken: taken.clone(),
             children: vec![],
             deliveries: vec![],
+            posts: vec![],
             then: then_of(then, now, mail),
         };
         let reply = self.store.runs.commit(vec![commit.clone()]).await.expect("up").remove(0);

@@ -112,7 +112,7 @@ async fn attend(child: &mut Child, input: Option<String>, log: &Mutex<Log>, done
     let (mut out, mut size, mut tail) = (Vec::new(), 0_usize, Vec::new());
     let read_out = each_line(stdout, |line| {
         done.alive();
-        write(log, Stream::Out, line);
+        write(log, done, Stream::Out, line);
         size += line.len();
         if size <= limit::PAYLOAD_MAX {
             out.extend_from_slice(line);
@@ -120,7 +120,7 @@ async fn attend(child: &mut Child, input: Option<String>, log: &Mutex<Log>, done
     });
     let read_err = each_line(stderr, |line| {
         done.alive();
-        write(log, Stream::Err, line);
+        write(log, done, Stream::Err, line);
         if tail.len() == TAIL {
             tail.remove(0);
         }
@@ -158,8 +158,11 @@ async fn each_line(pipe: impl AsyncRead + Unpin, mut take: impl FnMut(&[u8])) {
     }
 }
 
-fn write(log: &Mutex<Log>, stream: Stream, line: &[u8]) {
-    let text = String::from_utf8_lossy(line);
+fn write(log: &Mutex<Log>, done: &Done, stream: Stream, line: &[u8]) {
+    let mut text = String::from_utf8_lossy(line);
+    if !done.masks().is_empty() {
+        text = done.masks().hide(&text).into();
+    }
     log.lock().expect("no panic while the lock is held").line(now(), stream, text.trim_end_matches('\n'));
 }
 

@@ -31,11 +31,13 @@ pub mod executors;
 mod flows;
 pub mod host;
 pub mod mailbox;
+pub mod post;
 mod results;
 mod runner;
 mod step_error;
 pub mod stores;
 pub mod telemetry;
+pub mod vault;
 
 pub use lope_engine as engine;
 pub use lope_flow as flow;

@@ -60,6 +60,7 @@ fn finish(admit: &Admit, owner: RunnerId) -> RunCommit {
         taken: Vec::new(),
         children: Vec::new(),
         deliveries: Vec::new(),
+        posts: Vec::new(),
         then: Then::Finish(Finish { status: FinalStatus::Completed, result, error: None, seen: None }),
     }
 }

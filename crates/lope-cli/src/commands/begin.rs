@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use clap::Args;
+use lope::vault::Vault;
 use lope_engine::client::{self, StartOptions};
 use lope_engine::executor::Executor;
 use lope_engine::{Engine, Settings as EngineSettings};
@@ -32,9 +33,18 @@ pub(crate) struct Begin {
     pub(crate) key: Option<String>,
 }
 
-pub(crate) fn options(begin: &Begin) -> CliResult<StartOptions> {
+pub(crate) fn options(begin: &Begin, settings: &Settings) -> CliResult<StartOptions> {
     let input = Some(workflow_file::input(begin.input.as_deref())?);
-    Ok(StartOptions { input, key: begin.key.clone(), ..StartOptions::default() })
+    Ok(StartOptions { input, key: begin.key.clone(), env: captured(&settings.config.env), ..StartOptions::default() })
+}
+
+/// What expressions see as `env`: the allowed variables as they are now.
+fn captured(allowed: &[String]) -> Value {
+    if allowed.is_empty() {
+        return Value::Null;
+    }
+    let found = allowed.iter().filter_map(|name| Some((name.as_str(), Value::from(std::env::var(name).ok()?))));
+    Value::map(found)
 }
 
 /// Could a run be admitted so? Asked before anything is stored.
@@ -61,9 +71,12 @@ pub(crate) fn engine(store: &Store, settings: &Settings, engine: EngineSettings)
 pub(crate) fn engine_with(
     store: &Store,
     settings: &Settings,
-    engine: EngineSettings,
+    mut engine: EngineSettings,
     pool: Option<&Arc<Pool>>,
 ) -> CliResult<Engine> {
+    engine.post = Some(lope::post::encode);
+    let vault = Vault::new(settings.config.secrets.clone(), |variable| std::env::var(variable).ok());
+    engine.secrets = Some(Arc::new(vault));
     let runtime = tokio::runtime::Handle::current();
     let functions = Functions::new(runtime.clone());
     let executors = lope::executors::standard(&runtime, settings.logs.clone(), functions);

@@ -68,7 +68,7 @@ pub(crate) async fn run(args: RunArgs, settings: &Settings, output: Output) -> C
         return resume(&args.resume.unwrap_or_default(), settings, output).await;
     };
     let target = Target::parse(&file.to_string_lossy());
-    let mut options = options(&args.begin)?;
+    let mut options = options(&args.begin, settings)?;
     let plans = match &target {
         None => vec![workflow_file::read(file)?],
         Some(target) => args.python.bundle(target, &mut options)?,
@@ -84,7 +84,7 @@ pub(crate) async fn run(args: RunArgs, settings: &Settings, output: Output) -> C
         return announce(&store, run, output).await;
     }
     let modules: Vec<Module> = target.into_iter().map(|target| target.module).collect();
-    let (pool, wanted) = args.python.serve(&modules, false, settings, settings.config.engine.clone()).await?;
+    let (pool, wanted) = args.python.serve(&modules, false, settings, own_only(settings)).await?;
     let engine = engine_with(&store, settings, wanted, pool.as_ref())?;
     engine.know(Arc::clone(&plan));
     let news = engine.subscribe();
@@ -104,10 +104,16 @@ pub(crate) async fn run(args: RunArgs, settings: &Settings, output: Output) -> C
     exit
 }
 
+/// This process works on its own run and the children of it; other runs are for runners.
+fn own_only(settings: &Settings) -> lope_engine::Settings {
+    lope_engine::Settings { claims: false, ..settings.config.engine.clone() }
+}
+
 async fn resume(id: &str, settings: &Settings, output: Output) -> CliResult<Exit> {
     let store = super::runs::open(settings).await?;
     let record = find(&store, id).await?;
-    let engine = engine(&store, settings, settings.config.engine.clone())?;
+    let engine = engine(&store, settings, own_only(settings))?;
+    engine.own(record.run);
     let news = engine.subscribe();
     remark(output, &format!("run {} of '{}' goes on", record.run, record.workflow));
     let told = record.head;

@@ -45,7 +45,7 @@ pub(crate) struct StartArgs {
 
 pub(crate) async fn run(args: StartArgs, settings: &Settings, output: Output) -> CliResult<Exit> {
     let bad = |error: &dyn std::fmt::Display| CliError::usage(error.to_string());
-    let mut options = options(&args.begin)?;
+    let mut options = options(&args.begin, settings)?;
     options.open = args.open;
     options.tags = tags(&args.tags)?;
     if args.open && args.begin.input.is_none() {
@@ -59,6 +59,9 @@ pub(crate) async fn run(args: StartArgs, settings: &Settings, output: Output) ->
     }
     if let Some(level) = args.priority {
         options.priority = Priority::new(level).map_err(|error| bad(&error))?;
+    } else if let Some(level) = settings.config.engine.queue_limits.get(&options.queue).and_then(|limit| limit.priority)
+    {
+        options.priority = level;
     }
     let target = Target::parse(&args.workflow);
     let bundle = target.map(|target| args.python.bundle(&target, &mut options)).transpose()?;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use lope_model::{Epoch, RunId};
 use lope_store::Store;
-use lope_store::runs::RunCommit;
+use lope_store::runs::{RunCommit, check};
 use tokio::sync::{Semaphore, mpsc};
 
 use super::shards::Shards;
@@ -44,7 +44,11 @@ pub(crate) async fn commit_all(
 }
 
 async fn commit(store: &Store, shards: &Shards, group: Vec<RunCommit>) {
+    let group = sound(shards, group);
     let runs: Vec<(RunId, Epoch)> = group.iter().map(|commit| (commit.run, commit.epoch)).collect();
+    if runs.is_empty() {
+        return;
+    }
     match store.runs.commit(group).await {
         Ok(replies) => {
             let answers = runs.into_iter().zip(replies);
@@ -55,4 +59,18 @@ async fn commit(store: &Store, shards: &Shards, group: Vec<RunCommit>) {
             shards.send_all(runs.into_iter().map(|(run, epoch)| (run, Input::Unanswered(run, epoch))));
         }
     }
+}
+
+/// A commit beyond a limit is refused by every store, with all that came in the same call, and would be for ever: its run is set
+/// aside and the others go on.
+fn sound(shards: &Shards, group: Vec<RunCommit>) -> Vec<RunCommit> {
+    let is_sound = |commit: &RunCommit| match check::commits(std::slice::from_ref(commit)) {
+        Ok(()) => true,
+        Err(error) => {
+            tracing::error!(run = %commit.run, %error, "the store will never make this commit; its run is set aside");
+            shards.send(commit.run, Input::Rejected(commit.run, error.to_string()));
+            false
+        }
+    };
+    group.into_iter().filter(is_sound).collect()
 }

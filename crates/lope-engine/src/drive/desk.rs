@@ -12,6 +12,8 @@ use super::clock::ProcessClock;
 use super::shards::Shards;
 use crate::dispatch::{Act, Dispatch};
 use crate::executor::{Done, Executor, Outcome, Outcomes, Task, Token};
+use crate::secret::{self, Secrets};
+use crate::settings::Settings;
 use crate::shard::Input;
 
 /// Executors by kind.
@@ -21,6 +23,7 @@ pub(crate) struct Desk {
     clock: ProcessClock,
     slots: Mutex<Slots>,
     executors: Executors,
+    secrets: Option<Arc<dyn Secrets>>,
     shards: Arc<Shards>,
     /// Rings when the next deadline may have changed.
     pub(crate) deadline: Notify,
@@ -34,9 +37,15 @@ struct Slots {
 }
 
 impl Desk {
-    pub(crate) fn new(clock: ProcessClock, slots: usize, executors: Executors, shards: Arc<Shards>) -> Arc<Self> {
-        let slots = Slots { machine: Dispatch::new(slots), acts: VecDeque::new(), busy: false };
-        Arc::new(Self { clock, slots: Mutex::new(slots), executors, shards, deadline: Notify::new() })
+    pub(crate) fn new(
+        clock: ProcessClock,
+        settings: &Settings,
+        executors: Executors,
+        shards: Arc<Shards>,
+    ) -> Arc<Self> {
+        let slots = Slots { machine: Dispatch::new(settings.concurrency), acts: VecDeque::new(), busy: false };
+        let (slots, secrets) = (Mutex::new(slots), settings.secrets.clone());
+        Arc::new(Self { clock, slots, executors, secrets, shards, deadline: Notify::new() })
     }
 
     pub(crate) fn submit(self: &Arc<Self>, task: Task) {
@@ -115,7 +124,10 @@ impl Desk {
                 let outcomes: Arc<dyn Outcomes> = Arc::new(Arc::clone(self));
                 let done = Done::new(task.token.clone(), outcomes);
                 match self.executors.get(&task.executor) {
-                    Some(executor) => start(&**executor, task, done),
+                    Some(executor) => match self.with_secrets(task, done) {
+                        Ok((task, done)) => start(&**executor, task, done),
+                        Err((failure, done)) => done.finish(Err(failure), None),
+                    },
                     None => done.finish(Err(unserved(&task)), None),
                 }
             }
@@ -135,6 +147,20 @@ impl Desk {
             Act::Answer { token, value } => {
                 self.shards.send(token.run, Input::Outcome(Outcome::new(token, Ok(value))));
             }
+        }
+    }
+}
+
+impl Desk {
+    /// The task as its executor gets it: references to secrets have become values.
+    fn with_secrets(&self, mut task: Task, done: Done) -> Result<(Task, Done), (Failure, Done)> {
+        let Some(named) = &task.limits.secrets else { return Ok((task, done)) };
+        match secret::resolve(&task.arguments, named, self.secrets.as_deref()) {
+            Ok((arguments, masks)) => {
+                task.arguments = arguments;
+                Ok((task, done.masking(masks)))
+            }
+            Err(failure) => Err((failure, done)),
         }
     }
 }

@@ -9,6 +9,7 @@ use tokio::sync::mpsc;
 use uuid::Uuid;
 
 use super::clock::ProcessClock;
+use super::prune;
 use crate::adopter::Adopter;
 use crate::keeper::{Ask, Asked, Heard, Keeper};
 use crate::settings::Settings;
@@ -76,7 +77,7 @@ impl Keeping {
             Ask::Adopt(runs) => self.adopt(runs),
             Ask::Compare(owned) => {
                 let forgotten = self.adopter.forgotten(owned);
-                self.keeper.took(forgotten.len());
+                self.keeper.found(&forgotten);
                 self.adopt(forgotten);
             }
             other => self.call(other, answers.clone()),
@@ -100,7 +101,7 @@ impl Keeping {
     /// Ask the store, and hear its answer.
     fn call(&self, ask: Ask, answers: mpsc::UnboundedSender<Answer>) {
         let (store, runner, adopter) = (self.store.clone(), self.keeper.runner(), Arc::clone(&self.adopter));
-        let register = self.register(runner);
+        let (register, settings, now) = (self.register(runner), self.settings.clone(), self.clock.wall());
         tokio::spawn(async move {
             let heard = match ask {
                 Ask::Register => heard(store.runs.register(register).await, Asked::Register, Heard::Registered),
@@ -117,6 +118,10 @@ impl Keeping {
                 Ask::Mail => {
                     let mail = store.runs.waiting(runner, SWEEP_MAX).await;
                     heard(mail.map(|mail| adopter.hand_over(mail)), Asked::Mail, |()| Heard::Mailed)
+                }
+                Ask::Prune => {
+                    let pruned = prune::once(&store, &settings, now).await;
+                    heard(pruned, Asked::Prune, |pruned| Heard::Pruned { more: pruned.more })
                 }
                 Ask::Adopt(_) | Ask::Compare(_) | Ask::Fence(_) | Ask::SetClock(_) => return,
             };

@@ -12,7 +12,10 @@ struct Play {
 
 impl Play {
     fn new() -> Self {
-        let settings = Settings { max_runs: 3, ..Settings::default() };
+        Self::with(Settings { max_runs: 3, retention: None, ..Settings::default() })
+    }
+
+    fn with(settings: Settings) -> Self {
         let runner = RunnerId::from_bytes([1; 16]);
         Self { keeper: Keeper::new(runner, settings, 1), now: Now { wall: Timestamp::EPOCH, moment: Moment(0) } }
     }
@@ -23,6 +26,14 @@ impl Play {
         let asks = play.hear(Heard::Registered(play.beat()));
         assert!(matches!(asks[..], [Ask::Claim(_), Ask::Takeover]), "{asks:?}");
         play
+    }
+
+    /// Registered, whatever that leads to.
+    fn begun(settings: Settings) -> (Self, Vec<Ask>) {
+        let mut play = Self::with(settings);
+        play.tick(0);
+        let asks = play.hear(Heard::Registered(play.beat()));
+        (play, asks)
     }
 
     fn beat(&self) -> Beat {
@@ -147,7 +158,7 @@ fn a_runner_that_cannot_renew_stops_before_its_lease_can_be_stolen() {
                 Ask::Takeover => drop(play.hear(Heard::Failed(Asked::Takeover))),
                 Ask::Reconcile => drop(play.hear(Heard::Failed(Asked::Reconcile))),
                 Ask::Fence(_) => fenced_at = fenced_at.or(Some(play.now.moment)),
-                Ask::Register | Ask::Mail | Ask::Adopt(_) | Ask::Compare(_) | Ask::SetClock(_) => {}
+                Ask::Register | Ask::Mail | Ask::Prune | Ask::Adopt(_) | Ask::Compare(_) | Ask::SetClock(_) => {}
             }
         }
     }
@@ -256,4 +267,75 @@ fn a_runner_goes_by_the_clock_of_the_store() {
     let close = Beat { now: play.now.wall.plus(Span::from_millis(15)), ..play.beat() };
     play.tick(5_000);
     assert!(play.hear(Heard::Beaten(Ok(close))).iter().any(|ask| matches!(ask, Ask::SetClock(_))), "5 s behind");
+}
+
+fn claims(asks: &[Ask]) -> Vec<&Claim> {
+    asks.iter().filter_map(|ask| if let Ask::Claim(claim) = ask { Some(claim) } else { None }).collect()
+}
+
+#[test]
+fn a_runner_that_does_not_claim_takes_only_what_it_was_told_to_own() {
+    let (mut play, asks) =
+        Play::begun(Settings { claims: false, retention: Some(Span::from_secs(1)), ..Settings::default() });
+    assert!(asks.iter().all(|ask| !matches!(ask, Ask::Claim(_) | Ask::Prune)), "{asks:?}");
+    let root = RunId::from_bytes([7; 16]);
+    let asks = play.hear(Heard::Own(vec![root]));
+    assert_eq!(claims(&asks)[0].only, [root]);
+    play.hear(play.claimed(1, None));
+    play.hear(play.claimed(0, None));
+    let child = RunId::from_bytes([8; 16]);
+    let asks = play.hear(Heard::Own(vec![child]));
+    assert_eq!(claims(&asks)[0].only, [root, child], "a child is asked for at once");
+    play.hear(play.claimed(0, None));
+    play.hear(Heard::Disown(child));
+    let asks = play.tick(1_000);
+    assert_eq!(claims(&asks)[0].only, [root]);
+}
+
+#[test]
+fn a_queue_with_limits_is_claimed_by_itself_and_never_beyond_them() {
+    let (slow, free) = (QueueName::parse("slow").unwrap(), QueueName::default());
+    let limit = crate::settings::QueueLimit { concurrency: Some(2), ..Default::default() };
+    let settings = Settings {
+        queues: vec![slow.clone(), free.clone()],
+        queue_limits: [(slow.clone(), limit)].into_iter().collect(),
+        retention: None,
+        ..Settings::default()
+    };
+    let (mut play, asks) = Play::begun(settings);
+    assert_eq!((&claims(&asks)[0].queues, claims(&asks)[0].limit), (&vec![free.clone()], 500));
+    let asks = play.hear(play.claimed(0, None));
+    assert_eq!((&claims(&asks)[0].queues, claims(&asks)[0].limit), (&vec![slow.clone()], 2));
+    let asks = play.hear(play.claimed(2, None));
+    assert_eq!(claims(&asks)[0].queues, [free.clone()], "the other lane has its turn: {asks:?}");
+    let asks = play.hear(play.claimed(0, None));
+    assert_eq!(claims(&asks)[0].queues, [free], "the full queue is passed over");
+    play.hear(play.claimed(0, None));
+    let asks = play.hear(Heard::Gone(vec![RunId::from_bytes([1; 16])]));
+    let slow_again = claims(&asks).iter().any(|claim| claim.queues == [slow.clone()] && claim.limit == 1);
+    assert!(slow_again, "one place became free: {asks:?}");
+}
+
+#[test]
+fn a_rate_bounds_how_many_runs_of_a_queue_are_taken_in_a_stretch() {
+    let rate = lope_model::policy::RateLimit { count: 2, per: Span::from_secs(1), name: None };
+    let limit = crate::settings::QueueLimit { rate: Some(rate), ..Default::default() };
+    let queue_limits = [(QueueName::default(), limit)].into_iter().collect();
+    let (mut play, asks) = Play::begun(Settings { queue_limits, retention: None, ..Settings::default() });
+    assert_eq!(limit_of(&asks), Some(2));
+    let asks = play.hear(play.claimed(2, None));
+    assert_eq!(limit_of(&asks), None, "the rate is spent: {asks:?}");
+    assert_eq!(limit_of(&play.tick(1_000)), Some(2));
+}
+
+#[test]
+fn old_runs_are_deleted_in_batches_with_pauses() {
+    let (mut play, asks) = Play::begun(Settings::default());
+    assert!(asks.contains(&Ask::Prune));
+    play.idle();
+    play.hear(Heard::Pruned { more: true });
+    assert!(!play.tick(249).contains(&Ask::Prune));
+    assert!(play.tick(1).contains(&Ask::Prune));
+    play.hear(Heard::Pruned { more: false });
+    assert!(!play.tick(10_000).contains(&Ask::Prune));
 }

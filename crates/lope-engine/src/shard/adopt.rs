@@ -33,8 +33,13 @@ impl Shard {
         self.forget(run, Left::Released, out);
         match fold(&adoption) {
             Ok(folded) => {
+                let waits_for_children = folded.state.status() == Status::Waiting || folded.head > 1;
                 let resident = Resident::adopted(now, adoption, folded, self.settings);
                 self.runs.insert(run, Box::new(resident));
+                let children = if waits_for_children { self.children_of(run) } else { Vec::new() };
+                if !children.is_empty() {
+                    out.push(Output::Born(children));
+                }
                 self.after(now, run, out);
             }
             Err(error) => out.push(Output::Left { run, epoch, weight, why: Left::Broken(error.to_string()) }),
@@ -45,7 +50,7 @@ impl Shard {
 impl Resident {
     fn adopted(now: Timestamp, adoption: Adoption, folded: Folded, settings: ShardSettings) -> Self {
         let mut resident = Resident::new(&adoption, folded.state, folded.head);
-        resident.payload_max = settings.payload_max;
+        (resident.payload_max, resident.encode) = (settings.payload_max, settings.post);
         resident.tail = adoption.rows.iter().map(|row| row.body.len()).sum();
         resident.snapshot_size = adoption.snapshot.map_or(0, |snapshot| snapshot.body.len());
         // An open run that nobody had yet is idle, and says so.
@@ -82,6 +87,9 @@ fn fold(adoption: &Adoption) -> Result<Folded, Unreadable> {
     let (mut effects, mut undone) = (Vec::new(), None::<Vec<Effect>>);
     for row in &adoption.rows {
         let event = codec::event(row, &adoption.blobs)?;
+        if event.met.is_some_and(|met| met != state.short_digest()) {
+            return Err(Unreadable::diverged(row.seq));
+        }
         let at_admission = is_at_admission(&event.kind, undone.is_some());
         law::fold(&adoption.plan, &mut state, event, &mut effects);
         undone = at_admission.then(|| undone.unwrap_or_default().into_iter().chain(effects.drain(..)).collect());

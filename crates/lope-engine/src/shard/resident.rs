@@ -9,12 +9,14 @@ use lope_flow::law::{
 };
 use lope_model::{Epoch, Failure, RunId, Span, Timestamp, Value, VersionId, failure, limit};
 use lope_store::runs::{Blob, Deliver, FinalStatus, JournalRow, Mail, Parent};
+use lope_store::tables::Append;
 
 use super::flight::Flight;
 use super::{Adoption, Home};
 use crate::client::STOPPED;
 use crate::codec;
 use crate::executor::{self, Limits, Task, Token};
+use crate::post::{Encode, Letter};
 
 /// Most rows that a relaxed checkpoint strategy may leave unwritten.
 const UNWRITTEN_MAX: usize = 10_000;
@@ -27,6 +29,9 @@ pub(super) struct Open {
     pub(super) taken: Vec<u64>,
     pub(super) children: Vec<StartChild>,
     pub(super) deliveries: Vec<Deliver>,
+    pub(super) posts: Vec<Append>,
+    /// Why it cannot be written at all.
+    pub(super) spoilt: Option<String>,
     pub(super) end: Option<(FinalStatus, Settled)>,
     /// To be done when all of this is durable.
     pub(super) effects: Vec<Effect>,
@@ -43,6 +48,8 @@ impl Open {
             && self.taken.is_empty()
             && self.children.is_empty()
             && self.deliveries.is_empty()
+            && self.posts.is_empty()
+            && self.spoilt.is_none()
             && self.end.is_none()
             && !self.untold
     }
@@ -98,6 +105,7 @@ pub(super) struct Resident {
     /// Somebody waits for everything to be durable.
     pub(super) asked: bool,
     pub(super) payload_max: usize,
+    pub(super) encode: Option<Encode>,
     /// Steps settled since it came into memory, and how many were when it was last written.
     pub(super) settled: u64,
     pub(super) written: u64,
@@ -128,6 +136,7 @@ impl Resident {
             snapshot_size: 0,
             asked: false,
             payload_max: limit::PAYLOAD_MAX,
+            encode: None,
             settled: 0,
             written: 0,
             worked: false,
@@ -138,7 +147,8 @@ impl Resident {
     /// An event happened: its row is made, the law advances the state, what follows waits with the row. An event that does not
     /// concern the run (any more) leaves no row.
     pub(super) fn fold(&mut self, now: Timestamp, kind: EventKind) {
-        let event = Event::new(now.max(self.state.at()), kind);
+        let mut event = Event::new(now.max(self.state.at()), kind);
+        event.met = Some(self.state.short_digest());
         let mut blobs = Vec::new();
         let (at, row) = (event.at, codec::row(self.head + 1, &event, &mut blobs));
         let pressing = is_pressing(&event.kind);
@@ -169,16 +179,17 @@ impl Resident {
                 let id = format!("cancel/{}/{execution}", self.run);
                 self.deliver(codec::mail(child, id, &EventKind::Cancel { force: false }));
             }
-            Effect::Send(send) if send.to == Recipient::Run => self.send_signal(*send),
+            Effect::Send(send) => match send.to {
+                Recipient::Run => self.send_signal(*send),
+                Recipient::Mailbox => self.post(&send),
+            },
             Effect::Complete { result } => self.end(FinalStatus::Completed, Settled::Done(result)),
             Effect::Fail { failure } => self.end(FinalStatus::Failed, Settled::failed(failure)),
             Effect::Cancelled => self.end(FinalStatus::Cancelled, Settled::Cancelled),
             Effect::CancelAttempt { .. } if self.open.unschedule(&effect) => {}
-            Effect::Dispatch(_)
-            | Effect::CancelAttempt { .. }
-            | Effect::Send(_)
-            | Effect::InputSettled { .. }
-            | Effect::Telemetry(_) => self.open.effects.push(effect),
+            Effect::Dispatch(_) | Effect::CancelAttempt { .. } | Effect::InputSettled { .. } | Effect::Telemetry(_) => {
+                self.open.effects.push(effect);
+            }
         }
     }
 
@@ -203,6 +214,22 @@ impl Resident {
         let value = send.body.get("value").cloned().unwrap_or_default();
         let id = format!("send/{}/{}", self.run, send.execution);
         self.deliver(codec::mail(target, id, &EventKind::Signal { name, value }));
+    }
+
+    /// A message to a mailbox goes with the commit. One that cannot be made is never lost without a word: the run is set aside.
+    fn post(&mut self, send: &Send) {
+        let letter = Letter { run: self.run, send, at: self.state.at() };
+        let made = match self.encode {
+            Some(encode) => encode(letter),
+            None => Err("this runner has no mailboxes".to_owned()),
+        };
+        match made.and_then(|post| post.check().map(|()| post).map_err(|error| error.to_string())) {
+            Ok(post) => self.open.posts.push(post),
+            Err(why) => {
+                let why = format!("step '{}' cannot send to mailbox '{}': {why}", send.execution, send.target);
+                self.open.spoilt.get_or_insert(why);
+            }
+        }
     }
 
     pub(super) fn take_mail(&mut self, now: Timestamp, mail: &[Mail]) {
@@ -300,6 +327,7 @@ impl Resident {
             || open.end.is_some()
             || !open.children.is_empty()
             || !open.deliveries.is_empty()
+            || !open.posts.is_empty()
             || open.effects.iter().any(|effect| matches!(effect, Effect::InputSettled { .. }));
         if must || open.rows.len() >= UNWRITTEN_MAX {
             return false;
@@ -363,6 +391,7 @@ fn limits(dispatch: &Dispatch, idempotency_key: Option<&str>) -> Limits {
         keyed: keyed.map(|(limit, key)| (format!("{action}/{}", codec::key_text(key)).into(), *limit)),
         circuit_breaker: handling.circuit_breaker.clone().map(Arc::new),
         rate_limit: handling.rate_limit.clone().map(Arc::new),
+        secrets: (!handling.secrets.is_empty()).then(|| Arc::clone(&handling.secrets)),
         once: idempotency_key.map(|key| format!("{}/{action}/{key}", dispatch.executor).into()),
     }
 }

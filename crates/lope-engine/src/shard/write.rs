@@ -66,6 +66,9 @@ impl Shard {
             }
             return;
         }
+        if let Some(why) = resident.open.spoilt.take() {
+            return self.forget(run, Left::Broken(why), out);
+        }
         let mut open = std::mem::take(&mut resident.open);
         let home = &resident.home;
         let children = open.children.iter();
@@ -73,9 +76,9 @@ impl Shard {
         let children = children.collect();
         let snapshot = resident.snapshot_due(self.settings.snapshot_min, &mut open.blobs);
         let (then, end) = resident.then(now, &open, leaving);
-        let Open { rows, blobs, taken, deliveries, effects, .. } = open;
+        let Open { rows, blobs, taken, deliveries, posts, effects, .. } = open;
         let (owner, epoch) = (self.owner, resident.epoch);
-        let commit = RunCommit { run, owner, epoch, rows, blobs, snapshot, taken, children, deliveries, then };
+        let commit = RunCommit { run, owner, epoch, rows, blobs, snapshot, taken, children, deliveries, posts, then };
         let upto = resident.head;
         resident.written = resident.settled;
         resident.flight = Some(Flight { commit: commit.clone(), upto, effects, end, unanswered: 0, resend_at: None });
@@ -121,6 +124,9 @@ impl Shard {
             resident.tail = 0;
         }
         let stays = flight.end.is_none() && !self.draining;
+        if !flight.commit.children.is_empty() {
+            out.push(Output::Born(flight.commit.children.iter().map(|child| child.run).collect()));
+        }
         let (starts, others): (Vec<_>, Vec<_>) = flight.effects.into_iter().partition(is_start);
         resident.act(others, out);
         match flight.end {
@@ -196,9 +202,6 @@ impl Resident {
                         out.push(Output::Cancel(token));
                     }
                 }
-                Effect::Send(send) => {
-                    out.push(Output::Post { id: format!("{}/{}", self.run, send.execution), send });
-                }
                 Effect::InputSettled { input, result } => {
                     out.push(Output::InputSettled { run: self.run, input, result });
                 }
@@ -206,6 +209,7 @@ impl Resident {
                     out.push(Output::Notice { run: self.run, plan: self.plan.clone(), notice });
                 }
                 Effect::StartChild(_)
+                | Effect::Send(_)
                 | Effect::CancelChild { .. }
                 | Effect::Complete { .. }
                 | Effect::Fail { .. }

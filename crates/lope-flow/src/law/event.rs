@@ -16,6 +16,10 @@ pub struct Event {
     pub at: Timestamp,
     #[serde(rename = "k")]
     pub kind: EventKind,
+    /// The short digest of the state that it met: a replay that comes to another one has diverged. Absent in rows that were
+    /// written before there was a state.
+    #[serde(rename = "d", default, skip_serializing_if = "Option::is_none")]
+    pub met: Option<u32>,
 }
 
 /// What happened.
@@ -163,7 +167,7 @@ pub enum Settled {
 
 impl Event {
     pub const fn new(at: Timestamp, kind: EventKind) -> Self {
-        Self { at, kind }
+        Self { at, kind, met: None }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use lope_model::policy::{CircuitBreaker, RateLimit};
+use lope_model::policy::{CircuitBreaker, Fallback, RateLimit};
 use lope_model::{Priority, Span};
 
 use crate::definition::{Kind, StepPolicy};
@@ -18,6 +18,8 @@ pub struct Handling {
     pub rate_limit: Option<RateLimit>,
     /// Journal a `Dispatched` row before the attempt starts.
     pub durable: bool,
+    /// The secrets that the step's own templates name; no other is given to it.
+    pub secrets: Arc<[Arc<str>]>,
 }
 
 impl Handling {
@@ -37,6 +39,19 @@ impl Handling {
             circuit_breaker: circuit.map(|breaker| CircuitBreaker { name: named(&breaker.name), ..breaker }),
             rate_limit: rate.map(|limit| RateLimit { name: named(&limit.name), ..limit }),
             durable: policy.durable.unwrap_or(false),
+            secrets: secrets(kind, policy),
         }
     }
+}
+
+fn secrets(kind: &Kind, policy: &StepPolicy) -> Arc<[Arc<str>]> {
+    let call = match kind {
+        Kind::Dispatch(dispatch) => Some(&dispatch.with),
+        _ => None,
+    };
+    let fallback = match &policy.fallback {
+        Some(Fallback::RetryWith(with) | Fallback::Action { with: Some(with), .. }) => Some(with),
+        Some(Fallback::Value(_) | Fallback::Action { with: None, .. }) | None => None,
+    };
+    call.into_iter().chain(fallback).flat_map(|template| template.expr().secrets()).collect()
 }

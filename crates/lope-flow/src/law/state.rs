@@ -256,6 +256,11 @@ impl State {
         self.epoch
     }
 
+    /// The part of the digest that goes with every row.
+    pub const fn short_digest(&self) -> u32 {
+        (self.digest ^ (self.digest >> 32)) as u32
+    }
+
     /// A short digest of everything that happened so far and what it led to. A replay that gives another has diverged.
     pub const fn digest(&self) -> u64 {
         self.digest

@@ -88,6 +88,7 @@ pub(crate) fn commit(run: RunId, owner: RunnerId, from: u64, number: u64) -> Run
         taken: Vec::new(),
         children: Vec::new(),
         deliveries: Vec::new(),
+        posts: Vec::new(),
         then: Then::Hold(LiveStatus::Running),
     }
 }
@@ -121,5 +122,6 @@ pub(crate) fn claim(runner: RunnerId, limit: usize) -> Claim {
         law: 1,
         limit,
         weight: u64::MAX,
+        only: Vec::new(),
     }
 }

@@ -104,7 +104,7 @@ pub(crate) async fn register(store: &Store, lease: Span) -> RunnerId {
 
 pub(crate) fn claim_of(runner: RunnerId) -> Claim {
     let (queues, realms) = (vec![QueueName::default()], vec![Realm::default()]);
-    Claim { runner, queues, realms, law: 1, limit: 1_000, weight: u64::MAX }
+    Claim { runner, queues, realms, law: 1, limit: 1_000, weight: u64::MAX, only: Vec::new() }
 }
 
 pub(crate) async fn claim(store: &Store, runner: RunnerId) -> Vec<ClaimedRun> {
@@ -122,6 +122,7 @@ pub(crate) fn hold(owner: RunnerId, run: &ClaimedRun, rows: Vec<JournalRow>) -> 
         taken: Vec::new(),
         children: Vec::new(),
         deliveries: Vec::new(),
+        posts: Vec::new(),
         then: Then::Hold(LiveStatus::Running),
     }
 }

@@ -2,7 +2,7 @@
 
 use lope_model::{Epoch, Priority, QueueName, Realm, RunId, RunnerId, Span, Timestamp};
 
-use super::ground::{Ground, claim_of, mail_to, release, runner_id, runs_of, sorted};
+use super::ground::{Ground, claim_of, mail_to, release, run_id, runner_id, runs_of, sorted};
 use super::promise::{Kept, promises};
 use crate::error::StoreResult;
 use crate::runs::{Admit, Claim, Claimed, ClaimedRun, LiveStatus, Reach, RunStatus, SessionLost, Wake};
@@ -25,6 +25,7 @@ promises![
     parked_runs_are_not_claimed,
     a_lost_session_claims_nothing,
     the_epoch_grows_with_every_claim,
+    runs_are_claimed_by_name,
 ];
 
 fn queue(name: &str) -> QueueName {
@@ -46,6 +47,28 @@ async fn take(ground: &Ground, claim: Claim) -> StoreResult<Claimed> {
 async fn now(ground: &Ground) -> StoreResult<(RunnerId, Timestamp)> {
     let runner = ground.runner().await?;
     Ok((runner, ground.claim(runner).await?.now))
+}
+
+async fn runs_are_claimed_by_name(ground: Ground) -> Kept {
+    let runner = ground.runner().await?;
+    let ids = ground.admit_many(4).await?;
+    let elsewhere = Admit { queue: queue("q"), realm: realm("r"), ..ground.admission() };
+    let later = ground.claim(runner).await?.now;
+    ground.runs().release(runner).await?;
+    let runner = ground.runner().await?;
+    let later = Admit { due: later.plus(Span::from_secs(3_600)), ..ground.admission() };
+    ground.admit(vec![elsewhere.clone(), later.clone()]).await?;
+    let only = |only: Vec<RunId>| Claim { only, ..claim_of(runner) };
+    let claimed = take(&ground, only(vec![later.run, elsewhere.run, ids[1], run_id(), ids[1]])).await?;
+    assert_eq!(runs_of(&claimed.runs), sorted([elsewhere.run, ids[1]]));
+    assert_eq!(claimed.next_due, Some(later.due));
+    let again = take(&ground, only(vec![ids[1], ids[2], ids[3]])).await?;
+    assert_eq!(runs_of(&again.runs), sorted([ids[2], ids[3]]));
+    assert!(again.runs.iter().all(|run| run.epoch > Epoch(0)));
+    let limited = take(&ground, Claim { limit: 0, ..only(vec![ids[0]]) }).await?;
+    assert!(limited.runs.is_empty());
+    assert_eq!(runs_of(&take(&ground, claim_of(runner)).await?.runs), [ids[0]], "what was not named stays");
+    Ok(())
 }
 
 async fn a_claim_tells_what_it_took(ground: Ground) -> Kept {

@@ -6,11 +6,13 @@ use super::ground::{
     Ground, all_bytes, assert_refused, claim_of, finish, hold, mail_to, release, row, rows, run_id, runner_id, runs_of,
     sorted, version_of,
 };
+use super::post::message;
 use super::promise::{Kept, promises};
 use crate::runs::{
     Admit, Blob, Claim, CommitReply, Delivered, FinalStatus, Finish, JournalRow, LiveStatus, Parent, Reach, Release,
     RunCommit, RunStatus, Snapshot, Then, Wake,
 };
+use crate::tables::TableId;
 
 promises![
     rows_continue_the_journal,
@@ -287,6 +289,7 @@ async fn a_refused_commit_leaves_no_trace(ground: Ground) -> Kept {
         taken: vec![1],
         children: vec![child.clone()],
         deliveries: vec![mail_to(target, "mail", Reach::Live)],
+        posts: vec![message(b"refused", b"m")],
         ..finish(owner, &run, Some(0))
     };
     let refused = [
@@ -306,6 +309,7 @@ async fn a_refused_commit_leaves_no_trace(ground: Ground) -> Kept {
         assert!(!matches!(reply, CommitReply::Done { .. }), "{reply:?}");
         assert_eq!(ground.runs().load(&[run.run, target, child.run]).await?, before, "after {reply:?}");
         assert_eq!(ground.runs().blobs(run.run, &[blob.digest]).await?, [None]);
+        assert_eq!(ground.tables().count(TableId::INBOX).await?, 0);
     }
     Ok(())
 }

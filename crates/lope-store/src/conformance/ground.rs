@@ -271,6 +271,7 @@ pub(crate) fn claim_of(runner: RunnerId) -> Claim {
         law: 1,
         limit: 1_000,
         weight: u64::MAX,
+        only: Vec::new(),
     }
 }
 
@@ -295,6 +296,7 @@ pub(crate) fn hold(owner: RunnerId, run: &ClaimedRun) -> RunCommit {
         taken: Vec::new(),
         children: Vec::new(),
         deliveries: Vec::new(),
+        posts: Vec::new(),
         then: Then::Hold(LiveStatus::Running),
     }
 }

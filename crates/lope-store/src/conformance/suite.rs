@@ -10,8 +10,8 @@ use super::ground::Ground;
 use super::place::Harness;
 use super::promise::{Promise, Report};
 use super::{
-    admit, batch, claim, commit, concurrency, definitions, deliver, heartbeat, marker, prune, query, release, tables,
-    takeover, upkeep, watch,
+    admit, batch, claim, commit, concurrency, definitions, deliver, heartbeat, marker, post, prune, query, release,
+    tables, takeover, upkeep, watch,
 };
 
 /// Promises run at once: most wait for their store, two cores have room.
@@ -28,6 +28,7 @@ pub(super) fn all() -> impl Iterator<Item = &'static Promise> {
         admit::PROMISES,
         claim::PROMISES,
         commit::PROMISES,
+        post::PROMISES,
         deliver::PROMISES,
         release::PROMISES,
         takeover::PROMISES,

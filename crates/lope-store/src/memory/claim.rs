@@ -1,7 +1,7 @@
 //! `claim`: the heads of all lanes that the runner can serve, merged by priority and due time.
 
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, btree_set};
+use std::collections::{BTreeSet, BinaryHeap, btree_set};
 
 use lope_model::{Priority, RunId, Timestamp, limit};
 
@@ -27,7 +27,8 @@ impl RunState {
         if !self.is_held(claim.runner, reading.moment) {
             return Err(SessionLost);
         }
-        let (picked, next_due) = self.pick(claim, reading.now);
+        let (picked, next_due) =
+            if claim.only.is_empty() { self.pick(claim, reading.now) } else { self.pick_named(claim, reading.now) };
         let runs = picked.into_iter().filter_map(|run| self.take(run, claim)).collect();
         Ok(Claimed { now: reading.now, runs, next_due })
     }
@@ -52,6 +53,25 @@ impl RunState {
             picked.push(run);
         }
         (picked, merge.next_due)
+    }
+}
+
+impl RunState {
+    /// Of the runs that the claim names, those that are free and due.
+    fn pick_named(&self, claim: &Claim, now: Timestamp) -> (Vec<RunId>, Option<Timestamp>) {
+        let (mut picked, mut next_due): (Vec<RunId>, Option<Timestamp>) = (Vec::new(), None);
+        let named: BTreeSet<RunId> = claim.only.iter().copied().collect();
+        for entry in named.iter().filter_map(|run| self.runs.get(run)) {
+            let record = &entry.record;
+            let is_free = entry.is_live() && record.owner.is_none() && record.parked.is_none();
+            match record.due.filter(|_| is_free && record.law <= claim.law) {
+                Some(due) if due <= now => picked.push(record.run),
+                Some(due) if due < Timestamp::NEVER => next_due = Some(next_due.map_or(due, |next| next.min(due))),
+                Some(_) | None => {}
+            }
+        }
+        picked.truncate(claim.limit.min(limit::CLAIM_MAX));
+        (picked, next_due)
     }
 }
 

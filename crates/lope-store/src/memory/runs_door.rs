@@ -11,12 +11,26 @@ use crate::runs::{
     JournalRow, Loaded, Mail, Prune, Pruned, Register, RunCommit, RunFilter, RunRecord, RunnerRecord, Runs,
     StoredDefinition, TakenOver, Takeover, check,
 };
+use crate::tables::Append;
 use crate::watch::Watch;
 
 impl Handle {
     /// Taken under the lock, so that a later verb never has an earlier time.
     fn reading(&self) -> Reading {
         Reading::of(&*self.home.clock)
+    }
+
+    /// Messages of the commits that were written. The caller holds the lock of the runs, so both are seen together.
+    fn post(&self, posts: Vec<Vec<Append>>, replies: &[CommitReply]) -> StoreResult<()> {
+        let is_done = |reply: &CommitReply| matches!(reply, CommitReply::Done { .. });
+        let posts = posts.into_iter().zip(replies).filter(|(_, reply)| is_done(reply)).flat_map(|(posts, _)| posts);
+        let mut posts = posts.peekable();
+        if posts.peek().is_some() {
+            let mut tables = self.tables()?;
+            posts.for_each(|post| tables.append(post));
+            self.home.tables_bell.ring();
+        }
+        Ok(())
     }
 
     fn ring(&self, made_work: bool) {
@@ -74,7 +88,9 @@ impl Runs for Handle {
     async fn commit(&self, commits: Vec<RunCommit>) -> StoreResult<Vec<CommitReply>> {
         check::commits(&commits)?;
         let mut runs = self.runs()?;
+        let posts: Vec<Vec<Append>> = commits.iter().map(|commit| commit.posts.clone()).collect();
         let replies = runs.commit(commits, self.reading());
+        self.post(posts, &replies)?;
         drop(runs);
         self.ring(replies.iter().any(|reply| matches!(reply, CommitReply::Done { .. })));
         Ok(replies)

@@ -9,6 +9,7 @@ use lope_model::limit;
 
 use super::{Admit, Blob, Deliver, Deploy, JournalRow, Register, RunCommit, Snapshot, Then, Wake};
 use crate::error::{StoreError, StoreResult};
+use crate::tables::Append;
 
 /// Longest mail id, path of an execution, or tag value: paths of nested steps grow longer than names.
 const PATH_MAX: usize = limit::KEY_MAX;
@@ -56,6 +57,8 @@ fn commit(commit: &RunCommit) -> StoreResult<()> {
     commit.snapshot.iter().try_for_each(snapshot)?;
     admits(&commit.children)?;
     deliveries(&commit.deliveries)?;
+    number("messages of a commit", commit.posts.len())?;
+    commit.posts.iter().try_for_each(Append::check)?;
     match &commit.then {
         Then::Hold(_) => Ok(()),
         Then::Release(release) => match &release.wake {

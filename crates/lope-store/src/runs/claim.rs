@@ -16,6 +16,8 @@ pub struct Claim {
     pub limit: usize,
     /// Most weight to take; the first run is taken whatever it weighs.
     pub weight: u64,
+    /// Only these runs, whatever their queue and realm, at most `limit::CLAIM_MAX` of them. Empty: any.
+    pub only: Vec<RunId>,
 }
 
 /// What a claim took.

@@ -5,6 +5,7 @@ use lope_model::{Epoch, RunId, RunnerId, Timestamp};
 use super::admit::Admit;
 use super::deliver::Deliver;
 use super::record::{Blob, FinalStatus, JournalRow, LiveStatus, Snapshot};
+use crate::tables::Append;
 
 /// What one run's owner writes. All of it happens, or nothing.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -23,6 +24,8 @@ pub struct RunCommit {
     pub children: Vec<Admit>,
     /// Mail to other runs (a child's completion, a signal), delivered with this commit.
     pub deliveries: Vec<Deliver>,
+    /// Messages to mailboxes: rows of inboxes and timers, written with this commit.
+    pub posts: Vec<Append>,
     pub then: Then,
 }
 

@@ -39,6 +39,15 @@ pub enum Write {
     Delete(At),
 }
 
+/// A row for the next number of a sequence, as [`Write::Append`] has it, in the commit of something else.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Append {
+    pub table: TableId,
+    pub prefix: Vec<u8>,
+    pub sequence: Vec<u8>,
+    pub value: Vec<u8>,
+}
+
 /// Guards and writes, applied together or not at all.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Batch {
@@ -100,6 +109,21 @@ impl Batch {
         let written: HashSet<&At> =
             if guards_absence { self.writes.iter().filter_map(Write::at).collect() } else { HashSet::new() };
         self.guards.iter().try_for_each(|guard| check_guard(guard, &written, manifest))
+    }
+}
+
+impl Append {
+    /// Is it one that every store can apply in a run's commit? Only inboxes and timers are written by runs: both have no scope.
+    pub fn check(&self) -> StoreResult<()> {
+        if !matches!(self.table, TableId::INBOX | TableId::TIMERS) {
+            return Err(StoreError::refused("a run's commit appends to inboxes and timers only"));
+        }
+        check_key(&self.prefix)?;
+        check_key(&self.sequence)?;
+        if self.value.len() > limit::PAYLOAD_MAX {
+            return Err(StoreError::refused(format!("a value is larger than {} bytes", limit::PAYLOAD_MAX)));
+        }
+        Ok(())
     }
 }
 

@@ -178,7 +178,8 @@ fn checked(settings: Settings, concurrency: Option<usize>, name: &str) -> Result
     }
     let queue = QueueName::parse(name);
     let queue = queue.map_err(|error| Error::BadOption { option: "name", message: error.to_string() })?;
-    Ok(Settings { name: name.to_owned(), queues: vec![queue], realms: Vec::new(), concurrency, ..settings })
+    let post = Some(crate::post::encode as lope_engine::post::Encode);
+    Ok(Settings { name: name.to_owned(), queues: vec![queue], realms: Vec::new(), concurrency, post, ..settings })
 }
 
 /// Runtimes for functions, each with one thread.

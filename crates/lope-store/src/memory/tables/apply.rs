@@ -6,7 +6,7 @@ use lope_model::Digest;
 
 use super::TableState;
 use super::key::Key;
-use crate::tables::{Applied, At, Batch, BatchReply, Conflict, Guard, TableId, Write};
+use crate::tables::{Append, Applied, At, Batch, BatchReply, Conflict, Guard, TableId, Write};
 
 impl TableState {
     pub(super) fn apply(&mut self, batch: Batch) -> BatchReply {
@@ -63,6 +63,12 @@ impl TableState {
             }
         }
         Ok(())
+    }
+
+    /// A message of a run's commit.
+    pub(in crate::memory) fn append(&mut self, post: Append) {
+        let Append { table, prefix, sequence, value } = post;
+        self.write(Write::Append { table, prefix, sequence, value });
     }
 
     fn write(&mut self, write: Write) -> Option<u64> {

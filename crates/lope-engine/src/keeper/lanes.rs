@@ -1,0 +1,132 @@
+//! Which queues the next claim asks for, and how much it may take. Queues without limits are claimed together; one with a limit
+//! has a claim of its own, so that the limit holds. Lanes take turns.
+
+use std::collections::BTreeSet;
+
+use lope_flow::policy::{Admission, Limiter};
+use lope_model::{Moment, QueueName, RunId, Span, Timestamp};
+use lope_store::runs::ClaimedRun;
+
+use crate::settings::{QueueLimit, Settings};
+
+/// Queues that are claimed together.
+#[derive(Debug)]
+pub(super) struct Lane {
+    pub(super) queues: Vec<QueueName>,
+    limit: QueueLimit,
+    rate: Limiter,
+    at_work: BTreeSet<RunId>,
+}
+
+/// All lanes, and whose turn it is.
+#[derive(Debug)]
+pub(super) struct Lanes {
+    lanes: Vec<Lane>,
+    turn: usize,
+    /// Lanes in a row that had nothing due, and the shortest pause that one of them asked for.
+    idle: usize,
+    pause: Option<Span>,
+}
+
+impl Lanes {
+    pub(super) fn new(settings: &Settings) -> Self {
+        let is_limited = |queue: &QueueName| settings.queue_limits.get(queue).is_some_and(QueueLimit::holds_back);
+        let (limited, free): (Vec<QueueName>, Vec<QueueName>) = settings.queues.iter().cloned().partition(is_limited);
+        let lane =
+            |queues: Vec<QueueName>, limit| Lane { queues, limit, rate: Limiter::default(), at_work: BTreeSet::new() };
+        let mut lanes: Vec<Lane> =
+            limited.into_iter().map(|queue| lane(vec![queue.clone()], settings.queue_limits[&queue].clone())).collect();
+        if !free.is_empty() || lanes.is_empty() {
+            lanes.insert(0, lane(free, QueueLimit::default()));
+        }
+        Self { lanes, turn: 0, idle: 0, pause: None }
+    }
+
+    /// The lane to claim for now, and how many runs it has room for; those without room are passed over.
+    pub(super) fn next(&mut self, now: Moment) -> Option<(&Lane, usize)> {
+        for _ in 0..self.lanes.len() {
+            let room = self.lanes[self.turn].room(now);
+            if room > 0 {
+                return Some((&self.lanes[self.turn], room));
+            }
+            self.turn = (self.turn + 1) % self.lanes.len();
+        }
+        None
+    }
+
+    /// The claim of the lane whose turn it was is answered: how long to pause before the next.
+    pub(super) fn answered(&mut self, now: Moment, runs: &[ClaimedRun], pause: Span) -> Span {
+        let lane = &mut self.lanes[self.turn];
+        lane.take(now, runs);
+        self.turn = (self.turn + 1) % self.lanes.len();
+        if !runs.is_empty() {
+            (self.idle, self.pause) = (0, None);
+            return Span::ZERO;
+        }
+        self.idle += 1;
+        let shortest = self.pause.map_or(pause, |shortest| shortest.min(pause));
+        if self.idle < self.lanes.len() {
+            self.pause = Some(shortest);
+            return Span::ZERO;
+        }
+        (self.idle, self.pause) = (0, None);
+        shortest
+    }
+
+    /// Runs came besides those claimed.
+    pub(super) fn found(&mut self, runs: &[ClaimedRun]) {
+        for run in runs {
+            let lane = self.lanes.iter_mut().find(|lane| lane.is_bounded() && lane.queues.contains(&run.queue));
+            if let Some(lane) = lane {
+                lane.at_work.insert(run.run);
+            }
+        }
+    }
+
+    /// Runs left. True: a lane that was full has room now.
+    pub(super) fn left(&mut self, runs: &[RunId]) -> bool {
+        let mut freed = false;
+        for lane in self.lanes.iter_mut().filter(|lane| lane.is_bounded()) {
+            let was_full = lane.is_full();
+            lane.at_work.retain(|run| !runs.contains(run));
+            freed |= was_full && !lane.is_full();
+        }
+        freed
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.lanes.iter_mut().for_each(|lane| lane.at_work.clear());
+        (self.turn, self.idle, self.pause) = (0, 0, None);
+    }
+}
+
+impl Lane {
+    fn is_bounded(&self) -> bool {
+        self.limit.concurrency.is_some()
+    }
+
+    fn is_full(&self) -> bool {
+        self.limit.concurrency.is_some_and(|most| self.at_work.len() >= most as usize)
+    }
+
+    /// How many runs may be taken now.
+    fn room(&self, now: Moment) -> usize {
+        let slots =
+            self.limit.concurrency.map_or(usize::MAX, |most| (most as usize).saturating_sub(self.at_work.len()));
+        let Some(rate) = &self.limit.rate else { return slots };
+        let (mut rates, now) = (self.rate.clone(), Timestamp::from_millis(now.0));
+        let most = slots.min(rate.count as usize);
+        (0..most).take_while(|_| rates.admit(rate, now) == Admission::Go).count()
+    }
+
+    fn take(&mut self, now: Moment, runs: &[ClaimedRun]) {
+        if self.is_bounded() {
+            self.at_work.extend(runs.iter().map(|run| run.run));
+        }
+        if let Some(rate) = &self.limit.rate {
+            for _ in runs {
+                self.rate.admit(rate, Timestamp::from_millis(now.0));
+            }
+        }
+    }
+}
