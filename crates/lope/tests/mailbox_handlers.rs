@@ -159,7 +159,7 @@ async fn a_name_means_what_is_deployed_last_and_one_that_nobody_deployed_stops_t
 
 /// An action that notes what it is given, and fails as its message asks it to.
 fn action(seen: &Arc<Mutex<Vec<Value>>>) -> ActionHandler {
-    let mut functions = Functions::new(Handle::current());
+    let functions = Functions::new(Handle::current());
     let seen = Arc::clone(seen);
     functions.add("handle", move |arguments| {
         let message = arguments.get("message").cloned().unwrap_or(Value::Null);
@@ -198,7 +198,7 @@ async fn an_action_gets_the_message_and_its_failures_are_tried_again() {
 async fn an_action_that_nobody_serves_stops_the_worker_and_one_that_is_slow_is_cancelled() {
     let store = MemoryStore::open();
     send(&store, "a", "1").await;
-    let mut functions = Functions::new(Handle::current());
+    let functions = Functions::new(Handle::current());
     functions.add("slow", |_| std::future::pending());
     let executor: Arc<Functions> = Arc::new(functions);
     let handler = |action: &str| ActionHandler {

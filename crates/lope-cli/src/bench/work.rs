@@ -38,7 +38,7 @@ pub(crate) struct Load {
 
 /// An engine whose only action does nothing.
 pub(crate) fn engine(place: &Place) -> CliResult<Engine> {
-    let mut functions = Functions::new(tokio::runtime::Handle::current());
+    let functions = Functions::new(tokio::runtime::Handle::current());
     functions.add(shapes::NOTHING, |_| std::future::ready(Ok(Value::Null)));
     let mut executors = Executors::new();
     executors.insert(executor::ACTION.into(), Arc::new(functions));
