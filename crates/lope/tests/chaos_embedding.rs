@@ -44,32 +44,32 @@ fn flow(log: &Path) -> Flow {
         let log = log.to_owned();
         move || note(&log)
     };
-    let (a, b, c, d, e) = (noted(log), noted(log), noted(log), noted(log), noted(log));
+    let (at_a, at_b, at_c, at_each, at_d) = (noted(log), noted(log), noted(log), noted(log), noted(log));
     Flow::builder("chaos")
         .step("a", move |x: i64| {
-            a();
+            at_a();
             async move { Ok(x * 10) }
         })
         .step("b", move |x: i64| {
-            b();
+            at_b();
             let first = Call::current().unwrap().token.attempt == 1;
             async move { if first { Err(StepError::new("Flaky", "not yet")) } else { Ok(x + 1) } }
         })
         .after("a")
         .step("c", move |x: i64| {
-            c();
+            at_c();
             async move { Ok(vec![x, x + 1, x + 2]) }
         })
         .after("a")
         .map("each", move |x: i64| {
-            d();
+            at_each();
             async move { Ok(x * 2) }
         })
         .after("c")
         .reduce("sum", 0, |sum: i64, x: i64| sum + x)
         .after("each")
         .join("d", ["b", "sum"], move |(b, sum): (i64, i64)| {
-            e();
+            at_d();
             async move { Ok(b + sum) }
         })
         .rule("big", |x: &i64| *x > 100, |x: i64| async move { Ok(x) })

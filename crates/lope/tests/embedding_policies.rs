@@ -359,7 +359,7 @@ async fn the_first_rule_that_matches_wins() {
         .build()
         .unwrap();
     let resolved = &composed.definition().policies[0].policy;
-    assert_eq!((resolved.retries, resolved.timeout.map(|span| span.millis())), (Some(7), Some(30_000)));
+    assert_eq!((resolved.retries, resolved.timeout.map(lope::model::Span::millis)), (Some(7), Some(30_000)));
     assert_eq!(resolved.on_failure, Some(lope::model::policy::OnFailure::Skip));
 }
 

@@ -131,6 +131,9 @@ async fn a_flow_by_hand_emits_nothing() {
     assert!(!spans()[before..].iter().any(|span| span.contains("by-hand")), "no span either");
 }
 
+/// Id, status and values of a completion.
+type Called = (String, &'static str, Vec<i64>);
+
 /// "`on_complete` once per completion with id and final state; its panic is contained."
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_completion_calls_back_once() {
@@ -149,7 +152,7 @@ async fn a_completion_calls_back_once() {
         })
         .build()
         .unwrap();
-    let calls: Arc<Mutex<Vec<(String, &'static str, Vec<i64>)>>> = Arc::default();
+    let calls: Arc<Mutex<Vec<Called>>> = Arc::default();
     let noted = Arc::clone(&calls);
     let options = StartOptions::default().on_complete(move |id, completion| {
         let values = completion.results.iter().map(|result| result.value().unwrap()).collect();
