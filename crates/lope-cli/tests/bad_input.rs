@@ -127,6 +127,10 @@ const ROWS: &[Row] = &[
     ("config show", &["--store", "x"], 2, "names no store"),
     ("config show", &["extra"], 2, "extra"),
     ("doctor", &["extra"], 2, "extra"),
+    ("bench", &["nothing"], 2, "no benchmark 'nothing'"),
+    ("bench", &["--on", "paper"], 2, "paper"),
+    ("bench", &["--scale", "0"], 2, "0"),
+    ("bench", &["runs", "--on", "postgres"], 2, "--postgres"),
     ("completions", &["klingon"], 2, "klingon"),
     ("version", &["extra"], 2, "extra"),
 ];
