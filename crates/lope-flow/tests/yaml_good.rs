@@ -126,7 +126,12 @@ fn values_times_and_signals() {
     assert_eq!(step("{ wait: ok, timeout: 2d }").policy, Policy::default(), "the timeout is the wait's, not a policy");
     assert_eq!(
         kind("{ state: { init: 0, next: \"${{ previous + value }}\", value: \"${{ a }}\" } }"),
-        Kind::State { init: literal("0"), next: template("previous + value"), value: Some(template("a")), action: None }
+        Kind::State {
+            init: literal("0"),
+            next: template("previous + value"),
+            value: Some(template("a")),
+            action: None
+        }
     );
 }
 

@@ -178,7 +178,8 @@ async fn barred(link: &Link, work: &Work<'_>, versions: &Versions) -> Worked<Has
 
 /// The transaction: one flight, or two if children or mail depend on commits.
 async fn transact(link: &Link, work: &Work<'_>, barred: &HashMap<RunId, Bar>) -> Worked<Said> {
-    let statements = Statements::on(link).await?;
+    // Boxed: a future that prepares every statement is large, and is rarely awaited.
+    let statements = Box::pin(Statements::on(link)).await?;
     let sent: Vec<&RunCommit> = work.commits.iter().copied().filter(|one| !barred.contains_key(&one.run)).collect();
     let (holds, finishes) = commit::columns(sent.iter().copied());
     let admits: Vec<AdmitColumns> =

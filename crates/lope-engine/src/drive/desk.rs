@@ -124,10 +124,7 @@ impl Desk {
                 let outcomes: Arc<dyn Outcomes> = Arc::new(Arc::clone(self));
                 let done = Done::new(task.token.clone(), outcomes);
                 match self.executors.get(&task.executor) {
-                    Some(executor) => match self.with_secrets(task, done) {
-                        Ok((task, done)) => start(&**executor, task, done),
-                        Err((failure, done)) => done.finish(Err(failure), None),
-                    },
+                    Some(executor) => self.start(&**executor, task, done),
                     None => done.finish(Err(unserved(&task)), None),
                 }
             }
@@ -152,24 +149,22 @@ impl Desk {
 }
 
 impl Desk {
-    /// The task as its executor gets it: references to secrets have become values.
-    fn with_secrets(&self, mut task: Task, done: Done) -> Result<(Task, Done), (Failure, Done)> {
-        let Some(named) = &task.limits.secrets else { return Ok((task, done)) };
-        match secret::resolve(&task.arguments, named, self.secrets.as_deref()) {
-            Ok((arguments, masks)) => {
-                task.arguments = arguments;
-                Ok((task, done.masking(masks)))
+    /// Give a task to its executor: references to secrets have become values. An executor that panics loses the attempt (its
+    /// `Done` is dropped on the way out) and nothing else.
+    fn start(&self, executor: &dyn Executor, mut task: Task, mut done: Done) {
+        if let Some(named) = &task.limits.secrets {
+            match secret::resolve(&task.arguments, named, self.secrets.as_deref()) {
+                Ok((arguments, masks)) => {
+                    task.arguments = arguments;
+                    done = done.masking(masks);
+                }
+                Err(failure) => return done.finish(Err(failure), None),
             }
-            Err(failure) => Err((failure, done)),
         }
-    }
-}
-
-/// An executor that panics loses the attempt (its `Done` is dropped on the way out) and nothing else.
-fn start(executor: &dyn Executor, task: Task, done: Done) {
-    let action = Arc::clone(&task.action);
-    if catch_unwind(AssertUnwindSafe(|| executor.start(task, done))).is_err() {
-        tracing::error!(%action, "an executor panicked when it was given a task");
+        let action = Arc::clone(&task.action);
+        if catch_unwind(AssertUnwindSafe(|| executor.start(task, done))).is_err() {
+            tracing::error!(%action, "an executor panicked when it was given a task");
+        }
     }
 }
 

@@ -21,7 +21,7 @@ pub(super) struct Lane {
 /// All lanes, and whose turn it is.
 #[derive(Debug)]
 pub(super) struct Lanes {
-    lanes: Vec<Lane>,
+    all: Vec<Lane>,
     turn: usize,
     /// Lanes in a row that had nothing due, and the shortest pause that one of them asked for.
     idle: usize,
@@ -39,33 +39,33 @@ impl Lanes {
         if !free.is_empty() || lanes.is_empty() {
             lanes.insert(0, lane(free, QueueLimit::default()));
         }
-        Self { lanes, turn: 0, idle: 0, pause: None }
+        Self { all: lanes, turn: 0, idle: 0, pause: None }
     }
 
     /// The lane to claim for now, and how many runs it has room for; those without room are passed over.
     pub(super) fn next(&mut self, now: Moment) -> Option<(&Lane, usize)> {
-        for _ in 0..self.lanes.len() {
-            let room = self.lanes[self.turn].room(now);
+        for _ in 0..self.all.len() {
+            let room = self.all[self.turn].room(now);
             if room > 0 {
-                return Some((&self.lanes[self.turn], room));
+                return Some((&self.all[self.turn], room));
             }
-            self.turn = (self.turn + 1) % self.lanes.len();
+            self.turn = (self.turn + 1) % self.all.len();
         }
         None
     }
 
     /// The claim of the lane whose turn it was is answered: how long to pause before the next.
     pub(super) fn answered(&mut self, now: Moment, runs: &[ClaimedRun], pause: Span) -> Span {
-        let lane = &mut self.lanes[self.turn];
+        let lane = &mut self.all[self.turn];
         lane.take(now, runs);
-        self.turn = (self.turn + 1) % self.lanes.len();
+        self.turn = (self.turn + 1) % self.all.len();
         if !runs.is_empty() {
             (self.idle, self.pause) = (0, None);
             return Span::ZERO;
         }
         self.idle += 1;
         let shortest = self.pause.map_or(pause, |shortest| shortest.min(pause));
-        if self.idle < self.lanes.len() {
+        if self.idle < self.all.len() {
             self.pause = Some(shortest);
             return Span::ZERO;
         }
@@ -76,7 +76,7 @@ impl Lanes {
     /// Runs came besides those claimed.
     pub(super) fn found(&mut self, runs: &[ClaimedRun]) {
         for run in runs {
-            let lane = self.lanes.iter_mut().find(|lane| lane.is_bounded() && lane.queues.contains(&run.queue));
+            let lane = self.all.iter_mut().find(|lane| lane.is_bounded() && lane.queues.contains(&run.queue));
             if let Some(lane) = lane {
                 lane.at_work.insert(run.run);
             }
@@ -86,7 +86,7 @@ impl Lanes {
     /// Runs left. True: a lane that was full has room now.
     pub(super) fn left(&mut self, runs: &[RunId]) -> bool {
         let mut freed = false;
-        for lane in self.lanes.iter_mut().filter(|lane| lane.is_bounded()) {
+        for lane in self.all.iter_mut().filter(|lane| lane.is_bounded()) {
             let was_full = lane.is_full();
             lane.at_work.retain(|run| !runs.contains(run));
             freed |= was_full && !lane.is_full();
@@ -95,7 +95,7 @@ impl Lanes {
     }
 
     pub(super) fn clear(&mut self) {
-        self.lanes.iter_mut().for_each(|lane| lane.at_work.clear());
+        self.all.iter_mut().for_each(|lane| lane.at_work.clear());
         (self.turn, self.idle, self.pause) = (0, 0, None);
     }
 }
