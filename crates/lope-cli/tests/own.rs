@@ -50,13 +50,13 @@ impl Home {
         let text = std::fs::read_to_string(self.path().join("marks")).unwrap_or_default();
         text.lines().map(str::to_owned).collect()
     }
+}
 
-    fn until(&self, what: &str, mut holds: impl FnMut() -> bool) {
-        let begun = Instant::now();
-        while !holds() {
-            assert!(begun.elapsed() < Duration::from_secs(60), "{what}");
-            std::thread::sleep(Duration::from_millis(20));
-        }
+fn until(what: &str, mut holds: impl FnMut() -> bool) {
+    let begun = Instant::now();
+    while !holds() {
+        assert!(begun.elapsed() < Duration::from_secs(60), "{what}");
+        std::thread::sleep(Duration::from_millis(20));
     }
 }
 
@@ -105,7 +105,7 @@ fn a_killed_run_goes_on_with_the_child_it_waited_for() {
     let parent = home.file("parent.yaml", "name: parent\nsteps: { k: { workflow: child }, r: { return: '${{ k }}' } }");
     assert!(home.lope(&["workflows", "deploy", &child]).status.success());
     let mut first = home.command(&["run", &parent, "--key", "k", "-q"]).spawn().unwrap();
-    home.until("the child is at work", || home.marks() == ["a"]);
+    until("the child is at work", || home.marks() == ["a"]);
     first.kill().unwrap();
     first.wait().unwrap();
     home.file("gate", "");
@@ -176,7 +176,7 @@ fn finished_runs_leave_the_store_when_their_time_is_over() {
         let listed = home.json(&["runs", "list", "--json"]);
         listed.as_array().unwrap().iter().map(|run| run["workflow"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
     };
-    home.until("what is too old is deleted", || workflows() == ["kept"]);
+    until("what is too old is deleted", || workflows() == ["kept"]);
 }
 
 /// `queues: {concurrency}`: never more runs of the queue at work at once in a runner.
@@ -191,7 +191,7 @@ fn a_queue_with_a_limit_is_worked_off_one_by_one() {
         assert!(home.lope(&["start", &file]).status.success());
     }
     let _up = Kept(home.command(&["up", "-q"]).spawn().unwrap());
-    home.until("all are done", || {
+    until("all are done", || {
         home.json(&["runs", "list", "--json"])
             .as_array()
             .unwrap()

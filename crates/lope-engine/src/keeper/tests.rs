@@ -307,7 +307,7 @@ fn a_queue_with_limits_is_claimed_by_itself_and_never_beyond_them() {
     let asks = play.hear(play.claimed(0, None));
     assert_eq!((&claims(&asks)[0].queues, claims(&asks)[0].limit), (&vec![slow.clone()], 2));
     let asks = play.hear(play.claimed(2, None));
-    assert_eq!(claims(&asks)[0].queues, [free.clone()], "the other lane has its turn: {asks:?}");
+    assert_eq!(claims(&asks)[0].queues, std::slice::from_ref(&free), "the other lane has its turn: {asks:?}");
     let asks = play.hear(play.claimed(0, None));
     assert_eq!(claims(&asks)[0].queues, [free], "the full queue is passed over");
     play.hear(play.claimed(0, None));
