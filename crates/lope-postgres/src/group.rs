@@ -13,12 +13,11 @@ use tokio_postgres::Row;
 use uuid::Uuid;
 
 use crate::admit::{self, ADMIT, AdmitColumns};
-use crate::batch::{LOCK_SEQUENCES, MAKE_SEQUENCES};
 use crate::commit::{self, FINISH, FinishColumns, HOLD, HoldColumns};
 use crate::deliver::{self, Arrival, DELIVER, LOCK, LOCK_ENDED, MailColumns};
 use crate::failure::Worked;
 use crate::link::{Flight, Link, Ready};
-use crate::post::{POST, PostColumns};
+use crate::post::PostColumns;
 use crate::versions::Versions;
 
 /// How often a command is judged again when what stood against it is gone by the time it is asked about.
@@ -58,25 +57,20 @@ struct Statements {
     hold: Ready,
     finish: Ready,
     deliver: Ready,
-    /// Make sequences, lock them, write messages.
-    post: [Ready; 3],
 }
 
 impl Statements {
     /// Prepared side by side, the first time.
     async fn on(link: &Link) -> Worked<Self> {
-        let (lock, lock_ended, admit, hold, finish, deliver, make, sequences, post) = tokio::try_join!(
+        let (lock, lock_ended, admit, hold, finish, deliver) = tokio::try_join!(
             link.ready(&LOCK),
             link.ready(&LOCK_ENDED),
             link.ready(&ADMIT),
             link.ready(&HOLD),
             link.ready(&FINISH),
-            link.ready(&DELIVER),
-            link.ready(&MAKE_SEQUENCES),
-            link.ready(&LOCK_SEQUENCES),
-            link.ready(&POST)
+            link.ready(&DELIVER)
         )?;
-        Ok(Self { lock, lock_ended, admit, hold, finish, deliver, post: [make, sequences, post] })
+        Ok(Self { lock, lock_ended, admit, hold, finish, deliver })
     }
 }
 
@@ -257,6 +251,7 @@ async fn follow(
         written.iter().flat_map(|commit| commit.deliveries.iter().map(|mail| (commit.run, mail))).collect();
     let all: Vec<&Deliver> = of_commits.iter().map(|(_, mail)| *mail).chain(work.mail.iter().copied()).collect();
     let (letters, posts) = (Letters::of(all), PostColumns::of(&written));
+    let ready = posts.ready(link).await?;
     let mut flight = Flight::within(link);
     let mut plan = Vec::new();
     for columns in &children {
@@ -264,7 +259,7 @@ async fn follow(
         plan.push(Part::Other);
     }
     letters.send(statements, &mut flight, &mut plan);
-    plan.extend(vec![Part::Other; posts.send(statements.post.clone(), &mut flight)]);
+    plan.extend(vec![Part::Other; posts.send(ready, &mut flight)]);
     flight.commit();
     plan.push(Part::Other);
     let answers = flight.land().await?;

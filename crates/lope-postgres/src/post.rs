@@ -5,7 +5,9 @@ use std::collections::BTreeSet;
 
 use lope_store::runs::RunCommit;
 
-use crate::link::{Flight, Ready};
+use crate::batch::{LOCK_SEQUENCES, MAKE_SEQUENCES};
+use crate::failure::Worked;
+use crate::link::{Flight, Link, Ready};
 use crate::statement::Statement;
 
 pub(crate) static POST: Statement =
@@ -35,11 +37,21 @@ impl<'a> PostColumns<'a> {
         columns
     }
 
-    /// Make and lock the sequences, then write. How many statements were sent.
-    pub(crate) fn send<'b>(&'b self, [make, lock, post]: [Ready; 3], flight: &mut Flight<'b>) -> usize {
+    /// The statements, if there is anything to write.
+    pub(crate) async fn ready(&self, link: &Link) -> Worked<Option<[Ready; 3]>> {
         if self.names.is_empty() {
-            return 0;
+            return Ok(None);
         }
+        let mut ready = Vec::with_capacity(3);
+        for statement in [&MAKE_SEQUENCES, &LOCK_SEQUENCES, &POST] {
+            ready.push(Box::pin(link.ready(statement)).await?);
+        }
+        Ok(ready.try_into().ok())
+    }
+
+    /// Make and lock the sequences, then write. How many statements were sent.
+    pub(crate) fn send<'b>(&'b self, ready: Option<[Ready; 3]>, flight: &mut Flight<'b>) -> usize {
+        let Some([make, lock, post]) = ready else { return 0 };
         flight.query(make, vec![&self.names]);
         flight.query(lock, vec![&self.names]);
         flight.query(post, vec![&self.table, &self.prefix, &self.sequence, &self.value]);

@@ -312,7 +312,7 @@ fn a_queue_with_limits_is_claimed_by_itself_and_never_beyond_them() {
     assert_eq!(claims(&asks)[0].queues, [free], "the full queue is passed over");
     play.hear(play.claimed(0, None));
     let asks = play.hear(Heard::Gone(vec![RunId::from_bytes([1; 16])]));
-    let slow_again = claims(&asks).iter().any(|claim| claim.queues == [slow.clone()] && claim.limit == 1);
+    let slow_again = claims(&asks).iter().any(|claim| claim.queues == std::slice::from_ref(&slow) && claim.limit == 1);
     assert!(slow_again, "one place became free: {asks:?}");
 }
 
