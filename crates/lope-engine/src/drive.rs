@@ -3,6 +3,7 @@
 pub(crate) mod clock;
 pub(crate) mod committer;
 pub(crate) mod desk;
+pub(crate) mod family;
 pub(crate) mod keeping;
 pub(crate) mod plans;
 pub(crate) mod prune;

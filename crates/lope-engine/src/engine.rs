@@ -20,6 +20,7 @@ use crate::adopter::Adopter;
 use crate::drive::clock::ProcessClock;
 use crate::drive::committer;
 use crate::drive::desk::{Desk, Executors};
+use crate::drive::family;
 use crate::drive::keeping::Keeping;
 use crate::drive::shards::{self, Hands, Shards};
 use crate::keeper::{Heard, Keeper};
@@ -143,6 +144,7 @@ impl Engine {
     pub fn own(&self, run: RunId) {
         // The keeper is gone only when the engine is.
         let _ = self.mouth.send(Heard::Own(vec![run]));
+        tokio::spawn(family::own_descendants(self.store.clone(), run, self.mouth.clone()));
     }
 
     /// Admit a run and take it on here, without a second trip to the store; one whose queue has limits waits its turn.
@@ -162,7 +164,7 @@ impl Engine {
         }
         if !self.claims {
             match &answer {
-                Admitted::Created { .. } => self.own(run),
+                Admitted::Created { .. } => drop(self.mouth.send(Heard::Own(vec![run]))),
                 Admitted::Exists { run } => self.own(*run),
                 Admitted::UnknownVersion => {}
             }
