@@ -130,7 +130,7 @@ const ROWS: &[Row] = &[
     ("bench", &["nothing"], 2, "no benchmark 'nothing'"),
     ("bench", &["--on", "paper"], 2, "paper"),
     ("bench", &["--scale", "0"], 2, "0"),
-    ("bench", &["runs", "--on", "postgres"], 2, "--postgres"),
+    ("bench", &["runs", "--on", "postgres"], 2, "no Postgres server"),
     ("completions", &["klingon"], 2, "klingon"),
     ("version", &["extra"], 2, "extra"),
 ];

@@ -35,7 +35,9 @@ fn full() -> bool {
 fn note(log: &Path) {
     let call = Call::current().unwrap();
     let mut file = std::fs::OpenOptions::new().create(true).append(true).open(log).unwrap();
-    writeln!(file, "{} {}", call.token.execution, call.token.attempt).unwrap();
+    // One write: lines of attempts that begin together must not mix.
+    let line = format!("{} {}\n", call.token.execution, call.token.attempt);
+    file.write_all(line.as_bytes()).unwrap();
 }
 
 /// A fork, a join, a step that fails the first time it is tried, a map, a rule, an accumulator.

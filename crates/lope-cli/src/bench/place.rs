@@ -86,10 +86,12 @@ impl Place {
     }
 }
 
+pub(crate) fn no_server() -> CliError {
+    CliError::usage("no Postgres server is named").hint("give --postgres postgres://USER@HOST/DATABASE")
+}
+
 fn in_schema(server: Option<&str>, schema: &str) -> CliResult<String> {
-    let server = server.ok_or_else(|| {
-        CliError::usage("no Postgres server is named").hint("give --postgres postgres://USER@HOST/DATABASE")
-    })?;
+    let server = server.ok_or_else(no_server)?;
     let mark = if server.contains('?') { '&' } else { '?' };
     Ok(format!("{server}{mark}schema={schema}"))
 }

@@ -4,7 +4,7 @@ use clap::Args;
 use serde_json::Value;
 
 use crate::bench::figure::Figure;
-use crate::bench::place::{Kind, Place};
+use crate::bench::place::{Kind, Place, no_server};
 use crate::bench::{footprint, idle, raw, shapes, work};
 use crate::error::{CliError, CliResult, Exit};
 use crate::output::{Output, remark};
@@ -44,6 +44,9 @@ const BENCHMARKS: &[Benchmark] = &[
 
 pub(crate) async fn run(args: BenchArgs, output: Output) -> CliResult<Exit> {
     let chosen = chosen(&args.names)?;
+    if kinds(&args).contains(&Kind::Postgres) && args.postgres.is_none() {
+        return Err(no_server());
+    }
     let folder = std::env::temp_dir().join(format!("lope-bench-{}", uuid::Uuid::now_v7().simple()));
     std::fs::create_dir(&folder).map_err(|error| CliError::usage(format!("{}: {error}", folder.display())))?;
     let done = all(&args, &chosen, &folder, output).await;
