@@ -58,7 +58,7 @@ class Runner:
             self.send(["refused", "this is a test"])
 
     def send(self, *messages: list[Any]) -> None:
-        body = msgpack.packb(list(messages), use_bin_type=True)
+        body: bytes = msgpack.packb(list(messages), use_bin_type=True) or b""
         self.sock.sendall(struct.pack(">I", len(body)) + body)
 
     def task(self, action: str, arguments: Any) -> int:

@@ -95,7 +95,8 @@ fn a_run_at_the_terminal_takes_nobody_elses_work_and_sees_its_children_through()
 fn a_killed_run_goes_on_with_the_child_it_waited_for() {
     let home = Home::new();
     let at = home.path().display().to_string();
-    let gated = format!("until [ -e {at}/gate ]; do sleep 0.02; done; echo c >> {at}/marks; echo 5");
+    let gated =
+        format!("echo in >> {at}/marks; until [ -e {at}/gate ]; do sleep 0.02; done; echo c >> {at}/marks; echo 5");
     let child = home.file(
         "child.yaml",
         &format!(
@@ -105,7 +106,7 @@ fn a_killed_run_goes_on_with_the_child_it_waited_for() {
     let parent = home.file("parent.yaml", "name: parent\nsteps: { k: { workflow: child }, r: { return: '${{ k }}' } }");
     assert!(home.lope(&["workflows", "deploy", &child]).status.success());
     let mut first = home.command(&["run", &parent, "--key", "k", "-q"]).spawn().unwrap();
-    until("the child is at work", || home.marks() == ["a"]);
+    until("the child is at its second step", || home.marks() == ["a", "in"]);
     first.kill().unwrap();
     first.wait().unwrap();
     home.file("gate", "");
