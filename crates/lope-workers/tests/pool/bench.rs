@@ -132,6 +132,15 @@ impl Bench {
     }
 
     /// The log of an attempt, without times.
+    /// Wait until the attempt's log holds this text.
+    pub(crate) fn until_log(&self, token: &Token, text: &str) {
+        let begun = std::time::Instant::now();
+        while !self.log(token).join("\n").contains(text) {
+            assert!(begun.elapsed() < PATIENCE, "its log never said '{text}': {:?}", self.log(token));
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
     pub(crate) fn log(&self, token: &Token) -> Vec<String> {
         let logs = Logs::at(self.folder.path().join("logs")).of_run(RUN).unwrap_or_default();
         let found = |log: &&LogEntry| log.execution == *token.execution && log.attempt == token.attempt;
