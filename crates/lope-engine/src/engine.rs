@@ -214,9 +214,10 @@ impl Engine {
             }
         };
         let _ = tokio::time::timeout(grace, drained).await;
-        let released = self.store.runs.release(self.runner()).await;
+        // The keeper goes first: it would take its ended session for a lost one and begin another.
+        let runner = self.runner();
         self.stop();
-        released
+        self.store.runs.release(runner).await
     }
 
     fn stop(&mut self) {
