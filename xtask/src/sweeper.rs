@@ -21,6 +21,9 @@ pub(crate) const FOLDER_PREFIX: &str = "lope-test-";
 const GRACE: Duration = Duration::from_secs(10);
 const POLL: Duration = Duration::from_millis(20);
 
+/// How long one command may take before it counts as hanging.
+const PATIENCE: Duration = Duration::from_secs(45 * 60);
+
 #[derive(Debug)]
 pub(crate) struct Sweeper {
     process: Child,
@@ -37,11 +40,31 @@ impl Sweeper {
         Ok(Self { process, orders })
     }
 
-    /// Runs a command in a process group of its own that ends with us.
+    /// Runs a command in a process group of its own that ends with us. One that hangs is ended and has failed.
     pub(crate) fn run(&self, command: &mut Command) -> Result<bool> {
+        self.run_within(PATIENCE, command)
+    }
+
+    fn run_within(&self, patience: Duration, command: &mut Command) -> Result<bool> {
         let mut child = self.spawn(command)?;
-        let status = child.wait().with_context(|| format!("lost {}", command.get_program().display()))?;
-        self.order(&format!("forget {}", child.id()))?;
+        let (group, started) = (child.id().to_string(), Instant::now());
+        let status = loop {
+            let seen = child.try_wait().with_context(|| format!("lost {}", command.get_program().display()))?;
+            if let Some(status) = seen {
+                break status;
+            }
+            if started.elapsed() > patience {
+                // What it started and leaves behind stays in the sweeper's book.
+                end(
+                    "TERM",
+                    || if matches!(child.try_wait(), Ok(None)) { vec![format!("-{group}")] } else { Vec::new() },
+                );
+                child.wait().context("what hung does not end")?;
+                anyhow::bail!("it hung: not done after {} s", patience.as_secs());
+            }
+            std::thread::sleep(POLL);
+        };
+        self.order(&format!("forget {group}"))?;
         Ok(status.success())
     }
 
@@ -107,7 +130,7 @@ pub(crate) fn sweep() -> Result<ExitCode> {
 }
 
 /// Sends the signal, waits until nobody is left, and kills who stays over the grace.
-fn end(signal: &str, alive: impl Fn() -> Vec<String>) {
+fn end(signal: &str, mut alive: impl FnMut() -> Vec<String>) {
     let targets = alive();
     if targets.is_empty() {
         return;
@@ -166,6 +189,17 @@ fn listed_by_ps() -> Vec<(String, String)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_command_that_hangs_is_ended_and_has_failed() {
+        let mut process =
+            Command::new("cat").stdin(Stdio::piped()).stdout(Stdio::null()).spawn().expect("cat is there");
+        let orders = process.stdin.take();
+        let sweeper = Sweeper { process, orders };
+        let hung = sweeper.run_within(Duration::ZERO, Command::new("sleep").arg("600")).expect_err("it hangs");
+        assert!(hung.to_string().starts_with("it hung"), "{hung}");
+        assert!(sweeper.run_within(GRACE, &mut Command::new("true")).expect("it ends"));
+    }
 
     #[test]
     fn only_our_own_folders_are_removed() {

@@ -41,14 +41,6 @@ impl Drop for Up {
     }
 }
 
-fn until(mut holds: impl FnMut() -> bool) {
-    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(30);
-    while !holds() {
-        assert!(std::time::Instant::now() < deadline, "it does not get there in time");
-        std::thread::yield_now();
-    }
-}
-
 #[test]
 fn a_run_that_stands_still_says_why_at_each_stage_of_its_life() {
     let home = Home::new();
@@ -60,11 +52,11 @@ fn a_run_that_stands_still_says_why_at_each_stage_of_its_life() {
     let text = home.lope(&["runs", "why", "k"]).done().out;
     assert!(text.contains("no runner is up") && text.contains("hint: lope up"), "{text}");
     let up = Up::start(&home);
-    until(|| reasons(&home, "k").first().is_some_and(|first| first == "signal"));
+    stage::until("it gets there", || reasons(&home, "k").first().is_some_and(|first| first == "signal"));
     home.lope(&["runs", "pause", "k"]).done();
-    until(|| reasons(&home, "k").first().is_some_and(|first| first == "paused"));
+    stage::until("it gets there", || reasons(&home, "k").first().is_some_and(|first| first == "paused"));
     home.lope(&["runs", "resume", "k"]).done();
-    until(|| reasons(&home, "k").first().is_some_and(|first| first == "signal"));
+    stage::until("it gets there", || reasons(&home, "k").first().is_some_and(|first| first == "signal"));
     drop(up);
     assert_eq!(reasons(&home, "k")[0], "signal");
     home.lope(&["runs", "signal", "k", "answer", "[1, 2]"]).done();
@@ -157,13 +149,13 @@ fn open_runs_are_fed_and_failed_ones_retried() {
     let file = home.file("sum.yaml", SUM);
     home.lope(&["start", &file, "--open", "--key", "sum"]).done();
     let up = Up::start(&home);
-    until(|| home.lope(&["runs", "show", "sum", "--json"]).json()["status"] == "idle");
+    stage::until("it gets there", || home.lope(&["runs", "show", "sum", "--json"]).json()["status"] == "idle");
     assert_eq!(reasons(&home, "sum")[0], "idle");
     for input in ["5", "7"] {
         home.lope(&["runs", "feed", "sum", input]).done();
     }
     let results = || home.lope(&["runs", "results", "sum", "--json"]).done().json();
-    until(|| results().as_array().unwrap().len() == 2);
+    stage::until("it gets there", || results().as_array().unwrap().len() == 2);
     assert_eq!(results().as_array().unwrap().iter().map(|it| it["result"].clone()).collect::<Vec<_>>(), [5, 12]);
     home.lope(&["runs", "cancel", "sum"]).done();
     let ended = home.lope(&["runs", "wait", "sum", "--timeout", "30s"]);

@@ -27,7 +27,7 @@ struct Terminal {
 
 impl Terminal {
     fn start(mut command: Command) -> Self {
-        let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+        let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).unwrap();
         grantpt(&master).unwrap();
         unlockpt(&master).unwrap();
         tcsetwinsize(&master, Winsize { ws_row: 24, ws_col: 100, ws_xpixel: 0, ws_ypixel: 0 }).unwrap();
@@ -64,7 +64,9 @@ impl Terminal {
     /// Wait for the end: exit code and stdout; what the terminal showed is in `err`.
     fn end(mut self) -> Said {
         let mut out = String::new();
+        let watch = stage::Watch::over(&self.child);
         self.child.stdout.take().unwrap().read_to_string(&mut out).unwrap();
+        drop(watch);
         let code = self.child.wait().unwrap().code().unwrap_or(-1);
         self.reading.take().unwrap().join().unwrap();
         let err = self.shown.0.lock().unwrap().clone();
@@ -97,7 +99,7 @@ fn typed(home: &Home, shown: &str) -> Said {
         shown.lines().find_map(|line| line.trim().strip_prefix("go on here: ")).unwrap_or_else(|| panic!("{shown:?}"));
     let mut shell = Command::new("sh");
     shell.args(["-c", line.trim()]).env_clear().env("HOME", home.path()).env("PATH", std::env::var_os("PATH").unwrap());
-    Said::of(&shell.output().unwrap())
+    stage::said(&mut shell)
 }
 
 #[test]
@@ -161,9 +163,7 @@ fn ctrl_c_twice_stops_at_once_and_nothing_is_lost() {
     let file = gated(&home);
     let terminal = Terminal::start(home.command(&["run", &file]));
     terminal.until("1 at work");
-    while !marks(&home).contains("second") {
-        std::thread::yield_now();
-    }
+    stage::until("the second step", || marks(&home).contains("second"));
     terminal.interrupt();
     terminal.until("pausing");
     terminal.interrupt();
@@ -178,6 +178,18 @@ fn ctrl_c_twice_stops_at_once_and_nothing_is_lost() {
         "what was at work is made anew, what was settled is not"
     );
     home.lope(&["store", "check"]).done();
+}
+
+/// The second Ctrl-C may come before the run has read the first.
+#[test]
+fn a_pause_that_nobody_has_read_does_not_hold_a_run_that_is_resumed() {
+    let home = Home::new();
+    open_gate(&home);
+    let file = gated(&home);
+    home.lope(&["run", &file, "--key", "k", "--detach"]).done();
+    home.lope(&["runs", "pause", "k"]).done();
+    let said = home.lope(&["run", "--resume", "k"]).done();
+    assert_eq!((said.out.as_str(), marks(&home).as_str()), ("3\n", "first\nsecond\nthird\n"), "{said:?}");
 }
 
 #[test]

@@ -15,7 +15,7 @@ use lope_flow::history::Historian;
 use lope_flow::law::{EventKind, Plan, Status};
 use lope_model::RunId;
 use lope_store::Store;
-use lope_store::runs::{Admitted, JournalRow, LiveStatus, RunRecord, RunStatus};
+use lope_store::runs::{Admitted, JournalRow, RunRecord, RunStatus};
 use tokio::sync::broadcast;
 
 use super::begin::{Begin, announce, check, engine, engine_with, options};
@@ -96,8 +96,8 @@ pub(crate) async fn run(args: RunArgs, settings: &Settings, output: Output) -> C
         }
     };
     let record = found(store.runs.run(run).await?, run)?;
-    let told = if fresh { 0 } else { record.head };
-    let exit = Here { store, engine, news, settings, output, told }.see_through(record).await;
+    let left = (!fresh).then_some(record.head);
+    let exit = Here { store, engine, news, settings, output, left }.see_through(record).await;
     if let Some(pool) = pool {
         pool.close().await;
     }
@@ -116,8 +116,8 @@ async fn resume(id: &str, settings: &Settings, output: Output) -> CliResult<Exit
     engine.own(record.run);
     let news = engine.subscribe();
     remark(output, &format!("run {} of '{}' goes on", record.run, record.workflow));
-    let told = record.head;
-    Here { store, engine, news, settings, output, told }.see_through(record).await
+    let left = Some(record.head);
+    Here { store, engine, news, settings, output, left }.see_through(record).await
 }
 
 /// The run, and whether it is a new one.
@@ -144,13 +144,14 @@ struct Here<'a> {
     news: broadcast::Receiver<News>,
     settings: &'a Settings,
     output: Output,
-    /// The last journal row that was told when the run was left.
-    told: u64,
+    /// The last journal row when the run was left, of a run that was there before.
+    left: Option<u64>,
 }
 
 impl Here<'_> {
     async fn see_through(mut self, record: RunRecord) -> CliResult<Exit> {
-        if is_paused(&record) {
+        // Even to a run that is not paused: a Ctrl-C that nobody has read yet may still wait in its inbox.
+        if self.left.is_some() {
             client::tell(&self.store, record.run, &EventKind::Resume, None).await?;
         }
         let waited = self.follow(&record).await;
@@ -183,7 +184,7 @@ impl Here<'_> {
         let (mut asked, mut looks, mut stops) = (0, 0_u32, Stops::listen()?);
         let waited = loop {
             let tell = |row: &JournalRow, history: &Historian<'_>| {
-                if row.seq > self.told {
+                if self.left.is_none_or(|left| row.seq > left) {
                     progress.row(history);
                 }
             };
@@ -215,10 +216,6 @@ impl Here<'_> {
         progress.end(follower.historian());
         Ok(waited)
     }
-}
-
-fn is_paused(record: &RunRecord) -> bool {
-    record.status == RunStatus::Live(LiveStatus::Paused) || record.parked.is_some()
 }
 
 /// Until there is news of the run, or a while has passed. True: Ctrl-C.

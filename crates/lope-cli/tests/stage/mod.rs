@@ -2,7 +2,49 @@
 #![allow(dead_code, unreachable_pub, reason = "each test target uses a part")]
 
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::mpsc::{Sender, channel};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+
+/// How long a command may take, and how long something is waited for, before it counts as hanging.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// Kills a process that hangs; dropped when the process has ended.
+pub struct Watch {
+    _ended: Sender<()>,
+}
+
+impl Watch {
+    pub fn over(child: &Child) -> Self {
+        let (sender, ended) = channel::<()>();
+        let process = Pid::from_child(child);
+        std::thread::spawn(move || {
+            if ended.recv_timeout(PATIENCE) == Err(std::sync::mpsc::RecvTimeoutError::Timeout) {
+                kill_process(process, Signal::KILL).unwrap();
+            }
+        });
+        Self { _ended: sender }
+    }
+}
+
+/// What a command says until it ends. One that hangs is killed, and its code is -1.
+pub fn said(command: &mut Command) -> Said {
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let child = command.spawn().unwrap();
+    let _watch = Watch::over(&child);
+    Said::of(&child.wait_with_output().unwrap())
+}
+
+#[track_caller]
+pub fn until(what: &str, mut holds: impl FnMut() -> bool) {
+    let started = Instant::now();
+    while !holds() {
+        assert!(started.elapsed() < PATIENCE, "{what}: not after {PATIENCE:?}");
+        std::thread::yield_now();
+    }
+}
 
 pub struct Home(tempfile::TempDir);
 
@@ -23,7 +65,7 @@ impl Home {
     }
 
     pub fn lope(&self, args: &[&str]) -> Said {
-        Said::of(&self.command(args).stdin(std::process::Stdio::null()).output().unwrap())
+        said(&mut self.command(args))
     }
 
     pub fn file(&self, name: &str, text: &str) -> String {
