@@ -39,6 +39,12 @@ impl CliError {
         Self::new(Exit::Usage, message)
     }
 
+    /// The engine in this process can do no more work.
+    pub(crate) fn broken(why: &str) -> Self {
+        let error = Self::new(Exit::Bug, format!("this runner cannot go on: {why}"));
+        error.hint("nothing is lost: start it again; please report it with the lines above")
+    }
+
     pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
         self

@@ -1,11 +1,13 @@
 //! From a claimed run to one in memory: definition, snapshot, journal and mail are fetched and given to the run's shard.
 
+mod fallen;
+
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use lope_flow::law::Plan;
-use lope_model::{Epoch, RunId, RunnerId};
+use lope_model::{Epoch, RunId, RunnerId, limit};
 use lope_store::runs::{Admit, ClaimedRun, LiveStatus, Loaded, Mail, Release, RunCommit, Then, Wake};
 use lope_store::{Store, StoreResult};
 
@@ -13,6 +15,7 @@ use crate::codec::{self, Blobs, Unreadable};
 use crate::drive::plans::Plans;
 use crate::drive::shards::Shards;
 use crate::shard::{Adoption, Home, Input};
+use fallen::Fallen;
 
 /// The epoch of a run that is born claimed.
 const BORN: Epoch = Epoch(1);
@@ -29,6 +32,7 @@ pub(crate) struct Adopter {
     runner: Mutex<RunnerId>,
     /// Is the session known to be held? Until then nothing is born claimed in its name.
     registered: AtomicBool,
+    fallen: Fallen,
 }
 
 /// A run that is about to be born claimed: it is held from before the store is asked, so that comparing leaves it alone. Dropped
@@ -59,6 +63,7 @@ impl Adopter {
             held: Mutex::default(),
             runner: Mutex::new(runner),
             registered: AtomicBool::new(false),
+            fallen: Fallen::default(),
         }
     }
 
@@ -114,14 +119,14 @@ impl Adopter {
 
     /// Load runs and give them to their shards, in the name of the session that claimed them. How many were not given: some
     /// are on their way already, others could not be loaded and are found again by comparing.
-    pub(crate) async fn adopt(&self, owner: RunnerId, runs: Vec<ClaimedRun>) -> usize {
+    pub(crate) async fn adopt(&self, owner: RunnerId, runs: &[ClaimedRun]) -> usize {
         let (mut fresh, mut dropped) = (Vec::new(), 0);
         for run in runs {
             // One held under an earlier epoch has left the shard, or will; nobody will count that.
             let before = self.held().insert(run.run, run.epoch);
             dropped += usize::from(before.is_some());
             if before != Some(run.epoch) {
-                fresh.push(run);
+                fresh.push(run.clone());
             }
         }
         for part in fresh.chunks(LOAD) {
@@ -228,25 +233,35 @@ impl Adopter {
     /// Put a run that cannot be folded aside, with the reason, for a person to look at.
     pub(crate) async fn park(&self, run: RunId, epoch: Epoch, reason: String) -> StoreResult<()> {
         tracing::error!(%run, %reason, "a run is set aside");
-        let release = Release { status: LiveStatus::Paused, wake: Wake::Parked(reason), seen: u64::MAX };
-        let commit = RunCommit {
-            run,
-            owner: self.runner(),
-            epoch,
-            rows: Vec::new(),
-            blobs: Vec::new(),
-            snapshot: None,
-            taken: Vec::new(),
-            children: Vec::new(),
-            deliveries: Vec::new(),
-            posts: Vec::new(),
-            then: Then::Release(release),
-        };
-        self.store.runs.commit(vec![commit]).await.map(drop)
+        let release = Release { status: LiveStatus::Paused, wake: Wake::Parked(self::reason(reason)), seen: u64::MAX };
+        self.store.runs.commit(vec![let_go(run, self.runner(), epoch, release)]).await.map(drop)
     }
 
     /// Mail to the shards of its runs.
     pub(crate) fn hand_over(&self, mail: Vec<(RunId, Vec<Mail>)>) {
         self.shards.send_all(mail.into_iter().map(|(run, mail)| (run, Input::Mail(run, mail))));
+    }
+}
+
+/// A reason that every store takes.
+fn reason(mut text: String) -> String {
+    text.truncate(text.floor_char_boundary(limit::KEY_MAX));
+    text.replace('\0', " ")
+}
+
+/// A commit that writes nothing and lets a run go.
+fn let_go(run: RunId, owner: RunnerId, epoch: Epoch, release: Release) -> RunCommit {
+    RunCommit {
+        run,
+        owner,
+        epoch,
+        rows: Vec::new(),
+        blobs: Vec::new(),
+        snapshot: None,
+        taken: Vec::new(),
+        children: Vec::new(),
+        deliveries: Vec::new(),
+        posts: Vec::new(),
+        then: Then::Release(release),
     }
 }

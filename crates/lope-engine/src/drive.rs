@@ -7,4 +7,9 @@ pub(crate) mod family;
 pub(crate) mod keeping;
 pub(crate) mod plans;
 pub(crate) mod prune;
+pub(crate) mod seam;
 pub(crate) mod shards;
+pub(crate) mod supervisor;
+
+#[cfg(test)]
+mod tests;

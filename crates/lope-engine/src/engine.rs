@@ -4,25 +4,28 @@
 //! machines (`shard`, `keeper`, `dispatch`).
 
 use std::collections::BTreeSet;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 use lope_flow::law::{Notice, Plan, Settled};
-use lope_model::{QueueName, Realm, RunId, RunnerId};
+use lope_model::{Epoch, QueueName, Realm, RunId, RunnerId};
 use lope_store::runs::{Admit, Admitted, FinalStatus, RunCommit};
-use lope_store::{Store, StoreResult};
+use lope_store::{Store, StoreError, StoreResult};
 use tokio::sync::{broadcast, mpsc};
 use tokio::task::AbortHandle;
 use uuid::Uuid;
 
 use crate::adopter::Adopter;
 use crate::drive::clock::ProcessClock;
-use crate::drive::committer;
-use crate::drive::desk::{Desk, Executors};
+use crate::drive::committer::Committer;
+use crate::drive::desk::{Desk, Executors, Timekeeper};
 use crate::drive::family;
 use crate::drive::keeping::Keeping;
+use crate::drive::seam;
 use crate::drive::shards::{self, Hands, Shards};
+use crate::drive::supervisor::{Ward, caught, tend};
 use crate::keeper::{Heard, Keeper};
 use crate::settings::{QueueLimit, Settings};
 use crate::shard::{Input, Left, Output, ShardSettings};
@@ -63,7 +66,8 @@ pub type Ear = Arc<dyn Fn(&News) + Send + Sync>;
 pub struct Engine {
     store: Store,
     adopter: Arc<Adopter>,
-    desk: Arc<Desk>,
+    pub(crate) desk: Arc<Desk>,
+    ward: Arc<Ward>,
     news: broadcast::Sender<News>,
     mouth: mpsc::UnboundedSender<Heard>,
     tasks: Vec<AbortHandle>,
@@ -94,7 +98,11 @@ impl Engine {
         let (mouth, ears_of_keeper) = mpsc::unbounded_channel();
         let (commits, wishes) = mpsc::unbounded_channel();
         let news = broadcast::Sender::new(NEWS_MAX);
+        let ward = Arc::new(Ward::new(clock.clone()));
         let hands = Router {
+            name: settings.name.clone(),
+            clock: clock.clone(),
+            ward: Arc::clone(&ward),
             adopter: Arc::clone(&adopter),
             desk: Arc::clone(&desk),
             commits,
@@ -106,7 +114,9 @@ impl Engine {
             counts: settings.queue_limits.values().any(QueueLimit::holds_back),
         };
         let threads = shards::begin(ears, &clock, ShardSettings::of(&settings), runner, Arc::new(hands))?;
-        let (most, claims) = (settings.group_commit_max, settings.claims);
+        let claims = settings.claims;
+        let committer =
+            Committer::new(&settings.name, store.clone(), Arc::clone(&senders), wishes, settings.group_commit_max);
         let limits = settings.queue_limits.iter().filter(|(_, limit)| limit.holds_back());
         let limited = limits.map(|(queue, _)| queue.clone()).collect();
         let keeper = Keeper::new(runner, settings.clone(), lope_flow::LAW);
@@ -119,16 +129,29 @@ impl Engine {
             mouth: mouth.clone(),
             ears: ears_of_keeper,
         };
-        let tasks = vec![
-            tokio::spawn(committer::commit_all(store.clone(), senders, wishes, most)).abort_handle(),
-            tokio::spawn(Arc::clone(&desk).keep_time()).abort_handle(),
-            tokio::spawn(keeping.keep()).abort_handle(),
+        let parts = vec![
+            tokio::spawn(tend(committer, Arc::clone(&ward))).abort_handle(),
+            tokio::spawn(tend(Timekeeper(Arc::clone(&desk)), Arc::clone(&ward))).abort_handle(),
+            tokio::spawn(tend(keeping, Arc::clone(&ward))).abort_handle(),
         ];
-        Ok(Self { store, adopter, desk, news, mouth, tasks, threads, claims, limited })
+        let end = tokio::spawn(end_when_broken(ward.broken(), senders, parts.clone())).abort_handle();
+        let tasks = parts.into_iter().chain([end]).collect();
+        Ok(Self { store, adopter, desk, ward, news, mouth, tasks, threads, claims, limited })
     }
 
     pub fn runner(&self) -> RunnerId {
         self.adopter.runner()
+    }
+
+    /// Waits until the engine can do no more work and has stopped: its parts kept panicking. Why, in words. Its runs go to other
+    /// runners; this process should end.
+    pub fn broken(&self) -> impl Future<Output = Arc<str>> + Send + use<> {
+        self.ward.broken()
+    }
+
+    /// Why the engine can do no more work, if that is so.
+    pub fn why_broken(&self) -> Option<Arc<str>> {
+        self.ward.why_broken()
     }
 
     pub fn subscribe(&self) -> broadcast::Receiver<News> {
@@ -154,7 +177,7 @@ impl Engine {
         admit.claimed_by = expected.as_ref().map(|expected| expected.owner);
         let (kept, run) = (admit.clone(), admit.run);
         let answers = self.store.runs.admit(vec![admit]).await?;
-        let answer = answers.into_iter().next().ok_or(lope_store::StoreError::Closed)?;
+        let answer = answers.into_iter().next().ok_or(StoreError::Closed)?;
         if let (Admitted::Created { owned: true, .. }, Some(expected)) = (&answer, expected) {
             let owner = expected.owner;
             if self.adopter.newborn(expected, kept, Arc::clone(plan)) {
@@ -234,8 +257,18 @@ impl Drop for Engine {
     }
 }
 
+/// A broken engine writes nothing more and stops beating, so that others take its runs over.
+async fn end_when_broken(broken: impl Future<Output = Arc<str>>, shards: Arc<Shards>, parts: Vec<AbortHandle>) {
+    broken.await;
+    shards.tell(|| Input::Fence);
+    parts.iter().for_each(AbortHandle::abort);
+}
+
 /// Carries a shard's outputs to where they belong.
 struct Router {
+    name: String,
+    clock: ProcessClock,
+    ward: Arc<Ward>,
     adopter: Arc<Adopter>,
     desk: Arc<Desk>,
     commits: mpsc::UnboundedSender<Vec<RunCommit>>,
@@ -250,10 +283,12 @@ struct Router {
 
 impl Hands for Router {
     fn take(&self, outputs: &mut Vec<Output>) {
+        seam::pass(&self.name, "shard");
         let (mut commits, mut gone, mut left) = (Vec::new(), Vec::new(), 0);
         for output in outputs.drain(..) {
             match output {
                 Output::Commit(commit) => commits.push(commit),
+                Output::Left { run, epoch, why: Left::Fell(why), .. } => self.fell(run, epoch, why),
                 Output::Left { run, epoch, why, .. } => {
                     gone.push(run);
                     left += usize::from(self.adopter.left(run, epoch));
@@ -272,6 +307,12 @@ impl Hands for Router {
         if self.counts && !gone.is_empty() {
             let _ = self.mouth.send(Heard::Gone(gone));
         }
+    }
+
+    fn lost(&self, shard: usize, why: &str) -> Duration {
+        let (adopter, now) = (Arc::clone(&self.adopter), self.clock.wall());
+        self.give_up(async move { adopter.give_up_shard(shard, now).await });
+        self.ward.fell("shard", why).unwrap_or_default()
     }
 }
 
@@ -300,20 +341,22 @@ impl Router {
     }
 
     fn tell(&self, news: News) {
-        if let Some(ear) = &self.ear {
-            ear(&news);
+        if let Some(ear) = &self.ear
+            && catch_unwind(AssertUnwindSafe(|| ear(&news))).is_err()
+        {
+            tracing::error!("whoever hears the engine's news panicked");
         }
         // Nobody may be listening.
         let _ = self.news.send(news);
     }
 
-    fn left(&self, run: RunId, epoch: lope_model::Epoch, why: Left) {
+    fn left(&self, run: RunId, epoch: Epoch, why: Left) {
         match why {
             Left::Ended { status, result } => {
                 let _ = self.mouth.send(Heard::Disown(run));
                 self.tell(News::Ended { run, status, result });
             }
-            Left::Released => self.tell(News::Left(run)),
+            Left::Released | Left::Fell(_) => self.tell(News::Left(run)),
             Left::Lost => {
                 tracing::warn!(%run, "a run belongs to another runner now; nothing more is written for it");
                 self.tell(News::Left(run));
@@ -329,11 +372,29 @@ impl Router {
         }
     }
 
+    /// The machine panicked at a run: it goes back to the store. It stays held until the store knows.
+    fn fell(&self, run: RunId, epoch: Epoch, why: String) {
+        let (adopter, now) = (Arc::clone(&self.adopter), self.clock.wall());
+        self.tell(News::Left(run));
+        self.give_up(async move { adopter.give_up(run, epoch, &why, now).await });
+    }
+
+    fn give_up(&self, given_back: impl Future<Output = Vec<RunId>> + Send + 'static) {
+        let (owner, mouth) = (self.adopter.runner(), self.mouth.clone());
+        self.runtime.spawn(async move {
+            let runs = given_back.await;
+            // The keeper is gone only when the engine is.
+            let _ = mouth.send(Heard::Left { owner, runs: runs.len(), weight: 0 });
+            let _ = mouth.send(Heard::Gone(runs));
+        });
+    }
+
     fn find_latest(&self, workflow: Arc<str>) {
         let adopter = Arc::clone(&self.adopter);
         self.runtime.spawn(async move {
             let version = loop {
-                match adopter.store.runs.latest(&workflow).await {
+                let found = caught(adopter.store.runs.latest(&workflow)).await;
+                match found.unwrap_or_else(|panic| Err(StoreError::unknown(panic))) {
                     Ok(found) => break found.map(|definition| definition.version),
                     Err(error) => {
                         tracing::warn!(%error, %workflow, "the latest version could not be asked for");

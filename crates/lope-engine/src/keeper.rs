@@ -113,6 +113,22 @@ pub enum Ask {
     Fence(&'static str),
 }
 
+impl Ask {
+    /// Which answer it waits for, if the store is asked.
+    pub const fn asked(&self) -> Option<Asked> {
+        match self {
+            Self::Register => Some(Asked::Register),
+            Self::Heartbeat => Some(Asked::Heartbeat),
+            Self::Claim(_) => Some(Asked::Claim),
+            Self::Takeover => Some(Asked::Takeover),
+            Self::Reconcile => Some(Asked::Reconcile),
+            Self::Mail => Some(Asked::Mail),
+            Self::Prune => Some(Asked::Prune),
+            Self::Adopt(_) | Self::Compare(_) | Self::SetClock(_) | Self::Fence(_) => None,
+        }
+    }
+}
+
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Session {
     /// Not registered, or registering.

@@ -1,6 +1,9 @@
 //! The engine: it claims runs, advances them by the law, commits what happened before anything that depends on it, and
 //! has the work done.
 
+#[cfg(test)]
+extern crate self as lope_engine;
+
 mod adopter;
 pub mod client;
 pub mod codec;

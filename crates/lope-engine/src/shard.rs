@@ -137,6 +137,8 @@ pub enum Left {
     Lost,
     /// What the store holds of it cannot be folded; it stays as it is and is parked with this reason.
     Broken(String),
+    /// The machine panicked at it, with these words; what it holds of it may be half done.
+    Fell(String),
 }
 
 /// Settings of a shard.
@@ -178,6 +180,8 @@ pub struct Shard {
     asking: BTreeMap<Arc<str>, BTreeSet<RunId>>,
     latest: BTreeMap<Arc<str>, VersionId>,
     draining: bool,
+    /// The run that was worked on last.
+    at_work: Option<(RunId, Epoch)>,
 }
 
 impl Shard {
@@ -190,6 +194,7 @@ impl Shard {
             asking: BTreeMap::new(),
             latest: BTreeMap::new(),
             draining: false,
+            at_work: None,
         }
     }
 
@@ -207,6 +212,7 @@ impl Shard {
 
     /// Take one input in and say what to do.
     pub fn handle(&mut self, now: Timestamp, input: Input, out: &mut Vec<Output>) {
+        self.at_work = None;
         match input {
             Input::Adopt(adoption) => self.adopt(now, *adoption, out),
             Input::Outcome(outcome) => self.outcome(now, outcome, out),
@@ -254,7 +260,8 @@ impl Shard {
     }
 
     /// Is a commit of this run under way under this epoch? Answers to those of an earlier one come too late to mean anything.
-    fn has_sent(&self, run: RunId, epoch: Epoch) -> bool {
+    fn has_sent(&mut self, run: RunId, epoch: Epoch) -> bool {
+        self.at_work = Some((run, epoch));
         self.runs.get(&run).is_some_and(|resident| resident.epoch == epoch && resident.flight.is_some())
     }
 
@@ -298,6 +305,7 @@ impl Shard {
     /// Do something to a run, then see what it leads to.
     fn with(&mut self, now: Timestamp, run: RunId, out: &mut Vec<Output>, change: impl FnOnce(&mut Resident)) {
         let Some(resident) = self.runs.get_mut(&run) else { return };
+        self.at_work = Some((run, resident.epoch));
         change(resident);
         self.after(now, run, out);
     }
@@ -308,6 +316,23 @@ impl Shard {
         let reasons = resident.state.why(&resident.plan, usize::MAX).into_iter();
         let child = |reason: Reason| if let Reason::Child { child, .. } = reason { Some(child) } else { None };
         reasons.filter_map(child).collect()
+    }
+
+    /// After a panic: drop the run that was being worked on. False: it was none.
+    pub fn expel(&mut self, why: &str, out: &mut Vec<Output>) -> bool {
+        let Some((run, epoch)) = self.at_work.take() else { return false };
+        let why = Left::Fell(why.to_owned());
+        if self.holds(run) {
+            self.forget(run, why, out);
+        } else {
+            out.push(Output::Left { run, epoch, weight: 0, why });
+        }
+        true
+    }
+
+    /// A shard like this one that holds nothing.
+    pub fn emptied(&self) -> Self {
+        Self { draining: self.draining, ..Self::new(self.settings, self.owner) }
     }
 
     /// Drop a run, stop what it has in flight, and say why.

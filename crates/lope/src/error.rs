@@ -48,6 +48,9 @@ pub enum Error {
     /// The system refused a thread or a client.
     #[error("the runner cannot start: {message}")]
     System { message: String },
+    /// The runner's engine kept panicking and has stopped. Nothing is lost: build another one, or end the program.
+    #[error("runner '{runner}' cannot go on: {why}")]
+    Broken { runner: String, why: String },
     /// The runner was shut down.
     #[error("runner '{runner}' is shut down")]
     Closed { runner: String },

@@ -105,7 +105,30 @@ impl Runner {
 
     async fn engine(&self) -> Result<RwLockReadGuard<'_, Engine>> {
         let guard = self.0.engine.read().await;
-        RwLockReadGuard::try_map(guard, Option::as_ref).map_err(|_| self.closed())
+        let engine = RwLockReadGuard::try_map(guard, Option::as_ref).map_err(|_| self.closed())?;
+        match engine.why_broken() {
+            None => Ok(engine),
+            Some(why) => Err(self.broke(&why)),
+        }
+    }
+
+    /// Waits until this runner can do no more work because its engine kept panicking, which may never be.
+    pub async fn broken(&self) -> Error {
+        let broken = self.0.engine.read().await.as_ref().map(Engine::broken);
+        match broken {
+            Some(broken) => self.broke(&broken.await),
+            None => std::future::pending().await,
+        }
+    }
+
+    fn broke(&self, why: &str) -> Error {
+        Error::Broken { runner: self.name().to_owned(), why: why.to_owned() }
+    }
+
+    /// Nobody waits for what a broken engine will never do.
+    async fn can_go_on(&self) -> Result<()> {
+        let why = self.0.engine.read().await.as_ref().and_then(Engine::why_broken);
+        why.map_or(Ok(()), |why| Err(self.broke(&why)))
     }
 
     fn key(&self, id: &str) -> String {

@@ -4,6 +4,10 @@
 
 mod rig;
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use lope::store::faults::{Call, Fault, with_faults};
 use lope::store::runs::LiveStatus;
 use lope::{Error, Flow, RunStatus, Runner, StartOptions, StepError, Stop, Value};
 use rig::*;
@@ -37,6 +41,35 @@ async fn runners_with_different_names_do_not_meet() {
         assert_eq!(soon(left.run_to_end("w", 1)).await.unwrap().value::<i64>().unwrap(), 2);
         assert_eq!(soon(right.run_to_end("w", 1)).await.unwrap().value::<i64>().unwrap(), 11);
     }
+}
+
+/// "If the store or the registry of a runner fails, what depends on it restarts with it, in order."
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_fails_begins_again_and_what_keeps_failing_is_an_error() {
+    let store = memory();
+    let falls = |most: u32| {
+        let seen = Arc::new(AtomicU32::new(0));
+        let hook = move |call: Call| {
+            let fails = call.verb == "watch" && seen.fetch_add(1, Ordering::SeqCst) < most;
+            assert!(!fails, "the store's bell is broken");
+            Fault::None
+        };
+        with_faults(store.clone(), Arc::new(hook))
+    };
+    let mended = builder().name("mended").store(falls(3)).build().await.unwrap();
+    start(&mended, &add_one()).await;
+    assert_eq!(soon(mended.run_to_end("w", 1)).await.unwrap().value::<i64>().unwrap(), 2);
+    let lost = builder().name("lost").store(falls(u32::MAX)).build().await.unwrap();
+    start(&lost, &add_one()).await;
+    let waiting = soon(lost.run_to_end("w", 1)).await;
+    assert!(matches!(waiting, Err(Error::Broken { .. })), "{waiting:?}");
+    let told = soon(lost.broken()).await.to_string();
+    assert!(told.contains("runner 'lost' cannot go on") && told.contains("the store's bell is broken"), "{told}");
+    assert!(matches!(lost.in_flight().await, Err(Error::Broken { .. })));
+    let next = builder().name("lost").store(store.clone()).build().await.unwrap();
+    soon(next.resume("w", &add_one())).await.unwrap();
+    assert_eq!(soon(next.wait_idle("w")).await.unwrap(), IDLE);
+    assert_eq!(next.results("w").await.unwrap().len(), 1, "the input was not lost");
 }
 
 /// "the name defaults to `default`; a bad option is a clear error."

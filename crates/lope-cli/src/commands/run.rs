@@ -198,6 +198,9 @@ impl Here<'_> {
             if asked > 0 && history.status() == Status::Paused && history.state().load().0 == 0 {
                 break Waited::Paused;
             }
+            if let Some(why) = self.engine.why_broken() {
+                return Err(CliError::broken(&why));
+            }
             looks += 1;
             if looks.is_multiple_of(RECORD_EVERY) {
                 not_set_aside(&self.store, record.run).await?;

@@ -40,6 +40,8 @@ pub(crate) struct UpArgs {
 
 /// How long work in flight may take to finish after the first Ctrl-C or TERM.
 const GRACE: Duration = Duration::from_secs(30);
+/// How long a runner that cannot go on tries to give its runs back.
+const AT_ONCE: Duration = Duration::from_secs(2);
 
 pub(crate) async fn run(args: UpArgs, settings: &Settings, output: Output) -> CliResult<Exit> {
     let mut config = settings.config.clone();
@@ -61,7 +63,15 @@ pub(crate) async fn run(args: UpArgs, settings: &Settings, output: Output) -> Cl
     }
     let engine = engine_with(&store, settings, wanted, pool.as_ref())?;
     remark(output, &format!("runner {} works on {}; Ctrl-C stops it", engine.runner(), settings.store));
-    stops.asked().await;
+    let broke = tokio::select! {
+        () = stops.asked() => None,
+        why = engine.broken() => Some(why),
+    };
+    if let Some(why) = broke {
+        // Others take the runs over in any case; this only spares them the wait.
+        let _ = tokio::time::timeout(AT_ONCE, engine.shutdown(Duration::ZERO)).await;
+        return Err(CliError::broken(&why));
+    }
     remark(output, "finishing what is in flight; once more to stop at once");
     tokio::select! {
         given_back = engine.shutdown(GRACE) => remark(output, &format!("stopped; {} runs given back", given_back?)),

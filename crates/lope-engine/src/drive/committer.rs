@@ -3,43 +3,67 @@
 use std::sync::Arc;
 
 use lope_model::{Epoch, RunId};
-use lope_store::Store;
 use lope_store::runs::{RunCommit, check};
+use lope_store::{Store, StoreError};
 use tokio::sync::{Semaphore, mpsc};
 
+use super::seam;
 use super::shards::Shards;
+use super::supervisor::{Part, caught};
 use crate::shard::Input;
 
 /// Groups under way at once. A run is in one of them at most, so their order does not matter.
 const GROUPS: usize = 4;
 
-/// Runs until the last sender is gone and everything sent is answered.
-pub(crate) async fn commit_all(
+pub(crate) struct Committer {
+    name: String,
     store: Store,
     shards: Arc<Shards>,
-    mut wishes: mpsc::UnboundedReceiver<Vec<RunCommit>>,
+    wishes: mpsc::UnboundedReceiver<Vec<RunCommit>>,
+    /// Most commits in a group.
     most: usize,
-) {
-    let places = Arc::new(Semaphore::new(GROUPS));
-    let mut waiting: Vec<RunCommit> = Vec::new();
-    loop {
-        if waiting.is_empty() {
-            match wishes.recv().await {
-                Some(more) => waiting.extend(more),
-                None => return,
+    waiting: Vec<RunCommit>,
+    places: Arc<Semaphore>,
+}
+
+impl Committer {
+    pub(crate) fn new(
+        name: &str,
+        store: Store,
+        shards: Arc<Shards>,
+        wishes: mpsc::UnboundedReceiver<Vec<RunCommit>>,
+        most: usize,
+    ) -> Self {
+        let places = Arc::new(Semaphore::new(GROUPS));
+        Self { name: name.to_owned(), store, shards, wishes, most, waiting: Vec::new(), places }
+    }
+}
+
+impl Part for Committer {
+    const NAME: &'static str = "committer";
+
+    /// Until the last sender is gone and everything sent is on its way. What waits is kept here, so that a panic loses nothing.
+    async fn work(&mut self) {
+        loop {
+            if self.waiting.is_empty() {
+                match self.wishes.recv().await {
+                    Some(more) => self.waiting.extend(more),
+                    None => return,
+                }
             }
+            let place = Arc::clone(&self.places).acquire_owned().await.expect("the semaphore is never closed");
+            while let Ok(more) = self.wishes.try_recv() {
+                self.waiting.extend(more);
+            }
+            seam::pass(&self.name, Self::NAME);
+            let rest = self.waiting.split_off(self.waiting.len().min(self.most));
+            let group = std::mem::replace(&mut self.waiting, rest);
+            let (store, shards) = (self.store.clone(), Arc::clone(&self.shards));
+            tokio::spawn(async move {
+                commit(&store, &shards, group).await;
+                drop(place);
+            });
         }
-        let place = Arc::clone(&places).acquire_owned().await.expect("the semaphore is never closed");
-        while let Ok(more) = wishes.try_recv() {
-            waiting.extend(more);
-        }
-        let rest = waiting.split_off(waiting.len().min(most));
-        let group = std::mem::replace(&mut waiting, rest);
-        let (store, shards) = (store.clone(), Arc::clone(&shards));
-        tokio::spawn(async move {
-            commit(&store, &shards, group).await;
-            drop(place);
-        });
     }
 }
 
@@ -49,7 +73,8 @@ async fn commit(store: &Store, shards: &Shards, group: Vec<RunCommit>) {
     if runs.is_empty() {
         return;
     }
-    match store.runs.commit(group).await {
+    let answer = caught(store.runs.commit(group)).await;
+    match answer.unwrap_or_else(|panic| Err(StoreError::unknown(panic))) {
         Ok(replies) => {
             let answers = runs.into_iter().zip(replies);
             shards.send_all(answers.map(|((run, epoch), reply)| (run, Input::Committed(run, epoch, reply))));

@@ -9,7 +9,9 @@ use lope_model::{Failure, failure};
 use tokio::sync::Notify;
 
 use super::clock::ProcessClock;
+use super::seam;
 use super::shards::Shards;
+use super::supervisor::Part;
 use crate::dispatch::{Act, Dispatch};
 use crate::executor::{Done, Executor, Outcome, Outcomes, Task, Token};
 use crate::secret::{self, Secrets};
@@ -20,6 +22,7 @@ use crate::shard::Input;
 pub type Executors = HashMap<Arc<str>, Arc<dyn Executor>>;
 
 pub(crate) struct Desk {
+    name: String,
     clock: ProcessClock,
     slots: Mutex<Slots>,
     executors: Executors,
@@ -27,6 +30,17 @@ pub(crate) struct Desk {
     shards: Arc<Shards>,
     /// Rings when the next deadline may have changed.
     pub(crate) deadline: Notify,
+}
+
+/// Sees to it that attempts do not take longer than they may.
+pub(crate) struct Timekeeper(pub(crate) Arc<Desk>);
+
+impl Part for Timekeeper {
+    const NAME: &'static str = "timekeeper";
+
+    async fn work(&mut self) {
+        self.0.keep_time().await;
+    }
 }
 
 struct Slots {
@@ -45,7 +59,8 @@ impl Desk {
     ) -> Arc<Self> {
         let slots = Slots { machine: Dispatch::new(settings.concurrency), acts: VecDeque::new(), busy: false };
         let (slots, secrets) = (Mutex::new(slots), settings.secrets.clone());
-        Arc::new(Self { clock, slots, executors, secrets, shards, deadline: Notify::new() })
+        let name = settings.name.clone();
+        Arc::new(Self { name, clock, slots, executors, secrets, shards, deadline: Notify::new() })
     }
 
     pub(crate) fn submit(self: &Arc<Self>, task: Task) {
@@ -61,8 +76,9 @@ impl Desk {
     }
 
     /// Watch the time limits until the engine ends.
-    pub(crate) async fn keep_time(self: Arc<Self>) {
+    async fn keep_time(self: &Arc<Self>) {
         loop {
+            seam::pass(&self.name, Timekeeper::NAME);
             let next = self.lock().machine.next_deadline();
             match next {
                 None => self.deadline.notified().await,
@@ -129,8 +145,9 @@ impl Desk {
                 }
             }
             Act::Stop { executor, token } => {
-                if let Some(executor) = self.executors.get(&executor) {
-                    executor.cancel(&token);
+                let Some(found) = self.executors.get(&executor) else { return };
+                if catch_unwind(AssertUnwindSafe(|| found.cancel(&token))).is_err() {
+                    tracing::error!(%executor, "an executor panicked when it was told to stop a task");
                 }
             }
             Act::TimedOut { token, silent, ran } => {

@@ -9,7 +9,8 @@ use tokio::sync::mpsc;
 use uuid::Uuid;
 
 use super::clock::ProcessClock;
-use super::prune;
+use super::supervisor::{Part, caught};
+use super::{prune, seam};
 use crate::adopter::Adopter;
 use crate::keeper::{Ask, Asked, Heard, Keeper};
 use crate::settings::Settings;
@@ -31,14 +32,16 @@ pub(crate) struct Keeping {
     pub(crate) ears: mpsc::UnboundedReceiver<Heard>,
 }
 
-impl Keeping {
-    /// Until the engine ends.
-    pub(crate) async fn keep(mut self) {
+impl Part for Keeping {
+    const NAME: &'static str = "keeper";
+
+    async fn work(&mut self) {
         let (answers, mut answered) = mpsc::unbounded_channel::<Answer>();
         let mut watch = self.store.runs.watch();
         let mut asks = Vec::new();
         self.keeper.tick(self.clock.now(), &mut asks);
         loop {
+            seam::pass(&self.settings.name, Self::NAME);
             for ask in std::mem::take(&mut asks) {
                 self.perform(ask, &answers);
             }
@@ -67,6 +70,20 @@ impl Keeping {
         }
     }
 
+    /// Nobody knows what was half done: everything begins again as another runner, and what the fallen one owned is given back.
+    fn pick_up(&mut self) {
+        let (store, fallen) = (self.store.clone(), self.keeper.runner());
+        self.fence("its keeper panicked");
+        tokio::spawn(async move {
+            // If that fails, its lease ends by itself.
+            if let Err(error) = store.runs.release(fallen).await {
+                tracing::warn!(%error, runner = %fallen, "what it owned could not be given back");
+            }
+        });
+    }
+}
+
+impl Keeping {
     fn perform(&mut self, ask: Ask, answers: &mpsc::UnboundedSender<Answer>) {
         match ask {
             Ask::Fence(why) => self.fence(why),
@@ -90,7 +107,13 @@ impl Keeping {
         }
         let (adopter, mouth, owner) = (Arc::clone(&self.adopter), self.mouth.clone(), self.keeper.runner());
         tokio::spawn(async move {
-            let dropped = adopter.adopt(owner, runs).await;
+            let dropped = match caught(adopter.adopt(owner, &runs)).await {
+                Ok(dropped) => dropped,
+                Err(why) => {
+                    tracing::error!(why, "claimed runs were not taken up; comparing finds them again");
+                    runs.iter().filter(|run| adopter.left(run.run, run.epoch)).count()
+                }
+            };
             if dropped > 0 {
                 // The engine may be gone; then nobody needs to know.
                 let _ = mouth.send(Heard::Left { owner, runs: dropped, weight: 0 });
@@ -102,8 +125,9 @@ impl Keeping {
     fn call(&self, ask: Ask, answers: mpsc::UnboundedSender<Answer>) {
         let (store, runner, adopter) = (self.store.clone(), self.keeper.runner(), Arc::clone(&self.adopter));
         let (register, settings, now) = (self.register(runner), self.settings.clone(), self.clock.wall());
-        tokio::spawn(async move {
-            let heard = match ask {
+        let Some(asked) = ask.asked() else { return };
+        let answer = async move {
+            match ask {
                 Ask::Register => heard(store.runs.register(register).await, Asked::Register, Heard::Registered),
                 Ask::Heartbeat => heard(store.runs.heartbeat(runner).await, Asked::Heartbeat, Heard::Beaten),
                 Ask::Claim(claim) => heard(store.runs.claim(claim).await, Asked::Claim, Heard::Claimed),
@@ -111,10 +135,7 @@ impl Keeping {
                     let taken = store.runs.takeover(Takeover { limit: SWEEP_MAX }).await;
                     heard(taken, Asked::Takeover, Heard::TookOver)
                 }
-                Ask::Reconcile => {
-                    let owned = store.runs.owned(runner, None, limit::PAGE_MAX).await;
-                    heard(owned, Asked::Reconcile, Heard::Owned)
-                }
+                Ask::Reconcile => heard(owned(&store, runner).await, Asked::Reconcile, Heard::Owned),
                 Ask::Mail => {
                     let mail = store.runs.waiting(runner, SWEEP_MAX).await;
                     heard(mail.map(|mail| adopter.hand_over(mail)), Asked::Mail, |()| Heard::Mailed)
@@ -123,8 +144,14 @@ impl Keeping {
                     let pruned = prune::once(&store, &settings, now).await;
                     heard(pruned, Asked::Prune, |pruned| Heard::Pruned { more: pruned.more })
                 }
-                Ask::Adopt(_) | Ask::Compare(_) | Ask::Fence(_) | Ask::SetClock(_) => return,
-            };
+                Ask::Adopt(_) | Ask::Compare(_) | Ask::Fence(_) | Ask::SetClock(_) => Heard::Failed(asked),
+            }
+        };
+        tokio::spawn(async move {
+            let heard = caught(answer).await.unwrap_or_else(|why| {
+                tracing::error!(why, ?asked, "the store panicked");
+                Heard::Failed(asked)
+            });
             let _ = answers.send((runner, heard));
         });
     }
@@ -150,6 +177,19 @@ impl Keeping {
         self.adopter.begin_as(runner);
         self.keeper.reborn(runner);
         let _ = self.mouth.send(Heard::Rang);
+    }
+}
+
+/// Everything that the store says this runner owns.
+async fn owned(store: &Store, runner: RunnerId) -> StoreResult<Vec<ClaimedRun>> {
+    let mut all: Vec<ClaimedRun> = Vec::new();
+    loop {
+        let page = store.runs.owned(runner, all.last().map(|run| run.run), limit::PAGE_MAX).await?;
+        let last = page.len() < limit::PAGE_MAX;
+        all.extend(page);
+        if last {
+            return Ok(all);
+        }
     }
 }
 

@@ -21,6 +21,7 @@ struct Folded {
 impl Shard {
     pub(super) fn adopt(&mut self, now: Timestamp, adoption: Adoption, out: &mut Vec<Output>) {
         let (run, epoch, weight) = (adoption.run, adoption.epoch, adoption.weight);
+        self.at_work = Some((run, epoch));
         let known = self.runs.get(&run).map(|resident| resident.epoch);
         if known == Some(epoch) {
             return;

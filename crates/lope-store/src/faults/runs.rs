@@ -108,7 +108,9 @@ impl Runs for Faulty {
         self.through(DOOR, "prune", self.store.runs.prune(prune)).await
     }
 
+    /// It cannot fail; a hook may still panic at it.
     fn watch(&self) -> Watch {
+        self.noticed(DOOR, "watch");
         self.store.runs.watch()
     }
 }

@@ -83,6 +83,7 @@ impl Runner {
                 return Ok(found);
             }
             self.live(id).await?;
+            self.can_go_on().await?;
             if let Ok(Ok(result)) = tokio::time::timeout(LOOK, heard).await {
                 return Ok(InputResult { input: input.into(), result });
             }
@@ -100,6 +101,7 @@ impl Runner {
                 RunStatus::Live(_) => {}
                 RunStatus::Final(_) => return Ok(record.status),
             }
+            self.can_go_on().await?;
             let _ = tokio::time::timeout(LOOK, bell).await;
         }
     }

@@ -1,0 +1,260 @@
+//! Every part of an engine panics once, and the runs end as if it had not; a part that keeps panicking breaks the engine, which
+//! then says so and leaves its runs to others.
+//!
+//! "Supervisor: a crashed part restarts with backoff; a process that cannot work exits non-zero instead of idling."
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+#[path = "../../tests/house/mod.rs"]
+mod house;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use lope_flow::law::EventKind;
+use lope_model::{Failure, Value};
+use lope_store::faults::{Call, Fault, with_faults};
+use tokio::time::timeout;
+
+use self::house::{House, settings};
+use super::seam;
+use super::supervisor::FALLS_MAX;
+use crate::executor::Task;
+use crate::post::Letter;
+use crate::{Engine, Settings, client};
+
+const PATIENCE: Duration = Duration::from_secs(20);
+
+const TWO: &str =
+    "name: two\nsteps: { a: { action: one }, b: { action: one, needs: [a] }, done: { return: '${{ a + b }}' } }";
+const POST: &str = "
+name: post
+steps:
+  a: { action: one }
+  letter: { send: { mailbox: office, payload: hello }, needs: [a] }
+  done: { return: sent, needs: [letter] }
+";
+
+#[allow(clippy::unnecessary_wraps, reason = "the shape of every hand's work")]
+fn one(_: &Task) -> Option<Result<Value, Failure>> {
+    Some(Ok(Value::Int(1)))
+}
+
+fn named(name: &str) -> Settings {
+    Settings { name: name.to_owned(), shards: 1, ..settings() }
+}
+
+/// The part panics once when the next run is at work; that run and one after it end.
+async fn falls_once(name: &str, part: &'static str) -> (House, Engine) {
+    let house = House::new(one);
+    let engine = house.engine_with(named(name));
+    seam::wish(name, part);
+    for _ in 0..2 {
+        let run = house.start(&engine, TWO, Value::Null).await;
+        assert_eq!(house.result(run).await, Value::Int(2));
+        house.gapless(run).await;
+    }
+    assert_eq!(engine.why_broken(), None);
+    (house, engine)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_keeper_that_panics_begins_again_as_another_runner() {
+    let house = House::new(one);
+    let engine = house.engine_with(named("keeper-falls"));
+    let before = engine.runner();
+    seam::wish("keeper-falls", "keeper");
+    let again = async {
+        while engine.runner() == before {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    timeout(PATIENCE, again).await.expect("it begins again");
+    let run = house.start(&engine, TWO, Value::Null).await;
+    assert_eq!(house.result(run).await, Value::Int(2));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_a_keeper_owned_when_it_panicked_is_taken_up_at_once() {
+    let house = House::new(|task| (&*task.step == "b" || task.token.attempt > 1).then(|| Ok(Value::Int(1))));
+    let long = lope_model::Span::from_secs(600);
+    let engine = house.engine_with(Settings { lease: long, ..named("keeper-owns") });
+    let run = house.start(&engine, TWO, Value::Null).await;
+    house.hanging().await;
+    seam::wish("keeper-owns", "keeper");
+    engine.own(run);
+    assert_eq!(house.result(run).await, Value::Int(2));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_committer_that_panics_loses_nothing() {
+    let (house, _engine) = falls_once("committer-falls", "committer").await;
+    assert_eq!(house.calls(), 4, "no action ran twice");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_timekeeper_that_panics_still_ends_what_takes_too_long() {
+    let house = House::new(|_| None);
+    let engine = house.engine_with(named("timekeeper-falls"));
+    seam::wish("timekeeper-falls", "timekeeper");
+    let yaml = "name: slow\nsteps: { a: { action: never, timeout: 50ms, retries: 0 } }";
+    let run = house.start(&engine, yaml, Value::Null).await;
+    assert_eq!(&*house.failure(run).await.kind, "Timeout");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_shard_that_panics_gives_its_runs_up_and_they_are_claimed_again() {
+    let house = House::new(one);
+    let engine = house.engine_with(named("shard-falls"));
+    seam::wish("shard-falls", "shard");
+    let run = house.start(&engine, TWO, Value::Null).await;
+    assert_eq!(house.result(run).await, Value::Int(2));
+    house.gapless(run).await;
+    let epoch = house.store.runs.run(run).await.unwrap().unwrap().epoch;
+    assert!(epoch.0 > 1, "it was claimed again, under epoch {epoch}");
+}
+
+/// How often the next letter's stamp is missing.
+static NO_STAMPS: AtomicU32 = AtomicU32::new(0);
+
+fn stamp(letter: Letter<'_>) -> Result<lope_store::tables::Append, String> {
+    let missing = NO_STAMPS.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| left.checked_sub(1));
+    assert!(missing.is_err(), "no stamps for {}", letter.send.target);
+    Err("the office is closed".to_owned())
+}
+
+/// One test, since the stamps are there for all.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_run_that_the_engine_panics_at_is_given_up_alone_and_set_aside_at_last() {
+    let house = House::new(|task| (&*task.action == "one").then(|| Ok(Value::Int(1))));
+    let engine = house.engine_with(Settings { post: Some(stamp), ..named("run-falls") });
+    let other = house.start(&engine, "name: other\nsteps: { a: { action: hang } }", Value::Null).await;
+    let token = house.hanging().await;
+    NO_STAMPS.store(3, Ordering::SeqCst);
+    let run = house.start(&engine, POST, Value::Null).await;
+    let aside = async {
+        loop {
+            let record = house.store.runs.run(run).await.unwrap().unwrap();
+            if let Some(reason) = record.parked {
+                return reason;
+            }
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    let reason = timeout(PATIENCE, aside).await.expect("it is set aside in time");
+    assert_eq!(reason, "the engine panicked 3 times when it worked on it: no stamps for office");
+    assert_eq!((engine.why_broken(), NO_STAMPS.load(Ordering::SeqCst)), (None, 0));
+    let done = house.hand.kept.lock().unwrap().remove(&token).expect("the other run's attempt was left alone");
+    done.finish(Ok(Value::Int(7)), None);
+    assert_eq!(house.result(other).await, Value::Int(7));
+    let resumed = client::tell(&house.store, run, &EventKind::Resume, None).await.unwrap();
+    assert_eq!(resumed, lope_store::runs::Delivered::Accepted);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_store_that_panics_in_any_verb_is_asked_again() {
+    for verb in
+        ["register", "heartbeat", "takeover", "owned", "claim", "load", "definition", "commit", "waiting", "latest"]
+    {
+        let mut house = House::new(|task| if &*task.action == "hang" { None } else { one(task) });
+        let panicked = Arc::new(AtomicU32::new(0));
+        let told = Arc::clone(&panicked);
+        let hook = move |call: Call| {
+            let first = call.verb == verb && told.fetch_add(1, Ordering::SeqCst) == 0;
+            assert!(!first, "{verb} was told to panic");
+            Fault::None
+        };
+        let sound = house.store.clone();
+        let first = house.engine_with(Settings { claims: false, ..named("deploys") });
+        let child = "name: child\nsteps: { nap: { sleep: 300ms }, done: { return: 1, needs: [nap] } }";
+        house.start(&first, child, Value::Null).await;
+        drop(first);
+        house.store = with_faults(sound, Arc::new(hook));
+        let engine = house.engine_with(named(verb));
+        let hang = "name: hang\nsteps: { a: { action: hang } }";
+        let resident = house.start(&engine, hang, Value::Null).await;
+        let parent = "
+name: parent
+steps:
+  child: { workflow: child }
+  word: { wait: word }
+  done: { return: '${{ child + word }}', needs: [child, word] }
+";
+        let plan = lope_flow::yaml::read(parent, "parent.yaml").unwrap();
+        let plan = lope_flow::law::Plan::new(&plan).unwrap();
+        client::deploy(&house.store, &plan).await.unwrap();
+        let options = client::StartOptions { input: Some(Value::Null), ..client::StartOptions::default() };
+        let (run, _) =
+            client::start(&house.store, &plan, options, lope_model::Timestamp::from_millis(1)).await.unwrap();
+        let signal = EventKind::Signal { name: "word".into(), value: Value::Int(1) };
+        client::tell(&house.store, run, &signal, None).await.unwrap();
+        assert_eq!(house.result(run).await, Value::Int(2), "{verb}");
+        let called = async {
+            while panicked.load(Ordering::SeqCst) == 0 {
+                client::tell(&house.store, resident, &signal, None).await.unwrap();
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        timeout(PATIENCE, called).await.unwrap_or_else(|_| panic!("{verb} is called in time"));
+        drop(engine);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_engine_whose_part_keeps_panicking_says_so_and_leaves_its_runs_to_others() {
+    for part in ["keeper", "committer", "timekeeper", "shard"] {
+        let name = format!("{part}-breaks");
+        let house = House::new(|task| (&*task.workflow != "hang" || task.token.attempt > 1).then(|| Ok(Value::Int(1))));
+        let engine = house.engine_with(named(&name));
+        let yaml = "name: hang\nsteps: { a: { action: one, timeout: 60s } }";
+        let run = house.start(&engine, yaml, Value::Null).await;
+        house.hanging().await;
+        (0..FALLS_MAX).for_each(|_| seam::wish(&name, part));
+        let nudge = async {
+            loop {
+                // Every part has something to do.
+                engine.own(run);
+                engine.desk.deadline.notify_one();
+                house.start(&engine, TWO, Value::Null).await;
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+        };
+        let why = tokio::select! {
+            why = timeout(PATIENCE, engine.broken()) => why.unwrap_or_else(|_| panic!("{part}: it is broken in time")),
+            () = nudge => unreachable!("it never ends"),
+        };
+        assert!(why.contains(part), "{why}");
+        assert_eq!(engine.why_broken(), Some(why));
+        let _other = house.engine_with(named("other"));
+        assert_eq!(house.result(run).await, Value::Int(1), "{part}");
+    }
+}
+
+struct Rude;
+
+impl crate::executor::Executor for Rude {
+    fn start(&self, _: Task, done: crate::executor::Done) {
+        std::mem::forget(done);
+    }
+
+    fn cancel(&self, _: &crate::executor::Token) {
+        panic!("do not disturb");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn panics_of_executors_and_listeners_are_contained() {
+    let house = House::new(one);
+    let executors: crate::Executors =
+        [("action".into(), house.hand.clone() as Arc<dyn crate::executor::Executor>), ("rude".into(), Arc::new(Rude))]
+            .into();
+    let ear: crate::Ear = Arc::new(|_| panic!("too loud"));
+    let engine = Engine::begin_heard(house.store.clone(), executors, named("rude"), Some(ear)).unwrap();
+    let yaml = "name: rude\nsteps: { a: { action: x, executor: rude, timeout: 50ms, retries: 0, on_failure: skip }, b: { action: one } }";
+    let run = house.start(&engine, yaml, Value::Null).await;
+    assert_eq!(house.end(run).await.status.as_str(), "completed");
+    let run = house.start(&engine, TWO, Value::Null).await;
+    assert_eq!(house.result(run).await, Value::Int(2));
+    assert_eq!(engine.why_broken(), None);
+}
