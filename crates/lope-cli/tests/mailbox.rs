@@ -349,7 +349,7 @@ fn a_python_action_handles_messages_and_answers_their_sender() {
     for (named, said) in [
         ("desk", "--python desk: MODULE:ACTION is expected"),
         ("desk:nobody", "the module 'desk' has no action 'nobody'\n  hint: it has: handle"),
-        ("nowhere:handle", "Python cannot load 'nowhere'"),
+        ("nowhere:handle", "No module named 'nowhere'"),
     ] {
         let worked = work(named);
         assert_eq!(code(&worked), 2, "{}", err(&worked));

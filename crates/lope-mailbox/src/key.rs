@@ -313,6 +313,28 @@ mod tests {
         assert_eq!(hex(&outbox(5).key), "0000000000000005");
     }
 
+    /// "Tables: 0 app_state · 1 inbox `[worker u64be][seq u64be]` → LMSG · 2 outbox `[seq u64be]` → LMSG · 3 leases (inbox key) ·
+    /// 4 timers `[due_ts i64be][seq u64be]` → LMSG (due < 0 refused) · 5 dedupe (message id) · 6 dead_letter (inbox key)."
+    #[test]
+    fn every_table_has_its_number_and_its_keys() {
+        let names = ["app_state", "inbox", "outbox", "leases", "timers", "dedupe", "dead_letter"];
+        let manifest = lope_store::tables::Manifest::standard();
+        assert_eq!(manifest.specs().iter().map(|spec| &*spec.name).collect::<Vec<_>>(), names);
+        let timer = Place::Timer(TimerKey::new(Timestamp::from_millis(9), 3).unwrap());
+        let inbox = inbox(worker(7), 9).to_vec();
+        let keys = [
+            (Place::Inbox(9).row(worker(7)), 1, inbox.clone()),
+            (outbox(3), 2, 3_u64.to_be_bytes().to_vec()),
+            (LeaseKey::Single(Place::Inbox(9)).at(worker(7)), 3, inbox.clone()),
+            (timer.row(worker(7)), 4, [9_i64.to_be_bytes(), 3_i64.to_be_bytes()].concat()),
+            (dedupe(b"an id"), 5, b"an id".to_vec()),
+            (dead_letter(worker(7), 9), 6, inbox),
+        ];
+        for (at, table, key) in keys {
+            assert_eq!((at.table, at.key), (TableId(table), key));
+        }
+    }
+
     /// "Worker ids are ≥ 0 (keys are unsigned); a negative one is refused."
     #[test]
     fn a_negative_worker_is_refused() {

@@ -3,6 +3,8 @@
 //! A worker has an inbox; a message in it is claimed, handled and acknowledged, and what the handler wrote, emitted and
 //! armed becomes true in the same commit that removes the message. The bytes are those of seed 000.
 
+#[cfg(feature = "bench")]
+pub mod bench;
 mod boot;
 mod config;
 mod context;

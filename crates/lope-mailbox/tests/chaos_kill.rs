@@ -21,6 +21,9 @@ const CHILD: [&str; 3] = ["child", "--exact", "--nocapture"];
 const PLACE: &str = "LOPE_MAILBOX_CHILD";
 /// Printed by a child whose workers run.
 const READY: &str = "the workers run";
+/// The kills come at random times after a child is up, or, so that most of them meet work also where a store takes long to
+/// begin, after its first message was handled.
+const FROM_THE_START: usize = 4;
 const ORDERS_A_KILL: usize = 100;
 /// Longest wait for the rest after the last kill.
 const PATIENCE: Duration = Duration::from_mins(5);
@@ -51,12 +54,13 @@ fn child() {
     });
 }
 
-fn start(place: &str) -> Child {
+/// Start a copy of this program and wait until it says this.
+fn start(place: &str, until: &str) -> Child {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args(CHILD).env(PLACE, place).stdin(Stdio::piped()).stdout(Stdio::piped());
     let mut child = command.spawn().unwrap();
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
-    assert!(lines.any(|line| line.is_ok_and(|line| line.contains(READY))), "the child did not come up");
+    assert!(lines.any(|line| line.is_ok_and(|line| line.contains(until))), "the child does not say '{until}'");
     // Whatever it says after that is not of interest, but must not block it.
     std::thread::spawn(move || lines.for_each(drop));
     child
@@ -71,7 +75,7 @@ async fn kill_again_and_again(place: &str) {
     let mut at_work = 0;
     for kill in 0..kills {
         pipeline.order(&mailbox, kill * ORDERS_A_KILL..(kill + 1) * ORDERS_A_KILL).await;
-        let mut child = start(place);
+        let mut child = start(place, if kill % FROM_THE_START == 0 { READY } else { pipeline::AT_WORK });
         dice ^= dice << 13;
         dice ^= dice >> 7;
         dice ^= dice << 17;
@@ -80,14 +84,18 @@ async fn kill_again_and_again(place: &str) {
         child.kill().unwrap();
         child.wait().unwrap();
         at_work += usize::from(mailbox.stats(0).await.unwrap().inbox > 0);
+        if kill % 10 == 9 {
+            println!("after {} kills:\n{}", kill + 1, pipeline.describe(&store.tables).await);
+        }
     }
     println!("{at_work} of {kills} kills met work in hand");
     assert!(at_work * 4 >= kills, "most kills came too late to hurt");
 
-    let mut last = start(place);
+    let mut last = start(place, READY);
     let began = Instant::now();
     while !pipeline.is_done(&store.tables).await {
-        assert!(began.elapsed() < PATIENCE, "the pipeline does not end");
+        let stuck = if began.elapsed() > PATIENCE { Some(pipeline.describe(&store.tables).await) } else { None };
+        assert_eq!(stuck, None, "the pipeline does not end");
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
     drop(last.stdin.take());

@@ -17,6 +17,9 @@ use lope_store::tables::{At, Batch, BatchReply, Manifest, Range, Row, TableId, T
 use lope_store::{ManualClock, MemoryStore, StoreError, StoreResult, Watch};
 use pipeline::{DESKS, Pipeline};
 
+/// Stores that lives are spent on at the same time.
+const LANES: usize = 4;
+
 /// The tables as a process sees them that dies at a certain call.
 struct Mortal {
     inner: Arc<dyn Tables>,
@@ -126,12 +129,31 @@ async fn die_once(pipeline: Pipeline, tables: &Arc<dyn Tables>, calls: usize, ca
     done
 }
 
-/// Die at every `stride`-th call, from `first` on.
-async fn die_everywhere(tables: Arc<dyn Tables>, first: usize, stride: usize) {
+/// Which calls to die at.
+#[derive(Clone, Copy)]
+struct Calls {
+    first: usize,
+    stride: usize,
+}
+
+impl Calls {
+    /// All of them when the whole series is wanted, a sample otherwise.
+    fn sample(first: usize, stride: usize) -> Self {
+        if pipeline::full() { Self { first: 1, stride: 1 } } else { Self { first, stride } }
+    }
+
+    /// The part of one of several lanes.
+    fn lane(self, lane: usize, lanes: usize) -> Self {
+        Self { first: self.first + lane * self.stride, stride: self.stride * lanes }
+    }
+}
+
+/// Die at every `stride`-th call, from `first` on. Answers with how often that was.
+async fn die_everywhere(tables: Arc<dyn Tables>, at: Calls) -> usize {
     let mut number = 0;
     let mut lives = 0;
     for carried_out in [false, true] {
-        for calls in (first..).step_by(stride) {
+        for calls in (at.first..).step_by(at.stride) {
             number += 1;
             let pipeline = Pipeline { number, orders: 100, batch: 16 };
             if die_once(pipeline, &tables, calls, carried_out).await {
@@ -140,6 +162,22 @@ async fn die_everywhere(tables: Arc<dyn Tables>, first: usize, stride: usize) {
             lives += 1;
         }
     }
+    lives
+}
+
+/// Several stores at once, each with a part of the calls.
+async fn die_in_lanes(places: Vec<String>, at: Calls) {
+    let lanes = places.len();
+    let mut working = tokio::task::JoinSet::new();
+    for (lane, place) in places.into_iter().enumerate() {
+        working.spawn(async move {
+            let store = pipeline::open(&place).await;
+            let lives = die_everywhere(Arc::clone(&store.tables), at.lane(lane, lanes)).await;
+            store.upkeep.close().await.unwrap();
+            lives
+        });
+    }
+    let lives: usize = working.join_all().await.into_iter().sum();
     println!("{lives} deaths");
     assert!(lives > 4, "the calls were too few to die at");
 }
@@ -166,8 +204,9 @@ async fn die_often(tables: Arc<dyn Tables>, seed: u64) {
 /// exactly once, counted in the workers' own state, and no timer is lost or doubled."
 #[tokio::test]
 async fn in_memory_every_call_may_be_the_last() {
-    let stride = if pipeline::full() { 1 } else { 7 };
-    die_everywhere(MemoryStore::open().tables, 1, stride).await;
+    let lives = die_everywhere(MemoryStore::open().tables, Calls::sample(1, 7)).await;
+    println!("{lives} deaths");
+    assert!(lives > 4, "the calls were too few to die at");
 }
 
 #[tokio::test]
@@ -177,20 +216,16 @@ async fn in_memory_a_history_of_many_deaths_ends_well() {
     }
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn on_sqlite_every_call_may_be_the_last() {
-    let folder = tempfile::tempdir().unwrap();
-    let store = pipeline::open(&pipeline::sqlite(folder.path())).await;
-    let (first, stride) = if pipeline::full() { (1, 1) } else { (11, 151) };
-    die_everywhere(Arc::clone(&store.tables), first, stride).await;
-    store.upkeep.close().await.unwrap();
+    let folders: Vec<tempfile::TempDir> = (0..LANES).map(|_| pipeline::quick_folder()).collect();
+    let places = folders.iter().map(|folder| pipeline::sqlite(folder.path())).collect();
+    die_in_lanes(places, Calls::sample(11, 151)).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn on_postgres_every_call_may_be_the_last() {
-    let Some(place) = pipeline::postgres() else { return };
-    let store = pipeline::open(&place).await;
-    let (first, stride) = if pipeline::full() { (1, 1) } else { (11, 151) };
-    die_everywhere(Arc::clone(&store.tables), first, stride).await;
-    store.upkeep.close().await.unwrap();
+    let places: Option<Vec<String>> = (0..LANES).map(|_| pipeline::postgres()).collect();
+    let Some(places) = places else { return };
+    die_in_lanes(places, Calls::sample(11, 151)).await;
 }

@@ -54,6 +54,63 @@ fn v1_is_an_event_with_everything() {
     assert_eq!(bytes(V1)[13], 0x39);
 }
 
+/// "**LMSG**, header 60: `0` magic `LMSG` · `4` major u16=0 · `6` minor u16=0 · `8` frame_len u32 (header+body, must equal the
+/// buffer) · `12` kind u8 (0 command, 1 event, 2 timer) · `13` flags u8 · `14` reserved u16=0 · `16` to_worker s64 ·
+/// `24` route_worker s64 · `32` route_timestamp s64 · `40` from_worker s64 (0 unless its flag is set) · `48` message_id_len u32
+/// (>0) · `52` trace_id_len u32 (`0xFFFFFFFF` when absent) · `56` payload_len u32 · body: message_id, [trace_id], payload."
+/// "all integers little-endian on the wire, big-endian in keys"
+#[test]
+fn every_field_of_a_message_stands_at_its_place() {
+    for (byte, kind) in [(0, MessageKind::Command), (1, MessageKind::Event), (2, MessageKind::Timer)] {
+        let route = Route { worker: 0x0a0b, timestamp: -2 };
+        let plain = Message { flags: Flags::NONE, route, ..Message::new(kind, 0x0102_0304, b"id", b"load") };
+        let frame = plain.encode().unwrap();
+        let expected = [
+            (0, b"LMSG\0\0\0\0".as_slice()),
+            (8, &66_u32.to_le_bytes()),
+            (12, &[byte, 0, 0, 0]),
+            (16, &[4, 3, 2, 1, 0, 0, 0, 0]),
+            (24, &0x0a0b_i64.to_le_bytes()),
+            (32, &(-2_i64).to_le_bytes()),
+            (40, &[0; 8]),
+            (48, &2_u32.to_le_bytes()),
+            (52, &[0xff; 4]),
+            (56, &4_u32.to_le_bytes()),
+            (60, b"idload"),
+        ];
+        for (at, bytes) in expected {
+            assert_eq!(&frame[at..at + bytes.len()], bytes, "{kind:?} at {at}");
+        }
+        let whole = Message { from_worker: Some(9), trace: Some(b"trace"), ..plain }.encode().unwrap();
+        assert_eq!((&whole[40..48], &whole[52..56]), (&9_i64.to_le_bytes()[..], &5_u32.to_le_bytes()[..]));
+        assert_eq!(&whole[60..], b"idtraceload");
+    }
+}
+
+/// "Flags: 0x01 durable, 0x02 high-priority, 0x04 dedupe-required, 0x08 requires-ack, 0x10 has-from-worker, 0x20 has-trace-id."
+#[test]
+fn every_flag_has_its_bit() {
+    let flags = |message: Message<'_>| message.encode().unwrap()[13];
+    let plain = command(1, 2, b"m");
+    let set = [Flags::DURABLE, Flags::HIGH_PRIORITY, Flags::DEDUPE, Flags::REQUIRES_ACK];
+    assert_eq!(set.map(|set| flags(Message { flags: set, ..plain })), [1, 2, 4, 8]);
+    assert_eq!(flags(Message { from_worker: Some(3), ..plain }), 0x10);
+    assert_eq!(flags(Message { trace: Some(b"t"), ..plain }), 0x20);
+}
+
+/// "**LINT**, header 28: `0` magic `LINT` · `4`/`6` version 0.0 · `8` frame_len u32 · `12` kind u8 (0 outbox-emit, 1 timer-arm) ·
+/// `13` flags u8 (0x01 has-due-ts) · `14` reserved=0 · `16` due_ts s64 · `24` message_len u32 >0 · body: an LMSG frame."
+#[test]
+fn every_field_of_an_intent_stands_at_its_place() {
+    let (emit, arm) = (Intent::Emit { message: b"body" }, Intent::Arm { due: 0x0102, message: b"body" });
+    for (intent, kind, flags, due) in [(emit, 0, 0, 0_i64), (arm, 1, 1, 0x0102)] {
+        let frame = intent.encode().unwrap();
+        let head = [b"LINT\0\0\0\0".as_slice(), &32_u32.to_le_bytes(), &[kind, flags, 0, 0]].concat();
+        let tail = [due.to_le_bytes().as_slice(), &4_u32.to_le_bytes(), b"body"].concat();
+        assert_eq!(frame, [head, tail].concat());
+    }
+}
+
 /// "V2 command, to 5, route (5,99), id "m"", "V3 command, to 1, route (1,2), id "ver"", "V6 command, to 7, route (7,123), id "m1", payload "ok""
 #[test]
 fn v2_v3_and_v6_are_plain_commands() {

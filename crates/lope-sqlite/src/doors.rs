@@ -98,9 +98,12 @@ impl Doors {
         T: Send + 'static,
         F: FnMut(&Desk<'_>) -> Worked<T> + Send + 'static,
     {
+        self.writer()?.call(rows, verb).await
+    }
+
+    fn writer(&self) -> StoreResult<&WriterDoor> {
         let message = "it was opened for looking only".to_owned();
-        let writer = self.writer.as_ref().ok_or(StoreError::ReadOnly { message })?;
-        writer.call(rows, verb).await
+        self.writer.as_ref().ok_or(StoreError::ReadOnly { message })
     }
 
     pub(crate) async fn read<T, F>(&self, verb: F) -> StoreResult<T>
@@ -300,6 +303,11 @@ impl Tables for Doors {
     async fn commit(&self, batches: Vec<Batch>) -> StoreResult<Vec<BatchReply>> {
         let rows = batches.iter().map(tables::rows).sum();
         self.write(rows, move |desk| tables::commit(desk, &batches)).await
+    }
+
+    async fn commit_unflushed(&self, batches: Vec<Batch>) -> StoreResult<Vec<BatchReply>> {
+        let rows = batches.iter().map(tables::rows).sum();
+        self.writer()?.call_unflushed(rows, move |desk| tables::commit(desk, &batches)).await
     }
 
     fn watch(&self) -> Watch {

@@ -1,7 +1,7 @@
 //! The one thread that writes: everything that waits becomes one transaction, and callers are answered after the flush.
 //!
 //! A job that fails takes its group back; each of the group's jobs is then done alone, so that one failure leaves the others
-//! be. Between groups other processes get their turn.
+//! be. Between groups other processes get their turn. Jobs that need no flush make groups of their own.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -30,6 +30,8 @@ const PRESSURE_PATIENCE: Duration = Duration::from_millis(250);
 /// What the writer is asked to do.
 enum Message {
     Do(Box<dyn Job>),
+    /// The same, but it need not outlive the machine.
+    DoUnflushed(Box<dyn Job>),
     /// Has another process written?
     Look,
     Stop(oneshot::Sender<()>),
@@ -48,6 +50,8 @@ struct Writer {
     checkpointer: Checkpointer,
     announcer: Announcer,
     seen: i64,
+    /// Is every transaction flushed before it is answered?
+    flushes: bool,
     /// A message that was taken out of the inbox while a group was being filled.
     held_back: Option<Message>,
 }
@@ -59,8 +63,25 @@ impl WriterDoor {
         T: Send + 'static,
         F: FnMut(&Desk<'_>) -> Worked<T> + Send + 'static,
     {
+        self.ask(rows, verb, Message::Do).await
+    }
+
+    /// Do something in a transaction that a power failure may take back.
+    pub(crate) async fn call_unflushed<T, F>(&self, rows: usize, verb: F) -> StoreResult<T>
+    where
+        T: Send + 'static,
+        F: FnMut(&Desk<'_>) -> Worked<T> + Send + 'static,
+    {
+        self.ask(rows, verb, Message::DoUnflushed).await
+    }
+
+    async fn ask<T, F>(&self, rows: usize, verb: F, how: fn(Box<dyn Job>) -> Message) -> StoreResult<T>
+    where
+        T: Send + 'static,
+        F: FnMut(&Desk<'_>) -> Worked<T> + Send + 'static,
+    {
         let (job, reply) = job(rows, verb);
-        self.0.send(Message::Do(job)).await.map_err(|_| StoreError::Closed)?;
+        self.0.send(how(job)).await.map_err(|_| StoreError::Closed)?;
         reply.await.unwrap_or(Err(StoreError::Closed))
     }
 
@@ -103,7 +124,8 @@ pub(crate) fn start(db: Connection, house: Arc<House>) -> StoreResult<WriterDoor
     let writers = Arc::new(Turnstile::open(&house.place, house.options.patience)?);
     let checkpointer = Checkpointer::start(&house)?;
     let announcer = Announcer::new(&house.place);
-    let mut writer = Writer { db, house, inbox, writers, checkpointer, announcer, seen: 0, held_back: None };
+    let mut writer =
+        Writer { db, house, inbox, writers, checkpointer, announcer, seen: 0, flushes: true, held_back: None };
     writer.watch_log()?;
     writer.look();
     let named = thread::Builder::new().name("lope-sqlite-writer".to_owned());
@@ -115,7 +137,15 @@ impl Writer {
     fn run(mut self) {
         while let Some(message) = self.held_back.take().or_else(|| self.inbox.blocking_recv()) {
             match message {
-                Message::Do(job) => self.serve(job),
+                Message::Do(job) => match self.flush(true) {
+                    Ok(()) => self.serve(job),
+                    Err(error) => refuse(vec![job], &error),
+                },
+                Message::DoUnflushed(job) => {
+                    // If it cannot go without a flush, it goes with one.
+                    let _ = self.flush(false);
+                    self.serve(job);
+                }
                 Message::Look => self.look(),
                 Message::Stop(done) => {
                     self.checkpointer.stop();
@@ -136,6 +166,16 @@ impl Writer {
             Err(error) if group.len() == 1 || matches!(error, StoreError::Unknown { .. }) => refuse(group, &error),
             Err(_) => group.into_iter().for_each(|job| self.serve_alone(job)),
         }
+    }
+
+    /// From now on transactions are flushed before they are answered, or not.
+    fn flush(&mut self, flushes: bool) -> StoreResult<()> {
+        if self.flushes != flushes {
+            let level = if flushes { "FULL" } else { "NORMAL" };
+            self.db.pragma_update(None, "synchronous", level).map_err(failure::sqlite)?;
+            self.flushes = flushes;
+        }
+        Ok(())
     }
 
     fn serve_alone(&mut self, job: Box<dyn Job>) {
@@ -202,9 +242,11 @@ impl Writer {
                 return None;
             }
             match self.inbox.try_recv().ok()? {
-                Message::Do(job) => return Some(job),
+                // What may go without a flush may also go with one.
+                Message::DoUnflushed(job) => return Some(job),
+                Message::Do(job) if self.flushes => return Some(job),
                 Message::Look => {}
-                stop @ Message::Stop(_) => self.held_back = Some(stop),
+                other @ (Message::Do(_) | Message::Stop(_)) => self.held_back = Some(other),
             }
         }
     }

@@ -48,6 +48,11 @@ impl Figure {
     pub fn cpu_micros(&self) -> f64 {
         self.cpu.as_secs_f64() * 1e6 / self.units as f64
     }
+
+    /// This work and other work, taken together.
+    pub fn and(&self, other: &Self) -> Self {
+        Self { units: self.units + other.units, wall: self.wall + other.wall, cpu: self.cpu + other.cpu }
+    }
 }
 
 impl fmt::Display for Figure {
@@ -80,15 +85,23 @@ pub fn cpu_time() -> Duration {
 
 /// The mean time to append a page to a file in this folder and flush it.
 pub fn fsync_probe(folder: &Path) -> std::io::Result<Duration> {
+    Ok(fsync_times(folder, PROBES)?.iter().sum::<Duration>() / PROBES)
+}
+
+/// How long each of so many flushes of an appended page took, sorted.
+pub fn fsync_times(folder: &Path, count: u32) -> std::io::Result<Vec<Duration>> {
     let path = folder.join("fsync-probe");
     let mut file = File::create(&path)?;
-    let began = Instant::now();
-    for _ in 0..PROBES {
+    let mut times = Vec::new();
+    for _ in 0..count {
+        let began = Instant::now();
         file.write_all(&[0; 4_096])?;
         file.sync_data()?;
+        times.push(began.elapsed());
     }
     std::fs::remove_file(path)?;
-    Ok(began.elapsed() / PROBES)
+    times.sort_unstable();
+    Ok(times)
 }
 
 /// `tasks` owners, each of one run, commit one journal row at a time, `commits` times. Needs a runtime of tokio.

@@ -118,6 +118,13 @@ pub trait Tables: Send + Sync {
     /// batches; a conflict in one leaves the others alone. What is answered as applied is durable.
     async fn commit(&self, batches: Vec<Batch>) -> StoreResult<Vec<BatchReply>>;
 
+    /// The same for what need not outlive the machine, such as a lease, whose holder dies with it: seen by everybody at once,
+    /// lost to nobody's crash, but perhaps to a power failure, and then with everything that was committed this way after the
+    /// last flush. A store that gains nothing by it flushes.
+    async fn commit_unflushed(&self, batches: Vec<Batch>) -> StoreResult<Vec<BatchReply>> {
+        self.commit(batches).await
+    }
+
     /// Wakes when somebody, in this process or another, has committed to the tables.
     fn watch(&self) -> Watch;
 }

@@ -6,10 +6,13 @@ use clap::ValueEnum;
 use lope::stores::{self, Create, StoreUrl};
 use lope_postgres::{Meter, Options};
 use lope_store::Store;
-use lope_store::bench::fsync_probe;
+use lope_store::bench::{fsync_probe, fsync_times};
 
 use super::figure::Reading;
 use crate::error::{CliError, CliResult};
+
+/// Flushes that tell how slow the slow ones are.
+const FLUSHES: u32 = 300;
 
 /// Kinds of stores.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
@@ -74,6 +77,14 @@ impl Place {
         let probe = fsync_probe(&self.folder);
         let probe = probe.map_err(|error| CliError::usage(format!("{}: {error}", self.folder.display())))?;
         Ok(probe.as_secs_f64() * 1e3)
+    }
+
+    /// The time of a flush beside this store that only the rest is above, in milliseconds: 0.99 for the worst in a hundred.
+    pub(crate) fn flush_share(&self, share: f64) -> CliResult<f64> {
+        let times = fsync_times(&self.folder, FLUSHES);
+        let times = times.map_err(|error| CliError::usage(format!("{}: {error}", self.folder.display())))?;
+        let index = ((times.len() - 1) as f64 * share) as usize;
+        Ok(times[index].as_secs_f64() * 1e3)
     }
 
     /// Close the store and take it away.

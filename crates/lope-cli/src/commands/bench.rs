@@ -5,14 +5,14 @@ use serde_json::Value;
 
 use crate::bench::figure::Figure;
 use crate::bench::place::{Kind, Place, no_server};
-use crate::bench::{footprint, idle, raw, shapes, work};
+use crate::bench::{footprint, idle, mailbox, raw, shapes, work};
 use crate::error::{CliError, CliResult, Exit};
 use crate::output::{Output, remark};
 
 /// What to measure.
 #[derive(Debug, Args)]
 pub(crate) struct BenchArgs {
-    /// runs, steps, fan, loop, latency, idle, footprint; none: all of them
+    /// runs, steps, fan, loop, latency, mailbox, idle, footprint; none: all of them
     #[arg(value_name = "NAME")]
     names: Vec<String>,
     /// Stores to measure on; may be given several times  [default: memory and sqlite, and postgres if one is named]
@@ -38,6 +38,7 @@ const BENCHMARKS: &[Benchmark] = &[
     Benchmark { name: "fan", in_memory: true },
     Benchmark { name: "loop", in_memory: true },
     Benchmark { name: "latency", in_memory: true },
+    Benchmark { name: "mailbox", in_memory: true },
     Benchmark { name: "idle", in_memory: false },
     Benchmark { name: "footprint", in_memory: false },
 ];
@@ -117,6 +118,7 @@ async fn one(name: &str, scale: u64, place: &Place) -> CliResult<Vec<Figure>> {
             vec![work::long_loop(scaled(if place.kind == Kind::Memory { 1_000_000 } else { 100_000 }), place).await?]
         }
         "latency" => vec![work::latency(scaled(500), place).await?],
+        "mailbox" => mailbox::mailbox(scale, place).await?,
         "idle" => vec![idle::idle(scaled(20), place).await?],
         _ => vec![footprint::footprint(place)?],
     })

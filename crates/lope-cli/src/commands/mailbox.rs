@@ -7,7 +7,6 @@ mod owner;
 mod python;
 mod send;
 mod show;
-mod signals;
 mod watching;
 mod work;
 

@@ -3,6 +3,7 @@
 
 pub(crate) mod remote;
 
+use std::collections::BTreeSet;
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output as Ended, Stdio};
@@ -162,11 +163,28 @@ impl PythonArgs {
         for module in modules {
             engine.realms.push(module.realm()?);
         }
+        Ok((Some(self.pool(modules, remote, settings).await?.0), engine))
+    }
+
+    /// A pool for these modules, and the actions that it knows.
+    pub(crate) async fn pool(
+        &self,
+        modules: &[Module],
+        remote: bool,
+        settings: &Settings,
+    ) -> CliResult<(Arc<Pool>, BTreeSet<Arc<str>>)> {
         let wanted = self.settings(modules, remote);
         let pool = Pool::begin(wanted, tokio::runtime::Handle::current(), Logs::at(settings.logs.clone()));
         let pool = pool.map_err(|error| CliError::new(Exit::Bug, format!("no place for worker processes: {error}")))?;
-        pool.ready().await.map_err(|why| unready(&why))?;
-        Ok((Some(Arc::new(pool)), engine))
+        let actions = pool.ready().await.map_err(|why| unready(&why))?;
+        Ok((Arc::new(pool), actions))
+    }
+
+    /// The same, with no more processes and slots than so many actions at once need, unless they are asked for.
+    pub(crate) fn for_so_many(&self, at_once: usize) -> Self {
+        let cores = std::thread::available_parallelism().map_or(2, usize::from);
+        let (processes, slots) = (self.processes.or(Some(cores.min(at_once))), self.slots.or(Some(at_once)));
+        Self { processes, slots, ..self.clone() }
     }
 
     fn settings(&self, modules: &[Module], remote: bool) -> PoolSettings {

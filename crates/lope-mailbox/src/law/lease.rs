@@ -2,11 +2,19 @@
 //!
 //! Expiry is judged by moments, which no change of the wall clock moves. A lease that seems to hold for longer than it was
 //! given was written under another boot of the clock and holds nothing.
+//!
+//! A holder that dies costs everything in its hand an attempt. Most of it was not the cause, so from the third time on a
+//! message is a *suspect*: that it is with the handler is written down before, only then it is counted, and it rests a
+//! little longer each time. A machine that is killed again and again makes no dead letters of what it was not busy with.
 
 use lope_model::{Epoch, Moment, Span};
 
+use super::retry;
 use crate::key::Place;
 use crate::record::{Lease, LeaseState, Owner};
+
+/// Losses that make a message a suspect.
+const SUSPECT: u32 = 3;
 
 /// Who asks, and when.
 #[derive(Clone, Debug)]
@@ -32,16 +40,37 @@ pub enum Standing {
 /// May the claimer take what this lease covers? An owner's own leases are open to it: it does not remember them, so it
 /// started anew since. Owners that are known to be gone hold nothing.
 pub fn standing(lease: &Lease, claimer: &Claimer, is_gone: impl Fn(&Owner) -> bool) -> Standing {
-    let abandoned = match lease.state {
-        LeaseState::Held => lease.owner == claimer.owner || is_gone(&lease.owner),
-        LeaseState::Waiting => false,
+    let (until, term) = match lease.state {
+        LeaseState::Waiting => (lease.until, lease.term),
+        LeaseState::Held | LeaseState::Begun if lease.owner != claimer.owner && !is_gone(&lease.owner) => {
+            (lease.until, lease.term)
+        }
+        LeaseState::Held => return Standing::Open,
+        LeaseState::Begun => rest(lease),
     };
-    if !abandoned && holds(lease, claimer.now) { Standing::Closed(lease.until) } else { Standing::Open }
+    if holds(until, term, claimer.now) { Standing::Closed(until) } else { Standing::Open }
 }
 
-fn holds(lease: &Lease, now: Moment) -> bool {
-    let left = lease.until.0.saturating_sub(now.0);
-    left > 0 && left.cast_unsigned() <= lease.term.millis()
+fn holds(until: Moment, term: Span, now: Moment) -> bool {
+    let left = until.0.saturating_sub(now.0);
+    left > 0 && left.cast_unsigned() <= term.millis()
+}
+
+/// How long a suspect whose holder died with it rests, from its claim on.
+fn rest(lease: &Lease) -> (Moment, Span) {
+    let claimed = Moment(lease.until.0.saturating_sub(lease.term.millis().cast_signed()));
+    let span = retry::after_loss(lease.lost.saturating_sub(SUSPECT));
+    (claimed.plus(span), span)
+}
+
+/// Must be written down that a message with this lease is with its handler?
+pub fn is_suspect(lease: &Lease) -> bool {
+    lease.lost >= SUSPECT
+}
+
+/// The lease of a suspect that goes to its handler now.
+pub fn begun(held: &Lease) -> Lease {
+    Lease { state: LeaseState::Begun, ..held.clone() }
 }
 
 /// A first lease on messages that had none.
@@ -59,12 +88,13 @@ pub fn fresh(claimer: &Claimer, epoch: Epoch, through: Option<Place>) -> Lease {
 }
 
 /// The lease after the claimer took it over. If somebody else held it, or the claimer before it started anew, that attempt was
-/// lost with its holder.
+/// lost with its holder; that of a suspect only if it had begun.
 pub fn taken(lease: &Lease, claimer: &Claimer, epoch: Epoch, through: Option<Place>) -> Lease {
     let again = lease.owner == claimer.owner && claimer.since.is_some_and(|since| since <= lease.epoch);
     let (attempt, loss) = match lease.state {
-        LeaseState::Held if again => (0, 0),
-        LeaseState::Held => (1, 1),
+        LeaseState::Held | LeaseState::Begun if again => (0, 0),
+        LeaseState::Held if is_suspect(lease) => (0, 0),
+        LeaseState::Held | LeaseState::Begun => (1, 1),
         LeaseState::Waiting => (1, 0),
     };
     let (attempts, lost) = (lease.attempts.saturating_add(attempt), lease.lost.saturating_add(loss));
@@ -138,6 +168,26 @@ mod tests {
         };
         assert_eq!([counts(&same), counts(&restarted), counts(&claimer("a", 1))], [(1, 0), (2, 1), (2, 1)]);
         assert_eq!(counts(&Claimer { owner: Owner::new("b").unwrap(), ..same }), (2, 1));
+    }
+
+    #[test]
+    fn a_suspect_is_counted_only_when_it_was_with_its_handler_and_rests_then() {
+        let taken_by_b = |lease: &Lease| {
+            let lease = taken(lease, &claimer("b", 9_000), Epoch(2), None);
+            (lease.attempts, lease.lost)
+        };
+        let held = Lease { attempts: 4, lost: SUSPECT, ..held_by("a", 0) };
+        assert!(is_suspect(&held) && !is_suspect(&Lease { lost: SUSPECT - 1, ..held.clone() }));
+        assert_eq!((taken_by_b(&held), taken_by_b(&begun(&held))), ((4, SUSPECT), (5, SUSPECT + 1)));
+        assert_eq!(standing(&held, &claimer("a", 1), |_| false), Standing::Open);
+        let opens = |lost: u32| match standing(&begun(&Lease { lost, ..held.clone() }), &claimer("a", 1), |_| true) {
+            Standing::Closed(until) => until.0,
+            Standing::Open => 0,
+        };
+        assert!(opens(SUSPECT) > 0 && opens(SUSPECT + 1) == 2 * opens(SUSPECT), "longer each time");
+        assert_eq!(opens(SUSPECT + 20), opens(SUSPECT + 30), "but not for ever");
+        let rested = claimer("a", opens(SUSPECT));
+        assert_eq!(standing(&begun(&held), &rested, |_| false), Standing::Open);
     }
 
     #[test]

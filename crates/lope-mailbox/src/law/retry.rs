@@ -15,7 +15,8 @@ pub struct Retry {
     pub max: Span,
     /// Commits in a row that may find a read changed before that counts as a failed attempt.
     pub conflicts: u32,
-    /// Attempts that may be lost with their worker before a message is given up.
+    /// Attempts that may be lost with their worker before a message is given up. The first few are counted for everything
+    /// that was in hand, the others only for a message that was with its handler.
     pub losses: u32,
 }
 
@@ -29,6 +30,9 @@ pub enum Verdict {
 /// The delay between two commits that found a read changed is short: the other writer is done already.
 const CONFLICT_BASE: Span = Span::from_millis(1);
 const CONFLICT_MAX: Span = Span::from_millis(32);
+/// How long a message rests with which one worker after the other dies: doubled each time, up to the longest.
+const LOSS_BASE: Span = Span::from_millis(50);
+const LOSS_MAX: Span = Span::from_secs(10);
 
 impl Default for Retry {
     fn default() -> Self {
@@ -55,6 +59,11 @@ impl Retry {
     pub fn after_conflict(conflicts: u32, place: Place) -> Span {
         backoff(CONFLICT_BASE, CONFLICT_MAX, conflicts, place.salt())
     }
+}
+
+/// How long a message rests that took its worker with it, not for the first time.
+pub fn after_loss(again: u32) -> Span {
+    LOSS_BASE.times(1_u64.checked_shl(again).unwrap_or(u64::MAX)).min(LOSS_MAX)
 }
 
 /// `base × 2^(count−1)`, at most `max`, then anywhere between half and the whole of it.

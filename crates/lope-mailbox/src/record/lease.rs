@@ -32,6 +32,8 @@ pub enum LeaseState {
     Held,
     /// It failed and waits for its next attempt; nobody holds it.
     Waiting,
+    /// Somebody handles it, and it is with the handler: written down of messages whose holders keep dying.
+    Begun,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -95,6 +97,7 @@ impl Lease {
         let state = match reader.u16()? {
             0 => LeaseState::Held,
             1 => LeaseState::Waiting,
+            2 => LeaseState::Begun,
             _ => return Err(reader.bad()),
         };
         let (attempts, lost) = (reader.u32()?, reader.u32()?);
@@ -148,8 +151,10 @@ mod tests {
             let lease = lease(through);
             assert_eq!(Lease::decode(&lease.encode()), Ok(lease));
         }
-        let waiting = Lease { state: LeaseState::Waiting, ..lease(None) };
-        assert_eq!(Lease::decode(&waiting.encode()), Ok(waiting));
+        for state in [LeaseState::Waiting, LeaseState::Begun] {
+            let lease = Lease { state, ..lease(None) };
+            assert_eq!(Lease::decode(&lease.encode()), Ok(lease));
+        }
         let head = Head { epoch: Epoch(12) };
         assert_eq!(Head::decode(&head.encode()), Ok(head));
     }

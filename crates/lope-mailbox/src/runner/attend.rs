@@ -75,7 +75,7 @@ impl Runner {
             let renewals = round.hand.renewals(self.config.worker, now);
             let batches = renewals.iter().map(|(_, _, batch)| batch.clone()).collect();
             if let Some(replies) = round.group.try_commit(batches).await.transpose()? {
-                note_renewals(round, renewals.into_iter().map(|(holding, lease, _)| (holding, lease)), replies);
+                note_leases(round, renewals.into_iter().map(|(holding, lease, _)| (holding, lease)), replies);
             }
         }
         Ok(())
@@ -99,13 +99,14 @@ impl Runner {
         let renewals = round.hand.renewals(self.config.worker, now);
         let batches = renewals.iter().map(|(_, _, batch)| batch.clone()).collect();
         let replies = round.group.commit(batches).await?;
-        note_renewals(round, renewals.into_iter().map(|(holding, lease, _)| (holding, lease)), replies);
+        note_leases(round, renewals.into_iter().map(|(holding, lease, _)| (holding, lease)), replies);
         Ok(())
     }
 }
 
-fn note_renewals(round: &mut Round, renewals: impl Iterator<Item = (usize, Lease)>, replies: Vec<BatchReply>) {
-    for ((index, lease), reply) in renewals.zip(replies) {
+/// Leases that were written anew, and what the store said to each.
+pub(super) fn note_leases(round: &mut Round, leases: impl Iterator<Item = (usize, Lease)>, replies: Vec<BatchReply>) {
+    for ((index, lease), reply) in leases.zip(replies) {
         let held = &mut round.hand.holdings[index];
         match reply {
             Ok(_) => (held.holding.bytes, held.holding.lease) = (lease.encode(), lease),

@@ -66,7 +66,8 @@ impl Runner {
             };
             let mut batches = self.take_closing();
             batches.push(prepared.batch.clone());
-            let reply = self.tables.commit(batches).await?.pop();
+            // A claim is worth nothing after a power failure: its holder is gone with it.
+            let reply = self.tables.commit_unflushed(batches).await?.pop();
             if let Some(hand) = self.claimed(prepared, reply) {
                 return Ok(Some(hand));
             }

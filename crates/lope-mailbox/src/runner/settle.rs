@@ -37,7 +37,7 @@ impl Runner {
     pub(super) async fn close(&mut self) -> StoreResult<()> {
         let batches = self.take_closing();
         if !batches.is_empty() {
-            self.tables.commit(batches).await?;
+            self.tables.commit_unflushed(batches).await?;
         }
         Ok(())
     }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use lope_model::Timestamp;
-use lope_store::tables::Batch;
+use lope_store::tables::{Batch, Guard, Write};
 use lope_store::{StoreError, StoreResult};
 
 use super::Runner;
@@ -18,9 +18,10 @@ use crate::frame::Message;
 use crate::group::Step;
 use crate::key;
 use crate::law::dedupe::{self, Seen};
+use crate::law::lease;
 use crate::law::retry::Verdict;
 use crate::limit;
-use crate::record::{DeadLetter, Dedupe};
+use crate::record::{DeadLetter, Dedupe, LeaseState};
 use crate::trace::{Attempt, AttemptResult};
 
 /// What is to be done with a message.
@@ -71,6 +72,10 @@ impl Runner {
 
     /// Handle one message and stage what comes of it. Answers with an error if the handler can handle nothing at all.
     pub(super) async fn handle(&mut self, round: &mut Round, item: usize) -> Result<Option<HandlerError>, RunnerError> {
+        let suspect = lease::is_suspect(round.hand.lease(item));
+        if suspect && round.hand.lease(item).state != LeaseState::Begun {
+            self.begin_suspect(round, item).await?;
+        }
         if round.hand.is_lost(item) {
             return Ok(None);
         }
@@ -89,7 +94,23 @@ impl Runner {
             }
             Answer::Lost => {}
         }
+        if suspect {
+            // It is done with: what comes after it must not be held against it.
+            round.group.commit(Vec::new()).await?;
+        }
         Ok(None)
+    }
+
+    /// Before a message goes to its handler with which workers keep dying: write down that it is its turn, and with that
+    /// commit what was handled before it.
+    async fn begin_suspect(&self, round: &mut Round, item: usize) -> StoreResult<()> {
+        let held = &round.hand.holdings[round.hand.items[item].holding];
+        let (at, lease) = (held.holding.key.at(self.config.worker), lease::begun(&held.holding.lease));
+        let guards = vec![Guard::Equals(at.clone(), held.holding.bytes.clone())];
+        let batch = Batch { guards, writes: vec![Write::Put(at, lease.encode())] };
+        let replies = round.group.commit(vec![batch]).await?;
+        super::attend::note_leases(round, [(round.hand.items[item].holding, lease)].into_iter(), replies);
+        Ok(())
     }
 
     async fn answer(&mut self, round: &mut Round, item: usize, frame: &[u8]) -> Result<Answer, RunnerError> {

@@ -173,6 +173,8 @@ async fn a_message_that_kills_its_worker_does_not_take_others_with_it() {
             break;
         }
         work_until_killed(&stand, config.clone()).await;
+        // With which worker after worker dies rests a little longer each time.
+        stand.pass(10_000);
     }
     let dead = stand.mailbox.dead(worker(SEVEN), None, 9).await.unwrap();
     assert_eq!(dead.len(), 1);
@@ -180,6 +182,36 @@ async fn a_message_that_kills_its_worker_does_not_take_others_with_it() {
     for id in ids.iter().filter(|id| *id != "m17") {
         assert_eq!(stand.state(id).await.as_deref(), Some("1"), "{id} was handled once");
     }
+}
+
+/// A machine that is killed again and again makes no dead letters of messages that were only in hand.
+#[tokio::test]
+async fn deaths_are_held_against_the_message_that_was_with_its_handler() {
+    let stand = Stand::new();
+    let seqs = [stand.send(&command(SEVEN, "a", "")).await, stand.send(&command(SEVEN, "b", "")).await];
+    let mut config = short("desk");
+    config.retry.losses = 30;
+    for _ in 0..20 {
+        die_holding(&stand, config.clone()).await;
+        stand.pass(10_000);
+    }
+    let attempts = [lease(&stand, seqs[0]).await.unwrap().attempts, lease(&stand, seqs[1]).await.unwrap().attempts];
+    assert_eq!(attempts, [20, 4], "the first was with its handler each time, the second never");
+}
+
+/// Killed at once again, a suspect is not tried before it has rested.
+#[tokio::test]
+async fn a_message_that_takes_its_workers_with_it_rests_in_between() {
+    let stand = Stand::new();
+    stand.send(&command(SEVEN, "a", "")).await;
+    for _ in 0..4 {
+        die_holding(&stand, short("desk")).await;
+    }
+    let mut runner = stand.runner_with(short("desk"), plain(|_, _| Ok(()))).await;
+    let at_once = runner.poll_inbox(8).await.unwrap();
+    assert_eq!((at_once.handled, at_once.busy), (0, 1));
+    stand.pass(10_000);
+    assert_eq!(runner.poll_inbox(8).await.unwrap().handled, 1);
 }
 
 /// Poll until the deadly message is met, then vanish.

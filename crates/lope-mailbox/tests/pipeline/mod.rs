@@ -11,17 +11,21 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use async_trait::async_trait;
 use lope_mailbox::frame::{Message, MessageKind};
 use lope_mailbox::key::WorkerId;
-use lope_mailbox::record::Owner;
+use lope_mailbox::record::{Lease, Owner};
 use lope_mailbox::time::TimeHooks;
 use lope_mailbox::{Config, Context, Handled, Handler, HandlerError, Mailbox, Worker};
 use lope_model::{Span, Timestamp};
 use lope_postgres::PostgresStore;
 use lope_sqlite::SqliteStore;
-use lope_store::tables::{At, TableId};
+use lope_store::tables::{At, Range, TableId};
 use lope_store::{Store, Tables};
 
 /// How long after an order its timer is due.
 const TIMER: Span = Span::from_millis(10);
+
+/// Printed when the first message of this process has been handled.
+pub(crate) const AT_WORK: &str = "a message was handled";
+static HANDLED: std::sync::Once = std::sync::Once::new();
 
 /// One pipeline on a store that may have others beside it.
 #[derive(Debug, Clone, Copy)]
@@ -86,6 +90,32 @@ impl Pipeline {
             && self.count(&**tables, "timer", "total").await >= self.orders
     }
 
+    /// What stands in the way of an end: totals, dead letters with their reasons, messages, timers and leases.
+    pub(crate) async fn describe(&self, tables: &Arc<dyn Tables>) -> String {
+        let mailbox = Mailbox::new(Arc::clone(tables));
+        let mut lines = Vec::new();
+        for what in ["ledger", "timer"] {
+            let total = self.count(&**tables, what, "total").await;
+            lines.push(format!("{what}s in all: {total} of {}", self.orders));
+        }
+        lines.push(format!("outbox: {} rows", tables.count(TableId::OUTBOX).await.unwrap()));
+        for desk in DESKS {
+            let worker = self.worker_id(desk);
+            let (inbox, dead) =
+                (mailbox.list(worker, None, 1_000).await.unwrap(), mailbox.dead(worker, None, 1_000).await.unwrap());
+            let timers = mailbox.timers(worker, 1_000).await.unwrap();
+            let counts = [inbox.len(), timers.len(), dead.len()];
+            lines.push(format!("{desk:?}: messages, timers, dead letters {counts:?} (at most 1,000 are counted)"));
+            lines.extend(dead.iter().take(5).map(|dead| format!("  dead {}: {}", dead.seq, dead.reason)));
+            let range = Range::prefix(TableId::LEASES, &worker.to_bytes(), 1_000);
+            let leases = tables.range(range).await.unwrap();
+            let leases: Vec<Lease> = leases.iter().filter_map(|row| Lease::decode(&row.value).ok()).collect();
+            let lost = leases.iter().map(|lease| lease.lost).max().unwrap_or(0);
+            lines.push(format!("  {} leases, lost {lost} times at most", leases.len()));
+        }
+        lines.join("\n")
+    }
+
     /// Everything happened, and happened once.
     pub(crate) async fn check(&self, tables: &Arc<dyn Tables>) {
         let mailbox = Mailbox::new(Arc::clone(tables));
@@ -112,6 +142,7 @@ impl Pipeline {
 impl Handler for Work {
     async fn handle(&self, context: &mut Context, message: &Message<'_>) -> Handled {
         let Pipeline { number, .. } = self.pipeline;
+        HANDLED.call_once(|| println!("{AT_WORK}"));
         match (self.desk, message.kind) {
             (Desk::Orders, _) => {
                 self.count(context, "order", message.id).await?;
@@ -175,6 +206,14 @@ pub(crate) fn postgres() -> Option<String> {
 
 pub(crate) fn sqlite(folder: &Path) -> String {
     folder.join("lope.db").display().to_string()
+}
+
+/// A folder for a SQLite store that many short lives are spent on: in memory where there is such a place, because what is
+/// tried there is what becomes of calls, not of power.
+pub(crate) fn quick_folder() -> tempfile::TempDir {
+    let memory = Path::new("/dev/shm");
+    let made = if memory.is_dir() { tempfile::tempdir_in(memory) } else { tempfile::tempdir() };
+    made.unwrap()
 }
 
 /// Open a store: a path, or a schema and the URL of a server.

@@ -7,6 +7,7 @@ use serde_json::{Map, Value as Json, json};
 use super::{Post, show};
 use crate::error::{CliResult, Exit};
 use crate::output::{Output, remark};
+use crate::table::Column;
 
 pub(super) async fn stats(limit: usize, post: &Post, output: Output) -> CliResult<Exit> {
     let stats = post.mailbox.stats(limit).await?;
@@ -39,7 +40,7 @@ pub(super) async fn stats(limit: usize, post: &Post, output: Output) -> CliResul
     let text = if rows.is_empty() {
         all
     } else {
-        format!("{all}\n{}", show::table(&["WORKER", "INBOX", "DEAD LETTERS"], &rows))
+        format!("{all}\n{}", show::table(["WORKER", "INBOX", "DEAD LETTERS"].map(Column::whole), rows))
     };
     output.document(&value, &text);
     Ok(Exit::Done)

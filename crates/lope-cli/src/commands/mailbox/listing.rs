@@ -7,6 +7,7 @@ use serde_json::{Map, Value as Json, json};
 use super::{Page, Post, show};
 use crate::error::{CliError, CliResult, Exit};
 use crate::output::Output;
+use crate::table::Column;
 
 pub(super) async fn messages(page: &Page, post: &Post, output: Output) -> CliResult<Exit> {
     let queued = post.mailbox.list(page.worker, page.after, bounded(page.limit)?).await?;
@@ -23,7 +24,18 @@ pub(super) async fn messages(page: &Page, post: &Post, output: Output) -> CliRes
         value.insert("lease".into(), json!(lease));
         values.push(Json::Object(value));
     }
-    print(values, &["SEQ", "ID", "KIND", "STATE", "PAYLOAD"], &rows, output);
+    print(
+        values,
+        [
+            Column::whole("SEQ"),
+            Column::cut("ID"),
+            Column::whole("KIND"),
+            Column::whole("STATE"),
+            Column::cut("PAYLOAD"),
+        ],
+        rows,
+        output,
+    );
     Ok(Exit::Done)
 }
 
@@ -38,7 +50,12 @@ pub(super) async fn timers(worker: WorkerId, limit: usize, post: &Post, output: 
         value.extend(show::fields(&timer.frame));
         values.push(Json::Object(value));
     }
-    print(values, &["SEQ", "DUE", "ID", "KIND", "PAYLOAD"], &rows, output);
+    print(
+        values,
+        [Column::whole("SEQ"), Column::whole("DUE"), Column::cut("ID"), Column::whole("KIND"), Column::cut("PAYLOAD")],
+        rows,
+        output,
+    );
     Ok(Exit::Done)
 }
 
@@ -55,7 +72,18 @@ pub(super) async fn dead(page: &Page, post: &Post, output: Output) -> CliResult<
         value.insert("failed_at".into(), at.into());
         values.push(Json::Object(value));
     }
-    print(values, &["SEQ", "ID", "ATTEMPTS", "FAILED AT", "REASON"], &rows, output);
+    print(
+        values,
+        [
+            Column::whole("SEQ"),
+            Column::cut("ID"),
+            Column::whole("ATTEMPTS"),
+            Column::whole("FAILED AT"),
+            Column::cut("REASON"),
+        ],
+        rows,
+        output,
+    );
     Ok(Exit::Done)
 }
 
@@ -74,7 +102,7 @@ fn bounded(limit: usize) -> CliResult<usize> {
     Err(error.hint("'--after SEQ' begins behind the last row of the page before"))
 }
 
-fn print(values: Vec<Json>, head: &[&str], rows: &[Vec<String>], output: Output) {
-    let text = if rows.is_empty() { "none".to_owned() } else { show::table(head, rows) };
+fn print(values: Vec<Json>, columns: [Column; 5], rows: Vec<Vec<String>>, output: Output) {
+    let text = if rows.is_empty() { "none".to_owned() } else { show::table(columns, rows) };
     output.document(&Json::Array(values), &text);
 }

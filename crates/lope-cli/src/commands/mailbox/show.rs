@@ -5,6 +5,8 @@ use lope::mailbox::frame::{Flags, Message};
 use lope_model::Moment;
 use serde_json::{Map, Value as Json, json};
 
+use crate::table::{Column, Table, width};
+
 /// Longest payload that a row shows.
 const SHOWN: usize = 48;
 
@@ -70,20 +72,11 @@ pub(super) fn glance(frame: &[u8]) -> (String, &'static str, String) {
     (id, message.kind.name(), shown)
 }
 
-/// Columns, as wide as what stands in them.
-pub(super) fn table(head: &[&str], rows: &[Vec<String>]) -> String {
-    let width = |column: usize| {
-        let cells = rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count());
-        cells.chain([head[column].len()]).max().unwrap_or_default()
-    };
-    let widths: Vec<usize> = (0..head.len()).map(width).collect();
-    let line = |cells: &mut dyn Iterator<Item = &str>| {
-        let padded = cells.zip(&widths).map(|(cell, width)| format!("{cell:<width$}"));
-        padded.collect::<Vec<_>>().join("  ").trim_end().to_owned()
-    };
-    let head = line(&mut head.iter().copied());
-    let body = rows.iter().map(|row| line(&mut row.iter().map(String::as_str)));
-    [head].into_iter().chain(body).collect::<Vec<_>>().join("\n")
+/// Rows under titles, cut where the terminal ends.
+pub(super) fn table(columns: impl IntoIterator<Item = Column>, rows: Vec<Vec<String>>) -> String {
+    let mut table = Table::new(columns);
+    rows.into_iter().for_each(|row| table.row(row));
+    table.lines(width()).join("\n")
 }
 
 fn hex(bytes: &[u8]) -> String {
@@ -112,9 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_are_lined_up_and_long_payloads_cut() {
-        let rows = vec![vec!["1".into(), "a".into()], vec!["200".into(), "b".into()]];
-        assert_eq!(table(&["SEQ", "ID"], &rows), "SEQ  ID\n1    a\n200  b");
+    fn long_payloads_are_cut() {
         let long = "x".repeat(60);
         let frame = Message::new(MessageKind::Command, 7, b"a\nb", long.as_bytes()).encode().unwrap();
         let (id, kind, payload) = glance(&frame);

@@ -22,12 +22,13 @@ use tokio::task::JoinSet;
 
 use super::owner::{self, Named};
 use super::python;
-use super::signals::Signals;
 use super::watching::Watcher;
+use crate::commands::python::PythonArgs;
 use crate::commands::start::plan;
 use crate::error::{CliError, CliResult, Exit};
 use crate::home::Settings;
 use crate::output::{Output, remark};
+use crate::signals::Stops;
 
 /// How often the store's clock is read again.
 const CLOCK_EVERY: Duration = Duration::from_secs(10);
@@ -55,6 +56,8 @@ pub(crate) struct WorkArgs {
     /// Call this action of a Python module for each message; a failure of the type Never is not tried again
     #[arg(long, value_name = "MODULE:ACTION", conflicts_with_all = ["command", "workflow"])]
     python: Option<String>,
+    #[command(flatten)]
+    interpreters: PythonArgs,
     /// Messages handled at once
     #[arg(long, default_value_t = 1, value_name = "N")]
     concurrency: usize,
@@ -105,7 +108,7 @@ pub(super) async fn run(args: WorkArgs, settings: &Settings, output: Output) -> 
     };
     let names = (0..args.concurrency).map(|_| owner::take(&settings.home, args.worker));
     let names: Vec<Named> = names.collect::<CliResult<_>>()?;
-    let signals = Signals::listen()?;
+    let stops = Stops::listen()?;
     let mut crew = Team::new();
     for name in &names {
         let mut worker = shop.worker(&args, name).await?;
@@ -114,7 +117,7 @@ pub(super) async fn run(args: WorkArgs, settings: &Settings, output: Output) -> 
     }
     let how = if args.until_idle { "until nothing is left" } else { "Ctrl-C stops it" };
     remark(output, &format!("worker {} works on {}; {how}", args.worker, settings.store));
-    let ended = shop.watch_over(crew, signals, output).await;
+    let ended = shop.watch_over(crew, stops, output).await;
     super::counting::summary(args.worker, &shop.counters.read(), output);
     shop.store.upkeep.close().await?;
     ended
@@ -136,8 +139,8 @@ fn check(args: &WorkArgs) -> CliResult<()> {
 
 async fn handler(args: &WorkArgs, store: &Store, settings: &Settings, output: Output) -> CliResult<Arc<dyn Handler>> {
     if let Some(named) = &args.python {
-        let bounds = python::Bounds { slots: args.concurrency, timeout: args.timeout };
-        return python::handler(named, bounds, settings).await;
+        let interpreters = args.interpreters.for_so_many(args.concurrency);
+        return python::handler(named, &interpreters, args.timeout, settings).await;
     }
     if let Some(named) = &args.workflow {
         let plan = plan(store, named).await?;
@@ -169,7 +172,7 @@ impl Shop {
     }
 
     /// Until every worker has ended. The first Ctrl-C or TERM asks them to, the second ends them at once.
-    async fn watch_over(&self, mut crew: Team, mut signals: Signals, output: Output) -> CliResult<Exit> {
+    async fn watch_over(&self, mut crew: Team, mut stops: Stops, output: Output) -> CliResult<Exit> {
         let mut first = Ok(Exit::Done);
         let mut asked = false;
         loop {
@@ -183,7 +186,7 @@ impl Shop {
                     }
                     Some(Err(error)) => return Err(CliError::new(Exit::Bug, error.to_string())),
                 },
-                () = signals.asked() => {
+                () = stops.asked() => {
                     if asked {
                         remark(output, "stopped; what was in hand is handled again by the next worker");
                         return Ok(Exit::Failed);

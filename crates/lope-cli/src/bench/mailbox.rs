@@ -1,0 +1,117 @@
+//! Messages and timers of one worker: how many it handles in batches of two sizes, beside bare reads and removals of the same
+//! rows; whether a deep queue is slower than a short one; and how late timers come when there is nothing else to do.
+
+use std::sync::Arc;
+
+use lope::mailbox::Until;
+use lope::mailbox::time::{StoreClock, TimeHooks};
+use lope_mailbox::bench::{Ground, idle_handler};
+use lope_model::Span;
+
+use super::figure::{Cost, Figure};
+use super::place::{Kind, Place};
+use crate::error::CliResult;
+
+const BATCHES: [usize; 2] = [1_024, 64];
+/// Depths that are compared, in messages, and how many are taken off the front of each.
+const SHALLOW: u64 = 1_000;
+const DEEP: u64 = 1_000_000;
+const TAKEN: u64 = 20_000;
+/// Timers whose lateness is noted, and how far apart they are due.
+const LATE: u64 = 200;
+const APART: Span = Span::from_millis(40);
+
+pub(crate) async fn mailbox(scale: u64, place: &Place) -> CliResult<Vec<Figure>> {
+    let scaled = |usual: u64| (usual * scale / 100).max(1);
+    let clock = StoreClock::open(Arc::clone(&place.store.upkeep)).await?;
+    let ground = Ground { tables: Arc::clone(&place.store.tables), time: TimeHooks::on(Arc::new(clock)) };
+    let bench = Bench { ground, place };
+    let plenty = scaled(if place.kind == Kind::Memory { 400_000 } else { 100_000 });
+    let mut figures = Vec::new();
+    for batch in BATCHES {
+        figures.push(bench.messages(batch, plenty).await?);
+    }
+    figures.push(bench.timers(plenty).await?);
+    figures.push(bench.late(scaled(LATE)).await?);
+    figures.push(bench.depth(scaled(DEEP), scaled(TAKEN)).await?);
+    Ok(figures)
+}
+
+struct Bench<'a> {
+    ground: Ground,
+    place: &'a Place,
+}
+
+impl Bench<'_> {
+    fn figure(&self, unit: &'static str, units: u64, cost: Cost) -> Figure {
+        let figure = Figure { bench: "mailbox", place: self.place.kind.name(), unit, units, cost, notes: Vec::new() };
+        let per_cpu_second = 1e6 / figure.cpu_micros().max(1e-9);
+        figure.note("per CPU second", format!("{per_cpu_second:.0}"))
+    }
+
+    async fn messages(&self, batch: usize, count: u64) -> CliResult<Figure> {
+        let flush = self.place.flush_millis()?;
+        self.ground.queue(count as usize).await?;
+        let (handled, cost) = self.drain(batch).await?;
+        self.ground.queue(count as usize).await?;
+        let before = self.place.read().await?;
+        let bare = self.ground.bare(batch).await? as f64;
+        let bare = bare / before.until(self.place.read().await?).wall.as_secs_f64();
+        let figure = self.figure("messages", handled, cost).note("batch", batch);
+        let share = figure.per_second() / bare * 100.0;
+        Ok(figure
+            .note("of the raw store", format!("{share:.0} % of {bare:.0}/s"))
+            .note("flush", format!("{flush:.2} ms")))
+    }
+
+    async fn timers(&self, count: u64) -> CliResult<Figure> {
+        let flush = self.place.flush_millis()?;
+        self.ground.arm(count as usize).await?;
+        let (handled, cost) = self.drain(BATCHES[0]).await?;
+        Ok(self.figure("timers", handled, cost).note("batch", BATCHES[0]).note("flush", format!("{flush:.2} ms")))
+    }
+
+    /// Work until nothing is left.
+    async fn drain(&self, batch: usize) -> CliResult<(u64, Cost)> {
+        let mut worker = self.ground.worker(batch, idle_handler()).await?;
+        let before = self.place.read().await?;
+        worker.run(Until::Idle).await?;
+        let cost = before.until(self.place.read().await?);
+        Ok((worker.counters().read().successes, cost))
+    }
+
+    async fn late(&self, timers: u64) -> CliResult<Figure> {
+        let flush = self.place.flush_share(0.99)?;
+        let keeper = self.ground.timekeeper(timers as usize, APART).await?;
+        let before = self.place.read().await?;
+        let late = keeper.lateness().await?;
+        let cost = before.until(self.place.read().await?);
+        let at = |share: f64| late[((late.len() - 1) as f64 * share) as usize];
+        let figure = self.figure("timers", timers, cost);
+        Ok(figure
+            .note("late p50", format!("{} ms", at(0.5)))
+            .note("late p99", format!("{} ms", at(0.99)))
+            .note("flush p99", format!("{flush:.2} ms")))
+    }
+
+    /// The front of a deep queue beside that of short ones. What is left of the deep one goes with the store.
+    async fn depth(&self, deep: u64, taken: u64) -> CliResult<Figure> {
+        let mut shallow = 0.0;
+        for _ in 0..taken.div_ceil(SHALLOW) {
+            self.ground.queue(SHALLOW as usize).await?;
+            shallow += self.take(SHALLOW).await?.cpu_micros() / taken.div_ceil(SHALLOW) as f64;
+        }
+        self.ground.queue(deep as usize).await?;
+        let figure = self.take(taken.min(deep)).await?.note("queued", deep);
+        let share = shallow / figure.cpu_micros().max(1e-9);
+        Ok(figure.note("speed by CPU against 1000 queued", format!("{share:.2}×")))
+    }
+
+    /// Handle so many messages off the front.
+    async fn take(&self, count: u64) -> CliResult<Figure> {
+        let mut worker = self.ground.taker(BATCHES[0], count as usize).await?;
+        let before = self.place.read().await?;
+        worker.run(Until::Stopped).await?;
+        Ok(self.figure("messages", count, before.until(self.place.read().await?)))
+    }
+}
