@@ -392,6 +392,32 @@ mod tests {
         assert_eq!(keys(&door).await, ["first", "last"]);
     }
 
+    /// What a power failure may take back never carries along what it may not.
+    #[tokio::test(flavor = "multi_thread")]
+    async fn what_needs_a_flush_gets_one_whatever_waits_beside_it() {
+        const NORMAL: i64 = 1;
+        const FULL: i64 = 2;
+        let (_folder, door) = writer();
+        let level = |desk: &Desk<'_>| Ok(desk.db.query_row("PRAGMA synchronous", [], |row| row.get::<_, i64>(0))?);
+        let (go, gate) = mpsc::channel::<()>();
+        let first = door.call_unflushed(1, move |desk| {
+            let _ = gate.recv();
+            level(desk)
+        });
+        let behind =
+            async { tokio::join!(door.call_unflushed(1, level), door.call(1, level), door.call_unflushed(1, level)) };
+        let inbox = door.0.clone();
+        let opener = async move {
+            while inbox.capacity() + 3 > inbox.max_capacity() {
+                tokio::task::yield_now().await;
+            }
+            drop(go);
+        };
+        let (first, (second, flushed, last), ()) = tokio::join!(first, behind, opener);
+        assert_eq!((first, second, flushed), (Ok(NORMAL), Ok(NORMAL), Ok(FULL)));
+        assert_eq!(last, Ok(FULL), "it joined a group that is flushed");
+    }
+
     #[tokio::test]
     async fn a_stopped_writer_finishes_what_came_before() {
         let (_folder, door) = writer();
