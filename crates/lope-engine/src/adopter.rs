@@ -30,6 +30,8 @@ pub(crate) struct Adopter {
     /// Runs that are in memory or on their way, under the epoch of their claim.
     held: Mutex<HashMap<RunId, Epoch>>,
     runner: Mutex<RunnerId>,
+    /// Most runs that are held: beyond that none is born claimed.
+    most: usize,
     /// Is the session known to be held? Until then nothing is born claimed in its name.
     registered: AtomicBool,
     fallen: Fallen,
@@ -55,10 +57,11 @@ impl Drop for Expected<'_> {
 }
 
 impl Adopter {
-    pub(crate) fn new(store: Store, shards: Arc<Shards>, runner: RunnerId) -> Self {
+    pub(crate) fn new(store: Store, shards: Arc<Shards>, runner: RunnerId, most: usize) -> Self {
         Self {
             store,
             shards,
+            most,
             plans: Plans::default(),
             held: Mutex::default(),
             runner: Mutex::new(runner),
@@ -75,11 +78,17 @@ impl Adopter {
         self.registered.store(registered, Ordering::Release);
     }
 
-    /// A run is about to be admitted; `None` if it cannot be born claimed, because the session is not known to be held.
+    /// A run is about to be admitted; `None` if it cannot be born claimed, because the session is not known to be held or there
+    /// is no room.
     pub(crate) fn expect(&self, run: RunId) -> Option<Expected<'_>> {
-        if !self.registered.load(Ordering::Acquire) || self.held().insert(run, BORN).is_some() {
+        if !self.registered.load(Ordering::Acquire) {
             return None;
         }
+        let mut held = self.held();
+        if held.len() >= self.most || held.insert(run, BORN).is_some() {
+            return None;
+        }
+        drop(held);
         Some(Expected { adopter: self, run, owner: self.runner(), given: false })
     }
 

@@ -21,7 +21,7 @@ use crate::executor::{Task, Token};
 /// What to do.
 #[derive(Debug)]
 pub enum Act {
-    Start(Task),
+    Start(Box<Task>),
     /// Tell the executor to stop; its answer no longer counts.
     Stop {
         executor: Arc<str>,
@@ -66,10 +66,10 @@ type Rank = (std::cmp::Reverse<Priority>, u64);
 pub struct Dispatch {
     free: usize,
     arrivals: u64,
-    waiting: BTreeMap<Rank, Task>,
+    waiting: BTreeMap<Rank, Box<Task>>,
     ranks: HashMap<Token, Rank>,
     /// Those that wait for a key to become free; they are in none of the above.
-    held: HashMap<Arc<str>, BTreeMap<Rank, Task>>,
+    held: HashMap<Arc<str>, BTreeMap<Rank, Box<Task>>>,
     running: HashMap<Token, Running>,
     deadlines: BTreeSet<(Moment, Token)>,
     keys: HashMap<Arc<str>, u32>,
@@ -98,9 +98,13 @@ impl Dispatch {
     }
 
     /// A task wants to start.
-    pub fn submit(&mut self, now: Moment, task: Task, acts: &mut Vec<Act>) {
+    pub fn submit(&mut self, now: Moment, task: Box<Task>, acts: &mut Vec<Act>) {
         let rank = (std::cmp::Reverse(task.limits.priority), self.arrivals);
         self.arrivals += 1;
+        // Nobody is before it, and there is room: most are here.
+        if self.free > 0 && self.waiting.is_empty() && task.limits.is_plain() {
+            return self.begin(now, task, acts);
+        }
         self.ranks.insert(task.token.clone(), rank);
         self.waiting.insert(rank, task);
         self.fill(now, acts);
@@ -181,7 +185,7 @@ impl Dispatch {
     }
 
     /// It has a slot and room under its key; what else may stand in its way is asked last, since a yes counts.
-    fn try_to_begin(&mut self, now: Moment, rank: Rank, task: Task, acts: &mut Vec<Act>) {
+    fn try_to_begin(&mut self, now: Moment, rank: Rank, task: Box<Task>, acts: &mut Vec<Act>) {
         match self.once.enter(rank, task) {
             Entry::Waits => {}
             Entry::Done(token, value) => {
@@ -195,7 +199,7 @@ impl Dispatch {
         }
     }
 
-    fn refuse(&mut self, task: Task, refusal: Refusal, acts: &mut Vec<Act>) {
+    fn refuse(&mut self, task: Box<Task>, refusal: Refusal, acts: &mut Vec<Act>) {
         self.ranks.remove(&task.token);
         if let Some(key) = &task.limits.once {
             self.waiting.extend(self.once.leave(key, None));
@@ -209,7 +213,7 @@ impl Dispatch {
         (self.keys.get(key).copied().unwrap_or(0) >= *limit).then(|| Arc::clone(key))
     }
 
-    fn begin(&mut self, now: Moment, task: Task, acts: &mut Vec<Act>) {
+    fn begin(&mut self, now: Moment, task: Box<Task>, acts: &mut Vec<Act>) {
         self.free -= 1;
         self.ranks.remove(&task.token);
         let key = task.limits.keyed.as_ref().map(|(key, _)| Arc::clone(key));

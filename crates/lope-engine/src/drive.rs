@@ -4,6 +4,7 @@ pub(crate) mod clock;
 pub(crate) mod committer;
 pub(crate) mod desk;
 pub(crate) mod family;
+pub(crate) mod inbox;
 pub(crate) mod keeping;
 pub(crate) mod plans;
 pub(crate) mod prune;

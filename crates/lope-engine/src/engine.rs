@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::thread::JoinHandle;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use lope_flow::law::{Notice, Plan, Settled};
@@ -71,8 +71,9 @@ pub struct Engine {
     news: broadcast::Sender<News>,
     mouth: mpsc::UnboundedSender<Heard>,
     tasks: Vec<AbortHandle>,
-    threads: Vec<JoinHandle<()>>,
     claims: bool,
+    /// Was a run ever asked to be worked on here, whatever is claimed besides?
+    owns: Arc<AtomicBool>,
     /// Queues with limits.
     limited: BTreeSet<QueueName>,
 }
@@ -91,13 +92,12 @@ impl Engine {
         ear: Option<Ear>,
     ) -> std::io::Result<Self> {
         let (clock, runner) = (ProcessClock::new(), RunnerId::from_uuid(Uuid::now_v7()));
-        let (senders, ears) = Shards::new(settings.shards);
-        let senders = Arc::new(senders);
-        let adopter = Arc::new(Adopter::new(store.clone(), Arc::clone(&senders), runner));
+        let senders = Arc::new(Shards::new(settings.shards));
+        let adopter = Arc::new(Adopter::new(store.clone(), Arc::clone(&senders), runner, settings.max_runs));
         let desk = Desk::new(clock.clone(), &settings, executors, Arc::clone(&senders));
         let (mouth, ears_of_keeper) = mpsc::unbounded_channel();
         let (commits, wishes) = mpsc::unbounded_channel();
-        let news = broadcast::Sender::new(NEWS_MAX);
+        let (news, owns) = (broadcast::Sender::new(NEWS_MAX), Arc::new(AtomicBool::new(!settings.claims)));
         let ward = Arc::new(Ward::new(clock.clone()));
         let hands = Router {
             name: settings.name.clone(),
@@ -111,9 +111,10 @@ impl Engine {
             ear,
             runtime: tokio::runtime::Handle::current(),
             claims: settings.claims,
+            owns: Arc::clone(&owns),
             counts: settings.queue_limits.values().any(QueueLimit::holds_back),
         };
-        let threads = shards::begin(ears, &clock, ShardSettings::of(&settings), runner, Arc::new(hands))?;
+        shards::begin(&senders, &clock, ShardSettings::of(&settings), runner, Arc::new(hands))?;
         let claims = settings.claims;
         let committer =
             Committer::new(&settings.name, store.clone(), Arc::clone(&senders), wishes, settings.group_commit_max);
@@ -136,7 +137,7 @@ impl Engine {
         ];
         let end = tokio::spawn(end_when_broken(ward.broken(), senders, parts.clone())).abort_handle();
         let tasks = parts.into_iter().chain([end]).collect();
-        Ok(Self { store, adopter, desk, ward, news, mouth, tasks, threads, claims, limited })
+        Ok(Self { store, adopter, desk, ward, news, mouth, tasks, claims, owns, limited })
     }
 
     pub fn runner(&self) -> RunnerId {
@@ -165,6 +166,7 @@ impl Engine {
 
     /// Work on this run, and on its children, whatever is claimed besides.
     pub fn own(&self, run: RunId) {
+        self.owns.store(true, Ordering::Release);
         // The keeper is gone only when the engine is.
         let _ = self.mouth.send(Heard::Own(vec![run]));
         tokio::spawn(family::own_descendants(self.store.clone(), run, self.mouth.clone()));
@@ -246,8 +248,7 @@ impl Engine {
     fn stop(&mut self) {
         self.adopter.shards.tell(|| Input::Fence);
         self.tasks.drain(..).for_each(|task| task.abort());
-        // The threads end with their last sender, which this engine and its tasks hold.
-        self.threads.clear();
+        self.adopter.shards.close();
     }
 }
 
@@ -277,17 +278,28 @@ struct Router {
     ear: Option<Ear>,
     runtime: tokio::runtime::Handle,
     claims: bool,
+    owns: Arc<AtomicBool>,
     /// Do queues have limits?
     counts: bool,
 }
 
 impl Hands for Router {
+    fn listens(&self) -> bool {
+        self.ear.is_some() || self.news.receiver_count() > 0
+    }
+
     fn take(&self, outputs: &mut Vec<Output>) {
         seam::pass(&self.name, "shard");
-        let (mut commits, mut gone, mut left) = (Vec::new(), Vec::new(), 0);
+        let (mut commits, mut starts, mut gone, mut left) = (Vec::new(), Vec::new(), Vec::new(), 0);
         for output in outputs.drain(..) {
             match output {
                 Output::Commit(commit) => commits.push(commit),
+                Output::Start(task) => starts.push(task),
+                Output::Cancel(token) => {
+                    // In order: it may be about one of these.
+                    self.desk.submit(starts.drain(..));
+                    self.desk.cancel(&token);
+                }
                 Output::Left { run, epoch, why: Left::Fell(why), .. } => self.fell(run, epoch, why),
                 Output::Left { run, epoch, why, .. } => {
                     gone.push(run);
@@ -296,6 +308,9 @@ impl Hands for Router {
                 }
                 other => self.carry(other),
             }
+        }
+        if !starts.is_empty() {
+            self.desk.submit(starts);
         }
         // Receivers are gone only when the engine is.
         if !commits.is_empty() {
@@ -319,15 +334,11 @@ impl Hands for Router {
 impl Router {
     fn carry(&self, output: Output) {
         match output {
-            Output::Start(task) => self.desk.submit(task),
-            Output::Cancel(token) => self.desk.cancel(&token),
             Output::MoreMail => drop(self.mouth.send(Heard::Rang)),
             Output::FindLatest(workflow) => self.find_latest(workflow),
             Output::InputSettled { run, input, result } => self.tell(News::InputSettled { run, input, result }),
             Output::Notice { run, plan, notice } => {
-                if self.ear.is_some() || self.news.receiver_count() > 0 {
-                    self.tell(News::Notice { run, workflow: Arc::clone(plan.name()), notice });
-                }
+                self.tell(News::Notice { run, workflow: Arc::clone(plan.name()), notice });
             }
             Output::Checkpointed(run) => self.tell(News::Checkpointed(run)),
             Output::Rested(run) => self.tell(News::Rested(run)),
@@ -336,7 +347,7 @@ impl Router {
                     let _ = self.mouth.send(Heard::Own(children));
                 }
             }
-            Output::Commit(_) | Output::Left { .. } => {}
+            Output::Commit(_) | Output::Start(_) | Output::Cancel(_) | Output::Left { .. } => {}
         }
     }
 
@@ -353,7 +364,9 @@ impl Router {
     fn left(&self, run: RunId, epoch: Epoch, why: Left) {
         match why {
             Left::Ended { status, result } => {
-                let _ = self.mouth.send(Heard::Disown(run));
+                if self.owns.load(Ordering::Acquire) {
+                    let _ = self.mouth.send(Heard::Disown(run));
+                }
                 self.tell(News::Ended { run, status, result });
             }
             Left::Released | Left::Fell(_) => self.tell(News::Left(run)),

@@ -56,6 +56,13 @@ pub struct Limits {
     pub secrets: Option<Arc<[Arc<str>]>>,
 }
 
+impl Limits {
+    /// Does nothing but a free slot decide when it begins?
+    pub(crate) fn is_plain(&self) -> bool {
+        self.keyed.is_none() && self.circuit_breaker.is_none() && self.rate_limit.is_none() && self.once.is_none()
+    }
+}
+
 /// How an attempt ended.
 #[derive(Clone, Debug)]
 pub struct Outcome {
@@ -156,6 +163,10 @@ impl fmt::Debug for Done {
 pub trait Executor: Send + Sync {
     /// Begin a task and return at once; `done` is answered from wherever the work is done.
     fn start(&self, task: Task, done: Done);
+    /// Begin several at once, in order.
+    fn start_all(&self, tasks: Vec<(Task, Done)>) {
+        tasks.into_iter().for_each(|(task, done)| self.start(task, done));
+    }
     /// Stop a task that is no longer wanted: timed out, cancelled, or its run was lost. Its answer no longer counts.
     fn cancel(&self, token: &Token);
     /// Can it do this? `None`, or why not in words for the user.

@@ -94,7 +94,7 @@ pub enum Input {
 #[derive(Debug)]
 pub enum Output {
     Commit(RunCommit),
-    Start(Task),
+    Start(Box<Task>),
     Cancel(Token),
     /// Ask for the latest version of a workflow.
     FindLatest(Arc<str>),
@@ -182,6 +182,8 @@ pub struct Shard {
     draining: bool,
     /// The run that was worked on last.
     at_work: Option<(RunId, Epoch)>,
+    /// Does anybody want to hear notices?
+    heard: bool,
 }
 
 impl Shard {
@@ -195,6 +197,15 @@ impl Shard {
             latest: BTreeMap::new(),
             draining: false,
             at_work: None,
+            heard: true,
+        }
+    }
+
+    /// Notices are made only while somebody wants to hear them.
+    pub fn listen(&mut self, heard: bool) {
+        if heard != self.heard {
+            self.heard = heard;
+            self.runs.values_mut().for_each(|resident| resident.heard = heard);
         }
     }
 

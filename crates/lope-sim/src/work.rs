@@ -259,7 +259,7 @@ impl World {
         }
     }
 
-    fn submit(&mut self, slot: usize, task: Task) {
+    fn submit(&mut self, slot: usize, task: Box<Task>) {
         let record = self.record(task.token.run);
         let at = self.at;
         self.trace.note(at, || format!("p{slot} starts {:?}", task.token));

@@ -1,12 +1,12 @@
 //! Rust functions by name (and version), as the executor of `action` steps.
 //!
-//! Functions may be added while others run. Each call is a task of its own on one of the registry's runtimes; a function that
-//! panics or is stopped takes nothing else with it.
+//! Functions may be added while others run. Calls run on one of the registry's runtimes; a function that panics or is stopped
+//! takes nothing else with it.
 
 use std::any::Any;
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::fmt;
-use std::future::Future;
+use std::future::{Future, poll_fn};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, RwLock};
@@ -16,7 +16,7 @@ use lope_engine::executor::{Done, Executor, Task, Token};
 use lope_model::{Failure, Value, failure};
 use tokio::runtime::Handle;
 use tokio::task::AbortHandle;
-use tracing::Instrument;
+use tracing::{Instrument, Span};
 
 /// What a call becomes.
 pub type Answer = Pin<Box<dyn Future<Output = Result<Value, Failure>> + Send>>;
@@ -50,7 +50,7 @@ pub struct Functions {
     by_name: RwLock<HashMap<Arc<str>, Function>>,
     /// Where calls run; those of one run are on one of them.
     pools: Vec<Handle>,
-    running: Arc<Mutex<HashMap<Token, AbortHandle>>>,
+    running: Arc<Running>,
 }
 
 impl Functions {
@@ -96,46 +96,114 @@ impl Functions {
         self.by_name.read().expect("no panic while the names are held").get(name).map(Arc::clone)
     }
 
-    fn pool(&self, token: &Token) -> &Handle {
-        let bytes = token.run.as_bytes();
-        &self.pools[usize::from(bytes[15]) % self.pools.len()]
+    /// The pool of a run, by its place.
+    fn pool(&self, token: &Token) -> usize {
+        usize::from(token.run.as_bytes()[15]) % self.pools.len()
     }
 }
 
 impl Executor for Functions {
     fn start(&self, task: Task, done: Done) {
-        let Some(function) = self.find(&task.action) else {
-            let failure = Failure::new(failure::kind::UNKNOWN_ACTION, unknown(&task.action));
-            return done.finish(Err(failure), None);
-        };
+        self.start_all(vec![(task, done)]);
+    }
+
+    /// Those of one pool wait in one line; as many tasks as the pool has threads, at most, work it off. What answers at once, as
+    /// short functions do, needs no task of its own.
+    fn start_all(&self, tasks: Vec<(Task, Done)>) {
+        let mut lines: Vec<VecDeque<Job>> = self.pools.iter().map(|_| VecDeque::new()).collect();
+        for (task, done) in tasks {
+            match self.find(&task.action) {
+                Some(function) => lines[self.pool(&task.token)].push_back(Job::new(function, task, done)),
+                None => {
+                    let failure = Failure::new(failure::kind::UNKNOWN_ACTION, unknown(&task.action));
+                    done.finish(Err(failure), None);
+                }
+            }
+        }
+        for (pool, line) in self.pools.iter().zip(lines).filter(|(_, line)| !line.is_empty()) {
+            let mut entries = self.running.lock().expect("no panic while the lock is held");
+            entries.extend(line.iter().map(|job| (job.call.token.clone(), None)));
+            drop(entries);
+            let hands = line.len().min(pool.metrics().num_workers());
+            let line = Arc::new(Mutex::new(line));
+            for _ in 0..hands {
+                pool.spawn(work_off(Arc::clone(&line), Arc::clone(&self.running)));
+            }
+        }
+    }
+
+    fn cancel(&self, token: &Token) {
+        if let Some(work) = forget(&self.running, token) {
+            work.abort();
+        }
+    }
+}
+
+/// Calls under way; one that has no task of its own yet is in a line, or at its first turn.
+type Running = Mutex<HashMap<Token, Option<AbortHandle>>>;
+
+/// A call to be made.
+struct Job {
+    function: Function,
+    arguments: Value,
+    call: Arc<Call>,
+    done: Done,
+    span: Span,
+}
+
+impl Job {
+    fn new(function: Function, task: Task, done: Done) -> Self {
         let Task { token, workflow, step, arguments, idempotency_key, .. } = task;
         let span = tracing::info_span!(
             "lope.step", run = %token.run, %workflow, %step, execution = %token.execution, attempt = token.attempt
         );
-        let running = Arc::clone(&self.running);
-        let call = Arc::new(Call { token: token.clone(), workflow, step, idempotency_key });
-        let ended = token.clone();
-        // The function is called inside its task: what it does before its first await may panic too.
+        let call = Arc::new(Call { token, workflow, step, idempotency_key });
+        Self { function, arguments, call, done, span }
+    }
+
+    /// Make the call and give it a first turn. One that does not answer at once goes on as a task of its own, which can be stopped.
+    async fn begin(self, running: &Arc<Running>) {
+        let Self { function, arguments, call, done, span } = self;
+        let token = call.token.clone();
+        // The function is called inside its scope: what it does before its first await may panic too.
         let work = CALL.scope(call, async move {
             match catch_unwind(AssertUnwindSafe(|| function(arguments))) {
                 Ok(answer) => Caught(answer).await,
                 Err(panic) => Err(panicked(&*panic)),
             }
         });
-        let work = async move {
-            let result = work.await;
-            forget(&running, &ended);
-            done.finish(result, None);
-        };
-        // The lock is held over the spawn, so that the entry is there before the task can take it out.
-        let mut entries = self.running.lock().expect("no panic while the lock is held");
-        let task = self.pool(&token).spawn(work.instrument(span));
-        entries.insert(token, task.abort_handle());
+        let mut work = Box::pin(work.instrument(span));
+        match poll_fn(|context| Poll::Ready(work.as_mut().poll(context))).await {
+            Poll::Ready(result) => answer(running, &token, done, result),
+            Poll::Pending => {
+                let (known, ended) = (Arc::clone(running), token.clone());
+                let rest = async move {
+                    let result = work.await;
+                    answer(&known, &ended, done, result);
+                };
+                // The lock is held over the spawn, so that the entry is there before the task can take it out.
+                let mut entries = running.lock().expect("no panic while the lock is held");
+                if let Some(entry) = entries.get_mut(&token) {
+                    *entry = Some(tokio::spawn(rest).abort_handle());
+                }
+            }
+        }
     }
+}
 
-    fn cancel(&self, token: &Token) {
-        if let Some(work) = forget(&self.running, token) {
-            work.abort();
+fn answer(running: &Running, token: &Token, done: Done, result: Result<Value, Failure>) {
+    forget(running, token);
+    done.finish(result, None);
+}
+
+/// Begin the calls of a line until it is empty. Those that are no longer wanted do not begin.
+async fn work_off(line: Arc<Mutex<VecDeque<Job>>>, running: Arc<Running>) {
+    loop {
+        let job = line.lock().expect("no panic while the line is held").pop_front();
+        let Some(job) = job else { return };
+        let wanted = running.lock().expect("no panic while the lock is held").contains_key(&job.call.token);
+        if wanted {
+            job.begin(&running).await;
         }
     }
 }
@@ -158,8 +226,8 @@ fn panicked(panic: &(dyn Any + Send)) -> Failure {
     Failure::new(failure::kind::PANIC, message.unwrap_or_else(|| "it panicked".to_owned()))
 }
 
-fn forget(running: &Mutex<HashMap<Token, AbortHandle>>, token: &Token) -> Option<AbortHandle> {
-    running.lock().expect("no panic while the lock is held").remove(token)
+fn forget(running: &Running, token: &Token) -> Option<AbortHandle> {
+    running.lock().expect("no panic while the lock is held").remove(token).flatten()
 }
 
 fn unknown(action: &str) -> String {

@@ -174,18 +174,11 @@ impl Drop for Pool {
 
 impl Executor for Pool {
     fn start(&self, task: Task, done: Done) {
-        self.inner.change(|state| {
-            state.born += 1;
-            let id = TaskId(state.born);
-            let event = Event::Submit {
-                task: id,
-                action: Arc::clone(&task.action),
-                execution: attempts::execution_key(&task.token),
-            };
-            state.ids.insert(task.token.clone(), id);
-            state.attempts.insert(id, Attempt::new(task, done));
-            vec![event]
-        });
+        self.start_all(vec![(task, done)]);
+    }
+
+    fn start_all(&self, tasks: Vec<(Task, Done)>) {
+        self.inner.change(|state| tasks.into_iter().map(|(task, done)| state.submit(task, done)).collect());
     }
 
     fn cancel(&self, token: &Token) {

@@ -20,6 +20,8 @@ use crate::error::{CliError, CliResult, Exit};
 
 /// Callers that admit runs at the same time.
 const CALLERS: u64 = 256;
+/// Runs under way before callers wait: less than an engine holds.
+const ROOM: usize = 4_096;
 /// How often the end is looked for.
 const LOOK: Duration = Duration::from_millis(1);
 /// How long an engine may take to end.
@@ -72,6 +74,9 @@ async fn admit_all(engine: &Arc<Engine>, load: &Load, runs: u64) -> CliResult<()
         let mine = runs / callers + u64::from(caller < runs % callers);
         working.spawn(async move {
             for _ in 0..mine {
+                while engine.residents() > ROOM {
+                    tokio::time::sleep(LOOK).await;
+                }
                 admit(&engine, &plan, input).await?;
             }
             CliResult::Ok(())

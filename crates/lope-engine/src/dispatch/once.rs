@@ -19,7 +19,7 @@ const BYTES_MAX: usize = 64 * 1024 * 1024;
 #[derive(Debug)]
 struct Working {
     token: Token,
-    waiting: BTreeMap<Rank, Task>,
+    waiting: BTreeMap<Rank, Box<Task>>,
 }
 
 /// Keys at work, and answers.
@@ -36,7 +36,7 @@ pub(super) struct Once {
 #[derive(Debug)]
 pub(super) enum Entry {
     /// It does the work.
-    Begin(Task),
+    Begin(Box<Task>),
     /// It waits for the one at work.
     Waits,
     /// The work was done.
@@ -45,7 +45,7 @@ pub(super) enum Entry {
 
 impl Once {
     /// A task is about to start.
-    pub(super) fn enter(&mut self, rank: Rank, task: Task) -> Entry {
+    pub(super) fn enter(&mut self, rank: Rank, task: Box<Task>) -> Entry {
         let Some(key) = task.limits.once.clone() else { return Entry::Begin(task) };
         if let Some((answer, _)) = self.answers.get(&key) {
             return Entry::Done(task.token, answer.clone());
@@ -64,7 +64,7 @@ impl Once {
     }
 
     /// The one at work has ended, with an answer or without; those that waited come back.
-    pub(super) fn leave(&mut self, key: &Arc<str>, answer: Option<&Value>) -> BTreeMap<Rank, Task> {
+    pub(super) fn leave(&mut self, key: &Arc<str>, answer: Option<&Value>) -> BTreeMap<Rank, Box<Task>> {
         let Some(working) = self.working.remove(key) else { return BTreeMap::new() };
         if let Some(answer) = answer {
             self.remember(Arc::clone(key), answer.clone());

@@ -6,9 +6,9 @@ use lope_model::{Epoch, RunId};
 use super::*;
 use crate::executor::Limits;
 
-fn task(name: &str, limits: Limits) -> Task {
+fn task(name: &str, limits: Limits) -> Box<Task> {
     let token = Token { run: RunId::from_bytes([0; 16]), execution: name.into(), attempt: 1, epoch: Epoch(1) };
-    Task {
+    Box::new(Task {
         token,
         workflow: "w".into(),
         step: name.into(),
@@ -17,7 +17,7 @@ fn task(name: &str, limits: Limits) -> Task {
         arguments: Value::Null,
         limits,
         idempotency_key: None,
-    }
+    })
 }
 
 const DONE: Result<Value, Failure> = Ok(Value::Int(1));
@@ -26,11 +26,11 @@ fn failed() -> Result<Value, Failure> {
     Err(Failure::new("E", "no"))
 }
 
-fn plain(name: &str) -> Task {
+fn plain(name: &str) -> Box<Task> {
     task(name, Limits::default())
 }
 
-fn keyed(name: &str, key: &str, limit: u32) -> Task {
+fn keyed(name: &str, key: &str, limit: u32) -> Box<Task> {
     task(name, Limits { keyed: Some((key.into(), limit)), ..Limits::default() })
 }
 

@@ -1,11 +1,14 @@
 //! The committer: what the shards want written is put together and sent to the store; answers go back to the shards.
 
+use std::future::poll_fn;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 
 use lope_model::{Epoch, RunId};
 use lope_store::runs::{RunCommit, check};
 use lope_store::{Store, StoreError};
-use tokio::sync::{Semaphore, mpsc};
+use tokio::sync::mpsc;
 
 use super::seam;
 use super::shards::Shards;
@@ -15,6 +18,7 @@ use crate::shard::Input;
 /// Groups under way at once. A run is in one of them at most, so their order does not matter.
 const GROUPS: usize = 4;
 
+/// What waits and what is under way. One task does it all: a task for every group would wake a thread for every group.
 pub(crate) struct Committer {
     name: String,
     store: Store,
@@ -23,7 +27,18 @@ pub(crate) struct Committer {
     /// Most commits in a group.
     most: usize,
     waiting: Vec<RunCommit>,
-    places: Arc<Semaphore>,
+    groups: Vec<Group>,
+}
+
+type Group = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+impl Part for Committer {
+    const NAME: &'static str = "committer";
+
+    /// What waits and what is under way is kept here, so that a panic loses nothing.
+    async fn work(&mut self) {
+        poll_fn(|context| self.poll(context)).await;
+    }
 }
 
 impl Committer {
@@ -34,41 +49,42 @@ impl Committer {
         wishes: mpsc::UnboundedReceiver<Vec<RunCommit>>,
         most: usize,
     ) -> Self {
-        let places = Arc::new(Semaphore::new(GROUPS));
-        Self { name: name.to_owned(), store, shards, wishes, most, waiting: Vec::new(), places }
+        Self { name: name.to_owned(), store, shards, wishes, most, waiting: Vec::new(), groups: Vec::new() }
     }
-}
 
-impl Part for Committer {
-    const NAME: &'static str = "committer";
-
-    /// Until the last sender is gone and everything sent is on its way. What waits is kept here, so that a panic loses nothing.
-    async fn work(&mut self) {
+    /// Ready when nobody can wish for anything more and everything is answered.
+    fn poll(&mut self, context: &mut Context<'_>) -> Poll<()> {
         loop {
-            if self.waiting.is_empty() {
-                match self.wishes.recv().await {
-                    Some(more) => self.waiting.extend(more),
-                    None => return,
-                }
+            self.groups.retain_mut(|group| group.as_mut().poll(context).is_pending());
+            if self.groups.len() == GROUPS {
+                return Poll::Pending;
             }
-            let place = Arc::clone(&self.places).acquire_owned().await.expect("the semaphore is never closed");
-            while let Ok(more) = self.wishes.try_recv() {
-                self.waiting.extend(more);
+            let over = self.listen(context);
+            if self.waiting.is_empty() {
+                return if over && self.groups.is_empty() { Poll::Ready(()) } else { Poll::Pending };
             }
             seam::pass(&self.name, Self::NAME);
             let rest = self.waiting.split_off(self.waiting.len().min(self.most));
             let group = std::mem::replace(&mut self.waiting, rest);
-            let (store, shards) = (self.store.clone(), Arc::clone(&self.shards));
-            tokio::spawn(async move {
-                commit(&store, &shards, group).await;
-                drop(place);
-            });
+            self.groups.push(Box::pin(commit(self.store.clone(), Arc::clone(&self.shards), group)));
         }
+    }
+
+    /// Take in what is wished for. True: there will be no more.
+    fn listen(&mut self, context: &mut Context<'_>) -> bool {
+        while self.waiting.len() < self.most {
+            match self.wishes.poll_recv(context) {
+                Poll::Ready(Some(more)) => self.waiting.extend(more),
+                Poll::Ready(None) => return true,
+                Poll::Pending => return false,
+            }
+        }
+        false
     }
 }
 
-async fn commit(store: &Store, shards: &Shards, group: Vec<RunCommit>) {
-    let group = sound(shards, group);
+async fn commit(store: Store, shards: Arc<Shards>, group: Vec<RunCommit>) {
+    let group = sound(&shards, group);
     let runs: Vec<(RunId, Epoch)> = group.iter().map(|commit| (commit.run, commit.epoch)).collect();
     if runs.is_empty() {
         return;

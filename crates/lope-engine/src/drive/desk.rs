@@ -3,7 +3,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard, Weak};
 
 use lope_model::{Failure, failure};
 use tokio::sync::Notify;
@@ -23,6 +23,8 @@ pub type Executors = HashMap<Arc<str>, Arc<dyn Executor>>;
 
 pub(crate) struct Desk {
     name: String,
+    /// Itself, for those who answer it.
+    me: Weak<Self>,
     clock: ProcessClock,
     slots: Mutex<Slots>,
     executors: Executors,
@@ -59,15 +61,15 @@ impl Desk {
     ) -> Arc<Self> {
         let slots = Slots { machine: Dispatch::new(settings.concurrency), acts: VecDeque::new(), busy: false };
         let (slots, secrets) = (Mutex::new(slots), settings.secrets.clone());
-        let name = settings.name.clone();
-        Arc::new(Self { name, clock, slots, executors, secrets, shards, deadline: Notify::new() })
+        let (name, deadline) = (settings.name.clone(), Notify::new());
+        Arc::new_cyclic(|me| Self { name, me: Weak::clone(me), clock, slots, executors, secrets, shards, deadline })
     }
 
-    pub(crate) fn submit(self: &Arc<Self>, task: Task) {
-        self.change(|machine, now, acts| machine.submit(now, task, acts));
+    pub(crate) fn submit(&self, tasks: impl IntoIterator<Item = Box<Task>>) {
+        self.change(|machine, now, acts| tasks.into_iter().for_each(|task| machine.submit(now, task, acts)));
     }
 
-    pub(crate) fn cancel(self: &Arc<Self>, token: &Token) {
+    pub(crate) fn cancel(&self, token: &Token) {
         self.change(|machine, now, acts| machine.cancel(now, token, acts));
     }
 
@@ -76,7 +78,7 @@ impl Desk {
     }
 
     /// Watch the time limits until the engine ends.
-    async fn keep_time(self: &Arc<Self>) {
+    async fn keep_time(&self) {
         loop {
             seam::pass(&self.name, Timekeeper::NAME);
             let next = self.lock().machine.next_deadline();
@@ -99,7 +101,7 @@ impl Desk {
 
     /// Let the machine decide, then do what it decided. Whoever comes while that is under way leaves its share to the one at
     /// work, so that an executor that answers at once does not pile up calls.
-    fn change<T>(self: &Arc<Self>, decide: impl FnOnce(&mut Dispatch, lope_model::Moment, &mut Vec<Act>) -> T) -> T {
+    fn change<T>(&self, decide: impl FnOnce(&mut Dispatch, lope_model::Moment, &mut Vec<Act>) -> T) -> T {
         let now = self.clock.moment();
         let (answer, alone) = {
             let mut slots = self.lock();
@@ -118,32 +120,34 @@ impl Desk {
         answer
     }
 
-    fn work_off(self: &Arc<Self>) {
+    fn work_off(&self) {
         loop {
-            let act = {
+            let acts = {
                 let mut slots = self.lock();
-                match slots.acts.pop_front() {
-                    Some(act) => act,
-                    None => {
-                        slots.busy = false;
-                        return;
+                if slots.acts.is_empty() {
+                    slots.busy = false;
+                    return;
+                }
+                std::mem::take(&mut slots.acts)
+            };
+            let mut starts = Vec::new();
+            for act in acts {
+                match act {
+                    Act::Start(task) => starts.push(task),
+                    // In order: it may be about one of these.
+                    other => {
+                        self.start(starts.drain(..));
+                        self.perform(other);
                     }
                 }
-            };
-            self.perform(act);
+            }
+            self.start(starts.into_iter());
         }
     }
 
-    fn perform(self: &Arc<Self>, act: Act) {
+    fn perform(&self, act: Act) {
         match act {
-            Act::Start(task) => {
-                let outcomes: Arc<dyn Outcomes> = Arc::new(Arc::clone(self));
-                let done = Done::new(task.token.clone(), outcomes);
-                match self.executors.get(&task.executor) {
-                    Some(executor) => self.start(&**executor, task, done),
-                    None => done.finish(Err(unserved(&task)), None),
-                }
-            }
+            Act::Start(task) => self.start(std::iter::once(task)),
             Act::Stop { executor, token } => {
                 let Some(found) = self.executors.get(&executor) else { return };
                 if catch_unwind(AssertUnwindSafe(|| found.cancel(&token))).is_err() {
@@ -166,21 +170,46 @@ impl Desk {
 }
 
 impl Desk {
-    /// Give a task to its executor: references to secrets have become values. An executor that panics loses the attempt (its
-    /// `Done` is dropped on the way out) and nothing else.
-    fn start(&self, executor: &dyn Executor, mut task: Task, mut done: Done) {
-        if let Some(named) = &task.limits.secrets {
-            match secret::resolve(&task.arguments, named, self.secrets.as_deref()) {
-                Ok((arguments, masks)) => {
-                    task.arguments = arguments;
-                    done = done.masking(masks);
-                }
-                Err(failure) => return done.finish(Err(failure), None),
+    /// Give tasks to their executors, those of one kind that follow each other together.
+    fn start(&self, tasks: impl ExactSizeIterator<Item = Box<Task>>) {
+        // Gone only when nobody waits for an answer any more.
+        let Some(me) = self.me.upgrade() else { return };
+        let outcomes: Arc<dyn Outcomes> = me;
+        let mut together: Vec<(Task, Done)> = Vec::with_capacity(tasks.len());
+        for task in tasks {
+            if together.last().is_some_and(|(before, _)| before.executor != task.executor) {
+                self.give(std::mem::take(&mut together));
+            }
+            let done = Done::new(task.token.clone(), Arc::clone(&outcomes));
+            together.extend(self.revealed(*task, done));
+        }
+        self.give(together);
+    }
+
+    /// The task with values in place of references to secrets; one that names a secret that is not there has failed.
+    fn revealed(&self, mut task: Task, done: Done) -> Option<(Task, Done)> {
+        let Some(named) = &task.limits.secrets else { return Some((task, done)) };
+        match secret::resolve(&task.arguments, named, self.secrets.as_deref()) {
+            Ok((arguments, masks)) => {
+                task.arguments = arguments;
+                Some((task, done.masking(masks)))
+            }
+            Err(failure) => {
+                done.finish(Err(failure), None);
+                None
             }
         }
-        let action = Arc::clone(&task.action);
-        if catch_unwind(AssertUnwindSafe(|| executor.start(task, done))).is_err() {
-            tracing::error!(%action, "an executor panicked when it was given a task");
+    }
+
+    /// An executor that panics loses what it was given (each `Done` is dropped on the way out) and nothing else.
+    fn give(&self, tasks: Vec<(Task, Done)>) {
+        let Some((first, _)) = tasks.first() else { return };
+        let kind = Arc::clone(&first.executor);
+        let Some(executor) = self.executors.get(&kind) else {
+            return tasks.into_iter().for_each(|(task, done)| done.finish(Err(unserved(&task)), None));
+        };
+        if catch_unwind(AssertUnwindSafe(|| executor.start_all(tasks))).is_err() {
+            tracing::error!(%kind, "an executor panicked when it was given tasks");
         }
     }
 }
@@ -190,7 +219,7 @@ fn unserved(task: &Task) -> Failure {
     Failure::new(failure::kind::UNKNOWN_ACTION, message)
 }
 
-impl Outcomes for Arc<Desk> {
+impl Outcomes for Desk {
     fn settle(&self, mut outcome: Outcome) {
         let settled = self.change(|machine, now, acts| machine.settled(now, &outcome.token, &outcome.result, acts));
         if let Some(ran) = settled {

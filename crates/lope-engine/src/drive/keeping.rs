@@ -19,6 +19,9 @@ use crate::shard::Input;
 /// Most runs put back by one takeover, most mail fetched at once.
 const SWEEP_MAX: usize = 1_000;
 
+/// Most words taken in before the keeper's asks are performed.
+const TURN: usize = 256;
+
 /// An answer, and the session it belongs to: those of a session that has ended are dropped.
 pub(crate) type Answer = (RunnerId, Heard);
 
@@ -38,13 +41,10 @@ impl Part for Keeping {
     async fn work(&mut self) {
         let (answers, mut answered) = mpsc::unbounded_channel::<Answer>();
         let mut watch = self.store.runs.watch();
-        let mut asks = Vec::new();
-        self.keeper.tick(self.clock.now(), &mut asks);
+        let mut words = Vec::new();
         loop {
             seam::pass(&self.settings.name, Self::NAME);
-            for ask in std::mem::take(&mut asks) {
-                self.perform(ask, &answers);
-            }
+            self.turn(&mut words, &answers);
             let deadline =
                 self.keeper.next_deadline().map(|due| tokio::time::Instant::from_std(self.clock.instant(due)));
             let sleep = async {
@@ -53,20 +53,16 @@ impl Part for Keeping {
                     None => std::future::pending().await,
                 }
             };
-            let heard = tokio::select! {
-                heard = self.ears.recv() => match heard {
-                    Some(heard) => Some(heard),
-                    None => return,
+            tokio::select! {
+                count = self.ears.recv_many(&mut words, TURN) => if count == 0 {
+                    return;
                 },
-                Some((runner, heard)) = answered.recv() => (runner == self.keeper.runner()).then_some(heard),
-                () = watch.changed() => Some(Heard::Rang),
-                () = sleep => None,
-            };
-            match heard {
-                Some(heard) => self.keeper.handle(self.clock.now(), heard, &mut asks),
-                None => self.keeper.tick(self.clock.now(), &mut asks),
+                Some((runner, heard)) = answered.recv() => if runner == self.keeper.runner() {
+                    words.push(heard);
+                },
+                () = watch.changed() => words.push(Heard::Rang),
+                () = sleep => {}
             }
-            self.adopter.open(self.keeper.is_registered());
         }
     }
 
@@ -84,6 +80,21 @@ impl Part for Keeping {
 }
 
 impl Keeping {
+    /// Let the keeper hear what came, or look at the clock if nothing did. What it asks for is done word by word: after a fence
+    /// the next word is heard as another runner.
+    fn turn(&mut self, words: &mut Vec<Heard>, answers: &mpsc::UnboundedSender<Answer>) {
+        let mut asks = Vec::new();
+        if words.is_empty() {
+            self.keeper.tick(self.clock.now(), &mut asks);
+            asks.drain(..).for_each(|ask| self.perform(ask, answers));
+        }
+        for heard in words.drain(..) {
+            self.keeper.handle(self.clock.now(), heard, &mut asks);
+            asks.drain(..).for_each(|ask| self.perform(ask, answers));
+        }
+        self.adopter.open(self.keeper.is_registered());
+    }
+
     fn perform(&mut self, ask: Ask, answers: &mpsc::UnboundedSender<Answer>) {
         match ask {
             Ask::Fence(why) => self.fence(why),

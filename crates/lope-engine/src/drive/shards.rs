@@ -1,13 +1,14 @@
 //! The threads that advance runs. A run belongs to one of them by its id; `advance` runs there and nowhere else.
 
+use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 
 use lope_model::{RunId, RunnerId};
 
 use super::clock::ProcessClock;
+use super::inbox::Inbox;
 use super::supervisor::words;
 use crate::shard::{Input, Output, Shard, ShardSettings};
 
@@ -16,43 +17,41 @@ const IDLE: Duration = Duration::from_mins(1);
 /// Most inputs taken in before outputs are handed on.
 const TURN: usize = 1_024;
 
-/// The sending ends.
+/// The lines in which inputs wait for their thread.
 #[derive(Debug)]
 pub(crate) struct Shards {
-    senders: Vec<Sender<Input>>,
+    lines: Vec<Inbox<Input>>,
 }
 
-/// The receiving ends, to be given to threads.
-#[derive(Debug)]
-pub(crate) struct Ears(Vec<Receiver<Input>>);
-
 impl Shards {
-    pub(crate) fn new(count: usize) -> (Self, Ears) {
-        let (senders, receivers) = (0..count.max(1)).map(|_| channel()).unzip();
-        (Self { senders }, Ears(receivers))
-    }
-
-    pub(crate) fn send(&self, run: RunId, input: Input) {
-        // A shard that is gone has no runs to tell.
-        let _ = self.senders[self.shard_of(run)].send(input);
+    pub(crate) fn new(count: usize) -> Self {
+        Self { lines: (0..count.max(1)).map(|_| Inbox::new()).collect() }
     }
 
     /// The number of the shard that a run belongs to.
     pub(crate) fn shard_of(&self, run: RunId) -> usize {
         let bytes = run.as_bytes();
-        let spread = u32::from_be_bytes([bytes[12], bytes[13], bytes[14], bytes[15]]) as usize;
-        spread % self.senders.len()
+        u32::from_be_bytes([bytes[12], bytes[13], bytes[14], bytes[15]]) as usize % self.lines.len()
+    }
+
+    pub(crate) fn send(&self, run: RunId, input: Input) {
+        self.lines[self.shard_of(run)].send([input]);
     }
 
     pub(crate) fn send_all(&self, inputs: impl IntoIterator<Item = (RunId, Input)>) {
-        inputs.into_iter().for_each(|(run, input)| self.send(run, input));
+        let mut sorted: Vec<Vec<Input>> = self.lines.iter().map(|_| Vec::new()).collect();
+        inputs.into_iter().for_each(|(run, input)| sorted[self.shard_of(run)].push(input));
+        self.lines.iter().zip(sorted).for_each(|(line, inputs)| line.send(inputs));
     }
 
     /// The same to every shard.
     pub(crate) fn tell(&self, make: impl Fn() -> Input) {
-        for sender in &self.senders {
-            let _ = sender.send(make());
-        }
+        self.lines.iter().for_each(|line| line.send([make()]));
+    }
+
+    /// No more inputs: the threads end when they have taken in what is there.
+    pub(crate) fn close(&self) {
+        self.lines.iter().for_each(Inbox::close);
     }
 }
 
@@ -61,23 +60,25 @@ pub(crate) trait Hands: Send + Sync + 'static {
     fn take(&self, outputs: &mut Vec<Output>);
     /// A shard lost everything it held. The pause before it goes on.
     fn lost(&self, shard: usize, why: &str) -> Duration;
+    /// Does anybody want to hear notices?
+    fn listens(&self) -> bool;
 }
 
-/// Start a thread per shard. They end when the last sender is gone.
+/// Start a thread per shard. They end when the shards are closed.
 pub(crate) fn begin(
-    ears: Ears,
+    shards: &Arc<Shards>,
     clock: &ProcessClock,
     settings: ShardSettings,
     owner: RunnerId,
     hands: Arc<dyn Hands>,
-) -> std::io::Result<Vec<std::thread::JoinHandle<()>>> {
-    let threads = ears.0.into_iter().enumerate().map(|(number, ear)| {
-        let (hands, clock) = (Arc::clone(&hands), clock.clone());
-        let attendant = Attendant { number, clock, hands };
-        let work = move || attendant.attend(&ear, Shard::new(settings, owner));
-        std::thread::Builder::new().name(format!("lope-shard-{number}")).spawn(work)
-    });
-    threads.collect()
+) -> std::io::Result<()> {
+    for number in 0..shards.lines.len() {
+        let (shards, attendant) =
+            (Arc::clone(shards), Attendant { number, clock: clock.clone(), hands: Arc::clone(&hands) });
+        let work = move || attendant.attend(&shards.lines[number], Shard::new(settings, owner));
+        std::thread::Builder::new().name(format!("lope-shard-{number}")).spawn(work)?;
+    }
+    Ok(())
 }
 
 /// Whoever works for one shard.
@@ -88,11 +89,12 @@ struct Attendant {
 }
 
 impl Attendant {
-    /// Take inputs, let the machine decide, hand the outputs on; again until nobody can send any more. The two lists are used again
+    /// Take inputs, let the machine decide, hand the outputs on; again until the shards are closed. The two lists are used again
     /// and again: they are large, and making them anew each turn would cost more than what is in them.
-    fn attend(&self, ear: &Receiver<Input>, mut shard: Shard) {
-        let (mut inputs, mut out) = (Vec::with_capacity(TURN), Vec::with_capacity(TURN));
-        while listen(ear, &shard, &self.clock, &mut inputs) {
+    fn attend(&self, line: &Inbox<Input>, mut shard: Shard) {
+        let (mut inputs, mut out) = (VecDeque::with_capacity(TURN), Vec::with_capacity(TURN));
+        while !inputs.is_empty() || line.take(&mut inputs, wait(&shard, &self.clock)) {
+            shard.listen(self.hands.listens());
             self.turn(&mut shard, &mut inputs, &mut out);
             if out.is_empty() {
                 continue;
@@ -106,9 +108,9 @@ impl Attendant {
     }
 
     /// A panic costs the run that was being worked on its place in memory, and nothing else.
-    fn turn(&self, shard: &mut Shard, inputs: &mut Vec<Input>, out: &mut Vec<Output>) {
+    fn turn(&self, shard: &mut Shard, inputs: &mut VecDeque<Input>, out: &mut Vec<Output>) {
         let now = self.clock.wall();
-        let mut inputs = inputs.drain(..);
+        let mut inputs = inputs.drain(..inputs.len().min(TURN));
         loop {
             let turn = catch_unwind(AssertUnwindSafe(|| {
                 inputs.by_ref().for_each(|input| shard.handle(now, input, out));
@@ -130,14 +132,7 @@ impl Attendant {
     }
 }
 
-/// Wait for an input or the shard's next deadline; then take what else is there. False: nobody can send any more.
-fn listen(ear: &Receiver<Input>, shard: &Shard, clock: &ProcessClock, inputs: &mut Vec<Input>) -> bool {
-    let wait = shard.next_deadline().map_or(IDLE, |due| due.since(clock.wall()).to_duration().min(IDLE));
-    match ear.recv_timeout(wait) {
-        Ok(input) => inputs.push(input),
-        Err(RecvTimeoutError::Timeout) => return true,
-        Err(RecvTimeoutError::Disconnected) => return false,
-    }
-    inputs.extend(ear.try_iter().take(TURN - 1));
-    true
+/// How long a shard may sleep.
+fn wait(shard: &Shard, clock: &ProcessClock) -> Duration {
+    shard.next_deadline().map_or(IDLE, |due| due.since(clock.wall()).to_duration().min(IDLE))
 }

@@ -35,7 +35,7 @@ impl Shard {
         match fold(&adoption) {
             Ok(folded) => {
                 let waits_for_children = folded.state.status() == Status::Waiting || folded.head > 1;
-                let resident = Resident::adopted(now, adoption, folded, self.settings);
+                let resident = Resident::adopted(now, adoption, folded, self.settings, self.heard);
                 self.runs.insert(run, Box::new(resident));
                 let children = if waits_for_children { self.children_of(run) } else { Vec::new() };
                 if !children.is_empty() {
@@ -49,8 +49,9 @@ impl Shard {
 }
 
 impl Resident {
-    fn adopted(now: Timestamp, adoption: Adoption, folded: Folded, settings: ShardSettings) -> Self {
+    fn adopted(now: Timestamp, adoption: Adoption, folded: Folded, settings: ShardSettings, heard: bool) -> Self {
         let mut resident = Resident::new(&adoption, folded.state, folded.head);
+        resident.heard = heard;
         (resident.payload_max, resident.encode) = (settings.payload_max, settings.post);
         resident.tail = adoption.rows.iter().map(|row| row.body.len()).sum();
         resident.snapshot_size = adoption.snapshot.map_or(0, |snapshot| snapshot.body.len());

@@ -113,6 +113,8 @@ pub(super) struct Resident {
     pub(super) worked: bool,
     /// It is let go and kept out of claims until somebody asks for it.
     pub(super) stopped: bool,
+    /// Does anybody want to hear notices?
+    pub(super) heard: bool,
 }
 
 impl Resident {
@@ -141,6 +143,7 @@ impl Resident {
             written: 0,
             worked: false,
             stopped: false,
+            heard: true,
         }
     }
 
@@ -187,6 +190,7 @@ impl Resident {
             Effect::Fail { failure } => self.end(FinalStatus::Failed, Settled::failed(failure)),
             Effect::Cancelled => self.end(FinalStatus::Cancelled, Settled::Cancelled),
             Effect::CancelAttempt { .. } if self.open.unschedule(&effect) => {}
+            Effect::Telemetry(_) if !self.heard => {}
             Effect::Dispatch(_) | Effect::CancelAttempt { .. } | Effect::InputSettled { .. } | Effect::Telemetry(_) => {
                 self.open.effects.push(effect);
             }

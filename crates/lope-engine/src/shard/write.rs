@@ -194,7 +194,7 @@ impl Resident {
                 Effect::Dispatch(dispatch) => {
                     let task = self.task(*dispatch);
                     self.in_flight.insert(task.token.clone());
-                    out.push(Output::Start(task));
+                    out.push(Output::Start(Box::new(task)));
                 }
                 Effect::CancelAttempt { execution, attempt, epoch } => {
                     let token = crate::executor::Token { run: self.run, execution, attempt, epoch };

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex};
 use lope_engine::executor::{Done, Task, Token};
 use lope_model::{Digest, Failure, Value};
 
+use super::Event;
 use super::State;
 use super::message::ToWorker;
 use super::roster::{TaskId, WorkerId};
@@ -74,6 +75,16 @@ impl Attempt {
 }
 
 impl State {
+    /// A task that wants a worker.
+    pub(super) fn submit(&mut self, task: Task, done: Done) -> Event {
+        self.born += 1;
+        let id = TaskId(self.born);
+        let (action, execution) = (Arc::clone(&task.action), execution_key(&task.token));
+        self.ids.insert(task.token.clone(), id);
+        self.attempts.insert(id, Attempt::new(task, done));
+        Event::Submit { task: id, action, execution }
+    }
+
     pub(super) fn say(&mut self, worker: WorkerId, message: ToWorker) {
         if let Some(link) = self.links.get_mut(&worker) {
             link.outbox.push(message);

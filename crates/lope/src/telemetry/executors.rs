@@ -27,6 +27,11 @@ impl Executor for Seen {
         self.inner.start(task, done);
     }
 
+    fn start_all(&self, tasks: Vec<(Task, Done)>) {
+        tasks.iter().for_each(|(task, _)| self.tower.attempt_began(task));
+        self.inner.start_all(tasks);
+    }
+
     fn cancel(&self, token: &Token) {
         self.inner.cancel(token);
     }
