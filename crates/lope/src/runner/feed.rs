@@ -106,13 +106,16 @@ impl Runner {
         }
     }
 
-    /// Does an input wait that was fed here and that nobody has read?
+    /// Does an input wait that was fed here and that nobody had read when the record was made?
     async fn has_mail(&self, record: &RunRecord) -> Result<bool> {
         if !self.0.tower.has_unsettled(record.run) {
             return Ok(false);
         }
         let loaded = self.0.store.runs.load(&[record.run]).await?;
-        Ok(loaded.into_iter().flatten().any(|loaded| !loaded.mail.is_empty()))
+        // What was read meanwhile has left a row.
+        let later = self.0.store.runs.run(record.run).await?;
+        let read = later.is_none_or(|later| later.head != record.head);
+        Ok(read || loaded.into_iter().flatten().any(|loaded| !loaded.mail.is_empty()))
     }
 
     /// The record of a workflow that takes inputs.
