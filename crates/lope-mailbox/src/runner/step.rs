@@ -38,6 +38,9 @@ pub(super) struct Known<'a, 'f> {
 
 impl Made {
     fn new(guards: Vec<Guard>, emitted: Vec<Vec<u8>>, writes: Vec<Write>) -> Self {
+        if emitted.is_empty() {
+            return Self { batch: Batch { guards, writes }, emitted, state: Writes::new() };
+        }
         let mut all: Vec<Write> = Vec::with_capacity(emitted.len() + writes.len());
         all.extend(emitted.iter().cloned().map(key::append_outbox));
         all.extend(writes);

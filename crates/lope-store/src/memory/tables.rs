@@ -49,7 +49,7 @@ impl TableState {
     }
 
     pub(super) fn get(&self, keys: &[At]) -> StoreResult<Vec<Option<Vec<u8>>>> {
-        keys.iter().map(|at| Ok(self.rows(at.table)?.get(at.key.as_slice()).cloned())).collect()
+        keys.iter().map(|at| Ok(key::find(self.rows(at.table)?, &at.key).cloned())).collect()
     }
 
     pub(super) fn range(&self, range: &Range) -> StoreResult<Vec<Row>> {

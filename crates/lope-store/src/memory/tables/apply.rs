@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use lope_model::Digest;
 
 use super::TableState;
-use super::key::Key;
+use super::key::{Key, find, remove};
 use crate::tables::{Append, Applied, At, Batch, BatchReply, Conflict, Guard, TableId, Write};
 
 impl TableState {
@@ -38,7 +38,7 @@ impl TableState {
     }
 
     fn value(&self, at: &At) -> Option<&Vec<u8>> {
-        self.tables[usize::from(at.table.0)].get(at.key.as_slice())
+        find(&self.tables[usize::from(at.table.0)], &at.key)
     }
 
     /// Walk through the writes without writing: does a `Create` meet a key, stored or made by a write before it?
@@ -80,7 +80,7 @@ impl TableState {
             }
             Write::Delete(at) => {
                 self.touch(&at);
-                self.tables[usize::from(at.table.0)].remove(at.key.as_slice());
+                remove(&mut self.tables[usize::from(at.table.0)], &at.key);
                 None
             }
             Write::Append { table, prefix, sequence, value } => {

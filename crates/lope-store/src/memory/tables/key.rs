@@ -3,6 +3,7 @@
 
 use std::borrow::Borrow;
 use std::cmp::Ordering;
+use std::collections::BTreeMap;
 
 /// Longest key that needs no allocation.
 const SHORT_MAX: usize = 22;
@@ -52,9 +53,32 @@ impl PartialOrd for Key {
 }
 
 impl Ord for Key {
+    /// Short keys end in zeros, so they compare as three numbers, and by their length if they differ in nothing else.
     fn cmp(&self, other: &Self) -> Ordering {
-        self.bytes().cmp(other.bytes())
+        match (self, other) {
+            (Self::Short { length, bytes }, Self::Short { length: other_length, bytes: other_bytes }) => {
+                let part = |at| number(bytes, at).cmp(&number(other_bytes, at));
+                part(0).then_with(|| part(8)).then_with(|| part(SHORT_MAX - 8)).then_with(|| length.cmp(other_length))
+            }
+            _ => self.bytes().cmp(other.bytes()),
+        }
     }
+}
+
+fn number(bytes: &[u8; SHORT_MAX], at: usize) -> u64 {
+    let mut part = [0; 8];
+    part.copy_from_slice(&bytes[at..at + 8]);
+    u64::from_be_bytes(part)
+}
+
+/// The value at a key.
+pub(super) fn find<'a, V>(rows: &'a BTreeMap<Key, V>, key: &[u8]) -> Option<&'a V> {
+    if key.len() > SHORT_MAX { rows.get(key) } else { rows.get(&Key::of(key)) }
+}
+
+/// Take away the value at a key.
+pub(super) fn remove<V>(rows: &mut BTreeMap<Key, V>, key: &[u8]) -> Option<V> {
+    if key.len() > SHORT_MAX { rows.remove(key) } else { rows.remove(&Key::of(key)) }
 }
 
 #[cfg(test)]
@@ -70,5 +94,23 @@ mod tests {
             assert_ne!(Key::of(left), Key::of(right));
         }
         assert_eq!(size_of::<Key>(), size_of::<Vec<u8>>());
+    }
+
+    #[test]
+    fn short_keys_differ_wherever_their_bytes_do() {
+        let plain = [7; SHORT_MAX];
+        for at in 0..SHORT_MAX {
+            let mut more = plain;
+            more[at] = 8;
+            assert!(Key::of(&plain) < Key::of(&more), "{at}");
+            assert_eq!(Key::of(&plain[..at]).cmp(&Key::of(&plain)), Ordering::Less, "{at}");
+        }
+        let rows: BTreeMap<Key, usize> =
+            [3, SHORT_MAX, SHORT_MAX + 1].map(|length| (Key::of(&[1; 40][..length]), length)).into();
+        for length in [3, SHORT_MAX, SHORT_MAX + 1] {
+            assert_eq!(find(&rows, &[1; 40][..length]), Some(&length));
+            assert_eq!(remove(&mut rows.clone(), &[1; 40][..length]), Some(length));
+        }
+        assert_eq!(find(&rows, &[1; 4]), None);
     }
 }
