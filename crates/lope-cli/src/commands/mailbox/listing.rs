@@ -10,7 +10,7 @@ use crate::output::Output;
 use crate::table::Column;
 
 pub(super) async fn messages(page: &Page, post: &Post, output: Output) -> CliResult<Exit> {
-    let queued = post.mailbox.list(page.worker, page.after, bounded(page.limit)?).await?;
+    let queued = post.mailbox.list(page.worker, page.after, paged(page.limit)?).await?;
     let moment = post.store.upkeep.reading().await?.moment;
     let (mut values, mut rows) = (Vec::new(), Vec::new());
     for message in queued {
@@ -61,7 +61,7 @@ pub(super) async fn timers(worker: WorkerId, limit: usize, post: &Post, output: 
 
 pub(super) async fn dead(page: &Page, post: &Post, output: Output) -> CliResult<Exit> {
     let (mut values, mut rows) = (Vec::new(), Vec::new());
-    for letter in post.mailbox.dead(page.worker, page.after, bounded(page.limit)?).await? {
+    for letter in post.mailbox.dead(page.worker, page.after, paged(page.limit)?).await? {
         let (id, _, _) = show::glance(&letter.frame);
         let (attempts, at) = (letter.attempts.to_string(), letter.failed_at.to_string());
         rows.push(vec![letter.seq.to_string(), id, attempts, at.clone(), letter.reason.clone()]);
@@ -98,8 +98,12 @@ fn bounded(limit: usize) -> CliResult<usize> {
     if (1..=PAGE_MAX).contains(&limit) {
         return Ok(limit);
     }
-    let error = CliError::usage(format!("--limit {limit}: a page has 1 to {PAGE_MAX} rows"));
-    Err(error.hint("'--after SEQ' begins behind the last row of the page before"))
+    Err(CliError::usage(format!("--limit {limit}: a page has 1 to {PAGE_MAX} rows")))
+}
+
+/// The same where a next page can be asked for.
+fn paged(limit: usize) -> CliResult<usize> {
+    bounded(limit).map_err(|error| error.hint("'--after SEQ' begins behind the last row of the page before"))
 }
 
 fn print(values: Vec<Json>, columns: [Column; 5], rows: Vec<Vec<String>>, output: Output) {

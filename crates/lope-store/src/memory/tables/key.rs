@@ -54,6 +54,7 @@ impl PartialOrd for Key {
 
 impl Ord for Key {
     /// Short keys end in zeros, so they compare as three numbers, and by their length if they differ in nothing else.
+    #[inline]
     fn cmp(&self, other: &Self) -> Ordering {
         match (self, other) {
             (Self::Short { length, bytes }, Self::Short { length: other_length, bytes: other_bytes }) => {
@@ -65,6 +66,7 @@ impl Ord for Key {
     }
 }
 
+#[inline]
 fn number(bytes: &[u8; SHORT_MAX], at: usize) -> u64 {
     let mut part = [0; 8];
     part.copy_from_slice(&bytes[at..at + 8]);
