@@ -79,6 +79,20 @@ impl Figure {
         self
     }
 
+    /// Its times in milliseconds as notes, and the one in the middle and the one at 99 of 100.
+    pub(crate) fn times(self, mut times: Vec<f64>) -> (Self, f64, f64) {
+        times.sort_by(f64::total_cmp);
+        let at = |share: f64| times[((times.len() - 1) as f64 * share) as usize];
+        let (half, most) = (at(0.5), at(0.99));
+        (self.note("p50", format!("{half:.2} ms")).note("p99", format!("{most:.2} ms")), half, most)
+    }
+
+    /// This figure with its share of what the store can do at best, and that.
+    pub(crate) fn beside(self, raw: Self) -> Vec<Self> {
+        let share = self.per_second() / raw.per_second() * 100.0;
+        vec![self.note("of the raw store", format!("{share:.0} %")), raw]
+    }
+
     pub(crate) fn json(&self) -> Value {
         let mut value = json!({
             "bench": self.bench,

@@ -1,15 +1,20 @@
-//! What a store can do at best with one-step runs: it admits them and finishes them, in batches as large as the engine's, and
-//! nothing else happens. The engine's figure stands beside this one.
+//! What a store can do at best: it admits runs, writes a row for a step and finishes them, as the engine would have it do, and
+//! nothing else happens. The engine's figures stand beside these.
+
+use std::sync::Arc;
+use std::time::Instant;
 
 use lope_engine::client::{self, StartOptions};
+use lope_flow::law::Plan;
 use lope_model::{Epoch, RunnerId, Span, Value};
-use lope_store::runs::{Admit, FinalStatus, Finish, JournalRow, Register, RunCommit, Then};
+use lope_store::runs::{Admit, FinalStatus, Finish, JournalRow, LiveStatus, Register, RunCommit, Then};
+use tokio::task::JoinSet;
 
 use super::figure::Figure;
 use super::place::Place;
 use super::shapes;
 use crate::clock::wall;
-use crate::error::CliResult;
+use crate::error::{CliError, CliResult, Exit};
 
 /// Runs of one call.
 const BATCH: u64 = 256;
@@ -17,18 +22,12 @@ const BATCH: u64 = 256;
 const OUTCOME: usize = 120;
 
 pub(crate) async fn one_step(runs: u64, place: &Place) -> CliResult<Figure> {
-    let plan = shapes::plan(shapes::ONE);
-    client::deploy(&place.store, &plan).await?;
-    let owner = register(place).await?;
+    let (plan, owner) = begin(place).await?;
     let before = place.read().await?;
     let mut left = runs;
     while left > 0 {
         let some = left.min(BATCH);
-        let born = (0..some).map(|_| {
-            let options = StartOptions { input: Some(Value::Int(1)), ..StartOptions::default() };
-            Admit { claimed_by: Some(owner), ..client::admission(&plan, options, wall()) }
-        });
-        let born: Vec<Admit> = born.collect();
+        let born: Vec<Admit> = (0..some).map(|_| birth(&plan, owner)).collect();
         let ends = born.iter().map(|admit| finish(admit, owner)).collect();
         place.store.runs.admit(born).await?;
         place.store.runs.commit(ends).await?;
@@ -37,6 +36,63 @@ pub(crate) async fn one_step(runs: u64, place: &Place) -> CliResult<Figure> {
     let cost = before.until(place.read().await?);
     place.store.runs.release(owner).await?;
     Ok(Figure { bench: "raw", place: place.kind.name(), unit: "runs", units: runs, cost, notes: Vec::new() })
+}
+
+/// Runs that each write one row after the other, as steps in sequence do.
+pub(crate) async fn sequences(runs: u64, steps: u64, place: &Place) -> CliResult<Figure> {
+    let (plan, owner) = begin(place).await?;
+    let born: Vec<Admit> = (0..runs).map(|_| birth(&plan, owner)).collect();
+    place.store.runs.admit(born.clone()).await?;
+    let before = place.read().await?;
+    let mut working = JoinSet::new();
+    for admit in born {
+        let store = place.store.clone();
+        working.spawn(async move {
+            for step in 0..steps {
+                let mut commit = finish(&admit, owner);
+                commit.rows[0].seq = step + 2;
+                commit.then = Then::Hold(LiveStatus::Running);
+                store.runs.commit(vec![commit]).await?;
+            }
+            CliResult::Ok(())
+        });
+    }
+    while let Some(ended) = working.join_next().await {
+        ended.map_err(|error| CliError::new(Exit::Bug, error.to_string()))??;
+    }
+    let cost = before.until(place.read().await?);
+    place.store.runs.release(owner).await?;
+    let units = runs * steps;
+    Ok(Figure { bench: "raw", place: place.kind.name(), unit: "steps", units, cost, notes: Vec::new() })
+}
+
+/// One run after the other, admitted and finished: two commits, and nothing else.
+pub(crate) async fn one_by_one(runs: u64, place: &Place) -> CliResult<Figure> {
+    let (plan, owner) = begin(place).await?;
+    let (before, mut times) = (place.read().await?, Vec::new());
+    for _ in 0..runs {
+        let began = Instant::now();
+        let admit = birth(&plan, owner);
+        let end = finish(&admit, owner);
+        place.store.runs.admit(vec![admit]).await?;
+        place.store.runs.commit(vec![end]).await?;
+        times.push(began.elapsed().as_secs_f64() * 1e3);
+    }
+    let cost = before.until(place.read().await?);
+    place.store.runs.release(owner).await?;
+    let figure = Figure { bench: "raw", place: place.kind.name(), unit: "runs", units: runs, cost, notes: Vec::new() };
+    Ok(figure.times(times).0)
+}
+
+async fn begin(place: &Place) -> CliResult<(Arc<Plan>, RunnerId)> {
+    let plan = shapes::plan(shapes::ONE);
+    client::deploy(&place.store, &plan).await?;
+    Ok((plan, register(place).await?))
+}
+
+fn birth(plan: &Plan, owner: RunnerId) -> Admit {
+    let options = StartOptions { input: Some(Value::Int(1)), ..StartOptions::default() };
+    Admit { claimed_by: Some(owner), ..client::admission(plan, options, wall()) }
 }
 
 async fn register(place: &Place) -> CliResult<RunnerId> {

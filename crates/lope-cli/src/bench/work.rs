@@ -148,11 +148,8 @@ pub(crate) async fn latency(runs: u64, place: &Place) -> CliResult<Figure> {
     }
     let cost = before.until(place.read().await?);
     engine.shutdown(GRACE).await?;
-    times.sort_by(f64::total_cmp);
-    let at = |share: f64| times[((times.len() - 1) as f64 * share) as usize];
     let figure = Figure { bench: "latency", place: place.kind.name(), unit: "runs", units: runs, cost, notes: vec![] };
-    let (half, most) = (at(0.5), at(0.99));
-    let figure = figure.note("p50", format!("{half:.2} ms")).note("p99", format!("{most:.2} ms"));
+    let (figure, half, most) = figure.times(times);
     Ok(figure
         .note("flush", format!("{flush:.3} ms"))
         .note("in flushes", format!("{:.1} and {:.1}", half / flush, most / flush)))

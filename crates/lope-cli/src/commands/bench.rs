@@ -108,16 +108,17 @@ async fn one(name: &str, scale: u64, place: &Place) -> CliResult<Vec<Figure>> {
     Ok(match name {
         "runs" => {
             let figure = work::measure(load("runs", shapes::ONE, scaled(plenty), 1), place).await?;
-            let raw = raw::one_step(scaled(plenty), place).await?;
-            let share = figure.per_second() / raw.per_second() * 100.0;
-            vec![figure.note("of the raw store", format!("{share:.0} %")), raw]
+            figure.beside(raw::one_step(scaled(plenty), place).await?)
         }
-        "steps" => vec![work::measure(load("steps", shapes::SEQUENCE, 100, scaled(2_000)), place).await?],
+        "steps" => {
+            let figure = work::measure(load("steps", shapes::SEQUENCE, 100, scaled(2_000)), place).await?;
+            figure.beside(raw::sequences(100, scaled(2_000), place).await?)
+        }
         "fan" => vec![work::measure(load("fan", shapes::FAN, 1, scaled(10_000)), place).await?],
         "loop" => {
             vec![work::long_loop(scaled(if place.kind == Kind::Memory { 1_000_000 } else { 100_000 }), place).await?]
         }
-        "latency" => vec![work::latency(scaled(500), place).await?],
+        "latency" => work::latency(scaled(500), place).await?.beside(raw::one_by_one(scaled(500), place).await?),
         "mailbox" => mailbox::mailbox(scale, place).await?,
         "idle" => vec![idle::idle(scaled(20), place).await?],
         _ => vec![footprint::footprint(place)?],
