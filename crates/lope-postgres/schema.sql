@@ -75,6 +75,7 @@ create table lope.runners (
     name text not null,
     host text not null,
     program text not null,
+    serves text not null default ''::text,
     primary key (runner_id)
 ) with (fillfactor=50, autovacuum_vacuum_scale_factor=0, autovacuum_vacuum_threshold=500);
 
@@ -304,6 +305,8 @@ comment on column lope.runners.ended_at is 'absent while the session lives';
 comment on column lope.runners.expires is 'milliseconds on this server''s clock, which judges leases';
 
 comment on column lope.runners.lease is 'milliseconds a heartbeat is good for';
+
+comment on column lope.runners.serves is 'a line for each queue and realm';
 
 comment on table lope.runs is 'A run as long as it is remembered; what changes while it lives is in queue';
 

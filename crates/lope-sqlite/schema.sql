@@ -70,7 +70,7 @@ CREATE TABLE runners (
     lease        INTEGER NOT NULL, -- milliseconds a heartbeat is good for
     boot_id      TEXT NOT NULL,    -- the boot that `expires` belongs to; another boot voids it
     ended_at     INTEGER           -- absent while the session lives
-) WITHOUT ROWID, STRICT;
+, serves TEXT NOT NULL DEFAULT '') WITHOUT ROWID, STRICT;
 
 CREATE TABLE runs (
     run_id           BLOB NOT NULL PRIMARY KEY,

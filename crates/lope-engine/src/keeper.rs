@@ -8,7 +8,7 @@ mod lanes;
 use std::collections::BTreeSet;
 
 use lope_model::{Moment, Realm, RunId, RunnerId, Span, Timestamp, limit};
-use lope_store::runs::{Beat, Claim, Claimed, ClaimedRun, Held, TakenOver};
+use lope_store::runs::{Beat, Claim, Claimed, ClaimedRun, Held, Serves, TakenOver};
 
 use self::lanes::Lanes;
 use crate::settings::Settings;
@@ -70,6 +70,8 @@ pub enum Heard {
     Own(Vec<RunId>),
     /// This one has ended.
     Disown(RunId),
+    /// The registry says what this runner serves, if its session is held.
+    Announced(Held<()>),
     /// Old runs were deleted; are there more?
     Pruned {
         more: bool,
@@ -88,7 +90,12 @@ pub enum Asked {
     Reconcile,
     Mail,
     Prune,
+    Announce,
 }
+
+/// What is asked when its time has come; mail is asked for when a bell rings.
+const CLOCKED: [Asked; 7] =
+    [Asked::Register, Asked::Heartbeat, Asked::Claim, Asked::Takeover, Asked::Reconcile, Asked::Prune, Asked::Announce];
 
 /// What to do.
 #[derive(Clone, PartialEq, Debug)]
@@ -103,6 +110,8 @@ pub enum Ask {
     Mail,
     /// Delete some of what is older than the retention says.
     Prune,
+    /// Say in the registry what this runner serves.
+    Announce(Serves),
     /// Load these runs and give them to their shards.
     Adopt(Vec<ClaimedRun>),
     /// Of these, adopt the ones no shard holds.
@@ -124,6 +133,7 @@ impl Ask {
             Self::Reconcile => Some(Asked::Reconcile),
             Self::Mail => Some(Asked::Mail),
             Self::Prune => Some(Asked::Prune),
+            Self::Announce(_) => Some(Asked::Announce),
             Self::Adopt(_) | Self::Compare(_) | Self::SetClock(_) | Self::Fence(_) => None,
         }
     }
@@ -177,19 +187,21 @@ pub struct Keeper {
     settings: Settings,
     law: u32,
     session: Session,
-    turns: [Turn; 7],
+    turns: [Turn; 8],
     resident: usize,
     rang: bool,
     quiet_until: Moment,
     draining: bool,
     lanes: Lanes,
     own: BTreeSet<RunId>,
+    /// What it serves has changed since the registry was told.
+    unannounced: bool,
 }
 
 impl Keeper {
     pub fn new(runner: RunnerId, settings: Settings, law: u32) -> Self {
         let lanes = Lanes::new(&settings);
-        let (session, turns) = (Session::Out, [Turn::START; 7]);
+        let (session, turns) = (Session::Out, [Turn::START; 8]);
         Self {
             runner,
             settings,
@@ -202,6 +214,7 @@ impl Keeper {
             draining: false,
             lanes,
             own: BTreeSet::new(),
+            unannounced: false,
         }
     }
 
@@ -214,6 +227,16 @@ impl Keeper {
         matches!(self.session, Session::In { .. })
     }
 
+    /// What it claims.
+    pub fn serves(&self) -> Serves {
+        if !self.settings.claims {
+            return Serves::default();
+        }
+        let most = |queue| self.settings.queue_limits.get(queue).and_then(|limit| limit.concurrency);
+        let queues = self.settings.queues.iter().map(|queue| (queue.clone(), most(queue))).collect();
+        Serves { queues, realms: self.settings.realms.iter().cloned().collect() }
+    }
+
     /// How many runs are in memory, or on their way.
     pub fn resident(&self) -> usize {
         self.resident
@@ -223,7 +246,8 @@ impl Keeper {
     pub fn reborn(&mut self, runner: RunnerId) {
         self.runner = runner;
         self.session = Session::Out;
-        self.turns = [Turn::START; 7];
+        self.turns = [Turn::START; 8];
+        self.unannounced = false;
         self.resident = 0;
         self.lanes.clear();
     }
@@ -247,6 +271,7 @@ impl Keeper {
             Heard::Failed(asked) => {
                 self.turn(asked).failed(now.moment);
                 self.rang |= asked == Asked::Mail;
+                self.unannounced |= asked == Asked::Announce;
             }
             Heard::Rang => self.rang = true,
             Heard::Took { owner, runs } if owner == self.runner => self.took(runs),
@@ -270,6 +295,12 @@ impl Keeper {
                 let pause = if more { PRUNE_PAUSE } else { PRUNE_EVERY };
                 self.turn(Asked::Prune).answered(now.moment.plus(pause));
             }
+            Heard::Announced(held) => {
+                self.turn(Asked::Announce).answered(now.moment);
+                if held.is_err() {
+                    self.fence("its session was ended by another runner", asks);
+                }
+            }
             Heard::Drain => self.draining = true,
         }
         self.ask(now.moment, asks);
@@ -284,6 +315,7 @@ impl Keeper {
     fn serve(&mut self, now: Moment, realm: Realm) {
         if !self.settings.realms.contains(&realm) {
             self.settings.realms.push(realm);
+            self.unannounced = true;
             self.turn(Asked::Claim).next = now;
         }
     }
@@ -301,7 +333,7 @@ impl Keeper {
 
     /// When `tick` must be called at the latest.
     pub fn next_deadline(&self) -> Option<Moment> {
-        let turns = [Asked::Register, Asked::Heartbeat, Asked::Claim, Asked::Takeover, Asked::Reconcile, Asked::Prune];
+        let turns = CLOCKED;
         let due = turns.into_iter().filter(|asked| self.wants(*asked)).map(|asked| self.turns[asked as usize]);
         let fence = match self.session {
             Session::Out => None,
@@ -327,6 +359,7 @@ impl Keeper {
             }
             Asked::Prune => held && self.settings.claims && !self.draining && self.settings.prunes(),
             Asked::Mail => held && self.rang && self.resident > 0,
+            Asked::Announce => held && self.unannounced,
         }
     }
 
@@ -410,7 +443,7 @@ impl Keeper {
             return;
         }
         self.answer_the_bell(now, asks);
-        let turns = [Asked::Register, Asked::Heartbeat, Asked::Claim, Asked::Takeover, Asked::Reconcile, Asked::Prune];
+        let turns = CLOCKED;
         for asked in turns {
             if self.wants(asked) && self.turn(asked).is_due(now) {
                 match self.make(now, asked) {
@@ -455,17 +488,21 @@ impl Keeper {
             Asked::Reconcile => Ask::Reconcile,
             Asked::Mail => Ask::Mail,
             Asked::Prune => Ask::Prune,
+            Asked::Announce => {
+                self.unannounced = false;
+                Ask::Announce(self.serves())
+            }
             Asked::Claim => Ask::Claim(self.claim(now)?),
         })
     }
 
     fn claim(&mut self, now: Moment) -> Option<Claim> {
         let limit = self.settings.claim_batch.min(self.settings.max_runs - self.resident);
-        let (queues, room, only) = if self.settings.claims {
+        let (queues, room, most, only) = if self.settings.claims {
             let (lane, room) = self.lanes.next(now)?;
-            (lane.queues.clone(), room, Vec::new())
+            (lane.queues.clone(), room, lane.most(), Vec::new())
         } else {
-            (Vec::new(), usize::MAX, self.own.iter().copied().take(limit::CLAIM_MAX).collect())
+            (Vec::new(), usize::MAX, None, self.own.iter().copied().take(limit::CLAIM_MAX).collect())
         };
         Some(Claim {
             runner: self.runner,
@@ -474,6 +511,7 @@ impl Keeper {
             law: self.law,
             limit: limit.min(room),
             weight: self.settings.resident_bytes,
+            most,
             only,
         })
     }

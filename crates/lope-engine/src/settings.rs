@@ -62,9 +62,9 @@ pub struct Settings {
 /// What bounds the runs of one queue. Absent fields bound nothing.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct QueueLimit {
-    /// Most runs of the queue at work at once.
+    /// Most runs of the queue at work at once, in the whole store: whoever claims counts those of all runners.
     pub concurrency: Option<u32>,
-    /// Most runs begun in a stretch of time.
+    /// Most runs begun in a stretch of time by this runner.
     pub rate: Option<RateLimit>,
     /// The priority of runs that name none.
     pub priority: Option<Priority>,

@@ -1,6 +1,6 @@
 //! Why a run is not moving, decided from what the store and the folded state say. Pure: no clock, no store.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use lope_flow::law::Reason;
@@ -27,9 +27,24 @@ pub struct Sight<'a> {
     pub since: &'a BTreeMap<Arc<str>, Timestamp>,
     /// The registry.
     pub runners: &'a [RunnerRecord],
+    /// Runs of the run's queue that have an owner.
+    pub at_work: u64,
     /// Mail that nobody took yet.
     pub waiting_mail: usize,
     pub now: Timestamp,
+}
+
+/// Why no runner took a run that is due.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Untaken {
+    /// None serves its queue; these are served.
+    Queue { served: Vec<QueueName> },
+    /// None of those that serve its queue serves its realm.
+    Realm,
+    /// As many runs of its queue are at work as may be.
+    Limit { most: u32 },
+    /// Those that could are busy, or will take it soon.
+    Busy,
 }
 
 /// One reason why a run is not further than it is.
@@ -60,6 +75,7 @@ pub enum Why {
         realm: Realm,
         since: Timestamp,
         runners: usize,
+        because: Untaken,
     },
     /// Its runner is gone; whoever works next takes it over.
     OwnerGone {
@@ -178,7 +194,27 @@ fn not_taken(sight: &Sight<'_>, live: usize) -> Option<Why> {
         return Some(Why::NoRunner { since: Some(due) });
     }
     let (queue, realm) = (record.queue.clone(), record.realm.clone());
-    Some(Why::NotTaken { queue, realm, since: due, runners: live })
+    Some(Why::NotTaken { queue, realm, since: due, runners: live, because: untaken(sight) })
+}
+
+fn untaken(sight: &Sight<'_>) -> Untaken {
+    let (queue, realm) = (&sight.record.queue, &sight.record.realm);
+    let live = || sight.runners.iter().filter(|runner| runner.live).map(|runner| &runner.serves);
+    let here: Vec<_> = live().filter(|serves| serves.queues.contains_key(queue)).collect();
+    if here.is_empty() {
+        let served: BTreeSet<&QueueName> = live().flat_map(|serves| serves.queues.keys()).collect();
+        return Untaken::Queue { served: served.into_iter().cloned().collect() };
+    }
+    let able: Vec<_> = here.into_iter().filter(|serves| serves.realms.contains(realm)).collect();
+    if able.is_empty() {
+        return Untaken::Realm;
+    }
+    // Each runner goes by its own settings; the run waits while all of them are at their limit.
+    let most = able.into_iter().map(|serves| serves.queues[queue]).collect::<Option<Vec<u32>>>();
+    match most.and_then(|all| all.into_iter().max()) {
+        Some(most) if sight.at_work >= u64::from(most) => Untaken::Limit { most },
+        Some(_) | None => Untaken::Busy,
+    }
 }
 
 fn owner_of(id: RunnerId, runner: Option<&RunnerRecord>) -> Why {
@@ -317,10 +353,10 @@ impl Why {
             Self::NotDue { until } => format!("it may not begin {}", in_a_while(until)),
             Self::NoRunner { since: None } => "no runner is up".to_owned(),
             Self::NoRunner { since: due } => format!("no runner is up to take it; it is due{}", since(due)),
-            Self::NotTaken { queue, realm, since: due, runners } => format!(
-                "it is due{} and no runner took it: {runners} up, but none serves queue '{queue}' and realm '{realm}', or \
-                 all have as many runs as they may",
-                since(&Some(*due))
+            Self::NotTaken { queue, realm, since: due, runners, because } => format!(
+                "it is due{} and no runner took it: {}",
+                since(&Some(*due)),
+                because.message(queue, realm, *runners)
             ),
             Self::OwnerGone { runner, host } => format!(
                 "its runner {runner}{} is gone; the next runner takes it over",
@@ -371,7 +407,11 @@ impl Why {
             Self::Paused { .. } => format!("lope runs resume {run}"),
             Self::SetAside { .. } => format!("mend the cause, then: lope runs resume {run}"),
             Self::NoRunner { .. } => "lope up".to_owned(),
-            Self::NotTaken { queue, .. } => format!("lope up --queue {queue}"),
+            Self::NotTaken { queue, because: Untaken::Queue { .. }, .. } => format!("lope up --queue {queue}"),
+            Self::NotTaken { realm, because: Untaken::Realm, .. } => {
+                format!("start a runner that serves realm '{realm}', for Python: lope up --python MODULE")
+            }
+            Self::NotTaken { .. } => return None,
             Self::OwnerGone { .. } => "lope up".to_owned(),
             Self::Idle => format!("lope runs feed {run} JSON"),
             Self::NoWorker { .. } => "start a runner that has this action".to_owned(),
@@ -386,6 +426,27 @@ impl Why {
             }
             Self::Sleeping { .. } | Self::Turn { .. } => return None,
         })
+    }
+}
+
+impl Untaken {
+    fn message(&self, queue: &QueueName, realm: &Realm, runners: usize) -> String {
+        match self {
+            Self::Queue { served } if served.is_empty() => {
+                format!("the {runners} that are up work on runs of their own and serve no queue")
+            }
+            Self::Queue { served } => {
+                let served = served.iter().map(|name| format!("'{name}'")).collect::<Vec<_>>().join(", ");
+                format!("none serves queue '{queue}'; {runners} up, which serve {served}")
+            }
+            Self::Realm => format!("none that serves queue '{queue}' serves realm '{realm}' ({runners} up)"),
+            Self::Limit { most } => {
+                format!("queue '{queue}' is at its limit, {most} of its runs may be at work at once")
+            }
+            Self::Busy => {
+                format!("{runners} up serve queue '{queue}' and have as many runs as they may, or are about to take it")
+            }
+        }
     }
 }
 

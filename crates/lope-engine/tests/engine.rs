@@ -9,9 +9,10 @@ use std::time::Duration;
 
 use house::House;
 use lope_engine::executor::Task;
-use lope_engine::{News, client, codec};
+use lope_engine::settings::QueueLimit;
+use lope_engine::{News, Settings, client, codec};
 use lope_flow::law::EventKind;
-use lope_model::{Failure, Value};
+use lope_model::{Failure, QueueName, Value};
 
 /// `double` doubles, `add` adds, anything else is refused.
 #[allow(clippy::unnecessary_wraps, reason = "the shape of every hand's work")]
@@ -189,4 +190,31 @@ async fn shutdown_lets_work_finish_and_gives_every_run_back() {
     assert_eq!((record.owner, record.status.as_str()), (None, "sleeping"));
     let _next = house.engine();
     assert_eq!(house.result(run).await, Value::Int(2));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_limit_of_a_queue_holds_across_runners() {
+    let house = House::slow(Duration::from_millis(10), |_| Some(Ok(Value::Null)));
+    let queue = QueueName::parse("narrow").unwrap();
+    let limit = QueueLimit { concurrency: Some(2), ..QueueLimit::default() };
+    let settings = || Settings {
+        queues: vec![QueueName::default(), queue.clone()],
+        queue_limits: [(queue.clone(), limit.clone())].into(),
+        ..house::settings()
+    };
+    let engines = [(); 3].map(|()| house.engine_with(settings()));
+    let mut runs = Vec::new();
+    for engine in engines.iter().cycle().take(30) {
+        let options =
+            client::StartOptions { queue: queue.clone(), input: Some(Value::Null), ..client::StartOptions::default() };
+        let yaml = "name: narrow\nsteps: { a: { action: x }, b: { action: x, needs: [a] } }";
+        runs.push(house.start_with(engine, yaml, options).await);
+    }
+    for run in runs {
+        assert_eq!(house.end(run).await.status.as_str(), "completed");
+    }
+    assert_eq!((house.peak(), house.calls()), (2, 60), "two at once, and no more");
+    let registry = house.store.runs.runners(10).await.unwrap();
+    let serves = "queue default\nat most 2 of queue narrow\nrealm default\n";
+    assert!(registry.iter().all(|runner| runner.serves.to_string() == serves), "{registry:?}");
 }

@@ -7,11 +7,13 @@ use lope_model::{Epoch, Priority, QueueName, Realm, RunId, Span, Timestamp, limi
 use lope_store::StoreError;
 use lope_store::runs::{Claim, Claimed, ClaimedRun, Held, SessionLost};
 use tokio_postgres::Row;
+use tokio_postgres::types::ToSql;
 use uuid::Uuid;
 
 use crate::failure::Worked;
 use crate::floor::{Floors, LEVELS, Read, Start};
 use crate::inner::Inner;
+use crate::link::{Flight, Link};
 use crate::record::{priority, queue_name, realm, version};
 use crate::statement::Statement;
 
@@ -23,6 +25,11 @@ pub(crate) static CLAIM_MANY: Statement = Statement {
     text: include_str!("claim_many.sql"),
     types: "uuid int int int texts texts shorts ints",
 };
+
+static CLAIM_TURN: Statement = Statement { name: "claim_turn", text: include_str!("claim_turn.sql"), types: "text" };
+
+pub(crate) static COUNT_OWNED: Statement =
+    Statement { name: "count_owned", text: include_str!("count_owned.sql"), types: "texts" };
 
 pub(crate) static CLAIM_NAMED: Statement =
     Statement { name: "claim_named", text: include_str!("claim_named.sql"), types: "uuid int uuids int" };
@@ -51,7 +58,7 @@ impl Inner {
         let start = self.floors().start();
         let held = self.claim_from(claim, start).await?;
         let Ok(answer) = held else { return Ok(Err(SessionLost)) };
-        if start == Start::Beginning || answer.found >= runs_max(claim) {
+        if start == Start::Beginning || claim.most.is_some() || answer.found >= runs_max(claim) {
             return Ok(Ok(answer.claimed));
         }
         // Something older may have been overlooked: come again when it is time to look from the beginning.
@@ -73,23 +80,44 @@ impl Inner {
         let (queues, realms) = (distinct(&claim.queues), distinct(&claim.realms));
         let lanes = Lanes::of(&queues, &realms, start, &self.floors());
         let statement = if queues.len() * realms.len() <= 1 { &CLAIM } else { &CLAIM_MANY };
-        let (law, most) = (i64::from(claim.law), runs_max(claim) as i64);
+        let link = self.control.get().await?;
+        let ready = link.ready(statement).await?;
+        let room = match claim.most {
+            None => None,
+            Some(most) => Some(room(&link, &queues, most).await?),
+        };
+        let limit = runs_max(claim).min(room.unwrap_or(usize::MAX));
+        let (law, most) = (i64::from(claim.law), limit as i64);
         let weight = i64::try_from(claim.weight).unwrap_or(i64::MAX);
         let runner = claim.runner.uuid();
-        let params: crate::statement::Params<'_> =
-            vec![&runner, &law, &most, &weight, &lanes.queue, &lanes.realm, &lanes.priority, &lanes.floor];
-        let link = self.control.get().await?;
         let began = Instant::now();
-        let rows = link.write(statement, params).await?;
+        let mut flight = if room.is_some() { Flight::within(&link) } else { Flight::begin(&link) };
+        let lanes_of = vec![&runner as &(dyn ToSql + Sync), &law, &most, &weight];
+        let params = lanes_of.into_iter().chain(lanes.params()).collect();
+        flight.query(ready, params);
+        flight.commit();
+        let rows = flight.land().await?.into_iter().rev().nth(1).unwrap_or_default();
         let cost = began.elapsed();
         let Some(answer) = read(&rows)? else { return Ok(Err(SessionLost)) };
         let mut floors = self.floors();
         if start == Start::Beginning {
             floors.measured(cost);
         }
-        floors.raise(&queues, &realms, answer.read(runs_max(claim)));
+        floors.raise(&queues, &realms, answer.read(limit));
         Ok(Ok(answer))
     }
+}
+
+/// How many more runs of these queues may have an owner. Begins a transaction in which nobody else can take that room.
+async fn room(link: &Link, queues: &[QueueName], most: u32) -> Worked<usize> {
+    let (turn, count) = (link.ready(&CLAIM_TURN).await?, link.ready(&COUNT_OWNED).await?);
+    let names: Vec<&str> = queues.iter().map(QueueName::as_str).collect();
+    let mut flight = Flight::begin(link);
+    names.iter().for_each(|name| flight.query(turn.clone(), vec![name]));
+    flight.query(count, vec![&names]);
+    let answers = flight.land().await?;
+    let owned = answers.last().and_then(|rows| rows.first()).map_or(0, |row| row.get::<_, i64>(0));
+    Ok((most as usize).saturating_sub(owned as usize))
 }
 
 fn runs_max(claim: &Claim) -> usize {
@@ -101,6 +129,10 @@ fn distinct<T: Clone + Ord>(names: &[T]) -> Vec<T> {
 }
 
 impl<'a> Lanes<'a> {
+    fn params(&self) -> [&(dyn ToSql + Sync); 4] {
+        [&self.queue, &self.realm, &self.priority, &self.floor]
+    }
+
     fn of(queues: &'a [QueueName], realms: &'a [Realm], start: Start, floors: &Floors) -> Self {
         let mut lanes = Self::default();
         for level in LEVELS.rev() {

@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use lope_model::{Digest, RunId, RunnerId, VersionId};
 use lope_store::runs::{
     Admit, Admitted, Beat, Claim, Claimed, ClaimedRun, CommitReply, Counts, Deliver, Delivered, Deploy, Held,
-    JournalRow, Loaded, Mail, Prune, Pruned, Register, RunCommit, RunFilter, RunRecord, RunnerRecord, Runs,
+    JournalRow, Loaded, Mail, Prune, Pruned, Register, RunCommit, RunFilter, RunRecord, RunnerRecord, Runs, Serves,
     StoredDefinition, TakenOver, Takeover, check,
 };
 use lope_store::{StoreResult, Watch};
@@ -65,6 +65,11 @@ impl Runs for Handle {
 
     async fn heartbeat(&self, runner: RunnerId) -> StoreResult<Held<Beat>> {
         Ok(self.0.heartbeat(runner).await?)
+    }
+
+    async fn announce(&self, runner: RunnerId, serves: Serves) -> StoreResult<Held<()>> {
+        check::serves(&serves)?;
+        Ok(self.0.announce(runner, &serves).await?)
     }
 
     async fn takeover(&self, takeover: Takeover) -> StoreResult<TakenOver> {

@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 
 use lope_model::{Moment, RunId, RunnerId, Timestamp, limit};
 use lope_store::StoreError;
-use lope_store::runs::{Beat, ClaimedRun, Held, Mail, Register, RunnerRecord, SessionLost, TakenOver, Takeover};
+use lope_store::runs::{
+    Beat, ClaimedRun, Held, Mail, Register, RunnerRecord, Serves, SessionLost, TakenOver, Takeover,
+};
 use tokio_postgres::Row;
 use uuid::Uuid;
 
@@ -17,7 +19,8 @@ use crate::record;
 use crate::statement::Statement;
 
 static REGISTER: Statement =
-    Statement { name: "register", text: include_str!("register.sql"), types: "uuid text text int text int int" };
+    Statement { name: "register", text: include_str!("register.sql"), types: "uuid text text int text int int text" };
+static ANNOUNCE: Statement = Statement { name: "announce", text: include_str!("announce.sql"), types: "uuid text" };
 static HEARTBEAT: Statement = Statement { name: "heartbeat", text: include_str!("heartbeat.sql"), types: "uuid" };
 static END_EXPIRED: Statement = Statement { name: "end_expired", text: include_str!("end_expired.sql"), types: "" };
 pub(crate) static TAKEOVER: Statement =
@@ -38,12 +41,12 @@ const PUT_BACK_MAX: i64 = 5_000;
 
 impl Inner {
     pub(crate) async fn register(&self, register: &Register) -> Worked<Beat> {
-        let Register { runner, name, host, pid, program, lease } = register;
+        let Register { runner, name, host, pid, program, serves, lease } = register;
         let lease = i64::try_from(lease.millis()).unwrap_or(LEASE_MAX).min(LEASE_MAX);
         let (runner, pid) = (runner.uuid(), i64::from(*pid));
-        let memory = RUNNER_MEMORY.millis() as i64;
+        let (memory, serves) = (RUNNER_MEMORY.millis() as i64, serves.to_string());
         let link = self.control.get().await?;
-        let rows = link.write(&REGISTER, vec![&runner, name, host, &pid, program, &lease, &memory]).await?;
+        let rows = link.write(&REGISTER, vec![&runner, name, host, &pid, program, &lease, &memory, &serves]).await?;
         beat(&rows).ok_or_else(|| StoreError::corrupt("a registration was not answered").into())
     }
 
@@ -52,6 +55,12 @@ impl Inner {
         let runner = runner.uuid();
         let rows = self.control.write_surely(&HEARTBEAT, vec![&runner]).await?;
         Ok(beat(&rows).ok_or(SessionLost))
+    }
+
+    pub(crate) async fn announce(&self, runner: RunnerId, serves: &Serves) -> Worked<Held<()>> {
+        let (runner, serves) = (runner.uuid(), serves.to_string());
+        let rows = self.control.write_surely(&ANNOUNCE, vec![&runner, &serves]).await?;
+        Ok(if rows.is_empty() { Err(SessionLost) } else { Ok(()) })
     }
 
     pub(crate) async fn takeover(&self, takeover: Takeover) -> Worked<TakenOver> {
@@ -131,6 +140,7 @@ fn runner_record(row: &Row) -> RunnerRecord {
         host: row.get(2),
         pid: row.get::<_, i64>(3) as u32,
         program: row.get(4),
+        serves: Serves::parse(row.get(10)),
         started_at: Timestamp::from_millis(row.get(5)),
         heartbeat_at: Timestamp::from_millis(row.get(6)),
         live: row.get(7),

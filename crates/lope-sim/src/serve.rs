@@ -187,7 +187,15 @@ impl World {
 
     fn register(&self, runner: RunnerId) -> Register {
         let (name, host) = ("sim".to_owned(), "sim".to_owned());
-        Register { runner, name, host, pid: 1, program: "sim".to_owned(), lease: self.settings.lease }
+        Register {
+            runner,
+            name,
+            host,
+            pid: 1,
+            program: "sim".to_owned(),
+            serves: lope_store::runs::Serves::default(),
+            lease: self.settings.lease,
+        }
     }
 
     /// A client wants a run: from the store, or from a process that takes it on at once.

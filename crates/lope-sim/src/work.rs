@@ -101,6 +101,7 @@ impl World {
                 Ask::SetClock(ahead) => self.processes[slot].set_clock(ahead),
                 Ask::Fence(why) => self.fence(slot, why),
                 // Nothing is old enough in a world of an hour.
+                Ask::Announce(_) => self.hear(slot, Heard::Announced(Ok(()))),
                 Ask::Prune => self.hear(slot, Heard::Pruned { more: false }),
             }
         }
@@ -336,7 +337,7 @@ pub(crate) fn says_something(heard: &Heard) -> bool {
         Heard::TookOver(taken) => !taken.ended.is_empty() || taken.runs > 0,
         Heard::Owned(owned) => !owned.is_empty(),
         Heard::Beaten(held) => held.is_err(),
-        Heard::Mailed | Heard::Rang | Heard::Pruned { .. } => false,
+        Heard::Mailed | Heard::Rang | Heard::Pruned { .. } | Heard::Announced(_) => false,
         Heard::Registered(_) | Heard::Claimed(Err(_)) | Heard::Failed(_) => true,
         Heard::Took { .. } | Heard::Left { .. } | Heard::Serve(_) | Heard::Drain => true,
         Heard::Gone(_) | Heard::Own(_) | Heard::Disown(_) => true,

@@ -298,6 +298,7 @@ async fn register(store: &Store) -> RunnerId {
         host: "here".to_owned(),
         pid: 1,
         program: "bench".to_owned(),
+        serves: lope_store::runs::Serves::default(),
         lease: Span::from_secs(600),
     };
     store.runs.register(register).await.expect("registered");
@@ -381,6 +382,7 @@ fn claim(runner: RunnerId, limit: usize) -> Claim {
         law: 1,
         limit,
         weight: u64::MAX,
+        most: None,
         only: Vec::new(),
     }
 }

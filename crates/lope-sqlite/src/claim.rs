@@ -25,6 +25,8 @@ pub(crate) const DUE: &str =
 pub(crate) const NEXT_DUE: &str = "SELECT due FROM queue INDEXED BY queue_claim
      WHERE owner IS NULL AND parked IS NULL AND queue = ?1 AND realm = ?2 AND priority = ?3 AND due > ?4 AND law <= ?5
      ORDER BY due LIMIT 1";
+pub(crate) const OWNED: &str =
+    "SELECT count(*) FROM queue INDEXED BY queue_owner WHERE owner IS NOT NULL AND queue = ?1";
 const NAMED: &str =
     "SELECT q.run_id, q.epoch + 1, r.version, q.queue, q.priority, q.realm, q.law, q.weight, q.mail, q.due
      FROM queue AS q JOIN runs AS r ON r.run_id = q.run_id
@@ -65,7 +67,7 @@ pub(crate) fn claim(desk: &Desk<'_>, claim: &Claim) -> Worked<Held<Claimed>> {
 
 fn pick<'a>(desk: &Desk<'_>, claim: &'a Claim) -> Worked<Basket<'a>> {
     let lanes = lanes(claim);
-    let limit = claim.limit.min(limit::CLAIM_MAX);
+    let limit = claim.limit.min(limit::CLAIM_MAX).min(room(desk, claim)?);
     let mut basket = Basket { claim, limit, weight: 0, runs: Vec::new(), next_due: None };
     let mut below = i64::from(Priority::HIGHEST.level()) + 1;
     while let Some((level, there)) = next_level(desk, &lanes, below)? {
@@ -76,6 +78,17 @@ fn pick<'a>(desk: &Desk<'_>, claim: &'a Claim) -> Worked<Basket<'a>> {
         below = level;
     }
     Ok(basket)
+}
+
+/// How many more runs of the claim's queues may have an owner. Whoever claims has the file to itself, so nobody takes that room.
+fn room(desk: &Desk<'_>, claim: &Claim) -> Worked<usize> {
+    let Some(most) = claim.most else { return Ok(usize::MAX) };
+    let mut count = desk.statement(OWNED)?;
+    let mut owned = 0_usize;
+    for queue in claim.queues.iter().collect::<BTreeSet<_>>() {
+        owned += count.query_row([queue.as_str()], |row| row.get::<_, i64>(0))? as usize;
+    }
+    Ok((most as usize).saturating_sub(owned))
 }
 
 /// Of the runs that the claim names, those that are free and due.

@@ -6,8 +6,8 @@ use async_trait::async_trait;
 use lope_model::{Digest, RunId, RunnerId, VersionId};
 use lope_store::runs::{
     Admit, Admitted, Beat, Claim, Claimed, ClaimedRun, CommitReply, Counts, Deliver, Delivered, Deploy, Held,
-    JournalRow, Loaded, Mail, Prune, Pruned, Register, RunCommit, RunFilter, RunRecord, RunnerRecord, StoredDefinition,
-    TakenOver, Takeover, check,
+    JournalRow, Loaded, Mail, Prune, Pruned, Register, RunCommit, RunFilter, RunRecord, RunnerRecord, Serves,
+    StoredDefinition, TakenOver, Takeover, check,
 };
 use lope_store::tables::{At, Batch, BatchReply, Manifest, Range, Row, TableId};
 use lope_store::{Runs, Store, StoreError, StoreResult, Tables, Watch};
@@ -209,6 +209,11 @@ impl Runs for Doors {
 
     async fn heartbeat(&self, runner: RunnerId) -> StoreResult<Held<Beat>> {
         self.write(1, move |desk| session::heartbeat(desk, runner)).await
+    }
+
+    async fn announce(&self, runner: RunnerId, serves: Serves) -> StoreResult<Held<()>> {
+        check::serves(&serves)?;
+        self.write(1, move |desk| session::announce(desk, runner, &serves)).await
     }
 
     async fn takeover(&self, takeover: Takeover) -> StoreResult<TakenOver> {

@@ -77,7 +77,7 @@ fn fill(db: &Connection) {
          DELETE FROM queue WHERE CAST(CAST(run_id AS TEXT) AS INTEGER) < 50;
          UPDATE runs SET status = CASE WHEN priority = 1 THEN 'failed' ELSE 'completed' END, finished_at = {NOW}
              WHERE CAST(CAST(run_id AS TEXT) AS INTEGER) < 50;
-         INSERT INTO runners VALUES (x'{}', 'r', 'h', 1, 'p', 0, 0, 9223372036854775807, 1, '{}', NULL);
+         INSERT INTO runners VALUES (x'{}', 'r', 'h', 1, 'p', 0, 0, 9223372036854775807, 1, '{}', NULL, '');
          COMMIT;
          PRAGMA journal_mode = WAL;",
         "09".repeat(16),
@@ -88,7 +88,7 @@ fn fill(db: &Connection) {
 
 fn claim_of(limit: usize) -> Claim {
     let (queues, realms) = (vec![QueueName::default()], vec![Realm::default()]);
-    Claim { runner: OWNER, queues, realms, law: 1, limit, weight: u64::MAX, only: Vec::new() }
+    Claim { runner: OWNER, queues, realms, law: 1, limit, weight: u64::MAX, most: None, only: Vec::new() }
 }
 
 /// How many steps SQLite's machine takes for a listing, all walks together.

@@ -2,7 +2,9 @@
 //! proof that its process is dead.
 
 use lope_model::{Moment, RunId, RunnerId, limit};
-use lope_store::runs::{Beat, ClaimedRun, Held, Mail, Register, RunnerRecord, SessionLost, TakenOver, Takeover};
+use lope_store::runs::{
+    Beat, ClaimedRun, Held, Mail, Register, RunnerRecord, Serves, SessionLost, TakenOver, Takeover,
+};
 use rusqlite::{OptionalExtension, Row, params};
 
 use crate::columns;
@@ -15,7 +17,8 @@ const HELD: &str =
     "SELECT lease FROM runners WHERE runner_id = ?1 AND ended_at IS NULL AND expires > ?2 AND boot_id = ?3";
 const REGISTER: &str =
     "INSERT OR REPLACE INTO runners (runner_id, name, host, pid, program, started_at, heartbeat_at, expires,
-     lease, boot_id, ended_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?6, ?7, ?8, ?9, NULL)";
+     lease, boot_id, ended_at, serves) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?6, ?7, ?8, ?9, NULL, ?10)";
+const ANNOUNCE: &str = "UPDATE runners SET serves = ?2 WHERE runner_id = ?1";
 const FORGET: &str =
     "DELETE FROM runners WHERE ended_at < ?1 AND NOT EXISTS (SELECT 1 FROM queue WHERE owner = runner_id)";
 const BEAT: &str = "UPDATE runners SET heartbeat_at = ?2, expires = ?3 WHERE runner_id = ?1";
@@ -34,7 +37,7 @@ pub(crate) const WAITING: &str = "SELECT run_id FROM queue INDEXED BY queue_mail
      WHERE owner = ?1 AND owner IS NOT NULL AND mail > taken ORDER BY run_id LIMIT ?2";
 const RUNNERS: &str = "SELECT runner_id, name, host, pid, program, started_at, heartbeat_at,
        ended_at IS NULL AND expires > ?1 AND boot_id = ?2, ended_at,
-       (SELECT count(*) FROM queue WHERE owner = runner_id)
+       (SELECT count(*) FROM queue WHERE owner = runner_id), serves
      FROM runners ORDER BY started_at DESC, runner_id DESC LIMIT ?3";
 
 /// Does the runner's session live?
@@ -61,6 +64,7 @@ pub(crate) fn register(desk: &Desk<'_>, register: &Register) -> Worked<Beat> {
         beat.expires.0,
         register.lease.millis().cast_signed(),
         desk.house.options.boot_id,
+        register.serves.to_string(),
     ])?;
     desk.statement(FORGET)?.execute([desk.now.minus(RUNNER_MEMORY).millis()])?;
     Ok(beat)
@@ -75,6 +79,14 @@ pub(crate) fn heartbeat(desk: &Desk<'_>, runner: RunnerId) -> Worked<Held<Beat>>
     let beat = beat(desk, lease);
     desk.statement(BEAT)?.execute(params![runner.as_bytes(), beat.now.millis(), beat.expires.0])?;
     Ok(Ok(beat))
+}
+
+pub(crate) fn announce(desk: &Desk<'_>, runner: RunnerId, serves: &Serves) -> Worked<Held<()>> {
+    if !is_held(desk, runner)? {
+        return Ok(Err(SessionLost));
+    }
+    desk.statement(ANNOUNCE)?.execute(params![runner.as_bytes(), serves.to_string()])?;
+    Ok(Ok(()))
 }
 
 /// End what is dead, then put back runs of ended sessions, up to the limit.
@@ -175,6 +187,7 @@ fn runner_record(row: &Row<'_>) -> Worked<RunnerRecord> {
         host: row.get(2)?,
         pid: row.get(3)?,
         program: row.get(4)?,
+        serves: Serves::parse(&row.get::<_, String>(10)?),
         started_at: columns::time(row, 5)?,
         heartbeat_at: columns::time(row, 6)?,
         live: row.get(7)?,

@@ -153,8 +153,16 @@ pub async fn fill(store: &Store, queued: usize) -> StoreResult<()> {
 pub async fn claim(store: &Store, limit: usize) -> StoreResult<Figure> {
     let runner = register(store).await?;
     let queues = vec![QueueName::default()];
-    let claim =
-        Claim { runner, queues, realms: vec![Realm::default()], law: 1, limit, weight: u64::MAX, only: Vec::new() };
+    let claim = Claim {
+        runner,
+        queues,
+        realms: vec![Realm::default()],
+        law: 1,
+        limit,
+        weight: u64::MAX,
+        most: None,
+        only: Vec::new(),
+    };
     let watch = Stopwatch::start();
     let claimed = store.runs.claim(claim).await?.expect("the session was just begun");
     let figure = watch.stop(claimed.runs.len() as u64);
@@ -183,7 +191,18 @@ async fn register(store: &Store) -> StoreResult<RunnerId> {
     let runner = RunnerId::from_parts(SystemClock::default().now(), unique());
     let (name, host, program) = ("bench".to_owned(), "here".to_owned(), "bench".to_owned());
     let lease = Span::from_secs(3_600);
-    store.runs.register(Register { runner, name, host, pid: std::process::id(), program, lease }).await?;
+    store
+        .runs
+        .register(Register {
+            runner,
+            name,
+            host,
+            pid: std::process::id(),
+            program,
+            serves: crate::runs::Serves::default(),
+            lease,
+        })
+        .await?;
     Ok(runner)
 }
 

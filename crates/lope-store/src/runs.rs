@@ -13,6 +13,7 @@ mod deliver;
 mod prune;
 mod query;
 mod record;
+mod serves;
 mod session;
 
 use async_trait::async_trait;
@@ -26,6 +27,7 @@ pub use deliver::{Deliver, Delivered, Mail, Reach};
 pub use prune::{Prune, Pruned};
 pub use query::{Counts, Cursor, QueueCount, RunFilter};
 pub use record::{Blob, FinalStatus, JournalRow, LiveStatus, Loaded, Parent, RunRecord, RunStatus, Snapshot};
+pub use serves::Serves;
 pub use session::{Beat, Held, Register, RunnerRecord, SessionLost, TakenOver, Takeover};
 
 use crate::error::StoreResult;
@@ -73,6 +75,9 @@ pub trait Runs: Send + Sync {
 
     /// Extend a session, and with it every lease of the runner.
     async fn heartbeat(&self, runner: RunnerId) -> StoreResult<Held<Beat>>;
+
+    /// Say anew what a runner serves.
+    async fn announce(&self, runner: RunnerId, serves: Serves) -> StoreResult<Held<()>>;
 
     /// End the sessions that have expired (or whose process is proven dead) and put their runs back into the queue, due now,
     /// with a higher epoch.

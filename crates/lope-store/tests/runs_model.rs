@@ -197,7 +197,8 @@ impl World {
             return;
         }
         let (name, host, program) = (String::new(), String::new(), String::new());
-        let register = Register { runner, name, host, pid: 1, program, lease: LEASE };
+        let register =
+            Register { runner, name, host, pid: 1, program, serves: lope_store::runs::Serves::default(), lease: LEASE };
         self.store.runs.register(register).await.expect("up");
         self.sessions.insert(runner, Some(self.clock.moment().plus(LEASE).0));
     }
@@ -219,6 +220,7 @@ impl World {
             law: 1,
             limit,
             weight: u64::MAX,
+            most: None,
             only: Vec::new(),
         };
         let answer = self.store.runs.claim(claim).await.expect("up");

@@ -250,7 +250,15 @@ async fn a_store_that_somebody_works_on_or_that_changes_meanwhile_is_not_copied(
     let (live, _) = filled(&source).await;
     let runner = RunnerId::from_bytes([9; 16]);
     let (name, host, program) = ("n".to_owned(), "h".to_owned(), "p".to_owned());
-    let register = Register { runner, name, host, pid: std::process::id(), program, lease: Span::from_secs(60) };
+    let register = Register {
+        runner,
+        name,
+        host,
+        pid: std::process::id(),
+        program,
+        serves: lope_store::runs::Serves::default(),
+        lease: Span::from_secs(60),
+    };
     source.runs.register(register).await.unwrap();
     assert!(matches!(copy(&source, &target, |_, _| ()).await, Err(CopyError::Busy { count: 1, .. })));
     source.runs.release(runner).await.unwrap();

@@ -99,7 +99,19 @@ async fn register(place: &Place) -> CliResult<RunnerId> {
     let runner = RunnerId::from_uuid(uuid::Uuid::now_v7());
     let word = || "bench".to_owned();
     let (pid, lease) = (std::process::id(), Span::from_secs(3_600));
-    place.store.runs.register(Register { runner, name: word(), host: word(), pid, program: word(), lease }).await?;
+    place
+        .store
+        .runs
+        .register(Register {
+            runner,
+            name: word(),
+            host: word(),
+            pid,
+            program: word(),
+            serves: lope_store::runs::Serves::default(),
+            lease,
+        })
+        .await?;
     Ok(runner)
 }
 

@@ -147,6 +147,9 @@ impl Keeping {
                     heard(taken, Asked::Takeover, Heard::TookOver)
                 }
                 Ask::Reconcile => heard(owned(&store, runner).await, Asked::Reconcile, Heard::Owned),
+                Ask::Announce(serves) => {
+                    heard(store.runs.announce(runner, serves).await, Asked::Announce, Heard::Announced)
+                }
                 Ask::Mail => {
                     let mail = store.runs.waiting(runner, SWEEP_MAX).await;
                     heard(mail.map(|mail| adopter.hand_over(mail)), Asked::Mail, |()| Heard::Mailed)
@@ -174,6 +177,7 @@ impl Keeping {
             host: self.settings.host.clone(),
             pid: std::process::id(),
             program: concat!("lope ", env!("CARGO_PKG_VERSION")).to_owned(),
+            serves: self.keeper.serves(),
             lease: self.settings.lease,
         }
     }

@@ -101,6 +101,11 @@ impl Lanes {
 }
 
 impl Lane {
+    /// Most runs of it that may be at work in the whole store.
+    pub(super) fn most(&self) -> Option<u32> {
+        self.limit.concurrency
+    }
+
     fn is_bounded(&self) -> bool {
         self.limit.concurrency.is_some()
     }

@@ -159,6 +159,7 @@ fn a_runner_that_cannot_renew_stops_before_its_lease_can_be_stolen() {
                 Ask::Reconcile => drop(play.hear(Heard::Failed(Asked::Reconcile))),
                 Ask::Fence(_) => fenced_at = fenced_at.or(Some(play.now.moment)),
                 Ask::Register | Ask::Mail | Ask::Prune | Ask::Adopt(_) | Ask::Compare(_) | Ask::SetClock(_) => {}
+                Ask::Announce(_) => {}
             }
         }
     }
@@ -338,4 +339,20 @@ fn old_runs_are_deleted_in_batches_with_pauses() {
     assert!(play.tick(1).contains(&Ask::Prune));
     play.hear(Heard::Pruned { more: false });
     assert!(!play.tick(10_000).contains(&Ask::Prune));
+}
+
+#[test]
+fn what_is_served_from_now_on_is_said_in_the_registry_until_it_is_heard() {
+    let mut play = Play::registered();
+    play.idle();
+    let announced = |asks: &[Ask]| {
+        asks.iter().find_map(|ask| if let Ask::Announce(serves) = ask { Some(serves.to_string()) } else { None })
+    };
+    let realm = Realm::parse("python").expect("a good name");
+    let said = announced(&play.hear(Heard::Serve(realm.clone()))).expect("it is said at once");
+    assert_eq!(said, "queue default\nrealm default\nrealm python\n");
+    assert_eq!(announced(&play.hear(Heard::Failed(Asked::Announce))), None);
+    assert_eq!(announced(&play.tick(200)), Some(said), "again, after a pause");
+    play.hear(Heard::Announced(Ok(())));
+    assert_eq!(announced(&play.hear(Heard::Serve(realm))), None, "nothing new");
 }

@@ -2,7 +2,7 @@
 
 use lope_flow::law::Reason;
 use lope_model::{Digest, Epoch, Priority, VersionId};
-use lope_store::runs::LiveStatus;
+use lope_store::runs::{LiveStatus, Serves};
 
 use super::*;
 
@@ -45,6 +45,7 @@ fn runner(number: u8, live: bool) -> RunnerRecord {
         host: "box".to_owned(),
         pid: 42,
         program: "lope".to_owned(),
+        serves: Serves::default(),
         started_at: Timestamp::EPOCH,
         heartbeat_at: Timestamp::from_millis(999_000),
         live,
@@ -55,7 +56,7 @@ fn runner(number: u8, live: bool) -> RunnerRecord {
 
 fn look(record: &RunRecord, reasons: &[Reason], runners: &[RunnerRecord], waiting_mail: usize) -> Vec<Why> {
     let since = BTreeMap::from([(Arc::from("a"), Timestamp::from_millis(400_000))]);
-    why(&Sight { record, reasons, since: &since, runners, waiting_mail, now: NOW })
+    why(&Sight { record, reasons, since: &since, runners, at_work: 2, waiting_mail, now: NOW })
 }
 
 fn words(all: &[Why]) -> Vec<&'static str> {
@@ -147,8 +148,24 @@ fn each_reason_of_the_state_has_plain_words_and_a_hint_where_one_helps() {
 fn every_runner_state_is_told_in_words() {
     let due = RunRecord { due: Some(Timestamp::from_millis(900_000)), ..record() };
     let not_taken = look(&due, &[], &[runner(7, true)], 0);
-    assert!(not_taken[0].message(NOW).contains("queue 'default'"), "{}", not_taken[0].message(NOW));
+    assert!(not_taken[0].message(NOW).contains("serve no queue"), "{}", not_taken[0].message(NOW));
     assert_eq!(not_taken[0].hint(due.run).as_deref(), Some("lope up --queue default"));
+    for (serves, says, hint) in [
+        (
+            "queue mail\nqueue slow\nrealm default",
+            "none serves queue 'default'; 1 up, which serve 'mail', 'slow'",
+            true,
+        ),
+        ("queue default\nrealm other", "none that serves queue 'default' serves realm 'default' (1 up)", true),
+        ("at most 2 of queue default\nrealm default", "queue 'default' is at its limit, 2 of its runs", false),
+        ("at most 3 of queue default\nrealm default", "about to take it", false),
+        ("queue default\nrealm default", "about to take it", false),
+    ] {
+        let up = RunnerRecord { serves: Serves::parse(serves), ..runner(7, true) };
+        let told = look(&due, &[], &[up], 0);
+        assert!(told[0].message(NOW).contains(says), "{}", told[0].message(NOW));
+        assert_eq!(told[0].hint(due.run).is_some(), hint, "{serves}");
+    }
     let owned = look(&owned(7), &[], &[runner(7, true)], 0);
     assert!(owned[0].message(NOW).contains("process 42 on box") && owned[0].message(NOW).contains("1s ago"));
 }

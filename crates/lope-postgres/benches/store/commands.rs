@@ -25,6 +25,7 @@ pub(crate) fn register() -> Register {
         host: "here".to_owned(),
         pid: 1,
         program: "bench".to_owned(),
+        serves: lope_store::runs::Serves::default(),
         lease: Span::from_secs(6_000),
     }
 }
@@ -122,6 +123,7 @@ pub(crate) fn claim(runner: RunnerId, limit: usize) -> Claim {
         law: 1,
         limit,
         weight: u64::MAX,
+        most: None,
         only: Vec::new(),
     }
 }

@@ -98,13 +98,17 @@ pub(crate) async fn register(store: &Store, lease: Span) -> RunnerId {
     let runner = RunnerId::from_parts(Timestamp::from_millis(1_800_000_000_000), unique());
     let pid = std::process::id();
     let (name, host, program) = ("test".to_owned(), "here".to_owned(), "test".to_owned());
-    store.runs.register(Register { runner, name, host, pid, program, lease }).await.unwrap();
+    store
+        .runs
+        .register(Register { runner, name, host, pid, program, serves: lope_store::runs::Serves::default(), lease })
+        .await
+        .unwrap();
     runner
 }
 
 pub(crate) fn claim_of(runner: RunnerId) -> Claim {
     let (queues, realms) = (vec![QueueName::default()], vec![Realm::default()]);
-    Claim { runner, queues, realms, law: 1, limit: 1_000, weight: u64::MAX, only: Vec::new() }
+    Claim { runner, queues, realms, law: 1, limit: 1_000, weight: u64::MAX, most: None, only: Vec::new() }
 }
 
 pub(crate) async fn claim(store: &Store, runner: RunnerId) -> Vec<ClaimedRun> {

@@ -26,6 +26,7 @@ promises![
     a_lost_session_claims_nothing,
     the_epoch_grows_with_every_claim,
     runs_are_claimed_by_name,
+    no_more_runs_of_a_queue_are_owned_than_may_be,
 ];
 
 fn queue(name: &str) -> QueueName {
@@ -303,5 +304,27 @@ async fn the_epoch_grows_with_every_claim(ground: Ground) -> Kept {
         epoch = run.epoch;
         ground.commit(release(runner, &run, Wake::At(Timestamp::EPOCH), 0)).await?;
     }
+    Ok(())
+}
+
+async fn no_more_runs_of_a_queue_are_owned_than_may_be(ground: Ground) -> Kept {
+    let of = |name: &str| Admit { queue: queue(name), ..ground.admission() };
+    ground.admit(vec![of("a"), of("a"), of("a"), of("a"), of("b")]).await?;
+    let (one, other) = (ground.runner().await?, ground.runner().await?);
+    let claim = |runner, name: &str, most| {
+        let queues = vec![queue(name)];
+        take(&ground, Claim { queues, most: Some(most), ..claim_of(runner) })
+    };
+    assert!(claim(one, "a", 0).await?.runs.is_empty());
+    let first = claim(one, "a", 2).await?.runs;
+    assert_eq!(first.len(), 2);
+    let full = claim(other, "a", 2).await?;
+    let early = full.next_due.is_none_or(|next| next <= full.now);
+    assert!(full.runs.is_empty() && early, "runs of others count: {full:?}");
+    assert_eq!(claim(other, "b", 2).await?.runs.len(), 1, "runs of other queues do not");
+    assert_eq!(claim(other, "a", 3).await?.runs.len(), 1);
+    ground.commit(release(one, &first[0], Wake::OnMail, 0)).await?;
+    ground.commit(release(one, &first[1], Wake::Parked("x".to_owned()), 0)).await?;
+    assert_eq!(claim(other, "a", 2).await?.runs.len(), 1, "what was let go does not count");
     Ok(())
 }

@@ -17,6 +17,7 @@ promises![
     twenty_writers_do_not_interfere,
     no_run_goes_to_two_claimers,
     claims_during_admissions_miss_nothing,
+    claimers_together_keep_to_the_bound_of_a_queue,
     one_key_admits_once,
     no_wake_up_is_lost_when_mail_meets_release,
     a_finish_and_mail_do_not_pass_each_other,
@@ -69,6 +70,22 @@ fn number(value: Option<Vec<u8>>) -> u64 {
 
 fn is_lost_or_done(reply: &CommitReply) -> bool {
     matches!(reply, CommitReply::Lost { .. } | CommitReply::Done { .. } | CommitReply::Gap { .. })
+}
+
+async fn claimers_together_keep_to_the_bound_of_a_queue(ground: Ground) -> Kept {
+    ground.admit_many(100).await?;
+    for bound in [3_u32, 7, 20] {
+        let claimed = together(&ground, move |ground, _| async move {
+            let runner = ground.runner().await?;
+            let claim = Claim { most: Some(bound), limit: 5, ..claim_of(runner) };
+            Ok(ground.runs().claim(claim).await?.expect("the session is held").runs.len())
+        });
+        claimed.await?;
+        let counts = ground.runs().counts().await?;
+        let owned: u64 = counts.queues.iter().map(|count| count.owned).sum();
+        assert_eq!(owned, u64::from(bound), "{counts:?}");
+    }
+    Ok(())
 }
 
 /// "Multiple processes writing different workflow IDs concurrently don't interfere"

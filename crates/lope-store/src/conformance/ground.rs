@@ -259,6 +259,7 @@ pub(crate) fn registration(lease: Span) -> Register {
         host: "here".to_owned(),
         pid: std::process::id(),
         program: "lope 0".to_owned(),
+        serves: crate::runs::Serves::default(),
         lease,
     }
 }
@@ -271,6 +272,7 @@ pub(crate) fn claim_of(runner: RunnerId) -> Claim {
         law: 1,
         limit: 1_000,
         weight: u64::MAX,
+        most: None,
         only: Vec::new(),
     }
 }

@@ -4,7 +4,7 @@ use lope_model::{RunId, Span};
 
 use super::ground::{Ground, assert_refused, registration, runner_id, runs_of, sorted};
 use super::promise::{Kept, promises};
-use crate::runs::{Register, RunnerRecord, SessionLost};
+use crate::runs::{Register, RunnerRecord, Serves, SessionLost};
 
 promises![
     a_session_lasts_as_long_as_its_lease,
@@ -15,6 +15,7 @@ promises![
     the_registry_lists_the_youngest_first,
     what_a_runner_owns_is_paged,
     an_unsound_registration_is_refused,
+    what_a_runner_serves_can_be_said_anew,
 ];
 
 async fn a_session_lasts_as_long_as_its_lease(ground: Ground) -> Kept {
@@ -59,6 +60,7 @@ async fn the_registry_tells_who_is_there(ground: Ground) -> Kept {
         host: "host.example".to_owned(),
         pid: u32::MAX,
         program: "lope 1.2.3".to_owned(),
+        serves: Serves::parse("queue default\nat most 2 of queue mail\nrealm default"),
         ..registration(Span::from_secs(60))
     };
     let beat = ground.runs().register(register.clone()).await?;
@@ -70,6 +72,7 @@ async fn the_registry_tells_who_is_there(ground: Ground) -> Kept {
         host: register.host,
         pid: register.pid,
         program: register.program,
+        serves: register.serves,
         started_at: beat.now,
         heartbeat_at: beat.now,
         live: true,
@@ -122,5 +125,17 @@ async fn an_unsound_registration_is_refused(ground: Ground) -> Kept {
     let register = Register { name: "zero\0byte".to_owned(), ..registration(Span::from_secs(60)) };
     assert_refused(ground.runs().register(register).await);
     assert!(ground.runs().runners(10).await?.is_empty());
+    Ok(())
+}
+
+async fn what_a_runner_serves_can_be_said_anew(ground: Ground) -> Kept {
+    let runner = ground.runner().await?;
+    let serves = Serves::parse("queue other\nrealm python");
+    assert_eq!(ground.runs().announce(runner, serves.clone()).await?, Ok(()));
+    assert_eq!(ground.again().await.runs().runners(10).await?.remove(0).serves, serves);
+    let (dead, _) = ground.expired_owner().await?;
+    for gone in [dead, runner_id()] {
+        assert_eq!(ground.runs().announce(gone, serves.clone()).await?, Err(SessionLost));
+    }
     Ok(())
 }

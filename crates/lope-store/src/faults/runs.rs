@@ -7,7 +7,7 @@ use super::{Door, Faulty};
 use crate::error::StoreResult;
 use crate::runs::{
     Admit, Admitted, Beat, Claim, Claimed, ClaimedRun, CommitReply, Counts, Deliver, Delivered, Deploy, Held,
-    JournalRow, Loaded, Mail, Prune, Pruned, Register, RunCommit, RunFilter, RunRecord, RunnerRecord, Runs,
+    JournalRow, Loaded, Mail, Prune, Pruned, Register, RunCommit, RunFilter, RunRecord, RunnerRecord, Runs, Serves,
     StoredDefinition, TakenOver, Takeover,
 };
 use crate::watch::Watch;
@@ -62,6 +62,10 @@ impl Runs for Faulty {
 
     async fn heartbeat(&self, runner: RunnerId) -> StoreResult<Held<Beat>> {
         self.through(DOOR, "heartbeat", self.store.runs.heartbeat(runner)).await
+    }
+
+    async fn announce(&self, runner: RunnerId, serves: Serves) -> StoreResult<Held<()>> {
+        self.through(DOOR, "announce", self.store.runs.announce(runner, serves)).await
     }
 
     async fn takeover(&self, takeover: Takeover) -> StoreResult<TakenOver> {

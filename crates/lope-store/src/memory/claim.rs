@@ -27,8 +27,12 @@ impl RunState {
         if !self.is_held(claim.runner, reading.moment) {
             return Err(SessionLost);
         }
-        let (picked, next_due) =
-            if claim.only.is_empty() { self.pick(claim, reading.now) } else { self.pick_named(claim, reading.now) };
+        let (picked, next_due) = if claim.only.is_empty() {
+            let limit = claim.limit.min(self.room(claim));
+            self.pick(&Claim { limit, ..claim.clone() }, reading.now)
+        } else {
+            self.pick_named(claim, reading.now)
+        };
         let runs = picked.into_iter().filter_map(|run| self.take(run, claim)).collect();
         Ok(Claimed { now: reading.now, runs, next_due })
     }
@@ -38,6 +42,14 @@ impl RunState {
             entry.hand_to(Some(claim.runner));
             entry.claimed()
         })
+    }
+
+    /// How many more runs of the claim's queues may have an owner.
+    fn room(&self, claim: &Claim) -> usize {
+        let Some(most) = claim.most else { return usize::MAX };
+        let owned = self.places.owners().flat_map(|(_, holding)| &holding.runs);
+        let counts = |run: &&RunId| self.runs.get(run).is_some_and(|entry| claim.queues.contains(&entry.record.queue));
+        (most as usize).saturating_sub(owned.filter(counts).count())
     }
 
     /// The runs to take, and when to come again if those are all that are due.

@@ -8,7 +8,7 @@ use lope_model::{Moment, RunId, RunnerId, limit};
 use super::session::Session;
 use super::state::RunState;
 use crate::clock::Reading;
-use crate::runs::{Beat, ClaimedRun, Held, Mail, Register, RunnerRecord, SessionLost};
+use crate::runs::{Beat, ClaimedRun, Held, Mail, Register, RunnerRecord, Serves, SessionLost};
 
 impl RunState {
     pub(super) fn register(&mut self, register: Register, reading: Reading) -> Beat {
@@ -22,6 +22,11 @@ impl RunState {
     pub(super) fn heartbeat(&mut self, runner: RunnerId, reading: Reading) -> Held<Beat> {
         let session = self.sessions.get_mut(&runner).filter(|session| session.is_held(reading.moment));
         session.map(|session| session.beat(reading)).ok_or(SessionLost)
+    }
+
+    pub(super) fn announce(&mut self, runner: RunnerId, serves: Serves, reading: Reading) -> Held<()> {
+        let session = self.sessions.get_mut(&runner).filter(|session| session.is_held(reading.moment));
+        session.map(|session| session.announce(serves)).ok_or(SessionLost)
     }
 
     pub(super) fn owned(&self, runner: RunnerId, after: Option<RunId>, limit: usize) -> Vec<ClaimedRun> {

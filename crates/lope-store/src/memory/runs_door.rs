@@ -8,7 +8,7 @@ use crate::clock::Reading;
 use crate::error::StoreResult;
 use crate::runs::{
     Admit, Admitted, Beat, Claim, Claimed, ClaimedRun, CommitReply, Counts, Deliver, Delivered, Deploy, Held,
-    JournalRow, Loaded, Mail, Prune, Pruned, Register, RunCommit, RunFilter, RunRecord, RunnerRecord, Runs,
+    JournalRow, Loaded, Mail, Prune, Pruned, Register, RunCommit, RunFilter, RunRecord, RunnerRecord, Runs, Serves,
     StoredDefinition, TakenOver, Takeover, check,
 };
 use crate::tables::Append;
@@ -114,6 +114,12 @@ impl Runs for Handle {
     async fn heartbeat(&self, runner: RunnerId) -> StoreResult<Held<Beat>> {
         let mut runs = self.runs()?;
         Ok(runs.heartbeat(runner, self.reading()))
+    }
+
+    async fn announce(&self, runner: RunnerId, serves: Serves) -> StoreResult<Held<()>> {
+        check::serves(&serves)?;
+        let mut runs = self.runs()?;
+        Ok(runs.announce(runner, serves, self.reading()))
     }
 
     async fn takeover(&self, takeover: Takeover) -> StoreResult<TakenOver> {

@@ -3,7 +3,7 @@
 use lope_model::{Moment, Timestamp};
 
 use crate::clock::Reading;
-use crate::runs::{Beat, Register, RunnerRecord};
+use crate::runs::{Beat, Register, RunnerRecord, Serves};
 
 #[derive(Debug)]
 pub(super) struct Session {
@@ -32,18 +32,23 @@ impl Session {
         Beat { now: reading.now, moment: reading.moment, expires: self.expires }
     }
 
+    pub(super) fn announce(&mut self, serves: Serves) {
+        self.register.serves = serves;
+    }
+
     pub(super) fn end(&mut self, now: Timestamp) {
         self.ended_at.get_or_insert(now);
     }
 
     pub(super) fn record(&self, moment: Moment, owns: u64) -> RunnerRecord {
-        let Register { runner, name, host, pid, program, .. } = self.register.clone();
+        let Register { runner, name, host, pid, program, serves, .. } = self.register.clone();
         RunnerRecord {
             runner,
             name,
             host,
             pid,
             program,
+            serves,
             started_at: self.started_at,
             heartbeat_at: self.heartbeat_at,
             live: self.is_held(moment),

@@ -7,7 +7,7 @@ use std::collections::HashSet;
 
 use lope_model::limit;
 
-use super::{Admit, Blob, Deliver, Deploy, JournalRow, Register, RunCommit, Snapshot, Then, Wake};
+use super::{Admit, Blob, Deliver, Deploy, JournalRow, Register, RunCommit, Serves, Snapshot, Then, Wake};
 use crate::error::{StoreError, StoreResult};
 use crate::tables::Append;
 
@@ -15,6 +15,9 @@ use crate::tables::Append;
 const PATH_MAX: usize = limit::KEY_MAX;
 /// Largest snapshot: large values are beside it, so this bounds the number of things a run remembers.
 pub const SNAPSHOT_MAX: usize = 16 * limit::PAYLOAD_MAX;
+
+/// Most queues and realms that a runner serves.
+pub const SERVES_MAX: usize = 10_000;
 
 pub fn deploy(deploy: &Deploy) -> StoreResult<()> {
     name("workflow", &deploy.name)?;
@@ -24,7 +27,15 @@ pub fn deploy(deploy: &Deploy) -> StoreResult<()> {
 pub fn register(register: &Register) -> StoreResult<()> {
     text("runner name", &register.name, limit::NAME_MAX)?;
     text("host", &register.host, limit::KEY_MAX)?;
-    text("program", &register.program, limit::NAME_MAX)
+    text("program", &register.program, limit::NAME_MAX)?;
+    serves(&register.serves)
+}
+
+pub fn serves(serves: &Serves) -> StoreResult<()> {
+    match serves.queues.len() + serves.realms.len() {
+        count if count > SERVES_MAX => Err(StoreError::refused(format!("a runner serves at most {SERVES_MAX} things"))),
+        _ => Ok(()),
+    }
 }
 
 pub fn admits(admits: &[Admit]) -> StoreResult<()> {

@@ -16,6 +16,9 @@ pub struct Claim {
     pub limit: usize,
     /// Most weight to take; the first run is taken whatever it weighs.
     pub weight: u64,
+    /// Most runs of these queues that may have an owner, whoever it is: the claim takes no more than are left of that. It does not
+    /// bound runs that are claimed by name.
+    pub most: Option<u32>,
     /// Only these runs, whatever their queue and realm, at most `limit::CLAIM_MAX` of them. Empty: any.
     pub only: Vec<RunId>,
 }

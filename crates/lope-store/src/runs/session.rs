@@ -3,6 +3,8 @@
 use lope_model::{Moment, RunnerId, Span, Timestamp};
 use thiserror::Error;
 
+use super::serves::Serves;
+
 /// A runner enters the registry.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Register {
@@ -12,6 +14,8 @@ pub struct Register {
     pub pid: u32,
     /// The program's version, for people.
     pub program: String,
+    /// What it claims; nothing, if it works on its own runs alone.
+    pub serves: Serves,
     /// How long a session lives without a heartbeat.
     pub lease: Span,
 }
@@ -59,6 +63,7 @@ pub struct RunnerRecord {
     pub host: String,
     pub pid: u32,
     pub program: String,
+    pub serves: Serves,
     pub started_at: Timestamp,
     pub heartbeat_at: Timestamp,
     /// Does its session live, by the store's clock?

@@ -46,6 +46,7 @@ fn runners_that_left_runs_behind_are_told() {
         host: "h".to_owned(),
         pid: 1,
         program: "p".to_owned(),
+        serves: lope_store::runs::Serves::default(),
         started_at: NOW,
         heartbeat_at: NOW,
         live,

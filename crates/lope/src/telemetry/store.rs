@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use lope_model::{Digest, RunId, RunnerId, VersionId};
 use lope_store::runs::{
     Admit, Admitted, Beat, Claim, Claimed, ClaimedRun, CommitReply, Counts, Deliver, Delivered, Deploy, Held,
-    JournalRow, Loaded, Mail, Prune, Pruned, Register, RunCommit, RunFilter, RunRecord, RunnerRecord, Runs,
+    JournalRow, Loaded, Mail, Prune, Pruned, Register, RunCommit, RunFilter, RunRecord, RunnerRecord, Runs, Serves,
     StoredDefinition, TakenOver, Takeover,
 };
 use lope_store::watch::Watch;
@@ -90,6 +90,10 @@ impl Runs for Seen {
 
     async fn heartbeat(&self, runner: RunnerId) -> StoreResult<Held<Beat>> {
         self.through("heartbeat", self.runs.heartbeat(runner)).await
+    }
+
+    async fn announce(&self, runner: RunnerId, serves: Serves) -> StoreResult<Held<()>> {
+        self.through("announce", self.runs.announce(runner, serves)).await
     }
 
     async fn takeover(&self, takeover: Takeover) -> StoreResult<TakenOver> {

@@ -48,6 +48,14 @@ pub(crate) async fn reasons(store: &Store, record: &RunRecord, history: &Histori
     let runners = store.runs.runners(RUNNERS).await?;
     let loaded = store.runs.load(&[record.run]).await?.into_iter().next().flatten();
     let waiting_mail = loaded.map_or(0, |loaded| loaded.mail.len());
+    let at_work = if record.owner.is_none() { at_work(store, record).await? } else { 0 };
     let reasons = history.state().why(&plan, REASONS);
-    Ok(why(&Sight { record, reasons: &reasons, since: &since, runners: &runners, waiting_mail, now: wall() }))
+    let (since, runners) = (&since, &runners);
+    Ok(why(&Sight { record, reasons: &reasons, since, runners, at_work, waiting_mail, now: wall() }))
+}
+
+/// Runs of the same queue that have an owner.
+async fn at_work(store: &Store, record: &RunRecord) -> CliResult<u64> {
+    let counts = store.runs.counts().await?;
+    Ok(counts.queues.iter().find(|count| count.queue == record.queue).map_or(0, |count| count.owned))
 }
