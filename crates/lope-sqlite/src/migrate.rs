@@ -1,4 +1,4 @@
-//! The schema's version: numbered SQL files, applied forward only, one transaction each, under the writers' lock.
+//! The schema's version: numbered SQL files, applied forward only, in one transaction, under the writers' lock.
 //!
 //! A file of another version is never touched by accident: opening it is refused with the command that mends it.
 
@@ -72,8 +72,9 @@ pub(crate) fn check_version(db: &Connection) -> StoreResult<Option<()>> {
 pub(crate) fn bring_up(db: &mut Connection, writers: &Turnstile) -> StoreResult<()> {
     let _turn = writers.enter()?;
     keep_log(db).map_err(StoreError::from)?;
-    while let Some(next) = next_migration(db)? {
-        apply(db, next).map_err(StoreError::from)?;
+    let have = version(db)?.unwrap_or(0);
+    if have < SCHEMA_VERSION {
+        apply(db, have).map_err(StoreError::from)?;
     }
     Ok(())
 }
@@ -106,19 +107,15 @@ fn keep_log(db: &Connection) -> Worked<()> {
         .into())
 }
 
-fn next_migration(db: &Connection) -> StoreResult<Option<i64>> {
-    let have = version(db)?.unwrap_or(0);
-    Ok((have < SCHEMA_VERSION).then_some(have + 1))
-}
-
-fn apply(db: &mut Connection, number: i64) -> Worked<()> {
+/// All in one transaction: nobody sees a store of a version in between.
+fn apply(db: &mut Connection, have: i64) -> Worked<()> {
     let change = db.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    change.execute_batch(MIGRATIONS[number as usize - 1])?;
+    MIGRATIONS.iter().skip(have as usize).try_for_each(|migration| change.execute_batch(migration))?;
     change.pragma_update(None, "application_id", APPLICATION_ID)?;
     change.execute(
         "INSERT INTO meta (key, value) VALUES ('schema_version', ?1)
          ON CONFLICT (key) DO UPDATE SET value = excluded.value",
-        [number.to_string()],
+        [SCHEMA_VERSION.to_string()],
     )?;
     change.commit()?;
     Ok(())
