@@ -19,7 +19,10 @@ use super::text;
 use super::tree::{Binary, Expr, Logic, Name, Node, Unary};
 use super::{DEPTH_MAX, functions::Function};
 
+mod change;
 mod each;
+
+pub(crate) use change::change;
 
 /// The value of an expression.
 pub fn eval(expr: &Expr, scope: &dyn Scope, fuel: &mut Fuel) -> Result<Value, EvalError> {

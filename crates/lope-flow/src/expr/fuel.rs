@@ -14,6 +14,9 @@ const BYTES: u64 = 8 * limit::PAYLOAD_MAX as u64;
 /// What an element costs beside its text: about what a scalar takes in memory.
 pub(crate) const ELEMENT_BYTES: u64 = 16;
 
+/// An addition of so many bytes has the whole measured.
+const MUCH: u64 = 64;
+
 /// A budget that evaluations draw on. One budget may serve several evaluations.
 #[derive(Debug, Clone)]
 pub struct Fuel {
@@ -22,6 +25,8 @@ pub struct Fuel {
     given: u64,
     /// Did the evaluation make a container? Only then can its result be larger or deeper than what came in.
     pub(crate) built: bool,
+    /// Is a value changed that nobody else sees? Then its items are not made anew.
+    pub(crate) in_place: bool,
     /// What the evaluation has learnt about large dicts and sets.
     pub(in crate::expr) lookup: Lookup,
 }
@@ -34,7 +39,7 @@ impl Default for Fuel {
 
 impl Fuel {
     pub fn new(steps: u64) -> Self {
-        Self { steps, bytes: BYTES, given: steps, built: false, lookup: Lookup::default() }
+        Self { steps, bytes: BYTES, given: steps, built: false, in_place: false, lookup: Lookup::default() }
     }
 
     /// Steps left.
@@ -73,6 +78,32 @@ impl Fuel {
     pub(crate) fn build(&mut self, len: usize) -> Result<(), EvalError> {
         self.built = true;
         self.grow(ELEMENT_BYTES.saturating_mul((len as u64).saturating_add(1)))
+    }
+
+    /// Accounts for a change of a container with `len` elements.
+    pub(crate) fn change(&mut self, len: usize) -> Result<(), EvalError> {
+        self.build(if self.in_place { 0 } else { len })
+    }
+
+    /// Refuses to add to a container what would make it too large or too deep to be stored. What is added is measured each
+    /// time, the whole only at every eighth of its growth, or when much is added.
+    pub(crate) fn check_growth(&mut self, whole: &Value, added: &[Value]) -> Result<(), EvalError> {
+        let mut room = limit::PAYLOAD_MAX as u64;
+        for value in added {
+            measure(value, limit::DEPTH_MAX - 1, &mut room)?;
+        }
+        let len = match whole {
+            Value::List(items) => items.len(),
+            Value::Map(map) => map.len(),
+            _ => 0,
+        };
+        let much = limit::PAYLOAD_MAX as u64 - room >= MUCH;
+        let due = len % (len.next_power_of_two() / 16).max(1) == 0;
+        if much || due {
+            self.spend(len as u64 / 4)?;
+            measure(whole, limit::DEPTH_MAX, &mut room)?;
+        }
+        Ok(())
     }
 
     /// Refuses a result that is too large or too deep to be stored.

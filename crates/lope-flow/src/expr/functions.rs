@@ -65,6 +65,9 @@ pub struct Entry {
 #[derive(Clone, Copy)]
 pub struct Function(&'static Entry);
 
+/// Functions that may be given a variable's own value, to change it in place.
+const IN_PLACE: &[&str] = &["py.m.append", "py.m.extend", "py.m.insert", "py.set_item"];
+
 static TABLE: LazyLock<HashMap<&'static str, &'static Entry>> =
     LazyLock::new(|| families().flatten().map(|entry| (entry.name, entry)).collect());
 
@@ -106,6 +109,11 @@ impl Function {
 
     pub fn entry(self) -> &'static Entry {
         self.0
+    }
+
+    /// Does it change its first argument without a look at all of it, and leave it alone if it fails?
+    pub(crate) fn changes_in_place(self) -> bool {
+        IN_PLACE.contains(&self.0.name)
     }
 
     pub fn takes(self, arguments: usize) -> bool {

@@ -16,7 +16,7 @@ use super::names::Names;
 use super::plan::{Plan, PlanStep};
 use super::state::{State, Task};
 use super::trace::Trace;
-use crate::expr::{Expr, Fuel, eval};
+use crate::expr::{Expr, Fuel, change, eval};
 
 /// What became of an event.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -138,6 +138,14 @@ impl<'a> Machine<'a> {
         }
         let mut fuel = Fuel::new(EVAL_FUEL);
         let result = eval(expr, &Names { plan: self.plan, state: self.state, act, extra }, &mut fuel);
+        self.spend(fuel.spent());
+        result.map_err(Failure::from)
+    }
+
+    /// Change a value as an expression says.
+    pub(crate) fn change_with(&mut self, act: Key, expr: &Expr, value: &mut Value) -> Result<(), Failure> {
+        let mut fuel = Fuel::new(EVAL_FUEL);
+        let result = change(expr, value, &Names { plan: self.plan, state: self.state, act, extra: &[] }, &mut fuel);
         self.spend(fuel.spent());
         result.map_err(Failure::from)
     }

@@ -11,7 +11,7 @@ use super::plan::PlanStep;
 use super::state::{Act, CellState, Exec, Exit, Task, Work};
 use super::trace::Mark;
 use crate::definition::{BlockId, Case, Kind};
-use crate::expr::Template;
+use crate::expr::{Expr, Template};
 
 /// A step of an open block.
 #[derive(Clone, Copy)]
@@ -54,6 +54,7 @@ impl<'a> Machine<'a> {
     fn start(&mut self, spot: Spot<'a>) {
         let opened = match &spot.step.kind {
             Kind::Dispatch(dispatch) => self.start_work(spot, dispatch),
+            Kind::Let { value } if spot.step.in_place => self.change(spot, value.expr()).map(Some),
             Kind::Let { value } => self.eval(spot.act, value.expr()).map(Some),
             Kind::If { when, then, otherwise } => self
                 .condition(spot.act, when)
@@ -83,6 +84,19 @@ impl<'a> Machine<'a> {
             Ok(None) => {}
             Err(failure) => self.raise(spot, failure),
         }
+    }
+
+    /// The new value of a variable that is changed in place; it is taken out of its slot meanwhile, and put back if that fails.
+    fn change(&mut self, spot: Spot<'a>, expr: &Expr) -> Result<Value, Failure> {
+        let place = spot.step.set.and_then(|place| Some((self.state.outward(spot.act, place.hops)?, place.slot)));
+        let slot = place.and_then(|(owner, slot)| self.state.acts.get_mut(owner)?.slots.get_mut(slot as usize));
+        let Some(mut value) = slot.and_then(Option::take) else { return self.eval(spot.act, expr) };
+        let changed = self.change_with(spot.act, expr, &mut value);
+        if let (Err(_), Some((owner, slot))) = (&changed, place) {
+            self.set_slot(owner, slot, value);
+            return changed.map(|()| Value::Null);
+        }
+        Ok(value)
     }
 
     fn leave_with(&mut self, spot: Spot<'a>, value: &Template) {

@@ -38,13 +38,14 @@ pub(super) fn no_method(value: &Value, name: &str) -> EvalError {
     })
 }
 
-/// The items of a list to change, as a copy unless nobody else holds them.
+/// The items of a list to change, as a copy unless nobody else holds them. If that fails, the list stays where it is.
 fn taken(args: &mut [Value], name: &str, fuel: &mut Fuel) -> Result<Vec<Value>, EvalError> {
+    match &args[0] {
+        Value::List(items) => fuel.change(items.len())?,
+        other => return Err(no_method(other, name)),
+    }
     match std::mem::take(&mut args[0]) {
-        Value::List(items) => {
-            fuel.build(items.len())?;
-            Ok(Arc::try_unwrap(items).unwrap_or_else(|shared| shared.to_vec()))
-        }
+        Value::List(items) => Ok(Arc::try_unwrap(items).unwrap_or_else(|shared| shared.to_vec())),
         other => Err(no_method(&other, name)),
     }
 }
@@ -56,10 +57,13 @@ fn append(args: &mut [Value], fuel: &mut Fuel) -> Answer {
 }
 
 fn extend(args: &mut [Value], fuel: &mut Fuel) -> Answer {
-    let mut items = taken(args, "extend", fuel)?;
-    let more = iterate(&args[1], fuel)?;
+    if !matches!(args[0], Value::List(_)) {
+        return Err(no_method(&args[0], "extend"));
+    }
+    let more = iterate(&args[1], fuel)?.into_owned();
     fuel.build(more.len())?;
-    items.extend_from_slice(&more);
+    let mut items = taken(args, "extend", fuel)?;
+    items.extend(more);
     Ok(Value::list(items))
 }
 

@@ -97,8 +97,9 @@ fn unpack(args: &mut [Value], fuel: &mut Fuel) -> Answer {
 }
 
 fn set_item(args: &mut [Value], fuel: &mut Fuel) -> Answer {
-    let (whole, item) = (std::mem::take(&mut args[0]), std::mem::take(&mut args[2]));
-    py::set_item(whole, &args[1], item, fuel)
+    let (index, item) = (std::mem::take(&mut args[1]), std::mem::take(&mut args[2]));
+    py::set_item(&mut args[0], &index, item, fuel)?;
+    Ok(std::mem::take(&mut args[0]))
 }
 
 fn set_slice(args: &mut [Value], fuel: &mut Fuel) -> Answer {

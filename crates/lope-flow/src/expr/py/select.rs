@@ -164,37 +164,36 @@ pub(in crate::expr) fn slice(whole: &Value, parts: &[Value], fuel: &mut Fuel) ->
 
 /// `whole[index] = value`, as the value that `whole` then has.
 pub(in crate::expr) fn set_item(
-    whole: Value,
+    whole: &mut Value,
     index: &Value,
     value: Value,
     fuel: &mut Fuel,
-) -> Result<Value, EvalError> {
+) -> Result<(), EvalError> {
     match whole {
-        Value::List(mut items) => {
-            fuel.build(items.len())?;
+        Value::List(items) => {
+            fuel.change(items.len())?;
             let place = position(needed(index, "list")?, items.len());
             let place = place.ok_or_else(|| out_of_range("list assignment index"))?;
-            Arc::make_mut(&mut items)[place] = value;
-            Ok(Value::List(items))
+            Arc::make_mut(items)[place] = value;
         }
-        Value::Map(mut map) if matches!(index, Value::Str(_)) => {
-            fuel.build(map.len())?;
+        Value::Map(map) if matches!(index, Value::Str(_)) => {
+            fuel.change(map.len())?;
             if let Value::Str(key) = index {
-                Arc::make_mut(&mut map).insert(Arc::clone(key), value);
+                Arc::make_mut(map).insert(Arc::clone(key), value);
             }
-            Ok(Value::Map(map))
         }
         whole => {
-            text::no_secret(&whole)?;
-            let Some(dict) = Dict::of(&whole) else {
-                let message = format!("'{}' object does not support item assignment", type_name(&whole));
+            text::no_secret(whole)?;
+            let Some(dict) = Dict::of(whole) else {
+                let message = format!("'{}' object does not support item assignment", type_name(whole));
                 return Err(EvalError::typed(message));
             };
             let mut pairs = Pairs::of(dict, fuel)?;
             pairs.insert(index.clone(), value, fuel)?;
-            Ok(pairs.into_value())
+            *whole = pairs.into_value();
         }
     }
+    Ok(())
 }
 
 /// The parts of `value` for `count` targets, the one at `star` taking whatever the others leave.

@@ -148,10 +148,12 @@ impl Maker<'_> {
         let mut step = outline.block.steps[index].clone();
         step.each_expr_mut(&mut |field, expr| *expr = self.resolved(outline.id, field, expr));
         let path: Arc<str> = format!("{}{}", outline.prefix, step.name).into();
+        let set = step.set.as_ref().and_then(|variable| self.scopes.resolve(outline.id, variable));
         PlanStep {
+            in_place: self.is_in_place(&step.kind, set),
             waits: (step.needs.len() + step.follows.len()) as u32,
             then: outline.links[index].clone(),
-            set: step.set.as_ref().and_then(|variable| self.scopes.resolve(outline.id, variable)),
+            set,
             uses: uses[index],
             frees: outline.frees(index, uses),
             on_failure: step.policy.on_failure.unwrap_or_default(),
@@ -164,6 +166,11 @@ impl Maker<'_> {
             state: None,
             holds_state: false,
         }
+    }
+
+    fn is_in_place(&self, kind: &Kind, set: Option<Place>) -> bool {
+        let slot = set.and_then(|place| self.known.get(&place));
+        matches!((kind, slot), (Kind::Let { value }, Some(slot)) if value.expr().changes(*slot))
     }
 
     /// The expression with its names resolved to places in the blocks around it.
