@@ -13,6 +13,7 @@ mod step;
 mod validate;
 mod walk;
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use lope_model::{Realm, Span, Value};
@@ -57,6 +58,9 @@ pub struct Definition {
     /// What a runner must serve to take its runs (`python:app`: that module's actions); absent: nothing beyond the usual.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub realm: Option<Arc<str>>,
+    /// The file that the places of its steps are in; no part of its version.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file: Option<Arc<str>>,
     /// How long `finally` may take after a cancel before it is forced.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub grace: Option<Span>,
@@ -115,6 +119,7 @@ impl Definition {
             concurrency: None,
             retention: None,
             realm: None,
+            file: None,
             grace: None,
             policies: Vec::new(),
             blocks: vec![Block::default()],
@@ -124,6 +129,17 @@ impl Definition {
     /// What a runner must serve to take its runs. A name that is none is taken for the usual.
     pub fn realm(&self) -> Realm {
         self.realm.as_deref().and_then(|name| Realm::parse(name).ok()).unwrap_or_default()
+    }
+
+    /// Where every step was written that has a place, as `app.py:12`, by its path.
+    pub fn sources(&self) -> HashMap<String, String> {
+        let Some(file) = &self.file else { return HashMap::new() };
+        let prefixes = self.prefixes();
+        let steps = self.blocks.iter().zip(&prefixes).flat_map(|(block, prefix)| {
+            let placed = block.steps.iter().filter(|step| step.at.line > 0);
+            placed.map(move |step| (format!("{prefix}{}", step.name), format!("{file}:{}", step.at.line)))
+        });
+        steps.collect()
     }
 
     pub fn root(&self) -> &Block {

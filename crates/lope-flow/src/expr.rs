@@ -29,6 +29,7 @@ mod tree;
 mod wire;
 
 pub use error::{ErrorKind, EvalError, SyntaxError};
+pub(crate) use eval::change;
 pub use eval::eval;
 pub use fuel::Fuel;
 pub use functions::Function;

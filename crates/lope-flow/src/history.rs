@@ -123,6 +123,10 @@ impl<'a> Historian<'a> {
     }
 
     /// Executions in the order in which they were opened.
+    pub fn plan(&self) -> &'a Plan {
+        self.plan
+    }
+
     pub fn executions(&self) -> impl Iterator<Item = &Execution> {
         self.executions.values()
     }

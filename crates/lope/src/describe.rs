@@ -6,6 +6,7 @@ mod loose;
 
 use lope_engine::codec;
 use lope_engine::why::Why;
+use lope_flow::definition::Definition;
 use lope_flow::history::{AttemptRecord, Execution};
 use lope_flow::law::{Event, Settled};
 use lope_model::{RunId, Timestamp, VersionId};
@@ -61,6 +62,20 @@ pub fn execution(run: RunId, execution: &Execution) -> Value {
         value["attempts"] = execution.attempts.iter().map(attempt).collect();
     }
     value
+}
+
+/// Say where the steps were written that a run's error and executions name, as far as the definition knows.
+pub fn add_sources(run: &mut Value, definition: &Definition) {
+    let sources = definition.sources();
+    let put_source = |value: &mut Value| {
+        let found = value.get("step").and_then(Value::as_str).and_then(|step| sources.get(step)).cloned();
+        put(value, "source", found.map(Value::from));
+    };
+    run.get_mut("error").into_iter().for_each(put_source);
+    for execution in run.get_mut("executions").and_then(Value::as_array_mut).into_iter().flatten() {
+        put_source(execution);
+        execution.get_mut("error").into_iter().for_each(put_source);
+    }
 }
 
 fn attempt(attempt: &AttemptRecord) -> Value {

@@ -15,7 +15,7 @@ from . import code
 from .blocks import Program, nothing
 from .code import call, literal, op, text_map
 from .refuse import CompileError
-from .source import unit_of
+from .source import shown_file, unit_of
 from .statements import Statements
 
 __all__ = ["CompileError", "Compiled", "compile_all", "compile_workflow"]
@@ -51,7 +51,7 @@ def compile_all(workflow: Workflow[..., Any]) -> list[dict[str, Any]]:
 def compiled(workflow: Workflow[..., Any]) -> Compiled:
     klass = workflow.target if isinstance(workflow.target, type) else None
     unit = unit_of(workflow.function, _owner(klass))
-    program = Program(workflow.name, unit.file)
+    program = Program(workflow.name, unit.file, shown_file(unit.file, workflow.function.__module__))
     frame = Statements(program, unit, program.block(), klass, None)
     frame.block.collect = nothing()
     _parameters(frame, workflow, klass)

@@ -38,9 +38,11 @@ class Block:
 class Program:
     """The definition of one workflow while it is made."""
 
-    def __init__(self, name: str, file: str) -> None:
+    def __init__(self, name: str, file: str, shown: str) -> None:
         self.name = name
         self.file = file
+        # The file as definitions name it: without the folders that differ from machine to machine.
+        self.shown = shown
         self.blocks: list[Block] = []
         self.counters: dict[str, int] = {}
         # Functions that were compiled, by what makes them different.
@@ -65,7 +67,7 @@ class Program:
         return f"{what}.{count}"
 
     def to_json(self) -> dict[str, Any]:
-        return {"law": 1, "name": self.name, "blocks": [block.to_json() for block in self.blocks]}
+        return {"law": 1, "name": self.name, "file": self.shown, "blocks": [block.to_json() for block in self.blocks]}
 
 
 LEAVING = ("return", "raise", "break", "continue")

@@ -8,6 +8,7 @@ import functools
 import inspect
 import linecache
 import textwrap
+from pathlib import Path
 from typing import Any, Callable, NoReturn, Optional
 
 from .refuse import CompileError
@@ -65,6 +66,13 @@ def unit_of(function: Callable[..., Any], owner: Optional[type] = None) -> Unit:
         except ValueError:
             continue
     return Unit(node, file, outside, owner)
+
+
+def shown_file(file: str, module: str) -> str:
+    """`package/app.py` for the module `package.app`, wherever it lies."""
+    parts = Path(file).parts
+    kept = 1 if module == "__main__" else module.count(".") + (2 if parts[-1] == "__init__.py" else 1)
+    return "/".join(parts[-kept:])
 
 
 def _find(file: str, name: str, line: int) -> Optional[FunctionNode]:

@@ -12,8 +12,12 @@ use crate::output::Output;
 /// Print the result; exit 1 unless the run completed.
 pub(crate) async fn present(store: &Store, record: &RunRecord, output: Output) -> CliResult<Exit> {
     let mut value = describe::run(record);
-    if output.json {
-        let plan = look::plan(store, record).await?;
+    let failed = !value["error"].is_null();
+    let plan = if output.json || failed { Some(look::plan(store, record).await?) } else { None };
+    if let Some(plan) = plan.as_ref().filter(|_| failed) {
+        describe::add_sources(&mut value, plan.definition());
+    }
+    if let Some(plan) = plan.filter(|_| output.json) {
         let history = look::history(store, record.run, &plan, None).await?;
         value["steps"] = json!(history.executions().count() as u64 + history.dropped());
     }
@@ -36,7 +40,10 @@ fn text(record: &RunRecord, value: &Json) -> String {
     match (done, &value["error"]) {
         (true, _) => plain(&value["result"]),
         (false, Json::Null) => record.status.to_string(),
-        (false, error) => format!("{}: {}: {}", record.status, plain(&error["type"]), plain(&error["message"])),
+        (false, error) => {
+            let source = error["source"].as_str().map_or_else(String::new, |source| format!(" ({source})"));
+            format!("{}: {}: {}{source}", record.status, plain(&error["type"]), plain(&error["message"]))
+        }
     }
 }
 

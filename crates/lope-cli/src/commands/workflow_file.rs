@@ -4,6 +4,7 @@ use std::io::Read;
 use std::path::Path;
 use std::sync::Arc;
 
+use lope_flow::definition::Definition;
 use lope_flow::law::Plan;
 use lope_flow::yaml::{self, Report};
 use lope_model::{Value, value};
@@ -17,7 +18,10 @@ pub(crate) fn read(path: &Path) -> CliResult<Arc<Plan>> {
         CliError::usage(format!("{shown}: {error}")).hint("name a workflow file, as in examples/hello.yaml")
     })?;
     let definition = yaml::read(&text, &shown);
-    let plan = definition.and_then(|definition| Plan::new(&definition));
+    let plan = definition.and_then(|definition| {
+        let file = Some(shown.as_str().into());
+        Plan::new(&Definition { file, ..definition })
+    });
     plan.map(Arc::new).map_err(|problems| {
         let report = Report { file_name: &shown, text: &text, problems: &problems };
         CliError::usage(report.to_string().trim_end())

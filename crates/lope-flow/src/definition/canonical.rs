@@ -1,6 +1,6 @@
 //! How definitions are stored and compared: MessagePack (named) and JSON, and a canonical form whose digest is the version.
 //!
-//! The canonical form has its blocks in the order in which they are met from the root, needs sorted, and no positions.
+//! The canonical form has its blocks in the order in which they are met from the root, needs sorted, and no positions and no file.
 
 use std::sync::Arc;
 
@@ -48,6 +48,7 @@ impl Definition {
         inferred.infer_needs();
         let mut canonical = inferred.ordered();
         canonical.blocks.iter_mut().flat_map(|block| &mut block.steps).for_each(|step| step.at = At::NOWHERE);
+        canonical.file = None;
         canonical.policies.iter_mut().for_each(|rule| rule.at = At::NOWHERE);
         each_expr_mut(&mut canonical, &mut |expr| expr.relocate(&|_| At::NOWHERE));
         canonical

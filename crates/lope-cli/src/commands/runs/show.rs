@@ -50,6 +50,7 @@ pub(crate) fn full(record: &RunRecord, history: &Historian<'_>) -> Json {
         history.executions().map(|execution| describe::execution(record.run, execution)).collect();
     value["steps"] = json!(executions.len() as u64 + history.dropped());
     value["executions"] = Json::Array(executions);
+    describe::add_sources(&mut value, history.plan().definition());
     value
 }
 
@@ -65,7 +66,8 @@ fn head(record: &RunRecord, value: &Json) -> Vec<String> {
     let some = |name: &str| Some(&value[name]).filter(|value| !value.is_null());
     let error = some("error").map(|error| {
         let traceback = error["traceback"].as_str().map_or_else(String::new, |text| format!("\n{text}"));
-        let step = error["step"].as_str().map_or_else(String::new, |step| format!(" (step {step})"));
+        let source = error["source"].as_str().map_or_else(String::new, |source| format!(" at {source}"));
+        let step = error["step"].as_str().map_or_else(String::new, |step| format!(" (step {step}{source})"));
         format!("{}: {}{step}{traceback}", plain(&error["type"]), plain(&error["message"]))
     });
     let lines = [
