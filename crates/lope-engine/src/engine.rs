@@ -28,7 +28,7 @@ use crate::drive::shards::{self, Hands, Shards};
 use crate::drive::supervisor::{Ward, caught, tend};
 use crate::keeper::{Heard, Keeper};
 use crate::settings::{QueueLimit, Settings};
-use crate::shard::{Input, Left, Output, ShardSettings};
+use crate::shard::{Input, Latest, Left, Output, ShardSettings};
 
 /// News kept for a subscriber that is slow; older ones are dropped, and it is told how many.
 const NEWS_MAX: usize = 4_096;
@@ -405,17 +405,17 @@ impl Router {
     fn find_latest(&self, workflow: Arc<str>) {
         let adopter = Arc::clone(&self.adopter);
         self.runtime.spawn(async move {
-            let version = loop {
+            let latest = loop {
                 let found = caught(adopter.store.runs.latest(&workflow)).await;
                 match found.unwrap_or_else(|panic| Err(StoreError::unknown(panic))) {
-                    Ok(found) => break found.map(|definition| definition.version),
+                    Ok(found) => break found.as_ref().map(Latest::of),
                     Err(error) => {
                         tracing::warn!(%error, %workflow, "the latest version could not be asked for");
                         tokio::time::sleep(Duration::from_millis(500)).await;
                     }
                 }
             };
-            adopter.shards.tell(|| Input::Latest(Arc::clone(&workflow), version));
+            adopter.shards.tell(|| Input::Latest(Arc::clone(&workflow), latest.clone()));
         });
     }
 }

@@ -13,9 +13,10 @@ mod write;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use lope_flow::definition::Definition;
 use lope_flow::law::{Notice, Plan, Reason, Settled};
 use lope_model::{Epoch, Priority, QueueName, Realm, RunId, RunnerId, Span, Timestamp, VersionId};
-use lope_store::runs::{CommitReply, FinalStatus, JournalRow, Mail, Parent, RunCommit, Snapshot};
+use lope_store::runs::{CommitReply, FinalStatus, JournalRow, Mail, Parent, RunCommit, Snapshot, StoredDefinition};
 
 use crate::codec::Blobs;
 use crate::executor::{Outcome, Task, Token};
@@ -23,7 +24,7 @@ use crate::post::Encode;
 use crate::settings::Settings;
 use resident::Resident;
 
-/// Where a run waits when nobody has it. Its children wait there too: whoever serves it serves them.
+/// Where a run waits when nobody has it. Its children wait there too, unless they name another realm.
 #[derive(Clone, Debug, Default)]
 pub struct Home {
     pub queue: QueueName,
@@ -77,7 +78,7 @@ pub enum Input {
     /// The commit of a run is one that the store will never make.
     Rejected(RunId, String),
     /// Which version of a workflow is the latest, if there is one.
-    Latest(Arc<str>, Option<VersionId>),
+    Latest(Arc<str>, Option<Latest>),
     /// Write down what was not committed yet.
     Checkpoint(RunId),
     /// Let a run go without writing what was not committed yet, and keep it out of claims until somebody asks for it.
@@ -88,6 +89,22 @@ pub enum Input {
     Fence,
     /// From now on runs are owned as this runner.
     Owner(RunnerId),
+}
+
+/// The version that a new child of this name gets, and what a runner must serve to take it.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Latest {
+    pub version: VersionId,
+    /// The usual one if the definition names none.
+    pub realm: Realm,
+}
+
+impl Latest {
+    pub fn of(stored: &StoredDefinition) -> Self {
+        // One that cannot be read is told when its run is loaded.
+        let realm = Definition::decode(&stored.body).map(|definition| definition.realm()).unwrap_or_default();
+        Self { version: stored.version, realm }
+    }
 }
 
 /// What to do.
@@ -178,7 +195,7 @@ pub struct Shard {
     wheel: BTreeSet<(Timestamp, RunId)>,
     /// Runs that wait to know the latest version of a workflow.
     asking: BTreeMap<Arc<str>, BTreeSet<RunId>>,
-    latest: BTreeMap<Arc<str>, VersionId>,
+    latest: BTreeMap<Arc<str>, Latest>,
     draining: bool,
     /// The run that was worked on last.
     at_work: Option<(RunId, Epoch)>,
@@ -245,7 +262,7 @@ impl Shard {
                 }
             }
             Input::Rejected(run, why) => self.forget(run, Left::Broken(why), out),
-            Input::Latest(workflow, version) => self.found_latest(now, workflow, version, out),
+            Input::Latest(workflow, latest) => self.found_latest(now, workflow, latest, out),
             Input::Checkpoint(run) => self.checkpoint(now, run, out),
             Input::Discard(run) => self.with(now, run, out, Resident::discard),
             Input::Drain => self.drain(now, out),
@@ -280,9 +297,10 @@ impl Shard {
         self.with(now, outcome.token.run, out, |resident| resident.settle(now, outcome));
     }
 
-    fn found_latest(&mut self, now: Timestamp, workflow: Arc<str>, version: Option<VersionId>, out: &mut Vec<Output>) {
-        match version {
-            Some(version) => drop(self.latest.insert(Arc::clone(&workflow), version)),
+    fn found_latest(&mut self, now: Timestamp, workflow: Arc<str>, latest: Option<Latest>, out: &mut Vec<Output>) {
+        let version = latest.as_ref().map(|latest| latest.version);
+        match latest {
+            Some(latest) => drop(self.latest.insert(Arc::clone(&workflow), latest)),
             None => drop(self.latest.remove(&workflow)),
         }
         for run in self.asking.remove(&workflow).unwrap_or_default() {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use lope_engine::client;
 use lope_engine::keeper::Heard;
-use lope_engine::shard::{Adoption, Home, Input};
+use lope_engine::shard::{Adoption, Home, Input, Latest};
 use lope_model::{RunnerId, limit};
 use lope_store::runs::{Admit, Admitted, ClaimedRun, CommitReply, Delivered, Register, RunCommit, Takeover};
 
@@ -118,7 +118,7 @@ impl World {
                 return Vec::new();
             }
             Request::Latest(workflow) => {
-                let found = fine(at_once(runs.latest(workflow))).map(|definition| definition.version);
+                let found = fine(at_once(runs.latest(workflow))).as_ref().map(Latest::of);
                 return vec![(Part::Adopter, Message::Tell(Told::Latest(Arc::clone(workflow), found)))];
             }
             Request::Release => {

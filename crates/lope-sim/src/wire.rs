@@ -80,7 +80,7 @@ pub(crate) enum Message {
 /// What is told to every shard alike.
 #[derive(Clone, Debug)]
 pub(crate) enum Told {
-    Latest(Arc<str>, Option<lope_model::VersionId>),
+    Latest(Arc<str>, Option<lope_engine::shard::Latest>),
 }
 
 impl Request {

@@ -39,9 +39,9 @@ impl World {
                 }
             }
             Message::Input(input) => self.shard(slot, part, Some(input)),
-            Message::Tell(Told::Latest(name, version)) => {
+            Message::Tell(Told::Latest(name, latest)) => {
                 for number in 0..self.processes[slot].shards.len() {
-                    let input = Input::Latest(Arc::clone(&name), version);
+                    let input = Input::Latest(Arc::clone(&name), latest.clone());
                     self.to(slot, 0, Part::Shard(number), Message::Input(input));
                 }
             }

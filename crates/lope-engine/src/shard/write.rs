@@ -1,14 +1,14 @@
 //! From what is open to a commit, and from its answer to what waited for it.
 
 use lope_flow::law::{Effect, EventKind, Fed, Start, Status};
-use lope_model::{RunId, Span, Timestamp};
+use lope_model::{Realm, RunId, Span, Timestamp};
 use lope_store::runs::{
     Admit, Blob, CommitReply, Finish, LiveStatus, Parent, Release, RunCommit, Snapshot, Then, Wake,
 };
 
 use super::flight::Flight;
 use super::resident::{Open, Resident};
-use super::{Home, Left, Output, Shard};
+use super::{Home, Latest, Left, Output, Shard};
 use crate::client::STOPPED;
 use crate::codec;
 use lope_flow::law::{Event, Settled, StartChild};
@@ -264,7 +264,7 @@ fn live_status(status: Status) -> LiveStatus {
 fn admission(
     (parent, home): (RunId, &Home),
     child: &StartChild,
-    version: &lope_model::VersionId,
+    latest: &Latest,
     now: Timestamp,
 ) -> Admit {
     let start = Start {
@@ -280,12 +280,12 @@ fn admission(
     Admit {
         run: child.child,
         workflow: child.workflow.to_string(),
-        version: *version,
+        version: latest.version,
         key: None,
-        // Whoever serves the parent has what its children need.
         queue: home.queue.clone(),
         priority: home.priority,
-        realm: home.realm.clone(),
+        // A child that names nothing needs what its parent needs.
+        realm: if latest.realm == Realm::default() { home.realm.clone() } else { latest.realm.clone() },
         due: now,
         law: lope_flow::LAW,
         weight: u32::try_from(row.body.len()).unwrap_or(u32::MAX),
