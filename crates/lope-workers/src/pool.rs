@@ -22,9 +22,9 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 use lope_engine::executor::{Done, Executor, Task, Token};
-use lope_model::{Failure, Moment};
+use lope_model::{Failure, Moment, Realm};
 use tokio::runtime::Handle;
-use tokio::sync::{Notify, oneshot};
+use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::task::AbortHandle;
 
 use self::attempts::{Attempt, Later};
@@ -39,11 +39,14 @@ use crate::process::spawner::Spawner;
 
 /// How long workers may take to end when the pool is closed.
 const CLOSE_GRACE: Duration = Duration::from_secs(5);
+/// Realms that wait to be asked for; nobody hears of those beyond.
+const REALMS_TOLD: usize = 1_024;
 
 /// A pool of workers. Dropped, it ends them at once; `close` lets them finish.
 pub struct Pool {
     inner: Arc<Inner>,
     tasks: Mutex<Vec<AbortHandle>>,
+    realms: Mutex<Option<mpsc::Receiver<Realm>>>,
 }
 
 struct Inner {
@@ -58,6 +61,8 @@ struct Inner {
     deadline: Notify,
     /// Rings when workers came or went.
     changed: Notify,
+    /// What workers make this runner able to serve, as they come.
+    realms: mpsc::Sender<Realm>,
 }
 
 struct State {
@@ -86,6 +91,7 @@ impl Pool {
             let _inside = runtime.enter();
             place.listen()?
         };
+        let (realms, told) = mpsc::channel(REALMS_TOLD);
         let state = State {
             roster: Roster::new(settings.clone()),
             born: 0,
@@ -104,11 +110,13 @@ impl Pool {
             state: Mutex::new(state),
             deadline: Notify::new(),
             changed: Notify::new(),
+            realms,
         });
         let accept = runtime.spawn(listen::accept_own(Arc::clone(&inner), listener));
         let clock = runtime.spawn(Arc::clone(&inner).keep_time());
         inner.change(|_| vec![Event::Tick]);
-        Ok(Self { inner, tasks: Mutex::new(vec![accept.abort_handle(), clock.abort_handle()]) })
+        let tasks = Mutex::new(vec![accept.abort_handle(), clock.abort_handle()]);
+        Ok(Self { inner, tasks, realms: Mutex::new(Some(told)) })
     }
 
     /// Wait until every process of our own works, or tell why one cannot.
@@ -131,6 +139,11 @@ impl Pool {
     /// What somebody serves now.
     pub fn actions(&self) -> BTreeSet<Arc<str>> {
         self.inner.lock().roster.actions()
+    }
+
+    /// What workers make this runner able to serve, as they come and come again. Answered once.
+    pub fn realms(&self) -> Option<mpsc::Receiver<Realm>> {
+        self.realms.lock().expect("no panic while the lock is held").take()
     }
 
     /// Process ids of the pool's own workers, for those who look after it.

@@ -17,14 +17,17 @@ LINE_MAX = 64 * 1024
 class Output:
     """What one attempt prints, by stream, a line at a time."""
 
-    __slots__ = ("_parts", "_send", "_sent")
+    __slots__ = ("_id", "_parts", "_post", "_sent")
 
-    def __init__(self, send: Callable[[str, str], None]) -> None:
-        self._send = send
-        self._parts: dict[str, str] = {}
+    def __init__(self, id: int, post: Callable[[tuple[Any, ...]], None]) -> None:
+        self._id = id
+        self._post = post
+        self._parts: Optional[dict[str, str]] = None
         self._sent = 0
 
     def write(self, stream: str, text: str) -> None:
+        if self._parts is None:
+            self._parts = {}
         text = self._parts.pop(stream, "") + text
         whole, newline, rest = text.rpartition("\n")
         if newline:
@@ -35,14 +38,15 @@ class Output:
             self._parts[stream] = rest
 
     def finish(self) -> None:
-        for stream, text in self._parts.items():
-            self._emit(stream, text)
-        self._parts.clear()
+        if self._parts:
+            for stream, text in self._parts.items():
+                self._emit(stream, text)
+            self._parts.clear()
 
     def _emit(self, stream: str, text: str) -> None:
         if self._sent <= OUTPUT_MAX:
             self._sent += len(text)
-            self._send(stream, text)
+            self._post(("log", self._id, stream, text))
 
 
 output: ContextVar[Optional[Output]] = ContextVar("lope_output", default=None)

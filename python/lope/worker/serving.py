@@ -15,11 +15,13 @@ from typing import Any, Callable, Optional, get_type_hints
 from ..attempt import Attempt, _current
 from ..decorators import Action
 from ..depends import Provision
-from ..values import ValueProblem, call_arguments, encode, encode_failure, from_msgpack, to_msgpack
+from ..values import ValueProblem, call_arguments, encode, encode_failure, to_msgpack
 from ..values.decode import decoder
+from ..values.wire import packer, unpacker
 from . import protocol
 from .capture import Output, output
 
+_unpack = unpacker()
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 
@@ -51,7 +53,7 @@ class Served:
                 pass
 
     def arguments(self, packed: bytes) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        given = from_msgpack(packed)
+        given = _unpack(packed)
         decoders = self._decoders
         if decoders is not None and type(given) is dict and given.keys() <= decoders.keys():
             try:
@@ -87,6 +89,8 @@ class Serving:
         self.payload_max = protocol.PAYLOAD_MAX
         self.on_idle: Callable[[], None] = lambda: None
         self._post = post
+        # Results are packed in the loop's thread alone.
+        self._pack = packer()
         self._threads = ThreadPoolExecutor(max_workers=slots, thread_name_prefix="lope-action")
         self._loop = asyncio.get_running_loop()
         # Whatever asks for a thread by asyncio.to_thread gets one of ours.
@@ -94,11 +98,13 @@ class Serving:
 
     def begin(self, words: list[Any]) -> None:
         _, id, name, packed, run, execution, number, workflow, step, key, timeout = words[:11]
-        out = Output(lambda stream, text: self._post(("log", id, stream, text)))
-        alive = lambda: self._post(("alive", id))  # noqa: E731
-        job = Job(id, Attempt(name, run, execution, number, workflow, step, key, timeout, alive), out)
+        attempt = Attempt(name, run, execution, number, workflow, step, key, timeout, self._alive(id))
+        job = Job(id, attempt, Output(id, self._post))
         self.jobs[id] = job
         job.task = self._loop.create_task(self._attempt(job, packed))
+
+    def _alive(self, id: int) -> Callable[[], None]:
+        return lambda: self._post(("alive", id))
 
     def cancel(self, id: int) -> None:
         job = self.jobs.get(id)
@@ -176,7 +182,7 @@ class Serving:
     def _packed(self, result: Any) -> bytes:
         encoded = encode(result, "result")
         try:
-            packed = to_msgpack(encoded)
+            packed = self._pack(encoded)
         except (ValueError, TypeError, OverflowError, UnicodeError) as error:
             raise ValueProblem(f"the result cannot be encoded: {error}") from None
         if len(packed) > self.payload_max:

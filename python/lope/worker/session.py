@@ -183,6 +183,8 @@ def greet(options: argparse.Namespace, wire: Wire, actions: list[str]) -> dict[s
         "language": f"python {sys.version.split()[0]}",
         "slots": options.slots,
         "actions": actions,
+        # What the runner may take runs of, now that somebody has loaded it.
+        "realms": [f"python:{module}" for module in options.modules],
     }
     if options.worker is not None:
         hello["worker"] = options.worker

@@ -15,7 +15,7 @@ import threading
 import time
 from typing import Any, Callable, Optional, Union
 
-from ..values.wire import from_msgpack, to_msgpack
+from ..values.wire import packer, unpacker
 from . import protocol
 
 Socket = Union[socket.socket, ssl.SSLSocket]
@@ -35,6 +35,8 @@ class Wire:
         sock.setblocking(False)
         self._sock = sock
         self._lock = threading.RLock()
+        self._pack = packer()
+        self._unpack = unpacker()
         self._incoming = bytearray()
         self._outgoing: list[bytes] = []
         self._waiting = 0
@@ -103,7 +105,7 @@ class Wire:
             (length,) = _LENGTH.unpack_from(self._incoming, start)
             if there - start - 4 < length:
                 break
-            messages.extend(from_msgpack(bytes(self._incoming[start + 4 : start + 4 + length])))
+            messages.extend(self._unpack(bytes(self._incoming[start + 4 : start + 4 + length])))
             start += 4 + length
         if start:
             del self._incoming[:start]
@@ -111,10 +113,10 @@ class Wire:
 
     def post(self, message: tuple[Any, ...]) -> None:
         """Sends a message soon, with others that are posted meanwhile. From any thread."""
-        packed = to_msgpack(message)
         with self._lock:
             if self._closed:
                 return
+            packed = self._pack(message)
             self._outgoing.append(packed)
             self._waiting += len(packed)
             schedule = not self._scheduled

@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use clap::Args;
 use lope::stores::{self, Create};
+use lope_engine::Engine;
 use lope_model::QueueName;
+use lope_workers::pool::Pool;
 
 use super::begin::engine_with;
 use super::python::{Module, PythonArgs, remote};
@@ -63,11 +65,7 @@ pub(crate) async fn run(args: UpArgs, settings: &Settings, output: Output) -> Cl
     }
     let engine = engine_with(&store, settings, wanted, pool.as_ref())?;
     remark(output, &format!("runner {} works on {}; Ctrl-C stops it", engine.runner(), settings.store));
-    let broke = tokio::select! {
-        () = stops.asked() => None,
-        why = engine.broken() => Some(why),
-    };
-    if let Some(why) = broke {
+    if let Some(why) = asked_or_broken(&engine, pool.as_deref(), &mut stops).await {
         // Others take the runs over in any case; this only spares them the wait.
         let _ = tokio::time::timeout(AT_ONCE, engine.shutdown(Duration::ZERO)).await;
         return Err(CliError::broken(&why));
@@ -82,4 +80,22 @@ pub(crate) async fn run(args: UpArgs, settings: &Settings, output: Output) -> Cl
     }
     store.upkeep.close().await?;
     Ok(Exit::Done)
+}
+
+/// Until somebody asks to stop, or the engine can do no more: then why. Meanwhile what workers bring is served.
+async fn asked_or_broken(engine: &Engine, pool: Option<&Pool>, stops: &mut Stops) -> Option<String> {
+    let mut realms = pool.and_then(Pool::realms);
+    loop {
+        let brought = async {
+            match &mut realms {
+                Some(realms) => realms.recv().await,
+                None => None,
+            }
+        };
+        tokio::select! {
+            () = stops.asked() => return None,
+            why = engine.broken() => return Some(why),
+            Some(realm) = brought => engine.serve(realm),
+        }
+    }
 }

@@ -103,6 +103,8 @@ impl Inner {
     /// Enter a worker into the roster.
     fn welcome(self: &Arc<Self>, worker: WorkerId, hello: Hello, remote: bool) -> Arc<Notify> {
         let mut bell = None;
+        // Nobody may want to know.
+        hello.realms.into_iter().for_each(|realm| drop(self.realms.try_send(realm)));
         self.change(|state| {
             if let Some(link) = state.links.get_mut(&worker) {
                 link.name = Arc::clone(&hello.name);

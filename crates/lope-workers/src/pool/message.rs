@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use lope_engine::executor::Task;
-use lope_model::{Failure, Span, Value, limit, value};
+use lope_model::{Failure, Realm, Span, Value, limit, value};
 use serde::ser::{Serialize, SerializeSeq, Serializer};
 
 use super::roster::{Names, TaskId};
@@ -18,6 +18,8 @@ pub const PROTOCOL: i64 = 1;
 pub const FRAME_MAX: usize = limit::PAYLOAD_MAX + 1024 * 1024;
 /// Most actions that one worker serves.
 const ACTIONS_MAX: usize = 100_000;
+/// Most realms that one worker brings; further ones are not heard.
+const REALMS_MAX: usize = 1_000;
 
 /// What a runner says.
 #[derive(Clone, Debug)]
@@ -52,6 +54,8 @@ pub(super) struct Hello {
     pub(super) name: Arc<str>,
     pub(super) slots: usize,
     pub(super) actions: Names,
+    /// What it makes its runner able to serve.
+    pub(super) realms: Vec<Realm>,
 }
 
 struct Bin<'a>(&'a [u8]);
@@ -166,6 +170,8 @@ fn hello(map: &Value) -> Option<Hello> {
     if actions.len() > ACTIONS_MAX {
         return None;
     }
+    let realms = map.get("realms").and_then(Value::as_list).unwrap_or_default();
+    let realms = realms.iter().take(REALMS_MAX).filter_map(|name| Realm::parse(name.as_str()?).ok()).collect();
     let actions: Option<BTreeSet<Arc<str>>> = actions.iter().map(|name| name.as_str().map(Arc::from)).collect();
     Some(Hello {
         protocol: map.get("protocol")?.as_int()?,
@@ -174,6 +180,7 @@ fn hello(map: &Value) -> Option<Hello> {
         name: text("name").unwrap_or_else(|| "worker".into()),
         slots: map.get("slots").and_then(Value::as_int).and_then(|slots| usize::try_from(slots).ok())?.max(1),
         actions: Arc::new(actions?),
+        realms,
     })
 }
 

@@ -1,12 +1,14 @@
 //! Workers that connect from elsewhere.
 
+use std::io::{Read, Write};
+use std::net::TcpStream;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-use lope_model::{Span, Value};
+use lope_model::{Span, Value, value};
 use lope_workers::pool::{PoolSettings, Remote, tls};
 
-use crate::bench::{Bench, python};
+use crate::bench::{Bench, PATIENCE, python};
 
 /// A process that ends with the test.
 struct Worker(Child);
@@ -45,6 +47,78 @@ fn a_worker_from_elsewhere_works_with_the_right_token() {
     let beside = worker(&python, &format!("tcp://{address}"), "secret", &[]);
     drop(beside);
     assert_eq!(bench.run("double", r#"{"n": 2}"#), Ok(Value::Int(4)));
+}
+
+/// A worker's end of a connection, spoken by the test itself.
+struct Speaker(TcpStream);
+
+impl Speaker {
+    fn connect(address: std::net::SocketAddr) -> Self {
+        let stream = TcpStream::connect(address).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        Self(stream)
+    }
+
+    fn say(&mut self, messages: Vec<Value>) {
+        let body = value::to_msgpack(&Value::list(messages));
+        self.0.write_all(&u32::try_from(body.len()).unwrap().to_be_bytes()).unwrap();
+        self.0.write_all(&body).unwrap();
+    }
+
+    fn hear(&mut self) -> Vec<Value> {
+        let mut length = [0; 4];
+        self.0.read_exact(&mut length).unwrap();
+        let mut body = vec![0; u32::from_be_bytes(length) as usize];
+        self.0.read_exact(&mut body).unwrap();
+        value::from_msgpack(&body).unwrap().as_list().unwrap().to_vec()
+    }
+}
+
+fn hello(slots: i64, realms: &[&str]) -> Value {
+    let texts = |texts: &[&str]| Value::list(texts.iter().copied().map(Value::from).collect());
+    let words = Value::map([
+        ("protocol", Value::Int(1)),
+        ("name", Value::from("speaker")),
+        ("token", Value::from("secret")),
+        ("slots", Value::Int(slots)),
+        ("actions", texts(&["thing"])),
+        ("realms", texts(realms)),
+    ]);
+    Value::list(vec![Value::from("hello"), words])
+}
+
+/// "batches both ways on one connection"
+#[test]
+fn what_comes_together_goes_in_one_frame() {
+    let (mut bench, address) = listening(None);
+    let tokens: Vec<_> = (0..200).map(|n| bench.start("thing", &n.to_string())).collect();
+    let mut speaker = Speaker::connect(address);
+    speaker.say(vec![hello(1_000, &[])]);
+    let (mut frames, mut tasks) = (0, Vec::new());
+    while tasks.len() < 200 {
+        frames += 1;
+        let heard = speaker.hear();
+        tasks.extend(heard.into_iter().filter(|words| words.as_list().unwrap()[0] == Value::from("task")));
+    }
+    assert!(frames <= 5, "200 tasks that waited came in {frames} frames");
+    let done = tasks.iter().map(|words| {
+        let words = words.as_list().unwrap();
+        Value::list(vec![Value::from("done"), words[1].clone(), words[3].clone()])
+    });
+    speaker.say(done.collect());
+    for (n, token) in tokens.iter().enumerate() {
+        assert_eq!(bench.outcome(token), Ok(Value::Int(n as i64)));
+    }
+}
+
+/// "a runner without your Python module does not take your run": one whose workers have it does.
+#[test]
+fn a_worker_says_what_its_runner_may_take() {
+    let (bench, address) = listening(None);
+    let mut realms = bench.pool.realms().unwrap();
+    Speaker::connect(address).say(vec![hello(1, &["python:app", "no realm at all?"])]);
+    let told = bench.runtime.block_on(async { tokio::time::timeout(PATIENCE, realms.recv()).await });
+    assert_eq!(told.unwrap().unwrap().as_str(), "python:app");
 }
 
 #[test]

@@ -112,6 +112,7 @@ fn its_processes_are_started_at_once_and_tasks_wait_for_them() {
     assert_eq!(table.submit("b"), [give(1, 2)], "the less busy one");
 }
 
+/// "credit-based back-pressure"
 #[test]
 fn nobody_gets_more_than_its_credits_and_the_oldest_goes_first() {
     let mut table = Table::ready(settings(1), 2);
