@@ -180,6 +180,8 @@ def workflow(target: Any = None, /, *, name: Optional[str] = None) -> Any:
         function = getattr(target, "run", None) if isinstance(target, type) else target
         if not inspect.iscoroutinefunction(function):
             what = f"class {target.__name__} has no 'async def run'" if isinstance(target, type) else "it is not one"
+            if inspect.isasyncgenfunction(function):
+                what = "it yields; collect the values in a list and return it"
             raise TypeError(f"@workflow goes before an async function or a class with an async run: {what}")
         made: Workflow[..., Any] = Workflow(target, name or target.__name__)
         register(workflows, made.name, made)

@@ -40,6 +40,8 @@ def _operator(*kinds: type[ast.AST]) -> Test:
 STR_METHODS = ("lower", "upper", "title", "strip", "split", "join", "replace", "startswith", "endswith", "find", "format",
                "zfill", "partition", "splitlines", "capitalize", "rjust", "ljust", "removeprefix", "isdigit")  # fmt: skip
 
+_BASES = ("Exception", "LookupError", "ArithmeticError", "OSError")
+
 CONSTRUCTS: dict[str, Test] = {
     "assignment": _is(ast.Assign),
     "tuple unpacking": lambda n: isinstance(n, ast.Assign) and isinstance(n.targets[0], (ast.Tuple, ast.List)),
@@ -70,6 +72,7 @@ CONSTRUCTS: dict[str, Test] = {
     "while else": lambda n: isinstance(n, ast.While) and bool(n.orelse),
     "try except": lambda n: isinstance(n, ast.Try) and bool(n.handlers),
     "except tuple": lambda n: isinstance(n, ast.ExceptHandler) and isinstance(n.type, ast.Tuple),
+    "except base": lambda n: isinstance(n, ast.ExceptHandler) and isinstance(n.type, ast.Name) and n.type.id in _BASES,
     "except as": lambda n: isinstance(n, ast.ExceptHandler) and n.name is not None,
     "except dotted": lambda n: isinstance(n, ast.ExceptHandler) and isinstance(n.type, ast.Attribute),
     "try else": lambda n: isinstance(n, ast.Try) and bool(n.orelse),
@@ -111,6 +114,7 @@ CONSTRUCTS: dict[str, Test] = {
     "list, dict, set, tuple": _calls("list", "dict", "set", "tuple"),
     "isinstance": _calls("isinstance"),
     "methods of str": _method(*STR_METHODS),
+    "methods of list": _method("index", "count", "copy", "reverse", "remove"),
     "methods of dict": _method("get", "keys", "values", "items"),
     "append": _method("append"),
     "extend": _method("extend"),
@@ -143,6 +147,53 @@ CONSTRUCTS: dict[str, Test] = {
     "*args at a call": lambda n: isinstance(n, ast.Call) and _called(n) != "gather" and any(isinstance(a, ast.Starred) for a in n.args),
     "**kwargs at a call": lambda n: isinstance(n, ast.Call) and any(k.arg is None for k in n.keywords),
 }  # fmt: skip
+
+
+# What must compile, line by line, and the constructs whose programs hold the line.
+LINES: dict[str, tuple[str, ...]] = {
+    "Assignment, tuple unpacking, starred, annotated and augmented assignment (names, items, attributes)": (
+        "assignment", "tuple unpacking", "starred assignment", "annotated assignment", "augmented name", "augmented item",
+        "augmented attribute", "item assignment", "attribute assignment"),
+    "if/elif/else": ("if", "elif", "else"),
+    "chained comparisons": ("chained comparison",),
+    "`and/or/not` with Python truth": ("and", "or", "not"),
+    "ternary": ("ternary",),
+    "for over list, range, enumerate, zip, dict items, with break, continue, else": (
+        "for over a list", "for over range", "for over enumerate", "for over zip", "for over dict items", "break",
+        "continue", "for else"),
+    "while with else": ("while", "while else"),
+    "try/except (tuples, `as e`, dotted names, bases)/else/finally": (
+        "try except", "except tuple", "except as", "except dotted", "except base", "try else", "finally"),
+    "raise (new, bare, from)": ("raise", "bare raise", "raise from"),
+    "return anywhere": ("return in a loop",),
+    "list, dict, set comprehensions and generator arguments with conditions and nesting": (
+        "list comprehension", "dict comprehension", "set comprehension", "generator argument", "comprehension condition",
+        "nested comprehension", "await in comprehension"),
+    "f-strings with format specs": ("f-string", "format spec"),
+    "slices, negative indexes": ("slice", "negative index"),
+    "`in`, `is None`": ("in", "is None"),
+    "arithmetic with Python's int, float, //, % and ** meaning": (
+        "arithmetic", "division", "floor division", "modulo", "power"),
+    "len, range, enumerate, zip, min, max, sum, sorted, reversed, any, all, abs, round, int, float, str, bool, list, dict, "
+    "set, tuple, isinstance of known types": (
+        "len", "min and max", "sum", "sorted", "key function", "reversed", "any and all", "abs and round",
+        "int, float, str, bool", "list, dict, set, tuple", "isinstance"),
+    "common pure methods of str, list, dict": ("methods of str", "methods of list", "methods of dict"),
+    "append/extend/insert/pop/update/setdefault on local values": (
+        "append", "extend", "insert", "pop", "update", "setdefault", "sort"),
+    "dataclass, pydantic and enum construction and attribute access": (
+        "dataclass construction", "pydantic construction", "enum", "attribute assignment"),
+    "`await` of actions, of `gather` (fixed, starred, `return_exceptions`), of `sleep`, `wait_signal`, other workflows, local "
+    "async and plain helper functions and methods (inheritance, recursion)": (
+        "await action", "gather", "gather starred", "return_exceptions", "sleep", "wait_signal", "other workflow", "helper",
+        "recursion", "nested function", "method", "super"),
+    "`asyncio.wait_for` and `create_task` with later await": ("wait_for", "create_task", "coroutine as a value"),
+    "default arguments, keyword-only arguments, `*args/**kwargs` at calls": (
+        "default argument", "keyword-only argument", "keyword call", "*args at a call", "**kwargs at a call"),
+}  # fmt: skip
+
+# Beyond the list, because people write it.
+BEYOND = {"assert", "bits", "walrus"}
 
 
 def constructs_of(tree: ast.AST) -> set[str]:

@@ -13,7 +13,7 @@ from typing import Any, Iterator
 
 import programs
 import pytest
-from constructs import CONSTRUCTS, constructs_of
+from constructs import BEYOND, CONSTRUCTS, LINES, constructs_of
 from differential import binary, durably, plainly
 from lope.compiler.source import unit_of
 from lope.testing import Law
@@ -64,3 +64,8 @@ def test_every_construct_is_covered(capsys: Any) -> None:
     assert len(kit.PROGRAMS) >= 300
     assert combined >= 100
     assert not [name for name in CONSTRUCTS if counts[name] < 3]
+
+
+def test_every_line_of_what_must_compile_has_its_constructs() -> None:
+    named = {name for constructs in LINES.values() for name in constructs}
+    assert named | BEYOND == set(CONSTRUCTS)

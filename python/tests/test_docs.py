@@ -5,6 +5,8 @@ from __future__ import annotations
 import doctest
 import importlib.util
 import re
+import shlex
+import subprocess
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -12,7 +14,7 @@ from typing import Iterator
 
 import pytest
 from differential import binary
-from lope import CompileError
+from lope import CompileError, client
 from lope.decorators import Workflow, actions, workflows
 
 PAGE = Path(__file__).parents[2] / "docs" / "python.md"
@@ -48,7 +50,7 @@ def _own_names() -> Iterator[None]:
 
 @pytest.mark.usefixtures("_own_names")
 def test_the_tutorial_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("LOPE_BIN", binary())
+    _ready(tmp_path, monkeypatch)
     module = imported(tmp_path / "tutorial.py", "\n".join(blocks("python")))
     names = vars(module)
     for number, session in enumerate(blocks("pycon")):
@@ -57,7 +59,28 @@ def test_the_tutorial_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
         doctest.DocTestRunner().run(test, out=shown.append, clear_globs=False)
         assert not shown, "".join(shown)
         names.update(test.globs)
+    client._stop_runners()
+    client._runners.clear()
     assert len(blocks("pycon")) >= 5
+
+
+def _ready(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The command, an empty home, and the folder as a place of modules."""
+    monkeypatch.setenv("LOPE_BIN", binary())
+    monkeypatch.setenv("LOPE_HOME", str(folder / "home"))
+    monkeypatch.syspath_prepend(str(folder))
+
+
+def test_the_commands_say_what_the_page_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    _ready(tmp_path, monkeypatch)
+    (tmp_path / "app.py").write_text("\n".join(blocks("python")), encoding="utf-8")
+    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[1]))
+    (session,) = blocks("console")
+    for part in session.split("$ ")[1:]:
+        line, _, expected = part.partition("\n")
+        command = [binary() if word == "lope" else word for word in shlex.split(line)]
+        ended = subprocess.run([*command, "--python-bin", sys.executable], cwd=tmp_path, capture_output=True, text=True, timeout=120)
+        assert ended.stdout == expected, line + ended.stderr
 
 
 @pytest.mark.usefixtures("_own_names")

@@ -42,6 +42,23 @@ def test_is_refused_with_line_and_advice(program: Workflow[..., Any]) -> None:
     assert error.source == linecache.getline(error.file, line).rstrip("\n")
 
 
+# "anything else — with/async with, yield, global/nonlocal, lambda outside key functions, del, match if not supported, import,
+# calls to unknown functions (advice: make it an `@action`), time, random, uuid, I/O"
+NAMED = {
+    "a with statement": "@action", "an async with statement": "@action", "yield": "", "a global statement": "",
+    "a nonlocal statement": "", "a lambda outside of key=": "", "a del statement": "", "a match statement": "",
+    "an import inside a workflow": "", "a call of the method 'frobnicate'": "make it an @action",
+    "a call of 'time.time'": "@action", "a call of 'random.random'": "@action", "a call of 'uuid.uuid4'": "@action",
+    "'open' has no place": "I/O in an @action",
+}  # fmt: skip
+
+
+def test_everything_that_is_named_is_refused() -> None:
+    found = [marked(program.target) for program in refused.REFUSED]
+    for reason, advice in NAMED.items():
+        assert any(reason in said and advice in advised for _, said, advised in found), reason
+
+
 def test_there_are_a_hundred() -> None:
     assert len(refused.REFUSED) >= 100
 

@@ -11,6 +11,7 @@ from typing import Any, Iterator
 import pytest
 from differential import binary
 from lope import Retry, action, gather, sleep, wait_signal, workflow
+from lope.compiler.source import shown_file
 from lope.compiler.table import FUNCTIONS, METHODS
 from lope.testing import Law, Stage, Stuck
 
@@ -38,6 +39,23 @@ async def patient(key: str) -> list[str]:
 @workflow(name="testing.waiting")
 async def waiting() -> Any:
     return await wait_signal("go")
+
+
+@workflow
+async def cubed(n: int) -> str:
+    try:
+        return str(n * n * n)
+    except OverflowError:
+        return "too large"
+
+
+def test_integers_have_64_bits() -> None:
+    """
+    "One declared difference: integers are 64-bit, a result outside raises `OverflowError`."
+    """
+    with Stage() as stage:
+        assert stage.run(cubed, 2**20) == str(2**60)
+        assert stage.run(cubed, 2**40) == "too large"
 
 
 def test_sleeps_are_skipped_and_failures_retried(law: Law) -> None:
@@ -119,3 +137,18 @@ def test_what_cannot_be_compiled_says_why(tmp_path: Path) -> None:
     assert missing.returncode == 2 and "there are: bad, good" in missing.stderr
     assert compile_command("nothing:x", folder=tmp_path).returncode == 2
     assert compile_command("nonsense", folder=tmp_path).returncode == 2
+
+
+def test_definitions_name_their_file_and_lines() -> None:
+    """“Definitions keep source positions”: the file without the folders of this machine, and a place a step."""
+    found = patient.compile()
+    assert found["file"] == "test_testing.py"
+    lines = Path(__file__).read_text(encoding="utf-8").splitlines()
+    (slept,) = [step for step in found["blocks"][0]["steps"] if step["kind"] == "sleep" or "sleep" in step["kind"]]
+    assert 'sleep("7d")' in lines[slept["at"][0] - 1]
+
+
+def test_a_module_in_a_package_has_its_folders() -> None:
+    assert shown_file("/a/b/shop/orders.py", "shop.orders") == "shop/orders.py"
+    assert shown_file("/a/b/shop/__init__.py", "shop") == "shop/__init__.py"
+    assert shown_file("/a/app.py", "__main__") == "app.py"

@@ -6,6 +6,7 @@ pub(crate) mod footprint;
 pub(crate) mod idle;
 pub(crate) mod mailbox;
 pub(crate) mod place;
+pub(crate) mod python;
 pub(crate) mod raw;
 pub(crate) mod shapes;
 pub(crate) mod work;

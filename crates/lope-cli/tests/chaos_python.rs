@@ -133,7 +133,7 @@ fn killed_in_between(victim: Victim, items: usize, kills: usize) {
             runner = Runner::up(&ground, &app);
         }
     }
-    let ended = ground.json(&["runs", "wait", &run, "--timeout", "180s", "--json"]);
+    let ended = ground.json(&["runs", "wait", &run, "--timeout", "110s", "--json"]);
     assert_eq!(ended["status"], "completed", "{victim:?}: {ended}");
     let doubled: Vec<Value> = (0..items).map(|n| Value::from(n * 2)).collect();
     assert_eq!(ended["result"].as_array().unwrap(), &doubled, "{victim:?}");
@@ -201,11 +201,11 @@ fn poison_stops_after_its_attempts_and_others_go_on() {
     let poisoned = started(&["start", &poison, "--json"]);
     let others = started(&["start", &flow, "--input", &input, "--json"]);
     let _runner = Runner::up(&ground, &app);
-    let ended = ground.json(&["runs", "wait", &poisoned, "--timeout", "120s", "--json"]);
+    let ended = ground.json(&["runs", "wait", &poisoned, "--timeout", "110s", "--json"]);
     assert_eq!((&ended["status"], &ended["error"]["type"]), (&"failed".into(), &"WorkerLost".into()), "{ended}");
     assert_eq!(ended["error"]["attempt"], 4);
     assert!(ended["error"]["message"].as_str().unwrap().contains("killed by signal 9"), "{ended}");
-    let ended = ground.json(&["runs", "wait", &others, "--timeout", "120s", "--json"]);
+    let ended = ground.json(&["runs", "wait", &others, "--timeout", "110s", "--json"]);
     assert_eq!(ended["status"], "completed", "{ended}");
     judge(&ground, &others, &lines(&effects), 200);
 }

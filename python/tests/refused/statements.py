@@ -322,9 +322,26 @@ async def items_returned(d):
 
 @refused
 async def yielding(xs):
+    def inner():
+        for x in xs:
+            yield x  #! a workflow cannot yield | collect the values in a list
+
+    return list(inner())
+
+
+@refused
+async def yielding_from(xs):
+    def inner():
+        yield from xs  #! a workflow cannot yield | collect the values in a list
+
+    return [x for x in inner()]
+
+
+@refused
+async def lambda_returned(xs):
     for x in xs:
-        yield_ = x
-    return [(yield_), (await echo(1))] if xs else (lambda: 0)  #! a lambda outside of key= | function
+        last = x
+    return [(last), (await echo(1))] if xs else (lambda: 0)  #! a lambda outside of key= | function
 
 
 @refused

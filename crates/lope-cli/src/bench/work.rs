@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use lope_engine::client::{self, StartOptions};
+use lope_engine::executor::Executor;
 use lope_engine::{Engine, Executors, News, Settings};
 use lope_flow::definition::executor;
 use lope_flow::law::Plan;
@@ -42,15 +43,25 @@ pub(crate) struct Load {
 pub(crate) fn engine(place: &Place) -> CliResult<Engine> {
     let functions = Functions::new(tokio::runtime::Handle::current());
     functions.add(shapes::NOTHING, |_| std::future::ready(Ok(Value::Null)));
+    engine_with(place, Arc::new(functions))
+}
+
+/// An engine whose actions are done by this executor.
+pub(crate) fn engine_with(place: &Place, actions: Arc<dyn Executor>) -> CliResult<Engine> {
     let mut executors = Executors::new();
-    executors.insert(executor::ACTION.into(), Arc::new(functions));
+    executors.insert(executor::ACTION.into(), actions);
     let begun = Engine::begin(place.store.clone(), executors, Settings::default());
     begun.map_err(|error| CliError::new(Exit::Bug, format!("the engine cannot start: {error}")))
 }
 
 /// Measure a load on a place.
 pub(crate) async fn measure(load: Load, place: &Place) -> CliResult<Figure> {
-    let engine = Arc::new(engine(place)?);
+    measure_on(engine(place)?, load, place).await
+}
+
+/// The same, on this engine, which ends with it.
+pub(crate) async fn measure_on(engine: Engine, load: Load, place: &Place) -> CliResult<Figure> {
+    let engine = Arc::new(engine);
     client::deploy(&place.store, &load.plan).await?;
     engine.know(Arc::clone(&load.plan));
     first(&engine, place).await?;
@@ -133,7 +144,11 @@ async fn end(engine: Arc<Engine>) -> CliResult<()> {
 
 /// From asking for a one-step run until it has ended, one after the other on an idle engine.
 pub(crate) async fn latency(runs: u64, place: &Place) -> CliResult<Figure> {
-    let engine = engine(place)?;
+    latency_on(engine(place)?, runs, place).await
+}
+
+/// The same, on this engine, which ends with it.
+pub(crate) async fn latency_on(engine: Engine, runs: u64, place: &Place) -> CliResult<Figure> {
     let plan = shapes::plan(shapes::ONE);
     first(&engine, place).await?;
     let mut news = engine.subscribe();

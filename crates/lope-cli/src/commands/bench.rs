@@ -1,18 +1,21 @@
 //! `lope bench`: figures of this machine, one line each.
 
+use std::path::Path;
+
 use clap::Args;
 use serde_json::Value;
 
 use crate::bench::figure::Figure;
 use crate::bench::place::{Kind, Place, no_server};
-use crate::bench::{footprint, idle, mailbox, raw, shapes, work};
+use crate::bench::{footprint, idle, mailbox, python, raw, shapes, work};
+use crate::commands::python::PythonArgs;
 use crate::error::{CliError, CliResult, Exit};
 use crate::output::{Output, remark};
 
 /// What to measure.
 #[derive(Debug, Args)]
 pub(crate) struct BenchArgs {
-    /// runs, steps, fan, loop, latency, mailbox, idle, footprint; none: all of them
+    /// runs, steps, fan, loop, latency, mailbox, python, idle, footprint; none: all of them
     #[arg(value_name = "NAME")]
     names: Vec<String>,
     /// Stores to measure on; may be given several times  [default: memory and sqlite, and postgres if one is named]
@@ -24,6 +27,8 @@ pub(crate) struct BenchArgs {
     /// How much work, in percent of the usual
     #[arg(long, default_value_t = 100, value_name = "PERCENT", value_parser = clap::value_parser!(u64).range(1..=10_000))]
     scale: u64,
+    #[command(flatten)]
+    python: PythonArgs,
 }
 
 struct Benchmark {
@@ -39,6 +44,7 @@ const BENCHMARKS: &[Benchmark] = &[
     Benchmark { name: "loop", in_memory: true },
     Benchmark { name: "latency", in_memory: true },
     Benchmark { name: "mailbox", in_memory: true },
+    Benchmark { name: "python", in_memory: true },
     Benchmark { name: "idle", in_memory: false },
     Benchmark { name: "footprint", in_memory: false },
 ];
@@ -63,7 +69,7 @@ pub(crate) async fn run(args: BenchArgs, output: Output) -> CliResult<Exit> {
 async fn all(
     args: &BenchArgs,
     chosen: &[&Benchmark],
-    folder: &std::path::Path,
+    folder: &Path,
     output: Output,
 ) -> CliResult<Vec<Figure>> {
     if cfg!(debug_assertions) {
@@ -73,7 +79,10 @@ async fn all(
     for benchmark in chosen {
         for kind in kinds(args).into_iter().filter(|kind| benchmark.in_memory || *kind != Kind::Memory) {
             let place = Place::make(kind, folder, args.postgres.as_deref()).await?;
-            let measured = one(benchmark.name, args.scale, &place).await;
+            let measured = match benchmark.name {
+                "python" => in_python(args, folder, &place, output).await,
+                name => one(name, args.scale, &place).await,
+            };
             place.leave().await?;
             for figure in measured? {
                 if !output.json {
@@ -92,6 +101,21 @@ fn kinds(args: &BenchArgs) -> Vec<Kind> {
     }
     let postgres = args.postgres.is_some().then_some(Kind::Postgres);
     [Kind::Memory, Kind::Sqlite].into_iter().chain(postgres).collect()
+}
+
+/// Without a Python that has the package, this is left out, unless it was asked for.
+async fn in_python(args: &BenchArgs, folder: &Path, place: &Place, output: Output) -> CliResult<Vec<Figure>> {
+    let pool = match python::pool(&args.python, folder).await {
+        Ok(pool) => pool,
+        Err(error) if args.names.is_empty() => {
+            remark(output, &format!("python is left out: {error}"));
+            return Ok(Vec::new());
+        }
+        Err(error) => return Err(error),
+    };
+    let measured = python::measure(args.scale, &pool, place).await;
+    pool.close().await;
+    measured
 }
 
 async fn one(name: &str, scale: u64, place: &Place) -> CliResult<Vec<Figure>> {

@@ -26,6 +26,9 @@ use crate::home::Settings;
 /// How long an action waits for a worker from elsewhere that serves it.
 const REMOTE_WAIT: Span = Span::from_secs(30);
 
+/// What the realm of a module begins with.
+const REALM: &str = "python:";
+
 /// How actions written in Python are run.
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct PythonArgs {
@@ -83,9 +86,15 @@ impl Module {
         Ok(Self { name: stem, folder })
     }
 
+    /// The module whose workflows have this realm, looked for where Python looks.
+    pub(crate) fn of_realm(realm: &Realm) -> Option<Self> {
+        let name = realm.as_str().strip_prefix(REALM)?;
+        Some(Self { name: name.to_owned(), folder: None })
+    }
+
     /// What a runner must serve to take runs of its workflows.
     pub(crate) fn realm(&self) -> CliResult<Realm> {
-        Realm::parse(&format!("python:{}", self.name)).map_err(|error| CliError::usage(error.to_string()))
+        Realm::parse(&format!("{REALM}{}", self.name)).map_err(|error| CliError::usage(error.to_string()))
     }
 }
 
@@ -163,18 +172,18 @@ impl PythonArgs {
         for module in modules {
             engine.realms.push(module.realm()?);
         }
-        Ok((Some(self.pool(modules, remote, settings).await?.0), engine))
+        Ok((Some(self.pool(modules, remote, &settings.logs).await?.0), engine))
     }
 
-    /// A pool for these modules, and the actions that it knows.
+    /// A pool whose processes have loaded these modules, and the actions that it knows.
     pub(crate) async fn pool(
         &self,
         modules: &[Module],
         remote: bool,
-        settings: &Settings,
+        logs: &Path,
     ) -> CliResult<(Arc<Pool>, BTreeSet<Arc<str>>)> {
         let wanted = self.settings(modules, remote);
-        let pool = Pool::begin(wanted, tokio::runtime::Handle::current(), Logs::at(settings.logs.clone()));
+        let pool = Pool::begin(wanted, tokio::runtime::Handle::current(), Logs::at(logs.to_owned()));
         let pool = pool.map_err(|error| CliError::new(Exit::Bug, format!("no place for worker processes: {error}")))?;
         let actions = pool.ready().await.map_err(|why| unready(&why))?;
         Ok((Arc::new(pool), actions))
@@ -185,6 +194,11 @@ impl PythonArgs {
         let cores = std::thread::available_parallelism().map_or(2, usize::from);
         let (processes, slots) = (self.processes.or(Some(cores.min(at_once))), self.slots.or(Some(at_once)));
         Self { processes, slots, ..self.clone() }
+    }
+
+    /// The same, with so many processes unless the user said how many.
+    pub(crate) fn with_processes(&self, processes: usize) -> Self {
+        Self { processes: self.processes.or(Some(processes)), ..self.clone() }
     }
 
     fn settings(&self, modules: &[Module], remote: bool) -> PoolSettings {

@@ -1,6 +1,6 @@
 //! `lope run FILE`: a run from its beginning (or from where it was left) to its end, here.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ use lope_store::Store;
 use lope_store::runs::{Admitted, JournalRow, RunRecord, RunStatus};
 use tokio::sync::broadcast;
 
-use super::begin::{Begin, announce, check, engine, engine_with, options};
+use super::begin::{Begin, announce, check, engine_with, options};
 use super::python::{Module, PythonArgs, Target};
 use super::record::present;
 use super::runs::find::{find, found};
@@ -46,8 +46,8 @@ pub(crate) struct RunArgs {
     python: PythonArgs,
     #[command(flatten)]
     begin: Begin,
-    /// Go on here with a run that was left
-    #[arg(long, value_name = "ID", conflicts_with_all = ["file", "input", "key", "detach"])]
+    /// Go on here with a run that was left; name its module too if it is not in this folder
+    #[arg(long, value_name = "ID", conflicts_with_all = ["input", "key", "detach"])]
     resume: Option<String>,
     /// Start it and leave it to a runner
     #[arg(long)]
@@ -64,10 +64,14 @@ enum Waited {
 }
 
 pub(crate) async fn run(args: RunArgs, settings: &Settings, output: Output) -> CliResult<Exit> {
-    let Some(file) = &args.file else {
-        return resume(&args.resume.unwrap_or_default(), settings, output).await;
+    let (file, target) = match (&args.resume, &args.file) {
+        (None, Some(file)) => (file, Target::parse(&file.to_string_lossy())),
+        (id, file) => {
+            let id = id.as_deref().unwrap_or_default();
+            return resume(id, file.as_deref(), &args.python, settings, output).await;
+        }
     };
-    let target = Target::parse(&file.to_string_lossy());
+    let called = target.as_ref().map(|_| file.display().to_string());
     let mut options = options(&args.begin, settings)?;
     let plans = match &target {
         None => vec![workflow_file::read(file)?],
@@ -97,7 +101,7 @@ pub(crate) async fn run(args: RunArgs, settings: &Settings, output: Output) -> C
     };
     let record = found(store.runs.run(run).await?, run)?;
     let left = (!fresh).then_some(record.head);
-    let exit = Here { store, engine, news, settings, output, left }.see_through(record).await;
+    let exit = Here { store, engine, news, settings, output, left, called }.see_through(record).await;
     if let Some(pool) = pool {
         pool.close().await;
     }
@@ -109,15 +113,41 @@ fn own_only(settings: &Settings) -> lope_engine::Settings {
     lope_engine::Settings { claims: false, ..settings.config.engine.clone() }
 }
 
-async fn resume(id: &str, settings: &Settings, output: Output) -> CliResult<Exit> {
+async fn resume(
+    id: &str,
+    file: Option<&Path>,
+    python: &PythonArgs,
+    settings: &Settings,
+    output: Output,
+) -> CliResult<Exit> {
     let store = super::runs::open(settings).await?;
     let record = find(&store, id).await?;
-    let engine = engine(&store, settings, own_only(settings))?;
+    let modules = modules_of(&record, file)?;
+    let (pool, wanted) = python.serve(&modules, false, settings, own_only(settings)).await?;
+    let engine = engine_with(&store, settings, wanted, pool.as_ref())?;
     engine.own(record.run);
     let news = engine.subscribe();
     remark(output, &format!("run {} of '{}' goes on", record.run, record.workflow));
-    let left = Some(record.head);
-    Here { store, engine, news, settings, output, left }.see_through(record).await
+    let (left, called) = (Some(record.head), file.map(|file| file.display().to_string()));
+    let exit = Here { store, engine, news, settings, output, left, called }.see_through(record).await;
+    if let Some(pool) = pool {
+        pool.close().await;
+    }
+    exit
+}
+
+/// The modules that do the actions of a run that was left: the one that is named, else the one that its realm names.
+fn modules_of(record: &RunRecord, file: Option<&Path>) -> CliResult<Vec<Module>> {
+    let Some(file) = file else { return Ok(Module::of_realm(&record.realm).into_iter().collect()) };
+    let target = Target::parse(&file.to_string_lossy()).ok_or_else(|| {
+        let message = format!("'{}' cannot be given with --resume: a run stays with its workflow", file.display());
+        CliError::usage(message).hint("only the module of a workflow in Python is named here, as in app.py:welcome")
+    })?;
+    if target.module.realm()? != record.realm {
+        let message = format!("run {} is not of the module of '{}'", record.run, file.display());
+        return Err(CliError::usage(message).hint(format!("it belongs to {}", record.realm)));
+    }
+    Ok(vec![target.module])
 }
 
 /// The run, and whether it is a new one.
@@ -146,6 +176,8 @@ struct Here<'a> {
     output: Output,
     /// The last journal row when the run was left, of a run that was there before.
     left: Option<u64>,
+    /// The workflow in Python as the user called it.
+    called: Option<String>,
 }
 
 impl Here<'_> {
@@ -155,7 +187,7 @@ impl Here<'_> {
             client::tell(&self.store, record.run, &EventKind::Resume, None).await?;
         }
         let waited = self.follow(&record).await;
-        let Self { store, engine, settings, output, .. } = self;
+        let Self { store, engine, settings, output, called, .. } = self;
         let grace = if matches!(waited, Ok(Waited::AtOnce)) { Duration::ZERO } else { GRACE };
         let stopped = tokio::time::timeout(grace + AT_ONCE, engine.shutdown(grace)).await;
         let exit = match waited? {
@@ -164,7 +196,7 @@ impl Here<'_> {
                 present(&store, &found(store.runs.run(record.run).await?, record.run)?, output).await?
             }
             left @ (Waited::Paused | Waited::AtOnce) => {
-                leave(&left, record.run, settings, output);
+                leave(&left, record.run, called.as_deref(), settings, output);
                 if output.json {
                     let record = found(store.runs.run(record.run).await?, record.run)?;
                     output.document(&describe::run(&record), "");
@@ -255,11 +287,12 @@ async fn not_set_aside(store: &Store, run: RunId) -> CliResult<()> {
     }
 }
 
-fn leave(waited: &Waited, run: RunId, settings: &Settings, output: Output) {
+fn leave(waited: &Waited, run: RunId, target: Option<&str>, settings: &Settings, output: Output) {
     let word = match waited {
         Waited::Paused => "is paused",
         Waited::Ended | Waited::AtOnce => "was left as it is",
     };
     let called = &settings.called;
-    remark(output, &format!("run {run} {word}; nothing is lost\n  go on here: {called} run --resume {run}"));
+    let target = target.map_or_else(String::new, |target| format!("{target} "));
+    remark(output, &format!("run {run} {word}; nothing is lost\n  go on here: {called} run {target}--resume {run}"));
 }

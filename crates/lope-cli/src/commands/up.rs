@@ -1,6 +1,7 @@
 //! `lope up`: a runner that works until it is stopped.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
@@ -83,7 +84,7 @@ pub(crate) async fn run(args: UpArgs, settings: &Settings, output: Output) -> Cl
 }
 
 /// Until somebody asks to stop, or the engine can do no more: then why. Meanwhile what workers bring is served.
-async fn asked_or_broken(engine: &Engine, pool: Option<&Pool>, stops: &mut Stops) -> Option<String> {
+async fn asked_or_broken(engine: &Engine, pool: Option<&Pool>, stops: &mut Stops) -> Option<Arc<str>> {
     let mut realms = pool.and_then(Pool::realms);
     loop {
         let brought = async {

@@ -1,7 +1,12 @@
 //! A home with Python in it, for tests of the binary.
 
+#[path = "../stage/mod.rs"]
+mod stage;
+
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
+
+use stage::Watch;
 
 pub(crate) struct Ground {
     home: tempfile::TempDir,
@@ -27,15 +32,28 @@ impl Ground {
     }
 
     pub(crate) fn command(&self, args: &[&str]) -> Command {
+        self.dressed(Command::new(env!("CARGO_BIN_EXE_lope")), args)
+    }
+
+    /// The interpreter, as the binary would start it.
+    #[allow(dead_code, reason = "not every test starts one by itself")]
+    pub(crate) fn python(&self, args: &[&str]) -> Command {
+        self.dressed(Command::new(&self.python), args)
+    }
+
+    fn dressed(&self, mut command: Command, args: &[&str]) -> Command {
         let package = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../python");
-        let mut command = Command::new(env!("CARGO_BIN_EXE_lope"));
         command.args(args).env_clear().env("PATH", std::env::var_os("PATH").unwrap()).env("HOME", self.path());
         command.env("LOPE_PYTHON", &self.python).env("PYTHONPATH", package).current_dir(self.path());
         command
     }
 
+    /// What a command says until it ends; one that hangs is killed.
     pub(crate) fn lope(&self, args: &[&str]) -> Output {
-        self.command(args).output().unwrap()
+        let mut command = self.command(args);
+        let child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let _watch = Watch::over(&child);
+        child.wait_with_output().unwrap()
     }
 
     pub(crate) fn json(&self, args: &[&str]) -> serde_json::Value {
