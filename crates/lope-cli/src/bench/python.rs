@@ -87,8 +87,7 @@ async fn trips(count: u64, pool: &Arc<Pool>, place: &Place) -> CliResult<Figure>
     let cost = Reading::until(before, place.read().await?);
     times.sort_by(f64::total_cmp);
     let at = |share: f64| times[((times.len() - 1) as f64 * share) as usize];
-    let figure =
-        Figure { bench: "py-trip", place: "none", unit: "actions", units: count, cost, notes: Vec::new() };
+    let figure = Figure { bench: "py-trip", place: "none", unit: "actions", units: count, cost, notes: Vec::new() };
     Ok(figure.note("p50", format!("{:.3} ms", at(0.5))).note("p99", format!("{:.3} ms", at(0.99))))
 }
 
@@ -136,7 +135,7 @@ fn threads_time(process: &Path) -> Duration {
     let Ok(threads) = std::fs::read_dir(process.join("task")) else { return Duration::ZERO };
     let nanos = threads.flatten().filter_map(|thread| {
         let text = std::fs::read_to_string(thread.path().join("schedstat")).ok()?;
-        text.split_whitespace().next()?.parse().ok()
+        text.split_whitespace().next()?.parse::<u64>().ok()
     });
     Duration::from_nanos(nanos.sum())
 }

@@ -62,12 +62,7 @@ pub(crate) fn check_input(plan: &Plan, input: &Value) -> CliResult<()> {
     })
 }
 
-/// An engine with the executors that every runner brings.
-pub(crate) fn engine(store: &Store, settings: &Settings, engine: EngineSettings) -> CliResult<Engine> {
-    engine_with(store, settings, engine, None)
-}
-
-/// The same, with a pool that does its actions.
+/// An engine with the executors that every runner brings, and a pool that does its actions if there is one.
 pub(crate) fn engine_with(
     store: &Store,
     settings: &Settings,

@@ -66,12 +66,7 @@ pub(crate) async fn run(args: BenchArgs, output: Output) -> CliResult<Exit> {
     Ok(Exit::Done)
 }
 
-async fn all(
-    args: &BenchArgs,
-    chosen: &[&Benchmark],
-    folder: &Path,
-    output: Output,
-) -> CliResult<Vec<Figure>> {
+async fn all(args: &BenchArgs, chosen: &[&Benchmark], folder: &Path, output: Output) -> CliResult<Vec<Figure>> {
     if cfg!(debug_assertions) {
         remark(output, "this is a debug build: its figures mean nothing");
     }

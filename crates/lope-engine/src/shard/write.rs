@@ -261,12 +261,7 @@ fn live_status(status: Status) -> LiveStatus {
 }
 
 /// A child as it is admitted: its id and its seed come from its parent, so that doing it twice does it once.
-fn admission(
-    (parent, home): (RunId, &Home),
-    child: &StartChild,
-    latest: &Latest,
-    now: Timestamp,
-) -> Admit {
+fn admission((parent, home): (RunId, &Home), child: &StartChild, latest: &Latest, now: Timestamp) -> Admit {
     let start = Start {
         run: child.child,
         seed: lope_model::Digest::of(child.child.as_bytes()).short(),

@@ -14,7 +14,8 @@ use crate::policy::override_with;
 impl<'a> Machine<'a> {
     /// A step has its output.
     pub(crate) fn settle(&mut self, spot: Spot<'a>, value: Value) {
-        self.mark(spot, || Mark::Done(value.clone()));
+        // A history that kept every stage of a value that grows in place would hold it many times over.
+        self.mark(spot, || Mark::Done(if spot.step.in_place { Value::Null } else { value.clone() }));
         if let Some(place) = spot.step.set
             && let Some(owner) = self.state.outward(spot.act, place.hops)
         {

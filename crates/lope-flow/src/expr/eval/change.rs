@@ -35,12 +35,7 @@ fn mentions(exprs: &[Expr], slot: u32) -> bool {
 }
 
 /// Make the change that `expr` says to the variable's value. If that fails, the value is as it was.
-pub(crate) fn change(
-    expr: &Expr,
-    whole: &mut Value,
-    scope: &dyn Scope,
-    fuel: &mut Fuel,
-) -> Result<(), EvalError> {
+pub(crate) fn change(expr: &Expr, whole: &mut Value, scope: &dyn Scope, fuel: &mut Fuel) -> Result<(), EvalError> {
     let Node::Call(function, arguments) = &expr.node else { return Ok(()) };
     // As if the call and its first argument had been walked over.
     fuel.spend(2).map_err(|error| error.or_at(expr.at))?;
