@@ -20,7 +20,7 @@ pub(super) async fn handler(
         named.rsplit_once(':').filter(|(module, action)| !module.is_empty() && !action.is_empty()).ok_or_else(
             || CliError::usage(format!("--python {named}: MODULE:ACTION is expected, as in orders:charge")),
         )?;
-    let (pool, actions) = interpreters.pool(&[Module::parse(module)?], false, settings).await?;
+    let (pool, actions) = interpreters.pool(&[Module::parse(module)?], false, &settings.logs).await?;
     if !actions.contains(action) {
         let known: Vec<&str> = actions.iter().map(|action| &**action).collect();
         let error = CliError::usage(format!("the module '{module}' has no action '{action}'"));
