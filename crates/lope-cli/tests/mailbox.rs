@@ -279,6 +279,20 @@ fn bad_input_is_named_and_changes_nothing() {
     assert_eq!(code(&far), 4, "{}", err(&far));
 }
 
+/// Each program waits for the other one: alone, neither would end well.
+#[test]
+fn as_many_messages_are_handled_at_once_as_are_asked_for() {
+    let home = Home::new();
+    for id in ["a", "b"] {
+        home.send(id, "x");
+    }
+    let script =
+        "touch $LOPE_MESSAGE_ID; for i in $(seq 200); do test -e a -a -e b && exit 0; sleep 0.1; done; exit 65";
+    let worked = home.lope(&["work", "7", "--until-idle", "--concurrency", "2", "--", "sh", "-c", script]);
+    assert_eq!(code(&worked), 0, "{}", err(&worked));
+    assert_eq!(home.json(&["dead", "7"]), json!([]), "{}", err(&worked));
+}
+
 #[test]
 fn a_program_that_is_not_there_stops_the_worker_and_touches_no_message() {
     let home = Home::new();

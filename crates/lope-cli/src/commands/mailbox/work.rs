@@ -30,6 +30,8 @@ use crate::home::Settings;
 use crate::output::{Output, remark};
 use crate::signals::Stops;
 
+/// Messages taken at a time by a worker that is alone.
+const BATCH: usize = 8;
 /// How often the store's clock is read again.
 const CLOCK_EVERY: Duration = Duration::from_secs(10);
 /// Most workers of one process.
@@ -61,9 +63,10 @@ pub(crate) struct WorkArgs {
     /// Messages handled at once
     #[arg(long, default_value_t = 1, value_name = "N")]
     concurrency: usize,
-    /// Messages taken at a time by each
-    #[arg(long, default_value_t = 8, value_name = "N")]
-    batch: usize,
+    /// Messages taken at a time by each that handles them  [default: 8; 1 with --concurrency, so that nobody sits on what
+    /// another could handle]
+    #[arg(long, value_name = "N")]
+    batch: Option<usize>,
     /// Attempts before a message that fails becomes a dead letter
     #[arg(long, default_value_t = 4, value_name = "N")]
     attempts: u32,
@@ -92,6 +95,12 @@ struct Shop {
     counters: Arc<Counters>,
     observer: Arc<dyn Observer>,
     stop: Stop,
+}
+
+impl WorkArgs {
+    fn batch(&self) -> usize {
+        self.batch.unwrap_or(if self.concurrency > 1 { 1 } else { BATCH })
+    }
 }
 
 pub(super) async fn run(args: WorkArgs, settings: &Settings, output: Output) -> CliResult<Exit> {
@@ -129,7 +138,7 @@ fn check(args: &WorkArgs) -> CliResult<()> {
         if (1..=max).contains(&value) { Ok(()) } else { Err(bad()) }
     };
     within("concurrency", args.concurrency, CONCURRENCY_MAX)?;
-    within("batch", args.batch, limit::BATCH_MAX)?;
+    within("batch", args.batch(), limit::BATCH_MAX)?;
     within("attempts", args.attempts as usize, 1_000)?;
     if args.lease < limit::LEASE_MIN {
         return Err(CliError::usage(format!("--lease {}: at least {} are needed", args.lease, limit::LEASE_MIN)));
@@ -161,7 +170,7 @@ async fn handler(args: &WorkArgs, store: &Store, settings: &Settings, output: Ou
 impl Shop {
     async fn worker(&self, args: &WorkArgs, name: &Named) -> CliResult<Worker> {
         let mut config = Config::new(args.worker, name.owner.clone());
-        (config.max_batch, config.lease, config.retry.budget) = (args.batch, args.lease, args.attempts);
+        (config.max_batch, config.lease, config.retry.budget) = (args.batch(), args.lease, args.attempts);
         let mut runner = Runner::new(Arc::clone(&self.store.tables), Arc::clone(&self.handler), config);
         runner.set_time(TimeHooks::on(Arc::clone(&self.clock) as Arc<dyn Clock>));
         runner.set_counters(Arc::clone(&self.counters));
