@@ -11,8 +11,9 @@ use house::House;
 use lope_engine::executor::Task;
 use lope_engine::settings::QueueLimit;
 use lope_engine::{News, Settings, client, codec};
-use lope_flow::law::EventKind;
+use lope_flow::law::{Event, EventKind};
 use lope_model::{Failure, QueueName, Value};
+use lope_store::runs::{LiveStatus, Release, RunCommit, Then, Wake};
 
 /// `double` doubles, `add` adds, anything else is refused.
 #[allow(clippy::unnecessary_wraps, reason = "the shape of every hand's work")]
@@ -217,4 +218,71 @@ async fn the_limit_of_a_queue_holds_across_runners() {
     let registry = house.store.runs.runners(10).await.unwrap();
     let serves = "queue default\nat most 2 of queue narrow\nrealm default\n";
     assert!(registry.iter().all(|runner| runner.serves.to_string() == serves), "{registry:?}");
+}
+
+/// A journal that does not fit its definition is not guessed at: "a mismatch on replay pauses the run as `diverged`, never guesses".
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_run_that_diverged_is_set_aside_with_the_row_that_does_not_fit() {
+    let house = House::new(|_| None);
+    let first = house.engine();
+    let run = house.start(&first, "name: w\nsteps: { a: { action: x } }", Value::Null).await;
+    house.hanging().await;
+    let record = house.store.runs.run(run).await.unwrap().unwrap();
+    let mut event = Event::new(record.created_at, EventKind::Timer);
+    event.met = Some(1);
+    let row = codec::row(record.head + 1, &event, &mut Vec::new());
+    let release = Release { status: LiveStatus::Running, wake: Wake::At(record.created_at), seen: 0 };
+    let commit = RunCommit {
+        run,
+        owner: record.owner.unwrap(),
+        epoch: record.epoch,
+        rows: vec![row],
+        blobs: Vec::new(),
+        snapshot: None,
+        taken: Vec::new(),
+        children: Vec::new(),
+        deliveries: Vec::new(),
+        posts: Vec::new(),
+        then: Then::Release(release),
+    };
+    house.store.runs.commit(vec![commit]).await.unwrap();
+    let parked = async {
+        loop {
+            let record = house.store.runs.run(run).await.unwrap().unwrap();
+            if let Some(reason) = record.parked {
+                return reason;
+            }
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    let reason = tokio::time::timeout(Duration::from_secs(20), parked).await.expect("it is set aside in time");
+    assert!(reason.contains("diverged") && reason.contains('2'), "{reason}");
+    assert!(lope_engine::why::is_set_aside(&reason));
+    assert_eq!(house.calls(), 1, "nothing was dispatched for it");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_message_that_cannot_be_sent_fails_its_step() {
+    let house = House::new(arithmetic);
+    let engine = house.engine();
+    for (send, says) in [
+        ("{ mailbox: '${{ input }}', payload: 1 }", "cannot send to mailbox 'nobody'"),
+        ("{ mailbox: '7', payload: 1, at: '${{ input }}' }", "'at' is not a time"),
+        ("{ mailbox: '7', payload: 1, kind: '${{ input }}' }", "is no kind of message"),
+    ] {
+        let yaml = format!("name: w\nsteps: {{ tell: {{ send: {send} }} }}");
+        let run = house.start(&engine, &yaml, Value::from("nobody")).await;
+        let failure = house.failure(run).await;
+        assert_eq!(&*failure.kind, "BadMessage");
+        assert!(failure.message.contains(says), "{}", failure.message);
+    }
+    let caught = "
+name: caught
+steps:
+  tell:
+    try: { steps: { x: { send: { mailbox: nobody, payload: 1 } } } }
+    catch: [{ match: [BadMessage], steps: { y: { let: caught } } }]
+";
+    let run = house.start(&engine, caught, Value::Null).await;
+    assert_eq!(house.result(run).await, Value::from("caught"));
 }

@@ -32,7 +32,7 @@ const POST: &str = "
 name: post
 steps:
   a: { action: one }
-  letter: { send: { mailbox: office, payload: hello }, needs: [a] }
+  letter: { send: { mailbox: '7', payload: hello }, needs: [a] }
   done: { return: sent, needs: [letter] }
 ";
 
@@ -143,7 +143,7 @@ async fn a_run_that_the_engine_panics_at_is_given_up_alone_and_set_aside_at_last
         }
     };
     let reason = timeout(PATIENCE, aside).await.expect("it is set aside in time");
-    assert_eq!(reason, "the engine panicked 3 times when it worked on it: no stamps for office");
+    assert_eq!(reason, "the engine panicked 3 times when it worked on it: no stamps for 7");
     assert_eq!((engine.why_broken(), NO_STAMPS.load(Ordering::SeqCst)), (None, 0));
     let done = house.hand.kept.lock().unwrap().remove(&token).expect("the other run's attempt was left alone");
     done.finish(Ok(Value::Int(7)), None);

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lope_engine::client::{self, STOPPED};
+use lope_flow::fits::fits;
 use lope_flow::law::{EventKind, Fed};
 use lope_model::RunId;
 use lope_store::runs::{Delivered, LiveStatus, RunRecord, RunStatus};
@@ -52,6 +53,8 @@ impl Runner {
     pub async fn run_with<T: Serialize>(&self, id: &str, input: T, options: RunOptions) -> Result<Arc<str>> {
         let value = to_value(&input).map_err(|message| Error::bad_value("the input", message))?;
         let record = self.live(id).await?;
+        let plan = self.plan(record.version).await?;
+        fits(&plan.definition().input, &value).map_err(|misfit| Error::bad_value("the input", misfit.to_string()))?;
         let policies = self.overrides(&record, &options.policies)?;
         let name: Arc<str> = options.input.map_or_else(|| Uuid::now_v7().to_string().into(), Into::into);
         let fed = Fed { id: Arc::clone(&name), value, policies };
