@@ -12,6 +12,8 @@ use python::Ground;
 use serde_json::{Value, json};
 
 const PATIENCE: Duration = Duration::from_secs(60);
+/// A token is at least sixteen letters long.
+const TOKEN: &str = "a-token-for-this-test";
 
 const APP: &str = r#"
 import asyncio
@@ -206,14 +208,14 @@ fn workers_from_elsewhere_bring_their_module() {
     let run = ground.json(&["start", "app.py:greets", "--input", "\"Bo\"", "--json"]);
     let run = run["run_id"].as_str().unwrap().to_owned();
     let mut up = ground.command(&["up", "--workers", "127.0.0.1:0"]);
-    up.env("LOPE_WORKER_TOKEN", "secret").stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+    up.env("LOPE_WORKER_TOKEN", TOKEN).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
     let mut up = Process(up.spawn().unwrap());
     let mut lines = BufReader::new(up.0.stderr.take().unwrap()).lines();
     let address = lines.find_map(|line| line.unwrap().split_once("may connect to ").map(|(_, it)| it.to_owned()));
     // What it says later must go somewhere.
     std::thread::spawn(move || lines.for_each(drop));
     let mut worker = ground.python(&["-m", "lope", "worker", "--module", "app", "--connect"]);
-    worker.arg(format!("tcp://{}", address.unwrap())).env("LOPE_WORKER_TOKEN", "secret");
+    worker.arg(format!("tcp://{}", address.unwrap())).env("LOPE_WORKER_TOKEN", TOKEN);
     let _worker = Process(worker.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
     let ended = ground.json(&["runs", "wait", &run, "--timeout", "60s", "--json"]);
     assert_eq!(ended["result"], "Hello Bo", "{ended}");
