@@ -27,14 +27,20 @@ struct Step {
 #[derive(Debug, Default)]
 pub(crate) struct Steps {
     done: Vec<Step>,
+    /// How long a command may take before it counts as hanging.
+    patience: Option<Duration>,
 }
 
 impl Steps {
+    pub(crate) fn within(patience: Duration) -> Self {
+        Self { patience: Some(patience), ..Self::default() }
+    }
+
     pub(crate) fn command(&mut self, title: &str, sweeper: &Sweeper, command: &mut Command) {
-        let line = shown(command);
+        let (line, patience) = (shown(command), self.patience.unwrap_or(Duration::MAX));
         self.check(title, || {
             println!("$ {line}");
-            sweeper.run(command)
+            sweeper.run_within(patience, command)
         });
     }
 
@@ -118,7 +124,7 @@ mod tests {
         steps.require("good", || Ok(())).expect("it went well");
         steps.require("gone", || anyhow::bail!("not here")).expect_err("it did not");
         steps.leave_out("slow", "--fast");
-        assert_eq!(format!("{:?}", Steps { done: vec![] }.finish()), format!("{:?}", ExitCode::SUCCESS));
+        assert_eq!(format!("{:?}", Steps::default().finish()), format!("{:?}", ExitCode::SUCCESS));
         steps.check("bad", || Ok(false));
         steps.check("worse", || anyhow::bail!("no such thing"));
         let summary = steps.summary();

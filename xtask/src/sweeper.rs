@@ -21,9 +21,6 @@ pub(crate) const FOLDER_PREFIX: &str = "lope-test-";
 const GRACE: Duration = Duration::from_secs(10);
 const POLL: Duration = Duration::from_millis(20);
 
-/// How long one command may take before it counts as hanging.
-const PATIENCE: Duration = Duration::from_secs(45 * 60);
-
 #[derive(Debug)]
 pub(crate) struct Sweeper {
     process: Child,
@@ -40,12 +37,13 @@ impl Sweeper {
         Ok(Self { process, orders })
     }
 
-    /// Runs a command in a process group of its own that ends with us. One that hangs is ended and has failed.
+    /// Runs a command in a process group of its own that ends with us.
     pub(crate) fn run(&self, command: &mut Command) -> Result<bool> {
-        self.run_within(PATIENCE, command)
+        self.run_within(Duration::MAX, command)
     }
 
-    fn run_within(&self, patience: Duration, command: &mut Command) -> Result<bool> {
+    /// As `run`; one that is not done by then hangs, is ended and has failed.
+    pub(crate) fn run_within(&self, patience: Duration, command: &mut Command) -> Result<bool> {
         let mut child = self.spawn(command)?;
         let (group, started) = (child.id().to_string(), Instant::now());
         let status = loop {

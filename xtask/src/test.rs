@@ -7,6 +7,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
+use std::time::Duration;
 
 use anyhow::{Result, bail};
 
@@ -14,6 +15,9 @@ use crate::needs::Setting;
 use crate::steps::Steps;
 use crate::workspace::{self, Package};
 use crate::{chaos, python, tidy, tree};
+
+/// Nothing here takes a third of this, on a machine that works.
+const PATIENCE: Duration = Duration::from_mins(45);
 
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Options {
@@ -25,7 +29,7 @@ struct Options {
 pub(crate) fn run(arguments: &[String]) -> Result<ExitCode> {
     let options = parse(arguments)?;
     let root = tree::root()?;
-    let mut steps = Steps::default();
+    let mut steps = Steps::within(PATIENCE);
     // First, so that a missing Postgres is told in the first second and not after the build.
     let (setting, interpreter) = prepare(&options, &root, &mut steps)?;
     let cargo = |arguments: &[&str]| cargo(&root, &setting, arguments);
