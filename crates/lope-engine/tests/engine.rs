@@ -260,29 +260,3 @@ async fn a_run_that_diverged_is_set_aside_with_the_row_that_does_not_fit() {
     assert!(lope_engine::why::is_set_aside(&reason));
     assert_eq!(house.calls(), 1, "nothing was dispatched for it");
 }
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_message_that_cannot_be_sent_fails_its_step() {
-    let house = House::new(arithmetic);
-    let engine = house.engine();
-    for (send, says) in [
-        ("{ mailbox: '${{ input }}', payload: 1 }", "cannot send to mailbox 'nobody'"),
-        ("{ mailbox: '7', payload: 1, at: '${{ input }}' }", "'at' is not a time"),
-        ("{ mailbox: '7', payload: 1, kind: '${{ input }}' }", "is no kind of message"),
-    ] {
-        let yaml = format!("name: w\nsteps: {{ tell: {{ send: {send} }} }}");
-        let run = house.start(&engine, &yaml, Value::from("nobody")).await;
-        let failure = house.failure(run).await;
-        assert_eq!(&*failure.kind, "BadMessage");
-        assert!(failure.message.contains(says), "{}", failure.message);
-    }
-    let caught = "
-name: caught
-steps:
-  tell:
-    try: { steps: { x: { send: { mailbox: nobody, payload: 1 } } } }
-    catch: [{ match: [BadMessage], steps: { y: { let: caught } } }]
-";
-    let run = house.start(&engine, caught, Value::Null).await;
-    assert_eq!(house.result(run).await, Value::from("caught"));
-}

@@ -17,7 +17,6 @@ mod guard;
 mod halt;
 mod handling;
 mod inputs;
-mod letter;
 pub mod limits;
 mod loops;
 mod machine;

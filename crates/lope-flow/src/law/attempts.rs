@@ -6,7 +6,6 @@ use lope_model::{Failure, Value};
 
 use super::arena::Key;
 use super::effect::Effect;
-use super::letter;
 use super::machine::Machine;
 use super::open::Spot;
 use super::state::{Attempt, Job, Life, Phase, Sending, Task, Turn, Work, WorkerJob};
@@ -65,10 +64,6 @@ impl<'a> Machine<'a> {
     ) -> Result<Option<Value>, Failure> {
         let target = self.text(spot.act, target.expr(), "the recipient")?;
         let body = self.eval(spot.act, body.expr())?;
-        match to {
-            Recipient::Mailbox => letter::check(&target, &body)?,
-            Recipient::Run => {}
-        }
         let turn = Turn::new(spot.step.handling.priority, self.state.next_number());
         let exec = self.hold(spot, Work::Send(Box::new(Sending { turn, to, target, body })));
         self.state.posts.insert(turn, exec);
