@@ -195,7 +195,8 @@ pub struct Shard {
     wheel: BTreeSet<(Timestamp, RunId)>,
     /// Runs that wait to know the latest version of a workflow.
     asking: BTreeMap<Arc<str>, BTreeSet<RunId>>,
-    latest: BTreeMap<Arc<str>, Latest>,
+    /// What was found out about workflows that children are of, and when.
+    latest: BTreeMap<Arc<str>, (Latest, Timestamp)>,
     draining: bool,
     /// The run that was worked on last.
     at_work: Option<(RunId, Epoch)>,
@@ -300,7 +301,7 @@ impl Shard {
     fn found_latest(&mut self, now: Timestamp, workflow: Arc<str>, latest: Option<Latest>, out: &mut Vec<Output>) {
         let version = latest.as_ref().map(|latest| latest.version);
         match latest {
-            Some(latest) => drop(self.latest.insert(Arc::clone(&workflow), latest)),
+            Some(latest) => drop(self.latest.insert(Arc::clone(&workflow), (latest, now))),
             None => drop(self.latest.remove(&workflow)),
         }
         for run in self.asking.remove(&workflow).unwrap_or_default() {

@@ -124,6 +124,27 @@ steps:
     assert_eq!(house.result(run).await, Value::Int(42));
 }
 
+/// A runner that stays up learns of a new version without being started again.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn children_are_of_the_version_that_was_deployed_last() {
+    let house = House::new(arithmetic);
+    let engine = house.engine();
+    let parent = "{ name: parent, steps: { child: { workflow: child } } }";
+    let deploy = async |text: &str| {
+        let plan = lope_flow::law::Plan::new(&lope_flow::yaml::read(text, "child").unwrap()).unwrap();
+        client::deploy(&house.store, &plan).await.unwrap();
+    };
+    for version in [1, 2] {
+        deploy(&format!("{{ name: child, steps: {{ done: {{ return: {version} }} }} }}")).await;
+        let seen = async {
+            while house.result(house.start(&engine, parent, Value::Null).await).await != Value::Int(version) {
+                tokio::time::sleep(Duration::from_millis(100)).await;
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(60), seen).await.unwrap_or_else(|_| panic!("never version {version}"));
+    }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_child_runs_and_its_parent_gets_the_result() {
     let house = House::new(arithmetic);

@@ -17,6 +17,9 @@ use lope_flow::law::{Event, Settled, StartChild};
 const RESEND: Span = Span::from_millis(100);
 const RESEND_MAX: Span = Span::from_secs(2);
 
+/// How long the latest version of a workflow is taken for it: one that is deployed is used within this time.
+const LATEST_FOR: Span = Span::from_secs(2);
+
 impl Shard {
     /// What a change of a run leads to: a commit if one is due, what may be done without one, a place on the wheel.
     pub(super) fn after(&mut self, now: Timestamp, run: RunId, out: &mut Vec<Output>) {
@@ -47,7 +50,7 @@ impl Shard {
 
     /// Send what is open, if there is anything and it may not wait.
     fn write(&mut self, now: Timestamp, run: RunId, out: &mut Vec<Output>) {
-        let unknown = self.unknown_workflows(run);
+        let unknown = self.unknown_workflows(now, run);
         if !unknown.is_empty() {
             for workflow in unknown {
                 if self.asking.entry(workflow.clone()).or_default().insert(run) {
@@ -72,7 +75,7 @@ impl Shard {
         let mut open = std::mem::take(&mut resident.open);
         let home = &resident.home;
         let children = open.children.iter();
-        let children = children.map(|child| admission((run, home), child, &self.latest[&child.workflow], now));
+        let children = children.map(|child| admission((run, home), child, &self.latest[&child.workflow].0, now));
         let children = children.collect();
         let snapshot = resident.snapshot_due(self.settings.snapshot_min, &mut open.blobs);
         let (then, end) = resident.then(now, &open, leaving);
@@ -85,11 +88,12 @@ impl Shard {
         out.push(Output::Commit(commit));
     }
 
-    /// Workflows that children of a run name and whose latest version is not known here.
-    fn unknown_workflows(&self, run: RunId) -> Vec<std::sync::Arc<str>> {
+    /// Workflows that children of a run name and whose latest version is not known here, or was found out too long ago.
+    fn unknown_workflows(&self, now: Timestamp, run: RunId) -> Vec<std::sync::Arc<str>> {
         let Some(resident) = self.runs.get(&run) else { return Vec::new() };
         let names = resident.open.children.iter().map(|child| &child.workflow);
-        names.filter(|name| !self.latest.contains_key(*name)).cloned().collect()
+        let unknown = |name: &&_| self.latest.get(*name).is_none_or(|(_, found)| found.plus(LATEST_FOR) < now);
+        names.filter(unknown).cloned().collect()
     }
 
     /// The answer to a commit.
