@@ -1,6 +1,6 @@
 //! When a lease holds, who may take it, and what it says after a change of hands.
 //!
-//! Expiry is judged by moments, which no change of the wall clock moves. A lease that seems to hold for longer than it was
+//! Expiry is judged by moments, which no change of the wall clock moves. A lease that seems to hold for much longer than it was
 //! given was written under another boot of the clock and holds nothing.
 //!
 //! A holder that dies costs everything in its hand an attempt. Most of it was not the cause, so from the third time on a
@@ -12,6 +12,9 @@ use lope_model::{Epoch, Moment, Span};
 use super::retry;
 use crate::key::Place;
 use crate::record::{Lease, LeaseState, Owner};
+
+/// How far the clocks of two workers may be apart. A lease that was just given seems to hold for so much longer than its term.
+const SKEW: Span = Span::from_secs(5);
 
 /// Losses that make a message a suspect.
 const SUSPECT: u32 = 3;
@@ -53,7 +56,7 @@ pub fn standing(lease: &Lease, claimer: &Claimer, is_gone: impl Fn(&Owner) -> bo
 
 fn holds(until: Moment, term: Span, now: Moment) -> bool {
     let left = until.0.saturating_sub(now.0);
-    left > 0 && left.cast_unsigned() <= term.millis()
+    left > 0 && left.cast_unsigned() <= term.millis().saturating_add(SKEW.millis())
 }
 
 /// How long a suspect whose holder died with it rests, from its claim on.
@@ -201,8 +204,13 @@ mod tests {
 
     #[test]
     fn a_lease_of_another_boot_holds_nothing() {
-        // The clock began anew: the lease seems to hold for 900, but was given for 100.
-        assert_eq!(standing(&held_by("a", 900), &claimer("b", 100), |_| false), Standing::Open);
+        // The clock began anew: the lease seems to hold for 90 seconds, but was given for a tenth of one.
+        assert_eq!(standing(&held_by("a", 90_000), &claimer("b", 100), |_| false), Standing::Open);
+    }
+
+    #[test]
+    fn a_claimer_whose_clock_is_behind_takes_nothing_that_was_just_given() {
+        assert_eq!(standing(&held_by("a", 900), &claimer("b", 890), |_| false), Standing::Closed(Moment(1_000)));
     }
 
     #[test]
