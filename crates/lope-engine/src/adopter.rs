@@ -260,17 +260,5 @@ fn reason(mut text: String) -> String {
 
 /// A commit that writes nothing and lets a run go.
 fn let_go(run: RunId, owner: RunnerId, epoch: Epoch, release: Release) -> RunCommit {
-    RunCommit {
-        run,
-        owner,
-        epoch,
-        rows: Vec::new(),
-        blobs: Vec::new(),
-        snapshot: None,
-        taken: Vec::new(),
-        children: Vec::new(),
-        deliveries: Vec::new(),
-        posts: Vec::new(),
-        then: Then::Release(release),
-    }
+    RunCommit::new(run, owner, epoch, Then::Release(release))
 }

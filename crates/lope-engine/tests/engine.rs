@@ -254,17 +254,8 @@ async fn a_run_that_diverged_is_set_aside_with_the_row_that_does_not_fit() {
     let row = codec::row(record.head + 1, &event, &mut Vec::new());
     let release = Release { status: LiveStatus::Running, wake: Wake::At(record.created_at), seen: 0 };
     let commit = RunCommit {
-        run,
-        owner: record.owner.unwrap(),
-        epoch: record.epoch,
         rows: vec![row],
-        blobs: Vec::new(),
-        snapshot: None,
-        taken: Vec::new(),
-        children: Vec::new(),
-        deliveries: Vec::new(),
-        posts: Vec::new(),
-        then: Then::Release(release),
+        ..RunCommit::new(run, record.owner.unwrap(), record.epoch, Then::Release(release))
     };
     house.store.runs.commit(vec![commit]).await.unwrap();
     let parked = async {

@@ -242,17 +242,5 @@ fn row(seq: u64) -> JournalRow {
 }
 
 fn hold(run: RunId, owner: RunnerId, rows: Vec<JournalRow>) -> RunCommit {
-    RunCommit {
-        run,
-        owner,
-        epoch: lope_model::Epoch(1),
-        rows,
-        blobs: vec![],
-        snapshot: None,
-        taken: vec![],
-        children: vec![],
-        deliveries: vec![],
-        posts: vec![],
-        then: Then::Hold(LiveStatus::Running),
-    }
+    RunCommit { rows, ..RunCommit::new(run, owner, lope_model::Epoch(1), Then::Hold(LiveStatus::Running)) }
 }

@@ -119,16 +119,12 @@ fn finish(admit: &Admit, owner: RunnerId) -> RunCommit {
     let row = JournalRow { seq: 2, at: wall(), event: "outcome".into(), body: vec![0; OUTCOME] };
     let result = Some(vec![0xc0]);
     RunCommit {
-        run: admit.run,
-        owner,
-        epoch: Epoch(1),
         rows: vec![row],
-        blobs: Vec::new(),
-        snapshot: None,
-        taken: Vec::new(),
-        children: Vec::new(),
-        deliveries: Vec::new(),
-        posts: Vec::new(),
-        then: Then::Finish(Finish { status: FinalStatus::Completed, result, error: None, seen: None }),
+        ..RunCommit::new(
+            admit.run,
+            owner,
+            Epoch(1),
+            Then::Finish(Finish { status: FinalStatus::Completed, result, error: None, seen: None }),
+        )
     }
 }

@@ -79,19 +79,7 @@ fn rows(from: u64, number: u64) -> Vec<JournalRow> {
 }
 
 pub(crate) fn commit(run: RunId, owner: RunnerId, from: u64, number: u64) -> RunCommit {
-    RunCommit {
-        run,
-        owner,
-        epoch: Epoch(1),
-        rows: rows(from, number),
-        blobs: Vec::new(),
-        snapshot: None,
-        taken: Vec::new(),
-        children: Vec::new(),
-        deliveries: Vec::new(),
-        posts: Vec::new(),
-        then: Then::Hold(LiveStatus::Running),
-    }
+    RunCommit { rows: rows(from, number), ..RunCommit::new(run, owner, Epoch(1), Then::Hold(LiveStatus::Running)) }
 }
 
 /// A run as it is after it was born claimed.

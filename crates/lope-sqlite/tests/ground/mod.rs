@@ -116,19 +116,7 @@ pub(crate) async fn claim(store: &Store, runner: RunnerId) -> Vec<ClaimedRun> {
 }
 
 pub(crate) fn hold(owner: RunnerId, run: &ClaimedRun, rows: Vec<JournalRow>) -> RunCommit {
-    RunCommit {
-        run: run.run,
-        owner,
-        epoch: run.epoch,
-        rows,
-        blobs: Vec::new(),
-        snapshot: None,
-        taken: Vec::new(),
-        children: Vec::new(),
-        deliveries: Vec::new(),
-        posts: Vec::new(),
-        then: Then::Hold(LiveStatus::Running),
-    }
+    RunCommit { rows, ..RunCommit::new(run.run, owner, run.epoch, Then::Hold(LiveStatus::Running)) }
 }
 
 pub(crate) fn finish(owner: RunnerId, run: &ClaimedRun) -> RunCommit {

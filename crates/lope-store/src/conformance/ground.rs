@@ -288,19 +288,7 @@ pub(crate) fn rows(from: u64, to: u64) -> Vec<JournalRow> {
 
 /// A commit that writes nothing and goes on.
 pub(crate) fn hold(owner: RunnerId, run: &ClaimedRun) -> RunCommit {
-    RunCommit {
-        run: run.run,
-        owner,
-        epoch: run.epoch,
-        rows: Vec::new(),
-        blobs: Vec::new(),
-        snapshot: None,
-        taken: Vec::new(),
-        children: Vec::new(),
-        deliveries: Vec::new(),
-        posts: Vec::new(),
-        then: Then::Hold(LiveStatus::Running),
-    }
+    RunCommit::new(run.run, owner, run.epoch, Then::Hold(LiveStatus::Running))
 }
 
 pub(crate) fn release(owner: RunnerId, run: &ClaimedRun, wake: Wake, seen: u64) -> RunCommit {

@@ -29,6 +29,25 @@ pub struct RunCommit {
     pub then: Then,
 }
 
+impl RunCommit {
+    /// A commit that writes nothing but what becomes of the run.
+    pub fn new(run: RunId, owner: RunnerId, epoch: Epoch, then: Then) -> Self {
+        Self {
+            run,
+            owner,
+            epoch,
+            rows: Vec::new(),
+            blobs: Vec::new(),
+            snapshot: None,
+            taken: Vec::new(),
+            children: Vec::new(),
+            deliveries: Vec::new(),
+            posts: Vec::new(),
+            then,
+        }
+    }
+}
+
 /// Who has the run after the commit.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Then {
