@@ -6,13 +6,13 @@
 //! time is up.
 
 use std::ffi::OsString;
-use std::io::ErrorKind;
+use std::fs::File;
+use std::io::{self, ErrorKind, Seek, Write};
 use std::process::{ExitStatus, Stdio};
 
 use async_trait::async_trait;
 use lope_model::Span;
 use rustix::process::{Pid, Signal, kill_process_group};
-use tokio::io::AsyncWriteExt;
 use tokio::process::{Child, Command};
 
 use crate::context::Context;
@@ -62,7 +62,9 @@ impl ProcessHandler {
     fn start(&self, context: &Context, message: &Message<'_>) -> Result<Group, HandlerError> {
         let about = context.about();
         let mut command = Command::new(&self.program);
-        command.args(&self.arguments).stdin(Stdio::piped()).process_group(0).kill_on_drop(true);
+        let input = input(message.payload)
+            .map_err(|error| HandlerError::Busy(format!("there is no room for the program's input: {error}")))?;
+        command.args(&self.arguments).stdin(input).process_group(0).kill_on_drop(true);
         command.stdout(match self.output {
             Output::Inherit => Stdio::inherit(),
             Output::ToErrors => Stdio::from(std::io::stderr()),
@@ -88,30 +90,22 @@ impl ProcessHandler {
 }
 
 impl Group {
-    /// Feed the program and wait for its end.
-    async fn run(&mut self, payload: &[u8]) -> std::io::Result<ExitStatus> {
-        if let Some(mut input) = self.child.stdin.take() {
-            let fed = async {
-                // A program need not read its input.
-                let _ = input.write_all(payload).await;
-                drop(input);
-                std::future::pending::<()>().await;
-            };
-            tokio::select! {
-                () = fed => {}
-                ended = self.child.wait() => return self.ended(ended),
-            }
-        }
+    async fn run(&mut self) -> io::Result<ExitStatus> {
         let ended = self.child.wait().await;
-        self.ended(ended)
-    }
-
-    fn ended(&mut self, status: std::io::Result<ExitStatus>) -> std::io::Result<ExitStatus> {
-        if status.is_ok() {
+        if ended.is_ok() {
             self.group = None;
         }
-        status
+        ended
     }
+}
+
+/// The payload lies there as a whole, in a file without a name, before the program begins. From a pipe, a program whose worker is
+/// killed would read the first part and an end, and take it for all of it.
+fn input(payload: &[u8]) -> io::Result<File> {
+    let mut file = tempfile::tempfile()?;
+    file.write_all(payload)?;
+    file.rewind()?;
+    Ok(file)
 }
 
 impl Drop for Group {
@@ -128,8 +122,8 @@ impl Handler for ProcessHandler {
     async fn handle(&self, context: &mut Context, message: &Message<'_>) -> Handled {
         let mut group = self.start(context, message)?;
         let status = match self.timeout {
-            None => group.run(message.payload).await,
-            Some(timeout) => match tokio::time::timeout(timeout.to_duration(), group.run(message.payload)).await {
+            None => group.run().await,
+            Some(timeout) => match tokio::time::timeout(timeout.to_duration(), group.run()).await {
                 Ok(status) => status,
                 Err(_) => return Err(HandlerError::Busy(format!("the program took longer than {timeout}"))),
             },

@@ -15,7 +15,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use lope_engine::executor::{Done, Executor, Task, Token};
 use lope_model::{Failure, Timestamp, Value, failure, limit, value};
 use rustix::process::{Pid, Signal, kill_process_group};
-use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncWriteExt, BufReader};
+use tokio::io::{AsyncBufReadExt, AsyncRead, BufReader};
 use tokio::process::Child;
 use tokio::runtime::Handle;
 use tokio::sync::Notify;
@@ -76,13 +76,14 @@ impl Processes {
 async fn run(task: Task, logs: &Logs, spawner: &Spawner, stop: &Notify, done: &Done) -> Result<Value, Failure> {
     let order = Order::read(&task.arguments)?;
     let mut command = order.command(&task);
-    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let input = order.input().map_err(|error| order.not_started(&error))?;
+    command.stdin(input).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = spawner.spawn(command).await.map_err(|error| order.not_started(&error))?;
     let pid = child.id().and_then(|id| Pid::from_raw(id.cast_signed()));
     let log = logs.begin(&task.token);
     done.logged(log.name());
     let log = Mutex::new(log);
-    let work = attend(&mut child, order.stdin, &log, done);
+    let work = attend(&mut child, &log, done);
     let ended = tokio::select! {
         ended = work => ended,
         () = stop.notified() => None,
@@ -100,15 +101,9 @@ async fn run(task: Task, logs: &Logs, spawner: &Spawner, stop: &Notify, done: &D
 
 type Ended = (io::Result<ExitStatus>, Result<Vec<u8>, Failure>, Vec<String>);
 
-/// Feed the process, read what it says, wait for its end.
-async fn attend(child: &mut Child, input: Option<String>, log: &Mutex<Log>, done: &Done) -> Option<Ended> {
-    let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take()?, child.stderr.take()?);
-    let feed = async move {
-        if let (Some(mut pipe), Some(text)) = (stdin, input) {
-            // A process that does not read its input is no failure.
-            let _ = pipe.write_all(text.as_bytes()).await;
-        }
-    };
+/// Read what the process says, wait for its end.
+async fn attend(child: &mut Child, log: &Mutex<Log>, done: &Done) -> Option<Ended> {
+    let (stdout, stderr) = (child.stdout.take()?, child.stderr.take()?);
     let (mut out, mut size, mut tail) = (Vec::new(), 0_usize, Vec::new());
     let read_out = each_line(stdout, |line| {
         done.alive();
@@ -126,7 +121,7 @@ async fn attend(child: &mut Child, input: Option<String>, log: &Mutex<Log>, done
         }
         tail.push(String::from_utf8_lossy(line).trim_end().to_owned());
     });
-    let (status, (), (), ()) = tokio::join!(child.wait(), feed, read_out, read_err);
+    let (status, (), ()) = tokio::join!(child.wait(), read_out, read_err);
     let out = if size > limit::PAYLOAD_MAX {
         let message = format!("its output has {size} bytes, more than {} are allowed", limit::PAYLOAD_MAX);
         Err(Failure::new(failure::kind::LIMIT, message))

@@ -39,6 +39,15 @@ async fn a_program_gets_the_payload_and_says_whether_it_is_handled() {
     assert_eq!(read("about"), "command 7 1\n");
 }
 
+/// All of the payload is there before the program begins: one whose worker is killed does not take a part of it for the whole.
+#[tokio::test]
+async fn the_payload_is_no_pipe_that_may_end_early() {
+    let (stand, folder) = (Stand::new(), tempfile::tempdir().unwrap());
+    stand.send(&command(SEVEN, "m", "whole")).await;
+    run(&stand, shell(r#"test -f /dev/stdin && cat > "$1/seen""#, folder.path())).await.unwrap();
+    assert_eq!(std::fs::read_to_string(folder.path().join("seen")).unwrap(), "whole");
+}
+
 /// A program that does not read its input, or fails, or dies, is not waited for in vain.
 #[tokio::test]
 async fn a_program_that_fails_is_tried_again_and_one_that_never_will_is_not() {

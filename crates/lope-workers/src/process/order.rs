@@ -1,6 +1,6 @@
 //! What a `run` step asks for: argv or a shell line, folder, environment, input.
 
-use std::io;
+use std::io::{self, Seek, Write};
 use std::process::Stdio;
 
 use lope_engine::executor::Task;
@@ -13,7 +13,7 @@ pub(super) struct Order {
     argv: Vec<String>,
     cwd: Option<String>,
     env: Vec<(String, String)>,
-    pub(super) stdin: Option<String>,
+    stdin: Option<String>,
 }
 
 impl Order {
@@ -42,8 +42,17 @@ impl Order {
         if let Some(cwd) = &self.cwd {
             command.current_dir(cwd);
         }
-        command.stdin(if self.stdin.is_some() { Stdio::piped() } else { Stdio::null() });
         command
+    }
+
+    /// The input lies there as a whole, in a file without a name, before the process begins. From a pipe, a process whose runner is
+    /// killed would read the first part and an end, and take it for all of it.
+    pub(super) fn input(&self) -> io::Result<Stdio> {
+        let Some(text) = &self.stdin else { return Ok(Stdio::null()) };
+        let mut file = tempfile::tempfile()?;
+        file.write_all(text.as_bytes())?;
+        file.rewind()?;
+        Ok(file.into())
     }
 
     pub(super) fn not_started(&self, error: &io::Error) -> Failure {

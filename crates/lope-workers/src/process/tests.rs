@@ -28,6 +28,8 @@ fn standard_output_is_the_result_and_json_keeps_its_type() {
     assert_eq!(shop.run(r#"{"argv": ["echo", "two", "words"]}"#), Ok(Value::from("two words")));
     assert_eq!(shop.run(r#"{"command": "echo '{\"n\": 1}'"}"#), Ok(Value::map([("n", Value::Int(1))])));
     assert_eq!(shop.run(r#"{"argv": ["cat"], "stdin": "through"}"#), Ok(Value::from("through")));
+    // All of it is there before the process begins: one whose runner is killed does not take a part of it for the whole.
+    assert_eq!(shop.run(r#"{"command": "test -f /dev/stdin && cat", "stdin": "whole"}"#), Ok(Value::from("whole")));
     assert_eq!(shop.run(r#"{"command": "echo $A", "env": {"A": "b c"}}"#), Ok(Value::from("b c")));
     assert_eq!(shop.run(r#"{"argv": ["pwd"], "cwd": "/"}"#), Ok(Value::from("/")));
 }
