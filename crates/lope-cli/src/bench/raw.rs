@@ -8,34 +8,62 @@ use lope_engine::client::{self, StartOptions};
 use lope_flow::law::Plan;
 use lope_model::{Epoch, RunnerId, Span, Value};
 use lope_store::runs::{Admit, FinalStatus, Finish, JournalRow, LiveStatus, Register, RunCommit, Then};
+use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
 use super::figure::Figure;
 use super::place::Place;
 use super::shapes;
+use super::work::CALLERS;
 use crate::clock::wall;
 use crate::error::{CliError, CliResult, Exit};
 
-/// Runs of one call.
-const BATCH: u64 = 256;
+/// Most ends in one call.
+const BATCH: usize = 1_000;
 /// Bytes of the outcome of a step that does nothing.
 const OUTCOME: usize = 120;
 
+/// As many callers as the engine's, each with one run at a time; ends are written together, as they come.
 pub(crate) async fn one_step(runs: u64, place: &Place) -> CliResult<Figure> {
     let (plan, owner) = begin(place).await?;
     let before = place.read().await?;
-    let mut left = runs;
-    while left > 0 {
-        let some = left.min(BATCH);
-        let born: Vec<Admit> = (0..some).map(|_| birth(&plan, owner)).collect();
-        let ends = born.iter().map(|admit| finish(admit, owner)).collect();
-        place.store.runs.admit(born).await?;
-        place.store.runs.commit(ends).await?;
-        left -= some;
+    let (born, mut ends) = mpsc::channel(BATCH);
+    let callers = runs.min(CALLERS);
+    let mut working = JoinSet::new();
+    for caller in 0..callers {
+        let (store, plan, born) = (place.store.clone(), Arc::clone(&plan), born.clone());
+        let mine = runs / callers + u64::from(caller < runs % callers);
+        working.spawn(async move {
+            for _ in 0..mine {
+                let admit = birth(&plan, owner);
+                let end = finish(&admit, owner);
+                store.runs.admit(vec![admit]).await?;
+                // The other side ends only with an error of its own.
+                let _ = born.send(end).await;
+            }
+            CliResult::Ok(())
+        });
     }
+    drop(born);
+    let store = place.store.clone();
+    working.spawn(async move {
+        let mut group = Vec::new();
+        while ends.recv_many(&mut group, BATCH).await > 0 {
+            store.runs.commit(std::mem::take(&mut group)).await?;
+        }
+        Ok(())
+    });
+    all(working).await?;
     let cost = before.until(place.read().await?);
     place.store.runs.release(owner).await?;
     Ok(Figure { bench: "raw", place: place.kind.name(), unit: "runs", units: runs, cost, notes: Vec::new() })
+}
+
+async fn all(mut working: JoinSet<CliResult<()>>) -> CliResult<()> {
+    while let Some(ended) = working.join_next().await {
+        ended.map_err(|error| CliError::new(Exit::Bug, error.to_string()))??;
+    }
+    Ok(())
 }
 
 /// Runs that each write one row after the other, as steps in sequence do.
@@ -57,9 +85,7 @@ pub(crate) async fn sequences(runs: u64, steps: u64, place: &Place) -> CliResult
             CliResult::Ok(())
         });
     }
-    while let Some(ended) = working.join_next().await {
-        ended.map_err(|error| CliError::new(Exit::Bug, error.to_string()))??;
-    }
+    all(working).await?;
     let cost = before.until(place.read().await?);
     place.store.runs.release(owner).await?;
     let units = runs * steps;

@@ -20,7 +20,7 @@ use crate::clock::wall;
 use crate::error::{CliError, CliResult, Exit};
 
 /// Callers that admit runs at the same time.
-const CALLERS: u64 = 256;
+pub(crate) const CALLERS: u64 = 256;
 /// Runs under way before callers wait: less than an engine holds.
 const ROOM: usize = 4_096;
 /// How often the end is looked for.

@@ -32,7 +32,7 @@ impl Scope for Names<'_> {
         let act = self.state.acts.get(self.act)?;
         match name {
             "input" => self.state.inputs.get(&act.input).map(|input| &input.fed.value),
-            "run" => Some(&self.state.run_value),
+            "run" => Some(self.state.run_value()),
             "env" => self.state.run.as_ref().map(|run| &run.env),
             _ => self.place(self.plan.scopes.resolve(act.block, name)?),
         }

@@ -7,7 +7,7 @@ mod act;
 mod exec;
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use lope_model::{Epoch, Failure, Priority, RunId, Timestamp, Value, VersionId};
 use serde::{Deserialize, Serialize};
@@ -82,9 +82,19 @@ pub struct State {
     /// Live attempts and children by the id of their execution.
     #[serde(skip)]
     pub(crate) index: HashMap<Arc<str>, Key>,
-    /// What expressions see as `run`.
+    /// What expressions see as `run`, made when the first one asks for it.
     #[serde(skip)]
-    pub(crate) run_value: Value,
+    run_value: Derived,
+}
+
+/// A value that follows from the rest of a state: two states are equal whether it was asked for or not.
+#[derive(Clone, Debug, Default)]
+struct Derived(OnceLock<Value>);
+
+impl PartialEq for Derived {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
 }
 
 /// Where a run is in its life.
@@ -233,7 +243,7 @@ impl State {
             fuel: 0,
             digest: 0,
             index: HashMap::new(),
-            run_value: Value::Null,
+            run_value: Derived::default(),
         }
     }
 
@@ -293,7 +303,11 @@ impl State {
             .iter()
             .filter_map(|(key, exec)| exec.path.as_ref().map(|path| (Arc::clone(path), key)))
             .collect();
-        self.run_value = self.run.as_ref().map_or(Value::Null, Identity::to_value);
+        self.run_value = Derived::default();
+    }
+
+    pub(crate) fn run_value(&self) -> &Value {
+        self.run_value.0.get_or_init(|| self.run.as_ref().map_or(Value::Null, Identity::to_value))
     }
 }
 
