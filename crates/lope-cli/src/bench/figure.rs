@@ -56,6 +56,18 @@ impl Reading {
     }
 }
 
+impl Cost {
+    /// This and other work, taken together.
+    pub(crate) fn and(self, other: Self) -> Self {
+        Self {
+            wall: self.wall + other.wall,
+            ours: self.ours + other.ours,
+            theirs: self.theirs.zip(other.theirs).map(|(one, another)| one + another),
+            log: self.log.zip(other.log).map(|(one, another)| one + another),
+        }
+    }
+}
+
 impl Figure {
     pub(crate) fn per_second(&self) -> f64 {
         self.units as f64 / self.cost.wall.as_secs_f64().max(1e-9)
