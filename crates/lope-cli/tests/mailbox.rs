@@ -2,12 +2,15 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+mod stage;
+
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde_json::{Value, json};
+use stage::Watch;
 
 /// A home folder, and a worker of its own: the store on Postgres is one for all tests.
 struct Home {
@@ -47,7 +50,7 @@ impl Home {
     }
 
     fn lope(&self, args: &[&str]) -> Output {
-        self.command(args).output().unwrap()
+        stage::output(&mut self.command(args))
     }
 
     fn json(&self, args: &[&str]) -> Value {
@@ -71,7 +74,7 @@ impl Home {
 }
 
 fn code(output: &Output) -> i32 {
-    output.status.code().unwrap()
+    output.status.code().unwrap_or(-1)
 }
 
 fn out(output: &Output) -> String {
@@ -230,6 +233,7 @@ fn payloads_come_from_files_and_standard_input_and_need_not_be_text() {
     home.json(&["send", "7", "--payload", "@bytes", "--id", "file"]);
     let mut piped = home.command(&["send", "7", "--payload", "-", "--id", "piped"]);
     let mut child = piped.stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
+    let _watch = Watch::over(&child);
     std::io::Write::write_all(&mut child.stdin.take().unwrap(), b"from a pipe").unwrap();
     assert!(child.wait().unwrap().success());
     let listed = home.json(&["list", "7"]);
@@ -247,7 +251,10 @@ fn bad_input_is_named_and_changes_nothing() {
         (&["send", "seven", "--payload", "x"], 2, "'seven' is not a worker id"),
         (&["send", "7"], 2, "--payload <TEXT|@FILE|->"),
         (&["send", "7", "--payload", "@nowhere"], 2, "nowhere: No such file or directory"),
-        (&["send", "7", "--payload", "x", "--at", "soon"], 2, "'soon' is not a time: write RFC 3339"),
+        (&["send", "7", "--payload", "x", "--at", "soon"], 2, "--at: 'soon' is not a time: write RFC 3339"),
+        (&["send", "7", "--payload", "x", "--at", "1969-12-31T23:59:59Z"], 2, "the earliest time is 1970-01-01"),
+        (&["send", "7", "--payload", "@/dev/zero"], 2, "/dev/zero: a message has at most 16769024 bytes"),
+        (&["send", "7", "--payload", "x", "--store", "memory:"], 2, "memory: ends with this command"),
         (&["send", "7", "--payload", "x", "--kind", "timer"], 2, "invalid value 'timer' for '--kind <KIND>'"),
         (&["send", "7", "--payload", "x", "--ack"], 2, "--from <WORKER>"),
         (&["send", "7", "--payload", "x", "--id", ""], 2, "a message needs an id of at least one byte"),
@@ -263,6 +270,8 @@ fn bad_input_is_named_and_changes_nothing() {
         (&["work", "7", "--concurrency", "999", "--", "true"], 2, "--concurrency 999: a number from 1 to 256"),
         (&["work", "7", "--lease", "1ms", "--", "true"], 2, "--lease 1ms: at least 50ms are needed"),
         (&["work", "7", "--timeout", "soon", "--", "true"], 2, "'soon' is not a duration"),
+        (&["work", "7", "--timeout", "0s", "--", "true"], 2, "--timeout 0s: nothing can be handled in no time"),
+        (&["work", "7", "--store", "memory:", "--", "true"], 2, "memory: ends with this command"),
         (&["work", "7", "--workflow", "a.yaml", "--", "true"], 2, "cannot be used with"),
         (&["work", "7", "--workflow", "nowhere.yaml"], 2, "nowhere.yaml: No such file"),
         (&["work", "7", "--workflow", "nobody"], 1, "no workflow 'nobody' is deployed"),
@@ -275,7 +284,7 @@ fn bad_input_is_named_and_changes_nothing() {
     }
     let stats = home.json(&["stats"]);
     assert_eq!((&stats["inbox"], &stats["workers"]), (&json!(0), &json!([])));
-    let far = home.command(&["list", "7", "--store", "postgres://127.0.0.1:1/x"]).output().unwrap();
+    let far = home.lope(&["list", "7", "--store", "postgres://127.0.0.1:1/x"]);
     assert_eq!(code(&far), 4, "{}", err(&far));
 }
 
@@ -358,7 +367,7 @@ fn a_python_action_handles_messages_and_answers_their_sender() {
     let work = |named: &str| {
         let mut command = home.command(&["work", "7", "--until-idle", "--python", named]);
         let package = concat!(env!("CARGO_MANIFEST_DIR"), "/../../python");
-        command.env("LOPE_PYTHON", &python).env("PYTHONPATH", package).output().unwrap()
+        stage::output(command.env("LOPE_PYTHON", &python).env("PYTHONPATH", package))
     };
     for (named, said) in [
         ("desk", "--python desk: MODULE:ACTION is expected"),
@@ -378,9 +387,10 @@ fn a_python_action_handles_messages_and_answers_their_sender() {
     assert_eq!(home.json(&["dead", "7"])[0]["reason"], "failed: Never: not this one");
 }
 
-/// A worker that says when it is up, and a way to wait for what it says next.
+/// A worker that says when it is up, and a way to wait for what it says next. One that hangs is killed.
 struct Working {
     child: Child,
+    _watch: Watch,
     lines: std::io::Lines<BufReader<std::process::ChildStderr>>,
 }
 
@@ -388,7 +398,7 @@ impl Working {
     fn start(home: &Home, args: &[&str]) -> Self {
         let mut child = home.command(args).stderr(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
         let lines = BufReader::new(child.stderr.take().unwrap()).lines();
-        let mut working = Self { child, lines };
+        let mut working = Self { _watch: Watch::over(&child), child, lines };
         working.says("works on");
         working
     }

@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+mod stage;
+
 use std::path::Path;
 use std::process::Command;
 
@@ -35,10 +37,8 @@ fn every_command_of_the_guide_prints_what_the_guide_says() {
         }
         let mut shell = Command::new("sh");
         shell.args(["-eu", "-c", commands]).current_dir(folder.path()).env_clear();
-        let output = shell.env("PATH", &path).env("HOME", folder.path()).output().unwrap();
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "{commands}\n{said}");
-        assert_eq!(String::from_utf8_lossy(&output.stdout), *expected, "{commands}\n{said}");
+        let said = stage::said(shell.env("PATH", &path).env("HOME", folder.path()));
+        assert_eq!((said.code, &said.out), (0, expected), "{commands}\n{}", said.err);
         checked += 1;
     }
     assert_eq!(checked, 3);

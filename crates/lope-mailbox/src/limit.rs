@@ -28,3 +28,6 @@ pub const FORWARD_MAX: usize = 1_000;
 pub const CLAIM_TRIES: u32 = 16;
 /// Most rows of the dedupe table that one round of upkeep looks at.
 pub const DEDUPE_PAGE: usize = 256;
+/// Rows of a table that are counted before one says that there are more, and of each worker in a table with more.
+pub const COUNTED_MAX: usize = 100_000;
+pub const COUNTED_EACH: usize = 1_000;

@@ -16,7 +16,7 @@ use thiserror::Error;
 pub use dead::Dead;
 pub use list::{Armed, Leased, Queued};
 pub use send::Sent;
-pub use stats::{Depth, Stats, WorkerStats};
+pub use stats::{Counting, Depth, Stats, WorkerStats};
 
 use crate::boot::boot;
 use crate::config::Boot;

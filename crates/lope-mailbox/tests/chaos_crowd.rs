@@ -7,8 +7,8 @@
 mod pipeline;
 
 use std::collections::BTreeSet;
-use std::io::{BufRead, BufReader};
-use std::process::{Child, Command, Stdio};
+use std::io::BufRead;
+use std::process::{Child, Command};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -18,7 +18,7 @@ use lope_mailbox::frame::{Message, MessageKind};
 use lope_mailbox::key::WorkerId;
 use lope_mailbox::record::Owner;
 use lope_mailbox::time::TimeHooks;
-use lope_mailbox::{Config, Context, Crew, Handled, Handler, HandlerError, Mailbox, Worker};
+use lope_mailbox::{Config, Context, Counting, Crew, Handled, Handler, HandlerError, Mailbox, Worker};
 use lope_model::Span;
 use lope_sqlite::BootClock;
 use lope_store::tables::{At, Batch, BatchReply, Direction, Manifest, Range, Row, TableId, Tables};
@@ -79,8 +79,8 @@ impl Tables for FullOnce {
     async fn range(&self, range: Range) -> StoreResult<Vec<Row>> {
         self.inner.range(range).await
     }
-    async fn count(&self, table: TableId) -> StoreResult<u64> {
-        self.inner.count(table).await
+    async fn count(&self, range: Range) -> StoreResult<u64> {
+        self.inner.count(range).await
     }
     async fn scope_version(&self, scope: &At) -> StoreResult<u64> {
         self.inner.scope_version(scope).await
@@ -131,13 +131,8 @@ fn child() {
 
 fn start(place: &str, name: &str) -> Child {
     let mut command = Command::new(std::env::current_exe().unwrap());
-    command.args(CHILD).env(PLACE, place).env(NAME, name).stdin(Stdio::piped()).stdout(Stdio::piped());
-    let mut child = command.spawn().unwrap();
-    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
-    assert!(lines.any(|line| line.is_ok_and(|line| line.contains(READY))), "the child did not come up");
-    // Whatever it says after that is not of interest, but must not block it.
-    std::thread::spawn(move || lines.for_each(drop));
-    child
+    command.args(CHILD).env(PLACE, place).env(NAME, name);
+    pipeline::child::start(&mut command, READY)
 }
 
 /// What the message of this number is.
@@ -153,11 +148,12 @@ fn payload(number: usize) -> &'static [u8] {
 async fn crowd(place: &str) {
     let store = pipeline::open(place).await;
     let mailbox = Mailbox::new(Arc::clone(&store.tables));
-    let mut children: Vec<Child> = (0..PROCESSES).map(|number| start(place, &format!("p{number}"))).collect();
+    let children: Vec<Child> = (0..PROCESSES).map(|number| start(place, &format!("p{number}"))).collect();
     let end = Instant::now() + Duration::from_secs(if pipeline::full() { 60 } else { 3 });
+    let mut watch = store.tables.watch();
     let mut sent = 0;
     while Instant::now() < end {
-        if mailbox.stats(0).await.unwrap().inbox < WAVE as u64 {
+        if mailbox.stats(0, Counting::Quick).await.unwrap().inbox.number() < WAVE as u64 {
             let frames = (sent..sent + WAVE).map(|number| {
                 let id = number.to_string();
                 Message::new(MessageKind::Command, WORKER, id.as_bytes(), payload(number)).encode().unwrap()
@@ -165,17 +161,14 @@ async fn crowd(place: &str) {
             mailbox.send_frames(frames.collect()).await.unwrap();
             sent += WAVE;
         }
-        tokio::time::sleep(Duration::from_millis(10)).await;
+        pipeline::change(&mut watch).await;
     }
     let began = Instant::now();
-    while mailbox.stats(0).await.unwrap().inbox > 0 {
+    while mailbox.stats(0, Counting::Quick).await.unwrap().inbox.number() > 0 {
         assert!(began.elapsed() < PATIENCE, "messages are left");
-        tokio::time::sleep(Duration::from_millis(20)).await;
+        pipeline::change(&mut watch).await;
     }
-    for child in &mut children {
-        drop(child.stdin.take());
-        assert!(child.wait().unwrap().success());
-    }
+    children.into_iter().for_each(pipeline::child::stop);
     check(&mailbox, &store.tables, sent).await;
     store.upkeep.close().await.unwrap();
 }

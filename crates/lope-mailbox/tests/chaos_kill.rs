@@ -6,13 +6,13 @@
 
 mod pipeline;
 
-use std::io::{BufRead, BufReader};
-use std::process::{Child, Command, Stdio};
+use std::io::BufRead;
+use std::process::{Child, Command};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use lope_mailbox::time::TimeHooks;
-use lope_mailbox::{Crew, Mailbox};
+use lope_mailbox::{Counting, Crew, Mailbox};
 use lope_sqlite::BootClock;
 use pipeline::{DESKS, Pipeline};
 
@@ -57,13 +57,8 @@ fn child() {
 /// Start a copy of this program and wait until it says this.
 fn start(place: &str, until: &str) -> Child {
     let mut command = Command::new(std::env::current_exe().unwrap());
-    command.args(CHILD).env(PLACE, place).stdin(Stdio::piped()).stdout(Stdio::piped());
-    let mut child = command.spawn().unwrap();
-    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
-    assert!(lines.any(|line| line.is_ok_and(|line| line.contains(until))), "the child does not say '{until}'");
-    // Whatever it says after that is not of interest, but must not block it.
-    std::thread::spawn(move || lines.for_each(drop));
-    child
+    command.args(CHILD).env(PLACE, place);
+    pipeline::child::start(&mut command, until)
 }
 
 async fn kill_again_and_again(place: &str) {
@@ -83,7 +78,7 @@ async fn kill_again_and_again(place: &str) {
         tokio::time::sleep(Duration::from_millis(dice % 120)).await;
         child.kill().unwrap();
         child.wait().unwrap();
-        at_work += usize::from(mailbox.stats(0).await.unwrap().inbox > 0);
+        at_work += usize::from(mailbox.stats(0, Counting::Quick).await.unwrap().inbox.number() > 0);
         if kill % 10 == 9 {
             println!("after {} kills:\n{}", kill + 1, pipeline.describe(&store.tables).await);
         }
@@ -91,15 +86,15 @@ async fn kill_again_and_again(place: &str) {
     println!("{at_work} of {kills} kills met work in hand");
     assert!(at_work * 4 >= kills, "most kills came too late to hurt");
 
-    let mut last = start(place, READY);
+    let last = start(place, READY);
+    let mut watch = store.tables.watch();
     let began = Instant::now();
     while !pipeline.is_done(&store.tables).await {
         let stuck = if began.elapsed() > PATIENCE { Some(pipeline.describe(&store.tables).await) } else { None };
         assert_eq!(stuck, None, "the pipeline does not end");
-        tokio::time::sleep(Duration::from_millis(20)).await;
+        pipeline::change(&mut watch).await;
     }
-    drop(last.stdin.take());
-    assert!(last.wait().unwrap().success());
+    pipeline::child::stop(last);
     pipeline.check(&store.tables).await;
     store.upkeep.close().await.unwrap();
 }

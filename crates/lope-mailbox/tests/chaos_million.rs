@@ -12,9 +12,10 @@ use std::time::Instant;
 
 use lope_mailbox::frame::{Message, MessageKind};
 use lope_mailbox::key::WorkerId;
+use lope_mailbox::limit::COUNTED_MAX;
 use lope_mailbox::record::Owner;
 use lope_mailbox::time::{StoreClock, TimeHooks};
-use lope_mailbox::{Config, Mailbox, Until, Worker, plain};
+use lope_mailbox::{Config, Counting, Depth, Mailbox, Until, Worker, plain};
 use lope_store::Store;
 
 const WORKER: i64 = 7;
@@ -51,9 +52,14 @@ async fn work_off(store: &Store, count: usize) {
     let mailbox = Mailbox::new(Arc::clone(&store.tables));
     fill(&mailbox, count).await;
     let began = Instant::now();
-    let stats = mailbox.stats(100).await.unwrap();
+    let stats = mailbox.stats(100, Counting::Quick).await.unwrap();
     println!("stats of {count}: {:?}", began.elapsed());
-    assert_eq!((stats.inbox, stats.workers[0].inbox.rows), (count as u64, count as u64));
+    let of_all = if count > COUNTED_MAX { Depth::MoreThan(COUNTED_MAX as u64) } else { Depth::Exactly(count as u64) };
+    assert_eq!((stats.inbox, stats.workers[0].inbox.number()), (of_all, count as u64));
+    let began = Instant::now();
+    let exact = mailbox.stats(100, Counting::Exact).await.unwrap();
+    println!("exact stats of {count}: {:?}", began.elapsed());
+    assert_eq!((exact.inbox, exact.workers[0].inbox), (Depth::Exactly(count as u64), Depth::Exactly(count as u64)));
     let began = Instant::now();
     let listed = mailbox.list(WorkerId::new(WORKER).unwrap(), None, 20).await.unwrap();
     println!("list of 20: {:?}", began.elapsed());
@@ -70,7 +76,7 @@ async fn work_off(store: &Store, count: usize) {
     many.run(Until::Idle).await.unwrap();
     println!("the rest: {:.0} a second", (count - SINGLES) as f64 / began.elapsed().as_secs_f64());
     let handled = single.counters().read().successes + many.counters().read().successes;
-    assert_eq!((handled, mailbox.stats(9).await.unwrap().inbox), (count as u64, 0));
+    assert_eq!((handled, mailbox.stats(9, Counting::Quick).await.unwrap().inbox), (count as u64, Depth::Exactly(0)));
 }
 
 fn size(file: &Path) -> u64 {

@@ -65,8 +65,8 @@ impl Tables for Mortal {
     async fn range(&self, range: Range) -> StoreResult<Vec<Row>> {
         self.answer(self.inner.range(range)).await
     }
-    async fn count(&self, table: TableId) -> StoreResult<u64> {
-        self.answer(self.inner.count(table)).await
+    async fn count(&self, range: Range) -> StoreResult<u64> {
+        self.answer(self.inner.count(range)).await
     }
     async fn scope_version(&self, scope: &At) -> StoreResult<u64> {
         self.answer(self.inner.scope_version(scope)).await
@@ -111,7 +111,7 @@ async fn live(pipeline: Pipeline, tables: Arc<dyn Tables>, inner: &Arc<dyn Table
                 return false;
             }
         }
-        if pipeline.is_done(inner).await && inner.count(TableId::OUTBOX).await.unwrap() == 0 {
+        if pipeline.is_done(inner).await && inner.count(Range::whole(TableId::OUTBOX)).await.unwrap() == 0 {
             return true;
         }
         clock.pass(Span::from_millis(5));

@@ -33,8 +33,20 @@ static GET: Statement = Statement {
            left join {schema}.table_rows r on r.tbl = i.tbl and r.key = i.key order by i.place",
     types: "shorts bytes",
 };
-static COUNT: Statement =
-    Statement { name: "count", text: "select count(*) from {schema}.table_rows where tbl = $1", types: "short" };
+static COUNT: Statement = Statement {
+    name: "count",
+    text: "select count(*) from (
+               select from {schema}.table_rows where tbl = $1 and key >= $2 limit $3
+           ) as counted",
+    types: "short byte int",
+};
+static COUNT_TO: Statement = Statement {
+    name: "count_to",
+    text: "select count(*) from (
+               select from {schema}.table_rows where tbl = $1 and key >= $2 and key < $4 limit $3
+           ) as counted",
+    types: "short byte int byte",
+};
 static SCOPE: Statement = Statement {
     name: "scope",
     text: "select version from {schema}.table_scopes where tbl = $1 and scope = $2",
@@ -125,23 +137,34 @@ impl Inner {
     }
 
     async fn range(&self, range: &Range) -> Worked<Vec<Row>> {
-        let (table, most) = (tbl(range.table), range.limit.min(limit::PAGE_MAX) as i64);
+        let most = range.limit.min(limit::PAGE_MAX) as i64;
         let statement = match (range.direction, &range.to) {
             (Direction::Forward, None) => &FORWARD,
             (Direction::Forward, Some(_)) => &FORWARD_TO,
             (Direction::Backward, None) => &BACKWARD,
             (Direction::Backward, Some(_)) => &BACKWARD_TO,
         };
-        let mut params: Params<'_> = vec![&table, &range.from, &most];
-        params.extend(range.to.as_ref().map(|to| to as &(dyn ToSql + Sync)));
-        let rows = self.reads.read(statement, params).await?;
+        let rows = self.read_range(statement, range, most).await?;
         Ok(rows.iter().map(|row| Row { key: row.get(0), value: row.get(1) }).collect())
     }
 
-    async fn count(&self, table: TableId) -> Worked<u64> {
-        let table = tbl(table);
-        let rows = self.reads.read(&COUNT, vec![&table]).await?;
+    async fn count(&self, range: &Range) -> Worked<u64> {
+        let statement = if range.to.is_some() { &COUNT_TO } else { &COUNT };
+        let most = i64::try_from(range.limit).unwrap_or(i64::MAX);
+        let rows = self.read_range(statement, range, most).await?;
         Ok(rows.first().map_or(0, |row| row.get::<_, i64>(0) as u64))
+    }
+
+    async fn read_range(
+        &self,
+        statement: &'static Statement,
+        range: &Range,
+        most: i64,
+    ) -> Worked<Vec<tokio_postgres::Row>> {
+        let table = tbl(range.table);
+        let mut params: Params<'_> = vec![&table, &range.from, &most];
+        params.extend(range.to.as_ref().map(|to| to as &(dyn ToSql + Sync)));
+        self.reads.read(statement, params).await
     }
 
     async fn scope_version(&self, scope: &At) -> Worked<u64> {
@@ -197,9 +220,9 @@ impl Tables for Handle {
         Ok(self.0.range(&range).await?)
     }
 
-    async fn count(&self, table: TableId) -> StoreResult<u64> {
-        self.0.fitting(|manifest| manifest.table(table).map(drop)).await?;
-        Ok(self.0.count(table).await?)
+    async fn count(&self, range: Range) -> StoreResult<u64> {
+        self.0.fitting(|manifest| manifest.table(range.table).map(drop)).await?;
+        Ok(self.0.count(&range).await?)
     }
 
     async fn scope_version(&self, scope: &At) -> StoreResult<u64> {

@@ -9,7 +9,7 @@ use lope_store::runs::{
     JournalRow, Loaded, Mail, Prune, Pruned, Register, RunCommit, RunFilter, RunRecord, RunnerRecord, Serves,
     StoredDefinition, TakenOver, Takeover, check,
 };
-use lope_store::tables::{At, Batch, BatchReply, Manifest, Range, Row, TableId};
+use lope_store::tables::{At, Batch, BatchReply, Manifest, Range, Row};
 use lope_store::{Runs, Store, StoreError, StoreResult, Tables, Watch};
 use rusqlite::Connection;
 
@@ -296,8 +296,8 @@ impl Tables for Doors {
         self.read(move |desk| tables::range(desk, &range)).await
     }
 
-    async fn count(&self, table: TableId) -> StoreResult<u64> {
-        self.read(move |desk| tables::count(desk, table)).await
+    async fn count(&self, range: Range) -> StoreResult<u64> {
+        self.read(move |desk| tables::count(desk, &range)).await
     }
 
     async fn scope_version(&self, scope: &At) -> StoreResult<u64> {

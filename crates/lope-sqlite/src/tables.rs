@@ -24,7 +24,9 @@ const PUT: &str = "INSERT INTO table_rows (tbl, key, value) VALUES (?1, ?2, ?3)
      ON CONFLICT (tbl, key) DO UPDATE SET value = excluded.value";
 const CREATE: &str = "INSERT INTO table_rows (tbl, key, value) VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING";
 const DELETE: &str = "DELETE FROM table_rows WHERE tbl = ?1 AND key = ?2";
-const COUNT: &str = "SELECT count(*) FROM table_rows WHERE tbl = ?1";
+const COUNT: &str = "SELECT count(*) FROM (SELECT 1 FROM table_rows WHERE tbl = ?1 AND key >= ?2 LIMIT ?3)";
+const COUNT_TO: &str =
+    "SELECT count(*) FROM (SELECT 1 FROM table_rows WHERE tbl = ?1 AND key >= ?2 AND key < ?4 LIMIT ?3)";
 const FORWARD: &str = "SELECT key, value FROM table_rows WHERE tbl = ?1 AND key >= ?2 ORDER BY key LIMIT ?3";
 const FORWARD_TO: &str =
     "SELECT key, value FROM table_rows WHERE tbl = ?1 AND key >= ?2 AND key < ?4 ORDER BY key LIMIT ?3";
@@ -120,9 +122,13 @@ pub(crate) fn range(desk: &Desk<'_>, range: &Range) -> Worked<Vec<Row>> {
     Ok(found)
 }
 
-pub(crate) fn count(desk: &Desk<'_>, table: TableId) -> Worked<u64> {
-    manifest_with(desk, std::iter::once(table))?.table(table)?;
-    let rows: i64 = desk.statement(COUNT)?.query_row([table.0], |row| row.get(0))?;
+pub(crate) fn count(desk: &Desk<'_>, range: &Range) -> Worked<u64> {
+    manifest_with(desk, std::iter::once(range.table))?.table(range.table)?;
+    let (table, limit) = (range.table.0, i64::try_from(range.limit).unwrap_or(i64::MAX));
+    let rows: i64 = match &range.to {
+        None => desk.statement(COUNT)?.query_row(params![table, range.from, limit], |row| row.get(0))?,
+        Some(to) => desk.statement(COUNT_TO)?.query_row(params![table, range.from, limit, to], |row| row.get(0))?,
+    };
     Ok(rows.cast_unsigned())
 }
 

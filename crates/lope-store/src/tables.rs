@@ -74,6 +74,11 @@ impl Range {
         let (from, to) = (prefix.to_vec(), after_prefix(prefix));
         Self { table, from, to, direction: Direction::Forward, limit }
     }
+
+    /// Every key of a table, forwards, without a limit of its own.
+    pub fn whole(table: TableId) -> Self {
+        Self::prefix(table, b"", usize::MAX)
+    }
 }
 
 /// The first key behind all keys that begin with `prefix`, if there is one.
@@ -107,8 +112,9 @@ pub trait Tables: Send + Sync {
     /// The rows of a range, from one snapshot. A `limit` above `limit::PAGE_MAX` means that many.
     async fn range(&self, range: Range) -> StoreResult<Vec<Row>>;
 
-    /// How many rows a table holds; exact, may be slow on large tables.
-    async fn count(&self, table: TableId) -> StoreResult<u64>;
+    /// How many rows a range holds. Counting stops at its `limit`, which may be above `limit::PAGE_MAX`; it takes time in
+    /// proportion to what is counted.
+    async fn count(&self, range: Range) -> StoreResult<u64>;
 
     /// The version of a scope: grows with every committed write to a key in it. 0 if never written. `scope` is what
     /// [`Manifest::scope_of`] gives for a key; only for tables whose manifest declares a scope.

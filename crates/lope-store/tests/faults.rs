@@ -9,7 +9,7 @@ use async_trait::async_trait;
 use lope_model::{Clock, Span};
 use lope_store::conformance::{self, Harness, Place};
 use lope_store::faults::{Call, Door, Fault, with_faults};
-use lope_store::tables::{At, Batch, TableId, Write};
+use lope_store::tables::{At, Batch, Range, TableId, Write};
 use lope_store::{ManualClock, MemoryStore, Store, StoreError, StoreResult, SystemClock};
 
 struct Hooked;
@@ -51,7 +51,7 @@ async fn put(store: &Store, key: u8) -> StoreResult<()> {
 }
 
 async fn keys(store: &Store) -> u64 {
-    store.tables.count(TableId::INBOX).await.expect("the store behind is up")
+    store.tables.count(Range::whole(TableId::INBOX)).await.expect("the store behind is up")
 }
 
 /// A memory, and a store on it whose call number 1 has a fault.

@@ -13,7 +13,7 @@ mod work;
 use clap::{Args, Subcommand};
 use lope::mailbox::key::WorkerId;
 use lope::mailbox::{Boot, BootError, Mailbox, MailboxError};
-use lope::stores::{self, Create};
+use lope::stores::{self, Create, StoreUrl};
 use lope_store::Store;
 
 use crate::error::{CliError, CliResult, Exit};
@@ -41,11 +41,7 @@ pub(crate) enum MailboxCommand {
     /// Take a dead letter away for good; or a message, or a timer
     Drop(mending::DropArgs),
     /// Count what is in the inboxes, timers and dead letters
-    Stats {
-        /// Show at most so many workers
-        #[arg(long, default_value_t = 100, value_name = "N")]
-        limit: usize,
-    },
+    Stats(counting::StatsArgs),
     /// Handle a worker's messages: with a program, or with a workflow run each
     Work(work::WorkArgs),
 }
@@ -71,10 +67,19 @@ struct Post {
 
 impl Post {
     async fn open(settings: &Settings) -> CliResult<Self> {
-        let store = stores::open(&settings.store, Create::IfMissing).await?;
+        let store = open(settings).await?;
         let mailbox = Mailbox::open(store.tables.clone(), &Boot::default()).await?;
         Ok(Self { store, mailbox })
     }
+}
+
+/// The store of the settings. A message in the memory of a command that ends would be lost without a word.
+async fn open(settings: &Settings) -> CliResult<Store> {
+    if settings.store == StoreUrl::Memory {
+        let message = "memory: ends with this command, and with it every message";
+        return Err(CliError::usage(message).hint("use a file, as in --store sqlite:lope.db, or a Postgres server"));
+    }
+    Ok(stores::open(&settings.store, Create::IfMissing).await?)
 }
 
 pub(crate) async fn run(command: MailboxCommand, settings: &Settings, output: Output) -> CliResult<Exit> {
@@ -96,7 +101,7 @@ pub(crate) async fn run(command: MailboxCommand, settings: &Settings, output: Ou
         MailboxCommand::Dead(page) => listing::dead(&page, &post, output).await,
         MailboxCommand::Replay(args) => mending::replay(&args, &post, output).await,
         MailboxCommand::Drop(args) => mending::drop(&args, &post, output).await,
-        MailboxCommand::Stats { limit } => counting::stats(limit, &post, output).await,
+        MailboxCommand::Stats(args) => counting::stats(&args, &post, output).await,
         MailboxCommand::Send(_) | MailboxCommand::Work(_) => Ok(Exit::Done),
     };
     closed(&post, exit).await

@@ -31,10 +31,15 @@ impl Watch {
 
 /// What a command says until it ends. One that hangs is killed, and its code is -1.
 pub fn said(command: &mut Command) -> Said {
+    Said::of(&output(command))
+}
+
+/// The same in bytes.
+pub fn output(command: &mut Command) -> Output {
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let child = command.spawn().unwrap();
     let _watch = Watch::over(&child);
-    Said::of(&child.wait_with_output().unwrap())
+    child.wait_with_output().unwrap()
 }
 
 #[track_caller]

@@ -55,8 +55,8 @@ impl Tables for Failing {
     async fn range(&self, range: Range) -> StoreResult<Vec<Row>> {
         self.inner.range(range).await
     }
-    async fn count(&self, table: TableId) -> StoreResult<u64> {
-        self.inner.count(table).await
+    async fn count(&self, range: Range) -> StoreResult<u64> {
+        self.inner.count(range).await
     }
     async fn scope_version(&self, scope: &At) -> StoreResult<u64> {
         self.inner.scope_version(scope).await

@@ -4,7 +4,7 @@ use lope_mailbox::frame::{Flags, Message};
 use lope_mailbox::message::Acknowledgement;
 use lope_mailbox::{Config, HandlerError, Runner, plain};
 use lope_model::Span;
-use lope_store::tables::TableId;
+use lope_store::tables::{Range, TableId};
 
 use crate::stand::{SEVEN, Seen, Stand, command, config, worker};
 
@@ -103,13 +103,13 @@ async fn old_ids_are_forgotten() {
         }
     }
     while !runner.poll_inbox(100).await.unwrap().is_idle() {}
-    assert_eq!(stand.tables.count(TableId::DEDUPE).await.unwrap(), 600);
+    assert_eq!(stand.tables.count(Range::whole(TableId::DEDUPE)).await.unwrap(), 600);
     stand.pass(30_000);
     for _ in 0..4 {
         runner.keep_up().await.unwrap();
         stand.pass(1_000);
     }
-    assert_eq!(stand.tables.count(TableId::DEDUPE).await.unwrap(), 300);
+    assert_eq!(stand.tables.count(Range::whole(TableId::DEDUPE)).await.unwrap(), 300);
 }
 
 /// "Requires-ack: the sender learns of commit or dead letter."

@@ -2,7 +2,8 @@
 
 use lope_mailbox::frame::Message;
 use lope_mailbox::key::TimerKey;
-use lope_mailbox::{BadMessage, Depth, HandlerError, Mailbox, MailboxError, plain};
+use lope_mailbox::limit::{COUNTED_EACH, COUNTED_MAX};
+use lope_mailbox::{BadMessage, Counting, Depth, HandlerError, Mailbox, MailboxError, plain};
 use lope_model::Timestamp;
 use lope_store::tables::marker::Bootstrap;
 
@@ -92,23 +93,44 @@ async fn a_large_frame_survives_the_dead_letters() {
 #[tokio::test]
 async fn stats_count_tables_and_workers() {
     let stand = Stand::new();
-    let frames = |to: i64, count: usize| -> Vec<Vec<u8>> {
-        (0..count).map(|number| command(to, &number.to_string(), "").encode().unwrap()).collect()
-    };
     stand.mailbox.send_frames(frames(3, 2_500)).await.unwrap();
     stand.mailbox.send_frames(frames(9, 7)).await.unwrap();
     stand.mailbox.put(worker(12), 4, b"garbage".to_vec()).await.unwrap();
     stand.mailbox.send_at(&command(3, "t", ""), Timestamp::from_millis(9)).await.unwrap();
     let mut runner = stand.runner(12, "desk", plain(|_, _| Ok(()))).await;
     runner.poll_inbox(1).await.unwrap();
-    let stats = stand.mailbox.stats(100).await.unwrap();
-    assert_eq!((stats.inbox, stats.outbox, stats.timers, stats.dedupe, stats.dead_letters), (2_507, 0, 1, 0, 1));
-    let shown: Vec<(i64, u64, u64)> =
-        stats.workers.iter().map(|shown| (shown.worker.number(), shown.inbox.rows, shown.dead_letters.rows)).collect();
-    assert_eq!(shown, [(3, 2_500, 0), (9, 7, 0), (12, 0, 1)]);
-    assert_eq!(stats.workers[0].inbox, Depth { rows: 2_500, at_most: true });
-    assert_eq!(stats.workers[1].inbox, Depth { rows: 7, at_most: false });
-    assert_eq!(stand.mailbox.stats(2).await.unwrap().workers.len(), 2);
+    let stats = stand.mailbox.stats(100, Counting::Quick).await.unwrap();
+    let counted = [stats.inbox, stats.outbox, stats.timers, stats.dedupe, stats.dead_letters];
+    assert_eq!(counted, [2_507, 0, 1, 0, 1].map(Depth::Exactly));
+    let shown: Vec<(i64, Depth, Depth)> =
+        stats.workers.iter().map(|shown| (shown.worker.number(), shown.inbox, shown.dead_letters)).collect();
+    let expected = [(3, 2_500, 0), (9, 7, 0), (12, 0, 1)];
+    assert_eq!(shown, expected.map(|(worker, inbox, dead)| (worker, Depth::Exactly(inbox), Depth::Exactly(dead))));
+    assert_eq!(stand.mailbox.stats(2, Counting::Quick).await.unwrap().workers.len(), 2);
+}
+
+fn frames(to: i64, count: usize) -> Vec<Vec<u8>> {
+    (0..count).map(|number| command(to, &number.to_string(), "").encode().unwrap()).collect()
+}
+
+/// "A million queued messages: `stats`, `list --limit`, claim and ack stay fast": no more is counted than a named limit, and the
+/// answer says so.
+#[tokio::test]
+async fn stats_of_long_inboxes_are_bounded_on_the_right_side() {
+    let stand = Stand::new();
+    stand.mailbox.send_frames(frames(3, COUNTED_MAX)).await.unwrap();
+    let stats = stand.mailbox.stats(100, Counting::Quick).await.unwrap();
+    assert_eq!((stats.inbox, stats.workers[0].inbox), (Depth::Exactly(100_000), Depth::Exactly(100_000)));
+    stand.mailbox.send_frames(frames(9, COUNTED_EACH)).await.unwrap();
+    for seq in [2, 3] {
+        stand.mailbox.drop_message(worker(3), seq).await.unwrap();
+    }
+    let stats = stand.mailbox.stats(100, Counting::Quick).await.unwrap();
+    assert_eq!(stats.inbox, Depth::MoreThan(100_000));
+    let workers: Vec<Depth> = stats.workers.iter().map(|worker| worker.inbox).collect();
+    assert_eq!(workers, [Depth::AtMost(100_000), Depth::Exactly(COUNTED_EACH as u64)]);
+    let exact = stand.mailbox.stats(100, Counting::Exact).await.unwrap();
+    assert_eq!((exact.inbox, exact.workers[0].inbox), (Depth::Exactly(100_998), Depth::Exactly(99_998)));
 }
 
 /// The listing says who holds what.

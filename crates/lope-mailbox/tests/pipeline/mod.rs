@@ -4,6 +4,8 @@
 #![allow(dead_code, reason = "each test binary uses a part of it")]
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+pub(crate) mod child;
+
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -18,10 +20,13 @@ use lope_model::{Span, Timestamp};
 use lope_postgres::PostgresStore;
 use lope_sqlite::SqliteStore;
 use lope_store::tables::{At, Range, TableId};
-use lope_store::{Store, Tables};
+use lope_store::{Store, Tables, Watch};
 
 /// How long after an order its timer is due.
 const TIMER: Span = Span::from_millis(10);
+
+/// How long a change of the store is waited for before one looks all the same: hints may be lost.
+const HINT_LOST: std::time::Duration = std::time::Duration::from_millis(500);
 
 /// Printed when the first message of this process has been handled.
 pub(crate) const AT_WORK: &str = "a message was handled";
@@ -98,7 +103,7 @@ impl Pipeline {
             let total = self.count(&**tables, what, "total").await;
             lines.push(format!("{what}s in all: {total} of {}", self.orders));
         }
-        lines.push(format!("outbox: {} rows", tables.count(TableId::OUTBOX).await.unwrap()));
+        lines.push(format!("outbox: {} rows", tables.count(Range::whole(TableId::OUTBOX)).await.unwrap()));
         for desk in DESKS {
             let worker = self.worker_id(desk);
             let (inbox, dead) =
@@ -134,7 +139,7 @@ impl Pipeline {
             assert_eq!(mailbox.list(worker, None, 1).await.unwrap(), [], "messages left for {desk:?}");
             assert_eq!(mailbox.timers(worker, 1).await.unwrap(), [], "timers left for {desk:?}");
         }
-        assert_eq!(tables.count(TableId::OUTBOX).await.unwrap(), 0);
+        assert_eq!(tables.count(Range::whole(TableId::OUTBOX)).await.unwrap(), 0);
     }
 }
 
@@ -225,4 +230,9 @@ pub(crate) async fn open(place: &str) -> Store {
             PostgresStore::open(options.in_schema(schema).unwrap()).await.unwrap()
         }
     }
+}
+
+/// Until something may have changed in the store.
+pub(crate) async fn change(watch: &mut Watch) {
+    let _ = tokio::time::timeout(HINT_LOST, watch.changed()).await;
 }

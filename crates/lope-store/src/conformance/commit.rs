@@ -12,7 +12,7 @@ use crate::runs::{
     Admit, Blob, Claim, CommitReply, Delivered, FinalStatus, Finish, JournalRow, LiveStatus, Parent, Reach, Release,
     RunCommit, RunStatus, Snapshot, Then, Wake,
 };
-use crate::tables::TableId;
+use crate::tables::{Range, TableId};
 
 promises![
     rows_continue_the_journal,
@@ -309,7 +309,7 @@ async fn a_refused_commit_leaves_no_trace(ground: Ground) -> Kept {
         assert!(!matches!(reply, CommitReply::Done { .. }), "{reply:?}");
         assert_eq!(ground.runs().load(&[run.run, target, child.run]).await?, before, "after {reply:?}");
         assert_eq!(ground.runs().blobs(run.run, &[blob.digest]).await?, [None]);
-        assert_eq!(ground.tables().count(TableId::INBOX).await?, 0);
+        assert_eq!(ground.tables().count(Range::whole(TableId::INBOX)).await?, 0);
     }
     Ok(())
 }

@@ -23,6 +23,7 @@ promises![
     a_prefix_finds_what_begins_with_it,
     an_unknown_table_is_refused,
     count_is_exact,
+    count_is_of_a_range_and_stops_at_its_limit,
     another_handle_sees_the_write,
     tables_do_not_meet,
 ];
@@ -60,7 +61,7 @@ async fn a_fresh_store_has_the_seven_tables(ground: Ground) -> Kept {
     ground.tables().open(&Manifest::standard()).await?;
     assert_eq!(ground.tables().manifest().await?, Manifest::standard());
     for index in 0..7 {
-        assert_eq!(ground.tables().count(TableId(index)).await?, 0);
+        assert_eq!(ground.tables().count(Range::whole(TableId(index))).await?, 0);
     }
     Ok(())
 }
@@ -126,7 +127,7 @@ async fn what_is_put_is_read_back_overwritten_and_deleted(ground: Ground) -> Kep
     write(ground.tables(), vec![Write::Delete(at(b"k"))]).await?;
     assert_eq!(ground.get(&at(b"k")).await?, None);
     write(ground.tables(), vec![Write::Delete(at(b"k"))]).await?;
-    assert_eq!(ground.tables().count(INBOX).await?, 0);
+    assert_eq!(ground.tables().count(Range::whole(INBOX)).await?, 0);
     Ok(())
 }
 
@@ -227,7 +228,7 @@ async fn a_range_is_bounded(ground: Ground) -> Kept {
     let last = keys(&ground, limited(2, Direction::Backward)).await?;
     assert_eq!(last, [number - 1, number - 2].map(|i| i.to_be_bytes().to_vec()));
     assert_eq!(keys(&ground, limited(usize::MAX, Direction::Forward)).await?.len(), limit::PAGE_MAX);
-    assert_eq!(ground.tables().count(INBOX).await?, u64::from(number));
+    assert_eq!(ground.tables().count(Range::whole(INBOX)).await?, u64::from(number));
     Ok(())
 }
 
@@ -248,7 +249,7 @@ async fn an_unknown_table_is_refused(ground: Ground) -> Kept {
     let nowhere = At::new(TableId(7), *b"k");
     assert_refused(ground.tables().get(std::slice::from_ref(&nowhere)).await);
     assert_refused(ground.tables().range(Range::prefix(nowhere.table, b"", 1)).await);
-    assert_refused(ground.tables().count(nowhere.table).await);
+    assert_refused(ground.tables().count(Range::whole(nowhere.table)).await);
     assert_refused(ground.tables().scope_version(&nowhere).await);
     let sound = Batch { guards: Vec::new(), writes: vec![put(b"k", b"v")] };
     let unsound = Batch { guards: Vec::new(), writes: vec![Write::Put(nowhere, Vec::new())] };
@@ -259,10 +260,29 @@ async fn an_unknown_table_is_refused(ground: Ground) -> Kept {
 
 async fn count_is_exact(ground: Ground) -> Kept {
     write(ground.tables(), vec![put(b"a", b""), put(b"b", b""), put(b"a", b"again")]).await?;
-    assert_eq!(ground.tables().count(INBOX).await?, 2);
+    assert_eq!(ground.tables().count(Range::whole(INBOX)).await?, 2);
     write(ground.tables(), vec![Write::Delete(at(b"a")), Write::Delete(at(b"never"))]).await?;
-    assert_eq!(ground.tables().count(INBOX).await?, 1);
-    assert_eq!(ground.tables().count(TableId::OUTBOX).await?, 0);
+    assert_eq!(ground.tables().count(Range::whole(INBOX)).await?, 1);
+    assert_eq!(ground.tables().count(Range::whole(TableId::OUTBOX)).await?, 0);
+    Ok(())
+}
+
+async fn count_is_of_a_range_and_stops_at_its_limit(ground: Ground) -> Kept {
+    let keys_there = [&b"a"[..], b"ab", b"ab\xff", b"ac", b"b"];
+    write(ground.tables(), keys_there.map(|key| put(key, b"")).to_vec()).await?;
+    let all = Range::whole(INBOX);
+    for (range, expected) in [
+        (Range::prefix(INBOX, b"ab", 100), 2),
+        (Range::prefix(INBOX, b"a", 3), 3),
+        (Range::prefix(INBOX, b"c", 3), 0),
+        (Range { from: b"ac".to_vec(), ..all.clone() }, 2),
+        (Range { from: b"b".to_vec(), to: Some(b"a".to_vec()), ..all.clone() }, 0),
+        (Range { direction: Direction::Backward, limit: 4, ..all.clone() }, 4),
+        (Range { limit: 0, ..all.clone() }, 0),
+        (all, 5),
+    ] {
+        assert_eq!(ground.tables().count(range.clone()).await?, expected, "{range:?}");
+    }
     Ok(())
 }
 

@@ -4,8 +4,8 @@ use super::ground::{Ground, finish, hold, mail_to, release, rows, run_id};
 use super::promise::{Kept, promises};
 use crate::error::StoreError;
 use crate::runs::{Reach, RunCommit, Takeover, Wake};
-use crate::tables::TableId;
 use crate::tables::marker::{Bootstrap, SchemaVersion, ensure};
+use crate::tables::{Range, TableId};
 
 promises![
     a_store_that_was_worked_with_is_sound,
@@ -41,7 +41,7 @@ async fn a_closed_store_answers_closed(ground: Ground) -> Kept {
     let answers = [
         ground.runs().admit(vec![ground.admission()]).await.map(drop),
         ground.runs().counts().await.map(drop),
-        ground.tables().count(TableId::INBOX).await.map(drop),
+        ground.tables().count(Range::whole(TableId::INBOX)).await.map(drop),
         ground.tables().manifest().await.map(drop),
     ];
     for answer in answers {

@@ -4,7 +4,7 @@ use async_trait::async_trait;
 
 use super::{Door, Faulty};
 use crate::error::StoreResult;
-use crate::tables::{At, Batch, BatchReply, Manifest, Range, Row, TableId, Tables};
+use crate::tables::{At, Batch, BatchReply, Manifest, Range, Row, Tables};
 use crate::watch::Watch;
 
 const DOOR: Door = Door::Tables;
@@ -27,8 +27,8 @@ impl Tables for Faulty {
         self.through(DOOR, "range", self.store.tables.range(range)).await
     }
 
-    async fn count(&self, table: TableId) -> StoreResult<u64> {
-        self.through(DOOR, "count", self.store.tables.count(table)).await
+    async fn count(&self, range: Range) -> StoreResult<u64> {
+        self.through(DOOR, "count", self.store.tables.count(range)).await
     }
 
     async fn scope_version(&self, scope: &At) -> StoreResult<u64> {

@@ -3,7 +3,7 @@
 mod apply;
 mod key;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, btree_map};
 use std::ops::Bound;
 
 use lope_model::limit;
@@ -53,18 +53,31 @@ impl TableState {
     }
 
     pub(super) fn range(&self, range: &Range) -> StoreResult<Vec<Row>> {
-        let rows = self.rows(range.table)?;
-        if range.to.as_ref().is_some_and(|to| *to <= range.from) {
-            return Ok(Vec::new());
-        }
-        let to = range.to.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
-        let found = rows.range::<[u8], _>((Bound::Included(range.from.as_slice()), to));
+        let Some(found) = self.within(range)? else { return Ok(Vec::new()) };
         let row = |(key, value): (&Key, &Vec<u8>)| Row { key: key.bytes().to_vec(), value: value.clone() };
         let limit = range.limit.min(limit::PAGE_MAX);
         Ok(match range.direction {
             Direction::Forward => found.take(limit).map(row).collect(),
             Direction::Backward => found.rev().take(limit).map(row).collect(),
         })
+    }
+
+    pub(super) fn count(&self, range: &Range) -> StoreResult<u64> {
+        if range.from.is_empty() && range.to.is_none() {
+            return Ok(self.rows(range.table)?.len().min(range.limit) as u64);
+        }
+        let found = self.within(range)?;
+        Ok(found.map_or(0, |found| found.take(range.limit).count() as u64))
+    }
+
+    /// The rows of a range in the order of their keys, however many; none if it ends before it begins.
+    fn within(&self, range: &Range) -> StoreResult<Option<btree_map::Range<'_, Key, Vec<u8>>>> {
+        let rows = self.rows(range.table)?;
+        if range.to.as_ref().is_some_and(|to| *to <= range.from) {
+            return Ok(None);
+        }
+        let to = range.to.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
+        Ok(Some(rows.range::<[u8], _>((Bound::Included(range.from.as_slice()), to))))
     }
 
     /// Refused batches stop the call before anything is written.

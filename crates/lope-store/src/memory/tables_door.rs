@@ -4,7 +4,7 @@ use async_trait::async_trait;
 
 use super::handle::Handle;
 use crate::error::StoreResult;
-use crate::tables::{At, Batch, BatchReply, Manifest, Range, Row, TableId, Tables};
+use crate::tables::{At, Batch, BatchReply, Manifest, Range, Row, Tables};
 use crate::watch::Watch;
 
 #[async_trait]
@@ -25,8 +25,8 @@ impl Tables for Handle {
         self.tables()?.range(&range)
     }
 
-    async fn count(&self, table: TableId) -> StoreResult<u64> {
-        Ok(self.tables()?.rows(table)?.len() as u64)
+    async fn count(&self, range: Range) -> StoreResult<u64> {
+        self.tables()?.count(&range)
     }
 
     async fn scope_version(&self, scope: &At) -> StoreResult<u64> {

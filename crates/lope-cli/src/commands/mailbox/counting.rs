@@ -1,7 +1,8 @@
 //! `lope mailbox stats`: how much is where. And what a worker did, when it ends.
 
+use clap::Args;
 use lope::mailbox::key::WorkerId;
-use lope::mailbox::{Counts, Depth};
+use lope::mailbox::{Counting, Counts, Depth, Stats};
 use serde_json::{Map, Value as Json, json};
 
 use super::{Post, show};
@@ -9,45 +10,80 @@ use crate::error::{CliResult, Exit};
 use crate::output::{Output, remark};
 use crate::table::Column;
 
-pub(super) async fn stats(limit: usize, post: &Post, output: Output) -> CliResult<Exit> {
-    let stats = post.mailbox.stats(limit).await?;
-    let workers = stats.workers.iter().map(|worker| {
-        json!({
-            "worker": worker.worker.number(),
-            "inbox": worker.inbox.rows,
-            "inbox_at_most": worker.inbox.at_most,
-            "dead_letters": worker.dead_letters.rows,
-            "dead_letters_at_most": worker.dead_letters.at_most,
-        })
-    });
-    let value = json!({
-        "inbox": stats.inbox,
-        "timers": stats.timers,
-        "outbox": stats.outbox,
-        "dedupe": stats.dedupe,
-        "dead_letters": stats.dead_letters,
-        "workers": workers.collect::<Vec<_>>(),
-    });
-    let all = format!(
-        "{} messages, {} timers, {} dead letters, {} to be forwarded, {} ids remembered",
-        stats.inbox, stats.timers, stats.dead_letters, stats.outbox, stats.dedupe
-    );
-    let rows: Vec<Vec<String>> = stats
-        .workers
-        .iter()
-        .map(|worker| vec![worker.worker.to_string(), depth(worker.inbox), depth(worker.dead_letters)])
-        .collect();
-    let text = if rows.is_empty() {
-        all
-    } else {
-        format!("{all}\n{}", show::table(["WORKER", "INBOX", "DEAD LETTERS"].map(Column::whole), rows))
-    };
-    output.document(&value, &text);
+/// How much to count.
+#[derive(Debug, Args)]
+pub(crate) struct StatsArgs {
+    /// Show at most so many workers
+    #[arg(long, default_value_t = 100, value_name = "N")]
+    limit: usize,
+    /// Count everything, however long it takes; without this counting stops at 100,000
+    #[arg(long)]
+    exact: bool,
+}
+
+pub(super) async fn stats(args: &StatsArgs, post: &Post, output: Output) -> CliResult<Exit> {
+    let counting = if args.exact { Counting::Exact } else { Counting::Quick };
+    let stats = post.mailbox.stats(args.limit, counting).await?;
+    output.document(&value(&stats), &text(&stats));
     Ok(Exit::Done)
 }
 
-fn depth(depth: Depth) -> String {
-    if depth.at_most { format!("≤ {}", depth.rows) } else { depth.rows.to_string() }
+/// Numbers, and beside each that was not counted to its end on which side of it the truth lies.
+fn value(stats: &Stats) -> Json {
+    let workers = stats.workers.iter().map(|worker| {
+        json!({
+            "worker": worker.worker.number(),
+            "inbox": worker.inbox.number(),
+            "inbox_at_most": is_at_most(worker.inbox),
+            "dead_letters": worker.dead_letters.number(),
+            "dead_letters_at_most": is_at_most(worker.dead_letters),
+        })
+    });
+    let mut value = Map::new();
+    for (name, depth) in named(stats) {
+        value.insert(name.into(), depth.number().into());
+        value.insert(format!("{name}_more"), matches!(depth, Depth::MoreThan(_)).into());
+    }
+    value.insert("workers".into(), workers.collect());
+    Json::Object(value)
+}
+
+fn named(stats: &Stats) -> [(&'static str, Depth); 5] {
+    [
+        ("inbox", stats.inbox),
+        ("timers", stats.timers),
+        ("outbox", stats.outbox),
+        ("dedupe", stats.dedupe),
+        ("dead_letters", stats.dead_letters),
+    ]
+}
+
+const fn is_at_most(depth: Depth) -> bool {
+    matches!(depth, Depth::AtMost(_))
+}
+
+fn text(stats: &Stats) -> String {
+    let all = format!(
+        "{} messages, {} timers, {} dead letters, {} to be forwarded, {} ids remembered",
+        shown(stats.inbox),
+        shown(stats.timers),
+        shown(stats.dead_letters),
+        shown(stats.outbox),
+        shown(stats.dedupe)
+    );
+    if stats.workers.is_empty() {
+        return all;
+    }
+    let rows = stats.workers.iter().map(|one| vec![one.worker.to_string(), shown(one.inbox), shown(one.dead_letters)]);
+    format!("{all}\n{}", show::table(["WORKER", "INBOX", "DEAD LETTERS"].map(Column::whole), rows.collect()))
+}
+
+fn shown(depth: Depth) -> String {
+    match depth {
+        Depth::Exactly(rows) => rows.to_string(),
+        Depth::MoreThan(rows) => format!("{rows}+"),
+        Depth::AtMost(rows) => format!("≤ {rows}"),
+    }
 }
 
 /// What a worker did.
@@ -71,4 +107,33 @@ pub(super) fn summary(worker: WorkerId, counts: &Counts, output: Output) {
         text.push_str(&format!("\n  hint: 'lope mailbox dead {worker}' shows why"));
     }
     remark(output, &text);
+}
+
+#[cfg(test)]
+mod tests {
+    use lope::mailbox::WorkerStats;
+
+    use super::*;
+
+    /// What was not counted to its end never looks like a count.
+    #[test]
+    fn numbers_say_on_which_side_of_them_the_truth_lies() {
+        let worker = WorkerStats {
+            worker: WorkerId::new(7).unwrap(),
+            inbox: Depth::AtMost(1_000_000),
+            dead_letters: Depth::Exactly(2),
+        };
+        let (inbox, dead_letters) = (Depth::MoreThan(100_000), Depth::Exactly(2));
+        let stats = Stats { inbox, dead_letters, workers: vec![worker], ..Stats::default() };
+        let shown = text(&stats);
+        let (all, rows) = shown.split_once('\n').unwrap();
+        assert_eq!(all, "100000+ messages, 0 timers, 2 dead letters, 0 to be forwarded, 0 ids remembered");
+        assert_eq!(rows, "WORKER  INBOX      DEAD LETTERS\n7       ≤ 1000000  2");
+        let value = value(&stats);
+        assert_eq!((&value["inbox"], &value["inbox_more"]), (&json!(100_000), &json!(true)));
+        assert_eq!((&value["timers"], &value["timers_more"]), (&json!(0), &json!(false)));
+        let expected = json!({ "worker": 7, "inbox": 1_000_000, "inbox_at_most": true, "dead_letters": 2,
+            "dead_letters_at_most": false });
+        assert_eq!(value["workers"], json!([expected]));
+    }
 }

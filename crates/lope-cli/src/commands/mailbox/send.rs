@@ -1,11 +1,14 @@
 //! `lope mailbox send`: a message into an inbox, now or at a time.
 
+use std::fs::File;
 use std::io::Read;
 
 use clap::{Args, ValueEnum};
 use lope::mailbox::frame::{Flags, Message, MessageKind};
 use lope::mailbox::key::WorkerId;
+use lope::mailbox::limit;
 use lope_model::Timestamp;
+use lope_model::time::BadTimestamp;
 use serde_json::json;
 
 use super::Post;
@@ -60,24 +63,42 @@ pub(super) struct Letter {
 }
 
 pub(super) fn read(args: SendArgs) -> CliResult<Letter> {
-    let at = args.at.as_deref().map(str::parse).transpose();
-    let at = at.map_err(|error: lope_model::time::BadTimestamp| CliError::usage(error.to_string()))?;
+    let at = args.at.as_deref().map(time).transpose()?;
     let payload = payload(&args.payload)?;
     let id = args.id.clone().unwrap_or_else(|| uuid::Uuid::now_v7().to_string());
     Ok(Letter { args, id, payload, at })
 }
 
+fn time(said: &str) -> CliResult<Timestamp> {
+    let at: Result<Timestamp, BadTimestamp> = said.parse();
+    let at = at.map_err(|error| CliError::usage(format!("--at: {error}")))?;
+    if at < Timestamp::EPOCH {
+        let hint = "one that has passed is delivered at once";
+        return Err(CliError::usage(format!("--at {said}: the earliest time is 1970-01-01T00:00:00Z")).hint(hint));
+    }
+    Ok(at)
+}
+
 fn payload(said: &str) -> CliResult<Vec<u8>> {
     if said == "-" {
-        let mut bytes = Vec::new();
-        let read = std::io::stdin().read_to_end(&mut bytes);
-        read.map_err(|error| CliError::usage(format!("standard input: {error}")))?;
-        return Ok(bytes);
+        return bounded(std::io::stdin(), "standard input");
     }
-    match said.strip_prefix('@') {
-        Some(file) => std::fs::read(file).map_err(|error| CliError::usage(format!("{file}: {error}"))),
-        None => Ok(said.as_bytes().to_vec()),
+    let Some(name) = said.strip_prefix('@') else { return Ok(said.as_bytes().to_vec()) };
+    let file = File::open(name).map_err(|error| CliError::usage(format!("{name}: {error}")))?;
+    bounded(file, name)
+}
+
+/// All of it, unless it is more than any message can hold: what never ends is not read for ever.
+fn bounded(from: impl Read, name: &str) -> CliResult<Vec<u8>> {
+    let mut bytes = Vec::new();
+    let read = from.take(limit::FRAME_MAX as u64 + 1).read_to_end(&mut bytes);
+    read.map_err(|error| CliError::usage(format!("{name}: {error}")))?;
+    if bytes.len() > limit::FRAME_MAX {
+        let hint = "send where it is, and keep the bytes elsewhere";
+        let message = format!("{name}: a message has at most {} bytes, and this is more", limit::FRAME_MAX);
+        return Err(CliError::usage(message).hint(hint));
     }
+    Ok(bytes)
 }
 
 impl Letter {

@@ -15,7 +15,6 @@ use lope::mailbox::{
     Config, Counters, Handler, HandlerError, Runner, RunnerError, Source, Stop, Until, Worker, WorkerError,
     WorkflowHandler, limit,
 };
-use lope::stores::{self, Create};
 use lope_model::{Clock, Span};
 use lope_store::Store;
 use tokio::task::JoinSet;
@@ -106,7 +105,7 @@ impl WorkArgs {
 pub(super) async fn run(args: WorkArgs, settings: &Settings, output: Output) -> CliResult<Exit> {
     check(&args)?;
     let observer = Arc::new(Watcher::new(output, args.trace.as_deref())?);
-    let store = stores::open(&settings.store, Create::IfMissing).await?;
+    let store = super::open(settings).await?;
     let shop = Shop {
         handler: handler(&args, &store, settings, output).await?,
         clock: Arc::new(StoreClock::open(Arc::clone(&store.upkeep)).await?),
@@ -140,6 +139,9 @@ fn check(args: &WorkArgs) -> CliResult<()> {
     within("concurrency", args.concurrency, CONCURRENCY_MAX)?;
     within("batch", args.batch(), limit::BATCH_MAX)?;
     within("attempts", args.attempts as usize, 1_000)?;
+    if args.timeout == Some(Span::ZERO) {
+        return Err(CliError::usage("--timeout 0s: nothing can be handled in no time").hint("leave it out for none"));
+    }
     if args.lease < limit::LEASE_MIN {
         return Err(CliError::usage(format!("--lease {}: at least {} are needed", args.lease, limit::LEASE_MIN)));
     }
