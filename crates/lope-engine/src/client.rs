@@ -57,6 +57,7 @@ pub fn admission(plan: &Plan, options: StartOptions, now: Timestamp) -> Admit {
 pub fn admission_as(run: RunId, plan: &Plan, options: StartOptions, now: Timestamp) -> Admit {
     let start = Start {
         run,
+        law: LAW,
         seed: Digest::of(run.as_bytes()).short(),
         epoch: Epoch(1),
         open: options.open,

@@ -26,6 +26,7 @@ use crate::drive::keeping::Keeping;
 use crate::drive::seam;
 use crate::drive::shards::{self, Hands, Shards};
 use crate::drive::supervisor::{Ward, caught, tend};
+use crate::executor::Token;
 use crate::keeper::{Heard, Keeper};
 use crate::settings::{QueueLimit, Settings};
 use crate::shard::{Input, Latest, Left, Output, ShardSettings};
@@ -324,7 +325,8 @@ impl Hands for Router {
         }
     }
 
-    fn lost(&self, shard: usize, why: &str) -> Duration {
+    fn lost(&self, shard: usize, why: &str, at_work: &[Token]) -> Duration {
+        at_work.iter().for_each(|token| self.desk.cancel(token));
         let (adopter, now) = (Arc::clone(&self.adopter), self.clock.wall());
         self.give_up(async move { adopter.give_up_shard(shard, now).await });
         self.ward.fell("shard", why).unwrap_or_default()

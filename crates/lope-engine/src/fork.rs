@@ -5,7 +5,6 @@
 
 use std::sync::Arc;
 
-use lope_flow::LAW;
 use lope_flow::law::{self, Event, EventKind, Plan, State, Status};
 use lope_model::{Epoch, RunId, Timestamp};
 use lope_store::runs::{Admit, Admitted, RunRecord};
@@ -89,7 +88,7 @@ fn admission(plan: &Arc<Plan>, state: &State, at: u64, run: RunId, now: Timestam
         priority: lope_model::Priority::default(),
         realm: lope_model::Realm::default(),
         due: now,
-        law: LAW,
+        law: state.law(),
         weight,
         tags: std::collections::BTreeMap::new(),
         parent: None,

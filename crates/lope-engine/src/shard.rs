@@ -6,6 +6,7 @@
 //! way at a time; what happens meanwhile goes into the next one.
 
 mod adopt;
+mod birth;
 mod flight;
 mod resident;
 mod write;
@@ -15,7 +16,7 @@ use std::sync::Arc;
 
 use lope_flow::definition::Definition;
 use lope_flow::law::{Notice, Plan, Reason, Settled};
-use lope_model::{Epoch, Priority, QueueName, Realm, RunId, RunnerId, Span, Timestamp, VersionId};
+use lope_model::{Epoch, Priority, QueueName, Realm, RunId, RunnerId, Span, Timestamp, Value, VersionId};
 use lope_store::runs::{CommitReply, FinalStatus, JournalRow, Mail, Parent, RunCommit, Snapshot, StoredDefinition};
 
 use crate::codec::Blobs;
@@ -91,19 +92,23 @@ pub enum Input {
     Owner(RunnerId),
 }
 
-/// The version that a new child of this name gets, and what a runner must serve to take it.
+/// The version that a new child of this name gets, what a runner must serve to take it, and what it asks of its input.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Latest {
     pub version: VersionId,
     /// The usual one if the definition names none.
     pub realm: Realm,
+    /// JSON Schema; null: anything.
+    pub input: Value,
 }
 
 impl Latest {
     pub fn of(stored: &StoredDefinition) -> Self {
         // One that cannot be read is told when its run is loaded.
-        let realm = Definition::decode(&stored.body).map(|definition| definition.realm()).unwrap_or_default();
-        Self { version: stored.version, realm }
+        let definition = Definition::decode(&stored.body).ok();
+        let realm = definition.as_ref().map(Definition::realm).unwrap_or_default();
+        let input = definition.map_or(Value::Null, |definition| definition.input);
+        Self { version: stored.version, realm, input }
     }
 }
 
@@ -299,13 +304,13 @@ impl Shard {
     }
 
     fn found_latest(&mut self, now: Timestamp, workflow: Arc<str>, latest: Option<Latest>, out: &mut Vec<Output>) {
-        let version = latest.as_ref().map(|latest| latest.version);
+        let is_known = latest.is_some();
         match latest {
             Some(latest) => drop(self.latest.insert(Arc::clone(&workflow), (latest, now))),
             None => drop(self.latest.remove(&workflow)),
         }
         for run in self.asking.remove(&workflow).unwrap_or_default() {
-            self.with(now, run, out, |resident| resident.found(now, &workflow, version));
+            self.with(now, run, out, |resident| resident.found(now, &workflow, is_known));
         }
     }
 
@@ -358,6 +363,11 @@ impl Shard {
             out.push(Output::Left { run, epoch, weight: 0, why });
         }
         true
+    }
+
+    /// What was started and not answered.
+    pub fn in_flight(&self) -> Vec<Token> {
+        self.runs.values().flat_map(|resident| resident.in_flight.iter().cloned()).collect()
     }
 
     /// A shard like this one that holds nothing.

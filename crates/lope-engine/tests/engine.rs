@@ -13,7 +13,7 @@ use lope_engine::settings::QueueLimit;
 use lope_engine::{News, Settings, client, codec};
 use lope_flow::law::{Event, EventKind};
 use lope_model::{Failure, QueueName, Value};
-use lope_store::runs::{LiveStatus, Release, RunCommit, Then, Wake};
+use lope_store::runs::{LiveStatus, Release, RunCommit, RunFilter, Then, Wake};
 
 /// `double` doubles, `add` adds, anything else is refused.
 #[allow(clippy::unnecessary_wraps, reason = "the shape of every hand's work")]
@@ -100,6 +100,8 @@ steps:
     assert_eq!(events.iter().filter(|event| &***event == "adopted").count(), 1, "{events:?}");
 }
 
+/// "Sleep: a run that only waits (sleep, signal, retry delay) beyond the threshold and has nothing in flight is
+/// snapshotted, evicted, released; woken by its time or a signal, by any runner."
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn long_waits_leave_memory_and_signals_find_them() {
     let house = House::new(arithmetic);
@@ -163,6 +165,100 @@ steps:
     assert_eq!(house.result(run).await, Value::list(vec![Value::Int(30), Value::from("lost")]));
 }
 
+/// A child whose input does not fit, and one of a workflow that is not there, fail the step that starts them, detached or not; a
+/// handler catches it, the message names the field, and nothing of the child is stored.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_child_that_cannot_be_started_fails_its_step() {
+    let house = House::new(arithmetic);
+    let engine = house.engine();
+    let strict = "
+name: strict
+input: { type: object, properties: { n: { type: integer } }, required: [n] }
+steps: { done: { return: '${{ input.n }}' } }
+";
+    house.start(&engine, strict, Value::map([("n", Value::Int(1))])).await;
+    let parent = |step: &str| {
+        let caught = "catch: [{ as: e, steps: { y: { let: '${{ e.type + \": \" + e.message }}' } } }]";
+        format!(
+            "name: parent\nsteps:\n  t:\n    try: {{ x: {{ {step} }} }}\n    {caught}\n  done: {{ return: '${{{{ t }}}}' }}"
+        )
+    };
+    let unfit = "BadInput: the input does not fit workflow 'strict': input.n: expected integer, found ";
+    for (step, told) in [
+        ("workflow: strict, with: { n: many }", unfit),
+        ("workflow: strict, with: { n: many }, detach: true", unfit),
+        ("workflow: strict, detach: true", "BadInput: the input does not fit workflow 'strict': input"),
+        ("workflow: nowhere, detach: true", "UnknownWorkflow: no workflow 'nowhere' is deployed"),
+    ] {
+        let run = house.start(&engine, &parent(step), Value::Null).await;
+        let result = house.result(run).await;
+        assert!(result.as_str().is_some_and(|text| text.starts_with(told)), "{step}: {result}");
+        let filter = RunFilter { parent: Some(run), limit: 10, ..RunFilter::default() };
+        assert_eq!(house.store.runs.list(filter).await.unwrap(), [], "{step}: nothing of it is stored");
+    }
+    let strict = RunFilter { workflow: Some("strict".into()), limit: 10, ..RunFilter::default() };
+    assert_eq!(house.store.runs.list(strict).await.unwrap().len(), 1, "only the one that was started here");
+}
+
+/// The step of a detached child gives its id, and is done when it is there.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_detached_child_is_there_when_its_step_is_done() {
+    let house = House::new(arithmetic);
+    let engine = house.engine();
+    house.start(&engine, SEQUENCE, Value::map([("n", Value::Int(0))])).await;
+    let yaml = "
+name: parent
+steps:
+  all: { each: [1, 2, 3], as: n, parallel: max, steps: { go: { workflow: sequence, with: { n: '${{ n }}' }, detach: true } } }
+  one: { workflow: sequence, with: { n: 4 }, detach: true, needs: [all] }
+  done: { return: '${{ all + [one] }}' }
+";
+    let run = house.start(&engine, yaml, Value::Null).await;
+    let result = house.result(run).await;
+    let Value::List(ids) = &result else { panic!("{result}") };
+    for (id, n) in ids.iter().zip(1..) {
+        assert_eq!(house.result(id.as_str().unwrap().parse().unwrap()).await, Value::Int(n * 6));
+    }
+    let words = house.gapless(run).await;
+    assert_eq!((ids.len(), words.iter().filter(|word| &***word == "child").count()), (4, 4), "each is told of once");
+}
+
+/// "Ownership lost → the run is dropped from memory, its in-flight actions cancelled, nothing written."
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_runner_whose_session_is_ended_cancels_what_is_in_flight_and_writes_nothing() {
+    let house = House::new(|task| (task.token.epoch.0 > 1).then_some(Ok(Value::Int(1))));
+    let engine = house.engine();
+    let run = house.start(&engine, "name: lost\nsteps: { a: { action: hangs } }", Value::Null).await;
+    let token = house.hanging().await;
+    assert_eq!(token.epoch.0, 1);
+    let mut news = engine.subscribe();
+    for runner in house.store.runs.runners(10).await.unwrap() {
+        house.store.runs.release(runner.runner).await.unwrap();
+    }
+    let left = async { while !matches!(news.recv().await.unwrap(), News::Left(gone) if gone == run) {} };
+    tokio::time::timeout(Duration::from_secs(20), left).await.expect("it is dropped in time");
+    assert_eq!(house.result(run).await, Value::Int(1), "whoever has it next goes on");
+    assert!(!house.hand.kept.lock().unwrap().contains_key(&token), "what was in flight is cancelled");
+    assert_eq!(house.gapless(run).await.join(" "), "start adopted outcome", "the one that lost it wrote nothing");
+}
+
+/// A message that cannot be sent fails its step, and the run goes on with whatever catches it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_send_that_cannot_be_done_fails_its_step() {
+    let house = House::new(arithmetic);
+    let engine = house.engine();
+    let yaml = "
+name: sender
+steps:
+  a: { try: { x: { send: { run: not-an-id, signal: go } } }, catch: [{ as: e, steps: { y: { let: '${{ e.message }}' } } }] }
+  b: { try: { x: { send: { mailbox: box, payload: 1 } } }, catch: [{ as: e, steps: { y: { let: '${{ e.type }}' } } }] }
+  done: { return: ['${{ a }}', '${{ b }}'] }
+";
+    let run = house.start(&engine, yaml, Value::Null).await;
+    let told = [Value::from("'not-an-id' is not the id of a run"), Value::from("BadRecipient")];
+    assert_eq!(house.result(run).await, Value::list(told.to_vec()));
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn pause_holds_resume_goes_on_and_cancel_ends() {
     let house = House::new(|task| (&*task.action != "hang").then(|| Ok(Value::Null)));
@@ -199,6 +295,7 @@ async fn pause_holds_resume_goes_on_and_cancel_ends() {
     tokio::time::timeout(Duration::from_secs(20), stopped).await.expect("the attempt was stopped");
 }
 
+/// "Release on shutdown, so that another runner continues at once."
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn shutdown_lets_work_finish_and_gives_every_run_back() {
     let house = House::new(arithmetic);

@@ -60,6 +60,7 @@ async fn retries() {
     assert_eq!((house.result(run).await, house.calls()), (Value::Int(3), 3));
 }
 
+/// "Backoff and timeout are really applied and survive a crash.": here that they are applied.
 /// "Backoff none/linear/exponential with cap": the delays are really waited.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn backoff_and_its_delays() {
@@ -93,6 +94,7 @@ async fn retry_on_and_never_retry_on() {
     }
 }
 
+/// "A timed-out attempt is cancelled in its worker and its late answer ignored."
 /// "Timeout 10 ms against 500 ms work: fails as timeout and the work is cancelled."
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn timeout() {
@@ -101,6 +103,19 @@ async fn timeout() {
     let run = house.start(&engine, "name: t\nsteps: { a: { action: x, timeout: 10ms } }", Value::Null).await;
     assert!(house.failure(run).await.is_a(failure::kind::TIMEOUT));
     assert!(house.hand.kept.lock().unwrap().is_empty(), "the work was cancelled");
+    let late = House::slow(Duration::from_millis(60), |_| yes(1));
+    let engine = late.engine();
+    let yaml = "
+name: late
+steps:
+  a: { action: x, timeout: 10ms, fallback: { value: 7 } }
+  b: { action: y, with: '${{ a }}' }
+  c: { action: z, with: '${{ b }}' }
+  done: { return: ['${{ a }}', '${{ c }}'] }
+";
+    let run = late.start(&engine, yaml, Value::Null).await;
+    assert_eq!(late.result(run).await, Value::list(vec![Value::Int(7), Value::Int(1)]));
+    assert_eq!(outcomes(&late, run).await.len(), 3, "the late answer leaves no row");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -65,7 +65,7 @@ fn fan() -> Plan {
 fn start(input: Value) -> Event {
     let run = RunId::from_parts(Timestamp::EPOCH, [1; 10]);
     let input = Some(Fed::new("1", input));
-    let start = Start { run, seed: 1, epoch: Epoch(1), open: false, env: Value::Null, input };
+    let start = Start { run, law: lope_flow::LAW, seed: 1, epoch: Epoch(1), open: false, env: Value::Null, input };
     Event::new(Timestamp::EPOCH, EventKind::Start(Box::new(start)))
 }
 

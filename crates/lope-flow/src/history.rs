@@ -285,7 +285,7 @@ impl<'a> Historian<'a> {
         let known = self.execution(&child.execution).map_or(0, |execution| execution.attempts.len());
         let mut attempt = AttemptRecord::new(known as u32 + 1, child.workflow, self.state.at());
         attempt.child = Some(child.child);
-        if child.detached {
+        if child.detached && self.state.law() < 2 {
             (attempt.status, attempt.finished_at) = (ExecutionStatus::Done, Some(self.state.at()));
         }
         self.note_attempt(&child.execution, attempt);

@@ -17,6 +17,7 @@ mod guard;
 mod halt;
 mod handling;
 mod inputs;
+mod letter;
 pub mod limits;
 mod loops;
 mod machine;

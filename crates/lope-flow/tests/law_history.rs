@@ -19,6 +19,7 @@ fn statuses(historian: &Historian<'_>) -> Vec<(String, ExecutionStatus)> {
     historian.executions().map(|it| (it.id.to_string(), it.status)).collect()
 }
 
+/// "Failed attempts are in the history with error and times."
 #[test]
 fn executions_have_attempts_times_and_outcomes_at_every_position() {
     use ExecutionStatus::{Done, Failed, Running, Skipped};

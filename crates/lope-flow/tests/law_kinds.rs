@@ -194,6 +194,8 @@ fn while_counts_its_rounds() {
     lead(&flow, &[("start \"x\"", "1!TypeError; fail TypeError")]);
 }
 
+/// "Exhausted: the step fails and its error travels to the nearest handler that names its type or a base of it, else
+/// fails the run."
 #[test]
 fn try_handles_by_type_and_always_runs_finally() {
     let mut draft = Draft::new();
@@ -293,19 +295,54 @@ fn workflow_starts_a_child_and_waits_for_it() {
         *detach = true;
     }
     let id = build::script::run_id().child("c").to_string();
-    let ends = format!("child c(other 5); 1=\"{id}\"; complete \"{id}\"");
-    lead(&build::flow([detached]), &[("start 5", &ends)]);
+    let ends = format!("1=\"{id}\"; complete \"{id}\"");
+    let flow = build::flow([detached]);
+    lead(&flow, &[("start1 5", &format!("child c(other 5); {ends}"))]);
+    let led = lead(&flow, &[started]);
+    assert_eq!(led.state.unconfirmed(&flow).len(), 1, "who takes the run up starts it again");
+    lead(&flow, &[started, ("child c ok", &ends)]);
+    lead(&flow, &[started, ("child c err UnknownWorkflow", "1!UnknownWorkflow; fail UnknownWorkflow")]);
+    lead(&flow, &[started, ("cancel", "1~; cancelled"), ("child c ok", "ignored")]);
+}
+
+/// A run that fails while a detached child is on its way starts the same child when it goes on.
+#[test]
+fn a_detached_child_is_started_once() {
+    let mut detached = child("c", "other", "input");
+    if let Kind::Workflow { detach, .. } = &mut detached.kind {
+        *detach = true;
+    }
+    let flow = flow([detached, act("a", "null")]);
+    let mut led = lead(&flow, &[("start 5", "a#1; child c(other 5)"), ("a#1 err E", "1!E; fail E")]);
+    let first = led.state.unconfirmed(&flow);
+    assert!(first.is_empty(), "it is not on its way while the run has failed");
+    assert_eq!(led.line("retry 2"), "a#2; child c(other 5)");
+    assert_eq!(led.state.unconfirmed(&flow)[0].child, build::script::run_id().child("c"));
 }
 
 #[test]
 fn send_goes_out_with_the_event() {
-    let flow = flow([send("s", "box", "{'payload': input}"), give("r", "s")]);
-    lead(&flow, &[("start 5", r#"send box {"payload":5}; 1=null; complete null"#)]);
+    let flow = flow([send("s", "7", "{'payload': input}"), give("r", "s")]);
+    lead(&flow, &[("start 5", r#"send 7 {"payload":5}; 1=null; complete null"#)]);
     let bad = build::flow([Step::new(
         "s",
         Kind::Send { to: lope_flow::definition::Recipient::Run, target: t("input"), body: t("1") },
     )]);
     lead(&bad, &[("start 5", "1!TypeError; fail TypeError")]);
+}
+
+/// What cannot be sent fails its step, which a handler may catch. Under the first law it went out all the same.
+#[test]
+fn a_send_that_cannot_be_done_fails_its_step() {
+    let wrong = flow([send("s", "box", "{'payload': input}"), give("r", "s")]);
+    lead(&wrong, &[("start 5", "1!BadRecipient; fail BadRecipient")]);
+    lead(&wrong, &[("start1 5", r#"send box {"payload":5}; 1=null; complete null"#)]);
+    let mut draft = Draft::new();
+    let (body, handler) =
+        (draft.block([send("s", "box", "{'payload': 1}")]), draft.block([assign("told", "e.message")]));
+    let caught = draft.root([try_("t", body, vec![on(&["BadRecipient"], Some("e"), handler)], None)]);
+    let mut led = build::script::Led::new(&caught);
+    assert!(led.line("start 5").contains("complete \"'box' is not a mailbox"), "{:?}", led.effects);
 }
 
 #[test]

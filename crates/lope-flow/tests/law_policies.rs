@@ -16,6 +16,7 @@ fn one(policy: StepPolicy) -> lope_flow::law::Plan {
     flow([act("a", "null").policy(policy), give("r", "a")])
 }
 
+/// "Attempts count from 1. Retry increments the attempt and re-queues the same execution."
 /// "Retries: fails twice then succeeds with retries 3."
 #[test]
 fn retries_count_attempts_from_one() {
@@ -119,6 +120,7 @@ fn overrides_that_come_with_an_input_win() {
     fed.policies = vec![Rule::new(Matcher::named("a"), retries(1)), Rule::new(Matcher::default(), retries(7))];
     let start = Start {
         run: build::script::run_id(),
+        law: lope_flow::LAW,
         seed: 1,
         epoch: Epoch(1),
         open: false,
@@ -184,6 +186,8 @@ fn a_refused_attempt_keeps_its_number_and_waits() {
     assert_eq!(led.line("refuse a#1 2000"), "1!Deadline; fail Deadline");
 }
 
+/// "A run taken over after its runner died gets one journal event `adopted`: every execution in flight starts a new
+/// attempt, counted against its own budget of losses (default 20), after which it fails as `RunnerLost`."
 #[test]
 fn attempts_lost_with_their_runner_have_a_budget_of_their_own() {
     let flow = one(Policy { loss_budget: Some(2), ..Policy::default() });
@@ -217,6 +221,7 @@ fn adoption_touches_only_what_is_in_flight() {
     assert!(matches!(&outstanding[..], [Effect::Dispatch(it)] if &*it.execution == "a" && it.epoch == Epoch(5)));
 }
 
+/// "Worker lost, machine lost and user error are different types with different default policies."
 #[test]
 fn a_lost_worker_is_tried_again_though_the_policy_is_silent() {
     let mut led = lead(&one(Policy::default()), &[("start 0", "a#1"), ("a#1 err WorkerLost", "")]).line("at 1000");

@@ -88,6 +88,8 @@ proptest! {
 proptest! {
     #![proptest_config(cases(400))]
 
+    /// "Hydrate: definition from its version (cached), snapshot, journal after it; the fold gives the same state as
+    /// before."
     /// The fold of the journal is the state, at every cut.
     #[test]
     fn a_snapshot_and_the_rest_are_the_whole(seed in any::<u64>(), order in any::<u64>()) {

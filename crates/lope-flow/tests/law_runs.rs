@@ -154,14 +154,14 @@ fn a_paused_run_folds_and_dispatches_nothing() {
         sleep("s", "1"),
         act("b", "a"),
         act("c", "null").needs(&["s"]),
-        send("m", "box", "a"),
+        send("m", "7", "a"),
         child("k", "w", "a"),
     ]);
     let mut led =
         lead(&flow, &[("start 0", "a#1"), ("pause", ""), ("pause", "ignored"), ("a#1 ok 7", ""), ("at 1000", "")]);
     assert_eq!(led.status(), Status::Paused);
     assert!(matches!(&led.state.why(&flow, 9)[0], Reason::Paused { .. }));
-    assert_eq!(led.line("resume"), "b#1(7); c#1; send box 7; child k(w 7)");
+    assert_eq!(led.line("resume"), "b#1(7); c#1; send 7 7; child k(w 7)");
     let mut led = lead(&flow, &[("start 0", "a#1"), ("pause", "")]);
     assert_eq!(led.line("cancel"), "-a#1; 1~; cancelled", "cancel bypasses pause");
 }

@@ -5,7 +5,7 @@ use lope_model::Span;
 /// Most messages that one tick takes.
 pub const BATCH_MAX: usize = 4_096;
 /// Longest message id that can be sent, emitted or armed, in bytes: it must fit into a key of the dedupe table.
-pub const ID_MAX: usize = 1_000;
+pub const ID_MAX: usize = lope_model::limit::MESSAGE_ID_MAX;
 /// Largest message, as a frame: it must fit into a row, also as a dead letter with its reason.
 pub const FRAME_MAX: usize = lope_model::limit::PAYLOAD_MAX - 8 * 1_024;
 /// A value up to this size guards itself; of a larger one its digest does.

@@ -21,6 +21,12 @@ pub mod kind {
     pub const EXIT_STATUS: &str = "ExitStatus";
     pub const HTTP_STATUS: &str = "HttpStatus";
     pub const UNKNOWN_ACTION: &str = "UnknownAction";
+    pub const UNKNOWN_WORKFLOW: &str = "UnknownWorkflow";
+    /// The input of a child does not fit what its workflow asks for.
+    pub const BAD_INPUT: &str = "BadInput";
+    /// What a message or signal is sent to is neither a mailbox nor a run.
+    pub const BAD_RECIPIENT: &str = "BadRecipient";
+    pub const BAD_MESSAGE: &str = "BadMessage";
     pub const PANIC: &str = "Panic";
     pub const DIVERGED: &str = "Diverged";
 }

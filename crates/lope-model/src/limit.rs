@@ -18,5 +18,9 @@ pub const PAGE_MAX: usize = 10_000;
 pub const COMMIT_ROWS_MAX: usize = 100_000;
 /// Most runs that one claim takes.
 pub const CLAIM_MAX: usize = 5_000;
+/// Longest id of a message to a mailbox, in bytes: it must fit into a key.
+pub const MESSAGE_ID_MAX: usize = 1_000;
+/// Largest payload of a message or signal that a workflow sends: it leaves room for its envelope.
+pub const MESSAGE_MAX: usize = PAYLOAD_MAX - 16 * 1_024;
 /// Most mail that waits for one run.
 pub const MAIL_MAX: u64 = 100_000;

@@ -103,7 +103,15 @@ impl Driver {
         let run = RunId::from_parts(Timestamp::EPOCH, seed(number));
         self.runs.push(Some(Run { state: State::new(&plan), plan, now: Timestamp::EPOCH }));
         let input = Some(Fed::new("1", input));
-        let start = Start { run, seed: number as u64, epoch: Epoch(1), open: false, env: Value::Null, input };
+        let start = Start {
+            run,
+            law: lope_flow::LAW,
+            seed: number as u64,
+            epoch: Epoch(1),
+            open: false,
+            env: Value::Null,
+            input,
+        };
         self.event(number, EventKind::Start(Box::new(start)))
     }
 
@@ -118,6 +126,7 @@ impl Driver {
         let run = self.runs.get_mut(number).and_then(Option::as_mut).ok_or("no such run")?;
         let mut effects = Vec::new();
         law::fold(&run.plan, &mut run.state, Event::new(run.now, kind), &mut effects);
+        run.confirm(&mut effects);
         Ok(json!({
             "run": number,
             "status": run.state.status().as_str(),
@@ -130,6 +139,15 @@ impl Driver {
 }
 
 impl Run {
+    /// Detached children are there as soon as they are asked for: nobody stands in for them.
+    fn confirm(&mut self, effects: &mut Vec<Effect>) {
+        while let Some(child) = self.state.unconfirmed(&self.plan).into_iter().next() {
+            let (execution, result) = (child.execution, Settled::Done(Value::Null));
+            let kind = EventKind::Child { execution, child: child.child, result };
+            law::fold(&self.plan, &mut self.state, Event::new(self.now, kind), effects);
+        }
+    }
+
     /// The signals that the run waits for, once nothing else is under way.
     fn waits(&self) -> Vec<Arc<str>> {
         if self.state.status() != Status::Waiting {

@@ -10,6 +10,7 @@ use lope_model::{RunId, RunnerId};
 use super::clock::ProcessClock;
 use super::inbox::Inbox;
 use super::supervisor::words;
+use crate::executor::Token;
 use crate::shard::{Input, Output, Shard, ShardSettings};
 
 /// Longest wait of a shard with nothing to do.
@@ -58,8 +59,8 @@ impl Shards {
 /// What a thread does with its shard's outputs, a turn's worth at a time. It takes all of them.
 pub(crate) trait Hands: Send + Sync + 'static {
     fn take(&self, outputs: &mut Vec<Output>);
-    /// A shard lost everything it held. The pause before it goes on.
-    fn lost(&self, shard: usize, why: &str) -> Duration;
+    /// A shard lost everything it held, and these attempts are nobody's any more. The pause before it goes on.
+    fn lost(&self, shard: usize, why: &str, at_work: &[Token]) -> Duration;
     /// Does anybody want to hear notices?
     fn listens(&self) -> bool;
 }
@@ -127,8 +128,9 @@ impl Attendant {
 
     /// Nobody knows what is half done: all runs of the shard are given up, and taken up again from the store.
     fn begin_again(&self, shard: &mut Shard, why: &str) {
+        let at_work = catch_unwind(AssertUnwindSafe(|| shard.in_flight())).unwrap_or_default();
         *shard = shard.emptied();
-        std::thread::sleep(self.hands.lost(self.number, why));
+        std::thread::sleep(self.hands.lost(self.number, why, &at_work));
     }
 }
 

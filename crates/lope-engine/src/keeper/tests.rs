@@ -145,6 +145,7 @@ fn an_idle_keeper_asks_a_handful_of_times_a_second() {
     assert!(count <= 30, "{count} asks in ten seconds");
 }
 
+/// "A runner that cannot renew stops its work before the lease can be stolen."
 #[test]
 fn a_runner_that_cannot_renew_stops_before_its_lease_can_be_stolen() {
     let mut play = Play::registered();

@@ -68,8 +68,13 @@ impl Resident {
     fn go_on(&mut self, now: Timestamp, undone: Option<Vec<Effect>>, loss_budget: u32) {
         let is_attempt = |effect: &Effect| matches!(effect, Effect::Dispatch(_));
         let attempts = self.state.outstanding(&self.plan).into_iter().filter(is_attempt).collect::<Vec<_>>();
-        let others = undone.into_iter().flatten().filter(|effect| !is_attempt(effect));
-        others.for_each(|effect| self.sort(effect));
+        let pending = self.state.unconfirmed(&self.plan);
+        let again =
+            |it: &Effect| matches!(it, Effect::StartChild(it) if pending.iter().any(|child| child.child == it.child));
+        let others = undone.into_iter().flatten().filter(|effect| !is_attempt(effect) && !again(effect));
+        let others: Vec<Effect> = others.collect();
+        let pending = pending.into_iter().map(|child| Effect::StartChild(Box::new(child)));
+        others.into_iter().chain(pending).for_each(|effect| self.sort(effect));
         if self.state.epoch() != self.epoch && !attempts.is_empty() {
             let budget = (loss_budget != LOSS_BUDGET).then_some(loss_budget);
             self.fold(now, EventKind::Adopted { epoch: self.epoch, budget });

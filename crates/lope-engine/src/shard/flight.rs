@@ -1,7 +1,9 @@
 //! A commit under way.
 
+use std::sync::Arc;
+
 use lope_flow::law::Effect;
-use lope_model::Timestamp;
+use lope_model::{RunId, Timestamp};
 use lope_store::runs::RunCommit;
 
 use super::Left;
@@ -14,6 +16,8 @@ pub(super) struct Flight {
     pub(super) upto: u64,
     /// What waits for it.
     pub(super) effects: Vec<Effect>,
+    /// Steps of detached children that are there with it.
+    pub(super) begun: Vec<(Arc<str>, RunId)>,
     /// Why the run leaves with it, if it does.
     pub(super) end: Option<Left>,
     /// How often it was not answered.

@@ -7,8 +7,8 @@ use lope_flow::definition::{Checkpoint, Recipient};
 use lope_flow::law::{
     self, Dispatch, Effect, Event, EventKind, Outcome, Plan, Progress, Send, Settled, StartChild, State, Status,
 };
-use lope_model::{Epoch, Failure, RunId, Span, Timestamp, Value, VersionId, failure, limit};
-use lope_store::runs::{Blob, Deliver, FinalStatus, JournalRow, Mail, Parent};
+use lope_model::{Epoch, Failure, RunId, Span, Timestamp, Value, failure, limit};
+use lope_store::runs::{Admit, Blob, Deliver, FinalStatus, JournalRow, Mail, Parent};
 use lope_store::tables::Append;
 
 use super::flight::Flight;
@@ -27,7 +27,11 @@ pub(super) struct Open {
     pub(super) rows: Vec<JournalRow>,
     pub(super) blobs: Vec<Blob>,
     pub(super) taken: Vec<u64>,
-    pub(super) children: Vec<StartChild>,
+    /// Children to be started, of which nothing is known yet.
+    pub(super) wanted: Vec<StartChild>,
+    /// Children that can be admitted, and the steps of those that nobody will wait for.
+    pub(super) children: Vec<Admit>,
+    pub(super) begun: Vec<(Arc<str>, RunId)>,
     pub(super) deliveries: Vec<Deliver>,
     pub(super) posts: Vec<Append>,
     /// Why it cannot be written at all.
@@ -46,6 +50,7 @@ impl Open {
     pub(super) fn is_empty(&self) -> bool {
         self.rows.is_empty()
             && self.taken.is_empty()
+            && self.wanted.is_empty()
             && self.children.is_empty()
             && self.deliveries.is_empty()
             && self.posts.is_empty()
@@ -65,6 +70,13 @@ impl Open {
             _ => true,
         });
         self.effects.len() < before
+    }
+
+    /// A child that is not there yet need not be told that it shall end. False: it is there, or on its way.
+    fn unwant(&mut self, child: RunId) -> bool {
+        let before = self.wanted.len();
+        self.wanted.retain(|wanted| wanted.child != child);
+        self.wanted.len() < before
     }
 
     /// Attempts that could not be started yet wait again, before what came after them.
@@ -177,7 +189,8 @@ impl Resident {
     /// Each effect to its place: into the commit, or behind it.
     pub(super) fn sort(&mut self, effect: Effect) {
         match effect {
-            Effect::StartChild(child) => self.open.children.push(*child),
+            Effect::StartChild(child) => self.open.wanted.push(*child),
+            Effect::CancelChild { child, .. } if self.open.unwant(child) => {}
             Effect::CancelChild { execution, child } => {
                 let id = format!("cancel/{}/{execution}", self.run);
                 self.deliver(codec::mail(child, id, &EventKind::Cancel { force: false }));
@@ -295,20 +308,6 @@ impl Resident {
         }
     }
 
-    /// The latest version of a workflow that a child wants; there may be none.
-    pub(super) fn found(&mut self, now: Timestamp, workflow: &Arc<str>, version: Option<VersionId>) {
-        if version.is_some() {
-            return;
-        }
-        let wanted = |child: &StartChild| child.workflow == *workflow;
-        let lost: Vec<StartChild> = self.open.children.extract_if(.., |child| wanted(child)).collect();
-        for child in lost {
-            let failure = Failure::new("UnknownWorkflow", format!("no workflow '{workflow}' is deployed"));
-            let (execution, result) = (child.execution, Settled::failed(failure));
-            self.fold(now, EventKind::Child { execution, child: child.child, result });
-        }
-    }
-
     /// What was not committed is forgotten, as if the process had ended here.
     pub(super) fn discard(&mut self) {
         self.stopped = true;
@@ -329,6 +328,7 @@ impl Resident {
             || open.untold
             || !open.taken.is_empty()
             || open.end.is_some()
+            || !open.wanted.is_empty()
             || !open.children.is_empty()
             || !open.deliveries.is_empty()
             || !open.posts.is_empty()
@@ -370,7 +370,9 @@ impl Resident {
         if self.stopped && self.open.end.is_none() {
             return Some(now);
         }
-        let busy = !self.in_flight.is_empty() || self.open.effects.iter().any(|e| matches!(e, Effect::Dispatch(_)));
+        let busy = !self.in_flight.is_empty()
+            || !self.open.begun.is_empty()
+            || self.open.effects.iter().any(|e| matches!(e, Effect::Dispatch(_)));
         if busy || self.open.end.is_some() {
             return None;
         }

@@ -1,24 +1,18 @@
 //! From what is open to a commit, and from its answer to what waited for it.
 
-use lope_flow::law::{Effect, EventKind, Fed, Start, Status};
-use lope_model::{Realm, RunId, Span, Timestamp};
-use lope_store::runs::{
-    Admit, Blob, CommitReply, Finish, LiveStatus, Parent, Release, RunCommit, Snapshot, Then, Wake,
-};
+use lope_flow::law::{Effect, Settled, Status};
+use lope_model::{RunId, Span, Timestamp};
+use lope_store::runs::{Blob, CommitReply, Finish, LiveStatus, Release, RunCommit, Snapshot, Then, Wake};
 
 use super::flight::Flight;
 use super::resident::{Open, Resident};
-use super::{Home, Latest, Left, Output, Shard};
+use super::{Left, Output, Shard};
 use crate::client::STOPPED;
 use crate::codec;
-use lope_flow::law::{Event, Settled, StartChild};
 
 /// First pause before a commit that was not answered is sent again; it doubles.
 const RESEND: Span = Span::from_millis(100);
 const RESEND_MAX: Span = Span::from_secs(2);
-
-/// How long the latest version of a workflow is taken for it: one that is deployed is used within this time.
-const LATEST_FOR: Span = Span::from_secs(2);
 
 impl Shard {
     /// What a change of a run leads to: a commit if one is due, what may be done without one, a place on the wheel.
@@ -50,13 +44,7 @@ impl Shard {
 
     /// Send what is open, if there is anything and it may not wait.
     fn write(&mut self, now: Timestamp, run: RunId, out: &mut Vec<Output>) {
-        let unknown = self.unknown_workflows(now, run);
-        if !unknown.is_empty() {
-            for workflow in unknown {
-                if self.asking.entry(workflow.clone()).or_default().insert(run) {
-                    out.push(Output::FindLatest(workflow));
-                }
-            }
+        if !self.place_children(now, run, out) {
             return;
         }
         let Some(resident) = self.runs.get_mut(&run) else { return };
@@ -73,27 +61,16 @@ impl Shard {
             return self.forget(run, Left::Broken(why), out);
         }
         let mut open = std::mem::take(&mut resident.open);
-        let home = &resident.home;
-        let children = open.children.iter();
-        let children = children.map(|child| admission((run, home), child, &self.latest[&child.workflow].0, now));
-        let children = children.collect();
         let snapshot = resident.snapshot_due(self.settings.snapshot_min, &mut open.blobs);
         let (then, end) = resident.then(now, &open, leaving);
-        let Open { rows, blobs, taken, deliveries, posts, effects, .. } = open;
+        let Open { rows, blobs, taken, children, begun, deliveries, posts, effects, .. } = open;
         let (owner, epoch) = (self.owner, resident.epoch);
         let commit = RunCommit { run, owner, epoch, rows, blobs, snapshot, taken, children, deliveries, posts, then };
         let upto = resident.head;
         resident.written = resident.settled;
-        resident.flight = Some(Flight { commit: commit.clone(), upto, effects, end, unanswered: 0, resend_at: None });
+        let sent = commit.clone();
+        resident.flight = Some(Flight { commit: sent, upto, effects, begun, end, unanswered: 0, resend_at: None });
         out.push(Output::Commit(commit));
-    }
-
-    /// Workflows that children of a run name and whose latest version is not known here, or was found out too long ago.
-    fn unknown_workflows(&self, now: Timestamp, run: RunId) -> Vec<std::sync::Arc<str>> {
-        let Some(resident) = self.runs.get(&run) else { return Vec::new() };
-        let names = resident.open.children.iter().map(|child| &child.workflow);
-        let unknown = |name: &&_| self.latest.get(*name).is_none_or(|(_, found)| found.plus(LATEST_FOR) < now);
-        names.filter(unknown).cloned().collect()
     }
 
     /// The answer to a commit.
@@ -133,6 +110,9 @@ impl Shard {
         }
         let (starts, others): (Vec<_>, Vec<_>) = flight.effects.into_iter().partition(is_start);
         resident.act(others, out);
+        if flight.end.is_none() {
+            resident.have_begun(now, flight.begun);
+        }
         match flight.end {
             Some(why) => self.forget(run, why, out),
             None if stays => resident.act(starts, out),
@@ -155,7 +135,7 @@ impl Shard {
     fn place(&mut self, now: Timestamp, run: RunId) {
         let Some(resident) = self.runs.get_mut(&run) else { return };
         let again = resident.flight.as_ref().and_then(|flight| flight.resend_at);
-        let free = resident.flight.is_none() && resident.open.children.is_empty();
+        let free = resident.flight.is_none() && resident.open.wanted.is_empty();
         let rest = resident.rests_from(now, self.settings.evict_after).filter(|_| free);
         let due = [again, rest, resident.state.next_wake()].into_iter().flatten().min().unwrap_or(Timestamp::NEVER);
         if due != resident.look_at {
@@ -237,7 +217,7 @@ impl Resident {
         if !leaving {
             return (Then::Hold(status), None);
         }
-        let runnable = open.effects.iter().any(is_start);
+        let runnable = open.effects.iter().any(is_start) || !open.begun.is_empty();
         let wake = match (self.state.status(), self.state.next_wake()) {
             _ if self.stopped => Wake::Parked(STOPPED.to_owned()),
             (Status::Paused, _) => Wake::Parked("paused".to_owned()),
@@ -261,38 +241,5 @@ fn live_status(status: Status) -> LiveStatus {
         Status::Waiting => LiveStatus::Waiting,
         Status::Paused => LiveStatus::Paused,
         Status::Running | Status::Completed | Status::Failed | Status::Cancelled => LiveStatus::Running,
-    }
-}
-
-/// A child as it is admitted: its id and its seed come from its parent, so that doing it twice does it once.
-fn admission((parent, home): (RunId, &Home), child: &StartChild, latest: &Latest, now: Timestamp) -> Admit {
-    let start = Start {
-        run: child.child,
-        seed: lope_model::Digest::of(child.child.as_bytes()).short(),
-        epoch: lope_model::Epoch(1),
-        open: false,
-        env: lope_model::Value::Null,
-        input: Some(Fed::new("child", child.input.clone())),
-    };
-    let mut blobs = Vec::new();
-    let row = codec::row(1, &Event::new(now, EventKind::Start(Box::new(start))), &mut blobs);
-    Admit {
-        run: child.child,
-        workflow: child.workflow.to_string(),
-        version: latest.version,
-        key: None,
-        queue: home.queue.clone(),
-        priority: home.priority,
-        // A child that names nothing needs what its parent needs.
-        realm: if latest.realm == Realm::default() { home.realm.clone() } else { latest.realm.clone() },
-        due: now,
-        law: lope_flow::LAW,
-        weight: u32::try_from(row.body.len()).unwrap_or(u32::MAX),
-        tags: std::collections::BTreeMap::default(),
-        parent: (!child.detached).then(|| Parent { run: parent, execution: child.execution.to_string() }),
-        rows: vec![row],
-        snapshot: None,
-        blobs,
-        claimed_by: None,
     }
 }

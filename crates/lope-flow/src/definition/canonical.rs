@@ -8,7 +8,7 @@ use lope_model::{Digest, VersionId};
 use thiserror::Error;
 
 use super::walk::each_expr_mut;
-use super::{Block, BlockId, Definition};
+use super::{Block, BlockId, Definition, WRITTEN_FOR};
 use crate::expr::At;
 
 /// Bytes or text that hold no definition.
@@ -84,8 +84,8 @@ impl Definition {
 
     /// Refuses what no walk may meet: a block that is not there, and laws this program does not know.
     fn checked(self) -> Result<Self, BadDefinition> {
-        if self.law > crate::LAW {
-            return Err(BadDefinition(format!("written for law {}, this program knows {}", self.law, crate::LAW)));
+        if self.law > WRITTEN_FOR {
+            return Err(BadDefinition(format!("written for law {}, this program knows {WRITTEN_FOR}", self.law)));
         }
         if self.blocks.is_empty() {
             return Err(BadDefinition("it has no blocks".into()));

@@ -6,9 +6,10 @@ use lope_model::{Failure, Value};
 
 use super::arena::Key;
 use super::effect::Effect;
+use super::letter;
 use super::machine::Machine;
 use super::open::Spot;
-use super::state::{Attempt, Job, Life, Phase, Sending, Task, Turn, Work, WorkerJob};
+use super::state::{Attempt, End, Exit, Job, Life, Phase, Sending, Task, Turn, Work, WorkerJob};
 use crate::definition::{Dispatch as Call, Recipient, StepPolicy};
 use crate::expr::Template;
 use crate::policy::override_with;
@@ -150,8 +151,7 @@ impl<'a> Machine<'a> {
             Work::Send(sending) => {
                 let Sending { to, target, body, .. } = (**sending).clone();
                 let execution = self.path(open.act, open.step);
-                self.emit(Effect::Send(Box::new(super::effect::Send { execution, to, target, body })));
-                self.settle_exec(exec, Value::Null);
+                self.post_letter(exec, super::effect::Send { execution, to, target, body });
             }
             Work::Attempt(_) => self.post_child(exec),
             Work::Sleep(_) | Work::Wait(_) | Work::Turn(_) | Work::Block(_) | Work::Each(_) => {}
@@ -159,15 +159,27 @@ impl<'a> Machine<'a> {
         }
     }
 
+    /// A message goes out with the event; one that nobody could take fails its step, which the first law did not know.
+    fn post_letter(&mut self, exec: Key, send: super::effect::Send) {
+        if self.state.law >= 2
+            && let Err(failure) = letter::check(&send)
+        {
+            return self.conclude(exec, End::Exit(Exit::Failed(Box::new(failure))));
+        }
+        self.emit(Effect::Send(Box::new(send)));
+        self.settle_exec(exec, Value::Null);
+    }
+
+    /// A child is started. The step of a detached one waits only until it is there; under the first law not even that.
     fn post_child(&mut self, exec: Key) {
         let Some(child) = self.state.child_of(self.plan, exec) else { return };
         let (id, detached) = (child.child, child.detached);
         self.emit(Effect::StartChild(Box::new(child)));
-        if detached {
+        if detached && self.state.law < 2 {
             return self.settle_exec(exec, Value::str(id.to_string()));
         }
         self.state.children += 1;
-        let span = self.policy_of(exec).and_then(|policy| policy.timeout);
+        let span = self.policy_of(exec).and_then(|policy| policy.timeout).filter(|_| !detached);
         let timeout = span.map(|span| self.set_timer(exec, self.state.at.plus(span)));
         let epoch = self.state.epoch;
         if let Some(attempt) = self.attempt_at(exec) {

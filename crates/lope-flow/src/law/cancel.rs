@@ -86,7 +86,9 @@ impl Machine<'_> {
                 timeout.map(|timer| self.state.timers.remove(&timer));
                 if let Some(child) = *child {
                     self.state.children -= 1;
-                    self.emit(Effect::CancelChild { execution, child });
+                    if attempt.detached().is_none() {
+                        self.emit(Effect::CancelChild { execution, child });
+                    }
                 } else {
                     self.state.in_flight -= 1;
                     self.emit(Effect::CancelAttempt { execution, attempt: attempt.number, epoch: *epoch });

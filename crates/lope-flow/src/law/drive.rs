@@ -90,7 +90,7 @@ pub fn drive_with(plan: &Plan, inputs: Vec<Value>, world: &mut dyn World) -> Dri
     let mut fed: VecDeque<Fed> = fed.collect();
     let open = fed.len() != 1;
     let input = if open { None } else { fed.pop_front() };
-    let start = Start { run, seed: 7, epoch: lope_model::Epoch(1), open, env: Value::Null, input };
+    let start = Start { run, law: crate::LAW, seed: 7, epoch: lope_model::Epoch(1), open, env: Value::Null, input };
     let mut driver = Driver { plan, world, now: Timestamp::EPOCH, pending: VecDeque::new(), run: Driven::new(plan) };
     driver.event(EventKind::Start(Box::new(start)));
     for fed in fed {
@@ -146,8 +146,8 @@ impl Driver<'_> {
         while let Some(effect) = self.pending.pop_front() {
             match effect {
                 Effect::Dispatch(dispatch) => return Some(self.answer(&dispatch)),
-                Effect::StartChild(child) if !child.detached => {
-                    let result = self.world.child(&child);
+                Effect::StartChild(child) => {
+                    let result = if child.detached { Settled::Done(Value::Null) } else { self.world.child(&child) };
                     return Some(EventKind::Child { execution: child.execution, child: child.child, result });
                 }
                 _ => {}

@@ -110,6 +110,9 @@ pub enum EventKind {
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Start {
     pub run: RunId,
+    /// The law that the run is under, from its first row to its last; those of the first law do not say it.
+    #[serde(rename = "l", default = "first_law", skip_serializing_if = "is_first_law")]
+    pub law: u32,
     /// What jitter is derived from.
     pub seed: u64,
     #[serde(rename = "e", default)]
@@ -218,6 +221,14 @@ impl Settled {
     pub fn failed(failure: Failure) -> Self {
         Self::Failed(Box::new(failure))
     }
+}
+
+const fn first_law() -> u32 {
+    1
+}
+
+const fn is_first_law(law: &u32) -> bool {
+    *law == first_law()
 }
 
 fn is_false(flag: &bool) -> bool {

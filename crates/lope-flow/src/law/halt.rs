@@ -83,7 +83,8 @@ impl<'a> Machine<'a> {
         let Some(exec) = self.state.execs.get_mut(key) else { return };
         match &mut exec.work {
             Work::Attempt(attempt) => {
-                attempt.number += u32::from(attempt.in_flight());
+                // A detached child that is on its way stays the same one: it is started once.
+                attempt.number += u32::from(attempt.in_flight() && attempt.detached().is_none());
                 attempt.phase = Phase::Suspended;
             }
             Work::Sleep(sleeping) => sleeping.timer = None,

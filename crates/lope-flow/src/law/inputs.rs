@@ -21,6 +21,7 @@ impl Machine<'_> {
             attempt: 1,
             env: start.env,
         };
+        self.state.law = start.law;
         self.state.run = Some(identity);
         self.state.epoch = start.epoch;
         self.state.life = Life::Live;

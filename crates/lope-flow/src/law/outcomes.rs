@@ -47,7 +47,7 @@ impl Machine<'_> {
     pub(crate) fn attempt_ended(&mut self, exec: Key, result: Settled) {
         let Some(open) = self.state.execs.get(exec) else { return };
         let Work::Attempt(attempt) = &open.work else { return };
-        let number = attempt.number;
+        let (number, let_go) = (attempt.number, attempt.detached());
         if let Phase::InFlight { child: Some(_), timeout, .. } = attempt.phase {
             self.state.children -= 1;
             timeout.map(|timer| self.state.timers.remove(&timer));
@@ -57,7 +57,7 @@ impl Machine<'_> {
         match result {
             Settled::Done(value) => {
                 self.notice_settled(exec, number, None);
-                self.settle_exec(exec, value);
+                self.settle_exec(exec, let_go.map_or(value, |child| Value::str(child.to_string())));
             }
             Settled::Failed(failure) => self.attempt_failed(exec, *failure),
             Settled::Cancelled => self.attempt_failed(exec, Failure::new(kind::CANCELLED, "it was cancelled")),

@@ -162,6 +162,14 @@ impl State {
         attempts.filter_map(|(key, _)| self.dispatch_of(plan, key)).map(|it| Effect::Dispatch(Box::new(it))).collect()
     }
 
+    /// Detached children that were started and of which nobody has said yet that they are there. After a restart they must be
+    /// started again: each has an id of its own, so that it is there once.
+    pub fn unconfirmed(&self, plan: &Plan) -> Vec<StartChild> {
+        let pending = |exec: &Exec| matches!(&exec.work, Work::Attempt(attempt) if attempt.detached().is_some());
+        let pending = self.execs.iter().filter(|(_, exec)| pending(exec));
+        pending.filter_map(|(key, _)| self.child_of(plan, key)).collect()
+    }
+
     /// Why the run is not further than it is, at most `limit` reasons.
     pub fn why(&self, plan: &Plan, limit: usize) -> Vec<Reason> {
         let general = match &self.life {

@@ -1,6 +1,6 @@
 //! A run led through events by hand: one line an event, and what comes of it as one line.
 //!
-//! Events: `start JSON`, `open`, `input ID JSON`, `PATH#N ok JSON`, `PATH#N err TYPE`, `at MS`, `signal NAME JSON`,
+//! Events: `start JSON`, `start1 JSON` (under the first law), `open`, `input ID JSON`, `PATH#N ok JSON`, `PATH#N err TYPE`, `at MS`, `signal NAME JSON`,
 //! `child PATH ok JSON`, `child PATH err TYPE`, `child PATH gone`, `cancel`, `cancel!`, `pause`, `resume`, `adopt EPOCH`,
 //! `refuse PATH#N MS`, `sent PATH#N`, `retry EPOCH`, `close`, `fork`.
 //!
@@ -115,13 +115,14 @@ impl<'a> Led<'a> {
 
     fn read(&mut self, line: &str) -> EventKind {
         let (word, rest) = line.split_once(' ').unwrap_or((line, ""));
-        let start = |open, input| {
-            let start = Start { run: run_id(), seed: 1, epoch: Epoch(1), open, env: json(r#"{"HOME":"x"}"#), input };
-            EventKind::Start(Box::new(start))
+        let start = |law, open, input| {
+            let env = json(r#"{"HOME":"x"}"#);
+            EventKind::Start(Box::new(Start { run: run_id(), law, seed: 1, epoch: Epoch(1), open, env, input }))
         };
         match word {
-            "start" => start(false, Some(Fed::new("1", json(rest)))),
-            "open" => start(true, None),
+            "start" => start(lope_flow::LAW, false, Some(Fed::new("1", json(rest)))),
+            "start1" => start(1, false, Some(Fed::new("1", json(rest)))),
+            "open" => start(lope_flow::LAW, true, None),
             "input" => {
                 let (id, value) = rest.split_once(' ').unwrap();
                 EventKind::Input(Box::new(Fed::new(id, json(value))))

@@ -73,7 +73,7 @@ impl<'a> Lived<'a> {
         let open = inputs.len() != 1;
         let input = if open { None } else { fed.next() };
         let run = RunId::from_parts(Timestamp::EPOCH, [5; 10]);
-        let start = Start { run, seed: 9, epoch: Epoch(1), open, env: Value::Null, input };
+        let start = Start { run, law: lope_flow::LAW, seed: 9, epoch: Epoch(1), open, env: Value::Null, input };
         self.event(EventKind::Start(Box::new(start)));
         for fed in fed {
             self.event(EventKind::Input(Box::new(fed)));

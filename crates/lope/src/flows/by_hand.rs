@@ -5,6 +5,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use lope_flow::fits::fits;
 use lope_flow::law::{
     Effect, Event, EventKind, Fed, Outcome, Progress, Settled, Start, StartChild, State, Status, fold,
 };
@@ -36,7 +37,8 @@ impl ByHand {
         let (ready, results, journal) = (VecDeque::new(), Vec::new(), Vec::new());
         let mut hand = Self { flow, state, now: Timestamp::EPOCH, ready, results, journal, fed: 0 };
         let seed = Digest::of(run.as_bytes()).short();
-        let start = Start { run, seed, epoch: Epoch(1), open: true, env: Value::Null, input: None };
+        let start =
+            Start { run, law: lope_flow::LAW, seed, epoch: Epoch(1), open: true, env: Value::Null, input: None };
         hand.event(EventKind::Start(Box::new(start)));
         hand
     }
@@ -141,18 +143,27 @@ impl ByHand {
                 let outcome = Outcome { execution, attempt, epoch, result, started_at, worker, log };
                 Some(EventKind::Outcome(Box::new(outcome)))
             }
-            Effect::StartChild(child) => self.child(*child).await,
+            Effect::StartChild(child) => {
+                let (execution, id) = (Arc::clone(&child.execution), child.child);
+                Some(EventKind::Child { execution, child: id, result: self.child(*child).await })
+            }
             _ => None,
         }
     }
 
-    async fn child(&self, child: StartChild) -> Option<EventKind> {
-        let flow = self.flow.children().iter().find(|flow| flow.name() == &*child.workflow)?;
+    /// How a child ends; of a detached one only that it is there.
+    async fn child(&self, child: StartChild) -> Settled {
+        let Some(flow) = self.flow.children().iter().find(|flow| flow.name() == &*child.workflow) else {
+            return Settled::failed(Failure::new(failure::kind::UNKNOWN_WORKFLOW, &*child.workflow));
+        };
+        if let Err(misfit) = fits(&flow.definition().input, &child.input) {
+            return Settled::failed(Failure::new(failure::kind::BAD_INPUT, misfit.to_string()));
+        }
         let mut hand = flow.by_hand();
         hand.event(EventKind::Input(Box::new(Fed::new("child", child.input))));
         Box::pin(hand.run()).await;
         let result = hand.results.pop().map_or(Settled::Cancelled, |(_, result)| result);
-        (!child.detached).then_some(EventKind::Child { execution: child.execution, child: child.child, result })
+        if child.detached { Settled::Done(Value::Null) } else { result }
     }
 }
 

@@ -233,6 +233,14 @@ impl Attempt {
     pub(crate) const fn in_flight(&self) -> bool {
         matches!(self.phase, Phase::InFlight { .. })
     }
+
+    /// The child on its way that nobody will wait for once it is there.
+    pub(crate) const fn detached(&self) -> Option<RunId> {
+        match (&self.job, &self.phase) {
+            (Job::Child { detached: true, .. }, Phase::InFlight { child, .. }) => *child,
+            _ => None,
+        }
+    }
 }
 
 /// A value that is there, in a list of one: null is a value too.
