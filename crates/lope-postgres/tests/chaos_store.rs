@@ -25,6 +25,7 @@ fn child() {
     conformance::child_entry(open);
 }
 
+/// "N runners claiming together never share a run (observed with 8 processes)."
 #[test]
 fn eight_processes_share_one_database() {
     let Some(url) = database() else { return };

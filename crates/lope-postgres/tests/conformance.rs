@@ -30,6 +30,7 @@ impl Place for OneSchema {
     }
 }
 
+/// "the same suite runs for memory, SQLite, Postgres;"
 #[test]
 fn postgres_keeps_every_promise() {
     let Some(url) = fixture::server() else { return };

@@ -17,6 +17,7 @@ fn child() {
     conformance::child_entry(open);
 }
 
+/// "N runners claiming together never share a run (observed with 8 processes)."
 #[test]
 fn eight_processes_share_one_file() {
     let folder = tempfile::tempdir().unwrap();

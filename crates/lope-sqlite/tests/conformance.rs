@@ -37,6 +37,7 @@ impl Place for OneFile {
     }
 }
 
+/// "the same suite runs for memory, SQLite, Postgres;"
 #[test]
 fn sqlite_keeps_every_promise() {
     conformance::run(Files);

@@ -62,6 +62,7 @@ async fn commits_are_counted_exactly() {
     assert_eq!(commits_of(7, Checkpoint::Manual).await, input + 1);
 }
 
+/// "Step: apply outcomes, evaluate inline steps, emit newly runnable actions, commit, then dispatch."
 /// "`every_step`: every settled step is in a commit before what depends on it starts (commits may be shared by many steps and runs)."
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_step_writes_ahead() {
@@ -130,6 +131,7 @@ async fn manual_writes_when_asked_and_at_the_end() {
     }
 }
 
+/// "Backoff and timeout are really applied and survive a crash.": here that they survive.
 /// "Policies, options, pending retries and their delays survive resume."
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn policies_options_and_pending_retries_survive_a_resume() {

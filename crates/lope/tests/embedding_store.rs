@@ -77,6 +77,9 @@ async fn a_runner_that_ends_in_order_leaves_its_runs_to_others() {
     assert_eq!(second.results("w").await.unwrap().values::<i64>().unwrap(), [2, 3]);
 }
 
+/// "a third-party store needs only the traits and one call of the suite, and a guide (compiled by the tests) says how
+/// to write one. The seed's save, load, checkpoint, delete, list, exists map onto the Runs verbs in a documented
+/// table;": the guide is compiled as a test of `lope-store`, the table is in `docs/store-map.md`.
 /// "a third-party store needs only the traits": a store that none of our backends is, around one of them.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_store_of_the_programs_own_works() {

@@ -233,6 +233,7 @@ impl tracing::Subscriber for Collector {
     fn exit(&self, _: &tracing::span::Id) {}
 }
 
+/// "as `tracing` spans, as metrics, and as a subscription in the program."
 /// "as `tracing` spans"
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn spans_are_made_of_workflows_steps_and_store_calls() {

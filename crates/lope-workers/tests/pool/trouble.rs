@@ -23,6 +23,7 @@ fn a_killed_worker_loses_its_attempts_and_is_replaced() {
     healthy(&mut bench);
 }
 
+/// "An action that kills its worker counts an attempt, so it cannot loop for ever."
 /// "a poisonous action that kills its process stops after its attempts …, others go on"
 #[test]
 fn poison_takes_others_with_it_at_most_twice() {
