@@ -25,6 +25,9 @@ pub struct Faults {
     pub lose_bell: u64,
     /// An outcome comes twice.
     pub twice: u64,
+    /// A shard panics at what it takes in: what that led to may be lost, and the run it was at is given up; of ten such falls one
+    /// costs the shard everything it holds.
+    pub fall: u64,
     /// A worker outlives its process, and answers to the next.
     pub late_outcome: u64,
     /// Processes that stand still for a while, often for longer than their lease.
@@ -55,6 +58,7 @@ impl Faults {
         let (crash, lose_request, lose_answer, late_request) = (rate(20), rate(150), rate(150), rate(60));
         let slow = rate(60);
         let (lose_bell, twice, late_outcome) = (rate(900), rate(200), rate(500));
+        let fall = rate(40);
         Self {
             until: dice.between(5_000, 40_000),
             crash,
@@ -67,6 +71,7 @@ impl Faults {
             lose_bell,
             twice,
             late_outcome,
+            fall,
             pauses: u32::try_from(dice.below(5)).unwrap_or_default(),
             stalls: u32::try_from(dice.below(12)).unwrap_or_default(),
             shutdowns: u32::try_from(dice.below(3)).unwrap_or_default(),

@@ -2,13 +2,13 @@
 //!
 //! It folds each run's journal itself, row by row, as the store takes it in. It knows nothing of processes and their memory.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use lope_engine::codec::{self, Blobs};
 use lope_engine::executor::{Task, Token};
-use lope_flow::definition::Checkpoint;
-use lope_flow::law::{self, Effect, EventKind, Plan, Progress, Settled, State};
+use lope_flow::definition::{Checkpoint, Recipient};
+use lope_flow::law::{self, Effect, EventKind, Plan, Progress, Reason, Settled, State};
 use lope_model::{RunId, RunnerId, Timestamp};
 use lope_store::runs::{Admit, CommitReply, JournalRow, RunCommit, RunRecord, RunStatus, Then};
 
@@ -27,6 +27,14 @@ struct Watched {
     failures_max: u32,
     done: BTreeSet<Arc<str>>,
     signals: u32,
+    /// Signals that the run sent to itself.
+    own_signals: u32,
+    /// What the rows since the last commit led to and the next must hold.
+    due: Vec<Effect>,
+    /// Steps whose children were told of since then.
+    told: BTreeSet<Arc<str>>,
+    /// When mail came that was not read yet.
+    mail: VecDeque<Timestamp>,
 }
 
 #[derive(Debug, Default)]
@@ -39,9 +47,20 @@ pub(crate) struct Judge {
     pub(crate) stale_starts: u32,
     pub(crate) rows: u64,
     pub(crate) refused: u64,
+    /// How late timers and mail may be, where that is judged.
+    punctual: Option<i64>,
 }
 
 impl Judge {
+    pub(crate) fn new(punctual: Option<i64>) -> Self {
+        Self { punctual, ..Self::default() }
+    }
+
+    /// Mail is there for a run.
+    pub(crate) fn expect_mail(&mut self, run: RunId, at: Timestamp) {
+        self.runs.entry(run).and_modify(|watched| watched.mail.push_back(at));
+    }
+
     pub(crate) fn blame(&mut self, what: String) {
         self.violations.push(what);
     }
@@ -61,6 +80,10 @@ impl Judge {
             failures_max,
             done: BTreeSet::new(),
             signals: 0,
+            own_signals: 0,
+            due: Vec::new(),
+            told: BTreeSet::new(),
+            mail: VecDeque::new(),
         };
         self.runs.insert(admit.run, watched);
         admit.rows.iter().for_each(|row| self.row(admit.run, row));
@@ -76,8 +99,9 @@ impl Judge {
         self.runs.get(&token.run).and_then(|run| run.failures.get(&token.execution)).copied().unwrap_or(0)
     }
 
+    /// Signals that arrived from others.
     pub(crate) fn signals(&self, run: RunId) -> u32 {
-        self.runs.get(&run).map_or(0, |run| run.signals)
+        self.runs.get(&run).map_or(0, |run| run.signals.saturating_sub(run.own_signals))
     }
 
     /// The store took a commit in, or refused it.
@@ -94,17 +118,40 @@ impl Judge {
             watched.blobs.extend(commit.blobs.iter().map(|blob| (blob.digest, blob.bytes.clone())));
         }
         commit.rows.iter().for_each(|row| self.row(run, row));
+        self.compare_effects(commit, before.and_then(|record| record.parent.as_ref()).is_some());
         self.compare_snapshot(commit);
         self.compare_end(commit);
     }
 
     fn row(&mut self, run: RunId, row: &JournalRow) {
         self.rows += 1;
+        let punctual = self.punctual;
         let Some(watched) = self.runs.get_mut(&run) else {
             return self.blame(format!("{run}: row {} of a run that was never admitted", row.seq));
         };
+        if let (Some(most), Some(late)) = (punctual, watched.lateness(row))
+            && late > most
+        {
+            return self.blame(format!("{run}: row {} ({}) is {late} ms late", row.seq, row.event));
+        }
         if let Err(fault) = watched.take(row) {
             self.blame(format!("{run}: {fault}"));
+        }
+    }
+
+    /// What the law said shall be in a commit is in it.
+    fn compare_effects(&mut self, commit: &RunCommit, has_parent: bool) {
+        let Some(watched) = self.runs.get_mut(&commit.run) else { return };
+        let due = std::mem::take(&mut watched.due);
+        let lacks = |effect: &&Effect| watched.lacks(commit, effect, has_parent);
+        if let Some(effect) = due.iter().find(lacks) {
+            self.violations.push(format!("{}: not in the commit: {effect:?}", commit.run));
+        }
+        watched.told.clear();
+        let is_post = |effect: &&Effect| matches!(effect, Effect::Send(send) if send.to == Recipient::Mailbox);
+        let (posts, held) = (due.iter().filter(is_post).count(), commit.posts.len());
+        if posts != held {
+            self.violations.push(format!("{}: {held} messages in a commit instead of {posts}", commit.run));
         }
     }
 
@@ -157,6 +204,11 @@ impl Judge {
         }
     }
 
+    /// An attempt was refused: it keeps its number for when it may start.
+    pub(crate) fn did_not_start(&mut self, token: &Token) {
+        self.started.remove(token);
+    }
+
     /// The store's last word about a run against the fold of its journal.
     pub(crate) fn last_word(&mut self, record: &RunRecord) {
         let Some(watched) = self.runs.get(&record.run) else { return };
@@ -186,11 +238,53 @@ impl Watched {
         (self.head, self.at) = (row.seq, row.at);
         let event = codec::event(row, &self.blobs).map_err(|error| error.to_string())?;
         self.count(&event.kind)?;
-        let word = event.kind.word();
-        match law::fold(&self.plan, &mut self.state, event, &mut Vec::new()) {
-            Progress::Ignored => Err(format!("row {} ({word}) says nothing to its run", row.seq)),
-            Progress::Done | Progress::More => Ok(()),
+        if let EventKind::Child { execution, .. } = &event.kind {
+            self.told.insert(Arc::clone(execution));
         }
+        let word = event.kind.word();
+        let before = self.due.len();
+        match law::fold(&self.plan, &mut self.state, event, &mut self.due) {
+            Progress::Ignored => return Err(format!("row {} ({word}) says nothing to its run", row.seq)),
+            Progress::Done | Progress::More => {}
+        }
+        let to_itself = |effect: &&Effect| matches!(effect, Effect::Send(send) if send.to == Recipient::Run);
+        self.own_signals += self.due[before..].iter().filter(to_itself).count() as u32;
+        Ok(())
+    }
+
+    /// Is something missing in a commit that its rows led to?
+    fn lacks(&self, commit: &RunCommit, effect: &Effect, has_parent: bool) -> bool {
+        let is_delivered = |id: String| commit.deliveries.iter().any(|mail| mail.id == id);
+        let run = commit.run;
+        match effect {
+            Effect::StartChild(child) => {
+                let is_born = commit.children.iter().any(|admit| admit.run == child.child);
+                !is_born && !self.told.contains(&child.execution) && self.waits_for(child.child)
+            }
+            Effect::Send(send) if send.to == Recipient::Mailbox => false,
+            Effect::Send(send) => !is_delivered(format!("send/{run}/{}", send.execution)),
+            Effect::Complete { .. } | Effect::Fail { .. } | Effect::Cancelled => {
+                has_parent && !is_delivered(format!("child/{run}"))
+            }
+            Effect::Dispatch(_) | Effect::CancelAttempt { .. } | Effect::CancelChild { .. } => false,
+            Effect::InputSettled { .. } | Effect::Telemetry(_) => false,
+        }
+    }
+
+    fn waits_for(&self, child: RunId) -> bool {
+        let is_it = |reason: &Reason| matches!(reason, Reason::Child { child: other, .. } if *other == child);
+        self.state.why(&self.plan, usize::MAX).iter().any(is_it)
+    }
+
+    /// How long after its cause a row was made, if it has one that has a time.
+    fn lateness(&mut self, row: &JournalRow) -> Option<i64> {
+        let cause = match &*row.event {
+            "timer" => self.state.next_wake()?,
+            "pause" | "resume" | "cancel" => self.mail.pop_front()?,
+            "signal" => self.mail.pop_front()?,
+            _ => return None,
+        };
+        Some(row.at.millis() - cause.millis())
     }
 
     fn count(&mut self, kind: &EventKind) -> Result<(), String> {

@@ -1,9 +1,10 @@
 //! One simulated process: the real machines, with clocks of its own, and what its adopter holds.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use lope_engine::Settings;
 use lope_engine::dispatch::Dispatch;
+use lope_engine::executor::Token;
 use lope_engine::keeper::{Keeper, Now};
 use lope_engine::shard::{Shard, ShardSettings};
 use lope_model::{Epoch, Moment, RunId, RunnerId, Timestamp};
@@ -30,6 +31,14 @@ pub(crate) struct Process {
     pub(crate) desk: Dispatch,
     /// Runs that are in memory or on their way, under the epoch of their claim.
     pub(crate) held: BTreeMap<RunId, Epoch>,
+    /// Attempts that workers are at.
+    pub(crate) working: BTreeSet<Token>,
+    /// Attempts that workers were told to stop.
+    pub(crate) stopped: BTreeSet<Token>,
+    /// Runs of which it was told that they are another's, under the epoch it had them in.
+    pub(crate) lost: BTreeSet<(RunId, Epoch)>,
+    /// Shards that were told to start nothing more.
+    pub(crate) drained: BTreeSet<usize>,
     /// Until when a part stands still.
     pub(crate) still: BTreeMap<Part, i64>,
     /// It ends when it holds nothing more, and at this time at the latest.
@@ -49,6 +58,10 @@ impl Process {
             owners: vec![runner; settings.shards],
             desk: Dispatch::new(settings.concurrency),
             held: BTreeMap::new(),
+            working: BTreeSet::new(),
+            stopped: BTreeSet::new(),
+            lost: BTreeSet::new(),
+            drained: BTreeSet::new(),
             still: BTreeMap::new(),
             ending: None,
         }

@@ -21,6 +21,8 @@ pub struct Report {
     pub points: u64,
     pub points_until_over: u64,
     pub crashes: u32,
+    /// How often a shard panicked at a run.
+    pub falls: u32,
     /// Processes that stopped by themselves.
     pub fences: u32,
     pub rows: u64,

@@ -5,8 +5,10 @@ use std::sync::Arc;
 use lope_engine::client;
 use lope_engine::keeper::Heard;
 use lope_engine::shard::{Adoption, Home, Input, Latest};
-use lope_model::{RunnerId, limit};
-use lope_store::runs::{Admit, Admitted, ClaimedRun, CommitReply, Delivered, Register, RunCommit, Takeover};
+use lope_model::{Epoch, RunId, RunnerId, Timestamp, limit};
+use lope_store::runs::{
+    Admit, Admitted, ClaimedRun, CommitReply, Delivered, LiveStatus, Register, Release, RunCommit, Takeover, Then, Wake,
+};
 
 use crate::process::{BORN, MORNING, Process};
 use crate::trace::short;
@@ -57,6 +59,10 @@ impl World {
             Request::Commit(commits) => self.unanswered(letter.from.slot, &commits),
             Request::Latest(workflow) => {
                 return self.at_time(patience + 500, Happening::Ask(letter.from, Box::new(Request::Latest(workflow))));
+            }
+            Request::GiveBack(owner, runs) => {
+                let again = Request::GiveBack(owner, runs);
+                return self.at_time(patience + 200, Happening::Ask(letter.from, Box::new(again)));
             }
             Request::Admit { job } => vec![(Part::Adopter, Message::Unborn(session, self.ids[job]))],
             Request::Register | Request::Heartbeat | Request::Claim(_) | Request::Takeover => Vec::new(),
@@ -121,6 +127,10 @@ impl World {
                 let found = fine(at_once(runs.latest(workflow))).as_ref().map(Latest::of);
                 return vec![(Part::Adopter, Message::Tell(Told::Latest(Arc::clone(workflow), found)))];
             }
+            Request::GiveBack(owner, lost) => {
+                self.put_back(*owner, lost);
+                return vec![(Part::Adopter, Message::GivenBack(*owner, lost.clone()))];
+            }
             Request::Release => {
                 fine(at_once(runs.release(session)));
                 return Vec::new();
@@ -170,6 +180,16 @@ impl World {
             answers.push((part, Message::Input(Input::Committed(commit.run, commit.epoch, reply))));
         }
         answers
+    }
+
+    /// Runs that a shard fell over may be claimed again, after a little while.
+    fn put_back(&mut self, owner: RunnerId, lost: &[(RunId, Epoch)]) {
+        let due = Timestamp::from_millis(MORNING + self.at + 200);
+        for (run, epoch) in lost {
+            let release = Release { status: LiveStatus::Running, wake: Wake::At(due), seen: u64::MAX };
+            let commit = RunCommit::new(*run, owner, *epoch, Then::Release(release));
+            fine(at_once(self.store.runs.commit(vec![commit])));
+        }
     }
 
     /// Somebody may have made work: every process may hear of it.
@@ -272,6 +292,9 @@ impl World {
         let delivered = fine(at_once(self.store.runs.deliver(vec![mail])));
         let at = self.at;
         self.trace.note(at, || format!("client sends {} to job {job}: {delivered:?}", kind.word()));
+        if delivered[0] == Delivered::Accepted {
+            self.judge.expect_mail(self.ids[job], Timestamp::from_millis(MORNING + at));
+        }
         self.ring();
         match delivered[0] {
             Delivered::Missing | Delivered::Full => self.at_time(AGAIN, Happening::Mail { job, number }),

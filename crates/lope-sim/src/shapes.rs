@@ -4,8 +4,10 @@
 
 use std::sync::Arc;
 
+use lope_engine::post::Letter;
 use lope_flow::law::{EventKind, Plan};
 use lope_model::Value;
+use lope_store::tables::{Append, TableId};
 
 use crate::dice::Dice;
 
@@ -159,6 +161,44 @@ steps:
     },
     Shape {
         text: "
+name: letting-go
+steps:
+  many:
+    each: [1, 2, 3]
+    as: n
+    parallel: 2
+    steps: { go: { workflow: child, with: '${{ n + input }}', detach: true } }
+  lost:
+    try: { x: { workflow: nowhere, detach: true } }
+    catch: [{ match: [UnknownWorkflow], steps: { y: { let: none } } }]
+  unfit:
+    try: { x: { workflow: strict, with: { m: 1 } } }
+    catch: [{ match: [BadInput], steps: { y: { let: unfit } } }]
+  told: { send: { mailbox: '7', payload: '${{ many }}' } }
+  self: { send: { run: '${{ run.id }}', signal: go, value: '${{ input }}' }, needs: [told] }
+  heard: { wait: go }
+  done: { return: ['${{ many }}', '${{ lost }}', '${{ unfit }}', '${{ heard }}'] }
+",
+        mail: |_| Vec::new(),
+    },
+    Shape {
+        text: "
+name: limited
+steps:
+  all:
+    each: [1, 2, 3, 4, 5]
+    as: n
+    parallel: max
+    steps:
+      one: { action: ok, with: '${{ n }}', concurrency: { limit: 1, key: same } }
+      two: { action: ok, with: '${{ one }}', rate_limit: { count: 2, per: 1s } }
+      three: { action: stuck1, with: '${{ two }}', timeout: 400ms, retries: 2, concurrency: { limit: 2, key: stuck } }
+  done: { return: '${{ all }}' }
+",
+        mail: |_| Vec::new(),
+    },
+    Shape {
+        text: "
 name: failing
 steps:
   a: { action: ok, with: '${{ input }}' }
@@ -185,6 +225,12 @@ steps:
     },
 ];
 
+const STRICT: &str = "
+name: strict
+input: { type: object, required: [n] }
+steps: { done: { return: '${{ input.n }}' } }
+";
+
 const CHILD: &str = "
 name: child
 steps:
@@ -202,6 +248,18 @@ fn plan(text: &str) -> Arc<Plan> {
 /// The workflow that parents start.
 pub fn child() -> Arc<Plan> {
     plan(CHILD)
+}
+
+/// A workflow that asks for more than its callers give.
+pub fn strict() -> Arc<Plan> {
+    plan(STRICT)
+}
+
+/// The row of a message: who sent it says everything.
+#[allow(clippy::unnecessary_wraps, reason = "the shape of every encoder")]
+pub(crate) fn stamped(letter: Letter<'_>) -> Result<Append, String> {
+    let value = format!("{}/{}", letter.run, letter.send.execution).into_bytes();
+    Ok(Append { table: TableId::INBOX, prefix: b"sim".to_vec(), sequence: b"sim".to_vec(), value })
 }
 
 /// Names of all shapes, for tests that take them one by one.

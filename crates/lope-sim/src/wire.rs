@@ -5,7 +5,7 @@ use std::sync::Arc;
 use lope_engine::executor::Outcome;
 use lope_engine::keeper::{Asked, Heard};
 use lope_engine::shard::{Adoption, Input};
-use lope_model::{RunId, RunnerId};
+use lope_model::{Epoch, RunId, RunnerId};
 use lope_store::runs::{Claim, ClaimedRun, Loaded, RunCommit};
 
 /// One start of one process.
@@ -37,6 +37,8 @@ pub(crate) enum Request {
     /// A run that cannot be folded is set aside.
     Park(RunCommit),
     Latest(Arc<str>),
+    /// Runs at which a shard fell go back to the store, in the name of the session they were held in.
+    GiveBack(RunnerId, Vec<(RunId, Epoch)>),
     /// The session ends in order.
     Release,
     /// A client's run, taken on by this process at once.
@@ -69,6 +71,8 @@ pub(crate) enum Message {
     Newborn(Box<Adoption>),
     /// To the adopter: a run was not born claimed after all, or nobody knows.
     Unborn(RunnerId, RunId),
+    /// To the adopter: the store knows that these are nobody's.
+    GivenBack(RunnerId, Vec<(RunId, Epoch)>),
     /// To a shard.
     Input(Input),
     /// To every shard.
@@ -96,6 +100,7 @@ impl Request {
             Self::Commit(_) => "commit",
             Self::Park(_) => "park",
             Self::Latest(_) => "latest",
+            Self::GiveBack(..) => "give back",
             Self::Release => "release",
             Self::Admit { .. } => "admit",
         }
@@ -110,9 +115,8 @@ impl Request {
             Self::Takeover => Some(Asked::Takeover),
             Self::Reconcile => Some(Asked::Reconcile),
             Self::Mail => Some(Asked::Mail),
-            Self::Load(_) | Self::Commit(_) | Self::Park(_) | Self::Latest(_) | Self::Release | Self::Admit { .. } => {
-                None
-            }
+            Self::Load(_) | Self::Commit(_) | Self::Park(_) | Self::Latest(_) => None,
+            Self::GiveBack(..) | Self::Release | Self::Admit { .. } => None,
         }
     }
 }

@@ -8,7 +8,7 @@ use lope_engine::executor::{Outcome, Task};
 use lope_engine::keeper::{Ask, Heard};
 use lope_engine::shard::{Adoption, Home, Input, Left, Output};
 use lope_model::{Epoch, Failure, RunId, RunnerId, Value};
-use lope_store::runs::{ClaimedRun, LiveStatus, Loaded, Release, RunCommit, Then, Wake};
+use lope_store::runs::{ClaimedRun, CommitReply, LiveStatus, Loaded, Release, RunCommit, Then, Wake};
 
 use crate::process::BORN;
 use crate::trace::short;
@@ -37,6 +37,11 @@ impl World {
                 if self.processes[slot].session() == owner {
                     self.processes[slot].lets_go(run, BORN);
                 }
+            }
+            Message::GivenBack(owner, lost) => {
+                let process = &mut self.processes[slot];
+                let held = lost.iter().filter(|(run, epoch)| process.lets_go(*run, *epoch)).count();
+                self.give_back(slot, owner, held);
             }
             Message::Input(input) => self.shard(slot, part, Some(input)),
             Message::Tell(Told::Latest(name, latest)) => {
@@ -79,6 +84,7 @@ impl World {
     }
 
     fn ask(&mut self, slot: usize, asks: Vec<Ask>) {
+        let mut found = 0;
         for ask in asks {
             if self.crashes(slot) {
                 return;
@@ -86,7 +92,10 @@ impl World {
             match ask {
                 Ask::Register => self.send(slot, Request::Register),
                 Ask::Heartbeat => self.send(slot, Request::Heartbeat),
-                Ask::Claim(claim) => self.send(slot, Request::Claim(claim)),
+                Ask::Claim(claim) => {
+                    self.judge_claim(slot, claim.limit, found);
+                    self.send(slot, Request::Claim(claim));
+                }
                 Ask::Takeover => self.send(slot, Request::Takeover),
                 Ask::Reconcile => self.send(slot, Request::Reconcile),
                 Ask::Mail => self.send(slot, Request::Mail),
@@ -96,6 +105,7 @@ impl World {
                     let forgotten: Vec<_> =
                         owned.into_iter().filter(|run| process.held.get(&run.run) != Some(&run.epoch)).collect();
                     process.keeper.took(forgotten.len());
+                    found += forgotten.len();
                     self.adopt(slot, forgotten);
                 }
                 Ask::SetClock(ahead) => self.processes[slot].set_clock(ahead),
@@ -104,6 +114,16 @@ impl World {
                 Ask::Announce(_) => self.hear(slot, Heard::Announced(Ok(()))),
                 Ask::Prune => self.hear(slot, Heard::Pruned { more: false }),
             }
+        }
+    }
+
+    /// A process never asks for more runs than it has room for. Of those that are born claimed, and
+    /// of those that it finds by comparing in the same breath, it learns a little later.
+    fn judge_claim(&mut self, slot: usize, limit: usize, found: usize) {
+        let born = self.jobs.iter().filter(|job| job.born_claimed).count();
+        let (held, room) = (self.processes[slot].held.len(), self.settings.max_runs);
+        if held + limit > room + born + found {
+            self.judge.blame(format!("p{slot} has {held} runs, room for {room}, and asks for {limit} more"));
         }
     }
 
@@ -196,10 +216,43 @@ impl World {
                 process.owners[number] = *runner;
             }
             self.trace.note(at, || format!("p{slot} shard {number} takes {}", in_words(&input)));
+            let at_risk = run_of(&input);
+            match &input {
+                Input::Drain => drop(process.drained.insert(number)),
+                Input::Committed(run, epoch, CommitReply::Lost { .. }) => drop(process.lost.insert((*run, *epoch))),
+                _ => {}
+            }
             process.shards[number].handle(now, input, &mut outputs);
+            if let Some(run) = at_risk
+                && self.dice.chance(self.faults().fall)
+                && self.falls_over(run)
+            {
+                return self.fall(slot, number, outputs);
+            }
         }
-        process.shards[number].tick(now, &mut outputs);
+        self.processes[slot].shards[number].tick(now, &mut outputs);
         self.carry(slot, outputs);
+    }
+
+    /// A shard panicked: what it had said so far is done, the rest is lost, and so is the run, or everything.
+    fn fall(&mut self, slot: usize, number: usize, mut outputs: Vec<Output>) {
+        let (at, said) = (self.at, self.dice.below(outputs.len() as u64 + 1));
+        outputs.truncate(usize::try_from(said).unwrap_or_default());
+        let everything = self.dice.chance(100);
+        self.trace
+            .note(at, || format!("p{slot} shard {number} falls{}", if everything { " with all it holds" } else { "" }));
+        let process = &mut self.processes[slot];
+        let shard = &mut process.shards[number];
+        if !everything && shard.expel("simulated", &mut outputs) {
+            return self.carry(slot, outputs);
+        }
+        let at_work = shard.in_flight();
+        *shard = shard.emptied();
+        let (shards, owner) = (process.shards.len(), process.session());
+        let held = process.held.iter().filter(|(run, _)| shard_of(**run, shards) == number);
+        let lost = held.map(|(run, epoch)| (*run, *epoch)).collect();
+        self.carry(slot, at_work.into_iter().map(Output::Cancel).collect());
+        self.send(slot, Request::GiveBack(owner, lost));
     }
 
     fn carry(&mut self, slot: usize, outputs: Vec<Output>) {
@@ -209,7 +262,16 @@ impl World {
                 return;
             }
             match output {
-                Output::Commit(commit) => commits.push(commit),
+                Output::Commit(commit) => {
+                    if self.processes[slot].lost.contains(&(commit.run, commit.epoch)) {
+                        self.judge.blame(format!("{}: p{slot} goes on with what it was told is lost", commit.run));
+                    }
+                    commits.push(commit);
+                }
+                Output::Left { run, epoch, why: Left::Fell(_), .. } => {
+                    let owner = self.processes[slot].session();
+                    self.send(slot, Request::GiveBack(owner, vec![(run, epoch)]));
+                }
                 Output::Left { run, epoch, why, .. } => {
                     left += usize::from(self.processes[slot].lets_go(run, epoch));
                     self.left(slot, run, epoch, why);
@@ -265,7 +327,11 @@ impl World {
         let at = self.at;
         self.trace.note(at, || format!("p{slot} starts {:?}", task.token));
         let process = &self.processes[slot];
-        let session = process.owners[shard_of(task.token.run, process.shards.len())];
+        let shard = shard_of(task.token.run, process.shards.len());
+        if process.drained.contains(&shard) {
+            self.judge.blame(format!("{:?}: starts though p{slot} shall start nothing more", task.token));
+        }
+        let session = process.owners[shard];
         let is_held = self.is_held(session);
         self.judge.starts(session, &task, record.as_ref(), is_held);
         let (process, mut acts) = (&mut self.processes[slot], Vec::new());
@@ -275,6 +341,12 @@ impl World {
 
     fn settle(&mut self, slot: usize, outcome: Outcome) {
         let (at, mut acts) = (self.at, Vec::new());
+        let process = &mut self.processes[slot];
+        process.working.remove(&outcome.token);
+        // A worker that was told to stop does not always get to answer.
+        if process.stopped.contains(&outcome.token) && self.dice.chance(700) {
+            return;
+        }
         let process = &mut self.processes[slot];
         let ran = process.desk.settled(process.moment(at), &outcome.token, &outcome.result, &mut acts);
         self.act(slot, acts);
@@ -291,12 +363,17 @@ impl World {
             }
             match act {
                 Act::Start(task) => self.employ(slot, &task),
-                Act::Stop { .. } => {}
+                Act::Stop { token, .. } => {
+                    let process = &mut self.processes[slot];
+                    process.working.remove(&token);
+                    process.stopped.insert(token);
+                }
                 Act::TimedOut { token, silent, ran } => {
                     let started_at = self.processes[slot].wall(self.at).minus(ran);
                     self.tell_shard(slot, token.run, Input::TimedOut { token, silent, started_at });
                 }
                 Act::Refuse { token, wait, reason } => {
+                    self.judge.did_not_start(&token);
                     let until = self.processes[slot].wall(self.at).plus(wait);
                     self.tell_shard(slot, token.run, Input::Refused { token, until, reason });
                 }
@@ -309,6 +386,12 @@ impl World {
 
     /// A worker takes a task on and answers after a while, if it does.
     fn employ(&mut self, slot: usize, task: &Task) {
+        let working = &mut self.processes[slot].working;
+        working.insert(task.token.clone());
+        if working.len() > self.settings.concurrency {
+            let (many, slots) = (working.len(), self.settings.concurrency);
+            self.judge.blame(format!("p{slot} has {many} attempts at work in {slots} slots"));
+        }
         let failures = self.judge.failures(&task.token);
         let Some(result) = answer(&task.action, &task.arguments, failures) else { return };
         let takes = if &*task.action == "slow" { self.dice.between(500, 9_000) } else { self.dice.between(0, 150) };
@@ -327,6 +410,18 @@ impl World {
     fn tell_shard(&mut self, slot: usize, run: RunId, input: Input) {
         let number = shard_of(run, self.processes[slot].shards.len());
         self.to(slot, 0, Part::Shard(number), Message::Input(input));
+    }
+}
+
+/// The run that an input is about, if a shard may fall over it.
+fn run_of(input: &Input) -> Option<RunId> {
+    match input {
+        Input::Adopt(adoption) => Some(adoption.run),
+        Input::Outcome(outcome) => Some(outcome.token.run),
+        Input::TimedOut { token, .. } | Input::Refused { token, .. } => Some(token.run),
+        Input::Mail(run, _) | Input::Committed(run, ..) | Input::Unanswered(run, _) => Some(*run),
+        Input::Rejected(..) | Input::Latest(..) | Input::Checkpoint(_) | Input::Discard(_) => None,
+        Input::Drain | Input::Fence | Input::Owner(_) => None,
     }
 }
 

@@ -32,6 +32,12 @@ const AFTERMATH: i64 = 25_000;
 const STANDSTILL: u32 = 20_000;
 /// Most requests of a process in a second, on average over a world: more means that it goes round in circles.
 const CALLS_MAX: f64 = 60.0;
+/// A process that may hold this many runs has room for all of them.
+const ROOMY: usize = 1_000;
+/// Where nothing goes wrong and there is room, timers fire and mail is read within this time: a sweep, and what it takes.
+const PUNCTUAL: i64 = 1_500;
+/// Falls of shards over one run, at most: after three it would be set aside.
+const FALLS_MAX: u32 = 2;
 /// A process that is asked to end has this long.
 const GRACE: i64 = 5_000;
 
@@ -89,6 +95,7 @@ pub(crate) struct World {
     calm: Faults,
     points: u64,
     crashes: u32,
+    falls: BTreeMap<RunId, u32>,
     standstill: u32,
     over_at: Option<i64>,
     points_until_over: Option<u64>,
@@ -123,6 +130,11 @@ pub(crate) fn at_once<T>(future: impl Future<Output = T>) -> T {
     }
 }
 
+/// The faults of a world in which nothing goes wrong.
+fn calm_as(setup: &Setup) -> Faults {
+    Faults { latency: setup.faults.latency, ..Faults::none() }
+}
+
 impl World {
     fn new(setup: Setup) -> Self {
         let mut dice = Dice::new(setup.seed ^ 0x5eed);
@@ -131,9 +143,10 @@ impl World {
         let watch = store.runs.watch();
         let ids = setup.jobs.iter().map(|_| RunId::from_parts(Timestamp::from_millis(MORNING), dice.bytes())).collect();
         let lease = *dice.pick(&[3_000, 6_000, 15_000]);
+        let max_runs = *dice.pick(&[2, 5, ROOMY]);
         let settings = Settings {
             shards: 1 + usize::try_from(dice.below(2)).unwrap_or_default(),
-            max_runs: *dice.pick(&[2, 5, 1_000]),
+            max_runs,
             claim_batch: *dice.pick(&[1, 3, 500]),
             lease: Span::from_millis(lease),
             heartbeat: Span::from_millis(lease / 3),
@@ -141,6 +154,7 @@ impl World {
             evict_after: Span::from_millis(*dice.pick(&[300, 2_000, 10_000])),
             snapshot_min: *dice.pick(&[1, 300, 65_536]),
             concurrency: *dice.pick(&[2, 5, 256]),
+            post: Some(crate::shapes::stamped),
             ..Settings::default()
         };
         Self {
@@ -155,13 +169,14 @@ impl World {
             processes: Vec::new(),
             plans: BTreeMap::new(),
             ids,
-            judge: Judge::default(),
+            judge: Judge::new((setup.faults == calm_as(&setup) && max_runs == ROOMY).then_some(PUNCTUAL)),
             dice,
             trace: Trace::new(setup.traced),
             calls: 0,
-            calm: Faults { latency: setup.faults.latency, ..Faults::none() },
+            calm: calm_as(&setup),
             points: 0,
             crashes: 0,
+            falls: BTreeMap::new(),
             standstill: 0,
             over_at: None,
             points_until_over: None,
@@ -171,8 +186,21 @@ impl World {
         }
     }
 
+    /// May a shard fall over this run once more?
+    pub(crate) fn falls_over(&mut self, run: RunId) -> bool {
+        let falls = self.falls.entry(run).or_default();
+        *falls += 1;
+        *falls <= FALLS_MAX
+    }
+
     fn begin(&mut self) {
-        for plan in self.jobs.iter().map(|job| Arc::clone(&job.plan)).chain([shapes::child()]).collect::<Vec<_>>() {
+        for plan in self
+            .jobs
+            .iter()
+            .map(|job| Arc::clone(&job.plan))
+            .chain([shapes::child(), shapes::strict()])
+            .collect::<Vec<_>>()
+        {
             at_once(client::deploy(&self.store, &plan)).expect("the memory store answers");
             self.plans.insert(plan.version(), plan);
         }
@@ -339,7 +367,9 @@ impl World {
         match happening {
             Happening::Call(letter) => self.serve(*letter),
             Happening::Ask(from, request) => {
-                if self.processes[from.slot].address == from && self.processes[from.slot].up {
+                let process = &self.processes[from.slot];
+                let is_over = matches!(&*request, Request::GiveBack(owner, _) if *owner != process.session());
+                if process.address == from && process.up && !is_over {
                     self.send(from.slot, *request);
                 }
             }
@@ -462,6 +492,7 @@ impl World {
             refused: self.judge.refused,
             unanswered: self.unanswered,
             crashes: self.crashes,
+            falls: self.falls.values().map(|falls| (*falls).min(FALLS_MAX)).sum(),
             rows: self.judge.rows,
             calls: self.calls,
             stale_starts: self.judge.stale_starts,
@@ -493,7 +524,8 @@ impl World {
         }
         for process in self.processes.iter().filter(|process| process.up) {
             let (slot, counted) = (process.address.slot, process.keeper.resident());
-            let (resident, held, running) = (process.resident(), process.held.len(), process.desk.in_flight());
+            let (resident, held) = (process.resident(), process.held.len());
+            let running = process.desk.in_flight().max(process.working.len());
             if (resident, held, running, counted) != (0, 0, 0, 0) {
                 self.judge.violations.push(format!(
                     "p{slot} keeps what has ended: {resident} in shards, {held} held, {running} in flight, {counted} counted"
