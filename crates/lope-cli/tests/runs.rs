@@ -26,7 +26,11 @@ struct Up(std::process::Child);
 
 impl Up {
     fn start(home: &Home) -> Self {
-        let mut child = home.command(&["up"]).stderr(Stdio::piped()).spawn().unwrap();
+        Self::with(home, &["up"])
+    }
+
+    fn with(home: &Home, args: &[&str]) -> Self {
+        let mut child = home.command(args).stderr(Stdio::piped()).spawn().unwrap();
         let mut line = String::new();
         BufReader::new(child.stderr.take().unwrap()).read_line(&mut line).unwrap();
         assert!(line.contains("works on"), "{line}");
@@ -65,6 +69,57 @@ fn a_run_that_stands_still_says_why_at_each_stage_of_its_life() {
     assert_eq!((&ended["result"], &ended["steps"]), (&json!([1, 2]), &json!(2)));
     assert_eq!(reasons(&home, "k"), ["ended"]);
     drop(up);
+}
+
+/// "`lope runs why ID` says in plain words why a run is not moving (no worker serves this action, queue limit, paused, waiting for a
+/// signal, backing off until, leased by …)"
+#[test]
+fn why_a_run_does_not_move_is_told_in_plain_words() {
+    let home = Home::new();
+    std::fs::create_dir(home.path().join(".lope")).unwrap();
+    home.file(".lope/config.yaml", "queues: { narrow: { concurrency: 1 } }");
+    let start = |key: &str, steps: &str, queue: &str| {
+        let file = home.file(&format!("{key}.yaml"), &format!("name: {key}\nsteps: {{ a: {steps} }}"));
+        home.lope(&["start", &file, "--key", key, "--queue", queue]).done();
+    };
+    start("nobody", "{ action: nobodys, retries: 9, base_delay: 1h }", "default");
+    start("flaky", "{ run: 'exit 3', retries: 9, base_delay: 1h }", "default");
+    start("asks", "{ wait: answer }", "default");
+    start("first", "{ run: 'sleep 600' }", "narrow");
+    let _up = Up::with(&home, &["up", "--queue", "default", "--queue", "narrow"]);
+    let told = |key: &str| home.lope(&["runs", "why", key]).done().out;
+    let tells = |key: &str, words: &[&str]| {
+        let holds = || words.iter().all(|word| told(key).contains(word));
+        let deadline = std::time::Instant::now() + std::time::Duration::from_secs(60);
+        while !holds() {
+            assert!(std::time::Instant::now() < deadline, "{key} is told as {}", told(key));
+            std::thread::sleep(std::time::Duration::from_millis(50));
+        }
+    };
+    tells("nobody", &["no worker serves a: ", "nobodys", "hint: start a runner that has this action"]);
+    tells("flaky", &["a backs off until ", "attempt 1 failed with ExitStatus"]);
+    tells("asks", &["a waits for the signal 'answer' since ", "hint: lope runs signal ", " answer [JSON]"]);
+    tells("first", &["a is at work: ", "has it; its last heartbeat was ", "runner "]);
+    start("second", "{ let: 1 }", "narrow");
+    tells("second", &["queue 'narrow' is at its limit, 1 of its runs may be at work at once"]);
+    home.lope(&["runs", "pause", "asks"]).done();
+    tells("asks", &["it is paused", "hint: lope runs resume "]);
+}
+
+/// "a process that cannot work exits non-zero instead of idling.": it says why, that nothing is lost, and exits with 70.
+#[cfg(debug_assertions)]
+#[test]
+fn a_runner_that_cannot_go_on_says_so_and_exits_with_70() {
+    let home = Home::new();
+    let file = home.file("ask.yaml", "{ name: ask, steps: { say: { run: 'echo hello' } } }");
+    for (args, part) in [(vec!["up"], "keeper"), (vec!["run", &file, "--key", "k"], "committer")] {
+        let said = stage::said(home.command(&args).env("LOPE_TEST_FALL", part));
+        assert_eq!(said.code, 70, "{said:?}");
+        assert!(said.err.contains("this runner cannot go on: ") && said.err.contains(part), "{said:?}");
+        assert!(said.err.contains("hint: nothing is lost: start it again"), "{said:?}");
+    }
+    let gone_on = home.lope(&["run", "--resume", "k"]).done();
+    assert_eq!(gone_on.out, "hello\n", "nothing is lost");
 }
 
 #[test]
