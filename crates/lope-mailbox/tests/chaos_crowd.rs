@@ -34,6 +34,8 @@ const WORKER: i64 = 7;
 const LEASE: Span = Span::from_millis(250);
 /// Messages that are sent at a time while fewer than this wait.
 const WAVE: usize = 500;
+/// The commit of each process that finds the disk full.
+const FULL_AT: u64 = 20;
 const PATIENCE: Duration = Duration::from_mins(5);
 
 /// Counts each message in the state; some are slow, some are poison.
@@ -86,7 +88,7 @@ impl Tables for FullOnce {
         self.inner.scope_version(scope).await
     }
     async fn commit(&self, batches: Vec<Batch>) -> StoreResult<Vec<BatchReply>> {
-        if self.commits.fetch_add(1, Ordering::SeqCst) == 20 {
+        if self.commits.fetch_add(1, Ordering::SeqCst) == FULL_AT {
             return Err(StoreError::Full { message: "once".into() });
         }
         self.inner.commit(batches).await
@@ -125,6 +127,7 @@ fn child() {
         crew.request_stop();
         crew.join().unwrap();
         println!("{:?}", crew.counts());
+        assert!(tables.commits.load(Ordering::SeqCst) > FULL_AT, "the disk was never full");
         store.upkeep.close().await.unwrap();
     });
 }
