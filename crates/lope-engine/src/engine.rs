@@ -325,11 +325,13 @@ impl Hands for Router {
         }
     }
 
-    fn lost(&self, shard: usize, why: &str, at_work: &[Token]) -> Duration {
+    fn lost(&self, shard: usize, why: &str, at_work: &[Token]) -> (Vec<(RunId, Epoch)>, Duration) {
         at_work.iter().for_each(|token| self.desk.cancel(token));
         let (adopter, now) = (Arc::clone(&self.adopter), self.clock.wall());
-        self.give_up(async move { adopter.give_up_shard(shard, now).await });
-        self.ward.fell("shard", why).unwrap_or_default()
+        let lost = adopter.held_by(shard);
+        let given_up = lost.clone();
+        self.give_up(async move { adopter.give_up_shard(lost, now).await });
+        (given_up, self.ward.fell("shard", why).unwrap_or_default())
     }
 }
 

@@ -203,6 +203,8 @@ pub struct Shard {
     /// What was found out about workflows that children are of, and when.
     latest: BTreeMap<Arc<str>, (Latest, Timestamp)>,
     draining: bool,
+    /// Runs that were given back when everything was lost.
+    given_up: BTreeSet<(RunId, Epoch)>,
     /// The run that was worked on last.
     at_work: Option<(RunId, Epoch)>,
     /// Does anybody want to hear notices?
@@ -219,6 +221,7 @@ impl Shard {
             asking: BTreeMap::new(),
             latest: BTreeMap::new(),
             draining: false,
+            given_up: BTreeSet::new(),
             at_work: None,
             heard: true,
         }
@@ -370,14 +373,19 @@ impl Shard {
         self.runs.values().flat_map(|resident| resident.in_flight.iter().cloned()).collect()
     }
 
-    /// A shard like this one that holds nothing.
-    pub fn emptied(&self) -> Self {
-        Self { draining: self.draining, ..Self::new(self.settings, self.owner) }
+    /// A shard like this one that holds nothing. These are given back to the store: one that is on its way here is not taken.
+    pub fn emptied(&self, given_up: impl IntoIterator<Item = (RunId, Epoch)>) -> Self {
+        let given_up = given_up.into_iter().collect();
+        Self { draining: self.draining, given_up, ..Self::new(self.settings, self.owner) }
     }
 
     /// Drop a run, stop what it has in flight, and say why.
     fn forget(&mut self, run: RunId, why: Left, out: &mut Vec<Output>) {
         let Some(resident) = self.runs.remove(&run) else { return };
+        // Should it come back, it asks for itself.
+        for runs in self.asking.values_mut() {
+            runs.remove(&run);
+        }
         self.wheel.remove(&(resident.look_at, run));
         out.extend(resident.in_flight.iter().cloned().map(Output::Cancel));
         out.push(Output::Left { run, epoch: resident.epoch, weight: resident.weight, why });

@@ -56,7 +56,7 @@ impl Faults {
             _ => dice.below(most),
         };
         let (crash, lose_request, lose_answer, late_request) = (rate(20), rate(150), rate(150), rate(60));
-        let slow = rate(60);
+        let slow = rate(150);
         let (lose_bell, twice, late_outcome) = (rate(900), rate(200), rate(500));
         let fall = rate(40);
         Self {

@@ -217,10 +217,10 @@ impl World {
             }
             self.trace.note(at, || format!("p{slot} shard {number} takes {}", in_words(&input)));
             let at_risk = run_of(&input);
-            match &input {
-                Input::Drain => drop(process.drained.insert(number)),
-                Input::Committed(run, epoch, CommitReply::Lost { .. }) => drop(process.lost.insert((*run, *epoch))),
-                _ => {}
+            if let Input::Committed(run, epoch, CommitReply::Lost { .. }) = &input {
+                process.lost.insert((*run, *epoch));
+            } else if matches!(input, Input::Drain) {
+                process.drained.insert(number);
             }
             process.shards[number].handle(now, input, &mut outputs);
             if let Some(run) = at_risk
@@ -247,10 +247,10 @@ impl World {
             return self.carry(slot, outputs);
         }
         let at_work = shard.in_flight();
-        *shard = shard.emptied();
         let (shards, owner) = (process.shards.len(), process.session());
         let held = process.held.iter().filter(|(run, _)| shard_of(**run, shards) == number);
-        let lost = held.map(|(run, epoch)| (*run, *epoch)).collect();
+        let lost: Vec<(RunId, Epoch)> = held.map(|(run, epoch)| (*run, *epoch)).collect();
+        process.shards[number] = process.shards[number].emptied(lost.iter().copied());
         self.carry(slot, at_work.into_iter().map(Output::Cancel).collect());
         self.send(slot, Request::GiveBack(owner, lost));
     }
@@ -333,10 +333,19 @@ impl World {
         }
         let session = process.owners[shard];
         let is_held = self.is_held(session);
+        if !is_held && !self.stood_still(slot) {
+            self.judge.blame(format!("{:?}: p{slot} starts it though its lease is over", task.token));
+        }
         self.judge.starts(session, &task, record.as_ref(), is_held);
         let (process, mut acts) = (&mut self.processes[slot], Vec::new());
         process.desk.submit(process.moment(at), task, &mut acts);
         self.act(slot, acts);
+    }
+
+    /// Has any part of a process stood still within the last lease? Then it may not know yet what time it is.
+    fn stood_still(&self, slot: usize) -> bool {
+        let lease = i64::try_from(self.settings.lease.millis()).unwrap_or(i64::MAX);
+        self.processes[slot].still.values().any(|until| until + lease > self.at)
     }
 
     fn settle(&mut self, slot: usize, outcome: Outcome) {

@@ -52,11 +52,15 @@ impl Adopter {
         self.give_back(vec![(run, epoch)], wake).await
     }
 
-    /// A shard lost everything: give back what it held, or was about to.
-    pub(crate) async fn give_up_shard(&self, shard: usize, now: Timestamp) -> Vec<RunId> {
+    /// What a shard holds, or is about to.
+    pub(crate) fn held_by(&self, shard: usize) -> Vec<(RunId, Epoch)> {
         let held = self.held().iter().map(|(run, epoch)| (*run, *epoch)).collect::<Vec<_>>();
-        let lost: Vec<_> = held.into_iter().filter(|(run, _)| self.shards.shard_of(*run) == shard).collect();
-        tracing::error!(shard, runs = lost.len(), "a shard lost what it held; its runs are given back");
+        held.into_iter().filter(|(run, _)| self.shards.shard_of(*run) == shard).collect()
+    }
+
+    /// A shard lost everything: give back what it held, or was about to.
+    pub(crate) async fn give_up_shard(&self, lost: Vec<(RunId, Epoch)>, now: Timestamp) -> Vec<RunId> {
+        tracing::error!(runs = lost.len(), "a shard lost what it held; its runs are given back");
         self.give_back(lost, Wake::At(now)).await
     }
 
