@@ -323,7 +323,7 @@ async fn rate_limit() {
     let engine = house.engine();
     let yaml = "
 name: l
-steps: { all: { each: '${{ range(0, 4) }}', as: n, parallel: max, steps: { a: { action: x, rate_limit: 3/80ms } } } }
+steps: { all: { each: '${{ range(0, 4) }}', as: n, parallel: max, steps: { a: { action: x, rate_limit: 3/400ms } } } }
 ";
     let runs = [house.start(&engine, yaml, Value::Null).await, house.start(&engine, yaml, Value::Null).await];
     let mut starts = Vec::new();
@@ -338,7 +338,8 @@ steps: { all: { each: '${{ range(0, 4) }}', as: n, parallel: max, steps: { a: { 
         }));
     }
     starts.sort_unstable();
-    let close = starts.windows(4).filter(|four| four[3].since(four[0]).millis() < 75).count();
+    // A start is written down a little after it was allowed; on a slow day much later.
+    let close = starts.windows(4).filter(|four| four[3].since(four[0]).millis() < 200).count();
     assert_eq!((starts.len(), close), (8, 0), "{starts:?}");
 }
 

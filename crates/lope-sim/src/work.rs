@@ -331,6 +331,11 @@ impl World {
         if process.drained.contains(&shard) {
             self.judge.blame(format!("{:?}: starts though p{slot} shall start nothing more", task.token));
         }
+        let is_lost =
+            process.held.get(&task.token.run).is_some_and(|epoch| process.lost.contains(&(task.token.run, *epoch)));
+        if is_lost {
+            self.judge.blame(format!("{:?}: starts though p{slot} was told that the run is lost", task.token));
+        }
         let session = process.owners[shard];
         let is_held = self.is_held(session);
         if !is_held && !self.stood_still(slot) {
