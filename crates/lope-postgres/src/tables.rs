@@ -33,17 +33,18 @@ static GET: Statement = Statement {
            left join {schema}.table_rows r on r.tbl = i.tbl and r.key = i.key order by i.place",
     types: "shorts bytes",
 };
+/// In the order of keys, so that the index is walked only as far as is counted: without it a planner may gather every row first.
 static COUNT: Statement = Statement {
     name: "count",
     text: "select count(*) from (
-               select from {schema}.table_rows where tbl = $1 and key >= $2 limit $3
+               select from {schema}.table_rows where tbl = $1 and key >= $2 order by key limit $3
            ) as counted",
     types: "short byte int",
 };
 static COUNT_TO: Statement = Statement {
     name: "count_to",
     text: "select count(*) from (
-               select from {schema}.table_rows where tbl = $1 and key >= $2 and key < $4 limit $3
+               select from {schema}.table_rows where tbl = $1 and key >= $2 and key < $4 order by key limit $3
            ) as counted",
     types: "short byte int byte",
 };
