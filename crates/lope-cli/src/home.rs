@@ -37,6 +37,16 @@ impl Settings {
         let called = called(flags, &store);
         Ok(Self { store, logs: home.join("logs"), home, config, called })
     }
+
+    /// The store, for a command that leaves something in it for others: in the memory of a command that ends it would be lost without
+    /// a word.
+    pub(crate) fn lasting(&self, what: &str) -> CliResult<&StoreUrl> {
+        if self.store == StoreUrl::Memory {
+            let message = format!("memory: ends with this command, and with it {what}");
+            return Err(CliError::usage(message).hint("use a file, as in --store sqlite:lope.db, or a Postgres server"));
+        }
+        Ok(&self.store)
+    }
 }
 
 /// Was a value typed, or does the environment say it?

@@ -13,7 +13,7 @@ mod work;
 use clap::{Args, Subcommand};
 use lope::mailbox::key::WorkerId;
 use lope::mailbox::{Boot, BootError, Mailbox, MailboxError};
-use lope::stores::{self, Create, StoreUrl};
+use lope::stores::{self, Create};
 use lope_store::Store;
 
 use crate::error::{CliError, CliResult, Exit};
@@ -73,13 +73,8 @@ impl Post {
     }
 }
 
-/// The store of the settings. A message in the memory of a command that ends would be lost without a word.
 async fn open(settings: &Settings) -> CliResult<Store> {
-    if settings.store == StoreUrl::Memory {
-        let message = "memory: ends with this command, and with it every message";
-        return Err(CliError::usage(message).hint("use a file, as in --store sqlite:lope.db, or a Postgres server"));
-    }
-    Ok(stores::open(&settings.store, Create::IfMissing).await?)
+    Ok(stores::open(settings.lasting("every message")?, Create::IfMissing).await?)
 }
 
 pub(crate) async fn run(command: MailboxCommand, settings: &Settings, output: Output) -> CliResult<Exit> {

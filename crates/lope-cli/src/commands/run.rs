@@ -79,7 +79,8 @@ pub(crate) async fn run(args: RunArgs, settings: &Settings, output: Output) -> C
     };
     let plan = Arc::clone(&plans[0]);
     check(&plan, &options)?;
-    let store = stores::open(&settings.store, Create::IfMissing).await?;
+    let url = if args.detach { settings.lasting("the run")? } else { &settings.store };
+    let store = stores::open(url, Create::IfMissing).await?;
     for plan in &plans {
         client::deploy(&store, plan).await?;
     }

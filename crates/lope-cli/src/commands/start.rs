@@ -86,7 +86,7 @@ fn later(text: &str) -> CliResult<Timestamp> {
 /// Plans that were read go into the store, which is made if it is not there; the first is the run's.
 async fn deployed(plans: Vec<Arc<Plan>>, options: &StartOptions, settings: &Settings) -> CliResult<(Store, Arc<Plan>)> {
     check(&plans[0], options)?;
-    let store = stores::open(&settings.store, Create::IfMissing).await?;
+    let store = stores::open(settings.lasting("the run")?, Create::IfMissing).await?;
     for plan in &plans {
         client::deploy(&store, plan).await?;
     }

@@ -27,7 +27,7 @@ const RUNS: usize = 5;
 /// All files are read first: one bad file, and nothing is stored.
 pub(super) async fn deploy(plans: &[Arc<Plan>], dry_run: bool, settings: &Settings, output: Output) -> CliResult<Exit> {
     if !dry_run {
-        let store = stores::open(&settings.store, Create::IfMissing).await?;
+        let store = stores::open(settings.lasting("the workflow")?, Create::IfMissing).await?;
         for plan in plans {
             client::deploy(&store, plan).await?;
         }
