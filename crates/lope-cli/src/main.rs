@@ -60,7 +60,7 @@ fn run(lope: Lope) -> CliResult<Exit> {
         Command::Config(command) => Ok(commands::config::run(command, &lope.everywhere, &settings()?, output)),
         Command::Doctor => block_on(commands::doctor::run(settings(), output)),
         Command::Drive => commands::drive::run(),
-        Command::Bench(args) => block_on(commands::bench::run(args, output)),
+        Command::Bench(args) => block_on(commands::bench::run(args, &settings()?, output)),
         Command::Completions { shell } => {
             clap_complete::generate(shell, &mut Lope::command(), "lope", &mut std::io::stdout());
             Ok(Exit::Done)

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
 use lope::stores::{self, Create, StoreUrl};
+use lope_engine::Settings;
 use lope_postgres::{Meter, Options};
 use lope_store::Store;
 use lope_store::bench::{fsync_probe, fsync_times};
@@ -38,13 +39,15 @@ pub(crate) struct Place {
     pub(crate) kind: Kind,
     pub(crate) url: StoreUrl,
     pub(crate) store: Store,
+    /// How engines on it are set.
+    pub(crate) engine: Settings,
     folder: PathBuf,
     meter: Option<Meter>,
 }
 
 impl Place {
     /// A new, empty store of this kind; files go under `folder`.
-    pub(crate) async fn make(kind: Kind, folder: &Path, server: Option<&str>) -> CliResult<Self> {
+    pub(crate) async fn make(kind: Kind, engine: Settings, folder: &Path, server: Option<&str>) -> CliResult<Self> {
         let unique = uuid::Uuid::now_v7().simple().to_string();
         let url = match kind {
             Kind::Memory => StoreUrl::Memory,
@@ -56,7 +59,7 @@ impl Place {
             StoreUrl::Postgres(url) => Some(Meter::open(&Options::new(url)?).await?),
             StoreUrl::Memory | StoreUrl::Sqlite(_) => None,
         };
-        Ok(Self { kind, url, store, folder: folder.to_owned(), meter })
+        Ok(Self { kind, url, store, engine, folder: folder.to_owned(), meter })
     }
 
     pub(crate) async fn read(&self) -> CliResult<Reading> {

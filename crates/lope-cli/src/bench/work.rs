@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use lope_engine::client::{self, StartOptions};
 use lope_engine::executor::Executor;
-use lope_engine::{Engine, Executors, News, Settings};
+use lope_engine::{Engine, Executors, News};
 use lope_flow::definition::executor;
 use lope_flow::law::Plan;
 use lope_model::Value;
@@ -50,7 +50,7 @@ pub(crate) fn engine(place: &Place) -> CliResult<Engine> {
 pub(crate) fn engine_with(place: &Place, actions: Arc<dyn Executor>) -> CliResult<Engine> {
     let mut executors = Executors::new();
     executors.insert(executor::ACTION.into(), actions);
-    let begun = Engine::begin(place.store.clone(), executors, Settings::default());
+    let begun = Engine::begin(place.store.clone(), executors, place.engine.clone());
     begun.map_err(|error| CliError::new(Exit::Bug, format!("the engine cannot start: {error}")))
 }
 

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use clap::Args;
+use lope_engine::Settings as EngineSettings;
 use serde_json::Value;
 
 use crate::bench::figure::Figure;
@@ -10,6 +11,7 @@ use crate::bench::place::{Kind, Place, no_server};
 use crate::bench::{footprint, idle, mailbox, python, raw, shapes, work};
 use crate::commands::python::PythonArgs;
 use crate::error::{CliError, CliResult, Exit};
+use crate::home::Settings;
 use crate::output::{Output, remark};
 
 /// What to measure.
@@ -49,14 +51,14 @@ const BENCHMARKS: &[Benchmark] = &[
     Benchmark { name: "footprint", in_memory: false },
 ];
 
-pub(crate) async fn run(args: BenchArgs, output: Output) -> CliResult<Exit> {
+pub(crate) async fn run(args: BenchArgs, settings: &Settings, output: Output) -> CliResult<Exit> {
     let chosen = chosen(&args.names)?;
     if kinds(&args).contains(&Kind::Postgres) && args.postgres.is_none() {
         return Err(no_server());
     }
     let folder = std::env::temp_dir().join(format!("lope-bench-{}", uuid::Uuid::now_v7().simple()));
     std::fs::create_dir(&folder).map_err(|error| CliError::usage(format!("{}: {error}", folder.display())))?;
-    let done = all(&args, &chosen, &folder, output).await;
+    let done = all(&args, &chosen, (&settings.config.engine, &folder), output).await;
     let gone = std::fs::remove_dir_all(&folder);
     let figures = done?;
     gone.map_err(|error| CliError::usage(format!("{}: {error}", folder.display())))?;
@@ -66,14 +68,19 @@ pub(crate) async fn run(args: BenchArgs, output: Output) -> CliResult<Exit> {
     Ok(Exit::Done)
 }
 
-async fn all(args: &BenchArgs, chosen: &[&Benchmark], folder: &Path, output: Output) -> CliResult<Vec<Figure>> {
+async fn all(
+    args: &BenchArgs,
+    chosen: &[&Benchmark],
+    (engine, folder): (&EngineSettings, &Path),
+    output: Output,
+) -> CliResult<Vec<Figure>> {
     if cfg!(debug_assertions) {
         remark(output, "this is a debug build: its figures mean nothing");
     }
     let mut figures = Vec::new();
     for benchmark in chosen {
         for kind in kinds(args).into_iter().filter(|kind| benchmark.in_memory || *kind != Kind::Memory) {
-            let place = Place::make(kind, folder, args.postgres.as_deref()).await?;
+            let place = Place::make(kind, engine.clone(), folder, args.postgres.as_deref()).await?;
             let measured = match benchmark.name {
                 "python" => in_python(args, folder, &place, output).await,
                 name => one(name, args.scale, &place).await,
