@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use lope_model::policy::CircuitBreaker;
-use lope_model::{Failure, Moment, Priority, Span, Value};
+use lope_model::{Failure, Moment, Priority, RunId, Span, Value};
 
 use self::gates::{Gates, Refusal};
 use self::once::{Entry, Once};
@@ -150,6 +150,16 @@ impl Dispatch {
             acts.push(Act::Stop { executor: running.executor, token: token.clone() });
         }
         self.fill(now, acts);
+    }
+
+    /// Nothing of these runs is wanted any more: those that wait first, so that none of them begins in between.
+    pub fn cancel_runs(&mut self, now: Moment, is_meant: impl Fn(RunId) -> bool, acts: &mut Vec<Act>) {
+        let of = |token: &&Token| is_meant(token.run);
+        let mut waiting: Vec<Token> = self.ranks.keys().filter(of).cloned().collect();
+        let mut running: Vec<Token> = self.running.keys().filter(of).cloned().collect();
+        waiting.sort_unstable();
+        running.sort_unstable();
+        waiting.iter().chain(&running).for_each(|token| self.cancel(now, token, acts));
     }
 
     /// Look at the clock.

@@ -26,7 +26,6 @@ use crate::drive::keeping::Keeping;
 use crate::drive::seam;
 use crate::drive::shards::{self, Hands, Shards};
 use crate::drive::supervisor::{Ward, caught, tend};
-use crate::executor::Token;
 use crate::keeper::{Heard, Keeper};
 use crate::settings::{QueueLimit, Settings};
 use crate::shard::{Input, Latest, Left, Output, ShardSettings};
@@ -325,8 +324,8 @@ impl Hands for Router {
         }
     }
 
-    fn lost(&self, shard: usize, why: &str, at_work: &[Token]) -> (Vec<(RunId, Epoch)>, Duration) {
-        at_work.iter().for_each(|token| self.desk.cancel(token));
+    fn lost(&self, shard: usize, why: &str) -> (Vec<(RunId, Epoch)>, Duration) {
+        self.desk.cancel_runs(|run| self.adopter.shards.shard_of(run) == shard);
         let (adopter, now) = (Arc::clone(&self.adopter), self.clock.wall());
         let lost = adopter.held_by(shard);
         let given_up = lost.clone();
@@ -392,6 +391,8 @@ impl Router {
     /// The machine panicked at a run: it goes back to the store. It stays held until the store knows.
     fn fell(&self, run: RunId, epoch: Epoch, why: String) {
         let (adopter, now) = (Arc::clone(&self.adopter), self.clock.wall());
+        // The machine may have forgotten some of it on the way down.
+        self.desk.cancel_runs(|it| it == run);
         self.tell(News::Left(run));
         self.give_up(async move { adopter.give_up(run, epoch, &why, now).await });
     }

@@ -368,11 +368,6 @@ impl Shard {
         true
     }
 
-    /// What was started and not answered.
-    pub fn in_flight(&self) -> Vec<Token> {
-        self.runs.values().flat_map(|resident| resident.in_flight.iter().cloned()).collect()
-    }
-
     /// A shard like this one that holds nothing. These are given back to the store: one that is on its way here is not taken.
     pub fn emptied(&self, given_up: impl IntoIterator<Item = (RunId, Epoch)>) -> Self {
         let given_up = given_up.into_iter().collect();

@@ -246,13 +246,19 @@ impl World {
         if !everything && shard.expel("simulated", &mut outputs) {
             return self.carry(slot, outputs);
         }
-        let at_work = shard.in_flight();
         let (shards, owner) = (process.shards.len(), process.session());
         let held = process.held.iter().filter(|(run, _)| shard_of(**run, shards) == number);
         let lost: Vec<(RunId, Epoch)> = held.map(|(run, epoch)| (*run, *epoch)).collect();
         process.shards[number] = process.shards[number].emptied(lost.iter().copied());
-        self.carry(slot, at_work.into_iter().map(Output::Cancel).collect());
+        self.cancel_runs(slot, |run| shard_of(run, shards) == number);
         self.send(slot, Request::GiveBack(owner, lost));
+    }
+
+    /// Everything of these runs is stopped at the desk, as whoever gives runs up does.
+    fn cancel_runs(&mut self, slot: usize, is_meant: impl Fn(RunId) -> bool) {
+        let (at, process, mut acts) = (self.at, &mut self.processes[slot], Vec::new());
+        process.desk.cancel_runs(process.moment(at), is_meant, &mut acts);
+        self.act(slot, acts);
     }
 
     fn carry(&mut self, slot: usize, outputs: Vec<Output>) {
@@ -270,6 +276,7 @@ impl World {
                 }
                 Output::Left { run, epoch, why: Left::Fell(_), .. } => {
                     let owner = self.processes[slot].session();
+                    self.cancel_runs(slot, |it| it == run);
                     self.send(slot, Request::GiveBack(owner, vec![(run, epoch)]));
                 }
                 Output::Left { run, epoch, why, .. } => {

@@ -57,6 +57,23 @@ fn short(acts: &mut Vec<Act>) -> String {
 }
 
 #[test]
+fn a_run_that_is_given_up_leaves_nothing_behind_and_others_go_on() {
+    let (mut dispatch, mut acts, now) = (Dispatch::new(2), Vec::new(), Moment(0));
+    let other = |name: &str| {
+        let mut task = plain(name);
+        task.token.run = RunId::from_bytes([1; 16]);
+        task
+    };
+    for task in [plain("a"), other("b"), plain("c"), keyed("d", "k", 1), other("e")] {
+        dispatch.submit(now, task, &mut acts);
+    }
+    assert_eq!(short(&mut acts), "+a +b");
+    dispatch.cancel_runs(now, |run| run == RunId::from_bytes([0; 16]), &mut acts);
+    assert_eq!(short(&mut acts), "-a +e");
+    assert_eq!(dispatch.in_flight(), 2);
+}
+
+#[test]
 fn never_more_than_the_slots_and_the_highest_priority_first() {
     let (mut slots, mut acts) = (Dispatch::new(2), Vec::new());
     for name in ["a", "b", "c"] {

@@ -5,7 +5,7 @@ use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
 
-use lope_model::{Failure, failure};
+use lope_model::{Failure, RunId, failure};
 use tokio::sync::Notify;
 
 use super::clock::ProcessClock;
@@ -71,6 +71,11 @@ impl Desk {
 
     pub(crate) fn cancel(&self, token: &Token) {
         self.change(|machine, now, acts| machine.cancel(now, token, acts));
+    }
+
+    /// Stop everything of these runs, whoever knows of it.
+    pub(crate) fn cancel_runs(&self, is_meant: impl Fn(RunId) -> bool) {
+        self.change(|machine, now, acts| machine.cancel_runs(now, is_meant, acts));
     }
 
     pub(crate) fn in_flight(&self) -> usize {

@@ -10,7 +10,6 @@ use lope_model::{Epoch, RunId, RunnerId};
 use super::clock::ProcessClock;
 use super::inbox::Inbox;
 use super::supervisor::words;
-use crate::executor::Token;
 use crate::shard::{Input, Output, Shard, ShardSettings};
 
 /// Longest wait of a shard with nothing to do.
@@ -59,9 +58,8 @@ impl Shards {
 /// What a thread does with its shard's outputs, a turn's worth at a time. It takes all of them.
 pub(crate) trait Hands: Send + Sync + 'static {
     fn take(&self, outputs: &mut Vec<Output>);
-    /// A shard lost everything it held, and these attempts are nobody's any more. The runs that are given back, and the pause
-    /// before it goes on.
-    fn lost(&self, shard: usize, why: &str, at_work: &[Token]) -> (Vec<(RunId, Epoch)>, Duration);
+    /// A shard lost everything it held. The runs that are given back, and the pause before it goes on.
+    fn lost(&self, shard: usize, why: &str) -> (Vec<(RunId, Epoch)>, Duration);
     /// Does anybody want to hear notices?
     fn listens(&self) -> bool;
 }
@@ -129,8 +127,7 @@ impl Attendant {
 
     /// Nobody knows what is half done: all runs of the shard are given up, and taken up again from the store.
     fn begin_again(&self, shard: &mut Shard, why: &str) {
-        let at_work = catch_unwind(AssertUnwindSafe(|| shard.in_flight())).unwrap_or_default();
-        let (given_up, pause) = self.hands.lost(self.number, why, &at_work);
+        let (given_up, pause) = self.hands.lost(self.number, why);
         *shard = shard.emptied(given_up);
         std::thread::sleep(pause);
     }
