@@ -335,7 +335,7 @@ impl Shard {
         self.wheel.clear();
         self.asking.clear();
         for (run, resident) in std::mem::take(&mut self.runs) {
-            out.extend(resident.in_flight.iter().cloned().map(Output::Cancel));
+            out.extend(resident.in_flight.keys().cloned().map(Output::Cancel));
             out.push(Output::Left { run, epoch: resident.epoch, weight: resident.weight, why: Left::Lost });
         }
     }
@@ -382,7 +382,7 @@ impl Shard {
             runs.remove(&run);
         }
         self.wheel.remove(&(resident.look_at, run));
-        out.extend(resident.in_flight.iter().cloned().map(Output::Cancel));
+        out.extend(resident.in_flight.keys().cloned().map(Output::Cancel));
         out.push(Output::Left { run, epoch: resident.epoch, weight: resident.weight, why });
     }
 }

@@ -199,7 +199,7 @@ impl Judge {
         if !relaxed && !watched.has_in_flight(&task.token) {
             return self.blame(format!("{:?}: starts before what led to it is durable", task.token));
         }
-        if !self.started.insert(task.token.clone()) && !relaxed {
+        if !self.started.insert(task.token.clone()) {
             self.blame(format!("{:?}: the same attempt starts twice", task.token));
         }
     }
@@ -312,7 +312,7 @@ impl Watched {
     fn has_in_flight(&self, token: &Token) -> bool {
         self.state.outstanding(&self.plan).iter().any(|effect| match effect {
             Effect::Dispatch(it) => {
-                it.execution == token.execution && it.attempt == token.attempt && it.epoch == token.epoch
+                it.execution == token.execution && it.attempt == token.attempt && it.epoch <= token.epoch
             }
             _ => false,
         })

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use lope_flow::policy::{Admission, Breaker, Limiter};
 use lope_model::policy::{CircuitBreaker, RateLimit};
-use lope_model::{Moment, Span, Timestamp};
+use lope_model::{Moment, RunId, Span, Timestamp};
 
 use crate::executor::{Limits, Token};
 
@@ -22,7 +22,14 @@ const BOOKED_FOR: Span = Span::from_secs(3_600);
 pub(super) struct Gates {
     circuits: HashMap<Arc<str>, Breaker>,
     rates: HashMap<Arc<str>, Limiter>,
-    booked: HashMap<Token, Timestamp>,
+    booked: HashMap<Attempt, Timestamp>,
+}
+
+/// Whose place is booked: whoever owns the run when the time has come takes it.
+type Attempt = (RunId, Arc<str>, u32);
+
+fn attempt(token: &Token) -> Attempt {
+    (token.run, Arc::clone(&token.execution), token.attempt)
 }
 
 /// Why a task does not start, and for how long.
@@ -55,7 +62,7 @@ impl Gates {
 
     /// The task will not come back.
     pub(super) fn forget(&mut self, token: &Token) {
-        self.booked.remove(token);
+        self.booked.remove(&attempt(token));
     }
 
     /// The circuit as it is after the task was let through; it only becomes so if nothing else stops the task.
@@ -75,7 +82,8 @@ impl Gates {
 
     fn ask_rate(&mut self, now: Timestamp, token: &Token, settings: &RateLimit) -> Result<(), Refusal> {
         let name = name_of(settings.name.as_ref());
-        let start = match self.booked.get(token) {
+        let attempt = attempt(token);
+        let start = match self.booked.get(&attempt) {
             Some(start) => *start,
             None => {
                 self.make_room(now);
@@ -83,10 +91,10 @@ impl Gates {
             }
         };
         if start <= now {
-            self.booked.remove(token);
+            self.booked.remove(&attempt);
             return Ok(());
         }
-        self.booked.insert(token.clone(), start);
+        self.booked.insert(attempt, start);
         let reason = format!("the rate '{name}' allows {} in {}", settings.count, settings.per);
         Err(Refusal { wait: start.since(now), reason: reason.into() })
     }

@@ -1,6 +1,6 @@
 //! One run in memory: its folded state, what is not durable yet, what is in flight.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use lope_flow::definition::{Checkpoint, Recipient};
@@ -106,7 +106,9 @@ pub(super) struct Resident {
     pub(super) seen: u64,
     pub(super) open: Open,
     pub(super) flight: Option<Flight>,
-    pub(super) in_flight: BTreeSet<Token>,
+    /// Attempts at work, each with the epoch that the law opened it under. Their tokens are of this claim: what an earlier owner did
+    /// not write down may have had the same attempts, and an answer to those is none to these.
+    pub(super) in_flight: BTreeMap<Token, Epoch>,
     /// When the wheel looks at it.
     pub(super) look_at: Timestamp,
     /// The time of the last event, for letting go of what rests.
@@ -144,7 +146,7 @@ impl Resident {
             seen: 0,
             open: Open::default(),
             flight: None,
-            in_flight: BTreeSet::new(),
+            in_flight: BTreeMap::new(),
             look_at: Timestamp::NEVER,
             tail: 0,
             snapshot_size: 0,
@@ -271,11 +273,9 @@ impl Resident {
     /// An attempt was answered. Answers to attempts that are not in flight change nothing and leave no row.
     pub(super) fn settle(&mut self, now: Timestamp, outcome: executor::Outcome) {
         let executor::Outcome { token, result, worker, log, started_at } = outcome;
-        if !self.in_flight.remove(&token) {
-            return;
-        }
+        let Some(epoch) = self.in_flight.remove(&token) else { return };
         let result = result.and_then(|value| self.bounded(value)).map_or_else(Settled::failed, Settled::Done);
-        let Token { execution, attempt, epoch, .. } = token;
+        let Token { execution, attempt, .. } = token;
         let outcome = Outcome { execution, attempt, epoch, result, started_at, worker, log };
         self.fold(now, EventKind::Outcome(Box::new(outcome)));
     }
@@ -294,8 +294,8 @@ impl Resident {
 
     /// An attempt did not get to start; the law waits until it may.
     pub(super) fn refuse(&mut self, now: Timestamp, token: &Token, until: Timestamp, reason: Arc<str>) {
-        if self.in_flight.remove(token) {
-            let Token { execution, attempt, epoch, .. } = token.clone();
+        if let Some(epoch) = self.in_flight.remove(token) {
+            let Token { execution, attempt, .. } = token.clone();
             self.fold(now, EventKind::Refused { execution, attempt, epoch, until, reason });
         }
     }
@@ -349,12 +349,7 @@ impl Resident {
         let idempotency_key = dispatch.idempotency_key.as_ref().map(|key| codec::key_text(key).to_string());
         let limits = limits(&dispatch, idempotency_key.as_deref());
         Task {
-            token: Token {
-                run: self.run,
-                execution: dispatch.execution,
-                attempt: dispatch.attempt,
-                epoch: dispatch.epoch,
-            },
+            token: Token { run: self.run, execution: dispatch.execution, attempt: dispatch.attempt, epoch: self.epoch },
             workflow: Arc::clone(self.plan.name()),
             step: dispatch.step,
             executor: dispatch.executor,

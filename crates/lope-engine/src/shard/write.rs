@@ -164,7 +164,7 @@ fn is_start(effect: &Effect) -> bool {
 impl Resident {
     /// Stop what is in flight and start nothing more: whoever takes the run up next makes new attempts of it.
     fn put_down(&mut self, out: &mut Vec<Output>) {
-        out.extend(std::mem::take(&mut self.in_flight).into_iter().map(Output::Cancel));
+        out.extend(std::mem::take(&mut self.in_flight).into_keys().map(Output::Cancel));
         self.open.effects.retain(|effect| !is_start(effect));
         if let Some(flight) = &mut self.flight {
             flight.effects.retain(|effect| !is_start(effect));
@@ -176,13 +176,15 @@ impl Resident {
         for effect in effects {
             match effect {
                 Effect::Dispatch(dispatch) => {
+                    let epoch = dispatch.epoch;
                     let task = self.task(*dispatch);
-                    self.in_flight.insert(task.token.clone());
+                    self.in_flight.insert(task.token.clone(), epoch);
                     out.push(Output::Start(Box::new(task)));
                 }
                 Effect::CancelAttempt { execution, attempt, epoch } => {
-                    let token = crate::executor::Token { run: self.run, execution, attempt, epoch };
-                    if self.in_flight.remove(&token) {
+                    let token = crate::executor::Token { run: self.run, execution, attempt, epoch: self.epoch };
+                    if self.in_flight.get(&token) == Some(&epoch) {
+                        self.in_flight.remove(&token);
                         out.push(Output::Cancel(token));
                     }
                 }
