@@ -106,6 +106,12 @@ impl Process {
         due.map(|due| due.max(self.still_until(part)))
     }
 
+    /// One that stands still already goes on with the later of the two: what waits for it keeps its order.
+    pub(crate) fn stand_still(&mut self, part: Part, until: i64) {
+        let until = until.max(self.still_until(part));
+        self.still.insert(part, until);
+    }
+
     pub(crate) fn still_until(&self, part: Part) -> i64 {
         self.still.get(&part).copied().unwrap_or(0)
     }

@@ -387,11 +387,11 @@ impl World {
                 self.trace.note(at, || format!("p{slot} stands still until {until}"));
                 let process = &mut self.processes[slot];
                 let parts: Vec<Part> = process.parts().chain([Part::Adopter]).collect();
-                process.still.extend(parts.into_iter().map(|part| (part, until)));
+                parts.into_iter().for_each(|part| process.stand_still(part, until));
             }
             Happening::Stall(slot, part, until) => {
                 self.trace.note(at, || format!("p{slot} {part:?} stands still until {until}"));
-                self.processes[slot].still.insert(part, until);
+                self.processes[slot].stand_still(part, until);
             }
             Happening::Shutdown(slot) => self.shut_down(slot),
             Happening::Admit { job, born } => self.admit(job, born),
