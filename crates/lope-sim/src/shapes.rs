@@ -192,7 +192,7 @@ steps:
     steps:
       one: { action: ok, with: '${{ n }}', concurrency: { limit: 1, key: same } }
       two: { action: ok, with: '${{ one }}', rate_limit: { count: 2, per: 1s } }
-      three: { action: stuck1, with: '${{ two }}', timeout: 400ms, retries: 2, concurrency: { limit: 2, key: stuck } }
+      three: { action: stuck1, with: '${{ two }}', timeout: 400ms, retries: 20, concurrency: { limit: 2, key: stuck } }
   done: { return: '${{ all }}' }
 ",
         mail: |_| Vec::new(),
