@@ -179,6 +179,14 @@ fn what_fails_is_tried_again_and_then_a_dead_letter_that_can_be_replayed_or_drop
 }
 
 #[test]
+fn a_timer_may_be_due_in_a_while() {
+    let home = Home::new();
+    home.json(&["send", "7", "--payload", "x", "--id", "soon", "--at", "1h"]);
+    home.work("cat; echo");
+    assert_eq!(home.json(&["timers", "7"])[0]["message_id"], "soon", "it is not due yet");
+}
+
+#[test]
 fn timers_wait_for_their_time_and_can_be_dropped() {
     let home = Home::new();
     let later = home.json(&["send", "7", "--payload", "later", "--id", "a", "--at", "2999-01-01T00:00:00Z"]);

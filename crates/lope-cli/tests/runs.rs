@@ -89,12 +89,7 @@ fn why_a_run_does_not_move_is_told_in_plain_words() {
     let _up = Up::with(&home, &["up", "--queue", "default", "--queue", "narrow"]);
     let told = |key: &str| home.lope(&["runs", "why", key]).done().out;
     let tells = |key: &str, words: &[&str]| {
-        let holds = || words.iter().all(|word| told(key).contains(word));
-        let deadline = std::time::Instant::now() + std::time::Duration::from_secs(60);
-        while !holds() {
-            assert!(std::time::Instant::now() < deadline, "{key} is told as {}", told(key));
-            std::thread::sleep(std::time::Duration::from_millis(50));
-        }
+        stage::until(&format!("{key} tells {words:?}"), || words.iter().all(|word| told(key).contains(word)));
     };
     tells("nobody", &["no worker serves a: ", "nobodys", "hint: start a runner that has this action"]);
     tells("flaky", &["a backs off until ", "attempt 1 failed with ExitStatus"]);

@@ -321,11 +321,7 @@ impl World {
             self.judge.blame(format!("{run}: set aside: {reason}"));
             let then =
                 Then::Release(Release { status: LiveStatus::Paused, wake: Wake::Parked(reason), seen: u64::MAX });
-            let (rows, blobs, taken) = (Vec::new(), Vec::new(), Vec::new());
-            let (children, deliveries, posts) = (Vec::new(), Vec::new(), Vec::new());
-            let snapshot = None;
-            let park = RunCommit { run, owner, epoch, rows, blobs, snapshot, taken, children, deliveries, posts, then };
-            self.send(slot, Request::Park(park));
+            self.send(slot, Request::Park(RunCommit::new(run, owner, epoch, then)));
         }
     }
 

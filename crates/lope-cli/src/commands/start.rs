@@ -7,14 +7,14 @@ use clap::Args;
 use lope::stores::{self, Create};
 use lope_engine::client::{self, StartOptions};
 use lope_flow::law::Plan;
-use lope_model::{Priority, QueueName, Span, Timestamp};
+use lope_model::{Priority, QueueName};
 use lope_store::{Store, StoreError};
 
 use super::begin::{Begin, announce, check, options};
 use super::python::{PythonArgs, Target};
 use super::tags::tags;
 use super::workflow_file;
-use crate::clock::wall;
+use crate::clock::{later, wall};
 use crate::error::{CliError, CliResult, Exit};
 use crate::home::Settings;
 use crate::output::Output;
@@ -71,16 +71,6 @@ pub(crate) async fn run(args: StartArgs, settings: &Settings, output: Output) ->
     };
     let (run, _) = client::start(&store, &plan, options, wall()).await?;
     announce(&store, run, output).await
-}
-
-/// A time, or in how long.
-fn later(text: &str) -> CliResult<Timestamp> {
-    if let Ok(span) = text.parse::<Span>() {
-        return Ok(wall().plus(span));
-    }
-    text.parse().map_err(|error: lope_model::time::BadTimestamp| {
-        CliError::usage(error.to_string()).hint("or in how long, as in 30s, 5m, 2h, 7d")
-    })
 }
 
 /// Plans that were read go into the store, which is made if it is not there; the first is the run's.

@@ -8,10 +8,10 @@ use lope::mailbox::frame::{Flags, Message, MessageKind};
 use lope::mailbox::key::WorkerId;
 use lope::mailbox::limit;
 use lope_model::Timestamp;
-use lope_model::time::BadTimestamp;
 use serde_json::json;
 
 use super::Post;
+use crate::clock::later;
 use crate::error::{CliError, CliResult, Exit};
 use crate::output::Output;
 
@@ -34,7 +34,7 @@ pub(crate) struct SendArgs {
     /// Before others of the same batch
     #[arg(long)]
     priority: bool,
-    /// Deliver it at this time (RFC 3339)
+    /// Deliver it at this time: RFC 3339, or in how long (30s, 2h)
     #[arg(long, value_name = "TIME")]
     at: Option<String>,
     /// The worker that gets replies and acknowledgements
@@ -70,8 +70,7 @@ pub(super) fn read(args: SendArgs) -> CliResult<Letter> {
 }
 
 fn time(said: &str) -> CliResult<Timestamp> {
-    let at: Result<Timestamp, BadTimestamp> = said.parse();
-    let at = at.map_err(|error| CliError::usage(format!("--at: {error}")))?;
+    let at = later(said)?;
     if at < Timestamp::EPOCH {
         let hint = "one that has passed is delivered at once";
         return Err(CliError::usage(format!("--at {said}: the earliest time is 1970-01-01T00:00:00Z")).hint(hint));
