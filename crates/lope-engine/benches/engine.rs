@@ -1,19 +1,22 @@
 //! The engine alone: a store in memory and an executor that answers at once, so that what is left is what the machines, their
-//! threads and their queues cost. Prints a line for each shape: one-step runs, steps one after the other, steps at once.
+//! threads and their queues cost. Prints a line for each shape: one-step runs, steps one after the other, steps at once; and
+//! the same for the machines by themselves, on one thread, with a store and an executor that only say yes.
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use lope_engine::client::{self, StartOptions};
-use lope_engine::executor::{Done, Executor, Task, Token};
+use lope_engine::dispatch::{Act, Dispatch};
+use lope_engine::executor::{Done, Executor, Outcome, Task, Token};
+use lope_engine::shard::{Adoption, Home, Input, Output, Past, Shard, ShardSettings};
 use lope_engine::{Engine, Executors, Settings};
 use lope_flow::definition::executor;
 use lope_flow::law::Plan;
-use lope_model::{Timestamp, Value};
+use lope_model::{Epoch, Moment, RunnerId, Timestamp, Value};
 use lope_store::Store;
 use lope_store::bench::{Figure, Stopwatch};
 use lope_store::memory::MemoryStore;
-use lope_store::runs::{RunFilter, RunStatus};
+use lope_store::runs::{CommitReply, RunFilter, RunStatus};
 
 const ONE: &str = "
 name: one
@@ -71,6 +74,7 @@ fn main() {
     runtime.block_on(async {
         for (name, text, runs, each) in SHAPES.iter().filter(|shape| shape.0.contains(&wanted)) {
             println!("{name:<20} {}", measure(text, *runs, *each).await);
+            println!("  machines only      {}", machines(text, *runs, *each));
         }
     });
 }
@@ -103,19 +107,74 @@ async fn measure(text: &str, runs: u64, each: i64) -> Figure {
     figure
 }
 
+/// What shard and slots alone make of it, `CALLERS` runs at a time.
+fn machines(text: &str, runs: u64, each: i64) -> Figure {
+    let definition = lope_flow::yaml::read(text, "bench").expect("a workflow");
+    let plan = Arc::new(Plan::new(&definition).expect("a sound workflow"));
+    let owner = RunnerId::from_uuid(uuid::Uuid::from_u128(1));
+    let mut shard = Shard::new(ShardSettings::of(&Settings::default()), owner);
+    shard.listen(false);
+    let mut slots = Dispatch::new(Settings::default().concurrency);
+    let (mut inputs, mut outputs, mut acts, mut begun) = (Vec::new(), Vec::new(), Vec::new(), 0);
+    let watch = Stopwatch::start();
+    while begun < runs || !shard.is_empty() {
+        while begun < runs && shard.len() + inputs.len() < CALLERS as usize {
+            inputs.push(Input::Adopt(Box::new(newborn(&plan, owner, each))));
+            begun += 1;
+        }
+        let now = now();
+        inputs.drain(..).for_each(|input| shard.handle(now, input, &mut outputs));
+        for output in outputs.drain(..) {
+            match output {
+                Output::Commit(it) => {
+                    let reply = CommitReply::Done { mail: 0, undelivered: Vec::new() };
+                    inputs.push(Input::Committed(it.run, it.epoch, reply));
+                }
+                Output::Start(task) => slots.submit(Moment(0), task, &mut acts),
+                _ => {}
+            }
+        }
+        while let Some(act) = acts.pop() {
+            if let Act::Start(task) = act {
+                let outcome = Outcome::new(task.token, Ok(Value::Null));
+                slots.settled(Moment(0), &outcome.token, &outcome.result, &mut acts);
+                inputs.push(Input::Outcome(outcome));
+            }
+        }
+    }
+    watch.stop(runs * each.unsigned_abs())
+}
+
+fn newborn(plan: &Arc<Plan>, owner: RunnerId, each: i64) -> Adoption {
+    let options = StartOptions { input: Some(Value::Int(each)), ..StartOptions::default() };
+    let client::Birth { admit, start } = client::birth(plan, options, now());
+    Adoption {
+        run: admit.run,
+        epoch: Epoch(1),
+        owner,
+        weight: admit.weight,
+        plan: Arc::clone(plan),
+        home: Home::default(),
+        parent: None,
+        past: Past::Born { start, size: admit.rows[0].body.len() },
+        mail: Vec::new(),
+        seen: 0,
+    }
+}
+
 /// One run to its end: from then on the engine is registered and takes what is born here.
 async fn first(store: &Store, engine: &Engine, plan: &Arc<Plan>) {
     let options = StartOptions { input: Some(Value::Int(1)), ..StartOptions::default() };
-    let admit = client::admission(plan, options, now());
-    let run = admit.run;
-    engine.admit(admit, plan).await.expect("memory does not fail");
+    let birth = client::birth(plan, options, now());
+    let run = birth.admit.run;
+    engine.admit(birth, plan).await.expect("memory does not fail");
     client::wait(store, run).await.expect("memory does not fail");
 }
 
 async fn admit(engine: Arc<Engine>, plan: Arc<Plan>, runs: u64, each: i64) {
     for _ in 0..runs {
         let options = StartOptions { input: Some(Value::Int(each)), ..StartOptions::default() };
-        engine.admit(client::admission(&plan, options, now()), &plan).await.expect("memory does not fail");
+        engine.admit(client::birth(&plan, options, now()), &plan).await.expect("memory does not fail");
     }
 }
 

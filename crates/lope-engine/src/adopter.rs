@@ -2,11 +2,11 @@
 
 mod fallen;
 
-use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use lope_flow::law::Plan;
+use foldhash::HashMap;
+use lope_flow::law::{Event, Plan};
 use lope_model::{Epoch, RunId, RunnerId, limit};
 use lope_store::runs::{Admit, ClaimedRun, LiveStatus, Loaded, Mail, Release, RunCommit, Then, Wake};
 use lope_store::{Store, StoreResult};
@@ -14,7 +14,7 @@ use lope_store::{Store, StoreResult};
 use crate::codec::{self, Blobs, Unreadable};
 use crate::drive::plans::Plans;
 use crate::drive::shards::Shards;
-use crate::shard::{Adoption, Home, Input};
+use crate::shard::{Adoption, Home, Input, Past};
 use fallen::Fallen;
 
 /// The epoch of a run that is born claimed.
@@ -43,14 +43,31 @@ pub(crate) struct Adopter {
 pub(crate) struct Expected<'a> {
     adopter: &'a Adopter,
     run: RunId,
-    pub(crate) owner: RunnerId,
-    given: bool,
+    owner: RunnerId,
+    adoption: Option<Box<Adoption>>,
+}
+
+impl Expected<'_> {
+    pub(crate) const fn owner(&self) -> RunnerId {
+        self.owner
+    }
+
+    /// It was born claimed: everything about it is known without asking the store. False: its session has ended meanwhile.
+    pub(crate) fn is_born(mut self) -> bool {
+        let adopter = self.adopter;
+        if adopter.held().get(&self.run) != Some(&BORN) || adopter.runner() != self.owner {
+            return false;
+        }
+        let Some(adoption) = self.adoption.take() else { return false };
+        adopter.shards.send(self.run, Input::Adopt(adoption));
+        true
+    }
 }
 
 impl Drop for Expected<'_> {
     fn drop(&mut self) {
         // A later session may hold it under the same epoch.
-        if !self.given && self.adopter.runner() == self.owner {
+        if self.adoption.is_some() && self.adopter.runner() == self.owner {
             self.adopter.left(self.run, BORN);
         }
     }
@@ -80,16 +97,31 @@ impl Adopter {
 
     /// A run is about to be admitted; `None` if it cannot be born claimed, because the session is not known to be held or there
     /// is no room.
-    pub(crate) fn expect(&self, run: RunId) -> Option<Expected<'_>> {
+    pub(crate) fn expect(&self, admit: &Admit, start: Event, plan: &Arc<Plan>) -> Option<Expected<'_>> {
         if !self.registered.load(Ordering::Acquire) {
             return None;
         }
+        let run = admit.run;
         let mut held = self.held();
         if held.len() >= self.most || held.insert(run, BORN).is_some() {
             return None;
         }
         drop(held);
-        Some(Expected { adopter: self, run, owner: self.runner(), given: false })
+        let owner = self.runner();
+        let size = admit.rows.iter().map(|row| row.body.len()).sum();
+        let adoption = Adoption {
+            run,
+            epoch: BORN,
+            owner,
+            weight: admit.weight,
+            plan: Arc::clone(plan),
+            home: Home { queue: admit.queue.clone(), realm: admit.realm.clone(), priority: admit.priority },
+            parent: admit.parent.clone(),
+            past: Past::Born { start, size },
+            mail: Vec::new(),
+            seen: 0,
+        };
+        Some(Expected { adopter: self, run, owner, adoption: Some(Box::new(adoption)) })
     }
 
     /// Forget what was held: it belongs to a session that has ended.
@@ -192,9 +224,7 @@ impl Adopter {
             plan,
             home: Home { queue: claimed.queue.clone(), realm: claimed.realm.clone(), priority: claimed.priority },
             parent: loaded.record.parent,
-            snapshot: loaded.snapshot,
-            rows: loaded.rows,
-            blobs,
+            past: Past::Stored { snapshot: loaded.snapshot, rows: loaded.rows, blobs },
             mail: loaded.mail,
             seen: loaded.record.mail,
         };
@@ -212,31 +242,6 @@ impl Adopter {
         let bytes = self.store.runs.blobs(run, &digests).await?;
         let found = digests.into_iter().zip(bytes).filter_map(|(digest, bytes)| Some((digest, bytes?)));
         Ok(Ok(found.collect()))
-    }
-
-    /// A run was born claimed: everything about it is known without asking the store. False: its session has ended meanwhile.
-    pub(crate) fn newborn(&self, mut expected: Expected<'_>, admit: Admit, plan: Arc<Plan>) -> bool {
-        let owner = expected.owner;
-        if self.held().get(&admit.run) != Some(&BORN) || self.runner() != owner {
-            return false;
-        }
-        expected.given = true;
-        let adoption = Adoption {
-            run: admit.run,
-            epoch: BORN,
-            owner,
-            weight: admit.weight,
-            plan,
-            home: Home { queue: admit.queue, realm: admit.realm, priority: admit.priority },
-            parent: admit.parent,
-            snapshot: admit.snapshot,
-            rows: admit.rows,
-            blobs: admit.blobs.into_iter().map(|blob| (blob.digest, blob.bytes)).collect(),
-            mail: Vec::new(),
-            seen: 0,
-        };
-        self.shards.send(adoption.run, Input::Adopt(Box::new(adoption)));
-        true
     }
 
     /// Put a run that cannot be folded aside, with the reason, for a person to look at.

@@ -48,13 +48,25 @@ pub async fn deploy(store: &Store, plan: &Plan) -> StoreResult<()> {
     store.runs.deploy(Deploy { version, name, body: plan.definition().encode() }).await
 }
 
-/// A run as it will be admitted, under a fresh id.
-pub fn admission(plan: &Plan, options: StartOptions, now: Timestamp) -> Admit {
-    admission_as(RunId::from_uuid(Uuid::now_v7()), plan, options, now)
+/// A run as it will be admitted, and its first event, so that whoever takes it on at once need not read it.
+#[derive(Clone, Debug)]
+pub struct Birth {
+    pub admit: Admit,
+    pub start: Event,
 }
 
-/// A run as it will be admitted, under this id.
-pub fn admission_as(run: RunId, plan: &Plan, options: StartOptions, now: Timestamp) -> Admit {
+/// A run as it will be admitted, under a fresh id.
+pub fn admission(plan: &Plan, options: StartOptions, now: Timestamp) -> Admit {
+    birth(plan, options, now).admit
+}
+
+/// The same, for an engine that takes it on.
+pub fn birth(plan: &Plan, options: StartOptions, now: Timestamp) -> Birth {
+    birth_as(RunId::from_uuid(Uuid::now_v7()), plan, options, now)
+}
+
+/// The same, under this id.
+pub fn birth_as(run: RunId, plan: &Plan, options: StartOptions, now: Timestamp) -> Birth {
     let start = Start {
         run,
         law: LAW,
@@ -64,9 +76,9 @@ pub fn admission_as(run: RunId, plan: &Plan, options: StartOptions, now: Timesta
         env: options.env,
         input: options.input.map(|value| Fed { policies: options.policies, ..Fed::new("1", value) }),
     };
-    let mut blobs = Vec::new();
-    let row = codec::row(1, &Event::new(now, EventKind::Start(Box::new(start))), &mut blobs);
-    Admit {
+    let (mut start, mut blobs) = (Event::new(now, EventKind::Start(Box::new(start))), Vec::new());
+    let row = codec::row(1, &mut start, &mut blobs);
+    let admit = Admit {
         run,
         workflow: plan.name().to_string(),
         version: plan.version(),
@@ -83,7 +95,8 @@ pub fn admission_as(run: RunId, plan: &Plan, options: StartOptions, now: Timesta
         snapshot: None,
         blobs,
         claimed_by: None,
-    }
+    };
+    Birth { admit, start }
 }
 
 /// Admit a run for whoever claims it.

@@ -31,7 +31,7 @@ impl Unreadable {
 }
 
 /// An event as a journal row; its large values go to `blobs`.
-pub fn row(seq: u64, event: &Event, blobs: &mut Vec<Blob>) -> JournalRow {
+pub fn row(seq: u64, event: &mut Event, blobs: &mut Vec<Blob>) -> JournalRow {
     let mut apart = Vec::new();
     let body = event.encode(&mut apart);
     blobs.extend(apart.into_iter().map(stored));
@@ -39,7 +39,7 @@ pub fn row(seq: u64, event: &Event, blobs: &mut Vec<Blob>) -> JournalRow {
 }
 
 /// A state as a snapshot; its large values go to `blobs`.
-pub fn snapshot(seq: u64, state: &State, blobs: &mut Vec<Blob>) -> Snapshot {
+pub fn snapshot(seq: u64, state: &mut State, blobs: &mut Vec<Blob>) -> Snapshot {
     let mut apart = Vec::new();
     let body = state.encode(&mut apart);
     blobs.extend(apart.into_iter().map(stored));

@@ -8,9 +8,10 @@
 mod gates;
 mod once;
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use foldhash::HashMap;
 use lope_model::policy::CircuitBreaker;
 use lope_model::{Failure, Moment, Priority, RunId, Span, Value};
 
@@ -83,11 +84,11 @@ impl Dispatch {
             free: slots,
             arrivals: 0,
             waiting: BTreeMap::new(),
-            ranks: HashMap::new(),
-            held: HashMap::new(),
-            running: HashMap::new(),
+            ranks: HashMap::default(),
+            held: HashMap::default(),
+            running: HashMap::default(),
             deadlines: BTreeSet::new(),
-            keys: HashMap::new(),
+            keys: HashMap::default(),
             gates: Gates::default(),
             once: Once::default(),
         }

@@ -11,13 +11,14 @@ use std::time::Duration;
 
 use lope_flow::law::{Notice, Plan, Settled};
 use lope_model::{Epoch, QueueName, Realm, RunId, RunnerId};
-use lope_store::runs::{Admit, Admitted, FinalStatus, RunCommit};
+use lope_store::runs::{Admitted, FinalStatus, RunCommit};
 use lope_store::{Store, StoreError, StoreResult};
 use tokio::sync::{broadcast, mpsc};
 use tokio::task::AbortHandle;
 use uuid::Uuid;
 
-use crate::adopter::Adopter;
+use crate::adopter::{Adopter, Expected};
+use crate::client::Birth;
 use crate::drive::clock::ProcessClock;
 use crate::drive::committer::Committer;
 use crate::drive::desk::{Desk, Executors, Timekeeper};
@@ -173,16 +174,17 @@ impl Engine {
     }
 
     /// Admit a run and take it on here, without a second trip to the store; one whose queue has limits waits its turn.
-    pub async fn admit(&self, mut admit: Admit, plan: &Arc<Plan>) -> StoreResult<Admitted> {
+    pub async fn admit(&self, birth: Birth, plan: &Arc<Plan>) -> StoreResult<Admitted> {
+        let Birth { mut admit, start } = birth;
+        let run = admit.run;
         let waits = self.claims && self.limited.contains(&admit.queue);
-        let expected = if waits { None } else { self.adopter.expect(admit.run) };
-        admit.claimed_by = expected.as_ref().map(|expected| expected.owner);
-        let (kept, run) = (admit.clone(), admit.run);
+        let expected = if waits { None } else { self.adopter.expect(&admit, start, plan) };
+        admit.claimed_by = expected.as_ref().map(Expected::owner);
         let answers = self.store.runs.admit(vec![admit]).await?;
         let answer = answers.into_iter().next().ok_or(StoreError::Closed)?;
         if let (Admitted::Created { owned: true, .. }, Some(expected)) = (&answer, expected) {
-            let owner = expected.owner;
-            if self.adopter.newborn(expected, kept, Arc::clone(plan)) {
+            let owner = expected.owner();
+            if expected.is_born() {
                 // The keeper is gone only when the engine is.
                 let _ = self.mouth.send(Heard::Took { owner, runs: 1 });
             }

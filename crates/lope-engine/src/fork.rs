@@ -63,16 +63,17 @@ pub async fn fork(store: &Store, record: &RunRecord, fork: Fork, now: Timestamp)
 /// The new run as it is admitted; `None` if its state is one that nothing can go on from.
 fn admission(plan: &Arc<Plan>, state: &State, at: u64, run: RunId, now: Timestamp) -> Option<Admit> {
     let (mut blobs, epoch) = (Vec::new(), Epoch(1));
-    let snapshot = codec::snapshot(at, state, &mut blobs);
+    let mut copy = state.clone();
+    let snapshot = codec::snapshot(at, &mut copy, &mut blobs);
     let mut kinds = vec![EventKind::Forked { run, epoch }];
     if state.status() == Status::Failed {
         // It goes on where the original failed.
         kinds.push(EventKind::Retry { epoch });
     }
-    let (mut copy, mut effects, mut rows) = (state.clone(), Vec::new(), Vec::new());
+    let (mut effects, mut rows) = (Vec::new(), Vec::new());
     for (kind, seq) in kinds.into_iter().zip(at + 1..) {
-        let event = Event::new(now.max(copy.at()), kind);
-        rows.push(codec::row(seq, &event, &mut blobs));
+        let mut event = Event::new(now.max(copy.at()), kind);
+        rows.push(codec::row(seq, &mut event, &mut blobs));
         law::fold(plan, &mut copy, event, &mut effects);
     }
     if copy.status().is_final() {

@@ -14,8 +14,9 @@ mod write;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use foldhash::HashMap;
 use lope_flow::definition::Definition;
-use lope_flow::law::{Notice, Plan, Reason, Settled};
+use lope_flow::law::{Event, Notice, Plan, Reason, Settled};
 use lope_model::{Epoch, Priority, QueueName, Realm, RunId, RunnerId, Span, Timestamp, Value, VersionId};
 use lope_store::runs::{CommitReply, FinalStatus, JournalRow, Mail, Parent, RunCommit, Snapshot, StoredDefinition};
 
@@ -44,14 +45,31 @@ pub struct Adoption {
     pub plan: Arc<Plan>,
     pub home: Home,
     pub parent: Option<Parent>,
-    pub snapshot: Option<Snapshot>,
-    pub rows: Vec<JournalRow>,
-    /// The large values that snapshot and rows refer to.
-    pub blobs: Blobs,
+    pub past: Past,
     /// Mail that waits, in order.
     pub mail: Vec<Mail>,
     /// How much mail was ever delivered.
     pub seen: u64,
+}
+
+/// What happened to a run before it came here.
+#[derive(Debug)]
+pub enum Past {
+    /// It was born here: this is its first row, which takes so many bytes.
+    Born { start: Event, size: usize },
+    Stored {
+        snapshot: Option<Snapshot>,
+        rows: Vec<JournalRow>,
+        /// The large values that snapshot and rows refer to.
+        blobs: Blobs,
+    },
+}
+
+impl Default for Past {
+    /// Nothing yet.
+    fn default() -> Self {
+        Self::Stored { snapshot: None, rows: Vec::new(), blobs: Blobs::new() }
+    }
 }
 
 /// What came in.
@@ -194,8 +212,8 @@ impl ShardSettings {
 pub struct Shard {
     settings: ShardSettings,
     owner: RunnerId,
-    /// Boxed: the tree moves its entries about, and a resident is large.
-    runs: BTreeMap<RunId, Box<Resident>>,
+    /// Boxed: a resident is large. It has no order; where one can be seen it is made.
+    runs: HashMap<RunId, Box<Resident>>,
     /// When each run must be looked at.
     wheel: BTreeSet<(Timestamp, RunId)>,
     /// Runs that wait to know the latest version of a workflow.
@@ -216,7 +234,7 @@ impl Shard {
         Self {
             settings,
             owner,
-            runs: BTreeMap::new(),
+            runs: HashMap::default(),
             wheel: BTreeSet::new(),
             asking: BTreeMap::new(),
             latest: BTreeMap::new(),
@@ -326,18 +344,17 @@ impl Shard {
 
     fn drain(&mut self, now: Timestamp, out: &mut Vec<Output>) {
         self.draining = true;
-        for run in self.runs.keys().copied().collect::<Vec<_>>() {
-            self.with(now, run, out, |_| ());
-        }
+        let mut runs: Vec<RunId> = self.runs.keys().copied().collect();
+        runs.sort_unstable();
+        runs.into_iter().for_each(|run| self.with(now, run, out, |_| ()));
     }
 
     fn fence(&mut self, out: &mut Vec<Output>) {
         self.wheel.clear();
         self.asking.clear();
-        for (run, resident) in std::mem::take(&mut self.runs) {
-            out.extend(resident.in_flight.keys().cloned().map(Output::Cancel));
-            out.push(Output::Left { run, epoch: resident.epoch, weight: resident.weight, why: Left::Lost });
-        }
+        let mut residents: Vec<_> = std::mem::take(&mut self.runs).into_values().collect();
+        residents.sort_unstable_by_key(|resident| resident.run);
+        residents.into_iter().for_each(|resident| resident.leave(Left::Lost, out));
     }
 
     /// Do something to a run, then see what it leads to.
@@ -381,8 +398,9 @@ impl Shard {
         for runs in self.asking.values_mut() {
             runs.remove(&run);
         }
-        self.wheel.remove(&(resident.look_at, run));
-        out.extend(resident.in_flight.keys().cloned().map(Output::Cancel));
-        out.push(Output::Left { run, epoch: resident.epoch, weight: resident.weight, why });
+        if resident.look_at < Timestamp::NEVER {
+            self.wheel.remove(&(resident.look_at, run));
+        }
+        resident.leave(why, out);
     }
 }

@@ -348,7 +348,7 @@ async fn a_run_that_diverged_is_set_aside_with_the_row_that_does_not_fit() {
     let record = house.store.runs.run(run).await.unwrap().unwrap();
     let mut event = Event::new(record.created_at, EventKind::Timer);
     event.met = Some(1);
-    let row = codec::row(record.head + 1, &event, &mut Vec::new());
+    let row = codec::row(record.head + 1, &mut event, &mut Vec::new());
     let release = Release { status: LiveStatus::Running, wake: Wake::At(record.created_at), seen: 0 };
     let commit = RunCommit {
         rows: vec![row],

@@ -86,7 +86,7 @@ fn outcome(execution: &Arc<str>, attempt: u32) -> Event {
 
 fn size(state: &State) -> usize {
     let mut blobs = Vec::new();
-    state.encode(&mut blobs).len() + blobs.iter().map(|blob| blob.bytes.len()).sum::<usize>()
+    state.clone().encode(&mut blobs).len() + blobs.iter().map(|blob| blob.bytes.len()).sum::<usize>()
 }
 
 /// Answers every dispatch until nothing is left; calls `at` before each tenth, `row` with each event.
@@ -177,7 +177,7 @@ fn replay() {
     fold(&plan, &mut state, first.clone(), &mut Vec::new());
     let mut journal = vec![first];
     answer_all(&plan, &mut state, 100_000, |_, _| {}, |event| journal.push(event.clone()));
-    let rows: Vec<Vec<u8>> = journal.iter().map(|event| event.encode(&mut Vec::new())).collect();
+    let rows: Vec<Vec<u8>> = journal.iter().map(|event| event.clone().encode(&mut Vec::new())).collect();
     let bytes: usize = rows.iter().map(Vec::len).sum();
     let began = now();
     let mut again = State::new(&plan);

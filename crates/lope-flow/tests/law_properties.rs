@@ -101,7 +101,7 @@ proptest! {
         let mut before = State::new(&plan);
         for (cut, event) in lived.journal.iter().enumerate() {
             let mut blobs = Vec::new();
-            let bytes = before.encode(&mut blobs);
+            let bytes = before.clone().encode(&mut blobs);
             let blob = |digest| blobs.iter().find(|blob| blob.digest == digest).map(|blob| blob.bytes.clone());
             let read = State::decode(&bytes, blob).unwrap();
             prop_assert_eq!(&read, &before);

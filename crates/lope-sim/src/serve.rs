@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use lope_engine::client;
 use lope_engine::keeper::Heard;
-use lope_engine::shard::{Adoption, Home, Input, Latest};
+use lope_engine::shard::{Adoption, Home, Input, Latest, Past};
 use lope_model::{Epoch, RunId, RunnerId, Timestamp, limit};
 use lope_store::runs::{
     Admit, Admitted, ClaimedRun, CommitReply, Delivered, LiveStatus, Register, Release, RunCommit, Takeover, Then, Wake,
@@ -234,18 +234,18 @@ impl World {
         if self.dice.chance(self.faults().lose_request) {
             return self.at_time(AGAIN, Happening::Admit { job, born: false });
         }
-        let admit = self.admission(job);
+        let admit = self.birth(job).admit;
         self.admitted(job, &admit);
         if self.dice.chance(self.faults().lose_answer) {
             self.at_time(AGAIN, Happening::Admit { job, born: false });
         }
     }
 
-    fn admission(&self, job: usize) -> Admit {
+    fn birth(&self, job: usize) -> client::Birth {
         let wanted = &self.jobs[job];
         let options = client::StartOptions { input: Some(wanted.input.clone()), ..Default::default() };
         let now = lope_model::Timestamp::from_millis(MORNING + self.at);
-        client::admission_as(self.ids[job], &wanted.plan, options, now)
+        client::birth_as(self.ids[job], &wanted.plan, options, now)
     }
 
     fn admitted(&mut self, job: usize, admit: &Admit) -> Option<Admitted> {
@@ -257,7 +257,7 @@ impl World {
     }
 
     fn admit_born(&mut self, session: RunnerId, job: usize) -> Answers {
-        let mut admit = self.admission(job);
+        let client::Birth { mut admit, start } = self.birth(job);
         admit.claimed_by = Some(session);
         let Some(Admitted::Created { epoch, owned: true }) = self.admitted(job, &admit) else {
             return vec![(Part::Adopter, Message::Unborn(session, admit.run))];
@@ -270,9 +270,7 @@ impl World {
             plan: Arc::clone(&self.jobs[job].plan),
             home: Home::default(),
             parent: admit.parent,
-            snapshot: admit.snapshot,
-            rows: admit.rows,
-            blobs: admit.blobs.into_iter().map(|blob| (blob.digest, blob.bytes)).collect(),
+            past: Past::Born { start, size: admit.rows[0].body.len() },
             mail: Vec::new(),
             seen: 0,
         };

@@ -6,7 +6,7 @@ use lope_engine::codec;
 use lope_engine::dispatch::Act;
 use lope_engine::executor::{Outcome, Task};
 use lope_engine::keeper::{Ask, Heard};
-use lope_engine::shard::{Adoption, Home, Input, Left, Output};
+use lope_engine::shard::{Adoption, Home, Input, Left, Output, Past};
 use lope_model::{Epoch, Failure, RunId, RunnerId, Value};
 use lope_store::runs::{ClaimedRun, CommitReply, LiveStatus, Loaded, Release, RunCommit, Then, Wake};
 
@@ -198,9 +198,7 @@ impl World {
             plan: Arc::clone(&self.plans[&claimed.version]),
             home: Home::default(),
             parent: loaded.record.parent,
-            snapshot: loaded.snapshot,
-            rows: loaded.rows,
-            blobs,
+            past: Past::Stored { snapshot: loaded.snapshot, rows: loaded.rows, blobs },
             mail: loaded.mail,
             seen: loaded.record.mail,
         }
@@ -459,7 +457,8 @@ pub(crate) fn says_something(heard: &Heard) -> bool {
 fn in_words(input: &Input) -> String {
     match input {
         Input::Adopt(it) => {
-            format!("adoption of {} {} with {} rows, {} mail", it.run, it.epoch.0, it.rows.len(), it.mail.len())
+            let rows = if let Past::Stored { rows, .. } = &it.past { rows.len() } else { 1 };
+            format!("adoption of {} {} with {rows} rows, {} mail", it.run, it.epoch.0, it.mail.len())
         }
         other => short(other),
     }

@@ -4,7 +4,7 @@
 //! takes nothing else with it.
 
 use std::any::Any;
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 use std::fmt;
 use std::future::{Future, poll_fn};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -12,6 +12,7 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, RwLock};
 use std::task::{Context, Poll};
 
+use foldhash::HashMap;
 use lope_engine::executor::{Done, Executor, Task, Token};
 use lope_model::{Failure, Value, failure};
 use tokio::runtime::Handle;

@@ -167,6 +167,12 @@ async fn loops() {
     marks.lock().unwrap().push((Instant::now(), cpu(), resident()));
     show("SQLite, a loop of 1,000,000, every_n 1,000", count as usize, before.0.elapsed(), cpu() - before.1, "");
     let marks = marks.lock().unwrap();
+    if std::env::var_os("TENTHS").is_some() {
+        for pair in marks.windows(2) {
+            println!("{:.2?} {:.2?} {:.0}", pair[1].0 - pair[0].0, pair[1].1 - pair[0].1, pair[1].2);
+        }
+        println!("{}", std::fs::read_to_string("/proc/self/status").unwrap());
+    }
     let tenth = |n: usize| (marks[n + 1].0 - marks[n].0, marks[n + 1].1 - marks[n].1);
     let ((first, first_cpu), (last, last_cpu)) = (tenth(0), tenth(9));
     println!(

@@ -122,9 +122,9 @@ async fn completed(place: &Place) -> CliResult<()> {
 
 async fn admit(engine: &Engine, plan: &Arc<Plan>, input: i64) -> CliResult<lope_model::RunId> {
     let options = StartOptions { input: Some(Value::Int(input)), ..StartOptions::default() };
-    let admit = client::admission(plan, options, wall());
-    let run = admit.run;
-    engine.admit(admit, plan).await?;
+    let birth = client::birth(plan, options, wall());
+    let run = birth.admit.run;
+    engine.admit(birth, plan).await?;
     Ok(run)
 }
 

@@ -153,9 +153,9 @@ fn modules_of(record: &RunRecord, file: Option<&Path>) -> CliResult<Vec<Module>>
 
 /// The run, and whether it is a new one.
 async fn admit(engine: &Engine, plan: &Arc<Plan>, options: StartOptions, output: Output) -> CliResult<(RunId, bool)> {
-    let admit = client::admission(plan, options, wall());
-    let (run, key) = (admit.run, admit.key.clone());
-    match engine.admit(admit, plan).await? {
+    let birth = client::birth(plan, options, wall());
+    let (run, key) = (birth.admit.run, birth.admit.key.clone());
+    match engine.admit(birth, plan).await? {
         Admitted::Exists { run: first } => {
             remark(output, &format!("run {first} has the key '{}' and goes on", key.unwrap_or_default()));
             Ok((first, false))

@@ -1,25 +1,31 @@
 //! Adoption: a run's state is folded from snapshot and journal, mail is taken in, and what must be done now is found.
 
-use lope_flow::law::{self, Effect, EventKind, State, Status};
+use lope_flow::law::{self, Effect, Event, EventKind, Plan, State, Status};
 use lope_flow::policy::LOSS_BUDGET;
 use lope_model::Timestamp;
+use lope_store::runs::{JournalRow, Snapshot};
 
 use super::resident::{Resident, announced};
-use super::{Adoption, Left, Output, Shard, ShardSettings};
+use super::{Adoption, Left, Output, Past, Shard, ShardSettings};
 use crate::client::STOPPED;
-use crate::codec::{self, Unreadable};
+use crate::codec::{self, Blobs, Unreadable};
 
 /// A journal, folded.
 struct Folded {
     state: State,
     /// The number of the last row.
     head: u64,
+    /// Bytes of journal behind the last snapshot, and of that snapshot.
+    tail: usize,
+    snapshot_size: usize,
     /// What the last row led to, if no owner can have acted on it: it was written when the run was admitted.
     undone: Option<Vec<Effect>>,
+    /// Is that all there is to do?
+    is_all: bool,
 }
 
 impl Shard {
-    pub(super) fn adopt(&mut self, now: Timestamp, adoption: Adoption, out: &mut Vec<Output>) {
+    pub(super) fn adopt(&mut self, now: Timestamp, mut adoption: Adoption, out: &mut Vec<Output>) {
         let (run, epoch, weight) = (adoption.run, adoption.epoch, adoption.weight);
         self.at_work = Some((run, epoch));
         let known = self.runs.get(&run).map(|resident| resident.epoch);
@@ -32,7 +38,7 @@ impl Shard {
         }
         // It was let go and claimed again before the answer to that came.
         self.forget(run, Left::Released, out);
-        match fold(&adoption) {
+        match fold(&mut adoption) {
             Ok(folded) => {
                 let waits_for_children = folded.state.status() == Status::Waiting || folded.head > 1;
                 let resident = Resident::adopted(now, adoption, folded, self.settings, self.heard);
@@ -49,18 +55,21 @@ impl Shard {
 }
 
 impl Resident {
-    fn adopted(now: Timestamp, adoption: Adoption, folded: Folded, settings: ShardSettings, heard: bool) -> Self {
-        let mut resident = Resident::new(&adoption, folded.state, folded.head);
+    fn adopted(now: Timestamp, mut adoption: Adoption, folded: Folded, settings: ShardSettings, heard: bool) -> Self {
+        let (mail, seen) = (std::mem::take(&mut adoption.mail), adoption.seen);
+        let mut resident = Resident::new(adoption, folded.state, folded.head);
         resident.heard = heard;
         (resident.payload_max, resident.encode) = (settings.payload_max, settings.post);
-        resident.tail = adoption.rows.iter().map(|row| row.body.len()).sum();
-        resident.snapshot_size = adoption.snapshot.map_or(0, |snapshot| snapshot.body.len());
+        (resident.tail, resident.snapshot_size) = (folded.tail, folded.snapshot_size);
         // An open run that nobody had yet is idle, and says so.
         resident.open.untold = folded.undone.is_some() && resident.state.status() == Status::Idle;
         resident.stopped = resident.state.paused().is_some_and(|reason| &**reason == STOPPED);
-        resident.go_on(now, folded.undone, settings.loss_budget);
-        resident.take_mail(now, &adoption.mail);
-        resident.seen = resident.seen.max(adoption.seen);
+        match folded.undone {
+            Some(effects) if folded.is_all && resident.state.epoch() == resident.epoch => resident.follow(now, effects),
+            undone => resident.go_on(now, undone, settings.loss_budget),
+        }
+        resident.take_mail(now, &mail);
+        resident.seen = resident.seen.max(seen);
         resident
     }
 
@@ -86,24 +95,45 @@ impl Resident {
     }
 }
 
-fn fold(adoption: &Adoption) -> Result<Folded, Unreadable> {
-    let (mut state, mut head) = match &adoption.snapshot {
-        Some(snapshot) => (codec::state(snapshot, &adoption.blobs)?, snapshot.seq),
-        None => (State::new(&adoption.plan), 0),
+fn fold(adoption: &mut Adoption) -> Result<Folded, Unreadable> {
+    match std::mem::take(&mut adoption.past) {
+        Past::Born { start, size } => Ok(born(&adoption.plan, start, size)),
+        Past::Stored { snapshot, rows, blobs } => stored(&adoption.plan, snapshot.as_ref(), &rows, &blobs),
+    }
+}
+
+/// Nobody has done anything yet of what the first row led to.
+fn born(plan: &Plan, start: Event, size: usize) -> Folded {
+    let (mut state, mut effects) = (State::new(plan), Vec::new());
+    law::fold(plan, &mut state, start, &mut effects);
+    Folded { state, head: 1, tail: size, snapshot_size: 0, undone: Some(effects), is_all: true }
+}
+
+fn stored(
+    plan: &Plan,
+    snapshot: Option<&Snapshot>,
+    rows: &[JournalRow],
+    blobs: &Blobs,
+) -> Result<Folded, Unreadable> {
+    let (mut state, mut head) = match snapshot {
+        Some(snapshot) => (codec::state(snapshot, blobs)?, snapshot.seq),
+        None => (State::new(plan), 0),
     };
     let (mut effects, mut undone) = (Vec::new(), None::<Vec<Effect>>);
-    for row in &adoption.rows {
-        let event = codec::event(row, &adoption.blobs)?;
+    for row in rows {
+        let event = codec::event(row, blobs)?;
         if event.met.is_some_and(|met| met != state.short_digest()) {
             return Err(Unreadable::diverged(row.seq));
         }
         let at_admission = is_at_admission(&event.kind, undone.is_some());
-        law::fold(&adoption.plan, &mut state, event, &mut effects);
+        law::fold(plan, &mut state, event, &mut effects);
         undone = at_admission.then(|| undone.unwrap_or_default().into_iter().chain(effects.drain(..)).collect());
         effects.clear();
         head = row.seq;
     }
-    Ok(Folded { state, head, undone })
+    let tail = rows.iter().map(|row| row.body.len()).sum();
+    let snapshot_size = snapshot.map_or(0, |snapshot| snapshot.body.len());
+    Ok(Folded { state, head, tail, snapshot_size, undone, is_all: false })
 }
 
 /// Was this row written when the run was admitted? The copy of a failed run is admitted with its retry.

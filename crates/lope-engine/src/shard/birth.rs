@@ -128,8 +128,8 @@ fn admission((parent, home): (RunId, &Home), child: &StartChild, latest: &Latest
         env: lope_model::Value::Null,
         input: Some(Fed::new("child", child.input.clone())),
     };
-    let mut blobs = Vec::new();
-    let row = codec::row(1, &Event::new(now, EventKind::Start(Box::new(start))), &mut blobs);
+    let (mut start, mut blobs) = (Event::new(now, EventKind::Start(Box::new(start))), Vec::new());
+    let row = codec::row(1, &mut start, &mut blobs);
     Admit {
         run: child.child,
         workflow: child.workflow.to_string(),

@@ -1,8 +1,8 @@
 //! One run in memory: its folded state, what is not durable yet, what is in flight.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use foldhash::HashMap;
 use lope_flow::definition::{Checkpoint, Recipient};
 use lope_flow::law::{
     self, Dispatch, Effect, Event, EventKind, Outcome, Plan, Progress, Send, Settled, StartChild, State, Status,
@@ -105,10 +105,10 @@ pub(super) struct Resident {
     /// How much mail was taken in.
     pub(super) seen: u64,
     pub(super) open: Open,
-    pub(super) flight: Option<Flight>,
+    pub(super) flight: Option<Box<Flight>>,
     /// Attempts at work, each with the epoch that the law opened it under. Their tokens are of this claim: what an earlier owner did
     /// not write down may have had the same attempts, and an answer to those is none to these.
-    pub(super) in_flight: BTreeMap<Token, Epoch>,
+    pub(super) in_flight: HashMap<Token, Epoch>,
     /// When the wheel looks at it.
     pub(super) look_at: Timestamp,
     /// The time of the last event, for letting go of what rests.
@@ -132,21 +132,21 @@ pub(super) struct Resident {
 }
 
 impl Resident {
-    pub(super) fn new(adoption: &Adoption, state: State, head: u64) -> Self {
+    pub(super) fn new(adoption: Adoption, state: State, head: u64) -> Self {
         Self {
             run: adoption.run,
             epoch: adoption.epoch,
             weight: adoption.weight,
-            plan: Arc::clone(&adoption.plan),
-            home: adoption.home.clone(),
-            parent: adoption.parent.clone(),
+            plan: adoption.plan,
+            home: adoption.home,
+            parent: adoption.parent,
             last_event: state.at(),
             state,
             head,
             seen: 0,
             open: Open::default(),
             flight: None,
-            in_flight: BTreeMap::new(),
+            in_flight: HashMap::default(),
             look_at: Timestamp::NEVER,
             tail: 0,
             snapshot_size: 0,
@@ -167,7 +167,7 @@ impl Resident {
         let mut event = Event::new(now.max(self.state.at()), kind);
         event.met = Some(self.state.short_digest());
         let mut blobs = Vec::new();
-        let (at, row) = (event.at, codec::row(self.head + 1, &event, &mut blobs));
+        let (at, row) = (event.at, codec::row(self.head + 1, &mut event, &mut blobs));
         let pressing = is_pressing(&event.kind);
         let (is_step, stops) = (matches!(event.kind, EventKind::Outcome(_)), stops(&event.kind));
         let mut effects = Vec::new();
@@ -182,10 +182,15 @@ impl Resident {
         self.open.pressing |= pressing;
         self.settled += u64::from(is_step);
         self.worked |= effects.iter().any(|effect| matches!(effect, Effect::InputSettled { .. }));
+        self.follow(now, effects);
+        self.stopped = stops.unwrap_or(self.stopped);
+    }
+
+    /// What an event led to.
+    pub(super) fn follow(&mut self, now: Timestamp, effects: Vec<Effect>) {
         let durable: Vec<EventKind> = effects.iter().filter_map(announced).collect();
         effects.into_iter().for_each(|effect| self.sort(effect));
         durable.into_iter().for_each(|kind| self.fold(now, kind));
-        self.stopped = stops.unwrap_or(self.stopped);
     }
 
     /// Each effect to its place: into the commit, or behind it.

@@ -69,7 +69,8 @@ impl Shard {
         let upto = resident.head;
         resident.written = resident.settled;
         let sent = commit.clone();
-        resident.flight = Some(Flight { commit: sent, upto, effects, begun, end, unanswered: 0, resend_at: None });
+        let flight = Flight { commit: sent, upto, effects, begun, end, unanswered: 0, resend_at: None };
+        resident.flight = Some(Box::new(flight));
         out.push(Output::Commit(commit));
     }
 
@@ -82,13 +83,13 @@ impl Shard {
                 if mail > resident.seen && flight.end.is_none() {
                     out.push(Output::MoreMail);
                 }
-                self.done(now, run, flight, out);
+                self.done(now, run, *flight, out);
             }
             // It was sent again after its first answer was lost, and had happened.
-            CommitReply::Gap { head } if head >= flight.upto => self.done(now, run, flight, out),
-            CommitReply::Missing if flight.unanswered > 0 && flight.end.is_some() => self.done(now, run, flight, out),
+            CommitReply::Gap { head } if head >= flight.upto => self.done(now, run, *flight, out),
+            CommitReply::Missing if flight.unanswered > 0 && flight.end.is_some() => self.done(now, run, *flight, out),
             CommitReply::Lost { .. } if flight.unanswered > 0 && flight.end == Some(Left::Released) => {
-                self.done(now, run, flight, out);
+                self.done(now, run, *flight, out);
             }
             CommitReply::Lost { .. } | CommitReply::Missing => self.forget(run, Left::Lost, out),
             CommitReply::Gap { head } => self.forget(run, Left::Broken(format!("its journal ends at {head}")), out),
@@ -139,7 +140,9 @@ impl Shard {
         let rest = resident.rests_from(now, self.settings.evict_after).filter(|_| free);
         let due = [again, rest, resident.state.next_wake()].into_iter().flatten().min().unwrap_or(Timestamp::NEVER);
         if due != resident.look_at {
-            self.wheel.remove(&(resident.look_at, run));
+            if resident.look_at < Timestamp::NEVER {
+                self.wheel.remove(&(resident.look_at, run));
+            }
             resident.look_at = due;
             if due < Timestamp::NEVER {
                 self.wheel.insert((due, run));
@@ -164,11 +167,24 @@ fn is_start(effect: &Effect) -> bool {
 impl Resident {
     /// Stop what is in flight and start nothing more: whoever takes the run up next makes new attempts of it.
     fn put_down(&mut self, out: &mut Vec<Output>) {
-        out.extend(std::mem::take(&mut self.in_flight).into_keys().map(Output::Cancel));
+        self.cancel_all(out);
         self.open.effects.retain(|effect| !is_start(effect));
         if let Some(flight) = &mut self.flight {
             flight.effects.retain(|effect| !is_start(effect));
         }
+    }
+
+    /// Stop what is in flight.
+    fn cancel_all(&mut self, out: &mut Vec<Output>) {
+        let mut tokens: Vec<_> = self.in_flight.drain().map(|(token, _)| token).collect();
+        tokens.sort_unstable();
+        out.extend(tokens.into_iter().map(Output::Cancel));
+    }
+
+    /// The run is no longer held: stop what it has in flight, and say why.
+    pub(super) fn leave(mut self: Box<Self>, why: Left, out: &mut Vec<Output>) {
+        self.cancel_all(out);
+        out.push(Output::Left { run: self.run, epoch: self.epoch, weight: self.weight, why });
     }
 
     /// Do what waited.
@@ -230,8 +246,8 @@ impl Resident {
         (Then::Release(Release { status, wake, seen: self.seen }), Some(Left::Released))
     }
 
-    fn snapshot_due(&self, min: usize, blobs: &mut Vec<Blob>) -> Option<Snapshot> {
-        (self.tail > self.snapshot_size.max(min)).then(|| codec::snapshot(self.head, &self.state, blobs))
+    fn snapshot_due(&mut self, min: usize, blobs: &mut Vec<Blob>) -> Option<Snapshot> {
+        (self.tail > self.snapshot_size.max(min)).then(|| codec::snapshot(self.head, &mut self.state, blobs))
     }
 }
 

@@ -127,9 +127,9 @@ impl House {
         client::deploy(&self.store, &plan).await.unwrap();
         engine.know(Arc::clone(&plan));
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_millis();
-        let admit = client::admission(&plan, options, Timestamp::from_millis(i64::try_from(since).unwrap()));
-        let run = admit.run;
-        assert!(matches!(engine.admit(admit, &plan).await.unwrap(), Admitted::Created { .. }));
+        let birth = client::birth(&plan, options, Timestamp::from_millis(i64::try_from(since).unwrap()));
+        let run = birth.admit.run;
+        assert!(matches!(engine.admit(birth, &plan).await.unwrap(), Admitted::Created { .. }));
         run
     }
 

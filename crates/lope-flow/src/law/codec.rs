@@ -39,10 +39,10 @@ pub struct Stored<T> {
 }
 
 impl State {
-    /// A snapshot. Large values go to `blobs`.
-    pub fn encode(&self, blobs: &mut Vec<Blob>) -> Vec<u8> {
+    /// A snapshot. Large values go to `blobs`. It is changed while it is written, and then as it was.
+    pub fn encode(&mut self, blobs: &mut Vec<Blob>) -> Vec<u8> {
         let mut bytes = vec![FORMAT];
-        write(&mut self.clone(), &mut bytes, blobs);
+        write(self, &mut bytes, blobs);
         bytes
     }
 
@@ -53,10 +53,10 @@ impl State {
 }
 
 impl Event {
-    /// A journal row's body. Large values go to `blobs`.
-    pub fn encode(&self, blobs: &mut Vec<Blob>) -> Vec<u8> {
+    /// A journal row's body. Large values go to `blobs`. It is changed while it is written, and then as it was.
+    pub fn encode(&mut self, blobs: &mut Vec<Blob>) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(96);
-        write(&mut self.clone(), &mut bytes, blobs);
+        write(self, &mut bytes, blobs);
         bytes
     }
 
@@ -113,20 +113,27 @@ trait Holder {
     fn each_value(&mut self, visit: &mut dyn FnMut(&mut Value));
 }
 
+/// Large values give way to references while it is written.
 fn write<T: Holder + Serialize>(holder: &mut T, bytes: &mut Vec<u8>, blobs: &mut Vec<Blob>) {
+    let mut apart = Vec::new();
     holder.each_value(&mut |value| {
         if reference(value).is_none() && weight(value) < limit::INLINE_MAX {
             return;
         }
         let bytes = to_msgpack(value);
         let digest = Digest::of(&bytes);
-        *value = Value::tag(BLOB, Value::str(digest.to_string()));
+        apart.push(std::mem::replace(value, Value::tag(BLOB, Value::str(digest.to_string()))));
         if !blobs.iter().any(|blob| blob.digest == digest) {
             blobs.push(Blob { digest, bytes });
         }
     });
     let mut writer = rmp_serde::Serializer::new(bytes).with_struct_map();
     holder.serialize(&mut writer).expect("every state and event has a MessagePack form");
+    if !apart.is_empty() {
+        let mut apart = apart.into_iter();
+        let mut put_back = |value: &mut Value| *value = apart.next().expect("there are as many as were taken out");
+        holder.each_value(&mut |value| if reference(value).is_some() { put_back(value) });
+    }
 }
 
 fn read<T: Holder + DeserializeOwned>(bytes: &[u8]) -> Result<Stored<T>, BadRow> {

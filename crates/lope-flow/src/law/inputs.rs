@@ -56,7 +56,7 @@ impl Machine<'_> {
         let block = self.plan.block(BlockId::ROOT);
         let root = self.state.acts.insert(Act::new(BlockId::ROOT, block, None, number));
         self.emit(Effect::Telemetry(Notice::InputStarted { input: Arc::clone(&fed.id) }));
-        self.state.inputs.insert(number, Input { fed, root });
+        self.state.inputs.insert(number, Box::new(Input { fed, root }));
         self.begin(root);
     }
 

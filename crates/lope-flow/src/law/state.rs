@@ -6,9 +6,10 @@
 mod act;
 mod exec;
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, OnceLock};
 
+use foldhash::HashMap;
 use lope_model::{Epoch, Failure, Priority, RunId, Timestamp, Value, VersionId};
 use serde::{Deserialize, Serialize};
 
@@ -39,7 +40,8 @@ pub struct State {
 
     pub(crate) acts: Arena<Act>,
     pub(crate) execs: Arena<Exec>,
-    pub(crate) inputs: BTreeMap<u64, Input>,
+    /// Boxed: the nodes of a tree are made for eleven.
+    pub(crate) inputs: BTreeMap<u64, Box<Input>>,
     pub(crate) queue: VecDeque<Fed>,
     pub(crate) next_input: u64,
 
@@ -242,7 +244,7 @@ impl State {
             warned: false,
             fuel: 0,
             digest: 0,
-            index: HashMap::new(),
+            index: HashMap::default(),
             run_value: Derived::default(),
         }
     }

@@ -97,11 +97,11 @@ impl<'a> Led<'a> {
     /// What must hold after every event.
     fn hold(&mut self, event: Event) {
         let mut blobs = Vec::new();
-        let bytes = self.state.encode(&mut blobs);
+        let bytes = self.state.clone().encode(&mut blobs);
         let blob = |digest| blobs.iter().find(|blob| blob.digest == digest).map(|blob| blob.bytes.clone());
         assert_eq!(State::decode(&bytes, blob).unwrap(), self.state, "a snapshot keeps everything");
         let mut rows = Vec::new();
-        let row = event.encode(&mut rows);
+        let row = event.clone().encode(&mut rows);
         let blob = |digest| rows.iter().find(|blob| blob.digest == digest).map(|blob| blob.bytes.clone());
         assert_eq!(Event::decode(&row, blob).unwrap(), event, "a row keeps everything");
         if matches!(event.kind, EventKind::Outcome(_) | EventKind::Child { .. } | EventKind::Refused { .. }) {

@@ -179,7 +179,7 @@ impl<'a> Lived<'a> {
         }
         if mischief.snapshots && self.dice.chance(20) {
             let mut blobs = Vec::new();
-            let bytes = self.state.encode(&mut blobs);
+            let bytes = self.state.clone().encode(&mut blobs);
             let blob = |digest| blobs.iter().find(|blob| blob.digest == digest).map(|blob| blob.bytes.clone());
             let read = State::decode(&bytes, blob).expect("a snapshot can be read");
             assert_eq!(read, self.state);

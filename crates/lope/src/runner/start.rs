@@ -96,15 +96,15 @@ impl Runner {
             tags: options.tags,
             ..client::StartOptions::default()
         };
-        let admit = client::admission(&plan, started, clock::now());
-        let run = admit.run;
+        let birth = client::birth(&plan, started, clock::now());
+        let run = birth.admit.run;
         self.0.tower.know(run, id, flow.name());
         let engine = self.engine().await?;
         engine.know(Arc::clone(&plan));
         if let Some(callback) = options.on_complete {
             self.0.tower.call_back(run, callback);
         }
-        match engine.admit(admit, &plan).await? {
+        match engine.admit(birth, &plan).await? {
             Admitted::Created { .. } => {
                 self.0.tower.started(run);
                 Ok(run)
