@@ -103,6 +103,16 @@ create table lope.runs (
     primary key (run_id)
 ) with (fillfactor=45, autovacuum_vacuum_scale_factor=0.05);
 
+create table lope.schedules (
+    name text collate "C" not null,
+    revision uuid not null,
+    due bigint,
+    last_run uuid,
+    waits smallint not null,
+    body bytea not null,
+    primary key (name)
+) with (fillfactor=50);
+
 create table lope.snapshots (
     run_id uuid not null,
     seq bigint not null,
@@ -170,6 +180,10 @@ CREATE UNIQUE INDEX runs_key ON lope.runs USING btree (key) WHERE (key IS NOT NU
 CREATE INDEX runs_parent ON lope.runs USING btree (parent_run, created_at, run_id) WHERE (parent_run IS NOT NULL);
 
 CREATE INDEX runs_workflow ON lope.runs USING btree (workflow, created_at, run_id);
+
+CREATE INDEX schedules_due ON lope.schedules USING btree (due) WHERE (due IS NOT NULL);
+
+CREATE INDEX schedules_waits ON lope.schedules USING btree (last_run) WHERE (waits = 1);
 
 CREATE INDEX workflows_name ON lope.workflows USING btree (name, deployed_at);
 
@@ -246,6 +260,14 @@ SELECT r.run_id,
     to_timestamp((((r.finished_at)::numeric / 1000.0))::double precision) AS finished_at
    FROM (lope.runs r
      LEFT JOIN lope.queue q ON ((q.run_id = r.run_id)));
+
+create view lope.schedules_view as
+SELECT schedules.name,
+    to_timestamp((((schedules.due)::numeric / 1000.0))::double precision) AS due,
+    schedules.last_run,
+    schedules.waits,
+    length(schedules.body) AS bytes
+   FROM lope.schedules;
 
 create view lope.workflows_view as
 SELECT encode(workflows.version, 'hex'::text) AS version,
@@ -337,6 +359,18 @@ comment on column lope.runs.tags is 'indexed by run_tags';
 comment on column lope.runs.version is 'workflows.version';
 
 comment on column lope.runs.weight is 'bytes it takes in memory, roughly';
+
+comment on table lope.schedules is 'what starts runs again and again';
+
+comment on column lope.schedules.body is 'opaque to the store';
+
+comment on column lope.schedules.due is 'when it is looked at next; absent: no time makes it due';
+
+comment on column lope.schedules.last_run is 'the run that it started last';
+
+comment on column lope.schedules.revision is 'of the last change; every change has another';
+
+comment on column lope.schedules.waits is '1: also due when its last run has ended';
 
 comment on table lope.snapshots is 'A run''s folded state at a journal position';
 

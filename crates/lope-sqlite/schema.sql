@@ -95,6 +95,15 @@ CREATE TABLE runs (
     error            BLOB
 ) WITHOUT ROWID, STRICT;
 
+CREATE TABLE schedules (
+    name     TEXT NOT NULL PRIMARY KEY,
+    revision BLOB NOT NULL,    -- of the last change; every change has another
+    due      INTEGER,          -- when it is looked at next; absent: no time makes it due
+    last_run BLOB,             -- the run that it started last
+    waits    INTEGER NOT NULL, -- 1: also due when its last run has ended
+    body     BLOB NOT NULL     -- opaque to the store
+) WITHOUT ROWID, STRICT;
+
 CREATE TABLE snapshots (
     run_id BLOB NOT NULL PRIMARY KEY,
     seq    INTEGER NOT NULL, -- last journal row folded into it
@@ -160,6 +169,10 @@ CREATE INDEX runs_status ON runs (status, created_at) WHERE status <> 'live';
 
 CREATE INDEX runs_workflow ON runs (workflow, created_at);
 
+CREATE INDEX schedules_due ON schedules (due) WHERE due IS NOT NULL;
+
+CREATE INDEX schedules_waits ON schedules (last_run) WHERE waits = 1;
+
 CREATE INDEX workflows_name ON workflows (name, deployed_at);
 
 CREATE VIEW journal_view AS
@@ -194,6 +207,11 @@ SELECT lower(hex(r.run_id)) AS run_id, r.workflow, r.key,
        lower(hex(r.parent_run)) AS parent_run, lower(hex(r.version)) AS version,
        datetime(r.created_at / 1000, 'unixepoch') AS created_at, datetime(r.finished_at / 1000, 'unixepoch') AS finished_at
 FROM runs AS r LEFT JOIN queue AS q ON q.run_id = r.run_id;
+
+CREATE VIEW schedules_view AS
+SELECT name, strftime('%Y-%m-%d %H:%M:%f', due / 1000.0, 'unixepoch') AS due, lower(hex(last_run)) AS last_run, waits,
+       length(body) AS bytes
+FROM schedules;
 
 CREATE VIEW workflows_view AS
 SELECT lower(hex(version)) AS version, name, datetime(deployed_at / 1000, 'unixepoch') AS deployed_at, length(body) AS bytes

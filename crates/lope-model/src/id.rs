@@ -89,6 +89,11 @@ uuid_id!(
     ExecutionId,
     "execution"
 );
+uuid_id!(
+    /// One writing of a schedule: every change has another, so that whoever writes over what was read can be sure of it.
+    Revision,
+    "revision"
+);
 
 impl RunId {
     /// The child run that this run's execution `path` starts. It keeps the parent's time, so that parent and child sort

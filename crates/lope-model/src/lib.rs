@@ -15,7 +15,7 @@ pub mod value;
 
 pub use digest::Digest;
 pub use failure::Failure;
-pub use id::{RunId, RunnerId, VersionId};
+pub use id::{Revision, RunId, RunnerId, VersionId};
 pub use lease::{Epoch, Lease};
 pub use name::{Priority, QueueName, Realm};
 pub use policy::Policy;

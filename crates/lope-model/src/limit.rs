@@ -24,3 +24,9 @@ pub const MESSAGE_ID_MAX: usize = 1_000;
 pub const MESSAGE_MAX: usize = PAYLOAD_MAX - 16 * 1_024;
 /// Most mail that waits for one run.
 pub const MAIL_MAX: u64 = 100_000;
+/// Largest schedule, its input included, encoded: it is written with every fire.
+pub const SCHEDULE_MAX: usize = 256 * 1024;
+/// Most ticks of one schedule that wait for its last run to end.
+pub const WAITING_TICKS_MAX: usize = 100;
+/// Most missed ticks of one schedule that are caught up: older ones are given up.
+pub const CATCH_UP_MAX: usize = 100;

@@ -37,6 +37,7 @@ mod prune;
 mod query;
 mod record;
 mod runs;
+mod schedule;
 mod schema;
 mod session;
 mod size;

@@ -11,8 +11,11 @@ use crate::partition;
 use crate::pool::Connector;
 
 /// Every migration, in order; its place is its number.
-const MIGRATIONS: [&str; 2] =
-    [include_str!("../migrations/0001_ground.sql"), include_str!("../migrations/0002_serves.sql")];
+const MIGRATIONS: [&str; 3] = [
+    include_str!("../migrations/0001_ground.sql"),
+    include_str!("../migrations/0002_serves.sql"),
+    include_str!("../migrations/0003_schedules.sql"),
+];
 /// The version this program works with.
 pub const SCHEMA_VERSION: i64 = MIGRATIONS.len() as i64;
 /// The schema that all migrations together give, as `lope store schema` prints it for the schema `lope`.

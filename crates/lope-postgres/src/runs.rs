@@ -1,11 +1,11 @@
 //! The door *Runs*: each verb is checked, carried out, and rings where it made work. What the verbs do is in their files.
 
 use async_trait::async_trait;
-use lope_model::{Digest, RunId, RunnerId, VersionId};
+use lope_model::{Digest, Revision, RunId, RunnerId, VersionId};
 use lope_store::runs::{
-    Admit, Admitted, Beat, Claim, Claimed, ClaimedRun, CommitReply, Counts, Deliver, Delivered, Deploy, Held,
-    JournalRow, Loaded, Mail, Prune, Pruned, Register, RunCommit, RunFilter, RunRecord, RunnerRecord, Runs, Serves,
-    StoredDefinition, TakenOver, Takeover, check,
+    Admit, Admitted, Beat, Claim, Claimed, ClaimedRun, CommitReply, Counts, Deliver, Delivered, Deploy, DueSchedules,
+    FoundSchedule, Held, JournalRow, Loaded, Mail, Prune, Pruned, Register, RunCommit, RunFilter, RunRecord,
+    RunnerRecord, Runs, ScheduleWrite, Scheduled, Serves, StoredDefinition, TakenOver, Takeover, check,
 };
 use lope_store::{StoreResult, Watch};
 
@@ -122,6 +122,31 @@ impl Runs for Handle {
 
     async fn prune(&self, prune: Prune) -> StoreResult<Pruned> {
         Ok(self.0.prune(&prune).await?)
+    }
+
+    async fn schedule(&self, write: ScheduleWrite) -> StoreResult<Scheduled> {
+        check::schedule(&write)?;
+        let scheduled = self.0.schedule(&write).await?;
+        if scheduled == Scheduled::Done {
+            self.0.bells.runs_changed(true);
+        }
+        Ok(scheduled)
+    }
+
+    async fn unschedule(&self, name: &str, over: Option<Revision>) -> StoreResult<bool> {
+        Ok(self.0.unschedule(name, over).await?)
+    }
+
+    async fn find_schedule(&self, name: &str) -> StoreResult<Option<FoundSchedule>> {
+        Ok(self.0.find_schedule(name).await?)
+    }
+
+    async fn schedules(&self, after: Option<&str>, limit: usize) -> StoreResult<Vec<FoundSchedule>> {
+        Ok(self.0.schedules(after, limit).await?)
+    }
+
+    async fn due_schedules(&self, limit: usize) -> StoreResult<DueSchedules> {
+        self.0.due_schedules(limit).await
     }
 
     fn watch(&self) -> Watch {

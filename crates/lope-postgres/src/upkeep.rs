@@ -52,6 +52,11 @@ const RULES: &[Rule] = &[
         text: include_str!("check_mail.sql"),
         hint: "this is a bug in Lope, or somebody changed the tables by hand",
     },
+    Rule {
+        name: "schedules",
+        text: include_str!("check_schedules.sql"),
+        hint: "remove the schedule and add it again; if it comes back, report a bug",
+    },
 ];
 
 #[async_trait]

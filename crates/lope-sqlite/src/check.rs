@@ -26,7 +26,7 @@ struct Rule {
 }
 
 /// Every table that belongs to runs is named in one of these; a test compares them with the schema.
-const RULES: [Rule; 16] = [
+const RULES: [Rule; 17] = [
     Rule {
         name: "journal",
         broken: "SELECT 'the journal of run ' || lower(hex(run_id)) || ' has a gap' FROM journal GROUP BY run_id
@@ -125,6 +125,12 @@ const RULES: [Rule; 16] = [
         broken: "SELECT 'run ' || lower(hex(run_id)) || ' is of a version that was never deployed' FROM runs
                  WHERE version NOT IN (SELECT version FROM workflows)",
         hint: RESTORE,
+    },
+    Rule {
+        name: "schedules",
+        broken: "SELECT 'schedule ' || name || ' waits for a run that it never started' FROM schedules
+                 WHERE waits = 1 AND last_run IS NULL",
+        hint: "remove the schedule and add it again; if it comes back, report a bug",
     },
     Rule {
         name: "tables",

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use lope_model::{Digest, RunId, RunnerId, VersionId};
+use lope_model::{Digest, Revision, RunId, RunnerId, VersionId};
 use lope_store::runs::{
-    Admit, Admitted, Beat, Claim, Claimed, ClaimedRun, CommitReply, Counts, Deliver, Delivered, Deploy, Held,
-    JournalRow, Loaded, Mail, Prune, Pruned, Register, RunCommit, RunFilter, RunRecord, RunnerRecord, Serves,
-    StoredDefinition, TakenOver, Takeover, check,
+    Admit, Admitted, Beat, Claim, Claimed, ClaimedRun, CommitReply, Counts, Deliver, Delivered, Deploy, DueSchedules,
+    FoundSchedule, Held, JournalRow, Loaded, Mail, Prune, Pruned, Register, RunCommit, RunFilter, RunRecord,
+    RunnerRecord, ScheduleWrite, Scheduled, Serves, StoredDefinition, TakenOver, Takeover, check,
 };
 use lope_store::tables::{At, Batch, BatchReply, Manifest, Range, Row};
 use lope_store::{Runs, Store, StoreError, StoreResult, Tables, Watch};
@@ -22,7 +22,9 @@ use crate::place::Place;
 use crate::readers::{self, ReadersDoor};
 use crate::wake::{Listener, Looked};
 use crate::writer::{self, WriterDoor};
-use crate::{admit, claim, commit, connection, definition, deliver, list, migrate, prune, query, session, tables};
+use crate::{
+    admit, claim, commit, connection, definition, deliver, list, migrate, prune, query, schedule, session, tables,
+};
 
 /// As how many rows a claim counts in its group at most: most claims take less than they may.
 const CLAIM_ROWS: usize = 200;
@@ -263,6 +265,30 @@ impl Runs for Doors {
 
     async fn prune(&self, prune: Prune) -> StoreResult<Pruned> {
         self.write(prune.limit, move |desk| prune::prune(desk, &prune)).await
+    }
+
+    async fn schedule(&self, write: ScheduleWrite) -> StoreResult<Scheduled> {
+        check::schedule(&write)?;
+        self.write(schedule::rows(&write), move |desk| schedule::schedule(desk, &write)).await
+    }
+
+    async fn unschedule(&self, name: &str, over: Option<Revision>) -> StoreResult<bool> {
+        let name = name.to_owned();
+        self.write(1, move |desk| schedule::unschedule(desk, &name, over)).await
+    }
+
+    async fn find_schedule(&self, name: &str) -> StoreResult<Option<FoundSchedule>> {
+        let name = name.to_owned();
+        self.read(move |desk| schedule::find(desk, &name)).await
+    }
+
+    async fn schedules(&self, after: Option<&str>, limit: usize) -> StoreResult<Vec<FoundSchedule>> {
+        let after = after.map(str::to_owned);
+        self.read(move |desk| schedule::list(desk, after.as_deref(), limit)).await
+    }
+
+    async fn due_schedules(&self, limit: usize) -> StoreResult<DueSchedules> {
+        self.read(move |desk| schedule::due(desk, limit)).await
     }
 
     fn watch(&self) -> Watch {

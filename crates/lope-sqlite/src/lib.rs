@@ -32,6 +32,7 @@ mod plans;
 mod prune;
 mod query;
 mod readers;
+mod schedule;
 mod seats;
 mod session;
 mod socket;

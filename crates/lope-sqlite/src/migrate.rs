@@ -14,8 +14,11 @@ use crate::locks::{self, Turnstile};
 use crate::place::Place;
 
 /// Every migration, in order; its place is its number.
-const MIGRATIONS: [&str; 2] =
-    [include_str!("../migrations/0001_ground.sql"), include_str!("../migrations/0002_serves.sql")];
+const MIGRATIONS: [&str; 3] = [
+    include_str!("../migrations/0001_ground.sql"),
+    include_str!("../migrations/0002_serves.sql"),
+    include_str!("../migrations/0003_schedules.sql"),
+];
 /// The version this program works with.
 pub const SCHEMA_VERSION: i64 = MIGRATIONS.len() as i64;
 /// The schema that all migrations together give.

@@ -23,6 +23,7 @@ mod promise;
 mod prune;
 mod query;
 mod release;
+mod schedule;
 mod suite;
 mod tables;
 mod takeover;

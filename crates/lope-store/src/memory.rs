@@ -15,6 +15,7 @@ mod place;
 mod prune;
 mod query;
 mod runs_door;
+mod schedule;
 mod session;
 mod state;
 mod tables;

@@ -44,8 +44,9 @@ pub struct MovedTable {
 
 use Kind::{Bytes, Id, Int, Json, Short, Text};
 
-/// Every table, in the order in which they are filled. The queue comes last: a run that is not in it is claimed by nobody.
-pub const TABLES: [MovedTable; 10] = [
+/// Every table, in the order in which they are filled. What makes work comes last: a run that is not in the queue is claimed by
+/// nobody, and a schedule that is not there starts nothing.
+pub const TABLES: [MovedTable; 11] = [
     MovedTable {
         name: "workflows",
         columns: &[("version", Bytes), ("name", Text), ("body", Bytes), ("deployed_at", Int)],
@@ -119,6 +120,11 @@ pub const TABLES: [MovedTable; 10] = [
             ("parked", Text),
             ("created_at", Int),
         ],
+        key: 1,
+    },
+    MovedTable {
+        name: "schedules",
+        columns: &[("name", Text), ("revision", Id), ("due", Int), ("last_run", Id), ("waits", Short), ("body", Bytes)],
         key: 1,
     },
 ];

@@ -13,11 +13,12 @@ mod deliver;
 mod prune;
 mod query;
 mod record;
+mod schedule;
 mod serves;
 mod session;
 
 use async_trait::async_trait;
-use lope_model::{Digest, RunId, RunnerId, VersionId};
+use lope_model::{Digest, Revision, RunId, RunnerId, VersionId};
 
 pub use admit::{Admit, Admitted};
 pub use claim::{Claim, Claimed, ClaimedRun};
@@ -27,6 +28,7 @@ pub use deliver::{Deliver, Delivered, Mail, Reach};
 pub use prune::{Prune, Pruned};
 pub use query::{Counts, Cursor, QueueCount, RunFilter};
 pub use record::{Blob, FinalStatus, JournalRow, LiveStatus, Loaded, Parent, RunRecord, RunStatus, Snapshot};
+pub use schedule::{DueSchedules, FoundSchedule, ScheduleWrite, Scheduled, StoredSchedule};
 pub use serves::Serves;
 pub use session::{Beat, Held, Register, RunnerRecord, SessionLost, TakenOver, Takeover};
 
@@ -113,6 +115,22 @@ pub trait Runs: Send + Sync {
     /// Delete finished runs with all that belongs to them, a bounded number at a time.
     async fn prune(&self, prune: Prune) -> StoreResult<Pruned>;
 
-    /// Wakes when somebody, in this process or another, may have made work: admitted, delivered, released, freed.
+    /// Write a schedule, guarded by its revision, together with the run that it starts and the mail that it sends. Of many who
+    /// write over one revision one is answered with `Done`.
+    async fn schedule(&self, write: ScheduleWrite) -> StoreResult<Scheduled>;
+
+    /// Take a schedule away, if it is there (and of this revision, if one is named). Its runs stay.
+    async fn unschedule(&self, name: &str, over: Option<Revision>) -> StoreResult<bool>;
+
+    /// One schedule.
+    async fn find_schedule(&self, name: &str) -> StoreResult<Option<FoundSchedule>>;
+
+    /// Schedules by name (as bytes), at most `limit` after `after`.
+    async fn schedules(&self, after: Option<&str>, limit: usize) -> StoreResult<Vec<FoundSchedule>>;
+
+    /// Schedules that are due by the store's clock, at most `limit`, and when to look again.
+    async fn due_schedules(&self, limit: usize) -> StoreResult<DueSchedules>;
+
+    /// Wakes when somebody, in this process or another, may have made work: admitted, delivered, scheduled, released, freed.
     fn watch(&self) -> Watch;
 }

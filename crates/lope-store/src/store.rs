@@ -25,7 +25,8 @@ pub struct Store {
 /// What `lope store check` found: nothing, in a sound store.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
-    /// Which rule is broken: `schema`, `marker`, `journal`, `lease`, `mail`, `runs`, `tables`, `file`.
+    /// Which rule is broken: `schema`, `marker`, `journal`, `lease`, `mail`, `runs`, `schedules`,
+    /// `tables`, `file`.
     pub rule: &'static str,
     pub message: String,
     pub hint: String,

@@ -1,8 +1,8 @@
 //! Copying a whole store into another one: definitions, runs that have ended and runs that live, mail, byte tables.
 //!
 //! Nobody may work on either store meanwhile. The target must be empty, or hold a part of the same copy that was interrupted:
-//! then it goes on. The queue comes last, so that nobody claims anything of a copy that is not complete, and at the end both
-//! stores are read again and compared.
+//! then it goes on. The queue and the schedules come last, so that nobody claims or starts anything of a copy that is not complete,
+//! and at the end both stores are read again and compared.
 
 use std::collections::BTreeMap;
 

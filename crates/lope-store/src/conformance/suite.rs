@@ -11,7 +11,7 @@ use super::place::Harness;
 use super::promise::{Promise, Report};
 use super::{
     admit, batch, claim, commit, concurrency, definitions, deliver, heartbeat, marker, post, prune, query, release,
-    tables, takeover, upkeep, watch,
+    schedule, tables, takeover, upkeep, watch,
 };
 
 /// Promises run at once: most wait for their store, two cores have room.
@@ -35,6 +35,7 @@ pub(super) fn all() -> impl Iterator<Item = &'static Promise> {
         heartbeat::PROMISES,
         query::PROMISES,
         prune::PROMISES,
+        schedule::PROMISES,
         watch::PROMISES,
         upkeep::PROMISES,
         concurrency::PROMISES,

@@ -1,14 +1,14 @@
 //! The door *Runs* with a hook before it.
 
 use async_trait::async_trait;
-use lope_model::{Digest, RunId, RunnerId, VersionId};
+use lope_model::{Digest, Revision, RunId, RunnerId, VersionId};
 
 use super::{Door, Faulty};
 use crate::error::StoreResult;
 use crate::runs::{
-    Admit, Admitted, Beat, Claim, Claimed, ClaimedRun, CommitReply, Counts, Deliver, Delivered, Deploy, Held,
-    JournalRow, Loaded, Mail, Prune, Pruned, Register, RunCommit, RunFilter, RunRecord, RunnerRecord, Runs, Serves,
-    StoredDefinition, TakenOver, Takeover,
+    Admit, Admitted, Beat, Claim, Claimed, ClaimedRun, CommitReply, Counts, Deliver, Delivered, Deploy, DueSchedules,
+    FoundSchedule, Held, JournalRow, Loaded, Mail, Prune, Pruned, Register, RunCommit, RunFilter, RunRecord,
+    RunnerRecord, Runs, ScheduleWrite, Scheduled, Serves, StoredDefinition, TakenOver, Takeover,
 };
 use crate::watch::Watch;
 
@@ -106,6 +106,26 @@ impl Runs for Faulty {
 
     async fn counts(&self) -> StoreResult<Counts> {
         self.through(DOOR, "counts", self.store.runs.counts()).await
+    }
+
+    async fn schedule(&self, write: ScheduleWrite) -> StoreResult<Scheduled> {
+        self.through(DOOR, "schedule", self.store.runs.schedule(write)).await
+    }
+
+    async fn unschedule(&self, name: &str, over: Option<Revision>) -> StoreResult<bool> {
+        self.through(DOOR, "unschedule", self.store.runs.unschedule(name, over)).await
+    }
+
+    async fn find_schedule(&self, name: &str) -> StoreResult<Option<FoundSchedule>> {
+        self.through(DOOR, "find_schedule", self.store.runs.find_schedule(name)).await
+    }
+
+    async fn schedules(&self, after: Option<&str>, limit: usize) -> StoreResult<Vec<FoundSchedule>> {
+        self.through(DOOR, "schedules", self.store.runs.schedules(after, limit)).await
+    }
+
+    async fn due_schedules(&self, limit: usize) -> StoreResult<DueSchedules> {
+        self.through(DOOR, "due_schedules", self.store.runs.due_schedules(limit)).await
     }
 
     async fn prune(&self, prune: Prune) -> StoreResult<Pruned> {

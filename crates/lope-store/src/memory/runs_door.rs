@@ -1,15 +1,15 @@
 //! The door *Runs* on the memory: take the lock, read the clock once, do the verb, ring the bell where work was made.
 
 use async_trait::async_trait;
-use lope_model::{Digest, RunId, RunnerId, VersionId};
+use lope_model::{Digest, Revision, RunId, RunnerId, VersionId};
 
 use super::handle::Handle;
 use crate::clock::Reading;
 use crate::error::StoreResult;
 use crate::runs::{
-    Admit, Admitted, Beat, Claim, Claimed, ClaimedRun, CommitReply, Counts, Deliver, Delivered, Deploy, Held,
-    JournalRow, Loaded, Mail, Prune, Pruned, Register, RunCommit, RunFilter, RunRecord, RunnerRecord, Runs, Serves,
-    StoredDefinition, TakenOver, Takeover, check,
+    Admit, Admitted, Beat, Claim, Claimed, ClaimedRun, CommitReply, Counts, Deliver, Delivered, Deploy, DueSchedules,
+    FoundSchedule, Held, JournalRow, Loaded, Mail, Prune, Pruned, Register, RunCommit, RunFilter, RunRecord,
+    RunnerRecord, Runs, ScheduleWrite, Scheduled, Serves, StoredDefinition, TakenOver, Takeover, check,
 };
 use crate::tables::Append;
 use crate::watch::Watch;
@@ -172,6 +172,31 @@ impl Runs for Handle {
 
     async fn prune(&self, prune: Prune) -> StoreResult<Pruned> {
         Ok(self.runs()?.prune(&prune))
+    }
+
+    async fn schedule(&self, write: ScheduleWrite) -> StoreResult<Scheduled> {
+        check::schedule(&write)?;
+        let mut runs = self.runs()?;
+        let scheduled = runs.schedule(write, self.reading());
+        drop(runs);
+        self.ring(scheduled == Scheduled::Done);
+        Ok(scheduled)
+    }
+
+    async fn unschedule(&self, name: &str, over: Option<Revision>) -> StoreResult<bool> {
+        Ok(self.runs()?.unschedule(name, over))
+    }
+
+    async fn find_schedule(&self, name: &str) -> StoreResult<Option<FoundSchedule>> {
+        Ok(self.runs()?.find_schedule(name))
+    }
+
+    async fn schedules(&self, after: Option<&str>, limit: usize) -> StoreResult<Vec<FoundSchedule>> {
+        Ok(self.runs()?.schedules(after, limit))
+    }
+
+    async fn due_schedules(&self, limit: usize) -> StoreResult<DueSchedules> {
+        Ok(self.runs()?.due_schedules(limit, self.reading().now))
     }
 
     fn watch(&self) -> Watch {

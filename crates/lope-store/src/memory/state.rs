@@ -7,7 +7,7 @@ use lope_model::{Moment, RunId, RunnerId, Timestamp, VersionId};
 use super::entry::Entry;
 use super::place::Places;
 use super::session::Session;
-use crate::runs::StoredDefinition;
+use crate::runs::{StoredDefinition, StoredSchedule};
 
 /// Runs in the order of listings.
 pub(super) type ByTime = BTreeSet<(Timestamp, RunId)>;
@@ -22,6 +22,7 @@ pub(super) struct RunState {
     pub(super) by_time: ByTime,
     pub(super) by_workflow: HashMap<String, ByTime>,
     pub(super) by_parent: HashMap<RunId, ByTime>,
+    pub(super) schedules: BTreeMap<String, StoredSchedule>,
     pub(super) sessions: BTreeMap<RunnerId, Session>,
     /// Sessions that have not ended, expired or not.
     pub(super) open_sessions: BTreeSet<RunnerId>,

@@ -7,7 +7,9 @@ use std::collections::HashSet;
 
 use lope_model::limit;
 
-use super::{Admit, Blob, Deliver, Deploy, JournalRow, Register, RunCommit, Serves, Snapshot, Then, Wake};
+use super::{
+    Admit, Blob, Deliver, Deploy, JournalRow, Register, RunCommit, ScheduleWrite, Serves, Snapshot, Then, Wake,
+};
 use crate::error::{StoreError, StoreResult};
 use crate::tables::Append;
 
@@ -46,6 +48,13 @@ pub fn admits(admits: &[Admit]) -> StoreResult<()> {
 pub fn deliveries(deliveries: &[Deliver]) -> StoreResult<()> {
     number("deliveries", deliveries.len())?;
     deliveries.iter().try_for_each(deliver)
+}
+
+pub fn schedule(write: &ScheduleWrite) -> StoreResult<()> {
+    name("schedule", &write.schedule.name)?;
+    bytes("a schedule with its input", &write.schedule.body, limit::SCHEDULE_MAX)?;
+    write.admit.iter().try_for_each(admit)?;
+    write.mail.iter().try_for_each(deliver)
 }
 
 /// Also: each run appears once in a call.

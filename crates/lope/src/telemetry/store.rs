@@ -5,11 +5,11 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use async_trait::async_trait;
-use lope_model::{Digest, RunId, RunnerId, VersionId};
+use lope_model::{Digest, Revision, RunId, RunnerId, VersionId};
 use lope_store::runs::{
-    Admit, Admitted, Beat, Claim, Claimed, ClaimedRun, CommitReply, Counts, Deliver, Delivered, Deploy, Held,
-    JournalRow, Loaded, Mail, Prune, Pruned, Register, RunCommit, RunFilter, RunRecord, RunnerRecord, Runs, Serves,
-    StoredDefinition, TakenOver, Takeover,
+    Admit, Admitted, Beat, Claim, Claimed, ClaimedRun, CommitReply, Counts, Deliver, Delivered, Deploy, DueSchedules,
+    FoundSchedule, Held, JournalRow, Loaded, Mail, Prune, Pruned, Register, RunCommit, RunFilter, RunRecord,
+    RunnerRecord, Runs, ScheduleWrite, Scheduled, Serves, StoredDefinition, TakenOver, Takeover,
 };
 use lope_store::watch::Watch;
 use lope_store::{Store, StoreResult};
@@ -134,6 +134,26 @@ impl Runs for Seen {
 
     async fn counts(&self) -> StoreResult<Counts> {
         self.through("counts", self.runs.counts()).await
+    }
+
+    async fn schedule(&self, write: ScheduleWrite) -> StoreResult<Scheduled> {
+        self.through("schedule", self.runs.schedule(write)).await
+    }
+
+    async fn unschedule(&self, name: &str, over: Option<Revision>) -> StoreResult<bool> {
+        self.through("unschedule", self.runs.unschedule(name, over)).await
+    }
+
+    async fn find_schedule(&self, name: &str) -> StoreResult<Option<FoundSchedule>> {
+        self.through("find_schedule", self.runs.find_schedule(name)).await
+    }
+
+    async fn schedules(&self, after: Option<&str>, limit: usize) -> StoreResult<Vec<FoundSchedule>> {
+        self.through("schedules", self.runs.schedules(after, limit)).await
+    }
+
+    async fn due_schedules(&self, limit: usize) -> StoreResult<DueSchedules> {
+        self.through("due_schedules", self.runs.due_schedules(limit)).await
     }
 
     async fn prune(&self, prune: Prune) -> StoreResult<Pruned> {

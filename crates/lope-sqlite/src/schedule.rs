@@ -1,0 +1,116 @@
+//! `schedule`: a schedule's row is written together with the run that it starts and the mail that it sends.
+
+use lope_model::{Revision, RunId, Timestamp, limit};
+use lope_store::runs::{Admitted, DueSchedules, FoundSchedule, ScheduleWrite, Scheduled, StoredSchedule};
+use rusqlite::{OptionalExtension, Params, Row, params};
+
+use crate::desk::Desk;
+use crate::failure::Worked;
+use crate::{admit, columns, deliver};
+
+const REVISION: &str = "SELECT revision FROM schedules WHERE name = ?1";
+const PUT: &str = "INSERT INTO schedules (name, revision, due, last_run, waits, body) VALUES (?1, ?2, ?3, ?4, ?5, ?6)
+     ON CONFLICT (name) DO UPDATE SET revision = excluded.revision, due = excluded.due, last_run = excluded.last_run,
+         waits = excluded.waits, body = excluded.body";
+const REMOVE: &str = "DELETE FROM schedules WHERE name = ?1 AND (?2 IS NULL OR revision = ?2)";
+const BY_NAME: &str = "SELECT name, revision, due, last_run, waits, body,
+       EXISTS (SELECT 1 FROM queue WHERE run_id = last_run) FROM schedules WHERE name = ?1";
+const LISTED: &str = "SELECT name, revision, due, last_run, waits, body,
+       EXISTS (SELECT 1 FROM queue WHERE run_id = last_run) FROM schedules WHERE name > ?1 ORDER BY name LIMIT ?2";
+const DUE: &str = "SELECT name, revision, due, last_run, waits, body,
+       EXISTS (SELECT 1 FROM queue WHERE run_id = last_run) FROM schedules
+     WHERE due <= ?1 OR (waits = 1 AND NOT EXISTS (SELECT 1 FROM queue WHERE run_id = last_run))
+     ORDER BY due IS NULL, due, name LIMIT ?2";
+const NEXT_DUE: &str = "SELECT min(due) FROM schedules INDEXED BY schedules_due WHERE due > ?1";
+const WAITS: &str = "SELECT 1 FROM schedules INDEXED BY schedules_waits WHERE waits = 1 LIMIT 1";
+
+/// About how many rows a writing writes.
+pub(crate) fn rows(write: &ScheduleWrite) -> usize {
+    1 + write.admit.as_ref().map_or(0, admit::rows) + 2 * usize::from(write.mail.is_some())
+}
+
+/// Whatever stands against the writing is found before anything is written.
+pub(crate) fn schedule(desk: &Desk<'_>, write: &ScheduleWrite) -> Worked<Scheduled> {
+    let found = revision(desk, &write.schedule.name)?;
+    if found == Some(write.schedule.revision) {
+        return Ok(Scheduled::Done);
+    }
+    if found != write.over {
+        return Ok(Scheduled::Changed { found });
+    }
+    if let Some(admit) = &write.admit {
+        match admit::one(desk, admit)? {
+            Admitted::Created { .. } => {}
+            refused @ (Admitted::Exists { .. } | Admitted::UnknownVersion) => {
+                return Ok(Scheduled::NotAdmitted(refused));
+            }
+        }
+    }
+    if let Some(mail) = &write.mail {
+        deliver::one(desk, mail)?;
+    }
+    put(desk, &write.schedule)?;
+    desk.made_work();
+    Ok(Scheduled::Done)
+}
+
+fn revision(desk: &Desk<'_>, name: &str) -> Worked<Option<Revision>> {
+    let found: Option<[u8; 16]> = desk.statement(REVISION)?.query_row([name], |row| row.get(0)).optional()?;
+    Ok(found.map(Revision::from_bytes))
+}
+
+fn put(desk: &Desk<'_>, schedule: &StoredSchedule) -> Worked<()> {
+    let StoredSchedule { name, revision, due, last_run, waits, body } = schedule;
+    desk.statement(PUT)?.execute(params![
+        name,
+        revision.as_bytes(),
+        due.map(Timestamp::millis),
+        last_run.as_ref().map(RunId::as_bytes),
+        i64::from(*waits),
+        body,
+    ])?;
+    Ok(())
+}
+
+pub(crate) fn unschedule(desk: &Desk<'_>, name: &str, over: Option<Revision>) -> Worked<bool> {
+    let removed = desk.statement(REMOVE)?.execute(params![name, over.as_ref().map(Revision::as_bytes)])?;
+    Ok(removed > 0)
+}
+
+pub(crate) fn find(desk: &Desk<'_>, name: &str) -> Worked<Option<FoundSchedule>> {
+    Ok(read(desk, BY_NAME, [name])?.pop())
+}
+
+pub(crate) fn list(desk: &Desk<'_>, after: Option<&str>, limit: usize) -> Worked<Vec<FoundSchedule>> {
+    read(desk, LISTED, params![after.unwrap_or_default(), limit.min(limit::PAGE_MAX) as i64])
+}
+
+pub(crate) fn due(desk: &Desk<'_>, limit: usize) -> Worked<DueSchedules> {
+    let now = desk.now.millis();
+    let due = read(desk, DUE, params![now, limit.min(limit::PAGE_MAX) as i64])?;
+    let next_due: Option<i64> = desk.statement(NEXT_DUE)?.query_row([now], |row| row.get(0))?;
+    let waits = desk.statement(WAITS)?.exists([])?;
+    Ok(DueSchedules { now: desk.now, due, next_due: next_due.map(Timestamp::from_millis), waits })
+}
+
+fn read(desk: &Desk<'_>, sql: &str, given: impl Params) -> Worked<Vec<FoundSchedule>> {
+    let mut statement = desk.statement(sql)?;
+    let mut rows = statement.query(given)?;
+    let mut schedules = Vec::new();
+    while let Some(row) = rows.next()? {
+        schedules.push(found(row)?);
+    }
+    Ok(schedules)
+}
+
+fn found(row: &Row<'_>) -> Worked<FoundSchedule> {
+    let schedule = StoredSchedule {
+        name: row.get(0)?,
+        revision: Revision::from_bytes(row.get(1)?),
+        due: columns::maybe_time(row, 2)?,
+        last_run: row.get::<_, Option<[u8; 16]>>(3)?.map(RunId::from_bytes),
+        waits: row.get::<_, i64>(4)? != 0,
+        body: row.get(5)?,
+    };
+    Ok(FoundSchedule { schedule, running: row.get(6)? })
+}
