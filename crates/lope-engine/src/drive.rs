@@ -8,6 +8,7 @@ pub(crate) mod inbox;
 pub(crate) mod keeping;
 pub(crate) mod plans;
 pub(crate) mod prune;
+pub(crate) mod scheduler;
 pub(crate) mod seam;
 pub(crate) mod shards;
 pub(crate) mod supervisor;

@@ -1,6 +1,6 @@
 //! The engine in production: starts the parts, joins them, and ends them in order.
 //!
-//! Shards are threads; the keeper, the committer and the timekeeper are tasks. Everything they decide is decided by the
+//! Shards are threads; the keeper, the committer, the timekeeper and the scheduler are tasks. Everything they decide is decided by the
 //! machines (`shard`, `keeper`, `dispatch`).
 
 use std::collections::BTreeSet;
@@ -24,6 +24,7 @@ use crate::drive::committer::Committer;
 use crate::drive::desk::{Desk, Executors, Timekeeper};
 use crate::drive::family;
 use crate::drive::keeping::Keeping;
+use crate::drive::scheduler::Scheduler;
 use crate::drive::seam;
 use crate::drive::shards::{self, Hands, Shards};
 use crate::drive::supervisor::{Ward, caught, tend};
@@ -71,6 +72,8 @@ pub struct Engine {
     ward: Arc<Ward>,
     news: broadcast::Sender<News>,
     mouth: mpsc::UnboundedSender<Heard>,
+    /// Fires schedules; an engine that claims nothing has none.
+    scheduler: Option<AbortHandle>,
     tasks: Vec<AbortHandle>,
     claims: bool,
     /// Was a run ever asked to be worked on here, whatever is claimed besides?
@@ -122,6 +125,7 @@ impl Engine {
         let limits = settings.queue_limits.iter().filter(|(_, limit)| limit.holds_back());
         let limited = limits.map(|(queue, _)| queue.clone()).collect();
         let keeper = Keeper::new(runner, settings.clone(), lope_flow::LAW);
+        let scheduler = Scheduler { store: store.clone(), settings: settings.clone(), adopter: Arc::clone(&adopter) };
         let keeping = Keeping {
             store: store.clone(),
             keeper,
@@ -131,14 +135,16 @@ impl Engine {
             mouth: mouth.clone(),
             ears: ears_of_keeper,
         };
+        let scheduler = claims.then(|| tokio::spawn(tend(scheduler, Arc::clone(&ward))).abort_handle());
         let parts = vec![
             tokio::spawn(tend(committer, Arc::clone(&ward))).abort_handle(),
             tokio::spawn(tend(Timekeeper(Arc::clone(&desk)), Arc::clone(&ward))).abort_handle(),
             tokio::spawn(tend(keeping, Arc::clone(&ward))).abort_handle(),
         ];
-        let end = tokio::spawn(end_when_broken(ward.broken(), senders, parts.clone())).abort_handle();
+        let all = parts.iter().chain(&scheduler).cloned().collect();
+        let end = tokio::spawn(end_when_broken(ward.broken(), senders, all)).abort_handle();
         let tasks = parts.into_iter().chain([end]).collect();
-        Ok(Self { store, adopter, desk, ward, news, mouth, tasks, claims, owns, limited })
+        Ok(Self { store, adopter, desk, ward, news, mouth, scheduler, tasks, claims, owns, limited })
     }
 
     pub fn runner(&self) -> RunnerId {
@@ -232,6 +238,8 @@ impl Engine {
     /// Take no more runs, let what is in flight finish for at most `grace`, give every run back, end.
     pub async fn shutdown(mut self, grace: Duration) -> StoreResult<u64> {
         let _ = self.mouth.send(Heard::Drain);
+        // A run that is started now would only be somebody else's.
+        self.scheduler.take().iter().for_each(AbortHandle::abort);
         let mut news = self.subscribe();
         self.adopter.shards.tell(|| Input::Drain);
         let drained = async {
@@ -249,7 +257,7 @@ impl Engine {
 
     fn stop(&mut self) {
         self.adopter.shards.tell(|| Input::Fence);
-        self.tasks.drain(..).for_each(|task| task.abort());
+        self.scheduler.take().into_iter().chain(self.tasks.drain(..)).for_each(|task| task.abort());
         self.adopter.shards.close();
     }
 }

@@ -15,6 +15,7 @@ pub mod fork;
 pub mod keeper;
 pub mod look;
 pub mod post;
+pub mod schedule;
 pub mod secret;
 pub mod settings;
 pub mod shard;

@@ -1,0 +1,60 @@
+//! Can a schedule be kept and ever start anything? Asked before it is entered. Pure.
+
+use lope_model::{Span, Timestamp, limit};
+use thiserror::Error;
+
+use super::timing::Timing;
+use super::{Schedule, TAG, TICK_TAG};
+
+/// Largest jitter of a cron expression.
+const JITTER_MAX: Span = Span::from_secs(24 * 3_600);
+
+/// Why a schedule makes no sense.
+#[derive(Clone, PartialEq, Eq, Debug, Error)]
+pub enum Unsound {
+    #[error("bad schedule name '{name}': 1 to {} characters, none of them a control character", limit::NAME_MAX)]
+    Name { name: String },
+    #[error("a jitter of {jitter} is too long: at most {most}")]
+    Jitter { jitter: Span, most: Span },
+    #[error("the schedule ends at {until}, before it begins at {from}")]
+    Bounds { from: Timestamp, until: Timestamp },
+    #[error("the schedule never ticks: {timing} has no time behind {now}{}", before(*.until))]
+    Never { timing: String, now: Timestamp, until: Option<Timestamp> },
+    #[error("the tag '{0}' is set by the schedule itself")]
+    Tag(String),
+    #[error("a schedule has at most {} tags: two more say where its runs come from", limit::TAGS_MAX - 2)]
+    Tags,
+}
+
+fn before(until: Option<Timestamp>) -> String {
+    until.map_or_else(String::new, |until| format!(" and up to {until}"))
+}
+
+impl Schedule {
+    pub fn check(&self, now: Timestamp) -> Result<(), Unsound> {
+        let named = !self.name.is_empty() && self.name.len() <= limit::NAME_MAX;
+        if !named || self.name.chars().any(char::is_control) {
+            return Err(Unsound::Name { name: self.name.clone() });
+        }
+        let most = match &self.timing {
+            Timing::Cron(_) => JITTER_MAX,
+            Timing::Every { every, .. } => *every,
+        };
+        if self.jitter > most {
+            return Err(Unsound::Jitter { jitter: self.jitter, most });
+        }
+        if let Some((from, until)) = self.from.zip(self.until).filter(|(from, until)| from > until) {
+            return Err(Unsound::Bounds { from, until });
+        }
+        if let Some(tag) = [TAG, TICK_TAG].into_iter().find(|tag| self.tags.contains_key(*tag)) {
+            return Err(Unsound::Tag(tag.to_owned()));
+        }
+        if self.tags.len() > limit::TAGS_MAX - 2 {
+            return Err(Unsound::Tags);
+        }
+        match self.next(now) {
+            Some(_) => Ok(()),
+            None => Err(Unsound::Never { timing: self.timing.to_string(), now, until: self.until }),
+        }
+    }
+}
