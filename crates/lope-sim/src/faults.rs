@@ -34,6 +34,8 @@ pub struct Faults {
     pub pauses: u32,
     /// Threads or tasks of a process that stand still while the others go on.
     pub stalls: u32,
+    /// Processes that do not reach the store for a while: heartbeats are slow first, and of some the keeper stands still for longer.
+    pub outages: u32,
     /// Processes that are asked to end, and start anew.
     pub shutdowns: u32,
     /// The wall clocks of processes differ from the store's by at most this.
@@ -74,6 +76,7 @@ impl Faults {
             fall,
             pauses: u32::try_from(dice.below(5)).unwrap_or_default(),
             stalls: u32::try_from(dice.below(12)).unwrap_or_default(),
+            outages: u32::try_from(dice.below(4)).unwrap_or_default(),
             shutdowns: u32::try_from(dice.below(3)).unwrap_or_default(),
             skew: *dice.pick(&[0, 0, 50, 2_000, 20_000]),
             latency: dice.between(0, 80),

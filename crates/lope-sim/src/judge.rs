@@ -9,7 +9,7 @@ use lope_engine::codec::{self, Blobs};
 use lope_engine::executor::{Task, Token};
 use lope_flow::definition::{Checkpoint, Recipient};
 use lope_flow::law::{self, Effect, EventKind, Plan, Progress, Reason, Settled, State};
-use lope_model::{RunId, RunnerId, Timestamp};
+use lope_model::{Epoch, RunId, RunnerId, Timestamp};
 use lope_store::runs::{Admit, CommitReply, JournalRow, RunCommit, RunRecord, RunStatus, Then};
 
 /// A run is not claimed more often than this: more means that processes throw it to each other.
@@ -118,6 +118,7 @@ impl Judge {
             watched.blobs.extend(commit.blobs.iter().map(|blob| (blob.digest, blob.bytes.clone())));
         }
         commit.rows.iter().for_each(|row| self.row(run, row));
+        self.compare_workers(commit);
         self.compare_effects(commit, before.and_then(|record| record.parent.as_ref()).is_some());
         self.compare_snapshot(commit);
         self.compare_end(commit);
@@ -136,6 +137,18 @@ impl Judge {
         }
         if let Err(fault) = watched.take(row) {
             self.blame(format!("{run}: {fault}"));
+        }
+    }
+
+    /// An owner writes down the answers to what it started itself; what an earlier one started may have been something else.
+    fn compare_workers(&mut self, commit: &RunCommit) {
+        let Some(watched) = self.runs.get(&commit.run) else { return };
+        let foreign = commit.rows.iter().find_map(|row| match codec::event(row, &watched.blobs).ok()?.kind {
+            EventKind::Outcome(outcome) => outcome.worker.filter(|worker| *worker != employer(commit.epoch)),
+            _ => None,
+        });
+        if let Some(worker) = foreign {
+            self.blame(format!("{}: epoch {} took an answer {worker} for its own", commit.run, commit.epoch.0));
         }
     }
 
@@ -225,6 +238,11 @@ impl Judge {
             self.blame(format!("{run}: its head is {}, its journal ends at {head}", record.head));
         }
     }
+}
+
+/// Who does the work that an owner under this epoch has done: its answers say so.
+pub(crate) fn employer(epoch: Epoch) -> Arc<str> {
+    format!("of epoch {}", epoch.0).into()
 }
 
 impl Watched {

@@ -41,6 +41,10 @@ pub(crate) struct Process {
     pub(crate) drained: BTreeSet<usize>,
     /// Until when a part stands still.
     pub(crate) still: BTreeMap<Part, i64>,
+    /// Until when the answers to its heartbeats are slow.
+    pub(crate) strained: i64,
+    /// Until when it does not reach the store.
+    pub(crate) cut_off: i64,
     /// It ends when it holds nothing more, and at this time at the latest.
     pub(crate) ending: Option<i64>,
 }
@@ -63,6 +67,8 @@ impl Process {
             lost: BTreeSet::new(),
             drained: BTreeSet::new(),
             still: BTreeMap::new(),
+            strained: 0,
+            cut_off: 0,
             ending: None,
         }
     }

@@ -1,7 +1,8 @@
 //! What came out of a world.
 
 use lope_engine::codec;
-use lope_store::runs::{RunRecord, RunStatus};
+use lope_flow::law::Settled;
+use lope_store::runs::{FinalStatus, RunRecord, RunStatus};
 
 /// How a run ended.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -25,6 +26,8 @@ pub struct Report {
     pub falls: u32,
     /// Processes that stopped by themselves.
     pub fences: u32,
+    /// How often a shard was told that a run it holds is another's.
+    pub lost_heard: u32,
     pub rows: u64,
     /// Requests to the store, and those that were not answered.
     pub calls: u64,
@@ -49,5 +52,15 @@ impl End {
             (None, None) => String::new(),
         };
         Some(Self { status: status.as_str().to_owned(), result })
+    }
+
+    /// The end that a process tells of.
+    pub(crate) fn told(status: FinalStatus, result: &Settled) -> Self {
+        let result = match result {
+            Settled::Done(value) => value.to_string(),
+            Settled::Failed(failure) => failure.kind.to_string(),
+            Settled::Cancelled => String::new(),
+        };
+        Self { status: status.as_str().to_owned(), result }
     }
 }

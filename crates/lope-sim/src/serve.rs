@@ -33,7 +33,7 @@ impl World {
         let faults = self.faults();
         let mut letter = Letter { from, session, request, given_up: false, unheard: false };
         self.calls += 1;
-        if self.dice.chance(faults.lose_request) {
+        if self.at < self.processes[slot].cut_off || self.dice.chance(faults.lose_request) {
             return self.give_up(letter);
         }
         let way = self.dice.between(0, faults.latency);
@@ -99,11 +99,22 @@ impl World {
         if letter.unheard {
             return self.give_up(letter);
         }
-        let is_slow = self.dice.chance(self.faults().slow);
-        let way = if is_slow { self.dice.between(1_000, SLOW) } else { self.dice.between(0, self.faults().latency) };
+        let way = self.way_back(&letter);
         for (part, message) in answers {
             self.reply(letter.from, way, part, message);
         }
+    }
+
+    /// How long an answer takes. Those to heartbeats are sometimes just slow enough for a lease to hang on them.
+    fn way_back(&mut self, letter: &Letter) -> i64 {
+        let faults = self.faults();
+        let is_strained = self.at < self.processes[letter.from.slot].strained;
+        if is_strained && matches!(letter.request, Request::Heartbeat) {
+            let lease = i64::try_from(self.settings.lease.millis()).unwrap_or(i64::MAX);
+            return self.dice.between(lease / 5, lease / 2);
+        }
+        let is_slow = self.dice.chance(faults.slow);
+        if is_slow { self.dice.between(1_000, SLOW) } else { self.dice.between(0, faults.latency) }
     }
 
     fn execute(&mut self, letter: &Letter) -> Answers {

@@ -49,6 +49,18 @@ steps:
     },
     Shape {
         text: "
+name: long-haul
+steps:
+  all:
+    each: [1, 2, 3, 4, 5]
+    as: n
+    steps: { a: { action: slow, with: '${{ n }}' }, b: { action: ok, with: '${{ a + input }}' } }
+  done: { return: '${{ all }}' }
+",
+        mail: |_| Vec::new(),
+    },
+    Shape {
+        text: "
 name: fan-out
 steps:
   all:
@@ -156,6 +168,19 @@ steps:
   nap: { sleep: 3s, needs: [all] }
   last: { action: ok, with: '${{ size(all) }}', needs: [nap] }
   done: { return: ['${{ all }}', '${{ last }}'] }
+",
+        mail: |_| Vec::new(),
+    },
+    Shape {
+        text: "
+name: forgetful
+checkpoint: on_complete
+steps:
+  all:
+    each: [1, 2, 3]
+    as: n
+    steps: { a: { action: ok, with: '${{ n }}' }, b: { action: slow, with: '${{ a + input }}' } }
+  done: { return: '${{ all }}' }
 ",
         mail: |_| Vec::new(),
     },

@@ -10,7 +10,9 @@ use lope_engine::shard::{Adoption, Home, Input, Left, Output, Past};
 use lope_model::{Epoch, Failure, RunId, RunnerId, Value};
 use lope_store::runs::{ClaimedRun, CommitReply, LiveStatus, Loaded, Release, RunCommit, Then, Wake};
 
+use crate::judge::employer;
 use crate::process::BORN;
+use crate::report::End;
 use crate::trace::short;
 use crate::wire::{Message, Part, Request, Told, shard_of};
 use crate::world::World;
@@ -62,6 +64,7 @@ impl World {
                 let (process, mut asks) = (&mut self.processes[slot], Vec::new());
                 process.keeper.tick(process.now(at), &mut asks);
                 self.ask(slot, asks);
+                self.judge_session(slot);
             }
             Part::Desk => {
                 let (process, mut acts) = (&mut self.processes[slot], Vec::new());
@@ -81,6 +84,15 @@ impl World {
         let (process, mut asks) = (&mut self.processes[slot], Vec::new());
         process.keeper.handle(process.now(at), heard, &mut asks);
         self.ask(slot, asks);
+        self.judge_session(slot);
+    }
+
+    /// A keeper that has just looked at its clock never takes a session for held that has ended in the store.
+    fn judge_session(&mut self, slot: usize) {
+        let process = &self.processes[slot];
+        if process.up && process.keeper.is_registered() && !self.is_held(process.session()) {
+            self.judge.blame(format!("p{slot} takes its session for held, and it has ended"));
+        }
     }
 
     fn ask(&mut self, slot: usize, asks: Vec<Ask>) {
@@ -217,6 +229,7 @@ impl World {
             let at_risk = run_of(&input);
             if let Input::Committed(run, epoch, CommitReply::Lost { .. }) = &input {
                 process.lost.insert((*run, *epoch));
+                self.lost_heard += u32::from(process.shards[number].holds(*run));
             } else if matches!(input, Input::Drain) {
                 process.drained.insert(number);
             }
@@ -315,11 +328,21 @@ impl World {
         let at = self.at;
         self.trace.note(at, || format!("p{slot} {run} left: {}", short(&why)));
         let owner = self.processes[slot].session();
+        self.judge_end(run, &why);
         if let Left::Broken(reason) = why {
             self.judge.blame(format!("{run}: set aside: {reason}"));
             let then =
                 Then::Release(Release { status: LiveStatus::Paused, wake: Wake::Parked(reason), seen: u64::MAX });
             self.send(slot, Request::Park(RunCommit::new(run, owner, epoch, then)));
+        }
+    }
+
+    /// Who waits for a run is told what the store holds, and not before it does.
+    fn judge_end(&mut self, run: RunId, why: &Left) {
+        let Left::Ended { status, result } = why else { return };
+        let stored = self.record(run).and_then(|record| End::of(&record));
+        if stored.as_ref() != Some(&End::told(*status, result)) {
+            self.judge.blame(format!("{run}: told to have ended as {status:?} with {result:?}, stored is {stored:?}"));
         }
     }
 
@@ -410,7 +433,8 @@ impl World {
         let failures = self.judge.failures(&task.token);
         let Some(result) = answer(&task.action, &task.arguments, failures) else { return };
         let takes = if &*task.action == "slow" { self.dice.between(500, 9_000) } else { self.dice.between(0, 150) };
-        let outcome = Outcome::new(task.token.clone(), result);
+        let outcome = Outcome { worker: Some(employer(task.token.epoch)), ..Outcome::new(task.token.clone(), result) };
+        self.answer_to_an_earlier_start(slot, takes, &outcome);
         if self.dice.chance(self.faults().twice) {
             let again = takes + self.dice.between(0, 3_000);
             self.to(slot, again, Part::Desk, Message::Done(outcome.clone()));
@@ -420,6 +444,18 @@ impl World {
             self.later(slot, late, Part::Desk, Message::Done(outcome.clone()));
         }
         self.to(slot, takes, Part::Desk, Message::Done(outcome));
+    }
+
+    /// An owner that did not get to write down what it did may have started the same attempt: that one's answer may come now.
+    fn answer_to_an_earlier_start(&mut self, slot: usize, takes: i64, outcome: &Outcome) {
+        let token = &outcome.token;
+        let attempt = (token.run, Arc::clone(&token.execution), token.attempt);
+        let Some(earlier) = self.answers.insert(attempt, outcome.clone()) else { return };
+        if earlier.token.epoch != token.epoch && self.faults().late_outcome > 0 {
+            let before = self.dice.between(0, takes);
+            let number = shard_of(token.run, self.processes[slot].shards.len());
+            self.to(slot, before, Part::Shard(number), Message::Input(Input::Outcome(earlier)));
+        }
     }
 
     fn tell_shard(&mut self, slot: usize, run: RunId, input: Input) {

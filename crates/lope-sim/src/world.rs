@@ -6,6 +6,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
+use lope_engine::executor::Outcome;
 use lope_engine::keeper::Heard;
 use lope_engine::shard::Input;
 use lope_engine::{Settings, client};
@@ -38,6 +39,8 @@ const ROOMY: usize = 1_000;
 const PUNCTUAL: i64 = 1_500;
 /// Falls of shards over one run, at most: after three it would be set aside.
 const FALLS_MAX: u32 = 2;
+/// Until about this time there is work in most worlds.
+const BUSY: i64 = 9_000;
 /// A process that is asked to end has this long.
 const GRACE: i64 = 5_000;
 
@@ -63,6 +66,10 @@ pub(crate) enum Happening {
     Restart(usize),
     Pause(usize, i64),
     Stall(usize, Part, i64),
+    /// The answers to a process's heartbeats are slow until then.
+    Strain(usize, i64),
+    /// A process does not reach the store until then.
+    Outage(usize, i64),
     Shutdown(usize),
     Admit {
         job: usize,
@@ -89,6 +96,8 @@ pub(crate) struct World {
     pub(crate) jobs: Vec<Job>,
     pub(crate) ids: Vec<RunId>,
     pub(crate) judge: Judge,
+    /// What workers answered, or will, to the last start of each attempt.
+    pub(crate) answers: BTreeMap<(RunId, Arc<str>, u32), Outcome>,
     pub(crate) dice: Dice,
     pub(crate) trace: Trace,
     pub(crate) calls: u64,
@@ -100,6 +109,8 @@ pub(crate) struct World {
     over_at: Option<i64>,
     points_until_over: Option<u64>,
     pub(crate) fences: u32,
+    /// Answers that a run is another's, to a shard that holds it.
+    pub(crate) lost_heard: u32,
     pub(crate) unanswered: u64,
 }
 
@@ -170,6 +181,7 @@ impl World {
             plans: BTreeMap::new(),
             ids,
             judge: Judge::new((setup.faults == calm_as(&setup) && max_runs == ROOMY).then_some(PUNCTUAL)),
+            answers: BTreeMap::new(),
             dice,
             trace: Trace::new(setup.traced),
             calls: 0,
@@ -181,6 +193,7 @@ impl World {
             over_at: None,
             points_until_over: None,
             fences: 0,
+            lost_heard: 0,
             unanswered: 0,
             setup,
         }
@@ -221,20 +234,39 @@ impl World {
         let faults = self.setup.faults;
         let lease = i64::try_from(self.settings.lease.millis()).unwrap_or(i64::MAX);
         for _ in 0..faults.pauses {
-            let (at, slot) = (self.dice.between(0, faults.until), self.slot());
+            let (at, slot) = (self.busy_time(), self.slot());
             let until = (at + self.dice.between(10, lease * 5 / 2)).min(faults.until);
             self.at_time(at, Happening::Pause(slot, until));
         }
         for _ in 0..faults.stalls {
-            let (at, slot) = (self.dice.between(0, faults.until), self.slot());
-            let until = (at + self.dice.between(1, lease)).min(faults.until);
+            let (at, slot) = (self.busy_time(), self.slot());
             let part = *self.dice.pick(&[Part::Keeper, Part::Adopter, Part::Desk, Part::Shard(0)]);
+            // While a keeper stands still for longer than its lease the shards go on, and hear that their runs are lost.
+            let most = if part == Part::Keeper { lease * 2 } else { lease };
+            let until = (at + self.dice.between(1, most)).min(faults.until);
             self.at_time(at, Happening::Stall(slot, part, until));
         }
+        for _ in 0..faults.outages {
+            let (at, slot) = (self.busy_time(), self.slot());
+            let until = at + self.dice.between(lease / 2, lease * 3 / 2);
+            self.at_time(at - lease / 2, Happening::Strain(slot, at));
+            self.at_time(at, Happening::Outage(slot, until.min(faults.until)));
+            if self.dice.chance(600) {
+                let later = until + self.dice.between(0, lease);
+                self.at_time(at, Happening::Stall(slot, Part::Keeper, later.min(faults.until)));
+            }
+        }
         for _ in 0..faults.shutdowns {
-            let (at, slot) = (self.dice.between(0, faults.until), self.slot());
+            let (at, slot) = (self.busy_time(), self.slot());
             self.at_time(at, Happening::Shutdown(slot));
         }
+    }
+
+    /// Some time before the faults stop, more often than not one at which there is work.
+    fn busy_time(&mut self) -> i64 {
+        let until = self.setup.faults.until;
+        let latest = if self.dice.chance(600) { BUSY.min(until) } else { until };
+        self.dice.between(0, latest)
     }
 
     fn slot(&mut self) -> usize {
@@ -393,6 +425,11 @@ impl World {
                 self.trace.note(at, || format!("p{slot} {part:?} stands still until {until}"));
                 self.processes[slot].stand_still(part, until);
             }
+            Happening::Strain(slot, until) => self.processes[slot].strained = until,
+            Happening::Outage(slot, until) => {
+                self.trace.note(at, || format!("p{slot} does not reach the store until {until}"));
+                self.processes[slot].cut_off = until;
+            }
             Happening::Shutdown(slot) => self.shut_down(slot),
             Happening::Admit { job, born } => self.admit(job, born),
             Happening::Mail { job, number } => self.mail(job, number),
@@ -489,6 +526,7 @@ impl World {
             points: self.points,
             points_until_over: self.points_until_over.unwrap_or(self.points),
             fences: self.fences,
+            lost_heard: self.lost_heard,
             refused: self.judge.refused,
             unanswered: self.unanswered,
             crashes: self.crashes,
