@@ -137,7 +137,7 @@ fn machines(text: &str, runs: u64, each: i64) -> Figure {
         while let Some(act) = acts.pop() {
             if let Act::Start(task) = act {
                 let outcome = Outcome::new(task.token, Ok(Value::Null));
-                slots.settled(Moment(0), &outcome.token, &outcome.result, &mut acts);
+                slots.settled(Moment(0), &outcome.token, Some(&Value::Null), &mut acts);
                 inputs.push(Input::Outcome(outcome));
             }
         }

@@ -27,14 +27,20 @@ pub(crate) struct Adopter {
     pub(crate) store: Store,
     pub(crate) shards: Arc<Shards>,
     pub(crate) plans: Plans,
-    /// Runs that are in memory or on their way, under the epoch of their claim.
-    held: Mutex<HashMap<RunId, Epoch>>,
-    runner: Mutex<RunnerId>,
+    held: Mutex<Held>,
     /// Most runs that are held: beyond that none is born claimed.
     most: usize,
     /// Is the session known to be held? Until then nothing is born claimed in its name.
     registered: AtomicBool,
     fallen: Fallen,
+}
+
+/// What a session holds.
+#[derive(Debug)]
+struct Held {
+    runner: RunnerId,
+    /// Runs that are in memory or on their way, under the epoch of their claim.
+    runs: HashMap<RunId, Epoch>,
 }
 
 /// A run that is about to be born claimed: it is held from before the store is asked, so that comparing leaves it alone. Dropped
@@ -55,9 +61,11 @@ impl Expected<'_> {
     /// It was born claimed: everything about it is known without asking the store. False: its session has ended meanwhile.
     pub(crate) fn is_born(mut self) -> bool {
         let adopter = self.adopter;
-        if adopter.held().get(&self.run) != Some(&BORN) || adopter.runner() != self.owner {
+        let held = adopter.held();
+        if held.runs.get(&self.run) != Some(&BORN) || held.runner != self.owner {
             return false;
         }
+        drop(held);
         let Some(adoption) = self.adoption.take() else { return false };
         adopter.shards.send(self.run, Input::Adopt(adoption));
         true
@@ -80,15 +88,14 @@ impl Adopter {
             shards,
             most,
             plans: Plans::default(),
-            held: Mutex::default(),
-            runner: Mutex::new(runner),
+            held: Mutex::new(Held { runner, runs: HashMap::default() }),
             registered: AtomicBool::new(false),
             fallen: Fallen::default(),
         }
     }
 
     pub(crate) fn runner(&self) -> RunnerId {
-        *self.runner.lock().expect("no panic while the id is held")
+        self.held().runner
     }
 
     pub(crate) fn open(&self, registered: bool) {
@@ -103,11 +110,11 @@ impl Adopter {
         }
         let run = admit.run;
         let mut held = self.held();
-        if held.len() >= self.most || held.insert(run, BORN).is_some() {
+        if held.runs.len() >= self.most || held.runs.insert(run, BORN).is_some() {
             return None;
         }
+        let owner = held.runner;
         drop(held);
-        let owner = self.runner();
         let size = admit.rows.iter().map(|row| row.body.len()).sum();
         let adoption = Adoption {
             run,
@@ -126,34 +133,33 @@ impl Adopter {
 
     /// Forget what was held: it belongs to a session that has ended.
     pub(crate) fn begin_as(&self, runner: RunnerId) {
-        *self.runner.lock().expect("no panic while the id is held") = runner;
-        self.held().clear();
+        *self.held() = Held { runner, runs: HashMap::default() };
     }
 
-    fn held(&self) -> MutexGuard<'_, HashMap<RunId, Epoch>> {
+    fn held(&self) -> MutexGuard<'_, Held> {
         self.held.lock().expect("no panic while the set is held")
     }
 
     /// Of what the store says we own, what is not held.
     pub(crate) fn forgotten(&self, owned: Vec<ClaimedRun>) -> Vec<ClaimedRun> {
         let held = self.held();
-        owned.into_iter().filter(|run| held.get(&run.run) != Some(&run.epoch)).collect()
+        owned.into_iter().filter(|run| held.runs.get(&run.run) != Some(&run.epoch)).collect()
     }
 
     pub(crate) fn has(&self, run: RunId) -> bool {
-        self.held().contains_key(&run)
+        self.held().runs.contains_key(&run)
     }
 
     pub(crate) fn holds(&self) -> usize {
-        self.held().len()
+        self.held().runs.len()
     }
 
     /// A run left its shard. Was it held under this epoch? If not, it was claimed anew meanwhile, or its session has ended.
     pub(crate) fn left(&self, run: RunId, epoch: Epoch) -> bool {
         let mut held = self.held();
-        let is_held = held.get(&run) == Some(&epoch);
+        let is_held = held.runs.get(&run) == Some(&epoch);
         if is_held {
-            held.remove(&run);
+            held.runs.remove(&run);
         }
         is_held
     }
@@ -164,7 +170,7 @@ impl Adopter {
         let (mut fresh, mut dropped) = (Vec::new(), 0);
         for run in runs {
             // One held under an earlier epoch has left the shard, or will; nobody will count that.
-            let before = self.held().insert(run.run, run.epoch);
+            let before = self.held().runs.insert(run.run, run.epoch);
             dropped += usize::from(before.is_some());
             if before != Some(run.epoch) {
                 fresh.push(run.clone());

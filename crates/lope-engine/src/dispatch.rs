@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use foldhash::HashMap;
 use lope_model::policy::CircuitBreaker;
-use lope_model::{Failure, Moment, Priority, RunId, Span, Value};
+use lope_model::{Moment, Priority, RunId, Span, Value};
 
 use self::gates::{Gates, Refusal};
 use self::once::{Entry, Once};
@@ -111,17 +111,12 @@ impl Dispatch {
         self.fill(now, acts);
     }
 
-    /// A task was answered: how long it was at work. `None`: it is not running (any more), its answer does not count.
-    pub fn settled(
-        &mut self,
-        now: Moment,
-        token: &Token,
-        result: &Result<Value, Failure>,
-        acts: &mut Vec<Act>,
-    ) -> Option<Span> {
-        let ended = self.end(token, result.as_ref().ok());
+    /// A task was answered, with this value unless it failed: how long it was at work. `None`: it is not running (any more), its
+    /// answer does not count.
+    pub fn settled(&mut self, now: Moment, token: &Token, answer: Option<&Value>, acts: &mut Vec<Act>) -> Option<Span> {
+        let ended = self.end(token, answer);
         if let Some(Running { circuit: Some(circuit), .. }) = &ended {
-            self.gates.record(now, circuit, result.is_ok());
+            self.gates.record(now, circuit, answer.is_some());
         }
         self.fill(now, acts);
         ended.map(|running| now.since(running.since))

@@ -282,7 +282,7 @@ struct Router {
     ward: Arc<Ward>,
     adopter: Arc<Adopter>,
     desk: Arc<Desk>,
-    commits: mpsc::UnboundedSender<Vec<RunCommit>>,
+    commits: mpsc::UnboundedSender<Vec<Box<RunCommit>>>,
     mouth: mpsc::UnboundedSender<Heard>,
     news: broadcast::Sender<News>,
     ear: Option<Ear>,

@@ -67,7 +67,8 @@ impl Limits {
 #[derive(Clone, Debug)]
 pub struct Outcome {
     pub token: Token,
-    pub result: Result<Value, Failure>,
+    /// A failure is boxed: most attempts have none, and outcomes travel in lines.
+    pub result: Result<Value, Box<Failure>>,
     /// Who did it, for people.
     pub worker: Option<Arc<str>>,
     /// Where its log is, for people.
@@ -78,7 +79,7 @@ pub struct Outcome {
 
 impl Outcome {
     pub fn new(token: Token, result: Result<Value, Failure>) -> Self {
-        Self { token, result, worker: None, log: None, started_at: None }
+        Self { token, result: result.map_err(Box::new), worker: None, log: None, started_at: None }
     }
 
     /// It ran longer than its timeout, or was silent for longer than its heartbeat allows.

@@ -133,7 +133,8 @@ impl Latest {
 /// What to do.
 #[derive(Debug)]
 pub enum Output {
-    Commit(RunCommit),
+    /// Boxed, as are tasks: outputs are handed on several times.
+    Commit(Box<RunCommit>),
     Start(Box<Task>),
     Cancel(Token),
     /// Ask for the latest version of a workflow.

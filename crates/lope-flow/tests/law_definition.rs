@@ -405,7 +405,8 @@ fn journals_still_fold_the_same(law: u32, mailbox: &str) {
     }
     assert!(count > 20 && state.status().is_final(), "{count} {:?}", state.status());
     assert_eq!(state.law(), law);
-    let snapshot = golden(&format!("snapshot_law{law}.hex"), || hex(&middle(&plan, &rows).clone().encode(&mut Vec::new())));
+    let snapshot =
+        golden(&format!("snapshot_law{law}.hex"), || hex(&middle(&plan, &rows).clone().encode(&mut Vec::new())));
     assert_eq!(State::decode(&unhex(&snapshot), |_| None).unwrap(), middle(&plan, &rows));
 }
 

@@ -451,7 +451,8 @@ fn outputs_leave_the_state_when_nobody_wants_them() {
     let mut next = led.line(&format!("start {}", Value::list((0..50).map(Value::Int).collect())));
     while let Some(token) = next.split_once('#').map(|(path, _)| path.to_owned()) {
         let mut blobs = Vec::new();
-        let size = led.state.clone().encode(&mut blobs).len() + blobs.iter().map(|blob| blob.bytes.len()).sum::<usize>();
+        let size =
+            led.state.clone().encode(&mut blobs).len() + blobs.iter().map(|blob| blob.bytes.len()).sum::<usize>();
         let value = if token.ends_with('a') {
             sizes.push(size);
             big.clone()

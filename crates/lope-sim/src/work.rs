@@ -283,7 +283,7 @@ impl World {
                     if self.processes[slot].lost.contains(&(commit.run, commit.epoch)) {
                         self.judge.blame(format!("{}: p{slot} goes on with what it was told is lost", commit.run));
                     }
-                    commits.push(commit);
+                    commits.push(*commit);
                 }
                 Output::Left { run, epoch, why: Left::Fell(_), .. } => {
                     let owner = self.processes[slot].session();
@@ -386,7 +386,7 @@ impl World {
             return;
         }
         let process = &mut self.processes[slot];
-        let ran = process.desk.settled(process.moment(at), &outcome.token, &outcome.result, &mut acts);
+        let ran = process.desk.settled(process.moment(at), &outcome.token, outcome.result.as_ref().ok(), &mut acts);
         self.act(slot, acts);
         // What the desk no longer knows must mean nothing to the shard either.
         if self.processes[slot].up && (ran.is_some() || self.dice.chance(self.faults().late_outcome)) {

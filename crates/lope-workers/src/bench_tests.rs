@@ -57,7 +57,7 @@ impl<E: Executor> Bench<E> {
     }
 
     pub(crate) fn outcome(&self) -> Result<Value, Failure> {
-        self.outcomes.recv_timeout(PATIENCE).expect("an answer in time").result
+        self.outcomes.recv_timeout(PATIENCE).expect("an answer in time").result.map_err(|failure| *failure)
     }
 
     pub(crate) fn run(&self, action: &str, arguments: &str) -> Result<Value, Failure> {

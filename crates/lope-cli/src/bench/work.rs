@@ -1,6 +1,7 @@
 //! Runs on an engine of this process, counted from the first admission until the last has ended.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use lope_engine::client::{self, StartOptions};
@@ -11,6 +12,7 @@ use lope_flow::law::Plan;
 use lope_model::Value;
 use lope_store::runs::{FinalStatus, RunFilter, RunStatus};
 use lope_workers::Functions;
+use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
 use super::figure::Figure;
@@ -21,9 +23,9 @@ use crate::error::{CliError, CliResult, Exit};
 
 /// Callers that admit runs at the same time.
 pub(crate) const CALLERS: u64 = 256;
-/// Runs under way before callers wait: less than an engine holds.
-const ROOM: usize = 4_096;
-/// How often the end is looked for.
+/// Runs under way before callers wait, as many as when the store is asked alone: less than an engine holds.
+const ROOM: usize = 1_000;
+/// How often ends are looked for.
 const LOOK: Duration = Duration::from_millis(1);
 /// How long an engine may take to end.
 const GRACE: Duration = Duration::from_secs(10);
@@ -79,16 +81,18 @@ pub(crate) async fn measure_on(engine: Engine, load: Load, place: &Place) -> Cli
 
 async fn admit_all(engine: &Arc<Engine>, load: &Load, runs: u64) -> CliResult<()> {
     let callers = runs.min(CALLERS);
+    let (room, admitted) = (Arc::new(Semaphore::new(ROOM)), Arc::new(AtomicUsize::new(0)));
+    let doorman = tokio::spawn(keep_the_door(Arc::clone(engine), Arc::clone(&room), Arc::clone(&admitted)));
     let mut working = JoinSet::new();
     for caller in 0..callers {
         let (engine, plan, input) = (Arc::clone(engine), Arc::clone(&load.plan), load.input);
+        let (room, admitted) = (Arc::clone(&room), Arc::clone(&admitted));
         let mine = runs / callers + u64::from(caller < runs % callers);
         working.spawn(async move {
             for _ in 0..mine {
-                while engine.residents() > ROOM {
-                    tokio::time::sleep(LOOK).await;
-                }
+                room.acquire().await.expect("the door is not closed").forget();
                 admit(&engine, &plan, input).await?;
+                admitted.fetch_add(1, Ordering::Relaxed);
             }
             CliResult::Ok(())
         });
@@ -96,7 +100,21 @@ async fn admit_all(engine: &Arc<Engine>, load: &Load, runs: u64) -> CliResult<()
     while let Some(ended) = working.join_next().await {
         ended.map_err(|error| CliError::new(Exit::Bug, error.to_string()))??;
     }
+    doorman.abort();
+    // It holds the engine until it has ended.
+    let _ = doorman.await;
     Ok(())
+}
+
+/// One looks for ends, so that callers need not: for each that has ended another may come in.
+async fn keep_the_door(engine: Arc<Engine>, room: Arc<Semaphore>, admitted: Arc<AtomicUsize>) {
+    let mut let_in = 0;
+    loop {
+        tokio::time::sleep(LOOK).await;
+        let ended = admitted.load(Ordering::Relaxed).saturating_sub(engine.residents());
+        room.add_permits(ended.saturating_sub(let_in));
+        let_in = ended.max(let_in);
+    }
 }
 
 /// One run to its end: from then on the engine is registered and takes what is born here.

@@ -54,7 +54,7 @@ impl Adopter {
 
     /// What a shard holds, or is about to.
     pub(crate) fn held_by(&self, shard: usize) -> Vec<(RunId, Epoch)> {
-        let held = self.held().iter().map(|(run, epoch)| (*run, *epoch)).collect::<Vec<_>>();
+        let held = self.held().runs.iter().map(|(run, epoch)| (*run, *epoch)).collect::<Vec<_>>();
         held.into_iter().filter(|(run, _)| self.shards.shard_of(*run) == shard).collect()
     }
 

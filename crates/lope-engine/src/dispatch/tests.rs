@@ -20,11 +20,8 @@ fn task(name: &str, limits: Limits) -> Box<Task> {
     })
 }
 
-const DONE: Result<Value, Failure> = Ok(Value::Int(1));
-
-fn failed() -> Result<Value, Failure> {
-    Err(Failure::new("E", "no"))
-}
+const DONE: Option<&Value> = Some(&Value::Int(1));
+const FAILED: Option<&Value> = None;
 
 fn plain(name: &str) -> Box<Task> {
     task(name, Limits::default())
@@ -82,10 +79,10 @@ fn never_more_than_the_slots_and_the_highest_priority_first() {
     let urgent = task("u", Limits { priority: Priority::HIGHEST, ..Limits::default() });
     slots.submit(Moment(0), urgent, &mut acts);
     assert_eq!(short(&mut acts), "+a +b");
-    let ran = slots.settled(Moment(1), &plain("a").token, &DONE, &mut acts);
+    let ran = slots.settled(Moment(1), &plain("a").token, DONE, &mut acts);
     assert_eq!(ran, Some(Span::from_millis(1)));
     assert_eq!(short(&mut acts), "+u");
-    let again = slots.settled(Moment(1), &plain("a").token, &DONE, &mut acts);
+    let again = slots.settled(Moment(1), &plain("a").token, DONE, &mut acts);
     assert_eq!(again, None, "a second answer does not count");
     assert_eq!((short(&mut acts).as_str(), slots.in_flight()), ("", 2));
 }
@@ -99,7 +96,7 @@ fn a_key_at_its_limit_lets_others_pass() {
     assert_eq!(short(&mut acts), "+a1 +b");
     slots.cancel(Moment(0), &keyed("a2", "k", 1).token, &mut acts);
     assert_eq!(short(&mut acts), "", "one that waits is forgotten without a word");
-    slots.settled(Moment(0), &keyed("a1", "k", 1).token, &DONE, &mut acts);
+    slots.settled(Moment(0), &keyed("a1", "k", 1).token, DONE, &mut acts);
     assert_eq!(short(&mut acts), "+a3");
 }
 
@@ -112,7 +109,7 @@ fn time_limits_count_from_the_start_and_silence_from_the_last_sign_of_life() {
     slots.submit(Moment(0), task("t", limits.clone()), &mut acts);
     slots.submit(Moment(0), task("s", limits), &mut acts);
     assert_eq!(short(&mut acts), "+first");
-    slots.settled(Moment(1_000), &plain("first").token, &DONE, &mut acts);
+    slots.settled(Moment(1_000), &plain("first").token, DONE, &mut acts);
     assert_eq!(short(&mut acts), "+t");
     for now in [1_020, 1_040, 1_060, 1_080, 1_099] {
         slots.alive(Moment(now), &plain("t").token);
@@ -142,7 +139,7 @@ fn a_circuit_opens_lets_one_probe_through_and_closes() {
     let guarded = |name: &str| task(name, Limits { circuit_breaker: Some(circuit.clone()), ..Limits::default() });
     for name in ["a", "b"] {
         slots.submit(Moment(0), guarded(name), &mut acts);
-        slots.settled(Moment(0), &guarded(name).token, &failed(), &mut acts);
+        slots.settled(Moment(0), &guarded(name).token, FAILED, &mut acts);
     }
     assert_eq!(short(&mut acts), "+a +b");
     slots.submit(Moment(400), guarded("c"), &mut acts);
@@ -150,11 +147,11 @@ fn a_circuit_opens_lets_one_probe_through_and_closes() {
     slots.submit(Moment(1_000), guarded("c"), &mut acts);
     slots.submit(Moment(1_000), guarded("d"), &mut acts);
     assert_eq!(short(&mut acts), "+c ~d:1s", "half open: one probe");
-    slots.settled(Moment(1_100), &guarded("c").token, &failed(), &mut acts);
+    slots.settled(Moment(1_100), &guarded("c").token, FAILED, &mut acts);
     slots.submit(Moment(1_200), guarded("c"), &mut acts);
     assert_eq!(short(&mut acts), "~c:900ms", "the probe failed: open again");
     slots.submit(Moment(2_100), guarded("c"), &mut acts);
-    slots.settled(Moment(2_200), &guarded("c").token, &DONE, &mut acts);
+    slots.settled(Moment(2_200), &guarded("c").token, DONE, &mut acts);
     slots.submit(Moment(2_200), guarded("d"), &mut acts);
     slots.submit(Moment(2_200), guarded("e"), &mut acts);
     assert_eq!(short(&mut acts), "+c +d +e", "closed");
@@ -197,7 +194,7 @@ fn a_rate_that_refuses_does_not_spend_the_probe_of_a_circuit() {
     let rate = Arc::new(RateLimit { count: 1, per: Span::from_secs(3), name: Some("x".into()) });
     let both = Limits { circuit_breaker: Some(circuit), rate_limit: Some(rate), ..Limits::default() };
     slots.submit(Moment(0), task("a", both.clone()), &mut acts);
-    slots.settled(Moment(0), &plain("a").token, &failed(), &mut acts);
+    slots.settled(Moment(0), &plain("a").token, FAILED, &mut acts);
     slots.submit(Moment(1_000), task("b", both.clone()), &mut acts);
     assert_eq!(short(&mut acts), "+a ~b:2s", "refused by the rate");
     slots.submit(Moment(3_000), task("b", both), &mut acts);
@@ -214,12 +211,12 @@ fn tasks_with_an_equal_key_have_one_effect() {
     }
     assert_eq!(short(&mut acts), "+a");
     slots.cancel(Moment(0), &once("c").token, &mut acts);
-    slots.settled(Moment(0), &once("a").token, &failed(), &mut acts);
+    slots.settled(Moment(0), &once("a").token, FAILED, &mut acts);
     assert_eq!(short(&mut acts), "+b", "a failure is no effect: the next one tries");
     slots.submit(Moment(0), plain("x"), &mut acts);
     slots.submit(Moment(0), once("d"), &mut acts);
-    slots.settled(Moment(0), &once("b").token, &DONE, &mut acts);
-    slots.settled(Moment(0), &plain("x").token, &DONE, &mut acts);
+    slots.settled(Moment(0), &once("b").token, DONE, &mut acts);
+    slots.settled(Moment(0), &plain("x").token, DONE, &mut acts);
     assert_eq!(short(&mut acts), "+x =d:1");
     slots.submit(Moment(9), once("e"), &mut acts);
     assert_eq!((short(&mut acts).as_str(), slots.in_flight()), ("=e:1", 0));

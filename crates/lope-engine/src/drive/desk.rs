@@ -226,7 +226,8 @@ fn unserved(task: &Task) -> Failure {
 
 impl Outcomes for Desk {
     fn settle(&self, mut outcome: Outcome) {
-        let settled = self.change(|machine, now, acts| machine.settled(now, &outcome.token, &outcome.result, acts));
+        let answer = outcome.result.as_ref().ok();
+        let settled = self.change(|machine, now, acts| machine.settled(now, &outcome.token, answer, acts));
         if let Some(ran) = settled {
             outcome.started_at = Some(self.clock.wall().minus(ran));
             self.shards.send(outcome.token.run, Input::Outcome(outcome));

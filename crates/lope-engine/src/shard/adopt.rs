@@ -109,12 +109,7 @@ fn born(plan: &Plan, start: Event, size: usize) -> Folded {
     Folded { state, head: 1, tail: size, snapshot_size: 0, undone: Some(effects), is_all: true }
 }
 
-fn stored(
-    plan: &Plan,
-    snapshot: Option<&Snapshot>,
-    rows: &[JournalRow],
-    blobs: &Blobs,
-) -> Result<Folded, Unreadable> {
+fn stored(plan: &Plan, snapshot: Option<&Snapshot>, rows: &[JournalRow], blobs: &Blobs) -> Result<Folded, Unreadable> {
     let (mut state, mut head) = match snapshot {
         Some(snapshot) => (codec::state(snapshot, blobs)?, snapshot.seq),
         None => (State::new(plan), 0),

@@ -11,7 +11,7 @@ use super::Left;
 /// A commit under way, kept so that it can be sent again.
 #[derive(Debug)]
 pub(super) struct Flight {
-    pub(super) commit: RunCommit,
+    pub(super) commit: Box<RunCommit>,
     /// The last journal row in it.
     pub(super) upto: u64,
     /// What waits for it.

@@ -279,7 +279,10 @@ impl Resident {
     pub(super) fn settle(&mut self, now: Timestamp, outcome: executor::Outcome) {
         let executor::Outcome { token, result, worker, log, started_at } = outcome;
         let Some(epoch) = self.in_flight.remove(&token) else { return };
-        let result = result.and_then(|value| self.bounded(value)).map_or_else(Settled::failed, Settled::Done);
+        let result = match result {
+            Ok(value) => self.bounded(value).map_or_else(Settled::failed, Settled::Done),
+            Err(failure) => Settled::Failed(failure),
+        };
         let Token { execution, attempt, .. } = token;
         let outcome = Outcome { execution, attempt, epoch, result, started_at, worker, log };
         self.fold(now, EventKind::Outcome(Box::new(outcome)));

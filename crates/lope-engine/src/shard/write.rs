@@ -68,8 +68,8 @@ impl Shard {
         let commit = RunCommit { run, owner, epoch, rows, blobs, snapshot, taken, children, deliveries, posts, then };
         let upto = resident.head;
         resident.written = resident.settled;
-        let sent = commit.clone();
-        let flight = Flight { commit: sent, upto, effects, begun, end, unanswered: 0, resend_at: None };
+        let commit = Box::new(commit);
+        let flight = Flight { commit: commit.clone(), upto, effects, begun, end, unanswered: 0, resend_at: None };
         resident.flight = Some(Box::new(flight));
         out.push(Output::Commit(commit));
     }
@@ -83,13 +83,13 @@ impl Shard {
                 if mail > resident.seen && flight.end.is_none() {
                     out.push(Output::MoreMail);
                 }
-                self.done(now, run, *flight, out);
+                self.done(now, run, flight, out);
             }
             // It was sent again after its first answer was lost, and had happened.
-            CommitReply::Gap { head } if head >= flight.upto => self.done(now, run, *flight, out),
-            CommitReply::Missing if flight.unanswered > 0 && flight.end.is_some() => self.done(now, run, *flight, out),
+            CommitReply::Gap { head } if head >= flight.upto => self.done(now, run, flight, out),
+            CommitReply::Missing if flight.unanswered > 0 && flight.end.is_some() => self.done(now, run, flight, out),
             CommitReply::Lost { .. } if flight.unanswered > 0 && flight.end == Some(Left::Released) => {
-                self.done(now, run, *flight, out);
+                self.done(now, run, flight, out);
             }
             CommitReply::Lost { .. } | CommitReply::Missing => self.forget(run, Left::Lost, out),
             CommitReply::Gap { head } => self.forget(run, Left::Broken(format!("its journal ends at {head}")), out),
@@ -99,22 +99,23 @@ impl Shard {
         }
     }
 
-    fn done(&mut self, now: Timestamp, run: RunId, flight: Flight, out: &mut Vec<Output>) {
+    fn done(&mut self, now: Timestamp, run: RunId, flight: Box<Flight>, out: &mut Vec<Output>) {
         let Some(resident) = self.runs.get_mut(&run) else { return };
-        if let Some(snapshot) = &flight.commit.snapshot {
+        let Flight { commit, effects, begun, end, .. } = *flight;
+        if let Some(snapshot) = &commit.snapshot {
             resident.snapshot_size = snapshot.body.len();
             resident.tail = 0;
         }
-        let stays = flight.end.is_none() && !self.draining;
-        if !flight.commit.children.is_empty() {
-            out.push(Output::Born(flight.commit.children.iter().map(|child| child.run).collect()));
+        let stays = end.is_none() && !self.draining;
+        if !commit.children.is_empty() {
+            out.push(Output::Born(commit.children.iter().map(|child| child.run).collect()));
         }
-        let (starts, others): (Vec<_>, Vec<_>) = flight.effects.into_iter().partition(is_start);
+        let (starts, others): (Vec<_>, Vec<_>) = effects.into_iter().partition(is_start);
         resident.act(others, out);
-        if flight.end.is_none() {
-            resident.have_begun(now, flight.begun);
+        if end.is_none() {
+            resident.have_begun(now, begun);
         }
-        match flight.end {
+        match end {
             Some(why) => self.forget(run, why, out),
             None if stays => resident.act(starts, out),
             None => resident.open.wait_again(starts),

@@ -132,7 +132,11 @@ fn write<T: Holder + Serialize>(holder: &mut T, bytes: &mut Vec<u8>, blobs: &mut
     if !apart.is_empty() {
         let mut apart = apart.into_iter();
         let mut put_back = |value: &mut Value| *value = apart.next().expect("there are as many as were taken out");
-        holder.each_value(&mut |value| if reference(value).is_some() { put_back(value) });
+        holder.each_value(&mut |value| {
+            if reference(value).is_some() {
+                put_back(value)
+            }
+        });
     }
 }
 

@@ -1,7 +1,8 @@
 //! Everything the door *Runs* keeps, and the two ways in which it changes: a run enters, a run's entry changes.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 
+use foldhash::HashMap;
 use lope_model::{Moment, RunId, RunnerId, Timestamp, VersionId};
 
 use super::entry::Entry;

@@ -115,7 +115,7 @@ impl Bench {
     pub(crate) fn outcome(&mut self, token: &Token) -> Result<Value, Failure> {
         loop {
             if let Some(outcome) = self.early.remove(token) {
-                return outcome.result;
+                return outcome.result.map_err(|failure| *failure);
             }
             let outcome = self.outcomes.recv_timeout(PATIENCE).expect("an answer in time");
             self.early.insert(outcome.token.clone(), outcome);

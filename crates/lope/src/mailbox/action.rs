@@ -92,7 +92,7 @@ impl ActionHandler {
         };
         call.token = None;
         let lost = || Failure::new(failure::kind::WORKER_LOST, "the worker ended without an answer");
-        outcome.map_or_else(|| Err(lost()), |outcome| outcome.result)
+        outcome.map_or_else(|| Err(lost()), |outcome| outcome.result.map_err(|failure| *failure))
     }
 }
 
