@@ -7,6 +7,7 @@ use crate::commands::config::ConfigCommand;
 use crate::commands::mailbox::MailboxCommand;
 use crate::commands::run::RunArgs;
 use crate::commands::runs::RunsCommand;
+use crate::commands::schedules::SchedulesCommand;
 use crate::commands::start::StartArgs;
 use crate::commands::store::StoreCommand;
 use crate::commands::up::UpArgs;
@@ -37,6 +38,9 @@ pub(crate) enum Command {
     /// Check workflow files and draw them
     #[command(subcommand)]
     Workflows(WorkflowsCommand),
+    /// Start workflows again and again
+    #[command(subcommand)]
+    Schedules(SchedulesCommand),
     /// Send messages to workers, look at them, handle them
     #[command(subcommand)]
     Mailbox(MailboxCommand),

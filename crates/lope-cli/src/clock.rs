@@ -8,12 +8,12 @@ use lope_model::{Span, Timestamp};
 use crate::error::{CliError, CliResult};
 
 /// A time that was typed: RFC 3339, or in how long.
-pub(crate) fn later(text: &str) -> CliResult<Timestamp> {
+pub(crate) fn later(flag: &str, text: &str) -> CliResult<Timestamp> {
     if let Ok(span) = text.parse::<Span>() {
         return Ok(wall().plus(span));
     }
     text.parse().map_err(|error: BadTimestamp| {
-        CliError::usage(format!("--at: {error}")).hint("or in how long, as in 30s, 5m, 2h, 7d")
+        CliError::usage(format!("{flag}: {error}")).hint("or in how long, as in 30s, 5m, 2h, 7d")
     })
 }
 

@@ -13,6 +13,7 @@ pub(crate) mod python;
 pub(crate) mod record;
 pub(crate) mod run;
 pub(crate) mod runs;
+pub(crate) mod schedules;
 pub(crate) mod start;
 pub(crate) mod store;
 pub(crate) mod tags;

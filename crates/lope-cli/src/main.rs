@@ -55,6 +55,7 @@ fn run(lope: Lope) -> CliResult<Exit> {
         Command::Start(args) => block_on(commands::start::run(args, &settings()?, output)),
         Command::Runs(command) => block_on(commands::runs::run(command, &settings()?, output)),
         Command::Workflows(command) => block_on(commands::workflows::run(command, settings, output)),
+        Command::Schedules(command) => block_on(commands::schedules::run(command, &settings()?, output)),
         Command::Mailbox(command) => block_on(commands::mailbox::run(command, &settings()?, output)),
         Command::Store(command) => block_on(commands::store::run(command, &settings()?, output)),
         Command::Config(command) => Ok(commands::config::run(command, &lope.everywhere, &settings()?, output)),

@@ -102,6 +102,35 @@ const ROWS: &[Row] = &[
     ("workflows deploy", &[], 2, "required"),
     ("workflows list", &["extra"], 2, "extra"),
     ("workflows show", &["nobody"], 1, "no workflow"),
+    ("schedules add", &["s", "good.yaml"], 2, "--cron"),
+    ("schedules add", &["s", "good.yaml", "--cron", "@daily", "--every", "1m"], 2, "cannot be used with"),
+    ("schedules add", &["s", "good.yaml", "--cron", "61 * * * *"], 2, "  61 * * * *\n  ^"),
+    ("schedules add", &["s", "good.yaml", "--cron", "* * *"], 2, "3 of 5 fields"),
+    ("schedules add", &["s", "good.yaml", "--cron", "0 0 30 2 *"], 2, "never ticks"),
+    ("schedules add", &["s", "good.yaml", "--cron", "@daily", "--zone", "Europe/Brelin"], 2, "Europe/Berlin?"),
+    ("schedules add", &["s", "good.yaml", "--every", "soon"], 2, "--every: 'soon'"),
+    ("schedules add", &["s", "good.yaml", "--every", "1ms"], 2, "too short"),
+    ("schedules add", &["s", "good.yaml", "--every", "1m", "--jitter", "2m"], 2, "jitter"),
+    ("schedules add", &["s", "good.yaml", "--every", "1m", "--from", "noon"], 2, "--from: 'noon'"),
+    ("schedules add", &["s", "good.yaml", "--every", "1m", "--until", "2020-01-01T00:00:00Z"], 2, "never ticks"),
+    ("schedules add", &["s", "good.yaml", "--every", "1m", "--overlap", "maybe"], 2, "maybe"),
+    ("schedules add", &["s", "good.yaml", "--every", "1m", "--catch-up", "some"], 2, "some"),
+    ("schedules add", &["s", "good.yaml", "--every", "1m", "--tag", "schedule=x"], 2, "'schedule'"),
+    ("schedules add", &["s", "good.yaml", "--every", "1m", "--priority", "12"], 2, "priority 12"),
+    ("schedules add", &["s", "good.yaml", "--every", "1m", "--input", "{"], 2, "not a value"),
+    ("schedules add", &["s", "strict.yaml", "--every", "1m", "--input", "5"], 2, "expected object"),
+    ("schedules add", &["", "good.yaml", "--every", "1m"], 2, "bad schedule name"),
+    ("schedules add", &["s", "bad.yaml", "--every", "1m"], 2, "bad.yaml:3:"),
+    ("schedules add", &["s", "unknown", "--every", "1m"], 1, "deployed"),
+    ("schedules add", &["s", "good.yaml", "--every", "1m", "--store", "memory:"], 2, "memory: ends with this command"),
+    ("schedules add", &["nightly", "changed.yaml", "--every", "1m"], 3, "--replace"),
+    ("schedules list", &["extra"], 2, "extra"),
+    ("schedules show", &["nobody"], 1, "no schedule"),
+    ("schedules pause", &["nobody"], 1, "no schedule"),
+    ("schedules resume", &["nobody"], 1, "no schedule"),
+    ("schedules run", &["nobody"], 1, "no schedule"),
+    ("schedules run", &[], 2, "required"),
+    ("schedules remove", &["nobody"], 1, "no schedule"),
     ("mailbox send", &["7"], 2, "--payload"),
     ("mailbox send", &["7", "--payload", "@nowhere"], 2, "nowhere"),
     ("mailbox send", &["7", "--payload", "x", "--at", "noon"], 2, "noon"),
@@ -169,6 +198,8 @@ fn stage() -> (Home, String) {
     std::fs::write(home.path().join("binary.yaml"), [0xff, 0xfe, 0, 1]).unwrap();
     home.file("junk.db", "this is no database, and long enough to be read as one; really, it is text");
     home.lope(&["run", "good.yaml", "--key", "first"]).done();
+    home.file("changed.yaml", "name: good\nsteps: { say: { run: [echo, changed] } }\n");
+    home.lope(&["schedules", "add", "nightly", "good", "--cron", "@daily"]).done();
     let shown = home.lope(&["runs", "show", "first", "--json"]).done().json();
     let run = shown["run_id"].as_str().unwrap().to_owned();
     (home, run)
@@ -207,13 +238,14 @@ fn every_command_refuses_bad_input_with_a_message_and_stores_nothing() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// Runs, workflows and files: what a command that is refused must leave alone.
-fn state(home: &Home) -> (String, String, Vec<String>) {
+/// Runs, workflows, schedules and files: what a command that is refused must leave alone.
+fn state(home: &Home) -> ([String; 3], Vec<String>) {
     let runs = home.lope(&["runs", "list", "--json"]).done().out;
     let workflows = home.lope(&["workflows", "list", "--json"]).done().out;
+    let schedules = home.lope(&["schedules", "list", "--json"]).done().out;
     let files =
         home.contents().into_iter().filter(|name| !name.contains("/runners/") && !name.contains("-wal")).collect();
-    (runs, workflows, files)
+    ([runs, workflows, schedules], files)
 }
 
 #[test]
@@ -260,6 +292,7 @@ fn help_and_dry_runs_change_nothing() {
     home.lope(&["store", "migrate", "--dry-run"]).done();
     home.lope(&["runs", "list"]).done();
     home.lope(&["workflows", "list"]).done();
+    home.lope(&["schedules", "list"]).done();
     home.lope(&["config", "show"]).done();
     home.lope(&["doctor"]).done();
     assert_eq!(home.contents(), before);

@@ -135,6 +135,29 @@ pub struct Entry {
     pub standing: Standing,
 }
 
+impl Schedule {
+    /// A schedule that says when, and nothing else.
+    pub fn new(name: &str, workflow: &str, timing: Timing, added_at: Timestamp) -> Self {
+        Self {
+            name: name.to_owned(),
+            workflow: workflow.to_owned(),
+            input: Value::Null,
+            timing,
+            jitter: Span::ZERO,
+            from: None,
+            until: None,
+            overlap: Overlap::default(),
+            catch_up: CatchUp::default(),
+            queue: QueueName::default(),
+            priority: Priority::default(),
+            tags: BTreeMap::new(),
+            env: Value::Null,
+            paused: false,
+            added_at,
+        }
+    }
+}
+
 impl Overlap {
     pub const ALL: [Self; 4] = [Self::Skip, Self::Queue, Self::CancelOther, Self::Allow];
 

@@ -3,6 +3,7 @@
 //! Whoever prints or serves JSON about runs takes it from here, so that all say the same.
 
 mod loose;
+mod schedule;
 
 use lope_engine::codec;
 use lope_engine::why::Why;
@@ -14,6 +15,7 @@ use lope_store::runs::{JournalRow, RunRecord, RunnerRecord, Snapshot};
 use serde_json::{Map, Value, json};
 
 pub use loose::loose;
+pub use schedule::{schedule, schedule_status};
 
 /// A run.
 pub fn run(record: &RunRecord) -> Value {

@@ -40,6 +40,7 @@ pub mod telemetry;
 pub mod vault;
 
 pub use lope_engine as engine;
+pub use lope_engine::schedule;
 pub use lope_flow as flow;
 pub use lope_model as model;
 pub use lope_store as store;
@@ -60,3 +61,8 @@ pub use step_error::{StepError, StepResult};
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/embedding.md")]
 struct Guide;
+
+/// The guide to schedules; its commands are run by the tests of the binary.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/schedules.md")]
+struct ScheduleGuide;

@@ -14,6 +14,8 @@ use lope::engine::client::{self, StartOptions};
 use lope::engine::{Engine, Executors, Settings, codec};
 use lope::flow::law::{EventKind, Plan};
 use lope::model::{RunId, RunnerId, Span, Timestamp, Value};
+use lope::schedule::timing::Timing;
+use lope::schedule::{Schedule, book};
 use lope::store::moving::{Cell, MovedRow, MovedTable, Moving};
 use lope::store::runs::{FinalStatus, Register, RunFilter, RunStatus};
 use lope::store::store::{Finding, Upkeep};
@@ -101,7 +103,17 @@ async fn filled(store: &Store) -> (RunId, RunId) {
     let put = Write::Put(At::new(TableId::APP_STATE, *b"k"), vec![0, 255, 7]);
     let batch = Batch { guards: vec![], writes: vec![append(b"one"), append(b"two"), put] };
     store.tables.commit(vec![batch]).await.unwrap()[0].as_ref().unwrap();
+    book::add(store, yearly(), now()).await.unwrap().unwrap();
     (live, failed)
+}
+
+/// A schedule that does not fire while this test runs.
+fn yearly() -> Schedule {
+    Schedule {
+        jitter: Span::from_secs(60),
+        from: Some(now().plus(Span::from_secs(1_000_000))),
+        ..Schedule::new("yearly", "flow", Timing::cron("@yearly", "Europe/Berlin").unwrap(), now())
+    }
 }
 
 /// What was copied is the same to whoever looks, and goes on as if it had always been there.
@@ -123,6 +135,8 @@ async fn check(from: &Store, to: &Store, live: RunId, failed: RunId) {
     assert_eq!(to.tables.range(inbox.clone()).await.unwrap(), from.tables.range(inbox).await.unwrap());
     let reply = to.tables.commit(vec![Batch { guards: vec![], writes: vec![append(b"three")] }]).await.unwrap();
     assert!(reply[0].as_ref().unwrap().appended[0] > 2, "numbers go on: {reply:?}");
+    let schedules = async |store: &Store| store.runs.schedules(None, 9).await.unwrap();
+    assert_eq!((schedules(to).await.len(), schedules(to).await), (1, schedules(from).await));
     let working = engine(to);
     let ended = tokio::time::timeout(Duration::from_secs(30), client::wait(to, live)).await.unwrap().unwrap().unwrap();
     working.shutdown(Duration::from_secs(5)).await.unwrap();

@@ -39,7 +39,7 @@ pub(crate) fn options(begin: &Begin, settings: &Settings) -> CliResult<StartOpti
 }
 
 /// What expressions see as `env`: the allowed variables as they are now.
-fn captured(allowed: &[String]) -> Value {
+pub(crate) fn captured(allowed: &[String]) -> Value {
     if allowed.is_empty() {
         return Value::Null;
     }

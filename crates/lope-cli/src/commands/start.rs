@@ -52,7 +52,7 @@ pub(crate) async fn run(args: StartArgs, settings: &Settings, output: Output) ->
         options.input = None;
     }
     if let Some(time) = &args.at {
-        options.at = Some(later(time)?);
+        options.at = Some(later("--at", time)?);
     }
     if let Some(queue) = &args.queue {
         options.queue = QueueName::parse(queue).map_err(|error| bad(&error))?;
@@ -89,7 +89,7 @@ async fn prepared(named: &str, options: &StartOptions, settings: &Settings) -> C
         return deployed(vec![workflow_file::read(Path::new(named))?], options, settings).await;
     }
     let store = match stores::open(&settings.store, Create::Never).await {
-        Err(StoreError::Missing { .. }) => return Err(missing(named)),
+        Err(StoreError::Missing { .. }) => return Err(missing_workflow(named)),
         opened => opened?,
     };
     let plan = plan(&store, named).await?;
@@ -104,10 +104,10 @@ pub(crate) async fn plan(store: &Store, named: &str) -> CliResult<Arc<Plan>> {
         client::deploy(store, &plan).await?;
         return Ok(plan);
     }
-    client::latest_plan(store, named).await?.ok_or_else(|| missing(named))
+    client::latest_plan(store, named).await?.ok_or_else(|| missing_workflow(named))
 }
 
-fn missing(named: &str) -> CliError {
+pub(crate) fn missing_workflow(named: &str) -> CliError {
     let message = format!("no workflow '{named}' is deployed, and there is no such file");
     CliError::new(Exit::Failed, message).hint("give a workflow file; 'lope workflows list' shows what is deployed")
 }

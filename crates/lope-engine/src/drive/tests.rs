@@ -22,6 +22,8 @@ use super::seam;
 use super::supervisor::FALLS_MAX;
 use crate::executor::Task;
 use crate::post::Letter;
+use crate::schedule::timing::Timing;
+use crate::schedule::{Schedule, book};
 use crate::{Engine, Settings, client};
 
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -101,6 +103,27 @@ async fn a_timekeeper_that_panics_still_ends_what_takes_too_long() {
     let yaml = "name: slow\nsteps: { a: { action: never, timeout: 50ms, retries: 0 } }";
     let run = house.start(&engine, yaml, Value::Null).await;
     assert_eq!(&*house.failure(run).await.kind, "Timeout");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_scheduler_that_panics_still_fires() {
+    let house = House::new(one);
+    let engine = house.engine_with(named("scheduler-falls"));
+    // The workflow is there once it has run.
+    let run = house.start(&engine, TWO, Value::Null).await;
+    house.result(run).await;
+    seam::wish("scheduler-falls", "scheduler");
+    let now = house.store.upkeep.reading().await.unwrap().now;
+    let second = lope_model::Span::from_secs(1);
+    let schedule = Schedule::new("often", "two", Timing::every(second, now).unwrap(), now);
+    book::add(&house.store, schedule, now).await.unwrap().unwrap();
+    let fired = async {
+        while house.calls() < 4 {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    timeout(PATIENCE, fired).await.expect("it fires");
+    assert_eq!(engine.why_broken(), None);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -8,6 +8,9 @@ use super::{CatchUp, Entry, Overlap, Schedule, Standing, Trouble};
 /// A tick that is looked at within this time has not been missed.
 pub const GRACE: Span = Span::from_secs(10);
 
+/// Longest reason that is kept, in characters.
+const MESSAGE_MAX: usize = 1_000;
+
 /// What a look at a due schedule comes to. The entry is what is to be written, but for what became of the start.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Decision {
@@ -117,6 +120,7 @@ impl Entry {
     /// The start could not be made.
     pub fn failed(&mut self, start: Start, at: Timestamp, message: String) {
         self.standing.counts.failed += 1;
+        let message = message.chars().take(MESSAGE_MAX).collect();
         self.standing.trouble = Some(Trouble { tick: start.tick, at, message });
     }
 }

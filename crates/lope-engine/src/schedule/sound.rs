@@ -9,6 +9,9 @@ use super::{Schedule, TAG, TICK_TAG};
 /// Largest jitter of a cron expression.
 const JITTER_MAX: Span = Span::from_secs(24 * 3_600);
 
+/// Most bytes that a schedule's standing takes.
+const STANDING_MAX: usize = 16 * 1024;
+
 /// Why a schedule makes no sense.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
 pub enum Unsound {
@@ -24,6 +27,21 @@ pub enum Unsound {
     Tag(String),
     #[error("a schedule has at most {} tags: two more say where its runs come from", limit::TAGS_MAX - 2)]
     Tags,
+    #[error("the schedule with its input takes {size} bytes: at most {}", limit::SCHEDULE_MAX - STANDING_MAX)]
+    TooLarge { size: usize },
+}
+
+impl Unsound {
+    pub fn hint(&self) -> &'static str {
+        match self {
+            Self::Name { .. } => "choose a short name, as in nightly-report",
+            Self::Jitter { .. } => "a run must start before the next tick comes",
+            Self::Bounds { .. } => "exchange the two times",
+            Self::Never { .. } => "look at the days, the months and the end",
+            Self::Tag(_) | Self::Tags => "choose other tags",
+            Self::TooLarge { .. } => "keep large inputs in a file or a database and let the workflow read them",
+        }
+    }
 }
 
 fn before(until: Option<Timestamp>) -> String {
@@ -51,6 +69,10 @@ impl Schedule {
         }
         if self.tags.len() > limit::TAGS_MAX - 2 {
             return Err(Unsound::Tags);
+        }
+        let size = rmp_serde::to_vec_named(self).expect("every schedule has a MessagePack form").len();
+        if size > limit::SCHEDULE_MAX - STANDING_MAX {
+            return Err(Unsound::TooLarge { size });
         }
         match self.next(now) {
             Some(_) => Ok(()),

@@ -145,6 +145,14 @@ impl Cron {
         &self.written.zone
     }
 
+    /// A time as the zone's clock shows it.
+    pub fn show(&self, at: Timestamp) -> String {
+        match jiff::Timestamp::from_millisecond(at.millis()) {
+            Ok(time) => time.to_zoned(self.zone.clone()).strftime("%Y-%m-%dT%H:%M:%S%.f%:z").to_string(),
+            Err(_) => at.to_string(),
+        }
+    }
+
     fn next(&self, after: Timestamp) -> Option<Timestamp> {
         let after = jiff::Timestamp::from_millisecond(after.millis()).ok()?;
         let next = if self.is_fixed { self.next_named(after) } else { self.next_shown(after) };

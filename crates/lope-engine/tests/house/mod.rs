@@ -79,6 +79,14 @@ impl House {
         Self { store: MemoryStore::open(), hand: Arc::new(hand) }
     }
 
+    /// The same on a store that is there already.
+    pub(crate) fn on(
+        store: Store,
+        work: impl Fn(&Task) -> Option<Result<Value, Failure>> + Send + Sync + 'static,
+    ) -> Self {
+        Self { store, ..Self::new(work) }
+    }
+
     /// Most actions at work at once.
     pub(crate) fn peak(&self) -> u32 {
         self.hand.at_work.1.load(Ordering::SeqCst)

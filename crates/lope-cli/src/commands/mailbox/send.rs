@@ -70,7 +70,7 @@ pub(super) fn read(args: SendArgs) -> CliResult<Letter> {
 }
 
 fn time(said: &str) -> CliResult<Timestamp> {
-    let at = later(said)?;
+    let at = later("--at", said)?;
     if at < Timestamp::EPOCH {
         let hint = "one that has passed is delivered at once";
         return Err(CliError::usage(format!("--at {said}: the earliest time is 1970-01-01T00:00:00Z")).hint(hint));

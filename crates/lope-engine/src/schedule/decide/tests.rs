@@ -1,6 +1,6 @@
 //! Tables of what becomes of ticks, and properties: whatever happens, each tick has one fate, and looking always gets further.
 
-use lope_model::{Priority, QueueName, Span, Timestamp, Value, limit};
+use lope_model::{Span, Timestamp, limit};
 use proptest::prelude::*;
 
 use super::*;
@@ -12,23 +12,7 @@ const ADDED: Timestamp = Timestamp::from_millis(1_767_258_000_000);
 
 /// Ticks at every minute behind `ADDED`.
 fn schedule() -> Schedule {
-    Schedule {
-        name: "minutely".to_owned(),
-        workflow: "flow".to_owned(),
-        input: Value::Null,
-        timing: Timing::every(MINUTE, ADDED.plus(MINUTE)).unwrap(),
-        jitter: Span::ZERO,
-        from: None,
-        until: None,
-        overlap: Overlap::default(),
-        catch_up: CatchUp::default(),
-        queue: QueueName::default(),
-        priority: Priority::default(),
-        tags: std::collections::BTreeMap::new(),
-        env: Value::Null,
-        paused: false,
-        added_at: ADDED,
-    }
+    Schedule::new("minutely", "flow", Timing::every(MINUTE, ADDED.plus(MINUTE)).unwrap(), ADDED)
 }
 
 fn entry(change: impl FnOnce(&mut Schedule)) -> Entry {

@@ -1,0 +1,271 @@
+//! `lope schedules add`: everything that is said is judged before anything is stored.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use clap::{Args, ValueEnum};
+use lope::describe;
+use lope::stores::{self, Create};
+use lope_engine::client::{self, StartOptions};
+use lope_engine::schedule::book::{self, Booked};
+use lope_engine::schedule::timing::{BadTiming, Timing};
+use lope_engine::schedule::{CatchUp, Entry, Overlap, Schedule};
+use lope_flow::law::Plan;
+use lope_model::time::BadSpan;
+use lope_model::{Priority, QueueName, Span, Timestamp, Value};
+use lope_store::Store;
+
+use super::look::when;
+use crate::clock::{later, wall};
+use crate::commands::begin::{captured, check};
+use crate::commands::python::{PythonArgs, Target};
+use crate::commands::start::missing_workflow;
+use crate::commands::tags::tags;
+use crate::commands::workflow_file;
+use crate::error::{CliError, CliResult, Exit};
+use crate::home::Settings;
+use crate::output::{Output, remark};
+
+/// Runners looked at, to say whether anybody is there to start anything.
+const RUNNERS: usize = 100;
+
+#[derive(Debug, Args)]
+#[command(group = clap::ArgGroup::new("timing").required(true).args(["cron", "every"]))]
+pub(crate) struct AddArgs {
+    name: String,
+    /// A workflow file, a workflow in Python (MODULE.py:NAME), or the name of a deployed workflow. A tick starts the version that
+    /// was deployed last
+    #[arg(value_name = "FILE|WORKFLOW")]
+    workflow: String,
+    #[command(flatten)]
+    python: PythonArgs,
+    /// Minute, hour, day of month, month, day of week, as in '30 6 * * MON-FRI'; or @hourly, @daily, @weekly, @monthly, @yearly
+    #[arg(long, value_name = "EXPRESSION")]
+    cron: Option<String>,
+    /// The time zone of --cron, as in Europe/Berlin
+    #[arg(long, value_name = "ZONE", default_value = "UTC")]
+    zone: String,
+    /// An interval, as in 90s, 15m, 2h; counted from --from, else from now
+    #[arg(long, value_name = "DURATION")]
+    every: Option<String>,
+    /// Start each run up to so much later than its tick
+    #[arg(long, value_name = "DURATION")]
+    jitter: Option<String>,
+    /// No tick before this time: RFC 3339, or in how long
+    #[arg(long, value_name = "TIME|DURATION")]
+    from: Option<String>,
+    /// No tick after this time: RFC 3339, or in how long
+    #[arg(long, value_name = "TIME|DURATION")]
+    until: Option<String>,
+    /// What becomes of a tick that comes while the last run is still going
+    #[arg(long, value_enum, default_value_t)]
+    overlap: OverlapWord,
+    /// What becomes of ticks that came while no runner was up
+    #[arg(long, value_enum, default_value_t)]
+    catch_up: CatchUpWord,
+    /// The input of each run: JSON, @FILE, or - for standard input
+    #[arg(long, value_name = "JSON|@FILE|-")]
+    input: Option<String>,
+    #[arg(long)]
+    queue: Option<String>,
+    /// 0 to 9, higher first
+    #[arg(long)]
+    priority: Option<i64>,
+    /// A tag of each run, as NAME=VALUE; may be given several times
+    #[arg(long = "tag", value_name = "NAME=VALUE")]
+    tags: Vec<String>,
+    /// Start nothing until it is resumed
+    #[arg(long)]
+    paused: bool,
+    /// Write over a schedule of the same name; what became of its earlier ticks stays known
+    #[arg(long)]
+    replace: bool,
+}
+
+#[derive(Clone, Copy, Debug, Default, ValueEnum)]
+enum OverlapWord {
+    /// It starts nothing
+    #[default]
+    Skip,
+    /// It waits until that run has ended
+    Queue,
+    /// That run is cancelled
+    CancelOther,
+    /// It starts its run beside the other
+    Allow,
+}
+
+#[derive(Clone, Copy, Debug, Default, ValueEnum)]
+enum CatchUpWord {
+    /// They are given up
+    None,
+    /// The last of them starts its run
+    #[default]
+    Last,
+    /// Each starts its run, the last hundred at most
+    All,
+}
+
+pub(crate) async fn run(args: AddArgs, settings: &Settings, output: Output) -> CliResult<Exit> {
+    let place = settings.lasting("the schedule")?;
+    let mut options = options(&args, settings)?;
+    let said = schedule(&args, &options, wall())?;
+    let plans = plans(&args, &mut options)?;
+    let create = if plans.is_empty() { Create::Never } else { Create::IfMissing };
+    let store = match stores::open(place, create).await {
+        Err(lope_store::StoreError::Missing { .. }) => return Err(missing_workflow(&args.workflow)),
+        opened => opened?,
+    };
+    let entry = enter(&store, &args, (said, options), plans).await;
+    let entry = match entry {
+        Ok(entry) => entry,
+        Err(error) => {
+            store.upkeep.close().await?;
+            return Err(error);
+        }
+    };
+    if !store.runs.runners(RUNNERS).await?.iter().any(|runner| runner.live) {
+        remark(output, &format!("no runner is up to start its runs: {} up", settings.called));
+    }
+    store.upkeep.close().await?;
+    announce(&entry, output);
+    Ok(Exit::Done)
+}
+
+fn announce(entry: &Entry, output: Output) {
+    let booked = Booked { entry: entry.clone(), last_run: None, running: false };
+    let Entry { schedule, .. } = entry;
+    let first = match entry.due() {
+        Some(due) => format!("first at {}", when(schedule, due)),
+        None => "paused".to_owned(),
+    };
+    let text = format!("{}: {}, {}, {first}", schedule.name, schedule.workflow, schedule.timing);
+    output.result(&describe::schedule(&booked), &text);
+}
+
+/// Of a name that is taken nothing is stored, not even the workflow.
+async fn enter(
+    store: &Store,
+    args: &AddArgs,
+    (said, options): (Schedule, StartOptions),
+    plans: Vec<Arc<Plan>>,
+) -> CliResult<Entry> {
+    if !args.replace && store.runs.find_schedule(&args.name).await?.is_some() {
+        return Err(taken(&args.name));
+    }
+    let plan = match plans.first() {
+        Some(plan) => Arc::clone(plan),
+        None => client::latest_plan(store, &args.workflow).await?.ok_or_else(|| missing_workflow(&args.workflow))?,
+    };
+    check(&plan, &options)?;
+    for plan in &plans {
+        client::deploy(store, plan).await?;
+    }
+    let now = store.upkeep.reading().await?.now;
+    let schedule = Schedule {
+        workflow: plan.name().to_string(),
+        input: options.input.unwrap_or_default(),
+        timing: timing(args, said.from, now)?,
+        added_at: now,
+        ..said
+    };
+    if args.replace {
+        return Ok(book::put(store, schedule, now).await?);
+    }
+    book::add(store, schedule, now).await?.ok_or_else(|| taken(&args.name))
+}
+
+fn taken(name: &str) -> CliError {
+    let error = CliError::new(Exit::Refused, format!("there is a schedule '{name}' already"));
+    error.hint("--replace writes over it, 'lope schedules show' shows it")
+}
+
+/// How each run is started.
+fn options(args: &AddArgs, settings: &Settings) -> CliResult<StartOptions> {
+    let bad = |error: &dyn std::fmt::Display| CliError::usage(error.to_string());
+    let queue = args.queue.as_deref().map(QueueName::parse).transpose().map_err(|error| bad(&error))?;
+    let queue = queue.unwrap_or_default();
+    let of_queue = settings.config.engine.queue_limits.get(&queue).and_then(|limit| limit.priority);
+    let priority = args.priority.map(Priority::new).transpose().map_err(|error| bad(&error))?;
+    Ok(StartOptions {
+        input: Some(workflow_file::input(args.input.as_deref())?),
+        priority: priority.or(of_queue).unwrap_or_default(),
+        queue,
+        tags: tags(&args.tags)?,
+        env: captured(&settings.config.env),
+        ..StartOptions::default()
+    })
+}
+
+/// What was said, as a schedule, if it makes sense.
+fn schedule(args: &AddArgs, options: &StartOptions, now: Timestamp) -> CliResult<Schedule> {
+    let time = |flag: &str, text: &Option<String>| text.as_deref().map(|text| later(flag, text)).transpose();
+    let (from, until) = (time("--from", &args.from)?, time("--until", &args.until)?);
+    let jitter = args.jitter.as_deref().map(|text| span("--jitter", text)).transpose()?;
+    let schedule = Schedule {
+        name: args.name.clone(),
+        workflow: args.workflow.clone(),
+        input: options.input.clone().unwrap_or(Value::Null),
+        timing: timing(args, from, now)?,
+        jitter: jitter.unwrap_or_default(),
+        from,
+        until,
+        overlap: args.overlap.meant(),
+        catch_up: args.catch_up.meant(),
+        queue: options.queue.clone(),
+        priority: options.priority,
+        tags: options.tags.clone(),
+        env: options.env.clone(),
+        paused: args.paused,
+        added_at: now,
+    };
+    schedule.check(now).map_err(|unsound| CliError::usage(unsound.to_string()).hint(unsound.hint()))?;
+    Ok(schedule)
+}
+
+fn timing(args: &AddArgs, from: Option<Timestamp>, now: Timestamp) -> CliResult<Timing> {
+    let bad = |error: BadTiming| CliError::usage(error.to_string()).hint(error.hint());
+    match (&args.cron, &args.every) {
+        (Some(expression), _) => Timing::cron(expression, &args.zone).map_err(bad),
+        (None, every) => {
+            let every = span("--every", every.as_deref().unwrap_or_default())?;
+            Timing::every(every, from.unwrap_or(now.plus(every))).map_err(bad)
+        }
+    }
+}
+
+fn span(flag: &str, text: &str) -> CliResult<Span> {
+    text.parse().map_err(|error: BadSpan| CliError::usage(format!("{flag}: {error}")))
+}
+
+/// What must be deployed first: a file's workflow, or that of a Python module with those it starts.
+fn plans(args: &AddArgs, options: &mut StartOptions) -> CliResult<Vec<Arc<Plan>>> {
+    if let Some(target) = Target::parse(&args.workflow) {
+        return args.python.bundle(&target, options);
+    }
+    if workflow_file::is_file(&args.workflow) {
+        return Ok(vec![workflow_file::read(Path::new(&args.workflow))?]);
+    }
+    Ok(Vec::new())
+}
+
+impl OverlapWord {
+    const fn meant(self) -> Overlap {
+        match self {
+            Self::Skip => Overlap::Skip,
+            Self::Queue => Overlap::Queue,
+            Self::CancelOther => Overlap::CancelOther,
+            Self::Allow => Overlap::Allow,
+        }
+    }
+}
+
+impl CatchUpWord {
+    const fn meant(self) -> CatchUp {
+        match self {
+            Self::None => CatchUp::None,
+            Self::Last => CatchUp::Last,
+            Self::All => CatchUp::All,
+        }
+    }
+}
