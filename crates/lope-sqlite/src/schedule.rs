@@ -19,7 +19,8 @@ const LISTED: &str = "SELECT name, revision, due, last_run, waits, body,
        EXISTS (SELECT 1 FROM queue WHERE run_id = last_run) FROM schedules WHERE name > ?1 ORDER BY name LIMIT ?2";
 const DUE: &str = "SELECT name, revision, due, last_run, waits, body,
        EXISTS (SELECT 1 FROM queue WHERE run_id = last_run) FROM schedules
-     WHERE due <= ?1 OR (waits = 1 AND NOT EXISTS (SELECT 1 FROM queue WHERE run_id = last_run))
+     WHERE (due <= ?1 OR (waits = 1 AND NOT EXISTS (SELECT 1 FROM queue WHERE run_id = last_run)))
+       AND NOT EXISTS (SELECT 1 FROM meta WHERE key = 'copy_from')
      ORDER BY due IS NULL, due, name LIMIT ?2";
 const NEXT_DUE: &str = "SELECT min(due) FROM schedules INDEXED BY schedules_due WHERE due > ?1";
 const WAITS: &str = "SELECT 1 FROM schedules INDEXED BY schedules_waits WHERE waits = 1 LIMIT 1";

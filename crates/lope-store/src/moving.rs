@@ -42,10 +42,12 @@ pub struct MovedTable {
     pub key: usize,
 }
 
+/// The note of a store that is being filled: as long as it is there, none of its schedules is due.
+pub const FILLING: &str = "copy_from";
+
 use Kind::{Bytes, Id, Int, Json, Short, Text};
 
-/// Every table, in the order in which they are filled. What makes work comes last: a run that is not in the queue is claimed by
-/// nobody, and a schedule that is not there starts nothing.
+/// Every table, in the order in which they are filled. The queue comes last: a run that is not in it is claimed by nobody.
 pub const TABLES: [MovedTable; 11] = [
     MovedTable {
         name: "workflows",
@@ -102,6 +104,11 @@ pub const TABLES: [MovedTable; 11] = [
     MovedTable { name: "table_scopes", columns: &[("tbl", Short), ("scope", Bytes), ("version", Int)], key: 2 },
     MovedTable { name: "table_sequences", columns: &[("name", Bytes), ("next", Int)], key: 1 },
     MovedTable {
+        name: "schedules",
+        columns: &[("name", Text), ("revision", Id), ("due", Int), ("last_run", Id), ("waits", Short), ("body", Bytes)],
+        key: 1,
+    },
+    MovedTable {
         name: "queue",
         columns: &[
             ("run_id", Id),
@@ -120,11 +127,6 @@ pub const TABLES: [MovedTable; 11] = [
             ("parked", Text),
             ("created_at", Int),
         ],
-        key: 1,
-    },
-    MovedTable {
-        name: "schedules",
-        columns: &[("name", Text), ("revision", Id), ("due", Int), ("last_run", Id), ("waits", Short), ("body", Bytes)],
         key: 1,
     },
 ];

@@ -1,18 +1,16 @@
 //! Copying a whole store into another one: definitions, runs that have ended and runs that live, mail, byte tables.
 //!
 //! Nobody may work on either store meanwhile. The target must be empty, or hold a part of the same copy that was interrupted:
-//! then it goes on. The queue and the schedules come last, so that nobody claims or starts anything of a copy that is not complete,
-//! and at the end both stores are read again and compared.
+//! then it goes on. The queue comes last and no schedule is due before the end, so that nobody claims or starts anything of a copy that is
+//! not complete; at the end both stores are read again and compared.
 
 use std::collections::BTreeMap;
 
 use lope_model::Digest;
-use lope_store::moving::{Cell, MovedRow, MovedTable, TABLES};
+use lope_store::moving::{Cell, FILLING, MovedRow, MovedTable, TABLES};
 use lope_store::{Moving, Store, StoreError};
 use thiserror::Error;
 
-/// The note in a target that a copy is under way: from where.
-const NOTE: &str = "copy_from";
 /// Rows read at a time, at first and at most.
 const PAGE: usize = 64;
 const PAGE_MAX: usize = 4_096;
@@ -66,7 +64,7 @@ pub async fn copy(from: &Store, to: &Store, mut told: impl FnMut(&'static str, u
     }
     target.settle().await?;
     let rows = compare(source, target).await?;
-    target.set_note(NOTE, None).await?;
+    target.set_note(FILLING, None).await?;
     Ok(Copied { rows, resumed })
 }
 
@@ -85,7 +83,7 @@ async fn idle(store: &Store) -> Result<(), CopyError> {
 /// Is the target one that this copy may fill? True: it goes on with an earlier one.
 async fn ready(from: &Store, to: &Store, target: &dyn Moving) -> Result<bool, CopyError> {
     let (source, store) = (from.upkeep.describe(), to.upkeep.describe());
-    match target.note(NOTE).await? {
+    match target.note(FILLING).await? {
         Some(earlier) if earlier == source => return Ok(true),
         Some(from) => return Err(CopyError::Another { store, from }),
         None => {}
@@ -95,7 +93,7 @@ async fn ready(from: &Store, to: &Store, target: &dyn Moving) -> Result<bool, Co
             return Err(CopyError::NotEmpty { store, table: table.name });
         }
     }
-    target.set_note(NOTE, Some(source)).await?;
+    target.set_note(FILLING, Some(source)).await?;
     Ok(false)
 }
 

@@ -103,17 +103,10 @@ async fn filled(store: &Store) -> (RunId, RunId) {
     let put = Write::Put(At::new(TableId::APP_STATE, *b"k"), vec![0, 255, 7]);
     let batch = Batch { guards: vec![], writes: vec![append(b"one"), append(b"two"), put] };
     store.tables.commit(vec![batch]).await.unwrap()[0].as_ref().unwrap();
-    book::add(store, yearly(), now()).await.unwrap().unwrap();
+    let long_ago = now().minus(Span::from_secs(3_600));
+    let timing = Timing::cron("*/5 * * * *", "Europe/Berlin").unwrap();
+    book::add(store, Schedule::new("often", "flow", timing, long_ago), long_ago).await.unwrap().unwrap();
     (live, failed)
-}
-
-/// A schedule that does not fire while this test runs.
-fn yearly() -> Schedule {
-    Schedule {
-        jitter: Span::from_secs(60),
-        from: Some(now().plus(Span::from_secs(1_000_000))),
-        ..Schedule::new("yearly", "flow", Timing::cron("@yearly", "Europe/Berlin").unwrap(), now())
-    }
 }
 
 /// What was copied is the same to whoever looks, and goes on as if it had always been there.
@@ -137,6 +130,7 @@ async fn check(from: &Store, to: &Store, live: RunId, failed: RunId) {
     assert!(reply[0].as_ref().unwrap().appended[0] > 2, "numbers go on: {reply:?}");
     let schedules = async |store: &Store| store.runs.schedules(None, 9).await.unwrap();
     assert_eq!((schedules(to).await.len(), schedules(to).await), (1, schedules(from).await));
+    assert_eq!(to.runs.due_schedules(9).await.unwrap().due, schedules(to).await);
     let working = engine(to);
     let ended = tokio::time::timeout(Duration::from_secs(30), client::wait(to, live)).await.unwrap().unwrap().unwrap();
     working.shutdown(Duration::from_secs(5)).await.unwrap();
@@ -251,6 +245,7 @@ async fn a_copy_that_was_interrupted_anywhere_goes_on_and_nobody_claims_from_a_p
             break;
         }
         assert_eq!(target.runs.counts().await.unwrap().queues, [], "the queue comes last");
+        assert_eq!(target.runs.due_schedules(9).await.unwrap().due, [], "a part starts nothing");
         assert!(matches!(copy(&other, &target, |_, _| ()).await, Err(CopyError::Another { .. })));
         assert!(copy(&source, &target, |_, _| ()).await.unwrap().resumed);
         check(&source, &target, live, failed).await;
