@@ -58,8 +58,9 @@ impl Expected<'_> {
         self.owner
     }
 
-    /// It was born claimed: everything about it is known without asking the store. False: its session has ended meanwhile.
-    pub(crate) fn is_born(mut self) -> bool {
+    /// It was born claimed, and its shard takes it: everything about it is known without asking the store. False: its session
+    /// has ended meanwhile.
+    pub(crate) fn give(mut self) -> bool {
         let adopter = self.adopter;
         let held = adopter.held();
         if held.runs.get(&self.run) != Some(&BORN) || held.runner != self.owner {

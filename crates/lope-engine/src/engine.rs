@@ -190,7 +190,7 @@ impl Engine {
         let answer = answers.into_iter().next().ok_or(StoreError::Closed)?;
         if let (Admitted::Created { owned: true, .. }, Some(expected)) = (&answer, expected) {
             let owner = expected.owner();
-            if expected.is_born() {
+            if expected.give() {
                 // The keeper is gone only when the engine is.
                 let _ = self.mouth.send(Heard::Took { owner, runs: 1 });
             }
@@ -282,7 +282,7 @@ struct Router {
     ward: Arc<Ward>,
     adopter: Arc<Adopter>,
     desk: Arc<Desk>,
-    commits: mpsc::UnboundedSender<Vec<Box<RunCommit>>>,
+    commits: mpsc::UnboundedSender<Vec<RunCommit>>,
     mouth: mpsc::UnboundedSender<Heard>,
     news: broadcast::Sender<News>,
     ear: Option<Ear>,
@@ -303,7 +303,7 @@ impl Hands for Router {
         let (mut commits, mut starts, mut gone, mut left) = (Vec::new(), Vec::new(), Vec::new(), 0);
         for output in outputs.drain(..) {
             match output {
-                Output::Commit(commit) => commits.push(commit),
+                Output::Commit(commit) => commits.push(*commit),
                 Output::Start(task) => starts.push(task),
                 Output::Cancel(token) => {
                     // In order: it may be about one of these.

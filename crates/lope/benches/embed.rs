@@ -167,18 +167,14 @@ async fn loops() {
     marks.lock().unwrap().push((Instant::now(), cpu(), resident()));
     show("SQLite, a loop of 1,000,000, every_n 1,000", count as usize, before.0.elapsed(), cpu() - before.1, "");
     let marks = marks.lock().unwrap();
-    if std::env::var_os("TENTHS").is_some() {
-        for pair in marks.windows(2) {
-            println!("{:.2?} {:.2?} {:.0}", pair[1].0 - pair[0].0, pair[1].1 - pair[0].1, pair[1].2);
-        }
-        println!("{}", std::fs::read_to_string("/proc/self/status").unwrap());
-    }
-    let tenth = |n: usize| (marks[n + 1].0 - marks[n].0, marks[n + 1].1 - marks[n].1);
-    let ((first, first_cpu), (last, last_cpu)) = (tenth(0), tenth(9));
-    println!(
-        "first tenth {first:.2?} ({first_cpu:.2?} CPU), last tenth {last:.2?} ({last_cpu:.2?} CPU); memory after the first tenth {:.0} MB, at the end {:.0} MB   linear, flat",
-        marks[1].2, marks[10].2
-    );
+    let tenths = |of: &dyn Fn(usize) -> String| (0..10).map(of).collect::<Vec<_>>().join(" ");
+    println!("  CPU seconds of each tenth   {}   linear", tenths(&|n| seconds(marks[n + 1].1 - marks[n].1)));
+    println!("  wall seconds of each tenth  {}", tenths(&|n| seconds(marks[n + 1].0 - marks[n].0)));
+    println!("  megabytes after each tenth  {}   flat", tenths(&|n| format!("{:.0}", marks[n + 1].2)));
+}
+
+fn seconds(time: Duration) -> String {
+    format!("{:.2}", time.as_secs_f64())
 }
 
 /// A journal of 100,000 events without a snapshot, taken up again.

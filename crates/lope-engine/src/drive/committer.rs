@@ -23,10 +23,10 @@ pub(crate) struct Committer {
     name: String,
     store: Store,
     shards: Arc<Shards>,
-    wishes: mpsc::UnboundedReceiver<Vec<Box<RunCommit>>>,
+    wishes: mpsc::UnboundedReceiver<Vec<RunCommit>>,
     /// Most commits in a group.
     most: usize,
-    waiting: Vec<Box<RunCommit>>,
+    waiting: Vec<RunCommit>,
     groups: Vec<Group>,
 }
 
@@ -46,7 +46,7 @@ impl Committer {
         name: &str,
         store: Store,
         shards: Arc<Shards>,
-        wishes: mpsc::UnboundedReceiver<Vec<Box<RunCommit>>>,
+        wishes: mpsc::UnboundedReceiver<Vec<RunCommit>>,
         most: usize,
     ) -> Self {
         Self { name: name.to_owned(), store, shards, wishes, most, waiting: Vec::new(), groups: Vec::new() }
@@ -83,7 +83,7 @@ impl Committer {
     }
 }
 
-async fn commit(store: Store, shards: Arc<Shards>, group: Vec<Box<RunCommit>>) {
+async fn commit(store: Store, shards: Arc<Shards>, group: Vec<RunCommit>) {
     let group = sound(&shards, group);
     let runs: Vec<(RunId, Epoch)> = group.iter().map(|commit| (commit.run, commit.epoch)).collect();
     if runs.is_empty() {
@@ -104,8 +104,8 @@ async fn commit(store: Store, shards: Arc<Shards>, group: Vec<Box<RunCommit>>) {
 
 /// A commit beyond a limit is refused by every store, with all that came in the same call, and would be for ever: its run is set
 /// aside and the others go on.
-fn sound(shards: &Shards, group: Vec<Box<RunCommit>>) -> Vec<RunCommit> {
-    let is_sound = |commit: &Box<RunCommit>| match check::commits(std::slice::from_ref(&**commit)) {
+fn sound(shards: &Shards, group: Vec<RunCommit>) -> Vec<RunCommit> {
+    let is_sound = |commit: &RunCommit| match check::commits(std::slice::from_ref(commit)) {
         Ok(()) => true,
         Err(error) => {
             tracing::error!(run = %commit.run, %error, "the store will never make this commit; its run is set aside");
@@ -113,5 +113,5 @@ fn sound(shards: &Shards, group: Vec<Box<RunCommit>>) -> Vec<RunCommit> {
             false
         }
     };
-    group.into_iter().filter(is_sound).map(|commit| *commit).collect()
+    group.into_iter().filter(is_sound).collect()
 }

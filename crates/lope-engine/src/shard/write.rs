@@ -83,13 +83,13 @@ impl Shard {
                 if mail > resident.seen && flight.end.is_none() {
                     out.push(Output::MoreMail);
                 }
-                self.done(now, run, flight, out);
+                self.done(now, run, *flight, out);
             }
             // It was sent again after its first answer was lost, and had happened.
-            CommitReply::Gap { head } if head >= flight.upto => self.done(now, run, flight, out),
-            CommitReply::Missing if flight.unanswered > 0 && flight.end.is_some() => self.done(now, run, flight, out),
+            CommitReply::Gap { head } if head >= flight.upto => self.done(now, run, *flight, out),
+            CommitReply::Missing if flight.unanswered > 0 && flight.end.is_some() => self.done(now, run, *flight, out),
             CommitReply::Lost { .. } if flight.unanswered > 0 && flight.end == Some(Left::Released) => {
-                self.done(now, run, flight, out);
+                self.done(now, run, *flight, out);
             }
             CommitReply::Lost { .. } | CommitReply::Missing => self.forget(run, Left::Lost, out),
             CommitReply::Gap { head } => self.forget(run, Left::Broken(format!("its journal ends at {head}")), out),
@@ -99,9 +99,9 @@ impl Shard {
         }
     }
 
-    fn done(&mut self, now: Timestamp, run: RunId, flight: Box<Flight>, out: &mut Vec<Output>) {
+    fn done(&mut self, now: Timestamp, run: RunId, flight: Flight, out: &mut Vec<Output>) {
         let Some(resident) = self.runs.get_mut(&run) else { return };
-        let Flight { commit, effects, begun, end, .. } = *flight;
+        let Flight { commit, effects, begun, end, .. } = flight;
         if let Some(snapshot) = &commit.snapshot {
             resident.snapshot_size = snapshot.body.len();
             resident.tail = 0;

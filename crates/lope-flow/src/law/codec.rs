@@ -134,7 +134,7 @@ fn write<T: Holder + Serialize>(holder: &mut T, bytes: &mut Vec<u8>, blobs: &mut
         let mut put_back = |value: &mut Value| *value = apart.next().expect("there are as many as were taken out");
         holder.each_value(&mut |value| {
             if reference(value).is_some() {
-                put_back(value)
+                put_back(value);
             }
         });
     }
