@@ -117,7 +117,7 @@ impl Desk {
             if slots.machine.next_deadline() != before {
                 self.deadline.notify_one();
             }
-            (answer, !std::mem::replace(&mut slots.busy, true))
+            (answer, !slots.acts.is_empty() && !std::mem::replace(&mut slots.busy, true))
         };
         if alone {
             self.work_off();
