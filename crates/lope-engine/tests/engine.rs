@@ -114,13 +114,7 @@ steps:
   done: { return: '${{ ask }}' }
 ";
     let run = house.start(&engine, yaml, Value::Null).await;
-    loop {
-        let record = house.store.runs.run(run).await.unwrap().unwrap();
-        if record.status.as_str() == "waiting" && record.owner.is_none() {
-            break;
-        }
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
+    house.stands(run, |record| record.status.as_str() == "waiting" && record.owner.is_none()).await;
     let signal = EventKind::Signal { name: "answer".into(), value: Value::Int(42) };
     client::tell(&house.store, run, &signal, None).await.unwrap();
     assert_eq!(house.result(run).await, Value::Int(42));
@@ -140,6 +134,7 @@ async fn children_are_of_the_version_that_was_deployed_last() {
         deploy(&format!("{{ name: child, steps: {{ done: {{ return: {version} }} }} }}")).await;
         let seen = async {
             while house.result(house.start(&engine, parent, Value::Null).await).await != Value::Int(version) {
+                // What is the latest is asked anew every two seconds; many runs in between would show nothing more.
                 tokio::time::sleep(Duration::from_millis(100)).await;
             }
         };
@@ -265,26 +260,17 @@ async fn pause_holds_resume_goes_on_and_cancel_ends() {
     let engine = house.engine();
     let yaml = "name: hanging\nsteps: { a: { action: hang }, b: { action: quick, needs: [a] } }";
     let run = house.start(&engine, yaml, Value::Null).await;
-    while house.hand.kept.lock().unwrap().is_empty() {
-        tokio::task::yield_now().await;
-    }
+    let token = house.hanging().await;
     client::tell(&house.store, run, &EventKind::Pause { reason: None }, None).await.unwrap();
-    let token = house.hand.kept.lock().unwrap().keys().next().unwrap().clone();
-    while house.store.runs.run(run).await.unwrap().unwrap().status.as_str() != "paused" {
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
+    house.stands(run, |record| record.status.as_str() == "paused").await;
     let done = house.hand.kept.lock().unwrap().remove(&token).unwrap();
     done.finish(Ok(Value::Null), None);
-    while house.store.runs.run(run).await.unwrap().unwrap().parked.is_none() {
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
+    house.stands(run, |record| record.parked.is_some()).await;
     assert_eq!(house.hand.calls.load(Ordering::SeqCst), 1, "nothing is dispatched while paused");
     client::tell(&house.store, run, &EventKind::Resume, None).await.unwrap();
     assert_eq!(house.end(run).await.status.as_str(), "completed");
     let run = house.start(&engine, yaml, Value::Null).await;
-    while house.hand.kept.lock().unwrap().is_empty() {
-        tokio::task::yield_now().await;
-    }
+    house.hanging().await;
     client::tell(&house.store, run, &EventKind::Cancel { force: false }, None).await.unwrap();
     assert_eq!(house.end(run).await.status.as_str(), "cancelled");
     let stopped = async {
@@ -355,16 +341,7 @@ async fn a_run_that_diverged_is_set_aside_with_the_row_that_does_not_fit() {
         ..RunCommit::new(run, record.owner.unwrap(), record.epoch, Then::Release(release))
     };
     house.store.runs.commit(vec![commit]).await.unwrap();
-    let parked = async {
-        loop {
-            let record = house.store.runs.run(run).await.unwrap().unwrap();
-            if let Some(reason) = record.parked {
-                return reason;
-            }
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
-    };
-    let reason = tokio::time::timeout(Duration::from_secs(20), parked).await.expect("it is set aside in time");
+    let reason = house.stands(run, |record| record.parked.is_some()).await.parked.unwrap();
     assert!(reason.contains("diverged") && reason.contains('2'), "{reason}");
     assert!(lope_engine::why::is_set_aside(&reason));
     assert_eq!(house.calls(), 1, "nothing was dispatched for it");

@@ -125,6 +125,7 @@ async fn heartbeat() {
     let run =
         house.start(&engine, "name: h\nsteps: { a: { action: x, heartbeat: 150ms, timeout: 1m } }", Value::Null).await;
     let token = house.hanging().await;
+    // The time that passes is what this is about.
     let begun = Instant::now();
     while begun.elapsed() < Duration::from_millis(300) {
         house.hand.kept.lock().unwrap()[&token].alive();

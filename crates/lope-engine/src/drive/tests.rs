@@ -69,7 +69,7 @@ async fn a_keeper_that_panics_begins_again_as_another_runner() {
     seam::wish("keeper-falls", "keeper");
     let again = async {
         while engine.runner() == before {
-            tokio::time::sleep(Duration::from_millis(5)).await;
+            tokio::task::yield_now().await;
         }
     };
     timeout(PATIENCE, again).await.expect("it begins again");
@@ -156,16 +156,7 @@ async fn a_run_that_the_engine_panics_at_is_given_up_alone_and_set_aside_at_last
     let token = house.hanging().await;
     NO_STAMPS.store(3, Ordering::SeqCst);
     let run = house.start(&engine, POST, Value::Null).await;
-    let aside = async {
-        loop {
-            let record = house.store.runs.run(run).await.unwrap().unwrap();
-            if let Some(reason) = record.parked {
-                return reason;
-            }
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
-    };
-    let reason = timeout(PATIENCE, aside).await.expect("it is set aside in time");
+    let reason = house.stands(run, |record| record.parked.is_some()).await.parked.unwrap();
     assert_eq!(reason, "the engine panicked 3 times when it worked on it: no stamps for 7");
     assert_eq!((engine.why_broken(), NO_STAMPS.load(Ordering::SeqCst)), (None, 0));
     let done = house.hand.kept.lock().unwrap().remove(&token).expect("the other run's attempt was left alone");
@@ -216,7 +207,7 @@ steps:
         let called = async {
             while panicked.load(Ordering::SeqCst) == 0 {
                 client::tell(&house.store, resident, &signal, None).await.unwrap();
-                tokio::time::sleep(Duration::from_millis(5)).await;
+                tokio::task::yield_now().await;
             }
         };
         timeout(PATIENCE, called).await.unwrap_or_else(|_| panic!("{verb} is called in time"));
@@ -236,7 +227,7 @@ async fn an_engine_whose_part_keeps_panicking_says_so_and_leaves_its_runs_to_oth
         (0..FALLS_MAX).for_each(|_| seam::wish(&name, part));
         let nudge = async {
             loop {
-                // Every part has something to do.
+                // Every part has something to do, and time to get up between two falls.
                 engine.own(run);
                 engine.desk.deadline.notify_one();
                 house.start(&engine, TWO, Value::Null).await;

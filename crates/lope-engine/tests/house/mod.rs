@@ -109,6 +109,20 @@ impl House {
         tokio::time::timeout(Duration::from_secs(20), waiting).await.expect("an action hangs in time")
     }
 
+    /// The record of a run as soon as it is as it should be.
+    pub(crate) async fn stands(&self, run: RunId, as_it_should: impl Fn(&RunRecord) -> bool) -> RunRecord {
+        let waiting = async {
+            loop {
+                let record = self.store.runs.run(run).await.unwrap().unwrap();
+                if as_it_should(&record) {
+                    return record;
+                }
+                tokio::task::yield_now().await;
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(20), waiting).await.expect("it gets there in time")
+    }
+
     pub(crate) async fn failure(&self, run: RunId) -> Failure {
         let record = self.end(run).await;
         assert_eq!(record.status.as_str(), "failed");
