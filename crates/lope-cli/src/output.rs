@@ -40,6 +40,11 @@ pub(crate) fn text(text: &str) {
     print(text);
 }
 
+/// `1 run`, `2 runs`.
+pub(crate) fn counted(count: u64, what: &str) -> String {
+    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
+}
+
 fn print(text: &str) {
     // A closed pipe is the reader's decision, not a failure of ours.
     let _ = writeln!(anstream::stdout(), "{text}");

@@ -174,7 +174,7 @@ fn what_fails_is_tried_again_and_then_a_dead_letter_that_can_be_replayed_or_drop
     assert_eq!(home.json(&["stats"])["dead_letters"], 0);
     home.work("exit 65");
     assert_eq!(home.json(&["drop", "7", "3"]), json!({ "worker": 7, "dropped": 1, "seq": 3 }));
-    assert_eq!(out(&home.lope(&["drop", "7", "--all"])), "1 dead letters of worker 7 are gone\n");
+    assert_eq!(out(&home.lope(&["drop", "7", "--all"])), "1 dead letter of worker 7 is gone\n");
     assert_eq!(out(&home.lope(&["dead", "7"])), "none\n");
 }
 
@@ -194,6 +194,9 @@ fn timers_wait_for_their_time_and_can_be_dropped() {
     home.send("now", "now");
     let timers = home.json(&["timers", "7"]);
     assert_eq!((timers[0]["message_id"].as_str(), timers[1]["message_id"].as_str()), (Some("b"), Some("a")));
+    assert_eq!(home.json(&["timers", "7", "--from", "1h"])[0]["message_id"], "a");
+    let odd = home.lope(&["timers", "7", "--from", "soon"]);
+    assert!(code(&odd) == 2 && err(&odd).contains("'soon'"), "{}", err(&odd));
     let worked = home.work("cat; echo");
     assert_eq!(out(&worked), "now\ndue\n", "due timers come after the inbox, those of later not yet");
     assert!(out(&home.lope(&["timers", "7"])).contains("2999-01-01T00:00:00.000Z  a   command  later"));

@@ -28,9 +28,9 @@ fn sound_files_are_named_and_bad_ones_get_every_problem_and_exit_2() {
     std::fs::write(folder.path().join("good.yaml"), "name: good\nsteps: { a: { let: 1 } }\n").unwrap();
     std::fs::write(folder.path().join("bad.yaml"), BAD).unwrap();
     let good = lope(folder.path(), &["workflows", "check", "good.yaml"]);
-    assert_eq!((good.status.code(), text(&good.stdout).as_str()), (Some(0), "good.yaml: good is sound, 1 steps\n"));
+    assert_eq!((good.status.code(), text(&good.stdout).as_str()), (Some(0), "good.yaml: good is sound, 1 step\n"));
     let both = lope(folder.path(), &["workflows", "check", "good.yaml", "bad.yaml", "nowhere.yaml"]);
-    assert_eq!((both.status.code(), text(&both.stdout).as_str()), (Some(2), "good.yaml: good is sound, 1 steps\n"));
+    assert_eq!((both.status.code(), text(&both.stdout).as_str()), (Some(2), "good.yaml: good is sound, 1 step\n"));
     let expected = "error: bad.yaml:3:8: step 'a': unknown key 'rnu' in a step\n   |\n 3 |   a: { rnu: echo }\n   |        ^^^\n  \
                     hint: did you mean 'run'?\nerror: bad.yaml:4:18: step 'b': unknown name 'nobody'\n   |\n 4 |   b: { let: \"${{ nobody }}\" }\n   \
                     |                  ^^^^^^\nerror: nowhere.yaml: No such file or directory (os error 2)\n";

@@ -107,6 +107,14 @@ impl TimerKey {
         self.due
     }
 
+    /// The key right behind this one, if there is one.
+    pub fn next(self) -> Option<Self> {
+        match self.seq.checked_add(1) {
+            Some(seq) => Some(Self { seq, ..self }),
+            None => Self::new(Timestamp::from_millis(self.due.millis().checked_add(1)?), 0).ok(),
+        }
+    }
+
     pub fn to_bytes(self) -> [u8; 16] {
         pair(self.due.millis().cast_unsigned(), self.seq)
     }
@@ -154,10 +162,7 @@ impl Place {
     pub fn next(self) -> Option<Self> {
         match self {
             Self::Inbox(seq) => seq.checked_add(1).map(Self::Inbox),
-            Self::Timer(TimerKey { due, seq }) => match seq.checked_add(1) {
-                Some(seq) => Some(Self::Timer(TimerKey { due, seq })),
-                None => TimerKey::new(Timestamp::from_millis(due.millis().checked_add(1)?), 0).ok().map(Self::Timer),
-            },
+            Self::Timer(key) => key.next().map(Self::Timer),
         }
     }
 

@@ -32,7 +32,9 @@ pub use context::{About, Context, Scope};
 pub use counters::{Counters, Counts, LATENCY_BOUNDS, Series};
 pub use error::{BadMessage, BootError, HandlerError, RunnerError};
 pub use handler::{Handled, HandledFuture, Handler, Plain, Waiting, handler, plain};
-pub use mailbox::{Armed, Counting, Dead, Depth, Leased, Mailbox, MailboxError, Queued, Sent, Stats, WorkerStats};
+pub use mailbox::{
+    Armed, Counting, Dead, Depth, Found, Leased, Look, Mailbox, MailboxError, Queued, Sent, Stats, WorkerStats,
+};
 pub use runner::{Runner, RunnerState, Tally};
 pub use stop::Stop;
 pub use worker::{Crew, Until, Worker, WorkerError};

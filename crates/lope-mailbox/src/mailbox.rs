@@ -14,7 +14,7 @@ use lope_store::{StoreError, Tables};
 use thiserror::Error;
 
 pub use dead::Dead;
-pub use list::{Armed, Leased, Queued};
+pub use list::{Armed, Found, Leased, Look, Queued};
 pub use send::Sent;
 pub use stats::{Counting, Depth, Stats, WorkerStats};
 

@@ -132,11 +132,14 @@ pub fn runners(runners: &[RunnerRecord], counts: &Counts) -> Vec<Verdict> {
     let mut verdicts = Vec::new();
     verdicts.push(match (live, due) {
         (0, 0) => Verdict::ok("runners", "none is up, and no run is due"),
+        (0, 1) => Verdict::warn("runners", "none is up, and 1 run is due", "lope up"),
         (0, due) => Verdict::warn("runners", format!("none is up, and {due} runs are due"), "lope up"),
+        (live, 1) => Verdict::ok("runners", format!("{live} up; 1 run due")),
         (live, due) => Verdict::ok("runners", format!("{live} up; {due} runs due")),
     });
     for gone in runners.iter().filter(|runner| !runner.live && runner.owns > 0).take(TOLD) {
-        let message = format!("runner {} on {} is gone and has {} runs", gone.runner, gone.host, gone.owns);
+        let runs = if gone.owns == 1 { "1 run".to_owned() } else { format!("{} runs", gone.owns) };
+        let message = format!("runner {} on {} is gone and has {runs}", gone.runner, gone.host);
         verdicts.push(Verdict::warn("runners", message, "lope up: a runner takes over what others left behind"));
     }
     verdicts

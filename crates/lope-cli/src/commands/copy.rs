@@ -6,7 +6,7 @@ use lope::stores::{self, Create, StoreUrl};
 use serde_json::json;
 
 use crate::error::{CliError, CliResult, Exit};
-use crate::output::{Output, remark};
+use crate::output::{Output, counted, remark};
 
 #[derive(Debug, Args)]
 pub(crate) struct CopyArgs {
@@ -45,8 +45,9 @@ pub(crate) async fn run(args: CopyArgs, output: Output) -> CliResult<Exit> {
     let (runs, rows) = (copied.rows.get("runs").copied().unwrap_or(0), copied.rows.values().sum::<u64>());
     let value =
         json!({ "from": from.to_string(), "to": to.to_string(), "rows": copied.rows, "resumed": copied.resumed });
+    let (runs, rows) = (counted(runs, "run"), counted(rows, "row"));
     let text = format!(
-        "{from} copied into {to}: {runs} runs, {rows} rows, compared and equal\n  work on {to} from now on: what still runs on \
+        "{from} copied into {to}: {runs}, {rows}, compared and equal\n  work on {to} from now on: what still runs on \
          {from} would be done twice"
     );
     output.result(&value, &text);

@@ -27,13 +27,7 @@ pub(crate) enum MailboxCommand {
     /// List the messages in a worker's inbox, oldest first
     List(Page),
     /// List a worker's timers, earliest first
-    Timers {
-        /// Whose timers
-        #[arg(allow_negative_numbers = true)]
-        worker: WorkerId,
-        #[arg(long, default_value_t = 50, value_name = "N")]
-        limit: usize,
-    },
+    Timers(listing::TimersArgs),
     /// List a worker's dead letters, oldest first
     Dead(Page),
     /// Put a dead letter, or all of them, at the end of the inbox again
@@ -92,7 +86,7 @@ pub(crate) async fn run(command: MailboxCommand, settings: &Settings, output: Ou
     let post = Post::open(settings).await?;
     let exit = match command {
         MailboxCommand::List(page) => listing::messages(&page, &post, output).await,
-        MailboxCommand::Timers { worker, limit } => listing::timers(worker, limit, &post, output).await,
+        MailboxCommand::Timers(args) => listing::timers(&args, &post, output).await,
         MailboxCommand::Dead(page) => listing::dead(&page, &post, output).await,
         MailboxCommand::Replay(args) => mending::replay(&args, &post, output).await,
         MailboxCommand::Drop(args) => mending::drop(&args, &post, output).await,

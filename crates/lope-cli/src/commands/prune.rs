@@ -10,7 +10,7 @@ use super::runs::open;
 use crate::clock::wall;
 use crate::error::{CliError, CliResult, Exit};
 use crate::home::Settings;
-use crate::output::Output;
+use crate::output::{Output, counted};
 
 /// Runs deleted at a time.
 const BATCH: usize = 500;
@@ -45,7 +45,7 @@ pub(crate) async fn run(args: PruneArgs, settings: &Settings, output: Output) ->
     store.upkeep.close().await?;
     let value = json!({ "runs": runs, "before": before.to_string(), "dry_run": args.dry_run });
     let word = if args.dry_run { "would be deleted" } else { "deleted" };
-    output.result(&value, &format!("{runs} runs that ended before {before} {word}"));
+    output.result(&value, &format!("{} that ended before {before} {word}", counted(runs, "run")));
     Ok(Exit::Done)
 }
 

@@ -14,7 +14,7 @@ use super::begin::engine_with;
 use super::python::{Module, PythonArgs, remote};
 use crate::error::{CliError, CliResult, Exit};
 use crate::home::Settings;
-use crate::output::{Output, remark};
+use crate::output::{Output, counted, remark};
 use crate::signals::Stops;
 
 #[derive(Debug, Args)]
@@ -73,7 +73,7 @@ pub(crate) async fn run(args: UpArgs, settings: &Settings, output: Output) -> Cl
     }
     remark(output, "finishing what is in flight; once more to stop at once");
     tokio::select! {
-        given_back = engine.shutdown(GRACE) => remark(output, &format!("stopped; {} runs given back", given_back?)),
+        given_back = engine.shutdown(GRACE) => remark(output, &format!("stopped; {} given back", counted(given_back?, "run"))),
         () = stops.asked() => {}
     }
     if let Some(pool) = pool {

@@ -1,6 +1,7 @@
 //! A workflow file becomes a plan, or a list of problems with their places; an input becomes a value.
 
-use std::io::Read;
+use std::fs::File;
+use std::io::{self, Read};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -11,10 +12,15 @@ use lope_model::{Value, value};
 
 use crate::error::{CliError, CliResult};
 
+/// Most bytes of a workflow file, or of an input as text.
+const TEXT_MAX: u64 = 64 * 1024 * 1024;
+/// Most characters of a bad input that its message repeats.
+const SHOWN_MAX: usize = 80;
+
 /// The plan of a workflow file.
 pub(crate) fn read(path: &Path) -> CliResult<Arc<Plan>> {
     let shown = path.display().to_string();
-    let text = std::fs::read_to_string(path).map_err(|error| {
+    let text = text(path).map_err(|error| {
         CliError::usage(format!("{shown}: {error}")).hint("name a workflow file, as in examples/hello.yaml")
     })?;
     let definition = yaml::read(&text, &shown);
@@ -34,26 +40,44 @@ pub(crate) fn is_file(text: &str) -> bool {
     path.extension().is_some_and(|end| end == "yaml" || end == "yml") || path.is_file()
 }
 
-/// An input as users give it: JSON, `@FILE`, or `-` for standard input. Absent: null.
-pub(crate) fn input(said: Option<&str>) -> CliResult<Value> {
-    let text = match said {
-        None => return Ok(Value::Null),
-        Some("-") => {
-            let mut text = String::new();
-            let read = std::io::stdin().read_to_string(&mut text);
-            read.map_err(|error| CliError::usage(format!("standard input: {error}")))?;
-            text
-        }
-        Some(text) => match text.strip_prefix('@') {
-            Some(file) => std::fs::read_to_string(file).map_err(|error| CliError::usage(format!("{file}: {error}")))?,
-            None => text.to_owned(),
-        },
-    };
-    json(&text)
+/// The text of a file that people wrote.
+pub(crate) fn text(path: &Path) -> io::Result<String> {
+    bounded(File::open(path)?)
 }
 
-pub(crate) fn json(text: &str) -> CliResult<Value> {
+/// All of it, unless it is too much: what never ends is not read for ever.
+fn bounded(from: impl Read) -> io::Result<String> {
+    let mut bytes = Vec::new();
+    from.take(TEXT_MAX + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > TEXT_MAX {
+        return Err(io::Error::other(format!("it has more than {TEXT_MAX} bytes, which is too much")));
+    }
+    String::from_utf8(bytes).map_err(|_| io::Error::other("it is not text in UTF-8"))
+}
+
+/// An input as users give it: JSON, `@FILE`, or `-` for standard input. Absent: null.
+pub(crate) fn input(said: Option<&str>) -> CliResult<Value> {
+    let (name, read) = match said {
+        None => return Ok(Value::Null),
+        Some("-") => ("standard input", bounded(io::stdin())),
+        Some(said) => match said.strip_prefix('@') {
+            Some(file) => (file, text(Path::new(file))),
+            None => return json(&format!("'{}'", beginning(said)), said),
+        },
+    };
+    json(name, &read.map_err(|error| CliError::usage(format!("{name}: {error}")))?)
+}
+
+fn json(name: &str, text: &str) -> CliResult<Value> {
     value::from_json(text).map_err(|error| {
-        CliError::usage(format!("'{text}' is {error}")).hint("text is written in quotes: '\"like this\"'")
+        CliError::usage(format!("{name} is {error}")).hint("text is written in quotes: '\"like this\"'")
     })
+}
+
+/// As much of a text as a message can show.
+fn beginning(text: &str) -> String {
+    match text.char_indices().nth(SHOWN_MAX) {
+        Some((cut, _)) => format!("{}…", &text[..cut]),
+        None => text.to_owned(),
+    }
 }

@@ -16,7 +16,7 @@ use super::python::PythonArgs;
 use super::workflow_file;
 use crate::error::{CliError, CliResult, Exit};
 use crate::home::Settings;
-use crate::output::{self, Output};
+use crate::output::{self, Output, counted};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum WorkflowsCommand {
@@ -95,7 +95,7 @@ enum Outcome {
 impl Checked {
     fn read(path: &Path) -> Self {
         let file = path.display().to_string();
-        let text = match std::fs::read_to_string(path) {
+        let text = match workflow_file::text(path) {
             Ok(text) => text,
             Err(error) => return Self { file, text: String::new(), outcome: Outcome::Unreadable(error.to_string()) },
         };
@@ -128,7 +128,12 @@ impl Checked {
     fn complain(&self) -> Option<String> {
         match &self.outcome {
             Outcome::Sound(definition) => {
-                return Some(format!("{}: {} is sound, {} steps", self.file, definition.name, steps(definition)));
+                return Some(format!(
+                    "{}: {} is sound, {}",
+                    self.file,
+                    definition.name,
+                    counted(steps(definition) as u64, "step")
+                ));
             }
             Outcome::Bad(problems) => {
                 let report = Report { file_name: &self.file, text: &self.text, problems };

@@ -29,6 +29,25 @@ pub struct Armed {
     pub frame: Vec<u8>,
 }
 
+/// Whose timers are looked for is not in their keys, so others' are read on the way: where to begin, and when to stop.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Look {
+    /// The earliest due time.
+    pub from: Timestamp,
+    /// Most timers that are found.
+    pub limit: usize,
+    /// About how many timers of all workers are read. Of one due time all are, so that whoever goes on from there gets further.
+    pub most: usize,
+}
+
+/// The timers of a worker, as far as they were looked for.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Found {
+    pub timers: Vec<Armed>,
+    /// Those that are due later than this, and perhaps some that are due then, were not looked at.
+    pub unseen_from: Option<Timestamp>,
+}
+
 /// A lease on a message, its own or that of the stretch it stands in.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Leased {
@@ -54,22 +73,32 @@ impl Mailbox {
         queued.collect()
     }
 
-    /// Timers of a worker, the earliest first.
+    /// Timers of a worker, the earliest first, wherever they stand among those of others.
     pub async fn timers(&self, worker: WorkerId, limit: usize) -> Result<Vec<Armed>, MailboxError> {
-        let mut armed = Vec::new();
-        let mut from = first_timer();
-        while let Some(start) = from.filter(|_| armed.len() < limit) {
+        Ok(self.look_for_timers(worker, Look { limit, most: usize::MAX, ..Look::default() }).await?.timers)
+    }
+
+    /// Timers of a worker, the earliest first, as far as a look at everybody's goes.
+    pub async fn look_for_timers(&self, worker: WorkerId, look: Look) -> Result<Found, MailboxError> {
+        let (mut found, mut seen) = (Found::default(), 0);
+        let mut from = TimerKey::new(look.from, 0).ok();
+        while let Some(start) = from.filter(|_| found.timers.len() < look.limit) {
+            if seen >= look.most && start.due() > look.from {
+                found.unseen_from = Some(start.due());
+                break;
+            }
             let (page, next) = self.timer_page(worker, start).await?;
-            armed.extend(page);
+            found.timers.extend(page);
+            seen += limit::TIMERS_PAGE;
             from = next;
         }
-        armed.truncate(limit);
-        Ok(armed)
+        found.timers.truncate(look.limit);
+        Ok(found)
     }
 
     /// The timer of a worker with this number, whenever it is due.
     pub async fn timer(&self, worker: WorkerId, seq: u64) -> Result<Option<Armed>, MailboxError> {
-        let mut from = first_timer();
+        let mut from = TimerKey::new(Timestamp::EPOCH, 0).ok();
         while let Some(start) = from {
             let (page, next) = self.timer_page(worker, start).await?;
             if let Some(timer) = page.into_iter().find(|timer| timer.seq == seq) {
@@ -81,10 +110,10 @@ impl Mailbox {
     }
 
     /// The worker's timers of a page of everybody's, and where the next page begins.
-    async fn timer_page(&self, worker: WorkerId, start: Place) -> StoreResult<(Vec<Armed>, Option<Place>)> {
-        let page = self.tables.range(key::rows(worker, start, None, limit::TIMERS_PAGE)).await?;
+    async fn timer_page(&self, worker: WorkerId, start: TimerKey) -> StoreResult<(Vec<Armed>, Option<TimerKey>)> {
+        let page = self.tables.range(key::rows(worker, Place::Timer(start), None, limit::TIMERS_PAGE)).await?;
         let last = page.last().filter(|_| page.len() == limit::TIMERS_PAGE);
-        let next = last.and_then(|row| TimerKey::from_bytes(&row.key)).and_then(|key| Place::Timer(key).next());
+        let next = last.and_then(|row| TimerKey::from_bytes(&row.key)).and_then(TimerKey::next);
         Ok((page.into_iter().filter_map(|row| of_worker(row, worker)).collect(), next))
     }
 
@@ -127,8 +156,10 @@ impl Armed {
     }
 }
 
-fn first_timer() -> Option<Place> {
-    TimerKey::new(Timestamp::EPOCH, 0).ok().map(Place::Timer)
+impl Default for Look {
+    fn default() -> Self {
+        Self { from: Timestamp::EPOCH, limit: limit::TIMERS_PAGE, most: limit::TIMERS_LOOK_MAX }
+    }
 }
 
 fn of_worker(row: Row, worker: WorkerId) -> Option<Armed> {

@@ -3,7 +3,7 @@
 use lope_mailbox::frame::Message;
 use lope_mailbox::key::TimerKey;
 use lope_mailbox::limit::{COUNTED_EACH, COUNTED_MAX};
-use lope_mailbox::{BadMessage, Counting, Depth, HandlerError, Mailbox, MailboxError, plain};
+use lope_mailbox::{BadMessage, Counting, Depth, HandlerError, Look, Mailbox, MailboxError, plain};
 use lope_model::Timestamp;
 use lope_store::tables::marker::Bootstrap;
 
@@ -54,6 +54,31 @@ async fn timers_are_listed_and_cancelled() {
     stand.mailbox.cancel_timer(worker(SEVEN), key).await.unwrap();
     assert!(matches!(stand.mailbox.cancel_timer(worker(SEVEN), key).await, Err(MailboxError::NotFound { .. })));
     assert_eq!(stand.mailbox.timers(worker(SEVEN), 9).await.unwrap().len(), 1);
+}
+
+/// Timers are kept by due time, whoever they are for: a look for one worker's does not read everybody's for ever.
+#[tokio::test]
+async fn a_look_for_timers_stops_after_a_while_and_says_where() {
+    let stand = Stand::new();
+    for due in 0..2_500 {
+        let to = if due % 1_000 == 999 { SEVEN } else { 8 };
+        stand.mailbox.send_at(&command(to, "t", ""), Timestamp::from_millis(due)).await.unwrap();
+    }
+    let look = |from| Look { from: Timestamp::from_millis(from), limit: 9, most: 1_000 };
+    let mut from = 0;
+    for (found, unseen_from) in [(vec![999], Some(999)), (vec![999], Some(1_998)), (vec![1_999], None)] {
+        let seen = stand.mailbox.look_for_timers(worker(SEVEN), look(from)).await.unwrap();
+        assert_eq!(seen.timers.iter().map(|timer| timer.due.millis()).collect::<Vec<_>>(), found);
+        assert_eq!(seen.unseen_from, unseen_from.map(Timestamp::from_millis));
+        from = unseen_from.unwrap_or_default();
+    }
+    for _ in 0..1_500 {
+        stand.mailbox.send_at(&command(8, "t", ""), Timestamp::from_millis(5_000)).await.unwrap();
+    }
+    stand.mailbox.send_at(&command(SEVEN, "t", ""), Timestamp::from_millis(5_000)).await.unwrap();
+    let crowd = stand.mailbox.look_for_timers(worker(SEVEN), look(5_000)).await.unwrap();
+    assert_eq!((crowd.timers.len(), crowd.unseen_from), (1, None), "all of one due time are looked at");
+    assert_eq!(stand.mailbox.timers(worker(SEVEN), 9).await.unwrap().len(), 3);
 }
 
 #[tokio::test]

@@ -7,7 +7,7 @@ use serde_json::{Map, Value as Json, json};
 
 use super::{Post, show};
 use crate::error::{CliResult, Exit};
-use crate::output::{Output, remark};
+use crate::output::{Output, counted, remark};
 use crate::table::Column;
 
 /// How much to count.
@@ -64,18 +64,25 @@ const fn is_at_most(depth: Depth) -> bool {
 
 fn text(stats: &Stats) -> String {
     let all = format!(
-        "{} messages, {} timers, {} dead letters, {} to be forwarded, {} ids remembered",
-        shown(stats.inbox),
-        shown(stats.timers),
-        shown(stats.dead_letters),
+        "{}, {}, {}, {} to be forwarded, {} remembered",
+        so_many(stats.inbox, "message"),
+        so_many(stats.timers, "timer"),
+        so_many(stats.dead_letters, "dead letter"),
         shown(stats.outbox),
-        shown(stats.dedupe)
+        so_many(stats.dedupe, "id")
     );
     if stats.workers.is_empty() {
         return all;
     }
     let rows = stats.workers.iter().map(|one| vec![one.worker.to_string(), shown(one.inbox), shown(one.dead_letters)]);
     format!("{all}\n{}", show::table(["WORKER", "INBOX", "DEAD LETTERS"].map(Column::whole), rows.collect()))
+}
+
+fn so_many(depth: Depth, what: &str) -> String {
+    match depth {
+        Depth::Exactly(rows) => counted(rows, what),
+        Depth::MoreThan(_) | Depth::AtMost(_) => format!("{} {what}s", shown(depth)),
+    }
 }
 
 fn shown(depth: Depth) -> String {
@@ -96,14 +103,13 @@ pub(super) fn summary(worker: WorkerId, counts: &Counts, output: Output) {
         return;
     }
     let mut text = format!("worker {worker}: {} handled", counts.successes);
-    for (count, what) in
-        [(counts.duplicates, "seen before"), (counts.requeues, "tried again"), (counts.dead_letters, "dead letters")]
-    {
+    for (count, what) in [(counts.duplicates, "seen before"), (counts.requeues, "tried again")] {
         if count > 0 {
             text.push_str(&format!(", {count} {what}"));
         }
     }
     if counts.dead_letters > 0 {
+        text.push_str(&format!(", {}", counted(counts.dead_letters, "dead letter")));
         text.push_str(&format!("\n  hint: 'lope mailbox dead {worker}' shows why"));
     }
     remark(output, &text);
@@ -128,6 +134,13 @@ mod tests {
         let shown = text(&stats);
         let (all, rows) = shown.split_once('\n').unwrap();
         assert_eq!(all, "100000+ messages, 0 timers, 2 dead letters, 0 to be forwarded, 0 ids remembered");
+        let one = Stats {
+            inbox: Depth::Exactly(1),
+            timers: Depth::Exactly(1),
+            dedupe: Depth::MoreThan(1),
+            ..Stats::default()
+        };
+        assert_eq!(text(&one), "1 message, 1 timer, 0 dead letters, 0 to be forwarded, 1+ ids remembered");
         assert_eq!(rows.lines().last(), Some("7       ≤ 1000000  2"));
         let value = value(&stats);
         assert_eq!((&value["inbox"], &value["inbox_more"]), (&json!(100_000), &json!(true)));

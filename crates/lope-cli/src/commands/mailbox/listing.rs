@@ -1,12 +1,16 @@
 //! `lope mailbox list|timers|dead`: what waits, what is due later, what was given up.
 
+use clap::Args;
+use lope::mailbox::Look;
 use lope::mailbox::key::WorkerId;
+use lope_model::Timestamp;
 use lope_model::limit::PAGE_MAX;
 use serde_json::{Map, Value as Json, json};
 
 use super::{Page, Post, show};
+use crate::clock::later;
 use crate::error::{CliError, CliResult, Exit};
-use crate::output::Output;
+use crate::output::{Output, remark};
 use crate::table::Column;
 
 pub(super) async fn messages(page: &Page, post: &Post, output: Output) -> CliResult<Exit> {
@@ -39,9 +43,29 @@ pub(super) async fn messages(page: &Page, post: &Post, output: Output) -> CliRes
     Ok(Exit::Done)
 }
 
-pub(super) async fn timers(worker: WorkerId, limit: usize, post: &Post, output: Output) -> CliResult<Exit> {
+/// Which timers to list.
+#[derive(Debug, Args)]
+pub(crate) struct TimersArgs {
+    /// Whose timers
+    #[arg(allow_negative_numbers = true)]
+    worker: WorkerId,
+    #[arg(long, default_value_t = 50, value_name = "N")]
+    limit: usize,
+    /// Only those due from this time on: RFC 3339, or in how long (30s, 2h)
+    #[arg(long, value_name = "TIME")]
+    from: Option<String>,
+}
+
+pub(super) async fn timers(args: &TimersArgs, post: &Post, output: Output) -> CliResult<Exit> {
     let (mut values, mut rows) = (Vec::new(), Vec::new());
-    for timer in post.mailbox.timers(worker, bounded(limit)?).await? {
+    let from = args.from.as_deref().map(later).transpose()?.map_or(Timestamp::EPOCH, |from| from.max(Timestamp::EPOCH));
+    let look = Look { from, limit: bounded(args.limit)?, ..Look::default() };
+    let found = post.mailbox.look_for_timers(args.worker, look).await?;
+    if let Some(unseen) = found.unseen_from {
+        let hint = format!("lope mailbox timers {} --from {unseen}", args.worker);
+        remark(output, &format!("timers due from {unseen} on were not looked at: there are too many\n  hint: {hint}"));
+    }
+    for timer in found.timers {
         let (id, kind, payload) = show::glance(&timer.frame);
         let due = timer.due.to_string();
         rows.push(vec![timer.seq.to_string(), due.clone(), id, kind.to_owned(), payload]);

@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::Post;
 use crate::error::{CliResult, Exit};
-use crate::output::Output;
+use crate::output::{Output, counted};
 
 #[derive(Debug, Args)]
 pub(crate) struct ReplayArgs {
@@ -52,7 +52,9 @@ pub(super) async fn replay(args: &ReplayArgs, post: &Post, output: Output) -> Cl
         None => {
             let replayed = post.mailbox.replay_all(worker, usize::MAX).await?;
             let value = json!({ "worker": worker.number(), "replayed": replayed });
-            output.result(&value, &format!("{replayed} dead letters are in the inbox of worker {worker} again"));
+            let verb = if replayed == 1 { "is" } else { "are" };
+            let letters = counted(replayed as u64, "dead letter");
+            output.result(&value, &format!("{letters} {verb} in the inbox of worker {worker} again"));
         }
     }
     Ok(Exit::Done)
@@ -61,7 +63,7 @@ pub(super) async fn replay(args: &ReplayArgs, post: &Post, output: Output) -> Cl
 pub(super) async fn drop(args: &DropArgs, post: &Post, output: Output) -> CliResult<Exit> {
     let worker = args.worker;
     let (what, dropped) = match args.seq {
-        None => ("dead letters", post.mailbox.drop_all_dead(worker, usize::MAX).await?),
+        None => ("dead letter", post.mailbox.drop_all_dead(worker, usize::MAX).await?),
         Some(seq) if args.queued => ("message", one(post.mailbox.drop_message(worker, seq).await)?),
         Some(seq) if args.timer => ("timer", one(drop_timer(worker, seq, post).await)?),
         Some(seq) => ("dead letter", one(post.mailbox.drop_dead(worker, seq).await)?),
@@ -69,7 +71,8 @@ pub(super) async fn drop(args: &DropArgs, post: &Post, output: Output) -> CliRes
     let value = json!({ "worker": worker.number(), "dropped": dropped, "seq": args.seq });
     let text = match args.seq {
         Some(seq) => format!("{what} {seq} of worker {worker} is gone"),
-        None => format!("{dropped} {what} of worker {worker} are gone"),
+        None if dropped == 1 => format!("1 {what} of worker {worker} is gone"),
+        None => format!("{dropped} {what}s of worker {worker} are gone"),
     };
     output.result(&value, &text);
     Ok(Exit::Done)
