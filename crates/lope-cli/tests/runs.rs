@@ -101,6 +101,16 @@ fn why_a_run_does_not_move_is_told_in_plain_words() {
     tells("asks", &["it is paused", "hint: lope runs resume "]);
 }
 
+/// A signal to a run that is not there reaches nobody. Its step is done, as a signal is sent and not awaited; it is told all the same.
+#[test]
+fn a_signal_that_reaches_nobody_is_told() {
+    let home = Home::new();
+    let to = "019b78c9-0a80-7e3f-90b2-09d072d10988";
+    let file = home.file("s.yaml", &format!("name: s\nsteps: {{ wake: {{ send: {{ run: {to}, signal: go }} }} }}"));
+    let said = home.lope(&["run", &file]).done();
+    assert!(said.err.contains("a signal reached nobody") && said.err.contains(to), "{said:?}");
+}
+
 /// "a process that cannot work exits non-zero instead of idling.": it says why, that nothing is lost, and exits with 70.
 #[cfg(debug_assertions)]
 #[test]

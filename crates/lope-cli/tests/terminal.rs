@@ -148,6 +148,8 @@ fn ctrl_c_pauses_lets_what_is_at_work_finish_and_says_how_to_go_on() {
     assert_eq!(listed[0]["status"], "paused");
     let why = home.lope(&["runs", "why", "k", "--json"]).done().json();
     assert_eq!(why["reasons"][0]["why"], "paused", "{why}");
+    let hint = why["reasons"][0]["hint"].as_str().unwrap();
+    assert!(hint.starts_with("lope run --resume ") && hint.contains("lope runs resume "), "{hint}");
     let gone_on = typed(&home, &said.err);
     assert_eq!(
         (gone_on.code, gone_on.out.as_str(), marks(&home).as_str()),

@@ -56,6 +56,8 @@ pub enum Why {
     },
     Paused {
         reason: Option<Arc<str>>,
+        /// Is a runner up that would take it?
+        served: bool,
     },
     /// It cannot be folded, or has diverged, and waits for a person.
     SetAside {
@@ -157,7 +159,7 @@ pub fn why(sight: &Sight<'_>) -> Vec<Why> {
     match record.parked.as_deref() {
         Some(reason) if !is_set_aside(reason) => {
             let said = paused(sight.reasons).or_else(|| (reason == STOPPED).then(|| reason.into()));
-            return vec![Why::Paused { reason: said }];
+            return vec![Why::Paused { reason: said, served: is_served(sight) }];
         }
         Some(reason) => return vec![Why::SetAside { reason: reason.to_owned() }],
         None => {}
@@ -195,6 +197,15 @@ fn not_taken(sight: &Sight<'_>, live: usize) -> Option<Why> {
     }
     let (queue, realm) = (record.queue.clone(), record.realm.clone());
     Some(Why::NotTaken { queue, realm, since: due, runners: live, because: untaken(sight) })
+}
+
+/// Is a runner up that serves the run's queue and realm?
+fn is_served(sight: &Sight<'_>) -> bool {
+    let (queue, realm) = (&sight.record.queue, &sight.record.realm);
+    let serves = |runner: &RunnerRecord| {
+        runner.live && runner.serves.queues.contains_key(queue) && runner.serves.realms.contains(realm)
+    };
+    sight.runners.iter().any(serves)
 }
 
 fn untaken(sight: &Sight<'_>) -> Untaken {
@@ -243,7 +254,7 @@ fn particular(sight: &Sight<'_>, reason: &Reason, owned: bool) -> Option<Why> {
     let since = |execution: &Arc<str>| sight.since.get(execution).copied();
     Some(match reason.clone() {
         Reason::NotStarted | Reason::Failed { .. } => return None,
-        Reason::Paused { reason } => Why::Paused { reason: Some(reason) },
+        Reason::Paused { reason } => Why::Paused { reason: Some(reason), served: owned || is_served(sight) },
         Reason::Cancelling => Why::Cancelling,
         Reason::Idle => Why::Idle,
         Reason::InFlight { execution, attempt, .. } if !owned => {
@@ -347,8 +358,8 @@ impl Why {
         match self {
             Self::Ended { status, at: None } => format!("it has ended: {}", status.as_str()),
             Self::Ended { status, at: Some(at) } => format!("it has ended: {} at {at}", status.as_str()),
-            Self::Paused { reason: None } => "it is paused".to_owned(),
-            Self::Paused { reason: Some(reason) } => format!("it is paused ({reason})"),
+            Self::Paused { reason: None, .. } => "it is paused".to_owned(),
+            Self::Paused { reason: Some(reason), .. } => format!("it is paused ({reason})"),
             Self::SetAside { reason } => format!("it was set aside: {reason}"),
             Self::NotDue { until } => format!("it may not begin {}", in_a_while(until)),
             Self::NoRunner { since: None } => "no runner is up".to_owned(),
@@ -366,7 +377,8 @@ impl Why {
                 "runner {runner} ('{name}', process {pid} on {host}) has it; its last heartbeat was {} ago",
                 round(now.since(*heartbeat_at))
             ),
-            Self::Mail { count } => format!("{count} message(s) wait to be taken up"),
+            Self::Mail { count: 1 } => "1 message waits to be taken up".to_owned(),
+            Self::Mail { count } => format!("{count} messages wait to be taken up"),
             Self::Cancelling => "it is being cancelled; `finally` blocks still run".to_owned(),
             Self::Idle => "it is open and waits for an input".to_owned(),
             Self::Working { execution, attempt, action, since: begun } => {
@@ -404,9 +416,12 @@ impl Why {
     pub fn hint(&self, run: RunId) -> Option<String> {
         Some(match self {
             Self::Ended { status: FinalStatus::Failed, .. } => format!("lope runs retry {run}"),
-            Self::Paused { .. } => format!("lope runs resume {run}"),
+            Self::Paused { served: true, .. } => format!("lope runs resume {run}"),
+            Self::Paused { served: false, .. } => {
+                format!("lope run --resume {run} goes on here; lope runs resume {run} leaves it to a runner (lope up)")
+            }
             Self::SetAside { .. } => format!("mend the cause, then: lope runs resume {run}"),
-            Self::NoRunner { .. } => "lope up".to_owned(),
+            Self::NoRunner { .. } => format!("lope up; for this run alone: lope run --resume {run}"),
             Self::NotTaken { queue, because: Untaken::Queue { .. }, .. } => format!("lope up --queue {queue}"),
             Self::NotTaken { realm, because: Untaken::Realm, .. } => {
                 format!("start a runner that serves realm '{realm}', for Python: lope up --python MODULE")

@@ -8,6 +8,9 @@ use lope_store::runs::RunCommit;
 
 use super::Left;
 
+/// How the ids of mail that `send` steps make begin.
+pub(super) const SEND: &str = "send/";
+
 /// A commit under way, kept so that it can be sent again.
 #[derive(Debug)]
 pub(super) struct Flight {
@@ -24,4 +27,17 @@ pub(super) struct Flight {
     pub(super) unanswered: u32,
     /// When it is sent again, if it was not answered.
     pub(super) resend_at: Option<Timestamp>,
+}
+
+impl Flight {
+    /// A signal to a run that is not there, has ended, or has too much mail reaches nobody. Its step is done all the same: the law
+    /// had settled it before the store could know, and a settled step is not taken back.
+    pub(super) fn tell_undelivered(&self, undelivered: &[RunId]) {
+        for mail in &self.commit.deliveries {
+            if undelivered.contains(&mail.run) && mail.id.starts_with(SEND) {
+                let (run, to) = (self.commit.run, mail.run);
+                tracing::warn!(%run, %to, "a signal reached nobody: there is no such run, it has ended, or has too much mail");
+            }
+        }
+    }
 }

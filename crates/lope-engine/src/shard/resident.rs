@@ -11,7 +11,7 @@ use lope_model::{Epoch, Failure, RunId, Span, Timestamp, Value, failure, limit};
 use lope_store::runs::{Admit, Blob, Deliver, FinalStatus, JournalRow, Mail, Parent};
 use lope_store::tables::Append;
 
-use super::flight::Flight;
+use super::flight::{Flight, SEND};
 use super::{Adoption, Home};
 use crate::client::STOPPED;
 use crate::codec;
@@ -236,7 +236,7 @@ impl Resident {
         let Ok(target) = send.target.parse() else { return };
         let name = send.body.get("signal").map_or_else(|| "".into(), codec::key_text);
         let value = send.body.get("value").cloned().unwrap_or_default();
-        let id = format!("send/{}/{}", self.run, send.execution);
+        let id = format!("{SEND}{}/{}", self.run, send.execution);
         self.deliver(codec::mail(target, id, &EventKind::Signal { name, value }));
     }
 

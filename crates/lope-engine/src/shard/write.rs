@@ -79,7 +79,8 @@ impl Shard {
         let Some(resident) = self.runs.get_mut(&run) else { return };
         let Some(flight) = resident.flight.take() else { return };
         match reply {
-            CommitReply::Done { mail, .. } => {
+            CommitReply::Done { mail, undelivered } => {
+                flight.tell_undelivered(&undelivered);
                 if mail > resident.seen && flight.end.is_none() {
                     out.push(Output::MoreMail);
                 }

@@ -98,6 +98,23 @@ fn what_the_store_says_decides_before_what_the_state_says() {
     }
 }
 
+/// `runs resume` needs a runner; without one a person goes on with `lope run --resume`, and is told so.
+#[test]
+fn how_a_paused_run_goes_on_depends_on_who_is_up() {
+    let parked = RunRecord { parked: Some("paused".to_owned()), ..record() };
+    let serving = RunnerRecord { serves: Serves::parse("queue default\nrealm default"), ..runner(7, true) };
+    let gone = RunnerRecord { live: false, ..serving.clone() };
+    let hint = |runners: &[RunnerRecord]| look(&parked, &[], runners, 0)[0].hint(parked.run).unwrap();
+    let run = parked.run;
+    assert_eq!(hint(&[serving]), format!("lope runs resume {run}"));
+    for runners in [vec![], vec![gone], vec![runner(7, true)]] {
+        let told = hint(&runners);
+        let ways =
+            [format!("lope run --resume {run} goes on here"), format!("lope runs resume {run} leaves it to a runner")];
+        assert!(ways.iter().all(|way| told.contains(way)), "{told}");
+    }
+}
+
 #[test]
 fn mail_makes_a_run_due() {
     assert_eq!(words(&look(&record(), &[Reason::Idle], &[], 2)), ["no_runner", "idle", "mail"]);
