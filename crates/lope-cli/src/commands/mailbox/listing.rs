@@ -58,7 +58,8 @@ pub(crate) struct TimersArgs {
 
 pub(super) async fn timers(args: &TimersArgs, post: &Post, output: Output) -> CliResult<Exit> {
     let (mut values, mut rows) = (Vec::new(), Vec::new());
-    let from = args.from.as_deref().map(later).transpose()?.map_or(Timestamp::EPOCH, |from| from.max(Timestamp::EPOCH));
+    let from = args.from.as_deref().map(|said| later("--from", said)).transpose()?;
+    let from = from.map_or(Timestamp::EPOCH, |from| from.max(Timestamp::EPOCH));
     let look = Look { from, limit: bounded(args.limit)?, ..Look::default() };
     let found = post.mailbox.look_for_timers(args.worker, look).await?;
     if let Some(unseen) = found.unseen_from {
