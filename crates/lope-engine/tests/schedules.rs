@@ -372,6 +372,23 @@ async fn an_engine_fires_what_is_due_and_runs_it() {
     assert_eq!(ticks, expected);
 }
 
+/// One that cannot start its run stands in nobody's way.
+#[tokio::test]
+async fn many_schedules_are_dealt_with_in_one_look() {
+    let scene = Scene::new(|_| {}).await;
+    for number in 0..20 {
+        let workflow = if number % 5 == 0 { "nobody" } else { "flow" };
+        let timing = Timing::every(MINUTE, scene.minute(1)).unwrap();
+        let schedule = Schedule::new(&format!("s{number:02}"), workflow, timing, scene.began);
+        book::add(&scene.store, schedule, scene.began).await.unwrap().unwrap();
+    }
+    scene.clock.set_wall(scene.minute(1));
+    let looked = look(&scene.store, 100).await.unwrap();
+    assert_eq!((looked.due, looked.started.len()), (21, 17));
+    let looked = look(&scene.store, 100).await.unwrap();
+    assert_eq!((looked.due, looked.next_due), (0, Some(scene.minute(2))));
+}
+
 /// An engine that works on its own runs alone starts nothing.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_engine_that_claims_nothing_fires_nothing() {

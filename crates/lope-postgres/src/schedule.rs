@@ -57,7 +57,8 @@ const TRY_AGAIN_AFTER: Duration = Duration::from_millis(2);
 
 impl Inner {
     pub(crate) async fn schedule(&self, write: &ScheduleWrite) -> Worked<Scheduled> {
-        let link = self.control.get().await?;
+        // Not on the links of heartbeats: a writing waits for others who write the same schedule.
+        let link = self.reads.get().await?;
         for tries in 1..=TRIES_MAX {
             match attempt(&link, write).await {
                 Ok(Some(answer)) => return Ok(answer),
@@ -72,7 +73,7 @@ impl Inner {
 
     pub(crate) async fn unschedule(&self, name: &str, over: Option<Revision>) -> Worked<bool> {
         let over = over.map(Revision::uuid);
-        let rows = self.control.get().await?.write(&REMOVE, vec![&name, &over]).await?;
+        let rows = self.reads.get().await?.write(&REMOVE, vec![&name, &over]).await?;
         Ok(!rows.is_empty())
     }
 

@@ -6,14 +6,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use lope_model::Span;
+use lope_model::{Digest, Span};
 use lope_store::Store;
 use tokio::time::Instant;
 
 use super::seam;
 use super::supervisor::Part;
 use crate::adopter::Adopter;
-use crate::schedule::fire::{Looked, look_with};
+use crate::schedule::fire::{Looked, look_from};
 use crate::settings::Settings;
 
 /// Most schedules dealt with in one look; if there are more, the next look follows at once.
@@ -38,7 +38,7 @@ impl Part for Scheduler {
         let mut failures = 0;
         loop {
             seam::pass(&self.settings.name, Self::NAME);
-            let pause = match look_with(&self.store, &self.adopter.plans, BATCH).await {
+            let pause = match look_from(&self.store, &self.adopter.plans, BATCH, self.place()).await {
                 Ok(looked) => {
                     failures = 0;
                     self.pause(&looked)
@@ -62,6 +62,11 @@ impl Part for Scheduler {
 }
 
 impl Scheduler {
+    /// Where in the line of due schedules this runner begins.
+    fn place(&self) -> usize {
+        Digest::of(self.adopter.runner().as_bytes()).short() as usize
+    }
+
     /// How long nothing can be due, as far as is known.
     fn pause(&self, looked: &Looked) -> Duration {
         if looked.due > 0 {

@@ -20,6 +20,9 @@ use crate::drive::plans::Plans;
 /// A schedule that this program cannot read is left alone for so long: a younger one may have written it.
 const UNREADABLE_PAUSE: Span = Span::from_secs(60);
 
+/// Schedules that are dealt with side by side: stores put what comes together into one transaction.
+const LANES: usize = 4;
+
 /// What one look at a store came to.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Looked {
@@ -37,16 +40,17 @@ pub struct Looked {
 
 /// Deal with one tick of each schedule that is due, of at most `limit` schedules.
 pub async fn look(store: &Store, limit: usize) -> StoreResult<Looked> {
-    look_with(store, &Plans::default(), limit).await
+    look_from(store, &Plans::default(), limit, 0).await
 }
 
-pub(crate) async fn look_with(store: &Store, plans: &Plans, limit: usize) -> StoreResult<Looked> {
-    let found = store.runs.due_schedules(limit).await?;
+/// The same, from another place in the line on: runners that look at once begin at different places and rarely meet.
+pub(crate) async fn look_from(store: &Store, plans: &Plans, limit: usize, place: usize) -> StoreResult<Looked> {
+    let mut found = store.runs.due_schedules(limit).await?;
     let (now, due) = (found.now, found.due.len());
-    let mut started = Vec::new();
-    for schedule in found.due {
-        started.extend(fire(store, plans, &schedule, now).await?);
-    }
+    found.due.rotate_left(place.checked_rem(due).unwrap_or(0));
+    let lane = |number| fire_each(store, plans, found.due.iter().skip(number).step_by(LANES), now);
+    let (one, two, three, four) = tokio::join!(lane(0), lane(1), lane(2), lane(3));
+    let started = [one?, two?, three?, four?].concat();
     Ok(Looked { now, due, started, next_due: found.next_due, waits: found.waits })
 }
 
@@ -59,6 +63,20 @@ pub async fn at_once(store: &Store, schedule: &Schedule, now: Timestamp) -> Stor
     let run = admit.run;
     store.runs.admit(vec![admit]).await?;
     Ok(Ok(run))
+}
+
+/// One tick of each of these schedules, one after the other.
+async fn fire_each(
+    store: &Store,
+    plans: &Plans,
+    due: impl Iterator<Item = &FoundSchedule>,
+    now: Timestamp,
+) -> StoreResult<Vec<RunId>> {
+    let mut started = Vec::new();
+    for schedule in due {
+        started.extend(fire(store, plans, schedule, now).await?);
+    }
+    Ok(started)
 }
 
 /// One tick of one schedule; the run that it started.
