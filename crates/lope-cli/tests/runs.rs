@@ -286,3 +286,69 @@ fn settings_say_where_they_came_from() {
         ["flag", "file", "environment", "default", "default"].map(|word| json!(word))
     );
 }
+
+/// "Execution ids are shown as UUIDs, derived from run id and step path, so they are the same after a replay."
+#[test]
+fn executions_have_the_ids_they_had_when_a_run_is_folded_again() {
+    let home = Home::new();
+    let file = home.file("ask.yaml", ASK);
+    let ids = |run: &str, store: &str| -> Vec<(String, String)> {
+        let shown = home.lope(&["runs", "show", run, "--store", store, "--json"]).done().json();
+        let text = |it: &Value, key: &str| it[key].as_str().unwrap().to_owned();
+        shown["executions"].as_array().unwrap().iter().map(|it| (text(it, "path"), text(it, "id"))).collect()
+    };
+    let url = |name: &str| format!("sqlite:{}", home.path().join(".lope").join(name).display());
+    let (here, there) = (url("lope.db"), url("copy.db"));
+    let up = Up::start(&home);
+    for key in ["k", "other"] {
+        home.lope(&["start", &file, "--key", key]).done();
+        stage::until("it waits", || reasons(&home, key).first().is_some_and(|first| first == "signal"));
+    }
+    drop(up);
+    let before = ids("k", &here);
+    assert_eq!(before.iter().map(|(path, _)| path.as_str()).collect::<Vec<_>>(), ["say", "answer"]);
+    for (_, id) in &before {
+        let groups: Vec<usize> = id.split('-').map(str::len).collect();
+        assert_eq!(groups, [8, 4, 4, 4, 12], "{id}");
+        assert!(id.chars().all(|letter| letter == '-' || letter.is_ascii_hexdigit()), "{id}");
+    }
+    assert!(
+        ids("other", &here).iter().all(|(_, id)| before.iter().all(|(_, mine)| mine != id)),
+        "each run has its own"
+    );
+    home.lope(&["store", "copy", &here, &there]).done();
+    assert_eq!(ids("k", &there), before, "folded in another store");
+    home.lope(&["runs", "signal", "k", "answer", "1"]).done();
+    home.lope(&["run", "--resume", "k"]).done();
+    assert_eq!(ids("k", &here), before, "taken up by another process");
+}
+
+/// "Columns and their meaning are documented; a person can follow a run with `sqlite3` or `psql`."
+#[test]
+fn a_person_can_follow_a_run_with_sql() {
+    let home = Home::new();
+    let file = home.file("ask.yaml", ASK);
+    let up = Up::start(&home);
+    home.lope(&["start", &file, "--key", "k"]).done();
+    stage::until("it waits", || reasons(&home, "k").first().is_some_and(|first| first == "signal"));
+    let db = rusqlite::Connection::open(home.path().join(".lope/lope.db")).unwrap();
+    let all = |sql: &str| -> Vec<String> {
+        let mut query = db.prepare(sql).unwrap();
+        let rows = query.query_map([], |row| row.get(0)).unwrap();
+        rows.collect::<Result<_, _>>().unwrap()
+    };
+    let journal = "SELECT event FROM journal JOIN runs USING (run_id) WHERE key = 'k' ORDER BY seq";
+    assert_eq!(all(journal), ["start", "outcome"]);
+    let live = "SELECT workflow || ' ' || runs.status || ' ' || queue.status FROM runs JOIN queue USING (run_id)";
+    assert_eq!(all(live), ["ask live waiting"]);
+    home.lope(&["runs", "signal", "k", "answer", "1"]).done();
+    home.lope(&["runs", "wait", "k"]).done();
+    assert_eq!(all(journal), ["start", "outcome", "signal"]);
+    assert_eq!(all("SELECT status FROM runs"), ["completed"]);
+    assert_eq!(all("SELECT status FROM queue"), [""; 0], "only what is not finished is queued");
+    drop(up);
+    let documented = include_str!("../../../docs/store-map.md");
+    for table in ["workflows", "runs", "queue", "journal"] {
+        assert!(documented.contains(&format!("`{table}`")), "{table}");
+    }
+}

@@ -175,7 +175,10 @@ pub(crate) fn runners(desk: &Desk<'_>, limit: usize) -> Worked<Vec<RunnerRecord>
     let mut rows = runners.query(given)?;
     let mut records = Vec::new();
     while let Some(row) = rows.next()? {
-        records.push(runner_record(row)?);
+        let mut record = runner_record(row)?;
+        // One whose process is gone is dead before its lease ends.
+        record.live = record.live && desk.house.seats.is_taken(record.runner);
+        records.push(record);
     }
     Ok(records)
 }

@@ -38,6 +38,16 @@ async fn worked_with() -> Ground {
         reach: lope_store::runs::Reach::Live,
     };
     ground.store.runs.deliver(vec![mail]).await.unwrap();
+    let schedule = lope_store::runs::StoredSchedule {
+        name: "nightly".to_owned(),
+        revision: lope_model::Revision::from_bytes([1; 16]),
+        due: None,
+        last_run: Some(run),
+        waits: false,
+        body: vec![3],
+    };
+    let write = lope_store::runs::ScheduleWrite { schedule, over: None, admit: None, mail: None };
+    assert_eq!(ground.store.runs.schedule(write).await.unwrap(), lope_store::runs::Scheduled::Done);
     let writes = vec![
         Write::Put(At::new(TableId::APP_STATE, *b"k"), vec![1]),
         Write::Append { table: TableId::INBOX, prefix: vec![], sequence: b"s".to_vec(), value: vec![2] },
@@ -156,7 +166,7 @@ async fn people_can_read_the_views() {
     let db = Connection::open(ground.path()).unwrap();
     let mut statement = db.prepare("SELECT name FROM sqlite_schema WHERE type = 'view'").unwrap();
     let views: Vec<String> = statement.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect();
-    assert_eq!(views.len(), 6);
+    assert_eq!(views.len(), 7);
     for view in views {
         assert!(count(&db, &view) > 0, "{view}");
     }

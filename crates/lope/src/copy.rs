@@ -32,7 +32,7 @@ pub struct Copied {
 pub enum CopyError {
     #[error("{0} lives no longer than its process and cannot be copied")]
     NotMoving(String),
-    #[error("{count} runners work on {store}")]
+    #[error("{} on {store}", at_work(*.count))]
     Busy { store: String, count: usize },
     #[error("{store} is not empty: its table '{table}' has rows")]
     NotEmpty { store: String, table: &'static str },
@@ -70,6 +70,10 @@ pub async fn copy(from: &Store, to: &Store, mut told: impl FnMut(&'static str, u
 
 fn moving(store: &Store) -> Result<&dyn Moving, CopyError> {
     store.upkeep.moving().ok_or_else(|| CopyError::NotMoving(store.upkeep.describe()))
+}
+
+fn at_work(runners: usize) -> String {
+    if runners == 1 { "a runner works".to_owned() } else { format!("{runners} runners work") }
 }
 
 async fn idle(store: &Store) -> Result<(), CopyError> {
