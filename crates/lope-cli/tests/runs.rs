@@ -101,6 +101,22 @@ fn why_a_run_does_not_move_is_told_in_plain_words() {
     tells("asks", &["it is paused", "hint: lope runs resume "]);
 }
 
+/// "one opened with `start --open` … may be fed until it is stopped"; any other has its input.
+#[test]
+fn only_an_open_run_may_be_fed() {
+    let home = Home::new();
+    let file = home.file("ask.yaml", ASK);
+    home.lope(&["start", &file, "--key", "closed"]).done();
+    let said = home.lope(&["runs", "feed", "closed", "1"]);
+    assert_eq!(
+        (said.code, said.err.contains("is not open") && said.err.contains("start --open")),
+        (3, true),
+        "{said:?}"
+    );
+    home.lope(&["start", &file, "--key", "open", "--open"]).done();
+    home.lope(&["runs", "feed", "open", "1"]).done();
+}
+
 /// A signal to a run that is not there reaches nobody. Its step is done, as a signal is sent and not awaited; it is told all the same.
 #[test]
 fn a_signal_that_reaches_nobody_is_told() {

@@ -39,7 +39,7 @@ pub(crate) async fn run(args: PruneArgs, settings: &Settings, output: Output) ->
         None => retention(settings, args.workflow.as_deref())?,
     };
     let store = open(settings).await?;
-    let before = wall().minus(older);
+    let before = wall().minus(older).max(Timestamp::EPOCH);
     let prune = Prune { before, statuses, workflow: args.workflow, limit: BATCH };
     let runs = if args.dry_run { count(&store, &prune).await? } else { delete(&store, prune).await? };
     store.upkeep.close().await?;

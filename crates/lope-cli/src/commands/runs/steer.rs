@@ -1,6 +1,6 @@
 //! `lope runs signal|feed|cancel|pause|resume|retry`: mail to a run.
 
-use lope_engine::{client, look};
+use lope_engine::{client, codec, look};
 use lope_flow::law::{EventKind, Fed};
 use lope_model::Epoch;
 use lope_store::Store;
@@ -42,10 +42,24 @@ async fn deliver(settings: &Settings, id: &str, kind: EventKind, output: Output)
     let record = find(&store, id).await?;
     if let EventKind::Input(fed) = &kind {
         check_input(&*look::plan(&store, &record).await?, &fed.value)?;
+        refuse_closed(&store, &record).await?;
     }
     let exit = send(&store, &record, &kind, output).await;
     store.upkeep.close().await?;
     exit
+}
+
+/// A run that was not opened ends with its first input: a second one would be dropped without a word.
+async fn refuse_closed(store: &Store, record: &RunRecord) -> CliResult<()> {
+    let first = store.runs.journal(record.run, 0, 1).await?.into_iter().next();
+    let start = first.and_then(|row| codec::kind_of(&row).ok());
+    match (record.status, start) {
+        (RunStatus::Live(_), Some(EventKind::Start(start))) if !start.open => {
+            let message = format!("run {} is not open: it has its input, and ends with it", record.run);
+            Err(CliError::new(Exit::Refused, message).hint("'lope start --open' starts a run that may be fed"))
+        }
+        _ => Ok(()),
+    }
 }
 
 pub(crate) async fn run(store: &Store, command: RunsCommand, output: Output) -> CliResult<Exit> {
