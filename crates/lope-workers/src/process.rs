@@ -30,6 +30,8 @@ const GRACE: Duration = Duration::from_secs(2);
 const TAIL: usize = 20;
 /// Longest line of output that is kept whole in the log.
 const LINE_MAX: usize = 64 * 1024;
+/// Lines that are read before others have their turn.
+const TURN: u32 = 256;
 
 /// Starts processes.
 #[derive(Debug)]
@@ -105,16 +107,15 @@ type Ended = (io::Result<ExitStatus>, Result<Vec<u8>, Failure>, Vec<String>);
 async fn attend(child: &mut Child, log: &Mutex<Log>, done: &Done) -> Option<Ended> {
     let (stdout, stderr) = (child.stdout.take()?, child.stderr.take()?);
     let (mut out, mut size, mut tail) = (Vec::new(), 0_usize, Vec::new());
-    let read_out = each_line(stdout, |line| {
-        done.alive();
+    let alive = || done.alive();
+    let read_out = each_line(stdout, alive, |line| {
         write(log, done, Stream::Out, line);
         size += line.len();
         if size <= limit::PAYLOAD_MAX {
             out.extend_from_slice(line);
         }
     });
-    let read_err = each_line(stderr, |line| {
-        done.alive();
+    let read_err = each_line(stderr, alive, |line| {
         write(log, done, Stream::Err, line);
         if tail.len() == TAIL {
             tail.remove(0);
@@ -131,10 +132,11 @@ async fn attend(child: &mut Child, log: &Mutex<Log>, done: &Done) -> Option<Ende
     Some((status, out, tail))
 }
 
-/// Hands over each line with its end; one that is too long comes in pieces.
-async fn each_line(pipe: impl AsyncRead + Unpin, mut take: impl FnMut(&[u8])) {
+/// Hands over each line with its end; one that is too long comes in pieces. `alive` hears that something was said. Others have their
+/// turn in between: a process that says much quickly must not keep its runner from renewing its session.
+async fn each_line(pipe: impl AsyncRead + Unpin, alive: impl Fn(), mut take: impl FnMut(&[u8])) {
     let mut reader = BufReader::with_capacity(LINE_MAX, pipe);
-    let mut line = Vec::new();
+    let (mut line, mut lines) = (Vec::new(), 0);
     loop {
         let buffer = match reader.fill_buf().await {
             Ok([]) | Err(_) => break,
@@ -146,6 +148,12 @@ async fn each_line(pipe: impl AsyncRead + Unpin, mut take: impl FnMut(&[u8])) {
         if line.ends_with(b"\n") || line.len() >= LINE_MAX {
             take(&line);
             line.clear();
+            lines += 1;
+        }
+        if lines >= TURN || reader.buffer().is_empty() {
+            alive();
+            lines = 0;
+            tokio::task::yield_now().await;
         }
     }
     if !line.is_empty() {

@@ -78,3 +78,24 @@ fn a_cancelled_process_is_ended_with_its_whole_group() {
     assert_eq!(&*shop.bench.outcome().unwrap_err().kind, failure::kind::CANCELLED);
     std::io::Read::read_to_end(&mut reader, &mut Vec::new()).unwrap();
 }
+
+/// A process that says much quickly is read without keeping anything else of its runner waiting.
+#[tokio::test]
+async fn a_talkative_process_lets_others_have_their_turn() {
+    let text = "y\n".repeat(100_000);
+    let (mut lines, mut turns) = (0_u32, 0_u32);
+    let signs = std::cell::Cell::new(0_u32);
+    let reading = each_line(text.as_bytes(), || signs.set(signs.get() + 1), |_| lines += 1);
+    let other = async {
+        loop {
+            turns += 1;
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::select! {
+        () = reading => {}
+        () = other => unreachable!("it never ends"),
+    }
+    assert_eq!(lines, 100_000);
+    assert!(turns > 100 && (1..1_000).contains(&signs.get()), "{turns} turns, {} signs of life", signs.get());
+}
