@@ -71,6 +71,7 @@ async fn damage_is_found() {
         ),
         ("lease", format!("update {}.queue set owner = '{run}'", place.name)),
         ("mail", format!("update {}.queue set mail = 2", place.name)),
+        ("schedules", format!("insert into {}.schedules values ('nightly', '{run}', null, null, 1, '')", place.name)),
         ("marker", format!("insert into {}.table_rows values (0, 'runner.schema.version', 'RSV')", place.name)),
     ];
     for (rule, damage) in damages {
