@@ -125,7 +125,11 @@ impl World {
             Request::Register => Heard::Registered(fine(at_once(runs.register(self.register(session))))),
             Request::Heartbeat => Heard::Beaten(fine(at_once(runs.heartbeat(session)))),
             Request::Claim(claim) => Heard::Claimed(fine(at_once(runs.claim(claim.clone())))),
-            Request::Takeover => Heard::TookOver(fine(at_once(runs.takeover(Takeover { limit: SWEEP_MAX })))),
+            Request::Takeover => {
+                let taken = fine(at_once(runs.takeover(Takeover { limit: SWEEP_MAX })));
+                self.taken_over.extend(&taken.ended);
+                Heard::TookOver(taken)
+            }
             Request::Reconcile => Heard::Owned(fine(at_once(runs.owned(session, None, limit::PAGE_MAX)))),
             Request::Mail => return self.waiting(slot, session),
             Request::Load(claimed) => return self.load(session, claimed),

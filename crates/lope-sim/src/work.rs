@@ -365,7 +365,8 @@ impl World {
         if !is_held && !self.stood_still(slot) {
             self.judge.blame(format!("{:?}: p{slot} starts it though its lease is over", task.token));
         }
-        self.judge.starts(session, &task, record.as_ref(), is_held);
+        let is_unaware = self.taken_over.contains(&session) && self.stood_still(slot);
+        self.judge.starts(session, &task, record.as_ref(), is_held && !is_unaware);
         let (process, mut acts) = (&mut self.processes[slot], Vec::new());
         process.desk.submit(process.moment(at), task, &mut acts);
         self.act(slot, acts);

@@ -1,6 +1,6 @@
 //! The world: one agenda, one clock, and what happens next.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
 use std::pin::pin;
 use std::sync::Arc;
@@ -105,6 +105,8 @@ pub(crate) struct World {
     points: u64,
     crashes: u32,
     falls: BTreeMap<RunId, u32>,
+    /// Sessions whose runs were taken away. A registration that was long under way may begin one again that knows nothing of it.
+    pub(crate) taken_over: BTreeSet<RunnerId>,
     standstill: u32,
     over_at: Option<i64>,
     points_until_over: Option<u64>,
@@ -189,6 +191,7 @@ impl World {
             points: 0,
             crashes: 0,
             falls: BTreeMap::new(),
+            taken_over: BTreeSet::new(),
             standstill: 0,
             over_at: None,
             points_until_over: None,
