@@ -32,8 +32,12 @@ impl Shard {
         if known == Some(epoch) {
             return;
         }
-        // It was loaded for a session that has ended meanwhile, is known here under a later claim, or was given back.
-        if adoption.owner != self.owner || known > Some(epoch) || self.given_up.remove(&(run, epoch)) {
+        // It is being given back. It stays held until the store knows, so that comparing does not find it and take it on again.
+        if self.given_up.remove(&(run, epoch)) {
+            return;
+        }
+        // It was loaded for a session that has ended meanwhile, or is known here under a later claim.
+        if adoption.owner != self.owner || known > Some(epoch) {
             return out.push(Output::Left { run, epoch, weight, why: Left::Lost });
         }
         // It was let go and claimed again before the answer to that came.
