@@ -27,6 +27,8 @@ const TIMER: Span = Span::from_millis(10);
 
 /// How long a change of the store is waited for before one looks all the same: hints may be lost.
 const HINT_LOST: std::time::Duration = std::time::Duration::from_millis(500);
+/// Longest wait for a connection.
+const CONNECTS_WITHIN: std::time::Duration = std::time::Duration::from_mins(1);
 
 /// Printed when the first message of this process has been handled.
 pub(crate) const AT_WORK: &str = "a message was handled";
@@ -227,7 +229,21 @@ pub(crate) async fn open(place: &str) -> Store {
         None => SqliteStore::open(lope_sqlite::Options::new(place)).unwrap(),
         Some((schema, rest)) => {
             let options = lope_postgres::Options::new(&format!("postgres{rest}")).unwrap();
-            PostgresStore::open(options.in_schema(schema).unwrap()).await.unwrap()
+            connect(options.in_schema(schema).unwrap()).await
+        }
+    }
+}
+
+/// A server on a busy machine may not take everybody's connection at once.
+async fn connect(options: lope_postgres::Options) -> Store {
+    let began = std::time::Instant::now();
+    loop {
+        match PostgresStore::open(options.clone()).await {
+            Ok(store) => return store,
+            Err(error) if error.is_passing() && began.elapsed() < CONNECTS_WITHIN => {
+                tokio::time::sleep(HINT_LOST).await;
+            }
+            Err(error) => panic!("{error}"),
         }
     }
 }
