@@ -63,7 +63,9 @@ fn run(lope: Lope) -> CliResult<Exit> {
         Command::Drive => commands::drive::run(),
         Command::Bench(args) => block_on(commands::bench::run(args, &settings()?, output)),
         Command::Completions { shell } => {
-            clap_complete::generate(shell, &mut Lope::command(), "lope", &mut std::io::stdout());
+            let mut script = Vec::new();
+            clap_complete::generate(shell, &mut Lope::command(), "lope", &mut script);
+            output::bytes(&script);
             Ok(Exit::Done)
         }
         Command::Version => {

@@ -40,6 +40,12 @@ pub(crate) fn text(text: &str) {
     print(text);
 }
 
+/// What was asked for, as it is.
+pub(crate) fn bytes(bytes: &[u8]) {
+    // As for `print`.
+    let _ = std::io::stdout().write_all(bytes);
+}
+
 /// `1 run`, `2 runs`.
 pub(crate) fn counted(count: u64, what: &str) -> String {
     format!("{count} {what}{}", if count == 1 { "" } else { "s" })

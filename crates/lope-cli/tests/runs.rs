@@ -368,3 +368,18 @@ fn a_person_can_follow_a_run_with_sql() {
         assert!(documented.contains(&format!("`{table}`")), "{table}");
     }
 }
+
+/// Whoever reads only the first lines closes the pipe: that is no failure.
+#[test]
+fn a_reader_that_has_enough_is_no_bug() {
+    let home = Home::new();
+    let commands = [&["completions", "bash"][..], &["config", "show"], &["runs", "list", "--json"], &["version"]];
+    for args in commands {
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let said = home.command(args).stdin(Stdio::null()).stdout(writer).stderr(Stdio::piped()).spawn().unwrap();
+        let _watch = stage::Watch::over(&said);
+        let said = said.wait_with_output().unwrap();
+        assert_eq!(said.status.code(), Some(0), "{args:?}: {}", String::from_utf8_lossy(&said.stderr));
+    }
+}

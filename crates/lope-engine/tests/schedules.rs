@@ -359,10 +359,11 @@ async fn an_engine_fires_what_is_due_and_runs_it() {
     let now = house.store.upkeep.reading().await.unwrap().now;
     let second = Span::from_secs(1);
     let schedule = Schedule { timing: Timing::every(second, now).unwrap(), ..schedule(now) };
+    let mut news = engine.subscribe();
     book::add(&house.store, schedule, now).await.unwrap().unwrap();
     let fired = async {
         while house.calls() < 2 {
-            tokio::time::sleep(Duration::from_millis(10)).await;
+            news.recv().await.unwrap();
         }
     };
     tokio::time::timeout(Duration::from_secs(30), fired).await.expect("two ticks are fired in time");

@@ -56,12 +56,11 @@ impl RunState {
     }
 
     pub(super) fn due_schedules(&self, limit: usize, now: Timestamp) -> DueSchedules {
-        let is_due = |found: &FoundSchedule| {
-            let FoundSchedule { schedule, running } = found;
-            schedule.due.is_some_and(|due| due <= now) || (schedule.waits && !running)
+        let is_due = |stored: &&StoredSchedule| {
+            stored.due.is_some_and(|due| due <= now) || (stored.waits && !self.is_running(stored))
         };
         let mut due: Vec<FoundSchedule> =
-            self.schedules.values().map(|stored| self.found(stored)).filter(is_due).collect();
+            self.schedules.values().filter(is_due).map(|stored| self.found(stored)).collect();
         due.sort_by(|one, other| order(one).cmp(&order(other)));
         due.truncate(limit.min(limit::PAGE_MAX));
         let next_due = self.schedules.values().filter_map(|stored| stored.due).filter(|due| *due > now).min();
@@ -69,8 +68,11 @@ impl RunState {
     }
 
     fn found(&self, stored: &StoredSchedule) -> FoundSchedule {
-        let last = stored.last_run.and_then(|run| self.runs.get(&run));
-        FoundSchedule { schedule: stored.clone(), running: last.is_some_and(|entry| entry.is_live()) }
+        FoundSchedule { schedule: stored.clone(), running: self.is_running(stored) }
+    }
+
+    fn is_running(&self, stored: &StoredSchedule) -> bool {
+        stored.last_run.and_then(|run| self.runs.get(&run)).is_some_and(|entry| entry.is_live())
     }
 }
 
