@@ -7,23 +7,26 @@ and never executed by Lope; outside of it both are ordinary async functions.
 from asyncio import gather
 
 from .attempt import Attempt, current_attempt, heartbeat
-from .client import Handle, LopeError, run, run_async, start, start_async
+from .client import Cancelled, Handle, LopeError, Starter, run, run_async, start, start_async
 from .compiler.refuse import CompileError
 from .decorators import Action, Workflow, action, workflow
 from .depends import Depends
 from .policy import Retry
 from .signals import wait_signal
 from .spans import sleep
-from .values import ValueProblem
+from .values import RemoteError, ValueProblem
 
 __all__ = [
     "Action",
     "Attempt",
+    "Cancelled",
     "CompileError",
     "Depends",
     "Handle",
     "LopeError",
+    "RemoteError",
     "Retry",
+    "Starter",
     "ValueProblem",
     "Workflow",
     "action",

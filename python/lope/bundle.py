@@ -10,6 +10,7 @@ import traceback
 from pathlib import Path
 from typing import Any
 
+from . import client
 from .compiler import CompileError, compile_all
 from .decorators import Workflow, workflows
 from .values import ValueProblem, encode_input
@@ -35,7 +36,7 @@ def main(given: list[str]) -> int:
         if options.bundle:
             encoded = encode_input(workflow, from_json(sys.stdin.read() or "null"))
             found = {"definitions": definitions, "input": json.loads(to_json(encoded))}
-    except (CompileError, ValueProblem, Unknown) as problem:
+    except (CompileError, ValueProblem, Unknown, client.LopeError) as problem:
         print(problem, file=sys.stderr)
         return 2
     except Exception:
@@ -56,12 +57,15 @@ def find(target: str) -> Workflow[..., Any]:
     if module.endswith(".py"):
         sys.path.insert(0, str(Path(module).resolve().parent))
         module = Path(module).stem
+    client.loading = f"the module '{module}' is loaded to be compiled"
     try:
         loaded = importlib.import_module(module)
     except ModuleNotFoundError as error:
         if error.name != module:
             raise
         raise Unknown(f"there is no module '{module}'") from None
+    finally:
+        client.loading = None
     found = getattr(loaded, name, None)
     if not isinstance(found, Workflow):
         found = workflows.get(name)

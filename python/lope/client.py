@@ -13,6 +13,7 @@ import os
 import subprocess
 import sys
 import threading
+from datetime import datetime
 from typing import Any, Generic, Optional, ParamSpec, TypeVar, get_type_hints
 
 from .binary import find_binary
@@ -37,10 +38,29 @@ class Cancelled(LopeError):
     """The run was cancelled."""
 
 
+# Why no run may begin now: modules are being loaded for somebody else.
+loading: Optional[str] = None
+
+
 def run(workflow: Workflow[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
-    """Runs a workflow to its end here and returns its result, or raises what it raised."""
-    ended = _lope(["run", _target(workflow), "--input", "-", *_python()], _input(workflow, args, kwargs))
-    return _result(workflow, ended)
+    """Runs a workflow to its end here and returns its result, or raises what it raised. A workflow with options of its own
+    (`work.with_options(queue="slow", timeout="5m")`) is left to a runner if it must, and waited for."""
+    options = workflow.options
+    if options.keys() - {"key"}:
+        return start(workflow, *args, **kwargs).result()
+    words = ["run", _target(workflow), "--input", "-", *_options(options), *_python()]
+    return _result(workflow, _lope(words, _input(workflow, args, kwargs)))
+
+
+def _options(options: dict[str, Any]) -> list[str]:
+    """What is said about a run, in the words of the command."""
+    found: list[str] = []
+    for name, each in options.items():
+        if name == "tags":
+            found += [word for key, value in each.items() for word in ("--tag", f"{key}={value}")]
+        elif name != "timeout":
+            found += [f"--{name}", each.isoformat() if isinstance(each, datetime) else str(each)]
+    return found
 
 
 async def run_async(workflow: Workflow[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
@@ -73,14 +93,10 @@ class Starter(Generic[P, R]):
         at: Optional[str] = None,
         tags: Optional[dict[str, str]] = None,
     ) -> None:
-        self._workflow = workflow
-        said = {"--key": key, "--queue": queue, "--priority": priority, "--at": at}
-        self._options = [word for name, each in said.items() if each is not None for word in (name, str(each))]
-        for name, each in (tags or {}).items():
-            self._options += ["--tag", f"{name}={each}"]
+        self._workflow = workflow.with_options(key=key, queue=queue, priority=priority, at=at, tags=tags)
 
     def start(self, *args: P.args, **kwargs: P.kwargs) -> "Handle[R]":
-        words = ["start", _target(self._workflow), "--input", "-", *self._options, *_python()]
+        words = ["start", _target(self._workflow), "--input", "-", *_options(self._workflow.options), *_python()]
         started = _lope(words, _input(self._workflow, args, kwargs))
         return Handle(started["run_id"], self._workflow)
 
@@ -94,6 +110,8 @@ class Handle(Generic[R]):
 
     def result(self, timeout: Optional[Span] = None) -> R:
         """Waits for the end; returns the result, or raises what the run raised. `TimeoutError` after `timeout`."""
+        if timeout is None and self._workflow is not None:
+            timeout = self._workflow.options.get("timeout")
         words = ["runs", "wait", self.id]
         if timeout is not None:
             words += ["--timeout", f"{millis(timeout)}ms"]
@@ -192,6 +210,10 @@ def _input(workflow: Workflow[..., Any], args: tuple[Any, ...], kwargs: dict[str
 
 def _lope(words: list[str], given: str = "") -> dict[str, Any]:
     """What the command prints as JSON. A run that failed is an answer; anything else that goes wrong is raised."""
+    if loading is not None:
+        raise LopeError(
+            f"a run was asked for while {loading}: put what your program does under 'if __name__ == \"__main__\":'", 2
+        )
     command = [find_binary(), *words, "--json", "--quiet"]
     ended = subprocess.run(command, input=given.encode(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=_environment())
     try:

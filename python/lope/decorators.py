@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import functools
 import inspect
+from datetime import datetime
 from typing import Any, Awaitable, Callable, Coroutine, Generic, Optional, TypeVar, Union, cast, overload
 
 from typing import TYPE_CHECKING
@@ -23,11 +24,15 @@ else:
 
 from . import spans
 from .depends import Provision, provided
-from .policy import Retry, policy
+from .policy import Retry, limits, policy
 from .spans import Span
+from .values.encode import Encoded
 from .values.names import find_class, module_name
 
 R = TypeVar("R")
+
+# What the names of the actions begin with that run regions.
+REGION = "lope.region:"
 R_co = TypeVar("R_co", covariant=True)
 
 actions: dict[str, "Action[..., Any]"] = {}
@@ -37,8 +42,17 @@ workflows: dict[str, "Workflow[..., Any]"] = {}
 class Action(Generic[P, R]):
     """An action: called with `await`, in a workflow or on its own."""
 
-    def __init__(self, function: Callable[..., Any], name: str, retry: Optional[Retry], timeout: Optional[Span]) -> None:
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        name: str,
+        retry: Optional[Retry],
+        timeout: Optional[Span],
+        limits: Optional[dict[str, Any]] = None,
+    ) -> None:
         self.function = function
+        # Its rate and its concurrency, as policies hold them.
+        self.limits = limits or {}
         self.name = name
         self.retry = retry
         self.timeout = timeout
@@ -61,11 +75,22 @@ class Action(Generic[P, R]):
     async def _call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if self.is_async:
             return await self.function(*args, **kwargs)
-        return await asyncio.to_thread(self.function, *args, **kwargs)
+        return await asyncio.to_thread(self._work, args, kwargs)
+
+    def _work(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        try:
+            return self.function(*args, **kwargs)
+        except StopIteration as error:
+            # No future holds one, and no coroutine lets one out.
+            raise RuntimeError("the action raised StopIteration") from error
 
     def with_options(self, *, retry: Optional[Retry] = None, timeout: Optional[Span] = None) -> "Action[P, R]":
         """The same action, tried in another way."""
-        return Action(self.function, self.name, retry or self.retry, self.timeout if timeout is None else timeout)
+        chosen = self.timeout if timeout is None else timeout
+        return Action(self.function, self.name, retry or self.retry, chosen, self.limits)
+
+    def __reduce__(self) -> Any:
+        return _same_action, (self.name, self.retry, self.timeout)
 
     @functools.cached_property
     def provided(self) -> dict[str, Any]:
@@ -80,10 +105,16 @@ class Action(Generic[P, R]):
 
     @property
     def policy(self) -> dict[str, Any]:
-        return policy(self.retry, self.timeout)
+        return {**policy(self.retry, self.timeout), **self.limits}
 
     def __repr__(self) -> str:
         return f"<action {self.name}>"
+
+
+def _same_action(name: str, retry: Optional[Retry], timeout: Optional[Span]) -> Action[..., Any]:
+    known = actions[name]
+    same = (known.retry, known.timeout) == (retry, timeout)
+    return known if same else Action(known.function, name, retry, timeout, known.limits)
 
 
 class Workflow(Generic[P, R]):
@@ -93,6 +124,8 @@ class Workflow(Generic[P, R]):
         self.target = target
         self.name = name
         self.function: Callable[..., Any] = getattr(target, "run") if isinstance(target, type) else target
+        # How `run` and `start` start it.
+        self.options: dict[str, Any] = {}
         functools.update_wrapper(self, target, updated=())
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Coroutine[Any, Any, R]:
@@ -107,6 +140,25 @@ class Workflow(Generic[P, R]):
         kept = list(whole.parameters.values())
         return whole.replace(parameters=kept[1:] if isinstance(self.target, type) else kept)
 
+    def with_options(
+        self,
+        *,
+        key: Optional[str] = None,
+        queue: Optional[str] = None,
+        priority: Optional[int] = None,
+        tags: Optional[dict[str, str]] = None,
+        at: Union[str, datetime, None] = None,
+        timeout: Optional[Span] = None,
+    ) -> "Workflow[P, R]":
+        """The same workflow, started in another way by `run` and `start`; `timeout` is how long they wait for its result."""
+        given = {"key": key, "queue": queue, "priority": priority, "tags": tags, "at": at, "timeout": timeout}
+        made: Workflow[P, R] = Workflow(self.target, self.name)
+        made.options = {**self.options, **{name: each for name, each in given.items() if each is not None}}
+        return made
+
+    def __reduce__(self) -> Any:
+        return _same_workflow, (self.name,)
+
     def compile(self) -> dict[str, Any]:
         """The definition, as JSON holds it."""
         from .compiler import compile_workflow
@@ -115,6 +167,10 @@ class Workflow(Generic[P, R]):
 
     def __repr__(self) -> str:
         return f"<workflow {self.name}>"
+
+
+def _same_workflow(name: str) -> Workflow[..., Any]:
+    return workflows[name]
 
 
 class _Runs(Protocol[P, R_co]):
@@ -141,7 +197,12 @@ def action(function: Callable[P, Awaitable[R]], /) -> Action[P, R]: ...
 def action(function: Callable[P, R], /) -> Action[P, R]: ...
 @overload
 def action(
-    *, name: Optional[str] = None, retry: Optional[Retry] = None, timeout: Optional[Span] = None
+    *,
+    name: Optional[str] = None,
+    retry: Optional[Retry] = None,
+    timeout: Optional[Span] = None,
+    rate: Optional[str] = None,
+    concurrency: Optional[int] = None,
 ) -> _MakesAction: ...
 
 
@@ -152,13 +213,18 @@ def action(
     name: Optional[str] = None,
     retry: Optional[Retry] = None,
     timeout: Optional[Span] = None,
+    rate: Optional[str] = None,
+    concurrency: Optional[int] = None,
 ) -> Any:
-    """Makes a function an action: work that is done in a worker, tried again if it fails, and recorded when it is done."""
+    """Makes a function an action: work that is done in a worker, tried again if it fails, and recorded when it is done.
+
+    `rate="10/1s"` starts no more attempts of it in a span, `concurrency=4` has no more of them at once, over all runs."""
+    limited = limits(rate, concurrency)
 
     def make(function: Callable[..., Any]) -> Action[..., Any]:
         if not callable(function) or isinstance(function, (type, Action, Workflow)):
             raise TypeError("@action goes before a function")
-        made: Action[..., Any] = Action(function, name or function.__name__, retry, timeout)
+        made: Action[..., Any] = Action(function, name or function.__name__, retry, timeout, limited)
         register(actions, made.name, made)
         return made
 
@@ -185,6 +251,8 @@ def workflow(target: Any = None, /, *, name: Optional[str] = None) -> Any:
             raise TypeError(f"@workflow goes before an async function or a class with an async run: {what}")
         made: Workflow[..., Any] = Workflow(target, name or target.__name__)
         register(workflows, made.name, made)
+        where = region_action(made)
+        actions.setdefault(where, Action(_region, where, None, None))
         return made
 
     return make if target is None else make(target)
@@ -203,6 +271,17 @@ def register(table: dict[str, Any], name: str, made: Union[Action[..., Any], Wor
 def _home(made: Any) -> str:
     function = made.function
     return f"{module_name(function)}:{function.__qualname__}"
+
+
+def region_action(made: Workflow[..., Any]) -> str:
+    """The action that runs the regions of a workflow; only who has loaded its module serves it."""
+    return f"{REGION}{module_name(made.function)}"
+
+
+def _region(request: Encoded, heap: Any = None) -> Any:
+    from .region import run_region
+
+    return run_region(cast(Any, request), heap)
 
 
 @action(name="lope.construct")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from typing import Any, Literal, Optional, Tuple, Type, Union
 
@@ -47,6 +48,26 @@ def policy(retry: Optional[Retry], timeout: Optional[Span]) -> dict[str, Any]:
     if timeout is not None:
         found["timeout"] = spans.text(timeout)
     return found
+
+
+def limits(rate: Optional[str], concurrency: Optional[int]) -> dict[str, Any]:
+    """The part of a policy that many runs share."""
+    found: dict[str, Any] = {}
+    if rate is not None:
+        count, slash, per = rate.partition("/")
+        if not slash or not count.isdigit() or int(count) < 1:
+            raise ValueError(f"rate={rate!r}: write it like 10/1s")
+        found["rate_limit"] = {"count": int(count), "per": spans.text(per if per[:1].isdigit() else f"1{per}")}
+    if concurrency is not None:
+        if isinstance(concurrency, bool) or not isinstance(concurrency, int) or concurrency < 1:
+            raise ValueError(f"concurrency={concurrency!r}: an int from 1")
+        found["concurrency"] = {"limit": concurrency}
+    return found
+
+
+def policy_key(found: dict[str, Any]) -> str:
+    """A policy as a text that tells it from others."""
+    return json.dumps(found, sort_keys=True)
 
 
 def _kind(kind: Union[str, Type[BaseException]]) -> str:

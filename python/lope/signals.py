@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from contextvars import ContextVar
-from typing import Any, Callable, Optional
+from typing import Any, Callable, Optional, TypeVar, overload
 
 from . import spans
 from .spans import Span
@@ -15,8 +15,20 @@ MISSING: Any = object()
 source: ContextVar[Optional[Callable[[str], Any]]] = ContextVar("lope_signals", default=None)
 
 
-async def wait_signal(name: str, *, timeout: Optional[Span] = None, default: Any = MISSING) -> Any:
-    """The next value of the signal `name`. After `timeout` it is `default`, or a `TimeoutError` if there is none."""
+T = TypeVar("T")
+
+
+@overload
+async def wait_signal(name: str, *, timeout: Optional[Span] = None, default: Any = MISSING) -> Any: ...
+@overload
+async def wait_signal(name: str, *, type: type[T], timeout: Optional[Span] = None) -> T: ...
+@overload
+async def wait_signal(name: str, *, type: type[T], timeout: Optional[Span] = None, default: T) -> T: ...
+
+
+async def wait_signal(name: str, *, timeout: Optional[Span] = None, default: Any = MISSING, type: Any = Any) -> Any:
+    """The next value of the signal `name`, made what `type` says. After `timeout` it is `default`, or a `TimeoutError` if
+    there is none."""
     answer = source.get()
     value = answer(name) if answer is not None else MISSING
     if value is not MISSING:

@@ -95,6 +95,10 @@ class Stage:
 
     def __post_init__(self) -> None:
         self._own_law = self.law is None
+        for name in (*self.failures, *self.actions):
+            if name not in actions:
+                known = ", ".join(sorted(each for each in actions if not each.startswith("lope.")))
+                raise ValueError(f"there is no action '{name}'; there are: {known or 'none'}")
         self._signals = {name: deque(values) for name, values in self.signals.items()}
         self._failures = {name: deque(values) for name, values in self.failures.items()}
 
@@ -166,7 +170,8 @@ class Stage:
             return {"failed": {"type": "UnknownAction", "message": f"there is no action '{effect['dispatch']}'"}}
         args, kwargs = arguments.call_arguments(action, _restored(effect["with"]))
         noted = Call(action.name, dict(action.signature.bind(*args, **kwargs).arguments), effect["attempt"])
-        self.calls.append(noted)
+        if not action.name.startswith("lope."):
+            self.calls.append(noted)
         try:
             planned = self._failures.get(action.name)
             if planned:

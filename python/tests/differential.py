@@ -17,7 +17,7 @@ from typing import Any, Iterator, Optional
 from lope import signals
 from lope.decorators import Workflow
 from lope.testing import Law, Stage
-from lope.values import RemoteError
+from lope.values import RemoteError, ValueProblem, decode, encode
 
 ROOT = Path(__file__).parents[2]
 
@@ -38,6 +38,18 @@ class Ending:
             return ("value", typed(self.value))
         names = [each.__name__ for each in type(self.error).__mro__ if each is not RemoteError]
         return ("error", names, str(self.error))
+
+
+    def crossed(self) -> "Ending":
+        """The same after its value has crossed a border, as results do."""
+        try:
+            return self if self.error is not None else Ending(crossed(self.value, "result"))
+        except ValueProblem as problem:
+            return Ending(error=problem)
+
+
+def crossed(value: Any, place: str) -> Any:
+    return decode(encode(value, place))
 
 
 def typed(value: Any) -> Any:

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import os
+import subprocess
+import sys
+import time
 from datetime import datetime
+from decimal import Decimal
 from pathlib import Path
 from typing import Iterator
 
@@ -65,3 +69,57 @@ def test_a_key_names_a_run() -> None:
 def test_what_the_command_refuses_is_an_error_with_its_words() -> None:
     with pytest.raises(client.LopeError, match="no run"):
         client.Handle[object]("01890a5d-ac96-774b-bcce-b302099a8057").status()
+
+
+def test_a_run_is_started_with_options() -> None:
+    """Queue, priority, tags, time and key go with the run; a timeout ends the wait, not the run."""
+    later = app.waits.with_options(key="once", priority=7, tags={"a": "b"}, at="0s", timeout="100ms")
+    with pytest.raises(TimeoutError):
+        client.run(later, 1)
+    handle = client.start(later, 2)
+    shown = client._lope(["runs", "show", handle.id])
+    assert (shown["key"], shown["priority"], shown["tags"]) == ("once", 7, {"a": "b"})
+    handle.signal("go", 5)
+    assert handle.result("60s") == 6
+
+
+def test_a_run_while_a_module_is_loaded_is_refused(tmp_path: Path) -> None:
+    text = "from lope import run, workflow\n\n\n@workflow\nasync def w() -> int:\n    return 1\n\n\nrun(w)\n"
+    (tmp_path / "careless.py").write_text(text)
+    command = [os.environ["LOPE_BIN"], "run", "careless.py:w", "--python-bin", sys.executable]
+    ended = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120)
+    assert ended.returncode != 0
+    assert "while the module 'careless' is loaded to be compiled" in ended.stderr and "__main__" in ended.stderr
+
+
+def test_stop_iteration_fails_an_action() -> None:
+    with pytest.raises(RuntimeError, match="raised StopIteration"):
+        client.run(app.stops)
+
+
+def test_a_region_runs_in_a_worker_and_is_recorded() -> None:
+    """A clock, dice and ids in the workflow itself; what they gave is what every later region sees."""
+    first, second, made = client.run(app.dicey)
+    assert first == second and len(made) == 36
+
+
+def test_a_run_with_regions_survives_its_runner(tmp_path: Path) -> None:
+    """The runner is killed in the middle; another goes on with the same objects, and nothing is done twice but what was
+    under way."""
+    path, rounds = tmp_path / "noted", 30
+    handle = client.Starter(app.shared).start(str(path), rounds)
+    words = [os.environ["LOPE_BIN"], "up", "--quiet", "--python", "lope_test_client_app", "--python-bin", sys.executable]
+    for stop in (7, 19):
+        runner = subprocess.Popen(words, env=client._environment())
+        until = time.monotonic() + 120
+        while not path.exists() or len(path.read_text(encoding="utf-8").splitlines()) < stop:
+            assert runner.poll() is None and time.monotonic() < until
+            time.sleep(0.01)
+        runner.kill()
+        runner.wait()
+    client.ensure_runner(app.shared)
+    numbers = [Decimal(n) / 10 for n in range(rounds)]
+    even, odd = numbers[::2], numbers[1::2]
+    assert handle.result("120s") == ({"even": even, "odd": odd}, True, sum(even))
+    done = [int(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    assert sorted(set(done)) == list(range(rounds)) and len(done) <= rounds + 2

@@ -16,6 +16,8 @@ from typing import Any, Literal, NamedTuple, Optional, TypedDict, Union
 from uuid import UUID
 
 import pytest
+from lope.region import heap as heaps
+from lope.region.heap import Heap, load
 
 from lope import values
 from lope.values import ValueProblem, decode, encode
@@ -219,3 +221,32 @@ def test_pydantic_models_cross() -> None:
     with pytest.raises(ValueProblem, match="owner"):
         decode({}, Account)
     assert pydantic.VERSION
+
+
+def test_a_heap_that_grows_changes_by_what_is_new() -> None:
+    """What is written follows what a region changed, not what is there, and leads to the same objects."""
+    heap, sizes = Heap(), []
+    heap.frame({"found": [], "same": None, "n": 0})
+    log: list[bytes] = []
+    for n in range(3000):
+        frame = heap.frames[1]
+        heap.touch_frame(frame)
+        heap.touch(frame["found"])
+        frame["found"].append(Decimal(n))
+        frame["same"] = frame["found"]
+        frame["n"] = n
+        version, adds, new = heap.write(1)
+        log = [*log, new] if adds else [new]
+        sizes.append(len(new))
+        assert load({"version": version}) is heap
+    read = Heap()
+    read.read(b"".join(log))
+    assert read.frames[1] == {"found": [Decimal(n) for n in range(3000)], "same": read.frames[1]["found"], "n": 2999}
+    assert read.frames[1]["same"] is read.frames[1]["found"]
+    usual = sorted(sizes)[len(sizes) // 2]
+    assert usual < 200 and sum(sizes) < 3000 * 2 * usual, "written anew now and then, and seldom"
+
+
+def test_a_heap_that_is_not_there_is_asked_for() -> None:
+    with pytest.raises(heaps.Forgotten):
+        load({"version": "unheard of"})

@@ -1,5 +1,6 @@
-//! `cargo xtask`: the commands that keep the house in order. This file holds the table of commands and nothing else;
-//! arguments come in, an exit code goes out. What a command does is in the file of its name. Knows no crate of Lope.
+//! `cargo xtask`: the commands that keep the house in order. This file holds the table of commands
+//! and nothing else; arguments come in, an exit code goes out. What a command does is in the file
+//! of its name. Knows no crate of Lope.
 
 mod bench;
 mod chaos;
@@ -9,6 +10,7 @@ mod steps;
 mod sweeper;
 mod test;
 mod tidy;
+mod timed;
 mod tree;
 mod with;
 mod workspace;
@@ -28,20 +30,20 @@ struct Verb {
 const VERBS: &[Verb] = &[
     Verb {
         name: "test",
-        usage: "test [--no-postgres] [--no-python] [--fast]",
+        usage: "test [--no-postgres] [--no-python] [--no-browser] [--fast]",
         summary: "the one test command: formatting, clippy, tidy, all tests; brings what they need",
         run: test::run,
     },
     Verb {
         name: "tidy",
         usage: "tidy",
-        summary: "layers, cycles, sizes, names, headers, SQL names, licences, documents",
+        summary: "layers, cycles, sizes, names of things and types, headers, SQL names, licences, documents, test programs, walks",
         run: tidy::run,
     },
     Verb {
         name: "chaos",
         usage: "chaos [--no-postgres] [--no-python] [NAME...]",
-        summary: "the long runs: every chaos_* test target, or those named, with the whole series",
+        summary: "the long runs: every chaos_* module, or those named, with the whole series",
         run: chaos::run,
     },
     Verb {
@@ -81,6 +83,9 @@ fn dispatch(arguments: &[String]) -> Result<ExitCode> {
     if name == sweeper::VERB {
         return sweeper::sweep();
     }
+    if name == timed::VERB {
+        return timed::run(rest);
+    }
     let Some(verb) = VERBS.iter().find(|verb| verb.name == name) else {
         eprint!("error: no command `{name}`\n\n{}", help());
         return Ok(ExitCode::from(2));
@@ -89,8 +94,13 @@ fn dispatch(arguments: &[String]) -> Result<ExitCode> {
 }
 
 fn help() -> String {
-    let lines = VERBS.iter().map(|verb| format!("  {:46}{}", verb.usage, verb.summary));
-    format!("usage: cargo xtask COMMAND\n\n{}\n", lines.collect::<Vec<_>>().join("\n"))
+    let lines = VERBS
+        .iter()
+        .map(|verb| format!("  {:46}{}", verb.usage, verb.summary));
+    format!(
+        "usage: cargo xtask COMMAND\n\n{}\n",
+        lines.collect::<Vec<_>>().join("\n")
+    )
 }
 
 #[cfg(test)]
@@ -100,7 +110,12 @@ mod tests {
     #[test]
     fn help_names_every_command() {
         let help = help();
-        assert!(VERBS.iter().all(|verb| help.contains(verb.usage) && help.contains(verb.summary)), "{help}");
+        assert!(
+            VERBS
+                .iter()
+                .all(|verb| help.contains(verb.usage) && help.contains(verb.summary)),
+            "{help}"
+        );
     }
 
     #[test]

@@ -1,5 +1,6 @@
-//! What cargo knows about the workspace: its packages, what they depend on, their targets, their licences. In: the JSON
-//! of `cargo metadata`; out: plain structs that the rules and the commands read. Builds nothing, judges nothing.
+//! What cargo knows about the workspace: its packages, what they depend on, their targets, their
+//! licences. In: the JSON of `cargo metadata`; out: plain structs that the rules and the commands
+//! read. Builds nothing, judges nothing.
 
 use std::path::Path;
 use std::process::Command;
@@ -16,24 +17,24 @@ pub(crate) struct Package {
     pub(crate) member: bool,
     pub(crate) licence: Option<String>,
     pub(crate) dependencies: Vec<Dependency>,
-    pub(crate) targets: Vec<Target>,
+    pub(crate) targets: Vec<BuildTarget>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Dependency {
     pub(crate) name: String,
-    pub(crate) kind: Kind,
+    pub(crate) kind: DependencyKind,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum DependencyKind {
     Normal,
     Build,
     Dev,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Target {
+pub(crate) struct BuildTarget {
     pub(crate) name: String,
     /// `lib`, `bin`, `test`, `bench`, `example`, `custom-build`, `proc-macro`.
     pub(crate) kind: String,
@@ -42,11 +43,15 @@ pub(crate) struct Target {
 impl Package {
     /// The folder of the package, from the root, without a slash at the end.
     pub(crate) fn folder(&self) -> &str {
-        self.manifest.rsplit_once('/').map_or("", |(folder, _)| folder)
+        self.manifest
+            .rsplit_once('/')
+            .map_or("", |(folder, _)| folder)
     }
 
     pub(crate) fn has_target(&self, kind: &str, name: &str) -> bool {
-        self.targets.iter().any(|target| target.kind == kind && target.name == name)
+        self.targets
+            .iter()
+            .any(|target| target.kind == kind && target.name == name)
     }
 }
 
@@ -55,8 +60,8 @@ pub(crate) fn cargo() -> Command {
     Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
 }
 
-/// Every package of the lock file. Tried without the network first; a fresh machine may still have to fetch the
-/// packages of other platforms, whose licences count too.
+/// Every package of the lock file. Tried without the network first; a fresh machine may still have
+/// to fetch the packages of other platforms, whose licences count too.
 pub(crate) fn packages(root: &Path) -> Result<Vec<Package>> {
     let json = match metadata(root, &["--offline"]) {
         Ok(json) => json,
@@ -72,23 +77,36 @@ pub(crate) fn members(root: &Path) -> Result<Vec<Package>> {
 
 fn metadata(root: &Path, options: &[&str]) -> Result<Value> {
     let mut command = cargo();
-    command.current_dir(root).args(["metadata", "--format-version", "1"]).args(options);
+    command
+        .current_dir(root)
+        .args(["metadata", "--format-version", "1"])
+        .args(options);
     let output = command.output().context("cannot run cargo metadata")?;
     if !output.status.success() {
-        bail!("cargo metadata failed: {}", String::from_utf8_lossy(&output.stderr).trim());
+        bail!(
+            "cargo metadata failed: {}",
+            String::from_utf8_lossy(&output.stderr).trim()
+        );
     }
     serde_json::from_slice(&output.stdout).context("cargo metadata gave something that is not JSON")
 }
 
 fn parse(json: &Value, root: &Path) -> Result<Vec<Package>> {
     let members = texts(&json["workspace_members"]);
-    let packages = json["packages"].as_array().context("cargo metadata names no packages")?;
-    Ok(packages.iter().map(|package| parse_package(package, &members, root)).collect())
+    let packages = json["packages"]
+        .as_array()
+        .context("cargo metadata names no packages")?;
+    Ok(packages
+        .iter()
+        .map(|package| parse_package(package, &members, root))
+        .collect())
 }
 
 fn parse_package(json: &Value, members: &[String], root: &Path) -> Package {
     let manifest = text(&json["manifest_path"]);
-    let relative = Path::new(&manifest).strip_prefix(root).map(|path| path.to_string_lossy().into_owned());
+    let relative = Path::new(&manifest)
+        .strip_prefix(root)
+        .map(|path| path.to_string_lossy().into_owned());
     Package {
         name: text(&json["name"]),
         version: text(&json["version"]),
@@ -102,15 +120,21 @@ fn parse_package(json: &Value, members: &[String], root: &Path) -> Package {
 
 fn parse_dependency(json: &Value) -> Dependency {
     let kind = match json["kind"].as_str() {
-        Some("dev") => Kind::Dev,
-        Some("build") => Kind::Build,
-        _ => Kind::Normal,
+        Some("dev") => DependencyKind::Dev,
+        Some("build") => DependencyKind::Build,
+        _ => DependencyKind::Normal,
     };
-    Dependency { name: text(&json["name"]), kind }
+    Dependency {
+        name: text(&json["name"]),
+        kind,
+    }
 }
 
-fn parse_target(json: &Value) -> Target {
-    Target { name: text(&json["name"]), kind: texts(&json["kind"]).into_iter().next().unwrap_or_default() }
+fn parse_target(json: &Value) -> BuildTarget {
+    BuildTarget {
+        name: text(&json["name"]),
+        kind: texts(&json["kind"]).into_iter().next().unwrap_or_default(),
+    }
 }
 
 fn items(json: &Value) -> impl Iterator<Item = &Value> {
@@ -143,9 +167,17 @@ mod tests {
             ]
         });
         let packages = parse(&json, Path::new("/p")).expect("it parses");
-        let [a, b] = packages.as_slice() else { panic!("two packages, not {packages:?}") };
+        let [a, b] = packages.as_slice() else {
+            panic!("two packages, not {packages:?}")
+        };
         assert_eq!((a.folder(), a.member, b.member), ("crates/a", true, false));
-        assert_eq!(a.dependencies[1], Dependency { name: "c".into(), kind: Kind::Dev });
+        assert_eq!(
+            a.dependencies[1],
+            Dependency {
+                name: "c".into(),
+                kind: DependencyKind::Dev
+            }
+        );
         assert!(a.has_target("test", "chaos_kill") && !a.has_target("bench", "chaos_kill"));
         assert_eq!(b.licence, None);
     }

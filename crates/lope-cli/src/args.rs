@@ -1,15 +1,20 @@
-//! The words users type: the commands. A command's own flags stand in its file, those that all take in `flags`.
+//! The words users type: the commands. A command's own flags stand in its file, those that all take
+//! in `flags`.
 
 use clap::{Parser, Subcommand};
 use clap_complete::Shell;
+
+use lope_agents_cli::AgentsCommand;
 
 use crate::commands::config::ConfigCommand;
 use crate::commands::mailbox::MailboxCommand;
 use crate::commands::run::RunArgs;
 use crate::commands::runs::RunsCommand;
 use crate::commands::schedules::SchedulesCommand;
+use crate::commands::spaces::{CellsCommand, RecipesCommand, StreamsCommand};
 use crate::commands::start::StartArgs;
 use crate::commands::store::StoreCommand;
+use crate::commands::tokens::TokensCommand;
 use crate::commands::up::UpArgs;
 use crate::commands::workflows::WorkflowsCommand;
 use crate::flags::Everywhere;
@@ -28,7 +33,7 @@ pub(crate) struct Lope {
 pub(crate) enum Command {
     /// Run a workflow file to its end here, show progress, print the result
     Run(RunArgs),
-    /// Work on runs until stopped
+    /// Work on runs until stopped, with an API and a dashboard
     Up(UpArgs),
     /// Start a run for whoever works on its queue
     Start(StartArgs),
@@ -44,6 +49,20 @@ pub(crate) enum Command {
     /// Send messages to workers, look at them, handle them
     #[command(subcommand)]
     Mailbox(MailboxCommand),
+    /// Run recipes over cells, and see what runs and why
+    #[command(subcommand)]
+    Recipes(RecipesCommand),
+    /// Look at cells and change them
+    #[command(subcommand)]
+    Cells(CellsCommand),
+    /// Send events to streams
+    #[command(subcommand)]
+    Streams(StreamsCommand),
+    #[command(flatten)]
+    Agents(AgentsCommand),
+    /// Say who may use a server, and what for
+    #[command(subcommand)]
+    Tokens(TokensCommand),
     /// Look after the store: check it, bring it up to date, see its schema, back it up
     #[command(subcommand)]
     Store(StoreCommand),

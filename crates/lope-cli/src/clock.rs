@@ -18,6 +18,8 @@ pub(crate) fn later(flag: &str, text: &str) -> CliResult<Timestamp> {
 }
 
 pub(crate) fn wall() -> Timestamp {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let since = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default();
     Timestamp::from_millis(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
 }

@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-use lope_store::StoreError;
+use lope::Breakdown;
+use lope::stores::StoreError;
 
 /// The exit codes that scripts rely on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -32,7 +33,11 @@ pub(crate) type CliResult<T> = Result<T, CliError>;
 
 impl CliError {
     pub(crate) fn new(exit: Exit, message: impl Into<String>) -> Self {
-        Self { exit, message: message.into(), hint: None }
+        Self {
+            exit,
+            message: message.into(),
+            hint: None,
+        }
     }
 
     pub(crate) fn usage(message: impl Into<String>) -> Self {
@@ -40,9 +45,18 @@ impl CliError {
     }
 
     /// The engine in this process can do no more work.
-    pub(crate) fn broken(why: &str) -> Self {
-        let error = Self::new(Exit::Bug, format!("this runner cannot go on: {why}"));
-        error.hint("nothing is lost: start it again; please report it with the lines above")
+    fn broken(why: &Breakdown) -> Self {
+        let (exit, hint) = match why {
+            Breakdown::StoreGone(_) => (
+                Exit::OutOfReach,
+                "put the store back, or start on another one",
+            ),
+            Breakdown::Panicking { .. } | Breakdown::Unrecoverable { .. } => (
+                Exit::Bug,
+                "nothing is lost: start it again; please report it with the lines above",
+            ),
+        };
+        Self::new(exit, format!("this runner cannot go on: {why}")).hint(hint)
     }
 
     pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
@@ -54,21 +68,45 @@ impl CliError {
 impl fmt::Display for CliError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.message)?;
-        self.hint.iter().try_for_each(|hint| write!(f, "\n  hint: {hint}"))
+        self.hint
+            .iter()
+            .try_for_each(|hint| write!(f, "\n  hint: {hint}"))
+    }
+}
+
+impl From<lope::Error> for CliError {
+    fn from(error: lope::Error) -> Self {
+        match error {
+            lope::Error::Store(error) => error.into(),
+            lope::Error::Broken { why, .. } => Self::broken(&why),
+            other => Self::new(Exit::Bug, other.to_string()),
+        }
     }
 }
 
 impl From<StoreError> for CliError {
     fn from(error: StoreError) -> Self {
         let (exit, hint) = match &error {
-            StoreError::Unavailable { .. } => (Exit::OutOfReach, "is the server running and the address right?"),
-            StoreError::Unknown { .. } => (Exit::OutOfReach, "look at the state before you repeat the command"),
-            StoreError::Full { .. } => (Exit::OutOfReach, "free some space and repeat the command; nothing was lost"),
-            StoreError::ReadOnly { .. } => {
-                (Exit::Refused, "check the permissions of the file and its folder, or the rights of the login")
-            }
+            StoreError::Unavailable { .. } => (
+                Exit::OutOfReach,
+                "a server: is it running, and is the address right? A file: the message names who holds it",
+            ),
+            StoreError::Unknown { .. } => (
+                Exit::OutOfReach,
+                "look at the state before you repeat the command",
+            ),
+            StoreError::Full { .. } => (
+                Exit::OutOfReach,
+                "free some space and repeat the command; nothing was lost",
+            ),
+            StoreError::ReadOnly { .. } => (
+                Exit::Refused,
+                "check the permissions of the file and its folder, or the rights of the login",
+            ),
             StoreError::Corrupt { .. } => (Exit::Failed, "restore a backup"),
-            StoreError::Version { hint, .. } => return Self::new(Exit::Refused, error.to_string()).hint(hint.clone()),
+            StoreError::Version { hint, .. } => {
+                return Self::new(Exit::Refused, error.to_string()).hint(hint.clone());
+            }
             StoreError::Missing { .. } => (Exit::Failed, "'lope store migrate' creates it"),
             StoreError::Refused { .. } => (Exit::Usage, "the message names what is out of bounds"),
             StoreError::Closed => (Exit::Bug, "please report this"),

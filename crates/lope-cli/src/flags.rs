@@ -8,7 +8,13 @@ use clap::Args;
 #[derive(Debug, Args)]
 pub(crate) struct Everywhere {
     /// memory:, sqlite:PATH or postgres://…  [default: lope.db in the home folder]
-    #[arg(long, global = true, env = "LOPE_STORE", hide_env_values = true, value_name = "URL")]
+    #[arg(
+        long,
+        global = true,
+        env = "LOPE_STORE",
+        hide_env_values = true,
+        value_name = "URL"
+    )]
     pub(crate) store: Option<String>,
     /// Folder of config.yaml, lope.db and logs  [default: ~/.lope]
     #[arg(long, global = true, env = "LOPE_HOME", value_name = "DIR")]

@@ -1,6 +1,8 @@
-//! Where Lope lives and which settings are in force: flag, environment, config file, default, in this order.
+//! Where Lope lives and which settings are in force: flag, environment, config file, default, in
+//! this order.
 //!
-//! The text of the file and the pairs of the environment are read here; `lope::config` makes settings of them.
+//! The text of the file and the pairs of the environment are read here; `lope::config` makes
+//! settings of them.
 
 use std::path::{Path, PathBuf};
 
@@ -18,7 +20,8 @@ pub(crate) struct Settings {
     /// Where the logs of steps are.
     pub(crate) logs: PathBuf,
     pub(crate) config: Config,
-    /// How this program was called, with the flags that say where it works: what a command to type next begins with.
+    /// How this program was called, with the flags that say where it works: what a command to type
+    /// next begins with.
     pub(crate) called: String,
 }
 
@@ -29,23 +32,43 @@ impl Settings {
             None => default_home()?,
         };
         let config = read_config(&home.join("config.yaml"))?;
-        let named = flags.store.as_ref().or(config.store.as_ref());
-        let store = match named {
-            Some(text) => text.parse().map_err(|error| CliError::usage(format!("{error}")))?,
-            None => StoreUrl::Sqlite(home.join("lope.db")),
+        let store = match (&flags.store, &config.store) {
+            (Some(text), _) => store_url(text)?,
+            (None, Some(text)) => beside_config(store_url(text)?, &home),
+            (None, None) => StoreUrl::Sqlite(home.join("lope.db")),
         };
         let called = called(flags, &store);
-        Ok(Self { store, logs: home.join("logs"), home, config, called })
+        Ok(Self {
+            store,
+            logs: home.join("logs"),
+            home,
+            config,
+            called,
+        })
     }
 
-    /// The store, for a command that leaves something in it for others: in the memory of a command that ends it would be lost without
-    /// a word.
+    /// The store, for a command that leaves something in it for others: in the memory of a command
+    /// that ends it would be lost without a word.
     pub(crate) fn lasting(&self, what: &str) -> CliResult<&StoreUrl> {
         if self.store == StoreUrl::Memory {
             let message = format!("memory: ends with this command, and with it {what}");
-            return Err(CliError::usage(message).hint("use a file, as in --store sqlite:lope.db, or a Postgres server"));
+            return Err(CliError::usage(message)
+                .hint("use a file, as in --store sqlite:lope.db, or a Postgres server"));
         }
         Ok(&self.store)
+    }
+}
+
+fn store_url(text: &str) -> CliResult<StoreUrl> {
+    text.parse()
+        .map_err(|error| CliError::usage(format!("{error}")))
+}
+
+/// A path in the config file begins where that file is, wherever a command is typed.
+fn beside_config(url: StoreUrl, home: &Path) -> StoreUrl {
+    match url {
+        StoreUrl::Sqlite(path) => StoreUrl::Sqlite(home.join(path)),
+        other @ (StoreUrl::Memory | StoreUrl::Postgres(_)) => other,
     }
 }
 
@@ -57,10 +80,18 @@ pub(crate) fn typed(variable: &str, value: &std::ffi::OsStr) -> bool {
 /// The environment is the same for the next command; flags must be typed again.
 fn called(flags: &Everywhere, store: &StoreUrl) -> String {
     let mut words = vec![std::env::args().next().unwrap_or_else(|| "lope".to_owned())];
-    if let Some(home) = flags.home.as_ref().filter(|home| typed("LOPE_HOME", home.as_os_str())) {
+    if let Some(home) = flags
+        .home
+        .as_ref()
+        .filter(|home| typed("LOPE_HOME", home.as_os_str()))
+    {
         words.push(format!("--home {}", home.display()));
     }
-    if flags.store.as_ref().is_some_and(|url| typed("LOPE_STORE", url.as_ref())) {
+    if flags
+        .store
+        .as_ref()
+        .is_some_and(|url| typed("LOPE_STORE", url.as_ref()))
+    {
         words.push(format!("--store {store}"));
     }
     words.join(" ")
@@ -68,8 +99,9 @@ fn called(flags: &Everywhere, store: &StoreUrl) -> String {
 
 fn default_home() -> CliResult<PathBuf> {
     let home = std::env::home_dir().filter(|home| !home.as_os_str().is_empty());
-    home.map(|home| home.join(".lope"))
-        .ok_or_else(|| CliError::usage("there is no home folder").hint("set LOPE_HOME or give --home DIR"))
+    home.map(|home| home.join(".lope")).ok_or_else(|| {
+        CliError::usage("there is no home folder").hint("set LOPE_HOME or give --home DIR")
+    })
 }
 
 fn read_config(path: &Path) -> CliResult<Config> {
@@ -80,9 +112,12 @@ fn read_config(path: &Path) -> CliResult<Config> {
         Err(error) => return Err(CliError::usage(format!("{shown}: {error}"))),
     };
     // A variable that is no text is none of ours.
-    let environment =
-        std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
-    Ok(Config::read(text.as_deref().map(|text| (shown.as_str(), text)), environment)?)
+    let environment = std::env::vars_os()
+        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
+    Ok(Config::read(
+        text.as_deref().map(|text| (shown.as_str(), text)),
+        environment,
+    )?)
 }
 
 impl From<BadConfig> for CliError {

@@ -1,4 +1,5 @@
-//! What a command prints: one JSON value on stdout with `--json`, text for people otherwise; messages go to stderr.
+//! What a command prints: one JSON value on stdout with `--json`, text for people otherwise;
+//! messages go to stderr.
 //!
 //! A reader that has gone away (a closed pipe) ends the output quietly.
 
@@ -26,7 +27,14 @@ impl Output {
 
     /// Text that is itself what was asked for: printed also when quiet.
     pub(crate) fn document(self, value: &Value, text: &str) {
-        print(if self.json { value.to_string() } else { text.to_owned() }.trim_end());
+        print(
+            if self.json {
+                value.to_string()
+            } else {
+                text.to_owned()
+            }
+            .trim_end(),
+        );
     }
 }
 

@@ -1,4 +1,5 @@
-//! Progress of a run while somebody waits for it: a live tree on a terminal, plain lines otherwise, nothing when quiet.
+//! Progress of a run while somebody waits for it: a live tree on a terminal, plain lines otherwise,
+//! nothing when quiet.
 //!
 //! All of it goes to stderr. What is shown comes from the run's journal, so it is what is durable.
 
@@ -8,15 +9,15 @@ use std::time::Duration;
 use anstream::AutoStream;
 use anstream::ColorChoice;
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
-use lope_flow::history::{Execution, ExecutionStatus, Historian};
-use lope_flow::law::Status;
+use lope::runs::RunRecord;
+use lope::runs::Status;
+use lope::runs::Watch;
+use lope::runs::{Execution, ExecutionStatus, Historian};
 use lope_model::{Span, Timestamp};
-use lope_store::runs::RunRecord;
-use lope_store::watch::Watch;
 use terminal_size::{Height, Width, terminal_size_of};
 
 use crate::clock::wall;
-use crate::look::{SPINNER, TreeView, lasted, said};
+use crate::format::{SPINNER, TreeView, lasted, said};
 use crate::output::{Output, remark};
 use crate::table::shorten;
 
@@ -24,6 +25,8 @@ use crate::table::shorten;
 pub(crate) const TICK: Duration = Duration::from_millis(100);
 /// Most lines of a live tree, however high the terminal is.
 const ROWS_MAX: usize = 40;
+/// Steps that are over and still known while a run is looked at, however long it lasts.
+pub(crate) const KNOWN_MAX: usize = 1_000;
 /// Lines of the terminal that are left free.
 const FREE: usize = 4;
 /// A step that took no time and had no attempt is not worth a line.
@@ -60,7 +63,8 @@ impl Progress {
             started: record.created_at,
             screen: MultiProgress::with_draw_target(ProgressDrawTarget::stderr_with_hz(20)),
             bars: Vec::new(),
-            style: ProgressStyle::with_template("{msg}").unwrap_or_else(|_| ProgressStyle::default_spinner()),
+            style: ProgressStyle::with_template("{msg}")
+                .unwrap_or_else(|_| ProgressStyle::default_spinner()),
             frame: 0,
             plain: AutoStream::choice(&std::io::stderr()) == ColorChoice::Never,
         }))
@@ -70,7 +74,10 @@ impl Progress {
     pub(crate) fn row(&self, history: &Historian<'_>) {
         let Self::Lines(output) = self else { return };
         let at = history.state().at();
-        for line in history.touched().filter_map(|execution| told(execution, at, output.verbose)) {
+        for line in history
+            .touched()
+            .filter_map(|execution| told(execution, at, output.verbose))
+        {
             remark(*output, &line);
         }
     }
@@ -103,7 +110,9 @@ impl Tree {
     fn draw(&mut self, history: &Historian<'_>) {
         self.frame += 1;
         let (width, height) = terminal_size_of(std::io::stderr())
-            .map_or((80, 24), |(Width(width), Height(height))| (usize::from(width), usize::from(height)));
+            .map_or((80, 24), |(Width(width), Height(height))| {
+                (usize::from(width), usize::from(height))
+            });
         let rows = height.saturating_sub(FREE).clamp(3, ROWS_MAX);
         let lines = self.lines(history, Some(self.frame), rows);
         while self.bars.len() > lines.len() {
@@ -121,10 +130,22 @@ impl Tree {
     }
 
     fn lines(&self, history: &Historian<'_>, frame: Option<usize>, rows: usize) -> Vec<String> {
-        let now = if history.status().is_final() { history.state().at() } else { wall() };
+        let now = if history.status().is_final() {
+            history.state().at()
+        } else {
+            wall()
+        };
         let resting = history.status() == Status::Paused && history.state().load().0 == 0;
         let mut lines = vec![self.head(history, frame, now)];
-        lines.extend(TreeView { now, frame, rows, resting }.lines(history));
+        lines.extend(
+            TreeView {
+                now,
+                frame,
+                rows,
+                resting,
+            }
+            .lines(history),
+        );
         lines
     }
 
@@ -135,15 +156,28 @@ impl Tree {
             (Status::Failed, _) => '✗',
             (Status::Cancelled, _) => '⊘',
             (Status::Paused, _) => '⏸',
-            (Status::Queued | Status::Running | Status::Idle | Status::Sleeping | Status::Waiting, frame) => {
-                SPINNER[frame.unwrap_or(0) % SPINNER.len()]
-            }
+            (
+                Status::Queued
+                | Status::Running
+                | Status::Idle
+                | Status::Sleeping
+                | Status::Waiting,
+                frame,
+            ) => SPINNER[frame.unwrap_or(0) % SPINNER.len()],
         };
         let (in_flight, _) = history.state().load();
-        let working = if in_flight > 0 { format!(", {in_flight} at work") } else { String::new() };
+        let working = if in_flight > 0 {
+            format!(", {in_flight} at work")
+        } else {
+            String::new()
+        };
         let time = lasted(now.since(self.started));
         let bold = anstyle::Style::new().bold();
-        format!("{mark} {bold}{}{bold:#}  {}{working}  {time}", self.title, status.as_str())
+        format!(
+            "{mark} {bold}{}{bold:#}  {}{working}  {time}",
+            self.title,
+            status.as_str()
+        )
     }
 
     fn end(self, history: &Historian<'_>) {
@@ -152,23 +186,34 @@ impl Tree {
         let _ = self.screen.clear();
         self.screen.set_draw_target(ProgressDrawTarget::hidden());
         for line in lines {
-            let _ = std::io::Write::write_all(&mut anstream::stderr(), format!("{line}\n").as_bytes());
+            let _ =
+                std::io::Write::write_all(&mut anstream::stderr(), format!("{line}\n").as_bytes());
         }
     }
 }
 
 fn fit(line: &str, width: usize, plain: bool) -> String {
     let bare = anstream::adapter::strip_str(line).to_string();
-    if plain || bare.chars().count() > width { shorten(&bare, width) } else { line.to_owned() }
+    if plain || bare.chars().count() > width {
+        shorten(&bare, width)
+    } else {
+        line.to_owned()
+    }
 }
 
 /// The line for an execution that a row changed, if it is worth one.
 fn told(execution: &Execution, at: Timestamp, verbose: bool) -> Option<String> {
-    let took = execution.finished_at.map_or(Span::from_millis(0), |end| end.since(execution.opened_at));
+    let took = execution
+        .finished_at
+        .map_or(Span::from_millis(0), |end| end.since(execution.opened_at));
     let id = &execution.id;
     let worth = verbose || took >= WORTH || !execution.attempts.is_empty();
     let tries = execution.attempts.last().map_or(0, |last| last.number);
-    let tries = if tries > 1 { format!(", attempt {tries}") } else { String::new() };
+    let tries = if tries > 1 {
+        format!(", attempt {tries}")
+    } else {
+        String::new()
+    };
     match execution.status {
         ExecutionStatus::Running => running(execution, at, verbose),
         ExecutionStatus::Done => worth.then(|| format!("  ✓ {id} ({}{tries})", lasted(took))),
@@ -181,17 +226,24 @@ fn told(execution: &Execution, at: Timestamp, verbose: bool) -> Option<String> {
             Some(format!("  ⊘ {id}: skipped after {why}"))
         }
         ExecutionStatus::Cancelled => Some(format!("  ⊘ {id}: cancelled")),
-        ExecutionStatus::Skipped | ExecutionStatus::Lost => verbose.then(|| format!("  ⊘ {id}: skipped")),
+        ExecutionStatus::Skipped | ExecutionStatus::Lost => {
+            verbose.then(|| format!("  ⊘ {id}: skipped"))
+        }
     }
 }
 
 fn running(execution: &Execution, at: Timestamp, verbose: bool) -> Option<String> {
     let id = &execution.id;
-    let mut ended = execution.attempts.iter().rev().filter(|attempt| attempt.finished_at == Some(at));
+    let mut ended = execution
+        .attempts
+        .iter()
+        .rev()
+        .filter(|attempt| attempt.finished_at == Some(at));
     match ended.find(|attempt| attempt.status != ExecutionStatus::Done) {
-        Some(lost) if lost.status == ExecutionStatus::Lost => {
-            Some(format!("  ↻ {id}: attempt {} was lost, another is made", lost.number))
-        }
+        Some(lost) if lost.status == ExecutionStatus::Lost => Some(format!(
+            "  ↻ {id}: attempt {} was lost, another is made",
+            lost.number
+        )),
         Some(failed) => {
             let why = failed.failure.as_ref().map(said).unwrap_or_default();
             Some(format!("  ↻ {id}: attempt {} failed: {why}", failed.number))

@@ -1,9 +1,11 @@
-//! What the rooms report while they work: warnings and errors become lines on stderr, for whoever watches a runner.
+//! What the rooms report while they work: warnings and errors become lines on stderr, for whoever
+//! watches a runner.
 //!
-//! In: events of `tracing` from Lope's own crates; out: one line each. A place that reports again and again is heard once a
-//! second. Spans are not kept, other crates' events not shown.
+//! In: events of `tracing` from Lope's own crates; out: one line each. A place that reports again
+//! and again about the same run is heard once a second. Spans are not kept, other crates' events
+//! not shown.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt::{self, Write as _};
 use std::io::Write as _;
 use std::sync::Mutex;
@@ -18,8 +20,11 @@ use crate::output::Output;
 
 /// The same report is told again no sooner than this.
 const AGAIN: Duration = Duration::from_secs(1);
+/// So many runs are named by one place before it is silent for a while.
+const NAMED: usize = 100;
 
-/// Show reports from now on: errors when quiet, everything that matters to a user otherwise, more with `-v`.
+/// Show reports from now on: errors when quiet, everything that matters to a user otherwise, more
+/// with `-v`.
 pub(crate) fn show(output: Output) {
     let most = match (output.quiet, output.verbose) {
         (true, _) => Level::ERROR,
@@ -27,39 +32,74 @@ pub(crate) fn show(output: Output) {
         (false, true) => Level::INFO,
     };
     // Somebody who embeds this may have set another one; then that one is heard.
-    let _ = tracing::subscriber::set_global_default(Lines { most, told: Mutex::default() });
+    let _ = tracing::subscriber::set_global_default(Lines {
+        most,
+        told: Mutex::default(),
+    });
 }
 
 struct Lines {
     most: Level,
-    told: Mutex<HashMap<Identifier, Instant>>,
+    told: Mutex<HashMap<Identifier, Told>>,
+}
+
+/// What a place has said lately.
+struct Told {
+    since: Instant,
+    /// About which runs; an empty text where it named none.
+    runs: HashSet<String>,
+}
+
+/// Whether a report is told.
+#[derive(PartialEq, Eq, Debug)]
+enum Telling {
+    Yes,
+    /// The last of many that differ only in their runs.
+    YesAndThereAreMore,
+    No,
 }
 
 impl Lines {
-    /// Was this place silent for a while? Now it is not.
-    fn is_due(&self, place: Identifier, now: Instant) -> bool {
+    /// Was this place silent about the run for a while? Now it is not.
+    fn is_due(&self, callsite: Identifier, run: &str, now: Instant) -> Telling {
         let mut told = self.told.lock().expect("nobody panics while holding it");
-        let due = told.get(&place).is_none_or(|last| now.duration_since(*last) >= AGAIN);
-        if due {
-            told.insert(place, now);
+        let told = told.entry(callsite).or_insert_with(|| Told {
+            since: now,
+            runs: HashSet::new(),
+        });
+        if now.duration_since(told.since) >= AGAIN {
+            told.since = now;
+            told.runs.clear();
         }
-        due
+        if told.runs.len() > NAMED || !told.runs.insert(run.to_owned()) {
+            return Telling::No;
+        }
+        if told.runs.len() > NAMED {
+            return Telling::YesAndThereAreMore;
+        }
+        Telling::Yes
     }
 }
 
 impl Subscriber for Lines {
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
-        metadata.is_event() && *metadata.level() <= self.most && metadata.target().starts_with("lope")
+        metadata.is_event()
+            && *metadata.level() <= self.most
+            && metadata.target().starts_with("lope")
     }
 
     fn event(&self, event: &Event<'_>) {
-        if self.is_due(event.metadata().callsite(), Instant::now()) {
-            let mut line = Line::default();
-            event.record(&mut line);
-            let level = event.metadata().level().as_str().to_ascii_lowercase();
-            // Nobody may be reading.
-            let _ = writeln!(anstream::stderr(), "{level}: {line}");
-        }
+        let mut line = Line::default();
+        event.record(&mut line);
+        let callsite = event.metadata().callsite();
+        let more = match self.is_due(callsite, &line.run, Instant::now()) {
+            Telling::No => return,
+            Telling::Yes => "",
+            Telling::YesAndThereAreMore => "; there are more of these",
+        };
+        let level = event.metadata().level().as_str().to_ascii_lowercase();
+        // Nobody may be reading.
+        let _ = writeln!(anstream::stderr(), "{level}: {line}{more}");
     }
 
     fn new_span(&self, _: &Attributes<'_>) -> Id {
@@ -77,10 +117,15 @@ impl Subscriber for Lines {
 struct Line {
     message: String,
     fields: String,
+    /// The run that it speaks of.
+    run: String,
 }
 
 impl Visit for Line {
     fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
+        if field.name() == "run" {
+            self.run = format!("{value:?}");
+        }
         // Writing into a text cannot fail.
         let _ = match field.name() {
             "message" => write!(self.message, "{value:?}"),
@@ -104,19 +149,41 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_place_that_reports_again_and_again_is_heard_once_a_second() {
-        let lines = Lines { most: Level::WARN, told: Mutex::default() };
-        let place = || tracing::callsite!(name: "place", kind: tracing::metadata::Kind::EVENT, fields: message);
-        let (here, now) = (tracing::callsite::Callsite::metadata(place()).callsite(), Instant::now());
-        assert!(lines.is_due(here.clone(), now));
-        assert!(!lines.is_due(here.clone(), now + AGAIN / 2));
-        assert!(lines.is_due(here, now + AGAIN));
+    fn a_place_names_each_run_once_a_second_and_not_too_many() {
+        let lines = Lines {
+            most: Level::WARN,
+            told: Mutex::default(),
+        };
+        let callsite = || tracing::callsite!(name: "place", kind: tracing::metadata::Kind::EVENT, fields: message);
+        let here = tracing::callsite::Callsite::metadata(callsite()).callsite();
+        let now = Instant::now();
+        let told = |run: &str, at| lines.is_due(here.clone(), run, at);
+        assert_eq!(told("a", now), Telling::Yes);
+        assert_eq!(told("b", now), Telling::Yes);
+        assert_eq!(told("a", now + AGAIN / 2), Telling::No);
+        for run in 2..NAMED {
+            assert_eq!(told(&run.to_string(), now), Telling::Yes);
+        }
+        assert_eq!(told("one more", now), Telling::YesAndThereAreMore);
+        assert_eq!(told("and one", now), Telling::No);
+        assert_eq!(told("a", now + AGAIN), Telling::Yes);
     }
 
     #[test]
     fn a_line_has_its_message_first() {
-        let line = Line { message: "the store did not answer".to_owned(), fields: ", asked: Claim".to_owned() };
+        let line = Line {
+            message: "the store did not answer".to_owned(),
+            fields: ", asked: Claim".to_owned(),
+            run: String::new(),
+        };
         assert_eq!(line.to_string(), "the store did not answer (asked: Claim)");
-        assert_eq!(Line { fields: String::new(), ..line }.to_string(), "the store did not answer");
+        assert_eq!(
+            Line {
+                fields: String::new(),
+                ..line
+            }
+            .to_string(),
+            "the store did not answer"
+        );
     }
 }

@@ -4,6 +4,15 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::error::{CliError, CliResult, Exit};
 
+/// How this program was asked to stop.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum StopRequest {
+    /// By somebody at the terminal, who may ask again.
+    Interrupt,
+    /// By a machine, which asks once and kills later.
+    Terminate,
+}
+
 /// Whoever asks this program to stop.
 #[derive(Debug)]
 pub(crate) struct Stops {
@@ -14,15 +23,20 @@ pub(crate) struct Stops {
 impl Stops {
     /// From now on.
     pub(crate) fn listen() -> CliResult<Self> {
-        let on = |kind| signal(kind).map_err(|error| CliError::new(Exit::Bug, format!("no signals: {error}")));
-        Ok(Self { interrupt: on(SignalKind::interrupt())?, terminate: on(SignalKind::terminate())? })
+        let on = |kind| {
+            signal(kind).map_err(|error| CliError::new(Exit::Bug, format!("no signals: {error}")))
+        };
+        Ok(Self {
+            interrupt: on(SignalKind::interrupt())?,
+            terminate: on(SignalKind::terminate())?,
+        })
     }
 
     /// The next Ctrl-C or TERM.
-    pub(crate) async fn asked(&mut self) {
+    pub(crate) async fn asked(&mut self) -> StopRequest {
         tokio::select! {
-            _ = self.interrupt.recv() => {}
-            _ = self.terminate.recv() => {}
+            _ = self.interrupt.recv() => StopRequest::Interrupt,
+            _ = self.terminate.recv() => StopRequest::Terminate,
         }
     }
 }

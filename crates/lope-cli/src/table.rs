@@ -33,7 +33,10 @@ pub(crate) struct Table {
 
 impl Table {
     pub(crate) fn new(columns: impl IntoIterator<Item = Column>) -> Self {
-        Self { columns: columns.into_iter().collect(), rows: Vec::new() }
+        Self {
+            columns: columns.into_iter().collect(),
+            rows: Vec::new(),
+        }
     }
 
     /// A column that is there only if somebody has something to say in it.
@@ -49,22 +52,45 @@ impl Table {
     pub(crate) fn lines(&self, width: usize) -> Vec<String> {
         let widths = self.widths(width);
         let bold = anstyle::Style::new().bold();
-        let titles = self.columns.iter().map(|column| format!("{bold}{}{bold:#}", column.title)).collect();
-        std::iter::once(&titles).chain(&self.rows).map(|row| line(row, &widths)).collect()
+        let titles = self
+            .columns
+            .iter()
+            .map(|column| format!("{bold}{}{bold:#}", column.title))
+            .collect();
+        std::iter::once(&titles)
+            .chain(&self.rows)
+            .map(|row| line(row, &widths))
+            .collect()
     }
 
     fn widths(&self, width: usize) -> Vec<usize> {
         let widest = |index: usize, title: &str| {
-            let cells = self.rows.iter().filter_map(|row| row.get(index)).map(|cell| columns(cell));
+            let cells = self
+                .rows
+                .iter()
+                .filter_map(|row| row.get(index))
+                .map(|cell| columns(cell));
             cells.max().unwrap_or(0).max(title.len())
         };
-        let mut widths: Vec<usize> =
-            self.columns.iter().enumerate().map(|(index, column)| widest(index, column.title)).collect();
+        let mut widths: Vec<usize> = self
+            .columns
+            .iter()
+            .enumerate()
+            .map(|(index, column)| widest(index, column.title))
+            .collect();
         loop {
             let total = widths.iter().sum::<usize>() + 2 * widths.len().saturating_sub(1);
-            let mut soft =
-                self.columns.iter().zip(&mut widths).filter(|(column, _)| column.cut).map(|(_, width)| width);
-            let Some(widest) = soft.by_ref().max().filter(|widest| **widest > NARROW && total > width) else {
+            let mut soft = self
+                .columns
+                .iter()
+                .zip(&mut widths)
+                .filter(|(column, _)| column.cut)
+                .map(|(_, width)| width);
+            let Some(widest) = soft
+                .by_ref()
+                .max()
+                .filter(|widest| **widest > NARROW && total > width)
+            else {
                 return widths;
             };
             *widest -= (total - width).min(*widest - NARROW).div_ceil(2);
@@ -83,14 +109,23 @@ fn line(cells: &[String], widths: &[usize]) -> String {
 
 /// How many columns a text takes, without its colours.
 fn columns(text: &str) -> usize {
-    anstream::adapter::strip_str(text).to_string().chars().count()
+    anstream::adapter::strip_str(text)
+        .to_string()
+        .chars()
+        .count()
 }
 
 /// A text of at most so many columns; what is cut off shows as an ellipsis, and loses its colours.
 pub(crate) fn shorten(text: &str, width: usize) -> String {
-    let plain = anstream::adapter::strip_str(text).to_string().replace(['\n', '\r', '\t'], " ");
+    let plain = anstream::adapter::strip_str(text)
+        .to_string()
+        .replace(['\n', '\r', '\t'], " ");
     match plain.chars().count() {
-        count if count > width => plain.chars().take(width.saturating_sub(1)).chain(['…']).collect(),
+        count if count > width => plain
+            .chars()
+            .take(width.saturating_sub(1))
+            .chain(['…'])
+            .collect(),
         _ if text.contains(['\n', '\r', '\t']) => plain,
         _ => text.to_owned(),
     }
@@ -108,15 +143,28 @@ mod tests {
     #[test]
     fn a_table_fits_and_only_soft_columns_are_cut() {
         let mut table = Table::new([Column::whole("ID"), Column::cut("NAME")]);
-        table.row(vec!["12345678".to_owned(), "a very long name indeed".to_owned()]);
+        table.row(vec![
+            "12345678".to_owned(),
+            "a very long name indeed".to_owned(),
+        ]);
         table.row(vec!["1".to_owned(), "\u{1b}[31mred\u{1b}[0m".to_owned()]);
         let plain = |width| -> Vec<String> {
-            table.lines(width).iter().map(|line| anstream::adapter::strip_str(line).to_string()).collect()
+            table
+                .lines(width)
+                .iter()
+                .map(|line| anstream::adapter::strip_str(line).to_string())
+                .collect()
         };
         assert_eq!(plain(80)[1], "12345678  a very long name indeed");
         let narrow = plain(25);
-        assert!(narrow.iter().all(|line| line.chars().count() <= 25), "{narrow:?}");
-        assert!(narrow[1].starts_with("12345678  a very") && narrow[1].ends_with('…'), "{narrow:?}");
+        assert!(
+            narrow.iter().all(|line| line.chars().count() <= 25),
+            "{narrow:?}"
+        );
+        assert!(
+            narrow[1].starts_with("12345678  a very") && narrow[1].ends_with('…'),
+            "{narrow:?}"
+        );
         assert_eq!(plain(5)[2], "1         red");
     }
 }

@@ -1,8 +1,9 @@
-//! Python workers, their runner, and both are killed while 2,000 actions are done: all are done in the end, each at least
-//! once, and none again after its outcome was settled. A small sample by default, the whole series with LOPE_CHAOS=full.
+//! Python workers, their runner, and both are killed while 2,000 actions are done: all are done in
+//! the end, each at least once, and none again after its outcome was settled. A small sample by
+//! default, the whole series with LOPE_CHAOS=full.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
-mod python;
+use crate::python;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::{Child, Stdio};
@@ -44,7 +45,8 @@ steps:
       work: { action: work, with: { n: '${{ item }}', path: '${{ input.path }}' }, retries: 100, base_delay: 10ms }
 ";
 
-const POISON: &str = "name: poison\nsteps: { die: { action: poison, retries: 3, base_delay: 10ms } }";
+const POISON: &str =
+    "name: poison\nsteps: { die: { action: poison, retries: 3, base_delay: 10ms } }";
 
 /// Who is killed.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -60,20 +62,46 @@ struct Runner {
 
 impl Runner {
     fn up(ground: &Ground, app: &str) -> Self {
-        let mut command = ground.command(&["up", "--quiet", "--python", app, "--processes", "2", "--slots", "64"]);
-        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-        Self { child: command.spawn().unwrap() }
+        let mut command = ground.command(&[
+            "up",
+            "--quiet",
+            "--python",
+            app,
+            "--processes",
+            "2",
+            "--slots",
+            "64",
+        ]);
+        command
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
+        Self {
+            child: command.spawn().unwrap(),
+        }
     }
 
     /// Processes that this runner has started.
     fn workers(&self) -> Vec<Pid> {
         let mut found = Vec::new();
         for entry in std::fs::read_dir("/proc").unwrap().flatten() {
-            let Ok(text) = std::fs::read_to_string(entry.path().join("stat")) else { continue };
-            let after = text.rsplit_once(')').map(|(_, rest)| rest.to_owned()).unwrap_or_default();
-            let parent: Option<u32> = after.split_whitespace().nth(1).and_then(|word| word.parse().ok());
+            let Ok(text) = std::fs::read_to_string(entry.path().join("stat")) else {
+                continue;
+            };
+            let after = text
+                .rsplit_once(')')
+                .map(|(_, rest)| rest.to_owned())
+                .unwrap_or_default();
+            let parent: Option<u32> = after
+                .split_whitespace()
+                .nth(1)
+                .and_then(|word| word.parse().ok());
             if parent == Some(self.child.id()) {
-                let pid = entry.file_name().to_str().and_then(|name| name.parse().ok()).and_then(Pid::from_raw);
+                let pid = entry
+                    .file_name()
+                    .to_str()
+                    .and_then(|name| name.parse().ok())
+                    .and_then(Pid::from_raw);
                 found.extend(pid);
             }
         }
@@ -96,7 +124,10 @@ impl Drop for Runner {
 
 fn lines(path: &str) -> Vec<(i64, u64)> {
     let text = std::fs::read_to_string(path).unwrap_or_default();
-    let pair = |line: &str| line.split_once(' ').map(|(n, attempt)| (n.parse().unwrap(), attempt.parse().unwrap()));
+    let pair = |line: &str| {
+        line.split_once(' ')
+            .map(|(n, attempt)| (n.parse().unwrap(), attempt.parse().unwrap()))
+    };
     text.lines().filter_map(pair).collect()
 }
 
@@ -104,14 +135,21 @@ fn lines(path: &str) -> Vec<(i64, u64)> {
 fn reached(path: &str, count: usize) {
     let until = Instant::now() + Duration::from_secs(120);
     while lines(path).len() < count {
-        assert!(Instant::now() < until, "no progress: {} of {count}", lines(path).len());
+        assert!(
+            Instant::now() < until,
+            "no progress: {} of {count}",
+            lines(path).len()
+        );
         std::thread::sleep(Duration::from_millis(5));
     }
 }
 
 fn killed_in_between(victim: Victim, items: usize, kills: usize) {
     let Some(ground) = Ground::new() else { return };
-    let (app, flow) = (ground.file("chaos_app.py", APP), ground.file("fan.yaml", FLOW));
+    let (app, flow) = (
+        ground.file("chaos_app.py", APP),
+        ground.file("fan.yaml", FLOW),
+    );
     let effects = ground.path().join("effects").display().to_string();
     let input = serde_json::json!({ "items": (0..items).collect::<Vec<_>>(), "path": effects });
     let input = ground.file("input.json", &input.to_string());
@@ -146,17 +184,36 @@ fn judge(ground: &Ground, run: &str, effects: &[(i64, u64)], items: usize) {
     assert_eq!(done.len(), items, "each side effect at least once");
     let journal = ground.json(&["runs", "journal", run, "--json"]);
     let mut settled: BTreeMap<String, Vec<u64>> = BTreeMap::new();
-    for row in journal.as_array().unwrap().iter().filter(|row| row["event"] == "outcome") {
+    for row in journal
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|row| row["event"] == "outcome")
+    {
         let path = row["path"].as_str().unwrap().to_owned();
-        settled.entry(path).or_default().push(row["attempt"].as_u64().unwrap());
+        settled
+            .entry(path)
+            .or_default()
+            .push(row["attempt"].as_u64().unwrap());
     }
     assert_eq!(settled.len(), items);
     for (path, attempts) in &settled {
         // The run has completed, so the last outcome settled it; no attempt has two.
-        assert!(attempts.is_sorted_by(|a, b| a < b), "{path} is settled exactly once: {attempts:?}");
+        assert!(
+            attempts.is_sorted_by(|a, b| a < b),
+            "{path} is settled exactly once: {attempts:?}"
+        );
         let item: i64 = path.split('/').nth(1).unwrap().parse().unwrap();
-        let last = effects.iter().filter(|(n, _)| *n == item).map(|(_, attempt)| *attempt).max();
-        assert_eq!(last, attempts.last().copied(), "{path} was not done again after it was settled");
+        let last = effects
+            .iter()
+            .filter(|(n, _)| *n == item)
+            .map(|(_, attempt)| *attempt)
+            .max();
+        assert_eq!(
+            last,
+            attempts.last().copied(),
+            "{path} was not done again after it was settled"
+        );
     }
 }
 
@@ -172,8 +229,8 @@ fn series(victim: Victim) {
     }
 }
 
-/// "Kill −9 workers, the runner, and both, during a fan-out of 2,000 actions with retries: all done, each side effect at
-/// least once, settled ones exactly once"
+/// "Kill −9 workers, the runner, and both, during a fan-out of 2,000 actions with retries: all
+/// done, each side effect at least once, settled ones exactly once"
 #[test]
 fn killed_workers_lose_nothing() {
     series(Victim::Workers);
@@ -189,22 +246,37 @@ fn both_killed_lose_nothing() {
     series(Victim::Both);
 }
 
-/// "a poisonous action that kills its process stops after its attempts and fails the run, others go on"
+/// "a poisonous action that kills its process stops after its attempts and fails the run, others go
+/// on"
 #[test]
 fn poison_stops_after_its_attempts_and_others_go_on() {
     let Some(ground) = Ground::new() else { return };
-    let (app, flow) = (ground.file("chaos_app.py", APP), ground.file("fan.yaml", FLOW));
+    let (app, flow) = (
+        ground.file("chaos_app.py", APP),
+        ground.file("fan.yaml", FLOW),
+    );
     let poison = ground.file("poison.yaml", POISON);
     let effects = ground.path().join("effects").display().to_string();
-    let input = serde_json::json!({ "items": (0..200).collect::<Vec<_>>(), "path": effects }).to_string();
+    let input =
+        serde_json::json!({ "items": (0..200).collect::<Vec<_>>(), "path": effects }).to_string();
     let started = |args: &[&str]| ground.json(args)["run_id"].as_str().unwrap().to_owned();
     let poisoned = started(&["start", &poison, "--json"]);
     let others = started(&["start", &flow, "--input", &input, "--json"]);
     let _runner = Runner::up(&ground, &app);
     let ended = ground.json(&["runs", "wait", &poisoned, "--timeout", "110s", "--json"]);
-    assert_eq!((&ended["status"], &ended["error"]["type"]), (&"failed".into(), &"WorkerLost".into()), "{ended}");
+    assert_eq!(
+        (&ended["status"], &ended["error"]["type"]),
+        (&"failed".into(), &"WorkerLost".into()),
+        "{ended}"
+    );
     assert_eq!(ended["error"]["attempt"], 4);
-    assert!(ended["error"]["message"].as_str().unwrap().contains("killed by signal 9"), "{ended}");
+    assert!(
+        ended["error"]["message"]
+            .as_str()
+            .unwrap()
+            .contains("killed by signal 9"),
+        "{ended}"
+    );
     let ended = ground.json(&["runs", "wait", &others, "--timeout", "110s", "--json"]);
     assert_eq!(ended["status"], "completed", "{ended}");
     judge(&ground, &others, &lines(&effects), 200);

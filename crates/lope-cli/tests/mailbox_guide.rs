@@ -1,8 +1,9 @@
-//! What `docs/mailbox.md` says is so: its commands run in order on an empty home folder and print what stands under them.
+//! What `docs/mailbox.md` says is so: its commands run in order on an empty home folder and print
+//! what stands under them.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
-mod stage;
+use crate::stage;
 
 #[test]
 fn every_command_of_the_guide_prints_what_the_guide_says() {

@@ -1,4 +1,5 @@
-//! What `lope run` and `lope up` do beside the steps: whose runs they take, where secrets and messages go, what they delete.
+//! What `lope run` and `lope up` do beside the steps: whose runs they take, where secrets and
+//! messages go, what they delete.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
@@ -23,7 +24,11 @@ impl Home {
 
     fn command(&self, args: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_lope"));
-        command.args(args).env_clear().env("PATH", std::env::var_os("PATH").unwrap()).env("HOME", self.path());
+        command
+            .args(args)
+            .env_clear()
+            .env("PATH", std::env::var_os("PATH").unwrap())
+            .env("HOME", self.path());
         command
     }
 
@@ -70,12 +75,19 @@ impl Drop for Kept {
     }
 }
 
-/// "Only registered runners own runs; `lope run` owns its own; other commands admit, deliver, query."
+/// "Only registered runners own runs; `lope run` owns its own; other commands admit, deliver,
+/// query."
 #[test]
 fn a_run_at_the_terminal_takes_nobody_elses_work_and_sees_its_children_through() {
     let home = Home::new();
-    let other = home.file("other.yaml", "name: other\nsteps: { a: { run: [echo, other] } }");
-    let child = home.file("child.yaml", "name: child\nsteps: { c: { run: [echo, '${{ input.n }}'] } }");
+    let other = home.file(
+        "other.yaml",
+        "name: other\nsteps: { a: { run: [echo, other] } }",
+    );
+    let child = home.file(
+        "child.yaml",
+        "name: child\nsteps: { c: { run: [echo, '${{ input.n }}'] } }",
+    );
     let parent = home.file(
         "parent.yaml",
         "name: parent\nsteps: { k: { workflow: child, with: { n: 4 } }, r: { return: '${{ k * 2 }}' } }",
@@ -83,11 +95,25 @@ fn a_run_at_the_terminal_takes_nobody_elses_work_and_sees_its_children_through()
     let waiting = home.json(&["start", &other, "--json"])["run_id"].clone();
     assert!(home.lope(&["workflows", "deploy", &child]).status.success());
     let done = home.json(&["run", &parent, "--json"]);
-    assert_eq!((&done["status"], &done["result"]), (&"completed".into(), &8.into()), "{done}");
+    assert_eq!(
+        (&done["status"], &done["result"]),
+        (&"completed".into(), &8.into()),
+        "{done}"
+    );
     let listed = home.json(&["runs", "list", "--json"]);
-    let of =
-        |workflow: &str| listed.as_array().unwrap().iter().find(|run| run["workflow"] == workflow).unwrap().clone();
-    assert_eq!((&of("other")["status"], &of("other")["run_id"]), (&"queued".into(), &waiting));
+    let of = |workflow: &str| {
+        listed
+            .as_array()
+            .unwrap()
+            .iter()
+            .find(|run| run["workflow"] == workflow)
+            .unwrap()
+            .clone()
+    };
+    assert_eq!(
+        (&of("other")["status"], &of("other")["run_id"]),
+        (&"queued".into(), &waiting)
+    );
     assert_eq!(of("child")["status"], "completed");
 }
 
@@ -95,18 +121,27 @@ fn a_run_at_the_terminal_takes_nobody_elses_work_and_sees_its_children_through()
 fn a_killed_run_goes_on_with_the_child_it_waited_for() {
     let home = Home::new();
     let at = home.path().display().to_string();
-    let gated =
-        format!("echo in >> {at}/marks; until [ -e {at}/gate ]; do sleep 0.02; done; echo c >> {at}/marks; echo 5");
+    let gated = format!(
+        "echo in >> {at}/marks; until [ -e {at}/gate ]; do sleep 0.02; done; echo c >> {at}/marks; echo 5"
+    );
     let child = home.file(
         "child.yaml",
         &format!(
             "name: child\nsteps: {{ a: {{ run: \"echo a >> {at}/marks\" }}, c: {{ run: \"{gated}\", needs: [a] }} }}"
         ),
     );
-    let parent = home.file("parent.yaml", "name: parent\nsteps: { k: { workflow: child }, r: { return: '${{ k }}' } }");
+    let parent = home.file(
+        "parent.yaml",
+        "name: parent\nsteps: { k: { workflow: child }, r: { return: '${{ k }}' } }",
+    );
     assert!(home.lope(&["workflows", "deploy", &child]).status.success());
-    let mut first = home.command(&["run", &parent, "--key", "k", "-q"]).spawn().unwrap();
-    until("the child is at its second step", || home.marks() == ["a", "in"]);
+    let mut first = home
+        .command(&["run", &parent, "--key", "k", "-q"])
+        .spawn()
+        .unwrap();
+    until("the child is at its second step", || {
+        home.marks() == ["a", "in"]
+    });
     first.kill().unwrap();
     first.wait().unwrap();
     home.file("gate", "");
@@ -123,26 +158,55 @@ fn a_killed_run_goes_on_with_the_child_it_waited_for() {
 #[test]
 fn secrets_reach_the_step_and_are_seen_nowhere_else() {
     let home = Home::new();
-    home.config("secrets: { token: { env: TOKEN }, gone: { file: /nowhere/at/all } }\nenv: [REGION]");
+    home.config(
+        "secrets: { token: { env: TOKEN }, gone: { file: /nowhere/at/all } }\nenv: [REGION]",
+    );
     let text = "name: s\nsteps:\n  a: { run: [sh, -c, 'test ${#T} = 12 && echo got $T && echo err $T >&2'], env: { T: '${{ secrets.token }}' } }\n  r: { return: ['${{ a }}', '${{ env.REGION }}'] }\n";
     let file = home.file("s.yaml", text);
-    let output =
-        home.command(&["run", &file, "--json"]).env("TOKEN", "hush-hush-42").env("REGION", "north").output().unwrap();
-    let done: Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{output:?}"));
-    assert_eq!(done["result"], serde_json::json!(["got ***", "north"]), "{done}");
+    let output = home
+        .command(&["run", &file, "--json"])
+        .env("TOKEN", "hush-hush-42")
+        .env("REGION", "north")
+        .output()
+        .unwrap();
+    let done: Value =
+        serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{output:?}"));
+    assert_eq!(
+        done["result"],
+        serde_json::json!(["got ***", "north"]),
+        "{done}"
+    );
     let logs = home.lope(&["runs", "logs", done["run_id"].as_str().unwrap()]);
     let logs = String::from_utf8(logs.stdout).unwrap();
     assert!(logs.contains("err ***") && !logs.contains("hush"), "{logs}");
     for file in ["lope.db", "lope.db-wal"] {
         let bytes = std::fs::read(home.path().join(".lope").join(file)).unwrap_or_default();
-        assert!(!bytes.windows(12).any(|part| part == b"hush-hush-42"), "{file} holds the secret");
+        assert!(
+            !bytes.windows(12).any(|part| part == b"hush-hush-42"),
+            "{file} holds the secret"
+        );
     }
     let missing = home.json(&["run", &file, "--json"]);
     assert_eq!(missing["error"]["type"], "MissingSecret", "{missing}");
-    assert!(missing["error"]["message"].as_str().unwrap().contains("TOKEN"), "{missing}");
-    let gone = home.file("g.yaml", "name: g\nsteps: { a: { run: [echo, '${{ secrets.gone }}'] } }");
+    assert!(
+        missing["error"]["message"]
+            .as_str()
+            .unwrap()
+            .contains("TOKEN"),
+        "{missing}"
+    );
+    let gone = home.file(
+        "g.yaml",
+        "name: g\nsteps: { a: { run: [echo, '${{ secrets.gone }}'] } }",
+    );
     let gone = home.json(&["run", &gone, "--json"]);
-    assert!(gone["error"]["message"].as_str().unwrap().contains("/nowhere/at/all"), "{gone}");
+    assert!(
+        gone["error"]["message"]
+            .as_str()
+            .unwrap()
+            .contains("/nowhere/at/all"),
+        "{gone}"
+    );
 }
 
 /// "`send` a message to a mailbox": in the commit of its step, under an id of run and execution.
@@ -155,15 +219,26 @@ fn a_message_to_a_mailbox_goes_with_the_commit() {
     let listed = home.json(&["mailbox", "list", "7", "--json"]);
     let listed = listed.as_array().unwrap();
     assert_eq!(listed.len(), 1, "{listed:?}");
-    assert!(listed[0].to_string().contains(&format!("{}/tell", done["run_id"].as_str().unwrap())), "{listed:?}");
-    let bad = home.file("b.yaml", "name: b\nsteps: { tell: { send: { mailbox: nobody, payload: 1 } } }");
+    assert!(
+        listed[0]
+            .to_string()
+            .contains(&format!("{}/tell", done["run_id"].as_str().unwrap())),
+        "{listed:?}"
+    );
+    let bad = home.file(
+        "b.yaml",
+        "name: b\nsteps: { tell: { send: { mailbox: nobody, payload: 1 } } }",
+    );
     let output = home.lope(&["run", &bad]);
     assert_eq!(output.status.code(), Some(1), "{output:?}");
-    assert!(String::from_utf8_lossy(&output.stderr).contains("'nobody' is not a mailbox"), "{output:?}");
+    assert!(
+        String::from_utf8_lossy(&output.stderr).contains("'nobody' is not a mailbox"),
+        "{output:?}"
+    );
 }
 
-/// "Retention by age and status; pruning in batches that do not block work."
-/// "Retention is on by default (completed runs 30 days, configurable per workflow), pruned in small batches."
+/// "Retention by age and status; pruning in batches that do not block work." "Retention is on by
+/// default (completed runs 30 days, configurable per workflow), pruned in small batches."
 #[test]
 fn finished_runs_leave_the_store_when_their_time_is_over() {
     let home = Home::new();
@@ -176,7 +251,12 @@ fn finished_runs_leave_the_store_when_their_time_is_over() {
     let _up = Kept(home.command(&["up", "-q"]).spawn().unwrap());
     let workflows = || {
         let listed = home.json(&["runs", "list", "--json"]);
-        listed.as_array().unwrap().iter().map(|run| run["workflow"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+        listed
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|run| run["workflow"].as_str().unwrap().to_owned())
+            .collect::<Vec<_>>()
     };
     until("what is too old is deleted", || workflows() == ["kept"]);
 }
@@ -188,7 +268,10 @@ fn a_queue_with_a_limit_is_worked_off_one_by_one() {
     home.config("queues: { default: { concurrency: 1 } }");
     let at = home.path().display().to_string();
     let step = format!("mkdir {at}/busy && sleep 0.05 && rmdir {at}/busy && echo x >> {at}/marks");
-    let file = home.file("one.yaml", &format!("name: one\nsteps: {{ a: {{ run: \"{step}\" }} }}"));
+    let file = home.file(
+        "one.yaml",
+        &format!("name: one\nsteps: {{ a: {{ run: \"{step}\" }} }}"),
+    );
     for _ in 0..4 {
         assert!(home.lope(&["start", &file]).status.success());
     }
@@ -201,5 +284,9 @@ fn a_queue_with_a_limit_is_worked_off_one_by_one() {
             .all(|run| run["status"] != "queued" && run["status"] != "running")
     });
     let failed = home.json(&["runs", "list", "--status", "failed", "--json"]);
-    assert_eq!((failed.as_array().unwrap().len(), home.marks().len()), (0, 4), "two were at work at once: {failed}");
+    assert_eq!(
+        (failed.as_array().unwrap().len(), home.marks().len()),
+        (0, 4),
+        "two were at work at once: {failed}"
+    );
 }

@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
-mod stage;
+use crate::stage;
 
 use std::fs::File;
 use std::io::Read;
@@ -27,13 +27,31 @@ struct Terminal {
 
 impl Terminal {
     fn start(mut command: Command) -> Self {
-        let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).unwrap();
+        let master =
+            openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).unwrap();
         grantpt(&master).unwrap();
         unlockpt(&master).unwrap();
-        tcsetwinsize(&master, Winsize { ws_row: 24, ws_col: 100, ws_xpixel: 0, ws_ypixel: 0 }).unwrap();
+        tcsetwinsize(
+            &master,
+            Winsize {
+                ws_row: 24,
+                ws_col: 100,
+                ws_xpixel: 0,
+                ws_ypixel: 0,
+            },
+        )
+        .unwrap();
         let name = ptsname(&master, Vec::new()).unwrap();
-        let slave = File::options().read(true).write(true).open(name.to_str().unwrap()).unwrap();
-        command.env("TERM", "xterm-256color").stdin(Stdio::null()).stdout(Stdio::piped()).stderr(slave);
+        let slave = File::options()
+            .read(true)
+            .write(true)
+            .open(name.to_str().unwrap())
+            .unwrap();
+        command
+            .env("TERM", "xterm-256color")
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(slave);
         let child = command.spawn().unwrap();
         drop(command);
         let shown = Arc::new((Mutex::new(String::new()), Condvar::new()));
@@ -42,18 +60,28 @@ impl Terminal {
             let mut bytes = [0; 4_096];
             // The end of a terminal whose other side is gone is an error.
             while let Ok(count @ 1..) = screen.read(&mut bytes) {
-                to.0.lock().unwrap().push_str(&String::from_utf8_lossy(&bytes[..count]));
+                to.0.lock()
+                    .unwrap()
+                    .push_str(&String::from_utf8_lossy(&bytes[..count]));
                 to.1.notify_all();
             }
         });
-        Self { child, shown, reading: Some(reading) }
+        Self {
+            child,
+            shown,
+            reading: Some(reading),
+        }
     }
 
     /// Wait until the terminal shows this.
     #[track_caller]
     fn until(&self, words: &str) {
         let shown = self.shown.0.lock().unwrap();
-        let (shown, waited) = self.shown.1.wait_timeout_while(shown, PATIENCE, |shown| !shown.contains(words)).unwrap();
+        let (shown, waited) = self
+            .shown
+            .1
+            .wait_timeout_while(shown, PATIENCE, |shown| !shown.contains(words))
+            .unwrap();
         assert!(!waited.timed_out(), "no '{words}' in {shown:?}");
     }
 
@@ -65,7 +93,12 @@ impl Terminal {
     fn end(mut self) -> Said {
         let mut out = String::new();
         let watch = stage::Watch::over(&self.child);
-        self.child.stdout.take().unwrap().read_to_string(&mut out).unwrap();
+        self.child
+            .stdout
+            .take()
+            .unwrap()
+            .read_to_string(&mut out)
+            .unwrap();
         drop(watch);
         let code = self.child.wait().unwrap().code().unwrap_or(-1);
         self.reading.take().unwrap().join().unwrap();
@@ -81,7 +114,9 @@ fn gated(home: &Home) -> String {
     let place = home.path().display().to_string();
     home.file(
         "gated.yaml",
-        &text.replace(">> marks", &format!(">> {place}/marks")).replace("-e gate", &format!("-e {place}/gate")),
+        &text
+            .replace(">> marks", &format!(">> {place}/marks"))
+            .replace("-e gate", &format!("-e {place}/gate")),
     )
 }
 
@@ -95,10 +130,16 @@ fn open_gate(home: &Home) {
 
 /// The command that was printed, run by a shell as a person would.
 fn typed(home: &Home, shown: &str) -> Said {
-    let line =
-        shown.lines().find_map(|line| line.trim().strip_prefix("go on here: ")).unwrap_or_else(|| panic!("{shown:?}"));
+    let line = shown
+        .lines()
+        .find_map(|line| line.trim().strip_prefix("go on here: "))
+        .unwrap_or_else(|| panic!("{shown:?}"));
     let mut shell = Command::new("sh");
-    shell.args(["-c", line.trim()]).env_clear().env("HOME", home.path()).env("PATH", std::env::var_os("PATH").unwrap());
+    shell
+        .args(["-c", line.trim()])
+        .env_clear()
+        .env("HOME", home.path())
+        .env("PATH", std::env::var_os("PATH").unwrap());
     stage::said(&mut shell)
 }
 
@@ -113,8 +154,14 @@ fn a_terminal_shows_a_live_tree_and_stdout_has_the_result_alone() {
     let said = terminal.end();
     assert_eq!((said.code, said.out.as_str()), (0, "3\n"), "{said:?}");
     let last = said.err.rsplit('✓').take(4).collect::<Vec<_>>().join("|");
-    assert!(last.contains("first") && last.contains("second") && last.contains("third"), "{last}");
-    assert!(said.err.contains("completed") && said.err.contains("\u{1b}["), "{said:?}");
+    assert!(
+        last.contains("first") && last.contains("second") && last.contains("third"),
+        "{last}"
+    );
+    assert!(
+        said.err.contains("completed") && said.err.contains("\u{1b}["),
+        "{said:?}"
+    );
 }
 
 #[test]
@@ -143,13 +190,20 @@ fn ctrl_c_pauses_lets_what_is_at_work_finish_and_says_how_to_go_on() {
     terminal.until("paused, 1 at work");
     open_gate(&home);
     let said = terminal.end();
-    assert_eq!((said.code, said.out.as_str(), marks(&home).as_str()), (1, "", "first\nsecond\n"), "{said:?}");
+    assert_eq!(
+        (said.code, said.out.as_str(), marks(&home).as_str()),
+        (1, "", "first\nsecond\n"),
+        "{said:?}"
+    );
     let listed = home.lope(&["runs", "list", "--json"]).done().json();
     assert_eq!(listed[0]["status"], "paused");
     let why = home.lope(&["runs", "why", "k", "--json"]).done().json();
     assert_eq!(why["reasons"][0]["why"], "paused", "{why}");
     let hint = why["reasons"][0]["hint"].as_str().unwrap();
-    assert!(hint.starts_with("lope run --resume ") && hint.contains("lope runs resume "), "{hint}");
+    assert!(
+        hint.starts_with("lope run --resume ") && hint.contains("lope runs resume "),
+        "{hint}"
+    );
     let gone_on = typed(&home, &said.err);
     assert_eq!(
         (gone_on.code, gone_on.out.as_str(), marks(&home).as_str()),
@@ -170,10 +224,18 @@ fn ctrl_c_twice_stops_at_once_and_nothing_is_lost() {
     terminal.until("pausing");
     terminal.interrupt();
     let said = terminal.end();
-    assert_eq!((said.code, marks(&home).as_str()), (1, "first\nsecond\n"), "{said:?}");
+    assert_eq!(
+        (said.code, marks(&home).as_str()),
+        (1, "first\nsecond\n"),
+        "{said:?}"
+    );
     open_gate(&home);
     let gone_on = typed(&home, &said.err);
-    assert_eq!((gone_on.code, gone_on.out.as_str()), (0, "3\n"), "{gone_on:?}");
+    assert_eq!(
+        (gone_on.code, gone_on.out.as_str()),
+        (0, "3\n"),
+        "{gone_on:?}"
+    );
     assert_eq!(
         marks(&home),
         "first\nsecond\nsecond\nthird\n",
@@ -191,7 +253,11 @@ fn a_pause_that_nobody_has_read_does_not_hold_a_run_that_is_resumed() {
     home.lope(&["run", &file, "--key", "k", "--detach"]).done();
     home.lope(&["runs", "pause", "k"]).done();
     let said = home.lope(&["run", "--resume", "k"]).done();
-    assert_eq!((said.out.as_str(), marks(&home).as_str()), ("3\n", "first\nsecond\nthird\n"), "{said:?}");
+    assert_eq!(
+        (said.out.as_str(), marks(&home).as_str()),
+        ("3\n", "first\nsecond\nthird\n"),
+        "{said:?}"
+    );
 }
 
 #[test]
@@ -202,7 +268,10 @@ fn without_a_terminal_there_are_plain_lines_and_quiet_says_nothing() {
     let said = home.lope(&["run", &file]).done();
     let lines: Vec<&str> = said.err.lines().collect();
     assert_eq!((lines.len(), said.out.as_str()), (4, "3\n"), "{said:?}");
-    assert!(lines[1].starts_with("  ✓ first (") && !said.err.contains('\u{1b}'), "{said:?}");
+    assert!(
+        lines[1].starts_with("  ✓ first (") && !said.err.contains('\u{1b}'),
+        "{said:?}"
+    );
     let said = home.lope(&["run", &file, "--quiet"]).done();
     assert_eq!((said.err.as_str(), said.out.as_str()), ("", "3\n"));
     let said = home.lope(&["run", &file, "--verbose"]).done();

@@ -1,16 +1,17 @@
-//! The engine alone: a store in memory and an executor that answers at once, so that what is left is what the machines, their
-//! threads and their queues cost. Prints a line for each shape: one-step runs, steps one after the other, steps at once; and
-//! the same for the machines by themselves, on one thread, with a store and an executor that only say yes.
+//! The engine alone: a store in memory and an executor that answers at once, so that what is left
+//! is what the machines, their threads and their queues cost. Prints a line for each shape:
+//! one-step runs, steps one after the other, steps at once; and the same for the machines by
+//! themselves, on one thread, with a store and an executor that only say yes.
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use lope_definition::executor;
 use lope_engine::client::{self, StartOptions};
-use lope_engine::dispatch::{Act, Dispatch};
-use lope_engine::executor::{Done, Executor, Outcome, Task, Token};
-use lope_engine::shard::{Adoption, Home, Input, Output, Past, Shard, ShardSettings};
+use lope_engine::executor::{Done, Executor, Task, TaskOutcome, Token};
+use lope_engine::shard::{Adoption, Home, Past, Shard, ShardInput, ShardOutput, ShardSettings};
+use lope_engine::slots::{SlotCommand, SlotScheduler};
 use lope_engine::{Engine, Executors, Settings};
-use lope_flow::definition::executor;
 use lope_flow::law::Plan;
 use lope_model::{Epoch, Moment, RunnerId, Timestamp, Value};
 use lope_store::Store;
@@ -68,9 +69,17 @@ impl Executor for Nothing {
 }
 
 fn main() {
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().expect("threads");
-    // `cargo bench` passes flags of its own; the first plain word chooses shapes by a part of their name.
-    let wanted = std::env::args().skip(1).find(|word| !word.starts_with('-')).unwrap_or_default();
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .expect("threads");
+    // `cargo bench` passes flags of its own; the first plain word chooses shapes by a part of their
+    // name.
+    let wanted = std::env::args()
+        .skip(1)
+        .find(|word| !word.starts_with('-'))
+        .unwrap_or_default();
     runtime.block_on(async {
         for (name, text, runs, each) in SHAPES.iter().filter(|shape| shape.0.contains(&wanted)) {
             println!("{name:<20} {}", measure(text, *runs, *each).await);
@@ -83,10 +92,13 @@ async fn measure(text: &str, runs: u64, each: i64) -> Figure {
     let store = MemoryStore::open();
     let mut executors = Executors::new();
     executors.insert(executor::ACTION.into(), Arc::new(Nothing));
-    let engine = Arc::new(Engine::begin(store.clone(), executors, Settings::default()).expect("threads"));
-    let definition = lope_flow::yaml::read(text, "bench").expect("a workflow");
+    let engine =
+        Arc::new(Engine::begin(store.clone(), executors, Settings::default()).expect("threads"));
+    let definition = lope_definition::yaml::read(text, "bench").expect("a workflow");
     let plan = Arc::new(Plan::new(&definition).expect("a sound workflow"));
-    client::deploy(&store, &plan).await.expect("memory does not fail");
+    client::deploy(&store, &plan)
+        .await
+        .expect("memory does not fail");
     first(&store, &engine, &plan).await;
     let watch = Stopwatch::start();
     let callers = runs.min(CALLERS);
@@ -109,36 +121,42 @@ async fn measure(text: &str, runs: u64, each: i64) -> Figure {
 
 /// What shard and slots alone make of it, `CALLERS` runs at a time.
 fn machines(text: &str, runs: u64, each: i64) -> Figure {
-    let definition = lope_flow::yaml::read(text, "bench").expect("a workflow");
+    let definition = lope_definition::yaml::read(text, "bench").expect("a workflow");
     let plan = Arc::new(Plan::new(&definition).expect("a sound workflow"));
     let owner = RunnerId::from_uuid(uuid::Uuid::from_u128(1));
     let mut shard = Shard::new(ShardSettings::of(&Settings::default()), owner);
     shard.listen(false);
-    let mut slots = Dispatch::new(Settings::default().concurrency);
-    let (mut inputs, mut outputs, mut acts, mut begun) = (Vec::new(), Vec::new(), Vec::new(), 0);
+    let mut slots = SlotScheduler::new(Settings::default().concurrency);
+    let (mut inputs, mut outputs, mut commands, mut begun) =
+        (Vec::new(), Vec::new(), Vec::new(), 0);
     let watch = Stopwatch::start();
     while begun < runs || !shard.is_empty() {
         while begun < runs && shard.len() + inputs.len() < CALLERS as usize {
-            inputs.push(Input::Adopt(Box::new(newborn(&plan, owner, each))));
+            inputs.push(ShardInput::Adopt(Box::new(newborn(&plan, owner, each))));
             begun += 1;
         }
         let now = now();
-        inputs.drain(..).for_each(|input| shard.handle(now, input, &mut outputs));
+        inputs
+            .drain(..)
+            .for_each(|input| shard.handle(now, input, &mut outputs));
         for output in outputs.drain(..) {
             match output {
-                Output::Commit(it) => {
-                    let reply = CommitReply::Done { mail: 0, undelivered: Vec::new() };
-                    inputs.push(Input::Committed(it.run, it.epoch, reply));
+                ShardOutput::Commit(it) => {
+                    let reply = CommitReply::Done {
+                        mail: 0,
+                        undelivered: Vec::new(),
+                    };
+                    inputs.push(ShardInput::Committed(it.run, it.epoch, reply));
                 }
-                Output::Start(task) => slots.submit(Moment(0), task, &mut acts),
+                ShardOutput::Start(task) => slots.submit(Moment(0), task, &mut commands),
                 _ => {}
             }
         }
-        while let Some(act) = acts.pop() {
-            if let Act::Start(task) = act {
-                let outcome = Outcome::new(task.token, Ok(Value::Null));
-                slots.settled(Moment(0), &outcome.token, Some(&Value::Null), &mut acts);
-                inputs.push(Input::Outcome(outcome));
+        while let Some(act) = commands.pop() {
+            if let SlotCommand::Start(task) = act {
+                let outcome = TaskOutcome::new(task.token, Ok(Value::Null));
+                slots.settled(Moment(0), &outcome.token, Some(&Value::Null), &mut commands);
+                inputs.push(ShardInput::Outcome(outcome));
             }
         }
     }
@@ -146,17 +164,22 @@ fn machines(text: &str, runs: u64, each: i64) -> Figure {
 }
 
 fn newborn(plan: &Arc<Plan>, owner: RunnerId, each: i64) -> Adoption {
-    let options = StartOptions { input: Some(Value::Int(each)), ..StartOptions::default() };
-    let client::Birth { admit, start } = client::birth(plan, options, now());
+    let options = StartOptions {
+        input: Some(Value::Int(each)),
+        ..StartOptions::default()
+    };
+    let client::PendingRun { admit, start } = client::new_run(plan, options, now());
     Adoption {
         run: admit.run,
         epoch: Epoch(1),
         owner,
-        weight: admit.weight,
         plan: Arc::clone(plan),
         home: Home::default(),
         parent: None,
-        past: Past::Born { start, size: admit.rows[0].body.len() },
+        past: Past::Born {
+            start,
+            size: admit.rows[0].body.len(),
+        },
         mail: Vec::new(),
         seen: 0,
     }
@@ -164,35 +187,57 @@ fn newborn(plan: &Arc<Plan>, owner: RunnerId, each: i64) -> Adoption {
 
 /// One run to its end: from then on the engine is registered and takes what is born here.
 async fn first(store: &Store, engine: &Engine, plan: &Arc<Plan>) {
-    let options = StartOptions { input: Some(Value::Int(1)), ..StartOptions::default() };
-    let birth = client::birth(plan, options, now());
-    let run = birth.admit.run;
-    engine.admit(birth, plan).await.expect("memory does not fail");
-    client::wait(store, run).await.expect("memory does not fail");
+    let options = StartOptions {
+        input: Some(Value::Int(1)),
+        ..StartOptions::default()
+    };
+    let new_run = client::new_run(plan, options, now());
+    let run = new_run.admit.run;
+    engine
+        .admit(new_run, plan)
+        .await
+        .expect("memory does not fail");
+    client::wait(store, run)
+        .await
+        .expect("memory does not fail");
 }
 
 async fn admit(engine: Arc<Engine>, plan: Arc<Plan>, runs: u64, each: i64) {
     for _ in 0..runs {
-        let options = StartOptions { input: Some(Value::Int(each)), ..StartOptions::default() };
-        engine.admit(client::birth(&plan, options, now()), &plan).await.expect("memory does not fail");
+        let options = StartOptions {
+            input: Some(Value::Int(each)),
+            ..StartOptions::default()
+        };
+        engine
+            .admit(client::new_run(&plan, options, now()), &plan)
+            .await
+            .expect("memory does not fail");
     }
 }
 
 /// A run that failed would be a fast one.
 async fn completed(store: &Store) {
-    let filter = RunFilter { limit: 100, ..RunFilter::default() };
+    let filter = RunFilter {
+        limit: 100,
+        ..RunFilter::default()
+    };
     for run in store.runs.list(filter).await.expect("memory does not fail") {
         assert_eq!(
             run.status.as_str(),
             "completed",
             "{:?}",
-            run.error.map(|error| String::from_utf8_lossy(&error).into_owned())
+            run.error
+                .map(|error| String::from_utf8_lossy(&error).into_owned())
         );
         assert!(matches!(run.status, RunStatus::Final(_)));
     }
 }
 
 fn now() -> Timestamp {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).expect("a clock after 1970");
-    Timestamp::from_millis(i64::try_from(since.as_millis()).expect("a clock before the year 292 million"))
+    let since = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .expect("a clock after 1970");
+    Timestamp::from_millis(
+        i64::try_from(since.as_millis()).expect("a clock before the year 292 million"),
+    )
 }

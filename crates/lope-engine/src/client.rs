@@ -1,4 +1,5 @@
-//! What anybody may ask of a store of runs, with or without an engine: deploy, start, signal, feed, cancel, pause, wait.
+//! What anybody may ask of a store of runs, with or without an engine: deploy, start, signal, feed,
+//! cancel, pause, wait.
 //!
 //! Everything but a start is mail to the run, and takes effect when its owner reads it.
 
@@ -6,21 +7,21 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use lope_flow::LAW;
-use lope_flow::definition::Rule;
-use lope_flow::law::{Event, EventKind, Fed, Plan, Start};
-use lope_model::{Digest, Epoch, Priority, QueueName, Realm, RunId, Timestamp, Value};
+use lope_definition::Rule;
+use lope_flow::law::{EventKind, Fed, Plan};
+use lope_model::{Priority, QueueName, Realm, RunId, Timestamp, Value};
 use lope_store::runs::{Admit, Admitted, Delivered, Deploy, RunRecord, RunStatus};
 use lope_store::{Store, StoreResult};
 use uuid::Uuid;
 
+pub use crate::admission::PendingRun;
+use crate::admission::{Beginning, Home};
 use crate::codec;
+pub use crate::plans::latest as latest_plan;
+pub use lope_store::runs::STOPPED;
 
 /// Journal rows read at a time.
 const JOURNAL_PAGE: usize = 1_000;
-
-/// The reason of a pause that puts a run aside: what is in flight is stopped, and nobody claims it until it is resumed.
-pub const STOPPED: &str = "stopped";
 
 /// How a run is started.
 #[derive(Clone, Debug, Default)]
@@ -44,59 +45,66 @@ pub struct StartOptions {
 
 /// Keep a definition in the store; repeating it changes nothing.
 pub async fn deploy(store: &Store, plan: &Plan) -> StoreResult<()> {
-    let (version, name) = (plan.version(), plan.name().to_string());
-    store.runs.deploy(Deploy { version, name, body: plan.definition().encode() }).await
-}
-
-/// A run as it will be admitted, and its first event, so that whoever takes it on at once need not read it.
-#[derive(Clone, Debug)]
-pub struct Birth {
-    pub admit: Admit,
-    pub start: Event,
+    let version = plan.version();
+    let name = plan.name().to_string();
+    store
+        .runs
+        .deploy(Deploy {
+            version,
+            name,
+            body: plan.definition().encode(),
+        })
+        .await
 }
 
 /// A run as it will be admitted, under a fresh id.
 pub fn admission(plan: &Plan, options: StartOptions, now: Timestamp) -> Admit {
-    birth(plan, options, now).admit
+    new_run(plan, options, now).admit
 }
 
 /// The same, for an engine that takes it on.
-pub fn birth(plan: &Plan, options: StartOptions, now: Timestamp) -> Birth {
-    birth_as(RunId::from_uuid(Uuid::now_v7()), plan, options, now)
+pub fn new_run(plan: &Plan, options: StartOptions, now: Timestamp) -> PendingRun {
+    new_run_as(RunId::from_uuid(Uuid::now_v7()), plan, options, now)
 }
 
 /// The same, under this id.
-pub fn birth_as(run: RunId, plan: &Plan, options: StartOptions, now: Timestamp) -> Birth {
-    let start = Start {
-        run,
-        law: LAW,
-        seed: Digest::of(run.as_bytes()).short(),
-        epoch: Epoch(1),
-        open: options.open,
-        env: options.env,
-        input: options.input.map(|value| Fed { policies: options.policies, ..Fed::new("1", value) }),
+pub fn new_run_as(run: RunId, plan: &Plan, options: StartOptions, now: Timestamp) -> PendingRun {
+    let realm = if options.realm == Realm::default() {
+        plan.definition().realm()
+    } else {
+        options.realm
     };
-    let (mut start, mut blobs) = (Event::new(now, EventKind::Start(Box::new(start))), Vec::new());
-    let row = codec::row(1, &mut start, &mut blobs);
-    let admit = Admit {
+    let beginning = Beginning {
         run,
         workflow: plan.name().to_string(),
         version: plan.version(),
-        key: options.key,
-        queue: options.queue,
-        priority: options.priority,
-        realm: if options.realm == Realm::default() { plan.definition().realm() } else { options.realm },
-        due: options.at.unwrap_or(now),
-        law: LAW,
-        weight: u32::try_from(row.body.len() + 1_024).unwrap_or(u32::MAX),
-        tags: options.tags,
-        parent: None,
-        rows: vec![row],
-        snapshot: None,
-        blobs,
-        claimed_by: None,
+        home: Home {
+            queue: options.queue,
+            realm,
+            priority: options.priority,
+        },
+        open: options.open,
+        env: options.env,
+        input: options.input.map(|value| Fed {
+            policies: options.policies,
+            ..Fed::new("1", value)
+        }),
     };
-    Birth { admit, start }
+    let PendingRun { admit, start } = beginning.at(now);
+    let admit = Admit {
+        key: options.key,
+        due: options.at.unwrap_or(now),
+        tags: options.tags,
+        ..admit
+    };
+    PendingRun { admit, start }
+}
+
+/// Would a store take a run that is started so? Its input is not held against what the workflow
+/// asks for.
+pub fn validate_start(plan: &Plan, options: StartOptions) -> StoreResult<()> {
+    let admit = admission(plan, options, Timestamp::from_millis(0));
+    lope_store::runs::validate::admits(&[admit])
 }
 
 /// Admit a run for whoever claims it.
@@ -109,34 +117,69 @@ pub async fn start(
     let admit = admission(plan, options, now);
     let run = admit.run;
     let answers = store.runs.admit(vec![admit]).await?;
-    let answer = answers.into_iter().next().ok_or(lope_store::StoreError::Closed)?;
-    let run = if let Admitted::Exists { run } = answer { run } else { run };
+    let answer = answers
+        .into_iter()
+        .next()
+        .ok_or(lope_store::StoreError::Closed)?;
+    let run = if let Admitted::Exists { run } = answer {
+        run
+    } else {
+        run
+    };
     Ok((run, answer))
 }
 
 /// Send an event to a run. `id` makes it arrive once; absent: a fresh one.
-pub async fn tell(store: &Store, run: RunId, kind: &EventKind, id: Option<String>) -> StoreResult<Delivered> {
+pub async fn tell(
+    store: &Store,
+    run: RunId,
+    kind: &EventKind,
+    id: Option<String>,
+) -> StoreResult<Delivered> {
     let id = id.unwrap_or_else(|| Uuid::now_v7().to_string());
     let answers = store.runs.deliver(vec![codec::mail(run, id, kind)]).await?;
-    answers.into_iter().next().ok_or(lope_store::StoreError::Closed)
+    answers
+        .into_iter()
+        .next()
+        .ok_or(lope_store::StoreError::Closed)
 }
 
-/// What was dispatched and has no outcome yet, as far as the journal tells: only attempts whose policy is `durable` are in it.
+/// What was dispatched and has no outcome yet, as far as the journal tells: only attempts whose
+/// policy is `durable` are in it.
 pub async fn dispatched(store: &Store, run: RunId) -> StoreResult<Vec<(Arc<str>, u32)>> {
-    let (mut open, mut after) = (BTreeSet::new(), 0);
+    let (mut outstanding, mut after) = (BTreeSet::new(), 0);
     loop {
         let rows = store.runs.journal(run, after, JOURNAL_PAGE).await?;
-        let Some(last) = rows.last() else { return Ok(open.into_iter().collect()) };
+        let Some(last) = rows.last() else {
+            return Ok(outstanding.into_iter().collect());
+        };
         after = last.seq;
         for row in &rows {
             match codec::kind_of(row) {
-                Ok(EventKind::Dispatched { execution, attempt, .. }) => drop(open.insert((execution, attempt))),
-                Ok(EventKind::Outcome(outcome)) => drop(open.remove(&(outcome.execution, outcome.attempt))),
-                // A refused attempt did not start; one that was adopted is lost.
-                Ok(EventKind::Refused { execution, attempt, .. }) => drop(open.remove(&(execution, attempt))),
-                Ok(EventKind::Adopted { .. }) => open.clear(),
+                Ok(EventKind::Dispatched {
+                    execution, attempt, ..
+                }) => {
+                    outstanding.insert((execution, attempt));
+                }
+                Ok(EventKind::Outcome(outcome)) => {
+                    outstanding.remove(&(outcome.execution, outcome.attempt));
+                }
+                // What was refused or given back did not start; one that was adopted is lost.
+                Ok(
+                    EventKind::Refused {
+                        execution, attempt, ..
+                    }
+                    | EventKind::Returned {
+                        execution, attempt, ..
+                    },
+                ) => {
+                    outstanding.remove(&(execution, attempt));
+                }
+                Ok(EventKind::Adopted { .. }) => outstanding.clear(),
                 Ok(_) => {}
-                Err(unreadable) => return Err(lope_store::StoreError::corrupt(unreadable.to_string())),
+                Err(unreadable) => {
+                    return Err(lope_store::StoreError::corrupt(unreadable.to_string()));
+                }
             }
         }
     }
@@ -155,11 +198,4 @@ pub async fn wait(store: &Store, run: RunId) -> StoreResult<Option<RunRecord>> {
         let _ = tokio::time::timeout(pause, watch.changed()).await;
         pause = (pause * 2).min(Duration::from_millis(250));
     }
-}
-
-/// The plan of a workflow that is deployed under this name.
-pub async fn latest_plan(store: &Store, name: &str) -> StoreResult<Option<Arc<Plan>>> {
-    let Some(stored) = store.runs.latest(name).await? else { return Ok(None) };
-    let plans = crate::drive::plans::Plans::default();
-    plans.get(store, stored.version).await.map(Some)
 }

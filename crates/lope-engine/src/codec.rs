@@ -22,11 +22,17 @@ pub struct Unreadable {
 impl Unreadable {
     /// The replay came to another state than the one that was there when the row was written.
     pub fn diverged(seq: u64) -> Self {
-        Self::new("diverged: the journal", format!("its replay differs before row {seq}; nothing is guessed"))
+        Self::new(
+            "diverged: the journal",
+            format!("its replay differs before row {seq}; nothing is guessed"),
+        )
     }
 
     pub fn new(what: impl Into<String>, error: impl ToString) -> Self {
-        Self { what: what.into(), message: error.to_string() }
+        Self {
+            what: what.into(),
+            message: error.to_string(),
+        }
     }
 }
 
@@ -35,7 +41,12 @@ pub fn row(seq: u64, event: &mut Event, blobs: &mut Vec<Blob>) -> JournalRow {
     let mut apart = Vec::new();
     let body = event.encode(&mut apart);
     blobs.extend(apart.into_iter().map(stored));
-    JournalRow { seq, at: event.at, event: event.kind.word().into(), body }
+    JournalRow {
+        seq,
+        at: event.at,
+        event: event.kind.word().into(),
+        body,
+    }
 }
 
 /// A state as a snapshot; its large values go to `blobs`.
@@ -43,11 +54,18 @@ pub fn snapshot(seq: u64, state: &mut State, blobs: &mut Vec<Blob>) -> Snapshot 
     let mut apart = Vec::new();
     let body = state.encode(&mut apart);
     blobs.extend(apart.into_iter().map(stored));
-    Snapshot { seq, law: state.law(), body }
+    Snapshot {
+        seq,
+        law: state.law(),
+        body,
+    }
 }
 
 fn stored(blob: lope_flow::law::Blob) -> Blob {
-    Blob { digest: blob.digest, bytes: blob.bytes }
+    Blob {
+        digest: blob.digest,
+        bytes: blob.bytes,
+    }
 }
 
 /// The event of a journal row.
@@ -60,7 +78,9 @@ pub fn event(row: &JournalRow, blobs: &Blobs) -> Result<Event, Unreadable> {
 pub fn kind_of(row: &JournalRow) -> Result<EventKind, Unreadable> {
     let nothing = lope_model::value::to_msgpack(&Value::Null);
     let event = Event::decode(&row.body, |_| Some(nothing.clone()));
-    event.map(|event| event.kind).map_err(|error| Unreadable::new(format!("journal row {}", row.seq), error))
+    event
+        .map(|event| event.kind)
+        .map_err(|error| Unreadable::new(format!("journal row {}", row.seq), error))
 }
 
 /// The state of a snapshot.
@@ -73,12 +93,14 @@ pub fn state(snapshot: &Snapshot, blobs: &Blobs) -> Result<State, Unreadable> {
 pub fn needs(snapshot: Option<&Snapshot>, rows: &[JournalRow]) -> Result<Vec<Digest>, Unreadable> {
     let mut needs = Vec::new();
     if let Some(snapshot) = snapshot {
-        let stored = Stored::<State>::read(&snapshot.body).map_err(|error| Unreadable::new("the snapshot", error))?;
+        let stored = Stored::<State>::read(&snapshot.body)
+            .map_err(|error| Unreadable::new("the snapshot", error))?;
         needs.extend_from_slice(stored.needs());
     }
     for row in rows {
         let stored = Stored::<Event>::read(&row.body);
-        let stored = stored.map_err(|error| Unreadable::new(format!("journal row {}", row.seq), error))?;
+        let stored =
+            stored.map_err(|error| Unreadable::new(format!("journal row {}", row.seq), error))?;
         needs.extend_from_slice(stored.needs());
     }
     needs.sort_unstable();
@@ -89,12 +111,26 @@ pub fn needs(snapshot: Option<&Snapshot>, rows: &[JournalRow]) -> Result<Vec<Dig
 /// Mail that brings an event to a run.
 pub fn mail(run: RunId, id: String, kind: &EventKind) -> Deliver {
     let body = rmp_serde::to_vec_named(kind).expect("every event has a MessagePack form");
-    Deliver { run, id, kind: kind.word().to_owned(), body, reach: reach(kind) }
+    Deliver {
+        run,
+        id,
+        kind: kind.word().to_owned(),
+        body,
+        reach: reach(kind),
+        reserved: is_reserved(kind.word()),
+    }
+}
+
+/// Does mail of this kind steer a run, or end a child? Anybody sends the other kinds, as many as
+/// there is room for.
+pub fn is_reserved(kind: &str) -> bool {
+    !matches!(kind, "signal" | "input")
 }
 
 /// The event that mail brings.
 pub fn mail_event(mail: &Mail) -> Result<EventKind, Unreadable> {
-    rmp_serde::from_slice(&mail.body).map_err(|error| Unreadable::new(format!("mail '{}'", mail.id), error))
+    rmp_serde::from_slice(&mail.body)
+        .map_err(|error| Unreadable::new(format!("mail '{}'", mail.id), error))
 }
 
 /// What may move a run that is parked, and what may open one that has ended.
@@ -112,6 +148,7 @@ fn reach(kind: &EventKind) -> Reach {
         | EventKind::Adopted { .. }
         | EventKind::Refused { .. }
         | EventKind::Dispatched { .. }
+        | EventKind::Returned { .. }
         | EventKind::Forked { .. } => Reach::Live,
     }
 }
@@ -140,12 +177,19 @@ pub fn weight(value: &Value) -> usize {
         Value::Str(text) => text.len() + 5,
         Value::Bytes(bytes) => bytes.len() + 5,
         Value::List(items) => items.iter().map(weight).sum::<usize>() + 5,
-        Value::Map(map) => map.iter().map(|(key, value)| key.len() + 5 + weight(value)).sum::<usize>() + 5,
+        Value::Map(map) => {
+            map.iter()
+                .map(|(key, value)| key.len() + 5 + weight(value))
+                .sum::<usize>()
+                + 5
+        }
         Value::Tag(tag) => tag.name.len() + 12 + weight(&tag.value),
     }
 }
 
 /// A value as text that keys are compared by.
 pub fn key_text(value: &Value) -> Arc<str> {
-    value.as_str().map_or_else(|| value.to_string().into(), Into::into)
+    value
+        .as_str()
+        .map_or_else(|| value.to_string().into(), Into::into)
 }

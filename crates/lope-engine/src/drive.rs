@@ -1,15 +1,20 @@
-//! What drives the machines in production: threads, tasks, store calls, clocks. Nothing here decides.
+//! What drives the machines in production: threads, tasks, store calls, clocks. Nothing here
+//! decides.
 
+pub(crate) mod adopter;
 pub(crate) mod clock;
 pub(crate) mod committer;
-pub(crate) mod desk;
-pub(crate) mod family;
+pub(crate) mod descendants;
+pub(crate) mod dispatcher;
+pub(crate) mod executor_door;
 pub(crate) mod inbox;
-pub(crate) mod keeping;
-pub(crate) mod plans;
+pub(crate) mod limit_input;
+pub(crate) mod limits_task;
 pub(crate) mod prune;
+pub(crate) mod rated_claim;
 pub(crate) mod scheduler;
 pub(crate) mod seam;
+pub(crate) mod session_task;
 pub(crate) mod shards;
 pub(crate) mod supervisor;
 

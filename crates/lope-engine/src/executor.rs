@@ -1,13 +1,14 @@
 //! The door to workers: a task goes in, and sooner or later its outcome comes back.
 //!
-//! An executor does the work of one kind (`action`, `run`, `js`, `http`, …). It owns neither retries nor time limits; those
-//! are decided by the law and judged by the engine. A task whose `Done` is dropped without an answer counts as lost.
+//! An executor does the work of one kind (`action`, `run`, `js`, `http`, …). It owns neither
+//! retries nor time limits; those are decided by the law and judged by the engine. A task whose
+//! `Done` is dropped without an answer counts as lost.
 
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
 use lope_model::policy::{CircuitBreaker, RateLimit};
-use lope_model::{Epoch, Failure, Priority, RunId, Span, Timestamp, Value, failure};
+use lope_model::{Epoch, Failure, Priority, RunId, RunnerId, Span, Timestamp, Value, failure};
 
 use crate::secret::Masks;
 
@@ -54,18 +55,26 @@ pub struct Limits {
     pub once: Option<Arc<str>>,
     /// The secrets that the step names, if it names any.
     pub secrets: Option<Arc<[Arc<str>]>>,
+    /// Its owner writes down that it begins before it does.
+    pub announced: bool,
+    /// The session in which its run is owned; it begins in no other.
+    pub session: Option<RunnerId>,
 }
 
 impl Limits {
     /// Does nothing but a free slot decide when it begins?
     pub(crate) fn is_plain(&self) -> bool {
-        self.keyed.is_none() && self.circuit_breaker.is_none() && self.rate_limit.is_none() && self.once.is_none()
+        self.keyed.is_none()
+            && self.circuit_breaker.is_none()
+            && self.rate_limit.is_none()
+            && self.once.is_none()
+            && !self.announced
     }
 }
 
 /// How an attempt ended.
 #[derive(Clone, Debug)]
-pub struct Outcome {
+pub struct TaskOutcome {
     pub token: Token,
     /// A failure is boxed: most attempts have none, and outcomes travel in lines.
     pub result: Result<Value, Box<Failure>>,
@@ -77,42 +86,66 @@ pub struct Outcome {
     pub started_at: Option<Timestamp>,
 }
 
-impl Outcome {
+impl TaskOutcome {
     pub fn new(token: Token, result: Result<Value, Failure>) -> Self {
-        Self { token, result: result.map_err(Box::new), worker: None, log: None, started_at: None }
+        Self {
+            token,
+            result: result.map_err(Box::new),
+            worker: None,
+            log: None,
+            started_at: None,
+        }
     }
 
     /// It ran longer than its timeout, or was silent for longer than its heartbeat allows.
     pub(crate) fn timed_out(token: Token, silent: bool, started_at: Timestamp) -> Self {
-        let message = if silent { "no sign of life within its heartbeat" } else { "it took longer than its timeout" };
+        let message = if silent {
+            "no sign of life within its heartbeat"
+        } else {
+            "it took longer than its timeout"
+        };
         let failure = Failure::new(failure::kind::TIMEOUT, message);
-        Self { started_at: Some(started_at), ..Self::new(token, Err(failure)) }
+        Self {
+            started_at: Some(started_at),
+            ..Self::new(token, Err(failure))
+        }
     }
 }
 
 /// Where outcomes go: the shard that owns the run.
-pub trait Outcomes: Send + Sync {
-    fn settle(&self, outcome: Outcome);
+pub trait OutcomeSink: Send + Sync {
+    fn settle(&self, outcome: TaskOutcome);
     /// The attempt got its slot or showed life; its time limits count from here.
     fn alive(&self, token: &Token);
+    /// The attempt has not begun and will not here. Where nobody could begin it elsewhere it is
+    /// lost.
+    fn give_back(&self, token: &Token) {
+        self.settle(TaskOutcome::new(token.clone(), Err(unanswered())));
+    }
 }
 
-/// The right to answer a task, once. Dropped unanswered (a panic, a killed worker), it answers `WorkerLost`.
+/// The right to answer a task, once. Dropped unanswered (a panic, a killed worker), it answers
+/// `WorkerLost`.
 pub struct Done {
     token: Option<Token>,
-    outcomes: Arc<dyn Outcomes>,
+    outcomes: Arc<dyn OutcomeSink>,
     log: OnceLock<Arc<str>>,
     masks: Masks,
 }
 
 impl Done {
-    pub fn new(token: Token, outcomes: Arc<dyn Outcomes>) -> Self {
-        Self { token: Some(token), outcomes, log: OnceLock::new(), masks: Masks::default() }
+    pub fn new(token: Token, outcomes: Arc<dyn OutcomeSink>) -> Self {
+        Self {
+            token: Some(token),
+            outcomes,
+            log: OnceLock::new(),
+            masks: Masks::default(),
+        }
     }
 
     /// What must not be seen in answers and logs.
     #[must_use]
-    pub(crate) fn masking(mut self, masks: Masks) -> Self {
+    pub fn masking(mut self, masks: Masks) -> Self {
         self.masks = masks;
         self
     }
@@ -122,7 +155,9 @@ impl Done {
     }
 
     pub fn alive(&self) {
-        self.token.iter().for_each(|token| self.outcomes.alive(token));
+        self.token
+            .iter()
+            .for_each(|token| self.outcomes.alive(token));
     }
 
     /// Where the attempt's log is; the first word counts.
@@ -130,26 +165,54 @@ impl Done {
         let _ = self.log.set(log.into());
     }
 
+    /// Nobody has begun the task, and nobody here will: it is not lost, and no answer to it counts.
+    pub fn give_back(mut self) {
+        if let Some(token) = self.token.take() {
+            self.outcomes.give_back(&token);
+        }
+    }
+
+    /// What follows from the answer may be done on this thread before it returns, the start of the
+    /// next task included: no lock that the executor needs for that may be held.
     pub fn finish(mut self, result: Result<Value, Failure>, worker: Option<Arc<str>>) {
         if let Some(token) = self.token.take() {
             let log = self.log.take();
             let masks = std::mem::take(&mut self.masks);
-            let result = if masks.is_empty() { result } else { masked(&masks, result) };
-            self.outcomes.settle(Outcome { worker, log, ..Outcome::new(token, result) });
+            let result = if masks.is_empty() {
+                result
+            } else {
+                masked(&masks, result)
+            };
+            self.outcomes.settle(TaskOutcome {
+                worker,
+                log,
+                ..TaskOutcome::new(token, result)
+            });
         }
     }
 }
 
 fn masked(masks: &Masks, result: Result<Value, Failure>) -> Result<Value, Failure> {
-    result.map(|value| masks.hide_in(value)).map_err(|failure| masks.hide_in_failure(failure))
+    result
+        .map(|value| masks.hide_in(value))
+        .map_err(|failure| masks.hide_in_failure(failure))
+}
+
+fn unanswered() -> Failure {
+    Failure::new(
+        failure::kind::WORKER_LOST,
+        "the worker ended without an answer",
+    )
 }
 
 impl Drop for Done {
     fn drop(&mut self) {
         if let Some(token) = self.token.take() {
-            let failure = Failure::new(failure::kind::WORKER_LOST, "the worker ended without an answer");
             let log = self.log.take();
-            self.outcomes.settle(Outcome { log, ..Outcome::new(token, Err(failure)) });
+            self.outcomes.settle(TaskOutcome {
+                log,
+                ..TaskOutcome::new(token, Err(unanswered()))
+            });
         }
     }
 }
@@ -166,10 +229,21 @@ pub trait Executor: Send + Sync {
     fn start(&self, task: Task, done: Done);
     /// Begin several at once, in order.
     fn start_all(&self, tasks: Vec<(Task, Done)>) {
-        tasks.into_iter().for_each(|(task, done)| self.start(task, done));
+        tasks
+            .into_iter()
+            .for_each(|(task, done)| self.start(task, done));
     }
-    /// Stop a task that is no longer wanted: timed out, cancelled, or its run was lost. Its answer no longer counts.
+    /// Stop a task that is no longer wanted: timed out, cancelled, or its run was lost. Its answer
+    /// no longer counts, but it must come, or its `Done` be dropped, when nothing of it is at work
+    /// any more: until then it keeps its slot and its keys.
     fn cancel(&self, token: &Token);
+    /// Do `start_all`, `cancel` and `withdraw` return at once, whatever happens? One that does not
+    /// say so is called on a thread of its own, so that nobody else waits for it.
+    fn returns_at_once(&self) -> bool {
+        false
+    }
+    /// The engine ends: what waits here and nobody has begun goes back, each by `Done::give_back`.
+    fn withdraw(&self) {}
     /// Can it do this? `None`, or why not in words for the user.
     fn refuses(&self, _arguments: &Value) -> Option<String> {
         None

@@ -1,7 +1,7 @@
 //! Forking: a new run that goes on from a position in another one's journal.
 //!
-//! The state at that position becomes the new run's base snapshot; one row says whose copy it is. Attempts and children that
-//! were open there are the original's and are started anew.
+//! The state at that position becomes the new run's base snapshot; one row says whose copy it is.
+//! Attempts and children that were open there are the original's and are started anew.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use lope_store::runs::{Admit, Admitted, RunRecord};
 use lope_store::{Store, StoreError, StoreResult};
 use uuid::Uuid;
 
-use crate::{codec, look};
+use crate::{admission, codec, query};
 
 /// The tag that names the run a fork came from.
 pub const FORKED_FROM: &str = "forked_from";
@@ -39,30 +39,48 @@ pub enum Forked {
 }
 
 /// Fork a run.
-pub async fn fork(store: &Store, record: &RunRecord, fork: Fork, now: Timestamp) -> StoreResult<Forked> {
-    let plan = look::plan(store, record).await?;
-    let first = store.runs.journal(record.run, 0, 1).await?.first().map_or(1, |row| row.seq);
+pub async fn fork(
+    store: &Store,
+    record: &RunRecord,
+    fork: Fork,
+    now: Timestamp,
+) -> StoreResult<Forked> {
+    let plan = query::plan(store, record).await?;
+    let first = store
+        .runs
+        .journal(record.run, 0, 1)
+        .await?
+        .first()
+        .map_or(1, |row| row.seq);
     let at = fork.at.unwrap_or(record.head);
     if at < first || at > record.head {
-        return Ok(Forked::NoSuchRow { first, last: record.head });
+        return Ok(Forked::NoSuchRow {
+            first,
+            last: record.head,
+        });
     }
-    let history = look::history(store, record.run, &plan, Some(at)).await?;
+    let history = query::history(store, record.run, &plan, Some(at)).await?;
     let run = RunId::from_uuid(Uuid::now_v7());
-    let Some(admit) = admission(&plan, history.state(), at, run, now) else {
-        return Ok(Forked::Ended { last: record.head.saturating_sub(1).max(first) });
+    let Some(admit) = copy_of(&plan, history.state(), at, run, now) else {
+        return Ok(Forked::Ended {
+            last: record.head.saturating_sub(1).max(first),
+        });
     };
     let admit = of_record(admit, record, fork.key);
     match store.runs.admit(vec![admit]).await?.into_iter().next() {
         Some(Admitted::Created { .. }) => Ok(Forked::Run { run, at }),
         Some(Admitted::Exists { run }) => Ok(Forked::Exists { run }),
-        Some(Admitted::UnknownVersion) => Err(StoreError::corrupt("the run's workflow version is missing")),
+        Some(Admitted::UnknownVersion) => {
+            Err(StoreError::corrupt("the run's workflow version is missing"))
+        }
         None => Err(StoreError::Closed),
     }
 }
 
 /// The new run as it is admitted; `None` if its state is one that nothing can go on from.
-fn admission(plan: &Arc<Plan>, state: &State, at: u64, run: RunId, now: Timestamp) -> Option<Admit> {
-    let (mut blobs, epoch) = (Vec::new(), Epoch(1));
+fn copy_of(plan: &Arc<Plan>, state: &State, at: u64, run: RunId, now: Timestamp) -> Option<Admit> {
+    let mut blobs = Vec::new();
+    let epoch = Epoch(1);
     let mut copy = state.clone();
     let snapshot = codec::snapshot(at, &mut copy, &mut blobs);
     let mut kinds = vec![EventKind::Forked { run, epoch }];
@@ -79,7 +97,6 @@ fn admission(plan: &Arc<Plan>, state: &State, at: u64, run: RunId, now: Timestam
     if copy.status().is_final() {
         return None;
     }
-    let weight = u32::try_from(snapshot.body.len() + 1_024).unwrap_or(u32::MAX);
     Some(Admit {
         run,
         workflow: plan.name().to_string(),
@@ -90,7 +107,7 @@ fn admission(plan: &Arc<Plan>, state: &State, at: u64, run: RunId, now: Timestam
         realm: lope_model::Realm::default(),
         due: now,
         law: state.law(),
-        weight,
+        weight: admission::weight(snapshot.body.len()),
         tags: std::collections::BTreeMap::new(),
         parent: None,
         rows,
@@ -107,5 +124,12 @@ fn of_record(admit: Admit, record: &RunRecord, key: Option<String>) -> Admit {
         tags.insert(FORKED_FROM.to_owned(), record.run.to_string());
     }
     let (queue, realm) = (record.queue.clone(), record.realm.clone());
-    Admit { key, queue, realm, priority: record.priority, tags, ..admit }
+    Admit {
+        key,
+        queue,
+        realm,
+        priority: record.priority,
+        tags,
+        ..admit
+    }
 }

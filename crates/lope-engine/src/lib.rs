@@ -1,26 +1,30 @@
-//! The engine: it claims runs, advances them by the law, commits what happened before anything that depends on it, and
-//! has the work done.
+//! The engine: it claims runs, advances them by the law, commits what happened before anything that
+//! depends on it, and has the work done.
 
 #[cfg(test)]
 extern crate self as lope_engine;
 
-mod adopter;
+mod admission;
+pub mod breakdown;
 pub mod client;
 pub mod codec;
-pub mod dispatch;
 mod drive;
 pub mod engine;
 pub mod executor;
+pub mod fire;
 pub mod fork;
-pub mod keeper;
-pub mod look;
-pub mod post;
-pub mod schedule;
+pub mod limits;
+pub mod mailbox_send;
+pub mod plans;
+pub mod query;
 pub mod secret;
+pub mod session;
 pub mod settings;
 pub mod shard;
-pub mod why;
+pub mod slots;
 
-pub use drive::desk::Executors;
-pub use engine::{Ear, Engine, News};
-pub use settings::Settings;
+pub use breakdown::Breakdown;
+pub use drive::dispatcher::Executors;
+pub use drive::prune::due as too_old;
+pub use engine::{Engine, News, NewsListener};
+pub use settings::{PrunedListener, Settings};

@@ -1,79 +1,24 @@
-//! Secrets: opaque references in arguments become values here, when the task is about to start, and nowhere before.
+//! Secrets: opaque references in arguments become values here, when the task is about to start, and
+//! nowhere before.
 //!
-//! Only the names that the step's own template holds are resolved; a reference that came in with data is refused. What was
-//! resolved is taken out again of whatever the worker answers and of what it logs.
+//! Only the names that the step's own template holds are resolved; a reference that came in with
+//! data is refused. What was resolved is taken out again of whatever the worker answers and of what
+//! it logs.
 
 use std::fmt;
 use std::sync::Arc;
 
-use lope_flow::expr::{SECRET, SECRET_TEXT};
+use lope_expr::{SECRET, SECRET_TEXT};
 use lope_model::{Failure, Value};
+
+pub use lope_model::masks::{MASK, Masks};
 
 /// The type of failure of a step whose secret is not to be had.
 pub const MISSING: &str = "MissingSecret";
-/// What stands where a secret was.
-pub const MASK: &str = "***";
-/// Secrets shorter than this are not looked for in answers and logs: they would be found everywhere.
-const MASKED_MIN: usize = 4;
-
 /// Where the values of secrets are found.
 pub trait Secrets: Send + Sync + fmt::Debug {
     /// The value, or why there is none.
     fn value(&self, name: &str) -> Result<String, String>;
-}
-
-/// What was resolved for one task.
-#[derive(Clone, Default)]
-pub struct Masks(Arc<[Arc<str>]>);
-
-impl Masks {
-    fn new(mut values: Vec<Arc<str>>) -> Self {
-        values.retain(|value| value.len() >= MASKED_MIN);
-        values.sort_by_key(|value| std::cmp::Reverse(value.len()));
-        values.dedup();
-        Self(values.into())
-    }
-
-    pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-
-    /// The text without what must not be seen.
-    pub fn hide(&self, text: &str) -> String {
-        self.0.iter().fold(text.to_owned(), |text, value| text.replace(&**value, MASK))
-    }
-
-    /// The same for every text of a value.
-    pub fn hide_in(&self, value: Value) -> Value {
-        match value {
-            Value::Str(text) if self.0.iter().any(|secret| text.contains(&**secret)) => Value::from(self.hide(&text)),
-            Value::List(items) => Value::list(items.iter().map(|item| self.hide_in(item.clone())).collect()),
-            Value::Map(map) => {
-                let entries = map.iter().map(|(key, value)| (self.hide(key), self.hide_in(value.clone())));
-                Value::map(entries.collect::<Vec<_>>().iter().map(|(key, value)| (key.as_str(), value.clone())))
-            }
-            Value::Tag(tag) => Value::tag(&tag.name, self.hide_in(tag.value.clone())),
-            other @ (Value::Null
-            | Value::Bool(_)
-            | Value::Int(_)
-            | Value::Float(_)
-            | Value::Str(_)
-            | Value::Bytes(_)) => other,
-        }
-    }
-
-    pub fn hide_in_failure(&self, mut failure: Failure) -> Failure {
-        failure.message = self.hide(&failure.message);
-        failure.traceback = failure.traceback.map(|trace| self.hide(&trace));
-        failure.detail = self.hide_in(failure.detail);
-        failure
-    }
-}
-
-impl fmt::Debug for Masks {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Masks({})", self.0.len())
-    }
 }
 
 /// The arguments with every reference replaced by its value, and what must be hidden from then on.
@@ -94,14 +39,16 @@ pub(crate) fn resolve(
         Ok(value)
     };
     let resolved = replace(arguments, &mut look_up)?;
-    Ok((resolved, Masks::new(found)))
+    Ok((resolved, Masks::of(found)))
 }
 
 type LookUp<'a> = dyn FnMut(&str) -> Result<Arc<str>, Failure> + 'a;
 
 fn replace(value: &Value, look_up: &mut LookUp<'_>) -> Result<Value, Failure> {
     Ok(match value {
-        Value::Tag(tag) if &*tag.name == SECRET => Value::Str(look_up(tag.value.as_str().unwrap_or_default())?),
+        Value::Tag(tag) if &*tag.name == SECRET => {
+            Value::Str(look_up(tag.value.as_str().unwrap_or_default())?)
+        }
         Value::Tag(tag) if &*tag.name == SECRET_TEXT => {
             let mut text = String::new();
             for part in tag.value.as_list().unwrap_or_default() {
@@ -110,17 +57,25 @@ fn replace(value: &Value, look_up: &mut LookUp<'_>) -> Result<Value, Failure> {
             Value::from(text)
         }
         Value::Tag(tag) => Value::tag(&tag.name, replace(&tag.value, look_up)?),
-        Value::List(items) => {
-            Value::list(items.iter().map(|item| replace(item, look_up)).collect::<Result<Vec<_>, _>>()?)
-        }
+        Value::List(items) => Value::list(
+            items
+                .iter()
+                .map(|item| replace(item, look_up))
+                .collect::<Result<Vec<_>, _>>()?,
+        ),
         Value::Map(map) => {
-            let entries = map.iter().map(|(key, value)| Ok((key, replace(value, look_up)?)));
+            let entries = map
+                .iter()
+                .map(|(key, value)| Ok((key, replace(value, look_up)?)));
             let entries = entries.collect::<Result<Vec<_>, Failure>>()?;
             Value::map(entries.iter().map(|(key, value)| (&***key, value.clone())))
         }
-        Value::Null | Value::Bool(_) | Value::Int(_) | Value::Float(_) | Value::Str(_) | Value::Bytes(_) => {
-            value.clone()
-        }
+        Value::Null
+        | Value::Bool(_)
+        | Value::Int(_)
+        | Value::Float(_)
+        | Value::Str(_)
+        | Value::Bytes(_) => value.clone(),
     })
 }
 
@@ -133,7 +88,11 @@ mod tests {
 
     impl Secrets for One {
         fn value(&self, name: &str) -> Result<String, String> {
-            if name == "token" { Ok("s3cr3t".to_owned()) } else { Err("is not configured".to_owned()) }
+            if name == "token" {
+                Ok("s3cr3t".to_owned())
+            } else {
+                Err("is not configured".to_owned())
+            }
         }
     }
 
@@ -143,14 +102,32 @@ mod tests {
 
     #[test]
     fn references_become_values_in_texts_and_by_themselves() {
-        let text = Value::tag(SECRET_TEXT, Value::list(vec![Value::from("Bearer "), secret("token")]));
-        let arguments =
-            Value::map([("headers", Value::map([("auth", text)])), ("plain", Value::Int(1)), ("t", secret("token"))]);
+        let text = Value::tag(
+            SECRET_TEXT,
+            Value::list(vec![Value::from("Bearer "), secret("token")]),
+        );
+        let arguments = Value::map([
+            ("headers", Value::map([("auth", text)])),
+            ("plain", Value::Int(1)),
+            ("t", secret("token")),
+        ]);
         let (resolved, masks) = resolve(&arguments, &["token".into()], Some(&One)).unwrap();
-        assert_eq!(resolved.get("headers").unwrap().get("auth"), Some(&Value::from("Bearer s3cr3t")));
-        assert_eq!((resolved.get("t"), resolved.get("plain")), (Some(&Value::from("s3cr3t")), Some(&Value::Int(1))));
-        let answer = Value::list(vec![Value::from("got s3cr3t!"), Value::map([("s3cr3t", Value::Int(1))])]);
-        assert_eq!(masks.hide_in(answer).to_string(), r#"["got ***!",{"***":1}]"#);
+        assert_eq!(
+            resolved.get("headers").unwrap().get("auth"),
+            Some(&Value::from("Bearer s3cr3t"))
+        );
+        assert_eq!(
+            (resolved.get("t"), resolved.get("plain")),
+            (Some(&Value::from("s3cr3t")), Some(&Value::Int(1)))
+        );
+        let answer = Value::list(vec![
+            Value::from("got s3cr3t!"),
+            Value::map([("s3cr3t", Value::Int(1))]),
+        ]);
+        assert_eq!(
+            masks.hide_in(answer).to_string(),
+            r#"["got ***!",{"***":1}]"#
+        );
         let failure = masks.hide_in_failure(Failure::new("E", "bad s3cr3t"));
         assert_eq!(failure.message, "bad ***");
     }
@@ -158,12 +135,23 @@ mod tests {
     #[test]
     fn what_is_not_named_by_the_step_or_not_there_is_refused() {
         let rows = [
-            (vec!["token".into()], "other", "the secret 'other' is not named by this step"),
-            (vec!["other".into()], "other", "the secret 'other' is not configured"),
+            (
+                vec!["token".into()],
+                "other",
+                "the secret 'other' is not named by this step",
+            ),
+            (
+                vec!["other".into()],
+                "other",
+                "the secret 'other' is not configured",
+            ),
         ];
         for (named, name, expected) in rows {
             let failure = resolve(&secret(name), &named, Some(&One)).unwrap_err();
-            assert_eq!((&*failure.kind, failure.message.as_str()), (MISSING, expected));
+            assert_eq!(
+                (&*failure.kind, failure.message.as_str()),
+                (MISSING, expected)
+            );
         }
         let none = resolve(&secret("token"), &["token".into()], None).unwrap_err();
         assert!(none.message.contains("it has none"), "{none:?}");

@@ -1,13 +1,18 @@
 //! What an engine may be told: how much it takes on, how long it waits, what it serves.
 
 use std::collections::BTreeMap;
+use std::pin::Pin;
 use std::sync::Arc;
 
 use lope_model::policy::RateLimit;
-use lope_model::{Priority, QueueName, Realm, Span, limit};
+use lope_model::{Priority, QueueName, Realm, RunId, Span, limit};
+use lope_store::runs::FinalStatus;
 
-use crate::post::Encode;
+use crate::mailbox_send::EncodeMessage;
 use crate::secret::Secrets;
+
+/// Ends whatever belongs to runners of this machine that are gone, and returns when it has ended.
+pub type EndAbandoned = fn() -> Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// Settings of one engine. `Default` is what a single machine wants.
 #[derive(Clone, Debug)]
@@ -20,7 +25,7 @@ pub struct Settings {
     pub shards: usize,
     /// Most runs in memory at once.
     pub max_runs: usize,
-    /// Most runs taken by one claim.
+    /// Most runs taken by one claim; up to four times as many while runs leave as fast as they come.
     pub claim_batch: usize,
     /// How long the session lives without a heartbeat.
     pub lease: Span,
@@ -33,11 +38,12 @@ pub struct Settings {
     pub snapshot_min: usize,
     /// Most runs of one commit.
     pub group_commit_max: usize,
-    /// Most bytes of runs taken by one claim.
+    /// Most bytes that the runs in memory take together: while they take more, none is taken up.
     pub resident_bytes: u64,
     /// Attempts in flight at once, over all runs.
     pub concurrency: usize,
-    /// Does it claim from its queues? If not, it works only on runs that it was told to own, and on their children.
+    /// Does it claim from its queues? If not, it works only on runs that it was told to own, and on
+    /// their children.
     pub claims: bool,
     /// Queues it claims from.
     pub queues: Vec<QueueName>,
@@ -51,20 +57,33 @@ pub struct Settings {
     pub retention: Option<Span>,
     /// The same for single workflows, where it differs.
     pub retention_of: BTreeMap<String, Option<Span>>,
+    /// The same for runs that ended in one way, where it differs and their workflow says nothing.
+    pub retention_by_status: BTreeMap<FinalStatus, Option<Span>>,
+    /// Hears which runs were deleted, so that what is kept of them elsewhere goes with them.
+    pub on_pruned: Option<Arc<dyn PrunedListener>>,
     /// How often an execution may lose its runner, where its policy does not say.
     pub loss_budget: u32,
     /// Makes the rows of messages to mailboxes; without it a run that sends one is set aside.
-    pub post: Option<Encode>,
+    pub mailbox_send: Option<EncodeMessage>,
+    /// Ends what runners that are gone have left on this machine: asked before an attempt takes the
+    /// place of one of theirs under a key.
+    pub end_abandoned: Option<EndAbandoned>,
     /// Where the values of secrets are found.
     pub secrets: Option<Arc<dyn Secrets>>,
+}
+
+/// Hears which runs have left the store.
+pub trait PrunedListener: Send + Sync + std::fmt::Debug {
+    fn pruned(&self, runs: &[RunId]);
 }
 
 /// What bounds the runs of one queue. Absent fields bound nothing.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct QueueLimit {
-    /// Most runs of the queue at work at once, in the whole store: whoever claims counts those of all runners.
+    /// Most runs of the queue at work at once, in the whole store: whoever claims counts those of
+    /// all runners.
     pub concurrency: Option<u32>,
-    /// Most runs begun in a stretch of time by this runner.
+    /// Most runs begun in a stretch of time, by all runners together.
     pub rate: Option<RateLimit>,
     /// The priority of runs that name none.
     pub priority: Option<Priority>,
@@ -73,7 +92,17 @@ pub struct QueueLimit {
 impl Settings {
     /// Is anything ever deleted?
     pub fn prunes(&self) -> bool {
-        self.retention.is_some() || self.retention_of.values().any(Option::is_some)
+        let mut others = self
+            .retention_of
+            .values()
+            .chain(self.retention_by_status.values());
+        self.retention.is_some() || others.any(Option::is_some)
+    }
+
+    /// Does a run that ends make room for others to be claimed?
+    pub(crate) fn bounds_queues(&self) -> bool {
+        let mut limits = self.queue_limits.values();
+        limits.any(|limit| limit.concurrency.is_some())
     }
 }
 
@@ -100,8 +129,11 @@ impl Default for Settings {
             payload_max: limit::PAYLOAD_MAX,
             retention: Some(Span::from_secs(30 * 24 * 3_600)),
             retention_of: BTreeMap::new(),
-            loss_budget: lope_flow::policy::LOSS_BUDGET,
-            post: None,
+            retention_by_status: BTreeMap::new(),
+            on_pruned: None,
+            loss_budget: lope_definition::policy::LOSS_BUDGET,
+            mailbox_send: None,
+            end_abandoned: None,
             secrets: None,
         }
     }

@@ -1,17 +1,18 @@
-//! Every field of a policy, observed through real steps: engine, threads, journal. Each test quotes the line it holds.
+//! Every field of a policy, observed through real steps: engine, threads, journal. Each test quotes
+//! the line it holds.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
-mod house;
+use crate::fixture;
 
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use house::{House, settings};
+use fixture::{EngineFixture, settings, short_lease};
+use lope_definition::{Matcher, Rule};
 use lope_engine::client::{self, StartOptions};
 use lope_engine::executor::Task;
 use lope_engine::{Settings, codec};
-use lope_flow::definition::{Matcher, Rule};
 use lope_flow::law::EventKind;
 use lope_model::{Failure, Policy, RunId, Span, Timestamp, Value, failure};
 
@@ -29,7 +30,13 @@ fn yes(value: impl Into<Value>) -> Answer {
 
 /// Fails until the attempt with this number.
 fn from_attempt(number: u32) -> impl Fn(&Task) -> Answer {
-    move |task| if task.token.attempt < number { no("not yet") } else { yes(i64::from(task.token.attempt)) }
+    move |task| {
+        if task.token.attempt < number {
+            no("not yet")
+        } else {
+            yes(i64::from(task.token.attempt))
+        }
+    }
 }
 
 /// Actions in the order in which they were started.
@@ -46,51 +53,76 @@ impl Order {
     }
 }
 
-async fn outcomes(house: &House, run: RunId) -> Vec<Timestamp> {
-    let rows = house.rows(run).await;
-    rows.into_iter().filter(|(_, kind)| matches!(kind, EventKind::Outcome(_))).map(|(at, _)| at).collect()
+async fn outcomes(fixture: &EngineFixture, run: RunId) -> Vec<Timestamp> {
+    let rows = fixture.rows(run).await;
+    rows.into_iter()
+        .filter(|(_, kind)| matches!(kind, EventKind::Outcome(_)))
+        .map(|(at, _)| at)
+        .collect()
 }
 
 /// "Retries: fails twice then succeeds with retries 3."
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn retries() {
-    let house = House::new(from_attempt(3));
-    let engine = house.engine();
-    let run = house.start(&engine, "name: r\nsteps: { a: { action: x, retries: 3 } }", Value::Null).await;
-    assert_eq!((house.result(run).await, house.calls()), (Value::Int(3), 3));
+    let fixture = EngineFixture::new(from_attempt(3));
+    let engine = fixture.engine();
+    let run = fixture
+        .start(
+            &engine,
+            "name: r\nsteps: { a: { action: x, retries: 3 } }",
+            Value::Null,
+        )
+        .await;
+    assert_eq!(
+        (fixture.result(run).await, fixture.calls()),
+        (Value::Int(3), 3)
+    );
 }
 
 /// "Backoff and timeout are really applied and survive a crash.": here that they are applied.
 /// "Backoff none/linear/exponential with cap": the delays are really waited.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn backoff_and_its_delays() {
-    let house = House::new(|_| no("never"));
-    let engine = house.engine();
-    let rows = [("none", [0, 0, 0]), ("linear", [30, 60, 70]), ("exponential", [30, 60, 70]), ("jitter", [15, 30, 35])];
+    let fixture = EngineFixture::new(|_| no("never"));
+    let engine = fixture.engine();
+    let rows = [
+        ("none", [0, 0, 0]),
+        ("linear", [30, 60, 70]),
+        ("exponential", [30, 60, 70]),
+        ("jitter", [15, 30, 35]),
+    ];
     for (word, least) in rows {
         let yaml = format!(
             "name: b\nsteps: {{ a: {{ action: x, retries: 3, backoff: {word}, base_delay: 30ms, max_delay: 70ms }} }}"
         );
-        let run = house.start(&engine, &yaml, Value::Null).await;
-        house.failure(run).await;
-        let at = outcomes(&house, run).await;
-        let waited: Vec<u64> = at.windows(2).map(|pair| pair[1].since(pair[0]).millis()).collect();
-        assert!(waited.len() == 3 && waited.iter().zip(least).all(|(is, least)| *is >= least), "{word}: {waited:?}");
+        let run = fixture.start(&engine, &yaml, Value::Null).await;
+        fixture.failure(run).await;
+        let at = outcomes(&fixture, run).await;
+        let waited: Vec<u64> = at
+            .windows(2)
+            .map(|pair| pair[1].since(pair[0]).millis())
+            .collect();
+        assert!(
+            waited.len() == 3 && waited.iter().zip(least).all(|(is, least)| *is >= least),
+            "{word}: {waited:?}"
+        );
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn retry_on_and_never_retry_on() {
-    let house = House::new(|task| Some(Err(Failure::new(&task.action, "no"))));
-    let engine = house.engine();
-    for (action, field, calls) in
-        [("Net", "retry_on: [Net]", 3), ("Bug", "retry_on: [Net]", 1), ("Bug", "never_retry_on: [Bug]", 1)]
-    {
-        let before = house.calls();
+    let fixture = EngineFixture::new(|task| Some(Err(Failure::new(&task.action, "no"))));
+    let engine = fixture.engine();
+    for (action, field, calls) in [
+        ("Net", "retry_on: [Net]", 3),
+        ("Bug", "retry_on: [Net]", 1),
+        ("Bug", "never_retry_on: [Bug]", 1),
+    ] {
+        let before = fixture.calls();
         let yaml = format!("name: t\nsteps: {{ a: {{ action: {action}, retries: 2, {field} }} }}");
-        let run = house.start(&engine, &yaml, Value::Null).await;
-        house.failure(run).await;
-        assert_eq!(house.calls() - before, calls, "{action} {field}");
+        let run = fixture.start(&engine, &yaml, Value::Null).await;
+        fixture.failure(run).await;
+        assert_eq!(fixture.calls() - before, calls, "{action} {field}");
     }
 }
 
@@ -98,12 +130,21 @@ async fn retry_on_and_never_retry_on() {
 /// "Timeout 10 ms against 500 ms work: fails as timeout and the work is cancelled."
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn timeout() {
-    let house = House::new(|_| None);
-    let engine = house.engine();
-    let run = house.start(&engine, "name: t\nsteps: { a: { action: x, timeout: 10ms } }", Value::Null).await;
-    assert!(house.failure(run).await.is_a(failure::kind::TIMEOUT));
-    assert!(house.hand.kept.lock().unwrap().is_empty(), "the work was cancelled");
-    let late = House::slow(Duration::from_millis(60), |_| yes(1));
+    let fixture = EngineFixture::new(|_| None);
+    let engine = fixture.engine();
+    let run = fixture
+        .start(
+            &engine,
+            "name: t\nsteps: { a: { action: x, timeout: 10ms } }",
+            Value::Null,
+        )
+        .await;
+    assert!(fixture.failure(run).await.is_a(failure::kind::TIMEOUT));
+    assert!(
+        fixture.test_executor.kept.lock().unwrap().is_empty(),
+        "the work was cancelled"
+    );
+    let late = EngineFixture::slow(Duration::from_millis(60), |_| yes(1));
     let engine = late.engine();
     let yaml = "
 name: late
@@ -114,44 +155,73 @@ steps:
   done: { return: ['${{ a }}', '${{ c }}'] }
 ";
     let run = late.start(&engine, yaml, Value::Null).await;
-    assert_eq!(late.result(run).await, Value::list(vec![Value::Int(7), Value::Int(1)]));
-    assert_eq!(outcomes(&late, run).await.len(), 3, "the late answer leaves no row");
+    assert_eq!(
+        late.result(run).await,
+        Value::list(vec![Value::Int(7), Value::Int(1)])
+    );
+    assert_eq!(
+        outcomes(&late, run).await.len(),
+        3,
+        "the late answer leaves no row"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn heartbeat() {
-    let house = House::new(|_| None);
-    let engine = house.engine();
-    let run =
-        house.start(&engine, "name: h\nsteps: { a: { action: x, heartbeat: 150ms, timeout: 1m } }", Value::Null).await;
-    let token = house.hanging().await;
-    // The time that passes is what this is about.
+    let fixture = EngineFixture::new(|_| None);
+    let engine = fixture.engine();
+    let run = fixture
+        .start(
+            &engine,
+            "name: h\nsteps: { a: { action: x, heartbeat: 150ms, timeout: 1m } }",
+            Value::Null,
+        )
+        .await;
+    let token = fixture.hanging().await;
+    // The time that passes is what this is about: it lives through twice its heartbeat, unless this
+    // test itself could not beat in time.
     let begun = Instant::now();
+    let mut last = begun;
     while begun.elapsed() < Duration::from_millis(300) {
-        house.hand.kept.lock().unwrap()[&token].alive();
+        match fixture.test_executor.kept.lock().unwrap().get(&token) {
+            Some(done) => done.alive(),
+            None if last.elapsed() >= Duration::from_millis(150) => break,
+            None => panic!("given up although it showed signs of life"),
+        }
+        last = Instant::now();
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
-    let failure = house.failure(run).await;
-    assert!(failure.is_a(failure::kind::TIMEOUT) && failure.message.contains("sign of life"), "{failure:?}");
+    let failure = fixture.failure(run).await;
+    assert!(
+        failure.is_a(failure::kind::TIMEOUT) && failure.message.contains("sign of life"),
+        "{failure:?}"
+    );
 }
 
 /// "Deadline stops new attempts."
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn deadline() {
-    let house = House::new(|_| no("never"));
-    let engine = house.engine();
-    let yaml = "name: d\nsteps: { a: { action: x, retries: 1000, base_delay: 40ms, deadline: 100ms } }";
-    let run = house.start(&engine, yaml, Value::Null).await;
-    let failure = house.failure(run).await;
+    let fixture = EngineFixture::new(|_| no("never"));
+    let engine = fixture.engine();
+    let yaml =
+        "name: d\nsteps: { a: { action: x, retries: 1000, base_delay: 40ms, deadline: 100ms } }";
+    let run = fixture.start(&engine, yaml, Value::Null).await;
+    let failure = fixture.failure(run).await;
     assert!(failure.is_a(failure::kind::DEADLINE), "{failure:?}");
-    assert!((1..=3).contains(&house.calls()), "{}", house.calls());
+    assert!((1..=3).contains(&fixture.calls()), "{}", fixture.calls());
 }
 
 /// "`on_failure: skip`: the rest goes on, what needed it is skipped."
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn on_failure() {
-    let house = House::new(|task| if &*task.action == "bad" { no("no") } else { yes("fine") });
-    let engine = house.engine();
+    let fixture = EngineFixture::new(|task| {
+        if &*task.action == "bad" {
+            no("no")
+        } else {
+            yes("fine")
+        }
+    });
+    let engine = fixture.engine();
     let yaml = "
 name: s
 steps:
@@ -159,52 +229,74 @@ steps:
   needs_it: { action: never, with: '${{ bad }}' }
   other: { action: good }
 ";
-    let run = house.start(&engine, yaml, Value::Null).await;
-    assert_eq!(house.end(run).await.status.as_str(), "completed");
-    assert_eq!(house.calls(), 2, "what needed it was skipped");
+    let run = fixture.start(&engine, yaml, Value::Null).await;
+    assert_eq!(fixture.end(run).await.status.as_str(), "completed");
+    assert_eq!(fixture.calls(), 2, "what needed it was skipped");
 }
 
-/// "Fallback value flows downstream; fallback `retry_with` changes the arguments; a fallback is called once, after the retries."
+/// "Fallback value flows downstream; fallback `retry_with` changes the arguments; a fallback is
+/// called once, after the retries."
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn fallback() {
-    let house = House::new(|task| match (&*task.action, &task.arguments) {
+    let fixture = EngineFixture::new(|task| match (&*task.action, &task.arguments) {
         ("spare", _) => yes("spare"),
         (_, Value::Str(text)) if &**text == "plan b" => yes("b"),
         (_, Value::Str(text)) => yes(format!("got {text}")),
         _ => no("no"),
     });
-    let engine = house.engine();
+    let engine = fixture.engine();
     let rows = [
         ("{ value: 7 }", "action: x, with: 1", "7", 2),
         ("{ retry_with: plan b }", "action: x, with: 1", "b", 3),
         ("{ action: spare }", "action: x, with: 1", "spare", 3),
     ];
     for (fallback, step, expected, calls) in rows {
-        let before = house.calls();
+        let before = fixture.calls();
         let yaml = format!(
             "name: f\nsteps:\n  a: {{ {step}, retries: 1, fallback: {fallback} }}\n  b: {{ let: '${{{{ string(a) }}}}' }}\n"
         );
-        let run = house.start(&engine, &yaml, Value::Null).await;
-        assert_eq!((house.result(run).await, house.calls() - before), (Value::from(expected), calls), "{fallback}");
+        let run = fixture.start(&engine, &yaml, Value::Null).await;
+        assert_eq!(
+            (fixture.result(run).await, fixture.calls() - before),
+            (Value::from(expected), calls),
+            "{fallback}"
+        );
     }
 }
 
 /// "Runtime overrides on `run` win over the workflow's."
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn overrides() {
-    let house = House::new(from_attempt(3));
-    let engine = house.engine();
-    let rule = Rule::new(Matcher::named("a"), Policy { retries: Some(5), ..Policy::default() });
-    let options = StartOptions { input: Some(Value::Null), policies: vec![rule], ..StartOptions::default() };
-    let run = house.start_with(&engine, "name: o\nsteps: { a: { action: x, retries: 0 } }", options).await;
-    assert_eq!(house.result(run).await, Value::Int(3));
+    let fixture = EngineFixture::new(from_attempt(3));
+    let engine = fixture.engine();
+    let rule = Rule::new(
+        Matcher::named("a"),
+        Policy {
+            retries: Some(5),
+            ..Policy::default()
+        },
+    );
+    let options = StartOptions {
+        input: Some(Value::Null),
+        policies: vec![rule],
+        ..StartOptions::default()
+    };
+    let run = fixture
+        .start_with(
+            &engine,
+            "name: o\nsteps: { a: { action: x, retries: 0 } }",
+            options,
+        )
+        .await;
+    assert_eq!(fixture.result(run).await, Value::Int(3));
 }
 
-/// "Matchers: exact name, glob, kind, predicate; first match wins; unmatched gets defaults; presets compose."
+/// "Matchers: exact name, glob, kind, predicate; first match wins; unmatched gets defaults; presets
+/// compose."
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn matchers() {
-    let house = House::new(from_attempt(3));
-    let engine = house.engine();
+    let fixture = EngineFixture::new(from_attempt(3));
+    let engine = fixture.engine();
     let yaml = "
 name: m
 policies:
@@ -219,8 +311,8 @@ steps:
   other: { action: x, on_failure: skip }
   composed: { action: x, preset: [once, quick] }
 ";
-    let run = house.start(&engine, yaml, Value::Null).await;
-    let result = house.result(run).await;
+    let run = fixture.start(&engine, yaml, Value::Null).await;
+    let result = fixture.result(run).await;
     for name in ["exact", "globbed", "asked", "composed"] {
         assert_eq!(result.get(name), Some(&Value::Int(3)), "{name}: {result}");
     }
@@ -232,11 +324,11 @@ steps:
 async fn priority_and_strict_order() {
     let order = Order::default();
     let noted = order.clone();
-    let house = House::slow(Duration::from_millis(2), move |task| {
+    let fixture = EngineFixture::slow(Duration::from_millis(2), move |task| {
         noted.note(task);
         yes(1)
     });
-    let engine = house.engine();
+    let engine = fixture.engine();
     let yaml = "
 name: p
 concurrency: 1
@@ -246,33 +338,34 @@ steps:
   plain: { action: plain }
   high: { action: high, priority: 8 }
 ";
-    let run = house.start(&engine, yaml, Value::Null).await;
-    house.result(run).await;
+    let run = fixture.start(&engine, yaml, Value::Null).await;
+    fixture.result(run).await;
     assert_eq!(order.taken(), ["first", "high", "plain", "low"]);
-    assert_eq!(house.peak(), 1);
+    assert_eq!(fixture.peak(), 1);
 }
 
 /// "Never more than N at once, under load, with retries waiting."
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn never_more_than_n() {
-    let house = House::slow(Duration::from_millis(1), from_attempt(2));
-    let engine = house.engine();
+    let fixture = EngineFixture::slow(Duration::from_millis(1), from_attempt(2));
+    let engine = fixture.engine();
     let yaml = "
 name: n
 concurrency: 4
 steps: { all: { each: '${{ input }}', as: n, parallel: max, steps: { a: { action: x, retries: 3, base_delay: 1ms } } } }
 ";
     let numbers = Value::list((0..100).map(Value::Int).collect());
-    let run = house.start(&engine, yaml, numbers).await;
-    house.result(run).await;
-    assert_eq!((house.peak(), house.calls()), (4, 200));
+    let run = fixture.start(&engine, yaml, numbers).await;
+    fixture.result(run).await;
+    assert_eq!((fixture.peak(), fixture.calls()), (4, 200));
 }
 
-/// `concurrency` with a key: at most so many at once among those with an equal key, over all runs; others pass.
+/// `concurrency` with a key: at most so many at once among those with an equal key, over all runs;
+/// others pass.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn concurrency_by_key() {
-    let house = House::slow(Duration::from_millis(5), |_| yes(1));
-    let engine = house.engine();
+    let fixture = EngineFixture::slow(Duration::from_millis(5), |_| yes(1));
+    let engine = fixture.engine();
     let yaml = "
 name: k
 steps:
@@ -284,55 +377,91 @@ steps:
 ";
     let mut runs = Vec::new();
     for key in ["a", "a", "b"] {
-        runs.push(house.start(&engine, yaml, Value::from(key)).await);
+        runs.push(fixture.start(&engine, yaml, Value::from(key)).await);
     }
     for run in runs {
-        house.result(run).await;
+        fixture.result(run).await;
     }
-    assert!(house.peak() <= 2, "one for each key: {}", house.peak());
-    assert_eq!(house.calls(), 30);
+    assert!(fixture.peak() <= 2, "one for each key: {}", fixture.peak());
+    assert_eq!(fixture.calls(), 30);
 }
 
 /// "Circuit breaker opens, half-opens, closes."
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn circuit_breaker() {
-    let house = House::new(from_attempt(3));
-    let engine = house.engine();
+    let fixture = EngineFixture::new(from_attempt(3));
+    let engine = fixture.engine();
     let yaml = "name: c\nsteps: { a: { action: x, retries: 5, circuit_breaker: { failures: 1, reset: 60ms } } }";
-    let run = house.start(&engine, yaml, Value::Null).await;
-    assert_eq!(house.result(run).await, Value::Int(3), "closed again, after a probe that failed and one that did not");
-    let rows = house.rows(run).await;
+    let run = fixture.start(&engine, yaml, Value::Null).await;
+    assert_eq!(
+        fixture.result(run).await,
+        Value::Int(3),
+        "closed again, after a probe that failed and one that did not"
+    );
+    let rows = fixture.rows(run).await;
     let refused = rows.iter().filter_map(|(at, kind)| match kind {
-        EventKind::Refused { until, reason, .. } => Some((until.since(*at).millis(), reason.to_string())),
+        EventKind::Refused { until, reason, .. } => {
+            Some((until.since(*at).millis(), reason.to_string()))
+        }
         _ => None,
     });
     let refused: Vec<(u64, String)> = refused.collect();
-    assert!(refused.len() >= 2 && refused.iter().all(|(wait, _)| *wait <= 60), "{refused:?}");
+    assert!(
+        refused.len() >= 2 && refused.iter().all(|(wait, _)| *wait <= 60),
+        "{refused:?}"
+    );
     assert_eq!(refused[0].1, "the circuit 'x' is open");
-    let at = outcomes(&house, run).await;
-    assert!(at.windows(2).all(|pair| pair[1].since(pair[0]).millis() >= 59), "nothing passes an open circuit: {at:?}");
-    let calls = house.calls();
-    let next = house.start(&engine, "name: c2\nsteps: { a: { action: y, with: 1 } }", Value::Null).await;
-    house.end(next).await;
-    assert_eq!(house.calls(), calls + 1, "other actions have other circuits");
+    let mut opens = Timestamp::EPOCH;
+    for (at, kind) in &rows {
+        match kind {
+            EventKind::Refused { until, .. } => opens = *until,
+            EventKind::Outcome(_) => assert!(*at >= opens, "nothing passes an open circuit"),
+            _ => {}
+        }
+    }
+    let calls = fixture.calls();
+    let next = fixture
+        .start(
+            &engine,
+            "name: c2\nsteps: { a: { action: y, with: 1 } }",
+            Value::Null,
+        )
+        .await;
+    fixture.end(next).await;
+    assert_eq!(
+        fixture.calls(),
+        calls + 1,
+        "other actions have other circuits"
+    );
 }
 
 /// `rate_limit`: at most `count` starts in every `per`, over all runs.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn rate_limit() {
-    let house = House::new(|_| yes(1));
-    let engine = house.engine();
+    let fixture = EngineFixture::new(|_| yes(1));
+    let engine = fixture.engine();
     let yaml = "
 name: l
 steps: { all: { each: '${{ range(0, 4) }}', as: n, parallel: max, steps: { a: { action: x, rate_limit: 3/400ms } } } }
 ";
-    let runs = [house.start(&engine, yaml, Value::Null).await, house.start(&engine, yaml, Value::Null).await];
+    let runs = [
+        fixture.start(&engine, yaml, Value::Null).await,
+        fixture.start(&engine, yaml, Value::Null).await,
+    ];
     let mut starts = Vec::new();
     for run in runs {
-        house.result(run).await;
-        let refused = house.gapless(run).await.iter().filter(|event| &***event == "refused").count();
-        assert!(refused <= 8, "each is told its time, and keeps it: {refused}");
-        let outcomes = house.rows(run).await.into_iter();
+        fixture.result(run).await;
+        let refused = fixture
+            .gapless(run)
+            .await
+            .iter()
+            .filter(|event| &***event == "refused")
+            .count();
+        assert!(
+            refused <= 8,
+            "each is told its time, and keeps it: {refused}"
+        );
+        let outcomes = fixture.rows(run).await.into_iter();
         starts.extend(outcomes.filter_map(|(_, kind)| match kind {
             EventKind::Outcome(outcome) => outcome.started_at,
             _ => None,
@@ -340,43 +469,77 @@ steps: { all: { each: '${{ range(0, 4) }}', as: n, parallel: max, steps: { a: { 
     }
     starts.sort_unstable();
     // A start is written down a little after it was allowed; on a slow day much later.
-    let close = starts.windows(4).filter(|four| four[3].since(four[0]).millis() < 200).count();
+    let close = starts
+        .windows(4)
+        .filter(|four| four[3].since(four[0]).millis() < 200)
+        .count();
     assert_eq!((starts.len(), close), (8, 0), "{starts:?}");
 }
 
 /// "Idempotency key: same key, one effect."
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn idempotency_key() {
-    let house = House::slow(Duration::from_millis(5), |task| yes(task.idempotency_key.clone().unwrap()));
-    let engine = house.engine();
+    let fixture = EngineFixture::slow(Duration::from_millis(5), |task| {
+        yes(task.idempotency_key.clone().unwrap())
+    });
+    let engine = fixture.engine();
     let yaml = "
 name: i
 steps: { all: { each: [1, 2, 3], as: n, parallel: max, steps: { a: { action: pay, idempotency_key: '${{ input }}' } } } }
 ";
-    let runs =
-        [house.start(&engine, yaml, Value::from("k1")).await, house.start(&engine, yaml, Value::from("k2")).await];
+    let runs = [
+        fixture.start(&engine, yaml, Value::from("k1")).await,
+        fixture.start(&engine, yaml, Value::from("k2")).await,
+    ];
     for (run, key) in runs.into_iter().zip(["k1", "k2"]) {
-        assert_eq!(house.result(run).await, Value::list(vec![Value::from(key); 3]));
+        assert_eq!(
+            fixture.result(run).await,
+            Value::list(vec![Value::from(key); 3])
+        );
     }
-    assert_eq!(house.calls(), 2, "one effect for each key");
+    assert_eq!(fixture.calls(), 2, "one effect for each key");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn executor() {
-    let house = House::new(|task| yes(task.executor.to_string()));
-    let engine = house.engine();
-    let run = house.start(&engine, "name: e\nsteps: { a: { action: x, executor: special } }", Value::Null).await;
-    assert_eq!(house.result(run).await, Value::from("special"));
-    let run = house.start(&engine, "name: e2\nsteps: { a: { action: x, executor: nobody } }", Value::Null).await;
-    assert!(house.failure(run).await.message.contains("no executor for 'nobody'"));
+    let fixture = EngineFixture::new(|task| yes(task.executor.to_string()));
+    let engine = fixture.engine();
+    let run = fixture
+        .start(
+            &engine,
+            "name: e\nsteps: { a: { action: x, executor: special } }",
+            Value::Null,
+        )
+        .await;
+    assert_eq!(fixture.result(run).await, Value::from("special"));
+    let run = fixture
+        .start(
+            &engine,
+            "name: e2\nsteps: { a: { action: x, executor: nobody } }",
+            Value::Null,
+        )
+        .await;
+    assert!(
+        fixture
+            .failure(run)
+            .await
+            .message
+            .contains("no executor for 'nobody'")
+    );
 }
 
-/// "Execution mode `durable` also journals each dispatch (step, attempt, policy without functions), so that what was dispatched
-/// and not completed can be listed."
+/// "Execution mode `durable` also journals each dispatch (step, attempt, policy without functions),
+/// so that what was dispatched and not completed can be listed."
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn durable() {
-    let house = House::new(|task| if &*task.action == "hang" { None } else { yes(1) });
-    let engine = house.engine();
+    let fixture = EngineFixture::new(|task| {
+        if &*task.action == "hang" {
+            None
+        } else {
+            yes(1)
+        }
+    });
+    let engine = fixture.engine();
     let yaml = "
 name: d
 policies: [{ durable: true }]
@@ -384,70 +547,121 @@ steps:
   a: { action: quick }
   b: { action: hang, needs: [a] }
 ";
-    let run = house.start(&engine, yaml, Value::Null).await;
-    let token = house.hanging().await;
-    assert_eq!(client::dispatched(&house.store, run).await.unwrap(), [(Arc::from("b"), 1)]);
-    let done = house.hand.kept.lock().unwrap().remove(&token).unwrap();
+    let run = fixture.start(&engine, yaml, Value::Null).await;
+    let token = fixture.hanging().await;
+    assert_eq!(
+        client::dispatched(&fixture.store, run).await.unwrap(),
+        [(Arc::from("b"), 1)]
+    );
+    let done = fixture
+        .test_executor
+        .kept
+        .lock()
+        .unwrap()
+        .remove(&token)
+        .unwrap();
     done.finish(Ok(Value::Null), None);
-    house.end(run).await;
-    assert_eq!(client::dispatched(&house.store, run).await.unwrap(), []);
-    let events = house.gapless(run).await;
+    fixture.end(run).await;
+    assert_eq!(client::dispatched(&fixture.store, run).await.unwrap(), []);
+    let events = fixture.gapless(run).await;
     let events: Vec<&str> = events.iter().map(|event| &**event).collect();
-    assert_eq!(events, ["start", "dispatched", "outcome", "dispatched", "outcome"]);
+    assert_eq!(
+        events,
+        ["start", "dispatched", "outcome", "dispatched", "outcome"]
+    );
 }
 
-/// "every execution in flight starts a new attempt, counted against its own budget of losses (default 20), after which it fails
-/// as `RunnerLost`."
+/// "every execution in flight starts a new attempt, counted against its own budget of losses
+/// (default 20), after which it fails as `RunnerLost`."
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn loss_budget() {
     for (own, of_settings) in [("loss_budget: 1", 20), ("retries: 0", 1)] {
-        let house = House::new(|_| None);
-        let engine = || house.engine_with(Settings { loss_budget: of_settings, ..settings() });
+        let fixture = EngineFixture::new(|_| None);
+        let engine = || {
+            fixture.engine_with(Settings {
+                loss_budget: of_settings,
+                ..short_lease()
+            })
+        };
         let mut now = engine();
         let yaml = format!("name: l\nsteps: {{ a: {{ action: x, {own} }} }}");
-        let run = house.start(&now, &yaml, Value::Null).await;
+        let run = fixture.start(&now, &yaml, Value::Null).await;
         for attempt in 1..=2 {
-            while house.hanging().await.attempt < attempt {
+            while fixture.hanging().await.attempt < attempt {
                 tokio::task::yield_now().await;
             }
             drop(now);
-            house.hand.kept.lock().unwrap().clear();
+            fixture.test_executor.kept.lock().unwrap().clear();
             now = engine();
         }
-        let failure = house.failure(run).await;
-        assert!(failure.is_a(failure::kind::RUNNER_LOST), "{own}: {failure:?}");
+        let failure = fixture.failure(run).await;
+        assert!(
+            failure.is_a(failure::kind::RUNNER_LOST),
+            "{own}: {failure:?}"
+        );
     }
 }
 
 /// "A panicking or killed task does not take the runner down and becomes a failed attempt."
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_panic_is_a_failed_attempt() {
-    let house = House::new(|task| if task.token.attempt == 1 { panic!("on purpose") } else { yes(2) });
-    let engine = house.engine();
-    let run = house.start(&engine, "name: x\nsteps: { a: { action: x } }", Value::Null).await;
-    assert_eq!(house.result(run).await, Value::Int(2), "a lost worker is tried again");
+    let fixture = EngineFixture::new(|task| {
+        if task.token.attempt == 1 {
+            panic!("on purpose")
+        } else {
+            yes(2)
+        }
+    });
+    let engine = fixture.engine();
+    let run = fixture
+        .start(&engine, "name: x\nsteps: { a: { action: x } }", Value::Null)
+        .await;
+    assert_eq!(
+        fixture.result(run).await,
+        Value::Int(2),
+        "a lost worker is tried again"
+    );
 }
 
 /// Everything is bounded: an answer that is too large is a failure of the step, never a stuck run.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_answer_that_is_too_large_fails_its_step() {
-    let house = House::new(|_| yes("x".repeat(70_000)));
-    let engine = house.engine_with(Settings { payload_max: 65_536, ..settings() });
-    let run = house.start(&engine, "name: big\nsteps: { a: { action: x } }", Value::Null).await;
-    let failure = house.failure(run).await;
-    assert!(failure.is_a(failure::kind::LIMIT) && failure.message.contains("65536"), "{failure:?}");
+    let fixture = EngineFixture::new(|_| yes("x".repeat(70_000)));
+    let engine = fixture.engine_with(Settings {
+        payload_max: 65_536,
+        ..settings()
+    });
+    let run = fixture
+        .start(
+            &engine,
+            "name: big\nsteps: { a: { action: x } }",
+            Value::Null,
+        )
+        .await;
+    let failure = fixture.failure(run).await;
+    assert!(
+        failure.is_a(failure::kind::LIMIT) && failure.message.contains("65536"),
+        "{failure:?}"
+    );
 }
 
 /// "Start time, worker and log reference ride in the outcome row."
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_outcome_tells_when_and_by_whom() {
-    let house = House::new(|_| yes(1));
-    let engine = house.engine();
-    let run = house.start(&engine, "name: w\nsteps: { a: { action: x } }", Value::Null).await;
-    house.result(run).await;
-    let rows = house.store.runs.journal(run, 0, 10).await.unwrap();
-    let Ok(EventKind::Outcome(outcome)) = codec::kind_of(&rows[1]) else { panic!("{rows:?}") };
+    let fixture = EngineFixture::new(|_| yes(1));
+    let engine = fixture.engine();
+    let run = fixture
+        .start(&engine, "name: w\nsteps: { a: { action: x } }", Value::Null)
+        .await;
+    fixture.result(run).await;
+    let rows = fixture.store.runs.journal(run, 0, 10).await.unwrap();
+    let Ok(EventKind::Outcome(outcome)) = codec::kind_of(&rows[1]) else {
+        panic!("{rows:?}")
+    };
     let started = outcome.started_at.unwrap();
-    assert!(started >= rows[0].at.minus(Span::from_millis(1)) && started <= rows[1].at, "{started} {rows:?}");
+    assert!(
+        started >= rows[0].at.minus(Span::from_millis(1)) && started <= rows[1].at,
+        "{started} {rows:?}"
+    );
     assert_eq!(outcome.worker.as_deref(), Some("hand"));
 }

@@ -1,8 +1,9 @@
-//! What the law costs: per event of a sequential run, per element of a fan-out, per event of a replay, and what state weighs.
+//! What the law costs: per event of a sequential run, per element of a fan-out, per event of a
+//! replay, and what state weighs.
 //!
-//! Whole passes, the best of a few, in time on the processor where the system tells it (so that a busy machine counts
-//! less): `cargo xtask bench flow`. Figures depend on the machine; the ratios (first to last tenth, small to large) should
-//! not.
+//! Whole passes, the best of a few, in time on the processor where the system tells it (so that a
+//! busy machine counts less): `cargo xtask bench flow`. Figures depend on the machine; the ratios
+//! (first to last tenth, small to large) should not.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
@@ -10,8 +11,8 @@ use std::hint::black_box;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use lope_flow::definition::{Block, Definition, Kind, OnError, Parallel, Step};
-use lope_flow::expr::{Fuel, Template, eval, parse};
+use lope_definition::{Block, Definition, OnError, Parallel, Step, StepKind};
+use lope_expr::{Fuel, Template, eval, parse};
 use lope_flow::law::{Effect, Event, EventKind, Fed, Outcome, Plan, Settled, Start, State, fold};
 use lope_model::{Epoch, Map, RunId, Timestamp, Value};
 
@@ -27,7 +28,10 @@ fn main() {
 /// Time that this thread has spent working.
 fn now() -> Duration {
     let told = std::fs::read_to_string("/proc/thread-self/schedstat").ok();
-    let nanos = told.as_deref().and_then(|text| text.split(' ').next()).and_then(|nanos| nanos.parse().ok());
+    let nanos = told
+        .as_deref()
+        .and_then(|text| text.split(' ').next())
+        .and_then(|nanos| nanos.parse().ok());
     nanos.map_or_else(|| BEGAN.elapsed(), Duration::from_nanos)
 }
 
@@ -45,10 +49,30 @@ fn plan(definition: &Definition) -> Plan {
 fn rounds() -> Plan {
     let mut definition = Definition::new("rounds");
     let work = Step::action("work", "work", template("n"));
-    let count = Step::new("count", Kind::Let { value: template("n + 1") }).set("n").needs(&["work"]);
+    let count = Step::new(
+        "count",
+        StepKind::Let {
+            value: template("n + 1"),
+        },
+    )
+    .set("n")
+    .needs(&["work"]);
     let block = definition.add_block(Block::of(vec![work, count]));
-    let zero = Step::new("zero", Kind::Let { value: template("0") }).set("n");
-    let rounds = Step::new("rounds", Kind::While { when: parse("n < input").expect("it is right"), block, max: None });
+    let zero = Step::new(
+        "zero",
+        StepKind::Let {
+            value: template("0"),
+        },
+    )
+    .set("n");
+    let rounds = Step::new(
+        "rounds",
+        StepKind::While {
+            when: parse("n < input").expect("it is right"),
+            block,
+            max: None,
+        },
+    );
     definition.root_mut().steps = vec![zero, rounds];
     plan(&definition)
 }
@@ -57,7 +81,15 @@ fn fan() -> Plan {
     let mut definition = Definition::new("fan");
     let block = definition.add_block(Block::of(vec![Step::action("work", "work", template("x"))]));
     let (over, item, index) = (template("input"), "x".into(), None);
-    let each = Kind::Each { over, item, index, parallel: Parallel::Max, block, on_error: OnError::Fail };
+    let each = StepKind::Each {
+        over,
+        item,
+        index,
+        parallel: Parallel::Max,
+        block,
+        on_error: OnError::Fail,
+        open: false,
+    };
     definition.root_mut().steps = vec![Step::new("fan", each)];
     plan(&definition)
 }
@@ -65,7 +97,15 @@ fn fan() -> Plan {
 fn start(input: Value) -> Event {
     let run = RunId::from_parts(Timestamp::EPOCH, [1; 10]);
     let input = Some(Fed::new("1", input));
-    let start = Start { run, law: lope_flow::LAW, seed: 1, epoch: Epoch(1), open: false, env: Value::Null, input };
+    let start = Start {
+        run,
+        law: lope_flow::LAW,
+        seed: 1,
+        epoch: Epoch(1),
+        open: false,
+        env: Value::Null,
+        input,
+    };
     Event::new(Timestamp::EPOCH, EventKind::Start(Box::new(start)))
 }
 
@@ -86,10 +126,12 @@ fn outcome(execution: &Arc<str>, attempt: u32) -> Event {
 
 fn size(state: &State) -> usize {
     let mut blobs = Vec::new();
-    state.clone().encode(&mut blobs).len() + blobs.iter().map(|blob| blob.bytes.len()).sum::<usize>()
+    state.clone().encode(&mut blobs).len()
+        + blobs.iter().map(|blob| blob.bytes.len()).sum::<usize>()
 }
 
-/// Answers every dispatch until nothing is left; calls `at` before each tenth, `row` with each event.
+/// Answers every dispatch until nothing is left; calls `at` before each tenth, `row` with each
+/// event.
 fn answer_all(
     plan: &Plan,
     state: &mut State,
@@ -98,7 +140,8 @@ fn answer_all(
     mut row: impl FnMut(&Event),
 ) {
     let mut effects = Vec::new();
-    let mut pending: std::collections::VecDeque<(Arc<str>, u32)> = std::collections::VecDeque::new();
+    let mut pending: std::collections::VecDeque<(Arc<str>, u32)> =
+        std::collections::VecDeque::new();
     let mut done = 0;
     let mut event = None;
     loop {
@@ -127,7 +170,12 @@ fn answer_all(
 fn sequential() {
     let plan = rounds();
     let mut state = State::new(&plan);
-    fold(&plan, &mut state, start(Value::Int(EVENTS as i64)), &mut Vec::new());
+    fold(
+        &plan,
+        &mut state,
+        start(Value::Int(EVENTS as i64)),
+        &mut Vec::new(),
+    );
     let (mut laps, mut sizes, mut last) = (Vec::new(), Vec::new(), now());
     let at = |done: u64, state: &State| {
         if done > 0 {
@@ -140,10 +188,19 @@ fn sequential() {
     };
     answer_all(&plan, &mut state, EVENTS, at, |_| {});
     let per = |lap: Duration| lap.as_nanos() as f64 / (EVENTS / 10) as f64;
-    let total: f64 = laps.iter().take(10).map(|lap| per(*lap)).sum::<f64>() / laps.len().min(10) as f64;
+    let total: f64 =
+        laps.iter().take(10).map(|lap| per(*lap)).sum::<f64>() / laps.len().min(10) as f64;
     println!("sequential: {EVENTS} events, {total:.0} ns an event (aim: 2,000)");
-    println!("  first tenth {:.0} ns, last tenth {:.0} ns", per(laps[0]), per(laps[laps.len().min(10) - 1]));
-    println!("  state: {} bytes early, {} bytes late", sizes[1], sizes[sizes.len() - 1]);
+    println!(
+        "  first tenth {:.0} ns, last tenth {:.0} ns",
+        per(laps[0]),
+        per(laps[laps.len().min(10) - 1])
+    );
+    println!(
+        "  state: {} bytes early, {} bytes late",
+        sizes[1],
+        sizes[sizes.len() - 1]
+    );
 }
 
 fn fan_out() {
@@ -161,7 +218,8 @@ fn fan_out() {
             }
             now().saturating_sub(began)
         });
-        best.min().map_or(0.0, |best| best.as_nanos() as f64 / (width * passes) as f64)
+        best.min()
+            .map_or(0.0, |best| best.as_nanos() as f64 / (width * passes) as f64)
     };
     let (small, large) = (per_element(1_000), per_element(100_000));
     println!(
@@ -176,8 +234,17 @@ fn replay() {
     let first = start(Value::Int(100_000));
     fold(&plan, &mut state, first.clone(), &mut Vec::new());
     let mut journal = vec![first];
-    answer_all(&plan, &mut state, 100_000, |_, _| {}, |event| journal.push(event.clone()));
-    let rows: Vec<Vec<u8>> = journal.iter().map(|event| event.clone().encode(&mut Vec::new())).collect();
+    answer_all(
+        &plan,
+        &mut state,
+        100_000,
+        |_, _| {},
+        |event| journal.push(event.clone()),
+    );
+    let rows: Vec<Vec<u8>> = journal
+        .iter()
+        .map(|event| event.clone().encode(&mut Vec::new()))
+        .collect();
     let bytes: usize = rows.iter().map(Vec::len).sum();
     let began = now();
     let mut again = State::new(&plan);
@@ -211,6 +278,8 @@ fn expression() {
         }
         now().saturating_sub(began)
     });
-    let nanos = best.min().map_or(0.0, |best| best.as_nanos() as f64 / f64::from(rounds));
+    let nanos = best
+        .min()
+        .map_or(0.0, |best| best.as_nanos() as f64 / f64::from(rounds));
     println!("expression: {nanos:.0} ns (aim: 1,000)");
 }

@@ -1,18 +1,21 @@
-//! Histories: a journal folded into a list of executions with their attempts, times and outcomes, at any position.
+//! Histories: a journal folded into a list of executions with their attempts, times and outcomes,
+//! at any position.
 //!
-//! What `runs show`, graphs and timelines use. A historian runs the law over the rows and watches; it decides nothing.
+//! What `runs show`, graphs and timelines use. A historian runs the law over the rows and watches;
+//! it decides nothing.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use lope_model::{Failure, RunId, Timestamp, Value};
 
-use crate::graph::{Standing, Standings};
 use crate::law::{
-    Dispatch, Effect, Event, EventKind, Mark, Plan, Progress, Settled, StartChild, State, Status, Trace, fold_traced,
+    Dispatch, Effect, Event, EventKind, Mark, Plan, Progress, Settled, StartChild, State, Status,
+    StepTrace, fold_traced,
 };
 
-/// Most executions that a history keeps unless it is told otherwise: the youngest, and all that are not over.
+/// Most executions that a history keeps unless it is told otherwise: the youngest, and all that are
+/// not over.
 pub const EXECUTIONS_MAX: usize = 100_000;
 
 /// One firing of a step.
@@ -73,6 +76,8 @@ pub struct Historian<'a> {
     next: u64,
     executions: BTreeMap<u64, Execution>,
     index: HashMap<Arc<str>, u64>,
+    /// Those of them that are over.
+    over: BTreeSet<u64>,
     /// Executions that are over and were left out.
     dropped: u64,
     results: Vec<(Arc<str>, Settled)>,
@@ -96,6 +101,7 @@ impl<'a> Historian<'a> {
             next: 0,
             executions: BTreeMap::new(),
             index: HashMap::new(),
+            over: BTreeSet::new(),
             dropped: 0,
             results: Vec::new(),
             touched: BTreeSet::new(),
@@ -114,10 +120,18 @@ impl<'a> Historian<'a> {
         self.touched.clear();
         self.note_outcome(event);
         let (mut effects, mut traces) = (Vec::new(), Vec::new());
-        let progress = fold_traced(self.plan, &mut self.state, event.clone(), &mut effects, &mut traces);
+        let progress = fold_traced(
+            self.plan,
+            &mut self.state,
+            event.clone(),
+            &mut effects,
+            &mut traces,
+        );
         self.seq = seq;
         traces.into_iter().for_each(|trace| self.note_trace(trace));
-        effects.into_iter().for_each(|effect| self.note_effect(effect));
+        effects
+            .into_iter()
+            .for_each(|effect| self.note_effect(effect));
         self.forget();
         progress
     }
@@ -135,20 +149,12 @@ impl<'a> Historian<'a> {
         self.executions.get(self.index.get(id)?)
     }
 
-    /// Executions that the last row opened, changed or ended, in the order in which they were opened.
+    /// Executions that the last row opened, changed or ended, in the order in which they were
+    /// opened.
     pub fn touched(&self) -> impl Iterator<Item = &Execution> {
-        self.touched.iter().filter_map(|number| self.executions.get(number))
-    }
-
-    /// How far each step is, for drawings: one that has several executions is as far as the one that says most.
-    pub fn standings(&self) -> Standings {
-        let mut standings = Standings::new();
-        for execution in self.executions() {
-            let standing = execution.status.standing();
-            let known = standings.entry(execution.step.to_string()).or_insert(standing);
-            *known = (*known).max(standing);
-        }
-        standings
+        self.touched
+            .iter()
+            .filter_map(|number| self.executions.get(number))
     }
 
     /// How many executions that are over were left out.
@@ -179,49 +185,84 @@ impl<'a> Historian<'a> {
         let at = event.at;
         match &event.kind {
             EventKind::Outcome(outcome) => {
-                let Some(attempt) = self.open_attempt(&outcome.execution, Some(outcome.attempt)) else { return };
+                let Some(attempt) = self.open_attempt(&outcome.execution, Some(outcome.attempt))
+                else {
+                    return;
+                };
                 (attempt.started_at, attempt.worker) = (outcome.started_at, outcome.worker.clone());
                 attempt.log.clone_from(&outcome.log);
                 attempt.end(at, &outcome.result);
             }
-            EventKind::Child { execution, result, .. } => {
+            EventKind::Child {
+                execution, result, ..
+            } => {
                 if let Some(attempt) = self.open_attempt(execution, None) {
                     attempt.end(at, result);
                 }
             }
-            EventKind::Refused { execution, attempt, .. } => {
+            EventKind::Refused {
+                execution, attempt, ..
+            } => {
                 if let Some(attempt) = self.open_attempt(execution, Some(*attempt)) {
                     (attempt.status, attempt.finished_at) = (ExecutionStatus::Lost, Some(at));
                 }
             }
             EventKind::Adopted { .. } | EventKind::Forked { .. } => self.lose_attempts(at),
-            EventKind::Start(_) | EventKind::Input(_) | EventKind::Timer | EventKind::Signal { .. } => {}
-            EventKind::Cancel { .. } | EventKind::Pause { .. } | EventKind::Resume | EventKind::Close => {}
+            EventKind::Start(_)
+            | EventKind::Input(_)
+            | EventKind::Timer
+            | EventKind::Signal { .. } => {}
+            EventKind::Cancel { .. }
+            | EventKind::Pause { .. }
+            | EventKind::Resume
+            | EventKind::Close => {}
+            EventKind::Returned { execution, .. } => self.take_back(execution),
             EventKind::Dispatched { .. } | EventKind::Retry { .. } => {}
         }
     }
 
+    /// What never began is not lost: it will be dispatched again as the attempt that it was.
     fn lose_attempts(&mut self, at: Timestamp) {
-        let attempts = self.executions.values_mut().flat_map(|execution| &mut execution.attempts);
-        for attempt in attempts.filter(|attempt| attempt.status == ExecutionStatus::Running && attempt.child.is_none())
-        {
-            (attempt.status, attempt.finished_at) = (ExecutionStatus::Lost, Some(at));
+        for execution in self.executions.values_mut() {
+            if self.state.has_not_begun(&execution.id) {
+                execution.attempts.retain(AttemptRecord::is_over);
+            }
+            let open = execution.attempts.iter_mut();
+            for attempt in open.filter(|attempt| !attempt.is_over()) {
+                (attempt.status, attempt.finished_at) = (ExecutionStatus::Lost, Some(at));
+            }
+        }
+    }
+
+    /// The attempt of an execution that was given back without having begun.
+    fn take_back(&mut self, execution: &str) {
+        let Some(number) = self.index.get(execution) else {
+            return;
+        };
+        self.touched.insert(*number);
+        if let Some(execution) = self.executions.get_mut(number) {
+            execution.attempts.retain(AttemptRecord::is_over);
         }
     }
 
     fn open_attempt(&mut self, execution: &str, number: Option<u32>) -> Option<&mut AttemptRecord> {
-        let place = *self.index.get(execution)?;
-        self.touched.insert(place);
-        let execution = self.executions.get_mut(&place)?;
-        let mut open = execution.attempts.iter_mut().filter(|attempt| attempt.status == ExecutionStatus::Running);
+        let opened = *self.index.get(execution)?;
+        self.touched.insert(opened);
+        let execution = self.executions.get_mut(&opened)?;
+        let mut open = execution
+            .attempts
+            .iter_mut()
+            .filter(|attempt| attempt.status == ExecutionStatus::Running);
         open.find(|attempt| number.is_none_or(|number| attempt.number == number))
     }
 
-    fn note_trace(&mut self, trace: Trace) {
+    fn note_trace(&mut self, trace: StepTrace) {
         let at = self.state.at();
-        let number = self.place(&trace);
+        let number = self.number_of(&trace);
         self.touched.insert(number);
-        let Some(execution) = self.executions.get_mut(&number) else { return };
+        let Some(execution) = self.executions.get_mut(&number) else {
+            return;
+        };
         let (status, output, failure) = match trace.mark {
             Mark::Opened => (ExecutionStatus::Running, None, None),
             Mark::Done(value) => (ExecutionStatus::Done, Some(value), None),
@@ -232,10 +273,14 @@ impl<'a> Historian<'a> {
         };
         execution.finished_at = (status != ExecutionStatus::Running).then_some(at);
         (execution.status, execution.output, execution.failure) = (status, output, failure);
+        match status {
+            ExecutionStatus::Running => self.over.remove(&number),
+            _ => self.over.insert(number),
+        };
     }
 
     /// The number of the execution that a trace speaks of; a new one if it is not known.
-    fn place(&mut self, trace: &Trace) -> u64 {
+    fn number_of(&mut self, trace: &StepTrace) -> u64 {
         if let Some(number) = self.index.get(&trace.execution) {
             return *number;
         }
@@ -282,7 +327,9 @@ impl<'a> Historian<'a> {
     }
 
     fn note_child(&mut self, child: StartChild) {
-        let known = self.execution(&child.execution).map_or(0, |execution| execution.attempts.len());
+        let known = self
+            .execution(&child.execution)
+            .map_or(0, |execution| execution.attempts.len());
         let mut attempt = AttemptRecord::new(known as u32 + 1, child.workflow, self.state.at());
         attempt.child = Some(child.child);
         if child.detached && self.state.law() < 2 {
@@ -292,7 +339,9 @@ impl<'a> Historian<'a> {
     }
 
     fn note_attempt(&mut self, execution: &str, attempt: AttemptRecord) {
-        let Some(number) = self.index.get(execution) else { return };
+        let Some(number) = self.index.get(execution) else {
+            return;
+        };
         self.touched.insert(*number);
         if let Some(execution) = self.executions.get_mut(number) {
             execution.attempts.push(attempt);
@@ -301,8 +350,9 @@ impl<'a> Historian<'a> {
 
     fn forget(&mut self) {
         while self.executions.len() > self.limit {
-            let over = self.executions.iter().find(|(_, execution)| execution.status != ExecutionStatus::Running);
-            let Some(number) = over.map(|(number, _)| *number) else { return };
+            let Some(number) = self.over.pop_first() else {
+                return;
+            };
             if let Some(execution) = self.executions.remove(&number) {
                 self.index.remove(&execution.id);
                 self.dropped += 1;
@@ -312,15 +362,27 @@ impl<'a> Historian<'a> {
 }
 
 /// Folds a journal up to a row (or to its end) and tells what happened.
-pub fn history(plan: &Plan, rows: impl IntoIterator<Item = (u64, Event)>, upto: Option<u64>) -> Historian<'_> {
+pub fn history(
+    plan: &Plan,
+    rows: impl IntoIterator<Item = (u64, Event)>,
+    upto: Option<u64>,
+) -> Historian<'_> {
     let mut historian = Historian::new(plan);
-    for (seq, event) in rows.into_iter().take_while(|(seq, _)| upto.is_none_or(|last| *seq <= last)) {
+    for (seq, event) in rows
+        .into_iter()
+        .take_while(|(seq, _)| upto.is_none_or(|last| *seq <= last))
+    {
         historian.push(seq, &event);
     }
     historian
 }
 
 impl AttemptRecord {
+    /// Has it ended, or does it wait for a child, whose end comes by itself?
+    fn is_over(&self) -> bool {
+        self.status != ExecutionStatus::Running || self.child.is_some()
+    }
+
     const fn new(number: u32, action: Arc<str>, at: Timestamp) -> Self {
         Self {
             number,
@@ -350,15 +412,6 @@ impl AttemptRecord {
 }
 
 impl ExecutionStatus {
-    pub const fn standing(self) -> Standing {
-        match self {
-            Self::Running => Standing::Running,
-            Self::Done => Standing::Done,
-            Self::Failed => Standing::Failed,
-            Self::Skipped | Self::Forgiven | Self::Cancelled | Self::Lost => Standing::Skipped,
-        }
-    }
-
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Running => "running",

@@ -1,9 +1,11 @@
 //! The law: one pure function from a plan, a state and an event to the next state and its effects.
 //!
-//! `advance` folds one event. State is as large as what is alive, never as what is over. The journal of events decides
-//! everything: dispatches are effects, not events; limits that many runs share come in as refusals; time comes in with
-//! each event, and `State::next_wake` says when a `Timer` event is due. Nothing here stores, waits or asks.
+//! `advance` folds one event. State is as large as what is alive, never as what is over. The
+//! journal of events decides everything: dispatches are effects, not events; limits that many runs
+//! share come in as refusals; time comes in with each event, and `State::next_wake` says when a
+//! `Timer` event is due. Nothing here stores, waits or asks.
 
+mod accumulators;
 mod arena;
 mod attempts;
 mod branches;
@@ -16,20 +18,20 @@ mod event;
 mod guard;
 mod halt;
 mod handling;
+mod heap;
 mod inputs;
-mod letter;
 pub mod limits;
 mod loops;
 mod machine;
 mod names;
-mod open;
 mod outcomes;
+mod outgoing_message;
 mod path;
 mod plan;
 mod receive;
 mod settle;
+mod start;
 mod state;
-mod states;
 mod trace;
 mod view;
 mod waits;
@@ -43,13 +45,19 @@ pub use handling::Handling;
 pub use machine::Progress;
 pub use plan::Plan;
 pub use state::State;
-pub use trace::{Mark, Trace};
+pub use trace::{Mark, StepTrace};
 pub use view::{Reason, Status};
 
 use machine::Machine;
 
-/// Folds one event into a state; effects are appended. A state that is half done with an event takes no other.
-pub fn advance(plan: &Plan, state: &mut State, event: Event, effects: &mut Vec<Effect>) -> Progress {
+/// Folds one event into a state; effects are appended. A state that is half done with an event
+/// takes no other.
+pub fn advance(
+    plan: &Plan,
+    state: &mut State,
+    event: Event,
+    effects: &mut Vec<Effect>,
+) -> Progress {
     receive(&mut Machine::new(plan, state, effects), event)
 }
 
@@ -76,7 +84,7 @@ pub fn fold_traced(
     state: &mut State,
     event: Event,
     effects: &mut Vec<Effect>,
-    trace: &mut Vec<Trace>,
+    trace: &mut Vec<StepTrace>,
 ) -> Progress {
     let mut machine = Machine::new(plan, state, effects);
     machine.trace = Some(trace);
@@ -89,8 +97,14 @@ pub fn fold_traced(
 }
 
 fn receive(machine: &mut Machine<'_>, event: Event) -> Progress {
-    assert!(!machine.state.busy, "a state that is half done with an event takes no other");
-    assert!(machine.state.version == machine.plan.version(), "a run stays on the version it started with");
+    assert!(
+        !machine.state.busy,
+        "a state that is half done with an event takes no other"
+    );
+    assert!(
+        machine.state.version == machine.plan.version(),
+        "a run stays on the version it started with"
+    );
     if !machine.concerns(&event) {
         return Progress::Ignored;
     }

@@ -2,21 +2,29 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
-mod build;
+use crate::build;
 
-use build::script::lead;
-use build::*;
-use lope_flow::definition::Parallel;
+use lope_definition::Parallel;
 use lope_flow::history::{ExecutionStatus, Historian, history};
 use lope_flow::law::{Event, Status};
 use lope_model::{Policy, Timestamp, Value};
 
+use build::script::lead;
+use build::*;
+
 fn rows(journal: &[Event]) -> Vec<(u64, Event)> {
-    journal.iter().enumerate().map(|(index, event)| (index as u64 + 1, event.clone())).collect()
+    journal
+        .iter()
+        .enumerate()
+        .map(|(index, event)| (index as u64 + 1, event.clone()))
+        .collect()
 }
 
 fn statuses(historian: &Historian<'_>) -> Vec<(String, ExecutionStatus)> {
-    historian.executions().map(|it| (it.id.to_string(), it.status)).collect()
+    historian
+        .executions()
+        .map(|it| (it.id.to_string(), it.status))
+        .collect()
 }
 
 /// "Failed attempts are in the history with error and times."
@@ -24,7 +32,10 @@ fn statuses(historian: &Historian<'_>) -> Vec<(String, ExecutionStatus)> {
 fn executions_have_attempts_times_and_outcomes_at_every_position() {
     use ExecutionStatus::{Done, Failed, Running, Skipped};
     let mut draft = Draft::new();
-    let policy = Policy { base_delay: Some(millis(100)), ..retries(1) };
+    let policy = Policy {
+        base_delay: Some(millis(100)),
+        ..retries(1)
+    };
     let body = draft.block([act("a", "x").policy(policy)]);
     let flow = draft.root([
         each("m", "[7]", "x", Parallel::One, body),
@@ -43,33 +54,73 @@ fn executions_have_attempts_times_and_outcomes_at_every_position() {
     let rows = rows(&led.journal);
     let at = |upto| history(&flow, rows.clone(), Some(upto));
     let status = |list: &[(&str, ExecutionStatus)]| -> Vec<(String, ExecutionStatus)> {
-        list.iter().map(|(id, status)| ((*id).to_owned(), *status)).collect()
+        list.iter()
+            .map(|(id, status)| ((*id).to_owned(), *status))
+            .collect()
     };
-    assert_eq!(statuses(&at(1)), status(&[("m", Running), ("no", Skipped), ("m/0/a", Running)]));
+    assert_eq!(
+        statuses(&at(1)),
+        status(&[("m", Running), ("no", Skipped), ("m/0/a", Running)])
+    );
     assert_eq!(at(1).status(), Status::Running);
     assert_eq!(at(2).status(), Status::Sleeping);
     let end = at(4);
-    assert_eq!(statuses(&end), status(&[("m", Done), ("no", Skipped), ("m/0/a", Done), ("r", Done)]));
+    assert_eq!(
+        statuses(&end),
+        status(&[("m", Done), ("no", Skipped), ("m/0/a", Done), ("r", Done)])
+    );
     let work = end.execution("m/0/a").unwrap();
-    assert_eq!((&*work.step, work.opened_by, work.output.clone()), ("m/a", 1, Some(Value::Int(5))));
-    assert_eq!((work.opened_at, work.finished_at), (Timestamp::from_millis(0), Some(Timestamp::from_millis(100))));
-    let attempts: Vec<_> = work.attempts.iter().map(|it| (it.number, it.status, it.dispatched_at.millis())).collect();
+    assert_eq!(
+        (&*work.step, work.opened_by, work.output.clone()),
+        ("m/a", 1, Some(Value::Int(5)))
+    );
+    assert_eq!(
+        (work.opened_at, work.finished_at),
+        (Timestamp::from_millis(0), Some(Timestamp::from_millis(100)))
+    );
+    let attempts: Vec<_> = work
+        .attempts
+        .iter()
+        .map(|it| (it.number, it.status, it.dispatched_at.millis()))
+        .collect();
     assert_eq!(attempts, [(1, Failed, 0), (2, Done, 100)]);
-    assert_eq!(work.attempts[0].failure.as_ref().map(|failure| &*failure.kind), Some("E"));
+    assert_eq!(
+        work.attempts[0]
+            .failure
+            .as_ref()
+            .map(|failure| &*failure.kind),
+        Some("E")
+    );
     assert_eq!(work.attempts[0].worker.as_deref(), Some("w"));
     assert_eq!(end.results().len(), 1);
-    let touched = |upto| at(upto).touched().map(|it| it.id.to_string()).collect::<Vec<_>>();
+    let touched = |upto| {
+        at(upto)
+            .touched()
+            .map(|it| it.id.to_string())
+            .collect::<Vec<_>>()
+    };
     assert_eq!(
         (touched(1).len(), touched(3), touched(4)),
-        (3, vec!["m/0/a".into()], vec!["m".into(), "m/0/a".into(), "r".into()])
+        (
+            3,
+            vec!["m/0/a".into()],
+            vec!["m".into(), "m/0/a".into(), "r".into()]
+        )
     );
 }
 
 #[test]
 fn lost_refused_cancelled_and_forgiven_are_told_apart() {
     use ExecutionStatus::{Cancelled, Forgiven, Lost, Running};
-    let skip = Policy { on_failure: Some(lope_model::policy::OnFailure::Skip), ..Policy::default() };
-    let flow = flow([act("a", "1"), act("b", "2").policy(skip), child("c", "w", "3")]);
+    let skip = Policy {
+        on_failure: Some(lope_model::policy::OnFailure::Skip),
+        ..Policy::default()
+    };
+    let flow = flow([
+        act("a", "1"),
+        act("b", "2").policy(skip),
+        child("c", "w", "3"),
+    ]);
     let led = lead(
         &flow,
         &[
@@ -82,10 +133,31 @@ fn lost_refused_cancelled_and_forgiven_are_told_apart() {
         ],
     );
     let before = history(&flow, rows(&led.journal), Some(5));
-    assert_eq!(statuses(&before), [("a".into(), Running), ("b".into(), Forgiven), ("c".into(), Running)]);
+    assert_eq!(
+        statuses(&before),
+        [
+            ("a".into(), Running),
+            ("b".into(), Forgiven),
+            ("c".into(), Running)
+        ]
+    );
     let end = history(&flow, rows(&led.journal), None);
-    assert_eq!(statuses(&end), [("a".into(), Cancelled), ("b".into(), Forgiven), ("c".into(), Cancelled)]);
-    let attempts = |id: &str| end.execution(id).unwrap().attempts.iter().map(|it| it.status).collect::<Vec<_>>();
+    assert_eq!(
+        statuses(&end),
+        [
+            ("a".into(), Cancelled),
+            ("b".into(), Forgiven),
+            ("c".into(), Cancelled)
+        ]
+    );
+    let attempts = |id: &str| {
+        end.execution(id)
+            .unwrap()
+            .attempts
+            .iter()
+            .map(|it| it.status)
+            .collect::<Vec<_>>()
+    };
     assert_eq!(attempts("a"), [Lost, Cancelled]);
     assert_eq!(attempts("b")[0], Lost);
     assert_eq!(attempts("c"), [Cancelled]);
@@ -95,15 +167,30 @@ fn lost_refused_cancelled_and_forgiven_are_told_apart() {
 #[test]
 fn a_failed_run_and_its_retry_are_both_there() {
     let flow = flow([act("a", "1"), act("b", "2")]);
-    let mut led = lead(&flow, &[("start 0", "a#1(1); b#1(2)"), ("a#1 err E", "-b#1; 1!E; fail E")]);
+    let mut led = lead(
+        &flow,
+        &[
+            ("start 0", "a#1(1); b#1(2)"),
+            ("a#1 err E", "-b#1; 1!E; fail E"),
+        ],
+    );
     let failed = history(&flow, rows(&led.journal), None);
-    assert_eq!(failed.execution("a").unwrap().status, ExecutionStatus::Failed);
-    assert_eq!(failed.execution("b").unwrap().status, ExecutionStatus::Cancelled);
+    assert_eq!(
+        failed.execution("a").unwrap().status,
+        ExecutionStatus::Failed
+    );
+    assert_eq!(
+        failed.execution("b").unwrap().status,
+        ExecutionStatus::Cancelled
+    );
     led.line("retry 2");
     led.line("a#2 ok 5");
     let again = history(&flow, rows(&led.journal), None);
     assert_eq!(again.execution("a").unwrap().status, ExecutionStatus::Done);
-    assert_eq!(again.execution("b").unwrap().status, ExecutionStatus::Running);
+    assert_eq!(
+        again.execution("b").unwrap().status,
+        ExecutionStatus::Running
+    );
 }
 
 #[test]
@@ -112,10 +199,16 @@ fn a_history_is_bounded() {
     let body = draft.block([assign("a", "x")]);
     let flow = draft.root([each("m", "input", "x", Parallel::One, body), act("z", "m")]);
     let mut led = lead(&flow, &[]);
-    led.line(&format!("start {}", Value::list((0..500).map(Value::Int).collect())));
+    led.line(&format!(
+        "start {}",
+        Value::list((0..500).map(Value::Int).collect())
+    ));
     let mut historian = Historian::new(&flow).keeping(20);
     historian.push(1, &led.journal[0]);
     assert_eq!(historian.executions().count(), 20);
     assert_eq!(historian.dropped(), 502 - 20);
-    assert_eq!(historian.execution("z").unwrap().status, ExecutionStatus::Running);
+    assert_eq!(
+        historian.execution("z").unwrap().status,
+        ExecutionStatus::Running
+    );
 }

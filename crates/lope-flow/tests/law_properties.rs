@@ -1,29 +1,43 @@
-//! Properties over thousands of generated workflows and orders of events, with a second interpreter as the judge.
+//! Properties over thousands of generated workflows and orders of events, with a second interpreter
+//! as the judge.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
-mod build;
-mod oracle;
+use crate::oracle;
 
 use std::collections::BTreeMap;
 
 use lope_flow::law::{Event, Plan, Progress, Settled, State, Status, fold};
 use lope_model::Value;
+use proptest::prelude::*;
+
 use oracle::generate::{Taste, generate};
 use oracle::interpret::Interpreter;
 use oracle::world::{Lived, Mischief};
-use proptest::prelude::*;
 
-const EVERYTHING: Mischief = Mischief { junk: true, crashes: true, pauses: true, snapshots: true, cancel_after: None };
+const EVERYTHING: Mischief = Mischief {
+    junk: true,
+    crashes: true,
+    pauses: true,
+    snapshots: true,
+    cancel_after: None,
+};
 
 /// How many cases are tried: `LOPE_MORE_CASES=100` tries a hundred times as many.
 fn cases(normally: u32) -> ProptestConfig {
-    let more = std::env::var("LOPE_MORE_CASES").ok().and_then(|more| more.parse::<u32>().ok()).unwrap_or(1);
-    ProptestConfig { cases: normally * more, failure_persistence: None, ..ProptestConfig::default() }
+    let more = std::env::var("LOPE_MORE_CASES")
+        .ok()
+        .and_then(|more| more.parse::<u32>().ok())
+        .unwrap_or(1);
+    ProptestConfig {
+        cases: normally * more,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    }
 }
 
-/// What is compared of a result: values, but of failures only their type, since which of several that fail at once comes
-/// first depends on the order.
+/// What is compared of a result: values, but of failures only their type, since which of several
+/// that fail at once comes first depends on the order.
 fn comparable(result: &Settled) -> String {
     match result {
         Settled::Done(value) => format!("done {}", types_only(value)),
@@ -37,7 +51,10 @@ fn types_only(value: &Value) -> Value {
         Value::List(items) => Value::list(items.iter().map(types_only).collect()),
         Value::Map(map) => match map.get("error").and_then(|error| error.get("type")) {
             Some(kind) if map.len() == 1 => Value::map([("error", kind.clone())]),
-            _ => Value::map(map.iter().map(|(key, value)| (key.clone(), types_only(value)))),
+            _ => Value::map(
+                map.iter()
+                    .map(|(key, value)| (key.clone(), types_only(value))),
+            ),
         },
         other => other.clone(),
     }
@@ -45,16 +62,25 @@ fn types_only(value: &Value) -> Value {
 
 fn planned(seed: u64, taste: Taste) -> Plan {
     let definition = generate(seed, taste);
-    Plan::new(&definition).unwrap_or_else(|problems| panic!("{problems:#?}\n{}", definition.to_json()))
+    Plan::new(&definition)
+        .unwrap_or_else(|problems| panic!("{problems:#?}\n{}", definition.to_json()))
 }
 
 fn expected(plan: &Plan, inputs: &[Value]) -> BTreeMap<String, String> {
     let mut judge = Interpreter::new(plan.definition());
-    inputs.iter().enumerate().map(|(index, input)| (index.to_string(), comparable(&judge.run(input.clone())))).collect()
+    inputs
+        .iter()
+        .enumerate()
+        .map(|(index, input)| (index.to_string(), comparable(&judge.run(input.clone()))))
+        .collect()
 }
 
 fn got(lived: &Lived<'_>) -> BTreeMap<String, String> {
-    lived.results.iter().map(|(input, result)| (input.clone(), comparable(result))).collect()
+    lived
+        .results
+        .iter()
+        .map(|(input, result)| (input.clone(), comparable(result)))
+        .collect()
 }
 
 fn folded(plan: &Plan, mut state: State, events: &[Event]) -> State {
@@ -88,9 +114,8 @@ proptest! {
 proptest! {
     #![proptest_config(cases(400))]
 
-    /// "Hydrate: definition from its version (cached), snapshot, journal after it; the fold gives the same state as
-    /// before."
-    /// The fold of the journal is the state, at every cut.
+    /// "Hydrate: definition from its version (cached), snapshot, journal after it; the fold gives
+    /// the same state as before." The fold of the journal is the state, at every cut.
     #[test]
     fn a_snapshot_and_the_rest_are_the_whole(seed in any::<u64>(), order in any::<u64>()) {
         let plan = planned(seed, Taste::ALL);
@@ -153,7 +178,8 @@ proptest! {
         }
     }
 
-    /// A run that failed goes on where it failed: what is done is not run again, and the result is what it would have been.
+    /// A run that failed goes on where it failed: what is done is not run again, and the result is
+    /// what it would have been.
     #[test]
     fn a_retry_goes_on_where_it_failed(seed in any::<u64>(), order in any::<u64>()) {
         let plan = planned(seed, Taste::FRAGILE);
@@ -177,9 +203,9 @@ proptest! {
     fn definitions_are_stored_whole(seed in any::<u64>()) {
         let definition = generate(seed, Taste::INPUTS);
         let (bytes, text) = (definition.encode(), definition.to_json());
-        let read = lope_flow::definition::Definition::decode(&bytes).unwrap();
+        let read = lope_definition::Definition::decode(&bytes).unwrap();
         prop_assert_eq!(&read, &definition);
-        prop_assert_eq!(&lope_flow::definition::Definition::from_json(&text).unwrap(), &definition);
+        prop_assert_eq!(&lope_definition::Definition::from_json(&text).unwrap(), &definition);
         prop_assert_eq!(read.version(), definition.version());
         let canonical = definition.canonical();
         prop_assert_eq!(&canonical.canonical(), &canonical);

@@ -1,26 +1,39 @@
-//! What only compiled Python asks of the law: variables that come back from a function, exceptions that are raised as
-//! values, and values that are changed in place.
+//! What only compiled Python asks of the law: variables that come back from a function, exceptions
+//! that are raised as values, and values that are changed in place.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
-mod build;
+use crate::build;
 
-use build::*;
-use lope_flow::definition::{Block, Kind, Step};
-use lope_flow::expr::{Expr, Template};
+use lope_definition::{Block, Parallel, Step, StepKind};
+use lope_expr::{Expr, Template};
 use lope_flow::law::{Settled, drive};
 use lope_model::Value;
 
+use build::*;
+
 /// Calls a function with `n` and takes `n` back.
-fn call_back(name: &str, function: lope_flow::definition::BlockId) -> Step {
-    Step::new(name, Kind::Call { function, with: vec![("n".into(), t("n"))], back: vec!["n".into()] })
+fn call_back(name: &str, function: lope_definition::BlockId) -> Step {
+    Step::new(
+        name,
+        StepKind::Call {
+            function,
+            with: vec![("n".into(), t("n"))],
+            back: vec!["n".into()],
+        },
+    )
 }
 
 #[test]
 fn a_function_gives_back_what_it_set() {
     let mut draft = Draft::new();
     let function = draft.function(&["n"], [assign("up", "n + 1").set("n")]);
-    let steps = Block::of(vec![assign("first", "input").set("n"), call_back("f", function), give("r", "n")]).in_order();
+    let steps = Block::of(vec![
+        assign("first", "input").set("n"),
+        call_back("f", function),
+        give("r", "n"),
+    ])
+    .in_order();
     let flow = draft.root(steps.steps);
     let run = drive(&flow, vec![4.into()], |_| done("unused"));
     assert_eq!(run.value(), Some(&5.into()));
@@ -34,8 +47,11 @@ fn a_function_that_fails_gives_back_too() {
     let function = draft.function(&["n"], failing.steps);
     let body = draft.block([call_back("f", function)]);
     let handler = draft.block([assign("seen", "n * 10").set("n")]);
-    let steps =
-        [assign("first", "input").set("n"), try_("t", body, vec![on(&[], None, handler)], None), give("r", "n")];
+    let steps = [
+        assign("first", "input").set("n"),
+        try_("t", body, vec![on(&[], None, handler)], None),
+        give("r", "n"),
+    ];
     let flow = draft.root(Block::of(steps.to_vec()).in_order().steps);
     let run = drive(&flow, vec![4.into()], |_| done("unused"));
     assert_eq!(run.value(), Some(&50.into()));
@@ -47,16 +63,24 @@ fn code(text: &str) -> Template {
 }
 
 fn change(name: &str, text: &str) -> Step {
-    Step::new(name, Kind::Let { value: code(text) }).set("xs")
+    Step::new(name, StepKind::Let { value: code(text) }).set("xs")
 }
 
-/// A list that grows by one item at a time costs one item at a time: copies of it would use up what one event may cost.
+/// A list that grows by one item at a time costs one item at a time: copies of it would use up what
+/// one event may cost.
 #[test]
 fn a_long_list_is_grown_in_place() {
     const ITEMS: i64 = 60_000;
     let mut draft = Draft::new();
-    let grow = change("grow", r#"[["name", "xs"], ["name", "n"], ["call", "py.m.append", 2]]"#);
-    let body = draft.block(Block::of(vec![grow, assign("up", "n + 1").set("n")]).in_order().steps);
+    let grow = change(
+        "grow",
+        r#"[["name", "xs"], ["name", "n"], ["call", "py.m.append", 2]]"#,
+    );
+    let body = draft.block(
+        Block::of(vec![grow, assign("up", "n + 1").set("n")])
+            .in_order()
+            .steps,
+    );
     let steps = [
         assign("first", "[]").set("xs"),
         assign("zero", "0").set("n"),
@@ -65,10 +89,16 @@ fn a_long_list_is_grown_in_place() {
     ];
     let flow = draft.root(Block::of(steps.to_vec()).in_order().steps);
     let run = drive(&flow, vec![ITEMS.into()], |_| done("unused"));
-    assert_eq!(run.value(), Some(&Value::list(vec![ITEMS.into(), (ITEMS - 1).into()])), "{:?}", run.result());
+    assert_eq!(
+        run.value(),
+        Some(&Value::list(vec![ITEMS.into(), (ITEMS - 1).into()])),
+        "{:?}",
+        run.result()
+    );
 }
 
-/// A change that fails leaves the variable as it was, and one that mentions it twice sees it as it was.
+/// A change that fails leaves the variable as it was, and one that mentions it twice sees it as it
+/// was.
 #[test]
 fn a_change_in_place_is_all_or_nothing() {
     let failing = [
@@ -81,7 +111,10 @@ fn a_change_in_place_is_all_or_nothing() {
         let mut draft = Draft::new();
         let body = draft.block([change("bad", text)]);
         let handler = draft.block([assign("seen", "'seen'")]);
-        let twice = change("twice", r#"[["name", "xs"], ["name", "xs"], ["call", "py.m.append", 2]]"#);
+        let twice = change(
+            "twice",
+            r#"[["name", "xs"], ["name", "xs"], ["call", "py.m.append", 2]]"#,
+        );
         let steps = [
             assign("first", "[1, 2]").set("xs"),
             try_("t", body, vec![on(&[], None, handler)], None),
@@ -91,7 +124,11 @@ fn a_change_in_place_is_all_or_nothing() {
         let flow = draft.root(Block::of(steps.to_vec()).in_order().steps);
         let run = drive(&flow, vec![0.into()], |_| done("unused"));
         let pair = Value::list(vec![1.into(), 2.into()]);
-        assert_eq!(run.value(), Some(&Value::list(vec![1.into(), 2.into(), pair])), "{text}");
+        assert_eq!(
+            run.value(),
+            Some(&Value::list(vec![1.into(), 2.into(), pair])),
+            "{text}"
+        );
     }
 }
 
@@ -99,12 +136,192 @@ fn a_change_in_place_is_all_or_nothing() {
 #[test]
 fn a_list_that_is_grown_in_place_stays_within_its_limit() {
     let mut draft = Draft::new();
-    let grow = change("grow", r#"[["name", "xs"], ["name", "input"], ["call", "py.m.append", 2]]"#);
+    let grow = change(
+        "grow",
+        r#"[["name", "xs"], ["name", "input"], ["call", "py.m.append", 2]]"#,
+    );
     let body = draft.block([grow]);
-    let steps = [assign("first", "[]").set("xs"), while_("rounds", "true", body, Some(1_000_000))];
+    let steps = [
+        assign("first", "[]").set("xs"),
+        while_("rounds", "true", body, Some(1_000_000)),
+    ];
     let flow = draft.root(Block::of(steps.to_vec()).in_order().steps);
     let text = "x".repeat(1_000_000);
     let run = drive(&flow, vec![Value::str(text)], |_| done("unused"));
-    let Some(Settled::Failed(failure)) = run.result() else { panic!("{:?}", run.result()) };
+    let Some(Settled::Failed(failure)) = run.result() else {
+        panic!("{:?}", run.result())
+    };
     assert_eq!(&*failure.kind, "Limit");
+}
+
+/// A step that works on the heap of its run.
+fn region(name: &str) -> Step {
+    let StepKind::Dispatch(mut spec) = dispatch(ACTION, name, "{}") else {
+        unreachable!()
+    };
+    spec.heap = true;
+    Step::new(name, StepKind::Dispatch(spec))
+}
+
+/// The heap as a region is given it, as text.
+fn heap_of(dispatch: &lope_flow::law::Dispatch) -> String {
+    let heap = dispatch.with.get("heap").unwrap();
+    if *heap == Value::Null {
+        return String::new();
+    }
+    let pages = heap.get("pages").and_then(Value::as_list).unwrap();
+    let text = pages.iter().map(|page| match page {
+        Value::Bytes(bytes) => std::str::from_utf8(bytes).unwrap(),
+        other => panic!("{other:?}"),
+    });
+    text.collect()
+}
+
+/// What a region answers that adds to the heap or writes it anew.
+fn answer(adds: bool, new: &str) -> Settled {
+    let new = Value::Bytes(new.as_bytes().into());
+    let change = Value::list(vec![Value::str("some version"), Value::Bool(adds), new]);
+    done(Value::map([("heap", change), ("v", Value::Int(1))]))
+}
+
+/// Regions that are ready together follow each other, and each sees what those before it changed.
+#[test]
+fn a_region_has_the_heap_alone() {
+    let flow = flow([region("a"), region("b"), act("plain", "{}"), region("c")]);
+    let mut seen = Vec::new();
+    let run = drive(&flow, vec![Value::Null], |dispatch| {
+        if &*dispatch.action == "plain" {
+            assert_eq!(dispatch.with.get("heap"), None);
+            return done("no heap");
+        }
+        let heap = heap_of(dispatch);
+        seen.push(heap.clone());
+        match &*dispatch.action {
+            "a" => answer(false, "xyz"),
+            "b" => answer(true, "-"),
+            _ => answer(false, "anew"),
+        }
+    });
+    assert_eq!(seen, ["", "xyz", "xyz-"]);
+    assert!(run.value().is_some(), "{:?}", run.status());
+    let mut state = run.state;
+    let mut blobs = Vec::new();
+    let bytes = state.encode(&mut blobs);
+    let again = lope_flow::law::State::decode(&bytes, |_| None).unwrap();
+    assert_eq!(again, state);
+}
+
+/// A region that is lost with its runner has changed nothing, and has the heap again.
+#[test]
+fn a_lost_region_changes_nothing() {
+    let flow = flow([region("a"), region("b").follows(&["a"])]);
+    let mut tries = 0;
+    let run = drive(&flow, vec![Value::Null], |dispatch| {
+        tries += 1;
+        match (&*dispatch.action, tries) {
+            ("a", _) => answer(false, "one"),
+            ("b", _) => {
+                assert_eq!(heap_of(dispatch), "one");
+                failed("WorkerLost")
+            }
+            _ => unreachable!(),
+        }
+    });
+    assert!(tries > 2, "it was tried again: {tries}");
+    assert!(run.value().is_none());
+}
+
+/// Pages are few however often a region adds something, and what was added is all there.
+#[test]
+fn a_heap_that_grows_has_few_pages() {
+    let mut draft = Draft::new();
+    let body = draft.block([region("a")]);
+    let flow = plan(&draft.define([each("loop", "input", "x", Parallel::One, body)]));
+    let (mut expected, mut most, mut rounds) = (String::new(), 0, 0);
+    drive(
+        &flow,
+        vec![Value::list(vec![Value::Null; 1_000])],
+        |dispatch| {
+            assert_eq!(heap_of(dispatch), expected);
+            let pages = dispatch.with.get("heap").and_then(|heap| heap.get("pages"));
+            most = most.max(pages.and_then(Value::as_list).map_or(0, <[Value]>::len));
+            rounds += 1;
+            let new = format!("{rounds},");
+            expected.push_str(&new);
+            answer(true, &new)
+        },
+    );
+    assert_eq!(rounds, 1_000);
+    assert!(most <= 16, "{most} pages");
+}
+
+/// Regions start tasks beside the code that started them, wake who waits, and cancel; whoever wakes
+/// somebody who is gone wakes nobody else.
+#[test]
+fn regions_start_wake_and_cancel_tasks() {
+    let mut draft = Draft::new();
+    let turn = |name: &str| {
+        let kind = StepKind::Wait {
+            signal: t("'\\u0000w' + string(task)"),
+            timeout: None,
+            default: None,
+        };
+        Step::new(name, kind)
+    };
+    let task = draft.block([turn("turn"), act("work", "task").follows(&["turn"])]);
+    let StepKind::Each {
+        over,
+        item,
+        parallel,
+        block,
+        on_error,
+        ..
+    } = each("tasks", "[]", "task", Parallel::Max, task).kind
+    else {
+        unreachable!()
+    };
+    let host = StepKind::Each {
+        over,
+        item,
+        index: None,
+        parallel,
+        block,
+        on_error,
+        open: true,
+    };
+    let tasks = draft.block([Step::new("tasks", host)]);
+    let main = draft.block([
+        region("start"),
+        region("wake").follows(&["start"]),
+        region("end").follows(&["wake"]),
+    ]);
+    let both = race("both", &[("main", main), ("tasks", tasks)]);
+    let flow = plan(&draft.define([both]));
+    let mut worked = Vec::new();
+    let run = drive(&flow, vec![Value::Null], |dispatch| {
+        let turns = |entries| done(Value::map([("tasks", Value::map(entries))]));
+        match &*dispatch.action {
+            "start" => turns([("start", Value::from(vec![1.into(), 2.into(), 3.into()]))]),
+            "wake" => {
+                let name =
+                    |number| Value::list(vec![Value::str(format!("\0w{number}")), Value::Null]);
+                let wake = Value::list(vec![name(1), name(9), name(3)]);
+                done(Value::map([(
+                    "tasks",
+                    Value::map([("wake", wake), ("cancel", Value::list(vec![Value::Int(2)]))]),
+                )]))
+            }
+            "end" => done(Value::Null),
+            _ => {
+                worked.push(dispatch.with.clone());
+                done(Value::Null)
+            }
+        }
+    });
+    assert_eq!(
+        worked,
+        [Value::Int(1)],
+        "the second was not woken, the third was cancelled"
+    );
+    assert!(run.value().is_some(), "{:?}", run.status());
 }

@@ -1,28 +1,45 @@
-//! Runs as wholes: many inputs, accumulators, pause, cancel, retry from where it failed, forks, limits, odd orders.
+//! Runs as wholes: many inputs, accumulators, pause, cancel, retry from where it failed, forks,
+//! limits, odd orders.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
-mod build;
+use crate::build;
 
-use build::script::{Led, lead};
-use build::*;
-use lope_flow::definition::{Kind, Parallel, Step};
+use lope_definition::{Parallel, Step, StepKind};
 use lope_flow::law::{Effect, Reason, Settled, Status, drive, limits};
 use lope_model::{Failure, Policy, Value};
 
-/// "A workflow started with `start_workflow` stays open: it is `idle` between inputs, can be fed again, while working too,
-/// until stopped."
+use build::script::{Led, lead};
+use build::*;
+
+/// "A workflow started with `start_workflow` stays open: it is `idle` between inputs, can be fed
+/// again, while working too, until stopped."
 #[test]
 fn an_open_run_is_idle_between_inputs() {
     let flow = flow([act("a", "input")]);
     let mut led = lead(&flow, &[("open", "")]);
-    assert_eq!((led.status(), led.state.why(&flow, 9)), (Status::Idle, vec![Reason::Idle]));
+    assert_eq!(
+        (led.status(), led.state.why(&flow, 9)),
+        (Status::Idle, vec![Reason::Idle])
+    );
     assert_eq!(led.line("input x 5"), "a#1(5)");
-    assert_eq!(led.line("input x 5"), "ignored", "the id of an input at work is a duplicate");
-    assert_eq!(led.line("input y 5"), "@2/a#1(5)", "equal inputs are both processed");
+    assert_eq!(
+        led.line("input x 5"),
+        "ignored",
+        "the id of an input at work is a duplicate"
+    );
+    assert_eq!(
+        led.line("input y 5"),
+        "@2/a#1(5)",
+        "equal inputs are both processed"
+    );
     assert_eq!(led.status(), Status::Running);
     assert_eq!(led.line("@2/a#1 ok 1"), "y=1");
-    assert_eq!(led.line("a#1 err E"), "x!E", "one input's failure leaves the run open");
+    assert_eq!(
+        led.line("a#1 err E"),
+        "x!E",
+        "one input's failure leaves the run open"
+    );
     assert_eq!(led.status(), Status::Idle);
     assert_eq!(led.line("input z 1"), "@3/a#1(1)");
     assert_eq!(led.line("close"), "");
@@ -36,7 +53,12 @@ fn an_open_run_is_idle_between_inputs() {
 /// "Two inputs at once through a shared join: each gets its own join, order kept per input."
 #[test]
 fn concurrent_inputs_do_not_mix() {
-    let flow = flow([act("a", "input"), act("b", "input"), assign("j", "[a, b]").set("v"), give("r", "v")]);
+    let flow = flow([
+        act("a", "input"),
+        act("b", "input"),
+        assign("j", "[a, b]").set("v"),
+        give("r", "v"),
+    ]);
     lead(
         &flow,
         &[
@@ -53,7 +75,11 @@ fn concurrent_inputs_do_not_mix() {
 
 #[test]
 fn accumulators_apply_in_input_order() {
-    let flow = flow([act("a", "input"), state("s", "[]", "previous + [value]").needs(&["a"]), give("r", "s")]);
+    let flow = flow([
+        act("a", "input"),
+        state("s", "[]", "previous + [value]").needs(&["a"]),
+        give("r", "s"),
+    ]);
     let mut led = lead(
         &flow,
         &[
@@ -66,19 +92,31 @@ fn accumulators_apply_in_input_order() {
             ("@2/a#1 ok 20", ""),
         ],
     );
-    assert!(led.state.why(&flow, 9).iter().any(|reason| matches!(reason, Reason::Turn { .. })));
+    assert!(
+        led.state
+            .why(&flow, 9)
+            .iter()
+            .any(|reason| matches!(reason, Reason::Turn { .. }))
+    );
     assert_eq!(led.line("a#1 ok 10"), "x=[10]; y=[10,20]; z=[10,20,30]");
     assert_eq!(led.line("@4/a#1 err E"), "w!E");
     assert_eq!(led.line("input v 5"), "@5/a#1(5)");
-    assert_eq!(led.line("@5/a#1 ok 50"), "v=[10,20,30,50]", "a failed input leaves the state alone");
+    assert_eq!(
+        led.line("@5/a#1 ok 50"),
+        "v=[10,20,30,50]",
+        "a failed input leaves the state alone"
+    );
     assert_eq!(led.state.totals(&flow)[0].1, json("[10,20,30,50]"));
 }
 
-/// A state whose next value an action makes: inputs have their turn in order, one at a time; a failed one leaves it alone.
+/// A state whose next value an action makes: inputs have their turn in order, one at a time; a
+/// failed one leaves it alone.
 #[test]
 fn a_state_made_by_an_action_is_made_in_the_order_of_inputs() {
     let mut sum = state("s", "0", "[previous, value]").needs(&["a"]);
-    let Kind::State { action, .. } = &mut sum.kind else { panic!("a state") };
+    let StepKind::State { action, .. } = &mut sum.kind else {
+        panic!("a state")
+    };
     *action = Some("plus".into());
     let flow = flow([act("a", "input"), sum, give("r", "s")]);
     let mut led = lead(
@@ -105,7 +143,9 @@ fn a_state_made_by_an_action_is_made_in_the_order_of_inputs() {
 fn an_input_that_fails_or_is_skipped_gives_its_turn_away() {
     let flow = flow([
         act("a", "input"),
-        state("s", "0", "previous + value").needs(&["a"]).when(e("input > 0")),
+        state("s", "0", "previous + value")
+            .needs(&["a"])
+            .when(e("input > 0")),
         give("r", "s"),
     ]);
     lead(
@@ -126,12 +166,19 @@ fn an_input_that_fails_or_is_skipped_gives_its_turn_away() {
 fn a_state_in_a_loop_applies_every_round() {
     let mut draft = Draft::new();
     let mut sum = state("s", "0", "previous + value");
-    if let Kind::State { value, .. } = &mut sum.kind {
+    if let StepKind::State { value, .. } = &mut sum.kind {
         *value = Some(t("x"));
     }
     let body = draft.block([sum]);
     let flow = draft.root([each("m", "input", "x", Parallel::One, body), give("r", "m")]);
-    lead(&flow, &[("open", ""), ("input a [1,2,3]", "a=[1,3,6]"), ("input b [4]", "b=[10]")]);
+    lead(
+        &flow,
+        &[
+            ("open", ""),
+            ("input a [1,2,3]", "a=[1,3,6]"),
+            ("input b [4]", "b=[10]"),
+        ],
+    );
 }
 
 #[test]
@@ -143,7 +190,10 @@ fn more_inputs_than_may_work_at_once_wait() {
     }
     assert_eq!(led.state.load().0, limits::WINDOW_MAX);
     let next = limits::INPUTS_MAX + 1;
-    assert_eq!(led.line("a#1 ok 1"), format!("0=1; @{next}/a#1({})", next - 1));
+    assert_eq!(
+        led.line("a#1 ok 1"),
+        format!("0=1; @{next}/a#1({})", next - 1)
+    );
 }
 
 /// "Pause still folds outcomes and timers, dispatches nothing."
@@ -157,13 +207,25 @@ fn a_paused_run_folds_and_dispatches_nothing() {
         send("m", "7", "a"),
         child("k", "w", "a"),
     ]);
-    let mut led =
-        lead(&flow, &[("start 0", "a#1"), ("pause", ""), ("pause", "ignored"), ("a#1 ok 7", ""), ("at 1000", "")]);
+    let mut led = lead(
+        &flow,
+        &[
+            ("start 0", "a#1"),
+            ("pause", ""),
+            ("pause", "ignored"),
+            ("a#1 ok 7", ""),
+            ("at 1000", ""),
+        ],
+    );
     assert_eq!(led.status(), Status::Paused);
     assert!(matches!(&led.state.why(&flow, 9)[0], Reason::Paused { .. }));
     assert_eq!(led.line("resume"), "b#1(7); c#1; send 7 7; child k(w 7)");
     let mut led = lead(&flow, &[("start 0", "a#1"), ("pause", "")]);
-    assert_eq!(led.line("cancel"), "-a#1; 1~; cancelled", "cancel bypasses pause");
+    assert_eq!(
+        led.line("cancel"),
+        "-a#1; 1~; cancelled",
+        "cancel bypasses pause"
+    );
 }
 
 #[test]
@@ -191,7 +253,11 @@ fn a_failed_run_goes_on_where_it_failed() {
     );
     assert_eq!((led.status(), led.wake()), (Status::Failed, None));
     assert_eq!(led.state.failure().unwrap().step.as_deref(), Some("m/1/w"));
-    assert_eq!(led.line("retry 5"), "m/0/z#2(10); m/1/w#2(2)", "settled steps are not run again");
+    assert_eq!(
+        led.line("retry 5"),
+        "m/0/z#2(10); m/1/w#2(2)",
+        "settled steps are not run again"
+    );
     assert_eq!(led.line("m/1/w#1 ok 0"), "ignored");
     assert_eq!(led.line("m/1/w#2 ok 20"), "m/1/z#1(20)");
     assert_eq!(led.line("m/0/z#2 ok 1"), "");
@@ -202,9 +268,15 @@ fn a_failed_run_goes_on_where_it_failed() {
 #[test]
 fn a_retry_after_finally_begins_the_try_again() {
     let mut draft = Draft::new();
-    let (body, finally) =
-        (draft.block([act("a", "null"), act("b", "null").needs(&["a"])]), draft.block([act("f", "null")]));
-    let flow = draft.root([act("z", "null"), try_("t", body, vec![], Some(finally)).needs(&["z"]), give("r", "t")]);
+    let (body, finally) = (
+        draft.block([act("a", "null"), act("b", "null").needs(&["a"])]),
+        draft.block([act("f", "null")]),
+    );
+    let flow = draft.root([
+        act("z", "null"),
+        try_("t", body, vec![], Some(finally)).needs(&["z"]),
+        give("r", "t"),
+    ]);
     let mut led = lead(
         &flow,
         &[
@@ -218,7 +290,11 @@ fn a_retry_after_finally_begins_the_try_again() {
     assert_eq!(led.line("retry 5"), "t/a#1");
     let mut late = led.journal[2].clone();
     late.at = led.state.at();
-    assert_eq!(led.event(late.kind), "ignored", "the epoch tells the attempts apart");
+    assert_eq!(
+        led.event(late.kind),
+        "ignored",
+        "the epoch tells the attempts apart"
+    );
 }
 
 #[test]
@@ -226,7 +302,13 @@ fn a_retry_of_an_input_whose_output_failed_begins_it_again() {
     let mut draft = Draft::new();
     draft.0.root_mut().collect = Some(t("a.x"));
     let flow = draft.root([act("a", "null")]);
-    let mut led = lead(&flow, &[("start 0", "a#1"), ("a#1 ok 1", "1!TypeError; fail TypeError")]);
+    let mut led = lead(
+        &flow,
+        &[
+            ("start 0", "a#1"),
+            ("a#1 ok 1", "1!TypeError; fail TypeError"),
+        ],
+    );
     assert_eq!(led.line("retry 2"), "a#1");
     assert_eq!(led.line("a#1 ok {\"x\":4}"), "1=4; complete 4");
 }
@@ -280,10 +362,16 @@ fn a_copy_of_a_failed_run_can_be_retried() {
 #[test]
 fn siblings_of_a_failure_run_their_finally_before_it_travels_on() {
     let mut draft = Draft::new();
-    let (inner, finally) = (draft.block([act("b", "null")]), draft.block([act("f", "null")]));
+    let (inner, finally) = (
+        draft.block([act("b", "null")]),
+        draft.block([act("f", "null")]),
+    );
     let body = draft.block([act("a", "null"), try_("t", inner, vec![], Some(finally))]);
     let handler = draft.block([assign("h", "err.type")]);
-    let flow = draft.root([try_("o", body, vec![on(&[], Some("err"), handler)], None), give("r", "o")]);
+    let flow = draft.root([
+        try_("o", body, vec![on(&[], Some("err"), handler)], None),
+        give("r", "o"),
+    ]);
     lead(
         &flow,
         &[
@@ -298,8 +386,11 @@ fn siblings_of_a_failure_run_their_finally_before_it_travels_on() {
 fn return_and_break_travel_out_of_nested_blocks_through_finally() {
     let mut draft = Draft::new();
     let leave = draft.block([give("out", "[x, y]")]);
-    let quit = draft.block([Step::new("b", Kind::Break)]);
-    let guarded = draft.block([if_("c", "x == 2", leave, None), if_("d", "y == 1", quit, None).needs(&["c"])]);
+    let quit = draft.block([Step::new("b", StepKind::Break)]);
+    let guarded = draft.block([
+        if_("c", "x == 2", leave, None),
+        if_("d", "y == 1", quit, None).needs(&["c"]),
+    ]);
     let finally = draft.block([assign("n", "count + 1").set("count")]);
     let inner = draft.block([try_("t", guarded, vec![], Some(finally))]);
     let outer = draft.block([each("in", "[1,2]", "y", Parallel::One, inner)]);
@@ -314,11 +405,22 @@ fn return_and_break_travel_out_of_nested_blocks_through_finally() {
 #[test]
 fn try_in_loops_and_loops_in_try() {
     let mut draft = Draft::new();
-    let (body, handler) = (draft.block([act("a", "x")]), draft.block([Step::new("c", Kind::Continue)]));
+    let (body, handler) = (
+        draft.block([act("a", "x")]),
+        draft.block([Step::new("c", StepKind::Continue)]),
+    );
     let inner = draft.block([try_("t", body, vec![on(&["Skip"], None, handler)], None)]);
     let attempt = draft.block([each("m", "input", "x", Parallel::One, inner)]);
     let rescue = draft.block([assign("e", "[err.type, err.step]")]);
-    let flow = draft.root([try_("o", attempt, vec![on(&["Error"], Some("err"), rescue)], None), give("r", "o")]);
+    let flow = draft.root([
+        try_(
+            "o",
+            attempt,
+            vec![on(&["Error"], Some("err"), rescue)],
+            None,
+        ),
+        give("r", "o"),
+    ]);
     lead(
         &flow,
         &[
@@ -330,7 +432,10 @@ fn try_in_loops_and_loops_in_try() {
     lead(
         &flow,
         &[("start [1,2]", "o/m/0/t/a#1(1)"), {
-            ("o/m/0/t/a#1 err Bad", r#"1=["Bad","o/m/0/t/a"]; complete ["Bad","o/m/0/t/a"]"#)
+            (
+                "o/m/0/t/a#1 err Bad",
+                r#"1=["Bad","o/m/0/t/a"]; complete ["Bad","o/m/0/t/a"]"#,
+            )
         }],
     );
 }
@@ -338,31 +443,58 @@ fn try_in_loops_and_loops_in_try() {
 #[test]
 fn each_in_each_keeps_its_order_and_its_frames() {
     let mut draft = Draft::new();
-    let inner = draft.block([act("a", "[x, y]"), assign("v", "[x, y, a]").set("var"), assign("o", "var")]);
+    let inner = draft.block([
+        act("a", "[x, y]"),
+        assign("v", "[x, y, a]").set("var"),
+        assign("o", "var"),
+    ]);
     let outer = draft.block([each("in", "x", "y", Parallel::Max, inner)]);
     let flow = draft.root([each("out", "input", "x", Parallel::Max, outer)]);
-    let run = drive(&flow, vec![json("[[1,2],[],[3]]")], |it| done(it.with.as_list().unwrap()[1].clone()));
-    assert_eq!(run.value(), Some(&json("[[[[1,2],1,1],[[1,2],2,2]],[],[[[3],3,3]]]")));
+    let run = drive(&flow, vec![json("[[1,2],[],[3]]")], |it| {
+        done(it.with.as_list().unwrap()[1].clone())
+    });
+    assert_eq!(
+        run.value(),
+        Some(&json("[[[[1,2],1,1],[[1,2],2,2]],[],[[[3],3,3]]]"))
+    );
 }
 
 #[test]
 fn a_parallel_element_has_a_copy_of_the_variables_around_it() {
     let mut draft = Draft::new();
-    let body = draft.block([assign("add", "total + x").set("total"), assign("o", "total")]);
+    let body = draft.block([
+        assign("add", "total + x").set("total"),
+        assign("o", "total"),
+    ]);
     let flow = draft.root([
         assign("z", "100").set("total"),
         each("m", "[1,2,3]", "x", Parallel::Max, body),
         give("r", "[m, total]"),
     ]);
-    lead(&flow, &[("start 0", "1=[[101,102,103],100]; complete [[101,102,103],100]")]);
+    lead(
+        &flow,
+        &[(
+            "start 0",
+            "1=[[101,102,103],100]; complete [[101,102,103],100]",
+        )],
+    );
     let mut draft = Draft::new();
-    let body = draft.block([assign("add", "total + x").set("total"), assign("o", "total")]);
+    let body = draft.block([
+        assign("add", "total + x").set("total"),
+        assign("o", "total"),
+    ]);
     let flow = draft.root([
         assign("z", "100").set("total"),
         each("m", "[1,2,3]", "x", Parallel::One, body),
         give("r", "[m, total]"),
     ]);
-    lead(&flow, &[("start 0", "1=[[101,103,106],106]; complete [[101,103,106],106]")]);
+    lead(
+        &flow,
+        &[(
+            "start 0",
+            "1=[[101,103,106],106]; complete [[101,103,106],106]",
+        )],
+    );
 }
 
 #[test]
@@ -383,7 +515,11 @@ fn nesting_of_a_thousand_costs_no_stack() {
     let dispatched = led.line("start 5");
     let token = dispatched.split('(').next().unwrap().to_owned();
     assert!(token.len() > 2 * depth);
-    assert!(led.line(&format!("{token} ok 1")).ends_with("complete {\"b\":[1]}") || led.status() == Status::Completed);
+    assert!(
+        led.line(&format!("{token} ok 1"))
+            .ends_with("complete {\"b\":[1]}")
+            || led.status() == Status::Completed
+    );
     let mut led = Led::new(&flow);
     led.line("start 5");
     assert!(led.line("cancel").ends_with("1~; cancelled"));
@@ -392,7 +528,7 @@ fn nesting_of_a_thousand_costs_no_stack() {
     assert!(led.line(&format!("{token} err E")).ends_with("fail E"));
     assert!(led.line("retry 2").starts_with(&token[..token.len() - 1]));
     let definition = flow.definition();
-    let stored = lope_flow::definition::Definition::decode(&definition.encode()).unwrap();
+    let stored = lope_definition::Definition::decode(&definition.encode()).unwrap();
     assert_eq!(stored.version(), definition.version());
 }
 
@@ -421,7 +557,10 @@ fn an_endless_loop_is_a_failure_that_can_be_caught_once() {
     let empty = draft.block([assign("x", work)]);
     let forever = draft.block([while_("w", "true", empty, None)]);
     let handler = draft.block([assign("h", "err.type")]);
-    let flow = draft.root([try_("t", forever, vec![on(&[], Some("err"), handler)], None), give("r", "t")]);
+    let flow = draft.root([
+        try_("t", forever, vec![on(&[], Some("err"), handler)], None),
+        give("r", "t"),
+    ]);
     let run = drive(&flow, input(), |_| done(1));
     assert_eq!(run.value(), Some(&Value::str("Limit")));
 
@@ -440,7 +579,11 @@ fn an_endless_loop_is_a_failure_that_can_be_caught_once() {
 fn outputs_leave_the_state_when_nobody_wants_them() {
     let big = Value::str("x".repeat(10_000));
     let mut draft = Draft::new();
-    let body = draft.block([act("a", "null"), act("b", "size(a)"), assign("c", "b").set("last")]);
+    let body = draft.block([
+        act("a", "null"),
+        act("b", "size(a)"),
+        assign("c", "b").set("last"),
+    ]);
     let flow = draft.root([
         assign("z", "0").set("last"),
         each("m", "input", "n", Parallel::One, body).needs(&["z"]),
@@ -448,16 +591,22 @@ fn outputs_leave_the_state_when_nobody_wants_them() {
     ]);
     let mut sizes = Vec::new();
     let mut led = Led::new(&flow);
-    let mut next = led.line(&format!("start {}", Value::list((0..50).map(Value::Int).collect())));
+    let mut next = led.line(&format!(
+        "start {}",
+        Value::list((0..50).map(Value::Int).collect())
+    ));
     while let Some(token) = next.split_once('#').map(|(path, _)| path.to_owned()) {
         let mut blobs = Vec::new();
-        let size =
-            led.state.clone().encode(&mut blobs).len() + blobs.iter().map(|blob| blob.bytes.len()).sum::<usize>();
+        let size = led.state.clone().encode(&mut blobs).len()
+            + blobs.iter().map(|blob| blob.bytes.len()).sum::<usize>();
         let value = if token.ends_with('a') {
             sizes.push(size);
             big.clone()
         } else {
-            assert!(size > 10_000, "the step that read it may still need it: {size}");
+            assert!(
+                size > 10_000,
+                "the step that read it may still need it: {size}"
+            );
             Value::Int(1)
         };
         next = led.line(&format!("{token}#1 ok {value}"));
@@ -465,14 +614,20 @@ fn outputs_leave_the_state_when_nobody_wants_them() {
     assert_eq!(led.status(), Status::Completed);
     let (early, late) = (sizes[10], *sizes[20..].iter().max().unwrap());
     assert!(late < early + 50, "{early} {late}");
-    assert!(late < 3_000, "nobody wants the large output any more: {late}");
+    assert!(
+        late < 3_000,
+        "nobody wants the large output any more: {late}"
+    );
 }
 
 #[test]
 fn results_nobody_wants_are_not_kept() {
     let mut draft = Draft::new();
     let body = draft.block([act("a", "null")]);
-    let flow = draft.root([each("m", "input", "n", Parallel::One, body), give("r", "1").needs(&["m"])]);
+    let flow = draft.root([
+        each("m", "input", "n", Parallel::One, body),
+        give("r", "1").needs(&["m"]),
+    ]);
     let mut led = Led::new(&flow);
     led.line(&format!("start {}", Value::list(vec![Value::Null; 300])));
     let before = led.state.clone().encode(&mut Vec::new()).len();
@@ -486,31 +641,57 @@ fn results_nobody_wants_are_not_kept() {
 #[test]
 fn a_failure_tells_its_step_and_attempt() {
     let flow = flow([act("a", "null").policy(retries(1))]);
-    let led = lead(&flow, &[("start 0", "a#1"), ("a#1 err E", "a#2"), ("a#2 err E", "1!E; fail E")]);
+    let led = lead(
+        &flow,
+        &[
+            ("start 0", "a#1"),
+            ("a#1 err E", "a#2"),
+            ("a#2 err E", "1!E; fail E"),
+        ],
+    );
     let failure: &Failure = led.state.failure().unwrap();
-    assert_eq!((failure.step.as_deref(), failure.attempt), (Some("a"), Some(2)));
+    assert_eq!(
+        (failure.step.as_deref(), failure.attempt),
+        (Some("a"), Some(2))
+    );
 }
 
 #[test]
 fn names_that_every_expression_sees() {
-    let flow = flow([give("r", "[input, run.id, run.attempt, run.started_at, env.HOME]")]);
+    let flow = flow([give(
+        "r",
+        "[input, run.id, run.attempt, run.started_at, env.HOME]",
+    )]);
     let id = build::script::run_id();
     let expected = format!("[5,\"{id}\",1,\"1970-01-01T00:00:00.000Z\",\"x\"]");
-    lead(&flow, &[("start 5", &format!("1={expected}; complete {expected}"))]);
+    lead(
+        &flow,
+        &[("start 5", &format!("1={expected}; complete {expected}"))],
+    );
 }
 
 #[test]
 fn secrets_reach_workers_as_references_only() {
     let flow = flow([act("a", "{'token': secrets.api}")]);
-    let led = lead(&flow, &[("start 5", r#"a#1({"token":{"$tag":["secret","api"]}})"#)]);
-    assert!(led.effects.iter().any(|it| matches!(it, Effect::Dispatch(_))));
+    let led = lead(
+        &flow,
+        &[("start 5", r#"a#1({"token":{"$tag":["secret","api"]}})"#)],
+    );
+    assert!(
+        led.effects
+            .iter()
+            .any(|it| matches!(it, Effect::Dispatch(_)))
+    );
 }
 
 #[test]
 fn a_policy_of_a_step_that_holds_blocks_forgives_what_happens_in_them() {
     let mut draft = Draft::new();
     let body = draft.block([act("a", "x")]);
-    let skip = Policy { on_failure: Some(lope_model::policy::OnFailure::Skip), ..Policy::default() };
+    let skip = Policy {
+        on_failure: Some(lope_model::policy::OnFailure::Skip),
+        ..Policy::default()
+    };
     let flow = draft.root([
         each("m", "[1,2]", "x", Parallel::Max, body).policy(skip),
         assign("n", "m"),
@@ -518,6 +699,9 @@ fn a_policy_of_a_step_that_holds_blocks_forgives_what_happens_in_them() {
     ]);
     lead(
         &flow,
-        &[("start 0", "m/0/a#1(1); m/1/a#1(2)"), ("m/1/a#1 err E", r#"-m/0/a#1; 1={"z":1}; complete {"z":1}"#)],
+        &[
+            ("start 0", "m/0/a#1(1); m/1/a#1(2)"),
+            ("m/1/a#1 err E", r#"-m/0/a#1; 1={"z":1}; complete {"z":1}"#),
+        ],
     );
 }

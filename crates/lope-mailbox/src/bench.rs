@@ -1,5 +1,6 @@
-//! What benchmarks of the mailbox do alike: fill a queue, work it off, see how late timers come, and find what the tables could do
-//! at best. How long it takes is measured by whoever calls; only of timers that come late the lateness is noted here.
+//! What benchmarks of the mailbox do alike: fill a queue, work it off, see how late timers come,
+//! and find what the tables could do at best. How long it takes is measured by whoever calls; only
+//! of timers that come late the lateness is noted here.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -9,6 +10,7 @@ use lope_store::StoreResult;
 use lope_store::tables::{At, Batch, Guard, Range, TableId, Tables, Write};
 
 use crate::config::Config;
+use crate::consumer_loop::{ConsumerLoop, ConsumerLoopError, Until};
 use crate::error::BootError;
 use crate::frame::{Message, MessageKind};
 use crate::handler::{Handler, handler, plain};
@@ -16,9 +18,8 @@ use crate::key::{TimerKey, WorkerId};
 use crate::mailbox::{Mailbox, MailboxError};
 use crate::message::delivery;
 use crate::record::Owner;
-use crate::stop::Stop;
+use crate::stop::StopSignal;
 use crate::time::TimeHooks;
-use crate::worker::{Until, Worker, WorkerError};
 
 /// Whose inbox is filled.
 pub const WORKER: i64 = 7;
@@ -36,15 +37,16 @@ pub struct Ground {
 /// Handles timers and notes how late they came.
 #[derive(Debug)]
 pub struct Timekeeper {
-    worker: Worker,
+    worker: ConsumerLoop,
     noted: Arc<Mutex<Vec<i64>>>,
 }
 
 impl Timekeeper {
     /// How late each timer came, in milliseconds, sorted.
-    pub async fn lateness(mut self) -> Result<Vec<i64>, WorkerError> {
+    pub async fn lateness(mut self) -> Result<Vec<i64>, ConsumerLoopError> {
         self.worker.run(Until::Stopped).await?;
-        let mut late = std::mem::take(&mut *self.noted.lock().unwrap_or_else(PoisonError::into_inner));
+        let mut late =
+            std::mem::take(&mut *self.noted.lock().unwrap_or_else(PoisonError::into_inner));
         late.sort_unstable();
         Ok(late)
     }
@@ -60,7 +62,9 @@ pub fn counting_handler() -> Arc<dyn Handler> {
     Arc::new(handler(|context, _| {
         Box::pin(async move {
             let count = context.state(b"count").await?;
-            let count = count.map_or(0, |bytes| u64::from_le_bytes(bytes.try_into().unwrap_or_default()));
+            let count = count.map_or(0, |bytes| {
+                u64::from_le_bytes(bytes.try_into().unwrap_or_default())
+            });
             context.put_state(b"count", (count + 1).to_le_bytes().to_vec())
         })
     }))
@@ -71,7 +75,9 @@ fn worker_id() -> WorkerId {
 }
 
 fn sealed(kind: MessageKind, id: &str, payload: &[u8]) -> Vec<u8> {
-    Message::new(kind, WORKER, id.as_bytes(), payload).encode().expect("the id is not empty")
+    Message::new(kind, WORKER, id.as_bytes(), payload)
+        .encode()
+        .expect("the id is not empty")
 }
 
 impl Ground {
@@ -80,7 +86,8 @@ impl Ground {
         let mailbox = Mailbox::new(Arc::clone(&self.tables));
         for begin in (0..count).step_by(CHUNK) {
             let numbers = begin..(begin + CHUNK).min(count);
-            let frames = numbers.map(|number| sealed(MessageKind::Command, &format!("message-{number}"), PAYLOAD));
+            let frames = numbers
+                .map(|number| sealed(MessageKind::Command, &format!("message-{number}"), PAYLOAD));
             mailbox.send_frames(frames.collect()).await?;
         }
         Ok(())
@@ -95,22 +102,36 @@ impl Ground {
                 let frame = sealed(MessageKind::Timer, &format!("timer-{number}"), b"");
                 Write::Put(At::new(TableId::TIMERS, key.to_bytes()), frame)
             });
-            self.tables.commit(vec![Batch { guards: vec![], writes: writes.collect() }]).await?;
+            self.tables
+                .commit(vec![Batch {
+                    guards: vec![],
+                    writes: writes.collect(),
+                }])
+                .await?;
         }
         Ok(())
     }
 
     /// A worker with this handler: run it until idle, and the queue is empty.
-    pub async fn worker(&self, max_batch: usize, handler: Arc<dyn Handler>) -> Result<Worker, BootError> {
+    pub async fn worker(
+        &self,
+        max_batch: usize,
+        handler: Arc<dyn Handler>,
+    ) -> Result<ConsumerLoop, BootError> {
         let owner = Owner::new("bench").expect("the name is short");
-        let config = Config { max_batch, lease: Span::from_secs(60), ..Config::new(worker_id(), owner) };
-        Worker::init(Arc::clone(&self.tables), handler, config, self.time.clone()).await
+        let config = Config {
+            max_batch,
+            lease: Span::from_secs(60),
+            ..Config::new(worker_id(), owner)
+        };
+        ConsumerLoop::init(Arc::clone(&self.tables), handler, config, self.time.clone()).await
     }
 
     /// A worker that stops by itself after so many messages: run it until stopped.
-    pub async fn taker(&self, max_batch: usize, count: usize) -> Result<Worker, BootError> {
-        let stop: Arc<OnceLock<Stop>> = Arc::default();
-        let (asked, left) = (Arc::clone(&stop), AtomicUsize::new(count));
+    pub async fn taker(&self, max_batch: usize, count: usize) -> Result<ConsumerLoop, BootError> {
+        let stop: Arc<OnceLock<StopSignal>> = Arc::default();
+        let asked = Arc::clone(&stop);
+        let left = AtomicUsize::new(count);
         let handler = plain(move |_, _| {
             if left.fetch_sub(1, Ordering::Relaxed) == 1
                 && let Some(stop) = asked.get()
@@ -124,11 +145,12 @@ impl Ground {
         Ok(worker)
     }
 
-    /// A worker with nothing to do but timers, so far apart that it is idle again before the next one. They are armed before
-    /// it starts, so that nothing but the clock wakes it.
+    /// A worker with nothing to do but timers, so far apart that it is idle again before the next
+    /// one. They are armed before it starts, so that nothing but the clock wakes it.
     pub async fn timekeeper(&self, timers: usize, apart: Span) -> Result<Timekeeper, BootError> {
         let noted: Arc<Mutex<Vec<i64>>> = Arc::default();
-        let (late, stop): (_, Arc<OnceLock<Stop>>) = (Arc::clone(&noted), Arc::default());
+        let late = Arc::clone(&noted);
+        let stop: Arc<OnceLock<StopSignal>> = Arc::default();
         let asked = Arc::clone(&stop);
         let handler = plain(move |context, message| {
             let due = i64::from_le_bytes(message.payload.try_into().unwrap_or_default());
@@ -150,15 +172,23 @@ impl Ground {
         let writes = (0..timers).map(|number| {
             let due = begin.plus(apart.times(number));
             let payload = due.millis().to_le_bytes();
-            delivery(&Message::new(MessageKind::Timer, WORKER, b"t", &payload), Some(due))
-                .expect("the message is sound")
+            delivery(
+                &Message::new(MessageKind::Timer, WORKER, b"t", &payload),
+                Some(due),
+            )
+            .expect("the message is sound")
         });
-        self.tables.commit(vec![Batch { guards: vec![], writes: writes.collect() }]).await?;
+        self.tables
+            .commit(vec![Batch {
+                guards: vec![],
+                writes: writes.collect(),
+            }])
+            .await?;
         Ok(())
     }
 
-    /// What the tables could do at best: rows of the inbox are read and removed, guarded by their value, in commits of this
-    /// size; no lease, no handler. Answers with how many there were.
+    /// What the tables could do at best: rows of the inbox are read and removed, guarded by their
+    /// value, in commits of this size; no lease, no handler. Answers with how many there were.
     pub async fn bare(&self, batch: usize) -> StoreResult<usize> {
         let mut removed = 0;
         let range = Range::prefix(TableId::INBOX, &worker_id().to_bytes(), batch);
@@ -170,7 +200,10 @@ impl Ground {
             removed += page.len();
             let batches = page.into_iter().map(|row| {
                 let at = At::new(TableId::INBOX, row.key);
-                Batch { guards: vec![Guard::Equals(at.clone(), row.value)], writes: vec![Write::Delete(at)] }
+                Batch {
+                    guards: vec![Guard::Equals(at.clone(), row.value)],
+                    writes: vec![Write::Delete(at)],
+                }
             });
             self.tables.commit(batches.collect()).await?;
         }

@@ -1,4 +1,5 @@
-//! What a worker may be told: who it is, how much it takes at once, how it tries again, how long it remembers.
+//! What a worker may be told: who it is, how much it takes at once, how it tries again, how long it
+//! remembers.
 
 use std::fmt;
 use std::sync::Arc;
@@ -12,14 +13,15 @@ use crate::law::retry::Retry;
 use crate::limit;
 use crate::record::Owner;
 
-/// Tells whether an owner of leases is known to be dead, so that nobody waits for its leases to end.
+/// Tells whether an owner of leases is known to be dead, so that nobody waits for its leases to
+/// end.
 pub type IsGone = Arc<dyn Fn(&Owner) -> bool + Send + Sync>;
 
 #[derive(Clone)]
 pub struct Config {
     pub worker: WorkerId,
-    /// The name under which leases are held: unique among those that live, and kept over a restart if it is to claim again
-    /// at once what it held.
+    /// The name under which leases are held: unique among those that live, and kept over a restart
+    /// if it is to claim again at once what it held.
     pub owner: Owner,
     /// Most messages of one tick, inbox and due timers together; at most `limit::BATCH_MAX`.
     pub max_batch: usize,
@@ -30,7 +32,8 @@ pub struct Config {
     pub dedupe_window: Span,
     /// Longest sleep of an idle worker.
     pub max_idle: Span,
-    /// How long a handled message may wait for the commit while the next one is still being handled.
+    /// How long a handled message may wait for the commit while the next one is still being
+    /// handled.
     pub group_wait: Span,
     pub boot: Boot,
     pub is_gone: Option<IsGone>,
@@ -68,7 +71,11 @@ impl Config {
 impl Default for Boot {
     fn default() -> Self {
         let tables = Manifest::standard().specs().to_vec();
-        Self { tables, schema: SchemaVersion::CURRENT, bootstrap: Bootstrap::Create }
+        Self {
+            tables,
+            schema: SchemaVersion::CURRENT,
+            bootstrap: Bootstrap::Create,
+        }
     }
 }
 

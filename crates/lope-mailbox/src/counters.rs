@@ -1,10 +1,13 @@
-//! What a worker has done so far, in numbers. Counted by the runner, read by anybody.
+//! What a worker has done so far, in numbers. Counted by the consumer, read by anybody.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// Upper ends of the latency buckets, in microseconds: powers of four from 16 µs to 4.3 s; the last bucket is open.
-pub const LATENCY_BOUNDS: [u64; 10] = [16, 64, 256, 1_024, 4_096, 16_384, 65_536, 262_144, 1_048_576, 4_194_304];
+/// Upper ends of the latency buckets, in microseconds: powers of four from 16 µs to 4.3 s; the last
+/// bucket is open.
+pub const LATENCY_BOUNDS: [u64; 10] = [
+    16, 64, 256, 1_024, 4_096, 16_384, 65_536, 262_144, 1_048_576, 4_194_304,
+];
 
 /// Counters of one worker, or of several that share them.
 #[derive(Debug, Default)]
@@ -25,7 +28,7 @@ pub struct Counters {
 
 /// One reading of the counters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Counts {
+pub struct MailboxCounts {
     /// Calls of the handler.
     pub attempts: u64,
     /// Messages handled and committed.
@@ -97,9 +100,9 @@ impl Counters {
         self.latency_buckets[bucket].fetch_add(1, Ordering::Relaxed);
     }
 
-    pub fn read(&self) -> Counts {
+    pub fn read(&self) -> MailboxCounts {
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-        Counts {
+        MailboxCounts {
             attempts: read(&self.attempts),
             successes: read(&self.successes),
             duplicates: read(&self.duplicates),
@@ -116,20 +119,45 @@ impl Counters {
     }
 }
 
-impl Counts {
-    /// Every counter by name, for exporters. The latency stands beside them: `latency_buckets` by `LATENCY_BOUNDS`, and its sum.
+impl MailboxCounts {
+    /// Every counter by name, for exporters. The latency stands beside them: `latency_buckets` by
+    /// `LATENCY_BOUNDS`, and its sum.
     pub fn series(&self) -> [Series; 10] {
         let series = |name, help, value| Series { name, help, value };
         [
             series("attempts", "Calls of the handler.", self.attempts),
-            series("successes", "Messages handled and committed.", self.successes),
-            series("duplicates", "Messages acknowledged without the handler.", self.duplicates),
-            series("conflicts", "Commits that found a read changed.", self.conflicts),
+            series(
+                "successes",
+                "Messages handled and committed.",
+                self.successes,
+            ),
+            series(
+                "duplicates",
+                "Messages acknowledged without the handler.",
+                self.duplicates,
+            ),
+            series(
+                "conflicts",
+                "Commits that found a read changed.",
+                self.conflicts,
+            ),
             series("busy", "Handlers that said busy.", self.busy),
-            series("failures", "Handlers that failed for good, and frames that are none.", self.failures),
-            series("requeues", "Messages put back for another attempt.", self.requeues),
+            series(
+                "failures",
+                "Handlers that failed for good, and frames that are none.",
+                self.failures,
+            ),
+            series(
+                "requeues",
+                "Messages put back for another attempt.",
+                self.requeues,
+            ),
             series("dead_letters", "Messages given up.", self.dead_letters),
-            series("forwarded", "Outbox rows put into an inbox.", self.forwarded),
+            series(
+                "forwarded",
+                "Outbox rows put into an inbox.",
+                self.forwarded,
+            ),
             series("lost", "Claims whose lease was lost in hand.", self.lost),
         ]
     }
@@ -149,7 +177,9 @@ impl Counts {
             forwarded: self.forwarded + other.forwarded,
             lost: self.lost + other.lost,
             latency_micros: self.latency_micros + other.latency_micros,
-            latency_buckets: std::array::from_fn(|at| self.latency_buckets[at] + other.latency_buckets[at]),
+            latency_buckets: std::array::from_fn(|at| {
+                self.latency_buckets[at] + other.latency_buckets[at]
+            }),
         }
     }
 }
@@ -158,7 +188,8 @@ impl Counts {
 mod tests {
     use super::*;
 
-    /// "Counters: attempts, successes, conflicts, busy, other failures, requeues, dead letters, latency"
+    /// "Counters: attempts, successes, conflicts, busy, other failures, requeues, dead letters,
+    /// latency"
     #[test]
     fn an_exporter_reads_every_counter_under_a_name_of_its_own() {
         let counters = Counters::default();
@@ -179,9 +210,17 @@ mod tests {
         let series = counters.read().series();
         for (times, (_, name)) in kinds.iter().enumerate() {
             let found = series.iter().find(|series| series.name == *name).unwrap();
-            assert_eq!((found.value, found.help.is_empty()), (times as u64 + 1, false), "{name}");
+            assert_eq!(
+                (found.value, found.help.is_empty()),
+                (times as u64 + 1, false),
+                "{name}"
+            );
         }
-        assert_eq!(series.iter().filter(|series| series.value == 0).count(), 1, "no success yet");
+        assert_eq!(
+            series.iter().filter(|series| series.value == 0).count(),
+            1,
+            "no success yet"
+        );
     }
 
     #[test]
@@ -191,7 +230,14 @@ mod tests {
             counters.succeeded(Duration::from_micros(micros));
         }
         let counts = counters.read();
-        assert_eq!((counts.latency_buckets[0], counts.latency_buckets[1], counts.latency_buckets[10]), (2, 1, 1));
+        assert_eq!(
+            (
+                counts.latency_buckets[0],
+                counts.latency_buckets[1],
+                counts.latency_buckets[10]
+            ),
+            (2, 1, 1)
+        );
         assert_eq!((counts.successes, counts.latency_micros), (4, 5_000_033));
     }
 }

@@ -1,4 +1,5 @@
-//! What can go wrong while a message is handled, sorted by what then happens to the message, and what a runner answers.
+//! What can go wrong while a message is handled, sorted by what then happens to the message, and
+//! what a consumer answers.
 
 use lope_store::StoreError;
 use lope_store::tables::BadManifest;
@@ -20,7 +21,8 @@ pub enum HandlerError {
     /// It never will. The message becomes a dead letter at once.
     #[error("failed: {0}")]
     Failed(String),
-    /// The handler can handle no message at all. The message stays where it is, untouched, and the worker stops.
+    /// The handler can handle no message at all. The message stays where it is, untouched, and the
+    /// worker stops.
     #[error("the handler cannot work: {0}")]
     Unfit(String),
     /// A read went wrong. The message stays where it is; what happens next depends on the store.
@@ -43,7 +45,7 @@ pub enum BadMessage {
     Large { length: usize, max: usize },
 }
 
-/// Why a runner is not running.
+/// Why a consumer is not running.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum BootError {
     /// The list of tables is not a manifest; nothing was opened.
@@ -59,11 +61,11 @@ pub enum BootError {
     Store(#[from] StoreError),
 }
 
-/// Why a runner did not do what it was asked.
+/// Why a consumer did not do what it was asked.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-pub enum RunnerError {
+pub enum ConsumerError {
     /// It is not running.
-    #[error("the runner is stopped")]
+    #[error("the consumer is stopped")]
     Busy,
     /// The frame is for another worker.
     #[error("the frame is for worker {to}, this is worker {worker}")]

@@ -1,7 +1,8 @@
-//! The two frames of the wire: `LMSG`, a message, and `LINT`, an intent to emit or to arm a message.
+//! The two frames of the wire: `LMSG`, a message, and `LINT`, an intent to emit or to arm a
+//! message.
 //!
-//! Bytes go in and borrowed views come out; nothing is copied. What a message means, and whether its worker exists, is
-//! not known here. All integers are little-endian.
+//! Bytes go in and borrowed views come out; nothing is copied. What a message means, and whether
+//! its worker exists, is not known here. All integers are little-endian.
 
 mod bytes;
 mod intent;
@@ -12,7 +13,8 @@ use thiserror::Error;
 pub use intent::{INTENT_HEADER, Intent};
 pub use message::{Flags, MESSAGE_HEADER, Message, MessageKind, Route, addressee};
 
-/// Why bytes are not a frame. The checks come in a fixed order, so that all readers of a broken frame name the same fault.
+/// Why bytes are not a frame. The checks come in a fixed order, so that all readers of a broken
+/// frame name the same fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum FrameError {
     /// Fewer bytes than the header, or than the header announces.

@@ -1,8 +1,9 @@
 //! Who handles messages: a trait, and closures that are it.
 //!
-//! A handler runs outside any write transaction. It may be called again for the same message (after a crash, a conflict, a
-//! failure); what it did through its context happened only if its last call was committed. A handler that blocks its
-//! thread for long should do so on another one, or its lease cannot be renewed.
+//! A handler runs outside any write transaction. It may be called again for the same message (after
+//! a crash, a conflict, a failure); what it did through its context happened only if its last call
+//! was committed. A handler that blocks its thread for long should do so on another one, or its
+//! lease cannot be renewed.
 
 use std::fmt;
 use std::future::Future;
@@ -26,30 +27,31 @@ pub trait Handler: Send + Sync {
 }
 
 /// A closure that answers at once.
-pub struct Plain<F>(F);
+pub struct SyncFnHandler<F>(F);
 
 /// A closure that answers with a future.
-pub struct Waiting<F>(F);
+pub struct AsyncFnHandler<F>(F);
 
-/// A handler from a closure that needs not wait for anything: it writes, emits and arms, but reads nothing.
-pub fn plain<F>(handle: F) -> Plain<F>
+/// A handler from a closure that needs not wait for anything: it writes, emits and arms, but reads
+/// nothing.
+pub fn plain<F>(handle: F) -> SyncFnHandler<F>
 where
     F: Fn(&mut Context, &Message<'_>) -> Handled + Send + Sync,
 {
-    Plain(handle)
+    SyncFnHandler(handle)
 }
 
 /// A handler from a closure that answers with a boxed future:
 /// `handler(|context, message| Box::pin(async move { … }))`.
-pub fn handler<F>(handle: F) -> Waiting<F>
+pub fn handler<F>(handle: F) -> AsyncFnHandler<F>
 where
     F: for<'a> Fn(&'a mut Context, &'a Message<'a>) -> HandledFuture<'a> + Send + Sync,
 {
-    Waiting(handle)
+    AsyncFnHandler(handle)
 }
 
 #[async_trait]
-impl<F> Handler for Plain<F>
+impl<F> Handler for SyncFnHandler<F>
 where
     F: Fn(&mut Context, &Message<'_>) -> Handled + Send + Sync,
 {
@@ -59,7 +61,7 @@ where
 }
 
 #[async_trait]
-impl<F> Handler for Waiting<F>
+impl<F> Handler for AsyncFnHandler<F>
 where
     F: for<'a> Fn(&'a mut Context, &'a Message<'a>) -> HandledFuture<'a> + Send + Sync,
 {
@@ -68,14 +70,14 @@ where
     }
 }
 
-impl<F> fmt::Debug for Plain<F> {
+impl<F> fmt::Debug for SyncFnHandler<F> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Plain")
+        f.write_str("SyncFnHandler")
     }
 }
 
-impl<F> fmt::Debug for Waiting<F> {
+impl<F> fmt::Debug for AsyncFnHandler<F> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Waiting")
+        f.write_str("AsyncFnHandler")
     }
 }

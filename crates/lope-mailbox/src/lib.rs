@@ -1,12 +1,15 @@
 //! Durable messages, timers and workers on the byte tables of a store.
 //!
-//! A worker has an inbox; a message in it is claimed, handled and acknowledged, and what the handler wrote, emitted and
-//! armed becomes true in the same commit that removes the message. The bytes are those of seed 000.
+//! A worker has an inbox; a message in it is claimed, handled and acknowledged, and what the
+//! handler wrote, emitted and armed becomes true in the same commit that removes the message. The
+//! bytes are those of seed 000.
 
 #[cfg(feature = "bench")]
 pub mod bench;
 mod boot;
 mod config;
+mod consumer;
+mod consumer_loop;
 mod context;
 mod counters;
 mod error;
@@ -20,24 +23,23 @@ mod mailbox;
 pub mod message;
 pub mod process;
 pub mod record;
-mod runner;
 mod stop;
 pub mod time;
 pub mod trace;
-mod worker;
 
 pub use boot::boot;
 pub use config::{Boot, Config, IsGone};
-pub use context::{About, Context, Scope};
-pub use counters::{Counters, Counts, LATENCY_BOUNDS, Series};
-pub use error::{BadMessage, BootError, HandlerError, RunnerError};
-pub use handler::{Handled, HandledFuture, Handler, Plain, Waiting, handler, plain};
+pub use consumer::{Consumer, ConsumerState, Tally};
+pub use consumer_loop::{ConsumerLoop, ConsumerLoopError, ConsumerPool, Until};
+pub use context::{About, Context, NestedScope};
+pub use counters::{Counters, LATENCY_BOUNDS, MailboxCounts, Series};
+pub use error::{BadMessage, BootError, ConsumerError, HandlerError};
+pub use handler::{AsyncFnHandler, Handled, HandledFuture, Handler, SyncFnHandler, handler, plain};
 pub use mailbox::{
-    Armed, Counting, Dead, Depth, Found, Leased, Look, Mailbox, MailboxError, Queued, Sent, Stats, WorkerStats,
+    Armed, Counting, Dead, Depth, FoundTimers, Leased, Mailbox, MailboxError, Queued, Sent, Stats,
+    TimerQuery, WorkerStats,
 };
-pub use runner::{Runner, RunnerState, Tally};
-pub use stop::Stop;
-pub use worker::{Crew, Until, Worker, WorkerError};
+pub use stop::StopSignal;
 
 /// The guide's example compiles and runs with the tests.
 #[cfg(doctest)]

@@ -4,7 +4,8 @@ use lope_model::Span;
 
 /// Most messages that one tick takes.
 pub const BATCH_MAX: usize = 4_096;
-/// Longest message id that can be sent, emitted or armed, in bytes: it must fit into a key of the dedupe table.
+/// Longest message id that can be sent, emitted or armed, in bytes: it must fit into a key of the
+/// dedupe table.
 pub const ID_MAX: usize = lope_model::limit::MESSAGE_ID_MAX;
 /// Largest message, as a frame: it must fit into a row, also as a dead letter with its reason.
 pub const FRAME_MAX: usize = lope_model::limit::PAYLOAD_MAX - 8 * 1_024;
@@ -30,6 +31,7 @@ pub const FORWARD_MAX: usize = 1_000;
 pub const CLAIM_TRIES: u32 = 16;
 /// Most rows of the dedupe table that one round of upkeep looks at.
 pub const DEDUPE_PAGE: usize = 256;
-/// Rows of a table that are counted before one says that there are more, and of each worker in a table with more.
+/// Rows of a table that are counted before one says that there are more, and of each worker in a
+/// table with more.
 pub const COUNTED_MAX: usize = 100_000;
 pub const COUNTED_EACH: usize = 1_000;

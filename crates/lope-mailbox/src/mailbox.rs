@@ -1,7 +1,8 @@
-//! The mailboxes of a store as people and programs beside the workers see them: send, list, replay, drop, count.
+//! The mailboxes of a store as people and programs beside the workers see them: send, list, replay,
+//! drop, count.
 //!
-//! Answers are plain data. Nothing here claims a message or calls a handler; what is taken away is taken away in one guarded
-//! commit, so that a worker in between keeps what it holds.
+//! Answers are plain data. Nothing here claims a message or calls a handler; what is taken away is
+//! taken away in one guarded commit, so that a worker in between keeps what it holds.
 
 mod dead;
 mod list;
@@ -14,7 +15,7 @@ use lope_store::{StoreError, Tables};
 use thiserror::Error;
 
 pub use dead::Dead;
-pub use list::{Armed, Found, Leased, Look, Queued};
+pub use list::{Armed, FoundTimers, Leased, Queued, TimerQuery};
 pub use send::Sent;
 pub use stats::{Counting, Depth, Stats, WorkerStats};
 
@@ -38,7 +39,11 @@ pub enum MailboxError {
     #[error("worker {worker} has a message under number {seq} already")]
     Exists { worker: WorkerId, seq: u64 },
     #[error("worker {worker} has no {what} under number {seq}")]
-    NotFound { what: &'static str, worker: WorkerId, seq: u64 },
+    NotFound {
+        what: &'static str,
+        worker: WorkerId,
+        seq: u64,
+    },
     /// Somebody changed it at the same time; look again.
     #[error("it was changed by somebody else at the same time")]
     Changed,

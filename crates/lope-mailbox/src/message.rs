@@ -1,8 +1,8 @@
-//! Messages as they leave a worker: checked, addressed, encoded. And the messages that the mailbox itself sends: replies and
-//! acknowledgements.
+//! Messages as they leave a worker: checked, addressed, encoded. And the messages that the mailbox
+//! itself sends: replies and acknowledgements.
 //!
-//! `delivery` is for rooms that commit by themselves: it gives the write that puts a message into an inbox or arms its timer,
-//! to be made part of any batch. Nothing here reads or writes a store.
+//! `delivery` is for rooms that commit by themselves: it gives the write that puts a message into
+//! an inbox or arms its timer, to be made part of any batch. Nothing here reads or writes a store.
 
 use lope_model::Timestamp;
 use lope_store::tables::Write;
@@ -19,7 +19,8 @@ pub const ACK_PREFIX: &[u8] = b"ack:";
 const COMMITTED: &[u8] = b"committed";
 const DEAD: &[u8] = b"dead: ";
 
-/// What a sender learns of a message that asked for it, as the payload of an event with the id `ack:` + the message's.
+/// What a sender learns of a message that asked for it, as the payload of an event with the id
+/// `ack:` + the message's.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Acknowledgement {
     /// Handled, and committed.
@@ -49,20 +50,21 @@ impl Acknowledgement {
 
 /// Encode a message that is to be sent, refusing what could not be handled at the other end.
 pub fn seal(message: &Message<'_>) -> Result<Vec<u8>, BadMessage> {
-    check(message)?;
+    validate(message)?;
     let frame = message.encode()?;
-    check_size(&frame)?;
+    validate_size(&frame)?;
     Ok(frame)
 }
 
 /// Check a frame that is to be sent as it is; answers with the worker it is for.
-pub fn check_sealed(frame: &[u8]) -> Result<WorkerId, BadMessage> {
-    check_size(frame)?;
-    check(&Message::decode(frame)?)
+pub fn validate_sealed(frame: &[u8]) -> Result<WorkerId, BadMessage> {
+    validate_size(frame)?;
+    validate(&Message::decode(frame)?)
 }
 
-/// The write that delivers a message: into its worker's inbox, or, with a due time, as a timer. The number is given by the
-/// commit that the write becomes part of; the message is then there exactly if that commit is.
+/// The write that delivers a message: into its worker's inbox, or, with a due time, as a timer. The
+/// number is given by the commit that the write becomes part of; the message is then there exactly
+/// if that commit is.
 ///
 /// ```
 /// use lope_mailbox::frame::{Flags, Message, MessageKind};
@@ -77,26 +79,36 @@ pub fn check_sealed(frame: &[u8]) -> Result<WorkerId, BadMessage> {
 /// # }
 /// ```
 pub fn delivery(message: &Message<'_>, due: Option<Timestamp>) -> Result<Write, BadMessage> {
-    let worker = check(message)?;
+    let worker = validate(message)?;
     let frame = message.encode()?;
-    check_size(&frame)?;
+    validate_size(&frame)?;
     match due {
         None => Ok(key::append_inbox(worker, frame)),
         Some(due) => Ok(key::append_timer(due, frame)?),
     }
 }
 
-fn check(message: &Message<'_>) -> Result<WorkerId, BadMessage> {
+fn validate(message: &Message<'_>) -> Result<WorkerId, BadMessage> {
     let length = message.id.len();
     if length > limit::ID_MAX {
-        return Err(BadMessage::LongId { length, max: limit::ID_MAX });
+        return Err(BadMessage::LongId {
+            length,
+            max: limit::ID_MAX,
+        });
     }
     Ok(WorkerId::try_from(message.to_worker)?)
 }
 
-fn check_size(frame: &[u8]) -> Result<(), BadMessage> {
+fn validate_size(frame: &[u8]) -> Result<(), BadMessage> {
     let length = frame.len();
-    if length > limit::FRAME_MAX { Err(BadMessage::Large { length, max: limit::FRAME_MAX }) } else { Ok(()) }
+    if length > limit::FRAME_MAX {
+        Err(BadMessage::Large {
+            length,
+            max: limit::FRAME_MAX,
+        })
+    } else {
+        Ok(())
+    }
 }
 
 /// The answer to `request` with this payload; none if nobody asked, or nobody can be answered.
@@ -105,9 +117,15 @@ pub(crate) fn reply(request: &Message<'_>, payload: &[u8], now: Timestamp) -> Op
 }
 
 /// The acknowledgement of `request`, if it wants one and has a sender.
-pub(crate) fn acknowledge(request: &Message<'_>, what: &Acknowledgement, now: Timestamp) -> Option<Vec<u8>> {
+pub(crate) fn acknowledge(
+    request: &Message<'_>,
+    what: &Acknowledgement,
+    now: Timestamp,
+) -> Option<Vec<u8>> {
     let wanted = request.flags.has(Flags::REQUIRES_ACK);
-    wanted.then(|| answer(request, ACK_PREFIX, &what.encode(), now)).flatten()
+    wanted
+        .then(|| answer(request, ACK_PREFIX, &what.encode(), now))
+        .flatten()
 }
 
 fn answer(request: &Message<'_>, prefix: &[u8], payload: &[u8], now: Timestamp) -> Option<Vec<u8>> {
@@ -115,7 +133,10 @@ fn answer(request: &Message<'_>, prefix: &[u8], payload: &[u8], now: Timestamp) 
     let id = [prefix, request.id].concat();
     let answer = Message {
         from_worker: Some(request.to_worker),
-        route: Route { worker: request.to_worker, timestamp: now.millis() },
+        route: Route {
+            worker: request.to_worker,
+            timestamp: now.millis(),
+        },
         trace: request.trace,
         ..Message::new(MessageKind::Event, to.number(), &id, payload)
     };
@@ -130,23 +151,53 @@ mod tests {
     fn what_cannot_be_handled_is_not_sent() {
         let plain = Message::new(MessageKind::Command, 7, b"m", b"");
         assert!(seal(&plain).is_ok());
-        assert!(matches!(seal(&Message { to_worker: -1, ..plain }), Err(BadMessage::Key(_))));
+        assert!(matches!(
+            seal(&Message {
+                to_worker: -1,
+                ..plain
+            }),
+            Err(BadMessage::Key(_))
+        ));
         let long = vec![b'x'; limit::ID_MAX + 1];
-        assert!(matches!(seal(&Message { id: &long, ..plain }), Err(BadMessage::LongId { .. })));
+        assert!(matches!(
+            seal(&Message { id: &long, ..plain }),
+            Err(BadMessage::LongId { .. })
+        ));
         let large = vec![0; limit::FRAME_MAX];
-        assert!(matches!(seal(&Message { payload: &large, ..plain }), Err(BadMessage::Large { .. })));
-        assert!(matches!(check_sealed(b"LMSG"), Err(BadMessage::Frame(_))));
-        assert_eq!(check_sealed(&seal(&plain).unwrap()).map(WorkerId::number), Ok(7));
+        assert!(matches!(
+            seal(&Message {
+                payload: &large,
+                ..plain
+            }),
+            Err(BadMessage::Large { .. })
+        ));
+        assert!(matches!(
+            validate_sealed(b"LMSG"),
+            Err(BadMessage::Frame(_))
+        ));
+        assert_eq!(
+            validate_sealed(&seal(&plain).unwrap()).map(WorkerId::number),
+            Ok(7)
+        );
     }
 
     #[test]
     fn a_delivery_is_a_row_of_the_inbox_or_a_timer_and_carries_the_frame() {
-        let message = Message { flags: Flags::DEDUPE, ..Message::new(MessageKind::Event, 7, b"m", b"pay") };
+        let message = Message {
+            flags: Flags::DEDUPE,
+            ..Message::new(MessageKind::Event, 7, b"m", b"pay")
+        };
         let frame = message.encode().unwrap();
         let worker = WorkerId::new(7).unwrap();
-        assert_eq!(delivery(&message, None), Ok(key::append_inbox(worker, frame.clone())));
+        assert_eq!(
+            delivery(&message, None),
+            Ok(key::append_inbox(worker, frame.clone()))
+        );
         let due = Timestamp::from_millis(100);
-        assert_eq!(delivery(&message, Some(due)), Ok(key::append_timer(due, frame).unwrap()));
+        assert_eq!(
+            delivery(&message, Some(due)),
+            Ok(key::append_timer(due, frame).unwrap())
+        );
     }
 
     #[test]
@@ -154,10 +205,31 @@ mod tests {
         let plain = Message::new(MessageKind::Command, 7, b"m", b"");
         let early = delivery(&plain, Some(Timestamp::from_millis(-1)));
         assert_eq!(early, Err(BadMessage::Key(key::BadKey::Due(-1))));
-        assert!(matches!(delivery(&Message { to_worker: -1, ..plain }, None), Err(BadMessage::Key(_))));
-        assert!(matches!(delivery(&Message { id: b"", ..plain }, None), Err(BadMessage::Encode(_))));
+        assert!(matches!(
+            delivery(
+                &Message {
+                    to_worker: -1,
+                    ..plain
+                },
+                None
+            ),
+            Err(BadMessage::Key(_))
+        ));
+        assert!(matches!(
+            delivery(&Message { id: b"", ..plain }, None),
+            Err(BadMessage::Encode(_))
+        ));
         let large = vec![0; limit::FRAME_MAX];
-        assert!(matches!(delivery(&Message { payload: &large, ..plain }, None), Err(BadMessage::Large { .. })));
+        assert!(matches!(
+            delivery(
+                &Message {
+                    payload: &large,
+                    ..plain
+                },
+                None
+            ),
+            Err(BadMessage::Large { .. })
+        ));
     }
 
     #[test]
@@ -167,15 +239,32 @@ mod tests {
             from_worker: Some(3),
             ..Message::new(MessageKind::Command, 7, b"m", b"")
         };
-        for what in [Acknowledgement::Committed, Acknowledgement::Dead { reason: "failed: no".into() }] {
+        for what in [
+            Acknowledgement::Committed,
+            Acknowledgement::Dead {
+                reason: "failed: no".into(),
+            },
+        ] {
             let frame = acknowledge(&request, &what, Timestamp::EPOCH).unwrap();
             let message = Message::decode(&frame).unwrap();
             assert_eq!((message.to_worker, message.from_worker), (3, Some(7)));
             assert_eq!(Acknowledgement::of(&message), Some((b"m".as_slice(), what)));
         }
-        let unasked = Message { flags: Flags::NONE, ..request };
-        assert_eq!(acknowledge(&unasked, &Acknowledgement::Committed, Timestamp::EPOCH), None);
-        let nobody = Message { from_worker: None, ..request };
-        assert_eq!(acknowledge(&nobody, &Acknowledgement::Committed, Timestamp::EPOCH), None);
+        let unasked = Message {
+            flags: Flags::NONE,
+            ..request
+        };
+        assert_eq!(
+            acknowledge(&unasked, &Acknowledgement::Committed, Timestamp::EPOCH),
+            None
+        );
+        let nobody = Message {
+            from_worker: None,
+            ..request
+        };
+        assert_eq!(
+            acknowledge(&nobody, &Acknowledgement::Committed, Timestamp::EPOCH),
+            None
+        );
     }
 }

@@ -1,7 +1,8 @@
 //! What the mailbox keeps beside frames: leases, dedupe rows and dead letters, as bytes.
 //!
-//! Each record begins with a magic and a version, like a frame; integers are little-endian. A record that does not decode
-//! was written by somebody else: the caller says so and leaves it alone.
+//! Each record begins with a magic and a version, like a frame; integers are little-endian. A
+//! record that does not decode was written by somebody else: the caller says so and leaves it
+//! alone.
 
 mod dead;
 mod dedupe;
@@ -11,24 +12,29 @@ use thiserror::Error;
 
 pub use dead::DeadLetter;
 pub use dedupe::Dedupe;
-pub use lease::{BadOwner, Head, Lease, LeaseState, OWNER_MAX, Owner};
+pub use lease::{BadOwner, Lease, LeaseHead, LeaseState, OWNER_MAX, Owner};
 
 /// A row that is not the record its table holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[error("the row is not a {0} record of version 0")]
 pub struct BadRecord(pub &'static str);
 
-/// Takes fixed pieces off the front of a record; any piece that is not there makes the whole record bad.
-struct Reader<'a> {
+/// Takes fixed pieces off the front of a record; any piece that is not there makes the whole record
+/// bad.
+struct RecordReader<'a> {
     rest: &'a [u8],
     kind: &'static str,
 }
 
-impl<'a> Reader<'a> {
+impl<'a> RecordReader<'a> {
     fn open(bytes: &'a [u8], magic: [u8; 4], kind: &'static str) -> Result<Self, BadRecord> {
         let mut reader = Self { rest: bytes, kind };
         let head = (reader.array::<4>()?, reader.u16()?);
-        if head == (magic, 0) { Ok(reader) } else { Err(reader.bad()) }
+        if head == (magic, 0) {
+            Ok(reader)
+        } else {
+            Err(reader.bad())
+        }
     }
 
     fn bad(&self) -> BadRecord {
@@ -36,7 +42,10 @@ impl<'a> Reader<'a> {
     }
 
     fn take(&mut self, length: usize) -> Result<&'a [u8], BadRecord> {
-        let (piece, rest) = self.rest.split_at_checked(length).ok_or(BadRecord(self.kind))?;
+        let (piece, rest) = self
+            .rest
+            .split_at_checked(length)
+            .ok_or(BadRecord(self.kind))?;
         self.rest = rest;
         Ok(piece)
     }
@@ -68,7 +77,11 @@ impl<'a> Reader<'a> {
     }
 
     fn end(self) -> Result<(), BadRecord> {
-        if self.rest.is_empty() { Ok(()) } else { Err(self.bad()) }
+        if self.rest.is_empty() {
+            Ok(())
+        } else {
+            Err(self.bad())
+        }
     }
 }
 

@@ -7,11 +7,11 @@ use tokio::sync::Notify;
 
 /// Asks workers to stop: no new work, the current message finishes. Clones ask the same workers.
 #[derive(Debug, Clone, Default)]
-pub struct Stop {
+pub struct StopSignal {
     bell: Arc<(AtomicBool, Notify)>,
 }
 
-impl Stop {
+impl StopSignal {
     pub fn request(&self) {
         self.bell.0.store(true, Ordering::Release);
         self.bell.1.notify_waiters();

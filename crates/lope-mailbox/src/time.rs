@@ -1,5 +1,5 @@
-//! Time as it is handed in: a clock, and a way to sleep. The only file of this crate that waits, and the only one that reads a
-//! clock of the machine.
+//! Time as it is handed in: a clock, and a way to sleep. The only file of this crate that waits,
+//! and the only one that reads a clock of the machine.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -26,8 +26,9 @@ pub struct TimeHooks {
     pub sleep: Arc<dyn Sleep>,
 }
 
-/// The clock of a store, so that workers in many processes and on many machines judge leases and timers alike. It is read once
-/// and then goes on by this machine's time since boot; `refresh` reads it again.
+/// The clock of a store, so that workers in many processes and on many machines judge leases and
+/// timers alike. It is read once and then goes on by this machine's time since boot; `refresh`
+/// reads it again.
 pub struct StoreClock {
     upkeep: Arc<dyn Upkeep>,
     read: Mutex<(Reading, i64)>,
@@ -72,7 +73,10 @@ impl fmt::Debug for StoreClock {
 /// Milliseconds that also pass while the machine sleeps.
 fn since_boot() -> i64 {
     let since = clock_gettime(ClockId::Boottime);
-    since.tv_sec.saturating_mul(1_000).saturating_add(since.tv_nsec / 1_000_000)
+    since
+        .tv_sec
+        .saturating_mul(1_000)
+        .saturating_add(since.tv_nsec / 1_000_000)
 }
 
 #[async_trait]
@@ -85,13 +89,16 @@ impl Sleep for SystemSleep {
 impl TimeHooks {
     /// This clock, and real sleep.
     pub fn on(clock: Arc<dyn Clock>) -> Self {
-        Self { clock, sleep: Arc::new(SystemSleep) }
+        Self {
+            clock,
+            sleep: Arc::new(SystemSleep),
+        }
     }
 }
 
 impl Default for TimeHooks {
-    /// The machine's clock. Its moments begin with this value: leases of one store must be judged by one clock, so workers in
-    /// several processes are given the store's.
+    /// The machine's clock. Its moments begin with this value: leases of one store must be judged
+    /// by one clock, so workers in several processes are given the store's.
     fn default() -> Self {
         Self::on(Arc::new(SystemClock::default()))
     }
@@ -108,7 +115,8 @@ mod tests {
         let theirs = Arc::new(ManualClock::at(Timestamp::from_millis(5_000_000)));
         let store = MemoryStore::with_clock(Arc::clone(&theirs) as Arc<dyn Clock>);
         let clock = StoreClock::open(store.upkeep).await.unwrap();
-        let (now, moment) = (clock.now(), clock.moment());
+        let now = clock.now();
+        let moment = clock.moment();
         assert!(now >= theirs.now() && moment >= theirs.moment());
         theirs.pass(Span::from_secs(3_600));
         assert!(clock.now() < theirs.now(), "it goes by itself in between");

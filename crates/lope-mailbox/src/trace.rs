@@ -1,18 +1,19 @@
-//! The hook that sees every attempt with its frame and its result: enough to write a trace and to replay it.
+//! The hook that sees every attempt with its frame and its result: enough to write a trace and to
+//! replay it.
 
 use std::fmt;
 
 use lope_model::Timestamp;
 
-use crate::key::{Place, WorkerId};
+use crate::key::{MessagePosition, WorkerId};
 
 /// One attempt at one message, when its result is known.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Attempt<'a> {
+pub struct AttemptTrace<'a> {
     pub at: Timestamp,
     pub worker: WorkerId,
     /// Where the message stood; none for a frame that was handed in.
-    pub place: Option<Place>,
+    pub position: Option<MessagePosition>,
     /// The number of the attempt, from 1.
     pub attempt: u32,
     pub frame: &'a [u8],
@@ -38,11 +39,11 @@ pub enum AttemptResult<'a> {
 
 /// Sees attempts. It is called on the worker's thread: what it does, the worker waits for.
 pub trait Observer: Send + Sync {
-    fn attempted(&self, attempt: &Attempt<'_>);
+    fn attempted(&self, attempt: &AttemptTrace<'_>);
 }
 
-impl<F: Fn(&Attempt<'_>) + Send + Sync> Observer for F {
-    fn attempted(&self, attempt: &Attempt<'_>) {
+impl<F: Fn(&AttemptTrace<'_>) + Send + Sync> Observer for F {
+    fn attempted(&self, attempt: &AttemptTrace<'_>) {
         self(attempt);
     }
 }
@@ -67,17 +68,22 @@ impl AttemptResult<'_> {
     }
 }
 
-/// A line of a trace: time, worker, place, attempt, result, frame in hexadecimal, separated by tabs.
-impl fmt::Display for Attempt<'_> {
+/// A line of a trace: time, worker, position, attempt, result, frame in hexadecimal, separated by
+/// tabs.
+impl fmt::Display for AttemptTrace<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}\t{}\t", self.at.millis(), self.worker)?;
-        match self.place {
+        match self.position {
             None => f.write_str("-")?,
-            Some(Place::Inbox(seq)) => write!(f, "inbox:{seq}")?,
-            Some(Place::Timer(key)) => write!(f, "timer:{}:{}", key.due().millis(), key.seq)?,
+            Some(MessagePosition::Inbox(seq)) => write!(f, "inbox:{seq}")?,
+            Some(MessagePosition::Timer(key)) => {
+                write!(f, "timer:{}:{}", key.due().millis(), key.seq)?;
+            }
         }
         write!(f, "\t{}\t{}\t", self.attempt, self.result.name())?;
-        self.frame.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+        self.frame
+            .iter()
+            .try_for_each(|byte| write!(f, "{byte:02x}"))
     }
 }
 
@@ -88,7 +94,9 @@ pub fn read_line(line: &str) -> Option<(Vec<u8>, &str)> {
     if !hex.is_ascii() || hex.len() % 2 != 0 {
         return None;
     }
-    let frame = (0..hex.len()).step_by(2).map(|at| u8::from_str_radix(&hex[at..at + 2], 16).ok());
+    let frame = (0..hex.len())
+        .step_by(2)
+        .map(|at| u8::from_str_radix(&hex[at..at + 2], 16).ok());
     Some((frame.collect::<Option<Vec<u8>>>()?, result))
 }
 
@@ -98,10 +106,10 @@ mod tests {
 
     #[test]
     fn a_trace_line_reads_back() {
-        let attempt = Attempt {
+        let attempt = AttemptTrace {
             at: Timestamp::from_millis(5),
             worker: WorkerId::new(7).unwrap(),
-            place: Some(Place::Inbox(3)),
+            position: Some(MessagePosition::Inbox(3)),
             attempt: 2,
             frame: &[0xde, 0x0f],
             result: AttemptResult::Requeued { reason: "busy" },
@@ -109,6 +117,9 @@ mod tests {
         let line = attempt.to_string();
         assert_eq!(line, "5\t7\tinbox:3\t2\trequeued\tde0f");
         assert_eq!(read_line(&line), Some((vec![0xde, 0x0f], "requeued")));
-        assert_eq!((read_line("nothing"), read_line("1\t2\t3\t4\tx\tzz")), (None, None));
+        assert_eq!(
+            (read_line("nothing"), read_line("1\t2\t3\t4\tx\tzz")),
+            (None, None)
+        );
     }
 }

@@ -1,10 +1,11 @@
-//! Sixteen workers in four processes on one inbox, under faults: slow handlers that outlive their leases, poison, a disk that
-//! is full once. No message is handled to a commit by two holders, none is lost, and the dead letters are the poisoned ones.
+//! Sixteen workers in four processes on one inbox, under faults: slow handlers that outlive their
+//! leases, poison, a disk that is full once. No message is handled to a commit by two holders, none
+//! is lost, and the dead letters are the poisoned ones.
 //!
 //! Three seconds in the normal tests, a minute when `LOPE_CHAOS` is `full`.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
-mod pipeline;
+use crate::pipeline;
 
 use std::collections::BTreeSet;
 use std::io::BufRead;
@@ -18,13 +19,16 @@ use lope_mailbox::frame::{Message, MessageKind};
 use lope_mailbox::key::WorkerId;
 use lope_mailbox::record::Owner;
 use lope_mailbox::time::TimeHooks;
-use lope_mailbox::{Config, Context, Counting, Crew, Handled, Handler, HandlerError, Mailbox, Worker};
+use lope_mailbox::{
+    Config, ConsumerLoop, ConsumerPool, Context, Counting, Handled, Handler, HandlerError, Mailbox,
+};
 use lope_model::Span;
 use lope_sqlite::BootClock;
-use lope_store::tables::{At, Batch, BatchReply, Direction, Manifest, Range, Row, TableId, Tables};
-use lope_store::{StoreError, StoreResult, Watch};
+use lope_store::door::DoorCall;
+use lope_store::tables::{At, Direction, Range, TableId, Tables, TablesAnswer, TablesRequest};
+use lope_store::{StoreError, Watch};
 
-const CHILD: [&str; 3] = ["child", "--exact", "--nocapture"];
+const CHILD: [&str; 3] = ["chaos_crowd::child", "--exact", "--nocapture"];
 const PLACE: &str = "LOPE_MAILBOX_CROWD";
 const NAME: &str = "LOPE_MAILBOX_CROWD_NAME";
 const READY: &str = "the workers run";
@@ -38,7 +42,7 @@ const WAVE: usize = 500;
 const FULL_AT: u64 = 20;
 const PATIENCE: Duration = Duration::from_mins(5);
 
-/// Counts each message in the state; some are slow, some are poison.
+/// MailboxCounts each message in the state; some are slow, some are poison.
 struct Faulty {
     owner: String,
 }
@@ -52,9 +56,14 @@ impl Handler for Faulty {
         context.put_state(&key, by)?;
         match message.payload {
             b"poison" => return Err(HandlerError::Failed("poison".into())),
-            // It blocks its thread on the first attempt, so its lease is not renewed and goes to another.
-            b"slow" if context.about().attempt == 1 => std::thread::sleep(LEASE.to_duration() * 3 / 2),
-            b"busy" if context.about().attempt == 1 => return Err(HandlerError::Busy("not yet".into())),
+            // It blocks its thread on the first attempt, so its lease is not renewed and goes to
+            // another.
+            b"slow" if context.about().attempt == 1 => {
+                std::thread::sleep(LEASE.to_duration() * 3 / 2);
+            }
+            b"busy" if context.about().attempt == 1 => {
+                return Err(HandlerError::Busy("not yet".into()));
+            }
             _ => {}
         }
         Ok(())
@@ -67,31 +76,14 @@ struct FullOnce {
     commits: AtomicU64,
 }
 
-#[async_trait]
 impl Tables for FullOnce {
-    async fn open(&self, manifest: &Manifest) -> StoreResult<()> {
-        self.inner.open(manifest).await
-    }
-    async fn manifest(&self) -> StoreResult<Manifest> {
-        self.inner.manifest().await
-    }
-    async fn get(&self, keys: &[At]) -> StoreResult<Vec<Option<Vec<u8>>>> {
-        self.inner.get(keys).await
-    }
-    async fn range(&self, range: Range) -> StoreResult<Vec<Row>> {
-        self.inner.range(range).await
-    }
-    async fn count(&self, range: Range) -> StoreResult<u64> {
-        self.inner.count(range).await
-    }
-    async fn scope_version(&self, scope: &At) -> StoreResult<u64> {
-        self.inner.scope_version(scope).await
-    }
-    async fn commit(&self, batches: Vec<Batch>) -> StoreResult<Vec<BatchReply>> {
-        if self.commits.fetch_add(1, Ordering::SeqCst) == FULL_AT {
-            return Err(StoreError::Full { message: "once".into() });
+    fn call(&self, request: TablesRequest) -> DoorCall<'_, TablesAnswer> {
+        let commits = request.verb().starts_with("commit");
+        if commits && self.commits.fetch_add(1, Ordering::SeqCst) == FULL_AT {
+            let message = "once".into();
+            return Box::pin(async { Err(StoreError::Full { message }) });
         }
-        self.inner.commit(batches).await
+        self.inner.call(request)
     }
     fn watch(&self) -> Watch {
         self.inner.watch()
@@ -102,32 +94,46 @@ fn worker_id() -> WorkerId {
     WorkerId::new(WORKER).unwrap()
 }
 
-async fn worker(tables: Arc<dyn Tables>, name: String) -> Worker {
+async fn worker(tables: Arc<dyn Tables>, name: String) -> ConsumerLoop {
     let mut config = Config::new(worker_id(), Owner::new(name.clone()).unwrap());
     (config.lease, config.max_batch, config.max_idle) = (LEASE, 8, Span::from_millis(50));
     let time = TimeHooks::on(Arc::new(BootClock));
-    Worker::init(tables, Arc::new(Faulty { owner: name }), config, time).await.unwrap()
+    ConsumerLoop::init(tables, Arc::new(Faulty { owner: name }), config, time)
+        .await
+        .unwrap()
 }
 
 /// Where copies of this program begin; in the parent there is nothing to do.
 #[test]
 fn child() {
-    let (Ok(place), Ok(name)) = (std::env::var(PLACE), std::env::var(NAME)) else { return };
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    let (Ok(place), Ok(name)) = (std::env::var(PLACE), std::env::var(NAME)) else {
+        return;
+    };
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .unwrap();
     runtime.block_on(async {
         let store = pipeline::open(&place).await;
-        let tables = Arc::new(FullOnce { inner: Arc::clone(&store.tables), commits: AtomicU64::new(0) });
-        let mut crew = Crew::default();
+        let tables = Arc::new(FullOnce {
+            inner: Arc::clone(&store.tables),
+            commits: AtomicU64::new(0),
+        });
+        let mut pool = ConsumerPool::default();
         for number in 0..WORKERS {
-            crew.add(worker(tables.clone(), format!("{name}.{number}")).await);
+            pool.add(worker(tables.clone(), format!("{name}.{number}")).await);
         }
-        crew.start().unwrap();
+        pool.start().unwrap();
         println!("{READY}");
         let _ = std::io::stdin().lock().read_line(&mut String::new());
-        crew.request_stop();
-        crew.join().unwrap();
-        println!("{:?}", crew.counts());
-        assert!(tables.commits.load(Ordering::SeqCst) > FULL_AT, "the disk was never full");
+        pool.request_stop();
+        pool.join().unwrap();
+        println!("{:?}", pool.counts());
+        assert!(
+            tables.commits.load(Ordering::SeqCst) > FULL_AT,
+            "the disk was never full"
+        );
         store.upkeep.close().await.unwrap();
     });
 }
@@ -151,15 +157,26 @@ fn payload(number: usize) -> &'static [u8] {
 async fn crowd(place: &str) {
     let store = pipeline::open(place).await;
     let mailbox = Mailbox::new(Arc::clone(&store.tables));
-    let children: Vec<Child> = (0..PROCESSES).map(|number| start(place, &format!("p{number}"))).collect();
+    let children: Vec<Child> = (0..PROCESSES)
+        .map(|number| start(place, &format!("p{number}")))
+        .collect();
     let end = Instant::now() + Duration::from_secs(if pipeline::full() { 60 } else { 3 });
     let mut watch = store.tables.watch();
     let mut sent = 0;
     while Instant::now() < end {
-        if mailbox.stats(0, Counting::Quick).await.unwrap().inbox.number() < WAVE as u64 {
+        if mailbox
+            .stats(0, Counting::Quick)
+            .await
+            .unwrap()
+            .inbox
+            .number()
+            < WAVE as u64
+        {
             let frames = (sent..sent + WAVE).map(|number| {
                 let id = number.to_string();
-                Message::new(MessageKind::Command, WORKER, id.as_bytes(), payload(number)).encode().unwrap()
+                Message::new(MessageKind::Command, WORKER, id.as_bytes(), payload(number))
+                    .encode()
+                    .unwrap()
             });
             mailbox.send_frames(frames.collect()).await.unwrap();
             sent += WAVE;
@@ -167,7 +184,14 @@ async fn crowd(place: &str) {
         pipeline::change(&mut watch).await;
     }
     let began = Instant::now();
-    while mailbox.stats(0, Counting::Quick).await.unwrap().inbox.number() > 0 {
+    while mailbox
+        .stats(0, Counting::Quick)
+        .await
+        .unwrap()
+        .inbox
+        .number()
+        > 0
+    {
         assert!(began.elapsed() < PATIENCE, "messages are left");
         pipeline::change(&mut watch).await;
     }
@@ -179,10 +203,18 @@ async fn crowd(place: &str) {
 async fn check(mailbox: &Mailbox, tables: &Arc<dyn Tables>, sent: usize) {
     let mut owners = BTreeSet::new();
     for number in 0..sent {
-        let value = tables.get(&[At::new(TableId::APP_STATE, format!("by/{number}"))]).await.unwrap().remove(0);
+        let value = tables
+            .get(&[At::new(TableId::APP_STATE, format!("by/{number}"))])
+            .await
+            .unwrap()
+            .remove(0);
         let by = String::from_utf8(value.unwrap_or_default()).unwrap();
         let holders = by.split_whitespace().count();
-        assert_eq!(holders, usize::from(payload(number) != b"poison"), "message {number} was committed by '{by}'");
+        assert_eq!(
+            holders,
+            usize::from(payload(number) != b"poison"),
+            "message {number} was committed by '{by}'"
+        );
         owners.extend(by.split_whitespace().map(str::to_owned));
     }
     let mut dead = BTreeSet::new();
@@ -191,20 +223,40 @@ async fn check(mailbox: &Mailbox, tables: &Arc<dyn Tables>, sent: usize) {
         let page = mailbox.dead(worker_id(), after, 1_000).await.unwrap();
         let Some(last) = page.last() else { break };
         after = Some(last.seq);
-        dead.extend(page.iter().map(|dead| String::from_utf8_lossy(dead.message().unwrap().id).into_owned()));
+        dead.extend(
+            page.iter()
+                .map(|dead| String::from_utf8_lossy(dead.message().unwrap().id).into_owned()),
+        );
     }
-    let poisoned: BTreeSet<String> =
-        (0..sent).filter(|number| payload(*number) == b"poison").map(|number| number.to_string()).collect();
+    let poisoned: BTreeSet<String> = (0..sent)
+        .filter(|number| payload(*number) == b"poison")
+        .map(|number| number.to_string())
+        .collect();
     assert_eq!(dead, poisoned, "the dead letters are the poisoned ones");
-    println!("{sent} messages by {} workers, {} poisoned", owners.len(), dead.len());
+    println!(
+        "{sent} messages by {} workers, {} poisoned",
+        owners.len(),
+        dead.len()
+    );
     assert!(owners.len() > WORKERS, "more than one process worked");
-    let range = Range { table: TableId::LEASES, from: vec![], to: None, direction: Direction::Forward, limit: 99 };
+    let range = Range {
+        table: TableId::LEASES,
+        from: vec![],
+        to: None,
+        direction: Direction::Forward,
+        limit: 99,
+    };
     let leases = tables.range(range).await.unwrap();
-    assert_eq!(leases.iter().filter(|row| row.key.len() > 8).count(), 0, "leases are left");
+    assert_eq!(
+        leases.iter().filter(|row| row.key.len() > 8).count(),
+        0,
+        "leases are left"
+    );
 }
 
-/// "16 workers in 4 processes on one store for a minute under faults (stale leases, slow handlers, poison, disk full once): no
-/// message handled by two holders to a commit, none lost, dead letters exactly the poisoned ones."
+/// "16 workers in 4 processes on one store for a minute under faults (stale leases, slow handlers,
+/// poison, disk full once): no message handled by two holders to a commit, none lost, dead letters
+/// exactly the poisoned ones."
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn on_sqlite_a_crowd_under_faults_handles_each_message_once() {
     let folder = tempfile::tempdir().unwrap();
@@ -213,6 +265,8 @@ async fn on_sqlite_a_crowd_under_faults_handles_each_message_once() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn on_postgres_a_crowd_under_faults_handles_each_message_once() {
-    let Some(place) = pipeline::postgres() else { return };
+    let Some(place) = pipeline::postgres() else {
+        return;
+    };
     crowd(&place).await;
 }

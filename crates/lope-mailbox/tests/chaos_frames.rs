@@ -34,8 +34,13 @@ fn message(dice: &mut Dice) -> Vec<u8> {
     let trace = (dice.below(2) == 0).then(|| dice.bytes(trace_len));
     let payload = dice.bytes(payload_len);
     let message = Message {
-        flags: Flags::NONE.with(Flags::DEDUPE, dice.below(2) == 0).with(Flags::HIGH_PRIORITY, dice.below(2) == 0),
-        route: Route { worker: dice.roll() as i64, timestamp: dice.roll() as i64 },
+        flags: Flags::NONE
+            .with(Flags::DEDUPE, dice.below(2) == 0)
+            .with(Flags::HIGH_PRIORITY, dice.below(2) == 0),
+        route: Route {
+            worker: dice.roll() as i64,
+            timestamp: dice.roll() as i64,
+        },
         from_worker: (dice.below(2) == 0).then(|| dice.roll() as i64),
         trace: trace.as_deref(),
         ..Message::new(MessageKind::Event, dice.roll() as i64, &id, &payload)
@@ -47,7 +52,10 @@ fn intent(dice: &mut Dice) -> Vec<u8> {
     let message = message(dice);
     let intent = match dice.below(2) {
         0 => Intent::Emit { message: &message },
-        _ => Intent::Arm { due: dice.roll() as i64, message: &message },
+        _ => Intent::Arm {
+            due: dice.roll() as i64,
+            message: &message,
+        },
     };
     intent.encode().expect("an intent with a body")
 }
@@ -55,11 +63,15 @@ fn intent(dice: &mut Dice) -> Vec<u8> {
 /// Break a frame in up to three places: a byte, a field, its end.
 fn mutate(frame: &mut Vec<u8>, dice: &mut Dice) {
     for _ in 0..dice.below(4) {
-        let at = dice.below(frame.len().max(1)).min(frame.len().saturating_sub(4));
+        let at = dice
+            .below(frame.len().max(1))
+            .min(frame.len().saturating_sub(4));
         match dice.below(6) {
             0 if !frame.is_empty() => frame[at] ^= 1 << dice.below(8),
             1 if !frame.is_empty() => frame[at] = dice.roll() as u8,
-            2 if frame.len() >= 4 => frame[at..at + 4].copy_from_slice(&(dice.below(100) as u32).to_le_bytes()),
+            2 if frame.len() >= 4 => {
+                frame[at..at + 4].copy_from_slice(&(dice.below(100) as u32).to_le_bytes());
+            }
             3 if frame.len() >= 4 => frame[at..at + 4].fill(0xff),
             4 => frame.truncate(at),
             _ => frame.extend_from_slice(&[0; 3]),
@@ -85,7 +97,11 @@ fn check(frame: &[u8]) -> bool {
 /// "10 million fuzzed frames without a panic"
 #[test]
 fn no_mutated_frame_makes_a_decoder_panic() {
-    let count = if std::env::var("LOPE_CHAOS").is_ok_and(|value| value == "full") { FULL } else { SAMPLE };
+    let count = if std::env::var("LOPE_CHAOS").is_ok_and(|value| value == "full") {
+        FULL
+    } else {
+        SAMPLE
+    };
     let mut sound = 0;
     for seed in 0..count {
         let mut dice = Dice(seed);
@@ -100,5 +116,8 @@ fn no_mutated_frame_makes_a_decoder_panic() {
         mutate(&mut frame, &mut dice);
         sound += u64::from(check(&frame));
     }
-    assert!(sound > count / 10 && sound < count, "{sound} of {count} frames were sound: the mutations do not bite");
+    assert!(
+        sound > count / 10 && sound < count,
+        "{sound} of {count} frames were sound: the mutations do not bite"
+    );
 }

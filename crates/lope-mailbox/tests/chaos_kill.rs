@@ -1,10 +1,11 @@
-//! A pipeline in a process of its own that is killed at random, again and again, while orders keep coming: each message
-//! takes effect once, and no timer is lost or doubled.
+//! A pipeline in a process of its own that is killed at random, again and again, while orders keep
+//! coming: each message takes effect once, and no timer is lost or doubled.
 //!
-//! Five kills over 500 orders in the normal tests, a hundred over ten thousand when `LOPE_CHAOS` is `full`.
+//! Five kills over 500 orders in the normal tests, a hundred over ten thousand when `LOPE_CHAOS` is
+//! `full`.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
-mod pipeline;
+use crate::pipeline;
 
 use std::io::BufRead;
 use std::process::{Child, Command};
@@ -12,44 +13,59 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use lope_mailbox::time::TimeHooks;
-use lope_mailbox::{Counting, Crew, Mailbox};
+use lope_mailbox::{ConsumerPool, Counting, Mailbox};
 use lope_sqlite::BootClock;
 use pipeline::{DESKS, Pipeline};
 
 /// Leads a copy of this program to `child`; where its store is, is in the environment.
-const CHILD: [&str; 3] = ["child", "--exact", "--nocapture"];
+const CHILD: [&str; 3] = ["chaos_kill::child", "--exact", "--nocapture"];
 const PLACE: &str = "LOPE_MAILBOX_CHILD";
 /// Printed by a child whose workers run.
 const READY: &str = "the workers run";
-/// The kills come at random times after a child is up, or, so that most of them meet work also where a store takes long to
-/// begin, after its first message was handled.
+/// The kills come at random times after a child is up, or, so that most of them meet work also
+/// where a store takes long to begin, after its first message was handled.
 const FROM_THE_START: usize = 4;
 const ORDERS_A_KILL: usize = 100;
 /// Longest wait for the rest after the last kill.
 const PATIENCE: Duration = Duration::from_mins(5);
 
 fn pipeline(kills: usize) -> Pipeline {
-    Pipeline { number: 1, orders: kills * ORDERS_A_KILL, batch: 16 }
+    Pipeline {
+        number: 1,
+        orders: kills * ORDERS_A_KILL,
+        batch: 16,
+    }
 }
 
 /// Where copies of this program begin; in the parent there is nothing to do.
 #[test]
 fn child() {
-    let Ok(place) = std::env::var(PLACE) else { return };
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    let Ok(place) = std::env::var(PLACE) else {
+        return;
+    };
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .unwrap();
     runtime.block_on(async {
         let store = pipeline::open(&place).await;
-        let mut crew = Crew::default();
+        let mut pool = ConsumerPool::default();
         for desk in DESKS {
             let time = TimeHooks::on(Arc::new(BootClock));
-            crew.add(pipeline(0).worker(Arc::clone(&store.tables), desk, time).await.unwrap());
+            pool.add(
+                pipeline(0)
+                    .worker(Arc::clone(&store.tables), desk, time)
+                    .await
+                    .unwrap(),
+            );
         }
-        crew.start().unwrap();
+        pool.start().unwrap();
         println!("{READY}");
         // Until somebody kills us, or closes our input.
         let _ = std::io::stdin().lock().read_line(&mut String::new());
-        crew.request_stop();
-        crew.join().unwrap();
+        pool.request_stop();
+        pool.join().unwrap();
         store.upkeep.close().await.unwrap();
     });
 }
@@ -69,8 +85,17 @@ async fn kill_again_and_again(place: &str) {
     let mut dice = 88_172_645_463_325_252_u64;
     let mut at_work = 0;
     for kill in 0..kills {
-        pipeline.order(&mailbox, kill * ORDERS_A_KILL..(kill + 1) * ORDERS_A_KILL).await;
-        let mut child = start(place, if kill % FROM_THE_START == 0 { READY } else { pipeline::AT_WORK });
+        pipeline
+            .order(&mailbox, kill * ORDERS_A_KILL..(kill + 1) * ORDERS_A_KILL)
+            .await;
+        let mut child = start(
+            place,
+            if kill % FROM_THE_START == 0 {
+                READY
+            } else {
+                pipeline::AT_WORK
+            },
+        );
         dice ^= dice << 13;
         dice ^= dice >> 7;
         dice ^= dice << 17;
@@ -78,9 +103,21 @@ async fn kill_again_and_again(place: &str) {
         tokio::time::sleep(Duration::from_millis(dice % 120)).await;
         child.kill().unwrap();
         child.wait().unwrap();
-        at_work += usize::from(mailbox.stats(0, Counting::Quick).await.unwrap().inbox.number() > 0);
+        at_work += usize::from(
+            mailbox
+                .stats(0, Counting::Quick)
+                .await
+                .unwrap()
+                .inbox
+                .number()
+                > 0,
+        );
         if kill % 10 == 9 {
-            println!("after {} kills:\n{}", kill + 1, pipeline.describe(&store.tables).await);
+            println!(
+                "after {} kills:\n{}",
+                kill + 1,
+                pipeline.describe(&store.tables).await
+            );
         }
     }
     println!("{at_work} of {kills} kills met work in hand");
@@ -90,7 +127,11 @@ async fn kill_again_and_again(place: &str) {
     let mut watch = store.tables.watch();
     let began = Instant::now();
     while !pipeline.is_done(&store.tables).await {
-        let stuck = if began.elapsed() > PATIENCE { Some(pipeline.describe(&store.tables).await) } else { None };
+        let stuck = if began.elapsed() > PATIENCE {
+            Some(pipeline.describe(&store.tables).await)
+        } else {
+            None
+        };
         assert_eq!(stuck, None, "the pipeline does not end");
         pipeline::change(&mut watch).await;
     }
@@ -99,7 +140,8 @@ async fn kill_again_and_again(place: &str) {
     store.upkeep.close().await.unwrap();
 }
 
-/// "kill −9 at random 100 times over 10,000 messages, with emits and timers, on SQLite and Postgres"
+/// "kill −9 at random 100 times over 10,000 messages, with emits and timers, on SQLite and
+/// Postgres"
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn on_sqlite_kills_lose_and_double_nothing() {
     let folder = tempfile::tempdir().unwrap();
@@ -108,6 +150,8 @@ async fn on_sqlite_kills_lose_and_double_nothing() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn on_postgres_kills_lose_and_double_nothing() {
-    let Some(place) = pipeline::postgres() else { return };
+    let Some(place) = pipeline::postgres() else {
+        return;
+    };
     kill_again_and_again(&place).await;
 }

@@ -11,5 +11,15 @@ async fn the_order_desk_ships_what_is_paid_and_cancels_the_rest() {
     let store = MemoryStore::open();
     let orders = order_desk::run(&store).await.expect("the desk works");
     let statuses: Vec<&str> = orders.iter().map(|(_, status)| status.as_str()).collect();
-    assert_eq!(statuses, ["shipped", "shipped", "shipped", "cancelled", "cancelled", "shipped"]);
+    assert_eq!(
+        statuses,
+        [
+            "shipped",
+            "shipped",
+            "shipped",
+            "cancelled",
+            "cancelled",
+            "shipped"
+        ]
+    );
 }

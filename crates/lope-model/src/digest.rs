@@ -1,4 +1,5 @@
-//! Content digests: SHA-256 of bytes, shown as hex. Versions, stored values and derived ids come from them.
+//! Content digests: SHA-256 of bytes, shown as hex. Versions, stored values and derived ids come
+//! from them.
 //!
 //! Knows nothing of what the bytes mean.
 
@@ -85,7 +86,9 @@ impl Serialize for Digest {
 
 impl<'de> Deserialize<'de> for Digest {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
+        String::deserialize(deserializer)?
+            .parse()
+            .map_err(serde::de::Error::custom)
     }
 }
 
@@ -97,7 +100,10 @@ mod tests {
     fn text_round_trips_and_borders_count() {
         let digest = Digest::of(b"lope");
         assert_eq!(digest.to_string().parse::<Digest>().unwrap(), digest);
-        assert_ne!(Digest::of_parts(&[b"ab", b"c"]), Digest::of_parts(&[b"a", b"bc"]));
+        assert_ne!(
+            Digest::of_parts(&[b"ab", b"c"]),
+            Digest::of_parts(&[b"a", b"bc"])
+        );
         assert!("xyz".parse::<Digest>().is_err());
         assert!("é".repeat(32).parse::<Digest>().is_err());
     }

@@ -1,5 +1,5 @@
-//! A step that failed, as data: type, message, place, attempt. Errors of Lope itself are not here; they belong to the
-//! door that raises them.
+//! A step that failed, as data: type, message, place, attempt. Errors of Lope itself are not here;
+//! they belong to the door that raises them.
 
 use std::sync::Arc;
 
@@ -65,9 +65,11 @@ impl Failure {
         }
     }
 
-    /// Does a handler or retry rule that names `kind` apply? `Error` and `Exception` name every failure but a cancel.
+    /// Does a handler or retry rule that names `kind` apply? `Error` and `Exception` name every
+    /// failure but a cancel.
     pub fn is_a(&self, kind: &str) -> bool {
-        let catches_all = matches!(kind, "*" | "Error" | "Exception") && &*self.kind != self::kind::CANCELLED;
+        let catches_all =
+            matches!(kind, "*" | "Error" | "Exception") && &*self.kind != self::kind::CANCELLED;
         catches_all || &*self.kind == kind || self.bases.iter().any(|base| &**base == kind)
     }
 }
@@ -80,7 +82,11 @@ mod tests {
     fn handlers_match_by_type_base_or_everything() {
         let mut failure = Failure::new("FileNotFoundError", "gone");
         failure.bases = vec!["OSError".into()];
-        assert!(failure.is_a("FileNotFoundError") && failure.is_a("OSError") && failure.is_a("Exception"));
+        assert!(
+            failure.is_a("FileNotFoundError")
+                && failure.is_a("OSError")
+                && failure.is_a("Exception")
+        );
         assert!(!failure.is_a("ValueError"));
         assert!(!Failure::new(kind::CANCELLED, "stop").is_a("Exception"));
     }

@@ -1,5 +1,6 @@
-//! Ids as types of their own: runs and runners are UUIDv7, versions are digests, and what is derived from a run
-//! (a child run, an execution) is derived from its id by content, so that it is the same after a replay.
+//! Ids as types of their own: runs and runners are UUIDv7, versions are digests, and what is
+//! derived from a run (a child run, an execution) is derived from its id by content, so that it is
+//! the same after a replay.
 //!
 //! Fresh ids need a time and random bytes; both are passed in by the caller (`RunId::from_parts`).
 
@@ -85,19 +86,25 @@ uuid_id!(
     "runner"
 );
 uuid_id!(
+    /// A piece of work for an agent.
+    TaskId,
+    "task"
+);
+uuid_id!(
     /// An execution's id as people see it: derived from run and step path, the same after a replay.
     ExecutionId,
     "execution"
 );
 uuid_id!(
-    /// One writing of a schedule: every change has another, so that whoever writes over what was read can be sure of it.
+    /// One writing of a schedule: every change has another, so that whoever writes over what was
+    /// read can be sure of it.
     Revision,
     "revision"
 );
 
 impl RunId {
-    /// The child run that this run's execution `path` starts. It keeps the parent's time, so that parent and child sort
-    /// (and are partitioned) together.
+    /// The child run that this run's execution `path` starts. It keeps the parent's time, so that
+    /// parent and child sort (and are partitioned) together.
     pub fn child(self, path: &str) -> RunId {
         RunId(self.derived(b"child", path))
     }
@@ -147,6 +154,9 @@ mod tests {
     #[test]
     fn a_bad_id_is_named() {
         let error = "zebra".parse::<RunId>().unwrap_err();
-        assert_eq!(error.to_string(), "'zebra' is not a run id: a UUID is expected");
+        assert_eq!(
+            error.to_string(),
+            "'zebra' is not a run id: a UUID is expected"
+        );
     }
 }

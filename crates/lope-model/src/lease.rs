@@ -9,8 +9,11 @@ use serde::{Deserialize, Serialize};
 use crate::id::RunnerId;
 use crate::time::Moment;
 
-/// How often something has changed owner. It never restarts, so a write that carries an old one can always be refused.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, Serialize, Deserialize)]
+/// How often something has changed owner. It never restarts, so a write that carries an old one can
+/// always be refused.
+#[derive(
+    Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, Serialize, Deserialize,
+)]
 #[serde(transparent)]
 pub struct Epoch(pub u64);
 

@@ -1,13 +1,15 @@
-//! The words every room speaks: ids, values, time, leases, policies, limits and failures, as plain data.
+//! The words every room speaks: ids, values, time, leases, policies, limits and failures, as plain
+//! data.
 //!
-//! Nothing here reads a clock, a file, an environment variable or a random number; whatever comes from
-//! outside (a time, a fresh id) is passed in.
+//! Nothing here reads a clock, a file, an environment variable or a random number; whatever comes
+//! from outside (a time, a fresh id) is passed in.
 
 pub mod digest;
 pub mod failure;
 pub mod id;
 pub mod lease;
 pub mod limit;
+pub mod masks;
 pub mod name;
 pub mod policy;
 pub mod time;

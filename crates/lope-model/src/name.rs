@@ -13,7 +13,10 @@ use crate::limit;
 
 /// A name that is empty, too long or holds control characters.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("bad {kind} name '{text}': 1 to {} characters, none of them a control character", limit::NAME_MAX)]
+#[error(
+    "bad {kind} name '{text}': 1 to {} characters, none of them a control character",
+    limit::NAME_MAX
+)]
 pub struct BadName {
     kind: &'static str,
     text: String,
@@ -84,7 +87,8 @@ text_name!(
     "queue"
 );
 text_name!(
-    /// What a runner must be able to serve to take a run: a runner without your Python module does not claim your run.
+    /// What a runner must be able to serve to take a run: a runner without your Python module does
+    /// not claim your run.
     Realm,
     "realm"
 );
@@ -100,7 +104,11 @@ impl Priority {
     pub const HIGHEST: Self = Self(9);
 
     pub fn new(level: i64) -> Result<Self, BadPriority> {
-        u8::try_from(level).ok().filter(|level| *level <= Self::HIGHEST.0).map(Self).ok_or(BadPriority { level })
+        u8::try_from(level)
+            .ok()
+            .filter(|level| *level <= Self::HIGHEST.0)
+            .map(Self)
+            .ok_or(BadPriority { level })
     }
 
     pub const fn level(self) -> u8 {

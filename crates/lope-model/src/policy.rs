@@ -1,7 +1,7 @@
 //! How a step is tried: the fields a policy may hold, and how one is laid over another.
 //!
-//! What an argument or a key looks like is the front end's business (`E`: text in a file, a tree in a definition), and
-//! what the fields lead to is decided by the workflow law.
+//! What an argument or a key looks like is the front end's business (`E`: text in a file, a tree in
+//! a definition), and what the fields lead to is decided by the workflow law.
 
 use std::sync::Arc;
 
@@ -172,8 +172,14 @@ impl<E: Clone> Policy<E> {
             on_failure: self.on_failure.or(below.on_failure),
             fallback: pick(self.fallback.as_ref(), below.fallback.as_ref()),
             priority: self.priority.or(below.priority),
-            idempotency_key: pick(self.idempotency_key.as_ref(), below.idempotency_key.as_ref()),
-            circuit_breaker: pick(self.circuit_breaker.as_ref(), below.circuit_breaker.as_ref()),
+            idempotency_key: pick(
+                self.idempotency_key.as_ref(),
+                below.idempotency_key.as_ref(),
+            ),
+            circuit_breaker: pick(
+                self.circuit_breaker.as_ref(),
+                below.circuit_breaker.as_ref(),
+            ),
             rate_limit: pick(self.rate_limit.as_ref(), below.rate_limit.as_ref()),
             concurrency: pick(self.concurrency.as_ref(), below.concurrency.as_ref()),
             executor: pick(self.executor.as_ref(), below.executor.as_ref()),
@@ -189,9 +195,20 @@ mod tests {
 
     #[test]
     fn a_policy_laid_over_another_wins_where_it_speaks() {
-        let below: Policy = Policy { retries: Some(3), timeout: Some(Span::from_secs(5)), ..Policy::default() };
-        let top = Policy { retries: Some(0), durable: Some(true), ..Policy::default() };
+        let below: Policy = Policy {
+            retries: Some(3),
+            timeout: Some(Span::from_secs(5)),
+            ..Policy::default()
+        };
+        let top = Policy {
+            retries: Some(0),
+            durable: Some(true),
+            ..Policy::default()
+        };
         let merged = top.over(&below);
-        assert_eq!((merged.retries, merged.timeout, merged.durable), (Some(0), Some(Span::from_secs(5)), Some(true)));
+        assert_eq!(
+            (merged.retries, merged.timeout, merged.durable),
+            (Some(0), Some(Span::from_secs(5)), Some(true))
+        );
     }
 }

@@ -1,4 +1,5 @@
-//! Time as data: UTC milliseconds, spans with the suffixes users type, and the two readings of a store's clock.
+//! Time as data: UTC milliseconds, spans with the suffixes users type, and the two readings of a
+//! store's clock.
 //!
 //! Nobody in this crate reads a clock; `Clock` is the door through which one is handed in.
 
@@ -11,16 +12,21 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use thiserror::Error;
 
 /// A time as people mean it: UTC, in milliseconds since 1970.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, Serialize, Deserialize,
+)]
 #[serde(transparent)]
 pub struct Timestamp(i64);
 
 /// A reading of the clock that judges leases: milliseconds that no change of the wall clock moves.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, Serialize, Deserialize,
+)]
 #[serde(transparent)]
 pub struct Moment(pub i64);
 
-/// A length of time in milliseconds, never negative; typed as `250ms`, `30s`, `5m`, `2h`, `7d`, or `1h30m`.
+/// A length of time in milliseconds, never negative; typed as `250ms`, `30s`, `5m`, `2h`, `7d`, or
+/// `1h30m`.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct Span(u64);
 
@@ -66,7 +72,11 @@ impl Timestamp {
     /// How long from `earlier` to this time; nothing if it is not earlier.
     pub const fn since(self, earlier: Self) -> Span {
         let millis = self.0.saturating_sub(earlier.0);
-        Span(if millis > 0 { millis.cast_unsigned() } else { 0 })
+        Span(if millis > 0 {
+            millis.cast_unsigned()
+        } else {
+            0
+        })
     }
 }
 
@@ -84,8 +94,13 @@ impl Moment {
 
 impl Span {
     pub const ZERO: Self = Self(0);
-    const UNITS: [(&'static str, u64); 5] =
-        [("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1_000), ("ms", 1)];
+    const UNITS: [(&'static str, u64); 5] = [
+        ("d", 86_400_000),
+        ("h", 3_600_000),
+        ("m", 60_000),
+        ("s", 1_000),
+        ("ms", 1),
+    ];
 
     pub const fn from_millis(millis: u64) -> Self {
         Self(millis)
@@ -109,7 +124,10 @@ impl Span {
     }
 
     fn unit(name: &str) -> Option<u64> {
-        Self::UNITS.iter().find(|(unit, _)| *unit == name).map(|(_, millis)| *millis)
+        Self::UNITS
+            .iter()
+            .find(|(unit, _)| *unit == name)
+            .map(|(_, millis)| *millis)
     }
 }
 
@@ -143,7 +161,8 @@ impl FromStr for Span {
     }
 }
 
-/// Digits (with a decimal part if wanted) and a unit, one or more times, each unit smaller than the one before.
+/// Digits (with a decimal part if wanted) and a unit, one or more times, each unit smaller than the
+/// one before.
 fn parse_span(text: &str) -> Option<Span> {
     let mut rest = text.trim();
     let mut total = 0_u64;
@@ -154,7 +173,9 @@ fn parse_span(text: &str) -> Option<Span> {
     while !rest.is_empty() {
         let digits = rest.find(|c: char| !c.is_ascii_digit() && c != '.')?;
         let (number, tail) = rest.split_at(digits);
-        let letters = tail.find(|c: char| !c.is_ascii_alphabetic()).unwrap_or(tail.len());
+        let letters = tail
+            .find(|c: char| !c.is_ascii_alphabetic())
+            .unwrap_or(tail.len());
         let (name, next) = tail.split_at(letters);
         let unit = Span::unit(name).filter(|unit| *unit < larger)?;
         total = total.checked_add(scale(number, unit)?)?;
@@ -168,8 +189,11 @@ fn scale(number: &str, unit: u64) -> Option<u64> {
     let (whole, part) = number.split_once('.').unwrap_or((number, ""));
     let mut millis = whole.parse::<u64>().ok()?.checked_mul(unit)?;
     if number.contains('.') {
-        let digits = u32::try_from(part.len()).ok().filter(|len| (1..=9).contains(len))?;
-        millis = millis.checked_add(part.parse::<u64>().ok()?.checked_mul(unit)? / 10_u64.pow(digits))?;
+        let digits = u32::try_from(part.len())
+            .ok()
+            .filter(|len| (1..=9).contains(len))?;
+        millis = millis
+            .checked_add(part.parse::<u64>().ok()?.checked_mul(unit)? / 10_u64.pow(digits))?;
     }
     Some(millis)
 }
@@ -198,7 +222,9 @@ impl Serialize for Span {
 
 impl<'de> Deserialize<'de> for Span {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
+        String::deserialize(deserializer)?
+            .parse()
+            .map_err(serde::de::Error::custom)
     }
 }
 
@@ -206,7 +232,10 @@ impl FromStr for Timestamp {
     type Err = BadTimestamp;
 
     fn from_str(text: &str) -> Result<Self, BadTimestamp> {
-        let time: jiff::Timestamp = text.trim().parse().map_err(|_| BadTimestamp(text.to_owned()))?;
+        let time: jiff::Timestamp = text
+            .trim()
+            .parse()
+            .map_err(|_| BadTimestamp(text.to_owned()))?;
         Ok(Self(time.as_millisecond()))
     }
 }
@@ -238,7 +267,18 @@ mod tests {
         ] {
             assert_eq!(text.parse::<Span>(), Ok(Span(millis)), "{text}");
         }
-        for text in ["", "5", "s", "5x", "-5s", "1s1h", "5 s", "1..5s", "999999999999d", "1.s"] {
+        for text in [
+            "",
+            "5",
+            "s",
+            "5x",
+            "-5s",
+            "1s1h",
+            "5 s",
+            "1..5s",
+            "999999999999d",
+            "1.s",
+        ] {
             assert!(text.parse::<Span>().is_err(), "{text}");
         }
     }
@@ -248,7 +288,10 @@ mod tests {
         assert_eq!(Span(5_400_250).to_string(), "1h30m250ms");
         let time: Timestamp = "2026-01-31T09:30:00.250Z".parse().unwrap();
         assert_eq!(time.to_string(), "2026-01-31T09:30:00.250Z");
-        assert_eq!("2026-01-31T10:30:00.25+01:00".parse::<Timestamp>(), Ok(time));
+        assert_eq!(
+            "2026-01-31T10:30:00.25+01:00".parse::<Timestamp>(),
+            Ok(time)
+        );
         assert!("yesterday".parse::<Timestamp>().is_err());
         assert_eq!(Timestamp::NEVER.to_string(), "never");
     }
@@ -256,7 +299,10 @@ mod tests {
     #[test]
     fn arithmetic_saturates() {
         assert_eq!(Timestamp::NEVER.plus(Span::from_secs(1)), Timestamp::NEVER);
-        assert_eq!(Timestamp::from_millis(5).since(Timestamp::from_millis(9)), Span::ZERO);
+        assert_eq!(
+            Timestamp::from_millis(5).since(Timestamp::from_millis(9)),
+            Span::ZERO
+        );
         assert_eq!(Span::from_secs(u64::MAX), Span(u64::MAX));
     }
 }

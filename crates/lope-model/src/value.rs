@@ -1,7 +1,8 @@
-//! Values: JSON, plus bytes and tagged values for what only some front ends have (tuples, decimals, dates…).
+//! Values: JSON, plus bytes and tagged values for what only some front ends have (tuples, decimals,
+//! dates…).
 //!
-//! Clones are cheap (shared text, lists and maps). Maps keep insertion order; equality ignores it. The text and
-//! MessagePack forms are in `codec`.
+//! Clones are cheap (shared text, lists and maps). Maps keep insertion order; equality ignores it.
+//! The text and MessagePack forms are in `codec`.
 
 mod codec;
 
@@ -52,11 +53,19 @@ impl Value {
     }
 
     pub fn map<K: Into<Arc<str>>>(entries: impl IntoIterator<Item = (K, Value)>) -> Self {
-        Self::Map(Arc::new(entries.into_iter().map(|(key, value)| (key.into(), value)).collect()))
+        Self::Map(Arc::new(
+            entries
+                .into_iter()
+                .map(|(key, value)| (key.into(), value))
+                .collect(),
+        ))
     }
 
     pub fn tag(name: &str, value: Value) -> Self {
-        Self::Tag(Arc::new(Tag { name: name.into(), value }))
+        Self::Tag(Arc::new(Tag {
+            name: name.into(),
+            value,
+        }))
     }
 
     pub const fn is_null(&self) -> bool {
@@ -112,8 +121,8 @@ impl Value {
     }
 }
 
-/// Structural equality: an int and a float are different values, NaN equals itself (so that a value equals its copy),
-/// the order of map entries does not count.
+/// Structural equality: an int and a float are different values, NaN equals itself (so that a value
+/// equals its copy), the order of map entries does not count.
 impl PartialEq for Value {
     fn eq(&self, other: &Self) -> bool {
         match (self, other) {

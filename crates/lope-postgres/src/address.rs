@@ -1,5 +1,5 @@
-//! Where the server is: a URL as libpq reads it becomes what the driver needs. In: the text; out: host, login and how to
-//! encrypt. Opens nothing, and never shows the password.
+//! Where the server is: a URL as libpq reads it becomes what the driver needs. In: the text; out:
+//! host, login and how to encrypt. Opens nothing, and never shows the password.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -38,12 +38,16 @@ pub(crate) struct Own {
 
 impl Address {
     pub(crate) fn parse(url: &str) -> StoreResult<(Self, Own)> {
-        let (place, query) = url.split_once('?').unwrap_or((url, ""));
-        if !place.starts_with("postgres://") && !place.starts_with("postgresql://") {
-            return Err(StoreError::refused("a store on Postgres is written postgres://USER@HOST/DATABASE"));
+        let (base, query) = url.split_once('?').unwrap_or((url, ""));
+        if !base.starts_with("postgres://") && !base.starts_with("postgresql://") {
+            return Err(StoreError::refused(
+                "a store on Postgres is written postgres://USER@HOST/DATABASE",
+            ));
         }
         let mut own = Own::default();
-        let (mut verify, mut roots, mut passed_on) = (Verify::Nothing, None, Vec::new());
+        let mut verify = Verify::Nothing;
+        let mut roots = None;
+        let mut passed_on = Vec::new();
         for parameter in query.split('&').filter(|parameter| !parameter.is_empty()) {
             let (name, value) = parameter.split_once('=').unwrap_or((parameter, ""));
             match (name, value) {
@@ -55,16 +59,26 @@ impl Address {
                 _ => passed_on.push(parameter),
             }
         }
-        let mut config: Config = format!("{place}?{}", passed_on.join("&")).parse().map_err(bad_url)?;
+        let mut config: Config = format!("{base}?{}", passed_on.join("&"))
+            .parse()
+            .map_err(bad_url)?;
         if verify != Verify::Nothing {
             config.ssl_mode(SslMode::Require);
         }
-        Ok((Self { config, verify, roots }, own))
+        Ok((
+            Self {
+                config,
+                verify,
+                roots,
+            },
+            own,
+        ))
     }
 }
 
 fn bad_url(error: tokio_postgres::Error) -> StoreError {
-    let reason = std::error::Error::source(&error).map_or_else(|| error.to_string(), ToString::to_string);
+    let reason =
+        std::error::Error::source(&error).map_or_else(|| error.to_string(), ToString::to_string);
     StoreError::refused(format!("the store's URL cannot be read: {reason}"))
 }
 
@@ -93,9 +107,18 @@ impl fmt::Display for Address {
         if let Some(user) = config.get_user() {
             write!(f, "{user}@")?;
         }
-        let hosts: Vec<String> =
-            config.get_hosts().iter().zip(0..).map(|(host, index)| place(config, host, index)).collect();
-        write!(f, "{}/{}", hosts.join(","), config.get_dbname().unwrap_or_default())?;
+        let hosts: Vec<String> = config
+            .get_hosts()
+            .iter()
+            .zip(0..)
+            .map(|(host, index)| base(config, host, index))
+            .collect();
+        write!(
+            f,
+            "{}/{}",
+            hosts.join(","),
+            config.get_dbname().unwrap_or_default()
+        )?;
         match config.get_hosts().first() {
             Some(Host::Unix(folder)) => write!(f, "?host={}", folder.display()),
             _ => Ok(()),
@@ -103,10 +126,14 @@ impl fmt::Display for Address {
     }
 }
 
-/// A host with its port, if that is not the usual one. A socket's folder is shown as a parameter instead.
-fn place(config: &Config, host: &Host, index: usize) -> String {
+/// A host with its port, if that is not the usual one. A socket's folder is shown as a parameter
+/// instead.
+fn base(config: &Config, host: &Host, index: usize) -> String {
     let ports = config.get_ports();
-    let port = ports.get(index).or(ports.first()).filter(|port| **port != 5432);
+    let port = ports
+        .get(index)
+        .or(ports.first())
+        .filter(|port| **port != 5432);
     let port = port.map_or(String::new(), |port| format!(":{port}"));
     match host {
         Host::Tcp(name) => format!("{name}{port}"),
@@ -134,19 +161,29 @@ mod tests {
             shown("postgres://me:secret@db.example:6432/shop?sslmode=require"),
             "postgres://me@db.example:6432/shop"
         );
-        assert_eq!(shown("postgresql://me@%2Ftmp%2Frun/shop"), "postgres://me@/shop?host=/tmp/run");
-        let error = Address::parse("postgres://me:secret@db/x?no_such_thing=1").map(drop).unwrap_err();
+        assert_eq!(
+            shown("postgresql://me@%2Ftmp%2Frun/shop"),
+            "postgres://me@/shop?host=/tmp/run"
+        );
+        let error = Address::parse("postgres://me:secret@db/x?no_such_thing=1")
+            .map(drop)
+            .unwrap_err();
         assert!(!error.to_string().contains("secret"), "{error}");
         assert!(Address::parse("mysql://x").is_err());
     }
 
     #[test]
     fn the_ways_to_check_a_certificate_are_libpqs() {
-        let (address, _) = Address::parse("postgres://db/x?sslmode=verify-full&sslrootcert=%2Fetc%2Froot.pem").unwrap();
+        let (address, _) =
+            Address::parse("postgres://db/x?sslmode=verify-full&sslrootcert=%2Fetc%2Froot.pem")
+                .unwrap();
         assert_eq!(address.verify, Verify::Host);
         assert_eq!(address.roots, Some(PathBuf::from("/etc/root.pem")));
         assert_eq!(address.config.get_ssl_mode(), SslMode::Require);
         let (address, _) = Address::parse("postgres://db/x").unwrap();
-        assert_eq!((address.verify, address.config.get_ssl_mode()), (Verify::Nothing, SslMode::Prefer));
+        assert_eq!(
+            (address.verify, address.config.get_ssl_mode()),
+            (Verify::Nothing, SslMode::Prefer)
+        );
     }
 }

@@ -1,17 +1,19 @@
 //! `admit`: runs enter the store. In: admissions; out: for each what became of it, in their order.
 //!
-//! One statement for all of them. The server leaves out what may not enter; who stood in the way is asked afterwards.
+//! One statement for all of them. The server leaves out what may not enter; who stood in the way is
+//! asked afterwards.
 
 use std::collections::HashMap;
 
-use lope_model::{Epoch, RunId};
+use lope_model::RunId;
 use lope_store::runs::{Admit, Admitted};
+use lope_store::verdict::{self, AdmitFacts};
 use tokio_postgres::Row;
 use uuid::Uuid;
 
 use crate::columns::Appends;
+use crate::connection::DbConnection;
 use crate::failure::Worked;
-use crate::link::Link;
 use crate::statement::{Params, Statement};
 
 pub(crate) static ADMIT: Statement = Statement {
@@ -20,8 +22,11 @@ pub(crate) static ADMIT: Statement = Statement {
     types: "append uuids uuids uuids ints ints ints ints shorts texts bytes texts texts texts texts uuids texts",
 };
 
-static FOUND: Statement =
-    Statement { name: "admit_found", text: include_str!("admit_found.sql"), types: "uuids texts bytes" };
+static FOUND: Statement = Statement {
+    name: "admit_found",
+    text: include_str!("admit_found.sql"),
+    types: "uuids texts bytes",
+};
 
 /// The parameters of `admit.sql`.
 #[derive(Default)]
@@ -46,8 +51,8 @@ pub(crate) struct AdmitColumns<'a> {
 }
 
 impl<'a> AdmitColumns<'a> {
-    /// The admissions of one statement, in an order in which two processes that admit the same keys wait for each other
-    /// and do not lock each other out.
+    /// The admissions of one statement, in an order in which two processes that admit the same keys
+    /// wait for each other and do not lock each other out.
     pub(crate) fn of(admits: &[&'a Admit]) -> Self {
         let mut sorted = admits.to_vec();
         sorted.sort_by(|one, other| one.key.cmp(&other.key));
@@ -61,22 +66,36 @@ impl<'a> AdmitColumns<'a> {
 
     fn add(&mut self, admit: &'a Admit) {
         let base = admit.snapshot.as_ref().map_or(0, |snapshot| snapshot.seq);
-        self.appends.add(admit.run, &admit.rows, &admit.blobs, admit.snapshot.as_ref());
+        self.appends.add(
+            admit.run,
+            &admit.rows,
+            &admit.blobs,
+            admit.snapshot.as_ref(),
+        );
         self.run.push(admit.run.uuid());
-        self.claimed_by.push(admit.claimed_by.map(lope_model::RunnerId::uuid));
+        self.claimed_by
+            .push(admit.claimed_by.map(lope_model::RunnerId::uuid));
         self.due.push(admit.due.millis());
         self.law.push(i64::from(admit.law));
         self.weight.push(i64::from(admit.weight));
-        self.head.push(admit.rows.last().map_or(base, |row| row.seq) as i64);
+        self.head
+            .push(admit.rows.last().map_or(base, |row| row.seq) as i64);
         self.priority.push(i16::from(admit.priority.level()));
         self.workflow.push(&admit.workflow);
         self.version.push(admit.version.0.as_bytes());
         self.queue.push(admit.queue.as_str());
         self.realm.push(admit.realm.as_str());
         self.key.push(admit.key.as_deref());
-        self.tags.push(serde_json::to_string(&admit.tags).expect("a map of texts is JSON"));
-        self.parent_run.push(admit.parent.as_ref().map(|parent| parent.run.uuid()));
-        self.parent_execution.push(admit.parent.as_ref().map(|parent| parent.execution.as_str()));
+        self.tags
+            .push(serde_json::to_string(&admit.tags).expect("a map of texts is JSON"));
+        self.parent_run
+            .push(admit.parent.as_ref().map(|parent| parent.run.uuid()));
+        self.parent_execution.push(
+            admit
+                .parent
+                .as_ref()
+                .map(|parent| parent.execution.as_str()),
+        );
     }
 
     pub(crate) fn params(&self) -> Params<'_> {
@@ -103,10 +122,11 @@ impl<'a> AdmitColumns<'a> {
     }
 }
 
-/// Split admissions so that no statement holds an id or a key twice; a later one then finds what an earlier one made.
+/// Split admissions so that no statement holds an id or a key twice; a later one then finds what an
+/// earlier one made.
 pub(crate) fn waves<'a>(admits: impl IntoIterator<Item = &'a Admit>) -> Vec<Vec<&'a Admit>> {
     let mut waves: Vec<Vec<&Admit>> = Vec::new();
-    let mut seen = Seen::default();
+    let mut seen = ExistingRuns::default();
     for admit in admits {
         let wave = seen.wave(admit);
         if waves.len() <= wave {
@@ -119,15 +139,20 @@ pub(crate) fn waves<'a>(admits: impl IntoIterator<Item = &'a Admit>) -> Vec<Vec<
 
 /// In which wave the next admission of an id or a key goes.
 #[derive(Default)]
-struct Seen<'a> {
+struct ExistingRuns<'a> {
     runs: HashMap<RunId, usize>,
     keys: HashMap<&'a str, usize>,
 }
 
-impl<'a> Seen<'a> {
+impl<'a> ExistingRuns<'a> {
     fn wave(&mut self, admit: &'a Admit) -> usize {
         let by_run = self.runs.get(&admit.run).copied().unwrap_or(0);
-        let by_key = admit.key.as_deref().and_then(|key| self.keys.get(key)).copied().unwrap_or(0);
+        let by_key = admit
+            .key
+            .as_deref()
+            .and_then(|key| self.keys.get(key))
+            .copied()
+            .unwrap_or(0);
         let wave = by_run.max(by_key);
         self.runs.insert(admit.run, wave + 1);
         if let Some(key) = &admit.key {
@@ -139,20 +164,25 @@ impl<'a> Seen<'a> {
 
 /// Which admissions of a wave were created, and whether each is owned from birth.
 pub(crate) fn created(rows: &[Row]) -> HashMap<RunId, bool> {
-    rows.iter().map(|row| (RunId::from_uuid(row.get(0)), row.get(1))).collect()
+    rows.iter()
+        .map(|row| (RunId::from_uuid(row.get(0)), row.get(1)))
+        .collect()
 }
 
 /// The answers to admissions, given what each wave of them created.
 pub(crate) async fn answers<'a>(
-    link: &Link,
+    link: &DbConnection,
     admits: impl IntoIterator<Item = &'a Admit>,
     mut created: Vec<HashMap<RunId, bool>>,
 ) -> Worked<Vec<Option<Admitted>>> {
-    let mut seen = Seen::default();
+    let mut seen = ExistingRuns::default();
     let (mut answers, mut left_out) = (Vec::new(), Vec::new());
     for admit in admits {
-        match created.get_mut(seen.wave(admit)).and_then(|created| created.remove(&admit.run)) {
-            Some(owned) => answers.push(Some(Admitted::Created { epoch: Epoch(u64::from(owned)), owned })),
+        match created
+            .get_mut(seen.wave(admit))
+            .and_then(|created| created.remove(&admit.run))
+        {
+            Some(owned) => answers.push(Some(Admitted::created(owned))),
             None => {
                 left_out.push((answers.len(), admit));
                 answers.push(None);
@@ -166,23 +196,39 @@ pub(crate) async fn answers<'a>(
 }
 
 /// Why admissions were left out. No answer: what stood in the way is gone by now.
-async fn who_stands_there(link: &Link, left_out: &[(usize, &Admit)]) -> Worked<Vec<(usize, Option<Admitted>)>> {
+async fn who_stands_there(
+    link: &DbConnection,
+    left_out: &[(usize, &Admit)],
+) -> Worked<Vec<(usize, Option<Admitted>)>> {
     if left_out.is_empty() {
         return Ok(Vec::new());
     }
     let runs: Vec<Uuid> = left_out.iter().map(|(_, admit)| admit.run.uuid()).collect();
-    let keys: Vec<Option<&str>> = left_out.iter().map(|(_, admit)| admit.key.as_deref()).collect();
-    let versions: Vec<&[u8]> = left_out.iter().map(|(_, admit)| &admit.version.0.as_bytes()[..]).collect();
+    let keys: Vec<Option<&str>> = left_out
+        .iter()
+        .map(|(_, admit)| admit.key.as_deref())
+        .collect();
+    let versions: Vec<&[u8]> = left_out
+        .iter()
+        .map(|(_, admit)| &admit.version.0.as_bytes()[..])
+        .collect();
     let rows = link.read(&FOUND, vec![&runs, &keys, &versions]).await?;
-    Ok(left_out.iter().zip(&rows).map(|((index, _), row)| (*index, reason(row))).collect())
+    Ok(left_out
+        .iter()
+        .zip(&rows)
+        .map(|((index, admit), row)| {
+            let verdict = verdict::admit(admit, facts(row), admit.due);
+            (*index, verdict.err())
+        })
+        .collect())
 }
 
-fn reason(row: &Row) -> Option<Admitted> {
-    let run = row.get::<_, Option<Uuid>>(0).or_else(|| row.get(1));
-    match run {
-        Some(run) => Some(Admitted::Exists { run: RunId::from_uuid(run) }),
-        None if row.get(2) => None,
-        None => Some(Admitted::UnknownVersion),
+fn facts(row: &Row) -> AdmitFacts {
+    let existing: Option<Uuid> = row.get::<_, Option<Uuid>>(0).or_else(|| row.get(1));
+    AdmitFacts {
+        existing: existing.map(RunId::from_uuid),
+        version_known: row.get(2),
+        session_held: false,
     }
 }
 
@@ -213,7 +259,10 @@ mod tests {
         let admits = [admit(1), admit(2), admit(1), admit(1)];
         let sizes: Vec<usize> = waves(&admits).iter().map(Vec::len).collect();
         assert_eq!(sizes, [2, 1, 1]);
-        let keyed = |byte| Admit { key: Some("k".to_owned()), ..admit(byte) };
+        let keyed = |byte| Admit {
+            key: Some("k".to_owned()),
+            ..admit(byte)
+        };
         let admits = [keyed(1), keyed(2), admit(2), admit(3)];
         let sizes: Vec<usize> = waves(&admits).iter().map(Vec::len).collect();
         assert_eq!(sizes, [2, 1, 1]);

@@ -6,7 +6,7 @@ with clock as materialized (
     select {now} as now
 ),
 holders as materialized (
-    select r.runner_id from {schema}.runners r, clock c
+    select r.runner_id from {schema}.sessions r, clock c
     where r.runner_id = any ($13) and r.ended_at is null and r.expires > c.now
     order by r.runner_id for key share of r
 ),
@@ -30,9 +30,10 @@ written as (
 ),
 queued as (
     insert into {schema}.queue
-        (run_id, owner, due, epoch, head, mail, taken, created_at, law, weight, priority, queue, realm, status, parked)
+        (run_id, owner, due, epoch, head, mail, taken, created_at, law, weight, priority, queue, realm, status, parked,
+         started_at)
     select i.run_id, i.owner, greatest(i.due, i.now), (i.owner is not null)::int, i.head, 0, 0, i.now, i.law, i.weight,
-           i.priority, i.queue, i.realm, 'queued', null
+           i.priority, i.queue, i.realm, 'queued', null, case when i.owner is not null then i.now end
     from input i
     where (i.run_id in (select w.run_id from written w)) is true
 ),

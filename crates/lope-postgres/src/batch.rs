@@ -1,9 +1,11 @@
-//! `Tables::commit`: batches of many callers in one transaction. In: batches; out: an answer to each.
+//! `Tables::commit`: batches of many callers in one transaction. In: batches; out: an answer to
+//! each.
 //!
-//! Two trips. The first locks what the batches touch, always in the same order (sequences, scopes, then rows by table and
-//! key), and brings back what stands there: a row that was waited for comes as it is after the wait, and only a row that
-//! is locked can satisfy a guard on its value. `fold` decides. The second trip writes: a key whose absence a batch relied on
-//! is inserted plainly, so that if another process was faster the transaction fails and is done anew.
+//! Two trips. The first locks what the batches touch, always in the same order (sequences, scopes,
+//! then rows by table and key), and brings back what stands there: a row that was waited for comes
+//! as it is after the wait, and only a row that is locked can satisfy a guard on its value. `fold`
+//! decides. The second trip writes: a key whose absence a batch relied on is inserted plainly, so
+//! that if another process was faster the transaction fails and is done anew.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,21 +15,36 @@ use lope_store::tables::{At, Batch, BatchReply, Guard, Manifest, Write, after_pr
 use tokio_postgres::Row;
 
 use crate::columns::tbl;
+use crate::connection::{DbConnection, Pipeline, Ready};
 use crate::failure::Worked;
 use crate::fold::{Changes, Fold};
-use crate::link::{Flight, Link, Ready};
 use crate::statement::Statement;
 
-static MAKE_SCOPES: Statement =
-    Statement { name: "make_scopes", text: include_str!("make_scopes.sql"), types: "shorts bytes" };
-static LOCK_SCOPES: Statement =
-    Statement { name: "lock_scopes", text: include_str!("lock_scopes.sql"), types: "shorts bytes" };
-pub(crate) static MAKE_SEQUENCES: Statement =
-    Statement { name: "make_sequences", text: include_str!("make_sequences.sql"), types: "bytes" };
-pub(crate) static LOCK_SEQUENCES: Statement =
-    Statement { name: "lock_sequences", text: include_str!("lock_sequences.sql"), types: "bytes" };
-static LOCK_ROWS: Statement =
-    Statement { name: "lock_rows", text: include_str!("lock_rows.sql"), types: "shorts bytes bools" };
+static MAKE_SCOPES: Statement = Statement {
+    name: "make_scopes",
+    text: include_str!("make_scopes.sql"),
+    types: "shorts bytes",
+};
+static LOCK_SCOPES: Statement = Statement {
+    name: "lock_scopes",
+    text: include_str!("lock_scopes.sql"),
+    types: "shorts bytes",
+};
+pub(crate) static MAKE_SEQUENCES: Statement = Statement {
+    name: "make_sequences",
+    text: include_str!("make_sequences.sql"),
+    types: "bytes",
+};
+pub(crate) static LOCK_SEQUENCES: Statement = Statement {
+    name: "lock_sequences",
+    text: include_str!("lock_sequences.sql"),
+    types: "bytes",
+};
+static LOCK_ROWS: Statement = Statement {
+    name: "lock_rows",
+    text: include_str!("lock_rows.sql"),
+    types: "shorts bytes bools",
+};
 static OCCUPIED: Statement = Statement {
     name: "occupied",
     text: "select key from {schema}.table_rows where tbl = $1 and key >= $2 and key < $3 order by key limit $4",
@@ -49,8 +66,11 @@ static DELETE: Statement = Statement {
     text: "delete from {schema}.table_rows r using unnest($1, $2) as i (tbl, key) where r.tbl = i.tbl and r.key = i.key",
     types: "shorts bytes",
 };
-static TOUCH: Statement =
-    Statement { name: "touch_scopes", text: include_str!("touch_scopes.sql"), types: "shorts bytes ints" };
+static TOUCH: Statement = Statement {
+    name: "touch_scopes",
+    text: include_str!("touch_scopes.sql"),
+    types: "shorts bytes ints",
+};
 static NUMBER: Statement = Statement {
     name: "number_sequences",
     text: "update {schema}.table_sequences s set next = i.next from unnest($1, $2) as i (name, next) where s.name = i.name",
@@ -71,7 +91,7 @@ pub(crate) enum Care {
 
 /// Apply batches, each all or nothing, one after the other.
 pub(crate) async fn perform(
-    link: &Link,
+    link: &DbConnection,
     batches: &[&Batch],
     manifest: &Manifest,
     care: Care,
@@ -101,8 +121,14 @@ impl<'a> Touched<'a> {
     fn of(batches: &[&'a Batch], manifest: &Manifest) -> Self {
         let mut touched = Self::default();
         for batch in batches {
-            batch.guards.iter().for_each(|guard| touched.guard(guard, manifest));
-            batch.writes.iter().for_each(|write| touched.write(write, manifest));
+            batch
+                .guards
+                .iter()
+                .for_each(|guard| touched.guard(guard, manifest));
+            batch
+                .writes
+                .iter()
+                .for_each(|write| touched.write(write, manifest));
         }
         touched
     }
@@ -126,9 +152,14 @@ impl<'a> Touched<'a> {
                 self.scopes.extend(manifest.scope_of(at));
                 self.rows.entry(at).or_default();
             }
-            Write::Append { table, prefix, sequence, .. } => {
-                // A scope that reaches into the number is not known yet; it is touched without having been locked, which is
-                // enough for whoever guards it.
+            Write::Append {
+                table,
+                prefix,
+                sequence,
+                ..
+            } => {
+                // A scope that reaches into the number is not known yet; it is touched without
+                // having been locked, which is enough for whoever guards it.
                 let at = At::new(*table, prefix.clone());
                 self.scopes.extend(manifest.scope_of(&at));
                 self.prefixes.insert((sequence, at));
@@ -137,7 +168,7 @@ impl<'a> Touched<'a> {
         }
     }
 
-    async fn lock<'b>(&self, link: &Link, manifest: &'b Manifest) -> Worked<Fold<'b>>
+    async fn lock<'b>(&self, link: &DbConnection, manifest: &'b Manifest) -> Worked<Fold<'b>>
     where
         'a: 'b,
     {
@@ -152,20 +183,41 @@ impl<'a> Touched<'a> {
             link.ready(&LOCK_SCOPES).await?,
             link.ready(&LOCK_ROWS).await?,
         ];
-        let [make_sequences, lock_sequences, make_scopes, lock_scopes, lock_rows] = statements;
-        let mut flight = Flight::begin(link);
-        flight.query_unless(names.is_empty(), make_sequences, vec![&names]);
-        flight.query_unless(names.is_empty(), lock_sequences, vec![&names]);
-        flight.query_unless(scope_keys.is_empty(), make_scopes, vec![&scope_tables, &scope_keys]);
-        flight.query_unless(scope_keys.is_empty(), lock_scopes, vec![&scope_tables, &scope_keys]);
-        flight.query_unless(keys.is_empty(), lock_rows, vec![&tables, &keys, &wanted]);
-        let answers = flight.land().await?;
-        let [_, _, numbers, _, versions, rows] = <[Vec<Row>; 6]>::try_from(answers).unwrap_or_default();
+        let [
+            make_sequences,
+            lock_sequences,
+            make_scopes,
+            lock_scopes,
+            lock_rows,
+        ] = statements;
+        let mut pipeline = Pipeline::begin(link);
+        pipeline.query_unless(names.is_empty(), make_sequences, vec![&names]);
+        pipeline.query_unless(names.is_empty(), lock_sequences, vec![&names]);
+        pipeline.query_unless(
+            scope_keys.is_empty(),
+            make_scopes,
+            vec![&scope_tables, &scope_keys],
+        );
+        pipeline.query_unless(
+            scope_keys.is_empty(),
+            lock_scopes,
+            vec![&scope_tables, &scope_keys],
+        );
+        pipeline.query_unless(keys.is_empty(), lock_rows, vec![&tables, &keys, &wanted]);
+        let answers = pipeline.run().await?;
+        let [_, _, numbers, _, versions, rows] =
+            <[Vec<Row>; 6]>::try_from(answers).unwrap_or_default();
         self.standing(manifest, &numbers, &versions, &rows)
     }
 
     /// What the server brought back, as the fold wants it.
-    fn standing<'b>(&self, manifest: &'b Manifest, numbers: &[Row], versions: &[Row], rows: &[Row]) -> Worked<Fold<'b>>
+    fn standing<'b>(
+        &self,
+        manifest: &'b Manifest,
+        numbers: &[Row],
+        versions: &[Row],
+        rows: &[Row],
+    ) -> Worked<Fold<'b>>
     where
         'a: 'b,
     {
@@ -177,28 +229,36 @@ impl<'a> Touched<'a> {
             fold.scope(scope.clone(), row.get::<_, i64>(0) as u64);
         }
         for row in rows {
-            let at =
-                At::new(lope_store::tables::TableId(row.get::<_, i16>(0).cast_unsigned()), row.get::<_, Vec<u8>>(1));
+            let at = At::new(
+                lope_store::tables::TableId(row.get::<_, i16>(0).cast_unsigned()),
+                row.get::<_, Vec<u8>>(1),
+            );
             fold.stored(at, row.get::<_, Option<&[u8]>>(2).map(digest).transpose()?);
         }
         Ok(fold)
     }
 
     /// Keys behind the last number of each sequence that appends must pass over.
-    async fn look_ahead(&self, link: &Link, fold: &mut Fold<'_>) -> Worked<()> {
+    async fn look_ahead(&self, link: &DbConnection, fold: &mut Fold<'_>) -> Worked<()> {
         for (sequence, at) in &self.prefixes {
             let last = fold.last(sequence);
             let from = [at.key.as_slice(), &last.to_be_bytes()].concat();
-            let to = after_prefix(&[at.key.as_slice(), &[u8::MAX; 8]].concat()).unwrap_or_else(|| vec![u8::MAX; 2_000]);
-            let rows = link.read(&OCCUPIED, vec![&tbl(at.table), &from, &to, &OCCUPIED_MAX]).await?;
-            rows.iter().for_each(|row| fold.occupied(At::new(at.table, row.get::<_, Vec<u8>>(0))));
+            let to = after_prefix(&[at.key.as_slice(), &[u8::MAX; 8]].concat())
+                .unwrap_or_else(|| vec![u8::MAX; 2_000]);
+            let rows = link
+                .read(&OCCUPIED, vec![&tbl(at.table), &from, &to, &OCCUPIED_MAX])
+                .await?;
+            rows.iter()
+                .for_each(|row| fold.occupied(At::new(at.table, row.get::<_, Vec<u8>>(0))));
         }
         Ok(())
     }
 }
 
 fn digest(bytes: &[u8]) -> Worked<Digest> {
-    let bytes = bytes.try_into().map_err(|_| StoreError::corrupt("a digest does not have 32 bytes"))?;
+    let bytes = bytes
+        .try_into()
+        .map_err(|_| StoreError::corrupt("a digest does not have 32 bytes"))?;
     Ok(Digest::from_bytes(bytes))
 }
 
@@ -213,7 +273,7 @@ fn row_columns<'c>(rows: &'c [(At, &'c [u8])]) -> RowColumns<'c> {
     (tables, keys, rows.iter().map(|(_, value)| *value).collect())
 }
 
-async fn write(link: &Link, changes: Changes<'_>) -> Worked<()> {
+async fn write(link: &DbConnection, changes: Changes<'_>) -> Worked<()> {
     let statements: [Ready; 5] = [
         link.ready(&CREATE).await?,
         link.ready(&PUT).await?,
@@ -225,16 +285,32 @@ async fn write(link: &Link, changes: Changes<'_>) -> Worked<()> {
     let (created, written) = (row_columns(&changes.created), row_columns(&changes.put));
     let deleted = columns(changes.deleted.iter());
     let (scope_tables, scope_keys) = columns(changes.touched.keys());
-    let touches: Vec<i64> = changes.touched.values().map(|count| *count as i64).collect();
+    let touches: Vec<i64> = changes
+        .touched
+        .values()
+        .map(|count| *count as i64)
+        .collect();
     let names: Vec<&[u8]> = changes.numbered.keys().copied().collect();
     let numbers: Vec<i64> = changes.numbered.values().map(|last| *last as i64).collect();
-    let mut flight = Flight::within(link);
-    flight.query_unless(created.1.is_empty(), create, vec![&created.0, &created.1, &created.2]);
-    flight.query_unless(written.1.is_empty(), put, vec![&written.0, &written.1, &written.2]);
-    flight.query_unless(deleted.1.is_empty(), delete, vec![&deleted.0, &deleted.1]);
-    flight.query_unless(scope_keys.is_empty(), touch, vec![&scope_tables, &scope_keys, &touches]);
-    flight.query_unless(names.is_empty(), number, vec![&names, &numbers]);
-    flight.commit();
-    flight.land().await?;
+    let mut pipeline = Pipeline::within(link);
+    pipeline.query_unless(
+        created.1.is_empty(),
+        create,
+        vec![&created.0, &created.1, &created.2],
+    );
+    pipeline.query_unless(
+        written.1.is_empty(),
+        put,
+        vec![&written.0, &written.1, &written.2],
+    );
+    pipeline.query_unless(deleted.1.is_empty(), delete, vec![&deleted.0, &deleted.1]);
+    pipeline.query_unless(
+        scope_keys.is_empty(),
+        touch,
+        vec![&scope_tables, &scope_keys, &touches],
+    );
+    pipeline.query_unless(names.is_empty(), number, vec![&names, &numbers]);
+    pipeline.commit();
+    pipeline.run().await?;
     Ok(())
 }

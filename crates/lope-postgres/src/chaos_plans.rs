@@ -1,5 +1,9 @@
-//! Tests: the statements that must stay fast read their indexes and little else, with a long queue, with dead rows under an
-//! old snapshot. What is counted is pages, never time.
+//! Tests: the statements that must stay fast read their indexes and little else, with a long queue,
+//! with dead rows under an old snapshot. What is counted is pages, never time.
+#![allow(
+    clippy::too_many_lines,
+    reason = "a test tells its story from beginning to end"
+)]
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use std::collections::BTreeSet;
@@ -11,11 +15,11 @@ use serde_json::Value;
 use uuid::Uuid;
 
 use crate::claim::{CLAIM, CLAIM_MANY};
+use crate::connection::DbConnection;
 use crate::failure::Sent;
-use crate::link::Link;
 use crate::list::Listing;
 use crate::migrate;
-use crate::options::Options;
+use crate::options::PostgresOptions;
 use crate::pool::Connector;
 use crate::session::{PUT_BACK, TAKEOVER, WAITING};
 use crate::statement::{Params, Statement};
@@ -28,36 +32,53 @@ const CLAIMED: i64 = 500;
 
 /// How long the queue is: all of it under `LOPE_CHAOS=full`.
 fn length() -> i64 {
-    if std::env::var("LOPE_CHAOS").is_ok_and(|word| word == "full") { 1_000_000 } else { 200_000 }
+    if std::env::var("LOPE_CHAOS").is_ok_and(|word| word == "full") {
+        1_000_000
+    } else {
+        200_000
+    }
 }
 
 /// A database with a store of its own; nothing if the caller chose to go without Postgres.
-async fn database() -> Option<Options> {
+async fn database() -> Option<PostgresOptions> {
     if std::env::var_os("LOPE_TEST_NO_POSTGRES").is_some() {
         println!("left out: LOPE_TEST_NO_POSTGRES is set");
         return None;
     }
-    let url = std::env::var("LOPE_TEST_POSTGRES").expect("LOPE_TEST_POSTGRES: run `cargo xtask test`");
-    let name = format!("lope_plans_{}_{}", std::process::id(), PLACES.fetch_add(1, Ordering::Relaxed));
-    let maker = Connector::new(Options::new(&url).unwrap()).unwrap().connect().await.unwrap();
-    maker.script(&format!("create database {name}"), Sent::Work).await.unwrap();
-    let (place, _) = url.rsplit_once('/').unwrap();
-    let mut options = Options::new(&format!("{place}/{name}")).unwrap();
+    let url =
+        std::env::var("LOPE_TEST_POSTGRES").expect("LOPE_TEST_POSTGRES: run `cargo xtask test`");
+    let name = format!(
+        "lope_plans_{}_{}",
+        std::process::id(),
+        PLACES.fetch_add(1, Ordering::Relaxed)
+    );
+    let maker = Connector::new(PostgresOptions::new(&url).unwrap())
+        .unwrap()
+        .connect()
+        .await
+        .unwrap();
+    maker
+        .script(&format!("create database {name}"), Sent::Work)
+        .await
+        .unwrap();
+    let (server, _) = url.rsplit_once('/').unwrap();
+    let mut options = PostgresOptions::new(&format!("{server}/{name}")).unwrap();
     options.statement_timeout = std::time::Duration::from_mins(10);
     Some(options)
 }
 
-async fn store(options: &Options) -> (Connector, Link) {
+async fn store(options: &PostgresOptions) -> (Connector, DbConnection) {
     let connector = Connector::new(options.clone()).unwrap();
-    migrate::check_version(&connector).await.unwrap();
     let link = connector.connect().await.unwrap();
+    migrate::check_version(options, &link).await.unwrap();
     (connector, link)
 }
 
-/// Runs that wait, one in a thousand of them owned by a runner that has gone, paused, tagged, failed, mailed…
-async fn fill(link: &Link) {
+/// Runs that wait, one in a thousand of them owned by a runner that has gone, paused, tagged,
+/// failed, mailed…
+async fn fill(link: &DbConnection) {
     let script = format!(
-        "insert into {{schema}}.runners values
+        "insert into {{schema}}.sessions values
              ('{ME}', 0, 0, 9000000000000000, 1000, null, 1, 'me', 'here', 'x'),
              ('{GONE}', 0, 0, 0, 1000, 1, 1, 'gone', 'here', 'x');
          insert into {{schema}}.runs
@@ -83,7 +104,9 @@ async fn fill(link: &Link) {
     );
     link.script(&script, Sent::Work).await.unwrap();
     for table in ["runs", "queue", "run_tags", "mail"] {
-        link.script(&format!("vacuum analyze {{schema}}.{table}"), Sent::Work).await.unwrap();
+        link.script(&format!("vacuum analyze {{schema}}.{table}"), Sent::Work)
+            .await
+            .unwrap();
     }
 }
 
@@ -97,7 +120,7 @@ struct Plan {
     rows: u64,
 }
 
-async fn explain(link: &Link, text: &str, types: &str, params: Params<'_>) -> Plan {
+async fn explain(link: &DbConnection, text: &str, types: &str, params: Params<'_>) -> Plan {
     let text = format!("explain (analyze, buffers, format json, timing off) {text}");
     link.begin_script("begin").await.unwrap();
     let rows = link.read_once(&text, types, params).await.unwrap();
@@ -123,8 +146,14 @@ impl<'a> tokio_postgres::types::FromSql<'a> for Json {
 
 fn read(json: &Value) -> Plan {
     let top = &json[0]["Plan"];
-    let mut plan = Plan { rows: top["Actual Rows"].as_u64().unwrap(), ..Plan::default() };
-    plan.pages = ["Shared Hit Blocks", "Shared Read Blocks"].iter().filter_map(|name| top[name].as_u64()).sum();
+    let mut plan = Plan {
+        rows: top["Actual Rows"].as_u64().unwrap(),
+        ..Plan::default()
+    };
+    plan.pages = ["Shared Hit Blocks", "Shared Read Blocks"]
+        .iter()
+        .filter_map(|name| top[name].as_u64())
+        .sum();
     walk(top, &mut plan);
     plan
 }
@@ -132,7 +161,8 @@ fn read(json: &Value) -> Plan {
 fn walk(node: &Value, plan: &mut Plan) {
     let was_run = node["Actual Loops"].as_u64().unwrap_or(0) > 0;
     if node["Node Type"] == "Seq Scan" && was_run {
-        plan.scanned.insert(node["Relation Name"].as_str().unwrap().to_owned());
+        plan.scanned
+            .insert(node["Relation Name"].as_str().unwrap().to_owned());
     }
     if let Some(index) = node["Index Name"].as_str().filter(|_| was_run) {
         plan.indexes.insert(index.to_owned());
@@ -144,26 +174,50 @@ fn walk(node: &Value, plan: &mut Plan) {
 
 impl Plan {
     fn uses(&self, index: &str, pages_max: u64) {
-        assert!(self.indexes.contains(index), "{index} is not used: {self:?}");
+        assert!(
+            self.indexes.contains(index),
+            "{index} is not used: {self:?}"
+        );
         let large = ["queue", "runs", "mail", "journal", "run_tags"];
-        assert!(large.iter().all(|table| !self.scanned.contains(*table)), "{self:?}");
-        assert!(self.pages <= pages_max, "more than {pages_max} pages: {self:?}");
+        assert!(
+            large.iter().all(|table| !self.scanned.contains(*table)),
+            "{self:?}"
+        );
+        assert!(
+            self.pages <= pages_max,
+            "more than {pages_max} pages: {self:?}"
+        );
     }
 }
 
-async fn claim(link: &Link, statement: &Statement, queues: &[&str], floor: i64) -> Plan {
-    let lanes: Vec<(i16, &str)> =
-        (0..10).rev().flat_map(|level| queues.iter().map(move |queue| (level, *queue))).collect();
+async fn claim(link: &DbConnection, statement: &Statement, queues: &[&str], cursor: i64) -> Plan {
+    let lanes: Vec<(i16, &str)> = (0..10)
+        .rev()
+        .flat_map(|level| queues.iter().map(move |queue| (level, *queue)))
+        .collect();
     let (priorities, names): (Vec<i16>, Vec<&str>) = lanes.into_iter().unzip();
-    let (realms, floors) = (vec!["default"; names.len()], vec![floor; names.len()]);
-    let (law, weight) = (1_i64, i64::MAX);
-    let params: Params<'_> = vec![&ME, &law, &CLAIMED, &weight, &names, &realms, &priorities, &floors];
+    let (realms, cursors) = (vec!["default"; names.len()], vec![cursor; names.len()]);
+    let law = 1_i64;
+    let weight = i64::MAX;
+    let params: Params<'_> = vec![
+        &ME,
+        &law,
+        &CLAIMED,
+        &weight,
+        &names,
+        &realms,
+        &priorities,
+        &cursors,
+        &i64::MAX,
+    ];
     explain(link, statement.text, statement.types, params).await
 }
 
 #[tokio::test]
 async fn claims_takeovers_and_listings_read_their_indexes() {
-    let Some(options) = database().await else { return };
+    let Some(options) = database().await else {
+        return;
+    };
     let (_connector, link) = store(&options).await;
     fill(&link).await;
 
@@ -175,32 +229,87 @@ async fn claims_takeovers_and_listings_read_their_indexes() {
     merged.uses("queue_claim", 40 * CLAIMED as u64);
     assert_eq!(merged.rows, CLAIMED as u64);
 
-    explain(&link, TAKEOVER.text, TAKEOVER.types, vec![&100_i64]).await.uses("queue_owner", 6_000);
-    explain(&link, PUT_BACK.text, PUT_BACK.types, vec![&ME, &100_i64]).await.uses("queue_owner", 6_000);
+    explain(&link, TAKEOVER.text, TAKEOVER.types, vec![&100_i64])
+        .await
+        .uses("queue_owner", 6_000);
+    explain(&link, PUT_BACK.text, PUT_BACK.types, vec![&ME, &100_i64])
+        .await
+        .uses("queue_owner", 6_000);
     let mailed = explain(&link, WAITING.text, WAITING.types, vec![&ME, &1_000_i64]).await;
     mailed.uses("queue_mailed", 2_000);
     assert_eq!(mailed.rows, length() as u64 / 5_000);
     listings(&link).await;
 }
 
-async fn listings(link: &Link) {
-    let page = || RunFilter { limit: 50, ..RunFilter::default() };
-    let after = Some(Cursor { created_at: Timestamp::from_millis(length()), run: RunId::from_uuid(ME) });
+async fn listings(link: &DbConnection) {
+    let page = || RunFilter {
+        limit: 50,
+        ..RunFilter::default()
+    };
+    let after = Some(Cursor {
+        created_at: Timestamp::from_millis(length()),
+        run: RunId::from_uuid(ME),
+    });
     let status = |status| vec![status];
     let filters = [
         ("runs_created", page()),
         ("runs_created", RunFilter { after, ..page() }),
-        ("runs_workflow", RunFilter { workflow: Some("rare".to_owned()), ..page() }),
-        ("runs_parent", RunFilter { parent: Some(RunId::from_uuid(ME)), ..page() }),
-        ("run_tags_pkey", RunFilter { tags: [("colour".to_owned(), "red".to_owned())].into(), ..page() }),
-        ("run_tags_pkey", RunFilter { statuses: status(RunStatus::Final(FinalStatus::Failed)), ..page() }),
-        ("runs_created", RunFilter { statuses: status(RunStatus::Final(FinalStatus::Completed)), ..page() }),
-        ("queue_status", RunFilter { statuses: status(RunStatus::Live(LiveStatus::Paused)), ..page() }),
-        ("queue_owner", RunFilter { statuses: status(RunStatus::Live(LiveStatus::Running)), ..page() }),
+        (
+            "runs_workflow",
+            RunFilter {
+                workflow: Some("rare".to_owned()),
+                ..page()
+            },
+        ),
+        (
+            "runs_parent",
+            RunFilter {
+                parent: Some(RunId::from_uuid(ME)),
+                ..page()
+            },
+        ),
+        (
+            "run_tags_pkey",
+            RunFilter {
+                tags: [("colour".to_owned(), "red".to_owned())].into(),
+                ..page()
+            },
+        ),
+        (
+            "run_tags_pkey",
+            RunFilter {
+                statuses: status(RunStatus::Final(FinalStatus::Failed)),
+                ..page()
+            },
+        ),
+        (
+            "runs_created",
+            RunFilter {
+                statuses: status(RunStatus::Final(FinalStatus::Completed)),
+                ..page()
+            },
+        ),
+        (
+            "queue_status",
+            RunFilter {
+                statuses: status(RunStatus::Live(LiveStatus::Paused)),
+                ..page()
+            },
+        ),
+        (
+            "queue_owner",
+            RunFilter {
+                statuses: status(RunStatus::Live(LiveStatus::Running)),
+                ..page()
+            },
+        ),
     ];
-    link.script("set enable_seqscan = on; set enable_hashjoin = on; set enable_mergejoin = on", Sent::Work)
-        .await
-        .unwrap();
+    link.script(
+        "set enable_seqscan = on; set enable_hashjoin = on; set enable_mergejoin = on",
+        Sent::Work,
+    )
+    .await
+    .unwrap();
     for (index, filter) in filters {
         let listing = Listing::of(&filter);
         let plan = explain(link, &listing.text, &listing.types, listing.params()).await;
@@ -212,27 +321,42 @@ async fn listings(link: &Link) {
 /// "a claim stays fast over 200,000 dead rows held by an old snapshot"
 #[tokio::test]
 async fn a_claim_steps_over_dead_rows_that_an_old_snapshot_holds() {
-    let Some(options) = database().await else { return };
+    let Some(options) = database().await else {
+        return;
+    };
     let (connector, link) = store(&options).await;
     fill(&link).await;
     let clean = claim(&link, &CLAIM, &["default"], i64::MIN).await;
     let old = connector.connect().await.unwrap();
-    old.begin_script("begin isolation level repeatable read").await.unwrap();
-    assert_eq!(old.read_once("select count(*) from {schema}.runners", "", vec![]).await.unwrap().len(), 1);
+    old.begin_script("begin isolation level repeatable read")
+        .await
+        .unwrap();
+    assert_eq!(
+        old.read_once("select count(*) from {schema}.sessions", "", vec![])
+            .await
+            .unwrap()
+            .len(),
+        1
+    );
     // Two in three rows are taken and gone, as by claims and commits; vacuum may not remove them.
     let taken_until = length() * 4 / 3;
     let taken = format!("delete from {{schema}}.queue where due <= {taken_until}");
     link.script(&taken, Sent::Work).await.unwrap();
-    link.script("vacuum {schema}.queue", Sent::Work).await.unwrap();
+    link.script("vacuum {schema}.queue", Sent::Work)
+        .await
+        .unwrap();
 
     let from_the_beginning = claim(&link, &CLAIM, &["default"], i64::MIN).await;
     let from_the_floor = claim(&link, &CLAIM, &["default"], taken_until).await;
     old.end_script("rollback").await.unwrap();
-    assert_eq!((from_the_beginning.rows, from_the_floor.rows), (CLAIMED as u64, CLAIMED as u64));
+    assert_eq!(
+        (from_the_beginning.rows, from_the_floor.rows),
+        (CLAIMED as u64, CLAIMED as u64)
+    );
     from_the_floor.uses("queue_claim", clean.pages * 6 / 5);
     let dead_pages = taken_until.cast_unsigned() / 2 / 50;
     assert!(
         from_the_beginning.pages > from_the_floor.pages + dead_pages,
-        "without floors it would be as fast: {from_the_beginning:?} {from_the_floor:?}"
+        "without cursors it would be as fast: {from_the_beginning:?} {from_the_floor:?}"
     );
 }

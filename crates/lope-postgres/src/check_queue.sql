@@ -1,7 +1,7 @@
 -- Runs and their places in the queue that do not belong together. At most $1.
 select format('run %s is in the queue and has no record, or one that has ended', q.run_id)
 from {schema}.queue q left join {schema}.runs r on r.run_id = q.run_id
-where r.run_id is null or r.status <> 'live'
+where r.run_id is null or r.status in ('completed', 'failed', 'cancelled')
 union all
 select format('run %s is live and not in the queue', r.run_id)
 from {schema}.runs r left join {schema}.queue q on q.run_id = r.run_id

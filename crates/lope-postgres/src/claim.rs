@@ -1,123 +1,204 @@
-//! `claim`: due runs go to one runner. In: what it can serve; out: the runs it has now, and when to come again.
+//! `claim`: due runs go to one runner. In: what it can serve; out: the runs it has now, and when to
+//! come again.
 
 use std::collections::BTreeSet;
 use std::time::Instant;
 
 use lope_model::{Epoch, Priority, QueueName, Realm, RunId, Span, Timestamp, limit};
 use lope_store::StoreError;
-use lope_store::runs::{Claim, Claimed, ClaimedRun, Held, SessionLost};
+use lope_store::runs::{Claim, Claimed, ClaimedRun, SessionLost, SessionResult};
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 use uuid::Uuid;
 
+use crate::claim_cursor::{ClaimCursors, LEVELS, ScanResult, ScanStart};
+use crate::connection::{DbConnection, Pipeline};
 use crate::failure::Worked;
-use crate::floor::{Floors, LEVELS, Read, Start};
-use crate::inner::Inner;
-use crate::link::{Flight, Link};
+use crate::inner::PostgresInner;
 use crate::record::{priority, queue_name, realm, version};
-use crate::statement::Statement;
+use crate::statement::{Params, Statement};
 
-pub(crate) static CLAIM: Statement =
-    Statement { name: "claim", text: include_str!("claim.sql"), types: "uuid int int int texts texts shorts ints" };
+pub(crate) static CLAIM: Statement = Statement {
+    name: "claim",
+    text: include_str!("claim.sql"),
+    types: "uuid int int int texts texts shorts ints int",
+};
 
 pub(crate) static CLAIM_MANY: Statement = Statement {
     name: "claim_many",
     text: include_str!("claim_many.sql"),
-    types: "uuid int int int texts texts shorts ints",
+    types: "uuid int int int texts texts shorts ints int",
 };
 
-static CLAIM_TURN: Statement = Statement { name: "claim_turn", text: include_str!("claim_turn.sql"), types: "text" };
+static CLAIM_LOCK: Statement = Statement {
+    name: "claim_lock",
+    text: include_str!("claim_lock.sql"),
+    types: "text",
+};
 
-pub(crate) static COUNT_OWNED: Statement =
-    Statement { name: "count_owned", text: include_str!("count_owned.sql"), types: "texts" };
+pub(crate) static CLAIM_BOUNDED: Statement = Statement {
+    name: "claim_bounded",
+    text: include_str!("claim_bounded.sql"),
+    types: "uuid int int int texts texts shorts ints int int",
+};
 
-pub(crate) static CLAIM_NAMED: Statement =
-    Statement { name: "claim_named", text: include_str!("claim_named.sql"), types: "uuid int uuids int" };
+pub(crate) static CLAIM_NAMED: Statement = Statement {
+    name: "claim_named",
+    text: include_str!("claim_named.sql"),
+    types: "uuid int uuids int int",
+};
+
+static SET_ASIDE: Statement = Statement {
+    name: "claim_set_aside",
+    text: "update {schema}.queue set owner = null, parked = $3 where run_id = $1 and owner = $2",
+    types: "uuid uuid text",
+};
 
 /// The lanes of a claim, in the order in which they are served.
 #[derive(Default)]
-struct Lanes<'a> {
+struct ClaimLanes<'a> {
     queue: Vec<&'a str>,
     realm: Vec<&'a str>,
     priority: Vec<i16>,
-    floor: Vec<i64>,
+    cursor: Vec<i64>,
 }
 
 /// What the server said.
-struct Answer {
+struct ClaimAnswer {
     claimed: Claimed,
+    damaged: Vec<DamagedRun>,
     /// How many due runs were found, taken or not.
     found: usize,
 }
 
-impl Inner {
-    pub(crate) async fn claim(&self, claim: &Claim) -> Worked<Held<Claimed>> {
+/// A run that was claimed, and whose row cannot be read. The others do not notice.
+struct DamagedRun {
+    run: RunId,
+    why: StoreError,
+}
+
+impl PostgresInner {
+    pub(crate) async fn claim(&self, claim: &Claim) -> Worked<SessionResult<Claimed>> {
         if !claim.only.is_empty() {
             return self.claim_named(claim).await;
         }
-        let start = self.floors().start();
+        let start = self.cursors().start();
         let held = self.claim_from(claim, start).await?;
-        let Ok(answer) = held else { return Ok(Err(SessionLost)) };
-        if start == Start::Beginning || claim.most.is_some() || answer.found >= runs_max(claim) {
+        let Ok(answer) = held else {
+            return Ok(Err(SessionLost));
+        };
+        if start == ScanStart::Beginning || claim.most.is_some() || answer.found >= runs_max(claim)
+        {
             return Ok(Ok(answer.claimed));
         }
-        // Something older may have been overlooked: come again when it is time to look from the beginning.
+        // Something older may have been overlooked: come again when it is time to look from the
+        // beginning.
         let mut claimed = answer.claimed;
-        let look = claimed.now.plus(Span::from(self.floors().wait()));
-        claimed.next_due = Some(claimed.next_due.map_or(look, |due| due.min(look)));
+        let scan_at = claimed.now.plus(Span::from(self.cursors().wait()));
+        claimed.next_due = Some(claimed.next_due.map_or(scan_at, |due| due.min(scan_at)));
         Ok(Ok(claimed))
     }
 
-    async fn claim_named(&self, claim: &Claim) -> Worked<Held<Claimed>> {
-        let (runner, law, most) = (claim.runner.uuid(), i64::from(claim.law), runs_max(claim) as i64);
+    async fn claim_named(&self, claim: &Claim) -> Worked<SessionResult<Claimed>> {
+        let runner = claim.runner.uuid();
+        let law = i64::from(claim.law);
+        let most = runs_max(claim) as i64;
         let named: Vec<Uuid> = claim.only.iter().map(|run| run.uuid()).collect();
+        let latest = self.clock.latest();
         let link = self.control.get().await?;
-        let rows = link.write(&CLAIM_NAMED, vec![&runner, &law, &named, &most]).await?;
-        Ok(read(&rows)?.map(|answer| answer.claimed).ok_or(SessionLost))
+        let rows = link
+            .write(&CLAIM_NAMED, vec![&runner, &law, &named, &most, &latest])
+            .await?;
+        drop(link);
+        let Some(answer) = read(&rows)? else {
+            return Ok(Err(SessionLost));
+        };
+        self.set_aside(claim, &answer.damaged).await?;
+        Ok(Ok(answer.claimed))
     }
 
-    async fn claim_from(&self, claim: &Claim, start: Start) -> Worked<Held<Answer>> {
+    /// Damaged runs leave the queue, each with the reason, for a person to look at.
+    async fn set_aside(&self, claim: &Claim, damaged: &[DamagedRun]) -> Worked<()> {
+        for DamagedRun { run, why } in damaged {
+            tracing::error!(%run, %why, "a damaged run is set aside");
+            let run = run.uuid();
+            let runner = claim.runner.uuid();
+            let reason = lope_store::runs::damaged(&why.to_string());
+            self.control
+                .write_surely(&SET_ASIDE, vec![&run, &runner, &reason])
+                .await?;
+        }
+        Ok(())
+    }
+
+    async fn claim_from(
+        &self,
+        claim: &Claim,
+        start: ScanStart,
+    ) -> Worked<SessionResult<ClaimAnswer>> {
         let (queues, realms) = (distinct(&claim.queues), distinct(&claim.realms));
-        let lanes = Lanes::of(&queues, &realms, start, &self.floors());
-        let statement = if queues.len() * realms.len() <= 1 { &CLAIM } else { &CLAIM_MANY };
-        let link = self.control.get().await?;
-        let ready = link.ready(statement).await?;
-        let room = match claim.most {
-            None => None,
-            Some(most) => Some(room(&link, &queues, most).await?),
-        };
-        let limit = runs_max(claim).min(room.unwrap_or(usize::MAX));
-        let (law, most) = (i64::from(claim.law), limit as i64);
+        let lanes = ClaimLanes::of(&queues, &realms, start, &self.cursors());
+        let limit = runs_max(claim);
+        let law = i64::from(claim.law);
+        let most = limit as i64;
         let weight = i64::try_from(claim.weight).unwrap_or(i64::MAX);
         let runner = claim.runner.uuid();
+        let bound = claim.most.map(i64::from);
+        let mut params = vec![&runner as &(dyn ToSql + Sync), &law, &most, &weight];
+        params.extend(lanes.params());
+        params.extend(bound.iter().map(|bound| bound as &(dyn ToSql + Sync)));
+        let latest = self.clock.latest();
+        params.push(&latest);
+        let link = self.control.get().await?;
         let began = Instant::now();
-        let mut flight = if room.is_some() { Flight::within(&link) } else { Flight::begin(&link) };
-        let lanes_of = vec![&runner as &(dyn ToSql + Sync), &law, &most, &weight];
-        let params = lanes_of.into_iter().chain(lanes.params()).collect();
-        flight.query(ready, params);
-        flight.commit();
-        let rows = flight.land().await?.into_iter().rev().nth(1).unwrap_or_default();
+        let rows = in_one_flight(&link, &queues, &realms, params, bound.is_some()).await?;
         let cost = began.elapsed();
-        let Some(answer) = read(&rows)? else { return Ok(Err(SessionLost)) };
-        let mut floors = self.floors();
-        if start == Start::Beginning {
-            floors.measured(cost);
+        drop(link);
+        let Some(answer) = read(&rows)? else {
+            return Ok(Err(SessionLost));
+        };
+        self.set_aside(claim, &answer.damaged).await?;
+        let mut cursors = self.cursors();
+        if start == ScanStart::Beginning {
+            cursors.measured(cost);
         }
-        floors.raise(&queues, &realms, answer.read(limit));
+        // Behind a bound nobody knows whether there was more.
+        let read = if bound.is_some() { 0 } else { limit };
+        cursors.raise(&queues, &realms, answer.read(read));
         Ok(Ok(answer))
     }
 }
 
-/// How many more runs of these queues may have an owner. Begins a transaction in which nobody else can take that room.
-async fn room(link: &Link, queues: &[QueueName], most: u32) -> Worked<usize> {
-    let (turn, count) = (link.ready(&CLAIM_TURN).await?, link.ready(&COUNT_OWNED).await?);
+/// The claim and all that belongs to it, without waiting for an answer in between: whoever stands
+/// still after sending leaves nothing locked. Where a queue is bounded, nobody else claims from it
+/// between the count of what is owned and the end of the transaction.
+async fn in_one_flight(
+    link: &DbConnection,
+    queues: &[QueueName],
+    realms: &[Realm],
+    params: Params<'_>,
+    is_bounded: bool,
+) -> Worked<Vec<Row>> {
+    let statement = if is_bounded {
+        &CLAIM_BOUNDED
+    } else if queues.len() * realms.len() <= 1 {
+        &CLAIM
+    } else {
+        &CLAIM_MANY
+    };
     let names: Vec<&str> = queues.iter().map(QueueName::as_str).collect();
-    let mut flight = Flight::begin(link);
-    names.iter().for_each(|name| flight.query(turn.clone(), vec![name]));
-    flight.query(count, vec![&names]);
-    let answers = flight.land().await?;
-    let owned = answers.last().and_then(|rows| rows.first()).map_or(0, |row| row.get::<_, i64>(0));
-    Ok((most as usize).saturating_sub(owned as usize))
+    let ready = link.ready(statement).await?;
+    let lock = link.ready(&CLAIM_LOCK).await?;
+    let mut pipeline = Pipeline::begin(link);
+    if is_bounded {
+        names
+            .iter()
+            .for_each(|name| pipeline.query(lock.clone(), vec![name]));
+    }
+    pipeline.query(ready, params);
+    pipeline.commit();
+    let answers = pipeline.run().await?;
+    Ok(answers.into_iter().rev().nth(1).unwrap_or_default())
 }
 
 fn runs_max(claim: &Claim) -> usize {
@@ -125,15 +206,25 @@ fn runs_max(claim: &Claim) -> usize {
 }
 
 fn distinct<T: Clone + Ord>(names: &[T]) -> Vec<T> {
-    names.iter().cloned().collect::<BTreeSet<_>>().into_iter().collect()
+    names
+        .iter()
+        .cloned()
+        .collect::<BTreeSet<_>>()
+        .into_iter()
+        .collect()
 }
 
-impl<'a> Lanes<'a> {
+impl<'a> ClaimLanes<'a> {
     fn params(&self) -> [&(dyn ToSql + Sync); 4] {
-        [&self.queue, &self.realm, &self.priority, &self.floor]
+        [&self.queue, &self.realm, &self.priority, &self.cursor]
     }
 
-    fn of(queues: &'a [QueueName], realms: &'a [Realm], start: Start, floors: &Floors) -> Self {
+    fn of(
+        queues: &'a [QueueName],
+        realms: &'a [Realm],
+        start: ScanStart,
+        cursors: &ClaimCursors,
+    ) -> Self {
         let mut lanes = Self::default();
         for level in LEVELS.rev() {
             for queue in queues {
@@ -141,9 +232,9 @@ impl<'a> Lanes<'a> {
                     lanes.queue.push(queue.as_str());
                     lanes.realm.push(realm.as_str());
                     lanes.priority.push(level);
-                    lanes.floor.push(match start {
-                        Start::Beginning => i64::MIN,
-                        Start::Floor => floors.of(queue, realm, level),
+                    lanes.cursor.push(match start {
+                        ScanStart::Beginning => i64::MIN,
+                        ScanStart::Floor => cursors.of(queue, realm, level),
                     });
                 }
             }
@@ -152,29 +243,62 @@ impl<'a> Lanes<'a> {
     }
 }
 
-impl Answer {
-    fn read(&self, most: usize) -> Read {
-        let last = self.claimed.runs.last().map(|run| (i16::from(run.priority.level()), run.due));
-        let is_whole = self.claimed.runs.len() == self.found;
-        Read { now: self.claimed.now, last, all: is_whole && self.found < most }
+impl ClaimAnswer {
+    fn read(&self, most: usize) -> ScanResult {
+        let last = self
+            .claimed
+            .runs
+            .last()
+            .map(|run| (i16::from(run.priority.level()), run.due));
+        let is_whole = self.claimed.runs.len() + self.damaged.len() == self.found;
+        ScanResult {
+            now: self.claimed.now,
+            last,
+            all: is_whole && self.found < most,
+        }
     }
 }
 
 /// Nothing: the session is not held.
-fn read(rows: &[Row]) -> Worked<Option<Answer>> {
-    let first = rows.first().ok_or_else(|| StoreError::corrupt("a claim was not answered"))?;
+fn read(rows: &[Row]) -> Worked<Option<ClaimAnswer>> {
+    let first = rows
+        .first()
+        .ok_or_else(|| StoreError::corrupt("a claim was not answered"))?;
     if !first.get::<_, bool>(1) {
         return Ok(None);
     }
     let now = Timestamp::from_millis(first.get(0));
     let found = first.get::<_, i64>(2) as usize;
     let next: Option<i64> = first.get(3);
-    let runs: Worked<Vec<ClaimedRun>> =
-        rows.iter().filter(|row| row.get::<_, Option<Uuid>>(4).is_some()).map(|row| claimed_run(row, 4)).collect();
-    let runs = runs?;
-    // What was found and not taken, because of its weight or because others were faster, is due now.
-    let next_due = if runs.len() < found { Some(now) } else { next.map(Timestamp::from_millis) };
-    Ok(Some(Answer { claimed: Claimed { now, runs, next_due }, found }))
+    let (mut runs, mut damaged) = (Vec::with_capacity(rows.len()), Vec::new());
+    for row in rows {
+        let Some(run) = row.get::<_, Option<Uuid>>(4).map(RunId::from_uuid) else {
+            continue;
+        };
+        match claimed_run(row, 4) {
+            Ok(claimed) => runs.push(claimed),
+            Err(fault) => damaged.push(DamagedRun {
+                run,
+                why: fault.error,
+            }),
+        }
+    }
+    // What was found and not taken, because of its weight or because others were faster, is due
+    // now.
+    let next_due = if runs.len() + damaged.len() < found {
+        Some(now)
+    } else {
+        next.map(Timestamp::from_millis)
+    };
+    Ok(Some(ClaimAnswer {
+        claimed: Claimed {
+            now,
+            runs,
+            next_due,
+        },
+        damaged,
+        found,
+    }))
 }
 
 /// A run that a runner owns, from ten columns.
@@ -193,4 +317,7 @@ pub(crate) fn claimed_run(row: &Row, at: usize) -> Worked<ClaimedRun> {
     })
 }
 
-const _: () = assert!(Priority::HIGHEST.level() == 9, "the lanes of a claim are the levels of priority");
+const _: () = assert!(
+    Priority::HIGHEST.level() == 9,
+    "the lanes of a claim are the levels of priority"
+);

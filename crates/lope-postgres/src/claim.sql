@@ -1,14 +1,14 @@
 -- Due runs that nobody owns go to runner $1, if its session is held: lane by lane in the order given ($5 queue, $6 realm,
 -- $7 priority, $8 floor: nothing older is looked at), each lane by due time, no run of a later law than $2, at most $3 runs
 -- of at most $4 weight together (the first whatever it weighs). All lanes are of one queue and realm, so that the order of
--- lanes is the order of claims; rows that others have locked are stepped over.
+-- lanes is the order of claims; rows that others have locked are stepped over. $9: sessions are judged by no later time.
 -- Answer: the time, whether the session is held, when to come again, and the runs, one a row.
 with clock as materialized (
     select {now} as now
 ),
 me as materialized (
-    select r.runner_id from {schema}.runners r, clock c
-    where r.runner_id = $1 and r.ended_at is null and r.expires > c.now
+    select r.runner_id from {schema}.sessions r, clock c
+    where r.runner_id = $1 and r.ended_at is null and r.expires > least(c.now, $9)
     for key share of r
 ),
 picked as materialized (

@@ -1,11 +1,11 @@
 -- As claim.sql, for lanes of several queues or realms: the heads of all lanes are merged by priority and due time first, then
--- locked. What others have locked meanwhile is left to them, and the claimer is told to come again at once.
+-- locked. What others have locked meanwhile is left to them, and the claimer is told to come again at once. $9: as there.
 with clock as materialized (
     select {now} as now
 ),
 me as materialized (
-    select r.runner_id from {schema}.runners r, clock c
-    where r.runner_id = $1 and r.ended_at is null and r.expires > c.now
+    select r.runner_id from {schema}.sessions r, clock c
+    where r.runner_id = $1 and r.ended_at is null and r.expires > least(c.now, $9)
     for key share of r
 ),
 heads as materialized (

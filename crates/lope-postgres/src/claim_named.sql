@@ -1,12 +1,12 @@
 -- Of the runs $3 those that nobody owns and that are due go to runner $1, if its session is held; no run of a later law than $2,
 -- at most $4. Rows that others have locked are left to them, and the claimer is told to come again at once.
--- Answer: as claim.sql.
+-- $5: sessions are judged by no later time. Answer: as claim.sql.
 with clock as materialized (
     select {now} as now
 ),
 me as materialized (
-    select r.runner_id from {schema}.runners r, clock c
-    where r.runner_id = $1 and r.ended_at is null and r.expires > c.now
+    select r.runner_id from {schema}.sessions r, clock c
+    where r.runner_id = $1 and r.ended_at is null and r.expires > least(c.now, $5)
     for key share of r
 ),
 named as materialized (
@@ -24,7 +24,7 @@ picked as materialized (
 ),
 taken as (
     update {schema}.queue q
-    set owner = $1, epoch = q.epoch + 1
+    set owner = $1, epoch = q.epoch + 1, started_at = coalesce(q.started_at, {now})
     from picked p
     where q.run_id = p.run_id
     returning q.run_id, q.epoch, q.queue, q.priority, q.realm, q.law, q.weight, q.mail, q.due

@@ -1,15 +1,15 @@
--- The rest of claim.sql and claim_many.sql: what was picked is weighed, taken and told.
+-- The rest of claim.sql, claim_many.sql and claim_bounded.sql: what was picked is weighed, taken and told.
 weighed as materialized (
-    select p.run_id, row_number() over w as place, sum(p.weight) over w as weight
+    select p.run_id, row_number() over w as ordinal, sum(p.weight) over w as weight
     from picked p
     window w as (order by p.priority desc, p.due, p.run_id rows unbounded preceding)
 ),
 taken as (
     update {schema}.queue q
-    set owner = $1, epoch = q.epoch + 1
+    set owner = $1, epoch = q.epoch + 1, started_at = coalesce(q.started_at, {now})
     from weighed w
-    where q.run_id = w.run_id and (w.place = 1 or w.weight <= $4)
-    returning w.place, q.run_id, q.epoch, q.queue, q.priority, q.realm, q.law, q.weight, q.mail, q.due
+    where q.run_id = w.run_id and (w.ordinal = 1 or w.weight <= $4)
+    returning w.ordinal, q.run_id, q.epoch, q.queue, q.priority, q.realm, q.law, q.weight, q.mail, q.due
 )
 select c.now,
        exists (select from me),
@@ -28,4 +28,4 @@ select c.now,
        ) end,
        t.run_id, t.epoch, r.version, t.queue, t.priority, t.realm, t.law, t.weight, t.mail, t.due
 from clock c left join taken t on true left join {schema}.runs r on r.run_id = t.run_id
-order by t.place
+order by t.ordinal

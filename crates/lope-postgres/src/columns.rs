@@ -1,6 +1,8 @@
-//! Commands turned on their side: a statement takes an array for each column, so many commands are one statement.
+//! Commands turned on their side: a statement takes an array for each column, so many commands are
+//! one statement.
 //!
-//! What `append.sql` takes is here because three statements share it; the other columns are beside their verbs.
+//! What `append.sql` takes is here because three statements share it; the other columns are beside
+//! their verbs.
 
 use lope_model::RunId;
 use lope_store::runs::{Blob, JournalRow, Snapshot};
@@ -71,7 +73,11 @@ impl<'a> Appends<'a> {
 
     /// The first twelve parameters of a statement that holds `{append}`.
     pub(crate) fn params(&self) -> Params<'_> {
-        let Self { rows, blobs, snapshots } = self;
+        let Self {
+            rows,
+            blobs,
+            snapshots,
+        } = self;
         vec![
             &rows.run,
             &rows.seq,

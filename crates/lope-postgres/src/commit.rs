@@ -1,19 +1,22 @@
-//! `commit`: what happened to runs. In: commits; out: the columns of the two statements that write them, and the verdicts.
+//! `commit`: what happened to runs. In: commits; out: the columns of the two statements that write
+//! them, and the verdicts.
 //!
-//! A run's row in the queue is the guard: owner, epoch and journal head are compared in the statement that changes it.
-//! Whatever was not written is explained afterwards, from what stands there then.
+//! A run's row in the queue is the guard: owner, epoch and journal head are compared in the
+//! statement that changes it. Whatever was not written is explained afterwards, from what stands
+//! there then.
 
 use std::collections::HashMap;
 
 use lope_model::{Epoch, RunId, RunnerId, Timestamp};
-use lope_store::runs::{Admit, CommitReply, Finish, JournalRow, RunCommit, Then, Wake};
+use lope_store::runs::{Admit, CommitReply, Finish, RunCommit, Then, Wake};
+use lope_store::verdict::{self, ChildFacts, CommitFacts};
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 use uuid::Uuid;
 
 use crate::columns::Appends;
+use crate::connection::DbConnection;
 use crate::failure::Worked;
-use crate::link::Link;
 use crate::statement::{Params, Statement};
 
 pub(crate) static HOLD: Statement = Statement {
@@ -28,10 +31,17 @@ pub(crate) static FINISH: Statement = Statement {
     types: "append uuids uuids ints ints ints ints ints texts ints bytes bytes",
 };
 
-static STATE: Statement = Statement { name: "commit_state", text: include_str!("commit_state.sql"), types: "uuids" };
+static STATE: Statement = Statement {
+    name: "commit_state",
+    text: include_str!("commit_state.sql"),
+    types: "uuids",
+};
 
-static VERSIONS: Statement =
-    Statement { name: "commit_versions", text: include_str!("commit_versions.sql"), types: "uuids texts bytes" };
+static VERSIONS: Statement = Statement {
+    name: "commit_versions",
+    text: include_str!("commit_versions.sql"),
+    types: "uuids texts bytes",
+};
 
 /// What both statements ask of a run, and what they append to it.
 #[derive(Default)]
@@ -69,14 +79,26 @@ pub(crate) struct FinishColumns<'a> {
 
 impl<'a> Guards<'a> {
     fn add(&mut self, commit: &'a RunCommit, status: &'a str) {
-        self.appends.add(commit.run, &commit.rows, &commit.blobs, commit.snapshot.as_ref());
+        self.appends.add(
+            commit.run,
+            &commit.rows,
+            &commit.blobs,
+            commit.snapshot.as_ref(),
+        );
         self.run.push(commit.run.uuid());
         self.owner.push(commit.owner.uuid());
         self.epoch.push(commit.epoch.0 as i64);
-        self.after.push(commit.rows.first().map(|row| row.seq as i64 - 1));
+        self.after
+            .push(commit.rows.first().map(|row| row.seq as i64 - 1));
         self.rows.push(commit.rows.len() as i64);
-        self.snapshot.push(commit.snapshot.as_ref().map(|snapshot| snapshot.seq as i64));
-        self.law.push(commit.snapshot.as_ref().map(|snapshot| i64::from(snapshot.law)));
+        self.snapshot
+            .push(commit.snapshot.as_ref().map(|snapshot| snapshot.seq as i64));
+        self.law.push(
+            commit
+                .snapshot
+                .as_ref()
+                .map(|snapshot| i64::from(snapshot.law)),
+        );
         self.status.push(status);
     }
 
@@ -97,10 +119,16 @@ impl<'a> Guards<'a> {
 }
 
 impl<'a> HoldColumns<'a> {
-    fn add(&mut self, commit: &'a RunCommit, status: &'a str, way: (bool, Timestamp, u64, Option<&'a str>)) {
+    fn add(
+        &mut self,
+        commit: &'a RunCommit,
+        status: &'a str,
+        way: (bool, Timestamp, u64, Option<&'a str>),
+    ) {
         let (release, due, seen, parked) = way;
         self.guards.add(commit, status);
-        self.taken.push((!commit.taken.is_empty()).then(|| array(&commit.taken)));
+        self.taken
+            .push((!commit.taken.is_empty()).then(|| array(&commit.taken)));
         self.release.push(release);
         self.due.push(due.millis());
         self.seen.push(seen as i64);
@@ -113,7 +141,13 @@ impl<'a> HoldColumns<'a> {
 
     pub(crate) fn params(&self) -> Params<'_> {
         let mut params = self.guards.params();
-        params.extend([&self.taken as &(dyn ToSql + Sync), &self.release, &self.due, &self.seen, &self.parked]);
+        params.extend([
+            &self.taken as &(dyn ToSql + Sync),
+            &self.release,
+            &self.due,
+            &self.seen,
+            &self.parked,
+        ]);
         params
     }
 }
@@ -138,20 +172,28 @@ impl<'a> FinishColumns<'a> {
 }
 
 /// Sort commits into the two statements, by run id.
-pub(crate) fn columns<'a>(commits: impl IntoIterator<Item = &'a RunCommit>) -> (HoldColumns<'a>, FinishColumns<'a>) {
+pub(crate) fn columns<'a>(
+    commits: impl IntoIterator<Item = &'a RunCommit>,
+) -> (HoldColumns<'a>, FinishColumns<'a>) {
     let mut sorted: Vec<&RunCommit> = commits.into_iter().collect();
     sorted.sort_unstable_by_key(|commit| commit.run);
     let (mut holds, mut finishes) = (HoldColumns::default(), FinishColumns::default());
     for commit in sorted {
         match &commit.then {
-            Then::Hold(status) => holds.add(commit, status.as_str(), (false, Timestamp::NEVER, 0, None)),
+            Then::Hold(status) => {
+                holds.add(commit, status.as_str(), (false, Timestamp::NEVER, 0, None));
+            }
             Then::Release(release) => {
                 let (due, parked) = match &release.wake {
                     Wake::At(due) => (*due, None),
                     Wake::OnMail => (Timestamp::NEVER, None),
                     Wake::Parked(reason) => (Timestamp::NEVER, Some(reason.as_str())),
                 };
-                holds.add(commit, release.status.as_str(), (true, due, release.seen, parked));
+                holds.add(
+                    commit,
+                    release.status.as_str(),
+                    (true, due, release.seen, parked),
+                );
             }
             Then::Finish(finish) => finishes.add(commit, finish),
         }
@@ -167,63 +209,62 @@ fn array(numbers: &[u64]) -> String {
 
 /// The runs that a statement has written, with their mail counters.
 pub(crate) fn written(rows: &[Row]) -> impl Iterator<Item = (RunId, u64)> + '_ {
-    rows.iter().map(|row| (RunId::from_uuid(row.get(0)), row.get::<_, i64>(1) as u64))
+    rows.iter()
+        .map(|row| (RunId::from_uuid(row.get(0)), row.get::<_, i64>(1) as u64))
 }
 
-/// Rows must follow each other; whether they follow the journal is for the server to say.
-pub(crate) fn is_consecutive(rows: &[JournalRow]) -> bool {
-    rows.windows(2).all(|pair| pair[1].seq == pair[0].seq.wrapping_add(1))
-}
-
-/// Children that cannot be admitted because nobody ever deployed their version.
-pub(crate) async fn inadmissible(link: &Link, children: &[&Admit]) -> Worked<Vec<RunId>> {
+/// What is known of children whose versions this process has not met.
+pub(crate) async fn child_facts(
+    link: &DbConnection,
+    children: &[&Admit],
+) -> Worked<HashMap<RunId, ChildFacts>> {
     if children.is_empty() {
-        return Ok(Vec::new());
+        return Ok(HashMap::new());
     }
     let runs: Vec<Uuid> = children.iter().map(|child| child.run.uuid()).collect();
     let keys: Vec<Option<&str>> = children.iter().map(|child| child.key.as_deref()).collect();
-    let versions: Vec<&[u8]> = children.iter().map(|child| &child.version.0.as_bytes()[..]).collect();
+    let versions: Vec<&[u8]> = children
+        .iter()
+        .map(|child| &child.version.0.as_bytes()[..])
+        .collect();
     let rows = link.read(&VERSIONS, vec![&runs, &keys, &versions]).await?;
-    Ok(rows.iter().map(|row| RunId::from_uuid(row.get(0))).collect())
-}
-
-/// What stands in the queue for a run.
-struct Standing {
-    owner: Option<RunnerId>,
-    epoch: Epoch,
-    head: u64,
-    mail: u64,
+    let facts = rows.iter().map(|row| {
+        let facts = ChildFacts {
+            version_known: row.get(1),
+            exists: row.get(2),
+        };
+        (RunId::from_uuid(row.get(0)), facts)
+    });
+    Ok(facts.collect())
 }
 
 /// Why these commits were not written. `None`: nothing stands against the commit any more.
-pub(crate) async fn explain(link: &Link, commits: &[&RunCommit]) -> Worked<Vec<Option<CommitReply>>> {
+pub(crate) async fn explain(
+    link: &DbConnection,
+    commits: &[&RunCommit],
+) -> Worked<Vec<Option<CommitReply>>> {
     if commits.is_empty() {
         return Ok(Vec::new());
     }
     let runs: Vec<Uuid> = commits.iter().map(|commit| commit.run.uuid()).collect();
     let rows = link.read(&STATE, vec![&runs]).await?;
-    let standing: HashMap<RunId, Standing> = rows.iter().map(standing).collect();
-    Ok(commits.iter().map(|commit| judge(commit, standing.get(&commit.run))).collect())
+    let found: HashMap<RunId, CommitFacts> = rows.iter().map(facts).collect();
+    Ok(commits
+        .iter()
+        .map(|commit| verdict::commit(commit, found.get(&commit.run)).err())
+        .collect())
 }
 
-fn standing(row: &Row) -> (RunId, Standing) {
+fn facts(row: &Row) -> (RunId, CommitFacts) {
     let number = |index| row.get::<_, i64>(index) as u64;
     let owner = row.get::<_, Option<Uuid>>(1).map(RunnerId::from_uuid);
-    (RunId::from_uuid(row.get(0)), Standing { owner, epoch: Epoch(number(2)), head: number(3), mail: number(4) })
-}
-
-fn judge(commit: &RunCommit, standing: Option<&Standing>) -> Option<CommitReply> {
-    let Some(Standing { owner, epoch, head, mail }) = standing else { return Some(CommitReply::Missing) };
-    if *owner != Some(commit.owner) || *epoch != commit.epoch {
-        return Some(CommitReply::Lost { owner: *owner, epoch: *epoch });
-    }
-    let continues = commit.rows.iter().zip(head + 1..).all(|(row, seq)| row.seq == seq);
-    let reach = head + commit.rows.len() as u64;
-    if !continues || commit.snapshot.as_ref().is_some_and(|snapshot| snapshot.seq > reach) {
-        return Some(CommitReply::Gap { head: *head });
-    }
-    match &commit.then {
-        Then::Finish(Finish { seen: Some(seen), .. }) if mail > seen => Some(CommitReply::Mail { mail: *mail }),
-        Then::Finish(_) | Then::Hold(_) | Then::Release(_) => None,
-    }
+    (
+        RunId::from_uuid(row.get(0)),
+        CommitFacts {
+            owner,
+            epoch: Epoch(number(2)),
+            head: number(3),
+            mail: number(4),
+        },
+    )
 }

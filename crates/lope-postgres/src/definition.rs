@@ -4,20 +4,34 @@ use lope_model::{Timestamp, VersionId};
 use lope_store::runs::{Deploy, StoredDefinition};
 use tokio_postgres::Row;
 
+use crate::connection::Pipeline;
 use crate::failure::Worked;
-use crate::inner::Inner;
-use crate::link::Flight;
+use crate::inner::PostgresInner;
 use crate::record::version;
 use crate::session::page;
 use crate::statement::Statement;
 
 /// Deployments are rare; one at a time, so that the times of a name's versions differ.
-static ONE_AT_A_TIME: Statement =
-    Statement { name: "deploy_lock", text: "lock table {schema}.workflows in share row exclusive mode", types: "" };
-static DEPLOY: Statement = Statement { name: "deploy", text: include_str!("deploy.sql"), types: "byte text byte" };
-static RENEW: Statement = Statement { name: "deploy_again", text: include_str!("deploy_again.sql"), types: "byte" };
-static IS_LATEST: Statement =
-    Statement { name: "deploy_latest", text: include_str!("deploy_latest.sql"), types: "byte" };
+static ONE_AT_A_TIME: Statement = Statement {
+    name: "deploy_lock",
+    text: "lock table {schema}.workflows in share row exclusive mode",
+    types: "",
+};
+static DEPLOY: Statement = Statement {
+    name: "deploy",
+    text: include_str!("deploy.sql"),
+    types: "byte text byte",
+};
+static RENEW: Statement = Statement {
+    name: "deploy_again",
+    text: include_str!("deploy_again.sql"),
+    types: "byte",
+};
+static IS_LATEST: Statement = Statement {
+    name: "deploy_latest",
+    text: include_str!("deploy_latest.sql"),
+    types: "byte byte",
+};
 static DEFINITION: Statement = Statement {
     name: "definition",
     text: "select version, name, body, deployed_at from {schema}.workflows where version = $1",
@@ -36,19 +50,24 @@ static DEFINITIONS: Statement = Statement {
     types: "text int",
 };
 
-impl Inner {
+impl PostgresInner {
     pub(crate) async fn deploy(&self, deploy: &Deploy) -> Worked<()> {
         let version = &deploy.version.0.as_bytes()[..];
         let link = self.control.get().await?;
-        if link.read(&IS_LATEST, vec![&version]).await?.is_empty() {
-            let (lock, keep) = (link.ready(&ONE_AT_A_TIME).await?, link.ready(&DEPLOY).await?);
+        if link
+            .read(&IS_LATEST, vec![&version, &deploy.body])
+            .await?
+            .is_empty()
+        {
+            let lock = link.ready(&ONE_AT_A_TIME).await?;
+            let keep = link.ready(&DEPLOY).await?;
             let renew = link.ready(&RENEW).await?;
-            let mut flight = Flight::begin(&link);
-            flight.query(lock, vec![]);
-            flight.query(keep, vec![&version, &deploy.name, &deploy.body]);
-            flight.query(renew, vec![&version]);
-            flight.commit();
-            flight.land().await?;
+            let mut pipeline = Pipeline::begin(&link);
+            pipeline.query(lock, vec![]);
+            pipeline.query(keep, vec![&version, &deploy.name, &deploy.body]);
+            pipeline.query(renew, vec![&version]);
+            pipeline.commit();
+            pipeline.run().await?;
         }
         self.versions.learn(std::iter::once(deploy.version));
         Ok(())
@@ -65,9 +84,19 @@ impl Inner {
         rows.first().map(stored).transpose()
     }
 
-    pub(crate) async fn definitions(&self, after: Option<&str>, limit: usize) -> Worked<Vec<StoredDefinition>> {
-        let (after, most) = (after.unwrap_or_default(), page(limit));
-        self.reads.read(&DEFINITIONS, vec![&after, &most]).await?.iter().map(stored).collect()
+    pub(crate) async fn definitions(
+        &self,
+        after: Option<&str>,
+        limit: usize,
+    ) -> Worked<Vec<StoredDefinition>> {
+        let after = after.unwrap_or_default();
+        let most = page(limit);
+        self.reads
+            .read(&DEFINITIONS, vec![&after, &most])
+            .await?
+            .iter()
+            .map(stored)
+            .collect()
     }
 }
 

@@ -1,8 +1,9 @@
-//! `deliver`: mail goes before its runs. In: deliveries; out: the columns of the statement and what became of each.
+//! `deliver`: mail goes before its runs. In: deliveries; out: the columns of the statement and what
+//! became of each.
 
 use std::collections::{HashMap, HashSet};
 
-use lope_model::{RunId, limit};
+use lope_model::RunId;
 use lope_store::StoreError;
 use lope_store::runs::{Deliver, Delivered, Reach};
 use tokio_postgres::Row;
@@ -11,16 +12,24 @@ use uuid::Uuid;
 use crate::failure::Worked;
 use crate::statement::{Params, Statement};
 
-pub(crate) static DELIVER: Statement =
-    Statement { name: "deliver", text: include_str!("deliver.sql"), types: "uuids texts texts bytes shorts int" };
+pub(crate) static DELIVER: Statement = Statement {
+    name: "deliver",
+    text: include_str!("deliver.sql"),
+    types: "uuids texts texts bytes shorts ints",
+};
 
-pub(crate) static LOCK: Statement = Statement { name: "lock", text: include_str!("lock.sql"), types: "uuids" };
+pub(crate) static LOCK: Statement = Statement {
+    name: "lock",
+    text: include_str!("lock.sql"),
+    types: "uuids",
+};
 
 /// Ended runs have no row in the queue; whoever reopens them locks their record instead.
-pub(crate) static LOCK_ENDED: Statement =
-    Statement { name: "lock_ended", text: include_str!("lock_ended.sql"), types: "uuids" };
-
-const MAIL_MAX: i64 = limit::MAIL_MAX as i64;
+pub(crate) static LOCK_ENDED: Statement = Statement {
+    name: "lock_ended",
+    text: include_str!("lock_ended.sql"),
+    types: "uuids",
+};
 
 /// The parameters of `deliver.sql`.
 #[derive(Default)]
@@ -30,6 +39,7 @@ pub(crate) struct MailColumns<'a> {
     kind: Vec<&'a str>,
     body: Vec<&'a [u8]>,
     reach: Vec<i16>,
+    room: Vec<i64>,
 }
 
 impl<'a> MailColumns<'a> {
@@ -45,27 +55,35 @@ impl<'a> MailColumns<'a> {
                 Reach::Unpark => 1,
                 Reach::Reopen => 2,
             });
+            columns.room.push(delivery.room().cast_signed());
         }
         columns
     }
 
     pub(crate) fn params(&self) -> Params<'_> {
-        vec![&self.run, &self.id, &self.kind, &self.body, &self.reach, &MAIL_MAX]
+        vec![
+            &self.run,
+            &self.id,
+            &self.kind,
+            &self.body,
+            &self.reach,
+            &self.room,
+        ]
     }
 }
 
 /// What became of one delivery, and how much mail its run ever got.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Arrival {
+pub(crate) struct ArrivedMail {
     pub(crate) delivered: Delivered,
     pub(crate) mail: u64,
 }
 
-pub(crate) fn arrivals(rows: &[Row]) -> Worked<Vec<Arrival>> {
+pub(crate) fn arrivals(rows: &[Row]) -> Worked<Vec<ArrivedMail>> {
     rows.iter().map(arrival).collect()
 }
 
-fn arrival(row: &Row) -> Worked<Arrival> {
+fn arrival(row: &Row) -> Worked<ArrivedMail> {
     let delivered = match row.get(0) {
         "accepted" => Delivered::Accepted,
         "duplicate" => Delivered::Duplicate,
@@ -74,18 +92,29 @@ fn arrival(row: &Row) -> Worked<Arrival> {
         "full" => Delivered::Full,
         other => return Err(StoreError::corrupt(format!("a delivery became '{other}'")).into()),
     };
-    Ok(Arrival { delivered, mail: row.get::<_, i64>(1) as u64 })
+    Ok(ArrivedMail {
+        delivered,
+        mail: row.get::<_, i64>(1) as u64,
+    })
 }
 
-/// Split deliveries into statements: a run that is reopened gets one delivery a statement, because what is before it
-/// decides what becomes of the next. Each piece says where its deliveries stand in `mail`.
+/// Split deliveries into statements: a run that is reopened gets one delivery a statement, because
+/// what is before it decides what becomes of the next. Each piece says where its deliveries stand
+/// in `mail`.
 pub(crate) fn waves(mail: &[&Deliver]) -> Vec<Vec<usize>> {
-    let reopened: HashSet<RunId> = mail.iter().filter(|one| one.reach == Reach::Reopen).map(|one| one.run).collect();
+    let reopened: HashSet<RunId> = mail
+        .iter()
+        .filter(|one| one.reach == Reach::Reopen)
+        .map(|one| one.run)
+        .collect();
     let mut waves: Vec<Vec<usize>> = Vec::new();
     let mut seen: HashMap<RunId, usize> = HashMap::new();
     for (index, delivery) in mail.iter().enumerate() {
         let wave = if reopened.contains(&delivery.run) {
-            *seen.entry(delivery.run).and_modify(|wave| *wave += 1).or_insert(0)
+            *seen
+                .entry(delivery.run)
+                .and_modify(|wave| *wave += 1)
+                .or_insert(0)
         } else {
             0
         };
@@ -99,7 +128,11 @@ pub(crate) fn waves(mail: &[&Deliver]) -> Vec<Vec<usize>> {
 
 /// The runs whose records must be locked before mail may reopen them, by id.
 pub(crate) fn reopened(mail: &[&Deliver]) -> Vec<Uuid> {
-    let mut runs: Vec<Uuid> = mail.iter().filter(|one| one.reach == Reach::Reopen).map(|one| one.run.uuid()).collect();
+    let mut runs: Vec<Uuid> = mail
+        .iter()
+        .filter(|one| one.reach == Reach::Reopen)
+        .map(|one| one.run.uuid())
+        .collect();
     runs.sort_unstable();
     runs.dedup();
     runs

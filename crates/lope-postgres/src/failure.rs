@@ -1,7 +1,7 @@
 //! What the server and the network report, sorted into the decisions of `StoreError`.
 //!
-//! The one question that matters after a cut connection is whether something that commits was under way: if so nobody
-//! knows whether it happened, if not nothing was written.
+//! The one question that matters after a cut connection is whether something that commits was under
+//! way: if so nobody knows whether it happened, if not nothing was written.
 
 use std::error::Error as _;
 
@@ -14,15 +14,22 @@ use tokio_postgres::error::{DbError, Severity, SqlState};
 pub(crate) enum Sent {
     /// Nothing that commits by itself.
     Work,
-    /// Something that commits, in the same flight: without an answer it may have happened.
+    /// Something that commits, in the same pipeline: without an answer it may have happened.
     Commit,
 }
 
 /// Why a transaction ended without being committed, or without a word.
 #[derive(Debug)]
-pub(crate) struct Fault {
+pub(crate) struct PostgresFault {
     pub(crate) error: StoreError,
     pub(crate) then: Then,
+}
+
+impl PostgresFault {
+    /// Is what was read no sound row?
+    pub(crate) fn is_damage(&self) -> bool {
+        matches!(self.error, StoreError::Corrupt { .. })
+    }
 }
 
 /// What may be done about it at once.
@@ -37,43 +44,66 @@ pub(crate) enum Then {
 }
 
 /// What a verb comes back with inside this crate.
-pub(crate) type Worked<T> = Result<T, Fault>;
+pub(crate) type Worked<T> = Result<T, PostgresFault>;
 
-impl From<StoreError> for Fault {
+impl From<StoreError> for PostgresFault {
     fn from(error: StoreError) -> Self {
-        Self { error, then: Then::Tell }
+        Self {
+            error,
+            then: Then::Tell,
+        }
     }
 }
 
-impl From<Fault> for StoreError {
-    fn from(fault: Fault) -> Self {
+impl From<PostgresFault> for StoreError {
+    fn from(fault: PostgresFault) -> Self {
         fault.error
     }
 }
 
 /// No answer came in time.
-pub(crate) fn late(sent: Sent) -> Fault {
+pub(crate) fn late(sent: Sent) -> PostgresFault {
     cut("the server did not answer in time".to_owned(), sent).into()
 }
 
-pub(crate) fn fault(error: &Error, sent: Sent) -> Fault {
+pub(crate) fn fault(error: &Error, sent: Sent) -> PostgresFault {
     match error.as_db_error() {
         Some(error) => {
-            let report = Report::of(error);
-            Fault { then: report.then(), error: report.decide(sent) }
+            let report = ServerReport::of(error);
+            PostgresFault {
+                then: report.then(),
+                error: report.decide(sent),
+            }
         }
         None => cut(said(error), sent).into(),
     }
 }
 
+/// What poolers say of settings that a connection begins with.
+const REFUSED_SETTING: &str = "startup parameter";
+
+/// Does something before the server refuse the settings that a connection begins with?
+pub(crate) fn is_refused_setting(error: &StoreError) -> bool {
+    matches!(error, StoreError::Refused { message } if message.contains(REFUSED_SETTING))
+}
+
 /// An error while connecting: nothing was sent.
 pub(crate) fn connect(error: &Error) -> StoreError {
     if let Some(report) = error.as_db_error() {
-        return Report::of(report).decide(Sent::Work);
+        if report.message().contains(REFUSED_SETTING) {
+            return StoreError::refused(format!(
+                "a pooler stands before the server ({}): write pooler=transaction in the store's URL",
+                report.message()
+            ));
+        }
+        return ServerReport::of(report).decide(Sent::Work);
     }
     let message = said(error);
     let is_certificate = causes(error).any(|cause| cause.downcast_ref::<rustls::Error>().is_some());
-    if is_certificate || message.starts_with("invalid configuration") || message.starts_with("authentication") {
+    if is_certificate
+        || message.starts_with("invalid configuration")
+        || message.starts_with("authentication")
+    {
         return StoreError::Refused { message };
     }
     StoreError::Unavailable { message }
@@ -89,7 +119,10 @@ fn next_of<'error>(
     cause: &&'error (dyn std::error::Error + 'static),
 ) -> Option<&'error (dyn std::error::Error + 'static)> {
     let cause: &'error (dyn std::error::Error + 'static) = *cause;
-    match cause.downcast_ref::<std::io::Error>().and_then(std::io::Error::get_ref) {
+    match cause
+        .downcast_ref::<std::io::Error>()
+        .and_then(std::io::Error::get_ref)
+    {
         Some(inner) => Some(inner),
         None => cause.source(),
     }
@@ -110,18 +143,27 @@ fn said(error: &Error) -> String {
 }
 
 /// What the server said, as far as it matters here.
-struct Report<'a> {
+struct ServerReport<'a> {
     code: &'a SqlState,
     /// The server ends the connection, or itself.
     is_fatal: bool,
     message: String,
 }
 
-impl<'a> Report<'a> {
+impl<'a> ServerReport<'a> {
     fn of(error: &'a DbError) -> Self {
-        let is_fatal = matches!(error.parsed_severity(), Some(Severity::Fatal | Severity::Panic));
-        let hint = error.hint().map_or(String::new(), |hint| format!(" ({hint})"));
-        Self { code: error.code(), is_fatal, message: format!("{}{hint}", error.message()) }
+        let is_fatal = matches!(
+            error.parsed_severity(),
+            Some(Severity::Fatal | Severity::Panic)
+        );
+        let hint = error
+            .hint()
+            .map_or(String::new(), |hint| format!(" ({hint})"));
+        Self {
+            code: error.code(),
+            is_fatal,
+            message: format!("{}{hint}", error.message()),
+        }
     }
 
     fn class(&self) -> &str {
@@ -129,8 +171,11 @@ impl<'a> Report<'a> {
     }
 
     fn then(&self) -> Then {
-        let passing =
-            [SqlState::T_R_DEADLOCK_DETECTED, SqlState::T_R_SERIALIZATION_FAILURE, SqlState::UNIQUE_VIOLATION];
+        let passing = [
+            SqlState::T_R_DEADLOCK_DETECTED,
+            SqlState::T_R_SERIALIZATION_FAILURE,
+            SqlState::UNIQUE_VIOLATION,
+        ];
         if passing.contains(self.code) {
             return Then::Again;
         }
@@ -146,10 +191,17 @@ impl<'a> Report<'a> {
         let class = self.class().to_owned();
         let message = self.message;
         match class.as_str() {
-            // Whatever the cause, a server that gives up in mid-commit may have committed: only its log knows.
+            // Whatever the cause, a server that gives up in mid-commit may have committed: only its
+            // log knows.
             _ if is_fatal && sent == Sent::Commit => StoreError::Unknown { message },
             "57" | "08" | "25" | "XX" if is_fatal => StoreError::Unavailable { message },
-            "25" | "42" if [SqlState::READ_ONLY_SQL_TRANSACTION, SqlState::INSUFFICIENT_PRIVILEGE].contains(code) => {
+            "25" | "42"
+                if [
+                    SqlState::READ_ONLY_SQL_TRANSACTION,
+                    SqlState::INSUFFICIENT_PRIVILEGE,
+                ]
+                .contains(code) =>
+            {
                 StoreError::ReadOnly { message }
             }
             "53" if *code == SqlState::DISK_FULL => StoreError::Full { message },
@@ -169,7 +221,11 @@ mod tests {
     use super::*;
 
     fn decided(code: &str, is_fatal: bool, sent: Sent) -> String {
-        let report = Report { code: &SqlState::from_code(code), is_fatal, message: String::new() };
+        let report = ServerReport {
+            code: &SqlState::from_code(code),
+            is_fatal,
+            message: String::new(),
+        };
         let told = format!("{:?}", report.decide(sent));
         told.split(' ').next().unwrap().to_owned()
     }
@@ -191,7 +247,8 @@ mod tests {
             ("22021", "Refused"),
         ];
         for (code, decision) in said {
-            // An error that ends the transaction and nothing else has rolled it back, commit or not.
+            // An error that ends the transaction and nothing else has rolled it back, commit or
+            // not.
             assert_eq!(decided(code, false, Sent::Work), decision, "{code}");
             assert_eq!(decided(code, false, Sent::Commit), decision, "{code}");
         }
@@ -199,7 +256,9 @@ mod tests {
 
     #[test]
     fn a_server_that_ends_in_mid_commit_may_have_committed() {
-        for code in ["57P01", "57P02", "08006", "25P03", "XX000", "53100", "58030"] {
+        for code in [
+            "57P01", "57P02", "08006", "25P03", "XX000", "53100", "58030",
+        ] {
             assert_eq!(decided(code, true, Sent::Commit), "Unknown", "{code}");
         }
         for code in ["57P01", "57P02", "57P03", "08006", "XX000", "53300"] {

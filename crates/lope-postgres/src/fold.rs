@@ -1,14 +1,17 @@
-//! What batches do, decided here: guards against what the server has locked for us, batch after batch, each on what the
-//! ones before it leave. In: what is stored and the batches; out: an answer to each and the writes that remain. Pure.
+//! What batches do, decided here: guards against what the server has locked for us, batch after
+//! batch, each on what the ones before it leave. In: what is stored and the batches; out: an answer
+//! to each and the writes that remain. Pure.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::convert::Infallible;
 
 use lope_model::Digest;
-use lope_store::tables::{Applied, At, Batch, BatchReply, Conflict, Guard, Manifest, TableId, Write};
+use lope_store::tables::{Applied, At, Batch, BatchReply, Manifest, TableId, Write};
+use lope_store::verdict::{self, RowFacts, TableFacts};
 
 /// What is known of a key.
 #[derive(Clone, Debug)]
-enum Cell<'a> {
+enum RowState<'a> {
     Absent,
     /// Stored, with its digest if a guard asked for it.
     Stored(Option<Digest>),
@@ -21,7 +24,7 @@ pub(crate) struct Fold<'a> {
     manifest: &'a Manifest,
     /// Keys that are there and locked.
     stored: HashSet<At>,
-    cells: HashMap<At, Cell<'a>>,
+    cells: HashMap<At, RowState<'a>>,
     /// Keys that appends must pass over.
     occupied: HashSet<At>,
     scopes: HashMap<At, u64>,
@@ -49,7 +52,7 @@ pub(crate) struct Changes<'a> {
 /// A batch's own changes, until it is known that all of it holds.
 #[derive(Default)]
 struct Draft<'a> {
-    cells: HashMap<At, Cell<'a>>,
+    cells: HashMap<At, RowState<'a>>,
     sequences: HashMap<&'a [u8], u64>,
     touched: Vec<At>,
     /// Keys that were found absent and must have been so.
@@ -76,7 +79,7 @@ impl<'a> Fold<'a> {
     /// The key is there, locked, and has this digest (if one was asked for).
     pub(crate) fn stored(&mut self, at: At, digest: Option<Digest>) {
         self.stored.insert(at.clone());
-        self.cells.insert(at, Cell::Stored(digest));
+        self.cells.insert(at, RowState::Stored(digest));
     }
 
     pub(crate) fn scope(&mut self, scope: At, version: u64) {
@@ -97,11 +100,17 @@ impl<'a> Fold<'a> {
     }
 
     pub(crate) fn changes(self) -> Changes<'a> {
-        let mut changes = Changes { touched: self.touched, numbered: self.numbered, ..Changes::default() };
+        let mut changes = Changes {
+            touched: self.touched,
+            numbered: self.numbered,
+            ..Changes::default()
+        };
         for (at, value) in self.net {
             let was_there = self.stored.contains(&at);
             match value {
-                Some(value) if !was_there && self.relied_on.contains(&at) => changes.created.push((at, value)),
+                Some(value) if !was_there && self.relied_on.contains(&at) => {
+                    changes.created.push((at, value));
+                }
                 Some(value) => changes.put.push((at, value)),
                 None if was_there => changes.deleted.push(at),
                 // It was not there when we looked: whoever has made it since came after us.
@@ -113,60 +122,58 @@ impl<'a> Fold<'a> {
 
     pub(crate) fn apply(&mut self, batch: &'a Batch) -> BatchReply {
         let mut draft = Draft::default();
-        for (index, guard) in batch.guards.iter().enumerate() {
-            if !self.holds(guard, &mut draft) {
-                return Err(Conflict { index, at: guard.at().clone() });
-            }
-        }
+        let mut facts = LockedRows {
+            fold: self,
+            draft: &mut draft,
+        };
+        let Ok(held) = verdict::guards(batch, self.manifest, &mut facts);
+        held?;
         for (index, write) in batch.writes.iter().enumerate() {
-            if let Err(at) = self.write(write, &mut draft) {
-                return Err(Conflict { index: batch.guards.len() + index, at });
+            if let Write::Create(at, _) = write {
+                verdict::create(batch, index, at, self.cell(at, &draft).is_there())?;
             }
+            self.write(write, &mut draft);
         }
         Ok(self.keep(draft))
     }
 
-    fn holds(&self, guard: &Guard, draft: &mut Draft<'a>) -> bool {
-        match guard {
-            Guard::Absent(at) => {
-                draft.relied_on.push(at.clone());
-                !self.cell(at, draft).is_there()
-            }
-            Guard::Equals(at, value) => self.cell(at, draft).matches(|| Digest::of(value), Some(value)),
-            Guard::Unchanged(at, digest) => self.cell(at, draft).matches(|| *digest, None),
-            Guard::ScopeUnchanged(scope, version) => {
-                let scope = self.manifest.scope_of(scope);
-                scope.and_then(|scope| self.scopes.get(&scope).copied()).unwrap_or(0) == *version
-            }
-        }
+    fn cell(&self, at: &At, draft: &Draft<'a>) -> RowState<'a> {
+        draft
+            .cells
+            .get(at)
+            .or_else(|| self.cells.get(at))
+            .cloned()
+            .unwrap_or(RowState::Absent)
     }
 
-    fn cell(&self, at: &At, draft: &Draft<'a>) -> Cell<'a> {
-        draft.cells.get(at).or_else(|| self.cells.get(at)).cloned().unwrap_or(Cell::Absent)
-    }
-
-    /// The key in the way, if a `Create` meets one.
-    fn write(&self, write: &'a Write, draft: &mut Draft<'a>) -> Result<(), At> {
+    fn write(&self, write: &'a Write, draft: &mut Draft<'a>) {
         match write {
-            Write::Put(at, value) => draft.put(at.clone(), Cell::Written(value)),
-            Write::Delete(at) => draft.put(at.clone(), Cell::Absent),
+            Write::Put(at, value) => draft.put(at.clone(), RowState::Written(value)),
+            Write::Delete(at) => draft.put(at.clone(), RowState::Absent),
             Write::Create(at, value) => {
-                if self.cell(at, draft).is_there() {
-                    return Err(at.clone());
-                }
                 draft.relied_on.push(at.clone());
-                draft.put(at.clone(), Cell::Written(value));
+                draft.put(at.clone(), RowState::Written(value));
             }
-            Write::Append { table, prefix, sequence, value } => {
+            Write::Append {
+                table,
+                prefix,
+                sequence,
+                value,
+            } => {
                 let at = self.next_free(*table, prefix, sequence, draft);
                 draft.relied_on.push(at.clone());
-                draft.put(at, Cell::Written(value));
+                draft.put(at, RowState::Written(value));
             }
         }
-        Ok(())
     }
 
-    fn next_free(&self, table: TableId, prefix: &[u8], sequence: &'a [u8], draft: &mut Draft<'a>) -> At {
+    fn next_free(
+        &self,
+        table: TableId,
+        prefix: &[u8],
+        sequence: &'a [u8],
+        draft: &mut Draft<'a>,
+    ) -> At {
         let stored = self.sequences.get(sequence).copied().unwrap_or(0);
         let mut number = draft.sequences.get(sequence).copied().unwrap_or(stored);
         loop {
@@ -185,13 +192,17 @@ impl<'a> Fold<'a> {
         self.relied_on.extend(draft.relied_on);
         for (at, cell) in draft.cells {
             let value = match cell {
-                Cell::Written(value) => Some(value),
-                Cell::Absent | Cell::Stored(_) => None,
+                RowState::Written(value) => Some(value),
+                RowState::Absent | RowState::Stored(_) => None,
             };
             self.net.insert(at.clone(), value);
             self.cells.insert(at, cell);
         }
-        for scope in draft.touched.iter().filter_map(|at| self.manifest.scope_of(at)) {
+        for scope in draft
+            .touched
+            .iter()
+            .filter_map(|at| self.manifest.scope_of(at))
+        {
             *self.scopes.entry(scope.clone()).or_default() += 1;
             *self.touched.entry(scope).or_default() += 1;
         }
@@ -199,38 +210,61 @@ impl<'a> Fold<'a> {
             self.sequences.insert(name, last);
             self.numbered.insert(name, last);
         }
-        Applied { appended: draft.appended }
+        Applied {
+            appended: draft.appended,
+        }
     }
 }
 
 impl<'a> Draft<'a> {
-    fn put(&mut self, at: At, cell: Cell<'a>) {
+    fn put(&mut self, at: At, cell: RowState<'a>) {
         self.touched.push(at.clone());
         self.cells.insert(at, cell);
     }
 }
 
-impl Cell<'_> {
+impl RowState<'_> {
     fn is_there(&self) -> bool {
         match self {
             Self::Absent => false,
             Self::Stored(_) | Self::Written(_) => true,
         }
     }
+}
 
-    /// Is the value the one with this digest? `value`: the value itself, where it is known.
-    fn matches(&self, digest: impl Fn() -> Digest, value: Option<&[u8]>) -> bool {
-        match (self, value) {
-            (Self::Absent, _) => false,
-            (Self::Stored(found), _) => *found == Some(digest()),
-            (Self::Written(written), Some(value)) => *written == value,
-            (Self::Written(written), None) => Digest::of(written) == digest(),
-        }
+/// What the server locked and what the batches before have changed, asked for by guards. An absence
+/// that a guard asks for must still hold when the batch is written.
+struct LockedRows<'f, 'a> {
+    fold: &'f Fold<'a>,
+    draft: &'f mut Draft<'a>,
+}
+
+impl TableFacts for LockedRows<'_, '_> {
+    type Fault = Infallible;
+
+    fn is_there(&mut self, at: &At) -> Result<bool, Infallible> {
+        self.draft.relied_on.push(at.clone());
+        Ok(self.fold.cell(at, self.draft).is_there())
+    }
+
+    fn row(&mut self, at: &At) -> Result<RowFacts<'_>, Infallible> {
+        Ok(match self.fold.cell(at, self.draft) {
+            RowState::Absent => RowFacts::Absent,
+            RowState::Stored(None) => RowFacts::Unread,
+            RowState::Stored(Some(digest)) => RowFacts::Digest(digest),
+            RowState::Written(value) => RowFacts::Value(value.into()),
+        })
+    }
+
+    fn scope_version(&mut self, scope: &At) -> Result<u64, Infallible> {
+        Ok(self.fold.scopes.get(scope).copied().unwrap_or(0))
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use lope_store::tables::Guard;
+
     use super::*;
 
     const BOX: TableId = TableId::INBOX;
@@ -248,7 +282,10 @@ mod tests {
         let manifest = Manifest::standard();
         let batches = [
             batch(vec![], vec![Write::Create(at(b"k"), b"v".to_vec())]),
-            batch(vec![Guard::Equals(at(b"k"), b"v".to_vec())], vec![Write::Delete(at(b"k"))]),
+            batch(
+                vec![Guard::Equals(at(b"k"), b"v".to_vec())],
+                vec![Write::Delete(at(b"k"))],
+            ),
         ];
         let mut fold = Fold::new(&manifest);
         assert!(batches.iter().all(|batch| fold.apply(batch).is_ok()));
@@ -261,29 +298,62 @@ mod tests {
         let manifest = Manifest::standard();
         let value = b"v".to_vec();
         let batches = [
-            batch(vec![Guard::Absent(at(b"a"))], vec![Write::Put(at(b"a"), value.clone())]),
+            batch(
+                vec![Guard::Absent(at(b"a"))],
+                vec![Write::Put(at(b"a"), value.clone())],
+            ),
             batch(vec![], vec![Write::Put(at(b"b"), value.clone())]),
-            batch(vec![], vec![Write::Delete(at(b"there")), Write::Create(at(b"there"), value.clone())]),
+            batch(
+                vec![],
+                vec![
+                    Write::Delete(at(b"there")),
+                    Write::Create(at(b"there"), value.clone()),
+                ],
+            ),
         ];
         let mut fold = Fold::new(&manifest);
         fold.stored(at(b"there"), None);
         assert!(batches.iter().all(|batch| fold.apply(batch).is_ok()));
         let changes = fold.changes();
-        assert_eq!(changes.created.iter().map(|(at, _)| at.clone()).collect::<Vec<_>>(), [at(b"a")]);
-        assert_eq!(changes.put.iter().map(|(at, _)| at.clone()).collect::<Vec<_>>(), [at(b"b"), at(b"there")]);
+        assert_eq!(
+            changes
+                .created
+                .iter()
+                .map(|(at, _)| at.clone())
+                .collect::<Vec<_>>(),
+            [at(b"a")]
+        );
+        assert_eq!(
+            changes
+                .put
+                .iter()
+                .map(|(at, _)| at.clone())
+                .collect::<Vec<_>>(),
+            [at(b"b"), at(b"there")]
+        );
     }
 
     #[test]
     fn appends_pass_over_what_is_there_and_a_conflict_takes_no_number() {
         let manifest = Manifest::standard();
-        let append = || Write::Append { table: BOX, prefix: b"p".to_vec(), sequence: b"s".to_vec(), value: vec![] };
+        let append = || Write::Append {
+            table: BOX,
+            prefix: b"p".to_vec(),
+            sequence: b"s".to_vec(),
+            value: vec![],
+        };
         let refused = batch(vec![Guard::Equals(at(b"none"), vec![])], vec![append()]);
         let sound = batch(vec![], vec![append(), append()]);
         let mut fold = Fold::new(&manifest);
         fold.sequence(b"s", 6);
         fold.occupied(at(&[b"p".as_slice(), &8_u64.to_be_bytes()].concat()));
         assert!(fold.apply(&refused).is_err());
-        assert_eq!(fold.apply(&sound), Ok(Applied { appended: vec![7, 9] }));
+        assert_eq!(
+            fold.apply(&sound),
+            Ok(Applied {
+                appended: vec![7, 9]
+            })
+        );
         assert_eq!(fold.changes().numbered.get(b"s".as_slice()), Some(&9));
     }
 }

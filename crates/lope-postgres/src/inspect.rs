@@ -2,7 +2,7 @@
 
 use lope_store::StoreResult;
 
-use crate::options::Options;
+use crate::options::PostgresOptions;
 use crate::pool::Connector;
 
 /// Settings that durability, speed and room depend on.
@@ -11,8 +11,8 @@ const SETTINGS: &str =
     'synchronous_commit', 'autovacuum', 'max_connections') order by name";
 
 /// The server's settings by name.
-pub async fn server_settings(options: &Options) -> StoreResult<Vec<(String, String)>> {
-    let link = Connector::new(options.clone())?.connect().await?;
+pub async fn server_settings(options: &PostgresOptions) -> StoreResult<Vec<(String, String)>> {
+    let (_, link) = Connector::reach(options).await?;
     let rows = link.read_once(SETTINGS, "", vec![]).await?;
     Ok(rows.iter().map(|row| (row.get(0), row.get(1))).collect())
 }

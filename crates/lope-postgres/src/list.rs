@@ -1,16 +1,17 @@
 //! `list`: runs that match, youngest first. In: a filter; out: records.
 //!
-//! The statement is put together from the filter, so that each listing walks the narrowest index in its order: parent, tag,
-//! workflow, status, or all runs by time. Where that depends on what there is, the server's planner is left to choose.
+//! The statement is put together from the filter, so that each listing walks the narrowest index in
+//! its order: parent, tag, workflow, status, or all runs by time. Where that depends on what there
+//! is, the server's planner is left to choose.
 
-use lope_model::limit;
+use lope_model::{RunId, limit};
 use lope_store::runs::{FinalStatus, LiveStatus, RunFilter, RunRecord, RunStatus};
 use tokio_postgres::types::ToSql;
 use uuid::Uuid;
 
+use crate::connection::{ReadStatement, View};
 use crate::failure::Worked;
-use crate::inner::Inner;
-use crate::link::{Ask, View};
+use crate::inner::PostgresInner;
 use crate::record;
 use crate::statement::Params;
 
@@ -20,19 +21,38 @@ const SHOWN: &str = "case when q.run_id is null then r.status \
     when q.status = 'running' and q.owner is null then 'queued' \
     else q.status end";
 
+/// The error of a run, if it is short enough for a list: `limit::LISTED_ERROR_MAX`.
+const ERROR: &str = "case when length(r.error) <= 8192 then r.error end";
 const RUNS: &str = "{schema}.runs r left join {schema}.queue q on q.run_id = r.run_id";
-const TAGGED: &str =
-    "{schema}.run_tags t join {schema}.runs r on r.run_id = t.run_id left join {schema}.queue q on q.run_id = r.run_id";
+const TAGGED: &str = "{schema}.run_tags t join {schema}.runs r on r.run_id = t.run_id left join {schema}.queue q on q.run_id = r.run_id";
 
-impl Inner {
+impl PostgresInner {
     pub(crate) async fn list(&self, filter: &RunFilter) -> Worked<Vec<RunRecord>> {
         if filter.limit == 0 {
             return Ok(Vec::new());
         }
         let listing = Listing::of(filter);
-        let ask = Ask::Once { text: &listing.text, types: &listing.types };
-        let answers = self.reads.read_together(View::Whole, &[(ask, listing.params())]).await?;
-        answers.iter().flatten().map(record::listed).collect()
+        let ask = ReadStatement::Once {
+            text: &listing.text,
+            types: &listing.types,
+        };
+        let answers = self
+            .reads
+            .read_together(View::Whole, &[(ask, listing.params())])
+            .await?;
+        let mut records = Vec::new();
+        for row in answers.iter().flatten() {
+            match record::listed_with_error(row) {
+                Ok(record) => records.push(record),
+                // One that cannot be read does not hide the others.
+                Err(fault) if fault.is_damage() => {
+                    let run = RunId::from_uuid(row.get(0));
+                    tracing::warn!(%run, error = %fault.error, "a damaged run is left out of the list");
+                }
+                Err(fault) => return Err(fault),
+            }
+        }
+        Ok(records)
     }
 }
 
@@ -40,17 +60,17 @@ impl Inner {
 pub(crate) struct Listing {
     pub(crate) text: String,
     pub(crate) types: String,
-    values: Vec<Value>,
+    values: Vec<FilterValue>,
 }
 
-enum Value {
+enum FilterValue {
     Int(i64),
     Text(String),
     Texts(Vec<String>),
     Uuid(Uuid),
 }
 
-impl Value {
+impl FilterValue {
     fn as_param(&self) -> &(dyn ToSql + Sync) {
         match self {
             Self::Int(number) => number,
@@ -62,21 +82,22 @@ impl Value {
 }
 
 /// One index walk: whose rows, in whose order, under which condition.
-struct Walk {
-    table: Table,
+struct ListScan {
+    table: ListTable,
     condition: String,
 }
 
 /// The table whose `created_at` and `run_id` are the order of a walk.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Table {
+enum ListTable {
     Runs,
     Tags,
-    /// Everything that is asked stands in the queue itself, so records are looked up only for the rows of the page.
+    /// Everything that is asked stands in the queue itself, so records are looked up only for the
+    /// rows of the page.
     Queue,
 }
 
-impl Table {
+impl ListTable {
     fn name(self) -> &'static str {
         match self {
             Self::Runs => "r",
@@ -96,12 +117,14 @@ impl Table {
     /// A page of this table's rows that meet the conditions.
     fn page(self, conditions: &str, most: &str) -> String {
         let by = self.name();
-        let page = format!("where {conditions} order by {by}.created_at desc, {by}.run_id desc limit {most}");
+        let page = format!(
+            "where {conditions} order by {by}.created_at desc, {by}.run_id desc limit {most}"
+        );
         match self {
-            Self::Runs => format!("(select {{record}} from {RUNS} {page})"),
-            Self::Tags => format!("(select {{record}} from {TAGGED} {page})"),
+            Self::Runs => format!("(select {{record}}, {ERROR} from {RUNS} {page})"),
+            Self::Tags => format!("(select {{record}}, {ERROR} from {TAGGED} {page})"),
             Self::Queue => format!(
-                "(select {{record}} from (select * from {{schema}}.queue q {page}) q
+                "(select {{record}}, {ERROR} from (select * from {{schema}}.queue q {page}) q
                   join {{schema}}.runs r on r.run_id = q.run_id)"
             ),
         }
@@ -110,11 +133,21 @@ impl Table {
 
 impl Listing {
     pub(crate) fn of(filter: &RunFilter) -> Self {
-        let mut listing = Self { text: String::new(), types: String::new(), values: Vec::new() };
-        let most = listing.bind("int", Value::Int(filter.limit.min(limit::PAGE_MAX) as i64));
+        let mut listing = Self {
+            text: String::new(),
+            types: String::new(),
+            values: Vec::new(),
+        };
+        let most = listing.bind(
+            "int",
+            FilterValue::Int(filter.limit.min(limit::PAGE_MAX) as i64),
+        );
         let walks = listing.walks(filter);
         let conditions = listing.conditions(filter);
-        let pages: Vec<String> = walks.iter().map(|walk| walk.page(&conditions, &most)).collect();
+        let pages: Vec<String> = walks
+            .iter()
+            .map(|walk| walk.page(&conditions, &most))
+            .collect();
         listing.text = format!(
             "select x.* from ({}) x order by x.created_at desc, x.run_id desc limit {most}",
             pages.join(" union all ")
@@ -122,7 +155,7 @@ impl Listing {
         listing
     }
 
-    fn bind(&mut self, kind: &str, value: Value) -> String {
+    fn bind(&mut self, kind: &str, value: FilterValue) -> String {
         self.types.push_str(kind);
         self.types.push(' ');
         self.values.push(value);
@@ -130,50 +163,77 @@ impl Listing {
     }
 
     pub(crate) fn params(&self) -> Params<'_> {
-        self.values.iter().map(Value::as_param).collect()
+        self.values.iter().map(FilterValue::as_param).collect()
     }
 
-    fn walks(&mut self, filter: &RunFilter) -> Vec<Walk> {
+    fn walks(&mut self, filter: &RunFilter) -> Vec<ListScan> {
         if let Some(parent) = filter.parent {
-            let parent = self.bind("uuid", Value::Uuid(parent.uuid()));
-            return self.all_statuses(filter, Table::Runs, format!("r.parent_run = {parent}"));
+            let parent = self.bind("uuid", FilterValue::Uuid(parent.uuid()));
+            return self.all_statuses(filter, ListTable::Runs, format!("r.parent_run = {parent}"));
         }
         if let Some((tag, value)) = filter.tags.first_key_value() {
             let (tag, value) = (self.text_param(tag), self.text_param(value));
-            return self.all_statuses(filter, Table::Tags, format!("t.tag = {tag} and t.value = {value}"));
+            return self.all_statuses(
+                filter,
+                ListTable::Tags,
+                format!("t.tag = {tag} and t.value = {value}"),
+            );
         }
         if let Some(workflow) = &filter.workflow {
             let workflow = self.text_param(workflow);
-            return self.all_statuses(filter, Table::Runs, format!("r.workflow = {workflow}"));
+            return self.all_statuses(filter, ListTable::Runs, format!("r.workflow = {workflow}"));
         }
-        let by_status: Option<Vec<Vec<Walk>>> = filter.statuses.iter().map(|status| status_walks(*status)).collect();
+        let by_status: Option<Vec<Vec<ListScan>>> = filter
+            .statuses
+            .iter()
+            .map(|status| status_walks(*status))
+            .collect();
         match by_status {
             Some(walks) if !walks.is_empty() => walks.into_iter().flatten().collect(),
-            _ => self.all_statuses(filter, Table::Runs, "true".to_owned()),
+            _ => self.all_statuses(filter, ListTable::Runs, "true".to_owned()),
         }
     }
 
     /// A walk over runs of any status, of which those asked for are kept.
-    fn all_statuses(&mut self, filter: &RunFilter, table: Table, condition: String) -> Vec<Walk> {
+    fn all_statuses(
+        &mut self,
+        filter: &RunFilter,
+        table: ListTable,
+        condition: String,
+    ) -> Vec<ListScan> {
         if filter.statuses.is_empty() {
-            return vec![Walk { table, condition }];
+            return vec![ListScan { table, condition }];
         }
-        let names = filter.statuses.iter().map(|status| status.as_str().to_owned()).collect();
-        let names = self.bind("texts", Value::Texts(names));
-        vec![Walk { table, condition: format!("{condition} and {SHOWN} = any ({names})") }]
+        let names = filter
+            .statuses
+            .iter()
+            .map(|status| status.as_str().to_owned())
+            .collect();
+        let names = self.bind("texts", FilterValue::Texts(names));
+        vec![ListScan {
+            table,
+            condition: format!("{condition} and {SHOWN} = any ({names})"),
+        }]
     }
 
     fn text_param(&mut self, text: &str) -> String {
-        self.bind("text", Value::Text(text.to_owned()))
+        self.bind("text", FilterValue::Text(text.to_owned()))
     }
 
-    /// What every row must meet; `{by}` and `{of}` are the table that is walked and the one that knows queue and realm.
+    /// What every row must meet; `{by}` and `{of}` are the table that is walked and the one that
+    /// knows queue and realm.
     fn conditions(&mut self, filter: &RunFilter) -> Vec<String> {
         let mut conditions = Vec::new();
         let texts = [
             ("r.workflow", filter.workflow.as_deref()),
-            ("{of}.realm", filter.realm.as_ref().map(lope_model::Realm::as_str)),
-            ("{of}.queue", filter.queue.as_ref().map(lope_model::QueueName::as_str)),
+            (
+                "{of}.realm",
+                filter.realm.as_ref().map(lope_model::Realm::as_str),
+            ),
+            (
+                "{of}.queue",
+                filter.queue.as_ref().map(lope_model::QueueName::as_str),
+            ),
         ];
         for (column, text) in texts {
             conditions.extend(text.map(|text| format!("{column} = {}", self.text_param(text))));
@@ -188,46 +248,70 @@ impl Listing {
 
     fn times(&mut self, filter: &RunFilter, conditions: &mut Vec<String>) {
         if let Some(since) = filter.since {
-            conditions.push(format!("{{by}}.created_at >= {}", self.bind("int", Value::Int(since.millis()))));
+            conditions.push(format!(
+                "{{by}}.created_at >= {}",
+                self.bind("int", FilterValue::Int(since.millis()))
+            ));
         }
         if let Some(until) = filter.until {
-            conditions.push(format!("{{by}}.created_at < {}", self.bind("int", Value::Int(until.millis()))));
+            conditions.push(format!(
+                "{{by}}.created_at < {}",
+                self.bind("int", FilterValue::Int(until.millis()))
+            ));
         }
         if let Some(after) = filter.after {
-            let created = self.bind("int", Value::Int(after.created_at.millis()));
-            let run = self.bind("uuid", Value::Uuid(after.run.uuid()));
-            conditions.push(format!("({{by}}.created_at, {{by}}.run_id) < ({created}, {run})"));
+            let created = self.bind("int", FilterValue::Int(after.created_at.millis()));
+            let run = self.bind("uuid", FilterValue::Uuid(after.run.uuid()));
+            conditions.push(format!(
+                "({{by}}.created_at, {{by}}.run_id) < ({created}, {run})"
+            ));
         }
     }
 }
 
-impl Walk {
+impl ListScan {
     fn page(&self, conditions: &[String], most: &str) -> String {
-        let common =
-            conditions.iter().map(|one| one.replace("{by}", self.table.name()).replace("{of}", self.table.record()));
-        let all: Vec<String> = std::iter::once(self.condition.clone()).chain(common).collect();
+        let common = conditions.iter().map(|one| {
+            one.replace("{by}", self.table.name())
+                .replace("{of}", self.table.record())
+        });
+        let all: Vec<String> = std::iter::once(self.condition.clone())
+            .chain(common)
+            .collect();
         self.table.page(&all.join(" and "), most)
     }
 }
 
 /// The walks that find all runs of a status; none if that is no better than walking over all.
-fn status_walks(status: RunStatus) -> Option<Vec<Walk>> {
-    let live = |condition: &str| Walk { table: Table::Queue, condition: condition.to_owned() };
+fn status_walks(status: RunStatus) -> Option<Vec<ListScan>> {
+    let live = |condition: &str| ListScan {
+        table: ListTable::Queue,
+        condition: condition.to_owned(),
+    };
     match status {
         RunStatus::Live(LiveStatus::Queued) => {
             let said = ["queued", "running"];
-            Some(said.map(|said| live(&format!("q.status = '{said}' and q.owner is null"))).into())
+            Some(
+                said.map(|said| live(&format!("q.status = '{said}' and q.owner is null")))
+                    .into(),
+            )
         }
-        RunStatus::Live(LiveStatus::Running) => {
-            Some(vec![live("q.owner is not null and q.status in ('queued', 'running')")])
-        }
+        RunStatus::Live(LiveStatus::Running) => Some(vec![live(
+            "q.owner is not null and q.status in ('queued', 'running')",
+        )]),
         RunStatus::Live(
-            status @ (LiveStatus::Idle | LiveStatus::Sleeping | LiveStatus::Waiting | LiveStatus::Paused),
+            status @ (LiveStatus::Idle
+            | LiveStatus::Sleeping
+            | LiveStatus::Waiting
+            | LiveStatus::Paused),
         ) => Some(vec![live(&format!("q.status = '{}'", status.as_str()))]),
         // Their end marks them with a tag that has no name.
         RunStatus::Final(status @ (FinalStatus::Failed | FinalStatus::Cancelled)) => {
             let condition = format!("t.tag = '' and t.value = '{}'", status.as_str());
-            Some(vec![Walk { table: Table::Tags, condition }])
+            Some(vec![ListScan {
+                table: ListTable::Tags,
+                condition,
+            }])
         }
         RunStatus::Final(FinalStatus::Completed) => None,
     }

@@ -1,45 +1,44 @@
-//! The schema's version: numbered SQL files, applied forward only, in one transaction, under a lock.
+//! The schema's version: numbered SQL files, applied forward only, in one transaction, under a
+//! lock.
 //!
-//! A store of another version is never touched by accident: opening it is refused with the command that mends it.
+//! A store of another version is never touched by accident: opening it is refused with the command
+//! that mends it.
 
-use lope_store::{StoreError, StoreResult};
+use std::time::Duration;
 
+use lope_store::{Migrated, StoreError, StoreResult};
+
+use crate::connection::DbConnection;
 use crate::failure::{Sent, Worked};
-use crate::link::Link;
-use crate::options::{Create, Options};
+use crate::options::{CreateSchema, PostgresOptions};
 use crate::partition;
 use crate::pool::Connector;
 
 /// Every migration, in order; its place is its number.
-const MIGRATIONS: [&str; 3] = [
-    include_str!("../migrations/0001_ground.sql"),
-    include_str!("../migrations/0002_serves.sql"),
-    include_str!("../migrations/0003_schedules.sql"),
-];
+const MIGRATIONS: [&str; 1] = [include_str!("../migrations/0001_ground.sql")];
 /// The version this program works with.
 pub const SCHEMA_VERSION: i64 = MIGRATIONS.len() as i64;
-/// The schema that all migrations together give, as `lope store schema` prints it for the schema `lope`.
+/// The schema that all migrations together give, as `lope store schema` prints it for the schema
+/// `lope`.
 pub const GOLDEN_SCHEMA: &str = include_str!("../schema.sql");
 
-/// From which version to which a store was brought.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Migrated {
-    pub from: i64,
-    pub to: i64,
-}
+/// How long one migration may take.
+const MIGRATION_TIMEOUT: Duration = Duration::from_secs(7 * 24 * 3_600);
 
 /// What stands in the schema that a store would live in.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Found {
+enum FoundSchema {
     Nothing,
     Store(i64),
     /// Tables of another program.
     Stranger,
 }
 
-/// Bring a store to this program's version. Refused while runners work on it, and for a newer store.
-pub async fn migrate(options: &Options) -> StoreResult<Migrated> {
-    let link = Connector::new(options.clone())?.connect().await?;
+/// Bring a store to this program's version. Refused while runners work on it, and for a newer
+/// store.
+pub async fn migrate(options: &PostgresOptions) -> StoreResult<Migrated> {
+    let options = &patient(options);
+    let (_, link) = Connector::reach(options).await?;
     let from = version(&link, options).await?;
     if from > SCHEMA_VERSION {
         return Err(other_version(from));
@@ -48,79 +47,107 @@ pub async fn migrate(options: &Options) -> StoreResult<Migrated> {
         refuse_runners(&link).await?;
         bring_up(&link, options).await?;
     }
-    Ok(Migrated { from, to: SCHEMA_VERSION })
+    Ok(Migrated {
+        from,
+        to: SCHEMA_VERSION,
+    })
+}
+
+/// A migration may rewrite large tables: its answer is waited for, however long that takes.
+fn patient(options: &PostgresOptions) -> PostgresOptions {
+    PostgresOptions {
+        statement_timeout: MIGRATION_TIMEOUT,
+        ..options.clone()
+    }
 }
 
 /// The schema version of a store.
-pub async fn schema_version(options: &Options) -> StoreResult<i64> {
-    let link = Connector::new(options.clone())?.connect().await?;
+pub async fn schema_version(options: &PostgresOptions) -> StoreResult<i64> {
+    let (_, link) = Connector::reach(options).await?;
     version(&link, options).await
 }
 
 /// Is the store one that this program works with? An empty place becomes one if it may.
-pub(crate) async fn check_version(connector: &Connector) -> StoreResult<()> {
-    let options = &connector.options;
-    let link = connector.connect().await?;
-    match found(&link).await? {
-        Found::Store(SCHEMA_VERSION) => Ok(()),
-        Found::Store(version) => Err(other_version(version)),
-        Found::Stranger => Err(stranger(options)),
-        Found::Nothing if options.create == Create::Never => Err(missing(options)),
-        Found::Nothing => Ok(bring_up(&link, options).await?),
-    }
-}
-
-async fn version(link: &Link, options: &Options) -> StoreResult<i64> {
+pub(crate) async fn check_version(
+    options: &PostgresOptions,
+    link: &DbConnection,
+) -> StoreResult<()> {
     match found(link).await? {
-        Found::Store(version) => Ok(version),
-        Found::Stranger => Err(stranger(options)),
-        Found::Nothing => Err(missing(options)),
+        FoundSchema::Store(SCHEMA_VERSION) => Ok(()),
+        FoundSchema::Store(version) => Err(other_version(version)),
+        FoundSchema::Stranger => Err(stranger(options)),
+        FoundSchema::Nothing if options.create == CreateSchema::Never => Err(missing(options)),
+        FoundSchema::Nothing => Ok(bring_up(link, options).await?),
     }
 }
 
-async fn found(link: &Link) -> Worked<Found> {
+async fn version(link: &DbConnection, options: &PostgresOptions) -> StoreResult<i64> {
+    match found(link).await? {
+        FoundSchema::Store(version) => Ok(version),
+        FoundSchema::Stranger => Err(stranger(options)),
+        FoundSchema::Nothing => Err(missing(options)),
+    }
+}
+
+async fn found(link: &DbConnection) -> Worked<FoundSchema> {
     const LOOK: &str = "select to_regclass('{schema}.meta') is not null,
         exists (select from pg_class c join pg_namespace n on n.oid = c.relnamespace where n.nspname = '{schema}')";
     let rows = link.read_once(LOOK, "", vec![]).await?;
-    let (is_ours, is_used) = rows.first().map_or((false, false), |row| (row.get(0), row.get(1)));
+    let (is_ours, is_used) = rows
+        .first()
+        .map_or((false, false), |row| (row.get(0), row.get(1)));
     match (is_ours, is_used) {
-        (true, _) => stored_version(link).await.map(Found::Store),
-        (false, true) => Ok(Found::Stranger),
-        (false, false) => Ok(Found::Nothing),
+        (true, _) => stored_version(link).await.map(FoundSchema::Store),
+        (false, true) => Ok(FoundSchema::Stranger),
+        (false, false) => Ok(FoundSchema::Nothing),
     }
 }
 
-async fn stored_version(link: &Link) -> Worked<i64> {
+async fn stored_version(link: &DbConnection) -> Worked<i64> {
     const VERSION: &str = "select value from {schema}.meta where key = 'schema_version'";
     let rows = link.read_once(VERSION, "", vec![]).await?;
-    let number = rows.first().and_then(|row| row.get::<_, &str>(0).parse().ok());
+    let number = rows
+        .first()
+        .and_then(|row| row.get::<_, &str>(0).parse().ok());
     number.ok_or_else(|| StoreError::corrupt("the schema version is missing or no number").into())
 }
 
 /// Apply what is missing. Of two processes that do so at once, the second finds nothing left.
-async fn bring_up(link: &Link, options: &Options) -> Worked<()> {
-    let begin = "begin isolation level read committed; set local statement_timeout = 0; set local lock_timeout = '30s';
-                 select pg_advisory_xact_lock(hashtextextended('lope migrate {schema}', 0))";
-    link.script(begin, Sent::Work).await?;
-    let from = match found(link).await? {
-        Found::Store(version) => version,
-        Found::Nothing | Found::Stranger => 0,
-    };
-    if from == 0 {
-        make_schema(link, options).await?;
-    }
-    for (number, migration) in (1..).zip(MIGRATIONS).filter(|(number, _)| *number > from) {
-        link.script(migration, Sent::Work).await?;
-        link.script(&record(number), Sent::Work).await?;
-    }
+async fn bring_up(link: &DbConnection, options: &PostgresOptions) -> Worked<()> {
+    begin(link).await?;
+    apply(link, options, &MIGRATIONS).await?;
     partition::make_ahead(link).await?;
     link.script("commit", Sent::Commit).await
 }
 
+async fn begin(link: &DbConnection) -> Worked<()> {
+    let begin = "begin isolation level read committed; set local statement_timeout = 0; set local lock_timeout = '30s';
+                 select pg_advisory_xact_lock(hashtextextended('lope migrate {schema}', 0))";
+    link.script(begin, Sent::Work).await
+}
+
+/// Within a transaction that nobody else migrates in.
+async fn apply(link: &DbConnection, options: &PostgresOptions, migrations: &[&str]) -> Worked<()> {
+    let from = match found(link).await? {
+        FoundSchema::Store(version) => version,
+        FoundSchema::Nothing | FoundSchema::Stranger => 0,
+    };
+    if from == 0 {
+        make_schema(link, options).await?;
+    }
+    for (number, migration) in (1..).zip(migrations).filter(|(number, _)| *number > from) {
+        link.script(migration, Sent::Work).await?;
+        link.script(&record(number), Sent::Work).await?;
+    }
+    Ok(())
+}
+
 /// Who may not make schemas may still use one that was made for them.
-async fn make_schema(link: &Link, options: &Options) -> Worked<()> {
+async fn make_schema(link: &DbConnection, options: &PostgresOptions) -> Worked<()> {
     const LOOK: &str = "select 1 from pg_namespace where nspname = $1";
-    let rows = link.read_once(LOOK, "text", vec![&options.schema.as_str()]).await?;
+    let rows = link
+        .read_once(LOOK, "text", vec![&options.schema.as_str()])
+        .await?;
     if rows.is_empty() {
         link.script("create schema {schema}", Sent::Work).await?;
     }
@@ -134,30 +161,43 @@ fn record(number: i64) -> String {
     )
 }
 
-async fn refuse_runners(link: &Link) -> Worked<()> {
-    const LIVE: &str = "select count(*) from {schema}.runners where ended_at is null and expires > {now}";
+async fn refuse_runners(link: &DbConnection) -> Worked<()> {
+    const LIVE: &str =
+        "select count(*) from {schema}.sessions where ended_at is null and expires > {now}";
     let rows = link.read_once(LIVE, "", vec![]).await?;
     let live: i64 = rows.first().map_or(0, |row| row.get(0));
     if live > 0 {
-        return Err(StoreError::refused(format!("{live} runners work on the store: stop them first")).into());
+        return Err(StoreError::refused(format!(
+            "{live} runners work on the store: stop them first"
+        ))
+        .into());
     }
     Ok(())
 }
 
 fn other_version(found: i64) -> StoreError {
-    let hint = if found > SCHEMA_VERSION {
-        "the store was written by a newer lope: use that one, or a newer one still".to_owned()
-    } else {
-        "run `lope store migrate` to bring the store to this version".to_owned()
-    };
-    StoreError::Version { found, needed: SCHEMA_VERSION, hint }
+    StoreError::other_version(found, SCHEMA_VERSION)
 }
 
-fn missing(options: &Options) -> StoreError {
-    StoreError::Missing { message: format!("{} has no schema '{}' of Lope's", options.describe(), options.schema) }
+fn missing(options: &PostgresOptions) -> StoreError {
+    StoreError::Missing {
+        message: format!(
+            "{} has no schema '{}' of Lope's",
+            options.describe(),
+            options.schema
+        ),
+    }
 }
 
-fn stranger(options: &Options) -> StoreError {
-    let message = format!("schema '{}' in {} holds tables of another program", options.schema, options.describe());
+fn stranger(options: &PostgresOptions) -> StoreError {
+    let message = format!(
+        "schema '{}' in {} holds tables of another program",
+        options.schema,
+        options.describe()
+    );
     StoreError::Refused { message }
 }
+
+#[cfg(test)]
+#[path = "migrate_tests.rs"]
+mod tests;

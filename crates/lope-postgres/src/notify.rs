@@ -1,21 +1,23 @@
-//! Waking whoever waits, here and in other processes. In: what a verb changed; out: rung bells.
+//! Waking whoever waits, here and in other processes. In: what a verb changed; out: notified
+//! watchers.
 //!
-//! In this process a bell rings at once. Other processes hear of it through `NOTIFY`, sent on a connection of its own after
-//! the commit, many changes in one: inside a commit it would cost more than the commit. Lost or late hints are made up
-//! for by ringing now and then. One task listens, sends and reconnects; it ends when the store is closed.
+//! In this process watchers are notified at once. Other processes hear of it through `NOTIFY`, sent
+//! on a connection of its own after the commit, many changes in one: inside a commit it would cost
+//! more than the commit. Lost or late hints are made up for by ringing now and then. One task
+//! listens, sends and reconnects; it ends when the store is closed.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use lope_store::watch::{Bell, Watch};
+use lope_store::watch::{Hint, Notifier, Watch};
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 use tokio_postgres::AsyncMessage;
 
+use crate::connection::DbConnection;
 use crate::failure::{self, Sent, Worked};
-use crate::link::Link;
-use crate::options::{Options, Pooler};
+use crate::options::{Pooler, PostgresOptions};
 use crate::pool::{Connector, Wire};
 
 /// Changes within this time go out together.
@@ -23,27 +25,30 @@ const GATHER: Duration = Duration::from_millis(10);
 /// How long to stay away after the listening connection was lost.
 const RECONNECT_AFTER: Duration = Duration::from_millis(250);
 
-/// The bells of one store.
+/// The notifiers of one store.
 #[derive(Debug, Default)]
-pub(crate) struct Bells {
-    runs: Bell,
-    tables: Bell,
+pub(crate) struct Notifiers {
+    runs: Notifier,
+    tables: Notifier,
     runs_outbound: AtomicBool,
     tables_outbound: AtomicBool,
+    /// Something was taken to be sent, and it is not known yet that it arrived.
+    sending: AtomicBool,
     outbound: Notify,
 }
 
-impl Bells {
-    pub(crate) fn runs_changed(&self, elsewhere: bool) {
-        self.runs.ring();
-        if elsewhere {
+impl Notifiers {
+    /// Runners of other processes hear of work; of ends only who watches here.
+    pub(crate) fn runs_changed(&self, hint: Hint) {
+        self.runs.hint(hint);
+        if hint == Hint::Work {
             self.runs_outbound.store(true, Ordering::Release);
             self.outbound.notify_one();
         }
     }
 
     pub(crate) fn tables_changed(&self) {
-        self.tables.ring();
+        self.tables.notify();
         self.tables_outbound.store(true, Ordering::Release);
         self.outbound.notify_one();
     }
@@ -57,9 +62,9 @@ impl Bells {
     }
 
     /// Something may have been missed.
-    fn ring_all(&self) {
-        self.runs.ring();
-        self.tables.ring();
+    fn notify_all_doors(&self) {
+        self.runs.notify();
+        self.tables.notify();
     }
 
     /// What is to be told to other processes: `r`, `t` or both.
@@ -74,27 +79,41 @@ impl Bells {
         }
     }
 
-    fn hear(&self, payload: &str) {
+    /// What other processes have not been told for certain; for whoever closes the store.
+    pub(crate) fn take_untold(&self) -> Option<&'static str> {
+        if self.sending.swap(false, Ordering::AcqRel) {
+            return Some("rt");
+        }
+        self.take_outbound()
+    }
+
+    fn receive(&self, payload: &str) {
         if payload.contains('r') {
-            self.runs.ring();
+            self.runs.notify();
         }
         if payload.contains('t') {
-            self.tables.ring();
+            self.tables.notify();
         }
     }
 }
 
 /// The task that speaks with other processes.
 #[derive(Debug)]
-pub(crate) struct Herald(Mutex<Option<JoinHandle<()>>>);
+pub(crate) struct NotifyTask(Mutex<Option<JoinHandle<()>>>);
 
-impl Herald {
-    pub(crate) fn start(connector: Arc<Connector>, bells: Arc<Bells>) -> Self {
-        Self(Mutex::new(Some(tokio::spawn(listen_for_ever(connector, bells)))))
+impl NotifyTask {
+    pub(crate) fn start(connector: Arc<Connector>, notifiers: Arc<Notifiers>) -> Self {
+        Self(Mutex::new(Some(tokio::spawn(listen_for_ever(
+            connector, notifiers,
+        )))))
     }
 
     pub(crate) async fn close(&self) {
-        let task = self.0.lock().expect("nobody panics while holding it").take();
+        let task = self
+            .0
+            .lock()
+            .expect("nobody panics while holding it")
+            .take();
         if let Some(task) = task {
             task.abort();
             // Aborted on purpose.
@@ -103,49 +122,58 @@ impl Herald {
     }
 }
 
-impl Drop for Herald {
+impl Drop for NotifyTask {
     fn drop(&mut self) {
-        if let Some(task) = self.0.lock().expect("nobody panics while holding it").take() {
+        if let Some(task) = self
+            .0
+            .lock()
+            .expect("nobody panics while holding it")
+            .take()
+        {
             task.abort();
         }
     }
 }
 
-async fn listen_for_ever(connector: Arc<Connector>, bells: Arc<Bells>) {
+async fn listen_for_ever(connector: Arc<Connector>, notifiers: Arc<Notifiers>) {
     loop {
-        if let Err(fault) = listen(&connector, &bells).await {
+        if let Err(fault) = listen(&connector, &notifiers).await {
             tracing::debug!(error = %fault.error, "the connection that listens for changes was lost");
         }
         tokio::time::sleep(RECONNECT_AFTER).await;
-        bells.ring_all();
+        notifiers.notify_all_doors();
     }
 }
 
 /// Listen on one connection until it is lost.
-async fn listen(connector: &Connector, bells: &Bells) -> Worked<()> {
+async fn listen(connector: &Connector, notifiers: &Notifiers) -> Worked<()> {
     let (link, wire) = connector.dial().await?;
     let signature = signature();
     tokio::select! {
-        heard = hear(wire, bells, &signature) => heard,
-        spoken = speak(&link, bells, &connector.options, &signature) => spoken,
+        notified = receive(wire, notifiers, &signature) => notified,
+        spoken = speak(&link, notifiers, &connector.options, &signature) => spoken,
     }
 }
 
 /// What this connection signs with, so that it does not wake itself.
 fn signature() -> String {
-    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+    let now = std::time::SystemTime::now()
+        .duration_since(std::time::UNIX_EPOCH)
+        .unwrap_or_default();
     format!("{:x}.{:x}", std::process::id(), now.as_nanos())
 }
 
-/// Drive the connection and ring for what others say.
-async fn hear(mut wire: Wire, bells: &Bells, signature: &str) -> Worked<()> {
+/// Drive the connection and notify watchers of what others say.
+async fn receive(mut wire: Wire, notifiers: &Notifiers, signature: &str) -> Worked<()> {
     loop {
         match std::future::poll_fn(|context| wire.poll_message(context)).await {
-            Some(Ok(AsyncMessage::Notification(notification))) => match notification.payload().split_once(' ') {
-                Some((_, from)) if from == signature => {}
-                Some((what, _)) => bells.hear(what),
-                None => bells.ring_all(),
-            },
+            Some(Ok(AsyncMessage::Notification(notification))) => {
+                match notification.payload().split_once(' ') {
+                    Some((_, from)) if from == signature => {}
+                    Some((what, _)) => notifiers.receive(what),
+                    None => notifiers.notify_all_doors(),
+                }
+            }
             Some(Ok(_)) => {}
             Some(Err(error)) => return Err(failure::fault(&error, Sent::Work)),
             None => return Ok(()),
@@ -153,22 +181,39 @@ async fn hear(mut wire: Wire, bells: &Bells, signature: &str) -> Worked<()> {
     }
 }
 
-/// Say what changed here, and ring now and then in case a hint was lost. Behind a pooler nobody can listen, but whoever has
-/// a connection of his own still hears us.
-async fn speak(link: &Link, bells: &Bells, options: &Options, signature: &str) -> Worked<()> {
-    let channel = format!("lope_{}", options.schema);
-    if options.pooler == Pooler::None {
-        link.script(&format!("listen {channel}"), Sent::Work).await?;
+/// The statement that tells other processes what changed.
+pub(crate) fn statement(options: &PostgresOptions, what: &str, signature: &str) -> String {
+    format!("notify {}, '{what} {signature}'", channel(options))
+}
+
+fn channel(options: &PostgresOptions) -> String {
+    format!("lope_{}", options.schema)
+}
+
+/// Say what changed here, and notify watchers now and then in case a hint was lost. Behind a pooler
+/// nobody can listen, but whoever has a connection of his own still hears us.
+async fn speak(
+    link: &DbConnection,
+    notifiers: &Notifiers,
+    options: &PostgresOptions,
+    signature: &str,
+) -> Worked<()> {
+    if options.pooler != Pooler::Transaction {
+        link.script(&format!("listen {}", channel(options)), Sent::Work)
+            .await?;
     }
-    bells.ring_all();
+    notifiers.notify_all_doors();
     loop {
-        match tokio::time::timeout(options.poll, bells.outbound.notified()).await {
-            Err(_) => bells.ring_all(),
+        match tokio::time::timeout(options.poll, notifiers.outbound.notified()).await {
+            Err(_) => notifiers.notify_all_doors(),
             Ok(()) => {
                 tokio::time::sleep(GATHER).await;
-                if let Some(what) = bells.take_outbound() {
-                    link.script(&format!("notify {channel}, '{what} {signature}'"), Sent::Work).await?;
+                notifiers.sending.store(true, Ordering::Release);
+                if let Some(what) = notifiers.take_outbound() {
+                    link.script(&statement(options, what, signature), Sent::Work)
+                        .await?;
                 }
+                notifiers.sending.store(false, Ordering::Release);
             }
         }
     }

@@ -8,5 +8,5 @@ with recursive owners (owner) as (
 select exists (
     select from owners o
     where o.owner is not null
-        and not exists (select from {schema}.runners r where r.runner_id = o.owner and r.ended_at is null)
+        and not exists (select from {schema}.sessions r where r.runner_id = o.owner and r.ended_at is null)
 )

@@ -1,14 +1,16 @@
-//! Partitions of the large tables (journal, snapshots, blobs): the runs of a week each, by the time in their ids.
+//! Partitions of the large tables (journal, snapshots, blobs): the runs of a week each, by the time
+//! in their ids.
 //!
-//! A deleted row leaves a hole that only rows of the same table can fill, and a run's rows never move; so the space of
-//! pruned runs is given back by dropping their week. What little is still alive in a past week moves to the partition
-//! `_rest`, which also takes ids of any other time: nothing ever depends on a partition being there. Making and retiring
-//! are attempts: whoever finds the tables busy leaves it to the next one.
+//! A deleted row leaves a hole that only rows of the same table can fill, and a run's rows never
+//! move; so the space of pruned runs is given back by dropping their week. What little is still
+//! alive in a past week moves to the partition `_rest`, which also takes ids of any other time:
+//! nothing ever depends on a partition being there. Making and retiring are attempts: whoever finds
+//! the tables busy leaves it to the next one.
 
 use uuid::Uuid;
 
+use crate::connection::DbConnection;
 use crate::failure::{Sent, Worked};
-use crate::link::Link;
 
 /// The tables that are partitioned, each by `run_id`.
 pub(crate) const TABLES: [&str; 3] = ["journal", "snapshots", "blobs"];
@@ -19,11 +21,14 @@ const WEEKS_AHEAD: i64 = 2;
 const MISSING: &str = include_str!("partition_missing.sql");
 
 /// Make the partitions of this week and the next ones. Runs inside the caller's transaction.
-pub(crate) async fn make_ahead(link: &Link) -> Worked<()> {
+pub(crate) async fn make_ahead(link: &DbConnection) -> Worked<()> {
     let weeks = link.read_once(MISSING, "int", vec![&WEEKS_AHEAD]).await?;
     for week in weeks {
         let (name, from, to): (&str, &str, &str) = (week.get(0), week.get(1), week.get(2));
-        let script: String = TABLES.iter().map(|table| attach(table, name, from, to)).collect();
+        let script: String = TABLES
+            .iter()
+            .map(|table| attach(table, name, from, to))
+            .collect();
         link.script(&script, Sent::Work).await?;
     }
     Ok(())
@@ -46,19 +51,24 @@ const ALIVE: &str = include_str!("partition_alive.sql");
 const RUNS_MOVED_MAX: i64 = 1_000;
 const ROWS_MOVED_MAX: i64 = 50_000;
 
-/// Give back the space of the oldest week in which next to nothing lives, if there is one and the tables are free.
-pub(crate) async fn retire_one(link: &Link) {
+/// Give back the space of the oldest week in which next to nothing lives, if there is one and the
+/// tables are free.
+pub(crate) async fn retire_one(link: &DbConnection) {
     if let Err(fault) = try_retire(link).await {
         tracing::debug!(error = %fault.error, "no partition was retired; the next prune tries again");
     }
 }
 
-async fn try_retire(link: &Link) -> Worked<()> {
+async fn try_retire(link: &DbConnection) -> Worked<()> {
     for week in link.read_once(PAST, "", vec![]).await? {
         let (name, from, to): (&str, Uuid, Uuid) = (week.get(0), week.get(1), week.get(2));
         let most = RUNS_MOVED_MAX + 1;
-        let alive = link.read_once(ALIVE, "uuid uuid int", vec![&from, &to, &most]).await?;
-        let (runs, rows) = alive.first().map_or((0, 0), |row| (row.get::<_, i64>(0), row.get::<_, i64>(1)));
+        let alive = link
+            .read_once(ALIVE, "uuid uuid int", vec![&from, &to, &most])
+            .await?;
+        let (runs, rows) = alive
+            .first()
+            .map_or((0, 0), |row| (row.get::<_, i64>(0), row.get::<_, i64>(1)));
         if runs <= RUNS_MOVED_MAX && rows <= ROWS_MOVED_MAX {
             let moves: String = TABLES.iter().map(|table| retire(table, name)).collect();
             return in_passing(link, &moves).await;
@@ -78,8 +88,12 @@ fn retire(table: &str, name: &str) -> String {
 }
 
 /// Make the partitions that are missing, if the tables are free; one process at a time.
-pub(crate) async fn keep_ahead(link: &Link) -> Worked<()> {
-    if link.read_once(MISSING, "int", vec![&WEEKS_AHEAD]).await?.is_empty() {
+pub(crate) async fn keep_ahead(link: &DbConnection) -> Worked<()> {
+    if link
+        .read_once(MISSING, "int", vec![&WEEKS_AHEAD])
+        .await?
+        .is_empty()
+    {
         return Ok(());
     }
     link.begin_script(PASSING).await?;
@@ -88,7 +102,7 @@ pub(crate) async fn keep_ahead(link: &Link) -> Worked<()> {
 }
 
 /// Change tables without making others wait for long.
-async fn in_passing(link: &Link, script: &str) -> Worked<()> {
+async fn in_passing(link: &DbConnection, script: &str) -> Worked<()> {
     link.begin_script(PASSING).await?;
     link.script(script, Sent::Work).await?;
     link.end_script("commit").await

@@ -1,7 +1,8 @@
-//! Connections: how one is made, and a bounded number of them to be borrowed. The only file that connects.
+//! Connections: how one is made, and a bounded number of them to be borrowed. The only file that
+//! connects.
 //!
-//! After a failure to connect, callers are told at once until the next attempt is due, so that a server that is down is
-//! not stormed when it comes back.
+//! After a failure to connect, callers are told at once until the next attempt is due, so that a
+//! server that is down is not stormed when it comes back.
 
 use std::fmt;
 use std::ops::Deref;
@@ -14,9 +15,9 @@ use tokio_postgres::tls::MakeTlsConnect;
 use tokio_postgres::{Config, Connection, Row, Socket};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
-use crate::failure::{self, Fault, Sent, Worked};
-use crate::link::{Ask, Link, View};
-use crate::options::{Access, Options, Pooler};
+use crate::connection::{DbConnection, ReadStatement, View};
+use crate::failure::{self, PostgresFault, Sent, Worked};
+use crate::options::{Access, Pooler, PostgresOptions};
 use crate::statement::{Params, Statement};
 use crate::tls;
 
@@ -24,11 +25,13 @@ use crate::tls;
 const BACKOFF_FIRST: Duration = Duration::from_millis(50);
 const BACKOFF_MAX: Duration = Duration::from_secs(1);
 
-/// Settings of every connection that is ours alone. Our statements are written for one plan each, index by index from
-/// arrays, which is right for one row and for a thousand: a plan made while a table was small must not stay behind.
+/// Settings of every connection that is ours alone. Our statements are written for one plan each,
+/// index by index from arrays, which is right for one row and for a thousand: a plan made while a
+/// table was small must not stay behind.
 const SETTINGS: &[&str] = &[
     "default_transaction_isolation=read\\ committed",
-    "idle_in_transaction_session_timeout=60000",
+    // A runner that stands still between two flights of a transaction holds its locks no longer.
+    "idle_in_transaction_session_timeout=10000",
     "plan_cache_mode=force_generic_plan",
     "enable_seqscan=off",
     "enable_hashjoin=off",
@@ -41,7 +44,7 @@ pub(crate) type Wire = Connection<Socket, <MakeRustlsConnect as MakeTlsConnect<S
 
 /// Makes connections.
 pub(crate) struct Connector {
-    pub(crate) options: Options,
+    pub(crate) options: PostgresOptions,
     config: Config,
     tls: MakeRustlsConnect,
     pause: Mutex<Pause>,
@@ -55,14 +58,38 @@ struct Pause {
 }
 
 impl Connector {
-    pub(crate) fn new(options: Options) -> StoreResult<Self> {
+    pub(crate) fn new(options: PostgresOptions) -> StoreResult<Self> {
         let tls = tls::connector(&options.address)?;
         let config = settled(&options);
-        Ok(Self { options, config, tls, pause: Mutex::default() })
+        Ok(Self {
+            options,
+            config,
+            tls,
+            pause: Mutex::default(),
+        })
+    }
+
+    /// A connector and its first connection. Whether a transaction pooler stands before the server
+    /// is found out here unless the options say so: poolers refuse our settings, or lose them.
+    pub(crate) async fn reach(options: &PostgresOptions) -> StoreResult<(Self, DbConnection)> {
+        let connector = Self::new(options.clone())?;
+        let connected = connector.connect().await;
+        let is_pooled = match &connected {
+            _ if options.pooler != Pooler::Detect => false,
+            Ok(link) => !keeps_settings(link).await?,
+            Err(error) => failure::is_refused_setting(error),
+        };
+        if !is_pooled {
+            return Ok((connector, connected?));
+        }
+        tracing::info!("behind a transaction pooler: other processes are noticed by looking");
+        let connector = Self::new(options.clone().behind(Pooler::Transaction))?;
+        let link = connector.connect().await?;
+        Ok((connector, link))
     }
 
     /// A connection, driven by a task that ends with it.
-    pub(crate) async fn connect(&self) -> StoreResult<Link> {
+    pub(crate) async fn connect(&self) -> StoreResult<DbConnection> {
         let (link, wire) = self.dial().await?;
         tokio::spawn(async move {
             if let Err(error) = wire.await {
@@ -74,21 +101,27 @@ impl Connector {
     }
 
     /// A connection that the caller drives, to hear what the server says unasked.
-    pub(crate) async fn dial(&self) -> StoreResult<(Link, Wire)> {
+    pub(crate) async fn dial(&self) -> StoreResult<(DbConnection, Wire)> {
         self.may_try()?;
-        let dialled = tokio::time::timeout(self.options.connect_timeout, self.config.connect(self.tls.clone())).await;
+        let dialled = tokio::time::timeout(
+            self.options.connect_timeout,
+            self.config.connect(self.tls.clone()),
+        )
+        .await;
         let connected = match dialled {
             Ok(Ok(connected)) => Ok(connected),
             Ok(Err(error)) => Err(failure::connect(&error)),
-            Err(_) => Err(StoreError::unavailable("connecting to the server took too long")),
+            Err(_) => Err(StoreError::unavailable(
+                "connecting to the server took too long",
+            )),
         };
         self.remember(connected.is_ok());
-        connected.map(|(client, wire)| (Link::new(client, &self.options), wire))
+        connected.map(|(client, wire)| (DbConnection::new(client, &self.options), wire))
     }
 
-    async fn settle(&self, link: &Link) -> StoreResult<()> {
-        if self.options.pooler == Pooler::None {
-            let durable = crate::link::DURABLE.replace("true", "false");
+    async fn settle(&self, link: &DbConnection) -> StoreResult<()> {
+        if self.options.pooler != Pooler::Transaction {
+            let durable = crate::connection::DURABLE.replace("true", "false");
             link.script(&durable, Sent::Work).await?;
         }
         Ok(())
@@ -96,10 +129,16 @@ impl Connector {
 
     fn may_try(&self) -> StoreResult<()> {
         let pause = self.pause.lock().expect("nobody panics while holding it");
-        match pause.until.and_then(|until| until.checked_duration_since(Instant::now())) {
+        match pause
+            .until
+            .and_then(|until| until.checked_duration_since(Instant::now()))
+        {
             None => Ok(()),
             Some(left) => Err(StoreError::Unavailable {
-                message: format!("the server cannot be reached; next attempt in {} ms", left.as_millis()),
+                message: format!(
+                    "the server cannot be reached; next attempt in {} ms",
+                    left.as_millis()
+                ),
             }),
         }
     }
@@ -110,20 +149,38 @@ impl Connector {
             *pause = Pause::default();
             return;
         }
-        let wait = BACKOFF_FIRST.saturating_mul(1 << pause.failures.min(10)).min(BACKOFF_MAX);
-        *pause = Pause { failures: pause.failures + 1, until: Some(Instant::now() + wait) };
+        let wait = BACKOFF_FIRST
+            .saturating_mul(1 << pause.failures.min(10))
+            .min(BACKOFF_MAX);
+        *pause = Pause {
+            failures: pause.failures + 1,
+            until: Some(Instant::now() + wait),
+        };
     }
 }
 
-fn settled(options: &Options) -> Config {
+/// Did the settings that we connected with reach the server?
+async fn keeps_settings(link: &DbConnection) -> StoreResult<bool> {
+    const LOOK: &str = "select current_setting('enable_seqscan') = 'off'";
+    let rows = link.read_once(LOOK, "", vec![]).await?;
+    Ok(rows.first().is_some_and(|row| row.get(0)))
+}
+
+fn settled(options: &PostgresOptions) -> Config {
     let mut config = options.address.config.clone();
     if config.get_application_name().is_none() {
         config.application_name("lope");
     }
     config.connect_timeout(options.connect_timeout);
-    if options.pooler == Pooler::None {
-        let mut settings: Vec<String> = SETTINGS.iter().map(|setting| format!("-c {setting}")).collect();
-        settings.push(format!("-c statement_timeout={}", options.statement_timeout.as_millis()));
+    if options.pooler != Pooler::Transaction {
+        let mut settings: Vec<String> = SETTINGS
+            .iter()
+            .map(|setting| format!("-c {setting}"))
+            .collect();
+        settings.push(format!(
+            "-c statement_timeout={}",
+            options.statement_timeout.as_millis()
+        ));
         if options.access == Access::ReadOnly {
             settings.push("-c default_transaction_read_only=on".to_owned());
         }
@@ -143,24 +200,30 @@ impl fmt::Debug for Connector {
 pub(crate) struct Pool {
     connector: Arc<Connector>,
     permits: Arc<Semaphore>,
-    idle: Arc<Mutex<Vec<Link>>>,
+    idle: Arc<Mutex<Vec<DbConnection>>>,
 }
 
-/// A borrowed link; it goes back to the pool unless it is spoilt.
-pub(crate) struct Lease {
-    link: Option<Link>,
-    idle: Arc<Mutex<Vec<Link>>>,
+/// A borrowed connection; it goes back to the pool unless it is spoilt.
+pub(crate) struct PooledConnection {
+    link: Option<DbConnection>,
+    idle: Arc<Mutex<Vec<DbConnection>>>,
     permit: OwnedSemaphorePermit,
 }
 
 impl Pool {
     pub(crate) fn new(connector: Arc<Connector>, size: usize) -> Self {
-        Self { connector, permits: Arc::new(Semaphore::new(size.max(1))), idle: Arc::default() }
+        Self {
+            connector,
+            permits: Arc::new(Semaphore::new(size.max(1))),
+            idle: Arc::default(),
+        }
     }
 
-    pub(crate) async fn get(&self) -> Worked<Lease> {
-        let waited =
-            tokio::time::timeout(self.connector.options.answer_timeout(), self.permits.clone().acquire_owned());
+    pub(crate) async fn get(&self) -> Worked<PooledConnection> {
+        let waited = tokio::time::timeout(
+            self.connector.options.answer_timeout(),
+            self.permits.clone().acquire_owned(),
+        );
         let permit = match waited.await {
             Ok(Ok(permit)) => permit,
             Ok(Err(_)) => return Err(StoreError::Closed.into()),
@@ -170,17 +233,25 @@ impl Pool {
             Some(link) => link,
             None => self.connector.connect().await?,
         };
-        Ok(Lease { link: Some(link), idle: self.idle.clone(), permit })
+        Ok(PooledConnection {
+            link: Some(link),
+            idle: self.idle.clone(),
+            permit,
+        })
     }
 
-    fn idle_link(&self) -> Option<Link> {
+    fn idle_link(&self) -> Option<DbConnection> {
         let mut idle = self.idle.lock().expect("nobody panics while holding it");
-        idle.retain(Link::is_usable);
+        idle.retain(DbConnection::is_usable);
         idle.pop()
     }
 
     /// One statement that only reads.
-    pub(crate) async fn read(&self, statement: &'static Statement, params: Params<'_>) -> Worked<Vec<Row>> {
+    pub(crate) async fn read(
+        &self,
+        statement: &'static Statement,
+        params: Params<'_>,
+    ) -> Worked<Vec<Row>> {
         let lease = self.get().await?;
         match lease.read(statement, params.clone()).await {
             Err(fault) if lease.lost_it(&fault) => {
@@ -192,7 +263,11 @@ impl Pool {
     }
 
     /// Several statements that read what is there at one moment; an answer to each.
-    pub(crate) async fn read_together(&self, view: View, asked: &[(Ask<'_>, Params<'_>)]) -> Worked<Vec<Vec<Row>>> {
+    pub(crate) async fn read_together(
+        &self,
+        view: View,
+        asked: &[(ReadStatement<'_>, Params<'_>)],
+    ) -> Worked<Vec<Vec<Row>>> {
         let lease = self.get().await?;
         match lease.read_together(view, asked).await {
             Err(fault) if lease.lost_it(&fault) => {
@@ -204,7 +279,11 @@ impl Pool {
     }
 
     /// One statement that writes and may be carried out twice without harm.
-    pub(crate) async fn write_surely(&self, statement: &'static Statement, params: Params<'_>) -> Worked<Vec<Row>> {
+    pub(crate) async fn write_surely(
+        &self,
+        statement: &'static Statement,
+        params: Params<'_>,
+    ) -> Worked<Vec<Row>> {
         let lease = self.get().await?;
         match lease.write(statement, params.clone()).await {
             Err(fault) if lease.lost_it(&fault) => {
@@ -219,34 +298,47 @@ impl Pool {
         self.permits.is_closed()
     }
 
-    /// Let go of every idle link, and lend no more.
+    /// Let go of every idle connection, and lend no more.
     pub(crate) fn close(&self) {
         self.permits.close();
-        self.idle.lock().expect("nobody panics while holding it").clear();
+        self.idle
+            .lock()
+            .expect("nobody panics while holding it")
+            .clear();
     }
 }
 
-impl Lease {
-    /// Did the connection end under the statement? What may be repeated is worth repeating on another one then.
-    fn lost_it(&self, fault: &Fault) -> bool {
-        self.is_cut() && matches!(fault.error, StoreError::Unavailable { .. } | StoreError::Unknown { .. })
+impl PooledConnection {
+    /// Did the connection end under the statement? What may be repeated is worth repeating on
+    /// another one then.
+    fn lost_it(&self, fault: &PostgresFault) -> bool {
+        self.is_cut()
+            && matches!(
+                fault.error,
+                StoreError::Unavailable { .. } | StoreError::Unknown { .. }
+            )
     }
 }
 
-impl Deref for Lease {
-    type Target = Link;
+impl Deref for PooledConnection {
+    type Target = DbConnection;
 
-    fn deref(&self) -> &Link {
-        self.link.as_ref().expect("a lease has its link until it is dropped")
+    fn deref(&self) -> &DbConnection {
+        self.link
+            .as_ref()
+            .expect("a lease has its link until it is dropped")
     }
 }
 
-impl Drop for Lease {
+impl Drop for PooledConnection {
     fn drop(&mut self) {
-        if let Some(link) = self.link.take().filter(Link::is_usable)
+        if let Some(link) = self.link.take().filter(DbConnection::is_usable)
             && !self.permit.semaphore().is_closed()
         {
-            self.idle.lock().expect("nobody panics while holding it").push(link);
+            self.idle
+                .lock()
+                .expect("nobody panics while holding it")
+                .push(link);
         }
     }
 }

@@ -1,20 +1,26 @@
 //! `prune`: ended runs leave with all that belongs to them, and partitions that they leave behind.
 //!
-//! No index knows when a run ended: it would cost every run, not only those that are pruned. So a prune walks over runs in
-//! the order of their creation, from where the last one stopped, once around at most.
+//! No index knows when a run ended: it would cost every run, not only those that are pruned. So a
+//! prune walks over runs in the order of their creation, from where the last one stopped, once
+//! around at most.
 
-use lope_model::limit;
+use lope_model::{RunId, limit};
 use lope_store::runs::{Prune, Pruned};
+use lope_store::store::owned;
+use uuid::Uuid;
 
+use crate::connection::DbConnection;
 use crate::failure::Worked;
-use crate::inner::Inner;
-use crate::link::Link;
+use crate::inner::PostgresInner;
 use crate::partition;
+use crate::prune_cursor::{Position, START};
 use crate::statement::Statement;
-use crate::walked::{Position, START};
 
-static PRUNE: Statement =
-    Statement { name: "prune", text: include_str!("prune.sql"), types: "int texts int int uuid int" };
+static PRUNE: Statement = Statement {
+    name: "prune",
+    text: include_str!("prune.sql"),
+    types: "int texts int int uuid int",
+};
 
 /// The same walk over the runs of one workflow.
 static PRUNE_WORKFLOW: Statement = Statement {
@@ -29,8 +35,8 @@ const SEEN_MAX: i64 = 10_000;
 const PARTS_MAX: usize = 100;
 
 /// What one statement did.
-struct Part {
-    deleted: i64,
+struct PrunePart {
+    deleted: Vec<Uuid>,
     /// More were found than might be deleted.
     overfull: bool,
     /// The walk came to its end.
@@ -38,16 +44,22 @@ struct Part {
     last: Option<Position>,
 }
 
-impl Inner {
+impl PostgresInner {
     pub(crate) async fn prune(&self, prune: &Prune) -> Worked<Pruned> {
         let link = self.reads.get().await?;
-        let begin = self.walked().position(prune.workflow.as_deref());
-        let (mut at, mut left, mut around) = (begin, prune.limit.min(limit::PAGE_MAX) as i64, begin == START);
-        let mut pruned = Pruned { runs: 0, more: true };
+        let begin = self.prune_cursor().position(prune.workflow.as_deref());
+        let mut at = begin;
+        let mut left = prune.limit.min(limit::PAGE_MAX) as i64;
+        let mut around = begin == START;
+        let mut pruned = Pruned {
+            runs: Vec::new(),
+            more: true,
+        };
         for _ in 0..PARTS_MAX {
             let part = prune_part(&link, prune, at, left).await?;
-            pruned.runs += part.deleted as u64;
-            left -= part.deleted;
+            left -= part.deleted.len() as i64;
+            let gone = part.deleted.into_iter().map(RunId::from_uuid);
+            pruned.runs.extend(gone);
             at = part.last.unwrap_or(at);
             if part.overfull {
                 break;
@@ -60,18 +72,52 @@ impl Inner {
                 (at, around) = (START, true);
             }
         }
-        self.walked().go_on(prune.workflow.as_deref(), if pruned.more { at } else { START });
-        if pruned.runs > 0 && !pruned.more {
+        self.prune_cursor().go_on(
+            prune.workflow.as_deref(),
+            if pruned.more { at } else { START },
+        );
+        if !pruned.runs.is_empty() && !pruned.more {
             partition::retire_one(&link).await;
         }
         Ok(pruned)
     }
 }
 
-async fn prune_part(link: &Link, prune: &Prune, at: Position, most: i64) -> Worked<Part> {
-    let statuses: Vec<&str> = prune.statuses.iter().map(|status| status.as_str()).collect();
+/// One run, whatever it is, by its id alone: what it holds may be damaged.
+static REMOVE: Statement = Statement {
+    name: "remove_run",
+    text: include_str!("remove_run.sql"),
+    types: "uuid",
+};
+
+impl PostgresInner {
+    pub(crate) async fn remove_run(&self, run: RunId) -> Worked<bool> {
+        let id = run.uuid();
+        let rows = self.reads.write_surely(&REMOVE, vec![&id]).await?;
+        let (is_owned, gone): (bool, i64) = rows
+            .first()
+            .map_or((false, 0), |row| (row.get(0), row.get(1)));
+        if is_owned {
+            return Err(owned(run).into());
+        }
+        Ok(gone > 0)
+    }
+}
+
+async fn prune_part(
+    link: &DbConnection,
+    prune: &Prune,
+    at: Position,
+    most: i64,
+) -> Worked<PrunePart> {
+    let statuses: Vec<&str> = prune
+        .statuses
+        .iter()
+        .map(|status| status.as_str())
+        .collect();
     let before = prune.before.millis();
-    let mut params: crate::statement::Params<'_> = vec![&before, &statuses, &most, &at.0, &at.1, &SEEN_MAX];
+    let mut params: crate::statement::Params<'_> =
+        vec![&before, &statuses, &most, &at.0, &at.1, &SEEN_MAX];
     let statement = match &prune.workflow {
         None => &PRUNE,
         Some(workflow) => {
@@ -80,8 +126,20 @@ async fn prune_part(link: &Link, prune: &Prune, at: Position, most: i64) -> Work
         }
     };
     let rows = link.write(statement, params).await?;
-    let Some(row) = rows.first() else { return Ok(Part { deleted: 0, overfull: false, ended: true, last: None }) };
-    let (deleted, found, seen): (i64, i64, i64) = (row.get(0), row.get(1), row.get(2));
+    let Some(row) = rows.first() else {
+        return Ok(PrunePart {
+            deleted: Vec::new(),
+            overfull: false,
+            ended: true,
+            last: None,
+        });
+    };
+    let (found, seen): (i64, i64) = (row.get(1), row.get(2));
     let last = row.get::<_, Option<i64>>(3).zip(row.get(4));
-    Ok(Part { deleted, overfull: found > most, ended: seen < SEEN_MAX, last })
+    Ok(PrunePart {
+        deleted: row.get(0),
+        overfull: found > most,
+        ended: seen < SEEN_MAX,
+        last,
+    })
 }

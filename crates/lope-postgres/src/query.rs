@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 
 use lope_model::RunId;
 use lope_store::StoreError;
-use lope_store::runs::{Counts, QueueCount, RunRecord, RunStatus};
+use lope_store::runs::{QueueCount, RunCounts, RunRecord, RunStatus};
 use tokio_postgres::Row;
 use uuid::Uuid;
 
+use crate::connection::{ReadStatement, View};
 use crate::failure::Worked;
-use crate::inner::Inner;
-use crate::link::{Ask, View};
+use crate::inner::PostgresInner;
 use crate::load::RECORDS;
 use crate::record;
 use crate::statement::Statement;
@@ -24,7 +24,7 @@ static FIND_KEY: Statement = Statement {
 const COUNT_RUNS: &str = include_str!("count_runs.sql");
 const COUNT_QUEUES: &str = include_str!("count_queues.sql");
 
-impl Inner {
+impl PostgresInner {
     pub(crate) async fn run(&self, run: RunId) -> Worked<Option<RunRecord>> {
         let runs = vec![run.uuid()];
         let rows = self.reads.read(&RECORDS, vec![&runs]).await?;
@@ -33,27 +33,43 @@ impl Inner {
 
     pub(crate) async fn find_key(&self, key: &str) -> Worked<Option<RunId>> {
         let rows = self.reads.read(&FIND_KEY, vec![&key]).await?;
-        Ok(rows.first().map(|row| RunId::from_uuid(row.get::<_, Uuid>(0))))
+        Ok(rows
+            .first()
+            .map(|row| RunId::from_uuid(row.get::<_, Uuid>(0))))
     }
 
-    pub(crate) async fn counts(&self) -> Worked<Counts> {
-        let asked = [COUNT_RUNS, COUNT_QUEUES].map(|text| (Ask::Once { text, types: "" }, Vec::new()));
-        let mut answers = self.reads.read_together(View::Whole, &asked).await?.into_iter();
+    pub(crate) async fn counts(&self) -> Worked<RunCounts> {
+        let asked = [COUNT_RUNS, COUNT_QUEUES]
+            .map(|text| (ReadStatement::Once { text, types: "" }, Vec::new()));
+        let mut answers = self
+            .reads
+            .read_together(View::Whole, &asked)
+            .await?
+            .into_iter();
         let [by_status, queues] = std::array::from_fn(|_| answers.next().unwrap_or_default());
-        let by_status: Worked<BTreeMap<&'static str, u64>> = by_status.iter().map(status_count).collect();
-        let queues: Worked<Vec<QueueCount>> = queues.iter().map(queue_count).collect();
-        Ok(Counts { by_status: by_status?, queues: queues? })
+        // Damage is not counted, and keeps nobody from counting the rest.
+        let by_status: BTreeMap<&'static str, u64> =
+            by_status.iter().flat_map(status_count).collect();
+        let queues: Vec<QueueCount> = queues.iter().flat_map(queue_count).collect();
+        Ok(RunCounts { by_status, queues })
     }
 }
 
 fn status_count(row: &Row) -> Worked<(&'static str, u64)> {
     let text: &str = row.get(0);
-    let status = RunStatus::parse(text).ok_or_else(|| StoreError::corrupt(format!("a status is '{text}'")))?;
+    let status = RunStatus::parse(text)
+        .ok_or_else(|| StoreError::corrupt(format!("a status is '{text}'")))?;
     Ok((status.as_str(), row.get::<_, i64>(1) as u64))
 }
 
 fn queue_count(row: &Row) -> Worked<QueueCount> {
     let number = |index| row.get::<_, i64>(index) as u64;
     let queue = record::queue_name(row.get(0))?;
-    Ok(QueueCount { queue, due: number(1), later: number(2), owned: number(3), parked: number(4) })
+    Ok(QueueCount {
+        queue,
+        due: number(1),
+        later: number(2),
+        owned: number(3),
+        parked: number(4),
+    })
 }

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use lope_model::{Digest, Epoch, Priority, QueueName, Realm, RunId, RunnerId, Timestamp, VersionId};
+use lope_model::{
+    Digest, Epoch, Priority, QueueName, Realm, RunId, RunnerId, Timestamp, VersionId,
+};
 use lope_store::StoreError;
 use lope_store::runs::{FinalStatus, JournalRow, LiveStatus, Mail, Parent, RunRecord, RunStatus};
 use tokio_postgres::Row;
@@ -10,13 +12,15 @@ use uuid::Uuid;
 
 use crate::failure::Worked;
 
-/// The columns of a record, of `runs r` and, while the run lives, `queue q`. Results come last and only when asked for.
+/// The columns of a record, of `runs r` and, while the run lives, `queue q`. Results come last and
+/// only when asked for.
 pub(crate) const RECORD: &str = "r.run_id, r.workflow, r.version, r.key, r.status, q.status, r.queue, r.priority, r.realm, \
     coalesce(q.law, r.law), r.tags::text, r.parent_run, r.parent_execution, r.created_at, r.finished_at, q.due, q.owner, \
-    coalesce(q.epoch, r.epoch), coalesce(q.head, r.head), coalesce(q.mail, r.mail), q.parked";
+    coalesce(q.epoch, r.epoch), coalesce(q.head, r.head), coalesce(q.mail, r.mail), q.parked, \
+    coalesce(q.started_at, r.started_at)";
 
 /// Where the results stand behind [`RECORD`].
-const RESULT: usize = 21;
+const RESULT: usize = 22;
 
 /// A record without its results.
 pub(crate) fn listed(row: &Row) -> Worked<RunRecord> {
@@ -33,8 +37,12 @@ pub(crate) fn listed(row: &Row) -> Worked<RunRecord> {
         realm: realm(row.get(8))?,
         law: row.get::<_, i64>(9) as u32,
         tags: tags(row.get(10))?,
-        parent: parent.map(|run| Parent { run, execution: row.get::<_, Option<String>>(12).unwrap_or_default() }),
+        parent: parent.map(|run| Parent {
+            run,
+            execution: row.get::<_, Option<String>>(12).unwrap_or_default(),
+        }),
         created_at: Timestamp::from_millis(row.get(13)),
+        started_at: row.get::<_, Option<i64>>(21).map(Timestamp::from_millis),
         finished_at: row.get::<_, Option<i64>>(14).map(Timestamp::from_millis),
         due: row.get::<_, Option<i64>>(15).map(Timestamp::from_millis),
         owner,
@@ -47,9 +55,21 @@ pub(crate) fn listed(row: &Row) -> Worked<RunRecord> {
     })
 }
 
+/// A record with its error behind it, as a list has it.
+pub(crate) fn listed_with_error(row: &Row) -> Worked<RunRecord> {
+    Ok(RunRecord {
+        error: row.get(RESULT),
+        ..listed(row)?
+    })
+}
+
 /// A record with its results.
 pub(crate) fn shown(row: &Row) -> Worked<RunRecord> {
-    Ok(RunRecord { result: row.get(RESULT), error: row.get(RESULT + 1), ..listed(row)? })
+    Ok(RunRecord {
+        result: row.get(RESULT),
+        error: row.get(RESULT + 1),
+        ..listed(row)?
+    })
 }
 
 fn status(kept: &str, said: Option<&str>, owned: bool) -> Worked<RunStatus> {
@@ -58,7 +78,9 @@ fn status(kept: &str, said: Option<&str>, owned: bool) -> Worked<RunStatus> {
             let said = LiveStatus::parse(said).ok_or_else(|| damage("a status", said))?;
             Ok(RunStatus::of_live(said, owned))
         }
-        None => Ok(RunStatus::Final(FinalStatus::parse(kept).ok_or_else(|| damage("the end of a run", kept))?)),
+        None => Ok(RunStatus::Final(
+            FinalStatus::parse(kept).ok_or_else(|| damage("the end of a run", kept))?,
+        )),
     }
 }
 
@@ -84,7 +106,9 @@ pub(crate) fn mail(row: &Row, at: usize) -> Mail {
 }
 
 pub(crate) fn version(bytes: &[u8]) -> Worked<VersionId> {
-    let bytes: [u8; 32] = bytes.try_into().map_err(|_| damage("a version", &format!("{} bytes", bytes.len())))?;
+    let bytes: [u8; 32] = bytes
+        .try_into()
+        .map_err(|_| damage("a version", &format!("{} bytes", bytes.len())))?;
     Ok(VersionId(Digest::from_bytes(bytes)))
 }
 

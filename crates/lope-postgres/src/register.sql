@@ -4,12 +4,12 @@ with clock as materialized (
     select {now} as now
 ),
 forgotten as (
-    delete from {schema}.runners r
+    delete from {schema}.sessions r
     using clock c
     where r.ended_at < c.now - $7 and r.runner_id <> $1
         and not exists (select from {schema}.queue q where q.owner = r.runner_id)
 )
-insert into {schema}.runners as r
+insert into {schema}.sessions as r
     (runner_id, started_at, heartbeat_at, expires, lease, ended_at, pid, name, host, program, serves)
 select $1, c.now, c.now, c.now + $6, $6, null, $4, $2, $3, $5, $8 from clock c
 on conflict (runner_id) do update

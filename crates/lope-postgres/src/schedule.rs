@@ -1,25 +1,28 @@
-//! `schedule`: a schedule's row is written together with the run that it starts and the mail that it sends.
+//! `schedule`: a schedule's row is written together with the run that it starts and the mail that
+//! it sends.
 //!
-//! The name is locked first, whether its row is there or not, then the row, so that nobody takes it away meanwhile; of many who write
-//! over one revision the first one wins and the others find another revision. Nobody locks either while holding anything else.
+//! The name is locked first, whether its row is there or not, then the row, so that nobody takes it
+//! away meanwhile; of many who write over one revision the first one wins and the others find
+//! another revision. Nobody locks either while holding anything else.
 
 use std::time::Duration;
 
 use lope_model::{Revision, RunId, Timestamp};
 use lope_store::runs::{DueSchedules, FoundSchedule, ScheduleWrite, Scheduled, StoredSchedule};
+use lope_store::verdict;
 use lope_store::{StoreError, StoreResult};
 use tokio_postgres::Row;
 use uuid::Uuid;
 
 use crate::admit::{self, ADMIT, AdmitColumns};
+use crate::connection::{DbConnection, Pipeline};
 use crate::deliver::{DELIVER, LOCK, LOCK_ENDED, MailColumns};
 use crate::failure::{Then, Worked};
-use crate::inner::Inner;
-use crate::link::{Flight, Link};
+use crate::inner::PostgresInner;
 use crate::session::page;
 use crate::statement::Statement;
 
-static PLACE: Statement = Statement {
+static LOCK_NAME: Statement = Statement {
     name: "schedule_place",
     text: "select pg_advisory_xact_lock(hashtextextended('lope schedule {schema} ' || $1, 0))",
     types: "text",
@@ -29,8 +32,11 @@ static REVISION: Statement = Statement {
     text: "select revision from {schema}.schedules where name = $1 for update",
     types: "text",
 };
-static PUT: Statement =
-    Statement { name: "schedule_put", text: include_str!("schedule_put.sql"), types: "text uuid int uuid short byte" };
+static PUT: Statement = Statement {
+    name: "schedule_put",
+    text: include_str!("schedule_put.sql"),
+    types: "text uuid int uuid short byte",
+};
 static REMOVE: Statement = Statement {
     name: "unschedule",
     text: "delete from {schema}.schedules where name = $1 and ($2 is null or revision = $2) returning 1",
@@ -49,15 +55,20 @@ static LIST: Statement = Statement {
            where s.name > $1 order by s.name limit $2",
     types: "text int",
 };
-static DUE: Statement = Statement { name: "due_schedules", text: include_str!("schedule_due.sql"), types: "int" };
+static DUE: Statement = Statement {
+    name: "due_schedules",
+    text: include_str!("schedule_due.sql"),
+    types: "int",
+};
 
 /// How often a writing that was rolled back because others stood in its way is tried again.
 const TRIES_MAX: u32 = 5;
 const TRY_AGAIN_AFTER: Duration = Duration::from_millis(2);
 
-impl Inner {
+impl PostgresInner {
     pub(crate) async fn schedule(&self, write: &ScheduleWrite) -> Worked<Scheduled> {
-        // Not on the links of heartbeats: a writing waits for others who write the same schedule.
+        // Not on the connections of heartbeats: a writing waits for others who write the same
+        // schedule.
         let link = self.reads.get().await?;
         for tries in 1..=TRIES_MAX {
             match attempt(&link, write).await {
@@ -73,51 +84,82 @@ impl Inner {
 
     pub(crate) async fn unschedule(&self, name: &str, over: Option<Revision>) -> Worked<bool> {
         let over = over.map(Revision::uuid);
-        let rows = self.reads.get().await?.write(&REMOVE, vec![&name, &over]).await?;
+        let rows = self
+            .reads
+            .get()
+            .await?
+            .write(&REMOVE, vec![&name, &over])
+            .await?;
         Ok(!rows.is_empty())
     }
 
     pub(crate) async fn find_schedule(&self, name: &str) -> Worked<Option<FoundSchedule>> {
-        Ok(self.reads.read(&FIND, vec![&name]).await?.first().map(found))
+        Ok(self
+            .reads
+            .read(&FIND, vec![&name])
+            .await?
+            .first()
+            .map(found))
     }
 
-    pub(crate) async fn schedules(&self, after: Option<&str>, limit: usize) -> Worked<Vec<FoundSchedule>> {
-        let (after, most) = (after.unwrap_or_default(), page(limit));
-        Ok(self.reads.read(&LIST, vec![&after, &most]).await?.iter().map(found).collect())
+    pub(crate) async fn schedules(
+        &self,
+        after: Option<&str>,
+        limit: usize,
+    ) -> Worked<Vec<FoundSchedule>> {
+        let after = after.unwrap_or_default();
+        let most = page(limit);
+        Ok(self
+            .reads
+            .read(&LIST, vec![&after, &most])
+            .await?
+            .iter()
+            .map(found)
+            .collect())
     }
 
     pub(crate) async fn due_schedules(&self, limit: usize) -> StoreResult<DueSchedules> {
         let most = page(limit);
         let rows = self.reads.read(&DUE, vec![&most]).await?;
-        let first = rows.first().ok_or_else(|| StoreError::corrupt("the clock did not answer"))?;
-        let due = rows.iter().filter(|row| row.get::<_, Option<&str>>(0).is_some()).map(found).collect();
+        let first = rows
+            .first()
+            .ok_or_else(|| StoreError::corrupt("the clock did not answer"))?;
+        let due = rows
+            .iter()
+            .filter(|row| row.get::<_, Option<&str>>(0).is_some())
+            .map(found)
+            .collect();
         let next_due = first.get::<_, Option<i64>>(8).map(Timestamp::from_millis);
-        Ok(DueSchedules { now: Timestamp::from_millis(first.get(7)), due, next_due, waits: first.get(9) })
+        Ok(DueSchedules {
+            now: Timestamp::from_millis(first.get(7)),
+            due,
+            next_due,
+            waits: first.get(9),
+        })
     }
 }
 
 /// One transaction. Nothing: what stood in the way is gone, and it may be tried again.
-async fn attempt(link: &Link, write: &ScheduleWrite) -> Worked<Option<Scheduled>> {
-    let found = look(link, write).await?;
-    let stands = match found {
-        found if found == Some(write.schedule.revision) => Some(Scheduled::Done),
-        found if found != write.over => Some(Scheduled::Changed { found }),
-        _ => None,
-    };
-    if stands.is_some() {
+async fn attempt(link: &DbConnection, write: &ScheduleWrite) -> Worked<Option<Scheduled>> {
+    let found = lock_and_read(link, write).await?;
+    if let Err(answer) = verdict::schedule(write, found) {
         roll_back(link).await?;
-        return Ok(stands);
+        return Ok(Some(answer));
     }
     if let Some(admit) = &write.admit {
         let columns = AdmitColumns::of(&[admit]);
         let ready = link.ready(&ADMIT).await?;
-        let mut flight = Flight::within(link);
-        flight.query(ready, columns.params());
-        let created = admit::created(&flight.land().await?[0]);
+        let mut pipeline = Pipeline::within(link);
+        pipeline.query(ready, columns.params());
+        let created = admit::created(&pipeline.run().await?[0]);
         if created.is_empty() {
             roll_back(link).await?;
             let answers = admit::answers(link, [admit], vec![created]).await?;
-            return Ok(answers.into_iter().next().flatten().map(Scheduled::NotAdmitted));
+            return Ok(answers
+                .into_iter()
+                .next()
+                .flatten()
+                .map(Scheduled::NotAdmitted));
         }
     }
     put(link, write).await?;
@@ -125,39 +167,52 @@ async fn attempt(link: &Link, write: &ScheduleWrite) -> Worked<Option<Scheduled>
 }
 
 /// Begin, lock the place, and see which revision is there.
-async fn look(link: &Link, write: &ScheduleWrite) -> Worked<Option<Revision>> {
-    let (place, revision) = (link.ready(&PLACE).await?, link.ready(&REVISION).await?);
+async fn lock_and_read(link: &DbConnection, write: &ScheduleWrite) -> Worked<Option<Revision>> {
+    let lock = link.ready(&LOCK_NAME).await?;
+    let revision = link.ready(&REVISION).await?;
     let name = &write.schedule.name;
-    let mut flight = Flight::begin(link);
-    flight.query(place, vec![name]);
-    flight.query(revision, vec![name]);
-    let answers = flight.land().await?;
-    Ok(answers[2].first().map(|row| Revision::from_uuid(row.get(0))))
+    let mut pipeline = Pipeline::begin(link);
+    pipeline.query(lock, vec![name]);
+    pipeline.query(revision, vec![name]);
+    let answers = pipeline.run().await?;
+    Ok(answers[2]
+        .first()
+        .map(|row| Revision::from_uuid(row.get(0))))
 }
 
-async fn roll_back(link: &Link) -> Worked<()> {
-    let mut flight = Flight::within(link);
-    flight.rollback();
-    flight.land().await.map(drop)
+async fn roll_back(link: &DbConnection) -> Worked<()> {
+    let mut pipeline = Pipeline::within(link);
+    pipeline.rollback();
+    pipeline.run().await.map(drop)
 }
 
 /// The mail and the row, and the end of the transaction.
-async fn put(link: &Link, write: &ScheduleWrite) -> Worked<()> {
-    let StoredSchedule { name, revision, due, last_run, waits, body } = &write.schedule;
-    let (revision, due) = (revision.uuid(), due.map(Timestamp::millis));
-    let (last_run, waits) = (last_run.map(RunId::uuid), i16::from(*waits));
+async fn put(link: &DbConnection, write: &ScheduleWrite) -> Worked<()> {
+    let StoredSchedule {
+        name,
+        revision,
+        due,
+        last_run,
+        waits,
+        body,
+    } = &write.schedule;
+    let revision = revision.uuid();
+    let due = due.map(Timestamp::millis);
+    let last_run = last_run.map(RunId::uuid);
+    let waits = i16::from(*waits);
     let mail: Vec<_> = write.mail.iter().collect();
     let runs: Vec<Uuid> = mail.iter().map(|mail| mail.run.uuid()).collect();
     let columns = MailColumns::of(&mail);
     let (lock, lock_ended) = (link.ready(&LOCK).await?, link.ready(&LOCK_ENDED).await?);
-    let (deliver, put) = (link.ready(&DELIVER).await?, link.ready(&PUT).await?);
-    let mut flight = Flight::within(link);
-    flight.query_unless(mail.is_empty(), lock, vec![&runs]);
-    flight.query_unless(mail.is_empty(), lock_ended, vec![&runs]);
-    flight.query_unless(mail.is_empty(), deliver, columns.params());
-    flight.query(put, vec![name, &revision, &due, &last_run, &waits, body]);
-    flight.commit();
-    flight.land().await.map(drop)
+    let deliver = link.ready(&DELIVER).await?;
+    let put = link.ready(&PUT).await?;
+    let mut pipeline = Pipeline::within(link);
+    pipeline.query_unless(mail.is_empty(), lock, vec![&runs]);
+    pipeline.query_unless(mail.is_empty(), lock_ended, vec![&runs]);
+    pipeline.query_unless(mail.is_empty(), deliver, columns.params());
+    pipeline.query(put, vec![name, &revision, &due, &last_run, &waits, body]);
+    pipeline.commit();
+    pipeline.run().await.map(drop)
 }
 
 fn found(row: &Row) -> FoundSchedule {
@@ -169,5 +224,8 @@ fn found(row: &Row) -> FoundSchedule {
         waits: row.get::<_, i16>(4) != 0,
         body: row.get(5),
     };
-    FoundSchedule { schedule, running: row.get(6) }
+    FoundSchedule {
+        schedule,
+        running: row.get(6),
+    }
 }

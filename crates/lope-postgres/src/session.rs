@@ -1,87 +1,190 @@
-//! Sessions: register, heartbeat, takeover, release, and what a runner owns. The server's clock judges them.
+//! Sessions: register, heartbeat, takeover, release, and what a runner owns. The server's clock
+//! judges them.
 
 use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
 
 use lope_model::{Moment, RunId, RunnerId, Timestamp, limit};
 use lope_store::StoreError;
 use lope_store::runs::{
-    Beat, ClaimedRun, Held, Mail, Register, RunnerRecord, Serves, SessionLost, TakenOver, Takeover,
+    Beat, ClaimedRun, Mail, Register, RunnerRecord, Serves, SessionLost, SessionResult, TakenOver,
+    Takeover,
 };
 use tokio_postgres::Row;
 use uuid::Uuid;
 
 use crate::claim::claimed_run;
+use crate::connection::Pipeline;
 use crate::failure::Worked;
-use crate::inner::Inner;
-use crate::link::Flight;
+use crate::inner::PostgresInner;
 use crate::options::RUNNER_MEMORY;
 use crate::record;
 use crate::statement::Statement;
 
-static REGISTER: Statement =
-    Statement { name: "register", text: include_str!("register.sql"), types: "uuid text text int text int int text" };
-static ANNOUNCE: Statement = Statement { name: "announce", text: include_str!("announce.sql"), types: "uuid text" };
-static HEARTBEAT: Statement = Statement { name: "heartbeat", text: include_str!("heartbeat.sql"), types: "uuid" };
-static END_EXPIRED: Statement = Statement { name: "end_expired", text: include_str!("end_expired.sql"), types: "" };
-pub(crate) static TAKEOVER: Statement =
-    Statement { name: "takeover", text: include_str!("takeover.sql"), types: "int" };
-static ORPHANS: Statement = Statement { name: "orphans", text: include_str!("orphans.sql"), types: "" };
-static END_SESSION: Statement = Statement { name: "end_session", text: include_str!("end_session.sql"), types: "uuid" };
-pub(crate) static PUT_BACK: Statement =
-    Statement { name: "put_back", text: include_str!("put_back.sql"), types: "uuid int" };
-static OWNED: Statement = Statement { name: "owned", text: include_str!("owned.sql"), types: "uuid uuid int" };
-pub(crate) static WAITING: Statement =
-    Statement { name: "waiting", text: include_str!("waiting.sql"), types: "uuid int" };
-static RUNNERS: Statement = Statement { name: "runners", text: include_str!("runners.sql"), types: "int" };
+static REGISTER: Statement = Statement {
+    name: "register",
+    text: include_str!("register.sql"),
+    types: "uuid text text int text int int text",
+};
+static ANNOUNCE: Statement = Statement {
+    name: "announce",
+    text: include_str!("announce.sql"),
+    types: "uuid text int",
+};
+static HEARTBEAT: Statement = Statement {
+    name: "heartbeat",
+    text: include_str!("heartbeat.sql"),
+    types: "uuid int",
+};
+static END_EXPIRED: Statement = Statement {
+    name: "end_expired",
+    text: include_str!("end_expired.sql"),
+    types: "int",
+};
+pub(crate) static TAKEOVER: Statement = Statement {
+    name: "takeover",
+    text: include_str!("takeover.sql"),
+    types: "int",
+};
+static ORPHANS: Statement = Statement {
+    name: "orphans",
+    text: include_str!("orphans.sql"),
+    types: "",
+};
+static END_SESSION: Statement = Statement {
+    name: "end_session",
+    text: include_str!("end_session.sql"),
+    types: "uuid",
+};
+pub(crate) static PUT_BACK: Statement = Statement {
+    name: "put_back",
+    text: include_str!("put_back.sql"),
+    types: "uuid int",
+};
+static OWNED: Statement = Statement {
+    name: "owned",
+    text: include_str!("owned.sql"),
+    types: "uuid uuid int",
+};
+pub(crate) static WAITING: Statement = Statement {
+    name: "waiting",
+    text: include_str!("waiting.sql"),
+    types: "uuid int",
+};
+static LIVE: Statement = Statement {
+    name: "live",
+    text: include_str!("live.sql"),
+    types: "uuids int",
+};
+static RUNNERS: Statement = Statement {
+    name: "sessions",
+    text: include_str!("sessions.sql"),
+    types: "int",
+};
 
 /// Longest lease: a thousand years, so that sums of times stay numbers.
 const LEASE_MAX: i64 = 1_000 * 365 * 86_400_000;
+/// A longer lease than this does not hold a step of the clock back for longer.
+const LEASE_HELD_BACK_MAX: Duration = Duration::from_hours(1);
 /// Most runs that one statement puts back, so that no transaction is long.
 const PUT_BACK_MAX: i64 = 5_000;
 
-impl Inner {
+impl PostgresInner {
     pub(crate) async fn register(&self, register: &Register) -> Worked<Beat> {
-        let Register { runner, name, host, pid, program, serves, lease } = register;
-        let lease = i64::try_from(lease.millis()).unwrap_or(LEASE_MAX).min(LEASE_MAX);
-        let (runner, pid) = (runner.uuid(), i64::from(*pid));
-        let (memory, serves) = (RUNNER_MEMORY.millis() as i64, serves.to_string());
+        let Register {
+            runner,
+            name,
+            host,
+            pid,
+            program,
+            serves,
+            lease,
+        } = register;
+        let lease = i64::try_from(lease.millis())
+            .unwrap_or(LEASE_MAX)
+            .min(LEASE_MAX);
+        let runner = runner.uuid();
+        let pid = i64::from(*pid);
+        let memory = RUNNER_MEMORY.millis() as i64;
+        let serves = serves.to_string();
         let link = self.control.get().await?;
-        let rows = link.write(&REGISTER, vec![&runner, name, host, &pid, program, &lease, &memory, &serves]).await?;
-        beat(&rows).ok_or_else(|| StoreError::corrupt("a registration was not answered").into())
+        let sent = Instant::now();
+        let rows = link
+            .write(
+                &REGISTER,
+                vec![&runner, name, host, &pid, program, &lease, &memory, &serves],
+            )
+            .await?;
+        let beat =
+            beat(&rows).ok_or_else(|| StoreError::corrupt("a registration was not answered"))?;
+        self.clock.heard(sent, beat.now.millis(), lease_of(&beat));
+        Ok(beat)
     }
 
     /// Extending a session twice does no harm, so a beat that got lost on the way is sent again.
-    pub(crate) async fn heartbeat(&self, runner: RunnerId) -> Worked<Held<Beat>> {
+    pub(crate) async fn heartbeat(&self, runner: RunnerId) -> Worked<SessionResult<Beat>> {
         let runner = runner.uuid();
-        let rows = self.control.write_surely(&HEARTBEAT, vec![&runner]).await?;
-        Ok(beat(&rows).ok_or(SessionLost))
+        let sent = Instant::now();
+        let latest = self.clock.latest();
+        let rows = self
+            .control
+            .write_surely(&HEARTBEAT, vec![&runner, &latest])
+            .await?;
+        let beat = beat(&rows);
+        if let Some(beat) = &beat {
+            self.clock.heard(sent, beat.now.millis(), lease_of(beat));
+        }
+        Ok(beat.ok_or(SessionLost))
     }
 
-    pub(crate) async fn announce(&self, runner: RunnerId, serves: &Serves) -> Worked<Held<()>> {
-        let (runner, serves) = (runner.uuid(), serves.to_string());
-        let rows = self.control.write_surely(&ANNOUNCE, vec![&runner, &serves]).await?;
-        Ok(if rows.is_empty() { Err(SessionLost) } else { Ok(()) })
+    pub(crate) async fn announce(
+        &self,
+        runner: RunnerId,
+        serves: &Serves,
+    ) -> Worked<SessionResult<()>> {
+        let runner = runner.uuid();
+        let serves = serves.to_string();
+        let latest = self.clock.latest();
+        let rows = self
+            .control
+            .write_surely(&ANNOUNCE, vec![&runner, &serves, &latest])
+            .await?;
+        Ok(if rows.is_empty() {
+            Err(SessionLost)
+        } else {
+            Ok(())
+        })
     }
 
     pub(crate) async fn takeover(&self, takeover: Takeover) -> Worked<TakenOver> {
         let most = takeover.limit.min(PUT_BACK_MAX as usize) as i64;
         let link = self.control.get().await?;
-        let (end, put_back) = (link.ready(&END_EXPIRED).await?, link.ready(&TAKEOVER).await?);
+        let end = link.ready(&END_EXPIRED).await?;
+        let put_back = link.ready(&TAKEOVER).await?;
         let left = link.ready(&ORPHANS).await?;
-        let mut flight = Flight::begin(&link);
-        flight.query(end, vec![]);
-        flight.query(put_back, vec![&most]);
-        flight.query(left, vec![]);
-        flight.commit();
-        let answers = flight.land().await?;
+        let sent = Instant::now();
+        let latest = self.clock.latest();
+        let mut pipeline = Pipeline::begin(&link);
+        pipeline.query(end, vec![&latest]);
+        pipeline.query(put_back, vec![&most]);
+        pipeline.query(left, vec![]);
+        pipeline.commit();
+        let answers = pipeline.run().await?;
+        if let Some(row) = answers[1].first() {
+            self.clock.heard(sent, row.get(0), Duration::ZERO);
+        }
         Ok(TakenOver {
-            ended: answers[1].iter().map(|row| RunnerId::from_uuid(row.get(0))).collect(),
+            ended: answers[1]
+                .iter()
+                .filter_map(|row| row.get::<_, Option<Uuid>>(1).map(RunnerId::from_uuid))
+                .collect(),
             runs: count(&answers[2]),
             more: answers[3].first().is_some_and(|row| row.get(0)),
         })
     }
 
-    /// End the session first, so that nothing is claimed in it any more, then put back what it holds, part by part.
+    /// End the session first, so that nothing is claimed in it any more, then put back what it
+    /// holds, part by part.
     pub(crate) async fn release(&self, runner: RunnerId) -> Worked<u64> {
         let runner = runner.uuid();
         let link = self.control.get().await?;
@@ -96,19 +199,55 @@ impl Inner {
         }
     }
 
-    pub(crate) async fn owned(&self, runner: RunnerId, after: Option<RunId>, limit: usize) -> Worked<Vec<ClaimedRun>> {
-        let (runner, after, most) = (runner.uuid(), after.map(RunId::uuid), page(limit));
-        let rows = self.control.read(&OWNED, vec![&runner, &after, &most]).await?;
-        rows.iter().map(|row| claimed_run(row, 0)).collect()
+    pub(crate) async fn owned(
+        &self,
+        runner: RunnerId,
+        after: Option<RunId>,
+        limit: usize,
+    ) -> Worked<Vec<ClaimedRun>> {
+        let runner = runner.uuid();
+        let after = after.map(RunId::uuid);
+        let most = page(limit);
+        let rows = self
+            .control
+            .read(&OWNED, vec![&runner, &after, &most])
+            .await?;
+        let mut owned = Vec::with_capacity(rows.len());
+        for row in &rows {
+            match claimed_run(row, 0) {
+                Ok(run) => owned.push(run),
+                // Whoever claims it next sets it aside.
+                Err(fault) => {
+                    tracing::error!(error = %fault.error, "a run of this runner is damaged");
+                }
+            }
+        }
+        Ok(owned)
     }
 
-    pub(crate) async fn waiting(&self, runner: RunnerId, limit: usize) -> Worked<Vec<(RunId, Vec<Mail>)>> {
-        let (runner, most) = (runner.uuid(), page(limit));
+    pub(crate) async fn waiting(
+        &self,
+        runner: RunnerId,
+        limit: usize,
+    ) -> Worked<Vec<(RunId, Vec<Mail>)>> {
+        let runner = runner.uuid();
+        let most = page(limit);
         let mut found: BTreeMap<RunId, Vec<Mail>> = BTreeMap::new();
         for row in self.control.read(&WAITING, vec![&runner, &most]).await? {
-            found.entry(RunId::from_uuid(row.get(0))).or_default().push(record::mail(&row, 1));
+            found
+                .entry(RunId::from_uuid(row.get(0)))
+                .or_default()
+                .push(record::mail(&row, 1));
         }
         Ok(found.into_iter().collect())
+    }
+
+    pub(crate) async fn live(&self, runners: &[RunnerId]) -> Worked<Vec<bool>> {
+        let ids: Vec<Uuid> = runners.iter().map(|runner| runner.uuid()).collect();
+        let latest = self.clock.latest();
+        let rows = self.reads.read(&LIVE, vec![&ids, &latest]).await?;
+        let live: Vec<Uuid> = rows.iter().map(|row| row.get(0)).collect();
+        Ok(ids.iter().map(|id| live.contains(id)).collect())
     }
 
     pub(crate) async fn runners(&self, limit: usize) -> Worked<Vec<RunnerRecord>> {
@@ -130,7 +269,16 @@ fn count(rows: &[Row]) -> u64 {
 fn beat(rows: &[Row]) -> Option<Beat> {
     let row = rows.first()?;
     let (now, expires): (i64, i64) = (row.get(0), row.get(1));
-    Some(Beat { now: Timestamp::from_millis(now), moment: Moment(now), expires: Moment(expires) })
+    Some(Beat {
+        now: Timestamp::from_millis(now),
+        moment: Moment(now),
+        expires: Moment(expires),
+    })
+}
+
+fn lease_of(beat: &Beat) -> Duration {
+    let lease = beat.expires.0.saturating_sub(beat.moment.0);
+    Duration::from_millis(u64::try_from(lease).unwrap_or_default()).min(LEASE_HELD_BACK_MAX)
 }
 
 fn runner_record(row: &Row) -> RunnerRecord {

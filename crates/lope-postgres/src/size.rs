@@ -28,7 +28,10 @@ impl Size {
 
     /// So many things of so many bytes each.
     fn of(lengths: impl Iterator<Item = usize>) -> Self {
-        lengths.fold(Self::default(), |size, bytes| Self { rows: size.rows + 1, bytes: size.bytes + bytes })
+        lengths.fold(Self::default(), |size, bytes| Self {
+            rows: size.rows + 1,
+            bytes: size.bytes + bytes,
+        })
     }
 
     fn sum(sizes: impl IntoIterator<Item = Size>) -> Self {
@@ -41,7 +44,13 @@ impl Size {
 impl Weighed for Admit {
     fn size(&self) -> Size {
         Size::sum([
-            Size { rows: 1, bytes: self.snapshot.as_ref().map_or(0, |snapshot| snapshot.body.len()) },
+            Size {
+                rows: 1,
+                bytes: self
+                    .snapshot
+                    .as_ref()
+                    .map_or(0, |snapshot| snapshot.body.len()),
+            },
             Size::of(self.rows.iter().map(|row| row.body.len())),
             Size::of(self.blobs.iter().map(|blob| blob.bytes.len())),
         ])
@@ -50,21 +59,32 @@ impl Weighed for Admit {
 
 impl Weighed for Deliver {
     fn size(&self) -> Size {
-        Size { rows: 1, bytes: self.body.len() }
+        Size {
+            rows: 1,
+            bytes: self.body.len(),
+        }
     }
 }
 
 impl Weighed for RunCommit {
     fn size(&self) -> Size {
         let parts = [
-            Size { rows: 1, bytes: self.snapshot.as_ref().map_or(0, |snapshot| snapshot.body.len()) },
+            Size {
+                rows: 1,
+                bytes: self
+                    .snapshot
+                    .as_ref()
+                    .map_or(0, |snapshot| snapshot.body.len()),
+            },
             Size::of(self.rows.iter().map(|row| row.body.len())),
             Size::of(self.blobs.iter().map(|blob| blob.bytes.len())),
         ];
         let mut size = Size::sum(parts);
         size.add(Size::sum(self.deliveries.iter().map(Weighed::size)));
         size.add(Size::sum(self.children.iter().map(Weighed::size)));
-        size.add(Size::of(self.posts.iter().map(|post| post.value.len())));
+        size.add(Size::of(
+            self.mailbox_sends.iter().map(|send| send.value.len()),
+        ));
         size
     }
 }
@@ -76,20 +96,28 @@ impl Weighed for Batch {
             Guard::Absent(_) | Guard::Unchanged(..) | Guard::ScopeUnchanged(..) => 0,
         });
         let writes = self.writes.iter().map(|write| match write {
-            Write::Put(_, value) | Write::Create(_, value) | Write::Append { value, .. } => value.len(),
+            Write::Put(_, value) | Write::Create(_, value) | Write::Append { value, .. } => {
+                value.len()
+            }
             Write::Delete(_) => 0,
         });
         Size::of(guards.chain(writes))
     }
 }
 
-/// Split a call into parts that fit into one message each. Each command is all or nothing by itself, so a call may be several
-/// transactions; a command that fits into no message is refused before anything is written.
+/// Split a call into parts that fit into one message each. Each command is all or nothing by
+/// itself, so a call may be several transactions; a command that fits into no message is refused
+/// before anything is written.
 pub(crate) fn parts<T: Weighed>(commands: Vec<T>) -> StoreResult<Vec<Vec<T>>> {
     let mut parts: Vec<Vec<T>> = Vec::new();
     let mut filled = usize::MAX;
-    if commands.iter().any(|command| command.size().bytes > MESSAGE_BYTES_MAX) {
-        return Err(StoreError::refused(format!("a command is larger than {MESSAGE_BYTES_MAX} bytes")));
+    if commands
+        .iter()
+        .any(|command| command.size().bytes > MESSAGE_BYTES_MAX)
+    {
+        return Err(StoreError::refused(format!(
+            "a command is larger than {MESSAGE_BYTES_MAX} bytes"
+        )));
     }
     for command in commands {
         let bytes = command.size().bytes;
@@ -113,7 +141,10 @@ mod tests {
 
     impl Weighed for Bytes {
         fn size(&self) -> Size {
-            Size { rows: 1, bytes: self.0 }
+            Size {
+                rows: 1,
+                bytes: self.0,
+            }
         }
     }
 
@@ -125,7 +156,10 @@ mod tests {
         };
         assert_eq!(sizes(vec![]), [0; 0]);
         assert_eq!(sizes(vec![1, 2, 3]), [3]);
-        assert_eq!(sizes(vec![PART_BYTES_MAX, 1, PART_BYTES_MAX - 1, 1]), [1, 2, 1]);
+        assert_eq!(
+            sizes(vec![PART_BYTES_MAX, 1, PART_BYTES_MAX - 1, 1]),
+            [1, 2, 1]
+        );
         assert_eq!(sizes(vec![MESSAGE_BYTES_MAX, 0]), [1, 1]);
         assert!(parts(vec![Bytes(1), Bytes(MESSAGE_BYTES_MAX + 1)]).is_err());
     }

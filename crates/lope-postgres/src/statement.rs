@@ -1,11 +1,13 @@
-//! A statement as the verbs write it down: its name, its SQL text, the types of its parameters. Knows no connection.
+//! A statement as the verbs write it down: its name, its SQL text, the types of its parameters.
+//! Knows no connection.
 
 use tokio_postgres::types::{ToSql, Type};
 
 use crate::options::SchemaName;
 use crate::record::RECORD;
 
-/// Types of the parameters of `append.sql`, which are the first twelve of every statement that holds it.
+/// Types of the parameters of `append.sql`, which are the first twelve of every statement that
+/// holds it.
 const APPEND_TYPES: &str = "uuids ints ints texts bytes  uuids bytes bytes  uuids ints ints bytes";
 
 /// Pieces that several statements have in common.
@@ -16,10 +18,14 @@ const PIECES: [(&str, &str); 5] = [
     ("{prune_tail}", include_str!("prune_tail.sql")),
     ("{record}", RECORD),
     // The server's clock in milliseconds.
-    ("{now}", "(extract(epoch from clock_timestamp()) * 1000)::bigint"),
+    (
+        "{now}",
+        "(extract(epoch from clock_timestamp()) * 1000)::bigint",
+    ),
 ];
 
-/// A statement. In its text `{schema}` stands for the schema's name, and other names in braces for [`PIECES`].
+/// A statement. In its text `{schema}` stands for the schema's name, and other names in braces for
+/// [`PIECES`].
 #[derive(Debug)]
 pub(crate) struct Statement {
     /// Unique among statements.
@@ -41,13 +47,19 @@ impl Statement {
 
 /// SQL text with its placeholders filled in.
 pub(crate) fn filled(text: &str, schema: &SchemaName) -> String {
-    let filled = PIECES.iter().fold(text.to_owned(), |text, (name, piece)| text.replace(name, piece));
+    let filled = PIECES.iter().fold(text.to_owned(), |text, (name, piece)| {
+        text.replace(name, piece)
+    });
     schema.within(&filled)
 }
 
 /// The types that a list of words means.
 pub(crate) fn kinds(words: &str) -> Vec<Type> {
-    words.replace("append", APPEND_TYPES).split_whitespace().map(kind).collect()
+    words
+        .replace("append", APPEND_TYPES)
+        .split_whitespace()
+        .map(kind)
+        .collect()
 }
 
 fn kind(word: &str) -> Type {

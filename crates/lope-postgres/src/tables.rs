@@ -1,15 +1,18 @@
-//! The door *Tables*: which tables there are, keys and ranges. Batches are in `batch` and what it uses.
+//! The door *Tables*: which tables there are, keys and ranges. Batches are in `batch` and what it
+//! uses.
 
-use async_trait::async_trait;
 use lope_model::limit;
-use lope_store::tables::{At, Batch, BatchReply, Direction, Manifest, Range, Row, Scope, TableId, TableSpec, Tables};
+use lope_store::tables::{
+    At, Batch, BatchReply, Direction, Manifest, Range, Row, ScopeRule, TableId, TableSpec,
+    TablesVerbs,
+};
 use lope_store::{StoreError, StoreResult, Watch};
 use tokio_postgres::types::ToSql;
 
 use crate::columns::tbl;
+use crate::connection::Pipeline;
 use crate::failure::Worked;
-use crate::inner::{Handle, Inner};
-use crate::link::Flight;
+use crate::inner::{Handle, PostgresInner};
 use crate::statement::{Params, Statement};
 
 static MANIFEST: Statement = Statement {
@@ -29,11 +32,12 @@ static ADD: Statement = Statement {
 };
 static GET: Statement = Statement {
     name: "get",
-    text: "select r.value from unnest($1, $2) with ordinality as i (tbl, key, place)
-           left join {schema}.table_rows r on r.tbl = i.tbl and r.key = i.key order by i.place",
+    text: "select r.value from unnest($1, $2) with ordinality as i (tbl, key, ordinal)
+           left join {schema}.table_rows r on r.tbl = i.tbl and r.key = i.key order by i.ordinal",
     types: "shorts bytes",
 };
-/// In the order of keys, so that the index is walked only as far as is counted: without it a planner may gather every row first.
+/// In the order of keys, so that the index is walked only as far as is counted: without it a
+/// planner may gather every row first.
 static COUNT: Statement = Statement {
     name: "count",
     text: "select count(*) from (
@@ -54,7 +58,8 @@ static SCOPE: Statement = Statement {
     types: "short byte",
 };
 
-/// Ranges have a statement for each direction and end, so that none reads beyond what it was asked for.
+/// Ranges have a statement for each direction and end, so that none reads beyond what it was asked
+/// for.
 static FORWARD: Statement = Statement {
     name: "range_forward",
     text: "select key, value from {schema}.table_rows where tbl = $1 and key >= $2 order by key limit $3",
@@ -77,10 +82,13 @@ static BACKWARD_TO: Statement = Statement {
     types: "short byte int byte",
 };
 
-impl Inner {
+impl PostgresInner {
     /// The manifest as this process last saw it; tables are only ever added.
     pub(crate) fn known_manifest(&self) -> Manifest {
-        self.manifest.lock().expect("nobody panics while holding it").clone()
+        self.manifest
+            .lock()
+            .expect("nobody panics while holding it")
+            .clone()
     }
 
     pub(crate) async fn stored_manifest(&self) -> Worked<Manifest> {
@@ -91,40 +99,57 @@ impl Inner {
     }
 
     fn remember(&self, manifest: &Manifest) {
-        *self.manifest.lock().expect("nobody panics while holding it") = manifest.clone();
+        *self
+            .manifest
+            .lock()
+            .expect("nobody panics while holding it") = manifest.clone();
     }
 
     /// Do these commands fit the manifest, if need be as the store has it by now?
-    pub(crate) async fn fitting(&self, check: impl Fn(&Manifest) -> StoreResult<()>) -> StoreResult<Manifest> {
+    pub(crate) async fn fitting(
+        &self,
+        validate: impl Fn(&Manifest) -> StoreResult<()>,
+    ) -> StoreResult<Manifest> {
         let known = self.known_manifest();
-        if check(&known).is_ok() {
+        if validate(&known).is_ok() {
             return Ok(known);
         }
         let stored = self.stored_manifest().await?;
-        check(&stored)?;
+        validate(&stored)?;
         Ok(stored)
     }
 
     async fn open_tables(&self, wanted: &Manifest) -> Worked<()> {
-        if self.known_manifest().missing_from(wanted).is_ok_and(|missing| missing.is_empty()) {
+        if self
+            .known_manifest()
+            .missing_from(wanted)
+            .is_ok_and(|missing| missing.is_empty())
+        {
             return Ok(());
         }
         let link = self.control.get().await?;
-        let (lock, look) = (link.ready(&ONE_AT_A_TIME).await?, link.ready(&MANIFEST).await?);
+        let lock = link.ready(&ONE_AT_A_TIME).await?;
+        let read = link.ready(&MANIFEST).await?;
         let add = link.ready(&ADD).await?;
-        let mut flight = Flight::begin(&link);
-        flight.query(lock, vec![]);
-        flight.query(look, vec![]);
-        let answers = flight.land().await?;
+        let mut pipeline = Pipeline::begin(&link);
+        pipeline.query(lock, vec![]);
+        pipeline.query(read, vec![]);
+        let answers = pipeline.run().await?;
         let stored = manifest(&answers[2])?;
         let missing = stored.missing_from(wanted).unwrap_or_default();
-        let index: Vec<i16> = missing.iter().map(|spec| tbl(TableId(spec.index))).collect();
+        let index: Vec<i16> = missing
+            .iter()
+            .map(|spec| tbl(TableId(spec.index)))
+            .collect();
         let name: Vec<&str> = missing.iter().map(|spec| spec.name.as_str()).collect();
-        let scope: Vec<Option<String>> = missing.iter().map(|spec| spec.scope.map(scope_text)).collect();
-        let mut flight = Flight::within(&link);
-        flight.query(add, vec![&index, &name, &scope]);
-        flight.commit();
-        flight.land().await?;
+        let scope: Vec<Option<String>> = missing
+            .iter()
+            .map(|spec| spec.scope.map(scope_text))
+            .collect();
+        let mut pipeline = Pipeline::within(&link);
+        pipeline.query(add, vec![&index, &name, &scope]);
+        pipeline.commit();
+        pipeline.run().await?;
         stored.missing_from(wanted)?;
         self.remember(if missing.is_empty() { &stored } else { wanted });
         Ok(())
@@ -146,11 +171,21 @@ impl Inner {
             (Direction::Backward, Some(_)) => &BACKWARD_TO,
         };
         let rows = self.read_range(statement, range, most).await?;
-        Ok(rows.iter().map(|row| Row { key: row.get(0), value: row.get(1) }).collect())
+        Ok(rows
+            .iter()
+            .map(|row| Row {
+                key: row.get(0),
+                value: row.get(1),
+            })
+            .collect())
     }
 
     async fn count(&self, range: &Range) -> Worked<u64> {
-        let statement = if range.to.is_some() { &COUNT_TO } else { &COUNT };
+        let statement = if range.to.is_some() {
+            &COUNT_TO
+        } else {
+            &COUNT
+        };
         let most = i64::try_from(range.limit).unwrap_or(i64::MAX);
         let rows = self.read_range(statement, range, most).await?;
         Ok(rows.first().map_or(0, |row| row.get::<_, i64>(0) as u64))
@@ -182,64 +217,88 @@ fn manifest(rows: &[tokio_postgres::Row]) -> Worked<Manifest> {
 
 fn table_spec(row: &tokio_postgres::Row) -> Worked<TableSpec> {
     let scope: Option<&str> = row.get(2);
-    let scope = scope.map(|text| parse_scope(text).ok_or_else(|| StoreError::corrupt(format!("a scope is '{text}'"))));
-    Ok(TableSpec { index: row.get::<_, i16>(0).cast_unsigned(), name: row.get(1), scope: scope.transpose()? })
+    let scope = scope.map(|text| {
+        parse_scope(text).ok_or_else(|| StoreError::corrupt(format!("a scope is '{text}'")))
+    });
+    Ok(TableSpec {
+        index: row.get::<_, i16>(0).cast_unsigned(),
+        name: row.get(1),
+        scope: scope.transpose()?,
+    })
 }
 
-fn scope_text(scope: Scope) -> String {
+fn scope_text(scope: ScopeRule) -> String {
     match scope {
-        Scope::Table => "table".to_owned(),
-        Scope::Prefix(length) => format!("prefix:{length}"),
+        ScopeRule::Table => "table".to_owned(),
+        ScopeRule::Prefix(length) => format!("prefix:{length}"),
     }
 }
 
-fn parse_scope(text: &str) -> Option<Scope> {
+fn parse_scope(text: &str) -> Option<ScopeRule> {
     match text.split_once(':') {
-        None if text == "table" => Some(Scope::Table),
-        Some(("prefix", length)) => Some(Scope::Prefix(length.parse().ok()?)),
+        None if text == "table" => Some(ScopeRule::Table),
+        Some(("prefix", length)) => Some(ScopeRule::Prefix(length.parse().ok()?)),
         _ => None,
     }
 }
 
-#[async_trait]
-impl Tables for Handle {
-    async fn open(&self, manifest: &Manifest) -> StoreResult<()> {
-        Ok(self.0.open_tables(manifest).await?)
+impl TablesVerbs for Handle {
+    async fn open(&self, manifest: Manifest) -> StoreResult<()> {
+        Ok(self.0.open_tables(&manifest).await?)
     }
 
     async fn manifest(&self) -> StoreResult<Manifest> {
         Ok(self.0.stored_manifest().await?)
     }
 
-    async fn get(&self, keys: &[At]) -> StoreResult<Vec<Option<Vec<u8>>>> {
-        self.0.fitting(|manifest| keys.iter().try_for_each(|at| manifest.table(at.table).map(drop))).await?;
-        Ok(self.0.get(keys).await?)
+    async fn get(&self, keys: Vec<At>) -> StoreResult<Vec<Option<Vec<u8>>>> {
+        self.0
+            .fitting(|manifest| {
+                keys.iter()
+                    .try_for_each(|at| manifest.table(at.table).map(drop))
+            })
+            .await?;
+        Ok(self.0.get(&keys).await?)
     }
 
     async fn range(&self, range: Range) -> StoreResult<Vec<Row>> {
-        self.0.fitting(|manifest| manifest.table(range.table).map(drop)).await?;
+        self.0
+            .fitting(|manifest| manifest.table(range.table).map(drop))
+            .await?;
         Ok(self.0.range(&range).await?)
     }
 
     async fn count(&self, range: Range) -> StoreResult<u64> {
-        self.0.fitting(|manifest| manifest.table(range.table).map(drop)).await?;
+        self.0
+            .fitting(|manifest| manifest.table(range.table).map(drop))
+            .await?;
         Ok(self.0.count(&range).await?)
     }
 
-    async fn scope_version(&self, scope: &At) -> StoreResult<u64> {
-        let manifest = self.0.fitting(|manifest| manifest.table(scope.table).map(drop)).await?;
+    async fn scope_version(&self, scope: At) -> StoreResult<u64> {
+        let manifest = self
+            .0
+            .fitting(|manifest| manifest.table(scope.table).map(drop))
+            .await?;
         let undeclared = || StoreError::refused(format!("table {} declares no scope", scope.table));
-        let scope = manifest.scope_of(scope).ok_or_else(undeclared)?;
+        let scope = manifest.scope_of(&scope).ok_or_else(undeclared)?;
         Ok(self.0.scope_version(&scope).await?)
     }
 
     async fn commit(&self, batches: Vec<Batch>) -> StoreResult<Vec<BatchReply>> {
-        let manifest = self.0.fitting(|known| batches.iter().try_for_each(|batch| batch.check(known))).await?;
+        let manifest = self
+            .0
+            .fitting(|known| batches.iter().try_for_each(|batch| batch.validate(known)))
+            .await?;
         self.0.batches.ask(batches, manifest).await
     }
 
+    async fn commit_unflushed(&self, batches: Vec<Batch>) -> StoreResult<Vec<BatchReply>> {
+        self.commit(batches).await
+    }
+
     fn watch(&self) -> Watch {
-        self.0.bells.watch_tables()
+        self.0.notifiers.watch_tables()
     }
 }
 
@@ -249,7 +308,11 @@ mod tests {
 
     #[test]
     fn scopes_round_trip_as_text() {
-        for scope in [Scope::Table, Scope::Prefix(0), Scope::Prefix(u16::MAX)] {
+        for scope in [
+            ScopeRule::Table,
+            ScopeRule::Prefix(0),
+            ScopeRule::Prefix(u16::MAX),
+        ] {
             assert_eq!(parse_scope(&scope_text(scope)), Some(scope));
         }
         for text in ["", "prefix", "prefix:", "prefix:x", "row"] {

@@ -10,7 +10,7 @@ with recursive owners (owner) as (
 gone as materialized (
     select o.owner from owners o
     where o.owner is not null
-        and not exists (select from {schema}.runners r where r.runner_id = o.owner and r.ended_at is null)
+        and not exists (select from {schema}.sessions r where r.runner_id = o.owner and r.ended_at is null)
 ),
 orphans as materialized (
     select f.run_id

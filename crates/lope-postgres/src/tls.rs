@@ -1,6 +1,8 @@
-//! Encryption to the server. In: how its certificate is to be checked; out: what the driver needs to shake hands.
+//! Encryption to the server. In: how its certificate is to be checked; out: what the driver needs
+//! to shake hands.
 //!
-//! `require` encrypts and trusts whoever answers, as libpq does; `verify-ca` and `verify-full` check.
+//! `require` encrypts and trusts whoever answers, as libpq does; `verify-ca` and `verify-full`
+//! check.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -11,7 +13,9 @@ use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, Server
 use rustls::crypto::CryptoProvider;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
-use rustls::{CertificateError, ClientConfig, DigitallySignedStruct, Error, RootCertStore, SignatureScheme};
+use rustls::{
+    CertificateError, ClientConfig, DigitallySignedStruct, Error, RootCertStore, SignatureScheme,
+};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 use crate::address::{Address, Verify};
@@ -31,20 +35,31 @@ pub(crate) fn connector(address: &Address) -> StoreResult<MakeRustlsConnect> {
         Verify::Host => known(address.roots.as_deref(), &provider)?,
         Verify::Authority => Arc::new(AnyName(known(address.roots.as_deref(), &provider)?)),
     };
-    let builder = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
+    let builder =
+        ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
     let builder = builder.map_err(|error| StoreError::refused(error.to_string()))?;
-    let config = builder.dangerous().with_custom_certificate_verifier(verifier).with_no_client_auth();
+    let config = builder
+        .dangerous()
+        .with_custom_certificate_verifier(verifier)
+        .with_no_client_auth();
     Ok(MakeRustlsConnect::new(config))
 }
 
-fn known(roots: Option<&Path>, provider: &Arc<CryptoProvider>) -> StoreResult<Arc<WebPkiServerVerifier>> {
+fn known(
+    roots: Option<&Path>,
+    provider: &Arc<CryptoProvider>,
+) -> StoreResult<Arc<WebPkiServerVerifier>> {
     let path = match roots {
         Some(path) => path.to_path_buf(),
         None => system_roots()?,
     };
-    let bad = |reason: String| StoreError::refused(format!("certificates in {}: {reason}", path.display()));
+    let bad = |reason: String| {
+        StoreError::refused(format!("certificates in {}: {reason}", path.display()))
+    };
     let mut store = RootCertStore::empty();
-    for certificate in CertificateDer::pem_file_iter(&path).map_err(|error| bad(error.to_string()))? {
+    for certificate in
+        CertificateDer::pem_file_iter(&path).map_err(|error| bad(error.to_string()))?
+    {
         let certificate = certificate.map_err(|error| bad(error.to_string()))?;
         // A bundle of the system may hold one that we cannot read; the others serve.
         let _ = store.add(certificate);
@@ -54,8 +69,13 @@ fn known(roots: Option<&Path>, provider: &Arc<CryptoProvider>) -> StoreResult<Ar
 }
 
 fn system_roots() -> StoreResult<PathBuf> {
-    let found = SYSTEM_ROOTS.iter().map(PathBuf::from).find(|path| path.exists());
-    found.ok_or_else(|| StoreError::refused("no certificates of authorities found: name them with sslrootcert=PATH"))
+    let found = SYSTEM_ROOTS
+        .iter()
+        .map(PathBuf::from)
+        .find(|path| path.exists());
+    found.ok_or_else(|| {
+        StoreError::refused("no certificates of authorities found: name them with sslrootcert=PATH")
+    })
 }
 
 /// Trusts whoever answers.
@@ -120,7 +140,10 @@ impl ServerCertVerifier for AnyName {
         ocsp: &[u8],
         now: UnixTime,
     ) -> Result<ServerCertVerified, Error> {
-        match self.0.verify_server_cert(certificate, intermediates, name, ocsp, now) {
+        match self
+            .0
+            .verify_server_cert(certificate, intermediates, name, ocsp, now)
+        {
             Err(Error::InvalidCertificate(
                 CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },
             )) => Ok(ServerCertVerified::assertion()),
@@ -134,7 +157,8 @@ impl ServerCertVerifier for AnyName {
         certificate: &CertificateDer<'_>,
         signature: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        self.0.verify_tls12_signature(message, certificate, signature)
+        self.0
+            .verify_tls12_signature(message, certificate, signature)
     }
 
     fn verify_tls13_signature(
@@ -143,7 +167,8 @@ impl ServerCertVerifier for AnyName {
         certificate: &CertificateDer<'_>,
         signature: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        self.0.verify_tls13_signature(message, certificate, signature)
+        self.0
+            .verify_tls13_signature(message, certificate, signature)
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {

@@ -1,17 +1,17 @@
-//! Upkeep from the command line: describe, check, print the schema, close. Backups are the business of Postgres's own tools.
+//! Upkeep from the command line: describe, check, print the schema, close. Backups are the business
+//! of Postgres's own tools.
 
 use std::path::PathBuf;
 
-use async_trait::async_trait;
-use lope_model::{Moment, Timestamp};
-use lope_store::store::{Finding, Upkeep};
+use lope_model::{Moment, RunId, Timestamp};
+use lope_store::store::{Finding, UpkeepVerbs};
 use lope_store::tables::marker;
-use lope_store::{Moving, Reading, StoreError, StoreResult};
+use lope_store::{Reading, StoreError, StoreResult, Transfer};
 use tokio_postgres::Row;
 
+use crate::connection::{ReadStatement, View};
 use crate::failure::Worked;
-use crate::inner::{Handle, Inner};
-use crate::link::{Ask, View};
+use crate::inner::{Handle, PostgresInner};
 use crate::migrate::GOLDEN_SCHEMA;
 use crate::options::DEFAULT_SCHEMA;
 use crate::schema;
@@ -22,45 +22,58 @@ const FINDINGS_MAX: i64 = 20;
 
 const MARKER: &str = "select value from {schema}.table_rows where tbl = 0 and key = $1";
 
-static CLOCK: Statement = Statement { name: "clock", text: "select {now}", types: "" };
+static CLOCK: Statement = Statement {
+    name: "clock",
+    text: "select {now}",
+    types: "",
+};
 
 /// A rule, and the statement that finds what breaks it: one text a row.
-struct Rule {
+struct IntegrityRule {
     name: &'static str,
     text: &'static str,
     hint: &'static str,
 }
 
-const RULES: &[Rule] = &[
-    Rule {
+const RULES: &[IntegrityRule] = &[
+    IntegrityRule {
         name: "journal",
         text: include_str!("check_journal.sql"),
         hint: "restore these runs from a backup, or cancel them",
     },
-    Rule {
+    IntegrityRule {
         name: "queue",
         text: include_str!("check_queue.sql"),
         hint: "this is a bug in Lope, or somebody changed the tables by hand",
     },
-    Rule {
+    IntegrityRule {
         name: "lease",
         text: include_str!("check_lease.sql"),
         hint: "run `lope up`: a runner takes over what others left behind",
     },
-    Rule {
+    IntegrityRule {
         name: "mail",
         text: include_str!("check_mail.sql"),
         hint: "this is a bug in Lope, or somebody changed the tables by hand",
     },
-    Rule {
+    IntegrityRule {
+        name: "runs",
+        text: include_str!("check_runs.sql"),
+        hint: "restore a backup, or take it away: `lope store remove-run ID`",
+    },
+    IntegrityRule {
         name: "schedules",
         text: include_str!("check_schedules.sql"),
         hint: "remove the schedule and add it again; if it comes back, report a bug",
     },
+    IntegrityRule {
+        name: "board",
+        text: include_str!("check_board.sql"),
+        hint: "restore a backup",
+    },
 ];
 
-#[async_trait]
-impl Upkeep for Handle {
+impl UpkeepVerbs for Handle {
     fn describe(&self) -> String {
         self.0.options.describe()
     }
@@ -89,7 +102,20 @@ impl Upkeep for Handle {
         Err(StoreError::Refused { message })
     }
 
-    fn moving(&self) -> Option<&dyn Moving> {
+    async fn remove_run(&self, run: RunId) -> StoreResult<bool> {
+        Ok(self.0.remove_run(run).await?)
+    }
+
+    async fn compact(&self) -> StoreResult<u64> {
+        self.0.unless_closed()?;
+        let message = format!(
+            "Postgres uses space again by itself; to give it back to the system, run in psql: vacuum full {}.journal",
+            self.0.options.schema
+        );
+        Err(StoreError::Refused { message })
+    }
+
+    fn transfer(&self) -> Option<&dyn Transfer> {
         Some(self)
     }
 
@@ -99,18 +125,29 @@ impl Upkeep for Handle {
     }
 }
 
-impl Inner {
+impl PostgresInner {
     async fn reading(&self) -> Worked<Reading> {
         let rows = self.reads.read(&CLOCK, vec![]).await?;
         let now = rows.first().map_or(0, |row| row.get(0));
-        Ok(Reading { now: Timestamp::from_millis(now), moment: Moment(now) })
+        Ok(Reading {
+            now: Timestamp::from_millis(now),
+            moment: Moment(now),
+        })
     }
 
     async fn check(&self) -> Worked<Vec<Finding>> {
         let mut findings = self.check_schema().await?;
-        let mut asked: Vec<(Ask<'_>, Params<'_>)> =
-            RULES.iter().map(|rule| -> (Ask<'_>, Params<'_>) { (rule.ask(), vec![&FINDINGS_MAX]) }).collect();
-        asked.push((Ask::Once { text: MARKER, types: "byte" }, vec![&marker::KEY]));
+        let mut asked: Vec<(ReadStatement<'_>, Params<'_>)> = RULES
+            .iter()
+            .map(|rule| -> (ReadStatement<'_>, Params<'_>) { (rule.ask(), vec![&FINDINGS_MAX]) })
+            .collect();
+        asked.push((
+            ReadStatement::Once {
+                text: MARKER,
+                types: "byte",
+            },
+            vec![&marker::KEY],
+        ));
         let answers = self.reads.read_together(View::Whole, &asked).await?;
         for (rule, rows) in RULES.iter().zip(&answers) {
             findings.extend(rows.iter().map(|row| rule.finding(row)));
@@ -123,18 +160,33 @@ impl Inner {
         let found = schema::text(&self.reads).await?;
         let golden = schema::renamed(GOLDEN_SCHEMA, DEFAULT_SCHEMA, self.options.schema.as_str());
         let hint = "somebody changed the tables by hand: undo it, or restore a backup";
-        let finding = |message| Finding { rule: "schema", message, hint: hint.to_owned() };
-        Ok(schema::differences(&golden, &found).into_iter().take(FINDINGS_MAX as usize).map(finding).collect())
+        let finding = |message| Finding {
+            rule: "schema",
+            message,
+            hint: hint.to_owned(),
+        };
+        Ok(schema::differences(&golden, &found)
+            .into_iter()
+            .take(FINDINGS_MAX as usize)
+            .map(finding)
+            .collect())
     }
 }
 
-impl Rule {
-    fn ask(&self) -> Ask<'_> {
-        Ask::Once { text: self.text, types: "int" }
+impl IntegrityRule {
+    fn ask(&self) -> ReadStatement<'_> {
+        ReadStatement::Once {
+            text: self.text,
+            types: "int",
+        }
     }
 
     fn finding(&self, row: &Row) -> Finding {
-        Finding { rule: self.name, message: row.get(0), hint: self.hint.to_owned() }
+        Finding {
+            rule: self.name,
+            message: row.get(0),
+            hint: self.hint.to_owned(),
+        }
     }
 }
 
@@ -145,6 +197,7 @@ fn check_marker(rows: &[Row]) -> Option<Finding> {
     (!is_marker).then(|| Finding {
         rule: "marker",
         message: format!("the schema marker of the byte tables is {value:02x?}"),
-        hint: "restore a backup, or delete the key runner.schema.version if the tables are sound".to_owned(),
+        hint: "restore a backup, or delete the key runner.schema.version if the tables are sound"
+            .to_owned(),
     })
 }

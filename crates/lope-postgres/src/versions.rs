@@ -13,7 +13,10 @@ pub(crate) struct Versions(Mutex<HashSet<VersionId>>);
 
 impl Versions {
     pub(crate) fn knows(&self, version: VersionId) -> bool {
-        self.0.lock().expect("nobody panics while holding it").contains(&version)
+        self.0
+            .lock()
+            .expect("nobody panics while holding it")
+            .contains(&version)
     }
 
     pub(crate) fn learn(&self, versions: impl Iterator<Item = VersionId>) {

@@ -1,17 +1,17 @@
-//! The promises hold through a transaction pooler that changes the connection after every transaction: a part of them here,
-//! all of them under `LOPE_CHAOS=full`.
+//! The promises hold through a transaction pooler that changes the connection after every
+//! transaction: a part of them here, all of them under `LOPE_CHAOS=full`.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
-mod fixture;
+use crate::fixture;
 
 use std::sync::{Arc, OnceLock};
 
 use async_trait::async_trait;
 use fixture::Schema;
 use fixture::pooler::TransactionPooler;
-use lope_postgres::{Options, PostgresStore};
+use lope_conformance::{Harness, StoreSite};
+use lope_postgres::{PostgresOptions, PostgresStore};
 use lope_store::Store;
-use lope_store::conformance::{self, Harness, Place};
 
 struct Pooled {
     url: String,
@@ -20,10 +20,15 @@ struct Pooled {
 
 #[async_trait]
 impl Harness for Pooled {
-    async fn fresh(&self) -> Arc<dyn Place> {
-        let pooler = self.pooler.get_or_init(|| TransactionPooler::start(&self.url));
+    async fn fresh(&self) -> Arc<dyn StoreSite> {
+        let pooler = self
+            .pooler
+            .get_or_init(|| TransactionPooler::start(&self.url));
         let behind = format!("{}&pooler=transaction", pooler.url(&self.url));
-        Arc::new(OneSchema { schema: Schema::new(&self.url), behind })
+        Arc::new(OneSchema {
+            schema: Schema::new(&self.url),
+            behind,
+        })
     }
 }
 
@@ -33,9 +38,12 @@ struct OneSchema {
 }
 
 #[async_trait]
-impl Place for OneSchema {
+impl StoreSite for OneSchema {
     async fn open(&self) -> Store {
-        let options = Options::new(&self.behind).unwrap().in_schema(&self.schema.name).unwrap();
+        let options = PostgresOptions::new(&self.behind)
+            .unwrap()
+            .in_schema(&self.schema.name)
+            .unwrap();
         PostgresStore::open(options).await.unwrap()
     }
 }
@@ -43,8 +51,18 @@ impl Place for OneSchema {
 #[test]
 fn promises_hold_through_a_transaction_pooler() {
     let Some(url) = fixture::server() else { return };
-    let parts: &[&str] = if fixture::full() { &[""] } else { &["release::", "batch::"] };
+    let parts: &[&str] = if fixture::full() {
+        &[""]
+    } else {
+        &["release::", "batch::"]
+    };
     for part in parts {
-        conformance::run_only(Pooled { url: url.clone(), pooler: OnceLock::new() }, part);
+        lope_conformance::run_only(
+            Pooled {
+                url: url.clone(),
+                pooler: OnceLock::new(),
+            },
+            part,
+        );
     }
 }

@@ -1,8 +1,9 @@
-//! The server is stopped and started under load, fast and as by a crash: callers are told, nothing acknowledged is lost, and
-//! the store goes on by itself. A sample here, all of it under `LOPE_CHAOS=full`.
+//! The server is stopped and started under load, fast and as by a crash: callers are told, nothing
+//! acknowledged is lost, and the store goes on by itself. A sample here, all of it under
+//! `LOPE_CHAOS=full`.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
-mod fixture;
+use crate::fixture;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -11,7 +12,7 @@ use std::time::Duration;
 use fixture::cluster::{Cluster, Stop};
 use fixture::commands::{born, deploy, hold, register};
 use lope_model::{RunId, RunnerId};
-use lope_postgres::{Options, PostgresStore};
+use lope_postgres::{PostgresOptions, PostgresStore};
 use lope_store::runs::CommitReply;
 use lope_store::{Store, StoreError};
 
@@ -29,8 +30,12 @@ struct Told {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_server_restarted_under_load_loses_nothing_acknowledged() {
-    let Some(cluster) = Cluster::start() else { return };
-    let store = PostgresStore::open(Options::new(&cluster.url()).unwrap()).await.unwrap();
+    let Some(cluster) = Cluster::start() else {
+        return;
+    };
+    let store = PostgresStore::open(PostgresOptions::new(&cluster.url()).unwrap())
+        .await
+        .unwrap();
     deploy(&store).await;
     let owner = register(&store).await.unwrap();
     let stop = Arc::new(AtomicBool::new(false));
@@ -38,7 +43,13 @@ async fn a_server_restarted_under_load_loses_nothing_acknowledged() {
     let mut committers = Vec::new();
     for _ in 0..COMMITTERS {
         let run = born(&store, owner).await.unwrap();
-        committers.push(tokio::spawn(commit_on(store.clone(), run, owner, Arc::clone(&stop), Arc::clone(&told))));
+        committers.push(tokio::spawn(commit_on(
+            store.clone(),
+            run,
+            owner,
+            Arc::clone(&stop),
+            Arc::clone(&told),
+        )));
     }
     let rounds = if fixture::full() { 10 } else { 1 };
     for how in [Stop::Fast, Stop::Immediate].repeat(rounds) {
@@ -53,30 +64,50 @@ async fn a_server_restarted_under_load_loses_nothing_acknowledged() {
         let (run, head) = committer.await.unwrap();
         assert_eq!(store.runs.run(run).await.unwrap().unwrap().head, head);
         let rows = store.runs.journal(run, 0, 10_000).await.unwrap();
-        assert!(rows.iter().zip(1..).all(|(row, seq)| row.seq == seq), "a gap");
+        assert!(
+            rows.iter().zip(1..).all(|(row, seq)| row.seq == seq),
+            "a gap"
+        );
     }
-    assert!(told.unavailable.load(Ordering::Relaxed) > 0, "nobody noticed that the server was down");
+    assert!(
+        told.unavailable.load(Ordering::Relaxed) > 0,
+        "nobody noticed that the server was down"
+    );
     assert_eq!(store.upkeep.check().await.unwrap(), vec![]);
     store.upkeep.close().await.unwrap();
 }
 
-/// Commit row after row; whoever is told `Unknown` sends the same again, as the engine does, and a journal that ends with it says
-/// that it had happened. Reading the head is not enough: a server that is being killed may answer from the time before a commit
-/// that its log holds already. What was acknowledged must be there at every look.
-async fn commit_on(store: Store, run: RunId, owner: RunnerId, stop: Arc<AtomicBool>, told: Arc<Told>) -> (RunId, u64) {
+/// Commit row after row; whoever is told `Unknown` sends the same again, as the engine does, and a
+/// journal that ends with it says that it had happened. Reading the head is not enough: a server
+/// that is being killed may answer from the time before a commit that its log holds already. What
+/// was acknowledged must be there at every look.
+async fn commit_on(
+    store: Store,
+    run: RunId,
+    owner: RunnerId,
+    stop: Arc<AtomicBool>,
+    told: Arc<Told>,
+) -> (RunId, u64) {
     let (mut head, mut doubtful) = (1, false);
     while doubtful || !stop.load(Ordering::Relaxed) {
         match store.runs.commit(vec![hold(run, owner, head + 1)]).await {
             Ok(replies) => {
-                let happened = doubtful && matches!(replies[0], CommitReply::Gap { head: found } if found == head + 1);
-                assert!(happened || matches!(replies[0], CommitReply::Done { .. }), "{replies:?} after {head}");
+                let happened = doubtful
+                    && matches!(replies[0], CommitReply::Gap { head: found } if found == head + 1);
+                assert!(
+                    happened || matches!(replies[0], CommitReply::Done { .. }),
+                    "{replies:?} after {head}"
+                );
                 told.acknowledged.fetch_add(1, Ordering::Relaxed);
                 (head, doubtful) = (head + 1, false);
             }
             Err(StoreError::Unknown { .. }) => {
                 told.unknown.fetch_add(1, Ordering::Relaxed);
                 let found = head_of(&store, run).await;
-                assert!(found == head || found == head + 1, "{found} where {head} was acknowledged");
+                assert!(
+                    found == head || found == head + 1,
+                    "{found} where {head} was acknowledged"
+                );
                 doubtful = true;
             }
             Err(StoreError::Unavailable { .. }) => {
@@ -105,5 +136,7 @@ async fn more_than(told: &Told, number: u64) {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     };
-    tokio::time::timeout(RECOVERY, reached).await.expect("the store works again by itself");
+    tokio::time::timeout(RECOVERY, reached)
+        .await
+        .expect("the store works again by itself");
 }

@@ -1,14 +1,15 @@
-//! A wire that is cut in the middle of a commit, after every number of bytes, in both directions: what may have happened is
-//! `Unknown`, what is found is all or nothing, and the store goes on. A sample here, every byte under `LOPE_CHAOS=full`.
+//! A wire that is cut in the middle of a commit, after every number of bytes, in both directions:
+//! what may have happened is `Unknown`, what is found is all or nothing, and the store goes on. A
+//! sample here, every byte under `LOPE_CHAOS=full`.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
-mod fixture;
+use crate::fixture;
 
 use fixture::commands::{admission, born, deploy, hold, register, run_id, steady};
 use fixture::proxy::{Proxy, Way};
 use fixture::{database, server};
 use lope_model::{RunId, RunnerId};
-use lope_postgres::{Options, PostgresStore};
+use lope_postgres::{PostgresOptions, PostgresStore};
 use lope_store::runs::{Admit, Admitted, CommitReply, RunCommit};
 use lope_store::{Store, StoreError};
 
@@ -19,18 +20,26 @@ const REQUESTS_MAX: i64 = 1_200;
 /// A store with one writer behind a wire that can be cut.
 async fn behind_a_wire(url: &str) -> (Proxy, Store) {
     let proxy = Proxy::start(url);
-    let mut options = Options::new(&proxy.url(url)).unwrap();
+    let mut options = PostgresOptions::new(&proxy.url(url)).unwrap();
     options.writers = 1;
     let store = PostgresStore::open(options).await.unwrap();
     deploy(&store).await;
     (proxy, store)
 }
 
-/// Commit one row, so that the writer has a connection with all its statements; nothing of it is told to other processes.
+/// Commit one row, so that the writer has a connection with all its statements; nothing of it is
+/// told to other processes.
 async fn warm_up(store: &Store, run: RunId, owner: RunnerId) -> u64 {
     let head = steady(store, run).await;
-    let replies = store.runs.commit(vec![hold(run, owner, head + 1)]).await.unwrap();
-    assert!(matches!(replies[0], CommitReply::Done { .. }), "{replies:?}");
+    let replies = store
+        .runs
+        .commit(vec![hold(run, owner, head + 1)])
+        .await
+        .unwrap();
+    assert!(
+        matches!(replies[0], CommitReply::Done { .. }),
+        "{replies:?}"
+    );
     head + 1
 }
 
@@ -43,8 +52,8 @@ struct Tally {
     unknown_and_written: u64,
 }
 
-/// The wire is cut after so many bytes of the answer to a commit: the caller is told `Unknown` where it may have happened, and
-/// what it finds afterwards is all of it or nothing.
+/// The wire is cut after so many bytes of the answer to a commit: the caller is told `Unknown`
+/// where it may have happened, and what it finds afterwards is all of it or nothing.
 #[tokio::test]
 async fn an_answer_cut_in_the_middle_of_a_commit_is_unknown_and_never_half() {
     let tally = cut_commits(Way::Answers, ANSWERS_MAX, 10).await;
@@ -58,8 +67,8 @@ async fn a_request_cut_in_the_middle_of_a_commit_is_never_half_done() {
     assert!(tally.is_none_or(|tally| tally.unknown > tally.unknown_and_written && tally.done > 0));
 }
 
-/// Send a commit again, as whoever does not know its end must: the server may be at work on the first one still, so only the
-/// answer to the second tells. Either way it has happened once.
+/// Send a commit again, as whoever does not know its end must: the server may be at work on the
+/// first one still, so only the answer to the second tells. Either way it has happened once.
 async fn had_happened(store: &Store, commit: RunCommit) -> bool {
     steady(store, commit.run).await;
     let head = commit.rows[0].seq;
@@ -86,7 +95,8 @@ async fn cut_commits(way: Way, bytes_max: i64, step: usize) -> Option<Tally> {
             Ok(_) => tally.done += 1,
             Err(StoreError::Unknown { .. }) => {
                 tally.unknown += 1;
-                tally.unknown_and_written += u64::from(had_happened(&store, hold(run, owner, head + 1)).await);
+                tally.unknown_and_written +=
+                    u64::from(had_happened(&store, hold(run, owner, head + 1)).await);
             }
             Err(StoreError::Unavailable { .. }) => {
                 assert!(
@@ -118,7 +128,11 @@ async fn an_admission_of_unknown_end_is_found_by_its_key() {
     let run = born(&store, owner).await.unwrap();
     let (mut unknown, mut keys) = (0, 0);
     for bytes in (0..150).step_by(if fixture::full() { 1 } else { 30 }) {
-        let keyed = || Admit { key: Some(format!("order {bytes}")), claimed_by: Some(owner), ..admission(run_id()) };
+        let keyed = || Admit {
+            key: Some(format!("order {bytes}")),
+            claimed_by: Some(owner),
+            ..admission(run_id())
+        };
         warm_up(&store, run, owner).await;
         proxy.cut_after(Way::Answers, bytes);
         let first = store.runs.admit(vec![keyed()]).await;
@@ -126,7 +140,10 @@ async fn an_admission_of_unknown_end_is_found_by_its_key() {
         unknown += u64::from(matches!(first, Err(StoreError::Unknown { .. })));
         warm_up(&store, run, owner).await;
         let again = store.runs.admit(vec![keyed()]).await.unwrap();
-        assert!(matches!(again[0], Admitted::Created { .. } | Admitted::Exists { .. }), "{again:?}");
+        assert!(
+            matches!(again[0], Admitted::Created { .. } | Admitted::Exists { .. }),
+            "{again:?}"
+        );
         keys += 1;
     }
     assert!(unknown > 0, "no wire was cut in the middle");

@@ -1,22 +1,24 @@
-//! The store on Postgres keeps every promise. Each place is a schema of its own in one database; the clock is the server's.
+//! The store on Postgres keeps every promise. Each place is a schema of its own in one database;
+//! the clock is the server's.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
-mod fixture;
+use crate::fixture;
 
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use lope_conformance::{Harness, StoreSite};
+use lope_model::RunId;
 use lope_store::Store;
-use lope_store::conformance::{self, Harness, Place};
 
-use fixture::Schema;
+use fixture::{Schema, connect};
 
 struct Schemas(String);
 
 #[async_trait]
 impl Harness for Schemas {
-    async fn fresh(&self) -> Arc<dyn Place> {
+    async fn fresh(&self) -> Arc<dyn StoreSite> {
         Arc::new(OneSchema(Schema::new(&self.0)))
     }
 }
@@ -24,9 +26,25 @@ impl Harness for Schemas {
 struct OneSchema(Schema);
 
 #[async_trait]
-impl Place for OneSchema {
+impl StoreSite for OneSchema {
     async fn open(&self) -> Store {
         self.0.open().await
+    }
+
+    async fn damage(&self, run: RunId) -> bool {
+        let by_hand = connect(&self.0.url).await;
+        let damage = format!(
+            "update {}.runs set version = '\\x00' where run_id = '{run}'",
+            self.0.name
+        );
+        by_hand.execute(&damage, &[]).await.unwrap() == 1
+    }
+
+    async fn take_away(&self) -> bool {
+        let by_hand = connect(&self.0.url).await;
+        let text = format!("drop schema {} cascade", self.0.name);
+        by_hand.batch_execute(&text).await.unwrap();
+        true
     }
 }
 
@@ -35,5 +53,5 @@ impl Place for OneSchema {
 fn postgres_keeps_every_promise() {
     let Some(url) = fixture::server() else { return };
     let part = std::env::var("LOPE_TEST_ONLY").unwrap_or_default();
-    conformance::run_only(Schemas(url), &part);
+    lope_conformance::run_only(Schemas(url), &part);
 }

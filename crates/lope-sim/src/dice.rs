@@ -23,7 +23,9 @@ impl Dice {
     }
 
     pub fn between(&mut self, from: i64, to: i64) -> i64 {
-        from + self.below((to - from).max(0).cast_unsigned() + 1).cast_signed()
+        from + self
+            .below((to - from).max(0).cast_unsigned() + 1)
+            .cast_signed()
     }
 
     /// In so many of a thousand cases.
@@ -38,6 +40,8 @@ impl Dice {
     /// Ten bytes for an id.
     pub fn bytes(&mut self) -> [u8; 10] {
         let (one, two) = (self.roll().to_be_bytes(), self.roll().to_be_bytes());
-        [one[0], one[1], one[2], one[3], one[4], two[0], two[1], two[2], two[3], two[4]]
+        [
+            one[0], one[1], one[2], one[3], one[4], two[0], two[1], two[2], two[3], two[4],
+        ]
     }
 }

@@ -25,8 +25,8 @@ pub struct Faults {
     pub lose_bell: u64,
     /// An outcome comes twice.
     pub twice: u64,
-    /// A shard panics at what it takes in: what that led to may be lost, and the run it was at is given up; of ten such falls one
-    /// costs the shard everything it holds.
+    /// A shard panics at what it takes in: what that led to may be lost, and the run it was at is
+    /// given up; of ten such falls one costs the shard everything it holds.
     pub fall: u64,
     /// A worker outlives its process, and answers to the next.
     pub late_outcome: u64,
@@ -34,7 +34,8 @@ pub struct Faults {
     pub pauses: u32,
     /// Threads or tasks of a process that stand still while the others go on.
     pub stalls: u32,
-    /// Processes that do not reach the store for a while: heartbeats are slow first, and of some the keeper stands still for longer.
+    /// Processes that do not reach the store for a while: heartbeats are slow first, and of some
+    /// the session task stands still for longer.
     pub outages: u32,
     /// Processes that are asked to end, and start anew.
     pub shutdowns: u32,
@@ -47,17 +48,32 @@ pub struct Faults {
 impl Faults {
     /// Nothing goes wrong.
     pub fn none() -> Self {
-        Self { latency: 3, ..Self::default() }
+        Self {
+            latency: 3,
+            ..Self::default()
+        }
     }
 
-    /// A mixture out of dice: each fault is absent in some worlds, rare in others, frequent in a few.
+    /// The same when nothing goes wrong.
+    pub(crate) fn calm(&self) -> Self {
+        Self {
+            latency: self.latency,
+            ..Self::none()
+        }
+    }
+
+    /// A mixture out of dice: each fault is absent in some worlds, rare in others, frequent in a
+    /// few.
     pub fn rolled(dice: &mut Dice) -> Self {
         let mut rate = |most: u64| match dice.below(4) {
             0 => 0,
             1 => dice.below(most / 10 + 1),
             _ => dice.below(most),
         };
-        let (crash, lose_request, lose_answer, late_request) = (rate(20), rate(150), rate(150), rate(60));
+        let crash = rate(20);
+        let lose_request = rate(150);
+        let lose_answer = rate(150);
+        let late_request = rate(60);
         let slow = rate(150);
         let (lose_bell, twice, late_outcome) = (rate(900), rate(200), rate(500));
         let fall = rate(40);

@@ -1,20 +1,28 @@
 //! Development only: the engine's own machines in a world made of dice.
 //!
-//! Keepers, shards and slots of several processes, the law and the memory store are the real ones; time, threads, the way to
-//! the store, workers and clients are simulated, in one thread, and everything that happens follows from a seed. Processes
-//! crash between any two effects, stop for longer than their lease, hear no bells, lose answers and meet late ones. A judge
-//! watches every row that becomes durable and every attempt that starts.
+//! Sessions, shards and slots of several processes, the law and the memory store are the real ones;
+//! time, threads, the way to the store, workers and clients are simulated, in one thread, and
+//! everything that happens follows from a seed. Processes crash between any two effects, stop for
+//! longer than their lease, hear no bells, lose answers and meet late ones. A checker watches every
+//! row that becomes durable and every attempt that starts.
 //!
-//! Nothing here decides what an engine does; what stands in for its threads and tasks is in `process` and `wire`.
+//! Nothing here decides what an engine does; what stands in for its threads and tasks is in
+//! `process` and `wire`.
 
+mod aftermath;
+mod checker;
 pub mod dice;
 pub mod faults;
-mod judge;
+pub mod mutant;
 mod process;
 mod report;
 mod serve;
 pub mod shapes;
+mod shard_work;
+mod slot_work;
+pub mod spaces;
 mod trace;
+mod trouble;
 mod verdict;
 mod wire;
 mod work;
@@ -22,7 +30,8 @@ mod world;
 
 pub use dice::Dice;
 pub use faults::Faults;
-pub use report::{End, Report};
-pub use shapes::Job;
+pub use mutant::Mutant;
+pub use report::{End, SimReport};
+pub use shapes::SimJob;
 pub use verdict::{complaint, story};
 pub use world::{Setup, simulate};

@@ -1,20 +1,38 @@
 //! One simulated process: the real machines, with clocks of its own, and what its adopter holds.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use lope_engine::Settings;
-use lope_engine::dispatch::Dispatch;
 use lope_engine::executor::Token;
-use lope_engine::keeper::{Keeper, Now};
+use lope_engine::session::{Now, SessionMachine};
 use lope_engine::shard::{Shard, ShardSettings};
+use lope_engine::slots::SlotScheduler;
+use lope_limits::LimitsStore;
 use lope_model::{Epoch, Moment, RunId, RunnerId, Timestamp};
 
-use crate::wire::{Address, Part};
+use lope_store::Store;
+
+use crate::wire::{Address, ProcessPart};
 
 /// The epoch of a run that is born claimed.
 pub(crate) const BORN: Epoch = Epoch(1);
 /// The wall clock at the beginning of every world.
 pub(crate) const MORNING: i64 = 1_767_258_000_000;
+
+/// An attempt that a worker has.
+#[derive(Debug)]
+pub(crate) struct AtWork {
+    /// What its process was when it began. Keys are held as long as that session is.
+    pub(crate) session: RunnerId,
+    pub(crate) keyed: Option<(Arc<str>, u32)>,
+}
+
+impl AtWork {
+    pub(crate) fn has_key(&self, key: &str) -> bool {
+        self.keyed.as_ref().is_some_and(|(own, _)| &**own == key)
+    }
+}
 
 #[derive(Debug)]
 pub(crate) struct Process {
@@ -24,23 +42,24 @@ pub(crate) struct Process {
     born: i64,
     /// How far its wall clock is ahead of the store's.
     skew: i64,
-    pub(crate) keeper: Keeper,
+    pub(crate) session_machine: SessionMachine,
     pub(crate) shards: Vec<Shard>,
     /// In which session each shard works.
     pub(crate) owners: Vec<RunnerId>,
-    pub(crate) desk: Dispatch,
+    pub(crate) dispatcher: SlotScheduler,
+    /// What it knows of the limits that all runners share.
+    pub(crate) limits: LimitsStore,
     /// Runs that are in memory or on their way, under the epoch of their claim.
     pub(crate) held: BTreeMap<RunId, Epoch>,
-    /// Attempts that workers are at.
-    pub(crate) working: BTreeSet<Token>,
-    /// Attempts that workers were told to stop.
-    pub(crate) stopped: BTreeSet<Token>,
+    /// Attempts that workers are at, each with the key that bounds it; those that were told to stop
+    /// too, until their end.
+    pub(crate) working: BTreeMap<Token, AtWork>,
     /// Runs of which it was told that they are another's, under the epoch it had them in.
     pub(crate) lost: BTreeSet<(RunId, Epoch)>,
     /// Shards that were told to start nothing more.
     pub(crate) drained: BTreeSet<usize>,
     /// Until when a part stands still.
-    pub(crate) still: BTreeMap<Part, i64>,
+    pub(crate) still: BTreeMap<ProcessPart, i64>,
     /// Until when the answers to its heartbeats are slow.
     pub(crate) strained: i64,
     /// Until when it does not reach the store.
@@ -49,21 +68,36 @@ pub(crate) struct Process {
     pub(crate) ending: Option<i64>,
 }
 
+/// A moment of the world, and how far the clock of a process is off.
+#[derive(Clone, Copy)]
+pub(crate) struct SkewedTime {
+    pub(crate) at: i64,
+    pub(crate) skew: i64,
+}
+
 impl Process {
-    pub(crate) fn start(address: Address, settings: &Settings, runner: RunnerId, (now, skew): (i64, i64)) -> Self {
+    pub(crate) fn start(
+        address: Address,
+        settings: &Settings,
+        store: &Store,
+        runner: RunnerId,
+        began: SkewedTime,
+    ) -> Self {
         let shard = ShardSettings::of(settings);
         Self {
             address,
             up: true,
-            born: now,
-            skew,
-            keeper: Keeper::new(runner, settings.clone(), lope_flow::LAW),
-            shards: (0..settings.shards).map(|_| Shard::new(shard, runner)).collect(),
+            born: began.at,
+            skew: began.skew,
+            session_machine: SessionMachine::new(runner, settings.clone(), lope_flow::LAW),
+            shards: (0..settings.shards)
+                .map(|_| Shard::new(shard, runner))
+                .collect(),
             owners: vec![runner; settings.shards],
-            desk: Dispatch::new(settings.concurrency),
+            dispatcher: SlotScheduler::new(settings.concurrency),
+            limits: LimitsStore::new(store.clone()),
             held: BTreeMap::new(),
-            working: BTreeSet::new(),
-            stopped: BTreeSet::new(),
+            working: BTreeMap::new(),
             lost: BTreeSet::new(),
             drained: BTreeSet::new(),
             still: BTreeMap::new(),
@@ -74,11 +108,14 @@ impl Process {
     }
 
     pub(crate) fn session(&self) -> RunnerId {
-        self.keeper.runner()
+        self.session_machine.runner()
     }
 
     pub(crate) fn now(&self, at: i64) -> Now {
-        Now { wall: self.wall(at), moment: self.moment(at) }
+        Now {
+            wall: self.wall(at),
+            moment: self.moment(at),
+        }
     }
 
     /// The store's clock is ahead by so much.
@@ -94,31 +131,40 @@ impl Process {
         Moment(at - self.born)
     }
 
-    pub(crate) fn parts(&self) -> impl Iterator<Item = Part> + use<> {
-        [Part::Keeper, Part::Desk].into_iter().chain((0..self.shards.len()).map(Part::Shard))
+    pub(crate) fn parts(&self) -> impl Iterator<Item = ProcessPart> + use<> {
+        [ProcessPart::Session, ProcessPart::Dispatcher]
+            .into_iter()
+            .chain((0..self.shards.len()).map(ProcessPart::Shard))
     }
 
     /// When a part wants to look at the clock, in the world's time.
-    pub(crate) fn deadline(&self, part: Part) -> Option<i64> {
+    pub(crate) fn deadline(&self, part: ProcessPart) -> Option<i64> {
         let due = match part {
-            Part::Keeper => self.keeper.next_deadline().map(|due| due.0.saturating_add(self.born)),
-            Part::Desk => self.desk.next_deadline().map(|due| due.0.saturating_add(self.born)),
-            Part::Shard(number) => {
+            ProcessPart::Session => self
+                .session_machine
+                .next_deadline()
+                .map(|due| due.0.saturating_add(self.born)),
+            ProcessPart::Dispatcher => self
+                .dispatcher
+                .next_deadline()
+                .map(|due| due.0.saturating_add(self.born)),
+            ProcessPart::Shard(number) => {
                 let due = self.shards[number].next_deadline();
                 due.map(|due| due.millis().saturating_sub(MORNING + self.skew))
             }
-            Part::Adopter => None,
+            ProcessPart::Adopter => None,
         };
         due.map(|due| due.max(self.still_until(part)))
     }
 
-    /// One that stands still already goes on with the later of the two: what waits for it keeps its order.
-    pub(crate) fn stand_still(&mut self, part: Part, until: i64) {
+    /// One that stands still already goes on with the later of the two: what waits for it keeps its
+    /// order.
+    pub(crate) fn stand_still(&mut self, part: ProcessPart, until: i64) {
         let until = until.max(self.still_until(part));
         self.still.insert(part, until);
     }
 
-    pub(crate) fn still_until(&self, part: Part) -> i64 {
+    pub(crate) fn still_until(&self, part: ProcessPart) -> i64 {
         self.still.get(&part).copied().unwrap_or(0)
     }
 

@@ -14,7 +14,7 @@ pub struct End {
 
 /// What came out of a world.
 #[derive(Debug)]
-pub struct Report {
+pub struct SimReport {
     /// How each job's run ended, in the order of the jobs; nothing if it did not.
     pub ends: Vec<Option<End>>,
     pub violations: Vec<String>,
@@ -43,15 +43,26 @@ pub struct Report {
 
 impl End {
     pub(crate) fn of(record: &RunRecord) -> Option<Self> {
-        let RunStatus::Final(status) = record.status else { return None };
-        let value = record.result.as_deref().map(|bytes| codec::read_result(bytes).expect("results can be read"));
-        let error = record.error.as_deref().map(|bytes| codec::read_error(bytes).expect("errors can be read"));
+        let RunStatus::Final(status) = record.status else {
+            return None;
+        };
+        let value = record
+            .result
+            .as_deref()
+            .map(|bytes| codec::read_result(bytes).expect("results can be read"));
+        let error = record
+            .error
+            .as_deref()
+            .map(|bytes| codec::read_error(bytes).expect("errors can be read"));
         let result = match (value, error) {
             (Some(value), _) => value.to_string(),
             (None, Some(error)) => error.kind.to_string(),
             (None, None) => String::new(),
         };
-        Some(Self { status: status.as_str().to_owned(), result })
+        Some(Self {
+            status: status.as_str().to_owned(),
+            result,
+        })
     }
 
     /// The end that a process tells of.
@@ -61,6 +72,9 @@ impl End {
             Settled::Failed(failure) => failure.kind.to_string(),
             Settled::Cancelled => String::new(),
         };
-        Self { status: status.as_str().to_owned(), result }
+        Self {
+            status: status.as_str().to_owned(),
+            result,
+        }
     }
 }

@@ -1,10 +1,12 @@
-//! Workflows of the shapes that users have, and clients that start them, signal them and cancel them.
+//! Workflows of the shapes that users have, and clients that start them, signal them and cancel
+//! them.
 //!
-//! Each ends the same way whatever goes wrong around it: its result does not depend on order or on time.
+//! Each ends the same way whatever goes wrong around it: its result does not depend on order or on
+//! time.
 
 use std::sync::Arc;
 
-use lope_engine::post::Letter;
+use lope_engine::mailbox_send::OutgoingMessage;
 use lope_flow::law::{EventKind, Plan};
 use lope_model::Value;
 use lope_store::tables::{Append, TableId};
@@ -16,7 +18,7 @@ pub(crate) const FAILURES_MAX: u32 = 4;
 
 /// A run that a client wants, and the mail it sends to it.
 #[derive(Clone, Debug)]
-pub struct Job {
+pub struct SimJob {
     pub plan: Arc<Plan>,
     pub input: Value,
     /// When it is admitted.
@@ -30,13 +32,13 @@ pub struct Job {
 }
 
 /// What a shape needs beside its text.
-struct Shape {
+struct JobShape {
     text: &'static str,
     mail: fn(&mut Dice) -> Vec<(i64, EventKind)>,
 }
 
-const SHAPES: &[Shape] = &[
-    Shape {
+const SHAPES: &[JobShape] = &[
+    JobShape {
         text: "
 name: sequence
 steps:
@@ -47,7 +49,7 @@ steps:
 ",
         mail: |_| Vec::new(),
     },
-    Shape {
+    JobShape {
         text: "
 name: long-haul
 steps:
@@ -59,7 +61,7 @@ steps:
 ",
         mail: |_| Vec::new(),
     },
-    Shape {
+    JobShape {
         text: "
 name: fan-out
 steps:
@@ -76,7 +78,7 @@ steps:
 ",
         mail: |_| Vec::new(),
     },
-    Shape {
+    JobShape {
         text: "
 name: sleeper
 steps:
@@ -93,7 +95,7 @@ steps:
             vec![(first, signal(dice.between(0, 99))), (first + dice.between(0, 9_000), signal(7))]
         },
     },
-    Shape {
+    JobShape {
         text: "
 name: chatty
 steps:
@@ -112,7 +114,7 @@ steps:
             (1..=8).map(&mut word).collect()
         },
     },
-    Shape {
+    JobShape {
         text: "
 name: parent
 steps:
@@ -128,7 +130,7 @@ steps:
 ",
         mail: |_| Vec::new(),
     },
-    Shape {
+    JobShape {
         text: "
 name: cleanup
 grace: 2m
@@ -139,7 +141,7 @@ steps:
 ",
         mail: |dice| vec![(dice.between(0, 15_000), EventKind::Cancel { force: false })],
     },
-    Shape {
+    JobShape {
         text: "
 name: race
 steps:
@@ -156,7 +158,7 @@ steps:
 ",
         mail: |_| Vec::new(),
     },
-    Shape {
+    JobShape {
         text: "
 name: relaxed
 checkpoint: { every_n: 3 }
@@ -171,7 +173,7 @@ steps:
 ",
         mail: |_| Vec::new(),
     },
-    Shape {
+    JobShape {
         text: "
 name: forgetful
 checkpoint: on_complete
@@ -184,7 +186,7 @@ steps:
 ",
         mail: |_| Vec::new(),
     },
-    Shape {
+    JobShape {
         text: "
 name: letting-go
 steps:
@@ -206,7 +208,7 @@ steps:
 ",
         mail: |_| Vec::new(),
     },
-    Shape {
+    JobShape {
         text: "
 name: limited
 steps:
@@ -222,7 +224,7 @@ steps:
 ",
         mail: |_| Vec::new(),
     },
-    Shape {
+    JobShape {
         text: "
 name: failing
 steps:
@@ -232,7 +234,7 @@ steps:
 ",
         mail: |_| Vec::new(),
     },
-    Shape {
+    JobShape {
         text: "
 name: paused
 steps:
@@ -248,7 +250,32 @@ steps:
             vec![(pause, EventKind::Pause { reason: None }), (resume, EventKind::Resume)]
         },
     },
+    JobShape {
+        text: "
+name: order
+steps:
+  s: { send: { mailbox: '7', payload: '${{ input }}' } }
+  w: { wait: go, needs: [s] }
+  done: { return: '${{ w }}' }
+",
+        mail: |dice| {
+            let go = EventKind::Signal { name: "go".into(), value: Value::Int(1) };
+            vec![(dice.between(0, 12_000), go)]
+        },
+    },
+    JobShape {
+        text: "
+name: called-off
+steps:
+  k: { workflow: patient }
+  done: { return: '${{ k }}' }
+",
+        mail: |dice| vec![(dice.between(0, 12_000), EventKind::Cancel { force: false })],
+    },
 ];
+
+/// Ends only if it is cancelled.
+const PATIENT: &str = "{ name: patient, steps: { w: { wait: never } } }";
 
 const STRICT: &str = "
 name: strict
@@ -266,13 +293,19 @@ steps:
 
 /// Read a workflow of ours.
 fn plan(text: &str) -> Arc<Plan> {
-    let definition = lope_flow::yaml::read(text, "shape.yaml").unwrap_or_else(|problems| panic!("{problems:#?}"));
+    let definition = lope_definition::yaml::read(text, "shape.yaml")
+        .unwrap_or_else(|problems| panic!("{problems:#?}"));
     Arc::new(Plan::new(&definition).unwrap_or_else(|problems| panic!("{problems:#?}")))
 }
 
 /// The workflow that parents start.
 pub fn child() -> Arc<Plan> {
     plan(CHILD)
+}
+
+/// A child that waits for what never comes.
+pub fn patient() -> Arc<Plan> {
+    plan(PATIENT)
 }
 
 /// A workflow that asks for more than its callers give.
@@ -282,33 +315,46 @@ pub fn strict() -> Arc<Plan> {
 
 /// The row of a message: who sent it says everything.
 #[allow(clippy::unnecessary_wraps, reason = "the shape of every encoder")]
-pub(crate) fn stamped(letter: Letter<'_>) -> Result<Append, String> {
-    let value = format!("{}/{}", letter.run, letter.send.execution).into_bytes();
-    Ok(Append { table: TableId::INBOX, prefix: b"sim".to_vec(), sequence: b"sim".to_vec(), value })
+pub(crate) fn stamped(message: OutgoingMessage<'_>) -> Result<Append, String> {
+    let value = format!("{}/{}", message.run, message.send.execution).into_bytes();
+    Ok(Append {
+        table: TableId::INBOX,
+        prefix: b"sim".to_vec(),
+        sequence: b"sim".to_vec(),
+        value,
+    })
 }
 
 /// Names of all shapes, for tests that take them one by one.
 pub fn names() -> Vec<String> {
-    SHAPES.iter().map(|shape| plan(shape.text).name().to_string()).collect()
+    SHAPES
+        .iter()
+        .map(|shape| plan(shape.text).name().to_string())
+        .collect()
 }
 
 /// One run of a shape, at once, with all its mail early.
-pub fn one(name: &str, dice: &mut Dice) -> Job {
-    let shape = SHAPES.iter().find(|shape| **plan(shape.text).name() == *name).expect("a shape of that name");
+pub fn one(name: &str, dice: &mut Dice) -> SimJob {
+    let shape = SHAPES
+        .iter()
+        .find(|shape| **plan(shape.text).name() == *name)
+        .expect("a shape of that name");
     let mut job = job(shape, dice);
     job.at = 0;
     job
 }
 
 /// A few runs of any shapes.
-pub fn rolled(dice: &mut Dice) -> Vec<Job> {
-    (0..=dice.below(5)).map(|_| job(dice.clone().pick(SHAPES), dice)).collect()
+pub fn rolled(dice: &mut Dice) -> Vec<SimJob> {
+    (0..=dice.below(5))
+        .map(|_| job(dice.clone().pick(SHAPES), dice))
+        .collect()
 }
 
-fn job(shape: &Shape, dice: &mut Dice) -> Job {
+fn job(shape: &JobShape, dice: &mut Dice) -> SimJob {
     // The shape was picked with a copy of the dice: move on.
     dice.roll();
-    Job {
+    SimJob {
         plan: plan(shape.text),
         input: Value::Int(dice.between(0, 99)),
         at: dice.between(0, 4_000),

@@ -7,14 +7,17 @@ use std::fmt;
 const LINES: usize = 400;
 
 #[derive(Debug, Default)]
-pub(crate) struct Trace {
+pub(crate) struct SimTrace {
     wanted: bool,
     lines: VecDeque<String>,
 }
 
-impl Trace {
+impl SimTrace {
     pub(crate) fn new(wanted: bool) -> Self {
-        Self { wanted, lines: VecDeque::new() }
+        Self {
+            wanted,
+            lines: VecDeque::new(),
+        }
     }
 
     pub(crate) fn note(&mut self, at: i64, what: impl FnOnce() -> String) {

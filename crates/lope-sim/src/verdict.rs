@@ -1,26 +1,57 @@
 //! What is wrong with a world: it is lived through twice, with its faults and without.
 
 use crate::faults::Faults;
-use crate::report::Report;
+use crate::report::SimReport;
 use crate::world::{Setup, simulate};
 
-/// What is wrong with a world, if anything is: the judge's words, or ends that differ from those without faults.
+/// What is wrong with a world, if anything is: the checker's words, or ends that differ from those
+/// without faults.
 pub fn complaint(setup: &Setup) -> Option<String> {
-    let expected = simulate(&Setup { faults: Faults::none(), traced: false, ..setup.clone() });
+    let expected = simulate(&Setup {
+        faults: Faults::none(),
+        mutant: None,
+        traced: false,
+        ..setup.clone()
+    });
     if !expected.violations.is_empty() {
-        return Some(format!("without faults: {}", expected.violations.join("\n")));
+        return Some(format!(
+            "without faults: {}",
+            expected.violations.join("\n")
+        ));
     }
-    let Report { ends, violations, .. } = simulate(setup);
+    let SimReport {
+        ends, violations, ..
+    } = simulate(setup);
     if !violations.is_empty() {
         return Some(violations.join("\n"));
     }
-    let names: Vec<String> = setup.jobs.iter().map(|job| job.plan.name().to_string()).collect();
-    (ends != expected.ends).then(|| format!("{names:?}\n  ended as   {ends:?}\n  instead of {:?}", expected.ends))
+    let names: Vec<String> = setup
+        .jobs
+        .iter()
+        .map(|job| job.plan.name().to_string())
+        .collect();
+    (ends != expected.ends).then(|| {
+        format!(
+            "{names:?}\n  ended as   {ends:?}\n  instead of {:?}",
+            expected.ends
+        )
+    })
 }
 
 /// What goes wrong in a world, and the last things that happened in it.
 pub fn story(setup: &Setup, lines: usize) -> String {
-    let trace = simulate(&Setup { traced: true, ..setup.clone() }).trace;
-    let last = trace.iter().skip(trace.len().saturating_sub(lines)).map(String::as_str);
-    format!("{:?}\n{}", setup.faults, last.collect::<Vec<_>>().join("\n"))
+    let trace = simulate(&Setup {
+        traced: true,
+        ..setup.clone()
+    })
+    .trace;
+    let last = trace
+        .iter()
+        .skip(trace.len().saturating_sub(lines))
+        .map(String::as_str);
+    format!(
+        "{:?}\n{}",
+        setup.faults,
+        last.collect::<Vec<_>>().join("\n")
+    )
 }

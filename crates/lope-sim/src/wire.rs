@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
-use lope_engine::executor::Outcome;
-use lope_engine::keeper::{Asked, Heard};
-use lope_engine::shard::{Adoption, Input};
+use lope_engine::executor::{TaskOutcome, Token};
+use lope_engine::session::{SessionEvent, SessionRequest};
+use lope_engine::shard::{Adoption, ShardInput};
+use lope_limits::LimitVerdict;
 use lope_model::{Epoch, RunId, RunnerId};
 use lope_store::runs::{Claim, ClaimedRun, Loaded, RunCommit};
 
@@ -17,10 +18,10 @@ pub(crate) struct Address {
 
 /// A thread or task of a process: each takes its messages in order.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(crate) enum Part {
-    Keeper,
+pub(crate) enum ProcessPart {
+    Session,
     Adopter,
-    Desk,
+    Dispatcher,
     Shard(usize),
 }
 
@@ -37,7 +38,8 @@ pub(crate) enum Request {
     /// A run that cannot be folded is set aside.
     Park(RunCommit),
     Latest(Arc<str>),
-    /// Runs at which a shard fell go back to the store, in the name of the session they were held in.
+    /// Runs at which a shard fell go back to the store, in the name of the session they were held
+    /// in.
     GiveBack(RunnerId, Vec<(RunId, Epoch)>),
     /// The session ends in order.
     Release,
@@ -49,7 +51,7 @@ pub(crate) enum Request {
 
 /// A request on its way, in the name of a session.
 #[derive(Clone, Debug)]
-pub(crate) struct Letter {
+pub(crate) struct PendingRequest {
     pub(crate) from: Address,
     pub(crate) session: RunnerId,
     pub(crate) request: Request,
@@ -60,11 +62,11 @@ pub(crate) struct Letter {
 }
 
 #[derive(Debug)]
-pub(crate) enum Message {
-    /// To the keeper, from inside the process.
-    Heard(Heard),
-    /// To the keeper, from the store, in the name of a session.
-    Answer(RunnerId, Heard),
+pub(crate) enum ProcessMessage {
+    /// To the session task, from inside the process.
+    SessionEvent(SessionEvent),
+    /// To the session task, from the store, in the name of a session.
+    Answer(RunnerId, SessionEvent),
     /// To the adopter: what a load brought, if it brought anything.
     Loaded(RunnerId, Vec<ClaimedRun>, Option<Vec<Option<Loaded>>>),
     /// To the adopter: a run was born claimed.
@@ -74,11 +76,15 @@ pub(crate) enum Message {
     /// To the adopter: the store knows that these are nobody's.
     GivenBack(RunnerId, Vec<(RunId, Epoch)>),
     /// To a shard.
-    Input(Input),
+    Input(ShardInput),
     /// To every shard.
     Tell(Told),
-    /// To the desk: a worker answered.
-    Done(Outcome),
+    /// To the dispatcher: a worker answered.
+    Done(TaskOutcome),
+    /// To the dispatcher: what the limits said to an attempt.
+    Verdict(Token, LimitVerdict),
+    /// To the dispatcher: the limits may have changed.
+    AskAgain,
 }
 
 /// What is told to every shard alike.
@@ -106,15 +112,15 @@ impl Request {
         }
     }
 
-    /// Which ask of the keeper's it is, if it is one.
-    pub(crate) fn asked(&self) -> Option<Asked> {
+    /// Which ask of the session task's it is, if it is one.
+    pub(crate) fn asked(&self) -> Option<SessionRequest> {
         match self {
-            Self::Register => Some(Asked::Register),
-            Self::Heartbeat => Some(Asked::Heartbeat),
-            Self::Claim(_) => Some(Asked::Claim),
-            Self::Takeover => Some(Asked::Takeover),
-            Self::Reconcile => Some(Asked::Reconcile),
-            Self::Mail => Some(Asked::Mail),
+            Self::Register => Some(SessionRequest::Register),
+            Self::Heartbeat => Some(SessionRequest::Heartbeat),
+            Self::Claim(_) => Some(SessionRequest::Claim),
+            Self::Takeover => Some(SessionRequest::Takeover),
+            Self::Reconcile => Some(SessionRequest::Reconcile),
+            Self::Mail => Some(SessionRequest::Mail),
             Self::Load(_) | Self::Commit(_) | Self::Park(_) | Self::Latest(_) => None,
             Self::GiveBack(..) | Self::Release | Self::Admit { .. } => None,
         }

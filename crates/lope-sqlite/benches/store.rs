@@ -1,6 +1,8 @@
-//! The figures of the SQLite store, each beside its raw limit from the same run: the disk's flush and the CPU time a row.
+//! The figures of the SQLite store, each beside its raw limit from the same run: the disk's flush
+//! and the CPU time a row.
 //!
-//! `cargo bench -p lope-sqlite --bench store`. Timings swing with the disk, so nothing here fails; the figures are for reading.
+//! `cargo bench -p lope-sqlite --bench store`. Timings swing with the disk, so nothing here fails;
+//! the figures are for reading.
 
 use std::fs::File;
 use std::io::Write as _;
@@ -9,11 +11,14 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use lope_model::{Digest, Epoch, Priority, QueueName, Realm, RunId, RunnerId, Span, Timestamp, VersionId};
-use lope_sqlite::{Options, SqliteStore};
+use lope_model::{
+    Digest, Epoch, Priority, QueueName, Realm, RunId, RunnerId, Span, Timestamp, VersionId,
+};
+use lope_sqlite::{SqliteOptions, SqliteStore};
 use lope_store::Store;
 use lope_store::runs::{
-    Admit, Claim, CommitReply, Deploy, FinalStatus, Finish, JournalRow, LiveStatus, Register, RunCommit, Then,
+    Admit, Claim, CommitReply, Deploy, FinalStatus, Finish, JournalRow, LiveStatus, Register,
+    RunCommit, Then,
 };
 use rusqlite::{Connection, params};
 
@@ -54,12 +59,21 @@ fn main() {
     if let Some(path) = std::env::var_os(CHILD) {
         return commit_as_child(Path::new(&path));
     }
-    let asked: Vec<String> = std::env::args().skip(1).filter(|word| !word.starts_with('-')).collect();
+    let asked: Vec<String> = std::env::args()
+        .skip(1)
+        .filter(|word| !word.starts_with('-'))
+        .collect();
     let is_asked = |name: &str| asked.is_empty() || asked.iter().any(|word| word == name);
-    let runtime =
-        tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().expect("a runtime");
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .expect("a runtime");
     let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder");
-    println!("SQLite {}; figures: committers, rows, runs, processes", rusqlite::version());
+    println!(
+        "SQLite {}; figures: committers, rows, runs, processes",
+        rusqlite::version()
+    );
 
     if is_asked("committers") {
         group_commit(&runtime, folder.path());
@@ -67,7 +81,10 @@ fn main() {
     if is_asked("rows") {
         let bare = bare_rows(folder.path());
         let ours = journal_rows(&runtime, folder.path());
-        println!("journal rows against the bare loop: {:.0} % (wanted: 60 %)\n", 100.0 * ours.rate() / bare.rate());
+        println!(
+            "journal rows against the bare loop: {:.0} % (wanted: 60 %)\n",
+            100.0 * ours.rate() / bare.rate()
+        );
     }
     if is_asked("runs") {
         one_step_runs(&runtime, folder.path());
@@ -77,8 +94,8 @@ fn main() {
     }
 }
 
-/// What group commit gains is what a flush costs, so it is measured on this disk, which may hardly wait for its flushes, and on
-/// the same disk with flushes that are slower by a known time.
+/// What group commit gains is what a flush costs, so it is measured on this disk, which may hardly
+/// wait for its flushes, and on the same disk with flushes that are slower by a known time.
 fn group_commit(runtime: &tokio::runtime::Runtime, folder: &Path) {
     for slower in [Duration::ZERO, SLOWER_FLUSH] {
         let one = committers(runtime, folder, 1, slower);
@@ -99,7 +116,9 @@ fn fsync_probe(folder: &Path) -> Duration {
     let mut file = File::create(folder.join("probe")).expect("a file for the probe");
     let began = Instant::now();
     for _ in 0..TIMES {
-        file.write_all(&[0; 4096]).and_then(|()| file.sync_data()).expect("the probe writes");
+        file.write_all(&[0; 4096])
+            .and_then(|()| file.sync_data())
+            .expect("the probe writes");
     }
     began.elapsed() / TIMES
 }
@@ -112,21 +131,38 @@ fn cpu_time() -> Duration {
 fn measured(work: impl FnOnce() -> u64) -> Figure {
     let (cpu, began) = (cpu_time(), Instant::now());
     let rows = work();
-    Figure { rows, wall: began.elapsed(), cpu: cpu_time().saturating_sub(cpu) }
+    Figure {
+        rows,
+        wall: began.elapsed(),
+        cpu: cpu_time().saturating_sub(cpu),
+    }
 }
 
 /// Each committer writes one row at a time into a run of its own.
-fn committers(runtime: &tokio::runtime::Runtime, folder: &Path, number: usize, slower: Duration) -> Figure {
+fn committers(
+    runtime: &tokio::runtime::Runtime,
+    folder: &Path,
+    number: usize,
+    slower: Duration,
+) -> Figure {
     let path = folder.join(format!("committers-{number}-{}.db", slower.as_millis()));
-    let store = open_with(runtime, Options { slower_flush: slower, ..Options::new(path) });
+    let store = open_with(
+        runtime,
+        SqliteOptions {
+            slower_flush: slower,
+            ..SqliteOptions::new(path)
+        },
+    );
     let runner = runtime.block_on(register(&store));
     let runs = runtime.block_on(admit(&store, number, Some(runner)));
     let fsync = fsync_probe(folder);
     let figure = measured(|| {
         runtime.block_on(async {
             let until = Instant::now() + TAKE;
-            let tasks: Vec<_> =
-                runs.iter().map(|run| tokio::spawn(commit_rows(store.clone(), *run, runner, until))).collect();
+            let tasks: Vec<_> = runs
+                .iter()
+                .map(|run| tokio::spawn(commit_rows(store.clone(), *run, runner, until)))
+                .collect();
             let mut rows = 0;
             for task in tasks {
                 rows += task.await.expect("a committer");
@@ -134,8 +170,15 @@ fn committers(runtime: &tokio::runtime::Runtime, folder: &Path, number: usize, s
             rows
         })
     });
-    let added = if slower.is_zero() { String::new() } else { format!(", flush + {} ms", slower.as_millis()) };
-    figure.show(&format!("{number} committers, one row a commit{added}"), fsync);
+    let added = if slower.is_zero() {
+        String::new()
+    } else {
+        format!(", flush + {} ms", slower.as_millis())
+    };
+    figure.show(
+        &format!("{number} committers, one row a commit{added}"),
+        fsync,
+    );
     runtime.block_on(store.upkeep.close()).expect("closed");
     figure
 }
@@ -144,7 +187,11 @@ async fn commit_rows(store: Store, run: RunId, runner: RunnerId, until: Instant)
     let mut seq = 1;
     while Instant::now() < until {
         seq += 1;
-        let replies = store.runs.commit(vec![commit(run, runner, seq, 1)]).await.expect("a commit");
+        let replies = store
+            .runs
+            .commit(vec![commit(run, runner, seq, 1)])
+            .await
+            .expect("a commit");
         assert!(matches!(replies[0], CommitReply::Done { .. }));
     }
     seq - 1
@@ -163,7 +210,10 @@ fn journal_rows(runtime: &tokio::runtime::Runtime, folder: &Path) -> Figure {
             let until = Instant::now() + TAKE;
             let (mut seq, mut rows) = (2, 0);
             while Instant::now() < until {
-                let commits = runs.iter().map(|run| commit(*run, runner, seq, each)).collect();
+                let commits = runs
+                    .iter()
+                    .map(|run| commit(*run, runner, seq, each))
+                    .collect();
                 store.runs.commit(commits).await.expect("a commit");
                 seq += each;
                 rows += BATCH as u64;
@@ -193,11 +243,14 @@ fn bare_rows(folder: &Path) -> Figure {
         let (mut seq, mut rows) = (2_i64, 0);
         while Instant::now() < until {
             let batch = db.transaction().expect("a transaction");
-            let mut insert =
-                batch.prepare_cached("INSERT INTO journal VALUES (?1, ?2, ?3, ?4, ?5)").expect("a statement");
+            let mut insert = batch
+                .prepare_cached("INSERT INTO journal VALUES (?1, ?2, ?3, ?4, ?5)")
+                .expect("a statement");
             for run in &runs {
                 for offset in 0..10 {
-                    insert.execute(params![run.as_bytes(), seq + offset, 0, "settled", BODY]).expect("a row");
+                    insert
+                        .execute(params![run.as_bytes(), seq + offset, 0, "settled", BODY])
+                        .expect("a row");
                 }
             }
             drop(insert);
@@ -223,11 +276,20 @@ fn one_step_runs(runtime: &tokio::runtime::Runtime, folder: &Path) {
             let mut done = 0;
             while Instant::now() < until {
                 admit_from(&store, done, AT_ONCE, None).await;
-                let claimed = store.runs.claim(claim(runner, AT_ONCE)).await.expect("a claim").expect("a session");
+                let claimed = store
+                    .runs
+                    .claim(claim(runner, AT_ONCE))
+                    .await
+                    .expect("a claim")
+                    .expect("a session");
                 let ids: Vec<RunId> = claimed.runs.iter().map(|run| run.run).collect();
                 let loaded = store.runs.load(&ids).await.expect("loaded");
                 assert_eq!(loaded.len(), AT_ONCE);
-                let commits = claimed.runs.iter().map(|run| finish(run.run, runner, run.epoch)).collect();
+                let commits = claimed
+                    .runs
+                    .iter()
+                    .map(|run| finish(run.run, runner, run.epoch))
+                    .collect();
                 store.runs.commit(commits).await.expect("a commit");
                 done += AT_ONCE;
             }
@@ -241,16 +303,31 @@ fn one_step_runs(runtime: &tokio::runtime::Runtime, folder: &Path) {
 /// Several processes on one file, eight committers each.
 fn processes(runtime: &tokio::runtime::Runtime, folder: &Path) {
     let path = folder.join("processes.db");
-    runtime.block_on(open(runtime, &path).upkeep.close()).expect("closed");
+    runtime
+        .block_on(open(runtime, &path).upkeep.close())
+        .expect("closed");
     let fsync = fsync_probe(folder);
     let program = std::env::current_exe().expect("this program has a path");
-    let start = || Command::new(&program).env(CHILD, &path).stdout(Stdio::piped()).spawn().expect("a child");
+    let start = || {
+        Command::new(&program)
+            .env(CHILD, &path)
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("a child")
+    };
     let children: Vec<Child> = (0..PROCESSES).map(|_| start()).collect();
-    let mut total = Figure { rows: 0, wall: TAKE, cpu: Duration::ZERO };
+    let mut total = Figure {
+        rows: 0,
+        wall: TAKE,
+        cpu: Duration::ZERO,
+    };
     for child in children {
         let said = child.wait_with_output().expect("a child ends").stdout;
         let said = String::from_utf8(said).expect("a child speaks plainly");
-        let numbers: Vec<u64> = said.split_whitespace().map(|word| word.parse().expect("a number")).collect();
+        let numbers: Vec<u64> = said
+            .split_whitespace()
+            .map(|word| word.parse().expect("a number"))
+            .collect();
         println!("{:>10} rows by one of {PROCESSES} processes", numbers[0]);
         total.rows += numbers[0];
         total.cpu += Duration::from_micros(numbers[1]);
@@ -259,32 +336,47 @@ fn processes(runtime: &tokio::runtime::Runtime, folder: &Path) {
 }
 
 fn commit_as_child(path: &Path) {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
-    let store = SqliteStore::open(Options::existing(path)).expect("a store");
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .expect("a runtime");
+    let store = SqliteStore::open(SqliteOptions::existing(path)).expect("a store");
     let figure = runtime.block_on(async {
         let runner = register(&store).await;
         let from = std::process::id() as usize * 100;
         let runs = admit_from(&store, from, 8, Some(runner)).await;
         let (cpu, began) = (cpu_time(), Instant::now());
-        let tasks: Vec<_> =
-            runs.iter().map(|run| tokio::spawn(commit_rows(store.clone(), *run, runner, began + TAKE))).collect();
+        let tasks: Vec<_> = runs
+            .iter()
+            .map(|run| tokio::spawn(commit_rows(store.clone(), *run, runner, began + TAKE)))
+            .collect();
         let mut rows = 0;
         for task in tasks {
             rows += task.await.expect("a committer");
         }
-        Figure { rows, wall: began.elapsed(), cpu: cpu_time().saturating_sub(cpu) }
+        Figure {
+            rows,
+            wall: began.elapsed(),
+            cpu: cpu_time().saturating_sub(cpu),
+        }
     });
     println!("{} {}", figure.rows, figure.cpu.as_micros());
 }
 
 fn open(runtime: &tokio::runtime::Runtime, path: &Path) -> Store {
-    open_with(runtime, Options::new(path))
+    open_with(runtime, SqliteOptions::new(path))
 }
 
-fn open_with(runtime: &tokio::runtime::Runtime, options: Options) -> Store {
+fn open_with(runtime: &tokio::runtime::Runtime, options: SqliteOptions) -> Store {
     let store = SqliteStore::open(options).expect("a store");
-    let deploy = Deploy { version: version(), name: "flow".to_owned(), body: vec![1] };
-    runtime.block_on(store.runs.deploy(deploy)).expect("deployed");
+    let deploy = Deploy {
+        version: version(),
+        name: "flow".to_owned(),
+        body: vec![1],
+    };
+    runtime
+        .block_on(store.runs.deploy(deploy))
+        .expect("deployed");
     store
 }
 
@@ -309,9 +401,20 @@ async fn admit(store: &Store, number: usize, owner: Option<RunnerId>) -> Vec<Run
     admit_from(store, 0, number, owner).await
 }
 
-async fn admit_from(store: &Store, from: usize, number: usize, owner: Option<RunnerId>) -> Vec<RunId> {
-    let runs: Vec<RunId> = (from..from + number).map(|number| id(number as u64)).collect();
-    store.runs.admit(runs.iter().map(|run| admission(*run, owner)).collect()).await.expect("admitted");
+async fn admit_from(
+    store: &Store,
+    from: usize,
+    number: usize,
+    owner: Option<RunnerId>,
+) -> Vec<RunId> {
+    let runs: Vec<RunId> = (from..from + number)
+        .map(|number| id(number as u64))
+        .collect();
+    store
+        .runs
+        .admit(runs.iter().map(|run| admission(*run, owner)).collect())
+        .await
+        .expect("admitted");
     runs
 }
 
@@ -319,7 +422,10 @@ async fn admit_from(store: &Store, from: usize, number: usize, owner: Option<Run
 fn id(number: u64) -> RunId {
     let mut random = [0; 10];
     random[2..].copy_from_slice(&number.to_be_bytes());
-    RunId::from_parts(Timestamp::from_millis(1_800_000_000_000 + number.cast_signed() / 100), random)
+    RunId::from_parts(
+        Timestamp::from_millis(1_800_000_000_000 + number.cast_signed() / 100),
+        random,
+    )
 }
 
 fn version() -> VersionId {
@@ -349,17 +455,34 @@ fn admission(run: RunId, owner: Option<RunnerId>) -> Admit {
 
 fn rows(from: u64, number: u64) -> Vec<JournalRow> {
     let event: Arc<str> = "settled".into();
-    let row = |seq| JournalRow { seq, at: Timestamp::EPOCH, event: Arc::clone(&event), body: BODY.to_vec() };
+    let row = |seq| JournalRow {
+        seq,
+        at: Timestamp::EPOCH,
+        event: Arc::clone(&event),
+        body: BODY.to_vec(),
+    };
     (from..from + number).map(row).collect()
 }
 
 fn commit(run: RunId, owner: RunnerId, from: u64, number: u64) -> RunCommit {
-    RunCommit { rows: rows(from, number), ..RunCommit::new(run, owner, Epoch(1), Then::Hold(LiveStatus::Running)) }
+    RunCommit {
+        rows: rows(from, number),
+        ..RunCommit::new(run, owner, Epoch(1), Then::Hold(LiveStatus::Running))
+    }
 }
 
 fn finish(run: RunId, owner: RunnerId, epoch: Epoch) -> RunCommit {
-    let end = Finish { status: FinalStatus::Completed, result: Some(vec![1; 20]), error: None, seen: Some(0) };
-    RunCommit { epoch, then: Then::Finish(end), ..commit(run, owner, 2, 1) }
+    let end = Finish {
+        status: FinalStatus::Completed,
+        result: Some(vec![1; 20]),
+        error: None,
+        seen: Some(0),
+    };
+    RunCommit {
+        epoch,
+        then: Then::Finish(end),
+        ..commit(run, owner, 2, 1)
+    }
 }
 
 fn claim(runner: RunnerId, limit: usize) -> Claim {

@@ -2,14 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use lope_model::{Digest, RunId, RunnerId, Timestamp, VersionId};
+use lope_model::{Digest, RunId, RunnerId, VersionId};
 use lope_store::StoreError;
 use lope_store::runs::{Admit, Admitted, Blob, JournalRow, LiveStatus, Snapshot};
+use lope_store::verdict::{self, AdmitFacts, Birth};
 use rusqlite::{OptionalExtension, params};
 
-use crate::desk::Desk;
 use crate::failure::Worked;
 use crate::session;
+use crate::tx::Tx;
 
 const EXISTING: &str = "SELECT 1 FROM runs WHERE run_id = ?1";
 const EXISTING_KEY: &str = "SELECT run_id FROM runs WHERE key = ?1";
@@ -20,76 +21,93 @@ const INSERT_RUN: &str =
      VALUES (?1, ?2, ?3, ?4, 'live', ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, 0, 0, 0)";
 const INSERT_QUEUED: &str =
     "INSERT INTO queue (run_id, queue, realm, priority, due, owner, epoch, head, mail, taken, law, weight,
-     status, created_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, 0, 0, ?9, ?10, ?11, ?12)";
-const INSERT_TAG: &str = "INSERT INTO run_tags (tag, value, created_at, run_id) VALUES (?1, ?2, ?3, ?4)";
-const INSERT_ROW: &str = "INSERT INTO journal (run_id, seq, at, event, body) VALUES (?1, ?2, ?3, ?4, ?5)";
-const INSERT_BLOB: &str = "INSERT INTO blobs (run_id, digest, bytes) VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING";
-const PUT_SNAPSHOT: &str = "INSERT OR REPLACE INTO snapshots (run_id, seq, law, body) VALUES (?1, ?2, ?3, ?4)";
+     status, created_at, started_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, 0, 0, ?9, ?10, ?11, ?12, ?13)";
+const INSERT_TAG: &str =
+    "INSERT INTO run_tags (tag, value, created_at, run_id) VALUES (?1, ?2, ?3, ?4)";
+const INSERT_ROW: &str =
+    "INSERT INTO journal (run_id, seq, at, event, body) VALUES (?1, ?2, ?3, ?4, ?5)";
+const INSERT_BLOB: &str =
+    "INSERT INTO blobs (run_id, digest, bytes) VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING";
+const PUT_SNAPSHOT: &str =
+    "INSERT OR REPLACE INTO snapshots (run_id, seq, law, body) VALUES (?1, ?2, ?3, ?4)";
 
 /// About how many rows an admission writes.
 pub(crate) fn rows(admit: &Admit) -> usize {
     2 + admit.rows.len() + admit.blobs.len() + admit.tags.len()
 }
 
-pub(crate) fn admit(desk: &Desk<'_>, admits: &[Admit]) -> Worked<Vec<Admitted>> {
-    admits.iter().map(|admit| one(desk, admit)).collect()
+pub(crate) fn admit(tx: &Tx<'_>, admits: &[Admit]) -> Worked<Vec<Admitted>> {
+    admits.iter().map(|admit| one(tx, admit)).collect()
 }
 
 /// Whatever stands against the admission is found before anything is written.
-pub(crate) fn one(desk: &Desk<'_>, admit: &Admit) -> Worked<Admitted> {
-    if let Some(run) = existing(desk, admit)? {
-        return Ok(Admitted::Exists { run });
-    }
-    if !is_deployed(desk, admit.version)? {
-        return Ok(Admitted::UnknownVersion);
-    }
-    let owner = match admit.claimed_by {
-        Some(runner) if session::is_held(desk, runner)? => Some(runner),
-        Some(_) | None => None,
+pub(crate) fn one(tx: &Tx<'_>, admit: &Admit) -> Worked<Admitted> {
+    let session_held = match admit.claimed_by {
+        Some(runner) => session::is_held(tx, runner)?,
+        None => false,
     };
-    insert(desk, admit, owner)?;
-    if owner.is_none() {
-        desk.made_work();
+    let facts = AdmitFacts {
+        existing: existing(tx, admit)?,
+        version_known: is_deployed(tx, admit.version)?,
+        session_held,
+    };
+    let birth = match verdict::admit(admit, facts, tx.now) {
+        Ok(birth) => birth,
+        Err(refusal) => return Ok(refusal),
+    };
+    insert(tx, admit, &birth)?;
+    if birth.owner.is_none() {
+        tx.made_work();
     }
-    let epoch = lope_model::Epoch(u64::from(owner.is_some()));
-    Ok(Admitted::Created { epoch, owned: owner.is_some() })
+    Ok(Admitted::created(birth.owner.is_some()))
 }
 
 /// The run that is there already under this id or key.
-pub(crate) fn existing(desk: &Desk<'_>, admit: &Admit) -> Worked<Option<RunId>> {
-    if desk.statement(EXISTING)?.exists([admit.run.as_bytes()])? {
+pub(crate) fn existing(tx: &Tx<'_>, admit: &Admit) -> Worked<Option<RunId>> {
+    if tx.statement(EXISTING)?.exists([admit.run.as_bytes()])? {
         return Ok(Some(admit.run));
     }
     match &admit.key {
-        Some(key) => find_key(desk, key),
+        Some(key) => find_key(tx, key),
         None => Ok(None),
     }
 }
 
-pub(crate) fn find_key(desk: &Desk<'_>, key: &str) -> Worked<Option<RunId>> {
-    let found: Option<[u8; 16]> = desk.statement(EXISTING_KEY)?.query_row([key], |row| row.get(0)).optional()?;
+pub(crate) fn find_key(tx: &Tx<'_>, key: &str) -> Worked<Option<RunId>> {
+    let found: Option<[u8; 16]> = tx
+        .statement(EXISTING_KEY)?
+        .query_row([key], |row| row.get(0))
+        .optional()?;
     Ok(found.map(RunId::from_bytes))
 }
 
-pub(crate) fn is_deployed(desk: &Desk<'_>, version: VersionId) -> Worked<bool> {
-    Ok(desk.statement(KNOWN_VERSION)?.exists([version.0.as_bytes()])?)
+pub(crate) fn is_deployed(tx: &Tx<'_>, version: VersionId) -> Worked<bool> {
+    Ok(tx
+        .statement(KNOWN_VERSION)?
+        .exists([version.0.as_bytes()])?)
 }
 
-fn insert(desk: &Desk<'_>, admit: &Admit, owner: Option<RunnerId>) -> Worked<()> {
-    insert_run(desk, admit)?;
-    let base = admit.snapshot.as_ref().map_or(0, |snapshot| snapshot.seq);
-    let place = Place { due: admit.due.max(desk.now), owner, head: admit.rows.last().map_or(base, |row| row.seq) };
-    insert_queued(desk, admit, &place)?;
+fn insert(tx: &Tx<'_>, admit: &Admit, birth: &Birth) -> Worked<()> {
+    insert_run(tx, admit)?;
+    insert_queued(tx, admit, birth)?;
     for (tag, value) in &admit.tags {
-        desk.statement(INSERT_TAG)?.execute(params![tag, value, desk.now.millis(), admit.run.as_bytes()])?;
+        tx.statement(INSERT_TAG)?.execute(params![
+            tag,
+            value,
+            tx.now.millis(),
+            admit.run.as_bytes()
+        ])?;
     }
-    append(desk, admit.run, &admit.rows)?;
-    keep_blobs(desk, admit.run, &admit.blobs)?;
-    admit.snapshot.iter().try_for_each(|snapshot| put_snapshot(desk, admit.run, snapshot))
+    append(tx, admit.run, &admit.rows)?;
+    keep_blobs(tx, admit.run, &admit.blobs)?;
+    admit
+        .snapshot
+        .iter()
+        .try_for_each(|snapshot| put_snapshot(tx, admit.run, snapshot))
 }
 
-fn insert_run(desk: &Desk<'_>, admit: &Admit) -> Worked<()> {
-    desk.statement(INSERT_RUN)?.execute(params![
+fn insert_run(tx: &Tx<'_>, admit: &Admit) -> Worked<()> {
+    tx.statement(INSERT_RUN)?.execute(params![
         admit.run.as_bytes(),
         admit.workflow,
         admit.version.0.as_bytes(),
@@ -102,32 +120,26 @@ fn insert_run(desk: &Desk<'_>, admit: &Admit) -> Worked<()> {
         tags_text(&admit.tags)?,
         admit.parent.as_ref().map(|parent| parent.run.as_bytes()),
         admit.parent.as_ref().map(|parent| &parent.execution),
-        desk.now.millis(),
+        tx.now.millis(),
     ])?;
     Ok(())
 }
 
-/// Where a fresh run stands.
-struct Place {
-    due: Timestamp,
-    owner: Option<RunnerId>,
-    head: u64,
-}
-
-fn insert_queued(desk: &Desk<'_>, admit: &Admit, place: &Place) -> Worked<()> {
-    desk.statement(INSERT_QUEUED)?.execute(params![
+fn insert_queued(tx: &Tx<'_>, admit: &Admit, birth: &Birth) -> Worked<()> {
+    tx.statement(INSERT_QUEUED)?.execute(params![
         admit.run.as_bytes(),
         admit.queue.as_str(),
         admit.realm.as_str(),
         admit.priority.level(),
-        place.due.millis(),
-        place.owner.as_ref().map(RunnerId::as_bytes),
-        i64::from(place.owner.is_some()),
-        place.head.cast_signed(),
+        birth.due.millis(),
+        birth.owner.as_ref().map(RunnerId::as_bytes),
+        birth.epoch.0.cast_signed(),
+        birth.head.cast_signed(),
         admit.law,
         admit.weight,
         LiveStatus::Queued.as_str(),
-        desk.now.millis(),
+        tx.now.millis(),
+        birth.owner.map(|_| tx.now.millis()),
     ])?;
     Ok(())
 }
@@ -136,30 +148,47 @@ fn tags_text(tags: &BTreeMap<String, String>) -> Worked<std::borrow::Cow<'static
     if tags.is_empty() {
         return Ok("{}".into());
     }
-    Ok(serde_json::to_string(tags).map_err(StoreError::corrupt)?.into())
+    Ok(serde_json::to_string(tags)
+        .map_err(StoreError::corrupt)?
+        .into())
 }
 
 /// Journal rows behind the head; that they follow it was checked before.
-pub(crate) fn append(desk: &Desk<'_>, run: RunId, rows: &[JournalRow]) -> Worked<()> {
+pub(crate) fn append(tx: &Tx<'_>, run: RunId, rows: &[JournalRow]) -> Worked<()> {
     if rows.is_empty() {
         return Ok(());
     }
-    let mut insert = desk.statement(INSERT_ROW)?;
+    let mut insert = tx.statement(INSERT_ROW)?;
     for row in rows {
-        insert.execute(params![run.as_bytes(), row.seq.cast_signed(), row.at.millis(), &*row.event, row.body])?;
+        insert.execute(params![
+            run.as_bytes(),
+            row.seq.cast_signed(),
+            row.at.millis(),
+            &*row.event,
+            row.body
+        ])?;
     }
     Ok(())
 }
 
-pub(crate) fn keep_blobs(desk: &Desk<'_>, run: RunId, blobs: &[Blob]) -> Worked<()> {
+pub(crate) fn keep_blobs(tx: &Tx<'_>, run: RunId, blobs: &[Blob]) -> Worked<()> {
     for blob in blobs {
-        desk.statement(INSERT_BLOB)?.execute(params![run.as_bytes(), Digest::as_bytes(&blob.digest), blob.bytes])?;
+        tx.statement(INSERT_BLOB)?.execute(params![
+            run.as_bytes(),
+            Digest::as_bytes(&blob.digest),
+            blob.bytes
+        ])?;
     }
     Ok(())
 }
 
-pub(crate) fn put_snapshot(desk: &Desk<'_>, run: RunId, snapshot: &Snapshot) -> Worked<()> {
-    let mut put = desk.statement(PUT_SNAPSHOT)?;
-    put.execute(params![run.as_bytes(), snapshot.seq.cast_signed(), snapshot.law, snapshot.body])?;
+pub(crate) fn put_snapshot(tx: &Tx<'_>, run: RunId, snapshot: &Snapshot) -> Worked<()> {
+    let mut put = tx.statement(PUT_SNAPSHOT)?;
+    put.execute(params![
+        run.as_bytes(),
+        snapshot.seq.cast_signed(),
+        snapshot.law,
+        snapshot.body
+    ])?;
     Ok(())
 }

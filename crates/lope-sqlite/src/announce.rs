@@ -1,4 +1,5 @@
-//! Telling the runners of other processes that something was committed: one datagram to each one's socket.
+//! Telling the runners of other processes that something was committed: one datagram to each one's
+//! socket.
 //!
 //! It is a hint: a lost one costs its runner one interval of looking at the file.
 
@@ -8,22 +9,41 @@ use std::os::unix::net::UnixDatagram;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use crate::desk::Rings;
-use crate::place::Place;
+use lope_store::watch::Hint;
+
+use crate::files::StoreFiles;
 use crate::socket::short;
+use crate::tx::Notices;
 
-/// A folder that changed less than this long ago may change again without its time stamp showing it.
+/// A folder that changed less than this long ago may change again without its time stamp showing
+/// it.
 const STAMP_COARSE: Duration = Duration::from_secs(1);
-const RUNS: u8 = 1;
+const WORK: u8 = 1;
 const TABLES: u8 = 2;
+const ENDED: u8 = 4;
 
-impl Rings {
+impl Notices {
     fn to_byte(self) -> u8 {
-        (if self.runs { RUNS } else { 0 }) | (if self.tables { TABLES } else { 0 })
+        let runs = match self.runs {
+            Hint::Nothing => 0,
+            Hint::Ended => ENDED,
+            Hint::Work => WORK,
+        };
+        runs | (if self.tables { TABLES } else { 0 })
     }
 
     pub(crate) fn from_byte(byte: u8) -> Self {
-        Self { runs: byte & RUNS != 0, tables: byte & TABLES != 0 }
+        let runs = if byte & WORK != 0 {
+            Hint::Work
+        } else if byte & ENDED != 0 {
+            Hint::Ended
+        } else {
+            Hint::Nothing
+        };
+        Self {
+            runs,
+            tables: byte & TABLES != 0,
+        }
     }
 }
 
@@ -38,16 +58,27 @@ pub(crate) struct Announcer {
 }
 
 impl Announcer {
-    pub(crate) fn new(place: &Place) -> Self {
-        let socket = UnixDatagram::unbound().and_then(|socket| socket.set_nonblocking(true).map(|()| socket)).ok();
-        Self { folder: place.runners(), handle: None, socket, peers: Vec::new(), listed: None }
+    pub(crate) fn new(files: &StoreFiles) -> Self {
+        let socket = UnixDatagram::unbound()
+            .and_then(|socket| socket.set_nonblocking(true).map(|()| socket))
+            .ok();
+        Self {
+            folder: files.runners(),
+            handle: None,
+            socket,
+            peers: Vec::new(),
+            listed: None,
+        }
     }
 
-    /// One datagram to each socket but our own. A full one has a wake-up waiting already; a dead one is taken away.
-    pub(crate) fn announce(&mut self, rings: Rings, own: Option<&Path>) {
+    /// One datagram to each socket but our own. A full one has a wake-up waiting already; a dead
+    /// one is taken away.
+    pub(crate) fn announce(&mut self, notices: Notices, own: Option<&Path>) {
         self.refresh(own);
-        let (Some(handle), Some(socket)) = (&self.handle, &self.socket) else { return };
-        let word = [rings.to_byte()];
+        let (Some(handle), Some(socket)) = (&self.handle, &self.socket) else {
+            return;
+        };
+        let word = [notices.to_byte()];
         for peer in &self.peers {
             let sent = socket.send_to(&word, short(handle, peer));
             if sent.is_err_and(|error| error.kind() == io::ErrorKind::ConnectionRefused) {
@@ -58,18 +89,26 @@ impl Announcer {
 
     /// Read the folder again if it has changed.
     fn refresh(&mut self, own: Option<&Path>) {
-        let stamp = std::fs::metadata(&self.folder).and_then(|metadata| metadata.modified()).ok();
-        if stamp == self.listed && stamp.is_some_and(|stamp| stamp.elapsed().is_ok_and(|age| age > STAMP_COARSE)) {
+        let stamp = std::fs::metadata(&self.folder)
+            .and_then(|metadata| metadata.modified())
+            .ok();
+        if stamp == self.listed
+            && stamp.is_some_and(|stamp| stamp.elapsed().is_ok_and(|age| age > STAMP_COARSE))
+        {
             return;
         }
         self.listed = stamp;
         self.peers.clear();
         self.handle = File::open(&self.folder).ok();
-        let Ok(entries) = std::fs::read_dir(&self.folder) else { return };
+        let Ok(entries) = std::fs::read_dir(&self.folder) else {
+            return;
+        };
         let sockets = entries.filter_map(Result::ok).map(|entry| entry.path());
-        let others =
-            sockets.filter(|path| path.extension().is_some_and(|ext| ext == "sock") && Some(path.as_path()) != own);
-        self.peers.extend(others.filter_map(|path| path.file_name()?.to_str().map(str::to_owned)));
+        let others = sockets.filter(|path| {
+            path.extension().is_some_and(|ext| ext == "sock") && Some(path.as_path()) != own
+        });
+        self.peers
+            .extend(others.filter_map(|path| path.file_name()?.to_str().map(str::to_owned)));
     }
 }
 
@@ -78,13 +117,16 @@ mod tests {
     use super::*;
     use crate::socket;
 
-    fn folder(place: &Place) -> PathBuf {
-        place.create_runners().unwrap()
+    fn folder(files: &StoreFiles) -> PathBuf {
+        files.create_runners().unwrap()
     }
 
-    fn heard(socket: &socket::Socket) -> Option<u8> {
+    fn received(socket: &socket::Socket) -> Option<u8> {
         let mut word = [0];
-        socket.datagrams.set_read_timeout(Some(Duration::from_millis(500))).unwrap();
+        socket
+            .datagrams
+            .set_read_timeout(Some(Duration::from_millis(500)))
+            .unwrap();
         socket.datagrams.recv(&mut word).ok().map(|_| word[0])
     }
 
@@ -93,12 +135,18 @@ mod tests {
         let outer = tempfile::tempdir().unwrap();
         let deep = outer.path().join("x".repeat(150));
         std::fs::create_dir(&deep).unwrap();
-        let place = Place::find(&deep.join("lope.db")).unwrap();
-        let folder = folder(&place);
-        let (own, other) = (socket::bind(&folder, "own.sock").unwrap(), socket::bind(&folder, "other.sock").unwrap());
-        let rings = Rings { runs: true, tables: false };
-        Announcer::new(&place).announce(rings, Some(&own.path));
-        assert_eq!(heard(&other).map(Rings::from_byte), Some(rings));
+        let files = StoreFiles::find(&deep.join("lope.db")).unwrap();
+        let folder = folder(&files);
+        let (own, other) = (
+            socket::bind(&folder, "own.sock").unwrap(),
+            socket::bind(&folder, "other.sock").unwrap(),
+        );
+        let notices = Notices {
+            runs: Hint::Ended,
+            tables: false,
+        };
+        Announcer::new(&files).announce(notices, Some(&own.path));
+        assert_eq!(received(&other).map(Notices::from_byte), Some(notices));
         own.datagrams.set_nonblocking(true).unwrap();
         assert!(own.datagrams.recv(&mut [0]).is_err());
     }
@@ -106,17 +154,20 @@ mod tests {
     #[test]
     fn a_socket_that_comes_later_is_found_and_a_dead_one_is_taken_away() {
         let outer = tempfile::tempdir().unwrap();
-        let place = Place::find(&outer.path().join("lope.db")).unwrap();
-        let folder = folder(&place);
-        let mut announcer = Announcer::new(&place);
-        let rings = Rings { runs: false, tables: true };
-        announcer.announce(rings, None);
+        let files = StoreFiles::find(&outer.path().join("lope.db")).unwrap();
+        let folder = folder(&files);
+        let mut announcer = Announcer::new(&files);
+        let notices = Notices {
+            runs: Hint::Nothing,
+            tables: true,
+        };
+        announcer.announce(notices, None);
         let later = socket::bind(&folder, "later.sock").unwrap();
-        announcer.announce(rings, None);
-        assert_eq!(heard(&later).map(Rings::from_byte), Some(rings));
+        announcer.announce(notices, None);
+        assert_eq!(received(&later).map(Notices::from_byte), Some(notices));
         let path = later.path.clone();
         drop(later);
-        announcer.announce(rings, None);
+        announcer.announce(notices, None);
         assert!(!path.exists());
     }
 }

@@ -1,18 +1,21 @@
-//! `claim`: due runs without an owner, highest priority first, then earliest due, as one walk over the claim index.
+//! `claim`: due runs without an owner, highest priority first, then earliest due, as one walk over
+//! the claim index.
 //!
-//! The index is walked level by level: for each queue and realm the highest priority that has any run is one seek, its due
-//! runs are one range. Runs of other realms, of owners, parked or due later are never touched.
+//! The index is walked level by level: for each queue and realm the highest priority that has any
+//! run is one seek, its due runs are one range. Runs of other realms, of owners, parked or due
+//! later are never touched.
 
 use std::collections::BTreeSet;
 
 use lope_model::{Priority, QueueName, Realm, RunId, RunnerId, Timestamp, limit};
-use lope_store::runs::{Claim, Claimed, ClaimedRun, Held, SessionLost};
-use rusqlite::{OptionalExtension, params};
+use lope_store::StoreError;
+use lope_store::runs::{Claim, Claimed, ClaimedRun, SessionLost, SessionResult};
+use rusqlite::{OptionalExtension, Row, params};
 
 use crate::columns;
-use crate::desk::Desk;
 use crate::failure::Worked;
 use crate::session;
+use crate::tx::Tx;
 
 pub(crate) const NEXT_LEVEL: &str = "SELECT max(priority) FROM queue INDEXED BY queue_claim
      WHERE owner IS NULL AND parked IS NULL AND queue = ?1 AND realm = ?2 AND priority < ?3";
@@ -31,59 +34,88 @@ const NAMED: &str =
     "SELECT q.run_id, q.epoch + 1, r.version, q.queue, q.priority, q.realm, q.law, q.weight, q.mail, q.due
      FROM queue AS q JOIN runs AS r ON r.run_id = q.run_id
      WHERE q.run_id = ?1 AND q.owner IS NULL AND q.parked IS NULL AND q.law <= ?2";
-const TAKE: &str = "UPDATE queue SET owner = ?2, epoch = epoch + 1 WHERE run_id = ?1";
+const SET_ASIDE: &str = "UPDATE queue SET parked = ?2 WHERE run_id = ?1";
+const TAKE: &str =
+    "UPDATE queue SET owner = ?2, epoch = epoch + 1, started_at = coalesce(started_at, ?3)
+     WHERE run_id = ?1";
 
 /// One queue and realm that the claim may take from.
 #[derive(Clone, Copy)]
-struct Lane<'a> {
+struct QueueLane<'a> {
     queue: &'a QueueName,
     realm: &'a Realm,
 }
 
 /// What has been picked, and how much more may be.
-struct Basket<'a> {
+struct ClaimBatch<'a> {
     claim: &'a Claim,
     limit: usize,
     weight: u64,
     runs: Vec<ClaimedRun>,
+    damaged: Vec<DamagedRun>,
     next_due: Option<Timestamp>,
+}
+
+/// A run whose row cannot be read. The others do not notice.
+struct DamagedRun {
+    run: Vec<u8>,
+    why: StoreError,
 }
 
 /// May the walk go on?
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Walk {
+enum ClaimScan {
     On,
     Full,
 }
 
-pub(crate) fn claim(desk: &Desk<'_>, claim: &Claim) -> Worked<Held<Claimed>> {
-    if !session::is_held(desk, claim.runner)? {
+pub(crate) fn claim(tx: &Tx<'_>, claim: &Claim) -> Worked<SessionResult<Claimed>> {
+    if !session::is_held(tx, claim.runner)? {
         return Ok(Err(SessionLost));
     }
-    let basket = if claim.only.is_empty() { pick(desk, claim)? } else { pick_named(desk, claim)? };
-    take(desk, claim.runner, basket.runs.iter().map(|run| run.run))?;
-    Ok(Ok(Claimed { now: desk.now, runs: basket.runs, next_due: basket.next_due }))
+    let batch = if claim.only.is_empty() {
+        pick(tx, claim)?
+    } else {
+        pick_named(tx, claim)?
+    };
+    take(tx, claim.runner, batch.runs.iter().map(|run| run.run))?;
+    set_aside(tx, &batch.damaged)?;
+    Ok(Ok(Claimed {
+        now: tx.now,
+        runs: batch.runs,
+        next_due: batch.next_due,
+    }))
 }
 
-fn pick<'a>(desk: &Desk<'_>, claim: &'a Claim) -> Worked<Basket<'a>> {
+fn pick<'a>(tx: &Tx<'_>, claim: &'a Claim) -> Worked<ClaimBatch<'a>> {
     let lanes = lanes(claim);
-    let limit = claim.limit.min(limit::CLAIM_MAX).min(room(desk, claim)?);
-    let mut basket = Basket { claim, limit, weight: 0, runs: Vec::new(), next_due: None };
+    let limit = claim.limit.min(limit::CLAIM_MAX).min(room(tx, claim)?);
+    let mut batch = ClaimBatch {
+        claim,
+        limit,
+        weight: 0,
+        runs: Vec::new(),
+        damaged: Vec::new(),
+        next_due: None,
+    };
     let mut below = i64::from(Priority::HIGHEST.level()) + 1;
-    while let Some((level, there)) = next_level(desk, &lanes, below)? {
-        if basket.fill(desk, level, &there)? == Walk::Full {
-            basket.next_due = None;
+    while let Some((level, there)) = next_level(tx, &lanes, below)? {
+        if batch.fill(tx, level, &there)? == ClaimScan::Full {
+            batch.next_due = None;
             break;
         }
         below = level;
     }
-    Ok(basket)
+    Ok(batch)
 }
 
-/// How many more runs of the claim's queues may have an owner. Whoever claims has the file to itself, so nobody takes that room.
-fn room(desk: &Desk<'_>, claim: &Claim) -> Worked<usize> {
-    let Some(most) = claim.most else { return Ok(usize::MAX) };
-    let mut count = desk.statement(OWNED)?;
+/// How many more runs of the claim's queues may have an owner. Whoever claims has the file to
+/// itself, so nobody takes that room.
+fn room(tx: &Tx<'_>, claim: &Claim) -> Worked<usize> {
+    let Some(most) = claim.most else {
+        return Ok(usize::MAX);
+    };
+    let mut count = tx.statement(OWNED)?;
     let mut owned = 0_usize;
     for queue in claim.queues.iter().collect::<BTreeSet<_>>() {
         owned += count.query_row([queue.as_str()], |row| row.get::<_, i64>(0))? as usize;
@@ -92,31 +124,46 @@ fn room(desk: &Desk<'_>, claim: &Claim) -> Worked<usize> {
 }
 
 /// Of the runs that the claim names, those that are free and due.
-fn pick_named<'a>(desk: &Desk<'_>, claim: &'a Claim) -> Worked<Basket<'a>> {
+fn pick_named<'a>(tx: &Tx<'_>, claim: &'a Claim) -> Worked<ClaimBatch<'a>> {
     let limit = claim.limit.min(limit::CLAIM_MAX);
-    let mut basket = Basket { claim, limit, weight: 0, runs: Vec::new(), next_due: None };
-    let mut named = desk.statement(NAMED)?;
+    let mut batch = ClaimBatch {
+        claim,
+        limit,
+        weight: 0,
+        runs: Vec::new(),
+        damaged: Vec::new(),
+        next_due: None,
+    };
+    let mut named = tx.statement(NAMED)?;
     let runs: BTreeSet<RunId> = claim.only.iter().copied().collect();
     for run in runs {
-        let found = named.query_and_then(params![run.as_bytes(), claim.law], columns::claimed_run)?.next();
-        let Some(found) = found.transpose()? else { continue };
-        if found.due > desk.now {
+        let mut rows = named.query(params![run.as_bytes(), claim.law])?;
+        let Some(row) = rows.next()? else {
+            continue;
+        };
+        let Some(found) = batch.read(row)? else {
+            continue;
+        };
+        if found.due > tx.now {
             let due = Some(found.due).filter(|due| *due < Timestamp::NEVER);
-            basket.next_due = [basket.next_due, due].into_iter().flatten().min();
-        } else if basket.put(found) == Walk::Full {
-            basket.next_due = None;
+            batch.next_due = [batch.next_due, due].into_iter().flatten().min();
+        } else if batch.put(found) == ClaimScan::Full {
+            batch.next_due = None;
             break;
         }
     }
-    Ok(basket)
+    Ok(batch)
 }
 
-fn lanes(claim: &Claim) -> Vec<Lane<'_>> {
-    let mut lanes: Vec<Lane<'_>> = Vec::with_capacity(claim.queues.len() * claim.realms.len());
+fn lanes(claim: &Claim) -> Vec<QueueLane<'_>> {
+    let mut lanes: Vec<QueueLane<'_>> = Vec::with_capacity(claim.queues.len() * claim.realms.len());
     for queue in &claim.queues {
         for realm in &claim.realms {
-            if !lanes.iter().any(|lane| lane.queue == queue && lane.realm == realm) {
-                lanes.push(Lane { queue, realm });
+            if !lanes
+                .iter()
+                .any(|lane| lane.queue == queue && lane.realm == realm)
+            {
+                lanes.push(QueueLane { queue, realm });
             }
         }
     }
@@ -124,12 +171,21 @@ fn lanes(claim: &Claim) -> Vec<Lane<'_>> {
 }
 
 /// The highest priority below `below` that has any run, and the lanes that have some there.
-fn next_level<'a>(desk: &Desk<'_>, lanes: &[Lane<'a>], below: i64) -> Worked<Option<(i64, Vec<Lane<'a>>)>> {
-    let mut highest = desk.statement(NEXT_LEVEL)?;
-    let mut best: Option<(i64, Vec<Lane<'a>>)> = None;
+fn next_level<'a>(
+    tx: &Tx<'_>,
+    lanes: &[QueueLane<'a>],
+    below: i64,
+) -> Worked<Option<(i64, Vec<QueueLane<'a>>)>> {
+    let mut highest = tx.statement(NEXT_LEVEL)?;
+    let mut best: Option<(i64, Vec<QueueLane<'a>>)> = None;
     for lane in lanes {
-        let level = highest.query_row(params![lane.queue.as_str(), lane.realm.as_str(), below], |row| row.get(0))?;
-        let Some(level): Option<i64> = level else { continue };
+        let level = highest.query_row(
+            params![lane.queue.as_str(), lane.realm.as_str(), below],
+            |row| row.get(0),
+        )?;
+        let Some(level): Option<i64> = level else {
+            continue;
+        };
         match &mut best {
             Some((found, there)) if *found == level => there.push(*lane),
             Some((found, _)) if *found > level => {}
@@ -139,63 +195,112 @@ fn next_level<'a>(desk: &Desk<'_>, lanes: &[Lane<'a>], below: i64) -> Worked<Opt
     Ok(best)
 }
 
-impl Basket<'_> {
+impl ClaimBatch<'_> {
     /// Take the due runs of one level; of several lanes, the earliest due first.
-    fn fill(&mut self, desk: &Desk<'_>, level: i64, lanes: &[Lane<'_>]) -> Worked<Walk> {
+    fn fill(&mut self, tx: &Tx<'_>, level: i64, lanes: &[QueueLane<'_>]) -> Worked<ClaimScan> {
         let mut due = Vec::new();
         for lane in lanes {
-            self.read_due(desk, level, *lane, &mut due)?;
+            self.read_due(tx, level, *lane, &mut due)?;
         }
         if lanes.len() > 1 {
             due.sort_by_key(|run| (run.due, run.run));
         }
         for run in due {
-            if self.put(run) == Walk::Full {
-                return Ok(Walk::Full);
+            if self.put(run) == ClaimScan::Full {
+                return Ok(ClaimScan::Full);
             }
         }
-        lanes.iter().try_for_each(|lane| self.note_next_due(desk, level, *lane))?;
-        Ok(Walk::On)
+        lanes
+            .iter()
+            .try_for_each(|lane| self.note_next_due(tx, level, *lane))?;
+        Ok(ClaimScan::On)
     }
 
     /// One more than there is room for shows that not all that is due was taken.
-    fn read_due(&self, desk: &Desk<'_>, level: i64, lane: Lane<'_>, into: &mut Vec<ClaimedRun>) -> Worked<()> {
+    fn read_due(
+        &mut self,
+        tx: &Tx<'_>,
+        level: i64,
+        lane: QueueLane<'_>,
+        into: &mut Vec<ClaimedRun>,
+    ) -> Worked<()> {
         let room = self.limit - self.runs.len() + 1;
-        let mut due = desk.statement(DUE)?;
+        let mut due = tx.statement(DUE)?;
         let (queue, realm) = (lane.queue.as_str(), lane.realm.as_str());
-        let given = params![queue, realm, level, desk.now.millis(), self.claim.law, room as i64];
+        let given = params![
+            queue,
+            realm,
+            level,
+            tx.now.millis(),
+            self.claim.law,
+            room as i64
+        ];
         let mut rows = due.query(given)?;
         while let Some(row) = rows.next()? {
-            into.push(columns::claimed_run(row)?);
+            into.extend(self.read(row)?);
         }
         Ok(())
     }
 
-    fn put(&mut self, run: ClaimedRun) -> Walk {
+    /// A run, unless its row is damaged.
+    fn read(&mut self, row: &Row<'_>) -> Worked<Option<ClaimedRun>> {
+        match columns::claimed_run(row).map_err(StoreError::from) {
+            Ok(run) => Ok(Some(run)),
+            Err(why @ StoreError::Corrupt { .. }) => {
+                let run = row.get_ref(0)?.as_bytes().unwrap_or_default().to_vec();
+                self.damaged.push(DamagedRun { run, why });
+                Ok(None)
+            }
+            Err(other) => Err(other.into()),
+        }
+    }
+
+    fn put(&mut self, run: ClaimedRun) -> ClaimScan {
         let weight = self.weight.saturating_add(u64::from(run.weight));
         if self.runs.len() >= self.limit || (!self.runs.is_empty() && weight > self.claim.weight) {
-            return Walk::Full;
+            return ClaimScan::Full;
         }
         self.weight = weight;
         self.runs.push(run);
-        Walk::On
+        ClaimScan::On
     }
 
-    fn note_next_due(&mut self, desk: &Desk<'_>, level: i64, lane: Lane<'_>) -> Worked<()> {
-        let mut next = desk.statement(NEXT_DUE)?;
+    fn note_next_due(&mut self, tx: &Tx<'_>, level: i64, lane: QueueLane<'_>) -> Worked<()> {
+        let mut next = tx.statement(NEXT_DUE)?;
         let (queue, realm) = (lane.queue.as_str(), lane.realm.as_str());
-        let given = params![queue, realm, level, desk.now.millis(), self.claim.law];
+        let given = params![queue, realm, level, tx.now.millis(), self.claim.law];
         let due: Option<i64> = next.query_row(given, |row| row.get(0)).optional()?;
-        let due = due.map(Timestamp::from_millis).filter(|due| *due < Timestamp::NEVER);
+        let due = due
+            .map(Timestamp::from_millis)
+            .filter(|due| *due < Timestamp::NEVER);
         self.next_due = [self.next_due, due].into_iter().flatten().min();
         Ok(())
     }
 }
 
-fn take(desk: &Desk<'_>, owner: RunnerId, runs: impl Iterator<Item = RunId>) -> Worked<()> {
-    let mut take = desk.statement(TAKE)?;
+/// Damaged runs leave the queue, each with the reason, for a person to look at.
+fn set_aside(tx: &Tx<'_>, damaged: &[DamagedRun]) -> Worked<()> {
+    for DamagedRun { run, why } in damaged {
+        let name = written(run);
+        tracing::error!(run = %name, %why, "a damaged run is set aside");
+        tx.statement(SET_ASIDE)?
+            .execute(params![run, lope_store::runs::damaged(&why.to_string())])?;
+    }
+    Ok(())
+}
+
+/// An id as it is written everywhere, whatever became of it.
+fn written(bytes: &[u8]) -> String {
+    if let Ok(id) = <[u8; 16]>::try_from(bytes) {
+        return RunId::from_bytes(id).to_string();
+    }
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn take(tx: &Tx<'_>, owner: RunnerId, runs: impl Iterator<Item = RunId>) -> Worked<()> {
+    let mut take = tx.statement(TAKE)?;
     for run in runs {
-        take.execute(params![run.as_bytes(), owner.as_bytes()])?;
+        take.execute(params![run.as_bytes(), owner.as_bytes(), tx.now.millis()])?;
     }
     Ok(())
 }

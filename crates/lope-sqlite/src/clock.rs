@@ -1,5 +1,5 @@
-//! The clock of a store that one machine shares: wall time, and milliseconds since boot, which no change of the wall clock
-//! moves and which go on while the machine sleeps.
+//! The clock of a store that one machine shares: wall time, and milliseconds since boot, which no
+//! change of the wall clock moves and which go on while the machine sleeps.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -12,7 +12,9 @@ pub struct BootClock;
 
 impl Clock for BootClock {
     fn now(&self) -> Timestamp {
-        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let since = SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .unwrap_or_default();
         Timestamp::from_millis(since.as_millis() as i64)
     }
 
@@ -22,9 +24,13 @@ impl Clock for BootClock {
     }
 }
 
-/// Which boot this is. Moments of another boot mean nothing; where the system does not tell, all moments are held to be of one.
+/// Which boot this is. Moments of another boot mean nothing; where the system does not tell, all
+/// moments are held to be of one.
 pub(crate) fn boot_id() -> String {
-    std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default().trim().to_owned()
+    std::fs::read_to_string("/proc/sys/kernel/random/boot_id")
+        .unwrap_or_default()
+        .trim()
+        .to_owned()
 }
 
 #[cfg(test)]

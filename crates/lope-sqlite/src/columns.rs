@@ -1,10 +1,13 @@
-//! How our types stand in columns: ids as 16 bytes, digests as 32, times and counters as integers, names as text.
+//! How our types stand in columns: ids as 16 bytes, digests as 32, times and counters as integers,
+//! names as text.
 //!
 //! A column that holds something else is damage, and is reported as such.
 
 use std::sync::Arc;
 
-use lope_model::{Digest, Epoch, Priority, QueueName, Realm, RunId, RunnerId, Timestamp, VersionId};
+use lope_model::{
+    Digest, Epoch, Priority, QueueName, Realm, RunId, RunnerId, Timestamp, VersionId,
+};
 use lope_store::StoreError;
 use lope_store::runs::{ClaimedRun, JournalRow, LiveStatus, Mail, Snapshot};
 use rusqlite::Row;
@@ -20,7 +23,9 @@ pub(crate) fn runner(row: &Row<'_>, column: usize) -> Worked<RunnerId> {
 }
 
 pub(crate) fn maybe_runner(row: &Row<'_>, column: usize) -> Worked<Option<RunnerId>> {
-    Ok(row.get::<_, Option<[u8; 16]>>(column)?.map(RunnerId::from_bytes))
+    Ok(row
+        .get::<_, Option<[u8; 16]>>(column)?
+        .map(RunnerId::from_bytes))
 }
 
 pub(crate) fn version(row: &Row<'_>, column: usize) -> Worked<VersionId> {
@@ -32,11 +37,15 @@ pub(crate) fn time(row: &Row<'_>, column: usize) -> Worked<Timestamp> {
 }
 
 pub(crate) fn maybe_time(row: &Row<'_>, column: usize) -> Worked<Option<Timestamp>> {
-    Ok(row.get::<_, Option<i64>>(column)?.map(Timestamp::from_millis))
+    Ok(row
+        .get::<_, Option<i64>>(column)?
+        .map(Timestamp::from_millis))
 }
 
 pub(crate) fn count(row: &Row<'_>, column: usize) -> Worked<u64> {
-    Ok(row.get::<_, i64>(column)?.cast_unsigned())
+    let number = row.get::<_, i64>(column)?;
+    let negative = |_| StoreError::corrupt(format!("{number} where something is counted"));
+    Ok(u64::try_from(number).map_err(negative)?)
 }
 
 pub(crate) fn epoch(row: &Row<'_>, column: usize) -> Worked<Epoch> {
@@ -48,32 +57,58 @@ pub(crate) fn priority(row: &Row<'_>, column: usize) -> Worked<Priority> {
 }
 
 pub(crate) fn queue(row: &Row<'_>, column: usize) -> Worked<QueueName> {
-    Ok(QueueName::parse(row.get_ref(column)?.as_str().map_err(StoreError::corrupt)?).map_err(StoreError::corrupt)?)
+    Ok(
+        QueueName::parse(row.get_ref(column)?.as_str().map_err(StoreError::corrupt)?)
+            .map_err(StoreError::corrupt)?,
+    )
 }
 
 pub(crate) fn realm(row: &Row<'_>, column: usize) -> Worked<Realm> {
-    Ok(Realm::parse(row.get_ref(column)?.as_str().map_err(StoreError::corrupt)?).map_err(StoreError::corrupt)?)
+    Ok(
+        Realm::parse(row.get_ref(column)?.as_str().map_err(StoreError::corrupt)?)
+            .map_err(StoreError::corrupt)?,
+    )
 }
 
 pub(crate) fn live_status(row: &Row<'_>, column: usize) -> Worked<LiveStatus> {
     let text = row.get_ref(column)?.as_str().map_err(StoreError::corrupt)?;
-    Ok(LiveStatus::parse(text).ok_or_else(|| StoreError::corrupt(format!("'{text}' is no live run's status")))?)
+    Ok(LiveStatus::parse(text)
+        .ok_or_else(|| StoreError::corrupt(format!("'{text}' is no live run's status")))?)
 }
 
 /// `seq, at, event, body`.
 pub(crate) fn journal_row(row: &Row<'_>) -> Worked<JournalRow> {
-    let event: Arc<str> = row.get_ref(2)?.as_str().map_err(StoreError::corrupt)?.into();
-    Ok(JournalRow { seq: count(row, 0)?, at: time(row, 1)?, event, body: row.get(3)? })
+    let event: Arc<str> = row
+        .get_ref(2)?
+        .as_str()
+        .map_err(StoreError::corrupt)?
+        .into();
+    Ok(JournalRow {
+        seq: count(row, 0)?,
+        at: time(row, 1)?,
+        event,
+        body: row.get(3)?,
+    })
 }
 
 /// `seq, law, body`.
 pub(crate) fn snapshot(row: &Row<'_>) -> Worked<Snapshot> {
-    Ok(Snapshot { seq: count(row, 0)?, law: row.get(1)?, body: row.get(2)? })
+    Ok(Snapshot {
+        seq: count(row, 0)?,
+        law: row.get(1)?,
+        body: row.get(2)?,
+    })
 }
 
 /// `number, id, kind, body, at`.
 pub(crate) fn mail(row: &Row<'_>) -> Worked<Mail> {
-    Ok(Mail { number: count(row, 0)?, id: row.get(1)?, kind: row.get(2)?, body: row.get(3)?, at: time(row, 4)? })
+    Ok(Mail {
+        number: count(row, 0)?,
+        id: row.get(1)?,
+        kind: row.get(2)?,
+        body: row.get(3)?,
+        at: time(row, 4)?,
+    })
 }
 
 /// `run_id, epoch, version, queue, priority, realm, law, weight, mail, due`.

@@ -1,4 +1,5 @@
-//! Connections to the database file, one kind for each use, with the settings that keep it sound and quick.
+//! Connections to the database file, one kind for each use, with the settings that keep it sound
+//! and quick.
 //!
 //! No connection checkpoints by itself, not even when it is closed; see `checkpoint`.
 
@@ -10,7 +11,7 @@ use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 
 use crate::failure::{self, Worked};
-use crate::place::Place;
+use crate::files::StoreFiles;
 
 /// Older versions can lose the write-ahead log when several processes reset it at once.
 const VERSION_NEEDED: i32 = 3_051_003;
@@ -29,38 +30,44 @@ const LOG_KEPT: i64 = 64 * 1024 * 1024;
 pub(crate) fn check_library() -> StoreResult<()> {
     if rusqlite::version_number() < VERSION_NEEDED {
         let found = rusqlite::version();
-        return Err(StoreError::refused(format!("SQLite {found} is too old: 3.51.3 or newer is needed")));
+        return Err(StoreError::refused(format!(
+            "SQLite {found} is too old: 3.51.3 or newer is needed"
+        )));
     }
     Ok(())
 }
 
 /// The connection that writes.
-pub(crate) fn writer(place: &Place, patience: Duration) -> StoreResult<Connection> {
-    let db = open(place, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+pub(crate) fn writer(files: &StoreFiles, patience: Duration) -> StoreResult<Connection> {
+    let db = open(files, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
     set_up(&db, WRITER_CACHE, patience)?;
     Ok(db)
 }
 
 /// Keep the database from growing beyond so many pages.
 pub(crate) fn bound(db: &Connection, pages: u32) -> StoreResult<()> {
-    db.pragma_update(None, "max_page_count", pages).map_err(failure::sqlite)
+    db.pragma_update(None, "max_page_count", pages)
+        .map_err(failure::sqlite)
 }
 
 /// A connection that only reads, of a process that also writes.
-pub(crate) fn reader(place: &Place, patience: Duration) -> StoreResult<Connection> {
-    let db = open(place, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+pub(crate) fn reader(files: &StoreFiles, patience: Duration) -> StoreResult<Connection> {
+    let db = open(files, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
     set_up(&db, READER_CACHE, patience)?;
-    db.pragma_update(None, "query_only", true).map_err(failure::sqlite)?;
+    db.pragma_update(None, "query_only", true)
+        .map_err(failure::sqlite)?;
     Ok(db)
 }
 
-/// A connection that cannot write. Where the log does not exist and its folder may not be written, nobody else can be writing:
-/// the file is then read as it is.
-pub(crate) fn looker(place: &Place, patience: Duration) -> StoreResult<Connection> {
-    let db = open(place, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
+/// A connection that cannot write. Where the log does not exist and its folder may not be written,
+/// nobody else can be writing: the file is then read as it is.
+pub(crate) fn read_only(files: &StoreFiles, patience: Duration) -> StoreResult<Connection> {
+    let db = open(files, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
     match set_up(&db, READER_CACHE, patience) {
-        Err(StoreError::Unavailable { .. } | StoreError::ReadOnly { .. }) if !place.beside("-wal").exists() => {
-            let db = open_frozen(place)?;
+        Err(StoreError::Unavailable { .. } | StoreError::ReadOnly { .. })
+            if !files.beside("-wal").exists() =>
+        {
+            let db = open_frozen(files)?;
             set_up(&db, READER_CACHE, patience)?;
             Ok(db)
         }
@@ -69,17 +76,21 @@ pub(crate) fn looker(place: &Place, patience: Duration) -> StoreResult<Connectio
     }
 }
 
-fn open(place: &Place, access: OpenFlags) -> StoreResult<Connection> {
+fn open(files: &StoreFiles, access: OpenFlags) -> StoreResult<Connection> {
     let flags = access | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    Connection::open_with_flags(place.database(), flags).map_err(failure::sqlite)
+    Connection::open_with_flags(files.database(), flags).map_err(failure::sqlite)
 }
 
-fn open_frozen(place: &Place) -> StoreResult<Connection> {
-    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_URI;
+fn open_frozen(files: &StoreFiles) -> StoreResult<Connection> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY
+        | OpenFlags::SQLITE_OPEN_NO_MUTEX
+        | OpenFlags::SQLITE_OPEN_URI;
     let mut uri = String::from("file:");
-    for byte in place.database().as_os_str().as_encoded_bytes() {
+    for byte in files.database().as_os_str().as_encoded_bytes() {
         match byte {
-            b'/' | b'.' | b'-' | b'_' | b'0'..=b'9' | b'a'..=b'z' | b'A'..=b'Z' => uri.push(char::from(*byte)),
+            b'/' | b'.' | b'-' | b'_' | b'0'..=b'9' | b'a'..=b'z' | b'A'..=b'Z' => {
+                uri.push(char::from(*byte));
+            }
             other => write!(uri, "%{other:02x}").expect("a string takes whatever is written to it"),
         }
     }
@@ -95,7 +106,8 @@ fn apply(db: &Connection, cache: i64, patience: Duration) -> Worked<()> {
     db.busy_timeout(patience.min(Duration::from_hours(1)))?;
     db.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
     db.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
-    // Plans depend on the statement alone, so that binding other values never makes SQLite plan again.
+    // Plans depend on the statement alone, so that binding other values never makes SQLite plan
+    // again.
     db.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     db.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
     db.set_prepared_statement_cache_capacity(STATEMENTS);

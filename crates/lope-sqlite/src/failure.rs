@@ -9,31 +9,31 @@ use rusqlite::ffi;
 
 /// Why a verb stopped in the middle: SQLite said so, or we did.
 #[derive(Debug)]
-pub(crate) enum Fault {
+pub(crate) enum SqliteFault {
     Sqlite(rusqlite::Error),
     Store(StoreError),
 }
 
 /// What a verb comes back with inside this crate.
-pub(crate) type Worked<T> = Result<T, Fault>;
+pub(crate) type Worked<T> = Result<T, SqliteFault>;
 
-impl From<rusqlite::Error> for Fault {
+impl From<rusqlite::Error> for SqliteFault {
     fn from(error: rusqlite::Error) -> Self {
         Self::Sqlite(error)
     }
 }
 
-impl From<StoreError> for Fault {
+impl From<StoreError> for SqliteFault {
     fn from(error: StoreError) -> Self {
         Self::Store(error)
     }
 }
 
-impl From<Fault> for StoreError {
-    fn from(fault: Fault) -> Self {
+impl From<SqliteFault> for StoreError {
+    fn from(fault: SqliteFault) -> Self {
         match fault {
-            Fault::Sqlite(error) => sqlite(error),
-            Fault::Store(error) => error,
+            SqliteFault::Sqlite(error) => sqlite(error),
+            SqliteFault::Store(error) => error,
         }
     }
 }
@@ -60,12 +60,16 @@ fn sorted(error: &rusqlite::Error, during: During) -> StoreError {
         return StoreError::Corrupt { message };
     };
     match failure.code {
-        ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked | ErrorCode::FileLockingProtocolFailed => {
-            StoreError::Unavailable { message: "other processes kept the file locked for too long".to_owned() }
-        }
+        ErrorCode::DatabaseBusy
+        | ErrorCode::DatabaseLocked
+        | ErrorCode::FileLockingProtocolFailed => StoreError::Unavailable {
+            message: "other processes kept the file locked for too long".to_owned(),
+        },
         ErrorCode::DiskFull => StoreError::Full { message },
         ErrorCode::ReadOnly if failure.extended_code == ffi::SQLITE_READONLY_DBMOVED => {
-            StoreError::Missing { message: "the file was moved or deleted while it was open".to_owned() }
+            StoreError::Missing {
+                message: "the file was moved or deleted while it was open".to_owned(),
+            }
         }
         ErrorCode::ReadOnly | ErrorCode::PermissionDenied => StoreError::ReadOnly { message },
         ErrorCode::SystemIoFailure => io_failure(failure.extended_code, message, during),
@@ -91,7 +95,9 @@ pub(crate) fn file(path: &Path, error: io::Error) -> StoreError {
     let message = format!("{}: {error}", path.display());
     match error.kind() {
         io::ErrorKind::NotFound => StoreError::Missing { message },
-        io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => StoreError::ReadOnly { message },
+        io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
+            StoreError::ReadOnly { message }
+        }
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => StoreError::Full { message },
         _ => StoreError::Unavailable { message },
     }
@@ -102,7 +108,9 @@ pub(crate) fn is_busy(error: &rusqlite::Error) -> bool {
     error.sqlite_error().is_some_and(|failure| {
         matches!(
             failure.code,
-            ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked | ErrorCode::FileLockingProtocolFailed
+            ErrorCode::DatabaseBusy
+                | ErrorCode::DatabaseLocked
+                | ErrorCode::FileLockingProtocolFailed
         )
     })
 }

@@ -1,18 +1,21 @@
 //! Listings and counts: which runs, youngest first.
 //!
-//! A listing is one or more walks over an index, each of which gives (created, run) in order; the walks are merged, and only
-//! the runs that are shown are read. Which index is walked follows from the filter: parent, tag, workflow, or status.
+//! A listing is one or more walks over an index, each of which gives (created, run) in order; the
+//! walks are merged, and only the runs that are shown are read. Which index is walked follows from
+//! the filter: parent, tag, workflow, or status.
 
 use lope_model::{QueueName, RunId, Timestamp, limit};
 use lope_store::StoreError;
-use lope_store::runs::{Counts, FinalStatus, LiveStatus, QueueCount, RunFilter, RunRecord, RunStatus};
+use lope_store::runs::{
+    FinalStatus, LiveStatus, QueueCount, RunCounts, RunFilter, RunRecord, RunStatus,
+};
 use rusqlite::types::Value;
 use rusqlite::{Row, params_from_iter};
 
 use crate::columns;
-use crate::desk::Desk;
 use crate::failure::Worked;
 use crate::query;
+use crate::tx::Tx;
 
 /// A run's status as users see it, in SQL.
 const SHOWN: &str = "CASE WHEN r.status <> 'live' THEN r.status
@@ -20,18 +23,19 @@ const SHOWN: &str = "CASE WHEN r.status <> 'live' THEN r.status
        WHEN q.status = 'running' AND q.owner IS NULL THEN 'queued'
        ELSE q.status END";
 const ENDED: &str = "SELECT status, count(*) FROM runs WHERE status <> 'live' GROUP BY status";
-const QUEUED: &str = "SELECT queue, status, owner IS NOT NULL, parked IS NOT NULL, due <= ?1, count(*)
+const QUEUED: &str =
+    "SELECT queue, status, owner IS NOT NULL, parked IS NOT NULL, due <= ?1, count(*)
      FROM queue GROUP BY 1, 2, 3, 4, 5";
 
 /// One walk over an index: a statement and what is given to it.
 #[derive(Clone, PartialEq, Debug)]
-pub(crate) struct Arm {
+pub(crate) struct ListBranch {
     pub(crate) sql: String,
     pub(crate) given: Vec<Value>,
 }
 
 /// The table whose index is walked, and the condition that picks a part of it.
-struct Walk {
+struct ListScan {
     from: &'static str,
     /// Where `created_at` and `run_id` are read, so that the walk is in their order.
     alias: &'static str,
@@ -41,11 +45,11 @@ struct Walk {
     by_status: bool,
 }
 
-pub(crate) fn list(desk: &Desk<'_>, filter: &RunFilter) -> Worked<Vec<RunRecord>> {
+pub(crate) fn list(tx: &Tx<'_>, filter: &RunFilter) -> Worked<Vec<RunRecord>> {
     let wanted = filter.limit.min(limit::PAGE_MAX);
     let mut found: Vec<(Timestamp, RunId)> = Vec::new();
     for arm in arms(filter) {
-        let mut statement = desk.statement(&arm.sql)?;
+        let mut statement = tx.statement(&arm.sql)?;
         let mut rows = statement.query(params_from_iter(arm.given))?;
         while let Some(row) = rows.next()? {
             found.push((columns::time(row, 0)?, columns::run(row, 1)?));
@@ -53,18 +57,31 @@ pub(crate) fn list(desk: &Desk<'_>, filter: &RunFilter) -> Worked<Vec<RunRecord>
     }
     found.sort_unstable_by(|a, b| b.cmp(a));
     found.truncate(wanted);
-    let records = found.into_iter().map(|(_, run)| query::listed(desk, run));
-    records.filter_map(Result::transpose).collect()
+    let mut records = Vec::with_capacity(found.len());
+    for (_, run) in found {
+        match query::listed(tx, run).map_err(StoreError::from) {
+            Ok(record) => records.extend(record),
+            // One that cannot be read does not hide the others.
+            Err(error @ StoreError::Corrupt { .. }) => {
+                tracing::warn!(%run, %error, "a damaged run is left out of the list");
+            }
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(records)
 }
 
 /// The walks that together give every run of the filter.
-pub(crate) fn arms(filter: &RunFilter) -> Vec<Arm> {
-    walks(filter).into_iter().map(|walk| arm(walk, filter)).collect()
+pub(crate) fn arms(filter: &RunFilter) -> Vec<ListBranch> {
+    walks(filter)
+        .into_iter()
+        .map(|walk| arm(walk, filter))
+        .collect()
 }
 
-fn walks(filter: &RunFilter) -> Vec<Walk> {
+fn walks(filter: &RunFilter) -> Vec<ListScan> {
     if let Some(parent) = filter.parent {
-        return vec![Walk {
+        return vec![ListScan {
             from: "runs AS r INDEXED BY runs_parent LEFT JOIN queue AS q ON q.run_id = r.run_id",
             alias: "r",
             condition: "r.parent_run = ? AND r.parent_run IS NOT NULL".to_owned(),
@@ -73,7 +90,7 @@ fn walks(filter: &RunFilter) -> Vec<Walk> {
         }];
     }
     if let Some((tag, value)) = filter.tags.iter().next() {
-        return vec![Walk {
+        return vec![ListScan {
             from: "run_tags AS t JOIN runs AS r ON r.run_id = t.run_id LEFT JOIN queue AS q ON q.run_id = t.run_id",
             alias: "t",
             condition: "t.tag = ? AND t.value = ?".to_owned(),
@@ -82,7 +99,7 @@ fn walks(filter: &RunFilter) -> Vec<Walk> {
         }];
     }
     match &filter.workflow {
-        Some(workflow) if !asks_for_few(filter) => vec![Walk {
+        Some(workflow) if !asks_for_few(filter) => vec![ListScan {
             from: "runs AS r INDEXED BY runs_workflow LEFT JOIN queue AS q ON q.run_id = r.run_id",
             alias: "r",
             condition: "r.workflow = ?".to_owned(),
@@ -95,15 +112,25 @@ fn walks(filter: &RunFilter) -> Vec<Walk> {
 
 /// Statuses that few runs have: walking those is better than walking a workflow's runs.
 fn asks_for_few(filter: &RunFilter) -> bool {
-    let many = [RunStatus::Final(FinalStatus::Completed), RunStatus::Live(LiveStatus::Queued)];
+    let many = [
+        RunStatus::Final(FinalStatus::Completed),
+        RunStatus::Live(LiveStatus::Queued),
+    ];
     !filter.statuses.is_empty() && !filter.statuses.iter().any(|status| many.contains(status))
 }
 
-fn by_status(filter: &RunFilter) -> Vec<Walk> {
+fn by_status(filter: &RunFilter) -> Vec<ListScan> {
     let all = RunStatus::ALL;
-    let asked = if filter.statuses.is_empty() { &all[..] } else { &filter.statuses };
-    let mut walks: Vec<Walk> = Vec::new();
-    for status in RunStatus::ALL.into_iter().filter(|status| asked.contains(status)) {
+    let asked = if filter.statuses.is_empty() {
+        &all[..]
+    } else {
+        &filter.statuses
+    };
+    let mut walks: Vec<ListScan> = Vec::new();
+    for status in RunStatus::ALL
+        .into_iter()
+        .filter(|status| asked.contains(status))
+    {
         match status {
             RunStatus::Final(status) => walks.push(ended(status)),
             RunStatus::Live(LiveStatus::Running) => walks.push(running()),
@@ -117,8 +144,8 @@ fn by_status(filter: &RunFilter) -> Vec<Walk> {
     walks
 }
 
-fn ended(status: FinalStatus) -> Walk {
-    Walk {
+fn ended(status: FinalStatus) -> ListScan {
+    ListScan {
         from: "runs AS r INDEXED BY runs_status LEFT JOIN queue AS q ON q.run_id = r.run_id",
         alias: "r",
         condition: "r.status = ? AND r.status <> 'live'".to_owned(),
@@ -127,8 +154,8 @@ fn ended(status: FinalStatus) -> Walk {
     }
 }
 
-fn live(status: LiveStatus, owned: &str) -> Walk {
-    Walk {
+fn live(status: LiveStatus, owned: &str) -> ListScan {
+    ListScan {
         from: "queue AS q INDEXED BY queue_status LEFT JOIN runs AS r ON r.run_id = q.run_id",
         alias: "q",
         condition: format!("q.status = ?{owned}"),
@@ -138,8 +165,8 @@ fn live(status: LiveStatus, owned: &str) -> Walk {
 }
 
 /// What runners hold is what fits into their memory: read it all and sort.
-fn running() -> Walk {
-    Walk {
+fn running() -> ListScan {
+    ListScan {
         from: "queue AS q INDEXED BY queue_owner LEFT JOIN runs AS r ON r.run_id = q.run_id",
         alias: "q",
         condition: "q.owner IS NOT NULL AND q.status IN ('queued', 'running')".to_owned(),
@@ -148,27 +175,45 @@ fn running() -> Walk {
     }
 }
 
-fn arm(walk: Walk, filter: &RunFilter) -> Arm {
-    let Walk { from, alias, condition, given, by_status } = walk;
+fn arm(walk: ListScan, filter: &RunFilter) -> ListBranch {
+    let ListScan {
+        from,
+        alias,
+        condition,
+        given,
+        by_status,
+    } = walk;
     let sql = format!("SELECT {alias}.created_at, {alias}.run_id FROM {from} WHERE {condition}");
-    let mut arm = Arm { sql, given };
+    let mut arm = ListBranch { sql, given };
     let (until, before) = behind(filter);
-    arm.push(&format!(" AND ({alias}.created_at, {alias}.run_id) < (?, ?)"), [until.millis().into()]);
+    arm.push(
+        &format!(" AND ({alias}.created_at, {alias}.run_id) < (?, ?)"),
+        [until.millis().into()],
+    );
     arm.given.push(Value::Blob(before.as_bytes().to_vec()));
     if let Some(since) = filter.since {
-        arm.push(&format!(" AND {alias}.created_at >= ?"), [since.millis().into()]);
+        arm.push(
+            &format!(" AND {alias}.created_at >= ?"),
+            [since.millis().into()],
+        );
     }
     arm.narrow(filter);
     if !by_status && !filter.statuses.is_empty() {
         let marks = vec!["?"; filter.statuses.len()].join(", ");
-        arm.push(&format!(" AND {SHOWN} IN ({marks})"), filter.statuses.iter().map(|status| text(status.as_str())));
+        arm.push(
+            &format!(" AND {SHOWN} IN ({marks})"),
+            filter.statuses.iter().map(|status| text(status.as_str())),
+        );
     }
     let limit = filter.limit.min(limit::PAGE_MAX) as i64;
-    arm.push(&format!(" ORDER BY {alias}.created_at DESC, {alias}.run_id DESC LIMIT ?"), [limit.into()]);
+    arm.push(
+        &format!(" ORDER BY {alias}.created_at DESC, {alias}.run_id DESC LIMIT ?"),
+        [limit.into()],
+    );
     arm
 }
 
-impl Arm {
+impl ListBranch {
     fn push(&mut self, sql: &str, given: impl IntoIterator<Item = Value>) {
         self.sql.push_str(sql);
         self.given.extend(given);
@@ -202,21 +247,28 @@ fn text(text: &str) -> Value {
 /// The end of the listing's range: the earlier of `until` and the cursor.
 fn behind(filter: &RunFilter) -> (Timestamp, RunId) {
     let end = (Timestamp::NEVER, RunId::from_bytes([u8::MAX; 16]));
-    let until = filter.until.map_or(end, |until| (until, RunId::from_bytes([0; 16])));
-    filter.after.map_or(until, |cursor| until.min((cursor.created_at, cursor.run)))
+    let until = filter
+        .until
+        .map_or(end, |until| (until, RunId::from_bytes([0; 16])));
+    filter
+        .after
+        .map_or(until, |cursor| until.min((cursor.created_at, cursor.run)))
 }
 
-pub(crate) fn counts(desk: &Desk<'_>) -> Worked<Counts> {
-    let mut counts = Counts::default();
-    let mut ended = desk.statement(ENDED)?;
+pub(crate) fn counts(tx: &Tx<'_>) -> Worked<RunCounts> {
+    let mut counts = RunCounts::default();
+    let mut ended = tx.statement(ENDED)?;
     let mut rows = ended.query([])?;
     while let Some(row) = rows.next()? {
-        let status = row.get_ref(0)?.as_str().map_err(StoreError::corrupt)?;
-        let status = RunStatus::parse(status).ok_or_else(|| StoreError::corrupt(format!("'{status}' is no status")))?;
+        // Damage is not counted, and keeps nobody from counting the rest.
+        let text = row.get_ref(0)?.as_str().map_err(StoreError::corrupt)?;
+        let Some(status) = RunStatus::parse(text) else {
+            continue;
+        };
         *counts.by_status.entry(status.as_str()).or_default() += columns::count(row, 1)?;
     }
-    let mut queued = desk.statement(QUEUED)?;
-    let mut rows = queued.query([desk.now.millis()])?;
+    let mut queued = tx.statement(QUEUED)?;
+    let mut rows = queued.query([tx.now.millis()])?;
     while let Some(row) = rows.next()? {
         count_queued(row, &mut counts)?;
     }
@@ -224,16 +276,28 @@ pub(crate) fn counts(desk: &Desk<'_>) -> Worked<Counts> {
 }
 
 /// Groups come sorted by queue.
-fn count_queued(row: &Row<'_>, counts: &mut Counts) -> Worked<()> {
-    let queue: QueueName = columns::queue(row, 0)?;
+fn count_queued(row: &Row<'_>, counts: &mut RunCounts) -> Worked<()> {
+    let (Ok(queue), Ok(live)) = (columns::queue(row, 0), columns::live_status(row, 1)) else {
+        return Ok(());
+    };
+    let queue: QueueName = queue;
     let (owned, parked, due): (bool, bool, bool) = (row.get(2)?, row.get(3)?, row.get(4)?);
     let number = columns::count(row, 5)?;
-    let status = RunStatus::of_live(columns::live_status(row, 1)?, owned);
+    let status = RunStatus::of_live(live, owned);
     *counts.by_status.entry(status.as_str()).or_default() += number;
     if counts.queues.last().is_none_or(|last| last.queue != queue) {
-        counts.queues.push(QueueCount { queue, due: 0, later: 0, owned: 0, parked: 0 });
+        counts.queues.push(QueueCount {
+            queue,
+            due: 0,
+            later: 0,
+            owned: 0,
+            parked: 0,
+        });
     }
-    let count = counts.queues.last_mut().expect("one was pushed if there was none");
+    let count = counts
+        .queues
+        .last_mut()
+        .expect("one was pushed if there was none");
     match (owned, parked, due) {
         (true, _, _) => count.owned += number,
         (false, true, _) => count.parked += number,

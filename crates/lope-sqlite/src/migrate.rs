@@ -1,65 +1,61 @@
-//! The schema's version: numbered SQL files, applied forward only, in one transaction, under the writers' lock.
+//! The schema's version: numbered SQL files, applied forward only, in one transaction, under the
+//! writers' lock.
 //!
-//! A file of another version is never touched by accident: opening it is refused with the command that mends it.
+//! A file of another version is never touched by accident: opening it is refused with the command
+//! that mends it.
 
 use std::path::Path;
 use std::time::Duration;
 
-use lope_store::{StoreError, StoreResult};
+use lope_store::{Migrated, StoreError, StoreResult};
 use rusqlite::{Connection, OptionalExtension, TransactionBehavior};
 
 use crate::connection::{self, APPLICATION_ID};
 use crate::failure::{self, Worked};
-use crate::locks::{self, Turnstile};
-use crate::place::Place;
+use crate::files::StoreFiles;
+use crate::locks::{self, WriterLock};
 
 /// Every migration, in order; its place is its number.
-const MIGRATIONS: [&str; 3] = [
-    include_str!("../migrations/0001_ground.sql"),
-    include_str!("../migrations/0002_serves.sql"),
-    include_str!("../migrations/0003_schedules.sql"),
-];
+const MIGRATIONS: [&str; 1] = [include_str!("../migrations/0001_ground.sql")];
 /// The version this program works with.
 pub const SCHEMA_VERSION: i64 = MIGRATIONS.len() as i64;
 /// The schema that all migrations together give.
 pub const GOLDEN_SCHEMA: &str = include_str!("../schema.sql");
 /// What a schema's text begins with.
-const SCHEMA_HEADER: &str = "-- The schema of a store in SQLite, as all migrations together give it.\n\n";
+const SCHEMA_HEADER: &str =
+    "-- The schema of a store in SQLite, as all migrations together give it.\n\n";
 /// How long migrating waits for other processes.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// From which version to which a store was brought.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Migrated {
-    pub from: i64,
-    pub to: i64,
-}
-
-/// Bring the store at `path` to this program's version. Refused while runners work on it, and for a newer store.
+/// Bring the store at `path` to this program's version. Refused while runners work on it, and for a
+/// newer store.
 pub fn migrate(path: &Path) -> StoreResult<Migrated> {
     connection::check_library()?;
-    let place = Place::find(path)?;
-    if place.is_empty() {
-        return Err(missing(&place));
+    let files = StoreFiles::find(path)?;
+    if files.is_empty() {
+        return Err(missing(&files));
     }
-    refuse_runners(&place)?;
-    let mut db = connection::writer(&place, PATIENCE)?;
-    let from = version(&db)?.ok_or_else(|| missing(&place))?;
+    refuse_runners(&files)?;
+    let mut db = connection::writer(&files, PATIENCE)?;
+    let from = version(&db)?.ok_or_else(|| missing(&files))?;
     if from > SCHEMA_VERSION {
         return Err(other_version(from));
     }
-    bring_up(&mut db, &Turnstile::open(&place, PATIENCE)?)?;
-    Ok(Migrated { from, to: SCHEMA_VERSION })
+    bring_up(&mut db, &WriterLock::open(&files, PATIENCE)?)?;
+    Ok(Migrated {
+        from,
+        to: SCHEMA_VERSION,
+    })
 }
 
 /// The schema version of the store at `path`.
 pub fn schema_version(path: &Path) -> StoreResult<i64> {
-    let place = Place::find(path)?;
-    if place.is_empty() {
-        return Err(missing(&place));
+    let files = StoreFiles::find(path)?;
+    if files.is_empty() {
+        return Err(missing(&files));
     }
-    let db = connection::looker(&place, PATIENCE)?;
-    version(&db)?.ok_or_else(|| missing(&place))
+    let db = connection::read_only(&files, PATIENCE)?;
+    version(&db)?.ok_or_else(|| missing(&files))
 }
 
 /// Is the store one that this program works with? `None`: nothing is in the file yet.
@@ -72,21 +68,24 @@ pub(crate) fn check_version(db: &Connection) -> StoreResult<Option<()>> {
 }
 
 /// Apply what is missing. Of two processes that do so at once, the second finds nothing left.
-pub(crate) fn bring_up(db: &mut Connection, writers: &Turnstile) -> StoreResult<()> {
-    let _turn = writers.enter()?;
+pub(crate) fn bring_up(db: &mut Connection, writers: &WriterLock) -> StoreResult<()> {
+    let _turn = writers.enter_alone()?;
     keep_log(db).map_err(StoreError::from)?;
     let have = version(db)?.unwrap_or(0);
     if have < SCHEMA_VERSION {
-        apply(db, have).map_err(StoreError::from)?;
+        apply(db, have, &MIGRATIONS).map_err(StoreError::from)?;
     }
     Ok(())
 }
 
-pub(crate) fn missing(place: &Place) -> StoreError {
-    StoreError::Missing { message: format!("{} does not exist or is empty", place.database().display()) }
+pub(crate) fn missing(files: &StoreFiles) -> StoreError {
+    StoreError::Missing {
+        message: format!("{} does not exist or is empty", files.database().display()),
+    }
 }
 
-/// The schema as it is in the file, one statement after the other, in an order that depends on names alone.
+/// The schema as it is in the file, one statement after the other, in an order that depends on
+/// names alone.
 pub(crate) fn schema_text(db: &Connection) -> Worked<String> {
     let mut statement = db.prepare(
         "SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\'
@@ -106,19 +105,24 @@ fn keep_log(db: &Connection) -> Worked<()> {
     if mode == "wal" {
         return Ok(());
     }
-    Err(StoreError::refused(format!("this file system does not support a write-ahead log (journal mode '{mode}')"))
-        .into())
+    Err(StoreError::refused(format!(
+        "this file system does not support a write-ahead log (journal mode '{mode}')"
+    ))
+    .into())
 }
 
 /// All in one transaction: nobody sees a store of a version in between.
-fn apply(db: &mut Connection, have: i64) -> Worked<()> {
+fn apply(db: &mut Connection, have: i64, migrations: &[&str]) -> Worked<()> {
     let change = db.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    MIGRATIONS.iter().skip(have as usize).try_for_each(|migration| change.execute_batch(migration))?;
+    migrations
+        .iter()
+        .skip(have as usize)
+        .try_for_each(|migration| change.execute_batch(migration))?;
     change.pragma_update(None, "application_id", APPLICATION_ID)?;
     change.execute(
         "INSERT INTO meta (key, value) VALUES ('schema_version', ?1)
          ON CONFLICT (key) DO UPDATE SET value = excluded.value",
-        [SCHEMA_VERSION.to_string()],
+        [migrations.len().to_string()],
     )?;
     change.commit()?;
     Ok(())
@@ -136,34 +140,93 @@ fn read_version(db: &Connection) -> Worked<Option<i64>> {
     }
     let id: i32 = db.pragma_query_value(None, "application_id", |row| row.get(0))?;
     if id != APPLICATION_ID {
-        return Err(StoreError::refused("the file is a database of another program, not a store of Lope's").into());
+        return Err(StoreError::refused(
+            "the file is a database of another program, not a store of Lope's",
+        )
+        .into());
     }
-    let text: Option<String> =
-        db.query_row("SELECT value FROM meta WHERE key = 'schema_version'", [], |row| row.get(0)).optional()?;
+    let text: Option<String> = db
+        .query_row(
+            "SELECT value FROM meta WHERE key = 'schema_version'",
+            [],
+            |row| row.get(0),
+        )
+        .optional()?;
     let number = text.as_deref().and_then(|text| text.parse().ok());
-    number.map(Some).ok_or_else(|| StoreError::corrupt("the schema version is missing or no number").into())
+    number
+        .map(Some)
+        .ok_or_else(|| StoreError::corrupt("the schema version is missing or no number").into())
 }
 
 fn other_version(found: i64) -> StoreError {
-    let hint = if found > SCHEMA_VERSION {
-        "the store was written by a newer lope: use that one, or a newer one still".to_owned()
-    } else {
-        "run `lope store migrate` to bring the store to this version".to_owned()
-    };
-    StoreError::Version { found, needed: SCHEMA_VERSION, hint }
+    StoreError::other_version(found, SCHEMA_VERSION)
 }
 
-fn refuse_runners(place: &Place) -> StoreResult<()> {
-    let folder = place.runners();
+fn refuse_runners(files: &StoreFiles) -> StoreResult<()> {
+    let folder = files.runners();
     let entries = match std::fs::read_dir(&folder) {
         Ok(entries) => entries,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
         Err(error) => return Err(failure::file(&folder, error)),
     };
     let locks = entries.filter_map(Result::ok).map(|entry| entry.path());
-    let held = locks.filter(|path| path.extension().is_some_and(|ext| ext == "lock") && locks::is_held(path)).count();
+    let held = locks
+        .filter(|path| path.extension().is_some_and(|ext| ext == "lock") && locks::is_held(path))
+        .count();
     if held > 0 {
-        return Err(StoreError::refused(format!("{held} runners work on the store: stop them first")));
+        return Err(StoreError::refused(format!(
+            "{held} runners work on the store: stop them first"
+        )));
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A store of long ago, with something in it, and what a later program makes of it.
+    const OLD: [&str; 1] = [
+        "CREATE TABLE meta (key TEXT NOT NULL PRIMARY KEY, value TEXT NOT NULL);
+         CREATE TABLE notes (id INTEGER PRIMARY KEY, text TEXT NOT NULL);",
+    ];
+    const GROWN: [&str; 3] = [
+        OLD[0],
+        "ALTER TABLE notes ADD COLUMN words INTEGER NOT NULL DEFAULT 0;
+         UPDATE notes SET words = length(text) - length(replace(text, ' ', '')) + 1;",
+        "ALTER TABLE notes RENAME TO remarks;",
+    ];
+
+    fn old_store() -> Connection {
+        let mut db = Connection::open_in_memory().unwrap();
+        apply(&mut db, 0, &OLD).unwrap();
+        let rows = "INSERT INTO notes (text) VALUES ('one'), ('two words')";
+        db.execute_batch(rows).unwrap();
+        db
+    }
+
+    #[test]
+    fn an_older_store_keeps_what_it_holds() {
+        let mut db = old_store();
+        assert_eq!(version(&db).unwrap(), Some(1));
+        apply(&mut db, 1, &GROWN).unwrap();
+        assert_eq!(version(&db).unwrap(), Some(3));
+        let mut statement = db
+            .prepare("SELECT text, words FROM remarks ORDER BY id")
+            .unwrap();
+        let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)));
+        let rows: Vec<(String, i64)> = rows.unwrap().map(Result::unwrap).collect();
+        assert_eq!(rows, [("one".to_owned(), 1), ("two words".to_owned(), 2)]);
+    }
+
+    #[test]
+    fn a_migration_that_fails_leaves_the_older_store_as_it_was() {
+        let mut db = old_store();
+        let broken = [GROWN[0], GROWN[1], "ALTER TABLE nothing ADD COLUMN x TEXT;"];
+        assert!(apply(&mut db, 1, &broken).is_err());
+        assert_eq!(version(&db).unwrap(), Some(1));
+        let columns = "SELECT count(*) FROM pragma_table_info('notes')";
+        let columns: i64 = db.query_row(columns, [], |row| row.get(0)).unwrap();
+        assert_eq!(columns, 2);
+    }
 }

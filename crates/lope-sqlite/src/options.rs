@@ -23,7 +23,7 @@ pub(crate) const RUNNER_MEMORY: lope_model::Span = lope_model::Span::from_secs(3
 
 /// What may happen to a file that does not exist yet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Create {
+pub enum CreateFile {
     IfMissing,
     Never,
 }
@@ -57,9 +57,9 @@ pub struct WalLimits {
 
 /// How to open a store.
 #[derive(Clone, Debug)]
-pub struct Options {
+pub struct SqliteOptions {
     pub path: PathBuf,
-    pub create: Create,
+    pub create: CreateFile,
     pub access: Access,
     /// Reading connections, each with a thread of its own.
     pub readers: usize,
@@ -69,7 +69,8 @@ pub struct Options {
     pub pages_max: u32,
     /// How long to wait for locks of other processes before a caller is told `Unavailable`.
     pub patience: Duration,
-    /// How much longer every flush takes than the disk's own: nothing, but where a slower disk is to be measured.
+    /// How much longer every flush takes than the disk's own: nothing, but where a slower disk is
+    /// to be measured.
     pub slower_flush: Duration,
     /// What time it is, and the moment that judges leases.
     pub clock: Arc<dyn Clock>,
@@ -77,12 +78,12 @@ pub struct Options {
     pub boot_id: String,
 }
 
-impl Options {
+impl SqliteOptions {
     /// The store at `path`, created if it is missing, with the limits that suit one machine.
     pub fn new(path: impl Into<PathBuf>) -> Self {
         Self {
             path: path.into(),
-            create: Create::IfMissing,
+            create: CreateFile::IfMissing,
             access: Access::ReadWrite,
             readers: 2,
             group: GroupLimits::default(),
@@ -97,23 +98,37 @@ impl Options {
 
     /// For looking only: the file must exist and is never written.
     pub fn read_only(path: impl Into<PathBuf>) -> Self {
-        Self { create: Create::Never, access: Access::ReadOnly, ..Self::new(path) }
+        Self {
+            create: CreateFile::Never,
+            access: Access::ReadOnly,
+            ..Self::new(path)
+        }
     }
 
     /// The store at `path`, which must exist.
     pub fn existing(path: impl Into<PathBuf>) -> Self {
-        Self { create: Create::Never, ..Self::new(path) }
+        Self {
+            create: CreateFile::Never,
+            ..Self::new(path)
+        }
     }
 }
 
 impl Default for GroupLimits {
     fn default() -> Self {
-        Self { rows: 10_000, time: Duration::from_millis(20) }
+        Self {
+            rows: 10_000,
+            time: Duration::from_millis(20),
+        }
     }
 }
 
 impl Default for WalLimits {
     fn default() -> Self {
-        Self { checkpoint: 4_096, pressure: 32_768, stop: 262_144 }
+        Self {
+            checkpoint: 4_096,
+            pressure: 32_768,
+            stop: 262_144,
+        }
     }
 }

@@ -1,65 +1,92 @@
-//! Queries about one run: its record, what is needed to go on with it, its journal, its large values, its mail.
+//! Queries about one run: its record, what is needed to go on with it, its journal, its large
+//! values, its mail.
 
 use lope_model::{Digest, RunId, limit};
 use lope_store::StoreError;
-use lope_store::runs::{FinalStatus, JournalRow, Loaded, Mail, Parent, RunRecord, RunStatus, Snapshot};
+use lope_store::runs::{
+    FinalStatus, JournalRow, Loaded, Mail, Parent, RunRecord, RunStatus, Snapshot,
+};
 use rusqlite::{OptionalExtension, Row, params};
 
 use crate::columns;
-use crate::desk::Desk;
 use crate::failure::Worked;
+use crate::tx::Tx;
 
 /// A run's record with its result; what its queue row says while it has one.
 const RECORD: &str = "SELECT r.run_id, r.workflow, r.version, r.key, r.status, q.status, r.queue, r.priority, r.realm,
        coalesce(q.law, r.law), r.tags, r.parent_run, r.parent_execution, r.created_at, r.finished_at, q.due, q.owner,
-       coalesce(q.epoch, r.epoch), coalesce(q.head, r.head), coalesce(q.mail, r.mail), q.parked, r.result, r.error, q.taken
+       coalesce(q.epoch, r.epoch), coalesce(q.head, r.head), coalesce(q.mail, r.mail), q.parked, r.result, r.error, q.taken,
+       coalesce(q.started_at, r.started_at)
      FROM runs AS r LEFT JOIN queue AS q ON q.run_id = r.run_id WHERE r.run_id = ?1";
-/// The same without the result.
+/// The same without the result, and without an error that is too long for a list.
 const LISTED: &str = "SELECT r.run_id, r.workflow, r.version, r.key, r.status, q.status, r.queue, r.priority, r.realm,
        coalesce(q.law, r.law), r.tags, r.parent_run, r.parent_execution, r.created_at, r.finished_at, q.due, q.owner,
-       coalesce(q.epoch, r.epoch), coalesce(q.head, r.head), coalesce(q.mail, r.mail), q.parked, NULL, NULL, q.taken
+       coalesce(q.epoch, r.epoch), coalesce(q.head, r.head), coalesce(q.mail, r.mail), q.parked, NULL,
+       CASE WHEN length(r.error) <= 8192 THEN r.error END, q.taken,
+       coalesce(q.started_at, r.started_at)
      FROM runs AS r LEFT JOIN queue AS q ON q.run_id = r.run_id WHERE r.run_id = ?1";
 const SNAPSHOT: &str = "SELECT seq, law, body FROM snapshots WHERE run_id = ?1";
-const JOURNAL: &str = "SELECT seq, at, event, body FROM journal WHERE run_id = ?1 AND seq > ?2 ORDER BY seq LIMIT ?3";
+const JOURNAL: &str =
+    "SELECT seq, at, event, body FROM journal WHERE run_id = ?1 AND seq > ?2 ORDER BY seq LIMIT ?3";
 const MAIL: &str = "SELECT number, id, kind, body, at FROM mail INDEXED BY mail_waiting
      WHERE run_id = ?1 AND taken = 0 ORDER BY number";
 const BLOB: &str = "SELECT bytes FROM blobs WHERE run_id = ?1 AND digest = ?2";
 
-pub(crate) fn run(desk: &Desk<'_>, run: RunId) -> Worked<Option<RunRecord>> {
-    find(desk, RECORD, run).map(|found| found.map(|(record, _)| record))
+pub(crate) fn run(tx: &Tx<'_>, run: RunId) -> Worked<Option<RunRecord>> {
+    find(tx, RECORD, run).map(|found| found.map(|(record, _)| record))
 }
 
 /// A run's record without its result.
-pub(crate) fn listed(desk: &Desk<'_>, run: RunId) -> Worked<Option<RunRecord>> {
-    find(desk, LISTED, run).map(|found| found.map(|(record, _)| record))
+pub(crate) fn listed(tx: &Tx<'_>, run: RunId) -> Worked<Option<RunRecord>> {
+    find(tx, LISTED, run).map(|found| found.map(|(record, _)| record))
 }
 
-pub(crate) fn load(desk: &Desk<'_>, runs: &[RunId]) -> Worked<Vec<Option<Loaded>>> {
-    runs.iter().map(|run| load_one(desk, *run)).collect()
+pub(crate) fn load(tx: &Tx<'_>, runs: &[RunId]) -> Worked<Vec<Option<Loaded>>> {
+    runs.iter().map(|run| load_one(tx, *run)).collect()
 }
 
-fn load_one(desk: &Desk<'_>, run: RunId) -> Worked<Option<Loaded>> {
-    let Some((record, waiting)) = find(desk, RECORD, run)? else { return Ok(None) };
-    let snapshot = snapshot(desk, run)?;
+fn load_one(tx: &Tx<'_>, run: RunId) -> Worked<Option<Loaded>> {
+    let Some((record, waiting)) = find(tx, RECORD, run)? else {
+        return Ok(None);
+    };
+    let snapshot = snapshot(tx, run)?;
     let behind = snapshot.as_ref().map_or(0, |snapshot| snapshot.seq);
-    let rows = if behind < record.head { rows_after(desk, run, behind, i64::MAX)? } else { Vec::new() };
-    let mail = if waiting > 0 { waiting_mail(desk, run)? } else { Vec::new() };
-    Ok(Some(Loaded { record, snapshot, rows, mail }))
+    let rows = if behind < record.head {
+        rows_after(tx, run, behind, i64::MAX)?
+    } else {
+        Vec::new()
+    };
+    let mail = if waiting > 0 {
+        waiting_mail(tx, run)?
+    } else {
+        Vec::new()
+    };
+    Ok(Some(Loaded {
+        record,
+        snapshot,
+        rows,
+        mail,
+    }))
 }
 
-fn snapshot(desk: &Desk<'_>, run: RunId) -> Worked<Option<Snapshot>> {
-    let mut statement = desk.statement(SNAPSHOT)?;
+fn snapshot(tx: &Tx<'_>, run: RunId) -> Worked<Option<Snapshot>> {
+    let mut statement = tx.statement(SNAPSHOT)?;
     let mut rows = statement.query([run.as_bytes()])?;
     rows.next()?.map(columns::snapshot).transpose()
 }
 
-pub(crate) fn journal(desk: &Desk<'_>, run: RunId, after: u64, limit: usize) -> Worked<Vec<JournalRow>> {
-    rows_after(desk, run, after, limit.min(limit::PAGE_MAX) as i64)
+pub(crate) fn journal(
+    tx: &Tx<'_>,
+    run: RunId,
+    after: u64,
+    limit: usize,
+) -> Worked<Vec<JournalRow>> {
+    rows_after(tx, run, after, limit.min(limit::PAGE_MAX) as i64)
 }
 
-fn rows_after(desk: &Desk<'_>, run: RunId, after: u64, limit: i64) -> Worked<Vec<JournalRow>> {
+fn rows_after(tx: &Tx<'_>, run: RunId, after: u64, limit: i64) -> Worked<Vec<JournalRow>> {
     let after = i64::try_from(after).unwrap_or(i64::MAX);
-    let mut statement = desk.statement(JOURNAL)?;
+    let mut statement = tx.statement(JOURNAL)?;
     let mut rows = statement.query(params![run.as_bytes(), after, limit])?;
     let mut found = Vec::new();
     while let Some(row) = rows.next()? {
@@ -68,8 +95,8 @@ fn rows_after(desk: &Desk<'_>, run: RunId, after: u64, limit: i64) -> Worked<Vec
     Ok(found)
 }
 
-pub(crate) fn waiting_mail(desk: &Desk<'_>, run: RunId) -> Worked<Vec<Mail>> {
-    let mut statement = desk.statement(MAIL)?;
+pub(crate) fn waiting_mail(tx: &Tx<'_>, run: RunId) -> Worked<Vec<Mail>> {
+    let mut statement = tx.statement(MAIL)?;
     let mut rows = statement.query([run.as_bytes()])?;
     let mut found = Vec::new();
     while let Some(row) = rows.next()? {
@@ -78,20 +105,26 @@ pub(crate) fn waiting_mail(desk: &Desk<'_>, run: RunId) -> Worked<Vec<Mail>> {
     Ok(found)
 }
 
-pub(crate) fn blobs(desk: &Desk<'_>, run: RunId, digests: &[Digest]) -> Worked<Vec<Option<Vec<u8>>>> {
-    let mut statement = desk.statement(BLOB)?;
+pub(crate) fn blobs(tx: &Tx<'_>, run: RunId, digests: &[Digest]) -> Worked<Vec<Option<Vec<u8>>>> {
+    let mut statement = tx.statement(BLOB)?;
     let mut found = Vec::with_capacity(digests.len());
     for digest in digests {
-        found.push(statement.query_row(params![run.as_bytes(), digest.as_bytes()], |row| row.get(0)).optional()?);
+        found.push(
+            statement
+                .query_row(params![run.as_bytes(), digest.as_bytes()], |row| row.get(0))
+                .optional()?,
+        );
     }
     Ok(found)
 }
 
 /// The record, and how much mail waits for the run.
-fn find(desk: &Desk<'_>, sql: &str, run: RunId) -> Worked<Option<(RunRecord, u64)>> {
-    let mut statement = desk.statement(sql)?;
+fn find(tx: &Tx<'_>, sql: &str, run: RunId) -> Worked<Option<(RunRecord, u64)>> {
+    let mut statement = tx.statement(sql)?;
     let mut rows = statement.query([run.as_bytes()])?;
-    let Some(row) = rows.next()? else { return Ok(None) };
+    let Some(row) = rows.next()? else {
+        return Ok(None);
+    };
     let record = record(row)?;
     let taken: Option<i64> = row.get(23)?;
     let waiting = taken.map_or(0, |taken| record.mail.saturating_sub(taken.cast_unsigned()));
@@ -114,6 +147,7 @@ fn record(row: &Row<'_>) -> Worked<RunRecord> {
         tags: serde_json::from_str(tags).map_err(StoreError::corrupt)?,
         parent: parent(row)?,
         created_at: columns::time(row, 13)?,
+        started_at: columns::maybe_time(row, 24)?,
         finished_at: columns::maybe_time(row, 14)?,
         due: columns::maybe_time(row, 15)?,
         owner,
@@ -138,5 +172,8 @@ fn status(row: &Row<'_>, owned: bool) -> Worked<RunStatus> {
 fn parent(row: &Row<'_>) -> Worked<Option<Parent>> {
     let run: Option<[u8; 16]> = row.get(11)?;
     let execution: Option<String> = row.get(12)?;
-    Ok(run.zip(execution).map(|(run, execution)| Parent { run: RunId::from_bytes(run), execution }))
+    Ok(run.zip(execution).map(|(run, execution)| Parent {
+        run: RunId::from_bytes(run),
+        execution,
+    }))
 }

@@ -1,11 +1,15 @@
-//! `schedule`: a schedule's row is written together with the run that it starts and the mail that it sends.
+//! `schedule`: a schedule's row is written together with the run that it starts and the mail that
+//! it sends.
 
 use lope_model::{Revision, RunId, Timestamp, limit};
-use lope_store::runs::{Admitted, DueSchedules, FoundSchedule, ScheduleWrite, Scheduled, StoredSchedule};
+use lope_store::runs::{
+    Admitted, DueSchedules, FoundSchedule, ScheduleWrite, Scheduled, StoredSchedule,
+};
+use lope_store::verdict;
 use rusqlite::{OptionalExtension, Params, Row, params};
 
-use crate::desk::Desk;
 use crate::failure::Worked;
+use crate::tx::Tx;
 use crate::{admit, columns, deliver};
 
 const REVISION: &str = "SELECT revision FROM schedules WHERE name = ?1";
@@ -31,16 +35,13 @@ pub(crate) fn rows(write: &ScheduleWrite) -> usize {
 }
 
 /// Whatever stands against the writing is found before anything is written.
-pub(crate) fn schedule(desk: &Desk<'_>, write: &ScheduleWrite) -> Worked<Scheduled> {
-    let found = revision(desk, &write.schedule.name)?;
-    if found == Some(write.schedule.revision) {
-        return Ok(Scheduled::Done);
-    }
-    if found != write.over {
-        return Ok(Scheduled::Changed { found });
+pub(crate) fn schedule(tx: &Tx<'_>, write: &ScheduleWrite) -> Worked<Scheduled> {
+    let found = revision(tx, &write.schedule.name)?;
+    if let Err(answer) = verdict::schedule(write, found) {
+        return Ok(answer);
     }
     if let Some(admit) = &write.admit {
-        match admit::one(desk, admit)? {
+        match admit::one(tx, admit)? {
             Admitted::Created { .. } => {}
             refused @ (Admitted::Exists { .. } | Admitted::UnknownVersion) => {
                 return Ok(Scheduled::NotAdmitted(refused));
@@ -48,21 +49,31 @@ pub(crate) fn schedule(desk: &Desk<'_>, write: &ScheduleWrite) -> Worked<Schedul
         }
     }
     if let Some(mail) = &write.mail {
-        deliver::one(desk, mail)?;
+        deliver::one(tx, mail)?;
     }
-    put(desk, &write.schedule)?;
-    desk.made_work();
+    put(tx, &write.schedule)?;
+    tx.made_work();
     Ok(Scheduled::Done)
 }
 
-fn revision(desk: &Desk<'_>, name: &str) -> Worked<Option<Revision>> {
-    let found: Option<[u8; 16]> = desk.statement(REVISION)?.query_row([name], |row| row.get(0)).optional()?;
+fn revision(tx: &Tx<'_>, name: &str) -> Worked<Option<Revision>> {
+    let found: Option<[u8; 16]> = tx
+        .statement(REVISION)?
+        .query_row([name], |row| row.get(0))
+        .optional()?;
     Ok(found.map(Revision::from_bytes))
 }
 
-fn put(desk: &Desk<'_>, schedule: &StoredSchedule) -> Worked<()> {
-    let StoredSchedule { name, revision, due, last_run, waits, body } = schedule;
-    desk.statement(PUT)?.execute(params![
+fn put(tx: &Tx<'_>, schedule: &StoredSchedule) -> Worked<()> {
+    let StoredSchedule {
+        name,
+        revision,
+        due,
+        last_run,
+        waits,
+        body,
+    } = schedule;
+    tx.statement(PUT)?.execute(params![
         name,
         revision.as_bytes(),
         due.map(Timestamp::millis),
@@ -73,29 +84,40 @@ fn put(desk: &Desk<'_>, schedule: &StoredSchedule) -> Worked<()> {
     Ok(())
 }
 
-pub(crate) fn unschedule(desk: &Desk<'_>, name: &str, over: Option<Revision>) -> Worked<bool> {
-    let removed = desk.statement(REMOVE)?.execute(params![name, over.as_ref().map(Revision::as_bytes)])?;
+pub(crate) fn unschedule(tx: &Tx<'_>, name: &str, over: Option<Revision>) -> Worked<bool> {
+    let removed = tx
+        .statement(REMOVE)?
+        .execute(params![name, over.as_ref().map(Revision::as_bytes)])?;
     Ok(removed > 0)
 }
 
-pub(crate) fn find(desk: &Desk<'_>, name: &str) -> Worked<Option<FoundSchedule>> {
-    Ok(read(desk, BY_NAME, [name])?.pop())
+pub(crate) fn find(tx: &Tx<'_>, name: &str) -> Worked<Option<FoundSchedule>> {
+    Ok(read(tx, BY_NAME, [name])?.pop())
 }
 
-pub(crate) fn list(desk: &Desk<'_>, after: Option<&str>, limit: usize) -> Worked<Vec<FoundSchedule>> {
-    read(desk, LISTED, params![after.unwrap_or_default(), limit.min(limit::PAGE_MAX) as i64])
+pub(crate) fn list(tx: &Tx<'_>, after: Option<&str>, limit: usize) -> Worked<Vec<FoundSchedule>> {
+    read(
+        tx,
+        LISTED,
+        params![after.unwrap_or_default(), limit.min(limit::PAGE_MAX) as i64],
+    )
 }
 
-pub(crate) fn due(desk: &Desk<'_>, limit: usize) -> Worked<DueSchedules> {
-    let now = desk.now.millis();
-    let due = read(desk, DUE, params![now, limit.min(limit::PAGE_MAX) as i64])?;
-    let next_due: Option<i64> = desk.statement(NEXT_DUE)?.query_row([now], |row| row.get(0))?;
-    let waits = desk.statement(WAITS)?.exists([])?;
-    Ok(DueSchedules { now: desk.now, due, next_due: next_due.map(Timestamp::from_millis), waits })
+pub(crate) fn due(tx: &Tx<'_>, limit: usize) -> Worked<DueSchedules> {
+    let now = tx.now.millis();
+    let due = read(tx, DUE, params![now, limit.min(limit::PAGE_MAX) as i64])?;
+    let next_due: Option<i64> = tx.statement(NEXT_DUE)?.query_row([now], |row| row.get(0))?;
+    let waits = tx.statement(WAITS)?.exists([])?;
+    Ok(DueSchedules {
+        now: tx.now,
+        due,
+        next_due: next_due.map(Timestamp::from_millis),
+        waits,
+    })
 }
 
-fn read(desk: &Desk<'_>, sql: &str, given: impl Params) -> Worked<Vec<FoundSchedule>> {
-    let mut statement = desk.statement(sql)?;
+fn read(tx: &Tx<'_>, sql: &str, given: impl Params) -> Worked<Vec<FoundSchedule>> {
+    let mut statement = tx.statement(sql)?;
     let mut rows = statement.query(given)?;
     let mut schedules = Vec::new();
     while let Some(row) = rows.next()? {
@@ -113,5 +135,8 @@ fn found(row: &Row<'_>) -> Worked<FoundSchedule> {
         waits: row.get::<_, i64>(4)? != 0,
         body: row.get(5)?,
     };
-    Ok(FoundSchedule { schedule, running: row.get(6)? })
+    Ok(FoundSchedule {
+        schedule,
+        running: row.get(6)?,
+    })
 }

@@ -1,32 +1,31 @@
-//! Sessions: a runner's row in the registry, extended by heartbeats, ended by its release, its expiry, another boot, or the
-//! proof that its process is dead.
+//! Sessions: a runner's row in the registry, extended by heartbeats, ended by its release, its
+//! expiry, another boot, or the proof that its process is dead.
 
 use lope_model::{Moment, RunId, RunnerId, limit};
+use lope_store::StoreError;
 use lope_store::runs::{
-    Beat, ClaimedRun, Held, Mail, Register, RunnerRecord, Serves, SessionLost, TakenOver, Takeover,
+    Beat, ClaimedRun, Mail, Register, RunnerRecord, Serves, SessionLost, SessionResult, TakenOver,
+    Takeover,
 };
 use rusqlite::{OptionalExtension, Row, params};
 
 use crate::columns;
-use crate::desk::Desk;
 use crate::failure::Worked;
 use crate::options::RUNNER_MEMORY;
 use crate::query;
+use crate::tx::Tx;
 
-const HELD: &str =
-    "SELECT lease FROM runners WHERE runner_id = ?1 AND ended_at IS NULL AND expires > ?2 AND boot_id = ?3";
+const HELD: &str = "SELECT lease FROM sessions WHERE runner_id = ?1 AND ended_at IS NULL AND expires > ?2 AND boot_id = ?3";
 const REGISTER: &str =
-    "INSERT OR REPLACE INTO runners (runner_id, name, host, pid, program, started_at, heartbeat_at, expires,
+    "INSERT OR REPLACE INTO sessions (runner_id, name, host, pid, program, started_at, heartbeat_at, expires,
      lease, boot_id, ended_at, serves) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?6, ?7, ?8, ?9, NULL, ?10)";
-const ANNOUNCE: &str = "UPDATE runners SET serves = ?2 WHERE runner_id = ?1";
-const FORGET: &str =
-    "DELETE FROM runners WHERE ended_at < ?1 AND NOT EXISTS (SELECT 1 FROM queue WHERE owner = runner_id)";
-const BEAT: &str = "UPDATE runners SET heartbeat_at = ?2, expires = ?3 WHERE runner_id = ?1";
-const OPEN: &str = "SELECT runner_id, expires, boot_id FROM runners WHERE ended_at IS NULL";
-const END: &str = "UPDATE runners SET ended_at = ?2 WHERE runner_id = ?1 AND ended_at IS NULL";
+const ANNOUNCE: &str = "UPDATE sessions SET serves = ?2 WHERE runner_id = ?1";
+const FORGET: &str = "DELETE FROM sessions WHERE ended_at < ?1 AND NOT EXISTS (SELECT 1 FROM queue WHERE owner = runner_id)";
+const BEAT: &str = "UPDATE sessions SET heartbeat_at = ?2, expires = ?3 WHERE runner_id = ?1";
+const OPEN: &str = "SELECT runner_id, expires, boot_id FROM sessions WHERE ended_at IS NULL";
+const END: &str = "UPDATE sessions SET ended_at = ?2 WHERE runner_id = ?1 AND ended_at IS NULL";
 pub(crate) const NEXT_OWNER: &str =
     "SELECT min(owner) FROM queue INDEXED BY queue_owner WHERE owner IS NOT NULL AND owner > ?1";
-const IS_OPEN: &str = "SELECT 1 FROM runners WHERE runner_id = ?1 AND ended_at IS NULL";
 pub(crate) const PUT_BACK: &str = "UPDATE queue SET owner = NULL, epoch = epoch + 1, due = ?2
      WHERE run_id IN (SELECT run_id FROM queue INDEXED BY queue_owner WHERE owner = ?1 LIMIT ?3)";
 pub(crate) const OWNED: &str =
@@ -38,81 +37,118 @@ pub(crate) const WAITING: &str = "SELECT run_id FROM queue INDEXED BY queue_mail
 const RUNNERS: &str = "SELECT runner_id, name, host, pid, program, started_at, heartbeat_at,
        ended_at IS NULL AND expires > ?1 AND boot_id = ?2, ended_at,
        (SELECT count(*) FROM queue WHERE owner = runner_id), serves
-     FROM runners ORDER BY started_at DESC, runner_id DESC LIMIT ?3";
+     FROM sessions ORDER BY started_at DESC, runner_id DESC LIMIT ?3";
+const IS_OPEN: &str = "SELECT 1 FROM sessions WHERE runner_id = ?1 AND ended_at IS NULL";
 
 /// Does the runner's session live?
-pub(crate) fn is_held(desk: &Desk<'_>, runner: RunnerId) -> Worked<bool> {
-    Ok(lease(desk, runner)?.is_some())
+pub(crate) fn is_held(tx: &Tx<'_>, runner: RunnerId) -> Worked<bool> {
+    Ok(lease(tx, runner)?.is_some())
 }
 
-fn lease(desk: &Desk<'_>, runner: RunnerId) -> Worked<Option<i64>> {
-    let given = params![runner.as_bytes(), desk.moment.0, desk.house.options.boot_id];
-    Ok(desk.statement(HELD)?.query_row(given, |row| row.get(0)).optional()?)
+fn lease(tx: &Tx<'_>, runner: RunnerId) -> Worked<Option<i64>> {
+    let given = params![runner.as_bytes(), tx.moment.0, tx.inner.options.boot_id];
+    Ok(tx
+        .statement(HELD)?
+        .query_row(given, |row| row.get(0))
+        .optional()?)
 }
 
-/// The seat is taken before the row is written: from the moment others see the session they also see that its process lives.
-pub(crate) fn register(desk: &Desk<'_>, register: &Register) -> Worked<Beat> {
-    desk.house.seats.take(register.runner)?;
-    let beat = beat(desk, register.lease.millis().cast_signed());
-    desk.statement(REGISTER)?.execute(params![
+/// The lock file is taken before the row is written: from the moment others see the session they
+/// also see that its process lives.
+pub(crate) fn register(tx: &Tx<'_>, register: &Register) -> Worked<Beat> {
+    tx.inner.runner_locks.take(register.runner)?;
+    leave_lost(tx, register.runner)?;
+    let beat = beat(tx, register.lease.millis().cast_signed());
+    tx.statement(REGISTER)?.execute(params![
         register.runner.as_bytes(),
         register.name,
         register.host,
         register.pid,
         register.program,
-        desk.now.millis(),
+        tx.now.millis(),
         beat.expires.0,
         register.lease.millis().cast_signed(),
-        desk.house.options.boot_id,
+        tx.inner.options.boot_id,
         register.serves.to_string(),
     ])?;
-    desk.statement(FORGET)?.execute([desk.now.minus(RUNNER_MEMORY).millis()])?;
+    tx.statement(FORGET)?
+        .execute([tx.now.minus(RUNNER_MEMORY).millis()])?;
     Ok(beat)
 }
 
-fn beat(desk: &Desk<'_>, lease: i64) -> Beat {
-    Beat { now: desk.now, moment: desk.moment, expires: Moment(desk.moment.0.saturating_add(lease)) }
+/// A process whose session was lost begins again as another runner: the files of those it was
+/// before go.
+fn leave_lost(tx: &Tx<'_>, but: RunnerId) -> Worked<()> {
+    let mut held = tx.inner.runner_locks.all_held();
+    held.retain(|runner| *runner != but);
+    for runner in held {
+        if !is_held(tx, runner)? {
+            tx.inner.runner_locks.leave(runner);
+        }
+    }
+    Ok(())
 }
 
-pub(crate) fn heartbeat(desk: &Desk<'_>, runner: RunnerId) -> Worked<Held<Beat>> {
-    let Some(lease) = lease(desk, runner)? else { return Ok(Err(SessionLost)) };
-    let beat = beat(desk, lease);
-    desk.statement(BEAT)?.execute(params![runner.as_bytes(), beat.now.millis(), beat.expires.0])?;
+fn beat(tx: &Tx<'_>, lease: i64) -> Beat {
+    Beat {
+        now: tx.now,
+        moment: tx.moment,
+        expires: Moment(tx.moment.0.saturating_add(lease)),
+    }
+}
+
+pub(crate) fn heartbeat(tx: &Tx<'_>, runner: RunnerId) -> Worked<SessionResult<Beat>> {
+    let Some(lease) = lease(tx, runner)? else {
+        return Ok(Err(SessionLost));
+    };
+    let beat = beat(tx, lease);
+    tx.statement(BEAT)?.execute(params![
+        runner.as_bytes(),
+        beat.now.millis(),
+        beat.expires.0
+    ])?;
     Ok(Ok(beat))
 }
 
-pub(crate) fn announce(desk: &Desk<'_>, runner: RunnerId, serves: &Serves) -> Worked<Held<()>> {
-    if !is_held(desk, runner)? {
+pub(crate) fn announce(
+    tx: &Tx<'_>,
+    runner: RunnerId,
+    serves: &Serves,
+) -> Worked<SessionResult<()>> {
+    if !is_held(tx, runner)? {
         return Ok(Err(SessionLost));
     }
-    desk.statement(ANNOUNCE)?.execute(params![runner.as_bytes(), serves.to_string()])?;
+    tx.statement(ANNOUNCE)?
+        .execute(params![runner.as_bytes(), serves.to_string()])?;
     Ok(Ok(()))
 }
 
 /// End what is dead, then put back runs of ended sessions, up to the limit.
-pub(crate) fn takeover(desk: &Desk<'_>, takeover: Takeover) -> Worked<TakenOver> {
-    let ended = dead(desk)?;
+pub(crate) fn takeover(tx: &Tx<'_>, takeover: Takeover) -> Worked<TakenOver> {
+    let ended = dead(tx)?;
     for runner in &ended {
-        desk.statement(END)?.execute(params![runner.as_bytes(), desk.now.millis()])?;
+        tx.statement(END)?
+            .execute(params![runner.as_bytes(), tx.now.millis()])?;
     }
     let (mut runs, mut more) = (0, false);
-    for owner in ended_owners(desk)? {
+    for owner in ended_owners(tx)? {
         let room = takeover.limit.saturating_sub(runs as usize);
-        runs += put_back(desk, owner, room)?;
-        more = more || !owned(desk, owner, None, 1)?.is_empty();
+        runs += put_back(tx, owner, room)?;
+        more = more || !owned(tx, owner, None, 1)?.is_empty();
     }
     Ok(TakenOver { ended, runs, more })
 }
 
 /// Open sessions whose time is over, or whose process is gone.
-fn dead(desk: &Desk<'_>) -> Worked<Vec<RunnerId>> {
-    let mut open = desk.statement(OPEN)?;
+fn dead(tx: &Tx<'_>) -> Worked<Vec<RunnerId>> {
+    let mut open = tx.statement(OPEN)?;
     let mut rows = open.query([])?;
     let mut dead = Vec::new();
     while let Some(row) = rows.next()? {
         let runner = columns::runner(row, 0)?;
-        let is_over = row.get::<_, i64>(1)? <= desk.moment.0 || row.get::<_, String>(2)? != desk.house.options.boot_id;
-        if is_over || !desk.house.seats.is_taken(runner) {
+        let is_over = row.get::<_, i64>(1)? <= tx.moment.0
+            || row.get::<_, String>(2)? != tx.inner.options.boot_id;
+        if is_over || !tx.inner.runner_locks.is_taken(runner) {
             dead.push(runner);
         }
     }
@@ -120,8 +156,9 @@ fn dead(desk: &Desk<'_>) -> Worked<Vec<RunnerId>> {
 }
 
 /// Runners without an open session that still own runs.
-fn ended_owners(desk: &Desk<'_>) -> Worked<Vec<RunnerId>> {
-    let (mut next, mut is_open) = (desk.statement(NEXT_OWNER)?, desk.statement(IS_OPEN)?);
+fn ended_owners(tx: &Tx<'_>) -> Worked<Vec<RunnerId>> {
+    let mut next = tx.statement(NEXT_OWNER)?;
+    let mut is_open = tx.statement(IS_OPEN)?;
     let mut ended = Vec::new();
     let mut after: Vec<u8> = Vec::new();
     while let Some(owner) = next.query_row([&after], |row| row.get::<_, Option<[u8; 16]>>(0))? {
@@ -133,54 +170,92 @@ fn ended_owners(desk: &Desk<'_>) -> Worked<Vec<RunnerId>> {
     Ok(ended)
 }
 
-fn put_back(desk: &Desk<'_>, owner: RunnerId, limit: usize) -> Worked<u64> {
+fn put_back(tx: &Tx<'_>, owner: RunnerId, limit: usize) -> Worked<u64> {
     let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-    let runs = desk.statement(PUT_BACK)?.execute(params![owner.as_bytes(), desk.now.millis(), limit])?;
+    let runs =
+        tx.statement(PUT_BACK)?
+            .execute(params![owner.as_bytes(), tx.now.millis(), limit])?;
     if runs > 0 {
-        desk.made_work();
+        tx.made_work();
     }
     Ok(runs as u64)
 }
 
-pub(crate) fn release(desk: &Desk<'_>, runner: RunnerId) -> Worked<u64> {
-    desk.statement(END)?.execute(params![runner.as_bytes(), desk.now.millis()])?;
-    put_back(desk, runner, usize::MAX)
+pub(crate) fn release(tx: &Tx<'_>, runner: RunnerId) -> Worked<u64> {
+    tx.statement(END)?
+        .execute(params![runner.as_bytes(), tx.now.millis()])?;
+    put_back(tx, runner, usize::MAX)
 }
 
-pub(crate) fn owned(desk: &Desk<'_>, runner: RunnerId, after: Option<RunId>, limit: usize) -> Worked<Vec<ClaimedRun>> {
+pub(crate) fn owned(
+    tx: &Tx<'_>,
+    runner: RunnerId,
+    after: Option<RunId>,
+    limit: usize,
+) -> Worked<Vec<ClaimedRun>> {
     let after = after.map_or(Vec::new(), |run| run.as_bytes().to_vec());
-    let mut owned = desk.statement(OWNED)?;
-    let mut rows = owned.query(params![runner.as_bytes(), after, limit.min(limit::PAGE_MAX) as i64])?;
+    let mut owned = tx.statement(OWNED)?;
+    let mut rows = owned.query(params![
+        runner.as_bytes(),
+        after,
+        limit.min(limit::PAGE_MAX) as i64
+    ])?;
     let mut runs = Vec::new();
     while let Some(row) = rows.next()? {
-        runs.push(columns::claimed_run(row)?);
+        match columns::claimed_run(row).map_err(StoreError::from) {
+            Ok(run) => runs.push(run),
+            // Whoever claims it next sets it aside.
+            Err(error @ StoreError::Corrupt { .. }) => {
+                tracing::error!(%error, "a run of this runner is damaged");
+            }
+            Err(error) => return Err(error.into()),
+        }
     }
     Ok(runs)
 }
 
-pub(crate) fn waiting(desk: &Desk<'_>, runner: RunnerId, limit: usize) -> Worked<Vec<(RunId, Vec<Mail>)>> {
-    let mut waiting = desk.statement(WAITING)?;
-    let mut rows = waiting.query(params![runner.as_bytes(), limit.min(limit::PAGE_MAX) as i64])?;
+pub(crate) fn waiting(
+    tx: &Tx<'_>,
+    runner: RunnerId,
+    limit: usize,
+) -> Worked<Vec<(RunId, Vec<Mail>)>> {
+    let mut waiting = tx.statement(WAITING)?;
+    let mut rows = waiting.query(params![
+        runner.as_bytes(),
+        limit.min(limit::PAGE_MAX) as i64
+    ])?;
     let mut runs = Vec::new();
     while let Some(row) = rows.next()? {
         let run = columns::run(row, 0)?;
-        runs.push((run, query::waiting_mail(desk, run)?));
+        runs.push((run, query::waiting_mail(tx, run)?));
     }
     Ok(runs)
 }
 
-pub(crate) fn runners(desk: &Desk<'_>, limit: usize) -> Worked<Vec<RunnerRecord>> {
-    let mut runners = desk.statement(RUNNERS)?;
-    let given = params![desk.moment.0, desk.house.options.boot_id, limit.min(limit::PAGE_MAX) as i64];
+pub(crate) fn runners(tx: &Tx<'_>, limit: usize) -> Worked<Vec<RunnerRecord>> {
+    let mut runners = tx.statement(RUNNERS)?;
+    let given = params![
+        tx.moment.0,
+        tx.inner.options.boot_id,
+        limit.min(limit::PAGE_MAX) as i64
+    ];
     let mut rows = runners.query(given)?;
     let mut records = Vec::new();
     while let Some(row) = rows.next()? {
         let mut record = runner_record(row)?;
         // One whose process is gone is dead before its lease ends.
-        record.live = record.live && desk.house.seats.is_taken(record.runner);
+        record.live = record.live && tx.inner.runner_locks.is_taken(record.runner);
         records.push(record);
     }
     Ok(records)
+}
+
+/// Whose sessions live. One whose process is gone is dead before its lease ends.
+pub(crate) fn live(tx: &Tx<'_>, runners: &[RunnerId]) -> Worked<Vec<bool>> {
+    let is_live = |runner: &RunnerId| -> Worked<bool> {
+        Ok(is_held(tx, *runner)? && tx.inner.runner_locks.is_taken(*runner))
+    };
+    runners.iter().map(is_live).collect()
 }
 
 fn runner_record(row: &Row<'_>) -> Worked<RunnerRecord> {

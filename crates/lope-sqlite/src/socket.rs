@@ -18,7 +18,10 @@ pub(crate) fn bind(folder: &Path, name: &str) -> Option<Socket> {
     let path = folder.join(name);
     let bound = File::open(folder).and_then(|handle| UnixDatagram::bind(short(&handle, name)));
     match bound {
-        Ok(socket) => Some(Socket { path, datagrams: Arc::new(socket) }),
+        Ok(socket) => Some(Socket {
+            path,
+            datagrams: Arc::new(socket),
+        }),
         Err(error) => {
             tracing::debug!(%error, "no socket for wake-ups; the file is looked at instead");
             None
@@ -26,7 +29,8 @@ pub(crate) fn bind(folder: &Path, name: &str) -> Option<Socket> {
     }
 }
 
-/// A name for a file in an open folder that fits into a socket's address however long the folder's own name is.
+/// A name for a file in an open folder that fits into a socket's address however long the folder's
+/// own name is.
 pub(crate) fn short(folder: &File, name: &str) -> PathBuf {
     PathBuf::from(format!("/proc/self/fd/{}/{name}", folder.as_raw_fd()))
 }

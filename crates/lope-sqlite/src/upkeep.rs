@@ -1,32 +1,33 @@
 //! Upkeep from the command line: prove the store sound, show its schema, copy it, close it.
 //!
-//! Long looks at the store work on a connection and a thread of their own, so that no reader is held up.
+//! Long looks at the store work on a connection and a thread of their own, so that no reader is
+//! held up.
 
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread;
 
-use async_trait::async_trait;
+use lope_model::RunId;
 use lope_store::store::Finding;
-use lope_store::{Moving, Reading, StoreError, StoreResult, Upkeep};
+use lope_store::{Reading, StoreError, StoreResult, Transfer, UpkeepVerbs};
 use tokio::sync::oneshot;
 
-use crate::desk::Desk;
 use crate::doors::Doors;
-use crate::failure::Worked;
-use crate::house::House;
-use crate::{backup, check, connection, migrate};
+use crate::failure::{self, Worked};
+use crate::inner::SqliteInner;
+use crate::locks::WriterLock;
+use crate::tx::Tx;
+use crate::{backup, check, connection, migrate, prune};
 
-#[async_trait]
-impl Upkeep for Doors {
+impl UpkeepVerbs for Doors {
     fn describe(&self) -> String {
-        format!("sqlite:{}", self.house.place.database().display())
+        format!("sqlite:{}", self.inner.files.database().display())
     }
 
     async fn reading(&self) -> StoreResult<Reading> {
         // Closed stores stay closed.
         self.readers.call(|_| Ok(())).await?;
-        Ok(Reading::of(&*self.house.options.clock))
+        Ok(Reading::of(&*self.inner.options.clock))
     }
 
     async fn check(&self) -> StoreResult<Vec<Finding>> {
@@ -34,14 +35,22 @@ impl Upkeep for Doors {
     }
 
     async fn schema(&self) -> StoreResult<String> {
-        self.aside(|desk| migrate::schema_text(desk.db)).await
+        self.aside(|tx| migrate::schema_text(tx.db)).await
     }
 
     async fn backup(&self, to: PathBuf) -> StoreResult<()> {
-        self.aside(move |desk| backup::backup(desk, &to)).await
+        self.aside(move |tx| backup::backup(tx, &to)).await
     }
 
-    fn moving(&self) -> Option<&dyn Moving> {
+    async fn remove_run(&self, run: RunId) -> StoreResult<bool> {
+        self.write(1, move |tx| prune::remove(tx, run)).await
+    }
+
+    async fn compact(&self) -> StoreResult<u64> {
+        self.on_thread(compact).await
+    }
+
+    fn transfer(&self) -> Option<&dyn Transfer> {
         Some(self)
     }
 
@@ -51,7 +60,7 @@ impl Upkeep for Doors {
             writer.stop().await;
         }
         self.readers.stop().await;
-        self.house.seats.leave_all();
+        self.inner.runner_locks.leave_all();
         Ok(())
     }
 }
@@ -61,20 +70,58 @@ impl Doors {
     async fn aside<T, F>(&self, work: F) -> StoreResult<T>
     where
         T: Send + 'static,
-        F: FnOnce(&Desk<'_>) -> Worked<T> + Send + 'static,
+        F: FnOnce(&Tx<'_>) -> Worked<T> + Send + 'static,
+    {
+        self.on_thread(|inner| on_own_connection(inner, work)).await
+    }
+
+    async fn on_thread<T, F>(&self, work: F) -> StoreResult<T>
+    where
+        T: Send + 'static,
+        F: FnOnce(&SqliteInner) -> StoreResult<T> + Send + 'static,
     {
         // Closed stores stay closed, even for those who would open a connection of their own.
         self.readers.call(|_| Ok(())).await?;
-        let house = Arc::clone(&self.house);
+        let inner = Arc::clone(&self.inner);
         let (answer, reply) = oneshot::channel();
         let named = thread::Builder::new().name("lope-sqlite-upkeep".to_owned());
-        let spawned = named.spawn(move || answer.send(on_own_connection(&house, work)));
+        let spawned = named.spawn(move || answer.send(work(&inner)));
         drop(spawned.map_err(StoreError::unavailable)?);
-        reply.await.unwrap_or_else(|_| Err(StoreError::unavailable("the thread that looked after the store panicked")))
+        reply.await.unwrap_or_else(|_| {
+            Err(StoreError::unavailable(
+                "the thread that looked after the store panicked",
+            ))
+        })
     }
 }
 
-fn on_own_connection<T>(house: &House, work: impl FnOnce(&Desk<'_>) -> Worked<T>) -> StoreResult<T> {
-    let db = connection::looker(&house.place, house.options.patience)?;
-    work(&Desk::new(&db, house)).map_err(StoreError::from)
+fn on_own_connection<T>(
+    inner: &SqliteInner,
+    work: impl FnOnce(&Tx<'_>) -> Worked<T>,
+) -> StoreResult<T> {
+    let db = connection::read_only(&inner.files, inner.options.patience)?;
+    work(&Tx::new(&db, inner)).map_err(StoreError::from)
+}
+
+/// Write the whole file anew, without what was deleted. Others cannot write meanwhile, so runners
+/// must not be there: they would lose their leases.
+fn compact(inner: &SqliteInner) -> StoreResult<u64> {
+    if inner.runner_locks.any() || inner.runner_locks.any_elsewhere() {
+        return Err(StoreError::refused(
+            "runners work on the store: stop them first",
+        ));
+    }
+    let patience = inner.options.patience;
+    let writers = WriterLock::open(&inner.files, patience)?;
+    let _turn = writers.enter_alone()?;
+    let db = connection::writer(&inner.files, patience)?;
+    let truncate = "PRAGMA wal_checkpoint(TRUNCATE)";
+    let size = || std::fs::metadata(inner.files.database()).map_or(0, |file| file.len());
+    db.query_row(truncate, [], |_| Ok(()))
+        .map_err(failure::sqlite)?;
+    let before = size();
+    db.execute_batch("VACUUM").map_err(failure::sqlite)?;
+    db.query_row(truncate, [], |_| Ok(()))
+        .map_err(failure::sqlite)?;
+    Ok(before.saturating_sub(size()))
 }

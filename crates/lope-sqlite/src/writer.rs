@@ -1,7 +1,9 @@
-//! The one thread that writes: everything that waits becomes one transaction, and callers are answered after the flush.
+//! The one thread that writes: everything that waits becomes one transaction, and callers are
+//! answered after the flush.
 //!
-//! A job that fails takes its group back; each of the group's jobs is then done alone, so that one failure leaves the others
-//! be. Between groups other processes get their turn. Jobs that need no flush make groups of their own.
+//! A job that fails takes its group back; each of the group's jobs is then done alone, so that one
+//! failure leaves the others be. Between groups other processes get their turn. Jobs that need no
+//! flush make groups of their own.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -14,13 +16,15 @@ use rusqlite::hooks::Wal;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::announce::Announcer;
-use crate::checkpoint::Checkpointer;
-use crate::desk::{Desk, Job, Rings, job};
+use crate::checkpoint::{self, Checkpointer};
 use crate::failure::{self, Worked};
-use crate::house::House;
-use crate::locks::Turnstile;
+use crate::holder;
+use crate::inner::SqliteInner;
+use crate::listener;
+use crate::locks::WriterLock;
+use crate::open_file::OpenFile;
 use crate::options::WRITER_QUEUE_MAX;
-use crate::wake;
+use crate::tx::{Notices, StoreJob, Tx, job};
 
 /// How long the writer waits for readers to leave the old log before it goes on writing behind it.
 const RESTART_PATIENCE: Duration = Duration::from_millis(5);
@@ -28,32 +32,34 @@ const RESTART_PATIENCE: Duration = Duration::from_millis(5);
 const PRESSURE_PATIENCE: Duration = Duration::from_millis(250);
 
 /// What the writer is asked to do.
-enum Message {
-    Do(Box<dyn Job>),
+enum WriterMessage {
+    Do(Box<dyn StoreJob>),
     /// The same, but it need not outlive the machine.
-    DoUnflushed(Box<dyn Job>),
+    DoUnflushed(Box<dyn StoreJob>),
     /// Has another process written?
-    Look,
+    Poll,
     Stop(oneshot::Sender<()>),
 }
 
 /// The door to the writer's thread. When the last one is dropped, the thread ends.
 #[derive(Debug, Clone)]
-pub(crate) struct WriterDoor(mpsc::Sender<Message>);
+pub(crate) struct WriterDoor(mpsc::Sender<WriterMessage>);
 
 /// The writer itself.
 struct Writer {
     db: Connection,
-    house: Arc<House>,
-    inbox: mpsc::Receiver<Message>,
-    writers: Arc<Turnstile>,
+    /// The file that `db` has open.
+    file: OpenFile,
+    inner: Arc<SqliteInner>,
+    inbox: mpsc::Receiver<WriterMessage>,
+    writers: Arc<WriterLock>,
     checkpointer: Checkpointer,
     announcer: Announcer,
     seen: i64,
     /// Is every transaction flushed before it is answered?
     flushes: bool,
     /// A message that was taken out of the inbox while a group was being filled.
-    held_back: Option<Message>,
+    held_back: Option<WriterMessage>,
 }
 
 impl WriterDoor {
@@ -61,33 +67,42 @@ impl WriterDoor {
     pub(crate) async fn call<T, F>(&self, rows: usize, verb: F) -> StoreResult<T>
     where
         T: Send + 'static,
-        F: FnMut(&Desk<'_>) -> Worked<T> + Send + 'static,
+        F: FnMut(&Tx<'_>) -> Worked<T> + Send + 'static,
     {
-        self.ask(rows, verb, Message::Do).await
+        self.ask(rows, verb, WriterMessage::Do).await
     }
 
     /// Do something in a transaction that a power failure may take back.
     pub(crate) async fn call_unflushed<T, F>(&self, rows: usize, verb: F) -> StoreResult<T>
     where
         T: Send + 'static,
-        F: FnMut(&Desk<'_>) -> Worked<T> + Send + 'static,
+        F: FnMut(&Tx<'_>) -> Worked<T> + Send + 'static,
     {
-        self.ask(rows, verb, Message::DoUnflushed).await
+        self.ask(rows, verb, WriterMessage::DoUnflushed).await
     }
 
-    async fn ask<T, F>(&self, rows: usize, verb: F, how: fn(Box<dyn Job>) -> Message) -> StoreResult<T>
+    async fn ask<T, F>(
+        &self,
+        rows: usize,
+        verb: F,
+        how: fn(Box<dyn StoreJob>) -> WriterMessage,
+    ) -> StoreResult<T>
     where
         T: Send + 'static,
-        F: FnMut(&Desk<'_>) -> Worked<T> + Send + 'static,
+        F: FnMut(&Tx<'_>) -> Worked<T> + Send + 'static,
     {
         let (job, reply) = job(rows, verb);
-        self.0.send(how(job)).await.map_err(|_| StoreError::Closed)?;
+        self.0
+            .send(how(job))
+            .await
+            .map_err(|_| StoreError::Closed)?;
         reply.await.unwrap_or(Err(StoreError::Closed))
     }
 
-    /// Have the writer look for changes by other processes, unless it is busy: then it sees them anyway.
-    pub(crate) fn look(&self) {
-        let _ = self.0.try_send(Message::Look);
+    /// Have the writer look for changes by other processes, unless it is busy: then it sees them
+    /// anyway.
+    pub(crate) fn poll(&self) {
+        let _ = self.0.try_send(WriterMessage::Poll);
     }
 
     /// Is the writer gone?
@@ -102,7 +117,7 @@ impl WriterDoor {
     /// Finish what was asked for so far, and end.
     pub(crate) async fn stop(&self) {
         let (done, ended) = oneshot::channel();
-        if self.0.send(Message::Stop(done)).await.is_ok() {
+        if self.0.send(WriterMessage::Stop(done)).await.is_ok() {
             let _ = ended.await;
         }
     }
@@ -110,7 +125,7 @@ impl WriterDoor {
 
 /// A door that does not keep the writer alive.
 #[derive(Debug, Clone)]
-pub(crate) struct WeakWriterDoor(mpsc::WeakSender<Message>);
+pub(crate) struct WeakWriterDoor(mpsc::WeakSender<WriterMessage>);
 
 impl WeakWriterDoor {
     pub(crate) fn upgrade(&self) -> Option<WriterDoor> {
@@ -118,18 +133,31 @@ impl WeakWriterDoor {
     }
 }
 
-/// Start the writer's thread on a connection that is ready. It ends when it is stopped or its last door is dropped.
-pub(crate) fn start(db: Connection, house: Arc<House>) -> StoreResult<WriterDoor> {
+/// Start the writer's thread on a connection that is ready. It ends when it is stopped or its last
+/// door is dropped.
+pub(crate) fn start(db: Connection, inner: Arc<SqliteInner>) -> StoreResult<WriterDoor> {
     let (door, inbox) = mpsc::channel(WRITER_QUEUE_MAX);
-    let writers = Arc::new(Turnstile::open(&house.place, house.options.patience)?);
-    let checkpointer = Checkpointer::start(&house)?;
-    let announcer = Announcer::new(&house.place);
-    let mut writer =
-        Writer { db, house, inbox, writers, checkpointer, announcer, seen: 0, flushes: true, held_back: None };
+    let writers = Arc::new(WriterLock::open(&inner.files, inner.options.patience)?);
+    let checkpointer = Checkpointer::start(&inner)?;
+    let announcer = Announcer::new(&inner.files);
+    let mut writer = Writer {
+        file: OpenFile::of(&db, &inner.files),
+        db,
+        inner,
+        inbox,
+        writers,
+        checkpointer,
+        announcer,
+        seen: 0,
+        flushes: true,
+        held_back: None,
+    };
     writer.watch_log()?;
-    writer.look();
+    writer.poll();
     let named = thread::Builder::new().name("lope-sqlite-writer".to_owned());
-    named.spawn(move || writer.run()).map_err(StoreError::unavailable)?;
+    named
+        .spawn(move || writer.run())
+        .map_err(StoreError::unavailable)?;
     Ok(WriterDoor(door))
 }
 
@@ -137,18 +165,19 @@ impl Writer {
     fn run(mut self) {
         while let Some(message) = self.held_back.take().or_else(|| self.inbox.blocking_recv()) {
             match message {
-                Message::Do(job) => match self.flush(true) {
+                WriterMessage::Do(job) => match self.flush(true) {
                     Ok(()) => self.serve(job),
                     Err(error) => refuse(vec![job], &error),
                 },
-                Message::DoUnflushed(job) => {
+                WriterMessage::DoUnflushed(job) => {
                     // If it cannot go without a flush, it goes with one.
                     let _ = self.flush(false);
                     self.serve(job);
                 }
-                Message::Look => self.look(),
-                Message::Stop(done) => {
+                WriterMessage::Poll => self.poll(),
+                WriterMessage::Stop(done) => {
                     self.checkpointer.stop();
+                    checkpoint::finish(&self.db, &self.inner);
                     drop((self.db, self.inbox));
                     let _ = done.send(());
                     return;
@@ -159,11 +188,13 @@ impl Writer {
     }
 
     /// The job and whatever else waits, as one transaction.
-    fn serve(&mut self, first: Box<dyn Job>) {
+    fn serve(&mut self, first: Box<dyn StoreJob>) {
         let mut group = vec![first];
         match self.transact(&mut group, Fill::WithWhatWaits) {
-            Ok(rings) => self.settle(group, rings),
-            Err(error) if group.len() == 1 || matches!(error, StoreError::Unknown { .. }) => refuse(group, &error),
+            Ok(notices) => self.settle(group, notices),
+            Err(error) if group.len() == 1 || matches!(error, StoreError::Unknown { .. }) => {
+                refuse(group, &error);
+            }
             Err(_) => group.into_iter().for_each(|job| self.serve_alone(job)),
         }
     }
@@ -172,43 +203,58 @@ impl Writer {
     fn flush(&mut self, flushes: bool) -> StoreResult<()> {
         if self.flushes != flushes {
             let level = if flushes { "FULL" } else { "NORMAL" };
-            self.db.pragma_update(None, "synchronous", level).map_err(failure::sqlite)?;
+            self.db
+                .pragma_update(None, "synchronous", level)
+                .map_err(failure::sqlite)?;
             self.flushes = flushes;
         }
         Ok(())
     }
 
-    fn serve_alone(&mut self, job: Box<dyn Job>) {
+    fn serve_alone(&mut self, job: Box<dyn StoreJob>) {
         let mut group = vec![job];
         match self.transact(&mut group, Fill::No) {
-            Ok(rings) => self.settle(group, rings),
+            Ok(notices) => self.settle(group, notices),
             Err(error) => refuse(group, &error),
         }
     }
 
-    fn settle(&mut self, group: Vec<Box<dyn Job>>, rings: Rings) {
+    fn settle(&mut self, group: Vec<Box<dyn StoreJob>>, notices: Notices) {
         for job in group {
             job.settle(Ok(()));
         }
-        wake::ring(rings, &self.house);
-        if rings.any() {
-            let own = self.house.seats.socket();
-            self.announcer.announce(rings, own.as_ref().map(|socket| socket.path.as_path()));
+        listener::notify(notices, &self.inner);
+        if notices.any() {
+            let own = self.inner.runner_locks.socket();
+            self.announcer
+                .announce(notices, own.as_ref().map(|socket| socket.path.as_path()));
         }
         self.checkpointer.consider();
     }
 
-    fn transact(&mut self, group: &mut Vec<Box<dyn Job>>, fill: Fill) -> StoreResult<Rings> {
-        let house = Arc::clone(&self.house);
+    fn transact(&mut self, group: &mut Vec<Box<dyn StoreJob>>, fill: Fill) -> StoreResult<Notices> {
+        let inner = Arc::clone(&self.inner);
         let writers = Arc::clone(&self.writers);
+        let asked = Instant::now();
         let _turn = writers.enter()?;
+        self.file.check(&self.db, &inner.files)?;
         self.relieve_log()?;
-        self.execute("BEGIN IMMEDIATE").map_err(failure::sqlite)?;
-        self.look();
-        let worked = self.work(&house, group, fill).map_err(StoreError::from);
-        let done = worked.and_then(|rings| self.execute("COMMIT").map(|()| rings).map_err(failure::commit));
-        if !house.options.slower_flush.is_zero() {
-            thread::sleep(house.options.slower_flush);
+        self.execute("BEGIN IMMEDIATE").map_err(|error| {
+            if failure::is_busy(&error) {
+                holder::kept_out(&inner.files, asked.elapsed())
+            } else {
+                failure::sqlite(error)
+            }
+        })?;
+        self.poll();
+        let worked = self.work(&inner, group, fill).map_err(StoreError::from);
+        let done = worked.and_then(|notices| {
+            self.execute("COMMIT")
+                .map(|()| notices)
+                .map_err(failure::commit)
+        });
+        if !inner.options.slower_flush.is_zero() {
+            thread::sleep(inner.options.slower_flush);
         }
         if done.is_err() && !self.db.is_autocommit() {
             self.execute("ROLLBACK").map_err(failure::sqlite)?;
@@ -216,15 +262,20 @@ impl Writer {
         done
     }
 
-    fn work(&mut self, house: &House, group: &mut Vec<Box<dyn Job>>, fill: Fill) -> Worked<Rings> {
-        let limits = house.options.group;
+    fn work(
+        &mut self,
+        inner: &SqliteInner,
+        group: &mut Vec<Box<dyn StoreJob>>,
+        fill: Fill,
+    ) -> Worked<Notices> {
+        let limits = inner.options.group;
         let began = Instant::now();
-        let mut rings = Rings::default();
+        let mut notices = Notices::default();
         let (mut rows, mut next) = (0, 0);
         while let Some(job) = group.get_mut(next) {
-            let desk = Desk::new(&self.db, house);
-            job.work(&desk)?;
-            rings = rings.and(desk.rings());
+            let tx = Tx::new(&self.db, inner);
+            job.work(&tx)?;
+            notices = notices.and(tx.notices());
             rows += job.rows();
             next += 1;
             let room = rows < limits.rows && began.elapsed() < limits.time;
@@ -232,21 +283,23 @@ impl Writer {
                 group.extend(self.next_waiting());
             }
         }
-        Ok(rings)
+        Ok(notices)
     }
 
     /// The next job that waits; anything else is held back until the group is done.
-    fn next_waiting(&mut self) -> Option<Box<dyn Job>> {
+    fn next_waiting(&mut self) -> Option<Box<dyn StoreJob>> {
         loop {
             if self.held_back.is_some() {
                 return None;
             }
             match self.inbox.try_recv().ok()? {
                 // What may go without a flush may also go with one.
-                Message::DoUnflushed(job) => return Some(job),
-                Message::Do(job) if self.flushes => return Some(job),
-                Message::Look => {}
-                other @ (Message::Do(_) | Message::Stop(_)) => self.held_back = Some(other),
+                WriterMessage::DoUnflushed(job) => return Some(job),
+                WriterMessage::Do(job) if self.flushes => return Some(job),
+                WriterMessage::Poll => {}
+                other @ (WriterMessage::Do(_) | WriterMessage::Stop(_)) => {
+                    self.held_back = Some(other);
+                }
             }
         }
     }
@@ -255,8 +308,8 @@ impl Writer {
         self.db.prepare_cached(sql)?.execute([]).map(|_| ())
     }
 
-    /// Ring the bells if another process has written since we last looked.
-    fn look(&mut self) {
+    /// Notify the watchers if another process has written since we last looked.
+    fn poll(&mut self) {
         let read = self
             .db
             .prepare_cached("PRAGMA data_version")
@@ -264,33 +317,42 @@ impl Writer {
         if let Ok(version) = read
             && version != std::mem::replace(&mut self.seen, version)
         {
-            self.house.bells.ring_all();
+            self.inner.notifiers.notify_all_doors();
         }
     }
 
     fn watch_log(&mut self) -> StoreResult<()> {
-        let house = Arc::clone(&self.house);
+        let inner = Arc::clone(&self.inner);
         let hook = move |_: &mut Wal, pages: i32| {
-            house.log.pages.store(pages.cast_unsigned(), Ordering::Relaxed);
+            inner
+                .log
+                .pages
+                .store(pages.cast_unsigned(), Ordering::Relaxed);
             Ok(())
         };
         self.db.wal_hook(Some(hook)).map_err(failure::sqlite)
     }
 
-    /// Start the log over when that is cheap, wait when it has grown long, refuse when it must not grow further.
+    /// Start the log over when that is cheap, wait when it has grown long, refuse when it must not
+    /// grow further.
     fn relieve_log(&mut self) -> StoreResult<()> {
-        let pages = self.house.log.pages.load(Ordering::Relaxed);
-        let limits = self.house.options.wal;
-        let spent = self.house.log.spent.swap(false, Ordering::Relaxed);
+        let pages = self.inner.log.pages.load(Ordering::Relaxed);
+        let limits = self.inner.options.wal;
+        let spent = self.inner.log.spent.swap(false, Ordering::Relaxed);
         if pages < limits.pressure && !spent {
             return Ok(());
         }
-        let patience = if pages < limits.pressure { RESTART_PATIENCE } else { PRESSURE_PATIENCE };
+        let patience = if pages < limits.pressure {
+            RESTART_PATIENCE
+        } else {
+            PRESSURE_PATIENCE
+        };
         let left = self.restart_log(patience).map_err(failure::sqlite)?;
-        self.house.log.pages.store(left, Ordering::Relaxed);
+        self.inner.log.pages.store(left, Ordering::Relaxed);
         if left >= limits.stop {
-            let message =
-                format!("the write-ahead log has {left} pages and cannot start over: a reader keeps an old snapshot");
+            let message = format!(
+                "the write-ahead log has {left} pages and cannot start over: a reader keeps an old snapshot"
+            );
             return Err(StoreError::Unavailable { message });
         }
         Ok(())
@@ -301,8 +363,10 @@ impl Writer {
         self.db.busy_timeout(patience)?;
         let tried = self
             .db
-            .query_row("PRAGMA wal_checkpoint(RESTART)", [], |row| Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?)));
-        self.db.busy_timeout(self.house.options.patience)?;
+            .query_row("PRAGMA wal_checkpoint(RESTART)", [], |row| {
+                Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?))
+            });
+        self.db.busy_timeout(self.inner.options.patience)?;
         let (busy, pages) = tried?;
         Ok(if busy == 0 { 0 } else { pages.max(0) as u32 })
     }
@@ -315,7 +379,7 @@ enum Fill {
     No,
 }
 
-fn refuse(group: Vec<Box<dyn Job>>, error: &StoreError) {
+fn refuse(group: Vec<Box<dyn StoreJob>>, error: &StoreError) {
     for job in group {
         job.settle(Err(error.clone()));
     }
@@ -328,54 +392,66 @@ mod tests {
     use tempfile::TempDir;
 
     use super::*;
-    use crate::options::Options;
-    use crate::place::Place;
+    use crate::files::StoreFiles;
+    use crate::options::SqliteOptions;
     use crate::{connection, migrate};
 
     fn writer() -> (TempDir, WriterDoor) {
         let folder = tempfile::tempdir().unwrap();
-        let options = Options::new(folder.path().join("lope.db"));
-        let place = Place::find(&options.path).unwrap();
-        place.create().unwrap();
-        let mut db = connection::writer(&place, options.patience).unwrap();
-        migrate::bring_up(&mut db, &Turnstile::open(&place, options.patience).unwrap()).unwrap();
-        (folder, start(db, Arc::new(House::new(place, options))).unwrap())
+        let options = SqliteOptions::new(folder.path().join("lope.db"));
+        let files = StoreFiles::find(&options.path).unwrap();
+        files.create().unwrap();
+        let mut db = connection::writer(&files, options.patience).unwrap();
+        migrate::bring_up(
+            &mut db,
+            &WriterLock::open(&files, options.patience).unwrap(),
+        )
+        .unwrap();
+        (
+            folder,
+            start(db, Arc::new(SqliteInner::new(files, options))).unwrap(),
+        )
     }
 
-    fn put(desk: &Desk<'_>, key: &str) -> Worked<()> {
-        desk.statement("INSERT INTO meta (key, value) VALUES (?1, '')")?.execute([key])?;
+    fn put(tx: &Tx<'_>, key: &str) -> Worked<()> {
+        tx.statement("INSERT INTO meta (key, value) VALUES (?1, '')")?
+            .execute([key])?;
         Ok(())
     }
 
     async fn keys(door: &WriterDoor) -> Vec<String> {
-        let read = |desk: &Desk<'_>| {
-            let mut keys = desk.statement("SELECT key FROM meta WHERE key <> 'schema_version' ORDER BY key")?;
-            let found = keys.query_map([], |row| row.get(0))?.collect::<rusqlite::Result<Vec<String>>>()?;
+        let read = |tx: &Tx<'_>| {
+            let mut keys =
+                tx.statement("SELECT key FROM meta WHERE key <> 'schema_version' ORDER BY key")?;
+            let found = keys
+                .query_map([], |row| row.get(0))?
+                .collect::<rusqlite::Result<Vec<String>>>()?;
             Ok(found)
         };
         door.call(0, read).await.unwrap()
     }
 
-    /// The first job waits inside the transaction until the others are in the inbox, so all of them are one group.
+    /// The first job waits inside the transaction until the others are in the inbox, so all of them
+    /// are one group.
     #[tokio::test(flavor = "multi_thread")]
     async fn a_job_that_fails_takes_only_itself_back() {
         let (_folder, door) = writer();
         let (go, gate) = mpsc::channel::<()>();
-        let first = door.call(1, move |desk| {
+        let first = door.call(1, move |tx| {
             // Done again alone, it need not wait: the sender is gone.
             let _ = gate.recv();
-            put(desk, "first")
+            put(tx, "first")
         });
-        let refused = door.call(1, |desk| {
-            put(desk, "refused")?;
+        let refused = door.call(1, |tx| {
+            put(tx, "refused")?;
             Err::<(), _>(StoreError::refused("no").into())
         });
-        let panicked = door.call(1, |desk| -> Worked<()> {
-            put(desk, "panicked")?;
+        let panicked = door.call(1, |tx| -> Worked<()> {
+            put(tx, "panicked")?;
             panic!("on purpose")
         });
-        let doubled = door.call(1, |desk| put(desk, "first"));
-        let last = door.call(1, |desk| put(desk, "last"));
+        let doubled = door.call(1, |tx| put(tx, "first"));
+        let last = door.call(1, |tx| put(tx, "last"));
         let all = async { tokio::join!(first, refused, panicked, doubled, last) };
         let inbox = door.0.clone();
         let opener = async move {
@@ -386,9 +462,18 @@ mod tests {
         };
         let ((first, refused, panicked, doubled, last), ()) = tokio::join!(all, opener);
         assert_eq!((first, last), (Ok(()), Ok(())));
-        assert!(matches!(refused, Err(StoreError::Refused { .. })), "{refused:?}");
-        assert!(matches!(panicked, Err(StoreError::Refused { .. })), "{panicked:?}");
-        assert!(matches!(doubled, Err(StoreError::Corrupt { .. })), "{doubled:?}");
+        assert!(
+            matches!(refused, Err(StoreError::Refused { .. })),
+            "{refused:?}"
+        );
+        assert!(
+            matches!(panicked, Err(StoreError::Refused { .. })),
+            "{panicked:?}"
+        );
+        assert!(
+            matches!(doubled, Err(StoreError::Corrupt { .. })),
+            "{doubled:?}"
+        );
         assert_eq!(keys(&door).await, ["first", "last"]);
     }
 
@@ -398,14 +483,23 @@ mod tests {
         const NORMAL: i64 = 1;
         const FULL: i64 = 2;
         let (_folder, door) = writer();
-        let level = |desk: &Desk<'_>| Ok(desk.db.query_row("PRAGMA synchronous", [], |row| row.get::<_, i64>(0))?);
+        let level = |tx: &Tx<'_>| {
+            Ok(tx
+                .db
+                .query_row("PRAGMA synchronous", [], |row| row.get::<_, i64>(0))?)
+        };
         let (go, gate) = mpsc::channel::<()>();
-        let first = door.call_unflushed(1, move |desk| {
+        let first = door.call_unflushed(1, move |tx| {
             let _ = gate.recv();
-            level(desk)
+            level(tx)
         });
-        let behind =
-            async { tokio::join!(door.call_unflushed(1, level), door.call(1, level), door.call_unflushed(1, level)) };
+        let behind = async {
+            tokio::join!(
+                door.call_unflushed(1, level),
+                door.call(1, level),
+                door.call_unflushed(1, level)
+            )
+        };
         let inbox = door.0.clone();
         let opener = async move {
             while inbox.capacity() + 3 > inbox.max_capacity() {
@@ -421,9 +515,12 @@ mod tests {
     #[tokio::test]
     async fn a_stopped_writer_finishes_what_came_before() {
         let (_folder, door) = writer();
-        let before = door.call(1, |desk| put(desk, "before"));
+        let before = door.call(1, |tx| put(tx, "before"));
         let (before, ()) = tokio::join!(before, door.stop());
         assert_eq!(before, Ok(()));
-        assert_eq!(door.call(1, |desk| put(desk, "after")).await, Err(StoreError::Closed));
+        assert_eq!(
+            door.call(1, |tx| put(tx, "after")).await,
+            Err(StoreError::Closed)
+        );
     }
 }

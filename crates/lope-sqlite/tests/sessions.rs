@@ -1,8 +1,8 @@
-//! Sessions on one machine: the dead are known by their locks, the stopped by their expiry, and neither the wall clock nor a
-//! reboot gives anybody what is not theirs.
+//! Sessions on one machine: the dead are known by their locks, the stopped by their expiry, and
+//! neither the wall clock nor a reboot gives anybody what is not theirs.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
-mod ground;
+use crate::ground;
 
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use ground::{Ground, admit, claim, commit, finish, hold, register, rows};
 use lope_model::{Clock, Span, Timestamp};
-use lope_sqlite::{Options, SqliteStore};
+use lope_sqlite::{SqliteOptions, SqliteStore};
 use lope_store::ManualClock;
 use lope_store::runs::{CommitReply, SessionLost, TakenOver, Takeover};
 
@@ -19,7 +19,14 @@ const ALL: Takeover = Takeover { limit: 1_000 };
 async fn on_clock() -> (Ground, Arc<ManualClock>) {
     let clock = Arc::new(ManualClock::default());
     let theirs = Arc::clone(&clock) as Arc<dyn Clock>;
-    (Ground::with(|options| Options { clock: theirs, ..options }).await, clock)
+    (
+        Ground::with(|options| SqliteOptions {
+            clock: theirs,
+            ..options
+        })
+        .await,
+        clock,
+    )
 }
 
 #[tokio::test]
@@ -28,31 +35,69 @@ async fn steps_of_the_wall_clock_steal_nothing() {
     let runner = register(&ground.store, Span::from_secs(10)).await;
     admit(&ground.store, 3).await;
     let claimed = claim(&ground.store, runner).await;
-    let other = SqliteStore::open(Options { clock: clock.clone(), ..Options::new(ground.path()) }).unwrap();
+    let other = SqliteStore::open(SqliteOptions {
+        clock: clock.clone(),
+        ..SqliteOptions::new(ground.path())
+    })
+    .unwrap();
     for year in ["2126-01-01T00:00:00Z", "1996-01-01T00:00:00Z"] {
         clock.set_wall(year.parse::<Timestamp>().unwrap());
-        assert_eq!(other.runs.takeover(ALL).await.unwrap(), TakenOver::default(), "{year}");
-        assert!(ground.store.runs.heartbeat(runner).await.unwrap().is_ok(), "{year}");
+        assert_eq!(
+            other.runs.takeover(ALL).await.unwrap(),
+            TakenOver::default(),
+            "{year}"
+        );
+        assert!(
+            ground.store.runs.heartbeat(runner).await.unwrap().is_ok(),
+            "{year}"
+        );
     }
     commit(&ground.store, finish(runner, &claimed[0])).await;
     clock.pass(Span::from_secs(11));
-    assert_eq!(other.runs.takeover(ALL).await.unwrap(), TakenOver { ended: vec![runner], runs: 2, more: false });
+    assert_eq!(
+        other.runs.takeover(ALL).await.unwrap(),
+        TakenOver {
+            ended: vec![runner],
+            runs: 2,
+            more: false
+        }
+    );
 }
 
 #[tokio::test]
 async fn another_boot_voids_every_lease() {
-    let ground = Ground::with(|options| Options { boot_id: "first boot".to_owned(), ..options }).await;
+    let ground = Ground::with(|options| SqliteOptions {
+        boot_id: "first boot".to_owned(),
+        ..options
+    })
+    .await;
     let runner = register(&ground.store, Span::from_secs(3_600)).await;
     admit(&ground.store, 2).await;
     let claimed = claim(&ground.store, runner).await;
-    let options = Options { boot_id: "second boot".to_owned(), ..Options::new(ground.path()) };
+    let options = SqliteOptions {
+        boot_id: "second boot".to_owned(),
+        ..SqliteOptions::new(ground.path())
+    };
     let after = SqliteStore::open(options).unwrap();
-    assert_eq!(after.runs.heartbeat(runner).await.unwrap(), Err(SessionLost));
+    assert_eq!(
+        after.runs.heartbeat(runner).await.unwrap(),
+        Err(SessionLost)
+    );
     assert!(!after.runs.runners(10).await.unwrap()[0].live);
-    assert_eq!(after.runs.takeover(ALL).await.unwrap(), TakenOver { ended: vec![runner], runs: 2, more: false });
+    assert_eq!(
+        after.runs.takeover(ALL).await.unwrap(),
+        TakenOver {
+            ended: vec![runner],
+            runs: 2,
+            more: false
+        }
+    );
     let stale = hold(runner, &claimed[0], rows(2, 2, 10));
     let replies = ground.store.runs.commit(vec![stale]).await.unwrap();
-    assert!(matches!(replies[..], [CommitReply::Lost { .. }]), "{replies:?}");
+    assert!(
+        matches!(replies[..], [CommitReply::Lost { .. }]),
+        "{replies:?}"
+    );
 }
 
 /// The child registers, claims and waits; it is killed without a word.
@@ -60,7 +105,7 @@ async fn another_boot_voids_every_lease() {
 async fn a_killed_process_is_taken_over_at_once() {
     const PLACE: &str = "LOPE_TEST_KILLED";
     if let Some(path) = std::env::var_os(PLACE) {
-        let store = SqliteStore::open(Options::existing(path)).unwrap();
+        let store = SqliteStore::open(SqliteOptions::existing(path)).unwrap();
         let runner = register(&store, Span::from_secs(3_600)).await;
         println!("\n@{runner} {}", claim(&store, runner).await.len());
         return std::future::pending().await;
@@ -68,51 +113,150 @@ async fn a_killed_process_is_taken_over_at_once() {
     let ground = Ground::new().await;
     admit(&ground.store, 5).await;
     let mut child = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "a_killed_process_is_taken_over_at_once", "--nocapture"])
+        .args([
+            "--exact",
+            "sessions::a_killed_process_is_taken_over_at_once",
+            "--nocapture",
+        ])
         .env(PLACE, ground.path())
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();
-    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap);
-    let said = lines.find_map(|line| line.strip_prefix('@').map(str::to_owned)).unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap())
+        .lines()
+        .map(Result::unwrap);
+    let said = lines
+        .find_map(|line| line.strip_prefix('@').map(str::to_owned))
+        .unwrap();
     let (dead, claimed) = said.split_once(' ').unwrap();
     assert_eq!(claimed, "5");
-    assert_eq!(ground.store.runs.takeover(ALL).await.unwrap(), TakenOver::default(), "while it lives");
+    assert_eq!(
+        ground.store.runs.takeover(ALL).await.unwrap(),
+        TakenOver::default(),
+        "while it lives"
+    );
     child.kill().unwrap();
     child.wait().unwrap();
     let ended = vec![dead.parse().unwrap()];
-    assert_eq!(ground.store.runs.takeover(ALL).await.unwrap(), TakenOver { ended, runs: 5, more: false });
+    assert_eq!(
+        ground.store.runs.takeover(ALL).await.unwrap(),
+        TakenOver {
+            ended,
+            runs: 5,
+            more: false
+        }
+    );
     let heir = register(&ground.store, Span::from_secs(60)).await;
     assert_eq!(claim(&ground.store, heir).await.len(), 5);
-    let left = std::fs::read_dir(ground.folder.path().join("lope.db-runners")).unwrap().count();
-    assert_eq!(left, 2, "the heir's lock and socket; the dead one's are gone");
+    let left = std::fs::read_dir(ground.folder.path().join("lope.db-runners"))
+        .unwrap()
+        .count();
+    assert_eq!(
+        left, 2,
+        "the heir's lock and socket; the dead one's are gone"
+    );
 }
 
 #[tokio::test]
 async fn a_closed_store_leaves_its_runners_to_others() {
     let ground = Ground::new().await;
-    let other = SqliteStore::open(Options::existing(ground.path())).unwrap();
+    let other = SqliteStore::open(SqliteOptions::existing(ground.path())).unwrap();
     let runner = register(&other, Span::from_secs(3_600)).await;
     admit(&ground.store, 1).await;
     assert_eq!(claim(&other, runner).await.len(), 1);
     other.upkeep.close().await.unwrap();
-    assert_eq!(ground.store.runs.takeover(ALL).await.unwrap().ended, [runner]);
+    assert_eq!(
+        ground.store.runs.takeover(ALL).await.unwrap().ended,
+        [runner]
+    );
 }
 
 #[tokio::test]
 async fn dropping_the_last_handle_lets_go_of_the_seat() {
     let ground = Ground::new().await;
-    let other = SqliteStore::open(Options::existing(ground.path())).unwrap();
+    let other = SqliteStore::open(SqliteOptions::existing(ground.path())).unwrap();
     let runner = register(&other, Span::from_secs(3_600)).await;
-    let seat = ground.folder.path().join(format!("lope.db-runners/{runner}.lock"));
+    let seat = ground
+        .folder
+        .path()
+        .join(format!("lope.db-runners/{runner}.lock"));
     assert!(seat.exists());
     drop(other);
     // The threads end by themselves; each look gives them time.
     for _ in 0..100_000 {
-        if !ground.store.runs.takeover(ALL).await.unwrap().ended.is_empty() {
+        if !ground
+            .store
+            .runs
+            .takeover(ALL)
+            .await
+            .unwrap()
+            .ended
+            .is_empty()
+        {
             assert!(!seat.exists());
             return;
         }
     }
     panic!("the seat is still taken");
+}
+
+/// A runner that lost its session goes on as another one in the same process: of the lost one no
+/// file and no descriptor stays.
+#[tokio::test]
+async fn files_and_descriptors_of_fenced_sessions_are_cleaned_up() {
+    let (ground, clock) = on_clock().await;
+    let folder = ground.folder.path().join("lope.db-runners");
+    for _ in 0..5 {
+        register(&ground.store, Span::from_secs(15)).await;
+        clock.pass(Span::from_secs(20));
+        ground.store.runs.takeover(ALL).await.unwrap();
+    }
+    let heir = register(&ground.store, Span::from_secs(15)).await;
+    ground.store.runs.takeover(ALL).await.unwrap();
+    let locks = || {
+        let files = std::fs::read_dir(&folder).unwrap().flatten();
+        files
+            .map(|file| file.path())
+            .filter(|path| path.extension().is_some_and(|ending| ending == "lock"))
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(locks(), [folder.join(format!("{heir}.lock"))]);
+    let open = std::fs::read_dir("/proc/self/fd").unwrap().flatten();
+    let open = open.filter_map(|file| std::fs::read_link(file.path()).ok());
+    let of_runners =
+        open.filter(|path| path.starts_with(&folder) && path.to_string_lossy().contains(".lock"));
+    assert_eq!(of_runners.count(), 1);
+}
+
+/// A process that lost its session and begins again, again and again, leaves nothing of what it was
+/// before, and is still woken.
+#[tokio::test]
+async fn the_files_of_lost_sessions_go_when_the_process_begins_again() {
+    let (ground, clock) = on_clock().await;
+    let folder = ground.folder.path().join("lope.db-runners");
+    let files = || {
+        let mut names: Vec<String> = std::fs::read_dir(&folder)
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
+        names.sort();
+        names
+    };
+    let mut lost = register(&ground.store, Span::from_secs(1)).await;
+    for _ in 0..5 {
+        clock.pass(Span::from_secs(2));
+        let runner = register(&ground.store, Span::from_secs(1)).await;
+        assert_ne!(runner, lost);
+        assert_eq!(
+            files(),
+            [format!("{runner}.lock"), format!("{runner}.sock")]
+        );
+        lost = runner;
+    }
+    let mut watch = ground.store.runs.watch();
+    let other = SqliteStore::open(SqliteOptions::existing(ground.path())).unwrap();
+    admit(&other, 1).await;
+    watch.changed().await;
+    ground.store.upkeep.close().await.unwrap();
+    assert_eq!(files(), Vec::<String>::new());
 }

@@ -1,5 +1,6 @@
-//! The figures of the store in memory: guarded table operations on one thread without a runtime, commits, journal rows, and
-//! claims out of short and long queues. Wanted: a million guarded operations a second.
+//! The figures of the store in memory: guarded table operations on one thread without a runtime,
+//! commits, journal rows, and claims out of short and long queues. Wanted: a million guarded
+//! operations a second.
 
 use std::future::Future;
 use std::pin::pin;
@@ -20,12 +21,20 @@ fn main() -> StoreResult<()> {
         Err(error) => println!("fsync probe: {error}"),
     }
     for batches in [1, 100] {
-        println!("guarded writes, {batches:>3} a call       {}", guarded(batches, false)?);
-        println!("  with a scope, {batches:>3} a call       {}", guarded(batches, true)?);
+        println!(
+            "guarded writes, {batches:>3} a call       {}",
+            guarded(batches, false)?
+        );
+        println!(
+            "  with a scope, {batches:>3} a call       {}",
+            guarded(batches, true)?
+        );
     }
     println!("guarded by digest,   1 a call       {}", by_digest()?);
     println!("created and deleted, 1 a call       {}", created()?);
-    let runtime = tokio::runtime::Builder::new_multi_thread().build().expect("a runtime starts");
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .build()
+        .expect("a runtime starts");
     runtime.block_on(runs())
 }
 
@@ -47,14 +56,23 @@ fn value(number: u64) -> Vec<u8> {
 
 fn filled(table: TableId) -> StoreResult<Store> {
     let store = MemoryStore::open();
-    let writes = (0..KEYS).map(|number| Write::Put(key(table, number), value(0))).collect();
-    at_once(store.tables.commit(vec![Batch { guards: vec![], writes }]))?;
+    let writes = (0..KEYS)
+        .map(|number| Write::Put(key(table, number), value(0)))
+        .collect();
+    at_once(store.tables.commit(vec![Batch {
+        guards: vec![],
+        writes,
+    }]))?;
     Ok(store)
 }
 
 /// Each operation: the key holds what we read, then it holds something else.
 fn guarded(batches: u64, scoped: bool) -> StoreResult<Figure> {
-    let table = if scoped { TableId::APP_STATE } else { TableId::INBOX };
+    let table = if scoped {
+        TableId::APP_STATE
+    } else {
+        TableId::INBOX
+    };
     let store = filled(table)?;
     let operation = |number: u64| Batch {
         guards: vec![Guard::Equals(key(table, number), value(number / KEYS))],
@@ -75,8 +93,10 @@ fn by_digest() -> StoreResult<Figure> {
     let watch = Stopwatch::start();
     for number in 0..OPERATIONS {
         let at = key(TableId::INBOX, number);
-        let batch =
-            Batch { guards: vec![Guard::Unchanged(at.clone(), digest)], writes: vec![Write::Put(at, value(0))] };
+        let batch = Batch {
+            guards: vec![Guard::Unchanged(at.clone(), digest)],
+            writes: vec![Write::Put(at, value(0))],
+        };
         assert!(at_once(store.tables.commit(vec![batch]))?[0].is_ok());
     }
     Ok(watch.stop(OPERATIONS))
@@ -87,9 +107,14 @@ fn created() -> StoreResult<Figure> {
     let watch = Stopwatch::start();
     for number in 0..OPERATIONS / 2 {
         let at = key(TableId::INBOX, number);
-        let create =
-            Batch { guards: vec![Guard::Absent(at.clone())], writes: vec![Write::Create(at.clone(), value(1))] };
-        let delete = Batch { guards: vec![Guard::Equals(at.clone(), value(1))], writes: vec![Write::Delete(at)] };
+        let create = Batch {
+            guards: vec![Guard::Absent(at.clone())],
+            writes: vec![Write::Create(at.clone(), value(1))],
+        };
+        let delete = Batch {
+            guards: vec![Guard::Equals(at.clone(), value(1))],
+            writes: vec![Write::Delete(at)],
+        };
         for batch in [create, delete] {
             assert!(at_once(store.tables.commit(vec![batch]))?[0].is_ok());
         }
@@ -98,9 +123,18 @@ fn created() -> StoreResult<Figure> {
 }
 
 async fn runs() -> StoreResult<()> {
-    println!("commits, one at a time              {}", committers(&MemoryStore::open(), 1, 100_000).await?);
-    println!("commits, 64 at once                 {}", committers(&MemoryStore::open(), 64, 5_000).await?);
-    println!("journal rows, 1,000 a call          {}", journal_rows(&MemoryStore::open(), 100, 1_000, 500).await?);
+    println!(
+        "commits, one at a time              {}",
+        committers(&MemoryStore::open(), 1, 100_000).await?
+    );
+    println!(
+        "commits, 64 at once                 {}",
+        committers(&MemoryStore::open(), 64, 5_000).await?
+    );
+    println!(
+        "journal rows, 1,000 a call          {}",
+        journal_rows(&MemoryStore::open(), 100, 1_000, 500).await?
+    );
     for queued in [10_000, 1_000_000] {
         let store = MemoryStore::open();
         fill(&store, queued).await?;
@@ -110,7 +144,10 @@ async fn runs() -> StoreResult<()> {
         }
         figures.sort_by_key(|figure| figure.wall);
         let median = figures[REPEATS / 2];
-        println!("claim 500 out of {queued:>9}          {median}  ({:?} a claim)", median.wall);
+        println!(
+            "claim 500 out of {queued:>9}          {median}  ({:?} a claim)",
+            median.wall
+        );
     }
     Ok(())
 }

@@ -1,7 +1,8 @@
-//! What benchmarks of stores measure alike: rates with their CPU time, beside a probe of the disk from the same run.
+//! What benchmarks of stores measure alike: rates with their CPU time, beside a probe of the disk
+//! from the same run.
 //!
-//! A backend calls these on its store and prints the figures; what its raw limit is (a bare loop, a bare statement) only the
-//! backend can measure. Nothing here judges: timings swing.
+//! A backend calls these on its store and prints the figures; what its raw limit is (a bare loop, a
+//! bare statement) only the backend can measure. Nothing here judges: timings swing.
 
 use std::fmt;
 use std::fs::File;
@@ -9,7 +10,9 @@ use std::io::Write as _;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use lope_model::{Clock, Digest, Priority, QueueName, Realm, RunId, RunnerId, Span, Timestamp, VersionId};
+use lope_model::{
+    Clock, Digest, Priority, QueueName, Realm, RunId, RunnerId, Span, Timestamp, VersionId,
+};
 use rustix::time::{ClockId, clock_gettime};
 
 use crate::clock::SystemClock;
@@ -51,7 +54,11 @@ impl Figure {
 
     /// This work and other work, taken together.
     pub fn and(&self, other: &Self) -> Self {
-        Self { units: self.units + other.units, wall: self.wall + other.wall, cpu: self.cpu + other.cpu }
+        Self {
+            units: self.units + other.units,
+            wall: self.wall + other.wall,
+            cpu: self.cpu + other.cpu,
+        }
     }
 }
 
@@ -69,11 +76,18 @@ impl fmt::Display for Figure {
 
 impl Stopwatch {
     pub fn start() -> Self {
-        Self { began: Instant::now(), cpu: cpu_time() }
+        Self {
+            began: Instant::now(),
+            cpu: cpu_time(),
+        }
     }
 
     pub fn stop(self, units: u64) -> Figure {
-        Figure { units, wall: self.began.elapsed(), cpu: cpu_time().saturating_sub(self.cpu) }
+        Figure {
+            units,
+            wall: self.began.elapsed(),
+            cpu: cpu_time().saturating_sub(self.cpu),
+        }
     }
 }
 
@@ -104,7 +118,8 @@ pub fn fsync_times(folder: &Path, count: u32) -> std::io::Result<Vec<Duration>> 
     Ok(times)
 }
 
-/// `tasks` owners, each of one run, commit one journal row at a time, `commits` times. Needs a runtime of tokio.
+/// `tasks` owners, each of one run, commit one journal row at a time, `commits` times. Needs a
+/// runtime of tokio.
 pub async fn committers(store: &Store, tasks: usize, commits: u64) -> StoreResult<Figure> {
     let (owner, runs) = owned(store, tasks).await?;
     let watch = Stopwatch::start();
@@ -113,7 +128,10 @@ pub async fn committers(store: &Store, tasks: usize, commits: u64) -> StoreResul
         let store = store.clone();
         working.spawn(async move {
             for seq in 2..commits + 2 {
-                store.runs.commit(vec![hold(run, owner, vec![row(seq)])]).await?;
+                store
+                    .runs
+                    .commit(vec![hold(run, owner, vec![row(seq)])])
+                    .await?;
             }
             StoreResult::Ok(())
         });
@@ -125,7 +143,12 @@ pub async fn committers(store: &Store, tasks: usize, commits: u64) -> StoreResul
 }
 
 /// Journal rows, `rows` a commit call spread over `runs` runs, `calls` times.
-pub async fn journal_rows(store: &Store, runs: usize, rows: usize, calls: u64) -> StoreResult<Figure> {
+pub async fn journal_rows(
+    store: &Store,
+    runs: usize,
+    rows: usize,
+    calls: u64,
+) -> StoreResult<Figure> {
     let (owner, runs) = owned(store, runs).await?;
     let each = (rows / runs.len()) as u64;
     let watch = Stopwatch::start();
@@ -143,13 +166,17 @@ pub async fn fill(store: &Store, queued: usize) -> StoreResult<()> {
     let mut left = queued;
     while left > 0 {
         let some = left.min(ADMIT);
-        store.runs.admit((0..some).map(|_| admission(None)).collect()).await?;
+        store
+            .runs
+            .admit((0..some).map(|_| admission(None)).collect())
+            .await?;
         left -= some;
     }
     Ok(())
 }
 
-/// Claim `limit` of the queued runs at once; the runner's session then ends, which puts them back for the next figure.
+/// Claim `limit` of the queued runs at once; the runner's session then ends, which puts them back
+/// for the next figure.
 pub async fn claim(store: &Store, limit: usize) -> StoreResult<Figure> {
     let runner = register(store).await?;
     let queues = vec![QueueName::default()];
@@ -164,7 +191,11 @@ pub async fn claim(store: &Store, limit: usize) -> StoreResult<Figure> {
         only: Vec::new(),
     };
     let watch = Stopwatch::start();
-    let claimed = store.runs.claim(claim).await?.expect("the session was just begun");
+    let claimed = store
+        .runs
+        .claim(claim)
+        .await?
+        .expect("the session was just begun");
     let figure = watch.stop(claimed.runs.len() as u64);
     store.runs.release(runner).await?;
     Ok(figure)
@@ -184,7 +215,14 @@ fn version() -> VersionId {
 }
 
 async fn deploy(store: &Store) -> StoreResult<()> {
-    store.runs.deploy(Deploy { version: version(), name: "bench".to_owned(), body: vec![] }).await
+    store
+        .runs
+        .deploy(Deploy {
+            version: version(),
+            name: "bench".to_owned(),
+            body: vec![],
+        })
+        .await
 }
 
 async fn register(store: &Store) -> StoreResult<RunnerId> {
@@ -238,9 +276,22 @@ fn unique() -> [u8; 10] {
 }
 
 fn row(seq: u64) -> JournalRow {
-    JournalRow { seq, at: Timestamp::from_millis(seq as i64), event: "done".into(), body: vec![7; BODY] }
+    JournalRow {
+        seq,
+        at: Timestamp::from_millis(seq as i64),
+        event: "done".into(),
+        body: vec![7; BODY],
+    }
 }
 
 fn hold(run: RunId, owner: RunnerId, rows: Vec<JournalRow>) -> RunCommit {
-    RunCommit { rows, ..RunCommit::new(run, owner, lope_model::Epoch(1), Then::Hold(LiveStatus::Running)) }
+    RunCommit {
+        rows,
+        ..RunCommit::new(
+            run,
+            owner,
+            lope_model::Epoch(1),
+            Then::Hold(LiveStatus::Running),
+        )
+    }
 }

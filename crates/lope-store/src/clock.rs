@@ -20,14 +20,15 @@ pub struct Reading {
     pub moment: Moment,
 }
 
-/// Stands still until it is moved. Wall time and the moment that judges leases move together, or the wall alone.
+/// Stands still until it is moved. Wall time and the moment that judges leases move together, or
+/// the wall alone.
 #[derive(Debug)]
 pub struct ManualClock {
-    hands: Mutex<Hands>,
+    time: Mutex<ManualTime>,
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Hands {
+struct ManualTime {
     now: Timestamp,
     moment: Moment,
 }
@@ -35,19 +36,26 @@ struct Hands {
 impl Reading {
     /// Both readings, taken together.
     pub fn of(clock: &dyn Clock) -> Self {
-        Self { now: clock.now(), moment: clock.moment() }
+        Self {
+            now: clock.now(),
+            moment: clock.moment(),
+        }
     }
 }
 
 impl Default for SystemClock {
     fn default() -> Self {
-        Self { began: Instant::now() }
+        Self {
+            began: Instant::now(),
+        }
     }
 }
 
 impl Clock for SystemClock {
     fn now(&self) -> Timestamp {
-        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let since = SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .unwrap_or_default();
         Timestamp::from_millis(since.as_millis() as i64)
     }
 
@@ -58,23 +66,30 @@ impl Clock for SystemClock {
 
 impl ManualClock {
     pub fn at(now: Timestamp) -> Self {
-        Self { hands: Mutex::new(Hands { now, moment: Moment(0) }) }
+        Self {
+            time: Mutex::new(ManualTime {
+                now,
+                moment: Moment(0),
+            }),
+        }
     }
 
     /// Time passes.
     pub fn pass(&self, span: Span) {
-        let mut hands = self.hands();
-        hands.now = hands.now.plus(span);
-        hands.moment = hands.moment.plus(span);
+        let mut time = self.time();
+        time.now = time.now.plus(span);
+        time.moment = time.moment.plus(span);
     }
 
     /// Somebody sets the wall clock; leases do not notice.
     pub fn set_wall(&self, now: Timestamp) {
-        self.hands().now = now;
+        self.time().now = now;
     }
 
-    fn hands(&self) -> std::sync::MutexGuard<'_, Hands> {
-        self.hands.lock().expect("nobody panics while holding the hands of the clock")
+    fn time(&self) -> std::sync::MutexGuard<'_, ManualTime> {
+        self.time
+            .lock()
+            .expect("nobody panics while holding the time of the clock")
     }
 }
 
@@ -87,11 +102,11 @@ impl Default for ManualClock {
 
 impl Clock for ManualClock {
     fn now(&self) -> Timestamp {
-        self.hands().now
+        self.time().now
     }
 
     fn moment(&self) -> Moment {
-        self.hands().moment
+        self.time().moment
     }
 }
 
@@ -102,12 +117,16 @@ mod tests {
     #[test]
     fn a_manual_clock_moves_only_by_hand() {
         let clock = ManualClock::default();
-        let (now, moment) = (clock.now(), clock.moment());
+        let now = clock.now();
+        let moment = clock.moment();
         clock.pass(Span::from_secs(2));
         assert_eq!(clock.now(), now.plus(Span::from_secs(2)));
         assert_eq!(clock.moment(), moment.plus(Span::from_secs(2)));
         clock.set_wall(Timestamp::EPOCH);
-        assert_eq!((clock.now(), clock.moment()), (Timestamp::EPOCH, moment.plus(Span::from_secs(2))));
+        assert_eq!(
+            (clock.now(), clock.moment()),
+            (Timestamp::EPOCH, moment.plus(Span::from_secs(2)))
+        );
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! What can go wrong behind a door, sorted by what the caller should do about it.
 //!
-//! A guard that failed, a lease that was lost, a run that does not exist are answers, not errors; they are in the
-//! replies of the verbs.
+//! A guard that failed, a lease that was lost, a run that does not exist are answers, not errors;
+//! they are in the replies of the verbs.
 
 use thiserror::Error;
 
@@ -13,7 +13,8 @@ pub enum StoreError {
     /// Out of reach for now; nothing was written. Try again with backoff.
     #[error("the store is out of reach: {message}")]
     Unavailable { message: String },
-    /// The connection was cut while a commit was under way: it may or may not have happened. Read the head again.
+    /// The connection was cut while a commit was under way: it may or may not have happened. Read
+    /// the head again.
     #[error("the store did not say whether the commit happened: {message}")]
     Unknown { message: String },
     /// No room left on the device. Nothing was written; free some and try again.
@@ -27,11 +28,16 @@ pub enum StoreError {
     Corrupt { message: String },
     /// The store has another schema version than this program.
     #[error("the store has schema version {found}, this program needs {needed}")]
-    Version { found: i64, needed: i64, hint: String },
+    Version {
+        found: i64,
+        needed: i64,
+        hint: String,
+    },
     /// The store does not exist or is empty, and this call may not create it.
     #[error("there is no store: {message}")]
     Missing { message: String },
-    /// The command itself is wrong (a bound exceeded, a table not in the manifest). A bug or bad input; do not repeat.
+    /// The command itself is wrong (a bound exceeded, a table not in the manifest). A bug or bad
+    /// input; do not repeat.
     #[error("the store refused the command: {message}")]
     Refused { message: String },
     /// The store was closed by this program.
@@ -40,20 +46,42 @@ pub enum StoreError {
 }
 
 impl StoreError {
+    /// The store has a schema version that this program does not work with.
+    pub fn other_version(found: i64, needed: i64) -> Self {
+        let hint = if found > needed {
+            "the store was written by a newer lope: use that one, or a newer one still"
+        } else {
+            "run `lope store migrate` to bring the store to this version"
+        };
+        Self::Version {
+            found,
+            needed,
+            hint: hint.to_owned(),
+        }
+    }
+
     pub fn unavailable(error: impl ToString) -> Self {
-        Self::Unavailable { message: error.to_string() }
+        Self::Unavailable {
+            message: error.to_string(),
+        }
     }
 
     pub fn unknown(error: impl ToString) -> Self {
-        Self::Unknown { message: error.to_string() }
+        Self::Unknown {
+            message: error.to_string(),
+        }
     }
 
     pub fn corrupt(error: impl ToString) -> Self {
-        Self::Corrupt { message: error.to_string() }
+        Self::Corrupt {
+            message: error.to_string(),
+        }
     }
 
     pub fn refused(message: impl Into<String>) -> Self {
-        Self::Refused { message: message.into() }
+        Self::Refused {
+            message: message.into(),
+        }
     }
 
     /// May the same command succeed later, without anybody mending anything by hand?

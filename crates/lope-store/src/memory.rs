@@ -1,19 +1,23 @@
-//! The store kept in memory: the same promises as any other, inside one process, for as long as the process lives.
+//! The store kept in memory: the same promises as any other, inside one process, for as long as the
+//! process lives.
 //!
-//! Two locks, one a door; a verb takes its lock once, so each is all or nothing. What a run's place in the queue is lives in
-//! `place`, what is kept of a run in `entry`; every other file is a verb. Clones and handles share one memory.
+//! Three locks, one a door; a verb takes its lock once, so each is all or nothing. What a run's place
+//! in the queue is lives in `place`, what is kept of a run in `entry`; every other file is a verb.
+//! Clones and handles share one memory.
 
 mod admit;
+mod board;
+mod board_door;
 mod claim;
 mod commit;
 mod definition;
 mod deliver;
-mod entry;
 mod handle;
 mod heartbeat;
-mod place;
 mod prune;
 mod query;
+mod queue_index;
+mod run_entry;
 mod runs_door;
 mod schedule;
 mod session;
@@ -27,14 +31,14 @@ use std::sync::Arc;
 
 use lope_model::Clock;
 
-use self::handle::{Handle, Home};
+use self::handle::{Handle, MemoryInner};
 use crate::clock::SystemClock;
 use crate::store::Store;
 
 /// One memory, on which any number of handles may be opened.
 #[derive(Clone, Debug)]
 pub struct MemoryStore {
-    home: Arc<Home>,
+    inner: Arc<MemoryInner>,
 }
 
 impl MemoryStore {
@@ -49,12 +53,19 @@ impl MemoryStore {
     }
 
     pub fn new(clock: Arc<dyn Clock>) -> Self {
-        Self { home: Arc::new(Home::new(clock)) }
+        Self {
+            inner: Arc::new(MemoryInner::new(clock)),
+        }
     }
 
     /// Another handle on the same memory, as another process would open a file.
     pub fn handle(&self) -> Store {
-        let handle = Arc::new(Handle::on(&self.home));
-        Store { tables: handle.clone(), runs: handle.clone(), upkeep: handle }
+        let handle = Arc::new(Handle::on(&self.inner));
+        Store {
+            tables: handle.clone(),
+            runs: handle.clone(),
+            board: handle.clone(),
+            upkeep: handle,
+        }
     }
 }

@@ -1,11 +1,11 @@
 //! The door *Runs*: workflow runs from admission to completion, as verbs.
 //!
-//! `admit → claim → load → commit → …`, guarded by owner and epoch. A store never looks into a journal row, a snapshot or a
-//! value: it keeps bytes in order, decides who owns a run, and loses nothing. All times come from the store's clock
-//! except those that a command carries. Bounds of commands are in [`check`]; each store asks there first.
+//! `admit → claim → load → commit → …`, guarded by owner and epoch. A store never looks into a
+//! journal row, a snapshot or a value: it keeps bytes in order, decides who owns a run, and loses
+//! nothing. All times come from the store's clock except those that a command carries. Bounds of
+//! commands are in [`validate`]; each store asks there first.
 
 mod admit;
-pub mod check;
 mod claim;
 mod commit;
 mod definition;
@@ -16,121 +16,176 @@ mod record;
 mod schedule;
 mod serves;
 mod session;
+pub mod validate;
 
-use async_trait::async_trait;
 use lope_model::{Digest, Revision, RunId, RunnerId, VersionId};
 
 pub use admit::{Admit, Admitted};
-pub use claim::{Claim, Claimed, ClaimedRun};
+pub use claim::{Claim, Claimed, ClaimedRun, STOPPED, damaged};
 pub use commit::{CommitReply, Finish, Release, RunCommit, Then, Wake};
 pub use definition::{Deploy, StoredDefinition};
 pub use deliver::{Deliver, Delivered, Mail, Reach};
 pub use prune::{Prune, Pruned};
-pub use query::{Counts, Cursor, QueueCount, RunFilter};
-pub use record::{Blob, FinalStatus, JournalRow, LiveStatus, Loaded, Parent, RunRecord, RunStatus, Snapshot};
+pub use query::{Cursor, QueueCount, RunCounts, RunFilter};
+pub use record::{
+    Blob, FinalStatus, JournalRow, LiveStatus, Loaded, Parent, RunRecord, RunStatus, Snapshot,
+};
 pub use schedule::{DueSchedules, FoundSchedule, ScheduleWrite, Scheduled, StoredSchedule};
 pub use serves::Serves;
-pub use session::{Beat, Held, Register, RunnerRecord, SessionLost, TakenOver, Takeover};
+pub use session::{Beat, Register, RunnerRecord, SessionLost, SessionResult, TakenOver, Takeover};
 
-use crate::error::StoreResult;
+use crate::door::{IntoRequest, door};
 use crate::watch::Watch;
 
-/// Workflow runs.
-#[async_trait]
-pub trait Runs: Send + Sync {
-    /// Keep a definition under its version. Repeating it changes nothing but which version of the name is the latest.
-    async fn deploy(&self, deploy: Deploy) -> StoreResult<()>;
+impl IntoRequest<Box<Self>> for ScheduleWrite {
+    fn into_request(self) -> Box<Self> {
+        Box::new(self)
+    }
+}
 
-    /// The definition of a version.
-    async fn definition(&self, version: VersionId) -> StoreResult<Option<StoredDefinition>>;
+door! {
+    /// Workflow runs.
+    door Runs, verbs RunsVerbs, request RunsRequest, answer RunsAnswer;
 
-    /// The definition deployed last under a name.
-    async fn latest(&self, name: &str) -> StoreResult<Option<StoredDefinition>>;
+    plain {
+        /// Wakes when somebody, in this process or another, may have made work: admitted, delivered,
+        /// scheduled, released; and when runs have ended. A commit after which the owner goes on with
+        /// its run wakes nobody.
+        fn watch(&self) -> Watch;
+    }
 
-    /// The latest version of every name, by name (as bytes), at most `limit` after `after`.
-    async fn definitions(&self, after: Option<&str>, limit: usize) -> StoreResult<Vec<StoredDefinition>>;
+    verbs {
+        /// Keep a definition under its version. Repeating it changes nothing but which version of the
+        /// name is the latest.
+        async fn deploy as Deploy(deploy: Deploy) -> StoreResult<()>;
 
-    /// Store runs with their first journal rows and their place in the queue: each all or nothing, one after the other (the
-    /// second of two with one key finds the first), all durable on return.
-    async fn admit(&self, admits: Vec<Admit>) -> StoreResult<Vec<Admitted>>;
+        /// The definition of a version.
+        async fn definition as Definition(
+            version: VersionId,
+        ) -> StoreResult<Option<StoredDefinition>>;
 
-    /// Take due runs that nobody owns, highest priority first, then earliest due. No run goes to two claimers.
-    async fn claim(&self, claim: Claim) -> StoreResult<Held<Claimed>>;
+        /// The definition deployed last under a name.
+        async fn latest as Latest(name: &str => String) -> StoreResult<Option<StoredDefinition>>;
 
-    /// What is needed to go on with these runs: record, snapshot, the journal behind it, waiting mail. Each run as it was at one
-    /// moment: an owner that releases with this record's mail counter must have been given that mail.
-    async fn load(&self, runs: &[RunId]) -> StoreResult<Vec<Option<Loaded>>>;
+        /// The latest version of every name, by name (as bytes), at most `limit` after `after`.
+        async fn definitions as Definitions(
+            after: Option<&str> => Option<String>,
+            limit: usize,
+        ) -> StoreResult<Vec<StoredDefinition>>;
 
-    /// Values of a run stored by content.
-    async fn blobs(&self, run: RunId, digests: &[Digest]) -> StoreResult<Vec<Option<Vec<u8>>>>;
+        /// Store runs with their first journal rows and their place in the queue: each all or nothing,
+        /// one after the other (the second of two with one key finds the first), all durable on return.
+        async fn admit as Admit(admits: Vec<Admit>) -> StoreResult<Vec<Admitted>>;
 
-    /// Write what happened to many runs. Each is guarded by owner and epoch and is all or nothing; one that is lost leaves
-    /// the others alone. What is answered as done is durable.
-    async fn commit(&self, commits: Vec<RunCommit>) -> StoreResult<Vec<CommitReply>>;
+        /// Take due runs that nobody owns, highest priority first, then earliest due. No run goes to
+        /// two claimers.
+        async fn claim as Claim(claim: Claim) -> StoreResult<SessionResult<Claimed>>;
 
-    /// Put mail (a signal, an input, a cancel…) before a run, whoever owns it, and wake it. One after the other: the second of
-    /// two with one id is a duplicate.
-    async fn deliver(&self, mail: Vec<Deliver>) -> StoreResult<Vec<Delivered>>;
+        /// What is needed to go on with these runs: record, snapshot, the journal behind it, waiting
+        /// mail. Each run as it was at one moment: an owner that releases with this record's mail
+        /// counter must have been given that mail.
+        async fn load as Load(runs: &[RunId] => Vec<RunId>) -> StoreResult<Vec<Option<Loaded>>>;
 
-    /// Enter a runner into the registry and begin its session.
-    async fn register(&self, register: Register) -> StoreResult<Beat>;
+        /// Values of a run stored by content.
+        async fn blobs as Blobs(
+            run: RunId,
+            digests: &[Digest] => Vec<Digest>,
+        ) -> StoreResult<Vec<Option<Vec<u8>>>>;
 
-    /// Extend a session, and with it every lease of the runner.
-    async fn heartbeat(&self, runner: RunnerId) -> StoreResult<Held<Beat>>;
+        /// Write what happened to many runs. Each is guarded by owner and epoch and is all or nothing;
+        /// one that is lost leaves the others alone. What is answered as done is durable.
+        async fn commit as Commit(commits: Vec<RunCommit>) -> StoreResult<Vec<CommitReply>>;
 
-    /// Say anew what a runner serves.
-    async fn announce(&self, runner: RunnerId, serves: Serves) -> StoreResult<Held<()>>;
+        /// Put mail (a signal, an input, a cancel…) before a run, whoever owns it, and wake it. One
+        /// after the other: the second of two with one id is a duplicate.
+        async fn deliver as Deliver(mail: Vec<Deliver>) -> StoreResult<Vec<Delivered>>;
 
-    /// End the sessions that have expired (or whose process is proven dead) and put their runs back into the queue, due now,
-    /// with a higher epoch.
-    async fn takeover(&self, takeover: Takeover) -> StoreResult<TakenOver>;
+        /// Enter a runner into the registry and begin its session.
+        async fn register as Register(register: Register) -> StoreResult<Beat>;
 
-    /// Give back everything a runner owns, due now, and end its session. The number of runs given back.
-    async fn release(&self, runner: RunnerId) -> StoreResult<u64>;
+        /// Extend a session, and with it every lease of the runner.
+        async fn heartbeat as Heartbeat(runner: RunnerId) -> StoreResult<SessionResult<Beat>>;
 
-    /// What the store says this runner owns, by run id, at most `limit` after `after`.
-    async fn owned(&self, runner: RunnerId, after: Option<RunId>, limit: usize) -> StoreResult<Vec<ClaimedRun>>;
+        /// Say anew what a runner serves.
+        async fn announce as Announce(
+            runner: RunnerId,
+            serves: Serves,
+        ) -> StoreResult<SessionResult<()>>;
 
-    /// Runs of this runner's that have mail not yet taken, each with that mail in order of arrival; at most `limit` runs.
-    async fn waiting(&self, runner: RunnerId, limit: usize) -> StoreResult<Vec<(RunId, Vec<Mail>)>>;
+        /// End the sessions that have expired (or whose process is proven dead) and put their runs back
+        /// into the queue, due now, with a higher epoch.
+        async fn takeover as Takeover(takeover: Takeover) -> StoreResult<TakenOver>;
 
-    /// The runners of the registry, live and ended, youngest first.
-    async fn runners(&self, limit: usize) -> StoreResult<Vec<RunnerRecord>>;
+        /// Give back everything a runner owns, due now, and end its session. The number of runs given
+        /// back.
+        async fn release as Release(runner: RunnerId) -> StoreResult<u64>;
 
-    /// One run, with its result.
-    async fn run(&self, run: RunId) -> StoreResult<Option<RunRecord>>;
+        /// What the store says this runner owns, by run id, at most `limit` after `after`.
+        async fn owned as Owned(
+            runner: RunnerId,
+            after: Option<RunId>,
+            limit: usize,
+        ) -> StoreResult<Vec<ClaimedRun>>;
 
-    /// The run with a key of the user's.
-    async fn find_key(&self, key: &str) -> StoreResult<Option<RunId>>;
+        /// Runs of this runner's that have mail not yet taken, each with that mail in order of arrival;
+        /// at most `limit` runs.
+        async fn waiting as Waiting(
+            runner: RunnerId,
+            limit: usize,
+        ) -> StoreResult<Vec<(RunId, Vec<Mail>)>>;
 
-    /// Runs that match, youngest first, without their results.
-    async fn list(&self, filter: RunFilter) -> StoreResult<Vec<RunRecord>>;
+        /// The runners of the registry, live and ended, youngest first.
+        async fn runners as Runners(limit: usize) -> StoreResult<Vec<RunnerRecord>>;
 
-    /// Journal rows of a run with `seq > after`, in order, at most `limit`.
-    async fn journal(&self, run: RunId, after: u64, limit: usize) -> StoreResult<Vec<JournalRow>>;
+        /// Of these runners, whose sessions live: in order. One that does not will never again.
+        async fn live as Live(runners: &[RunnerId] => Vec<RunnerId>) -> StoreResult<Vec<bool>>;
 
-    /// How many runs there are, by status, and how deep the queues are.
-    async fn counts(&self) -> StoreResult<Counts>;
+        /// One run, with its result.
+        async fn run as Run(run: RunId) -> StoreResult<Option<RunRecord>>;
 
-    /// Delete finished runs with all that belongs to them, a bounded number at a time.
-    async fn prune(&self, prune: Prune) -> StoreResult<Pruned>;
+        /// The run with a key of the user's.
+        async fn find_key as FindKey(key: &str => String) -> StoreResult<Option<RunId>>;
 
-    /// Write a schedule, guarded by its revision, together with the run that it starts and the mail that it sends. Of many who
-    /// write over one revision one is answered with `Done`.
-    async fn schedule(&self, write: ScheduleWrite) -> StoreResult<Scheduled>;
+        /// Runs that match, youngest first, without their results.
+        async fn list as List(filter: RunFilter) -> StoreResult<Vec<RunRecord>>;
 
-    /// Take a schedule away, if it is there (and of this revision, if one is named). Its runs stay.
-    async fn unschedule(&self, name: &str, over: Option<Revision>) -> StoreResult<bool>;
+        /// Journal rows of a run with `seq > after`, in order, at most `limit`.
+        async fn journal as Journal(
+            run: RunId,
+            after: u64,
+            limit: usize,
+        ) -> StoreResult<Vec<JournalRow>>;
 
-    /// One schedule.
-    async fn find_schedule(&self, name: &str) -> StoreResult<Option<FoundSchedule>>;
+        /// How many runs there are, by status, and how deep the queues are.
+        async fn counts as Counts() -> StoreResult<RunCounts>;
 
-    /// Schedules by name (as bytes), at most `limit` after `after`.
-    async fn schedules(&self, after: Option<&str>, limit: usize) -> StoreResult<Vec<FoundSchedule>>;
+        /// Delete finished runs with all that belongs to them, a bounded number at a time.
+        async fn prune as Prune(prune: Prune) -> StoreResult<Pruned>;
 
-    /// Schedules that are due by the store's clock, at most `limit`, and when to look again.
-    async fn due_schedules(&self, limit: usize) -> StoreResult<DueSchedules>;
+        /// Write a schedule, guarded by its revision, together with the run that it starts and the mail
+        /// that it sends. Of many who write over one revision one is answered with `Done`.
+        async fn schedule as Schedule(
+            write: ScheduleWrite => Box<ScheduleWrite>,
+        ) -> StoreResult<Scheduled>;
 
-    /// Wakes when somebody, in this process or another, may have made work: admitted, delivered, scheduled, released, freed.
-    fn watch(&self) -> Watch;
+        /// Take a schedule away, if it is there (and of this revision, if one is named). Its runs stay.
+        async fn unschedule as Unschedule(
+            name: &str => String,
+            over: Option<Revision>,
+        ) -> StoreResult<bool>;
+
+        /// One schedule.
+        async fn find_schedule as FindSchedule(
+            name: &str => String,
+        ) -> StoreResult<Option<FoundSchedule>>;
+
+        /// Schedules by name (as bytes), at most `limit` after `after`.
+        async fn schedules as Schedules(
+            after: Option<&str> => Option<String>,
+            limit: usize,
+        ) -> StoreResult<Vec<FoundSchedule>>;
+
+        /// Schedules that are due by the store's clock, at most `limit`, and when to look again.
+        async fn due_schedules as DueSchedules(limit: usize) -> StoreResult<DueSchedules>;
+    }
 }

@@ -6,19 +6,22 @@ use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use async_trait::async_trait;
+use lope_model::RunId;
 
+use crate::board::Board;
 use crate::clock::Reading;
-use crate::error::StoreResult;
-use crate::moving::Moving;
+use crate::door::door;
+use crate::error::StoreError;
 use crate::runs::Runs;
 use crate::tables::Tables;
+use crate::transfer::Transfer;
 
 /// A store: the doors that rooms use, cheap to clone.
 #[derive(Clone)]
 pub struct Store {
     pub tables: Arc<dyn Tables>,
     pub runs: Arc<dyn Runs>,
+    pub board: Arc<dyn Board>,
     pub upkeep: Arc<dyn Upkeep>,
 }
 
@@ -26,31 +29,65 @@ pub struct Store {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
     /// Which rule is broken: `schema`, `marker`, `journal`, `lease`, `mail`, `runs`, `schedules`,
-    /// `tables`, `file`.
+    /// `tables`, `file`, `spaces`; `writer`: it is sound, but nobody can write.
     pub rule: &'static str,
     pub message: String,
     pub hint: String,
 }
 
-/// Looking after a store from the command line.
-#[async_trait]
-pub trait Upkeep: Send + Sync {
-    /// What kind of store this is and where, without secrets: `sqlite:/path`, `postgres://user@host/db`, `memory:`.
-    fn describe(&self) -> String;
-    /// What the clock that judges leases says. It is one for all processes that share the store.
-    async fn reading(&self) -> StoreResult<Reading>;
-    /// Prove the store sound: schema, marker, journal gaps, orphaned leases, file integrity.
-    async fn check(&self) -> StoreResult<Vec<Finding>>;
-    /// The schema as SQL text, as it is in the store now.
-    async fn schema(&self) -> StoreResult<String>;
-    /// Copy the store, online, into a new file. Stores that have tools of their own for it refuse and name them.
-    async fn backup(&self, to: PathBuf) -> StoreResult<()>;
-    /// The door through which the store is moved as a whole; none for stores that live no longer than their process.
-    fn moving(&self) -> Option<&dyn Moving> {
-        None
+/// From which schema version to which a store was brought; 0: there was none.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Migrated {
+    pub from: i64,
+    pub to: i64,
+}
+
+door! {
+    /// Looking after a store from the command line.
+    door Upkeep, verbs UpkeepVerbs, request UpkeepRequest, answer UpkeepAnswer;
+
+    plain {
+        /// What kind of store this is and where, without secrets: `sqlite:/path`,
+        /// `postgres://user@host/db`, `memory:`.
+        fn describe(&self) -> String;
+
+        /// The door through which the store is moved as a whole; none for stores that live no longer
+        /// than their process.
+        fn transfer(&self) -> Option<&dyn Transfer>;
     }
-    /// Finish what is under way and let go of files, threads and connections.
-    async fn close(&self) -> StoreResult<()>;
+
+    verbs {
+        /// What the clock that judges leases says. It is one for all processes that share the store.
+        async fn reading as Reading() -> StoreResult<Reading>;
+
+        /// Prove the store sound: schema, marker, journal gaps, orphaned leases, file integrity.
+        async fn check as Check() -> StoreResult<Vec<Finding>>;
+
+        /// The schema as SQL text, as it is in the store now.
+        async fn schema as Schema() -> StoreResult<String>;
+
+        /// Copy the store, online, into a new file. Stores that have tools of their own for it refuse
+        /// and name them.
+        async fn backup as Backup(to: PathBuf) -> StoreResult<()>;
+
+        /// Delete a run, ended or not, with all that belongs to it, without reading it: also one that is
+        /// damaged. One that a runner owns is refused. False: there is none of this id.
+        async fn remove_run as RemoveRun(run: RunId) -> StoreResult<bool>;
+
+        /// Give the space of what was deleted back. How many bytes the store is smaller. Refused while
+        /// runners work, and by stores that do it by themselves or have tools of their own for it.
+        async fn compact as Compact() -> StoreResult<u64>;
+
+        /// Finish what is under way and let go of files, threads and connections.
+        async fn close as Close() -> StoreResult<()>;
+    }
+}
+
+/// Why a run is not removed.
+pub fn owned(run: RunId) -> StoreError {
+    StoreError::refused(format!(
+        "a runner works on run {run}: cancel it, or stop the runner"
+    ))
 }
 
 impl fmt::Debug for Store {

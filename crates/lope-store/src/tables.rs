@@ -1,20 +1,20 @@
 //! The door *Tables*: ordered byte tables, read by key or range, written by guarded batches.
 //!
-//! A batch is guards and writes, applied together or not at all; the first failing guard is named. Keys sort as bytes.
-//! What keys and values mean is the business of the rooms that own the tables.
+//! A batch is guards and writes, applied together or not at all; the first failing guard is named.
+//! Keys sort as bytes. What keys and values mean is the business of the rooms that own the tables.
 
 mod batch;
 mod manifest;
 pub mod marker;
+mod named;
 
 use std::fmt;
 
-use async_trait::async_trait;
-
 pub use batch::{Append, Applied, Batch, BatchReply, Conflict, Guard, Write};
-pub use manifest::{BadManifest, Manifest, Scope, TableSpec};
+pub use manifest::{BadManifest, Manifest, ScopeRule, TableSpec};
+pub use named::find_or_make_table;
 
-use crate::error::StoreResult;
+use crate::door::{IntoRequest, door};
 use crate::watch::Watch;
 
 /// A table by its index in the manifest.
@@ -47,7 +47,10 @@ pub struct At {
 
 impl At {
     pub fn new(table: TableId, key: impl Into<Vec<u8>>) -> Self {
-        Self { table, key: key.into() }
+        Self {
+            table,
+            key: key.into(),
+        }
     }
 }
 
@@ -71,8 +74,15 @@ pub struct Range {
 impl Range {
     /// Every key that begins with `prefix`, forwards.
     pub fn prefix(table: TableId, prefix: &[u8], limit: usize) -> Self {
-        let (from, to) = (prefix.to_vec(), after_prefix(prefix));
-        Self { table, from, to, direction: Direction::Forward, limit }
+        let from = prefix.to_vec();
+        let to = after_prefix(prefix);
+        Self {
+            table,
+            from,
+            to,
+            direction: Direction::Forward,
+            limit,
+        }
     }
 
     /// Every key of a table, forwards, without a limit of its own.
@@ -96,41 +106,61 @@ pub struct Row {
     pub value: Vec<u8>,
 }
 
-/// Ordered byte tables.
-#[async_trait]
-pub trait Tables: Send + Sync {
-    /// Make the tables of `manifest` exist. A name that stands at another index in the store is refused. Repeating it
-    /// changes nothing; two processes at once agree.
-    async fn open(&self, manifest: &Manifest) -> StoreResult<()>;
+impl IntoRequest<At> for &At {
+    fn into_request(self) -> At {
+        self.clone()
+    }
+}
 
-    /// The manifest as the store has it. A new store has the seven standard tables.
-    async fn manifest(&self) -> StoreResult<Manifest>;
+impl IntoRequest<Manifest> for &Manifest {
+    fn into_request(self) -> Manifest {
+        self.clone()
+    }
+}
 
-    /// The values at these keys, in order, all from one snapshot.
-    async fn get(&self, keys: &[At]) -> StoreResult<Vec<Option<Vec<u8>>>>;
+door! {
+    /// Ordered byte tables.
+    door Tables, verbs TablesVerbs, request TablesRequest, answer TablesAnswer;
 
-    /// The rows of a range, from one snapshot. A `limit` above `limit::PAGE_MAX` means that many.
-    async fn range(&self, range: Range) -> StoreResult<Vec<Row>>;
-
-    /// How many rows a range holds. Counting stops at its `limit`, which may be above `limit::PAGE_MAX`; it takes time in
-    /// proportion to what is counted.
-    async fn count(&self, range: Range) -> StoreResult<u64>;
-
-    /// The version of a scope: grows with every committed write to a key in it. 0 if never written. `scope` is what
-    /// [`Manifest::scope_of`] gives for a key; only for tables whose manifest declares a scope.
-    async fn scope_version(&self, scope: &At) -> StoreResult<u64>;
-
-    /// Apply each batch on its own, all or nothing, as if one after the other in some order. Answers in the order of the
-    /// batches; a conflict in one leaves the others alone. What is answered as applied is durable.
-    async fn commit(&self, batches: Vec<Batch>) -> StoreResult<Vec<BatchReply>>;
-
-    /// The same for what need not outlive the machine, such as a lease, whose holder dies with it: seen by everybody at once,
-    /// lost to nobody's crash, but perhaps to a power failure, and then with everything that was committed this way after the
-    /// last flush. A store that gains nothing by it flushes.
-    async fn commit_unflushed(&self, batches: Vec<Batch>) -> StoreResult<Vec<BatchReply>> {
-        self.commit(batches).await
+    plain {
+        /// Wakes when somebody, in this process or another, has committed to the tables.
+        fn watch(&self) -> Watch;
     }
 
-    /// Wakes when somebody, in this process or another, has committed to the tables.
-    fn watch(&self) -> Watch;
+    verbs {
+        /// Make the tables of `manifest` exist. A name that stands at another index in the store is
+        /// refused. Repeating it changes nothing; two processes at once agree.
+        async fn open as Open(manifest: &Manifest => Manifest) -> StoreResult<()>;
+
+        /// The manifest as the store has it. A new store has the seven standard tables.
+        async fn manifest as Manifest() -> StoreResult<Manifest>;
+
+        /// The values at these keys, in order, all from one snapshot.
+        async fn get as Get(keys: &[At] => Vec<At>) -> StoreResult<Vec<Option<Vec<u8>>>>;
+
+        /// The rows of a range, from one snapshot. A `limit` above `limit::PAGE_MAX` means that many.
+        async fn range as Range(range: Range) -> StoreResult<Vec<Row>>;
+
+        /// How many rows a range holds. Counting stops at its `limit`, which may be above
+        /// `limit::PAGE_MAX`; it takes time in proportion to what is counted.
+        async fn count as Count(range: Range) -> StoreResult<u64>;
+
+        /// The version of a scope: grows with every committed write to a key in it. 0 if never written.
+        /// `scope` is what [`Manifest::scope_of`] gives for a key; only for tables whose manifest
+        /// declares a scope.
+        async fn scope_version as ScopeVersion(scope: &At => At) -> StoreResult<u64>;
+
+        /// Apply each batch on its own, all or nothing, as if one after the other in some order.
+        /// Answers in the order of the batches; a conflict in one leaves the others alone. What is
+        /// answered as applied is durable.
+        async fn commit as Commit(batches: Vec<Batch>) -> StoreResult<Vec<BatchReply>>;
+
+        /// The same for what need not outlive the machine, such as a lease, whose holder dies with it:
+        /// seen by everybody at once, lost to nobody's crash, but perhaps to a power failure, and then
+        /// with everything that was committed this way after the last flush. A store that gains nothing
+        /// by it flushes.
+        async fn commit_unflushed as CommitUnflushed(
+            batches: Vec<Batch>,
+        ) -> StoreResult<Vec<BatchReply>>;
+    }
 }

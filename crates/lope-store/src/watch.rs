@@ -1,54 +1,127 @@
-//! Change notification: a coalesced "something changed" from a store, local or from another process.
+//! Change notification: a coalesced "something changed" from a store, local or from another
+//! process.
 //!
 //! It is a hint: whoever is woken looks for itself, and polls now and then in case a hint was lost.
 
 use tokio::sync::watch;
 
-/// The receiving end: remembers which change it saw last, so that a change between two waits is not missed.
+/// What a change means to those who watch: more than one that came together is the most of them.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
+pub enum Hint {
+    /// Nobody else is concerned: an owner goes on with its run.
+    #[default]
+    Nothing,
+    /// Runs have ended. Whoever waits for one is concerned, and whoever claims from bounded queues.
+    Ended,
+    /// Something may be there to be claimed, or mail to be read.
+    Work,
+}
+
+/// The receiving end: remembers which change it saw last, so that a change between two waits is not
+/// missed.
 #[derive(Debug, Clone)]
-pub struct Watch(watch::Receiver<u64>);
+pub struct Watch {
+    changes: watch::Receiver<u64>,
+    work: watch::Receiver<u64>,
+}
 
 /// The sending end, held by a store.
 #[derive(Debug)]
-pub struct Bell(watch::Sender<u64>);
+pub struct Notifier {
+    changes: watch::Sender<u64>,
+    work: watch::Sender<u64>,
+}
 
-impl Bell {
-    /// Nobody who begins to watch later is owed this change: what they then read holds it.
-    pub fn ring(&self) {
-        if self.0.receiver_count() == 0 {
-            return;
+impl Notifier {
+    /// There may be work. Nobody who begins to watch later is owed this change: what they then read
+    /// holds it.
+    pub fn notify(&self) {
+        self.hint(Hint::Work);
+    }
+
+    /// Notify those whom this concerns.
+    pub fn hint(&self, hint: Hint) {
+        if hint >= Hint::Work {
+            ring(&self.work);
         }
-        self.0.send_modify(|count| *count = count.wrapping_add(1));
+        if hint >= Hint::Ended {
+            ring(&self.changes);
+        }
     }
 
     pub fn watch(&self) -> Watch {
-        Watch(self.0.subscribe())
+        Watch {
+            changes: self.changes.subscribe(),
+            work: self.work.subscribe(),
+        }
     }
 
     /// Does anybody wait for it? A store need not look for changes that nobody asks for.
     pub fn is_watched(&self) -> bool {
-        self.0.receiver_count() > 0
+        self.work.receiver_count() > 0
     }
 }
 
-impl Default for Bell {
+fn ring(bell: &watch::Sender<u64>) {
+    if bell.receiver_count() > 0 {
+        bell.send_modify(|count| *count = count.wrapping_add(1));
+    }
+}
+
+impl Default for Notifier {
     fn default() -> Self {
-        Self(watch::Sender::new(0))
+        Self {
+            changes: watch::Sender::new(0),
+            work: watch::Sender::new(0),
+        }
     }
 }
 
 impl Watch {
-    /// Returns when something changed since the last call (or since the watch began); never if the store is gone.
+    /// Hears no longer of ends, only of work.
+    #[must_use]
+    pub fn only_work(self) -> Self {
+        Self {
+            changes: self.work.clone(),
+            work: self.work,
+        }
+    }
+
+    /// Returns when something changed since the last call (or since the watch began); never if the
+    /// store is gone.
     pub async fn changed(&mut self) {
-        if self.0.changed().await.is_err() {
+        if self.changes.changed().await.is_err() {
             std::future::pending::<()>().await;
         }
     }
 
     /// Did something change since the last call? Does not wait.
     pub fn take(&mut self) -> bool {
-        let changed = self.0.has_changed().unwrap_or(false);
-        self.0.mark_unchanged();
+        let changed = self.changes.has_changed().unwrap_or(false);
+        self.changes.mark_unchanged();
         changed
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_hears_what_concerns_it() {
+        let notifier = Notifier::default();
+        let (mut all, mut work) = (notifier.watch(), notifier.watch().only_work());
+        for (hint, heard) in [
+            (Hint::Nothing, (false, false)),
+            (Hint::Ended, (true, false)),
+            (Hint::Work, (true, true)),
+        ] {
+            notifier.hint(hint);
+            assert_eq!((all.take(), work.take()), heard, "{hint:?}");
+        }
+        drop(all);
+        assert!(notifier.is_watched());
+        drop(work);
+        assert!(!notifier.is_watched());
     }
 }

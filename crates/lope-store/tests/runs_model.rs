@@ -1,14 +1,18 @@
-//! Random calls against a model of runs that keeps no index: a list, walked over from end to end for every verb.
+//! Random calls against a model of runs that keeps no index: a list, walked over from end to end
+//! for every verb.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use lope_model::{Clock, Digest, Epoch, Priority, QueueName, Realm, RunId, RunnerId, Span, Timestamp, VersionId};
+use lope_model::{
+    Clock, Digest, Epoch, Priority, QueueName, Realm, RunId, RunnerId, Span, Timestamp, VersionId,
+};
 use lope_store::runs::{
-    Admit, Admitted, Claim, CommitReply, Deliver, Delivered, Deploy, FinalStatus, Finish, JournalRow, LiveStatus,
-    Prune, Reach, Register, Release, RunCommit, RunStatus, Takeover, Then, Wake,
+    Admit, Admitted, Claim, CommitReply, Deliver, Delivered, Deploy, FinalStatus, Finish,
+    JournalRow, LiveStatus, Prune, Reach, Register, Release, RunCommit, RunStatus, Takeover, Then,
+    Wake,
 };
 use lope_store::{ManualClock, MemoryStore, Store};
 use proptest::prelude::*;
@@ -20,12 +24,25 @@ const LEASE: Span = Span::from_millis(10);
 #[derive(Clone, Debug)]
 enum Step {
     Pass(u64),
-    Admit { run: u8, priority: i64, queue: bool, due: u64 },
+    Admit {
+        run: u8,
+        priority: i64,
+        queue: bool,
+        due: u64,
+    },
     Register(u8),
     Heartbeat(u8),
-    Claim { runner: u8, limit: usize, both: bool },
+    Claim {
+        runner: u8,
+        limit: usize,
+        both: bool,
+    },
     Commit(Writing),
-    Deliver { run: u8, id: u8, reach: u8 },
+    Deliver {
+        run: u8,
+        id: u8,
+        reach: u8,
+    },
     Takeover(usize),
     Release(u8),
     Prune(usize),
@@ -50,7 +67,7 @@ fn step() -> impl Strategy<Value = Step> {
         2 => runner().prop_map(Step::Register),
         2 => runner().prop_map(Step::Heartbeat),
         6 => (runner(), 0..4_usize, any::<bool>()).prop_map(|(runner, limit, both)| Step::Claim { runner, limit, both }),
-        10 => (run(), prop::bool::weighted(0.2), 0..3_u64, any::<bool>(), 0..7_u8)
+        10 => (run(), prop::bool::weighted(0.2), 0..3_u64, any::<bool>(), 0..8_u8)
             .prop_map(|(run, stale, rows, take, then)| Step::Commit(Writing { run, stale, rows, take, then })),
         5 => (run(), 0..4_u8, 0..3_u8).prop_map(|(run, id, reach)| Step::Deliver { run, id, reach }),
         2 => (0..4_usize).prop_map(Step::Takeover),
@@ -73,6 +90,8 @@ struct Run {
     waiting: Vec<u64>,
     parked: bool,
     ended: Option<Timestamp>,
+    /// Did it end in failure? That may be reopened.
+    failed: bool,
 }
 
 /// When a session expires, or that it has ended.
@@ -115,12 +134,29 @@ impl World {
     async fn new() -> Self {
         let clock = Arc::new(ManualClock::default());
         let store = MemoryStore::with_clock(Arc::clone(&clock) as Arc<dyn Clock>);
-        store.runs.deploy(Deploy { version: version(), name: "model".to_owned(), body: vec![] }).await.expect("up");
-        Self { store, clock, runs: BTreeMap::new(), sessions: BTreeMap::new() }
+        store
+            .runs
+            .deploy(Deploy {
+                version: version(),
+                name: "model".to_owned(),
+                body: vec![],
+            })
+            .await
+            .expect("up");
+        Self {
+            store,
+            clock,
+            runs: BTreeMap::new(),
+            sessions: BTreeMap::new(),
+        }
     }
 
     fn is_held(&self, runner: RunnerId) -> bool {
-        self.sessions.get(&runner).copied().flatten().is_some_and(|expires| self.clock.moment().0 < expires)
+        self.sessions
+            .get(&runner)
+            .copied()
+            .flatten()
+            .is_some_and(|expires| self.clock.moment().0 < expires)
     }
 
     fn put_back(&mut self, runs: &[RunId]) {
@@ -136,10 +172,19 @@ impl World {
     async fn step(&mut self, step: Step) {
         match step {
             Step::Pass(millis) => self.clock.pass(Span::from_millis(millis)),
-            Step::Admit { run, priority, queue, due } => self.admit(run_of(run), priority, queue, due).await,
+            Step::Admit {
+                run,
+                priority,
+                queue,
+                due,
+            } => self.admit(run_of(run), priority, queue, due).await,
             Step::Register(runner) => self.register(runner_of(runner)).await,
             Step::Heartbeat(runner) => self.heartbeat(runner_of(runner)).await,
-            Step::Claim { runner, limit, both } => self.claim(runner_of(runner), limit, both).await,
+            Step::Claim {
+                runner,
+                limit,
+                both,
+            } => self.claim(runner_of(runner), limit, both).await,
             Step::Commit(writing) => self.commit(writing).await,
             Step::Deliver { run, id, reach } => self.deliver(run_of(run), id, reach).await,
             Step::Takeover(limit) => self.takeover(limit).await,
@@ -170,12 +215,24 @@ impl World {
             blobs: vec![],
             claimed_by: None,
         };
-        let answer = self.store.runs.admit(vec![admit]).await.expect("up").remove(0);
+        let answer = self
+            .store
+            .runs
+            .admit(vec![admit])
+            .await
+            .expect("up")
+            .remove(0);
         if self.runs.contains_key(&run) {
             assert_eq!(answer, Admitted::Exists { run });
             return;
         }
-        assert_eq!(answer, Admitted::Created { epoch: Epoch(0), owned: false });
+        assert_eq!(
+            answer,
+            Admitted::Created {
+                epoch: Epoch(0),
+                owned: false
+            }
+        );
         let fresh = Run {
             priority,
             queue,
@@ -188,6 +245,7 @@ impl World {
             waiting: vec![],
             parked: false,
             ended: None,
+            failed: false,
         };
         self.runs.insert(run, fresh);
     }
@@ -197,22 +255,38 @@ impl World {
             return;
         }
         let (name, host, program) = (String::new(), String::new(), String::new());
-        let register =
-            Register { runner, name, host, pid: 1, program, serves: lope_store::runs::Serves::default(), lease: LEASE };
+        let register = Register {
+            runner,
+            name,
+            host,
+            pid: 1,
+            program,
+            serves: lope_store::runs::Serves::default(),
+            lease: LEASE,
+        };
         self.store.runs.register(register).await.expect("up");
-        self.sessions.insert(runner, Some(self.clock.moment().plus(LEASE).0));
+        self.sessions
+            .insert(runner, Some(self.clock.moment().plus(LEASE).0));
     }
 
     async fn heartbeat(&mut self, runner: RunnerId) {
         let held = self.is_held(runner);
-        assert_eq!(self.store.runs.heartbeat(runner).await.expect("up").is_ok(), held);
+        assert_eq!(
+            self.store.runs.heartbeat(runner).await.expect("up").is_ok(),
+            held
+        );
         if held {
-            self.sessions.insert(runner, Some(self.clock.moment().plus(LEASE).0));
+            self.sessions
+                .insert(runner, Some(self.clock.moment().plus(LEASE).0));
         }
     }
 
     async fn claim(&mut self, runner: RunnerId, limit: usize, both: bool) {
-        let queues = if both { vec![queue_of(false), queue_of(true)] } else { vec![queue_of(false)] };
+        let queues = if both {
+            vec![queue_of(false), queue_of(true)]
+        } else {
+            vec![queue_of(false)]
+        };
         let claim = Claim {
             runner,
             queues: queues.clone(),
@@ -229,32 +303,61 @@ impl World {
             return;
         }
         let (answer, now) = (answer.expect("the session is held"), self.clock.now());
-        let free = self.runs.iter().filter(|(_, run)| run.is_free() && queues.contains(&run.queue));
-        let mut due: Vec<_> = free.map(|(id, run)| (std::cmp::Reverse(run.priority), run.due, *id)).collect();
-        let later = due.iter().map(|(_, due, _)| *due).filter(|due| *due > now && *due < Timestamp::NEVER).min();
+        let free = self
+            .runs
+            .iter()
+            .filter(|(_, run)| run.is_free() && queues.contains(&run.queue));
+        let mut due: Vec<_> = free
+            .map(|(id, run)| (std::cmp::Reverse(run.priority), run.due, *id))
+            .collect();
+        let later = due
+            .iter()
+            .map(|(_, due, _)| *due)
+            .filter(|due| *due > now && *due < Timestamp::NEVER)
+            .min();
         due.retain(|(_, due, _)| *due <= now);
         due.sort();
         let rest = due.len() > limit;
         due.truncate(limit);
         let expected: Vec<RunId> = due.into_iter().map(|(_, _, id)| id).collect();
-        assert_eq!(answer.runs.iter().map(|run| run.run).collect::<Vec<_>>(), expected);
+        assert_eq!(
+            answer.runs.iter().map(|run| run.run).collect::<Vec<_>>(),
+            expected
+        );
         assert_eq!(answer.next_due, if rest { None } else { later });
         for claimed in answer.runs {
             let run = self.runs.get_mut(&claimed.run).expect("it was found");
             run.owner = Some(runner);
             run.epoch += 1;
-            assert_eq!((claimed.epoch.0, claimed.mail, claimed.due), (run.epoch, run.mail, run.due));
+            assert_eq!(
+                (claimed.epoch.0, claimed.mail, claimed.due),
+                (run.epoch, run.mail, run.due)
+            );
         }
     }
 
     async fn commit(&mut self, writing: Writing) {
-        let Writing { run, stale, rows, take, then } = writing;
+        let Writing {
+            run,
+            stale,
+            rows,
+            take,
+            then,
+        } = writing;
         let id = run_of(run);
         let now = self.clock.now();
         let known = self.runs.get(&id).cloned();
-        let owner = known.as_ref().and_then(|run| run.owner).unwrap_or(runner_of(0));
-        let (epoch, head, mail) = known.as_ref().map_or((0, 0, 0), |run| (run.epoch, run.head, run.mail));
-        let taken = known.as_ref().filter(|_| take).map_or(vec![], |run| run.waiting.clone());
+        let owner = known
+            .as_ref()
+            .and_then(|run| run.owner)
+            .unwrap_or(runner_of(0));
+        let (epoch, head, mail) = known
+            .as_ref()
+            .map_or((0, 0, 0), |run| (run.epoch, run.head, run.mail));
+        let taken = known
+            .as_ref()
+            .filter(|_| take)
+            .map_or(vec![], |run| run.waiting.clone());
         let commit = RunCommit {
             run: id,
             owner,
@@ -265,25 +368,45 @@ impl World {
             taken: taken.clone(),
             children: vec![],
             deliveries: vec![],
-            posts: vec![],
+            mailbox_sends: vec![],
             then: then_of(then, now, mail),
         };
-        let reply = self.store.runs.commit(vec![commit.clone()]).await.expect("up").remove(0);
+        let reply = self
+            .store
+            .runs
+            .commit(vec![commit.clone()])
+            .await
+            .expect("up")
+            .remove(0);
         let Some(run) = self.runs.get_mut(&id).filter(|run| run.is_live()) else {
             assert_eq!(reply, CommitReply::Missing);
             return;
         };
         if stale || run.owner.is_none() {
-            assert_eq!(reply, CommitReply::Lost { owner: run.owner, epoch: Epoch(run.epoch) });
+            assert_eq!(
+                reply,
+                CommitReply::Lost {
+                    owner: run.owner,
+                    epoch: Epoch(run.epoch)
+                }
+            );
             return;
         }
-        if let Then::Finish(Finish { seen: Some(seen), .. }) = commit.then
+        if let Then::Finish(Finish {
+            seen: Some(seen), ..
+        }) = commit.then
             && run.mail > seen
         {
             assert_eq!(reply, CommitReply::Mail { mail: run.mail });
             return;
         }
-        assert_eq!(reply, CommitReply::Done { mail: run.mail, undelivered: vec![] });
+        assert_eq!(
+            reply,
+            CommitReply::Done {
+                mail: run.mail,
+                undelivered: vec![]
+            }
+        );
         run.head += rows;
         run.waiting.retain(|number| !taken.contains(number));
         go_on(run, commit.then, now);
@@ -291,8 +414,21 @@ impl World {
 
     async fn deliver(&mut self, id: RunId, mail_id: u8, reach: u8) {
         let reach = [Reach::Live, Reach::Unpark, Reach::Reopen][usize::from(reach)];
-        let mail = Deliver { run: id, id: mail_id.to_string(), kind: "signal".to_owned(), body: vec![], reach };
-        let answer = self.store.runs.deliver(vec![mail]).await.expect("up").remove(0);
+        let mail = Deliver {
+            run: id,
+            id: mail_id.to_string(),
+            kind: "signal".to_owned(),
+            body: vec![],
+            reach,
+            reserved: false,
+        };
+        let answer = self
+            .store
+            .runs
+            .deliver(vec![mail])
+            .await
+            .expect("up")
+            .remove(0);
         let now = self.clock.now();
         let Some(run) = self.runs.get_mut(&id) else {
             assert_eq!(answer, Delivered::Missing);
@@ -302,13 +438,14 @@ impl World {
             assert_eq!(answer, Delivered::Duplicate);
             return;
         }
-        if !run.is_live() && reach != Reach::Reopen {
+        let reopens = reach == Reach::Reopen && run.failed;
+        if !run.is_live() && !reopens {
             assert_eq!(answer, Delivered::Finished);
             return;
         }
         assert_eq!(answer, Delivered::Accepted);
         run.due = if run.is_live() { run.due.min(now) } else { now };
-        run.ended = None;
+        (run.ended, run.failed) = (None, false);
         run.parked &= reach == Reach::Live;
         run.mail += 1;
         run.ids.push(mail_id);
@@ -316,21 +453,50 @@ impl World {
     }
 
     async fn takeover(&mut self, limit: usize) {
-        let answer = self.store.runs.takeover(Takeover { limit }).await.expect("up");
-        let expired: Vec<RunnerId> = self.sessions.keys().copied().filter(|runner| !self.is_held(*runner)).collect();
-        let ended: Vec<RunnerId> = expired.iter().copied().filter(|runner| self.sessions[runner].is_some()).collect();
+        let answer = self
+            .store
+            .runs
+            .takeover(Takeover { limit })
+            .await
+            .expect("up");
+        let expired: Vec<RunnerId> = self
+            .sessions
+            .keys()
+            .copied()
+            .filter(|runner| !self.is_held(*runner))
+            .collect();
+        let ended: Vec<RunnerId> = expired
+            .iter()
+            .copied()
+            .filter(|runner| self.sessions[runner].is_some())
+            .collect();
         for runner in &ended {
             self.sessions.insert(*runner, None);
         }
         assert_eq!(answer.ended, ended);
-        // Which of several goes first is the store's business: believe its count, and look who is free now.
+        // Which of several goes first is the store's business: believe its count, and look who is
+        // free now.
         let orphaned = |run: &Run| run.owner.is_some_and(|owner| expired.contains(&owner));
-        let orphans: Vec<RunId> = self.runs.iter().filter(|(_, run)| orphaned(run)).map(|(id, _)| *id).collect();
+        let orphans: Vec<RunId> = self
+            .runs
+            .iter()
+            .filter(|(_, run)| orphaned(run))
+            .map(|(id, _)| *id)
+            .collect();
         assert_eq!(answer.runs as usize, orphans.len().min(limit));
         assert_eq!(answer.more, orphans.len() > limit);
         let mut back = Vec::new();
         for id in orphans {
-            if self.store.runs.run(id).await.expect("up").expect("it is there").owner.is_none() {
+            if self
+                .store
+                .runs
+                .run(id)
+                .await
+                .expect("up")
+                .expect("it is there")
+                .owner
+                .is_none()
+            {
                 back.push(id);
             }
         }
@@ -340,8 +506,12 @@ impl World {
 
     async fn release(&mut self, runner: RunnerId) {
         let given = self.store.runs.release(runner).await.expect("up");
-        let held: Vec<RunId> =
-            self.runs.iter().filter(|(_, run)| run.owner == Some(runner)).map(|(id, _)| *id).collect();
+        let held: Vec<RunId> = self
+            .runs
+            .iter()
+            .filter(|(_, run)| run.owner == Some(runner))
+            .map(|(id, _)| *id)
+            .collect();
         assert_eq!(given as usize, held.len());
         self.put_back(&held);
         if let Some(session) = self.sessions.get_mut(&runner) {
@@ -351,7 +521,12 @@ impl World {
 
     async fn prune(&mut self, limit: usize) {
         let now = self.clock.now();
-        let prune = Prune { before: now, statuses: vec![], workflow: None, limit };
+        let prune = Prune {
+            before: now,
+            statuses: vec![],
+            workflow: None,
+            limit,
+        };
         let pruned = self.store.runs.prune(prune).await.expect("up");
         let mut ended: Vec<(Timestamp, RunId)> = self
             .runs
@@ -360,7 +535,10 @@ impl World {
             .filter(|(at, _)| *at < now)
             .collect();
         ended.sort();
-        assert_eq!((pruned.runs as usize, pruned.more), (ended.len().min(limit), ended.len() > limit));
+        assert_eq!(
+            (pruned.runs.len(), pruned.more),
+            (ended.len().min(limit), ended.len() > limit)
+        );
         for (_, id) in ended.into_iter().take(limit) {
             self.runs.remove(&id);
         }
@@ -382,40 +560,79 @@ impl World {
                 (record.owner, record.epoch.0, record.head, record.mail),
                 (run.owner, run.epoch, run.head, run.mail)
             );
-            assert_eq!((record.parked.is_some(), record.finished_at), (run.parked, run.ended));
+            assert_eq!(
+                (record.parked.is_some(), record.finished_at),
+                (run.parked, run.ended)
+            );
             assert_eq!(record.due, run.is_live().then_some(run.due));
             assert_eq!(matches!(record.status, RunStatus::Live(_)), run.is_live());
-            assert_eq!(loaded.mail.iter().map(|mail| mail.number).collect::<Vec<_>>(), run.waiting);
+            assert_eq!(
+                loaded
+                    .mail
+                    .iter()
+                    .map(|mail| mail.number)
+                    .collect::<Vec<_>>(),
+                run.waiting
+            );
             assert_eq!(loaded.rows, (1..=run.head).map(row).collect::<Vec<_>>());
         }
         for number in 0..RUNNERS {
             let runner = runner_of(number);
             let owned = self.store.runs.owned(runner, None, 100).await.expect("up");
-            let expected: Vec<RunId> =
-                self.runs.iter().filter(|(_, run)| run.owner == Some(runner)).map(|(id, _)| *id).collect();
-            assert_eq!(owned.iter().map(|run| run.run).collect::<Vec<_>>(), expected);
+            let expected: Vec<RunId> = self
+                .runs
+                .iter()
+                .filter(|(_, run)| run.owner == Some(runner))
+                .map(|(id, _)| *id)
+                .collect();
+            assert_eq!(
+                owned.iter().map(|run| run.run).collect::<Vec<_>>(),
+                expected
+            );
             let waiting = self.store.runs.waiting(runner, 100).await.expect("up");
-            let mailed = expected.iter().filter(|id| !self.runs[id].waiting.is_empty()).count();
+            let mailed = expected
+                .iter()
+                .filter(|id| !self.runs[id].waiting.is_empty())
+                .count();
             assert_eq!(waiting.len(), mailed);
         }
     }
 }
 
 fn row(seq: u64) -> JournalRow {
-    JournalRow { seq, at: Timestamp::EPOCH, event: "row".into(), body: seq.to_be_bytes().to_vec() }
+    JournalRow {
+        seq,
+        at: Timestamp::EPOCH,
+        event: "row".into(),
+        body: seq.to_be_bytes().to_vec(),
+    }
 }
 
 fn then_of(then: u8, now: Timestamp, mail: u64) -> Then {
-    let release = |wake, seen| Then::Release(Release { status: LiveStatus::Waiting, wake, seen });
-    let finish = |seen| Then::Finish(Finish { status: FinalStatus::Completed, result: None, error: None, seen });
+    let release = |wake, seen| {
+        Then::Release(Release {
+            status: LiveStatus::Waiting,
+            wake,
+            seen,
+        })
+    };
+    let finish = |status, seen| {
+        Then::Finish(Finish {
+            status,
+            result: None,
+            error: None,
+            seen,
+        })
+    };
     match then {
         0 => Then::Hold(LiveStatus::Running),
         1 => release(Wake::At(now.plus(Span::from_millis(5))), mail),
         2 => release(Wake::OnMail, mail.saturating_sub(1)),
         3 => release(Wake::OnMail, mail),
         4 => release(Wake::Parked("parked".to_owned()), mail.saturating_sub(1)),
-        5 => finish(Some(mail.saturating_sub(1))),
-        _ => finish(None),
+        5 => finish(FinalStatus::Completed, Some(mail.saturating_sub(1))),
+        6 => finish(FinalStatus::Completed, None),
+        _ => finish(FinalStatus::Failed, None),
     }
 }
 
@@ -432,10 +649,11 @@ fn go_on(run: &mut Run, then: Then, now: Timestamp) {
                 Wake::OnMail | Wake::Parked(_) => Timestamp::NEVER,
             };
         }
-        Then::Finish(_) => {
+        Then::Finish(finish) => {
             run.owner = None;
             run.waiting.clear();
             run.ended = Some(now);
+            run.failed = finish.status == FinalStatus::Failed;
         }
     }
 }

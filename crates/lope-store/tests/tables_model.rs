@@ -1,9 +1,12 @@
-//! Random batches against a model that keeps the tables as one map and applies a batch to a copy of it.
+//! Random batches against a model that keeps the tables as one map and applies a batch to a copy of
+//! it.
 
 use std::collections::BTreeMap;
 
 use lope_model::Digest;
-use lope_store::tables::{Applied, At, Batch, BatchReply, Conflict, Direction, Guard, Range, Row, TableId, Write};
+use lope_store::tables::{
+    Applied, At, Batch, BatchReply, Conflict, Direction, Guard, Range, Row, TableId, Write,
+};
 use lope_store::{MemoryStore, Store};
 use proptest::prelude::*;
 
@@ -23,7 +26,9 @@ impl Model {
         match guard {
             Guard::Absent(at) => self.value(at).is_none(),
             Guard::Equals(at, value) => self.value(at) == Some(value),
-            Guard::Unchanged(at, digest) => self.value(at).map(|value| Digest::of(value)) == Some(*digest),
+            Guard::Unchanged(at, digest) => {
+                self.value(at).map(|value| Digest::of(value)) == Some(*digest)
+            }
             Guard::ScopeUnchanged(_, version) => self.scope == *version,
         }
     }
@@ -31,7 +36,10 @@ impl Model {
     fn put(&mut self, at: &At, value: Option<&Vec<u8>>) {
         self.scope += u64::from(at.table == TableId::APP_STATE);
         match value {
-            Some(value) => drop(self.rows.insert((at.table.0, at.key.clone()), value.clone())),
+            Some(value) => drop(
+                self.rows
+                    .insert((at.table.0, at.key.clone()), value.clone()),
+            ),
             None => drop(self.rows.remove(&(at.table.0, at.key.clone()))),
         }
     }
@@ -40,19 +48,33 @@ impl Model {
         let mut next = self.clone();
         let mut applied = Applied::default();
         if let Some(index) = batch.guards.iter().position(|guard| !self.holds(guard)) {
-            return Err(Conflict { index, at: batch.guards[index].at().clone() });
+            return Err(Conflict {
+                index,
+                at: batch.guards[index].at().clone(),
+            });
         }
         for (index, write) in batch.writes.iter().enumerate() {
             match write {
                 Write::Delete(at) => next.put(at, None),
                 Write::Create(at, _) if next.value(at).is_some() => {
-                    return Err(Conflict { index: batch.guards.len() + index, at: at.clone() });
+                    return Err(Conflict {
+                        index: batch.guards.len() + index,
+                        at: at.clone(),
+                    });
                 }
                 Write::Put(at, value) | Write::Create(at, value) => next.put(at, Some(value)),
-                Write::Append { table, prefix, value, .. } => {
+                Write::Append {
+                    table,
+                    prefix,
+                    value,
+                    ..
+                } => {
                     let at = loop {
                         next.sequence += 1;
-                        let at = At::new(*table, [prefix.as_slice(), &next.sequence.to_be_bytes()].concat());
+                        let at = At::new(
+                            *table,
+                            [prefix.as_slice(), &next.sequence.to_be_bytes()].concat(),
+                        );
                         if next.value(&at).is_none() {
                             break at;
                         }
@@ -67,9 +89,18 @@ impl Model {
     }
 
     fn range(&self, range: &Range) -> Vec<Row> {
-        let inside = |key: &[u8]| *key >= *range.from && range.to.as_ref().is_none_or(|to| *key < **to);
-        let rows = self.rows.iter().filter(|((table, key), _)| *table == range.table.0 && inside(key));
-        let mut rows: Vec<Row> = rows.map(|((_, key), value)| Row { key: key.clone(), value: value.clone() }).collect();
+        let inside =
+            |key: &[u8]| *key >= *range.from && range.to.as_ref().is_none_or(|to| *key < **to);
+        let rows = self
+            .rows
+            .iter()
+            .filter(|((table, key), _)| *table == range.table.0 && inside(key));
+        let mut rows: Vec<Row> = rows
+            .map(|((_, key), value)| Row {
+                key: key.clone(),
+                value: value.clone(),
+            })
+            .collect();
         if range.direction == Direction::Backward {
             rows.reverse();
         }
@@ -116,36 +147,75 @@ fn guard() -> impl Strategy<Value = Guard> {
         state().prop_map(Guard::Absent),
         (state(), value()).prop_map(|(at, value)| Guard::Equals(at, value)),
         (state(), value()).prop_map(|(at, value)| Guard::Unchanged(at, Digest::of(&value))),
-        (0..6_u64).prop_map(|version| Guard::ScopeUnchanged(At::new(TableId::APP_STATE, vec![]), version)),
+        (0..6_u64).prop_map(|version| Guard::ScopeUnchanged(
+            At::new(TableId::APP_STATE, vec![]),
+            version
+        )),
     ]
 }
 
 fn batch() -> impl Strategy<Value = Batch> {
-    (prop::collection::vec(guard(), 0..2), prop::collection::vec(write(), 0..6))
+    (
+        prop::collection::vec(guard(), 0..2),
+        prop::collection::vec(write(), 0..6),
+    )
         .prop_map(|(guards, writes)| Batch { guards, writes })
 }
 
 fn range() -> impl Strategy<Value = Range> {
-    (0..2_u16, key(), prop::option::of(key()), prop::bool::ANY, 0..20_usize).prop_map(
-        |(table, from, to, forward, limit)| {
-            let direction = if forward { Direction::Forward } else { Direction::Backward };
-            Range { table: TableId(table), from, to, direction, limit }
-        },
+    (
+        0..2_u16,
+        key(),
+        prop::option::of(key()),
+        prop::bool::ANY,
+        0..20_usize,
     )
+        .prop_map(|(table, from, to, forward, limit)| {
+            let direction = if forward {
+                Direction::Forward
+            } else {
+                Direction::Backward
+            };
+            Range {
+                table: TableId(table),
+                from,
+                to,
+                direction,
+                limit,
+            }
+        })
 }
 
 async fn compare(store: &Store, model: &mut Model, calls: Vec<Vec<Batch>>, ranges: Vec<Range>) {
     for batches in calls {
         let expected: Vec<BatchReply> = batches.iter().map(|batch| model.apply(batch)).collect();
-        let replies = store.tables.commit(batches).await.expect("every batch is sound");
+        let replies = store
+            .tables
+            .commit(batches)
+            .await
+            .expect("every batch is sound");
         assert_eq!(replies, expected);
     }
     for range in ranges {
         let expected = model.range(&range);
-        assert_eq!(store.tables.range(range).await.expect("every range is sound"), expected);
+        assert_eq!(
+            store
+                .tables
+                .range(range)
+                .await
+                .expect("every range is sound"),
+            expected
+        );
     }
     let scope = At::new(TableId::APP_STATE, vec![]);
-    assert_eq!(store.tables.scope_version(&scope).await.expect("it is declared"), model.scope);
+    assert_eq!(
+        store
+            .tables
+            .scope_version(&scope)
+            .await
+            .expect("it is declared"),
+        model.scope
+    );
 }
 
 proptest! {

@@ -3,16 +3,16 @@
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
-use lope_engine::executor::{Done, Executor, Limits, Outcome, Outcomes, Task, Token};
+use lope_engine::executor::{Done, Executor, Limits, OutcomeSink, Task, TaskOutcome, Token};
 use lope_model::{Epoch, Failure, RunId, Value, value};
 
 /// How long a test waits before it gives up on an answer.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
-struct Ear(mpsc::Sender<Outcome>);
+struct OutcomeChannel(mpsc::Sender<TaskOutcome>);
 
-impl Outcomes for Ear {
-    fn settle(&self, outcome: Outcome) {
+impl OutcomeSink for OutcomeChannel {
+    fn settle(&self, outcome: TaskOutcome) {
         // The bench may be gone already.
         let _ = self.0.send(outcome);
     }
@@ -23,8 +23,8 @@ impl Outcomes for Ear {
 /// An executor under test.
 pub(crate) struct Bench<E> {
     pub(crate) executor: E,
-    ear: Arc<Ear>,
-    outcomes: mpsc::Receiver<Outcome>,
+    sink: Arc<OutcomeChannel>,
+    outcomes: mpsc::Receiver<TaskOutcome>,
     _runtime: tokio::runtime::Runtime,
 }
 
@@ -32,15 +32,39 @@ pub(crate) const RUN: RunId = RunId::from_bytes([9; 16]);
 
 impl<E: Executor> Bench<E> {
     pub(crate) fn new(make: impl FnOnce(tokio::runtime::Handle) -> E) -> Self {
-        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(1)
+            .enable_all()
+            .build()
+            .unwrap();
         let (sender, outcomes) = mpsc::channel();
         let executor = make(runtime.handle().clone());
-        Self { executor, ear: Arc::new(Ear(sender)), outcomes, _runtime: runtime }
+        Self {
+            executor,
+            sink: Arc::new(OutcomeChannel(sender)),
+            outcomes,
+            _runtime: runtime,
+        }
     }
 
     /// Starts `action` with arguments in JSON.
     pub(crate) fn start(&self, action: &str, arguments: &str) -> Token {
-        let token = Token { run: RUN, execution: "a/0/b".into(), attempt: 1, epoch: Epoch(1) };
+        self.start_attempt(action, arguments, ("a/0/b", 1))
+    }
+
+    /// The same for an attempt of an execution.
+    pub(crate) fn start_attempt(
+        &self,
+        action: &str,
+        arguments: &str,
+        (execution, attempt): (&str, u32),
+    ) -> Token {
+        let token = Token {
+            run: RUN,
+            execution: execution.into(),
+            attempt,
+            epoch: Epoch(1),
+        };
         let task = Task {
             token: token.clone(),
             workflow: "w".into(),
@@ -51,13 +75,18 @@ impl<E: Executor> Bench<E> {
             limits: Limits::default(),
             idempotency_key: Some("key-1".to_owned()),
         };
-        let outcomes: Arc<dyn Outcomes> = self.ear.clone();
-        self.executor.start(task, Done::new(token.clone(), outcomes));
+        let outcomes: Arc<dyn OutcomeSink> = self.sink.clone();
+        self.executor
+            .start(task, Done::new(token.clone(), outcomes));
         token
     }
 
     pub(crate) fn outcome(&self) -> Result<Value, Failure> {
-        self.outcomes.recv_timeout(PATIENCE).expect("an answer in time").result.map_err(|failure| *failure)
+        self.outcomes
+            .recv_timeout(PATIENCE)
+            .expect("an answer in time")
+            .result
+            .map_err(|failure| *failure)
     }
 
     pub(crate) fn run(&self, action: &str, arguments: &str) -> Result<Value, Failure> {

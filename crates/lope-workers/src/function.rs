@@ -1,7 +1,7 @@
 //! Rust functions by name (and version), as the executor of `action` steps.
 //!
-//! Functions may be added while others run. Calls run on one of the registry's runtimes; a function that panics or is stopped
-//! takes nothing else with it.
+//! Functions may be added while others run. Calls run on one of the registry's runtimes; a function
+//! that panics or is stopped takes nothing else with it.
 
 use std::any::Any;
 use std::collections::VecDeque;
@@ -20,17 +20,17 @@ use tokio::task::AbortHandle;
 use tracing::{Instrument, Span};
 
 /// What a call becomes.
-pub type Answer = Pin<Box<dyn Future<Output = Result<Value, Failure>> + Send>>;
+pub type CallFuture = Pin<Box<dyn Future<Output = Result<Value, Failure>> + Send>>;
 /// From arguments to an answer.
-pub type Function = Arc<dyn Fn(Value) -> Answer + Send + Sync>;
+pub type Function = Arc<dyn Fn(Value) -> CallFuture + Send + Sync>;
 
 tokio::task_local! {
-    static CALL: Arc<Call>;
+    static CALL: Arc<FunctionCall>;
 }
 
 /// The attempt that a function is called for.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Call {
+pub struct FunctionCall {
     pub token: Token,
     pub workflow: Arc<str>,
     /// The step's path in its definition.
@@ -39,7 +39,7 @@ pub struct Call {
     pub idempotency_key: Option<String>,
 }
 
-impl Call {
+impl FunctionCall {
     /// The attempt that the caller works for, inside a function.
     pub fn current() -> Option<Arc<Self>> {
         CALL.try_with(Arc::clone).ok()
@@ -51,7 +51,7 @@ pub struct Functions {
     by_name: RwLock<HashMap<Arc<str>, Function>>,
     /// Where calls run; those of one run are on one of them.
     pools: Vec<Handle>,
-    running: Arc<Running>,
+    running: Arc<RunningCalls>,
 }
 
 impl Functions {
@@ -62,7 +62,11 @@ impl Functions {
     /// Calls are spread over these runtimes by their run. There must be one at least.
     pub fn over(pools: Vec<Handle>) -> Self {
         assert!(!pools.is_empty(), "functions need a runtime to run on");
-        Self { by_name: RwLock::default(), pools, running: Arc::default() }
+        Self {
+            by_name: RwLock::default(),
+            pools,
+            running: Arc::default(),
+        }
     }
 
     /// The function that does `name`, from its arguments to its output.
@@ -71,12 +75,18 @@ impl Functions {
         F: Fn(Value) -> A + Send + Sync + 'static,
         A: Future<Output = Result<Value, Failure>> + Send + 'static,
     {
-        self.add_boxed(name, Arc::new(move |arguments| Box::pin(function(arguments))))
+        self.add_boxed(
+            name,
+            Arc::new(move |arguments| Box::pin(function(arguments))),
+        )
     }
 
     /// As `add`, for a function whose type is not known.
     pub fn add_boxed(&self, name: &str, function: Function) -> &Self {
-        self.by_name.write().expect("no panic while the names are held").insert(name.into(), function);
+        self.by_name
+            .write()
+            .expect("no panic while the names are held")
+            .insert(name.into(), function);
         self
     }
 
@@ -90,11 +100,20 @@ impl Functions {
     }
 
     pub fn names(&self) -> Vec<Arc<str>> {
-        self.by_name.read().expect("no panic while the names are held").keys().map(Arc::clone).collect()
+        self.by_name
+            .read()
+            .expect("no panic while the names are held")
+            .keys()
+            .map(Arc::clone)
+            .collect()
     }
 
     fn find(&self, name: &str) -> Option<Function> {
-        self.by_name.read().expect("no panic while the names are held").get(name).map(Arc::clone)
+        self.by_name
+            .read()
+            .expect("no panic while the names are held")
+            .get(name)
+            .map(Arc::clone)
     }
 
     /// The pool of a run, by its place.
@@ -104,25 +123,41 @@ impl Functions {
 }
 
 impl Executor for Functions {
+    fn returns_at_once(&self) -> bool {
+        true
+    }
+
     fn start(&self, task: Task, done: Done) {
         self.start_all(vec![(task, done)]);
     }
 
-    /// Those of one pool wait in one line; as many tasks as the pool has threads, at most, work it off. What answers at once, as
-    /// short functions do, needs no task of its own.
+    /// Those of one pool wait in one line; as many tasks as the pool has threads, at most, work it
+    /// off. What answers at once, as short functions do, needs no task of its own.
     fn start_all(&self, tasks: Vec<(Task, Done)>) {
-        let mut lines: Vec<VecDeque<Job>> = self.pools.iter().map(|_| VecDeque::new()).collect();
+        let mut lines: Vec<VecDeque<PendingCall>> =
+            self.pools.iter().map(|_| VecDeque::new()).collect();
         for (task, done) in tasks {
             match self.find(&task.action) {
-                Some(function) => lines[self.pool(&task.token)].push_back(Job::new(function, task, done)),
+                Some(function) => {
+                    lines[self.pool(&task.token)].push_back(PendingCall::new(function, task, done));
+                }
                 None => {
-                    let failure = Failure::new(failure::kind::UNKNOWN_ACTION, unknown(&task.action));
+                    let failure =
+                        Failure::new(failure::kind::UNKNOWN_ACTION, unknown(&task.action));
                     done.finish(Err(failure), None);
                 }
             }
         }
-        for (pool, line) in self.pools.iter().zip(lines).filter(|(_, line)| !line.is_empty()) {
-            let mut entries = self.running.lock().expect("no panic while the lock is held");
+        for (pool, line) in self
+            .pools
+            .iter()
+            .zip(lines)
+            .filter(|(_, line)| !line.is_empty())
+        {
+            let mut entries = self
+                .running
+                .lock()
+                .expect("no panic while the lock is held");
             entries.extend(line.iter().map(|job| (job.call.token.clone(), None)));
             drop(entries);
             let hands = line.len().min(pool.metrics().num_workers());
@@ -141,32 +176,58 @@ impl Executor for Functions {
 }
 
 /// Calls under way; one that has no task of its own yet is in a line, or at its first turn.
-type Running = Mutex<HashMap<Token, Option<AbortHandle>>>;
+type RunningCalls = Mutex<HashMap<Token, Option<AbortHandle>>>;
 
 /// A call to be made.
-struct Job {
+struct PendingCall {
     function: Function,
     arguments: Value,
-    call: Arc<Call>,
+    call: Arc<FunctionCall>,
     done: Done,
     span: Span,
 }
 
-impl Job {
+impl PendingCall {
     fn new(function: Function, task: Task, done: Done) -> Self {
-        let Task { token, workflow, step, arguments, idempotency_key, .. } = task;
+        let Task {
+            token,
+            workflow,
+            step,
+            arguments,
+            idempotency_key,
+            ..
+        } = task;
         let span = tracing::info_span!(
             "lope.step", run = %token.run, %workflow, %step, execution = %token.execution, attempt = token.attempt
         );
-        let call = Arc::new(Call { token, workflow, step, idempotency_key });
-        Self { function, arguments, call, done, span }
+        let call = Arc::new(FunctionCall {
+            token,
+            workflow,
+            step,
+            idempotency_key,
+        });
+        Self {
+            function,
+            arguments,
+            call,
+            done,
+            span,
+        }
     }
 
-    /// Make the call and give it a first turn. One that does not answer at once goes on as a task of its own, which can be stopped.
-    async fn begin(self, running: &Arc<Running>) {
-        let Self { function, arguments, call, done, span } = self;
+    /// Make the call and give it a first turn. One that does not answer at once goes on as a task
+    /// of its own, which can be stopped.
+    async fn begin(self, running: &Arc<RunningCalls>) {
+        let Self {
+            function,
+            arguments,
+            call,
+            done,
+            span,
+        } = self;
         let token = call.token.clone();
-        // The function is called inside its scope: what it does before its first await may panic too.
+        // The function is called inside its scope: what it does before its first await may panic
+        // too.
         let work = CALL.scope(call, async move {
             match catch_unwind(AssertUnwindSafe(|| function(arguments))) {
                 Ok(answer) => Caught(answer).await,
@@ -182,7 +243,8 @@ impl Job {
                     let result = work.await;
                     answer(&known, &ended, done, result);
                 };
-                // The lock is held over the spawn, so that the entry is there before the task can take it out.
+                // The lock is held over the spawn, so that the entry is there before the task can
+                // take it out.
                 let mut entries = running.lock().expect("no panic while the lock is held");
                 if let Some(entry) = entries.get_mut(&token) {
                     *entry = Some(tokio::spawn(rest).abort_handle());
@@ -192,17 +254,23 @@ impl Job {
     }
 }
 
-fn answer(running: &Running, token: &Token, done: Done, result: Result<Value, Failure>) {
+fn answer(running: &RunningCalls, token: &Token, done: Done, result: Result<Value, Failure>) {
     forget(running, token);
     done.finish(result, None);
 }
 
 /// Begin the calls of a line until it is empty. Those that are no longer wanted do not begin.
-async fn work_off(line: Arc<Mutex<VecDeque<Job>>>, running: Arc<Running>) {
+async fn work_off(line: Arc<Mutex<VecDeque<PendingCall>>>, running: Arc<RunningCalls>) {
     loop {
-        let job = line.lock().expect("no panic while the line is held").pop_front();
+        let job = line
+            .lock()
+            .expect("no panic while the line is held")
+            .pop_front();
         let Some(job) = job else { return };
-        let wanted = running.lock().expect("no panic while the lock is held").contains_key(&job.call.token);
+        let wanted = running
+            .lock()
+            .expect("no panic while the lock is held")
+            .contains_key(&job.call.token);
         if wanted {
             job.begin(&running).await;
         }
@@ -210,7 +278,7 @@ async fn work_off(line: Arc<Mutex<VecDeque<Job>>>, running: Arc<Running>) {
 }
 
 /// An answer whose panic is a failure of its attempt.
-struct Caught(Answer);
+struct Caught(CallFuture);
 
 impl Future for Caught {
     type Output = Result<Value, Failure>;
@@ -224,11 +292,18 @@ impl Future for Caught {
 fn panicked(panic: &(dyn Any + Send)) -> Failure {
     let message = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
     let message = message.or_else(|| panic.downcast_ref::<String>().cloned());
-    Failure::new(failure::kind::PANIC, message.unwrap_or_else(|| "it panicked".to_owned()))
+    Failure::new(
+        failure::kind::PANIC,
+        message.unwrap_or_else(|| "it panicked".to_owned()),
+    )
 }
 
-fn forget(running: &Running, token: &Token) -> Option<AbortHandle> {
-    running.lock().expect("no panic while the lock is held").remove(token).flatten()
+fn forget(running: &RunningCalls, token: &Token) -> Option<AbortHandle> {
+    running
+        .lock()
+        .expect("no panic while the lock is held")
+        .remove(token)
+        .flatten()
 }
 
 fn unknown(action: &str) -> String {

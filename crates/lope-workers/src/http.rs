@@ -1,7 +1,8 @@
 //! HTTP requests, as the executor of `http` steps.
 //!
-//! The output is `{status, headers, body}`, the body as JSON when it says it is. A status of 400 and above fails as
-//! `HttpStatus` unless `accept` lists it; a request that gets no answer fails as `HttpError`.
+//! The output is `{status, headers, body}`, the body as JSON when it says it is. A status of 400
+//! and above fails as `HttpStatus` unless `accept` lists it; a request that gets no answer fails as
+//! `HttpError`.
 
 use std::collections::HashMap;
 use std::error::Error;
@@ -35,22 +36,51 @@ impl Requests {
             .user_agent(concat!("lope/", env!("CARGO_PKG_VERSION")))
             .redirect(reqwest::redirect::Policy::limited(REDIRECTS_MAX))
             .build()?;
-        Ok(Self { runtime, client, running: Arc::default() })
+        Ok(Self {
+            runtime,
+            client,
+            running: Arc::default(),
+        })
+    }
+
+    /// Post a document; what went wrong, if it was not taken.
+    pub async fn post_json(&self, url: &str, body: String) -> Result<(), String> {
+        let sent = self
+            .client
+            .post(url)
+            .header(CONTENT_TYPE, "application/json");
+        let answer = sent.body(body).send().await;
+        let answer = answer.map_err(|error| error.to_string())?;
+        if answer.status().is_success() {
+            return Ok(());
+        }
+        Err(format!("the answer is {}", answer.status()))
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<Token, AbortHandle>> {
-        self.running.lock().expect("no panic while the lock is held")
+        self.running
+            .lock()
+            .expect("no panic while the lock is held")
     }
 }
 
 impl Executor for Requests {
+    fn returns_at_once(&self) -> bool {
+        true
+    }
+
     fn start(&self, task: Task, done: Done) {
         let (client, running) = (self.client.clone(), Arc::clone(&self.running));
-        // The lock is held over the spawn, so that the entry is there before the task can take it out.
-        let (token, mut entries) = (task.token.clone(), self.lock());
+        // The lock is held over the spawn, so that the entry is there before the task can take it
+        // out.
+        let token = task.token.clone();
+        let mut entries = self.lock();
         let work = self.runtime.spawn(async move {
             let result = request(&client, &task).await;
-            running.lock().expect("no panic while the lock is held").remove(&task.token);
+            running
+                .lock()
+                .expect("no panic while the lock is held")
+                .remove(&task.token);
             done.finish(result, None);
         });
         entries.insert(token, work.abort_handle());
@@ -64,20 +94,30 @@ impl Executor for Requests {
 }
 
 async fn request(client: &Client, task: &Task) -> Result<Value, Failure> {
-    let map = task.arguments.as_map().ok_or_else(|| bad("the arguments of a request must be a map"))?;
+    let map = task
+        .arguments
+        .as_map()
+        .ok_or_else(|| bad("the arguments of a request must be a map"))?;
     let text = |key| map.get(key).and_then(Value::as_str);
     let method = text("method").unwrap_or("GET").to_ascii_uppercase();
-    let method = Method::from_bytes(method.as_bytes()).map_err(|_| bad(&format!("'{method}' is not a method")))?;
+    let method = Method::from_bytes(method.as_bytes())
+        .map_err(|_| bad(&format!("'{method}' is not a method")))?;
     let url = text("url").ok_or_else(|| bad("a request needs a 'url'"))?;
     let mut headers = headers(map)?;
     if let Some(key) = &task.idempotency_key {
-        headers.entry("idempotency-key").or_insert(header_value("idempotency-key", key)?);
+        headers
+            .entry("idempotency-key")
+            .or_insert(header_value("idempotency-key", key)?);
     }
     let mut request = client.request(method, url);
     if let Some(body) = map.get("body").filter(|body| !body.is_null()) {
         request = request.body(body_bytes(body, &mut headers));
     }
-    let response = request.headers(headers).send().await.map_err(|error| unanswered(&error))?;
+    let response = request
+        .headers(headers)
+        .send()
+        .await
+        .map_err(|error| unanswered(&error))?;
     answer(response, map.get("accept")).await
 }
 
@@ -89,15 +129,19 @@ fn headers(map: &Map) -> Result<HeaderMap, Failure> {
         Some(_) => return Err(bad("'headers' must be a map")),
     };
     for (name, value) in said.iter() {
-        let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-        let key = HeaderName::from_bytes(name.as_bytes()).map_err(|_| bad(&format!("'{name}' is not a header")))?;
+        let text = value
+            .as_str()
+            .map_or_else(|| value.to_string(), str::to_owned);
+        let key = HeaderName::from_bytes(name.as_bytes())
+            .map_err(|_| bad(&format!("'{name}' is not a header")))?;
         headers.insert(key, header_value(name, &text)?);
     }
     Ok(headers)
 }
 
 fn header_value(name: &str, text: &str) -> Result<HeaderValue, Failure> {
-    HeaderValue::from_str(text).map_err(|_| bad(&format!("the header '{name}' holds characters it may not")))
+    HeaderValue::from_str(text)
+        .map_err(|_| bad(&format!("the header '{name}' holds characters it may not")))
 }
 
 /// Text and bytes go as they are, everything else as JSON.
@@ -112,7 +156,9 @@ fn body_bytes(body: &Value, headers: &mut HeaderMap) -> Vec<u8> {
         | Value::List(_)
         | Value::Map(_)
         | Value::Tag(_) => {
-            headers.entry(CONTENT_TYPE).or_insert(HeaderValue::from_static("application/json"));
+            headers
+                .entry(CONTENT_TYPE)
+                .or_insert(HeaderValue::from_static("application/json"));
             body.to_string().into_bytes()
         }
     }
@@ -123,15 +169,30 @@ async fn answer(mut response: Response, accept: Option<&Value>) -> Result<Value,
     let reason = response.status().canonical_reason().unwrap_or_default();
     let url = response.url().to_string();
     let is_json = response.headers().get(CONTENT_TYPE).is_some_and(says_json);
-    let text = |value: &HeaderValue| Value::from(String::from_utf8_lossy(value.as_bytes()).into_owned());
-    let headers = Value::map(response.headers().iter().map(|(name, value)| (name.as_str(), text(value))));
+    let text =
+        |value: &HeaderValue| Value::from(String::from_utf8_lossy(value.as_bytes()).into_owned());
+    let headers = Value::map(
+        response
+            .headers()
+            .iter()
+            .map(|(name, value)| (name.as_str(), text(value))),
+    );
     let body = body_value(read(&mut response).await?, is_json)?;
-    let output = Value::map([("status", Value::Int(status)), ("headers", headers), ("body", body)]);
-    let accepted = accept.and_then(Value::as_list).is_some_and(|list| list.contains(&Value::Int(status)));
+    let output = Value::map([
+        ("status", Value::Int(status)),
+        ("headers", headers),
+        ("body", body),
+    ]);
+    let accepted = accept
+        .and_then(Value::as_list)
+        .is_some_and(|list| list.contains(&Value::Int(status)));
     if status < 400 || accepted {
         return Ok(output);
     }
-    let mut failure = Failure::new(failure::kind::HTTP_STATUS, format!("{status} {reason} from {url}"));
+    let mut failure = Failure::new(
+        failure::kind::HTTP_STATUS,
+        format!("{status} {reason} from {url}"),
+    );
     failure.detail = output;
     Err(failure)
 }
@@ -160,7 +221,12 @@ fn body_value(bytes: Vec<u8>, is_json: bool) -> Result<Value, Failure> {
         Err(error) => return Ok(Value::bytes(error.into_bytes())),
     };
     if is_json && !text.is_empty() {
-        let bad = |error| Failure::new("HttpError", format!("the answer says it is JSON and is not: {error}"));
+        let bad = |error| {
+            Failure::new(
+                "HttpError",
+                format!("the answer says it is JSON and is not: {error}"),
+            )
+        };
         return value::from_json(&text).map_err(bad);
     }
     Ok(Value::from(text))
@@ -173,7 +239,11 @@ fn unanswered(error: &reqwest::Error) -> Failure {
         message = format!("{message}: {cause}");
         source = cause.source();
     }
-    let kind = if error.is_builder() { "BadArguments" } else { "HttpError" };
+    let kind = if error.is_builder() {
+        "BadArguments"
+    } else {
+        "HttpError"
+    };
     Failure::new(kind, message)
 }
 

@@ -1,17 +1,23 @@
 //! Executors: who does the work of a step. Rust functions by name, processes, scripts, HTTP.
 //!
-//! An executor takes tasks through the engine's door and answers them. It decides nothing about retries or time.
+//! An executor takes tasks through the engine's door and answers them. It decides nothing about
+//! retries or time.
 
 #[cfg(test)]
 mod bench_tests;
+pub mod clock;
+pub mod environment;
 pub mod function;
 pub mod http;
+pub mod lines;
 pub mod logs;
 pub mod pool;
 pub mod process;
+pub mod process_tree;
 pub mod script;
 
-pub use function::{Call, Functions};
+pub use environment::InheritedEnvironment;
+pub use function::{FunctionCall, Functions};
 pub use http::Requests;
 pub use logs::Logs;
 pub use pool::{Pool, PoolSettings};

@@ -1,7 +1,9 @@
 //! Logs: one file per run, execution and attempt, a line at a time, with its time and its stream.
 //!
-//! `LOGS/RUN/EXECUTION.ATTEMPT.log`, where the characters of the execution that file names dislike are written as `+`.
-//! Files are private to the user.
+//! `LOGS/RUN/EXECUTION.ATTEMPT.log`, where the characters of the execution that file names dislike
+//! are written as `+`. Files are private to the user.
+
+mod bound;
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Write};
@@ -9,11 +11,18 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use bound::LogGrowth;
+use lope_engine::PrunedListener;
 use lope_engine::executor::Token;
+use lope_engine::secret::Masks;
 use lope_model::{RunId, Timestamp};
 
 /// Most bytes of one log; what comes after is counted, not kept.
 pub const LOG_MAX: u64 = 16 * 1024 * 1024;
+
+/// Most bytes of all logs of a folder, up to what is written while it is looked: the oldest go
+/// first.
+pub const LOGS_MAX: u64 = 2 * 1024 * 1024 * 1024;
 
 /// Where a line came from.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -26,6 +35,8 @@ pub enum Stream {
 #[derive(Clone, Debug)]
 pub struct Logs {
     folder: Arc<PathBuf>,
+    growth: Arc<LogGrowth>,
+    log_max: u64,
 }
 
 /// One attempt's log, open for writing.
@@ -35,6 +46,29 @@ pub struct Log {
     file: Option<File>,
     written: u64,
     dropped: u64,
+    logs: Logs,
+}
+
+/// A log that shows no secrets, also none that comes in two pieces of a long line.
+#[derive(Debug)]
+pub struct MaskedLog {
+    log: Log,
+    masks: Masks,
+    held: HeldPieces,
+}
+
+/// Ends of pieces that may be the beginning of a secret, by stream.
+#[derive(Debug, Default)]
+struct HeldPieces {
+    out: Vec<u8>,
+    err: Vec<u8>,
+}
+
+/// What was kept back until the end, by stream.
+#[derive(Debug, Default)]
+pub struct LastWords {
+    pub out: Option<String>,
+    pub err: Option<String>,
 }
 
 /// A log that exists.
@@ -47,16 +81,61 @@ pub struct LogEntry {
 
 impl Logs {
     pub fn at(folder: PathBuf) -> Self {
-        Self { folder: Arc::new(folder) }
+        Self::bounded(folder, LOGS_MAX)
     }
 
-    /// Begin the log of an attempt. A log that cannot be written is told once and does not keep the work from being done.
+    /// A folder whose logs have at most so many bytes together.
+    pub fn bounded(folder: PathBuf, max: u64) -> Self {
+        Self {
+            folder: Arc::new(folder),
+            growth: Arc::new(LogGrowth::new(max)),
+            log_max: LOG_MAX,
+        }
+    }
+
+    /// The same, where one log has at most so many bytes.
+    #[must_use]
+    pub fn of_at_most(mut self, log_max: u64) -> Self {
+        self.log_max = log_max;
+        self
+    }
+
+    /// The logs of runs that are gone go too.
+    pub fn remove(&self, runs: &[RunId]) {
+        for run in runs {
+            let folder = self.folder.join(run.to_string());
+            match fs::remove_dir_all(&folder) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                    tracing::warn!(%run, %error, "its logs cannot be removed");
+                }
+                Ok(()) | Err(_) => {}
+            }
+        }
+    }
+
+    /// Begin the log of an attempt. A log that cannot be written is told once and does not keep the
+    /// work from being done.
     pub fn begin(&self, token: &Token) -> Log {
         let file = self.create(token);
         if let Err(error) = &file {
             tracing::warn!(run = %token.run, execution = %token.execution, %error, "no log can be written");
         }
-        Log { name: log_name(token), file: file.ok(), written: 0, dropped: 0 }
+        Log {
+            name: log_name(token),
+            file: file.ok(),
+            written: 0,
+            dropped: 0,
+            logs: self.clone(),
+        }
+    }
+
+    /// The same, without what must not be seen.
+    pub fn begin_masked(&self, token: &Token, masks: Masks) -> MaskedLog {
+        MaskedLog {
+            log: self.begin(token),
+            masks,
+            held: HeldPieces::default(),
+        }
     }
 
     /// The logs of a run, by time of their beginning.
@@ -65,18 +144,42 @@ impl Logs {
         let mut entries = Vec::new();
         for entry in fs::read_dir(folder)? {
             let entry = entry?;
-            let made = entry.metadata()?.created().or_else(|_| entry.metadata()?.modified())?;
+            let made = entry
+                .metadata()?
+                .created()
+                .or_else(|_| entry.metadata()?.modified())?;
             if let Some(log) = parse_name(&entry.path()) {
                 entries.push((made, log));
             }
         }
-        entries.sort_by(|a, b| (a.0, &a.1.execution, a.1.attempt).cmp(&(b.0, &b.1.execution, b.1.attempt)));
+        entries.sort_by(|a, b| {
+            (a.0, &a.1.execution, a.1.attempt).cmp(&(b.0, &b.1.execution, b.1.attempt))
+        });
         Ok(entries.into_iter().map(|(_, log)| log).collect())
     }
 
     fn create(&self, token: &Token) -> io::Result<File> {
-        DirBuilder::new().recursive(true).mode(0o700).create(self.folder.join(token.run.to_string()))?;
-        OpenOptions::new().create(true).append(true).mode(0o600).open(self.folder.join(log_name(token)))
+        DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(self.folder.join(token.run.to_string()))?;
+        OpenOptions::new()
+            .create(true)
+            .append(true)
+            .mode(0o600)
+            .open(self.folder.join(log_name(token)))
+    }
+}
+
+/// Removing is no work for the thread that prunes.
+impl PrunedListener for Logs {
+    fn pruned(&self, runs: &[RunId]) {
+        let logs = self.clone();
+        let runs = runs.to_vec();
+        let removing = std::thread::Builder::new().name("lope-logs".to_owned());
+        if let Err(error) = removing.spawn(move || logs.remove(&runs)) {
+            tracing::warn!(%error, "logs of runs that are gone stay");
+        }
     }
 }
 
@@ -93,14 +196,59 @@ impl Log {
             Stream::Err => "err",
         };
         let line = format!("{at} {name} {text}\n");
-        if self.written + line.len() as u64 > LOG_MAX {
+        if self.written + line.len() as u64 > self.logs.log_max {
             self.dropped += 1;
             return;
         }
         self.written += line.len() as u64;
+        self.logs.growth.note(&self.logs.folder, line.len() as u64);
         if let Err(error) = file.write_all(line.as_bytes()) {
             tracing::warn!(%error, "a log line was lost");
         }
+    }
+}
+
+impl MaskedLog {
+    /// Its path in the folder of logs.
+    pub fn name(&self) -> &str {
+        self.log.name()
+    }
+
+    /// A line with its end, or a piece of one that is too long. The answer is what was written.
+    pub fn push(&mut self, at: Timestamp, stream: Stream, piece: &[u8]) -> Option<String> {
+        let held = match stream {
+            Stream::Out => &mut self.held.out,
+            Stream::Err => &mut self.held.err,
+        };
+        let mut bytes = std::mem::take(held);
+        bytes.extend_from_slice(piece);
+        if !self.masks.is_empty() {
+            bytes = self.masks.hide_bytes(&bytes);
+            if !piece.ends_with(b"\n") {
+                let kept = self.masks.longest().saturating_sub(1).min(bytes.len());
+                *held = bytes.split_off(bytes.len() - kept);
+            }
+        }
+        self.write(at, stream, &bytes)
+    }
+
+    /// Write what was kept back.
+    pub fn finish(&mut self, at: Timestamp) -> LastWords {
+        let HeldPieces { out, err } = std::mem::take(&mut self.held);
+        LastWords {
+            out: self.write(at, Stream::Out, &out),
+            err: self.write(at, Stream::Err, &err),
+        }
+    }
+
+    fn write(&mut self, at: Timestamp, stream: Stream, bytes: &[u8]) -> Option<String> {
+        if bytes.is_empty() {
+            return None;
+        }
+        let text = String::from_utf8_lossy(bytes);
+        let text = text.trim_end_matches('\n');
+        self.log.line(at, stream, text);
+        Some(text.trim_end().to_owned())
     }
 }
 
@@ -114,22 +262,84 @@ impl Drop for Log {
 }
 
 fn log_name(token: &Token) -> String {
-    format!("{}/{}.{}.log", token.run, file_name(&token.execution), token.attempt)
+    format!(
+        "{}/{}.{}.log",
+        token.run,
+        file_name(&token.execution),
+        token.attempt
+    )
 }
 
-/// An execution's path as a file name: other characters than letters, digits, `-`, `_` become `+`, a long one is cut and made
-/// unique by its digest.
+/// An execution's path as a file name: other characters than letters, digits, `-`, `_` become `+`,
+/// a long one is cut and made unique by its digest.
 fn file_name(execution: &str) -> String {
-    let plain = |c: char| if c.is_ascii_alphanumeric() || matches!(c, '-' | '_') { c } else { '+' };
+    let plain = |c: char| {
+        if c.is_ascii_alphanumeric() || matches!(c, '-' | '_') {
+            c
+        } else {
+            '+'
+        }
+    };
     let name: String = execution.chars().map(plain).collect();
     if name.len() <= 150 {
         return name;
     }
-    format!("{}+{:016x}", &name[..120], lope_model::Digest::of(execution.as_bytes()).short())
+    format!(
+        "{}+{:016x}",
+        &name[..120],
+        lope_model::Digest::of(execution.as_bytes()).short()
+    )
 }
 
 fn parse_name(path: &std::path::Path) -> Option<LogEntry> {
     let stem = path.file_name()?.to_str()?.strip_suffix(".log")?;
     let (execution, attempt) = stem.rsplit_once('.')?;
-    Some(LogEntry { execution: execution.replace('+', "/"), attempt: attempt.parse().ok()?, path: path.to_owned() })
+    Some(LogEntry {
+        execution: execution.replace('+', "/"),
+        attempt: attempt.parse().ok()?,
+        path: path.to_owned(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use lope_model::Epoch;
+
+    use super::*;
+
+    /// "split at a buffer's edge"
+    #[test]
+    fn a_secret_that_comes_in_pieces_is_not_seen() {
+        let secret = "s3cret-word";
+        for at in 0..=secret.len() {
+            let folder = tempfile::tempdir().unwrap();
+            let logs = Logs::at(folder.path().to_owned());
+            let token = Token {
+                run: RunId::from_bytes([1; 16]),
+                execution: Arc::from("a"),
+                attempt: 1,
+                epoch: Epoch(1),
+            };
+            let mut log = logs.begin_masked(&token, Masks::of([Arc::from(secret)]));
+            let now = Timestamp::from_millis(0);
+            let (first, second) = secret.split_at(at);
+            let mut said = Vec::new();
+            said.extend(log.push(now, Stream::Out, format!("before {first}").as_bytes()));
+            said.extend(log.push(now, Stream::Err, b"beside\n"));
+            said.extend(log.push(now, Stream::Out, format!("{second} after").as_bytes()));
+            said.extend(log.finish(now).out);
+            let text = said.concat();
+            assert!(
+                text.contains("***") && !text.contains("s3c"),
+                "{at}: {text}"
+            );
+            let read = fs::read_to_string(folder.path().join(log.name())).unwrap();
+            assert!(
+                read.contains("after") && !read.contains("word"),
+                "{at}: {read}"
+            );
+        }
+    }
 }

@@ -1,63 +1,95 @@
-//! Processes, as the executor of `run` steps: argv or a shell line, in a group of its own, logged while it runs.
+//! Processes, as the executor of `run` steps: argv or a shell line, as a tree of its own, logged
+//! while it runs.
 //!
-//! Standard output is the result, as JSON if it is JSON. A non-zero exit is a failure `ExitStatus`. On cancel or timeout the
-//! group gets TERM, a moment to end, then KILL; if the runner itself dies, the kernel ends the process.
+//! Standard output is the result, as JSON if it is JSON. A non-zero exit is a failure `ExitStatus`.
+//! On cancel or timeout the tree is told to end and, after a moment, killed; its answer comes when
+//! nothing of it is left. What the first process leaves behind ends with it.
 
-mod order;
-pub(crate) mod spawner;
+mod spec;
 
 use std::collections::HashMap;
 use std::io;
-use std::process::{ExitStatus, Stdio};
+use std::process::ExitStatus;
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use lope_engine::executor::{Done, Executor, Task, Token};
-use lope_model::{Failure, Timestamp, Value, failure, limit, value};
-use rustix::process::{Pid, Signal, kill_process_group};
-use tokio::io::{AsyncBufReadExt, AsyncRead, BufReader};
-use tokio::process::Child;
+use lope_model::{Failure, Value, failure, limit, value};
 use tokio::runtime::Handle;
 use tokio::sync::Notify;
 
-use self::order::Order;
-use self::spawner::Spawner;
-use crate::logs::{Log, Logs, Stream};
+use self::spec::ProcessSpec;
+use crate::clock::wall;
+use crate::environment::InheritedEnvironment;
+use crate::lines::each_line;
+use crate::logs::{Logs, MaskedLog, Stream};
+use crate::process_tree::{ProcessTree, ProcessTrees, is_subreaper_lost};
 
 /// How long a process that was told to end may take before it is killed.
 const GRACE: Duration = Duration::from_secs(2);
 /// How many of the last lines of stderr a failure shows.
 const TAIL: usize = 20;
-/// Longest line of output that is kept whole in the log.
-const LINE_MAX: usize = 64 * 1024;
-/// Lines that are read before others have their turn.
-const TURN: u32 = 256;
+/// How many of them its message shows.
+const MESSAGE_LINES: usize = 5;
+/// Most bytes of them: a line may be as long as it likes.
+const MESSAGE_BYTES: usize = 2_000;
+/// Most bytes of what a process complained about that its failure carries; the log has all of it.
+const DETAIL_BYTES: usize = 16_000;
+/// How long output may still come when no process of the tree is left: somebody else may hold the
+/// pipe.
+const OUTPUT_GRACE: Duration = Duration::from_secs(1);
 
 /// Starts processes.
 #[derive(Debug)]
 pub struct Processes {
     runtime: Handle,
     logs: Logs,
-    spawner: Spawner,
+    trees: ProcessTrees,
+    environment: Arc<InheritedEnvironment>,
     running: Arc<Mutex<HashMap<Token, Arc<Notify>>>>,
 }
 
 impl Processes {
     pub fn new(runtime: Handle, logs: Logs) -> Self {
-        let spawner = Spawner::begin(runtime.clone());
-        Self { runtime, logs, spawner, running: Arc::default() }
+        let trees = ProcessTrees::begin(&runtime);
+        Self {
+            runtime,
+            logs,
+            trees,
+            environment: Arc::default(),
+            running: Arc::default(),
+        }
+    }
+
+    /// What processes inherit, besides what their step names.
+    #[must_use]
+    pub fn inheriting(mut self, environment: InheritedEnvironment) -> Self {
+        self.environment = Arc::new(environment);
+        self
     }
 }
 
 impl Executor for Processes {
+    fn returns_at_once(&self) -> bool {
+        true
+    }
+
     fn start(&self, task: Task, done: Done) {
         let stop = Arc::new(Notify::new());
         self.lock().insert(task.token.clone(), Arc::clone(&stop));
-        let (logs, spawner, running) = (self.logs.clone(), self.spawner.clone(), Arc::clone(&self.running));
+        let work = ProcessWork {
+            logs: self.logs.clone(),
+            trees: self.trees.clone(),
+            environment: Arc::clone(&self.environment),
+            stop,
+        };
+        let running = Arc::clone(&self.running);
         self.runtime.spawn(async move {
-            let token = task.token.clone();
-            let result = run(task, &logs, &spawner, &stop, &done).await;
-            running.lock().expect("no panic while the lock is held").remove(&token);
+            let result = work.run(&task, &done).await;
+            running
+                .lock()
+                .expect("no panic while the lock is held")
+                .remove(&task.token);
             done.finish(result, None);
         });
     }
@@ -71,142 +103,177 @@ impl Executor for Processes {
 
 impl Processes {
     fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<Token, Arc<Notify>>> {
-        self.running.lock().expect("no panic while the lock is held")
+        self.running
+            .lock()
+            .expect("no panic while the lock is held")
     }
 }
 
-async fn run(task: Task, logs: &Logs, spawner: &Spawner, stop: &Notify, done: &Done) -> Result<Value, Failure> {
-    let order = Order::read(&task.arguments)?;
-    let mut command = order.command(&task);
-    let input = order.input().map_err(|error| order.not_started(&error))?;
-    command.stdin(input).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut child = spawner.spawn(command).await.map_err(|error| order.not_started(&error))?;
-    let pid = child.id().and_then(|id| Pid::from_raw(id.cast_signed()));
-    let log = logs.begin(&task.token);
-    done.logged(log.name());
-    let log = Mutex::new(log);
-    let work = attend(&mut child, &log, done);
-    let ended = tokio::select! {
-        ended = work => ended,
-        () = stop.notified() => None,
-    };
-    let Some((status, out, err)) = ended else {
-        end_group(&mut child, pid).await;
-        return Err(Failure::new(failure::kind::CANCELLED, "the process was stopped"));
-    };
-    // Whatever the process left behind in its group goes with it.
-    signal(pid, Signal::KILL);
-    let status =
-        status.map_err(|error| Failure::new("IOError", format!("the process cannot be waited for: {error}")))?;
-    answer(status, out, &err)
+/// What one attempt works with.
+struct ProcessWork {
+    logs: Logs,
+    trees: ProcessTrees,
+    environment: Arc<InheritedEnvironment>,
+    stop: Arc<Notify>,
 }
 
-type Ended = (io::Result<ExitStatus>, Result<Vec<u8>, Failure>, Vec<String>);
+impl ProcessWork {
+    async fn run(&self, task: &Task, done: &Done) -> Result<Value, Failure> {
+        let spec = ProcessSpec::read(&task.arguments)?;
+        let command = spec.command(task, self.environment.for_processes());
+        let started = tokio::select! {
+            started = self.trees.start_attempt(&task.token, command) => started,
+            () = self.stop.notified() => return Err(stopped()),
+        };
+        let mut tree = started
+            .map_err(|error| subreaper_lost(&error).unwrap_or_else(|| spec.not_started(&error)))?;
+        let log = self.logs.begin_masked(&task.token, done.masks().clone());
+        done.logged(log.name());
+        let ended = tokio::select! {
+            ended = attend(&mut tree, log, done) => ended,
+            () = self.stop.notified() => None,
+        };
+        let Some(ended) = ended else {
+            if let Err(error) = tree.stop(GRACE).await {
+                tracing::warn!(%error, "a process was stopped, and how it ended is not known");
+            }
+            return Err(stopped());
+        };
+        let status = ended.status.map_err(|error| {
+            let unknown = || format!("the process cannot be waited for: {error}");
+            subreaper_lost(&error).unwrap_or_else(|| Failure::new("IOError", unknown()))
+        })?;
+        answer(status, ended.out, &ended.err)
+    }
+}
+
+/// Somebody killed what stood above the process: how it would have ended is not known, as when a
+/// worker dies.
+fn subreaper_lost(error: &io::Error) -> Option<Failure> {
+    is_subreaper_lost(error).then(|| Failure::new(failure::kind::WORKER_LOST, error.to_string()))
+}
+
+fn stopped() -> Failure {
+    Failure::new(failure::kind::CANCELLED, "the process was stopped")
+}
+
+/// How a process ended, and what it said.
+struct ProcessEnd {
+    status: io::Result<ExitStatus>,
+    out: Result<Vec<u8>, Failure>,
+    /// The last lines of its standard error.
+    err: Vec<String>,
+}
 
 /// Read what the process says, wait for its end.
-async fn attend(child: &mut Child, log: &Mutex<Log>, done: &Done) -> Option<Ended> {
-    let (stdout, stderr) = (child.stdout.take()?, child.stderr.take()?);
+async fn attend(tree: &mut ProcessTree, log: MaskedLog, done: &Done) -> Option<ProcessEnd> {
+    let (stdout, stderr) = (tree.stdout.take()?, tree.stderr.take()?);
+    let log = Mutex::new(log);
     let (mut out, mut size, mut tail) = (Vec::new(), 0_usize, Vec::new());
     let alive = || done.alive();
     let read_out = each_line(stdout, alive, |line| {
-        write(log, done, Stream::Out, line);
+        write(&log, Stream::Out, line);
         size += line.len();
         if size <= limit::PAYLOAD_MAX {
             out.extend_from_slice(line);
         }
     });
     let read_err = each_line(stderr, alive, |line| {
-        write(log, done, Stream::Err, line);
-        if tail.len() == TAIL {
-            tail.remove(0);
-        }
-        tail.push(String::from_utf8_lossy(line).trim_end().to_owned());
+        tail.extend(write(&log, Stream::Err, line));
+        tail.drain(..tail.len().saturating_sub(TAIL));
     });
-    let (status, (), ()) = tokio::join!(child.wait(), read_out, read_err);
+    let reading = async { tokio::join!(read_out, read_err) };
+    let status = until_ended(tree, reading).await;
+    let mut log = log.into_inner().expect("no panic while the lock is held");
+    tail.extend(log.finish(wall()).err);
     let out = if size > limit::PAYLOAD_MAX {
-        let message = format!("its output has {size} bytes, more than {} are allowed", limit::PAYLOAD_MAX);
+        let message = format!(
+            "its output has {size} bytes, more than {} are allowed",
+            limit::PAYLOAD_MAX
+        );
         Err(Failure::new(failure::kind::LIMIT, message))
     } else {
         Ok(out)
     };
-    Some((status, out, tail))
+    Some(ProcessEnd {
+        status,
+        out,
+        err: tail,
+    })
 }
 
-/// Hands over each line with its end; one that is too long comes in pieces. `alive` hears that something was said. Others have their
-/// turn in between: a process that says much quickly must not keep its runner from renewing its session.
-async fn each_line(pipe: impl AsyncRead + Unpin, alive: impl Fn(), mut take: impl FnMut(&[u8])) {
-    let mut reader = BufReader::with_capacity(LINE_MAX, pipe);
-    let (mut line, mut lines) = (Vec::new(), 0);
-    loop {
-        let buffer = match reader.fill_buf().await {
-            Ok([]) | Err(_) => break,
-            Ok(buffer) => buffer,
-        };
-        let end = buffer.iter().position(|byte| *byte == b'\n').map_or(buffer.len(), |at| at + 1);
-        line.extend_from_slice(&buffer[..end]);
-        reader.consume(end);
-        if line.ends_with(b"\n") || line.len() >= LINE_MAX {
-            take(&line);
-            line.clear();
-            lines += 1;
+/// Read until all has ended. A pipe that somebody outside of the tree holds open is left after a
+/// while.
+async fn until_ended<T>(
+    tree: &mut ProcessTree,
+    reading: impl Future<Output = T>,
+) -> io::Result<ExitStatus> {
+    let mut reading = std::pin::pin!(reading);
+    let mut ending = std::pin::pin!(tree.wait());
+    tokio::select! {
+        status = &mut ending => {
+            let _ = tokio::time::timeout(OUTPUT_GRACE, reading).await;
+            status
         }
-        if lines >= TURN || reader.buffer().is_empty() {
-            alive();
-            lines = 0;
-            tokio::task::yield_now().await;
-        }
-    }
-    if !line.is_empty() {
-        take(&line);
+        _ = &mut reading => ending.await,
     }
 }
 
-fn write(log: &Mutex<Log>, done: &Done, stream: Stream, line: &[u8]) {
-    let mut text = String::from_utf8_lossy(line);
-    if !done.masks().is_empty() {
-        text = done.masks().hide(&text).into();
-    }
-    log.lock().expect("no panic while the lock is held").line(now(), stream, text.trim_end_matches('\n'));
+/// Into the log; what stands there now.
+fn write(log: &Mutex<MaskedLog>, stream: Stream, line: &[u8]) -> Option<String> {
+    log.lock()
+        .expect("no panic while the lock is held")
+        .push(wall(), stream, line)
 }
 
-fn now() -> Timestamp {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    Timestamp::from_millis(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
-}
-
-/// TERM, a moment, KILL, for the whole group.
-async fn end_group(child: &mut Child, pid: Option<Pid>) {
-    signal(pid, Signal::TERM);
-    if tokio::time::timeout(GRACE, child.wait()).await.is_err() {
-        signal(pid, Signal::KILL);
-        let _ = child.wait().await;
-    }
-    signal(pid, Signal::KILL);
-}
-
-fn signal(group: Option<Pid>, signal: Signal) {
-    if let Some(group) = group {
-        // A group that is gone is what we want.
-        let _ = kill_process_group(group, signal);
-    }
-}
-
-fn answer(status: ExitStatus, out: Result<Vec<u8>, Failure>, err: &[String]) -> Result<Value, Failure> {
+fn answer(
+    status: ExitStatus,
+    out: Result<Vec<u8>, Failure>,
+    err: &[String],
+) -> Result<Value, Failure> {
     if !status.success() {
-        let last = err.iter().rev().find(|line| !line.is_empty());
-        let message = last.map_or_else(|| status.to_string(), |line| format!("{status}: {line}"));
+        let message = match last_lines(err) {
+            None => status.to_string(),
+            Some(lines) => format!("{status}: {lines}"),
+        };
         let mut failure = Failure::new(failure::kind::EXIT_STATUS, message);
         failure.detail = Value::map([
-            ("code", status.code().map_or(Value::Null, |code| Value::Int(i64::from(code)))),
-            ("stderr", Value::from(err.join("\n"))),
+            (
+                "code",
+                status
+                    .code()
+                    .map_or(Value::Null, |code| Value::Int(i64::from(code))),
+            ),
+            ("stderr", Value::from(ending(&err.join("\n"), DETAIL_BYTES))),
         ]);
         return Err(failure);
     }
     let text = String::from_utf8(out?).map_err(|error| Value::bytes(error.into_bytes()));
     Ok(match text {
-        Ok(text) => value::from_json(&text).unwrap_or_else(|_| Value::from(text.strip_suffix('\n').unwrap_or(&text))),
+        Ok(text) => value::from_json(&text)
+            .unwrap_or_else(|_| Value::from(text.strip_suffix('\n').unwrap_or(&text))),
         Err(bytes) => bytes,
     })
+}
+
+/// The last lines that say something.
+fn last_lines(err: &[String]) -> Option<String> {
+    let said = err.iter().filter(|line| !line.is_empty());
+    let mut lines: Vec<&str> = said.rev().take(MESSAGE_LINES).map(String::as_str).collect();
+    lines.reverse();
+    (!lines.is_empty()).then(|| ending(&lines.join("\n"), MESSAGE_BYTES))
+}
+
+/// The end of a text, with a mark where something is missing.
+fn ending(text: &str, most: usize) -> String {
+    if text.len() <= most {
+        return text.to_owned();
+    }
+    let mut from = text.len() - most;
+    while !text.is_char_boundary(from) {
+        from += 1;
+    }
+    format!("…{}", &text[from..])
 }
 
 #[cfg(test)]

@@ -1,8 +1,9 @@
-//! JavaScript, as the executor of `js` steps: an expression, or a function that is called with the step's arguments.
+//! JavaScript, as the executor of `js` steps: an expression, or a function that is called with the
+//! step's arguments.
 //!
-//! Every attempt has a fresh sandbox with bounded memory and stack, and nothing to reach outside it. A cancel or a timeout
-//! interrupts it. Entries of `with` are variables of an expression and properties of a function's argument. Values cross
-//! as JSON; promises are driven to their end.
+//! Every attempt has a fresh sandbox with bounded memory and stack, and nothing to reach outside
+//! it. A cancel or a timeout interrupts it. Entries of `with` are variables of an expression and
+//! properties of a function's argument. Values cross as JSON; promises are driven to their end.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -28,22 +29,34 @@ pub struct Scripts {
 
 impl Scripts {
     pub fn new(runtime: Handle) -> Self {
-        Self { runtime, running: Arc::default() }
+        Self {
+            runtime,
+            running: Arc::default(),
+        }
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<Token, Arc<AtomicBool>>> {
-        self.running.lock().expect("no panic while the lock is held")
+        self.running
+            .lock()
+            .expect("no panic while the lock is held")
     }
 }
 
 impl Executor for Scripts {
+    fn returns_at_once(&self) -> bool {
+        true
+    }
+
     fn start(&self, task: Task, done: Done) {
         let stop = Arc::new(AtomicBool::new(false));
         self.lock().insert(task.token.clone(), Arc::clone(&stop));
         let running = Arc::clone(&self.running);
         self.runtime.spawn_blocking(move || {
             let result = run(&task.arguments, &stop);
-            running.lock().expect("no panic while the lock is held").remove(&task.token);
+            running
+                .lock()
+                .expect("no panic while the lock is held")
+                .remove(&task.token);
             done.finish(result, None);
         });
     }
@@ -60,9 +73,13 @@ fn run(arguments: &Value, stop: &Arc<AtomicBool>) -> Result<Value, Failure> {
         .get("source")
         .and_then(Value::as_str)
         .ok_or_else(|| Failure::new("BadArguments", "a script needs its source"))?;
-    let with = arguments.get("with").filter(|with| !with.is_null()).cloned();
+    let with = arguments
+        .get("with")
+        .filter(|with| !with.is_null())
+        .cloned();
     let with = with.unwrap_or_else(|| Value::map::<&str>([]));
-    let sandbox = |error: rquickjs::Error| Failure::new("ScriptError", format!("no sandbox: {error}"));
+    let sandbox =
+        |error: rquickjs::Error| Failure::new("ScriptError", format!("no sandbox: {error}"));
     let runtime = Runtime::new().map_err(sandbox)?;
     runtime.set_memory_limit(MEMORY_MAX);
     runtime.set_max_stack_size(STACK_MAX);
@@ -71,10 +88,16 @@ fn run(arguments: &Value, stop: &Arc<AtomicBool>) -> Result<Value, Failure> {
     let context = Context::full(&runtime).map_err(sandbox)?;
     let answer = context.with(|ctx| {
         let answer = evaluate(&ctx, source, &with);
-        answer.catch(&ctx).map_err(|error| describe(error, stop.load(Ordering::Relaxed)))
+        answer
+            .catch(&ctx)
+            .map_err(|error| describe(error, stop.load(Ordering::Relaxed)))
     })?;
     if answer.len() > limit::PAYLOAD_MAX {
-        let message = format!("its result has {} bytes, more than {} are allowed", answer.len(), limit::PAYLOAD_MAX);
+        let message = format!(
+            "its result has {} bytes, more than {} are allowed",
+            answer.len(),
+            limit::PAYLOAD_MAX
+        );
         return Err(Failure::new(failure::kind::LIMIT, message));
     }
     value::from_json(&answer).map_err(|error| Failure::new("ScriptError", error.to_string()))
@@ -84,18 +107,22 @@ fn run(arguments: &Value, stop: &Arc<AtomicBool>) -> Result<Value, Failure> {
 fn evaluate(ctx: &Ctx<'_>, source: &str, with: &Value) -> rquickjs::Result<String> {
     let arguments = ctx.json_parse(with.to_string())?;
     for name in with.as_map().iter().flat_map(|map| map.keys()) {
-        let entry: rquickjs::Value =
-            arguments.as_object().map_or_else(|| Ok(arguments.clone()), |map| map.get(&**name))?;
+        let entry: rquickjs::Value = arguments
+            .as_object()
+            .map_or_else(|| Ok(arguments.clone()), |map| map.get(&**name))?;
         ctx.globals().set(&**name, entry)?;
     }
-    // In parentheses a function or an object is an expression; what is none then (several statements) is run as it stands.
+    // In parentheses a function or an object is an expression; what is none then (several
+    // statements) is run as it stands.
     let evaluated = match ctx.eval::<rquickjs::Value, _>(format!("({source}\n)")) {
         Err(rquickjs::Error::Exception) if is_syntax_error(ctx) => ctx.eval(source)?,
         other => other?,
     };
     let called = match evaluated.as_function() {
         Some(function) => function.call::<_, MaybePromise>((arguments,))?,
-        None => ctx.eval::<rquickjs::Function, _>("(value => value)")?.call((evaluated,))?,
+        None => ctx
+            .eval::<rquickjs::Function, _>("(value => value)")?
+            .call((evaluated,))?,
     };
     let value: rquickjs::Value = called.finish()?;
     let text = ctx.json_stringify(value)?;
@@ -105,7 +132,9 @@ fn evaluate(ctx: &Ctx<'_>, source: &str, with: &Value) -> rquickjs::Result<Strin
 /// Takes the pending exception; puts it back unless it is a `SyntaxError`.
 fn is_syntax_error(ctx: &Ctx<'_>) -> bool {
     let thrown = ctx.catch();
-    let name = thrown.as_object().and_then(|error| error.get::<_, String>("name").ok());
+    let name = thrown
+        .as_object()
+        .and_then(|error| error.get::<_, String>("name").ok());
     if name.as_deref() == Some("SyntaxError") {
         return true;
     }
@@ -120,14 +149,20 @@ fn describe(error: CaughtError<'_>, stopped: bool) -> Failure {
     }
     match error {
         CaughtError::Exception(exception) => {
-            let name = exception.as_object().get::<_, String>("name").unwrap_or_else(|_| "Error".to_owned());
+            let name = exception
+                .as_object()
+                .get::<_, String>("name")
+                .unwrap_or_else(|_| "Error".to_owned());
             let mut failure = Failure::new(&name, exception.message().unwrap_or_default());
             failure.traceback = exception.stack();
             failure
         }
         CaughtError::Value(thrown) => {
             let text = thrown.as_string().and_then(|text| text.to_string().ok());
-            Failure::new("Error", text.unwrap_or_else(|| format!("{thrown:?} was thrown")))
+            Failure::new(
+                "Error",
+                text.unwrap_or_else(|| format!("{thrown:?} was thrown")),
+            )
         }
         CaughtError::Error(error) => Failure::new("ScriptError", error.to_string()),
     }
@@ -146,8 +181,14 @@ mod tests {
     #[test]
     fn an_expression_a_function_and_a_promise_have_values() {
         assert_eq!(js("a + 1", r#"{"a": 1}"#), Ok(Value::Int(2)));
-        assert_eq!(js("({a}) => a.map(x => x * 2)", r#"{"a": [1, 2]}"#), Ok(vec![Value::Int(2), Value::Int(4)].into()));
-        assert_eq!(js("async (with_) => ({n: await with_.n})", r#"{"n": 7}"#), Ok(Value::map([("n", Value::Int(7))])));
+        assert_eq!(
+            js("({a}) => a.map(x => x * 2)", r#"{"a": [1, 2]}"#),
+            Ok(vec![Value::Int(2), Value::Int(4)].into())
+        );
+        assert_eq!(
+            js("async (with_) => ({n: await with_.n})", r#"{"n": 7}"#),
+            Ok(Value::map([("n", Value::Int(7))]))
+        );
         assert_eq!(js("{n: 1}", "null"), Ok(Value::map([("n", Value::Int(1))])));
         assert_eq!(js("const b = 2; b * 2", "{}"), Ok(Value::Int(4)));
         assert_eq!(js("undefined", "{}"), Ok(Value::Null));
@@ -156,20 +197,40 @@ mod tests {
     #[test]
     fn what_is_thrown_is_a_failure_of_its_type() {
         let failure = js("() => { throw new RangeError('too far') }", "{}").unwrap_err();
-        assert_eq!((&*failure.kind, failure.message.as_str()), ("RangeError", "too far"));
+        assert_eq!(
+            (&*failure.kind, failure.message.as_str()),
+            ("RangeError", "too far")
+        );
         assert!(failure.traceback.is_some());
-        assert_eq!(js("() => { throw 'plain' }", "{}").unwrap_err().message, "plain");
+        assert_eq!(
+            js("() => { throw 'plain' }", "{}").unwrap_err().message,
+            "plain"
+        );
         assert_eq!(&*js("nobody", "{}").unwrap_err().kind, "ReferenceError");
         assert_eq!(&*js("1 +", "{}").unwrap_err().kind, "SyntaxError");
-        assert_eq!(&*js("async () => { throw new TypeError('x') }", "{}").unwrap_err().kind, "TypeError");
+        assert_eq!(
+            &*js("async () => { throw new TypeError('x') }", "{}")
+                .unwrap_err()
+                .kind,
+            "TypeError"
+        );
     }
 
     #[test]
     fn memory_and_stack_are_bounded_and_nothing_is_reachable() {
-        assert!(js("() => { let a = []; for (;;) a.push(new Array(1e6).fill(0)) }", "{}").is_err());
+        assert!(
+            js(
+                "() => { let a = []; for (;;) a.push(new Array(1e6).fill(0)) }",
+                "{}"
+            )
+            .is_err()
+        );
         assert!(js("() => { const f = () => f() + 1; return f() }", "{}").is_err());
         assert_eq!(
-            js("typeof fetch + typeof require + typeof std + typeof os", "{}"),
+            js(
+                "typeof fetch + typeof require + typeof std + typeof os",
+                "{}"
+            ),
             Ok(Value::from("undefined".repeat(4)))
         );
     }
@@ -179,6 +240,9 @@ mod tests {
         let bench = Bench::new(Scripts::new);
         let token = bench.start("js", r#"{"source": "() => { for (;;) {} }"}"#);
         bench.executor.cancel(&token);
-        assert_eq!(&*bench.outcome().unwrap_err().kind, failure::kind::CANCELLED);
+        assert_eq!(
+            &*bench.outcome().unwrap_err().kind,
+            failure::kind::CANCELLED
+        );
     }
 }

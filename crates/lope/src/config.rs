@@ -1,7 +1,9 @@
-//! The settings in force, and where each came from: flag, environment, config file, default, in this order.
+//! The settings in force, and where each came from: flag, environment, config file, default, in
+//! this order.
 //!
-//! Text comes in (the file's content, pairs of the environment, flags) and settings go out. Nothing here reads a file, the
-//! environment or a terminal, and nothing decides what the settings lead to. Sections of other rooms are kept as they are.
+//! Text comes in (the file's content, pairs of the environment, flags) and settings go out. Nothing
+//! here reads a file, the environment or a terminal, and nothing decides what the settings lead to.
+//! `agents` and `runners` are read as their room describes them.
 
 mod engine;
 mod file;
@@ -10,6 +12,7 @@ mod sections;
 use std::collections::BTreeMap;
 use std::fmt;
 
+use lope_agents::settings::{AgentsSettings, RunnerSettings};
 use lope_engine::Settings;
 use serde_json::Value as Json;
 use thiserror::Error;
@@ -42,9 +45,9 @@ pub struct Setting {
 
 /// A setting that cannot be in force: where it stands, and what is wrong with it.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
-#[error("{place}: {message}")]
+#[error("{location}: {message}")]
 pub struct BadConfig {
-    pub place: String,
+    pub location: String,
     pub message: String,
     pub hint: Option<String>,
 }
@@ -59,7 +62,11 @@ pub struct Config {
     pub secrets: BTreeMap<String, Secret>,
     /// Variables of the environment that expressions may read.
     pub env: Vec<String>,
-    /// Sections that other rooms read: `agents`, `runners`.
+    /// Agents by name.
+    pub agents: AgentsSettings,
+    /// Runners of agents.
+    pub runners: RunnerSettings,
+    /// Sections that other rooms read: `server`.
     pub others: BTreeMap<String, Json>,
     sources: BTreeMap<&'static str, Source>,
 }
@@ -76,17 +83,27 @@ impl Config {
         }
         for (variable, value) in environment {
             if let Some(name) = variable.strip_prefix(ENGINE_PREFIX) {
-                config.set_engine(&name.to_ascii_lowercase(), &value, Source::Environment, &variable)?;
+                config.set_engine(
+                    &name.to_ascii_lowercase(),
+                    &value,
+                    Source::Environment,
+                    &variable,
+                )?;
             }
         }
-        config.check()?;
+        config.validate()?;
         Ok(config)
     }
 
     /// Lay a flag over what the file and the environment say.
     pub fn flag(&mut self, name: &str, value: &str) -> Result<(), BadConfig> {
-        self.set_engine(name, value, Source::Flag, &format!("--{}", name.replace('_', "-")))?;
-        self.check()
+        self.set_engine(
+            name,
+            value,
+            Source::Flag,
+            &format!("--{}", name.replace('_', "-")),
+        )?;
+        self.validate()
     }
 
     /// Every engine setting with its value and source, in the order of the documents.
@@ -100,30 +117,46 @@ impl Config {
         rows.chain(self.sections()).collect()
     }
 
-    fn set_engine(&mut self, name: &str, value: &str, source: Source, place: &str) -> Result<(), BadConfig> {
-        let row = engine::find(name).ok_or_else(|| unknown(place, name))?;
-        (row.read)(&mut self.engine, value.trim()).map_err(|message| BadConfig::new(place, message))?;
+    fn set_engine(
+        &mut self,
+        name: &str,
+        value: &str,
+        source: Source,
+        location: &str,
+    ) -> Result<(), BadConfig> {
+        let row = engine::find(name).ok_or_else(|| unknown(location, name))?;
+        (row.read)(&mut self.engine, value.trim())
+            .map_err(|message| BadConfig::new(location, message))?;
         self.sources.insert(row.name, source);
         Ok(())
     }
 
     /// What must hold between settings. A heartbeat that nobody set follows the lease.
-    fn check(&mut self) -> Result<(), BadConfig> {
+    fn validate(&mut self) -> Result<(), BadConfig> {
         if !self.sources.contains_key("heartbeat") {
-            self.engine.heartbeat = lope_model::Span::from_millis((self.engine.lease.millis() / 3).max(1));
+            self.engine.heartbeat =
+                lope_model::Span::from_millis((self.engine.lease.millis() / 3).max(1));
         }
         if self.engine.heartbeat.times(2) > self.engine.lease {
-            let message =
-                format!("a heartbeat of {} is too slow for a lease of {}", self.engine.heartbeat, self.engine.lease);
-            return Err(BadConfig::new("engine.heartbeat", message).hint("at most half of the lease"));
+            let message = format!(
+                "a heartbeat of {} is too slow for a lease of {}",
+                self.engine.heartbeat, self.engine.lease
+            );
+            return Err(
+                BadConfig::new("engine.heartbeat", message).hint("at most half of the lease")
+            );
         }
         Ok(())
     }
 }
 
 impl BadConfig {
-    pub(crate) fn new(place: impl Into<String>, message: impl Into<String>) -> Self {
-        Self { place: place.into(), message: message.into(), hint: None }
+    pub(crate) fn new(location: impl Into<String>, message: impl Into<String>) -> Self {
+        Self {
+            location: location.into(),
+            message: message.into(),
+            hint: None,
+        }
     }
 
     #[must_use]
@@ -133,8 +166,8 @@ impl BadConfig {
     }
 }
 
-fn unknown(place: &str, name: &str) -> BadConfig {
-    BadConfig::new(place, format!("there is no engine setting '{name}'"))
+fn unknown(location: &str, name: &str) -> BadConfig {
+    BadConfig::new(location, format!("there is no engine setting '{name}'"))
         .hint(format!("the settings are {}", engine::NAMES.join(", ")))
 }
 

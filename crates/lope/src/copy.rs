@@ -1,15 +1,19 @@
-//! Copying a whole store into another one: definitions, runs that have ended and runs that live, mail, byte tables.
+//! Copying a whole store into another one: definitions, runs that have ended and runs that live,
+//! mail, byte tables.
 //!
-//! Nobody may work on either store meanwhile. The target must be empty, or hold a part of the same copy that was interrupted:
-//! then it goes on. The queue comes last and no schedule is due before the end, so that nobody claims or starts anything of a copy that is
-//! not complete; at the end both stores are read again and compared.
+//! Nobody may work on either store meanwhile. The target must be empty, or hold a part of the same
+//! copy that was interrupted: then it goes on. The queue comes last and no schedule is due before
+//! the end, so that nobody claims or starts anything of a copy that is not complete; at the end
+//! both stores are read again and compared.
 
 use std::collections::BTreeMap;
 
 use lope_model::Digest;
-use lope_store::moving::{Cell, FILLING, MovedRow, MovedTable, TABLES};
-use lope_store::{Moving, Store, StoreError};
+use lope_store::transfer::{FILLING, TABLES, TransferRow, TransferTable, TransferValue};
+use lope_store::{Store, StoreError, Transfer};
 use thiserror::Error;
+
+use crate::space_upkeep as spaces;
 
 /// Rows read at a time, at first and at most.
 const PAGE: usize = 64;
@@ -41,14 +45,22 @@ pub enum CopyError {
     #[error(
         "the stores differ in table '{table}': {from} rows in one, {to} in the other; one changed while it was copied"
     )]
-    Changed { table: &'static str, from: u64, to: u64 },
+    Changed {
+        table: &'static str,
+        from: u64,
+        to: u64,
+    },
     #[error(transparent)]
     Store(#[from] StoreError),
 }
 
 /// Copy everything. `told` hears, table by table, how many rows were copied so far.
-pub async fn copy(from: &Store, to: &Store, mut told: impl FnMut(&'static str, u64)) -> Result<Copied, CopyError> {
-    let (source, target) = (moving(from)?, moving(to)?);
+pub async fn copy(
+    from: &Store,
+    to: &Store,
+    mut told: impl FnMut(&'static str, u64),
+) -> Result<Copied, CopyError> {
+    let (source, target) = (transfer(from)?, transfer(to)?);
     idle(from).await?;
     idle(to).await?;
     let resumed = ready(from, to, target).await?;
@@ -65,27 +77,40 @@ pub async fn copy(from: &Store, to: &Store, mut told: impl FnMut(&'static str, u
     target.settle().await?;
     let rows = compare(source, target).await?;
     target.set_note(FILLING, None).await?;
+    // Leases on spaces end by themselves; nobody has to wait for those of a copy.
+    spaces::free(to).await?;
     Ok(Copied { rows, resumed })
 }
 
-fn moving(store: &Store) -> Result<&dyn Moving, CopyError> {
-    store.upkeep.moving().ok_or_else(|| CopyError::NotMoving(store.upkeep.describe()))
+fn transfer(store: &Store) -> Result<&dyn Transfer, CopyError> {
+    store
+        .upkeep
+        .transfer()
+        .ok_or_else(|| CopyError::NotMoving(store.upkeep.describe()))
 }
 
 fn at_work(runners: usize) -> String {
-    if runners == 1 { "a runner works".to_owned() } else { format!("{runners} runners work") }
+    if runners == 1 {
+        "a runner works".to_owned()
+    } else {
+        format!("{runners} runners work")
+    }
 }
 
 async fn idle(store: &Store) -> Result<(), CopyError> {
     let runners = store.runs.runners(RUNNERS).await?;
-    match runners.iter().filter(|runner| runner.live).count() {
+    let runners = runners.iter().filter(|runner| runner.live).count();
+    match runners.max(spaces::hosts(store).await?) {
         0 => Ok(()),
-        count => Err(CopyError::Busy { store: store.upkeep.describe(), count }),
+        count => Err(CopyError::Busy {
+            store: store.upkeep.describe(),
+            count,
+        }),
     }
 }
 
 /// Is the target one that this copy may fill? True: it goes on with an earlier one.
-async fn ready(from: &Store, to: &Store, target: &dyn Moving) -> Result<bool, CopyError> {
+async fn ready(from: &Store, to: &Store, target: &dyn Transfer) -> Result<bool, CopyError> {
     let (source, store) = (from.upkeep.describe(), to.upkeep.describe());
     match target.note(FILLING).await? {
         Some(earlier) if earlier == source => return Ok(true),
@@ -94,7 +119,10 @@ async fn ready(from: &Store, to: &Store, target: &dyn Moving) -> Result<bool, Co
     }
     for table in TABLES {
         if target.last(table).await?.is_some() {
-            return Err(CopyError::NotEmpty { store, table: table.name });
+            return Err(CopyError::NotEmpty {
+                store,
+                table: table.name,
+            });
         }
     }
     target.set_note(FILLING, Some(source)).await?;
@@ -103,19 +131,27 @@ async fn ready(from: &Store, to: &Store, target: &dyn Moving) -> Result<bool, Co
 
 /// A table, page by page; pages are about as large as they may be.
 struct Pages {
-    table: MovedTable,
-    after: Option<Vec<Cell>>,
+    table: TransferTable,
+    after: Option<Vec<TransferValue>>,
     limit: usize,
 }
 
 impl Pages {
-    const fn behind(table: MovedTable, after: Option<Vec<Cell>>) -> Self {
-        Self { table, after, limit: PAGE }
+    const fn behind(table: TransferTable, after: Option<Vec<TransferValue>>) -> Self {
+        Self {
+            table,
+            after,
+            limit: PAGE,
+        }
     }
 
-    async fn next(&mut self, store: &dyn Moving) -> Result<Option<Vec<MovedRow>>, StoreError> {
-        let mut rows = store.rows(self.table, self.after.clone(), self.limit).await?;
-        let Some(last) = rows.last() else { return Ok(None) };
+    async fn next(&mut self, store: &dyn Transfer) -> Result<Option<Vec<TransferRow>>, StoreError> {
+        let mut rows = store
+            .rows(self.table, self.after.clone(), self.limit)
+            .await?;
+        let Some(last) = rows.last() else {
+            return Ok(None);
+        };
         self.after = Some(self.table.key_of(last).to_vec());
         match rows.iter().flatten().map(weight).sum::<usize>() {
             heavy if heavy > PAGE_BYTES => self.limit = (self.limit / 2).max(1),
@@ -127,36 +163,50 @@ impl Pages {
     }
 }
 
-fn weight(cell: &Cell) -> usize {
+fn weight(cell: &TransferValue) -> usize {
     match cell {
-        Cell::Null | Cell::Int(_) => 8,
-        Cell::Text(text) => text.len(),
-        Cell::Bytes(bytes) => bytes.len(),
+        TransferValue::Null | TransferValue::Int(_) => 8,
+        TransferValue::Text(text) => text.len(),
+        TransferValue::Bytes(bytes) => bytes.len(),
     }
 }
 
 /// Owners are not copied: a run that had one is due again. JSON is written alike.
-fn free(table: MovedTable, row: &mut MovedRow) {
-    if let (Some(owner), Some(due), Some(created)) =
-        (table.place("owner"), table.place("due"), table.place("created_at"))
-        && row[owner] != Cell::Null
+fn free(table: TransferTable, row: &mut TransferRow) {
+    if let (Some(owner), Some(due), Some(created)) = (
+        table.column_index("owner"),
+        table.column_index("due"),
+        table.column_index("created_at"),
+    ) && row[owner] != TransferValue::Null
     {
         row[due] = row[created].clone();
-        row[owner] = Cell::Null;
+        row[owner] = TransferValue::Null;
     }
-    if let Some(Cell::Text(tags)) = table.place("tags").map(|place| &mut row[place])
+    if let Some(TransferValue::Text(tags)) = table
+        .column_index("tags")
+        .map(|column_index| &mut row[column_index])
         && let Ok(sorted) = serde_json::from_str::<BTreeMap<String, String>>(tags)
     {
         *tags = serde_json::to_string(&sorted).unwrap_or_default();
     }
 }
 
-async fn compare(source: &dyn Moving, target: &dyn Moving) -> Result<BTreeMap<&'static str, u64>, CopyError> {
+async fn compare(
+    source: &dyn Transfer,
+    target: &dyn Transfer,
+) -> Result<BTreeMap<&'static str, u64>, CopyError> {
     let mut counts = BTreeMap::new();
     for table in TABLES {
-        let (one, other) = (fingerprint(source, table).await?, fingerprint(target, table).await?);
+        let (one, other) = (
+            fingerprint(source, table).await?,
+            fingerprint(target, table).await?,
+        );
         if one != other {
-            return Err(CopyError::Changed { table: table.name, from: one.0, to: other.0 });
+            return Err(CopyError::Changed {
+                table: table.name,
+                from: one.0,
+                to: other.0,
+            });
         }
         counts.insert(table.name, one.0);
     }
@@ -164,8 +214,13 @@ async fn compare(source: &dyn Moving, target: &dyn Moving) -> Result<BTreeMap<&'
 }
 
 /// How many rows a table has, and what they hold.
-async fn fingerprint(store: &dyn Moving, table: MovedTable) -> Result<(u64, Digest), CopyError> {
-    let (mut count, mut digest, mut pages) = (0, Digest::of(&[]), Pages::behind(table, None));
+async fn fingerprint(
+    store: &dyn Transfer,
+    table: TransferTable,
+) -> Result<(u64, Digest), CopyError> {
+    let mut count = 0;
+    let mut digest = Digest::of(&[]);
+    let mut pages = Pages::behind(table, None);
     while let Some(page) = pages.next(store).await? {
         for row in page {
             let bytes = written(&row);
@@ -176,14 +231,14 @@ async fn fingerprint(store: &dyn Moving, table: MovedTable) -> Result<(u64, Dige
     Ok((count, digest))
 }
 
-fn written(row: &[Cell]) -> Vec<u8> {
+fn written(row: &[TransferValue]) -> Vec<u8> {
     let mut bytes = Vec::new();
     for cell in row {
         let (kind, body): (u8, Vec<u8>) = match cell {
-            Cell::Null => (0, Vec::new()),
-            Cell::Int(number) => (1, number.to_le_bytes().to_vec()),
-            Cell::Text(text) => (2, text.as_bytes().to_vec()),
-            Cell::Bytes(body) => (3, body.clone()),
+            TransferValue::Null => (0, Vec::new()),
+            TransferValue::Int(number) => (1, number.to_le_bytes().to_vec()),
+            TransferValue::Text(text) => (2, text.as_bytes().to_vec()),
+            TransferValue::Bytes(body) => (3, body.clone()),
         };
         bytes.push(kind);
         bytes.extend((body.len() as u64).to_le_bytes());

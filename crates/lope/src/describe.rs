@@ -3,24 +3,35 @@
 //! Whoever prints or serves JSON about runs takes it from here, so that all say the same.
 
 mod loose;
+mod mailbox;
 mod schedule;
+mod token;
 
+use lope_definition::Definition;
 use lope_engine::codec;
-use lope_engine::why::Why;
-use lope_flow::definition::Definition;
-use lope_flow::history::{AttemptRecord, Execution};
+use lope_flow::history::{AttemptRecord, Execution, Historian};
 use lope_flow::law::{Event, Settled};
-use lope_model::{RunId, Timestamp, VersionId};
-use lope_store::runs::{JournalRow, RunRecord, RunnerRecord, Snapshot};
+use lope_limits::Holder;
+use lope_model::{Failure, RunId, Timestamp, VersionId};
+use lope_store::runs::{JournalRow, Mail, RunRecord, RunnerRecord, Snapshot};
+use lope_why::Why;
 use serde_json::{Map, Value, json};
 
 pub use loose::loose;
+pub use mailbox::{dead_letter, mailbox_stats, queued, timer};
 pub use schedule::{schedule, schedule_status};
+pub use token::token;
 
 /// A run.
 pub fn run(record: &RunRecord) -> Value {
-    let result = record.result.as_deref().and_then(|bytes| codec::read_result(bytes).ok());
-    let error = record.error.as_deref().and_then(|bytes| codec::read_error(bytes).ok());
+    let result = record
+        .result
+        .as_deref()
+        .and_then(|bytes| codec::read_result(bytes).ok());
+    let error = record
+        .error
+        .as_deref()
+        .and_then(|bytes| codec::read_error(bytes).ok());
     json!({
         "run_id": record.run,
         "workflow": record.workflow,
@@ -28,8 +39,9 @@ pub fn run(record: &RunRecord) -> Value {
         "key": record.key,
         "status": record.status.as_str(),
         "result": result,
-        "error": error,
-        "started_at": time(record.created_at),
+        "error": error.as_ref().map(|error| failure(error, None)),
+        "admitted_at": time(record.created_at),
+        "started_at": record.started_at.map(time),
         "finished_at": record.finished_at.map(time),
         "queue": record.queue,
         "priority": record.priority.level(),
@@ -44,6 +56,19 @@ pub fn run(record: &RunRecord) -> Value {
     })
 }
 
+/// A run with its executions and where their steps were written.
+pub fn run_with_steps(record: &RunRecord, history: &Historian<'_>) -> Value {
+    let mut value = run(record);
+    let executions: Vec<Value> = history
+        .executions()
+        .map(|it| execution(record.run, it))
+        .collect();
+    value["steps"] = json!(executions.len() as u64 + history.dropped());
+    value["executions"] = Value::Array(executions);
+    add_sources(&mut value, history.plan().definition());
+    value
+}
+
 /// One firing of a step.
 pub fn execution(run: RunId, execution: &Execution) -> Value {
     let last = execution.attempts.last();
@@ -56,25 +81,58 @@ pub fn execution(run: RunId, execution: &Execution) -> Value {
         "started_at": time(execution.opened_at),
         "finished_at": execution.finished_at.map(time),
     });
-    let error = execution.failure.as_ref().or_else(|| last.and_then(|attempt| attempt.failure.as_ref()));
-    put(&mut value, "worker", last.and_then(|attempt| attempt.worker.as_deref()).map(Value::from));
-    put(&mut value, "error", error.map(|failure| json!(failure)));
-    put(&mut value, "output", execution.output.as_ref().map(|output| json!(output)));
+    let error = execution
+        .failure
+        .as_ref()
+        .or_else(|| last.and_then(|attempt| attempt.failure.as_ref()));
+    put(
+        &mut value,
+        "worker",
+        last.and_then(|attempt| attempt.worker.as_deref())
+            .map(Value::from),
+    );
+    let tried = last.map(|attempt| attempt.number);
+    put(
+        &mut value,
+        "error",
+        error.map(|error| failure(error, tried)),
+    );
+    put(
+        &mut value,
+        "output",
+        execution.output.as_ref().map(|output| json!(output)),
+    );
     if !execution.attempts.is_empty() {
         value["attempts"] = execution.attempts.iter().map(attempt).collect();
     }
     value
 }
 
-/// Say where the steps were written that a run's error and executions name, as far as the definition knows.
+/// The step of an execution's path as the workflow has it: without the numbers of rounds and cases.
+fn written(path: &str) -> String {
+    let names = path.split('/').filter(|part| part.parse::<u64>().is_err());
+    names.collect::<Vec<_>>().join("/")
+}
+
+/// Say where the steps were written that a run's error and executions name, as far as the
+/// definition knows.
 pub fn add_sources(run: &mut Value, definition: &Definition) {
     let sources = definition.sources();
     let put_source = |value: &mut Value| {
-        let found = value.get("step").and_then(Value::as_str).and_then(|step| sources.get(step)).cloned();
+        let found = value
+            .get("step")
+            .and_then(Value::as_str)
+            .and_then(|step| sources.get(step).or_else(|| sources.get(&written(step))))
+            .cloned();
         put(value, "source", found.map(Value::from));
     };
     run.get_mut("error").into_iter().for_each(put_source);
-    for execution in run.get_mut("executions").and_then(Value::as_array_mut).into_iter().flatten() {
+    for execution in run
+        .get_mut("executions")
+        .and_then(Value::as_array_mut)
+        .into_iter()
+        .flatten()
+    {
         put_source(execution);
         execution.get_mut("error").into_iter().for_each(put_source);
     }
@@ -89,9 +147,24 @@ fn attempt(attempt: &AttemptRecord) -> Value {
         "started_at": attempt.started_at.map(time),
         "finished_at": attempt.finished_at.map(time),
     });
-    put(&mut value, "worker", attempt.worker.as_deref().map(Value::from));
-    put(&mut value, "run_id", attempt.child.map(|child| json!(child)));
-    put(&mut value, "error", attempt.failure.as_ref().map(|failure| json!(failure)));
+    put(
+        &mut value,
+        "worker",
+        attempt.worker.as_deref().map(Value::from),
+    );
+    put(
+        &mut value,
+        "run_id",
+        attempt.child.map(|child| json!(child)),
+    );
+    put(
+        &mut value,
+        "error",
+        attempt
+            .failure
+            .as_ref()
+            .map(|error| failure(error, Some(attempt.number))),
+    );
     value
 }
 
@@ -107,20 +180,45 @@ pub fn row(run: RunId, row: &JournalRow, event: &Event, step: Option<&str>) -> V
     value
 }
 
+/// The same, where the history right behind the row is at hand.
+pub fn told(run: RunId, of: &JournalRow, event: &Event, history: &Historian<'_>) -> Value {
+    let path = event.kind.execution().map(|(path, _)| path);
+    let execution = path.and_then(|path| history.execution(path));
+    row(run, of, event, execution.map(|it| &*it.step))
+}
+
 /// What a row holds, decoded: the event's own fields under the names they are stored with.
 pub fn body(event: &Event) -> Value {
     match serde_json::to_value(&event.kind) {
-        Ok(Value::Object(fields)) => fields.into_iter().next().map_or(Value::Null, |(_, body)| body),
+        Ok(Value::Object(fields)) => fields
+            .into_iter()
+            .next()
+            .map_or(Value::Null, |(_, body)| body),
         _ => Value::Null,
     }
+}
+
+/// A failure; its step and its attempt are always there. What is not tried again fails at its
+/// first attempt.
+pub fn failure(failure: &Failure, attempt: Option<u32>) -> Value {
+    let mut value = json!(failure);
+    value["step"] = json!(failure.step);
+    value["attempt"] = json!(failure.attempt.or(attempt).unwrap_or(1));
+    value
 }
 
 /// What became of an input.
 pub fn result(input: &str, settled: &Settled) -> Value {
     match settled {
-        Settled::Done(value) => json!({ "input": input, "status": "completed", "result": value, "error": null }),
-        Settled::Failed(failure) => json!({ "input": input, "status": "failed", "result": null, "error": failure }),
-        Settled::Cancelled => json!({ "input": input, "status": "cancelled", "result": null, "error": null }),
+        Settled::Done(value) => {
+            json!({ "input": input, "status": "completed", "result": value, "error": null })
+        }
+        Settled::Failed(error) => {
+            json!({ "input": input, "status": "failed", "result": null, "error": failure(error, None) })
+        }
+        Settled::Cancelled => {
+            json!({ "input": input, "status": "cancelled", "result": null, "error": null })
+        }
     }
 }
 
@@ -128,8 +226,30 @@ pub fn result(input: &str, settled: &Settled) -> Value {
 pub fn why(why: &Why, run: RunId, now: Timestamp) -> Value {
     let mut value = json!({ "why": why.word(), "message": why.message(now) });
     put(&mut value, "hint", why.hint(run).map(Value::from));
-    put(&mut value, "path", why.execution().map(|path| json!(&**path)));
-    put(&mut value, "until", why.until().map(|until| json!(time(until))));
+    put(
+        &mut value,
+        "path",
+        why.execution().map(|path| json!(&**path)),
+    );
+    put(
+        &mut value,
+        "until",
+        why.until().map(|until| json!(time(until))),
+    );
+    let holders = why.holders().iter().map(|named| {
+        let Holder {
+            runner,
+            attempt,
+            since,
+        } = &named.holder;
+        json!({ "run": attempt.run, "path": &*attempt.execution, "runner": runner, "since": time(*since) })
+    });
+    let holders: Vec<Value> = holders.collect();
+    put(
+        &mut value,
+        "heldBy",
+        (!holders.is_empty()).then(|| Value::from(holders)),
+    );
     value
 }
 
@@ -154,6 +274,16 @@ pub fn snapshot(snapshot: &Snapshot) -> Value {
     // The first byte says how the rest is written.
     let state = snapshot.body.get(1..).and_then(loose);
     json!({ "seq": snapshot.seq, "law": snapshot.law, "bytes": snapshot.body.len(), "state": state })
+}
+
+/// What waits for a run.
+pub fn mail(mail: &Mail) -> Value {
+    json!({ "id": mail.id, "kind": mail.kind, "at": time(mail.at), "body": loose(&mail.body) })
+}
+
+/// A definition, as it can be deployed again.
+pub fn definition(definition: &Definition) -> Value {
+    serde_json::from_str(&definition.to_json()).unwrap_or_default()
 }
 
 /// A deployed workflow.

@@ -1,16 +1,17 @@
-//! `lope doctor`: is everything there that work needs? Facts are gathered in `facts`; what they mean is decided here, purely.
+//! `lope doctor`: is everything there that work needs? Facts are gathered in `facts`; what they
+//! mean is decided here, purely.
 //!
 //! Nothing is changed. Each check says one line: ok, a warning, or a failure with a hint.
 
 mod facts;
 
-use lope_engine::why::is_set_aside;
 use lope_model::{Span, Timestamp};
 use lope_store::StoreError;
-use lope_store::runs::{Counts, RunRecord, RunnerRecord};
+use lope_store::runs::{RunCounts, RunRecord, RunnerRecord};
 use lope_store::store::Finding;
+use lope_why::is_set_aside;
 
-pub use facts::{StoreFacts, home, look, python, space};
+pub use facts::{StoreFacts, home, inspect, python, space};
 
 /// How a check ended.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -20,9 +21,33 @@ pub enum Health {
     Fail,
 }
 
+/// What a Postgres server should not have switched off, and what comes of it.
+const NOT_OFF: [(&str, Health, &str); 4] = [
+    (
+        "fsync",
+        Health::Fail,
+        "a crash of the machine may lose or damage everything",
+    ),
+    (
+        "full_page_writes",
+        Health::Fail,
+        "a crash of the machine may damage pages",
+    ),
+    (
+        "synchronous_commit",
+        Health::Warn,
+        "a crash of the server may lose what was acknowledged",
+    ),
+    (
+        "autovacuum",
+        Health::Warn,
+        "the queue grows slow without it",
+    ),
+];
+
 /// One line of the report.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Verdict {
+pub struct HealthCheck {
     pub check: &'static str,
     pub health: Health,
     pub message: String,
@@ -51,112 +76,200 @@ impl Health {
     }
 }
 
-impl Verdict {
+impl HealthCheck {
     pub fn ok(check: &'static str, message: impl Into<String>) -> Self {
-        Self { check, health: Health::Ok, message: message.into(), hint: None }
+        Self {
+            check,
+            health: Health::Ok,
+            message: message.into(),
+            hint: None,
+        }
     }
 
     pub fn warn(check: &'static str, message: impl Into<String>, hint: impl Into<String>) -> Self {
-        Self { check, health: Health::Warn, message: message.into(), hint: Some(hint.into()) }
+        Self {
+            check,
+            health: Health::Warn,
+            message: message.into(),
+            hint: Some(hint.into()),
+        }
     }
 
     pub fn fail(check: &'static str, message: impl Into<String>, hint: impl Into<String>) -> Self {
-        Self { check, health: Health::Fail, message: message.into(), hint: Some(hint.into()) }
+        Self {
+            check,
+            health: Health::Fail,
+            message: message.into(),
+            hint: Some(hint.into()),
+        }
     }
 }
 
 /// Could the store be opened?
-pub fn opened(url: &str, error: Option<&StoreError>) -> Verdict {
+pub fn opened(url: &str, error: Option<&StoreError>) -> HealthCheck {
     match error {
-        None => Verdict::ok("store", format!("{url} is there")),
-        Some(StoreError::Missing { .. }) => {
-            Verdict::warn("store", format!("{url} is not there yet"), "'lope run' or 'lope store migrate' creates it")
+        None => HealthCheck::ok("store", format!("{url} is there")),
+        Some(StoreError::Missing { .. }) => HealthCheck::warn(
+            "store",
+            format!("{url} is not there yet"),
+            "'lope run' or 'lope store migrate' creates it",
+        ),
+        Some(error @ StoreError::Version { hint, .. }) => {
+            HealthCheck::fail("store", error.to_string(), hint.clone())
         }
-        Some(error @ StoreError::Version { hint, .. }) => Verdict::fail("store", error.to_string(), hint.clone()),
         Some(error @ (StoreError::Unavailable { .. } | StoreError::Unknown { .. })) => {
-            Verdict::fail("store", error.to_string(), "is the server running and the address right?")
+            HealthCheck::fail(
+                "store",
+                error.to_string(),
+                "a server: is it running, and is the address right? A file: the message names who holds it",
+            )
         }
-        Some(error @ StoreError::Full { .. }) => Verdict::fail("store", error.to_string(), "free some space"),
-        Some(error @ StoreError::ReadOnly { .. }) => {
-            Verdict::fail("store", error.to_string(), "check the permissions of the file and of its folder")
+        Some(error @ StoreError::Full { .. }) => {
+            HealthCheck::fail("store", error.to_string(), "free some space")
         }
-        Some(error @ (StoreError::Corrupt { .. } | StoreError::Refused { .. } | StoreError::Closed)) => {
-            Verdict::fail("store", error.to_string(), "restore a backup made with 'lope store backup'")
-        }
+        Some(error @ StoreError::ReadOnly { .. }) => HealthCheck::fail(
+            "store",
+            error.to_string(),
+            "check the permissions of the file and of its folder",
+        ),
+        Some(
+            error @ (StoreError::Corrupt { .. } | StoreError::Refused { .. } | StoreError::Closed),
+        ) => HealthCheck::fail(
+            "store",
+            error.to_string(),
+            "restore a backup made with 'lope store backup'",
+        ),
     }
 }
 
 /// Is what the store holds sound?
-pub fn sound(findings: &[Finding]) -> Vec<Verdict> {
+pub fn integrity(findings: &[Finding]) -> Vec<HealthCheck> {
     if findings.is_empty() {
-        return vec![Verdict::ok("sound", "schema, journal, leases and mail agree")];
+        return vec![HealthCheck::ok(
+            "sound",
+            "schema, journal, leases and mail agree",
+        )];
     }
     let told = findings.iter().take(TOLD);
-    told.map(|it| Verdict::fail("sound", format!("{}: {}", it.rule, it.message), it.hint.clone())).collect()
+    told.map(|it| {
+        HealthCheck::fail(
+            "sound",
+            format!("{}: {}", it.rule, it.message),
+            it.hint.clone(),
+        )
+    })
+    .collect()
 }
 
 /// Is there room where the store is?
-pub fn room(place: &str, free: u64) -> Verdict {
-    let message = format!("{} MB free in {place}", free / (1024 * 1024));
+pub fn room(folder: &str, free: u64) -> HealthCheck {
+    let message = format!("{} MB free in {folder}", free / (1024 * 1024));
     match free {
-        0..SPACE_MIN => Verdict::fail("disk", message, "free some space: a full disk stops all work"),
-        SPACE_MIN..SPACE_LOW => Verdict::warn("disk", message, "free some space, or 'lope store prune'"),
-        SPACE_LOW.. => Verdict::ok("disk", message),
+        0..SPACE_MIN => HealthCheck::fail(
+            "disk",
+            message,
+            "free some space: a full disk stops all work",
+        ),
+        SPACE_MIN..SPACE_LOW => {
+            HealthCheck::warn("disk", message, "free some space, or 'lope store prune'")
+        }
+        SPACE_LOW.. => HealthCheck::ok("disk", message),
     }
 }
 
 /// Do the clocks agree? `others` are readings of clocks that should not be ahead of ours.
-pub fn clock(now: Timestamp, store: Timestamp, others: impl Iterator<Item = Timestamp>) -> Verdict {
+pub fn clock(
+    now: Timestamp,
+    store: Timestamp,
+    others: impl Iterator<Item = Timestamp>,
+) -> HealthCheck {
     let hint = "set the clock of this machine (a time service keeps it right)";
     if now < LONG_AGO {
-        return Verdict::fail("clock", format!("this machine's clock says {now}"), hint);
+        return HealthCheck::fail("clock", format!("this machine's clock says {now}"), hint);
     }
-    let apart = |other: Timestamp| if other > now { other.since(now) } else { now.since(other) };
+    let apart = |other: Timestamp| {
+        if other > now {
+            other.since(now)
+        } else {
+            now.since(other)
+        }
+    };
     if apart(store) > SKEW {
-        let message = format!("this machine's clock and the store's are {} apart", apart(store));
-        return Verdict::warn("clock", message, hint);
+        let message = format!(
+            "this machine's clock and the store's are {} apart",
+            apart(store)
+        );
+        return HealthCheck::warn("clock", message, hint);
     }
     match others.max().filter(|latest| *latest > now.plus(SKEW)) {
         Some(latest) => {
-            let message = format!("the store has times {} ahead of this machine's clock", latest.since(now));
-            Verdict::warn("clock", message, hint)
+            let message = format!(
+                "the store has times {} ahead of this machine's clock",
+                latest.since(now)
+            );
+            HealthCheck::warn("clock", message, hint)
         }
-        None => Verdict::ok("clock", format!("{now}")),
+        None => HealthCheck::ok("clock", format!("{now}")),
     }
 }
 
 /// Who works, and does anything wait for them?
-pub fn runners(runners: &[RunnerRecord], counts: &Counts) -> Vec<Verdict> {
+pub fn runners(runners: &[RunnerRecord], counts: &RunCounts) -> Vec<HealthCheck> {
     let live = runners.iter().filter(|runner| runner.live).count();
     let due: u64 = counts.queues.iter().map(|queue| queue.due).sum();
     let mut verdicts = Vec::new();
     verdicts.push(match (live, due) {
-        (0, 0) => Verdict::ok("runners", "none is up, and no run is due"),
-        (0, 1) => Verdict::warn("runners", "none is up, and 1 run is due", "lope up"),
-        (0, due) => Verdict::warn("runners", format!("none is up, and {due} runs are due"), "lope up"),
-        (live, 1) => Verdict::ok("runners", format!("{live} up; 1 run due")),
-        (live, due) => Verdict::ok("runners", format!("{live} up; {due} runs due")),
+        (0, 0) => HealthCheck::ok("runners", "none is up, and no run is due"),
+        (0, 1) => HealthCheck::warn("runners", "none is up, and 1 run is due", "lope up"),
+        (0, due) => HealthCheck::warn(
+            "runners",
+            format!("none is up, and {due} runs are due"),
+            "lope up",
+        ),
+        (live, 1) => HealthCheck::ok("runners", format!("{live} up; 1 run due")),
+        (live, due) => HealthCheck::ok("runners", format!("{live} up; {due} runs due")),
     });
-    for gone in runners.iter().filter(|runner| !runner.live && runner.owns > 0).take(TOLD) {
-        let runs = if gone.owns == 1 { "1 run".to_owned() } else { format!("{} runs", gone.owns) };
-        let message = format!("runner {} on {} is gone and has {runs}", gone.runner, gone.host);
-        verdicts.push(Verdict::warn("runners", message, "lope up: a runner takes over what others left behind"));
+    for gone in runners
+        .iter()
+        .filter(|runner| !runner.live && runner.owns > 0)
+        .take(TOLD)
+    {
+        let runs = if gone.owns == 1 {
+            "1 run".to_owned()
+        } else {
+            format!("{} runs", gone.owns)
+        };
+        let message = format!(
+            "runner {} on {} is gone and has {runs}",
+            gone.runner, gone.host
+        );
+        verdicts.push(HealthCheck::warn(
+            "runners",
+            message,
+            "lope up: a runner takes over what others left behind",
+        ));
     }
     verdicts
 }
 
 /// Runs that wait for a person. `paused` are all runs that are paused or parked.
-pub fn stuck(paused: &[RunRecord]) -> Vec<Verdict> {
+pub fn stuck(paused: &[RunRecord]) -> Vec<HealthCheck> {
     let aside = |record: &&RunRecord| record.parked.as_deref().is_some_and(is_set_aside);
     let stuck: Vec<&RunRecord> = paused.iter().filter(aside).collect();
     if stuck.is_empty() {
-        return vec![Verdict::ok("stuck", format!("no run was set aside; {} paused", paused.len()))];
+        return vec![HealthCheck::ok(
+            "stuck",
+            format!("no run was set aside; {} paused", paused.len()),
+        )];
     }
     let told = stuck.iter().take(TOLD).map(|record| {
         let reason = record.parked.as_deref().unwrap_or_default();
-        Verdict::warn(
+        HealthCheck::warn(
             "stuck",
-            format!("run {} of '{}' was set aside: {reason}", record.run, record.workflow),
+            format!(
+                "run {} of '{}' was set aside: {reason}",
+                record.run, record.workflow
+            ),
             format!("lope runs why {}", record.run),
         )
     });
@@ -164,39 +277,62 @@ pub fn stuck(paused: &[RunRecord]) -> Vec<Verdict> {
 }
 
 /// Is there a Python that workers could run on? `found` is what `--version` said.
-pub fn python_version(found: Option<&str>) -> Verdict {
+pub fn python_version(found: Option<&str>) -> HealthCheck {
     let hint = "install Python 3.10 or newer if you want Python actions";
-    let Some(said) = found else { return Verdict::warn("python", "no python3 in PATH", hint) };
+    let Some(said) = found else {
+        return HealthCheck::warn("python", "no python3 in PATH", hint);
+    };
     let number = said.trim().trim_start_matches("Python ").to_owned();
-    let mut parts = number.split('.').map(|part| part.parse::<u32>().unwrap_or(0));
+    let mut parts = number
+        .split('.')
+        .map(|part| part.parse::<u32>().unwrap_or(0));
     let version = (parts.next().unwrap_or(0), parts.next().unwrap_or(0));
     if version >= (3, 10) {
-        return Verdict::ok("python", format!("Python {number}"));
+        return HealthCheck::ok("python", format!("Python {number}"));
     }
-    Verdict::warn("python", format!("'{}' is too old", said.trim()), hint)
+    HealthCheck::warn("python", format!("'{}' is too old", said.trim()), hint)
 }
 
 /// Is a Postgres server set up to keep what it acknowledges?
-pub fn server(settings: &[(String, String)]) -> Vec<Verdict> {
-    let said = |name: &str| settings.iter().find(|(known, _)| known == name).map_or("", |(_, value)| value);
+pub fn server(settings: &[(String, String)]) -> Vec<HealthCheck> {
+    let said = |name: &str| {
+        settings
+            .iter()
+            .find(|(known, _)| known == name)
+            .map_or("", |(_, value)| value)
+    };
     let mut verdicts = Vec::new();
-    for (name, health, why) in [
-        ("fsync", Health::Fail, "a crash of the machine may lose or damage everything"),
-        ("full_page_writes", Health::Fail, "a crash of the machine may damage pages"),
-        ("synchronous_commit", Health::Warn, "a crash of the server may lose what was acknowledged"),
-        ("autovacuum", Health::Warn, "the queue grows slow without it"),
-    ] {
+    for (name, health, why) in NOT_OFF {
         if said(name) == "off" {
-            let (message, hint) = (format!("{name} is off: {why}"), Some(format!("set {name} = on")));
-            verdicts.push(Verdict { check: "postgres", health, message, hint });
+            let message = format!("{name} is off: {why}");
+            let hint = Some(format!("set {name} = on"));
+            verdicts.push(HealthCheck {
+                check: "postgres",
+                health,
+                message,
+                hint,
+            });
         }
     }
-    if said("max_connections").parse::<u64>().is_ok_and(|most| most < CONNECTIONS_MIN) {
-        let message = format!("the server allows only {} connections", said("max_connections"));
-        verdicts.push(Verdict::warn("postgres", message, "raise max_connections"));
+    if said("max_connections")
+        .parse::<u64>()
+        .is_ok_and(|most| most < CONNECTIONS_MIN)
+    {
+        let message = format!(
+            "the server allows only {} connections",
+            said("max_connections")
+        );
+        verdicts.push(HealthCheck::warn(
+            "postgres",
+            message,
+            "raise max_connections",
+        ));
     }
     if verdicts.is_empty() {
-        verdicts.push(Verdict::ok("postgres", format!("version {}, settings are safe", said("server_version"))));
+        verdicts.push(HealthCheck::ok(
+            "postgres",
+            format!("version {}, settings are safe", said("server_version")),
+        ));
     }
     verdicts
 }

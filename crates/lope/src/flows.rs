@@ -1,7 +1,8 @@
-//! Flows: workflows written in Rust. A builder takes closures; what it makes is the same definition that a YAML file
-//! makes, and the closures are functions that its actions name.
+//! Flows: workflows written in Rust. A builder takes closures; what it makes is the same definition
+//! that a YAML file makes, and the closures are functions that its actions name.
 //!
-//! A flow can be given to a [`Runner`](crate::Runner), or advanced by hand. Nothing here runs anything.
+//! A flow can be given to a [`Runner`](crate::Runner), or advanced by hand. Nothing here runs
+//! anything.
 
 mod builder;
 mod by_hand;
@@ -13,7 +14,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
-use lope_flow::definition::{Definition, Kind, Rule};
+use lope_definition::{Definition, Rule, StepKind};
 use lope_flow::law::Plan;
 use lope_model::{Realm, VersionId};
 use lope_workers::function::Function;
@@ -27,9 +28,9 @@ pub use work::{BAD_VALUE, Work};
 
 /// A workflow with the functions that do its work. Cheap to clone.
 #[derive(Clone)]
-pub struct Flow(Arc<Inner>);
+pub struct Flow(Arc<FlowParts>);
 
-struct Inner {
+struct FlowParts {
     plan: Arc<Plan>,
     functions: BTreeMap<String, Function>,
     /// Flows that it starts as children.
@@ -43,8 +44,12 @@ impl Flow {
         FlowBuilder::new(name)
     }
 
-    /// A flow of a definition that came from elsewhere (a YAML file, Python), with functions for the actions it names.
-    pub fn from_definition(definition: &Definition, functions: BTreeMap<String, Function>) -> Result<Self> {
+    /// A flow of a definition that came from elsewhere (a YAML file, Python), with functions for
+    /// the actions it names.
+    pub fn from_definition(
+        definition: &Definition,
+        functions: BTreeMap<String, Function>,
+    ) -> Result<Self> {
         Self::make(definition, functions, Vec::new(), "1")
     }
 
@@ -55,10 +60,21 @@ impl Flow {
         version: &str,
     ) -> Result<Self> {
         let plan = Plan::new(definition);
-        let plan = plan.map_err(|problems| Error::BadFlow { flow: definition.name.to_string(), problems })?;
+        let plan = plan.map_err(|problems| Error::BadFlow {
+            flow: definition.name.to_string(),
+            problems,
+        })?;
         let realm = Realm::parse(&format!("rust/{}@{version}", plan.name()));
-        let realm = realm.map_err(|error| Error::BadOption { option: "name", message: error.to_string() })?;
-        Ok(Self(Arc::new(Inner { plan: Arc::new(plan), functions, children, realm })))
+        let realm = realm.map_err(|error| Error::BadOption {
+            option: "name",
+            message: error.to_string(),
+        })?;
+        Ok(Self(Arc::new(FlowParts {
+            plan: Arc::new(plan),
+            functions,
+            children,
+            realm,
+        })))
     }
 
     pub fn name(&self) -> &str {
@@ -94,28 +110,46 @@ impl Flow {
 
     /// Its functions and those of its children, by the name of the action.
     pub(crate) fn functions(&self) -> BTreeMap<String, Function> {
-        let mut all: BTreeMap<String, Function> = self.0.children.iter().flat_map(Flow::functions).collect();
-        all.extend(self.0.functions.iter().map(|(name, function)| (name.clone(), Arc::clone(function))));
+        let mut all: BTreeMap<String, Function> =
+            self.0.children.iter().flat_map(Flow::functions).collect();
+        all.extend(
+            self.0
+                .functions
+                .iter()
+                .map(|(name, function)| (name.clone(), Arc::clone(function))),
+        );
         all
     }
 
     /// The function of an action, its children's included.
     fn function(&self, action: &str) -> Option<Function> {
         let own = self.0.functions.get(action).map(Arc::clone);
-        own.or_else(|| self.0.children.iter().find_map(|child| child.function(action)))
+        own.or_else(|| {
+            self.0
+                .children
+                .iter()
+                .find_map(|child| child.function(action))
+        })
     }
 
-    /// The plan of this flow with other options. It is another version: a run that starts on it stays on it.
+    /// The plan of this flow with other options. It is another version: a run that starts on it
+    /// stays on it.
     pub(crate) fn variant(&self, change: impl FnOnce(&mut Definition)) -> Result<Arc<Plan>> {
         let mut definition = self.definition().clone();
         change(&mut definition);
         let plan = Plan::new(&definition);
-        plan.map(Arc::new).map_err(|problems| Error::BadFlow { flow: self.name().to_owned(), problems })
+        plan.map(Arc::new).map_err(|problems| Error::BadFlow {
+            flow: self.name().to_owned(),
+            problems,
+        })
     }
 
     /// Rules as the law takes them: predicates are asked now.
     pub(crate) fn rules(&self, rules: &[PolicyRule]) -> Result<Vec<Rule>> {
-        rules.iter().map(|rule| rule.resolve(self.definition(), None)).collect()
+        rules
+            .iter()
+            .map(|rule| rule.resolve(self.definition(), None))
+            .collect()
     }
 }
 
@@ -123,10 +157,12 @@ impl Flow {
 pub(crate) fn actions(definition: &Definition) -> Vec<Arc<str>> {
     let steps = definition.blocks.iter().flat_map(|block| &block.steps);
     let named = steps.filter_map(|step| match &step.kind {
-        Kind::Dispatch(dispatch) if &*dispatch.executor == lope_flow::definition::executor::ACTION => {
+        StepKind::Dispatch(dispatch)
+            if &*dispatch.executor == lope_definition::executor::ACTION =>
+        {
             Some(Arc::clone(&dispatch.action))
         }
-        Kind::State { action, .. } => action.as_ref().map(Arc::clone),
+        StepKind::State { action, .. } => action.as_ref().map(Arc::clone),
         _ => None,
     });
     named.collect()

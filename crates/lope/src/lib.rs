@@ -1,7 +1,9 @@
 //! The library face of Lope: durable workflows inside a Rust program.
 //!
-//! A [`Flow`] is built from closures; a [`Runner`] starts it under an id, feeds it, and brings it to its end through crashes and
-//! restarts. With the binary this is the only room that names a backend: `stores` turns a URL into a store.
+//! A [`Flow`] is built from closures; a [`Runner`] starts it under an id, feeds it, and brings it
+//! to its end through crashes and restarts. A [`Client`] looks at runs and steers them without
+//! working. This is the only room that names a backend: [`stores`] turns a URL into a store; and
+//! the only one that the binary names.
 //!
 //! ```
 //! # #[tokio::main] async fn main() -> lope::Result<()> {
@@ -20,41 +22,51 @@
 //! # Ok(()) }
 //! ```
 
+pub mod agents;
+mod client;
 mod clock;
 pub mod config;
 pub mod convert;
 pub mod copy;
 pub mod describe;
 pub mod doctor;
+pub mod drive;
 mod error;
 pub mod executors;
 mod flows;
-pub mod host;
+mod host;
 pub mod mailbox;
-pub mod post;
+mod mailbox_send;
+#[cfg(feature = "measure")]
+pub mod measure;
+pub mod reactive;
 mod results;
 mod runner;
+pub mod runs;
+pub mod schedules;
+pub mod secrets;
+mod space_upkeep;
 mod step_error;
 pub mod stores;
 pub mod telemetry;
-pub mod vault;
+pub mod tokens;
+pub mod workers;
+pub mod workflows;
 
-pub use lope_engine as engine;
-pub use lope_engine::schedule;
-pub use lope_flow as flow;
-pub use lope_model as model;
-pub use lope_store as store;
-
+pub use client::{Client, PreparedRun};
 pub use error::{Error, Result};
 pub use flows::{BAD_VALUE, ByHand, Facts, Flow, FlowBuilder, Match, PolicyRule, Work, policy};
-pub use lope_flow::definition::Checkpoint;
+pub use lope_definition::Checkpoint;
+pub use lope_engine::{Breakdown, Settings};
 pub use lope_flow::law::Settled;
 pub use lope_model::policy::Backoff;
 pub use lope_model::{Failure, RunId, Value};
 pub use lope_store::runs::RunStatus;
-pub use lope_workers::Call;
+pub use lope_workers::{FunctionCall, InheritedEnvironment, process_tree};
 pub use results::{Completion, InputResult, Results};
-pub use runner::{Found, PendingAttempt, RunOptions, Runner, RunnerBuilder, StartOptions, Stop, Workflow};
+pub use runner::{
+    LiveWorkflow, PendingAttempt, RunOptions, Runner, RunnerBuilder, StartOptions, Stop, Workflow,
+};
 pub use step_error::{StepError, StepResult};
 
 /// The guide, whose examples are compiled and run.

@@ -1,10 +1,21 @@
-//! The mailbox of seed 000 with the engine behind it: everything of `lope-mailbox`, and two handlers that it cannot have by
-//! itself: a workflow run per message, and an action of a worker per message.
+//! The mailbox of seed 000 with the engine behind it: everything of `lope-mailbox`, and two
+//! handlers that it cannot have by itself: a workflow run per message, and an action of a worker
+//! per message.
 
 mod action;
 mod workflow;
 
-pub use lope_mailbox::*;
+#[cfg(feature = "measure")]
+pub use lope_mailbox::bench;
+pub use lope_mailbox::{
+    About, Armed, AsyncFnHandler, BadMessage, Boot, BootError, Config, Consumer, ConsumerError,
+    ConsumerLoop, ConsumerLoopError, ConsumerPool, ConsumerState, Context, Counters, Counting,
+    Dead, Depth, FoundTimers, Handled, HandledFuture, Handler, HandlerError, IsGone,
+    LATENCY_BOUNDS, Leased, Mailbox, MailboxCounts, MailboxError, NestedScope, Queued, Sent,
+    Series, Stats, StopSignal, SyncFnHandler, Tally, TimerQuery, Until, WorkerStats, boot, handler,
+    plain,
+};
+pub use lope_mailbox::{frame, key, law, limit, message, process, record, time, trace};
 
 pub use action::{ActionHandler, NEVER};
 pub use workflow::{Source, WorkflowHandler, run_key};

@@ -20,10 +20,13 @@ impl InputResult {
     /// The value, as a Rust type. An input that failed or was cancelled has none.
     pub fn value<T: DeserializeOwned>(&self) -> Result<T> {
         match &self.result {
-            Settled::Done(value) => from_value(value).map_err(|message| Error::bad_value("the result", message)),
-            Settled::Failed(failure) => {
-                Err(Error::bad_value("the input failed", format!("{}: {}", failure.kind, failure.message)))
+            Settled::Done(value) => {
+                from_value(value).map_err(|message| Error::bad_value("the result", message))
             }
+            Settled::Failed(failure) => Err(Error::bad_value(
+                "the input failed",
+                format!("{}: {}", failure.kind, failure.message),
+            )),
             Settled::Cancelled => Err(Error::bad_value("the input", "was cancelled")),
         }
     }
@@ -44,7 +47,10 @@ pub struct Results(pub(crate) Vec<InputResult>);
 impl Results {
     /// The values of the inputs that have one, as a Rust type.
     pub fn values<T: DeserializeOwned>(&self) -> Result<Vec<T>> {
-        let done = self.0.iter().filter(|result| matches!(result.result, Settled::Done(_)));
+        let done = self
+            .0
+            .iter()
+            .filter(|result| matches!(result.result, Settled::Done(_)));
         done.map(InputResult::value).collect()
     }
 

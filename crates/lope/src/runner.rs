@@ -1,64 +1,67 @@
-//! The runner: a program's own engine. It starts flows under ids of the program's choosing, feeds them, looks at them, stops
-//! them and takes them up again.
+//! The runner: a program's own engine. It starts flows under ids of the program's choosing, feeds
+//! them, looks at them, stops them and takes them up again.
 //!
-//! Everything a runner does is a verb of the store or of the engine; what becomes of a run is decided by the law. A workflow's
-//! id is the key of its run, `RUNNER/ID`; its runs wait in the queue of the runner's name, so that runners with different
-//! names do not meet.
+//! Everything a runner does is a verb of the store or of the engine; what becomes of a run is
+//! decided by the law. A workflow's id is the key of its run, `RUNNER/ID`; its runs wait in the
+//! queue of the runner's name, so that runners with different names do not meet.
 
 mod builder;
 mod complete;
 mod feed;
 mod find;
-mod look;
+mod query;
 mod start;
 mod stop;
+mod work;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::sync::{Arc, Mutex, RwLock};
 use std::time::Duration;
 
-use lope_engine::Engine;
-use lope_flow::law::Plan;
+use lope_engine::{Breakdown, Engine};
 use lope_model::{RunId, VersionId};
 use lope_store::Store;
 use lope_workers::Functions;
 use tokio::sync::{RwLock as AsyncLock, RwLockReadGuard, broadcast};
 
+use crate::client::Client;
 use crate::error::{Error, Result};
 use crate::flows::Flow;
-use crate::telemetry::{Event, Metrics, Tower};
+use crate::telemetry::{Event, Metrics, Telemetry};
 
 pub use builder::RunnerBuilder;
 pub use feed::RunOptions;
-pub use find::Found;
-pub use look::{PendingAttempt, Workflow};
+pub use find::LiveWorkflow;
+pub use query::{PendingAttempt, Workflow};
 pub use start::StartOptions;
 pub use stop::Stop;
 
 /// Longest wait of `stop` and `checkpoint` for a store that does not answer.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// A runner inside this program. Cheap to clone; the last one dropped stops it at once, `shutdown` ends it in order.
+/// A runner inside this program. Cheap to clone; the last one dropped stops it at once, `shutdown`
+/// ends it in order.
 #[derive(Clone)]
-pub struct Runner(Arc<Inner>);
+pub struct Runner(Arc<RunnerState>);
 
-struct Inner {
+struct RunnerState {
     name: Arc<str>,
-    store: Store,
+    client: Client,
     /// False: nothing outlives this runner.
     persists: bool,
     engine: AsyncLock<Option<Engine>>,
     functions: Arc<Functions>,
-    tower: Arc<Tower>,
+    telemetry: Arc<Telemetry>,
     flows: RwLock<HashMap<Arc<str>, Flow>>,
-    plans: Mutex<HashMap<VersionId, Arc<Plan>>>,
+    deployed: Mutex<HashSet<VersionId>>,
     /// Runtimes of their own for functions; kept as long as the runner is.
     _pools: builder::Pools,
 }
 
 impl Runner {
-    /// A runner called `default` on the store that a URL names: `memory:`, `sqlite:PATH`, `postgres://…`.
+    /// A runner called `default` on the store that a URL names: `memory:`, `sqlite:PATH`,
+    /// `postgres://…`.
     pub async fn open(url: &str) -> Result<Self> {
         Self::builder().url(url).build().await
     }
@@ -71,18 +74,24 @@ impl Runner {
         &self.0.name
     }
 
-    /// The store behind it.
-    pub fn store(&self) -> &Store {
-        &self.0.store
+    /// What looks at runs and steers them, on the store of this runner.
+    pub fn client(&self) -> &Client {
+        &self.0.client
     }
 
-    /// What happens in this runner from now on. One that is slow misses the oldest, and is told how many.
+    /// The store behind it.
+    pub fn store(&self) -> &Store {
+        self.0.client.store()
+    }
+
+    /// What happens in this runner from now on. One that is slow misses the oldest, and is told how
+    /// many.
     pub fn subscribe(&self) -> broadcast::Receiver<Event> {
-        self.0.tower.subscribe()
+        self.0.telemetry.subscribe()
     }
 
     pub fn metrics(&self) -> &Metrics {
-        self.0.tower.metrics()
+        self.0.telemetry.metrics()
     }
 
     /// Attempts in flight at this moment.
@@ -90,17 +99,18 @@ impl Runner {
         Ok(self.engine().await?.in_flight())
     }
 
-    /// Take nothing more, let what is in flight finish for at most `grace`, give every run back, and end.
+    /// Take nothing more, let what is in flight finish for at most `grace`, give every run back,
+    /// and end.
     pub async fn shutdown(&self, grace: Duration) -> Result<()> {
-        let engine = self.0.engine.write().await.take();
-        let engine = engine.ok_or_else(|| self.closed())?;
-        engine.shutdown(grace).await?;
-        self.0.store.upkeep.close().await?;
+        self.give_back(grace).await?;
+        self.0.client.close().await?;
         Ok(())
     }
 
     fn closed(&self) -> Error {
-        Error::Closed { runner: self.name().to_owned() }
+        Error::Closed {
+            runner: self.name().to_owned(),
+        }
     }
 
     async fn engine(&self) -> Result<RwLockReadGuard<'_, Engine>> {
@@ -108,27 +118,36 @@ impl Runner {
         let engine = RwLockReadGuard::try_map(guard, Option::as_ref).map_err(|_| self.closed())?;
         match engine.why_broken() {
             None => Ok(engine),
-            Some(why) => Err(self.broke(&why)),
+            Some(why) => Err(self.broke(why)),
         }
     }
 
-    /// Waits until this runner can do no more work because its engine kept panicking, which may never be.
+    /// Waits until this runner can do no more work, which may never be.
     pub async fn broken(&self) -> Error {
         let broken = self.0.engine.read().await.as_ref().map(Engine::broken);
         match broken {
-            Some(broken) => self.broke(&broken.await),
+            Some(broken) => self.broke(broken.await),
             None => std::future::pending().await,
         }
     }
 
-    fn broke(&self, why: &str) -> Error {
-        Error::Broken { runner: self.name().to_owned(), why: why.to_owned() }
+    fn broke(&self, why: Breakdown) -> Error {
+        Error::Broken {
+            runner: self.name().to_owned(),
+            why,
+        }
     }
 
     /// Nobody waits for what a broken engine will never do.
     async fn can_go_on(&self) -> Result<()> {
-        let why = self.0.engine.read().await.as_ref().and_then(Engine::why_broken);
-        why.map_or(Ok(()), |why| Err(self.broke(&why)))
+        let why = self
+            .0
+            .engine
+            .read()
+            .await
+            .as_ref()
+            .and_then(Engine::why_broken);
+        why.map_or(Ok(()), |why| Err(self.broke(why)))
     }
 
     fn key(&self, id: &str) -> String {
@@ -136,7 +155,10 @@ impl Runner {
     }
 
     fn not_found(&self, id: &str) -> Error {
-        Error::NotFound { id: id.to_owned(), runner: self.name().to_owned() }
+        Error::NotFound {
+            id: id.to_owned(),
+            runner: self.name().to_owned(),
+        }
     }
 
     /// The run of an id.
@@ -144,12 +166,21 @@ impl Runner {
         if id.is_empty() {
             return Err(self.not_found(id));
         }
-        self.0.store.runs.find_key(&self.key(id)).await?.ok_or_else(|| self.not_found(id))
+        self.store()
+            .runs
+            .find_key(&self.key(id))
+            .await?
+            .ok_or_else(|| self.not_found(id))
     }
 }
 
 impl fmt::Debug for Runner {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Runner({} on {})", self.0.name, self.0.store.upkeep.describe())
+        write!(
+            f,
+            "Runner({} on {})",
+            self.0.name,
+            self.store().upkeep.describe()
+        )
     }
 }

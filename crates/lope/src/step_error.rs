@@ -1,10 +1,12 @@
-//! Why a step written in Rust failed: a type that handlers and retry rules match on, and a message. Every error becomes one with `?`.
+//! Why a step written in Rust failed: a type that handlers and retry rules match on, and a message.
+//! Every error becomes one with `?`.
 
 use std::fmt;
 
 use lope_model::{Failure, Value};
 
-/// Why a step failed. Any `std::error::Error` becomes one with `?`; its type is the name of the error's own.
+/// Why a step failed. Any `std::error::Error` becomes one with `?`; its type is the name of the
+/// error's own.
 #[derive(Clone, PartialEq)]
 pub struct StepError(Box<Failure>);
 
@@ -33,7 +35,10 @@ impl<E: std::error::Error> From<E> for StepError {
     fn from(error: E) -> Self {
         let full = std::any::type_name::<E>();
         let plain = full.split('<').next().unwrap_or(full);
-        Self::new(plain.rsplit("::").next().unwrap_or(plain), error.to_string())
+        Self::new(
+            plain.rsplit("::").next().unwrap_or(plain),
+            error.to_string(),
+        )
     }
 }
 
@@ -59,6 +64,9 @@ mod tests {
             Ok("x".parse::<i64>()?)
         }
         let failure = Failure::from(read().unwrap_err());
-        assert_eq!((&*failure.kind, failure.message.as_str()), ("ParseIntError", "invalid digit found in string"));
+        assert_eq!(
+            (&*failure.kind, failure.message.as_str()),
+            ("ParseIntError", "invalid digit found in string")
+        );
     }
 }

@@ -1,6 +1,7 @@
 //! A store URL becomes a store: `memory:`, `sqlite:PATH`, `postgres://…`.
 //!
-//! Everything behind the doors is the backend's; everything before them does not know which one it is.
+//! Everything behind the doors is the backend's; everything before them does not know which one it
+//! is.
 
 use std::fmt;
 use std::os::unix::fs::DirBuilderExt;
@@ -9,8 +10,9 @@ use std::str::FromStr;
 
 use lope_postgres::PostgresStore;
 use lope_sqlite::SqliteStore;
-use lope_store::memory::MemoryStore;
-use lope_store::{Store, StoreError, StoreResult};
+pub use lope_store::Migrated;
+pub use lope_store::store::Finding;
+pub use lope_store::{MemoryStore, Store, StoreError, StoreResult};
 use thiserror::Error;
 
 /// Which store, as the user names it.
@@ -29,25 +31,18 @@ pub struct BadStoreUrl(String);
 
 /// What may happen to a store that does not exist yet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Create {
+pub enum CreateStore {
     IfMissing,
     Never,
 }
 
-/// From which schema version to which a store was brought; 0: there was none.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Migrated {
-    pub from: i64,
-    pub to: i64,
-}
-
 /// Open the store that a URL names.
-pub async fn open(url: &StoreUrl, create: Create) -> StoreResult<Store> {
+pub async fn open(url: &StoreUrl, create: CreateStore) -> StoreResult<Store> {
     match url {
         StoreUrl::Memory => Ok(MemoryStore::open()),
         StoreUrl::Sqlite(path) => {
             let options = sqlite_options(path, create);
-            if create == Create::IfMissing {
+            if create == CreateStore::IfMissing {
                 make_folder(path)?;
             }
             let opened = blocking(move || SqliteStore::open(options)).await;
@@ -57,26 +52,29 @@ pub async fn open(url: &StoreUrl, create: Create) -> StoreResult<Store> {
     }
 }
 
-/// Create a store, or bring it to the schema of this program.
+/// Make a store, or bring it to the schema of this program.
 pub async fn migrate(url: &StoreUrl) -> StoreResult<Migrated> {
     let planned = plan_migration(url).await?;
     if planned.from == 0 {
-        open(url, Create::IfMissing).await?.upkeep.close().await?;
+        open(url, CreateStore::IfMissing)
+            .await?
+            .upkeep
+            .close()
+            .await?;
         return Ok(planned);
     }
-    let (from, to) = match url {
-        StoreUrl::Memory => (planned.from, planned.to),
+    match url {
+        StoreUrl::Memory => Ok(planned),
         StoreUrl::Sqlite(path) => {
             let file = path.clone();
-            let migrated = blocking(move || lope_sqlite::migrate(&file)).await.map_err(|error| in_file(path, error))?;
-            (migrated.from, migrated.to)
+            blocking(move || lope_sqlite::migrate(&file))
+                .await
+                .map_err(|error| in_file(path, error))
         }
         StoreUrl::Postgres(url) => {
-            let migrated = lope_postgres::migrate(&lope_postgres::Options::existing(url)?).await?;
-            (migrated.from, migrated.to)
+            lope_postgres::migrate(&lope_postgres::PostgresOptions::existing(url)?).await
         }
-    };
-    Ok(Migrated { from, to })
+    }
 }
 
 /// What `migrate` would do. Changes nothing.
@@ -86,54 +84,76 @@ pub async fn plan_migration(url: &StoreUrl) -> StoreResult<Migrated> {
         StoreUrl::Sqlite(path) => {
             let file = path.clone();
             let found = blocking(move || lope_sqlite::schema_version(&file)).await;
-            (found.map_err(|error| in_file(path, error)), lope_sqlite::SCHEMA_VERSION)
+            (
+                found.map_err(|error| in_file(path, error)),
+                lope_sqlite::SCHEMA_VERSION,
+            )
         }
         StoreUrl::Postgres(url) => {
-            let options = lope_postgres::Options::existing(url)?;
-            (lope_postgres::schema_version(&options).await, lope_postgres::SCHEMA_VERSION)
+            let options = lope_postgres::PostgresOptions::existing(url)?;
+            (
+                lope_postgres::schema_version(&options).await,
+                lope_postgres::SCHEMA_VERSION,
+            )
         }
     };
     match found {
+        Ok(from) if from > to => Err(StoreError::other_version(from, to)),
         Ok(from) => Ok(Migrated { from, to }),
         Err(StoreError::Missing { .. }) => Ok(Migrated { from: 0, to }),
         Err(error) => Err(error),
     }
 }
 
-fn sqlite_options(path: &Path, create: Create) -> lope_sqlite::Options {
+fn sqlite_options(path: &Path, create: CreateStore) -> lope_sqlite::SqliteOptions {
     match create {
-        Create::IfMissing => lope_sqlite::Options::new(path),
-        Create::Never => lope_sqlite::Options::existing(path),
+        CreateStore::IfMissing => lope_sqlite::SqliteOptions::new(path),
+        CreateStore::Never => lope_sqlite::SqliteOptions::existing(path),
     }
 }
 
-fn postgres_options(url: &str, create: Create) -> StoreResult<lope_postgres::Options> {
+fn postgres_options(url: &str, create: CreateStore) -> StoreResult<lope_postgres::PostgresOptions> {
     match create {
-        Create::IfMissing => lope_postgres::Options::new(url),
-        Create::Never => lope_postgres::Options::existing(url),
+        CreateStore::IfMissing => lope_postgres::PostgresOptions::new(url),
+        CreateStore::Never => lope_postgres::PostgresOptions::existing(url),
     }
 }
 
 /// Damage is told with the file that it is in.
 fn in_file(path: &Path, error: StoreError) -> StoreError {
     match error {
-        StoreError::Corrupt { message } => StoreError::Corrupt { message: format!("{}: {message}", path.display()) },
+        StoreError::Corrupt { message } => StoreError::Corrupt {
+            message: format!("{}: {message}", path.display()),
+        },
         other => other,
     }
 }
 
 /// The folder of a new store is private to the user.
 fn make_folder(path: &Path) -> StoreResult<()> {
-    let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty() && !folder.exists()) else {
+    let Some(folder) = path
+        .parent()
+        .filter(|folder| !folder.as_os_str().is_empty() && !folder.exists())
+    else {
         return Ok(());
     };
-    let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder);
-    made.map_err(|error| StoreError::ReadOnly { message: format!("{}: {error}", folder.display()) })
+    let made = std::fs::DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(folder);
+    made.map_err(|error| StoreError::ReadOnly {
+        message: format!("{}: {error}", folder.display()),
+    })
 }
 
-/// Opening and migrating a file reads and locks it; that is no work for a thread that others wait on.
-async fn blocking<T: Send + 'static>(work: impl FnOnce() -> StoreResult<T> + Send + 'static) -> StoreResult<T> {
-    tokio::task::spawn_blocking(work).await.map_err(StoreError::unavailable)?
+/// Opening and migrating a file reads and locks it; that is no work for a thread that others wait
+/// on.
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> StoreResult<T> + Send + 'static,
+) -> StoreResult<T> {
+    tokio::task::spawn_blocking(work)
+        .await
+        .map_err(StoreError::unavailable)?
 }
 
 impl FromStr for StoreUrl {
@@ -144,7 +164,9 @@ impl FromStr for StoreUrl {
         match text.split_once(':') {
             Some(("memory", "")) => Ok(Self::Memory),
             Some(("sqlite", path)) if !path.is_empty() => Ok(Self::Sqlite(sqlite_path(path))),
-            Some(("postgres" | "postgresql", rest)) if rest.starts_with("//") => Ok(Self::Postgres(text.to_owned())),
+            Some(("postgres" | "postgresql", rest)) if rest.starts_with("//") => {
+                Ok(Self::Postgres(text.to_owned()))
+            }
             _ => Err(bad()),
         }
     }
@@ -157,10 +179,14 @@ fn sqlite_path(path: &str) -> PathBuf {
 
 /// A URL as it may be shown: whatever stands between `:` and `@` in its authority is left out.
 fn without_password(text: &str) -> String {
-    let Some((scheme, rest)) = text.split_once("://") else { return text.to_owned() };
+    let Some((scheme, rest)) = text.split_once("://") else {
+        return text.to_owned();
+    };
     let end = rest.find(['/', '?']).unwrap_or(rest.len());
     let (authority, tail) = rest.split_at(end);
-    let Some((login, host)) = authority.rsplit_once('@') else { return text.to_owned() };
+    let Some((login, host)) = authority.rsplit_once('@') else {
+        return text.to_owned();
+    };
     let user = login.split(':').next().unwrap_or_default();
     format!("{scheme}://{user}@{host}{tail}")
 }
@@ -199,8 +225,13 @@ mod tests {
 
     #[test]
     fn a_password_is_never_shown() {
-        let url: StoreUrl = "postgres://me:se@cret@db.example/x?sslmode=require".parse().unwrap();
-        assert_eq!(format!("{url} {url:?}"), ["postgres://me@db.example/x?sslmode=require"; 2].join(" "));
+        let url: StoreUrl = "postgres://me:se@cret@db.example/x?sslmode=require"
+            .parse()
+            .unwrap();
+        assert_eq!(
+            format!("{url} {url:?}"),
+            ["postgres://me@db.example/x?sslmode=require"; 2].join(" ")
+        );
         let error = "mysql://me:secret@db/x".parse::<StoreUrl>().unwrap_err();
         assert!(!error.to_string().contains("secret"));
     }

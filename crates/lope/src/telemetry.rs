@@ -1,11 +1,12 @@
-//! What happens in a runner, for whoever watches: events to subscribe to, metrics to read, `tracing` spans.
+//! What happens in a runner, for whoever watches: events to subscribe to, metrics to read,
+//! `tracing` spans.
 //!
 //! Events come from the runner alone; a flow that is advanced by hand emits none.
 
 mod executors;
 mod metrics;
+mod recorder;
 mod store;
-mod tower;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,8 +15,8 @@ use lope_model::{Failure, RunId, Timestamp};
 
 pub(crate) use executors::observed as observed_executors;
 pub use metrics::Metrics;
+pub(crate) use recorder::Telemetry;
 pub(crate) use store::observed as observed_store;
-pub(crate) use tower::Tower;
 
 pub const WORKFLOW_START: &str = "lope.runner.workflow.start";
 pub const WORKFLOW_STOP: &str = "lope.runner.workflow.stop";

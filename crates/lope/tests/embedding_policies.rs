@@ -2,28 +2,41 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
-mod rig;
+use crate::rig;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
 
-use lope::flow::law::{EventKind, State, fold};
-use lope::{Backoff, Call, Error, Flow, Match, RunOptions, StartOptions, StepError, Value, policy};
+use lope::{
+    Backoff, Error, Flow, FunctionCall, Match, RunOptions, StartOptions, StepError, Value, policy,
+};
+use lope_flow::law::{EventKind, State, fold};
 use rig::*;
 
 fn millis(millis: u64) -> Duration {
     Duration::from_millis(millis)
 }
 
-/// A step that fails so many times and then gives its argument back; each call is noted with its attempt.
-fn flaky(tally: &Tally, name: &'static str, failures: u32) -> impl Fn(i64) -> Answer + Send + Sync + 'static + use<> {
+/// A step that fails so many times and then gives its argument back; each call is noted with its
+/// attempt.
+fn flaky(
+    tally: &Tally,
+    name: &'static str,
+    failures: u32,
+) -> impl Fn(i64) -> Answer + Send + Sync + 'static + use<> {
     let tally = tally.clone();
     move |x: i64| {
-        let call = Call::current();
+        let call = FunctionCall::current();
         let attempt = call.as_ref().map_or(1, |call| call.token.attempt);
         tally.note(format!("{name}#{attempt}"));
-        Box::pin(async move { if attempt <= failures { Err(StepError::new("Flaky", "not yet")) } else { Ok(x) } })
+        Box::pin(async move {
+            if attempt <= failures {
+                Err(StepError::new("Flaky", "not yet"))
+            } else {
+                Ok(x)
+            }
+        })
     }
 }
 
@@ -33,17 +46,37 @@ type Answer = std::pin::Pin<Box<dyn Future<Output = lope::StepResult<i64>> + Sen
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn it_fails_twice_and_then_succeeds() {
     let tally = Tally::default();
-    let flow =
-        Flow::builder("retries").step("a", flaky(&tally, "a", 2)).policy(policy("a").retries(3)).build().unwrap();
+    let flow = Flow::builder("retries")
+        .step("a", flaky(&tally, "a", 2))
+        .policy(policy("a").retries(3))
+        .build()
+        .unwrap();
     let runner = runner().await;
     start(&runner, &flow).await;
-    assert_eq!(soon(runner.run_to_end("w", 5)).await.unwrap().value::<i64>().unwrap(), 5);
+    assert_eq!(
+        soon(runner.run_to_end("w", 5))
+            .await
+            .unwrap()
+            .value::<i64>()
+            .unwrap(),
+        5
+    );
     assert_eq!(tally.all(), ["a#1", "a#2", "a#3"]);
     let spent = Tally::default();
-    let flow = Flow::builder("spent").step("a", flaky(&spent, "a", 9)).policy(policy("a").retries(2)).build().unwrap();
-    runner.start_workflow("x", &flow, StartOptions::default()).await.unwrap();
+    let flow = Flow::builder("spent")
+        .step("a", flaky(&spent, "a", 9))
+        .policy(policy("a").retries(2))
+        .build()
+        .unwrap();
+    runner
+        .start_workflow("x", &flow, StartOptions::default())
+        .await
+        .unwrap();
     let failed = soon(runner.run_to_end("x", 5)).await.unwrap();
-    assert_eq!((failed.failure().unwrap().attempt, spent.all().len()), (Some(3), 3));
+    assert_eq!(
+        (failed.failure().unwrap().attempt, spent.all().len()),
+        (Some(3), 3)
+    );
 }
 
 /// "Timeout 10 ms against 500 ms work: fails as timeout and the work is cancelled."
@@ -93,12 +126,17 @@ async fn a_forgiven_failure_is_skipped_with_what_needed_it() {
         .unwrap();
     let runner = runner().await;
     start(&runner, &flow).await;
-    let result = soon(runner.run_to_end("w", 5)).await.unwrap().value::<Value>().unwrap();
+    let result = soon(runner.run_to_end("w", 5))
+        .await
+        .unwrap()
+        .value::<Value>()
+        .unwrap();
     assert_eq!(result, Value::map([("after-good", Value::Int(5))]));
     assert_eq!(tally.of("after-bad#1"), 0);
 }
 
-/// "Fallback value flows downstream; fallback `retry_with` changes the arguments; a fallback is called once, after the retries."
+/// "Fallback value flows downstream; fallback `retry_with` changes the arguments; a fallback is
+/// called once, after the retries."
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn fallbacks_come_once_after_the_retries() {
     let tally = Tally::default();
@@ -109,7 +147,13 @@ async fn fallbacks_come_once_after_the_retries() {
         .after("value")
         .step("args", move |x: i64| {
             noted.note(format!("args({x})"));
-            async move { if x == 5 { Err(StepError::new("Five", "five")) } else { Ok(x) } }
+            async move {
+                if x == 5 {
+                    Err(StepError::new("Five", "five"))
+                } else {
+                    Ok(x)
+                }
+            }
         })
         .step("other", flaky(&tally, "other", 9))
         .step("spent", flaky(&tally, "spent", 9))
@@ -124,14 +168,33 @@ async fn fallbacks_come_once_after_the_retries() {
         .unwrap();
     let runner = runner().await;
     start(&runner, &flow).await;
-    let result = soon(runner.run_to_end("w", 5)).await.unwrap().value::<Value>().unwrap();
-    let expected = [("next", Value::Int(41)), ("args", Value::Int(7)), ("other", Value::Int(500))];
+    let result = soon(runner.run_to_end("w", 5))
+        .await
+        .unwrap()
+        .value::<Value>()
+        .unwrap();
+    let expected = [
+        ("next", Value::Int(41)),
+        ("args", Value::Int(7)),
+        ("other", Value::Int(500)),
+    ];
     assert_eq!(result, Value::map(expected));
     assert_eq!(tally.of("value#1") + tally.of("value#2"), 2);
     assert_eq!((tally.of("args(5)"), tally.of("args(7)")), (3, 1));
-    assert_eq!((tally.of("other#1"), tally.of("other#2"), tally.of("fallback")), (1, 1, 1));
     assert_eq!(
-        (tally.of("spent#1"), tally.of("spent#2"), tally.of("spent#3")),
+        (
+            tally.of("other#1"),
+            tally.of("other#2"),
+            tally.of("fallback")
+        ),
+        (1, 1, 1)
+    );
+    assert_eq!(
+        (
+            tally.of("spent#1"),
+            tally.of("spent#2"),
+            tally.of("spent#3")
+        ),
         (1, 1, 0),
         "one attempt more, then the end"
     );
@@ -148,26 +211,58 @@ async fn overrides_of_an_input_win() {
         .unwrap();
     let runner = runner().await;
     start(&runner, &flow).await;
-    assert_eq!(soon(runner.run_to_end("w", 5)).await.unwrap().value::<i64>().unwrap(), -1);
-    let more = RunOptions::default().policy(policy(Match::when(|facts| facts.name == "a")).retries(5));
+    assert_eq!(
+        soon(runner.run_to_end("w", 5))
+            .await
+            .unwrap()
+            .value::<i64>()
+            .unwrap(),
+        -1
+    );
+    let more =
+        RunOptions::default().policy(policy(Match::when(|facts| facts.name == "a")).retries(5));
     let input = runner.run_with("w", 5, more).await.unwrap();
-    assert_eq!(soon(runner.wait("w", &input)).await.unwrap().value::<i64>().unwrap(), 5);
-    assert_eq!(soon(runner.run_to_end("w", 5)).await.unwrap().value::<i64>().unwrap(), -1, "they hold for one input");
+    assert_eq!(
+        soon(runner.wait("w", &input))
+            .await
+            .unwrap()
+            .value::<i64>()
+            .unwrap(),
+        5
+    );
+    assert_eq!(
+        soon(runner.run_to_end("w", 5))
+            .await
+            .unwrap()
+            .value::<i64>()
+            .unwrap(),
+        -1,
+        "they hold for one input"
+    );
     let closure = RunOptions::default().policy(policy("a").fallback(|x: i64| async move { Ok(x) }));
-    assert!(matches!(runner.run_with("w", 5, closure).await, Err(Error::BadOption { option: "fallback", .. })));
+    assert!(matches!(
+        runner.run_with("w", 5, closure).await,
+        Err(Error::BadOption {
+            option: "fallback",
+            ..
+        })
+    ));
 }
 
-/// Waits between attempts, as the law decided them, from a flow driven by hand; and the same from a replay of its journal.
+/// Waits between attempts, as the law decided them, from a flow driven by hand; and the same from a
+/// replay of its journal.
 async fn delays(rule: lope::PolicyRule) -> Vec<i64> {
     let flow = Flow::builder("delays")
-        .step("a", |_: i64| async move { Err::<i64, _>(StepError::new("No", "no")) })
+        .step("a", |_: i64| async move {
+            Err::<i64, _>(StepError::new("No", "no"))
+        })
         .policy(rule)
         .build()
         .unwrap();
     let mut hand = flow.by_hand();
     hand.feed(1).unwrap();
     hand.run().await;
-    let plan = lope::flow::law::Plan::new(flow.definition()).unwrap();
+    let plan = lope_flow::law::Plan::new(flow.definition()).unwrap();
     let (mut state, mut delays) = (State::new(&plan), Vec::new());
     for event in hand.journal() {
         let (at, failed) = (event.at, matches!(event.kind, EventKind::Outcome(_)));
@@ -176,8 +271,12 @@ async fn delays(rule: lope::PolicyRule) -> Vec<i64> {
             delays.push(due.millis() - at.millis());
         }
     }
-    let timers: Vec<i64> =
-        hand.journal().iter().filter(|event| event.kind == EventKind::Timer).map(|event| event.at.millis()).collect();
+    let timers: Vec<i64> = hand
+        .journal()
+        .iter()
+        .filter(|event| event.kind == EventKind::Timer)
+        .map(|event| event.at.millis())
+        .collect();
     let sums: Vec<i64> = delays
         .iter()
         .scan(0, |sum, delay| {
@@ -192,10 +291,25 @@ async fn delays(rule: lope::PolicyRule) -> Vec<i64> {
 /// "Backoff none/linear/exponential with cap, jitter within bounds and the same on replay."
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn backoff_grows_as_said_and_is_the_same_on_replay() {
-    let rule = |backoff| policy("a").retries(5).backoff(backoff).base_delay(millis(100)).max_delay(millis(350));
-    assert_eq!(delays(policy("a").retries(5).base_delay(millis(0))).await, [0; 0]);
-    assert_eq!(delays(rule(Backoff::Linear)).await, [100, 200, 300, 350, 350]);
-    assert_eq!(delays(rule(Backoff::Exponential)).await, [100, 200, 350, 350, 350]);
+    let rule = |backoff| {
+        policy("a")
+            .retries(5)
+            .backoff(backoff)
+            .base_delay(millis(100))
+            .max_delay(millis(350))
+    };
+    assert_eq!(
+        delays(policy("a").retries(5).base_delay(millis(0))).await,
+        [0; 0]
+    );
+    assert_eq!(
+        delays(rule(Backoff::Linear)).await,
+        [100, 200, 300, 350, 350]
+    );
+    assert_eq!(
+        delays(rule(Backoff::Exponential)).await,
+        [100, 200, 350, 350, 350]
+    );
     let mut seen = std::collections::BTreeSet::new();
     for _ in 0..20 {
         let jittered = delays(rule(Backoff::Jitter)).await;
@@ -236,14 +350,24 @@ async fn a_deadline_stops_new_attempts() {
     let tally = Tally::default();
     let flow = Flow::builder("deadline")
         .step("a", flaky(&tally, "a", 1_000))
-        .policy(policy("a").retries(1_000).backoff(Backoff::Linear).base_delay(millis(50)).deadline(millis(200)))
+        .policy(
+            policy("a")
+                .retries(1_000)
+                .backoff(Backoff::Linear)
+                .base_delay(millis(50))
+                .deadline(millis(200)),
+        )
         .build()
         .unwrap();
     let runner = runner().await;
     start(&runner, &flow).await;
     let failed = soon(runner.run_to_end("w", 1)).await.unwrap();
     assert_eq!(&*failed.failure().unwrap().kind, "Deadline");
-    assert!((1..=3).contains(&tally.all().len()), "50 + 100 ms fit into 200, 50 + 100 + 150 do not: {:?}", tally.all());
+    assert!(
+        (1..=3).contains(&tally.all().len()),
+        "50 + 100 ms fit into 200, 50 + 100 + 150 do not: {:?}",
+        tally.all()
+    );
 }
 
 /// "Circuit breaker opens, half-opens, closes."
@@ -255,7 +379,13 @@ async fn a_circuit_opens_half_opens_and_closes() {
         .step("call", move |x: i64| {
             counted.fetch_add(1, Ordering::SeqCst);
             let broken = is_broken.load(Ordering::SeqCst);
-            async move { if broken { Err(StepError::new("Down", "down")) } else { Ok(x) } }
+            async move {
+                if broken {
+                    Err(StepError::new("Down", "down"))
+                } else {
+                    Ok(x)
+                }
+            }
         })
         .policy(policy("call").circuit_breaker(2, millis(300)))
         .build()
@@ -268,15 +398,40 @@ async fn a_circuit_opens_half_opens_and_closes() {
         rows.iter().filter(|row| &*row.event == "refused").count()
     };
     for _ in 0..2 {
-        assert!(soon(runner.run_to_end("w", 1)).await.unwrap().failure().is_some());
+        assert!(
+            soon(runner.run_to_end("w", 1))
+                .await
+                .unwrap()
+                .failure()
+                .is_some()
+        );
     }
-    assert_eq!((calls.load(Ordering::SeqCst), refusals().await), (2, 0), "closed until the second failure");
+    assert_eq!(
+        (calls.load(Ordering::SeqCst), refusals().await),
+        (2, 0),
+        "closed until the second failure"
+    );
     broken.store(false, Ordering::SeqCst);
-    assert_eq!(soon(runner.run_to_end("w", 3)).await.unwrap().value::<i64>().unwrap(), 3, "the probe gets through");
+    assert_eq!(
+        soon(runner.run_to_end("w", 3))
+            .await
+            .unwrap()
+            .value::<i64>()
+            .unwrap(),
+        3,
+        "the probe gets through"
+    );
     assert!(refusals().await > 0, "while it was open nothing was called");
     assert_eq!(calls.load(Ordering::SeqCst), 3);
     let before = refusals().await;
-    assert_eq!(soon(runner.run_to_end("w", 4)).await.unwrap().value::<i64>().unwrap(), 4);
+    assert_eq!(
+        soon(runner.run_to_end("w", 4))
+            .await
+            .unwrap()
+            .value::<i64>()
+            .unwrap(),
+        4
+    );
     assert_eq!(refusals().await, before, "it is closed again");
 }
 
@@ -287,7 +442,11 @@ async fn attempts_with_an_equal_key_have_one_effect() {
     let noted = tally.clone();
     let flow = Flow::builder("once")
         .step("pay", move |input: (String, i64)| {
-            let key = Call::current().unwrap().idempotency_key.clone().unwrap();
+            let key = FunctionCall::current()
+                .unwrap()
+                .idempotency_key
+                .clone()
+                .unwrap();
             noted.note(&key);
             async move { Ok(input.1) }
         })
@@ -299,13 +458,24 @@ async fn attempts_with_an_equal_key_have_one_effect() {
     let inputs = [("a", 1), ("a", 2), ("b", 3), ("a", 4)];
     let mut results = Vec::new();
     for input in inputs {
-        results.push(soon(runner.run_to_end("w", input)).await.unwrap().value::<i64>().unwrap());
+        results.push(
+            soon(runner.run_to_end("w", input))
+                .await
+                .unwrap()
+                .value::<i64>()
+                .unwrap(),
+        );
     }
-    assert_eq!(results, [1, 1, 3, 1], "whoever comes later gets the first answer");
+    assert_eq!(
+        results,
+        [1, 1, 3, 1],
+        "whoever comes later gets the first answer"
+    );
     assert_eq!(tally.all(), ["order-a", "order-b"]);
 }
 
-/// "Matchers: exact name, glob, kind, predicate; first match wins; unmatched gets defaults; presets compose."
+/// "Matchers: exact name, glob, kind, predicate; first match wins; unmatched gets defaults; presets
+/// compose."
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_first_rule_that_matches_wins() {
     let tally = Tally::default();
@@ -324,7 +494,9 @@ async fn the_first_rule_that_matches_wins() {
         .step("audit", fail("audit"))
         .policy(skip(policy("send-a").retries(1)))
         .policy(skip(policy("send*").retries(2)))
-        .policy(skip(policy(Match::when(|facts| facts.path.starts_with("pa"))).retries(3)))
+        .policy(skip(
+            policy(Match::when(|facts| facts.path.starts_with("pa"))).retries(3),
+        ))
         .policy(skip(policy(Match::kind("action")).retries(4)))
         .policy(skip(policy(Match::all()).retries(9)))
         .build()
@@ -334,7 +506,8 @@ async fn the_first_rule_that_matches_wins() {
     hand.feed(1).unwrap();
     hand.run().await;
     let counts: Vec<(String, usize)> = tally.counts().into_iter().collect();
-    let expected = [("audit", 5), ("pay", 4), ("send-a", 2), ("send-b", 3)].map(|(name, n)| (name.to_owned(), n));
+    let expected = [("audit", 5), ("pay", 4), ("send-a", 2), ("send-b", 3)]
+        .map(|(name, n)| (name.to_owned(), n));
     assert_eq!(counts, expected);
 
     let plain = Tally::default();
@@ -351,7 +524,11 @@ async fn the_first_rule_that_matches_wins() {
     let mut hand = flow.by_hand();
     hand.feed(1).unwrap();
     hand.run().await;
-    assert_eq!(plain.all().len(), 1, "without a rule there is no second attempt");
+    assert_eq!(
+        plain.all().len(),
+        1,
+        "without a rule there is no second attempt"
+    );
 
     let composed = Flow::builder("presets")
         .step("a", |x: i64| async move { Ok(x) })
@@ -359,11 +536,21 @@ async fn the_first_rule_that_matches_wins() {
         .build()
         .unwrap();
     let resolved = &composed.definition().policies[0].policy;
-    assert_eq!((resolved.retries, resolved.timeout.map(lope::model::Span::millis)), (Some(7), Some(30_000)));
-    assert_eq!(resolved.on_failure, Some(lope::model::policy::OnFailure::Skip));
+    assert_eq!(
+        (
+            resolved.retries,
+            resolved.timeout.map(lope_model::Span::millis)
+        ),
+        (Some(7), Some(30_000))
+    );
+    assert_eq!(
+        resolved.on_failure,
+        Some(lope_model::policy::OnFailure::Skip)
+    );
 }
 
-/// "(each alone and combined)": a timeout, retried with a backoff, then a fallback, whose value a rule looks at.
+/// "(each alone and combined)": a timeout, retried with a backoff, then a fallback, whose value a
+/// rule looks at.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn policies_combine() {
     let tally = Tally::default();
@@ -394,7 +581,18 @@ async fn policies_combine() {
         .unwrap();
     let runner = runner().await;
     start(&runner, &flow).await;
-    let result = soon(runner.run_to_end("w", 1)).await.unwrap().value::<Value>().unwrap();
+    let result = soon(runner.run_to_end("w", 1))
+        .await
+        .unwrap()
+        .value::<Value>()
+        .unwrap();
     assert_eq!(result, Value::map([("big", Value::Int(100))]));
-    assert_eq!((tally.of("slow"), tally.of("optional#1"), tally.of("optional#2")), (3, 1, 1));
+    assert_eq!(
+        (
+            tally.of("slow"),
+            tally.of("optional#1"),
+            tally.of("optional#2")
+        ),
+        (3, 1, 1)
+    );
 }

@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
-mod rig;
+use crate::rig;
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, LazyLock, Mutex};
@@ -14,7 +14,10 @@ use rig::*;
 use tokio::sync::broadcast;
 
 /// Events up to the one for which `last` holds.
-async fn heard(events: &mut broadcast::Receiver<Event>, last: impl Fn(&Event) -> bool) -> Vec<Event> {
+async fn heard(
+    events: &mut broadcast::Receiver<Event>,
+    last: impl Fn(&Event) -> bool,
+) -> Vec<Event> {
     let mut all = Vec::new();
     soon(async {
         loop {
@@ -33,8 +36,12 @@ async fn heard(events: &mut broadcast::Receiver<Event>, last: impl Fn(&Event) ->
 fn flaky() -> Flow {
     Flow::builder("flaky")
         .step("a", |x: i64| async move {
-            let attempt = lope::Call::current().unwrap().token.attempt;
-            if x < 0 || attempt == 1 { Err(StepError::new("Flaky", "not yet")) } else { Ok(x) }
+            let attempt = lope::FunctionCall::current().unwrap().token.attempt;
+            if x < 0 || attempt == 1 {
+                Err(StepError::new("Flaky", "not yet"))
+            } else {
+                Ok(x)
+            }
         })
         .step("b", |x: i64| async move { Ok(x) })
         .after("a")
@@ -55,18 +62,23 @@ fn nine_names_are_listed() {
     }
 }
 
-/// "Events: workflow start/stop/exception, step start/stop/exception, retry, store start/stop/exception, with duration and metadata
-/// (run, workflow, step, attempt, error)"
+/// "Events: workflow start/stop/exception, step start/stop/exception, retry, store
+/// start/stop/exception, with duration and metadata (run, workflow, step, attempt, error)"
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn events_tell_what_happens_with_duration_and_metadata() {
     let runner = runner().await;
     let mut events = runner.subscribe();
-    let run = runner.start_workflow("w", &flaky(), StartOptions::default()).await.unwrap();
+    let run = runner
+        .start_workflow("w", &flaky(), StartOptions::default())
+        .await
+        .unwrap();
     runner.run("w", 1).await.unwrap();
     let all = heard(&mut events, |event| event.name == telemetry::WORKFLOW_STOP).await;
     let of_run: Vec<&Event> = all.iter().filter(|event| event.run == Some(run)).collect();
-    let told: Vec<(&str, Option<&str>, Option<u32>)> =
-        of_run.iter().map(|event| (event.name, event.step.as_deref(), event.attempt)).collect();
+    let told: Vec<(&str, Option<&str>, Option<u32>)> = of_run
+        .iter()
+        .map(|event| (event.name, event.step.as_deref(), event.attempt))
+        .collect();
     assert_eq!(
         told,
         [
@@ -82,18 +94,35 @@ async fn events_tell_what_happens_with_duration_and_metadata() {
         ]
     );
     for event in &of_run {
-        assert_eq!((event.id.as_deref(), event.workflow.as_deref()), (Some("w"), Some("flaky")), "{event:?}");
+        assert_eq!(
+            (event.id.as_deref(), event.workflow.as_deref()),
+            (Some("w"), Some("flaky")),
+            "{event:?}"
+        );
         let ends = event.name.ends_with(".stop") || event.name.ends_with(".exception");
         assert_eq!(event.duration.is_some(), ends, "{event:?}");
     }
     assert_eq!(&*of_run[2].error.as_ref().unwrap().kind, "Flaky");
-    let stores: Vec<&Event> = all.iter().filter(|event| event.name == telemetry::STORE_STOP).collect();
-    assert!(stores.iter().any(|event| event.operation == Some("commit") && event.duration.is_some()));
+    let stores: Vec<&Event> = all
+        .iter()
+        .filter(|event| event.name == telemetry::STORE_STOP)
+        .collect();
+    assert!(
+        stores
+            .iter()
+            .any(|event| event.operation == Some("commit") && event.duration.is_some())
+    );
     assert!(all.iter().any(|event| event.name == telemetry::STORE_START && event.operation == Some("deliver")));
     runner.run("w", -1).await.unwrap();
-    let all = heard(&mut events, |event| event.name == telemetry::WORKFLOW_EXCEPTION).await;
+    let all = heard(&mut events, |event| {
+        event.name == telemetry::WORKFLOW_EXCEPTION
+    })
+    .await;
     let last = all.last().unwrap();
-    assert_eq!((&*last.error.as_ref().unwrap().kind, last.run), ("Flaky", Some(run)));
+    assert_eq!(
+        (&*last.error.as_ref().unwrap().kind, last.run),
+        ("Flaky", Some(run))
+    );
 }
 
 /// "as metrics"
@@ -104,13 +133,28 @@ async fn metrics_count() {
     soon(runner.run_to_end("w", 1)).await.unwrap();
     soon(runner.run_to_end("w", -1)).await.unwrap();
     let metrics = runner.metrics();
-    assert_eq!((metrics.started(), metrics.inputs_done(), metrics.inputs_failed()), (1, 1, 1));
-    assert_eq!((metrics.steps_done(), metrics.steps_failed(), metrics.retries()), (2, 3, 2));
+    assert_eq!(
+        (
+            metrics.started(),
+            metrics.inputs_done(),
+            metrics.inputs_failed()
+        ),
+        (1, 1, 1)
+    );
+    assert_eq!(
+        (
+            metrics.steps_done(),
+            metrics.steps_failed(),
+            metrics.retries()
+        ),
+        (2, 3, 2)
+    );
     assert!(metrics.store_calls("commit") >= 2 && metrics.store_failures() == 0);
     let text = metrics.encode();
-    for line in
-        ["lope_steps_total{runner=\"counted\",outcome=\"done\"} 2", "lope_step_seconds_count{runner=\"counted\"}"]
-    {
+    for line in [
+        "lope_steps_total{runner=\"counted\",outcome=\"done\"} 2",
+        "lope_step_seconds_count{runner=\"counted\"}",
+    ] {
         assert!(text.contains(line), "{line} in\n{text}");
     }
 }
@@ -121,14 +165,22 @@ async fn a_flow_by_hand_emits_nothing() {
     let bystander = runner().await;
     let mut events = bystander.subscribe();
     let before = spans().len();
-    let flow = Flow::builder("by-hand").step("a", |x: i64| async move { Ok(x + 1) }).build().unwrap();
+    let flow = Flow::builder("by-hand")
+        .step("a", |x: i64| async move { Ok(x + 1) })
+        .build()
+        .unwrap();
     let mut hand = flow.by_hand();
     hand.feed(1).unwrap();
     assert_eq!(hand.run().await.values(), [lope::Value::Int(2)]);
     bystander.list().await.unwrap();
     let told = heard(&mut events, |event| event.operation == Some("list")).await;
     assert!(told.iter().all(|event| event.run.is_none()), "{told:?}");
-    assert!(!spans()[before..].iter().any(|span| span.contains("by-hand")), "no span either");
+    assert!(
+        !spans()[before..]
+            .iter()
+            .any(|span| span.contains("by-hand")),
+        "no span either"
+    );
 }
 
 /// Id, status and values of a completion.
@@ -155,14 +207,24 @@ async fn a_completion_calls_back_once() {
     let calls: Arc<Mutex<Vec<Called>>> = Arc::default();
     let noted = Arc::clone(&calls);
     let options = StartOptions::default().on_complete(move |id, completion| {
-        let values = completion.results.iter().map(|result| result.value().unwrap()).collect();
-        noted.lock().unwrap().push((id.to_owned(), completion.status, values));
+        let values = completion
+            .results
+            .iter()
+            .map(|result| result.value().unwrap())
+            .collect();
+        noted
+            .lock()
+            .unwrap()
+            .push((id.to_owned(), completion.status, values));
         panic!("a callback that panics hurts nobody");
     });
     runner.start_workflow("w", &flow, options).await.unwrap();
     runner.run("w", 1).await.unwrap();
     soon(runner.run_to_end("w", 2)).await.unwrap();
-    assert!(calls.lock().unwrap().is_empty(), "one input is still at work");
+    assert!(
+        calls.lock().unwrap().is_empty(),
+        "one input is still at work"
+    );
     gate.open();
     until(async || calls.lock().unwrap().len() == 1).await;
     soon(runner.run_to_end("w", 3)).await.unwrap();
@@ -183,7 +245,10 @@ async fn a_callback_can_be_given_later() {
     let runner = on(&memory()).await;
     start(&runner, &add_one()).await;
     let (sender, mut receiver) = tokio::sync::mpsc::unbounded_channel();
-    runner.on_complete("w", move |id, _| sender.send(id.to_owned()).unwrap()).await.unwrap();
+    runner
+        .on_complete("w", move |id, _| sender.send(id.to_owned()).unwrap())
+        .await
+        .unwrap();
     runner.run("w", 1).await.unwrap();
     assert_eq!(soon(receiver.recv()).await.unwrap(), "w");
     assert!(runner.on_complete("nobody", |_, _| ()).await.is_err());
@@ -192,7 +257,10 @@ async fn a_callback_can_be_given_later() {
 /// The names of the spans of this process, with their fields.
 static SPANS: LazyLock<Arc<Mutex<Vec<String>>>> = LazyLock::new(|| {
     let spans = Arc::<Mutex<Vec<String>>>::default();
-    let collector = Collector { spans: Arc::clone(&spans), next: std::sync::atomic::AtomicU64::new(1) };
+    let collector = Collector {
+        spans: Arc::clone(&spans),
+        next: std::sync::atomic::AtomicU64::new(1),
+    };
     tracing::subscriber::set_global_default(collector).unwrap();
     spans
 });
@@ -239,14 +307,36 @@ impl tracing::Subscriber for Collector {
 async fn spans_are_made_of_workflows_steps_and_store_calls() {
     spans();
     let runner: Runner = runner().await;
-    let flow = Flow::builder("spanned").step("a", |x: i64| async move { Ok(x) }).build().unwrap();
-    let run = runner.start_workflow("w", &flow, StartOptions::default()).await.unwrap();
+    let flow = Flow::builder("spanned")
+        .step("a", |x: i64| async move { Ok(x) })
+        .build()
+        .unwrap();
+    let run = runner
+        .start_workflow("w", &flow, StartOptions::default())
+        .await
+        .unwrap();
     soon(runner.run_to_end("w", 1)).await.unwrap();
-    tokio::time::timeout(Duration::from_secs(10), runner.wait_idle("w")).await.unwrap().unwrap();
+    tokio::time::timeout(Duration::from_secs(10), runner.wait_idle("w"))
+        .await
+        .unwrap()
+        .unwrap();
     let all = spans();
-    let of_run = |name: &str| all.iter().find(|span| span.starts_with(name) && span.contains(&run.to_string()));
-    assert!(of_run("lope.workflow").unwrap().contains("workflow=spanned"));
+    let of_run = |name: &str| {
+        all.iter()
+            .find(|span| span.starts_with(name) && span.contains(&run.to_string()))
+    };
+    assert!(
+        of_run("lope.workflow")
+            .unwrap()
+            .contains("workflow=spanned")
+    );
     let step = of_run("lope.step").unwrap();
-    assert!(step.contains("step=a") && step.contains("attempt=1"), "{step}");
-    assert!(all.iter().any(|span| span.starts_with("lope.store") && span.contains("commit")));
+    assert!(
+        step.contains("step=a") && step.contains("attempt=1"),
+        "{step}"
+    );
+    assert!(
+        all.iter()
+            .any(|span| span.starts_with("lope.store") && span.contains("commit"))
+    );
 }

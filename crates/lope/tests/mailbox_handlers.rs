@@ -1,24 +1,26 @@
-//! Messages that start workflow runs and messages that actions handle, killed at every call of the store.
+//! Messages that start workflow runs and messages that actions handle, killed at every call of the
+//! store.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
-use lope::engine::client;
-use lope::flow::law::Plan;
-use lope::flow::yaml;
 use lope::mailbox::frame::{Message, MessageKind};
 use lope::mailbox::key::WorkerId;
 use lope::mailbox::record::Owner;
 use lope::mailbox::time::TimeHooks;
 use lope::mailbox::{
-    ActionHandler, Config, Handler, Mailbox, NEVER, Source, Until, Worker, WorkerError, WorkflowHandler, run_key,
+    ActionHandler, Config, ConsumerLoop, ConsumerLoopError, Handler, Mailbox, NEVER, Source, Until,
+    WorkflowHandler, run_key,
 };
-use lope::model::{Failure, Span, Value};
-use lope::store::faults::{Call, Fault, with_faults};
-use lope::store::runs::{RunFilter, RunRecord};
-use lope::store::{MemoryStore, Store};
+use lope_definition::yaml;
+use lope_engine::client;
+use lope_flow::law::Plan;
+use lope_model::{Failure, Span, Value};
+use lope_store::faults::{InjectedFault, StoreCall, with_faults};
+use lope_store::runs::{RunFilter, RunRecord};
+use lope_store::{MemoryStore, Store};
 use lope_workers::Functions;
 use tokio::runtime::Handle;
 
@@ -34,18 +36,34 @@ fn seven() -> WorkerId {
 }
 
 /// Work until nothing is left, or until the store dies.
-async fn work(store: &Store, handler: impl Handler + 'static) -> Result<Worker, WorkerError> {
+async fn work(
+    store: &Store,
+    handler: impl Handler + 'static,
+) -> Result<ConsumerLoop, ConsumerLoopError> {
     let mut config = Config::new(seven(), Owner::new("desk").unwrap());
     (config.max_batch, config.retry.base) = (2, Span::from_millis(1));
-    let init = Worker::init(Arc::clone(&store.tables), Arc::new(handler), config, TimeHooks::default());
-    let mut worker = init.await.map_err(|error| WorkerError::Thread(std::io::Error::other(error)))?;
+    let init = ConsumerLoop::init(
+        Arc::clone(&store.tables),
+        Arc::new(handler),
+        config,
+        TimeHooks::default(),
+    );
+    let mut worker = init
+        .await
+        .map_err(|error| ConsumerLoopError::Thread(std::io::Error::other(error)))?;
     worker.run(Until::Idle).await.map(|()| worker)
 }
 
 async fn send(store: &Store, id: &str, payload: &str) {
     let message = Message::new(MessageKind::Command, 7, id.as_bytes(), payload.as_bytes());
-    let message = Message { from_worker: Some(SENDER), ..message };
-    Mailbox::new(Arc::clone(&store.tables)).send(&message).await.unwrap();
+    let message = Message {
+        from_worker: Some(SENDER),
+        ..message
+    };
+    Mailbox::new(Arc::clone(&store.tables))
+        .send(&message)
+        .await
+        .unwrap();
 }
 
 async fn send_all(store: &Store) {
@@ -55,8 +73,11 @@ async fn send_all(store: &Store) {
 }
 
 async fn runs(store: &Store) -> Vec<RunRecord> {
-    let filter =
-        RunFilter { tags: BTreeMap::from([("mailbox".into(), "7".into())]), limit: 100, ..RunFilter::default() };
+    let filter = RunFilter {
+        tags: BTreeMap::from([("mailbox".into(), "7".into())]),
+        limit: 100,
+        ..RunFilter::default()
+    };
     store.runs.list(filter).await.unwrap()
 }
 
@@ -64,46 +85,61 @@ async fn runs(store: &Store) -> Vec<RunRecord> {
 async fn replies(store: &Store) -> Vec<(String, String)> {
     let mailbox = Mailbox::new(Arc::clone(&store.tables));
     let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
-    let queued = mailbox.list(WorkerId::new(SENDER).unwrap(), None, 100).await.unwrap();
-    queued.iter().map(|row| row.message().unwrap()).map(|row| (text(row.id), text(row.payload))).collect()
+    let queued = mailbox
+        .list(WorkerId::new(SENDER).unwrap(), None, 100)
+        .await
+        .unwrap();
+    queued
+        .iter()
+        .map(|row| row.message().unwrap())
+        .map(|row| (text(row.id), text(row.payload)))
+        .collect()
 }
 
 /// Was each message answered, and once?
 async fn is_answered(store: &Store) -> bool {
     let replies = replies(store).await;
-    let ids: BTreeMap<&String, &String> = replies.iter().map(|(id, payload)| (id, payload)).collect();
+    let ids: BTreeMap<&String, &String> =
+        replies.iter().map(|(id, payload)| (id, payload)).collect();
     (ids.len(), replies.len()) == (MESSAGES, MESSAGES)
 }
 
 /// A store that dies at a call, before it or right after it, and the store behind it.
 fn mortal(memory: &MemoryStore, dies_at: u64, carried_out: bool) -> Store {
-    let hook = move |call: Call| match (call.number == dies_at, carried_out) {
-        (false, _) => Fault::None,
-        (true, false) => Fault::CrashBefore,
-        (true, true) => Fault::CrashAfter,
+    let hook = move |call: StoreCall| match (call.number == dies_at, carried_out) {
+        (false, _) => InjectedFault::None,
+        (true, false) => InjectedFault::CrashBefore,
+        (true, true) => InjectedFault::CrashAfter,
     };
     with_faults(memory.handle(), Arc::new(hook))
 }
 
-/// "a workflow per message (`on message → start run`, dedupe by message id)", "each through the same kill test"
+/// "a workflow per message (`on message → start run`, dedupe by message id)", "each through the
+/// same kill test"
 #[tokio::test]
 async fn killed_at_every_call_each_message_starts_one_run() {
     let plan = plan("name: order\nsteps: { done: { return: '${{ input }}' } }");
     let mut deaths = 0;
     for carried_out in [false, true] {
         for dies_at in 0.. {
-            let memory = MemoryStore::new(Arc::new(lope::store::SystemClock::default()));
+            let memory = MemoryStore::new(Arc::new(lope_store::SystemClock::default()));
             let store = memory.handle();
             client::deploy(&store, &plan).await.unwrap();
             send_all(&store).await;
-            let handler = |store: Store| WorkflowHandler::new(store, Source::Plan(Arc::clone(&plan)));
+            let handler =
+                |store: Store| WorkflowHandler::new(store, Source::Plan(Arc::clone(&plan)));
             let dying = mortal(&memory, dies_at, carried_out);
             let lived = work(&dying, handler(dying.clone())).await.is_ok();
             work(&store, handler(store.clone())).await.unwrap();
-            let mut keys: Vec<String> = runs(&store).await.into_iter().filter_map(|run| run.key).collect();
+            let mut keys: Vec<String> = runs(&store)
+                .await
+                .into_iter()
+                .filter_map(|run| run.key)
+                .collect();
             keys.sort();
-            let expected: Vec<String> =
-                (0..MESSAGES).map(|number| run_key(seven(), format!("m{number}").as_bytes())).collect();
+            let expected: Vec<String> = (0..MESSAGES)
+                .map(|number| run_key(seven(), format!("m{number}").as_bytes()))
+                .collect();
             assert_eq!(keys, expected, "death at call {dies_at}");
             assert!(is_answered(&store).await, "death at call {dies_at}");
             if lived {
@@ -121,19 +157,43 @@ async fn the_payload_is_the_input_and_the_sender_learns_the_run() {
     let store = MemoryStore::open();
     let plan = plan("name: order\nsteps: { done: { return: '${{ input }}' } }");
     client::deploy(&store, &plan).await.unwrap();
-    for (id, payload) in [("a", r#"{"sum": 3}"#), ("again", "1"), ("again", "2"), ("bad", "{oops"), ("none", "")] {
+    for (id, payload) in [
+        ("a", r#"{"sum": 3}"#),
+        ("again", "1"),
+        ("again", "2"),
+        ("bad", "{oops"),
+        ("none", ""),
+    ] {
         send(&store, id, payload).await;
     }
-    let worker = work(&store, WorkflowHandler::new(store.clone(), Source::Plan(plan))).await.unwrap();
+    let worker = work(
+        &store,
+        WorkflowHandler::new(store.clone(), Source::Plan(plan)),
+    )
+    .await
+    .unwrap();
     let counts = worker.counters().read();
     assert_eq!((counts.successes, counts.dead_letters), (4, 1));
     let runs = runs(&store).await;
     assert_eq!(runs.len(), 3, "one id, one run");
     let replies = replies(&store).await;
-    let run = runs.iter().find(|run| run.key.as_deref() == Some("mailbox:7:a")).unwrap();
-    assert!(replies.contains(&("re:a".to_owned(), run.run.to_string())), "{replies:?}");
-    let dead = Mailbox::new(Arc::clone(&store.tables)).dead(seven(), None, 9).await.unwrap();
-    assert!(dead[0].reason.starts_with("failed: the payload is "), "{}", dead[0].reason);
+    let run = runs
+        .iter()
+        .find(|run| run.key.as_deref() == Some("mailbox:7:a"))
+        .unwrap();
+    assert!(
+        replies.contains(&("re:a".to_owned(), run.run.to_string())),
+        "{replies:?}"
+    );
+    let dead = Mailbox::new(Arc::clone(&store.tables))
+        .dead(seven(), None, 9)
+        .await
+        .unwrap();
+    assert!(
+        dead[0].reason.starts_with("failed: the payload is "),
+        "{}",
+        dead[0].reason
+    );
 }
 
 #[tokio::test]
@@ -142,16 +202,26 @@ async fn a_name_means_what_is_deployed_last_and_one_that_nobody_deployed_stops_t
     send(&store, "a", "1").await;
     let handler = || WorkflowHandler::new(store.clone(), Source::Latest("order".into()));
     let error = work(&store, handler()).await.unwrap_err();
-    assert!(error.to_string().contains("no workflow 'order' is deployed"), "{error}");
-    let (first, second) =
-        (plan("name: order\nsteps: { a: { let: 1 } }"), plan("name: order\nsteps: { a: { let: 2 } }"));
+    assert!(
+        error
+            .to_string()
+            .contains("no workflow 'order' is deployed"),
+        "{error}"
+    );
+    let (first, second) = (
+        plan("name: order\nsteps: { a: { let: 1 } }"),
+        plan("name: order\nsteps: { a: { let: 2 } }"),
+    );
     client::deploy(&store, &first).await.unwrap();
     work(&store, handler()).await.unwrap();
     client::deploy(&store, &second).await.unwrap();
     send(&store, "b", "1").await;
     work(&store, handler()).await.unwrap();
-    let version =
-        |key: &str, runs: &[RunRecord]| runs.iter().find(|run| run.key.as_deref() == Some(key)).map(|run| run.version);
+    let version = |key: &str, runs: &[RunRecord]| {
+        runs.iter()
+            .find(|run| run.key.as_deref() == Some(key))
+            .map(|run| run.version)
+    };
     let runs = runs(&store).await;
     assert_eq!(version("mailbox:7:a", &runs), Some(first.version()));
     assert_eq!(version("mailbox:7:b", &runs), Some(second.version()));
@@ -165,7 +235,10 @@ fn action(seen: &Arc<Mutex<Vec<Value>>>) -> ActionHandler {
         let message = arguments.get("message").cloned().unwrap_or(Value::Null);
         seen.lock().unwrap().push(message.clone());
         async move {
-            match (message.get("payload").and_then(Value::as_str), message.get("attempt").and_then(Value::as_int)) {
+            match (
+                message.get("payload").and_then(Value::as_str),
+                message.get("attempt").and_then(Value::as_int),
+            ) {
                 (Some("never"), _) => Err(Failure::new(NEVER, "no")),
                 (Some("later"), Some(1)) => Err(Failure::new("ConnectionError", "not yet")),
                 (Some("panic"), Some(1)) => panic!("once"),
@@ -173,25 +246,51 @@ fn action(seen: &Arc<Mutex<Vec<Value>>>) -> ActionHandler {
             }
         }
     });
-    ActionHandler { executor: Arc::new(functions), kind: "action".into(), action: "handle".into(), timeout: None }
+    ActionHandler {
+        executor: Arc::new(functions),
+        kind: "action".into(),
+        action: "handle".into(),
+        timeout: None,
+    }
 }
 
 #[tokio::test]
 async fn an_action_gets_the_message_and_its_failures_are_tried_again() {
     let (store, seen) = (MemoryStore::open(), Arc::default());
-    for (id, payload) in [("a", r#"{"sum": 3}"#), ("b", "never"), ("c", "later"), ("d", "panic")] {
+    for (id, payload) in [
+        ("a", r#"{"sum": 3}"#),
+        ("b", "never"),
+        ("c", "later"),
+        ("d", "panic"),
+    ] {
         send(&store, id, payload).await;
     }
     let worker = work(&store, action(&seen)).await.unwrap();
     let counts = worker.counters().read();
-    assert_eq!((counts.successes, counts.dead_letters, counts.requeues), (3, 1, 2));
+    assert_eq!(
+        (counts.successes, counts.dead_letters, counts.requeues),
+        (3, 1, 2)
+    );
     let first = seen.lock().unwrap()[0].clone();
     let of = |name: &str| first.get(name).cloned().unwrap();
-    assert_eq!((of("id"), of("kind"), of("worker")), (Value::str("a"), Value::str("command"), Value::Int(7)));
+    assert_eq!(
+        (of("id"), of("kind"), of("worker")),
+        (Value::str("a"), Value::str("command"), Value::Int(7))
+    );
     assert_eq!(of("payload").get("sum"), Some(&Value::Int(3)));
-    let dead = Mailbox::new(Arc::clone(&store.tables)).dead(seven(), None, 9).await.unwrap();
-    assert_eq!((dead[0].seq, dead[0].reason.as_str()), (2, "failed: Never: no"));
-    assert!(replies(&store).await.contains(&("re:a".into(), r#""done""#.into())));
+    let dead = Mailbox::new(Arc::clone(&store.tables))
+        .dead(seven(), None, 9)
+        .await
+        .unwrap();
+    assert_eq!(
+        (dead[0].seq, dead[0].reason.as_str()),
+        (2, "failed: Never: no")
+    );
+    assert!(
+        replies(&store)
+            .await
+            .contains(&("re:a".into(), r#""done""#.into()))
+    );
 }
 
 #[tokio::test]
@@ -208,21 +307,33 @@ async fn an_action_that_nobody_serves_stops_the_worker_and_one_that_is_slow_is_c
         timeout: Some(Span::from_millis(5)),
     };
     let error = work(&store, handler("nobody")).await.unwrap_err();
-    assert!(error.to_string().contains("serves the action 'nobody'"), "{error}");
+    assert!(
+        error.to_string().contains("serves the action 'nobody'"),
+        "{error}"
+    );
     work(&store, handler("slow")).await.unwrap();
-    let dead = Mailbox::new(Arc::clone(&store.tables)).dead(seven(), None, 9).await.unwrap();
-    assert_eq!((dead[0].attempts, dead[0].reason.as_str()), (4, "busy: Timeout: it took longer than 5ms"));
+    let dead = Mailbox::new(Arc::clone(&store.tables))
+        .dead(seven(), None, 9)
+        .await
+        .unwrap();
+    assert_eq!(
+        (dead[0].attempts, dead[0].reason.as_str()),
+        (4, "busy: Timeout: it took longer than 5ms")
+    );
 }
 
-/// The same kill test for actions: each message is answered once, however often its action had to be called.
+/// The same kill test for actions: each message is answered once, however often its action had to
+/// be called.
 #[tokio::test]
 async fn killed_at_every_call_each_message_is_answered_once() {
     for carried_out in [false, true] {
         for dies_at in 0.. {
-            let memory = MemoryStore::new(Arc::new(lope::store::SystemClock::default()));
+            let memory = MemoryStore::new(Arc::new(lope_store::SystemClock::default()));
             let (store, seen) = (memory.handle(), Arc::default());
             send_all(&store).await;
-            let lived = work(&mortal(&memory, dies_at, carried_out), action(&seen)).await.is_ok();
+            let lived = work(&mortal(&memory, dies_at, carried_out), action(&seen))
+                .await
+                .is_ok();
             work(&store, action(&seen)).await.unwrap();
             assert!(is_answered(&store).await, "death at call {dies_at}");
             assert!(seen.lock().unwrap().len() >= MESSAGES);

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from typing import Any, Optional
+from typing import Any, Iterator, Optional
 
 from .code import Code, literal, place
 
@@ -45,16 +45,9 @@ class Program:
         self.shown = shown
         self.blocks: list[Block] = []
         self.counters: dict[str, int] = {}
-        # Functions that were compiled, by what makes them different.
-        self.functions: dict[Any, Any] = {}
-        # Calls that stand as values, and the places that await such values.
-        self.sites: list[Any] = []
-        self.awaits: list[Any] = []
         # Other workflows that this one starts.
         self.children: dict[str, Any] = {}
         self.actions: set[str] = set()
-        # How what functions answer belongs to their arguments.
-        self.answers: dict[Any, str] = {}
 
     def block(self) -> Block:
         made = Block(len(self.blocks))
@@ -66,8 +59,38 @@ class Program:
         count = self.counters[what] = self.counters.get(what, 0) + 1
         return f"{what}.{count}"
 
+    def prune(self) -> None:
+        """Leaves out blocks that nothing leads to: functions that might have been awaited, and are not."""
+        found, waiting = {0}, [0]
+        while waiting:
+            for holder, key in _leads(self.blocks[waiting.pop()].steps):
+                if holder[key] not in found:
+                    found.add(holder[key])
+                    waiting.append(holder[key])
+        kept = [each for each in self.blocks if each.number in found]
+        places = {each.number: place for place, each in enumerate(kept)}
+        for block in kept:
+            block.number = places[block.number]
+            for holder, key in list(_leads(block.steps)):
+                holder[key] = places[holder[key]]
+        self.blocks = kept
+
     def to_json(self) -> dict[str, Any]:
         return {"law": 1, "name": self.name, "file": self.shown, "blocks": [block.to_json() for block in self.blocks]}
+
+
+_LEADS = ("block", "then", "otherwise", "finally", "function")
+
+
+def _leads(steps: list[dict[str, Any]]) -> Iterator[tuple[dict[str, Any], str]]:
+    """Where steps name blocks."""
+    for each in steps:
+        kind = each["kind"]
+        inside = next(iter(kind.values())) if isinstance(kind, dict) else None
+        if not isinstance(inside, dict):
+            continue
+        parts = [inside, *inside.get("cases", ()), *inside.get("handlers", ()), *inside.get("branches", ())]
+        yield from ((part, key) for part in parts for key in _LEADS if isinstance(part.get(key), int))
 
 
 LEAVING = ("return", "raise", "break", "continue")

@@ -1,26 +1,11 @@
-"""Parameters: those of the law's functions, and the binding of a call's arguments to a function's."""
+"""The binding of a call's arguments to the parameters of a function."""
 
 from __future__ import annotations
 
-import functools
 import inspect
 from typing import Any, Optional
 
 POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-
-
-@functools.lru_cache(maxsize=None)
-def parse_parameters(text: str) -> tuple[tuple[tuple[str, Optional[str]], ...], bool]:
-    """`a, b=1, *rest` as names with the text of their defaults, and whether there may be more."""
-    known: list[tuple[str, Optional[str]]] = []
-    rest = False
-    for part in filter(None, text.split(", ")):
-        if part.startswith("*"):
-            rest = True
-            continue
-        name, equals, default = part.partition("=")
-        known.append((name, default if equals else None))
-    return tuple(known), rest
 
 
 def bind(

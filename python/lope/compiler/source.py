@@ -25,6 +25,8 @@ class Unit:
         self.outside = outside
         # The class that a method belongs to.
         self.owner = owner
+        # The function itself, unless it is defined inside another.
+        self.function: Optional[Callable[..., Any]] = None
 
     @property
     def name(self) -> str:
@@ -65,7 +67,9 @@ def unit_of(function: Callable[..., Any], owner: Optional[type] = None) -> Unit:
             outside[name] = cell.cell_contents
         except ValueError:
             continue
-    return Unit(node, file, outside, owner)
+    unit = Unit(node, file, outside, owner)
+    unit.function = function
+    return unit
 
 
 def shown_file(file: str, module: str) -> str:

@@ -14,7 +14,7 @@ from pathlib import Path, PurePath
 from typing import Annotated, Any, Callable, Literal, TypeVar, Union, cast, get_args, get_origin, get_type_hints, is_typeddict
 from uuid import UUID
 
-from .encode import is_model
+from .encode import Encoded, is_model
 from .names import class_name, find_class
 from .problem import ValueProblem, field, item
 
@@ -122,6 +122,8 @@ _TAGS: dict[str, Decoder] = {
 def _make(hint: Any) -> Decoder:
     if hint is Any:
         return _any
+    if hint is Encoded:
+        return lambda value: value
     if isinstance(hint, TypeVar):
         return decoder(hint.__bound__) if hint.__bound__ is not None else _any
     origin = get_origin(hint)

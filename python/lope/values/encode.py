@@ -21,6 +21,15 @@ INT_MIN, INT_MAX = -(2**63), 2**63 - 1
 RESERVED = frozenset({"$bytes", "$tag", "$map"})
 
 
+class Encoded:
+    """A value that is encoded already; as a hint, one that is not decoded."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+
 def encode(value: Any, place: str = "value") -> Any:
     """The value as it goes on the wire; a `ValueProblem` names the place of what cannot."""
     try:
@@ -189,4 +198,8 @@ def _steady(items: Any) -> list[Any]:
         return sorted(items, key=lambda each: (type(each).__name__, repr(each)))
 
 
-_ENCODERS: dict[type, Callable[[Any, int], Any]] = {list: _list, dict: _dict}
+_ENCODERS: dict[type, Callable[[Any, int], Any]] = {
+    list: _list,
+    dict: _dict,
+    Encoded: lambda value, _: value.value,
+}

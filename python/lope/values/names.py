@@ -28,6 +28,12 @@ def class_name(cls: type) -> str:
     return f"{module_name(cls)}:{cls.__qualname__}"
 
 
+def find_module(name: str) -> Any:
+    """The module of that name; a program that was started is found by its file's name."""
+    found = sys.modules.get("__main__") if name == main_name() else sys.modules.get(name)
+    return found if found is not None else importlib.import_module(name)
+
+
 def find_class(name: str) -> Optional[type]:
     """The class of that name, if its module can be imported."""
     module, _, path = name.partition(":")

@@ -33,7 +33,7 @@ class Output:
         if newline:
             self._emit(stream, whole)
         if len(rest) > LINE_MAX:
-            self._emit(stream, rest)
+            self._emit(stream, rest, True)
         elif rest:
             self._parts[stream] = rest
 
@@ -43,10 +43,10 @@ class Output:
                 self._emit(stream, text)
             self._parts.clear()
 
-    def _emit(self, stream: str, text: str) -> None:
+    def _emit(self, stream: str, text: str, goes_on: bool = False) -> None:
         if self._sent <= OUTPUT_MAX:
             self._sent += len(text)
-            self._post(("log", self._id, stream, text))
+            self._post(("log", self._id, stream, text, True) if goes_on else ("log", self._id, stream, text))
 
 
 output: ContextVar[Optional[Output]] = ContextVar("lope_output", default=None)

@@ -15,6 +15,7 @@ from typing import Any, Callable, Optional, get_type_hints
 from ..attempt import Attempt, _current
 from ..decorators import Action
 from ..depends import Provision
+from ..region.heap import Forgotten
 from ..values import ValueProblem, call_arguments, encode, encode_failure, to_msgpack
 from ..values.decode import decoder
 from ..values.wire import packer, unpacker
@@ -143,6 +144,9 @@ class Serving:
             else:
                 result = await self._call(job, served, args, kwargs)
             answer: tuple[Any, ...] = ("done", job.id, self._packed(result))
+        except Forgotten:
+            # It is given again, with its heap.
+            answer = ("forgotten", job.id)
         except BaseException as error:
             answer = ("failed", job.id, self._failure(job, error))
         job.output.finish()
@@ -162,6 +166,9 @@ class Serving:
                 if job.cancelled:
                     raise Stopped()
                 return context.run(served.function, *args, **kwargs)
+            except StopIteration as error:
+                # No future holds one, and no coroutine lets one out.
+                raise RuntimeError("the action raised StopIteration") from error
             finally:
                 with job.lock:
                     job.thread = None

@@ -15,7 +15,7 @@ import traceback
 from typing import Any, Optional
 from urllib.parse import urlsplit
 
-from .. import decorators
+from .. import client, decorators
 from . import capture, protocol
 from .beat import Beat
 from .serving import Serving
@@ -49,6 +49,8 @@ def arguments(given: list[str]) -> argparse.Namespace:
 
 def main(given: list[str]) -> int:
     options = arguments(given)
+    # What actions start shall not inherit it.
+    os.environ.pop("LOPE_WORKER_TOKEN", None)
     capture.install()
     sys.path[:0] = options.paths
     trouble = load(options.modules)
@@ -78,11 +80,14 @@ def main(given: list[str]) -> int:
 def load(modules: list[str]) -> Optional[dict[str, Any]]:
     """Imports the modules; what goes wrong is told as the protocol's `broken`."""
     for name in modules:
+        client.loading = f"a worker loads the module '{name}'"
         try:
             importlib.import_module(name)
         except BaseException as error:
             text = "".join(traceback.format_exception(error))
             return {"message": f"the module '{name}' cannot be imported: {type(error).__name__}: {error}", "traceback": text}
+        finally:
+            client.loading = None
     return None
 
 
@@ -188,8 +193,8 @@ def greet(options: argparse.Namespace, wire: Wire, actions: list[str]) -> dict[s
     }
     if options.worker is not None:
         hello["worker"] = options.worker
-    if options.token:
-        hello["token"] = options.token
+    if "://" in str(options.connect):
+        wire.show(options.token or "")
     wire.post(("hello", hello))
     wire.flush(wait=5.0)
     first, *rest = wire.receive_first(_WELCOME)

@@ -130,6 +130,12 @@ class Wire:
             else:
                 self._loop.call_soon_threadsafe(self.flush)
 
+    def show(self, token: str) -> None:
+        """The first frame to a runner on another machine: the token, and nothing else."""
+        shown = token.encode()
+        with self._lock:
+            self._buffer += _LENGTH.pack(len(shown)) + shown
+
     def flush(self, wait: float = 0.0) -> None:
         """Writes what was posted, as far as the socket takes it; with `wait`, all of it if that takes no longer."""
         until = time.monotonic() + wait

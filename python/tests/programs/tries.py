@@ -440,3 +440,16 @@ async def conversion(text):
         return int(text)
     except ValueError as error:
         return str(error)
+
+
+@program((1,), (2,))
+async def an_unhandled_exception_stays_the_object_it_is(x):
+    error = LookupError(x)
+    try:
+        try:
+            await add(x)
+            raise error from KeyError("k")
+        except (TypeError, IndexError):
+            await add(1)
+    except LookupError as found:
+        return found is error, repr(found.__cause__)

@@ -1,6 +1,8 @@
-//! What tests need around them. In: which needs a command has; out: a setting, whose variables go to every command that
-//! is run in it and whose servers and folders end with it. A further need is one file here and one method below.
+//! What tests need around them. In: which needs a command has; out: a setting, whose variables go
+//! to every command that is run in it and whose servers and folders end with it. A further need is
+//! one file here and one method below.
 
+mod browser;
 mod postgres;
 mod python;
 
@@ -10,11 +12,15 @@ use std::process::Command;
 
 use anyhow::Result;
 
+pub(crate) use self::browser::provide as browser;
 pub(crate) use self::python::target;
 use crate::sweeper::Sweeper;
 
-/// Told to the tests when the caller chose to go without Postgres; they print that they were left out.
+/// Told to the tests when the caller chose to go without Postgres; they print that they were left
+/// out.
 const NO_POSTGRES: &str = "LOPE_TEST_NO_POSTGRES";
+/// The same for the browser.
+const NO_BROWSER: &str = "LOPE_TEST_NO_BROWSER";
 /// The same for Python, and where it is when it is there.
 const NO_PYTHON: &str = "LOPE_TEST_NO_PYTHON";
 const PYTHON: &str = "LOPE_TEST_PYTHON";
@@ -29,7 +35,11 @@ pub(crate) struct Setting {
 
 impl Setting {
     pub(crate) fn bare() -> Result<Self> {
-        Ok(Self { variables: Vec::new(), held: Vec::new(), sweeper: Sweeper::start()? })
+        Ok(Self {
+            variables: Vec::new(),
+            held: Vec::new(),
+            sweeper: Sweeper::start()?,
+        })
     }
 
     /// Starts a Postgres server of our own, installing Postgres first where that is allowed.
@@ -40,15 +50,21 @@ impl Setting {
         Ok(())
     }
 
-    /// Makes the Python environment of the tests, if it is not there, and answers with its interpreter.
+    /// Makes the Python environment of the tests, if it is not there, and answers with its
+    /// interpreter.
     pub(crate) fn add_python(&mut self, root: &Path) -> Result<PathBuf> {
         let interpreter = python::provide(root)?;
-        self.variables.push((PYTHON, interpreter.display().to_string()));
+        self.variables
+            .push((PYTHON, interpreter.display().to_string()));
         Ok(interpreter)
     }
 
     pub(crate) fn go_without_python(&mut self) {
         self.variables.push((NO_PYTHON, "1".to_owned()));
+    }
+
+    pub(crate) fn go_without_browser(&mut self) {
+        self.variables.push((NO_BROWSER, "1".to_owned()));
     }
 
     pub(crate) fn go_without_postgres(&mut self) {
@@ -59,7 +75,8 @@ impl Setting {
         self.variables.push((name, value.to_owned()));
     }
 
-    /// Gives a command the variables of this setting and takes away those that would lead it to another server.
+    /// Gives a command the variables of this setting and takes away those that would lead it to
+    /// another server.
     pub(crate) fn dress<'command>(&self, command: &'command mut Command) -> &'command mut Command {
         for (name, _) in std::env::vars_os() {
             let name = name.to_string_lossy();

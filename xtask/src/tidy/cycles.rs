@@ -1,36 +1,29 @@
-//! Rule `cycles`: inside a crate, modules import one way. In: the parsed files of each member; out: one finding per knot,
-//! with the way round it. A module is a file. A module that hands on what is below it (`pub use`) does not depend on it
-//! for that. A module and those below it are one room: what is below may reach up to it, but not to the crate's root.
+//! Rule `cycles`: inside a crate, modules import one way. In: the parsed files of each member; out:
+//! one finding per knot, with the way round it. A module is a file. A module that hands on what is
+//! below it (`pub use`) does not depend on it for that. A module and those below it are one room:
+//! what is below may reach up to it, but not to the crate's root.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use super::imports::ModulePath;
 use super::modules::Crate;
-use super::report::Report;
-use crate::tree::Tree;
-
-/// Knots that are as they must be, with the reason: crate and the module that the whole knot stands in.
-const MEANT: [(&str, &str); 1] = [
-    // What an operator or a function is applied to is again an expression: evaluation is recursive by nature.
-    ("crates/lope-flow", "expr::"),
-];
+use super::report::TidyReport;
+use crate::tree::SourceTree;
 
 type Graph = BTreeMap<ModulePath, BTreeMap<ModulePath, usize>>;
 
-pub(super) fn check(tree: &Tree, report: &mut Report) {
+pub(super) fn check(tree: &SourceTree, report: &mut TidyReport) {
     for package in tree.members() {
         let source = Crate::of(tree, &format!("{}/src/", package.folder()));
         let graph = without_ways_up(source.imports());
-        let meant = |module: &ModulePath| {
-            MEANT.iter().any(|(folder, room)| *folder == package.folder() && module.to_string().starts_with(room))
-        };
         for (cycle, size) in knots(&graph) {
-            if cycle.iter().all(meant) {
-                continue;
-            }
             let line = graph[&cycle[0]][&cycle[1]];
             let names: Vec<String> = cycle.iter().map(ModulePath::to_string).collect();
-            let rest = if size < cycle.len() { String::new() } else { format!(", in a knot of {size} modules") };
+            let rest = if size < cycle.len() {
+                String::new()
+            } else {
+                format!(", in a knot of {size} modules")
+            };
             report.find(
                 source.file(&cycle[0]),
                 line,
@@ -49,16 +42,26 @@ fn without_ways_up(mut graph: Graph) -> Graph {
     graph
 }
 
-/// The shortest way round in each knot, with the number of modules in the knot: those that all lead to each other.
+/// The shortest way round in each knot, with the number of modules in the knot: those that all lead
+/// to each other.
 fn knots(graph: &Graph) -> Vec<(Vec<ModulePath>, usize)> {
-    let reached: BTreeMap<&ModulePath, BTreeSet<&ModulePath>> =
-        graph.keys().map(|start| (start, reachable(graph, start))).collect();
+    let reached: BTreeMap<&ModulePath, BTreeSet<&ModulePath>> = graph
+        .keys()
+        .map(|start| (start, reachable(graph, start)))
+        .collect();
     let mut seen: BTreeSet<&ModulePath> = BTreeSet::new();
     let mut found = Vec::new();
     for start in graph.keys().filter(|start| reached[start].contains(start)) {
         if !seen.contains(start) {
-            let knot: Vec<_> = reached[start].iter().copied().filter(|other| reached[other].contains(start)).collect();
-            let shortest = knot.iter().filter_map(|module| way_back(graph, module)).min_by_key(Vec::len);
+            let knot: Vec<_> = reached[start]
+                .iter()
+                .copied()
+                .filter(|other| reached[other].contains(start))
+                .collect();
+            let shortest = knot
+                .iter()
+                .filter_map(|module| way_back(graph, module))
+                .min_by_key(Vec::len);
             found.extend(shortest.map(|cycle| (cycle, knot.len())));
             seen.extend(knot);
         }
@@ -95,7 +98,11 @@ fn way_back(graph: &Graph, start: &ModulePath) -> Option<Vec<ModulePath>> {
     None
 }
 
-fn trail(came_from: &BTreeMap<&ModulePath, &ModulePath>, start: &ModulePath, end: &ModulePath) -> Vec<ModulePath> {
+fn trail(
+    came_from: &BTreeMap<&ModulePath, &ModulePath>,
+    start: &ModulePath,
+    end: &ModulePath,
+) -> Vec<ModulePath> {
     let mut way = vec![start.clone(), end.clone()];
     if start == end {
         way.pop();
@@ -118,10 +125,20 @@ mod tests {
     use crate::workspace::Package;
 
     fn found(files: &[(&str, &str)]) -> Vec<String> {
-        let placed: Vec<(String, &str)> = files.iter().map(|(path, code)| (format!("c/src/{path}"), *code)).collect();
-        let placed: Vec<(&str, &str)> = placed.iter().map(|(path, code)| (path.as_str(), *code)).collect();
-        let mut tree = Tree::made_of(&placed);
-        tree.packages = vec![Package { manifest: "c/Cargo.toml".into(), member: true, ..Package::default() }];
+        let placed: Vec<(String, &str)> = files
+            .iter()
+            .map(|(path, code)| (format!("c/src/{path}"), *code))
+            .collect();
+        let placed: Vec<(&str, &str)> = placed
+            .iter()
+            .map(|(path, code)| (path.as_str(), *code))
+            .collect();
+        let mut tree = SourceTree::made_of(&placed);
+        tree.packages = vec![Package {
+            manifest: "c/Cargo.toml".into(),
+            member: true,
+            ..Package::default()
+        }];
         lines(check, &tree)
     }
 
@@ -130,7 +147,10 @@ mod tests {
         let files = [
             ("lib.rs", "mod a; mod b; pub use a::A; fn f() { b::g(); }"),
             ("a.rs", "use crate::b::B; pub struct A;"),
-            ("b.rs", "pub struct B; impl B { fn s(self) -> Self { self } }"),
+            (
+                "b.rs",
+                "pub struct B; impl B { fn s(self) -> Self { self } }",
+            ),
         ];
         assert_eq!(found(&files), [""; 0]);
     }
@@ -138,13 +158,22 @@ mod tests {
     #[test]
     fn handing_on_is_no_cycle_and_names_are_followed_to_their_home() {
         let files = [
-            ("lib.rs", "pub mod a; pub mod b; pub use a::*; pub use b::{B, make};"),
+            (
+                "lib.rs",
+                "pub mod a; pub mod b; pub use a::*; pub use b::{B, make};",
+            ),
             ("a.rs", "pub struct A;"),
-            ("b.rs", "use crate::A; pub struct B(A); pub fn make() -> crate::A { A }"),
+            (
+                "b.rs",
+                "use crate::A; pub struct B(A); pub fn make() -> crate::A { A }",
+            ),
         ];
         assert_eq!(found(&files), [""; 0]);
         let back = ("a.rs", "use super::B; pub struct A;");
-        assert_eq!(found(&[files[0], back, files[2]]), ["c/src/a.rs:1: rule: modules import in a circle: a → b → a"]);
+        assert_eq!(
+            found(&[files[0], back, files[2]]),
+            ["c/src/a.rs:1: rule: modules import in a circle: a → b → a"]
+        );
     }
 
     #[test]
@@ -179,8 +208,14 @@ mod tests {
 
     #[test]
     fn a_parent_that_calls_its_child_may_not_be_called_back() {
-        let files = [("main.rs", "mod a; fn main() { a::run() } fn g() {}"), ("a.rs", "pub fn run() { super::g() }")];
-        assert_eq!(found(&files), ["c/src/main.rs:1: rule: modules import in a circle: crate → a → crate"]);
+        let files = [
+            ("main.rs", "mod a; fn main() { a::run() } fn g() {}"),
+            ("a.rs", "pub fn run() { super::g() }"),
+        ];
+        assert_eq!(
+            found(&files),
+            ["c/src/main.rs:1: rule: modules import in a circle: crate → a → crate"]
+        );
     }
 
     #[test]
@@ -196,10 +231,20 @@ mod tests {
     #[test]
     fn paths_inside_macros_count_and_tests_do_not() {
         let b = ("b.rs", "use crate::a::f; pub fn g() {}");
-        let by_macro = [("lib.rs", "mod a; mod b;"), ("a.rs", "pub fn f() { m!(1, crate::b::g()); }"), b];
+        let by_macro = [
+            ("lib.rs", "mod a; mod b;"),
+            ("a.rs", "pub fn f() { m!(1, crate::b::g()); }"),
+            b,
+        ];
         assert_eq!(found(&by_macro).len(), 1);
-        let by_test =
-            [("lib.rs", "mod a; mod b;"), ("a.rs", "pub fn f() {} #[cfg(test)] mod tests { use crate::b::g; }"), b];
+        let by_test = [
+            ("lib.rs", "mod a; mod b;"),
+            (
+                "a.rs",
+                "pub fn f() {} #[cfg(test)] mod tests { use crate::b::g; }",
+            ),
+            b,
+        ];
         assert_eq!(found(&by_test), [""; 0]);
     }
 }

@@ -1,9 +1,10 @@
-//! Rule `documents`: what the documents point at exists, and they stay short enough to be read. In: the Markdown files
-//! of the root and of `docs/`; out: findings for dead links and headings, documents over their length, and papers in the
-//! root that do not belong there. Links to the web are not followed.
+//! Rule `documents`: what the documents point at exists, and they stay short enough to be read. In:
+//! the Markdown files of the root and of `docs/`; out: findings for dead links and headings,
+//! documents over their length, and papers in the root that do not belong there. Links to the web
+//! are not followed.
 
-use super::report::Report;
-use crate::tree::{TextFile, Tree, has_extension};
+use super::report::TidyReport;
+use crate::tree::{SourceTree, TextFile, has_extension};
 
 /// The documents of the root, with the lines they may have.
 const ROOT: &[(&str, Option<usize>)] = &[
@@ -15,9 +16,14 @@ const ROOT: &[(&str, Option<usize>)] = &[
     ("CONTRIBUTING.md", None),
 ];
 
-pub(super) fn check(tree: &Tree, report: &mut Report) {
+pub(super) fn check(tree: &SourceTree, report: &mut TidyReport) {
     let is_document = |file: &&TextFile| !file.path.contains('/') || file.path.starts_with("docs/");
-    for file in tree.files.iter().filter(|file| has_extension(&file.path, "md")).filter(is_document) {
+    for file in tree
+        .files
+        .iter()
+        .filter(|file| has_extension(&file.path, "md"))
+        .filter(is_document)
+    {
         check_place_and_length(file, report);
         for (line, target) in links(&file.text) {
             if let Some(message) = objection(tree, &file.path, &target) {
@@ -27,24 +33,42 @@ pub(super) fn check(tree: &Tree, report: &mut Report) {
     }
 }
 
-fn check_place_and_length(file: &TextFile, report: &mut Report) {
+fn check_place_and_length(file: &TextFile, report: &mut TidyReport) {
     if file.path.contains('/') {
         return;
     }
     let Some((_, limit)) = ROOT.iter().find(|(name, _)| *name == file.path) else {
-        report.find(&file.path, 1, "the root holds no other document than those in STYLE.md; put it into `docs/`");
+        report.find(
+            &file.path,
+            1,
+            "the root holds no other document than those in STYLE.md; put it into `docs/`",
+        );
         return;
     };
     let lines = file.text.lines().count();
     if let Some(limit) = limit.filter(|limit| lines > *limit) {
-        report.find(&file.path, limit + 1, format!("{lines} lines, more than {limit}"));
+        report.find(
+            &file.path,
+            limit + 1,
+            format!("{lines} lines, more than {limit}"),
+        );
     }
 }
 
-fn objection(tree: &Tree, from: &str, target: &str) -> Option<String> {
-    let (path, heading) = target.split_once('#').map_or((target, None), |(path, heading)| (path, Some(heading)));
-    let path = if path.is_empty() { from.to_owned() } else { resolve(from, path)? };
-    let is_folder = tree.paths.iter().any(|known| known.strip_prefix(&path).is_some_and(|rest| rest.starts_with('/')));
+fn objection(tree: &SourceTree, from: &str, target: &str) -> Option<String> {
+    let (path, heading) = target
+        .split_once('#')
+        .map_or((target, None), |(path, heading)| (path, Some(heading)));
+    let path = if path.is_empty() {
+        from.to_owned()
+    } else {
+        resolve(from, path)?
+    };
+    let is_folder = tree.paths.iter().any(|known| {
+        known
+            .strip_prefix(&path)
+            .is_some_and(|rest| rest.starts_with('/'))
+    });
     if !path.is_empty() && !is_folder && !tree.paths.contains(&path) {
         return Some(format!("`{target}` leads nowhere"));
     }
@@ -59,7 +83,11 @@ fn resolve(from: &str, link: &str) -> Option<String> {
     if link.contains("://") || link.starts_with("mailto:") {
         return None;
     }
-    let mut parts: Vec<&str> = if link.starts_with('/') { Vec::new() } else { from.split('/').collect() };
+    let mut parts: Vec<&str> = if link.starts_with('/') {
+        Vec::new()
+    } else {
+        from.split('/').collect()
+    };
     parts.pop();
     for part in link.split('/') {
         match part {
@@ -73,7 +101,13 @@ fn resolve(from: &str, link: &str) -> Option<String> {
 
 /// Every link target with its line, code left out.
 fn links(text: &str) -> Vec<(usize, String)> {
-    prose(text).flat_map(|(line, words)| line_links(&words).into_iter().map(move |target| (line, target))).collect()
+    prose(text)
+        .flat_map(|(line, words)| {
+            line_links(&words)
+                .into_iter()
+                .map(move |target| (line, target))
+        })
+        .collect()
 }
 
 fn line_links(line: &str) -> Vec<String> {
@@ -95,7 +129,9 @@ fn headings(text: &str) -> impl Iterator<Item = &str> {
     let mut fenced = false;
     text.lines().filter_map(move |line| {
         fenced ^= is_fence(line);
-        line.strip_prefix('#').filter(|_| !fenced).map(|rest| rest.trim_start_matches('#').trim())
+        line.strip_prefix('#')
+            .filter(|_| !fenced)
+            .map(|rest| rest.trim_start_matches('#').trim())
     })
 }
 
@@ -120,8 +156,13 @@ fn without_code(line: &str) -> String {
 
 /// The anchor that code forges give a heading.
 fn anchor(title: &str) -> String {
-    let letters = title.chars().filter(|letter| letter.is_alphanumeric() || " -_".contains(*letter));
-    letters.map(|letter| if letter == ' ' { '-' } else { letter }).collect::<String>().to_lowercase()
+    let letters = title
+        .chars()
+        .filter(|letter| letter.is_alphanumeric() || " -_".contains(*letter));
+    letters
+        .map(|letter| if letter == ' ' { '-' } else { letter })
+        .collect::<String>()
+        .to_lowercase()
 }
 
 #[cfg(test)]
@@ -131,11 +172,15 @@ mod tests {
 
     #[test]
     fn links_that_lead_somewhere_pass() {
-        let guide =
-            "# Guide\n[home](../README.md) [folder](../docs) [up](#guide) [web](https://a.b/c)\n\n[r]: ../README.md\n";
-        let readme =
-            "# A `b` c!\n[guide](docs/guide.md#guide), `[not](a link)`, [self](#a-b-c)\n```\n[no](link)\n```\n";
-        assert_eq!(lines(check, &Tree::made_of(&[("README.md", readme), ("docs/guide.md", guide)])), [""; 0]);
+        let guide = "# Guide\n[home](../README.md) [folder](../docs) [up](#guide) [web](https://a.b/c)\n\n[r]: ../README.md\n";
+        let readme = "# A `b` c!\n[guide](docs/guide.md#guide), `[not](a link)`, [self](#a-b-c)\n```\n[no](link)\n```\n";
+        assert_eq!(
+            lines(
+                check,
+                &SourceTree::made_of(&[("README.md", readme), ("docs/guide.md", guide)])
+            ),
+            [""; 0]
+        );
     }
 
     #[test]
@@ -146,22 +191,45 @@ mod tests {
             "README.md:3: rule: `#b` leads to a heading that is not there",
             "README.md:4: rule: `../outside.md` leads nowhere",
         ];
-        assert_eq!(lines(check, &Tree::made_of(&[("README.md", readme)])), expected);
+        assert_eq!(
+            lines(check, &SourceTree::made_of(&[("README.md", readme)])),
+            expected
+        );
     }
 
     #[test]
     fn documents_over_their_length_are_found() {
         let text = |lines: usize| "a\n".repeat(lines);
-        assert!(lines(check, &Tree::made_of(&[("README.md", &text(150)), ("DESIGN.md", &text(900))])).is_empty());
+        assert!(
+            lines(
+                check,
+                &SourceTree::made_of(&[("README.md", &text(150)), ("DESIGN.md", &text(900))])
+            )
+            .is_empty()
+        );
         assert_eq!(
-            lines(check, &Tree::made_of(&[("README.md", &text(151))])),
+            lines(check, &SourceTree::made_of(&[("README.md", &text(151))])),
             ["README.md:151: rule: 151 lines, more than 150"]
         );
-        assert_eq!(lines(check, &Tree::made_of(&[("ARCHITECTURE.md", &text(301))])).len(), 1);
+        assert_eq!(
+            lines(
+                check,
+                &SourceTree::made_of(&[("ARCHITECTURE.md", &text(301))])
+            )
+            .len(),
+            1
+        );
     }
 
     #[test]
     fn stray_papers_in_the_root_are_found() {
-        assert_eq!(lines(check, &Tree::made_of(&[("NOTES.md", "a"), ("docs/notes.md", "a")])).len(), 1);
+        assert_eq!(
+            lines(
+                check,
+                &SourceTree::made_of(&[("NOTES.md", "a"), ("docs/notes.md", "a")])
+            )
+            .len(),
+            1
+        );
     }
 }

@@ -1,5 +1,6 @@
-//! What one file names of its own crate. In: its syntax tree, where it stands and which modules there are; out: every
-//! path into the crate, made absolute, with its line. Does not know what the paths mean at their other end.
+//! What one file names of its own crate. In: its syntax tree, where it stands and which modules
+//! there are; out: every path into the crate, made absolute, with its line. Does not know what the
+//! paths mean at their other end.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -16,7 +17,11 @@ pub(super) struct ModulePath(pub(super) Vec<String>);
 
 impl fmt::Display for ModulePath {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.0.is_empty() { formatter.write_str("crate") } else { formatter.write_str(&self.0.join("::")) }
+        if self.0.is_empty() {
+            formatter.write_str("crate")
+        } else {
+            formatter.write_str(&self.0.join("::"))
+        }
     }
 }
 
@@ -24,19 +29,29 @@ impl fmt::Display for ModulePath {
 pub(super) struct Import {
     pub(super) target: ModulePath,
     pub(super) line: usize,
-    /// The name under which a `use` brings the target in, `*` for everything in it; nothing for a path in code.
+    /// The name under which a `use` brings the target in, `*` for everything in it; nothing for a
+    /// path in code.
     pub(super) name: Option<String>,
     /// Whether the name is handed on beyond the module.
     pub(super) public: bool,
 }
 
-pub(super) fn imports(file: &syn::File, at: &ModulePath, known: &BTreeSet<ModulePath>) -> Vec<Import> {
-    let mut walk = Walk { at: at.clone(), known, inline: BTreeSet::new(), found: Vec::new() };
+pub(super) fn imports(
+    file: &syn::File,
+    at: &ModulePath,
+    known: &BTreeSet<ModulePath>,
+) -> Vec<Import> {
+    let mut walk = ImportVisitor {
+        at: at.clone(),
+        known,
+        inline: BTreeSet::new(),
+        found: Vec::new(),
+    };
     walk.visit_file(file);
     walk.found
 }
 
-struct Walk<'known> {
+struct ImportVisitor<'known> {
     /// The module we are in, modules written inside the file included.
     at: ModulePath,
     known: &'known BTreeSet<ModulePath>,
@@ -44,8 +59,9 @@ struct Walk<'known> {
     found: Vec<Import>,
 }
 
-impl Walk<'_> {
-    /// The absolute path of words as they stand in the code; nothing when they lead out of the crate.
+impl ImportVisitor<'_> {
+    /// The absolute path of words as they stand in the code; nothing when they lead out of the
+    /// crate.
     fn absolute(&self, words: &[String]) -> Option<ModulePath> {
         let (first, rest) = words.split_first()?;
         let mut path = match first.as_str() {
@@ -76,7 +92,12 @@ impl Walk<'_> {
             return;
         }
         if let Some(target) = self.absolute(words) {
-            self.found.push(Import { target, line, name: None, public: false });
+            self.found.push(Import {
+                target,
+                line,
+                name: None,
+                public: false,
+            });
         }
     }
 
@@ -85,18 +106,39 @@ impl Walk<'_> {
         let (words, line, name) = match tree {
             UseTree::Path(path) => return self.name_in_use(&path.tree, &with(&path.ident), public),
             UseTree::Group(group) => {
-                return group.items.iter().for_each(|item| self.name_in_use(item, before, public));
+                return group
+                    .items
+                    .iter()
+                    .for_each(|item| self.name_in_use(item, before, public));
             }
-            UseTree::Name(name) => (with(&name.ident), name.ident.span(), last_name(&with(&name.ident))),
-            UseTree::Rename(name) => (with(&name.ident), name.ident.span(), Some(name.rename.to_string())),
-            UseTree::Glob(glob) => (before.to_vec(), glob.star_token.spans[0], Some("*".to_owned())),
+            UseTree::Name(name) => (
+                with(&name.ident),
+                name.ident.span(),
+                last_name(&with(&name.ident)),
+            ),
+            UseTree::Rename(name) => (
+                with(&name.ident),
+                name.ident.span(),
+                Some(name.rename.to_string()),
+            ),
+            UseTree::Glob(glob) => (
+                before.to_vec(),
+                glob.star_token.spans[0],
+                Some("*".to_owned()),
+            ),
         };
         if let Some(target) = self.absolute(&words) {
-            self.found.push(Import { target, line: line.start().line, name, public });
+            self.found.push(Import {
+                target,
+                line: line.start().line,
+                name,
+                public,
+            });
         }
     }
 
-    /// Paths among the tokens of a macro, which has no syntax tree: those that start with `crate` or `super`.
+    /// Paths among the tokens of a macro, which has no syntax tree: those that start with `crate`
+    /// or `super`.
     fn name_in_macro(&mut self, tokens: TokenStream) {
         let mut words: Vec<String> = Vec::new();
         let mut line = 0;
@@ -107,7 +149,9 @@ impl Walk<'_> {
                     colons += 1;
                     continue;
                 }
-                TokenTree::Ident(ident) if colons == 2 && !words.is_empty() => words.push(ident.to_string()),
+                TokenTree::Ident(ident) if colons == 2 && !words.is_empty() => {
+                    words.push(ident.to_string());
+                }
                 TokenTree::Ident(ident) => {
                     self.name_in_code(&std::mem::take(&mut words), line);
                     if ident == "crate" || ident == "super" {
@@ -136,7 +180,7 @@ fn last_name(words: &[String]) -> Option<String> {
     words.iter().rev().find(|word| *word != "self").cloned()
 }
 
-impl<'ast> Visit<'ast> for Walk<'_> {
+impl<'ast> Visit<'ast> for ImportVisitor<'_> {
     fn visit_item(&mut self, item: &'ast syn::Item) {
         if !for_tests(attributes(item)) {
             visit::visit_item(self, item);
@@ -160,7 +204,11 @@ impl<'ast> Visit<'ast> for Walk<'_> {
 
     fn visit_path(&mut self, path: &'ast syn::Path) {
         if let (None, Some(first)) = (path.leading_colon, path.segments.first()) {
-            let words: Vec<String> = path.segments.iter().map(|segment| segment.ident.to_string()).collect();
+            let words: Vec<String> = path
+                .segments
+                .iter()
+                .map(|segment| segment.ident.to_string())
+                .collect();
             self.name_in_code(&words, first.ident.span().start().line);
         }
         visit::visit_path(self, path);

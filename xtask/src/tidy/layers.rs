@@ -1,92 +1,190 @@
-//! Rule `layers`: imports between crates go one way. In: each member's dependencies; out: a finding for every one that
-//! points up or sideways, for a crate that the table does not know, and for a dependency that belongs to other rooms.
+//! Rule `layers`: imports between crates go one way. In: each member's dependencies; out: a finding
+//! for every one that points up or sideways, for a crate that the table does not know, and for a
+//! dependency that belongs to other rooms.
 //!
-//! A crate may name what stands on its line in `LAYERS` and whatever that may name. Development dependencies may look
-//! further, since tests of a room need a store or a simulator beside it: any crate below `lope`, except one that is
-//! itself built on the crate that names it (that would compile the crate twice, in two forms that do not fit), and
-//! `lope-sim`, which is built on all of them and meant for nothing else. A crate may name itself there, to test its own
-//! features. `xtask` names nothing and nothing names it.
+//! A crate may name what stands on its line in `LAYERS` and whatever that may name. Development
+//! dependencies may look further, since tests of a room need a store or a simulator beside it: any
+//! crate below `lope`, except one that is itself built on the crate that names it (that would
+//! compile the crate twice, in two forms that do not fit), and `lope-sim`, which is built on all of
+//! them and meant for nothing else. The rooms that stand on the face name nothing below it but
+//! plain values. A crate may name itself there, to test its own features.
+//! `xtask` names nothing and nothing names it.
 
 use std::collections::BTreeSet;
 
-use super::report::Report;
-use crate::tree::{Tree, line_of};
-use crate::workspace::{Kind, Package};
+use super::report::TidyReport;
+use crate::tree::{SourceTree, line_of};
+use crate::workspace::{DependencyKind, Package};
 
 /// A room and the rooms directly below it.
 const LAYERS: &[(&str, &[&str])] = &[
     ("lope-model", &[]),
-    ("lope-flow", &["lope-model"]),
+    ("lope-values", &["lope-model"]),
+    ("lope-expr", &["lope-values"]),
+    ("lope-definition", &["lope-expr"]),
+    ("lope-flow", &["lope-definition"]),
+    ("lope-graph", &["lope-flow"]),
     ("lope-store", &["lope-model"]),
+    // Development only: what every store is held to.
+    ("lope-conformance", &["lope-store"]),
     ("lope-sqlite", &["lope-store"]),
     ("lope-postgres", &["lope-store"]),
-    ("lope-engine", &["lope-flow", "lope-store"]),
+    ("lope-limits", &["lope-definition", "lope-store"]),
+    ("lope-schedule", &["lope-expr", "lope-store"]),
+    ("lope-why", &["lope-flow", "lope-limits"]),
+    (
+        "lope-engine",
+        &["lope-flow", "lope-limits", "lope-schedule"],
+    ),
     ("lope-workers", &["lope-engine"]),
     ("lope-agents", &["lope-workers"]),
+    ("lope-agent-runner", &["lope-agents"]),
     ("lope-mailbox", &["lope-store"]),
-    ("lope-reactive", &["lope-mailbox"]),
-    ("lope-sim", &["lope-agents", "lope-reactive", "lope-sqlite", "lope-postgres"]),
-    // The face and the binary are the only rooms that name a backend, so the server stands on the others alone.
-    ("lope-server", &["lope-agents", "lope-reactive"]),
-    ("lope", &["lope-agents", "lope-reactive", "lope-sqlite", "lope-postgres"]),
-    ("lope-cli", &["lope", "lope-server"]),
+    ("lope-cells", &["lope-model"]),
+    ("lope-reactive", &["lope-cells", "lope-mailbox"]),
+    (
+        "lope-sim",
+        &[
+            "lope-agents",
+            "lope-reactive",
+            "lope-sqlite",
+            "lope-postgres",
+        ],
+    ),
+    (
+        "lope",
+        &[
+            "lope-graph",
+            "lope-why",
+            "lope-agent-runner",
+            "lope-reactive",
+            "lope-sqlite",
+            "lope-postgres",
+        ],
+    ),
+    ("lope-bench", &["lope"]),
+    // Commands that are many enough for a room of their own; the binary mounts them.
+    ("lope-agents-cli", &["lope"]),
+    ("lope-server", &["lope"]),
+    (
+        "lope-cli",
+        &["lope-agents-cli", "lope-bench", "lope-server"],
+    ),
     ("xtask", &[]),
+];
+
+/// Rooms that stand on the face: of what is below it they may name the values alone.
+const FACED: &[&str] = &["lope-agents-cli", "lope-bench", "lope-cli", "lope-server"];
+/// What they may name.
+const FACE: &[&str] = &[
+    "lope",
+    "lope-agents-cli",
+    "lope-bench",
+    "lope-model",
+    "lope-server",
 ];
 
 /// The simulator: named in tests alone, by any room.
 const SIMULATOR: &str = "lope-sim";
 
-/// Rooms that development dependencies may not name unless the table lets them: the face and what stands on it.
-const TOP: &[&str] = &["lope", "lope-server", "lope-cli", "xtask"];
+/// Rooms that development dependencies may not name unless the table lets them: the face and what
+/// stands on it.
+const TOP: &[&str] = &[
+    "lope",
+    "lope-agents-cli",
+    "lope-bench",
+    "lope-server",
+    "lope-cli",
+    "xtask",
+];
 
 /// Dependencies that belong to some rooms and are kept out of all others, outside tests.
 const RESERVED: &[(&str, &[&str], &str)] = &[
-    ("anyhow", &["lope-cli", "xtask"], "libraries give typed errors"),
-    ("clap", &["lope-cli"], "only the binary reads the command line"),
+    (
+        "anyhow",
+        &["lope-cli", "xtask"],
+        "libraries give typed errors",
+    ),
+    (
+        "clap",
+        &["lope-cli", "lope-agents-cli"],
+        "only the binary and its rooms of commands read the command line",
+    ),
     ("rusqlite", &["lope-sqlite"], "SQL stays in the stores"),
-    ("tokio-postgres", &["lope-postgres"], "SQL stays in the stores"),
-    ("deadpool-postgres", &["lope-postgres"], "SQL stays in the stores"),
+    (
+        "tokio-postgres",
+        &["lope-postgres"],
+        "SQL stays in the stores",
+    ),
+    (
+        "deadpool-postgres",
+        &["lope-postgres"],
+        "SQL stays in the stores",
+    ),
 ];
 
 /// Rooms without I/O, and what would bring it in.
-const PURE: &[&str] = &["lope-model", "lope-flow"];
+const PURE: &[&str] = &[
+    "lope-model",
+    "lope-values",
+    "lope-expr",
+    "lope-definition",
+    "lope-flow",
+    "lope-graph",
+];
 const IMPURE: &[&str] = &["tokio", "rustix", "tracing-subscriber", "reqwest"];
 
-pub(super) fn check(tree: &Tree, report: &mut Report) {
+pub(super) fn check(tree: &SourceTree, report: &mut TidyReport) {
     for package in tree.members() {
         if below(&package.name).is_none() {
-            report.find(&package.manifest, 1, format!("`{}` is not in the layer table of xtask", package.name));
+            report.find(
+                &package.manifest,
+                1,
+                format!("`{}` is not in the layer table of xtask", package.name),
+            );
             continue;
         }
         for dependency in &package.dependencies {
             if let Some(message) = objection(&package.name, &dependency.name, dependency.kind) {
-                report.find(&package.manifest, line(tree, package, &dependency.name), message);
+                report.find(
+                    &package.manifest,
+                    line(tree, package, &dependency.name),
+                    message,
+                );
             }
         }
     }
 }
 
-fn objection(from: &str, to: &str, kind: Kind) -> Option<String> {
+fn objection(from: &str, to: &str, kind: DependencyKind) -> Option<String> {
     if below(to).is_some() {
         let allowed = match kind {
-            Kind::Normal | Kind::Build => may_name(from, to),
-            Kind::Dev => may_name_in_tests(from, to),
+            DependencyKind::Normal | DependencyKind::Build => may_name(from, to),
+            DependencyKind::Dev => may_name_in_tests(from, to),
         };
-        let kind = if kind == Kind::Dev { " even in tests" } else { "" };
-        return (!allowed).then(|| format!("`{from}` may not name `{to}`{kind}: imports go one way"));
+        let kind = if kind == DependencyKind::Dev {
+            " even in tests"
+        } else {
+            ""
+        };
+        return (!allowed)
+            .then(|| format!("`{from}` may not name `{to}`{kind}: imports go one way"));
     }
-    if kind == Kind::Dev {
+    if kind == DependencyKind::Dev {
         return None;
     }
     if PURE.contains(&from) && IMPURE.contains(&to) {
         return Some(format!("`{from}` is pure and may not name `{to}`"));
     }
-    let (_, rooms, why) = RESERVED.iter().find(|(name, rooms, _)| *name == to && !rooms.contains(&from))?;
+    let (_, rooms, why) = RESERVED
+        .iter()
+        .find(|(name, rooms, _)| *name == to && !rooms.contains(&from))?;
     Some(format!("`{to}` belongs to {}: {why}", rooms.join(", ")))
 }
 
 fn may_name(from: &str, to: &str) -> bool {
-    to != SIMULATOR && everything_below(from).contains(to)
+    let faced = FACED.contains(&from) && !FACE.contains(&to);
+    to != SIMULATOR && !faced && everything_below(from).contains(to)
 }
 
 fn may_name_in_tests(from: &str, to: &str) -> bool {
@@ -98,7 +196,10 @@ fn may_name_in_tests(from: &str, to: &str) -> bool {
 }
 
 fn below(name: &str) -> Option<&'static [&'static str]> {
-    LAYERS.iter().find(|(room, _)| *room == name).map(|(_, below)| *below)
+    LAYERS
+        .iter()
+        .find(|(room, _)| *room == name)
+        .map(|(_, below)| *below)
 }
 
 fn everything_below(name: &str) -> BTreeSet<&'static str> {
@@ -112,7 +213,7 @@ fn everything_below(name: &str) -> BTreeSet<&'static str> {
     found
 }
 
-fn line(tree: &Tree, package: &Package, dependency: &str) -> usize {
+fn line(tree: &SourceTree, package: &Package, dependency: &str) -> usize {
     let is_entry = |line: &str| {
         let rest = line.trim_start().strip_prefix(dependency);
         rest.is_some_and(|rest| rest.trim_start().starts_with(['=', '.']))
@@ -126,10 +227,15 @@ mod tests {
     use super::*;
     use crate::workspace::Dependency;
 
-    fn found(name: &str, dependencies: &[(&str, Kind)]) -> Vec<String> {
-        let mut tree =
-            Tree::made_of(&[("c/Cargo.toml", "[dependencies]\nserde = \"1\"\nlope-engine.workspace = true\n")]);
-        let dependencies = dependencies.iter().map(|(name, kind)| Dependency { name: (*name).into(), kind: *kind });
+    fn found(name: &str, dependencies: &[(&str, DependencyKind)]) -> Vec<String> {
+        let mut tree = SourceTree::made_of(&[(
+            "c/Cargo.toml",
+            "[dependencies]\nserde = \"1\"\nlope-engine.workspace = true\n",
+        )]);
+        let dependencies = dependencies.iter().map(|(name, kind)| Dependency {
+            name: (*name).into(),
+            kind: *kind,
+        });
         tree.packages.push(Package {
             name: name.into(),
             manifest: "c/Cargo.toml".into(),
@@ -142,45 +248,149 @@ mod tests {
 
     #[test]
     fn a_room_may_name_what_is_below_it_however_far() {
-        let below = [("lope-engine", Kind::Normal), ("lope-model", Kind::Normal), ("serde", Kind::Normal)];
+        let below = [
+            ("lope-engine", DependencyKind::Normal),
+            ("lope-model", DependencyKind::Normal),
+            ("serde", DependencyKind::Normal),
+        ];
         assert!(found("lope-workers", &below).is_empty());
-        assert!(found("lope-cli", &[("lope-sqlite", Kind::Normal), ("lope-server", Kind::Normal)]).is_empty());
+    }
+
+    #[test]
+    fn whoever_stands_on_the_face_names_nothing_below_it_but_values() {
+        let allowed = [
+            ("lope", DependencyKind::Normal),
+            ("lope-bench", DependencyKind::Normal),
+            ("lope-model", DependencyKind::Normal),
+            ("lope-server", DependencyKind::Normal),
+            ("lope-store", DependencyKind::Dev),
+        ];
+        assert!(found("lope-cli", &allowed).is_empty());
+        for below in ["lope-store", "lope-engine", "lope-flow", "lope-sqlite"] {
+            assert_eq!(
+                found("lope-cli", &[(below, DependencyKind::Normal)]).len(),
+                1
+            );
+            assert_eq!(
+                found("lope-bench", &[(below, DependencyKind::Normal)]).len(),
+                1
+            );
+        }
+        assert_eq!(
+            found("lope", &[("lope-bench", DependencyKind::Normal)]).len(),
+            1
+        );
     }
 
     #[test]
     fn a_room_may_not_name_what_is_above_or_beside_it() {
-        let expected = ["c/Cargo.toml:3: rule: `lope-store` may not name `lope-engine`: imports go one way"];
-        assert_eq!(found("lope-store", &[("lope-engine", Kind::Normal)]), expected);
-        assert_eq!(found("lope-engine", &[("lope-sqlite", Kind::Normal)]).len(), 1);
-        assert_eq!(found("lope-server", &[("lope-postgres", Kind::Build)]).len(), 1);
-        assert_eq!(found("lope-flow", &[("lope-store", Kind::Normal)]).len(), 1);
+        let expected =
+            ["c/Cargo.toml:3: rule: `lope-store` may not name `lope-engine`: imports go one way"];
+        assert_eq!(
+            found("lope-store", &[("lope-engine", DependencyKind::Normal)]),
+            expected
+        );
+        assert_eq!(
+            found("lope-engine", &[("lope-sqlite", DependencyKind::Normal)]).len(),
+            1
+        );
+        assert_eq!(
+            found("lope-server", &[("lope-postgres", DependencyKind::Build)]).len(),
+            1
+        );
+        assert_eq!(
+            found("lope-flow", &[("lope-store", DependencyKind::Normal)]).len(),
+            1
+        );
     }
 
     #[test]
     fn tests_may_look_beside_but_not_at_what_is_built_on_them() {
-        assert!(found("lope-engine", &[("lope-sqlite", Kind::Dev), ("lope-sim", Kind::Dev)]).is_empty());
-        assert!(found("lope-store", &[("lope-store", Kind::Dev)]).is_empty(), "for its own features");
-        assert_eq!(found("lope-store", &[("lope-store", Kind::Normal)]).len(), 1);
-        assert_eq!(found("lope-store", &[("lope-sqlite", Kind::Dev)]).len(), 1);
-        assert_eq!(found("lope-engine", &[("lope-cli", Kind::Dev)]).len(), 1);
+        assert!(
+            found(
+                "lope-engine",
+                &[
+                    ("lope-sqlite", DependencyKind::Dev),
+                    ("lope-sim", DependencyKind::Dev)
+                ]
+            )
+            .is_empty()
+        );
+        assert!(
+            found("lope-store", &[("lope-store", DependencyKind::Dev)]).is_empty(),
+            "for its own features"
+        );
+        assert_eq!(
+            found("lope-store", &[("lope-store", DependencyKind::Normal)]).len(),
+            1
+        );
+        assert_eq!(
+            found("lope-store", &[("lope-sqlite", DependencyKind::Dev)]).len(),
+            1
+        );
+        assert_eq!(
+            found("lope-engine", &[("lope-cli", DependencyKind::Dev)]).len(),
+            1
+        );
     }
 
     #[test]
     fn the_simulator_is_for_tests_alone_and_xtask_names_nothing() {
-        assert_eq!(found("lope-cli", &[("lope-sim", Kind::Normal)]).len(), 1);
-        assert_eq!(found("xtask", &[("lope-model", Kind::Normal), ("lope-model", Kind::Dev)]).len(), 2);
-        assert_eq!(found("lope-cli", &[("xtask", Kind::Dev)]).len(), 1);
+        assert_eq!(
+            found("lope-cli", &[("lope-sim", DependencyKind::Normal)]).len(),
+            1
+        );
+        assert_eq!(
+            found(
+                "xtask",
+                &[
+                    ("lope-model", DependencyKind::Normal),
+                    ("lope-model", DependencyKind::Dev)
+                ]
+            )
+            .len(),
+            2
+        );
+        assert_eq!(
+            found("lope-cli", &[("xtask", DependencyKind::Dev)]).len(),
+            1
+        );
     }
 
     #[test]
     fn reserved_and_impure_dependencies_stay_in_their_rooms() {
-        assert_eq!(found("lope-engine", &[("rusqlite", Kind::Normal), ("anyhow", Kind::Normal)]).len(), 2);
-        assert_eq!(found("lope-model", &[("tokio", Kind::Normal)]).len(), 1);
-        assert!(found("lope-sqlite", &[("rusqlite", Kind::Normal), ("anyhow", Kind::Dev)]).is_empty());
+        assert_eq!(
+            found(
+                "lope-engine",
+                &[
+                    ("rusqlite", DependencyKind::Normal),
+                    ("anyhow", DependencyKind::Normal)
+                ]
+            )
+            .len(),
+            2
+        );
+        assert_eq!(
+            found("lope-model", &[("tokio", DependencyKind::Normal)]).len(),
+            1
+        );
+        assert!(
+            found(
+                "lope-sqlite",
+                &[
+                    ("rusqlite", DependencyKind::Normal),
+                    ("anyhow", DependencyKind::Dev)
+                ]
+            )
+            .is_empty()
+        );
     }
 
     #[test]
     fn an_unknown_crate_must_enter_the_table() {
-        assert_eq!(found("lope-dust", &[]), ["c/Cargo.toml:1: rule: `lope-dust` is not in the layer table of xtask"]);
+        assert_eq!(
+            found("lope-dust", &[]),
+            ["c/Cargo.toml:1: rule: `lope-dust` is not in the layer table of xtask"]
+        );
     }
 }

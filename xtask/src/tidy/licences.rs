@@ -1,8 +1,9 @@
-//! Rule `licences`: every dependency may be shipped under ours. In: the licence expressions of all packages in the lock
-//! file, also those for other platforms; out: a finding per package whose expression cannot be met from the list.
+//! Rule `licences`: every dependency may be shipped under ours. In: the licence expressions of all
+//! packages in the lock file, also those for other platforms; out: a finding per package whose
+//! expression cannot be met from the list.
 
-use super::report::Report;
-use crate::tree::{Tree, line_of};
+use super::report::TidyReport;
+use crate::tree::{SourceTree, line_of};
 
 const ALLOWED: &[&str] = &[
     "MIT",
@@ -19,7 +20,7 @@ const ALLOWED: &[&str] = &[
     "CDLA-Permissive-2.0",
 ];
 
-pub(super) fn check(tree: &Tree, report: &mut Report) {
+pub(super) fn check(tree: &SourceTree, report: &mut TidyReport) {
     let lock = tree.text("Cargo.lock").unwrap_or_default();
     for package in &tree.packages {
         let entry = format!("name = \"{}\"", package.name);
@@ -28,7 +29,11 @@ pub(super) fn check(tree: &Tree, report: &mut Report) {
         match &package.licence {
             None => report.find("Cargo.lock", line, format!("{name} names no licence")),
             Some(licence) if !allowed(licence) => {
-                report.find("Cargo.lock", line, format!("{name} is under `{licence}`, which is not on the list"));
+                report.find(
+                    "Cargo.lock",
+                    line,
+                    format!("{name} is under `{licence}`, which is not on the list"),
+                );
             }
             Some(_) => {}
         }
@@ -37,7 +42,10 @@ pub(super) fn check(tree: &Tree, report: &mut Report) {
 
 /// Whether the expression can be met with allowed licences. What does not parse is not allowed.
 fn allowed(expression: &str) -> bool {
-    let spaced = expression.replace('(', " ( ").replace(')', " ) ").replace('/', " OR ");
+    let spaced = expression
+        .replace('(', " ( ")
+        .replace(')', " ) ")
+        .replace('/', " OR ");
     let words: Vec<&str> = spaced.split_whitespace().collect();
     let mut rest = words.as_slice();
     let met = either(&mut rest);
@@ -94,15 +102,30 @@ mod tests {
 
     #[test]
     fn expressions_that_can_be_met_pass() {
-        let fine = ["MIT", "MIT OR Apache-2.0", "MIT/Apache-2.0", "GPL-3.0 OR MIT", "(MIT OR GPL-2.0) AND Unicode-3.0"];
+        let fine = [
+            "MIT",
+            "MIT OR Apache-2.0",
+            "MIT/Apache-2.0",
+            "GPL-3.0 OR MIT",
+            "(MIT OR GPL-2.0) AND Unicode-3.0",
+        ];
         assert!(fine.iter().all(|licence| allowed(licence)));
-        assert!(allowed("Apache-2.0 WITH LLVM-exception OR Apache-2.0 OR MIT"));
+        assert!(allowed(
+            "Apache-2.0 WITH LLVM-exception OR Apache-2.0 OR MIT"
+        ));
     }
 
     #[test]
     fn expressions_that_cannot_be_met_or_read_do_not() {
-        let wrong =
-            ["GPL-3.0", "MIT AND GPL-3.0", "GPL-2.0 WITH Classpath-exception-2.0", "", "MIT OR", "(MIT", "MIT MIT"];
+        let wrong = [
+            "GPL-3.0",
+            "MIT AND GPL-3.0",
+            "GPL-2.0 WITH Classpath-exception-2.0",
+            "",
+            "MIT OR",
+            "(MIT",
+            "MIT MIT",
+        ];
         for licence in wrong {
             assert!(!allowed(licence), "{licence}");
         }
@@ -110,14 +133,18 @@ mod tests {
 
     #[test]
     fn a_package_is_found_with_its_line_in_the_lock_file() {
-        let mut tree = Tree::made_of(&[("Cargo.lock", "[[package]]\nname = \"glue\"\n")]);
+        let mut tree = SourceTree::made_of(&[("Cargo.lock", "[[package]]\nname = \"glue\"\n")]);
         let package = |licence: Option<&str>| Package {
             name: "glue".into(),
             version: "1.2.3".into(),
             licence: licence.map(str::to_owned),
             ..Package::default()
         };
-        tree.packages = vec![package(Some("AGPL-3.0")), package(None), package(Some("MIT"))];
+        tree.packages = vec![
+            package(Some("AGPL-3.0")),
+            package(None),
+            package(Some("MIT")),
+        ];
         let expected = [
             "Cargo.lock:2: rule: glue 1.2.3 is under `AGPL-3.0`, which is not on the list",
             "Cargo.lock:2: rule: glue 1.2.3 names no licence",

@@ -1,6 +1,8 @@
-//! `cargo xtask tidy`: the rules that a reviewer should not have to remember. In: the tree; out: one line per finding,
-//! `path:line: rule: message`, and exit code 1 when there is one. A rule is one file here and one line in `RULES`.
+//! `cargo xtask tidy`: the rules that a reviewer should not have to remember. In: the tree; out:
+//! one line per finding, `path:line: rule: message`, and exit code 1 when there is one. A rule is
+//! one file here and one line in `RULES`.
 
+mod crate_sizes;
 mod cycles;
 mod documents;
 mod headers;
@@ -15,39 +17,52 @@ mod report;
 mod sizes;
 mod sql_names;
 mod sql_schema;
+mod test_programs;
+mod tuple_lets;
+mod type_names;
+mod walks;
 
 use std::process::ExitCode;
 
 use anyhow::{Result, bail};
 
-use crate::tree::{self, Tree};
-use report::Report;
+use crate::tree::{self, SourceTree};
+use report::TidyReport;
 
-type Check = fn(&Tree, &mut Report);
+type Check = fn(&SourceTree, &mut TidyReport);
 
 const RULES: &[(&str, Check)] = &[
     ("layers", layers::check),
     ("cycles", cycles::check),
     ("sizes", sizes::check),
+    ("crate-sizes", crate_sizes::check),
     ("names", names::check),
+    ("type-names", type_names::check),
+    ("tuple-lets", tuple_lets::check),
     ("headers", headers::check),
     ("leftovers", leftovers::check),
     ("sql-names", sql_names::check),
     ("licences", licences::check),
     ("machine-paths", machine_paths::check),
     ("documents", documents::check),
+    ("test-programs", test_programs::check),
+    ("walks", walks::check),
 ];
 
 pub(crate) fn run(arguments: &[String]) -> Result<ExitCode> {
     if let Some(argument) = arguments.first() {
         bail!("tidy takes no argument, not even `{argument}`");
     }
-    Ok(if tidy()? { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    Ok(if tidy()? {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
 }
 
 /// Checks the project and prints what it finds; whether all is well.
 pub(crate) fn tidy() -> Result<bool> {
-    let report = judge(&Tree::load(&tree::root()?)?);
+    let report = run_checks(&SourceTree::load(&tree::root()?)?);
     for note in &report.notes {
         println!("note: {note}");
     }
@@ -61,8 +76,8 @@ pub(crate) fn tidy() -> Result<bool> {
     Ok(report.findings.is_empty())
 }
 
-fn judge(tree: &Tree) -> Report {
-    let mut report = Report::default();
+fn run_checks(tree: &SourceTree) -> TidyReport {
+    let mut report = TidyReport::default();
     for (rule, check) in RULES {
         report.rule = rule;
         check(tree, &mut report);
@@ -77,10 +92,19 @@ mod tests {
 
     #[test]
     fn findings_are_sorted_lines_with_the_name_of_their_rule() {
-        let report = judge(&Tree::made_of(&[("crates/b/src/lib.rs", "fn f() {}\n"), ("crates/a/src/lib.rs", "\n")]));
+        let report = run_checks(&SourceTree::made_of(&[
+            ("crates/b/src/lib.rs", "fn f() {}\n"),
+            ("crates/a/src/lib.rs", "\n"),
+        ]));
         let lines: Vec<String> = report.findings.iter().map(ToString::to_string).collect();
         assert_eq!(lines.len(), 2, "{lines:?}");
-        assert!(lines[0].starts_with("crates/a/src/lib.rs:1: headers: "), "{lines:?}");
-        assert!(lines[1].starts_with("crates/b/src/lib.rs:1: headers: "), "{lines:?}");
+        assert!(
+            lines[0].starts_with("crates/a/src/lib.rs:1: headers: "),
+            "{lines:?}"
+        );
+        assert!(
+            lines[1].starts_with("crates/b/src/lib.rs:1: headers: "),
+            "{lines:?}"
+        );
     }
 }

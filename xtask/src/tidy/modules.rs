@@ -1,13 +1,14 @@
-//! The modules of one crate and what they import from each other. In: parsed files below a `src` folder; out: a graph of
-//! modules with the line of each import. Follows `crate`, `self`, `super`, names of child modules, and names that a
-//! module hands on, in `use` items, in code and in macros; leaves out tests, other crates and binaries beside a library.
+//! The modules of one crate and what they import from each other. In: parsed files below a `src`
+//! folder; out: a graph of modules with the line of each import. Follows `crate`, `self`, `super`,
+//! names of child modules, and names that a module hands on, in `use` items, in code and in macros;
+//! leaves out tests, other crates and binaries beside a library.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use syn::Item;
 
 use super::imports::{Import, ModulePath, imports};
-use crate::tree::{RustFile, Tree, attributes, for_tests};
+use crate::tree::{RustFile, SourceTree, attributes, for_tests};
 
 /// Names followed from hand to hand before we call it a day; a longer chain is nobody's intent.
 const HANDS: usize = 8;
@@ -20,19 +21,29 @@ pub(super) struct Crate<'tree> {
 #[derive(Debug)]
 struct Module<'tree> {
     file: &'tree RustFile,
-    /// Names of what is defined here, so that a name handed on can be told from one that is at home.
+    /// Names of what is defined here, so that a name handed on can be told from one that is at
+    /// home.
     items: BTreeSet<String>,
     imports: Vec<Import>,
 }
 
 impl<'tree> Crate<'tree> {
-    pub(super) fn of(tree: &'tree Tree, folder: &str) -> Self {
+    pub(super) fn of(tree: &'tree SourceTree, folder: &str) -> Self {
         let mut found = Self::default();
         for file in tree.rust.iter().filter(|file| !file.test) {
-            let Some(inside) = file.path.strip_prefix(folder) else { continue };
-            let Some(path) = module_path(inside) else { continue };
-            // A `main.rs` beside `lib.rs` is another crate; files come sorted, so the library is there first.
-            found.modules.entry(path).or_insert_with(|| Module { file, items: items(file), imports: Vec::new() });
+            let Some(inside) = file.path.strip_prefix(folder) else {
+                continue;
+            };
+            let Some(path) = module_path(inside) else {
+                continue;
+            };
+            // A `main.rs` beside `lib.rs` is another crate; files come sorted, so the library is
+            // there first.
+            found.modules.entry(path).or_insert_with(|| Module {
+                file,
+                items: items(file),
+                imports: Vec::new(),
+            });
         }
         let known: BTreeSet<ModulePath> = found.modules.keys().cloned().collect();
         for (path, module) in &mut found.modules {
@@ -42,14 +53,20 @@ impl<'tree> Crate<'tree> {
     }
 
     pub(super) fn file(&self, module: &ModulePath) -> &str {
-        self.modules.get(module).map_or("", |module| module.file.path.as_str())
+        self.modules
+            .get(module)
+            .map_or("", |module| module.file.path.as_str())
     }
 
     /// Which module imports which, with the line of the first such import.
     pub(super) fn imports(&self) -> BTreeMap<ModulePath, BTreeMap<ModulePath, usize>> {
         let edges = |(path, module): (&ModulePath, &Module<'_>)| {
             let mut edges = BTreeMap::new();
-            for import in module.imports.iter().filter(|import| !hands_on(path, import)) {
+            for import in module
+                .imports
+                .iter()
+                .filter(|import| !hands_on(path, import))
+            {
                 let home = self.home(&import.target, HANDS);
                 if home != *path {
                     edges.entry(home).or_insert(import.line);
@@ -64,7 +81,9 @@ impl<'tree> Crate<'tree> {
     fn home(&self, target: &ModulePath, hands: usize) -> ModulePath {
         let module = self.deepest(target);
         let rest = &target.0[module.0.len()..];
-        let Some(name) = rest.first().filter(|_| hands > 0) else { return module };
+        let Some(name) = rest.first().filter(|_| hands > 0) else {
+            return module;
+        };
         if self.modules[&module].items.contains(name) {
             return module;
         }
@@ -88,13 +107,18 @@ impl<'tree> Crate<'tree> {
 
     fn defines(&self, target: &ModulePath) -> bool {
         let module = self.deepest(target);
-        target.0.get(module.0.len()).is_some_and(|name| self.modules[&module].items.contains(name))
+        target
+            .0
+            .get(module.0.len())
+            .is_some_and(|name| self.modules[&module].items.contains(name))
     }
 
     fn deepest(&self, target: &ModulePath) -> ModulePath {
         let lengths = (0..=target.0.len()).rev();
         let mut prefixes = lengths.map(|length| ModulePath(target.0[..length].to_vec()));
-        prefixes.find(|path| self.modules.contains_key(path)).unwrap_or_default()
+        prefixes
+            .find(|path| self.modules.contains_key(path))
+            .unwrap_or_default()
     }
 }
 
@@ -105,7 +129,11 @@ fn hands_on(path: &ModulePath, import: &Import) -> bool {
 
 /// The module that a file below `src` is; nothing for a binary of its own.
 fn module_path(inside: &str) -> Option<ModulePath> {
-    let mut parts: Vec<String> = inside.strip_suffix(".rs")?.split('/').map(str::to_owned).collect();
+    let mut parts: Vec<String> = inside
+        .strip_suffix(".rs")?
+        .split('/')
+        .map(str::to_owned)
+        .collect();
     if parts.first().is_some_and(|part| part == "bin") {
         return None;
     }
@@ -117,7 +145,12 @@ fn module_path(inside: &str) -> Option<ModulePath> {
 }
 
 fn items(file: &RustFile) -> BTreeSet<String> {
-    file.ast.items.iter().filter(|item| !for_tests(attributes(item))).filter_map(name).collect()
+    file.ast
+        .items
+        .iter()
+        .filter(|item| !for_tests(attributes(item)))
+        .filter_map(name)
+        .collect()
 }
 
 fn name(item: &Item) -> Option<String> {

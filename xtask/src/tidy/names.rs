@@ -1,13 +1,14 @@
-//! Rule `names`: words that say nothing are banned from the names of files, folders, modules and types. In: paths and
-//! parsed files; out: a finding per name. Functions and variables are left alone: `new` is a fine constructor.
+//! Rule `names`: words that say nothing are banned from the names of files, folders, modules and
+//! types. In: paths and parsed files; out: a finding per name. Functions and variables are left
+//! alone: `new` is a fine constructor.
 
 use std::collections::BTreeSet;
 
 use proc_macro2::Span;
 use syn::visit::{self, Visit};
 
-use super::report::Report;
-use crate::tree::{RustFile, Tree};
+use super::report::TidyReport;
+use crate::tree::{RustFile, SourceTree};
 
 const BANNED: &[&str] = &[
     "util",
@@ -37,39 +38,53 @@ const BANNED: &[&str] = &[
 /// Where code lives; documents and root files may be called what they like.
 const CODE: &[&str] = &["crates/", "xtask/", "python/"];
 
-pub(super) fn check(tree: &Tree, report: &mut Report) {
+pub(super) fn check(tree: &SourceTree, report: &mut TidyReport) {
     check_paths(tree, report);
     for file in &tree.rust {
         check_file(file, report);
     }
 }
 
-fn check_paths(tree: &Tree, report: &mut Report) {
+fn check_paths(tree: &SourceTree, report: &mut TidyReport) {
     let mut seen = BTreeSet::new();
-    for path in tree.paths.iter().filter(|path| CODE.iter().any(|folder| path.starts_with(folder))) {
+    for path in tree
+        .paths
+        .iter()
+        .filter(|path| CODE.iter().any(|folder| path.starts_with(folder)))
+    {
         for part in path.split('/') {
             if let Some(word) = banned_word(part)
                 && seen.insert((part, word.clone()))
             {
-                report.find(path, 1, format!("`{part}` is named `{word}`, which says nothing"));
+                report.find(
+                    path,
+                    1,
+                    format!("`{part}` is named `{word}`, which says nothing"),
+                );
             }
         }
     }
 }
 
-fn check_file(file: &RustFile, report: &mut Report) {
-    let mut names = Names::default();
+fn check_file(file: &RustFile, report: &mut TidyReport) {
+    let mut names = NameVisitor::default();
     names.visit_file(&file.ast);
     for (name, span) in names.found {
         if let Some(word) = banned_word(&name) {
-            report.find(&file.path, span.start().line, format!("`{name}` is named `{word}`, which says nothing"));
+            report.find(
+                &file.path,
+                span.start().line,
+                format!("`{name}` is named `{word}`, which says nothing"),
+            );
         }
     }
 }
 
 /// The first banned word in a name written in snake, kebab or camel case.
 fn banned_word(name: &str) -> Option<String> {
-    words(name).into_iter().find(|word| BANNED.contains(&word.as_str()) || is_version(word))
+    words(name)
+        .into_iter()
+        .find(|word| BANNED.contains(&word.as_str()) || is_version(word))
 }
 
 fn is_version(word: &str) -> bool {
@@ -86,31 +101,36 @@ fn words(name: &str) -> Vec<String> {
             words.push(String::new());
         }
         if letter.is_alphanumeric() {
-            words.last_mut().expect("there is always a word").extend(letter.to_lowercase());
+            words
+                .last_mut()
+                .expect("there is always a word")
+                .extend(letter.to_lowercase());
         }
     }
     words.retain(|word| !word.is_empty());
     words
 }
 
-/// A capital starts a word after a small letter, and the last capital of several does before a small letter.
+/// A capital starts a word after a small letter, and the last capital of several does before a
+/// small letter.
 fn starts_word(before: Option<char>, letter: char, after: Option<&char>) -> bool {
     let Some(before) = before else { return false };
-    letter.is_uppercase() && (!before.is_uppercase() || after.is_some_and(|after| after.is_lowercase()))
+    letter.is_uppercase()
+        && (!before.is_uppercase() || after.is_some_and(|after| after.is_lowercase()))
 }
 
 #[derive(Default)]
-struct Names {
+struct NameVisitor {
     found: Vec<(String, Span)>,
 }
 
-impl Names {
+impl NameVisitor {
     fn add(&mut self, ident: &syn::Ident) {
         self.found.push((ident.to_string(), ident.span()));
     }
 }
 
-impl<'ast> Visit<'ast> for Names {
+impl<'ast> Visit<'ast> for NameVisitor {
     fn visit_item_mod(&mut self, item: &'ast syn::ItemMod) {
         // A module with a file of its own is found by its path.
         if item.content.is_some() {
@@ -149,24 +169,45 @@ mod tests {
     #[test]
     fn names_that_say_something_pass() {
         let code = "mod base64 {} struct Database; struct Metadata; enum Renewal {} fn new() {} struct HTTPServer;";
-        assert!(lines(check, &Tree::made_of(&[("crates/a/src/lib.rs", code), ("docs/data.md", "")])).is_empty());
+        assert!(
+            lines(
+                check,
+                &SourceTree::made_of(&[("crates/a/src/lib.rs", code), ("docs/data.md", "")])
+            )
+            .is_empty()
+        );
     }
 
     #[test]
     fn banned_files_and_folders_are_found_once() {
-        let files =
-            [("crates/a/src/string_util.rs", ""), ("crates/a/tests/common/mod.rs", ""), ("crates/a/v2/x.sql", "")];
-        let found = lines(check, &Tree::made_of(&files));
+        let files = [
+            ("crates/a/src/string_util.rs", ""),
+            ("crates/a/tests/common/mod.rs", ""),
+            ("crates/a/v2/x.sql", ""),
+        ];
+        let found = lines(check, &SourceTree::made_of(&files));
         assert_eq!(found.len(), 3, "{found:?}");
-        assert_eq!(lines(check, &Tree::made_of(&[("xtask/core/a.txt", ""), ("xtask/core/b.txt", "")])).len(), 1);
+        assert_eq!(
+            lines(
+                check,
+                &SourceTree::made_of(&[("xtask/core/a.txt", ""), ("xtask/core/b.txt", "")])
+            )
+            .len(),
+            1
+        );
     }
 
     #[test]
     fn banned_modules_and_types_are_found_with_their_line() {
-        let code =
-            "struct RunInfo;\nmod helpers {}\nfn f() { struct StoreV2; }\ntrait QueueManager {}\ntype RowData = u8;\n";
-        let found = lines(check, &Tree::made_of(&[("crates/a/src/lib.rs", code)]));
-        let numbers: Vec<&str> = found.iter().filter_map(|line| line.split(':').nth(1)).collect();
+        let code = "struct RunInfo;\nmod helpers {}\nfn f() { struct StoreV2; }\ntrait QueueManager {}\ntype RowData = u8;\n";
+        let found = lines(
+            check,
+            &SourceTree::made_of(&[("crates/a/src/lib.rs", code)]),
+        );
+        let numbers: Vec<&str> = found
+            .iter()
+            .filter_map(|line| line.split(':').nth(1))
+            .collect();
         assert_eq!(numbers, ["1", "2", "3", "4", "5"], "{found:?}");
     }
 

@@ -1,22 +1,23 @@
-//! The tables and columns that a list of migrations ends with. In: SQL texts in order; out: names, with the place where
-//! each table was made. Reads just enough SQL for that: it knows no types, no constraints, no indexes, no functions.
+//! The tables and columns that a list of migrations ends with. In: SQL texts in order; out: names,
+//! with the place where each table was made. Reads just enough SQL for that: it knows no types, no
+//! constraints, no indexes, no functions.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Schema {
-    pub(super) tables: BTreeMap<String, Table>,
+    pub(super) tables: BTreeMap<String, SqlTable>,
 }
 
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Table {
+pub(super) struct SqlTable {
     pub(super) path: String,
     pub(super) line: usize,
     pub(super) columns: BTreeSet<String>,
 }
 
 #[derive(Debug)]
-struct Token {
+struct SqlToken {
     /// A word in lower case without its quotes, or one sign.
     text: String,
     line: usize,
@@ -26,7 +27,7 @@ impl Schema {
     pub(super) fn apply(&mut self, path: &str, sql: &str) {
         let tokens = tokens(sql);
         for statement in tokens.split(|token| token.text == ";") {
-            let mut reader = Reader { rest: statement };
+            let mut reader = SchemaReader { rest: statement };
             match reader.next() {
                 "create" => self.create(path, &mut reader),
                 "alter" if reader.take("table") => self.alter(&mut reader),
@@ -36,11 +37,13 @@ impl Schema {
         }
     }
 
-    fn create(&mut self, path: &str, reader: &mut Reader<'_>) {
+    fn create(&mut self, path: &str, reader: &mut SchemaReader<'_>) {
         let mut modifiers = Vec::new();
         while !matches!(reader.peek(), "table" | "view") {
             match reader.next() {
-                word @ ("or" | "replace" | "unlogged" | "recursive" | "temp" | "temporary") => modifiers.push(word),
+                word @ ("or" | "replace" | "unlogged" | "recursive" | "temp" | "temporary") => {
+                    modifiers.push(word);
+                }
                 _ => return,
             }
         }
@@ -48,24 +51,38 @@ impl Schema {
         reader.take_all(&["if", "not", "exists"]);
         let line = reader.line();
         let name = reader.name();
-        // What lives for one session, or is a piece of another table, is no name that a person meets.
-        if modifiers.iter().any(|word| word.starts_with("temp")) || reader.take_all(&["partition", "of"]) {
+        // What lives for one session, or is a piece of another table, is no name that a person
+        // meets.
+        if modifiers.iter().any(|word| word.starts_with("temp"))
+            || reader.take_all(&["partition", "of"])
+        {
             return;
         }
-        let columns = if reader.take("(") { column_names(reader.rest) } else { BTreeSet::new() };
-        self.tables.insert(name, Table { path: path.to_owned(), line, columns });
+        let columns = if reader.take("(") {
+            column_names(reader.rest)
+        } else {
+            BTreeSet::new()
+        };
+        self.tables.insert(
+            name,
+            SqlTable {
+                path: path.to_owned(),
+                line,
+                columns,
+            },
+        );
     }
 
-    fn alter(&mut self, reader: &mut Reader<'_>) {
+    fn alter(&mut self, reader: &mut SchemaReader<'_>) {
         reader.take_all(&["if", "exists"]);
         reader.take("only");
         let name = reader.name();
         for action in parts(reader.rest) {
-            self.act(&name, &mut Reader { rest: action });
+            self.act(&name, &mut SchemaReader { rest: action });
         }
     }
 
-    fn act(&mut self, name: &str, reader: &mut Reader<'_>) {
+    fn act(&mut self, name: &str, reader: &mut SchemaReader<'_>) {
         match reader.next() {
             "rename" if reader.take("to") => {
                 if let Some(table) = self.tables.remove(name) {
@@ -102,26 +119,34 @@ impl Schema {
         self.tables.get_mut(table).map(|table| &mut table.columns)
     }
 
-    fn drop(&mut self, reader: &mut Reader<'_>) {
+    fn drop(&mut self, reader: &mut SchemaReader<'_>) {
         reader.take_all(&["if", "exists"]);
         for part in parts(reader.rest) {
-            self.tables.remove(&Reader { rest: part }.name());
+            self.tables.remove(&SchemaReader { rest: part }.name());
         }
     }
 }
 
 /// The columns of a table from what follows its opening bracket.
-fn column_names(tokens: &[Token]) -> BTreeSet<String> {
-    let first_words = parts(inside(tokens)).into_iter().filter_map(|part| part.first());
-    first_words.map(|token| token.text.clone()).filter(|word| !is_constraint(word)).collect()
+fn column_names(tokens: &[SqlToken]) -> BTreeSet<String> {
+    let first_words = parts(inside(tokens))
+        .into_iter()
+        .filter_map(|part| part.first());
+    first_words
+        .map(|token| token.text.clone())
+        .filter(|word| !is_constraint(word))
+        .collect()
 }
 
 fn is_constraint(word: &str) -> bool {
-    matches!(word, "primary" | "unique" | "check" | "foreign" | "constraint" | "exclude" | "like")
+    matches!(
+        word,
+        "primary" | "unique" | "check" | "foreign" | "constraint" | "exclude" | "like"
+    )
 }
 
 /// The tokens up to the bracket that closes an open one.
-fn inside(tokens: &[Token]) -> &[Token] {
+fn inside(tokens: &[SqlToken]) -> &[SqlToken] {
     let mut depth = 1;
     for (index, token) in tokens.iter().enumerate() {
         match token.text.as_str() {
@@ -137,9 +162,9 @@ fn inside(tokens: &[Token]) -> &[Token] {
 }
 
 /// The pieces between the commas that stand in no bracket.
-fn parts(tokens: &[Token]) -> Vec<&[Token]> {
+fn parts(tokens: &[SqlToken]) -> Vec<&[SqlToken]> {
     let mut depth = 0;
-    let outer_comma = |token: &Token| {
+    let outer_comma = |token: &SqlToken| {
         match token.text.as_str() {
             "(" => depth += 1,
             ")" => depth -= 1,
@@ -150,11 +175,11 @@ fn parts(tokens: &[Token]) -> Vec<&[Token]> {
     tokens.split(outer_comma).collect()
 }
 
-struct Reader<'tokens> {
-    rest: &'tokens [Token],
+struct SchemaReader<'tokens> {
+    rest: &'tokens [SqlToken],
 }
 
-impl<'tokens> Reader<'tokens> {
+impl<'tokens> SchemaReader<'tokens> {
     fn peek(&self) -> &'tokens str {
         self.rest.first().map_or("", |token| token.text.as_str())
     }
@@ -178,8 +203,10 @@ impl<'tokens> Reader<'tokens> {
     }
 
     fn take_all(&mut self, words: &[&str]) -> bool {
-        let found =
-            words.iter().enumerate().all(|(index, word)| self.rest.get(index).is_some_and(|at| at.text == *word));
+        let found = words
+            .iter()
+            .enumerate()
+            .all(|(index, word)| self.rest.get(index).is_some_and(|at| at.text == *word));
         if found {
             self.rest = &self.rest[words.len()..];
         }
@@ -196,17 +223,24 @@ impl<'tokens> Reader<'tokens> {
     }
 }
 
-fn tokens(sql: &str) -> Vec<Token> {
+fn tokens(sql: &str) -> Vec<SqlToken> {
     let mut found = Vec::new();
-    let (mut rest, mut line) = (sql, 1);
+    let mut rest = sql;
+    let mut line = 1;
     while let Some(letter) = rest.chars().next() {
         let length = token_length(rest, letter);
         let text = &rest[..length];
         let is_word = letter.is_alphanumeric() || "_{\"`".contains(letter);
         if is_word {
-            found.push(Token { text: text.trim_matches(['"', '`']).to_lowercase(), line });
+            found.push(SqlToken {
+                text: text.trim_matches(['"', '`']).to_lowercase(),
+                line,
+            });
         } else if ".,();".contains(letter) {
-            found.push(Token { text: text.to_owned(), line });
+            found.push(SqlToken {
+                text: text.to_owned(),
+                line,
+            });
         }
         line += text.matches('\n').count();
         rest = &rest[length..];
@@ -217,7 +251,9 @@ fn tokens(sql: &str) -> Vec<Token> {
 /// How far the token at the start reaches: a comment, a quoted text, a word, or one letter.
 fn token_length(rest: &str, letter: char) -> usize {
     let until = |from: usize, end: &str| {
-        rest.get(from..).and_then(|tail| tail.find(end)).map_or(rest.len(), |at| from + at + end.len())
+        rest.get(from..)
+            .and_then(|tail| tail.find(end))
+            .map_or(rest.len(), |at| from + at + end.len())
     };
     match letter {
         '-' if rest.starts_with("--") => until(2, "\n"),
@@ -244,8 +280,12 @@ mod tests {
     fn schema(sql: &str) -> Vec<String> {
         let mut schema = Schema::default();
         schema.apply("m.sql", sql);
-        let names = |table: &Table| table.columns.iter().cloned().collect::<Vec<_>>().join(" ");
-        schema.tables.iter().map(|(name, table)| format!("{name}@{}: {}", table.line, names(table))).collect()
+        let names = |table: &SqlTable| table.columns.iter().cloned().collect::<Vec<_>>().join(" ");
+        schema
+            .tables
+            .iter()
+            .map(|(name, table)| format!("{name}@{}: {}", table.line, names(table)))
+            .collect()
     }
 
     #[test]

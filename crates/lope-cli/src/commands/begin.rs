@@ -3,21 +3,17 @@
 use std::sync::Arc;
 
 use clap::Args;
-use lope::vault::Vault;
-use lope_engine::client::{self, StartOptions};
-use lope_engine::executor::Executor;
-use lope_engine::{Engine, Settings as EngineSettings};
-use lope_flow::definition::executor;
-use lope_flow::fits::fits;
-use lope_flow::law::Plan;
+use lope::executors::inherited;
+use lope::runs::StartOptions;
+use lope::secrets::ConfiguredSecrets;
+use lope::workers::Pool;
+use lope::workflows::Plan;
+use lope::{Client, PreparedRun, Runner, Settings as EngineSettings};
 use lope_model::{RunId, Value};
-use lope_store::Store;
-use lope_workers::{Functions, Pool};
 use serde_json::json;
 
 use super::runs::find::found;
 use super::workflow_file;
-use crate::clock::wall;
 use crate::error::{CliError, CliResult, Exit};
 use crate::home::Settings;
 use crate::output::Output;
@@ -35,60 +31,97 @@ pub(crate) struct Begin {
 
 pub(crate) fn options(begin: &Begin, settings: &Settings) -> CliResult<StartOptions> {
     let input = Some(workflow_file::input(begin.input.as_deref())?);
-    Ok(StartOptions { input, key: begin.key.clone(), env: captured(&settings.config.env), ..StartOptions::default() })
+    Ok(StartOptions {
+        input,
+        key: begin.key.clone(),
+        env: captured(settings),
+        ..StartOptions::default()
+    })
 }
 
-/// What expressions see as `env`: the allowed variables as they are now.
-pub(crate) fn captured(allowed: &[String]) -> Value {
+/// What expressions see as `env`: the allowed variables as they are now, but none that a secret is
+/// read from and none of the runner's own, since what is captured is stored.
+pub(crate) fn captured(settings: &Settings) -> Value {
+    let allowed = &settings.config.env;
     if allowed.is_empty() {
         return Value::Null;
     }
-    let found = allowed.iter().filter_map(|name| Some((name.as_str(), Value::from(std::env::var(name).ok()?))));
+    let environment = inherited(&settings.config);
+    let found = environment
+        .without_withheld(allowed)
+        .into_iter()
+        .filter_map(|name| Some((name.as_str(), Value::from(std::env::var(name).ok()?))));
     Value::map(found)
 }
 
-/// Could a run be admitted so? Asked before anything is stored.
-pub(crate) fn check(plan: &Plan, options: &StartOptions) -> CliResult<()> {
-    options.input.iter().try_for_each(|input| check_input(plan, input))?;
-    let admit = client::admission(plan, options.clone(), wall());
-    Ok(lope_store::runs::check::admits(&[admit])?)
+/// A run that could be admitted so. Made before anything is stored.
+pub(crate) fn prepare(plan: &Arc<Plan>, options: StartOptions) -> CliResult<PreparedRun> {
+    options
+        .input
+        .iter()
+        .try_for_each(|input| validate_input(plan, input))?;
+    Ok(PreparedRun::new(plan, options)?)
+}
+
+/// A key names one run: whoever starts another workflow with it meant another run.
+pub(crate) async fn same_workflow(client: &Client, run: RunId, wanted: &Plan) -> CliResult<()> {
+    let record = found(client.run(run).await?, run)?;
+    if record.workflow == **wanted.name() {
+        return Ok(());
+    }
+    let key = record.key.unwrap_or_default();
+    let message = format!(
+        "the key '{key}' belongs to run {run} of the workflow '{}', not to one of '{}'",
+        record.workflow,
+        wanted.name()
+    );
+    Err(CliError::new(Exit::Refused, message).hint("give another --key"))
 }
 
 /// Does an input fit what the workflow says about it?
-pub(crate) fn check_input(plan: &Plan, input: &Value) -> CliResult<()> {
-    fits(&plan.definition().input, input).map_err(|misfit| {
-        let message = format!("the input does not fit the workflow '{}': {misfit}", plan.name());
+pub(crate) fn validate_input(plan: &Plan, input: &Value) -> CliResult<()> {
+    PreparedRun::validate_input(plan, input).map_err(|misfit| {
+        let message = format!(
+            "the input does not fit the workflow '{}': {misfit}",
+            plan.name()
+        );
         CliError::usage(message).hint("the workflow's 'input' says what it takes")
     })
 }
 
-/// An engine with the executors that every runner brings, and a pool that does its actions if there is one.
-pub(crate) fn engine_with(
-    store: &Store,
+/// A runner with everything that this process brings: its executors, the secrets of the config, and
+/// a pool that does its actions if there is one.
+pub(crate) async fn runner_with(
+    client: &Client,
     settings: &Settings,
-    mut engine: EngineSettings,
+    engine: EngineSettings,
     pool: Option<&Arc<Pool>>,
-) -> CliResult<Engine> {
-    engine.post = Some(lope::post::encode);
-    let vault = Vault::new(settings.config.secrets.clone(), |variable| std::env::var(variable).ok());
-    engine.secrets = Some(Arc::new(vault));
-    let runtime = tokio::runtime::Handle::current();
-    let functions = Functions::new(runtime.clone());
-    let executors = lope::executors::standard(&runtime, settings.logs.clone(), functions);
-    let mut executors = executors.map_err(|error| CliError::new(Exit::Bug, format!("no HTTP client: {error}")))?;
+) -> CliResult<Runner> {
+    let secrets = ConfiguredSecrets::new(settings.config.secrets.clone(), |variable| {
+        std::env::var(variable).ok()
+    });
+    let mut builder = Runner::builder()
+        .client(client)
+        .shared_settings(engine)
+        .secrets(Arc::new(secrets))
+        .inherited(inherited(&settings.config))
+        .agents(
+            settings.config.agents.clone(),
+            settings.config.runners.clone(),
+        )
+        .workers(settings.logs.clone());
     if let Some(pool) = pool {
-        executors.insert(executor::ACTION.into(), Arc::clone(pool) as Arc<dyn Executor>);
+        builder = builder.pool(Arc::clone(pool));
     }
-    let engine = EngineSettings { host: lope::host::name(), ..engine };
-    let begun = Engine::begin(store.clone(), executors, engine);
-    begun.map_err(|error| CliError::new(Exit::Bug, format!("the engine cannot start: {error}")))
+    Ok(builder.build().await?)
 }
 
 /// Tell which run was started.
-pub(crate) async fn announce(store: &Store, run: RunId, output: Output) -> CliResult<Exit> {
-    let record = found(store.runs.run(run).await?, run)?;
-    let value = json!({ "run_id": run, "workflow": record.workflow, "status": record.status.as_str() });
+pub(crate) async fn announce(client: &Client, run: RunId, output: Output) -> CliResult<Exit> {
+    let record = found(client.run(run).await?, run)?;
+    let value =
+        json!({ "run_id": run, "workflow": record.workflow, "status": record.status.as_str() });
     output.result(&value, &format!("{run} {}", record.status));
-    store.upkeep.close().await?;
+    client.close().await?;
     Ok(Exit::Done)
 }

@@ -1,15 +1,15 @@
 //! `lope bench`: figures of this machine, one line each.
 
 use std::path::Path;
+use std::sync::Arc;
 
-use clap::Args;
-use lope_engine::Settings as EngineSettings;
+use clap::{Args, ValueEnum};
+use lope::workers::Pool;
+use lope::{InheritedEnvironment, Settings as EngineSettings};
+use lope_bench::{BENCHMARKS, BenchError, Benchmark, Figure, MeasuredStore, PYTHON, StoreKind};
 use serde_json::Value;
 
-use crate::bench::figure::Figure;
-use crate::bench::place::{Kind, Place, no_server};
-use crate::bench::{footprint, idle, mailbox, python, raw, shapes, work};
-use crate::commands::python::PythonArgs;
+use crate::commands::python::{Module, PythonArgs};
 use crate::error::{CliError, CliResult, Exit};
 use crate::home::Settings;
 use crate::output::{Output, remark};
@@ -17,14 +17,20 @@ use crate::output::{Output, remark};
 /// What to measure.
 #[derive(Debug, Args)]
 pub(crate) struct BenchArgs {
-    /// runs, steps, fan, loop, latency, mailbox, python, idle, footprint; none: all of them
+    /// runs, steps, fan, loop, latency, mailbox, reactive, python, idle, footprint; none: all of them
     #[arg(value_name = "NAME")]
     names: Vec<String>,
-    /// Stores to measure on; may be given several times  [default: memory and sqlite, and postgres if one is named]
+    /// Stores to measure on; may be given several times  [default: memory and sqlite, and postgres
+    /// if one is named]
     #[arg(long = "on", value_enum, value_name = "STORE")]
-    kinds: Vec<Kind>,
+    kinds: Vec<StoreWord>,
     /// A Postgres server; a schema is made there and dropped again
-    #[arg(long, value_name = "URL", env = "LOPE_TEST_POSTGRES", hide_env_values = true)]
+    #[arg(
+        long,
+        value_name = "URL",
+        env = "LOPE_TEST_POSTGRES",
+        hide_env_values = true
+    )]
     postgres: Option<String>,
     /// How much work, in percent of the usual
     #[arg(long, default_value_t = 100, value_name = "PERCENT", value_parser = clap::value_parser!(u64).range(1..=10_000))]
@@ -33,45 +39,49 @@ pub(crate) struct BenchArgs {
     python: PythonArgs,
 }
 
-struct Benchmark {
-    name: &'static str,
-    /// Does it make sense in memory?
-    in_memory: bool,
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+enum StoreWord {
+    Memory,
+    Sqlite,
+    Postgres,
 }
 
-const BENCHMARKS: &[Benchmark] = &[
-    Benchmark { name: "runs", in_memory: true },
-    Benchmark { name: "steps", in_memory: true },
-    Benchmark { name: "fan", in_memory: true },
-    Benchmark { name: "loop", in_memory: true },
-    Benchmark { name: "latency", in_memory: true },
-    Benchmark { name: "mailbox", in_memory: true },
-    Benchmark { name: "python", in_memory: true },
-    Benchmark { name: "idle", in_memory: false },
-    Benchmark { name: "footprint", in_memory: false },
-];
+impl StoreWord {
+    const fn meant(self) -> StoreKind {
+        match self {
+            Self::Memory => StoreKind::Memory,
+            Self::Sqlite => StoreKind::Sqlite,
+            Self::Postgres => StoreKind::Postgres,
+        }
+    }
+}
 
 pub(crate) async fn run(args: BenchArgs, settings: &Settings, output: Output) -> CliResult<Exit> {
     let chosen = chosen(&args.names)?;
-    if kinds(&args).contains(&Kind::Postgres) && args.postgres.is_none() {
-        return Err(no_server());
+    if kinds(&args).contains(&StoreKind::Postgres) && args.postgres.is_none() {
+        return Err(BenchError::NoServer.into());
     }
     let folder = std::env::temp_dir().join(format!("lope-bench-{}", uuid::Uuid::now_v7().simple()));
-    std::fs::create_dir(&folder).map_err(|error| CliError::usage(format!("{}: {error}", folder.display())))?;
-    let done = all(&args, &chosen, (&settings.config.engine, &folder), output).await;
+    std::fs::create_dir(&folder)
+        .map_err(|error| CliError::usage(format!("{}: {error}", folder.display())))?;
+    let done = all(&args, &chosen, &settings.config.engine, &folder, output).await;
     let gone = std::fs::remove_dir_all(&folder);
     let figures = done?;
     gone.map_err(|error| CliError::usage(format!("{}: {error}", folder.display())))?;
     if output.json {
-        output.document(&Value::Array(figures.iter().map(Figure::json).collect()), "");
+        output.document(
+            &Value::Array(figures.iter().map(Figure::json).collect()),
+            "",
+        );
     }
     Ok(Exit::Done)
 }
 
 async fn all(
     args: &BenchArgs,
-    chosen: &[&Benchmark],
-    (engine, folder): (&EngineSettings, &Path),
+    chosen: &[Benchmark],
+    engine: &EngineSettings,
+    folder: &Path,
     output: Output,
 ) -> CliResult<Vec<Figure>> {
     if cfg!(debug_assertions) {
@@ -79,13 +89,17 @@ async fn all(
     }
     let mut figures = Vec::new();
     for benchmark in chosen {
-        for kind in kinds(args).into_iter().filter(|kind| benchmark.in_memory || *kind != Kind::Memory) {
-            let place = Place::make(kind, engine.clone(), folder, args.postgres.as_deref()).await?;
+        for kind in kinds(args)
+            .into_iter()
+            .filter(|kind| benchmark.in_memory || *kind != StoreKind::Memory)
+        {
+            let store =
+                MeasuredStore::make(kind, engine.clone(), folder, args.postgres.as_deref()).await?;
             let measured = match benchmark.name {
-                "python" => in_python(args, folder, &place, output).await,
-                name => one(name, args.scale, &place).await,
+                PYTHON => in_python(args, folder, &store, output).await,
+                name => Ok(lope_bench::measure(name, args.scale, &store).await?),
             };
-            place.leave().await?;
+            store.leave().await?;
             for figure in measured? {
                 if !output.json {
                     output.document(&Value::Null, &figure.to_string());
@@ -97,17 +111,25 @@ async fn all(
     Ok(figures)
 }
 
-fn kinds(args: &BenchArgs) -> Vec<Kind> {
+fn kinds(args: &BenchArgs) -> Vec<StoreKind> {
     if !args.kinds.is_empty() {
-        return args.kinds.clone();
+        return args.kinds.iter().map(|word| word.meant()).collect();
     }
-    let postgres = args.postgres.is_some().then_some(Kind::Postgres);
-    [Kind::Memory, Kind::Sqlite].into_iter().chain(postgres).collect()
+    let postgres = args.postgres.is_some().then_some(StoreKind::Postgres);
+    [StoreKind::Memory, StoreKind::Sqlite]
+        .into_iter()
+        .chain(postgres)
+        .collect()
 }
 
 /// Without a Python that has the package, this is left out, unless it was asked for.
-async fn in_python(args: &BenchArgs, folder: &Path, place: &Place, output: Output) -> CliResult<Vec<Figure>> {
-    let pool = match python::pool(&args.python, folder).await {
+async fn in_python(
+    args: &BenchArgs,
+    folder: &Path,
+    store: &MeasuredStore,
+    output: Output,
+) -> CliResult<Vec<Figure>> {
+    let pool = match pool(&args.python, folder).await {
         Ok(pool) => pool,
         Err(error) if args.names.is_empty() => {
             remark(output, &format!("python is left out: {error}"));
@@ -115,49 +137,62 @@ async fn in_python(args: &BenchArgs, folder: &Path, place: &Place, output: Outpu
         }
         Err(error) => return Err(error),
     };
-    let measured = python::measure(args.scale, &pool, place).await;
+    let measured = lope_bench::python::measure(args.scale, &pool, store).await;
     pool.close().await;
-    measured
+    Ok(measured?)
 }
 
-async fn one(name: &str, scale: u64, place: &Place) -> CliResult<Vec<Figure>> {
-    let scaled = |usual: u64| (usual * scale / 100).max(1);
-    let plenty = if place.kind == Kind::Memory { 400_000 } else { 60_000 };
-    let load = |bench, text, runs, each: u64| work::Load {
-        bench,
-        unit: if each == 1 { "runs" } else { "steps" },
-        plan: shapes::plan(text),
-        runs,
-        input: i64::try_from(each).unwrap_or(i64::MAX),
-        units: each,
+/// A pool that serves the action of the shapes.
+async fn pool(args: &PythonArgs, folder: &Path) -> CliResult<Arc<Pool>> {
+    let file = lope_bench::python::write_module(folder)?;
+    let module = Module::parse(&file.to_string_lossy())?;
+    let args = args.with_processes(lope_bench::python::PROCESSES);
+    let (pool, _) = args
+        .pool(
+            &[module],
+            false,
+            &folder.join("logs"),
+            InheritedEnvironment::default(),
+        )
+        .await?;
+    Ok(pool)
+}
+
+fn chosen(names: &[String]) -> CliResult<Vec<Benchmark>> {
+    let known = || {
+        BENCHMARKS
+            .iter()
+            .map(|benchmark| benchmark.name)
+            .collect::<Vec<_>>()
+            .join(", ")
     };
-    Ok(match name {
-        "runs" => {
-            let figure = work::measure(load("runs", shapes::ONE, scaled(plenty), 1), place).await?;
-            figure.beside(raw::one_step(scaled(plenty), place).await?)
-        }
-        "steps" => {
-            let figure = work::measure(load("steps", shapes::SEQUENCE, 100, scaled(2_000)), place).await?;
-            figure.beside(raw::sequences(100, scaled(2_000), place).await?)
-        }
-        "fan" => vec![work::measure(load("fan", shapes::FAN, 1, scaled(10_000)), place).await?],
-        "loop" => {
-            vec![work::long_loop(scaled(if place.kind == Kind::Memory { 1_000_000 } else { 100_000 }), place).await?]
-        }
-        "latency" => work::latency(scaled(500), place).await?.beside(raw::one_by_one(scaled(500), place).await?),
-        "mailbox" => mailbox::mailbox(scale, place).await?,
-        "idle" => vec![idle::idle(scaled(20), place).await?],
-        _ => vec![footprint::footprint(place)?],
-    })
-}
-
-fn chosen(names: &[String]) -> CliResult<Vec<&'static Benchmark>> {
-    let known = || BENCHMARKS.iter().map(|benchmark| benchmark.name).collect::<Vec<_>>().join(", ");
-    if let Some(unknown) = names.iter().find(|name| BENCHMARKS.iter().all(|benchmark| benchmark.name != **name)) {
+    if let Some(unknown) = names
+        .iter()
+        .find(|name| BENCHMARKS.iter().all(|benchmark| benchmark.name != **name))
+    {
         return Err(
-            CliError::usage(format!("there is no benchmark '{unknown}'")).hint(format!("there are: {}", known()))
+            CliError::usage(format!("there is no benchmark '{unknown}'"))
+                .hint(format!("there are: {}", known())),
         );
     }
-    let wanted = |benchmark: &&Benchmark| names.is_empty() || names.iter().any(|name| name == benchmark.name);
-    Ok(BENCHMARKS.iter().filter(wanted).collect())
+    let wanted =
+        |benchmark: &Benchmark| names.is_empty() || names.iter().any(|name| name == benchmark.name);
+    Ok(BENCHMARKS.into_iter().filter(wanted).collect())
+}
+
+impl From<BenchError> for CliError {
+    fn from(error: BenchError) -> Self {
+        match error {
+            BenchError::Input(message) => Self::usage(message),
+            BenchError::NoServer => {
+                Self::usage(error.to_string()).hint("give --postgres postgres://USER@HOST/DATABASE")
+            }
+            BenchError::Broken(message) => Self::new(Exit::Bug, message),
+            BenchError::Store(error) => error.into(),
+            BenchError::Runner(error) => error.into(),
+            BenchError::Mailbox(error) => error.into(),
+            BenchError::Boot(error) => error.into(),
+            BenchError::Consumer(error) => error.into(),
+        }
+    }
 }

@@ -1,8 +1,9 @@
 //! `lope store copy FROM TO`: everything, live runs included, from one store into another.
 
 use clap::Args;
-use lope::copy::{self, CopyError};
-use lope::stores::{self, Create, StoreUrl};
+use lope::Client;
+use lope::copy::CopyError;
+use lope::stores::{CreateStore, StoreError, StoreUrl};
 use serde_json::json;
 
 use crate::error::{CliError, CliResult, Exit};
@@ -22,29 +23,35 @@ pub(crate) struct CopyArgs {
 }
 
 pub(crate) async fn run(args: CopyArgs, output: Output) -> CliResult<Exit> {
-    let read = |text: &str| text.parse::<StoreUrl>().map_err(|error| CliError::usage(error.to_string()));
+    let read = |text: &str| {
+        text.parse::<StoreUrl>()
+            .map_err(|error| CliError::usage(error.to_string()))
+    };
     let (from, to) = (read(&args.from)?, read(&args.to)?);
     if from == to {
-        return Err(CliError::usage(format!("{from} cannot be copied into itself")).hint("name another store"));
+        return Err(
+            CliError::usage(format!("{from} cannot be copied into itself"))
+                .hint("name another store"),
+        );
     }
-    let source = stores::open(&from, Create::Never).await?;
+    let source = Client::open_store(&from, CreateStore::Never).await?;
     if args.dry_run {
         return plan(&from, &to, output).await;
     }
-    let target = stores::open(&to, Create::IfMissing).await?;
+    let target = Client::open_store(&to, CreateStore::IfMissing).await?;
     let mut last = "";
-    let copied = copy::copy(&source, &target, |table, _| {
+    let copied = source.copy_into(&target, |table, _| {
         if table != std::mem::replace(&mut last, table) {
             remark(output, &format!("  {table}"));
         }
     });
     let copied = copied.await;
-    source.upkeep.close().await?;
-    target.upkeep.close().await?;
+    source.close().await?;
+    target.close().await?;
     let copied = copied.map_err(|error| refused(error, &from, &to))?;
-    let (runs, rows) = (copied.rows.get("runs").copied().unwrap_or(0), copied.rows.values().sum::<u64>());
-    let value =
-        json!({ "from": from.to_string(), "to": to.to_string(), "rows": copied.rows, "resumed": copied.resumed });
+    let runs = copied.rows.get("runs").copied().unwrap_or(0);
+    let rows = copied.rows.values().sum::<u64>();
+    let value = json!({ "from": from.to_string(), "to": to.to_string(), "rows": copied.rows, "resumed": copied.resumed });
     let (runs, rows) = (counted(runs, "run"), counted(rows, "row"));
     let text = format!(
         "{from} copied into {to}: {runs}, {rows}, compared and equal\n  work on {to} from now on: what still runs on \
@@ -55,32 +62,48 @@ pub(crate) async fn run(args: CopyArgs, output: Output) -> CliResult<Exit> {
 }
 
 async fn plan(from: &StoreUrl, to: &StoreUrl, output: Output) -> CliResult<Exit> {
-    let there = match stores::open(to, Create::Never).await {
-        Ok(store) => {
-            store.upkeep.close().await?;
+    let there = match Client::open_store(to, CreateStore::Never).await {
+        Ok(client) => {
+            client.close().await?;
             true
         }
-        Err(lope_store::StoreError::Missing { .. }) => false,
+        Err(StoreError::Missing { .. }) => false,
         Err(error) => return Err(error.into()),
     };
-    let word = if there { "is there" } else { "would be created" };
+    let word = if there {
+        "is there"
+    } else {
+        "would be created"
+    };
     let value = json!({ "from": from.to_string(), "to": to.to_string(), "target_exists": there, "dry_run": true });
-    output.result(&value, &format!("{from} would be copied into {to}, which {word}"));
+    output.result(
+        &value,
+        &format!("{from} would be copied into {to}, which {word}"),
+    );
     Ok(Exit::Done)
 }
 
 fn refused(error: CopyError, from: &StoreUrl, to: &StoreUrl) -> CliError {
     let (exit, hint) = match error {
         CopyError::Store(error) => {
-            return CliError::from(error).hint(format!("repeat the command to go on: lope store copy {from} {to}"));
+            return CliError::from(error).hint(format!(
+                "repeat the command to go on: lope store copy {from} {to}"
+            ));
         }
         CopyError::NotMoving(_) => (Exit::Usage, "copy between sqlite: and postgres: stores"),
-        CopyError::Busy { .. } => (Exit::Refused, "stop them first (Ctrl-C in 'lope up'), then repeat"),
+        CopyError::Busy { .. } => (
+            Exit::Refused,
+            "stop them first (Ctrl-C in 'lope up'), then repeat",
+        ),
         CopyError::NotEmpty { .. } => (Exit::Refused, "name a store that does not exist yet"),
-        CopyError::Another { .. } => (Exit::Refused, "name a store that does not exist yet, or finish that copy"),
-        CopyError::Changed { .. } => {
-            (Exit::Failed, "stop whoever works on them and copy into a fresh store; the source is as it was")
-        }
+        CopyError::Another { .. } => (
+            Exit::Refused,
+            "name a store that does not exist yet, or finish that copy",
+        ),
+        CopyError::Changed { .. } => (
+            Exit::Failed,
+            "stop whoever works on them and copy into a fresh store; the source is as it was",
+        ),
     };
     CliError::new(exit, error.to_string()).hint(hint)
 }

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use lope_flow::graph::Format;
+use lope::workflows::Format;
 use serde_json::{Value, json};
 
 use crate::error::{CliError, CliResult, Exit};
@@ -16,8 +16,15 @@ pub(crate) struct Drawing {
 }
 
 pub(crate) fn present(drawing: Drawing, target: Option<&Path>, output: Output) -> CliResult<Exit> {
-    let Drawing { text, format, mut value } = drawing;
-    let word = Format::ALL.iter().find(|(_, known)| *known == format).map_or("text", |(word, _)| *word);
+    let Drawing {
+        text,
+        format,
+        mut value,
+    } = drawing;
+    let word = Format::ALL
+        .iter()
+        .find(|(_, known)| *known == format)
+        .map_or("text", |(word, _)| *word);
     value["format"] = json!(word);
     if let Some(target) = target {
         let written = std::fs::write(target, &text);

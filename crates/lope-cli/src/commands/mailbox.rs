@@ -1,4 +1,5 @@
-//! `lope mailbox …`: messages, timers and dead letters of workers, and workers whose messages a program or a workflow handles.
+//! `lope mailbox …`: messages, timers and dead letters of workers, and workers whose messages a
+//! program or a workflow handles.
 
 mod counting;
 mod listing;
@@ -11,10 +12,10 @@ mod watching;
 mod work;
 
 use clap::{Args, Subcommand};
+use lope::Client;
 use lope::mailbox::key::WorkerId;
-use lope::mailbox::{Boot, BootError, Mailbox, MailboxError};
-use lope::stores::{self, Create};
-use lope_store::Store;
+use lope::mailbox::{BootError, Mailbox, MailboxError};
+use lope::stores::{CreateStore, StoreError, StoreUrl};
 
 use crate::error::{CliError, CliResult, Exit};
 use crate::home::Settings;
@@ -54,50 +55,70 @@ pub(crate) struct Page {
 }
 
 /// A store with its mailboxes.
-struct Post {
-    store: Store,
+struct OpenMailbox {
+    client: Client,
     mailbox: Mailbox,
 }
 
-impl Post {
+impl OpenMailbox {
     async fn open(settings: &Settings) -> CliResult<Self> {
-        let store = open(settings).await?;
-        let mailbox = Mailbox::open(store.tables.clone(), &Boot::default()).await?;
-        Ok(Self { store, mailbox })
+        Self::of(open(settings).await?).await
+    }
+
+    /// Whoever looks makes no store: one that is missing is an empty one that is gone again when
+    /// the command ends.
+    async fn open_read_only(settings: &Settings) -> CliResult<Self> {
+        let store = settings.lasting("every message")?;
+        let client = match Client::open_store(store, CreateStore::Never).await {
+            Err(StoreError::Missing { .. }) => {
+                Client::open_store(&StoreUrl::Memory, CreateStore::IfMissing).await?
+            }
+            opened => opened?,
+        };
+        Self::of(client).await
+    }
+
+    async fn of(client: Client) -> CliResult<Self> {
+        let mailbox = client.mailbox().await?;
+        Ok(Self { client, mailbox })
     }
 }
 
-async fn open(settings: &Settings) -> CliResult<Store> {
-    Ok(stores::open(settings.lasting("every message")?, Create::IfMissing).await?)
+async fn open(settings: &Settings) -> CliResult<Client> {
+    Ok(Client::open_store(settings.lasting("every message")?, CreateStore::IfMissing).await?)
 }
 
-pub(crate) async fn run(command: MailboxCommand, settings: &Settings, output: Output) -> CliResult<Exit> {
+pub(crate) async fn run(
+    command: MailboxCommand,
+    settings: &Settings,
+    output: Output,
+) -> CliResult<Exit> {
     // What is wrong with the arguments is said before a store is opened or made.
     let command = match command {
         MailboxCommand::Send(args) => {
-            let letter = send::read(args)?;
-            let post = Post::open(settings).await?;
-            let exit = send::run(&letter, &post, output).await;
-            return closed(&post, exit).await;
+            let message = send::read(args)?;
+            let opened = OpenMailbox::open(settings).await?;
+            let exit = send::run(&message, &opened, output).await;
+            return closed(&opened, exit).await;
         }
         MailboxCommand::Work(args) => return work::run(args, settings, output).await,
         other => other,
     };
-    let post = Post::open(settings).await?;
+    let opened = OpenMailbox::open_read_only(settings).await?;
     let exit = match command {
-        MailboxCommand::List(page) => listing::messages(&page, &post, output).await,
-        MailboxCommand::Timers(args) => listing::timers(&args, &post, output).await,
-        MailboxCommand::Dead(page) => listing::dead(&page, &post, output).await,
-        MailboxCommand::Replay(args) => mending::replay(&args, &post, output).await,
-        MailboxCommand::Drop(args) => mending::drop(&args, &post, output).await,
-        MailboxCommand::Stats(args) => counting::stats(&args, &post, output).await,
+        MailboxCommand::List(page) => listing::messages(&page, &opened, output).await,
+        MailboxCommand::Timers(args) => listing::timers(&args, &opened, output).await,
+        MailboxCommand::Dead(page) => listing::dead(&page, &opened, output).await,
+        MailboxCommand::Replay(args) => mending::replay(&args, &opened, output).await,
+        MailboxCommand::Drop(args) => mending::drop(&args, &opened, output).await,
+        MailboxCommand::Stats(args) => counting::stats(&args, &opened, output).await,
         MailboxCommand::Send(_) | MailboxCommand::Work(_) => Ok(Exit::Done),
     };
-    closed(&post, exit).await
+    closed(&opened, exit).await
 }
 
-async fn closed(post: &Post, exit: CliResult<Exit>) -> CliResult<Exit> {
-    let closed = post.store.upkeep.close().await;
+async fn closed(opened: &OpenMailbox, exit: CliResult<Exit>) -> CliResult<Exit> {
+    let closed = opened.client.close().await;
     let exit = exit?;
     closed?;
     Ok(exit)
@@ -121,7 +142,9 @@ impl From<MailboxError> for CliError {
             MailboxError::Store(error) => error.into(),
             MailboxError::Message(_) => Self::usage(error.to_string()),
             MailboxError::Exists { .. } => Self::new(Exit::Refused, error.to_string()),
-            MailboxError::Changed => Self::new(Exit::Refused, error.to_string()).hint("look again, then repeat"),
+            MailboxError::Changed => {
+                Self::new(Exit::Refused, error.to_string()).hint("look again, then repeat")
+            }
             MailboxError::NotFound { what, worker, .. } => {
                 let verb = match what {
                     "dead letter" => "dead",

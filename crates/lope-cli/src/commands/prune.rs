@@ -1,21 +1,17 @@
-//! `lope store prune`: runs that have ended leave the store, in small batches that do not block work.
+//! `lope store prune`: runs that have ended leave the store, in small batches that do not block
+//! work, and so do old receipts and changes of reactive spaces.
 
 use clap::Args;
+use lope::runs::{FinalStatus, PruneChoice};
+use lope::stores::StoreError;
+use lope::workers::Logs;
 use lope_model::{Span, Timestamp};
-use lope_store::Store;
-use lope_store::runs::{Cursor, FinalStatus, Prune, RunFilter, RunStatus};
 use serde_json::json;
 
 use super::runs::open;
-use crate::clock::wall;
 use crate::error::{CliError, CliResult, Exit};
 use crate::home::Settings;
 use crate::output::{Output, counted};
-
-/// Runs deleted at a time.
-const BATCH: usize = 500;
-/// Runs looked at a time when they are only counted.
-const PAGE: usize = 1_000;
 
 #[derive(Debug, Args)]
 pub(crate) struct PruneArgs {
@@ -30,66 +26,98 @@ pub(crate) struct PruneArgs {
     /// Count them and delete nothing
     #[arg(long)]
     dry_run: bool,
+    /// Then give the space back: the file is written anew, while no runner works
+    #[arg(long, conflicts_with = "dry_run")]
+    compact: bool,
 }
 
 pub(crate) async fn run(args: PruneArgs, settings: &Settings, output: Output) -> CliResult<Exit> {
-    let statuses = args.status.iter().map(|text| status(text)).collect::<CliResult<Vec<_>>>()?;
-    let older = match &args.older {
-        Some(text) => text.parse::<Span>().map_err(|error| CliError::usage(error.to_string()))?,
-        None => retention(settings, args.workflow.as_deref())?,
+    let statuses = args
+        .status
+        .iter()
+        .map(|text| status(text))
+        .collect::<CliResult<Vec<_>>>()?;
+    let older = args.older.as_deref().map(age).transpose()?;
+    let client = open(settings).await?;
+    // Who asks for some runs alone means no spaces.
+    let with_spaces = args.status.is_empty() && args.workflow.is_none();
+    let choice = PruneChoice {
+        older,
+        statuses,
+        workflow: args.workflow,
     };
-    let store = open(settings).await?;
-    let before = wall().minus(older).max(Timestamp::EPOCH);
-    let prune = Prune { before, statuses, workflow: args.workflow, limit: BATCH };
-    let runs = if args.dry_run { count(&store, &prune).await? } else { delete(&store, prune).await? };
-    store.upkeep.close().await?;
-    let value = json!({ "runs": runs, "before": before.to_string(), "dry_run": args.dry_run });
-    let word = if args.dry_run { "would be deleted" } else { "deleted" };
-    output.result(&value, &format!("{} that ended before {before} {word}", counted(runs, "run")));
+    let prunes = client
+        .chosen_prunes(choice, &settings.config.engine)
+        .await?;
+    if prunes.is_empty() && !args.compact {
+        let error = CliError::usage("runs are kept for ever, as the config says");
+        return Err(error.hint("say how old: --older 30d"));
+    }
+    let before = prunes.iter().map(|prune| prune.before).max();
+    let before = before.unwrap_or(Timestamp::EPOCH);
+    let mut runs = 0;
+    for prune in prunes {
+        runs += if args.dry_run {
+            client.count_prunable(&prune).await?
+        } else {
+            let gone = client.prune(prune).await?;
+            Logs::at(settings.logs.clone()).remove(&gone);
+            gone.len() as u64
+        };
+    }
+    let spaces = if with_spaces {
+        let now = client.now().await?;
+        let before = older.map_or(now, |older| now.minus(older));
+        client.prune_spaces(before, args.dry_run).await?
+    } else {
+        0
+    };
+    let freed = if args.compact {
+        Some(client.compact().await.map_err(not_now)?)
+    } else {
+        None
+    };
+    client.close().await?;
+    let value = json!({ "runs": runs, "before": before.to_string(), "dry_run": args.dry_run, "freed": freed, "space_rows": spaces });
+    let word = if args.dry_run {
+        "would be deleted"
+    } else {
+        "deleted"
+    };
+    let spaces = if spaces == 0 {
+        String::new()
+    } else {
+        format!("; {} of spaces too", counted(spaces, "old row"))
+    };
+    output.result(
+        &value,
+        &format!(
+            "{} that ended before {before} {word}{spaces}{}",
+            counted(runs, "run"),
+            freed.map_or_else(String::new, |bytes| format!(
+                "; the store is {bytes} bytes smaller"
+            ))
+        ),
+    );
     Ok(Exit::Done)
 }
 
+fn age(text: &str) -> CliResult<Span> {
+    text.parse()
+        .map_err(|error: lope_model::time::BadSpan| CliError::usage(error.to_string()))
+}
+
 fn status(text: &str) -> CliResult<FinalStatus> {
-    let wrong = || CliError::usage(format!("'{text}' is no way to end")).hint("completed, failed, cancelled");
+    let wrong = || {
+        CliError::usage(format!("'{text}' is no way to end")).hint("completed, failed, cancelled")
+    };
     FinalStatus::parse(text).ok_or_else(wrong)
 }
 
-fn retention(settings: &Settings, workflow: Option<&str>) -> CliResult<Span> {
-    let engine = &settings.config.engine;
-    let kept = workflow.and_then(|name| engine.retention_of.get(name)).copied().unwrap_or(engine.retention);
-    kept.ok_or_else(|| CliError::usage("runs are kept for ever, as the config says").hint("say how old: --older 30d"))
-}
-
-async fn delete(store: &Store, prune: Prune) -> CliResult<u64> {
-    let mut runs = 0;
-    loop {
-        let pruned = store.runs.prune(prune.clone()).await?;
-        runs += pruned.runs;
-        if !pruned.more {
-            return Ok(runs);
-        }
-    }
-}
-
-async fn count(store: &Store, prune: &Prune) -> CliResult<u64> {
-    let all = [FinalStatus::Completed, FinalStatus::Failed, FinalStatus::Cancelled];
-    let statuses = if prune.statuses.is_empty() { all.to_vec() } else { prune.statuses.clone() };
-    let statuses: Vec<RunStatus> = statuses.into_iter().map(RunStatus::Final).collect();
-    let (mut runs, mut after): (u64, Option<Cursor>) = (0, None);
-    loop {
-        let filter = RunFilter {
-            statuses: statuses.clone(),
-            workflow: prune.workflow.clone(),
-            // Whoever ended before a time began before it.
-            until: Some(prune.before),
-            after,
-            limit: PAGE,
-            ..RunFilter::default()
-        };
-        let page = store.runs.list(filter).await?;
-        let Some(last) = page.last() else { return Ok(runs) };
-        after = Some(Cursor { created_at: last.created_at, run: last.run });
-        let ended = |at: Option<Timestamp>| at.is_some_and(|at| at < prune.before);
-        runs += page.iter().filter(|record| ended(record.finished_at)).count() as u64;
+/// A store that cannot be written anew now says why.
+fn not_now(error: StoreError) -> CliError {
+    match error {
+        StoreError::Refused { message } => CliError::new(Exit::Refused, message),
+        other => other.into(),
     }
 }

@@ -1,5 +1,6 @@
-//! Python in commands: `app.py:welcome` becomes definitions, by `python -m lope compile`; modules become a pool of worker
-//! processes. Which Python: `--python-bin`, that of VIRTUAL_ENV, the one this command was installed with, `python3`.
+//! Python in commands: `app.py:welcome` becomes definitions, by `python -m lope compile`; modules
+//! become a pool of worker processes. Which Python: `--python-bin`, that of VIRTUAL_ENV, the one
+//! this command was installed with, `python3`.
 
 pub(crate) mod remote;
 
@@ -10,13 +11,14 @@ use std::process::{Command, Output as Ended, Stdio};
 use std::sync::Arc;
 
 use clap::Args;
-use lope_engine::Settings as EngineSettings;
-use lope_engine::client::StartOptions;
-use lope_flow::definition::Definition;
-use lope_flow::law::Plan;
+use lope::executors::inherited;
+use lope::runs::StartOptions;
+use lope::workers::Logs;
+use lope::workers::{Pool, PoolSettings, Program};
+use lope::workflows::Definition;
+use lope::workflows::Plan;
+use lope::{InheritedEnvironment, Settings as EngineSettings};
 use lope_model::{Failure, Realm, Span, Value, value};
-use lope_workers::Logs;
-use lope_workers::pool::{Pool, PoolSettings, Program};
 use serde_json::Value as Json;
 
 use super::workflow_file;
@@ -55,7 +57,7 @@ pub(crate) struct Module {
 
 /// A workflow in a module.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Target {
+pub(crate) struct PythonWorkflow {
     pub(crate) module: Module,
     workflow: String,
 }
@@ -74,14 +76,25 @@ impl Module {
         let (stem, folder) = match text.strip_suffix(".py") {
             Some(path) => {
                 let path = Path::new(path);
-                let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-                (path.file_name().unwrap_or_default().to_string_lossy().into_owned(), Some(folder.to_owned()))
+                let folder = path
+                    .parent()
+                    .filter(|folder| !folder.as_os_str().is_empty())
+                    .unwrap_or(Path::new("."));
+                (
+                    path.file_name()
+                        .unwrap_or_default()
+                        .to_string_lossy()
+                        .into_owned(),
+                    Some(folder.to_owned()),
+                )
             }
             None => (text.to_owned(), None),
         };
         if !stem.split('.').all(is_identifier) || (folder.is_some() && stem.contains('.')) {
             let message = format!("'{text}' is no Python module");
-            return Err(CliError::usage(message).hint("write it as app, package.app or folder/app.py"));
+            return Err(
+                CliError::usage(message).hint("write it as app, package.app or folder/app.py")
+            );
         }
         Ok(Self { name: stem, folder })
     }
@@ -89,41 +102,55 @@ impl Module {
     /// The module whose workflows have this realm, looked for where Python looks.
     pub(crate) fn of_realm(realm: &Realm) -> Option<Self> {
         let name = realm.as_str().strip_prefix(REALM)?;
-        Some(Self { name: name.to_owned(), folder: None })
+        Some(Self {
+            name: name.to_owned(),
+            folder: None,
+        })
     }
 
     /// What a runner must serve to take runs of its workflows.
     pub(crate) fn realm(&self) -> CliResult<Realm> {
-        Realm::parse(&format!("{REALM}{}", self.name)).map_err(|error| CliError::usage(error.to_string()))
+        Realm::parse(&format!("{REALM}{}", self.name))
+            .map_err(|error| CliError::usage(error.to_string()))
     }
 }
 
-impl Target {
+impl PythonWorkflow {
     /// `app.py:welcome` or `package.app:welcome`; nothing if the text does not look like one.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         let (module, workflow) = text.rsplit_once(':')?;
         let module = Module::parse(module).ok()?;
-        is_identifier(workflow).then(|| Self { module, workflow: workflow.to_owned() })
+        is_identifier(workflow).then(|| Self {
+            module,
+            workflow: workflow.to_owned(),
+        })
     }
 }
 
 fn is_identifier(text: &str) -> bool {
     let mut letters = text.chars();
-    letters.next().is_some_and(|first| first.is_alphabetic() || first == '_')
+    letters
+        .next()
+        .is_some_and(|first| first.is_alphabetic() || first == '_')
         && letters.all(|letter| letter.is_alphanumeric() || letter == '_')
 }
 
 impl PythonArgs {
     /// Definitions and input of a workflow, or what the compiler says about it.
-    fn compile(&self, target: &Target, input: Option<&Value>) -> CliResult<Bundle> {
+    fn compile(&self, target: &PythonWorkflow, input: Option<&Value>) -> CliResult<Bundle> {
         self.asked(target, "--bundle", input)
     }
 
-    fn definitions(&self, target: &Target) -> CliResult<Vec<Arc<Plan>>> {
+    fn definitions(&self, target: &PythonWorkflow) -> CliResult<Vec<Arc<Plan>>> {
         self.asked(target, "--all", None).map(|bundle| bundle.plans)
     }
 
-    fn asked(&self, target: &Target, how: &str, input: Option<&Value>) -> CliResult<Bundle> {
+    fn asked(
+        &self,
+        target: &PythonWorkflow,
+        how: &str,
+        input: Option<&Value>,
+    ) -> CliResult<Bundle> {
         let interpreter = self.interpreter();
         let mut command = Command::new(&interpreter);
         command.args(["-m", "lope", "compile", how]);
@@ -139,18 +166,24 @@ impl PythonArgs {
         read_bundle(&String::from_utf8_lossy(&ended.stdout), target)
     }
 
-    /// The workflow and those it starts; the input of `options` becomes what its parameters ask for.
-    pub(crate) fn bundle(&self, target: &Target, options: &mut StartOptions) -> CliResult<Vec<Arc<Plan>>> {
+    /// The workflow and those it starts; the input of `options` becomes what its parameters ask
+    /// for.
+    pub(crate) fn bundle(
+        &self,
+        target: &PythonWorkflow,
+        options: &mut StartOptions,
+    ) -> CliResult<Vec<Arc<Plan>>> {
         let bundle = self.compile(target, options.input.as_ref())?;
         options.input = options.input.as_ref().map(|_| bundle.input);
         Ok(bundle.plans)
     }
 
-    /// The plans of workflow files and of workflows in Python. All are read first: one bad one, and there are none.
+    /// The plans of workflow files and of workflows in Python. All are read first: one bad one, and
+    /// there are none.
     pub(crate) fn plans(&self, files: &[PathBuf]) -> CliResult<Vec<Arc<Plan>>> {
         let mut plans = Vec::new();
         for file in files {
-            match Target::parse(&file.to_string_lossy()) {
+            match PythonWorkflow::parse(&file.to_string_lossy()) {
                 None => plans.push(workflow_file::read(file)?),
                 Some(target) => plans.extend(self.definitions(&target)?),
             }
@@ -158,7 +191,8 @@ impl PythonArgs {
         Ok(plans)
     }
 
-    /// A pool for these modules, if there are any or workers from elsewhere may come, and an engine that takes their runs.
+    /// A pool for these modules, if there are any or workers from elsewhere may come, and an engine
+    /// that takes their runs.
     pub(crate) async fn serve(
         &self,
         modules: &[Module],
@@ -172,7 +206,14 @@ impl PythonArgs {
         for module in modules {
             engine.realms.push(module.realm()?);
         }
-        Ok((Some(self.pool(modules, remote, &settings.logs).await?.0), engine))
+        Ok((
+            Some(
+                self.pool(modules, remote, &settings.logs, inherited(&settings.config))
+                    .await?
+                    .0,
+            ),
+            engine,
+        ))
     }
 
     /// A pool whose processes have loaded these modules, and the actions that it knows.
@@ -181,32 +222,58 @@ impl PythonArgs {
         modules: &[Module],
         remote: bool,
         logs: &Path,
+        inherited: InheritedEnvironment,
     ) -> CliResult<(Arc<Pool>, BTreeSet<Arc<str>>)> {
-        let wanted = self.settings(modules, remote);
-        let pool = Pool::begin(wanted, tokio::runtime::Handle::current(), Logs::at(logs.to_owned()));
-        let pool = pool.map_err(|error| CliError::new(Exit::Bug, format!("no place for worker processes: {error}")))?;
+        let mut wanted = self.settings(modules, remote);
+        wanted.program.inherited = inherited;
+        let pool = Pool::begin(
+            wanted,
+            tokio::runtime::Handle::current(),
+            Logs::at(logs.to_owned()),
+        );
+        let pool = pool.map_err(|error| {
+            CliError::new(Exit::Bug, format!("no place for worker processes: {error}"))
+        })?;
         let actions = pool.ready().await.map_err(|why| unready(&why))?;
         Ok((Arc::new(pool), actions))
     }
 
-    /// The same, with no more processes and slots than so many actions at once need, unless they are asked for.
+    /// The same, with no more processes and slots than so many actions at once need, unless they
+    /// are asked for.
     pub(crate) fn for_so_many(&self, at_once: usize) -> Self {
         let cores = std::thread::available_parallelism().map_or(2, usize::from);
-        let (processes, slots) = (self.processes.or(Some(cores.min(at_once))), self.slots.or(Some(at_once)));
-        Self { processes, slots, ..self.clone() }
+        let (processes, slots) = (
+            self.processes.or(Some(cores.min(at_once))),
+            self.slots.or(Some(at_once)),
+        );
+        Self {
+            processes,
+            slots,
+            ..self.clone()
+        }
     }
 
     /// The same, with so many processes unless the user said how many.
     pub(crate) fn with_processes(&self, processes: usize) -> Self {
-        Self { processes: self.processes.or(Some(processes)), ..self.clone() }
+        Self {
+            processes: self.processes.or(Some(processes)),
+            ..self.clone()
+        }
     }
 
     fn settings(&self, modules: &[Module], remote: bool) -> PoolSettings {
         let names: Vec<String> = modules.iter().map(|module| module.name.clone()).collect();
-        let folders: Vec<PathBuf> = modules.iter().filter_map(|module| module.folder.clone()).collect();
+        let folders: Vec<PathBuf> = modules
+            .iter()
+            .filter_map(|module| module.folder.clone())
+            .collect();
         let defaults = PoolSettings::default();
         let cores = std::thread::available_parallelism().map_or(2, usize::from);
-        let processes = if modules.is_empty() { 0 } else { self.processes.unwrap_or(cores).max(1) };
+        let processes = if modules.is_empty() {
+            0
+        } else {
+            self.processes.unwrap_or(cores).max(1)
+        };
         PoolSettings {
             processes,
             slots: self.slots.unwrap_or(defaults.slots).max(1),
@@ -221,15 +288,25 @@ impl PythonArgs {
         if let Some(path) = &self.python_bin {
             return path.clone();
         }
-        let of_environment = std::env::var_os("VIRTUAL_ENV").map(|folder| Path::new(&folder).join("bin/python"));
-        let beside = std::env::current_exe().ok().and_then(|path| Some(path.parent()?.join("python")));
-        let found = of_environment.into_iter().chain(beside).find(|path| path.is_file());
+        let of_environment =
+            std::env::var_os("VIRTUAL_ENV").map(|folder| Path::new(&folder).join("bin/python"));
+        let beside = std::env::current_exe()
+            .ok()
+            .and_then(|path| Some(path.parent()?.join("python")));
+        let found = of_environment
+            .into_iter()
+            .chain(beside)
+            .find(|path| path.is_file());
         found.unwrap_or_else(|| "python3".into())
     }
 }
 
 fn fed(command: &mut Command, input: &str) -> std::io::Result<Ended> {
-    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
+    let mut child = command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()?;
     if let Some(mut stdin) = child.stdin.take() {
         // One that fails early does not read its input.
         let _ = stdin.write_all(input.as_bytes());
@@ -251,41 +328,69 @@ fn refused(interpreter: &Path, ended: &Ended) -> CliError {
     let shown = interpreter.display();
     if said.contains("No module named lope") {
         let message = format!("'{shown}' does not have the package lope");
-        return CliError::usage(message).hint("install it there: pip install lope; or name another with --python-bin");
+        return CliError::usage(message)
+            .hint("install it there: pip install lope; or name another with --python-bin");
     }
-    CliError::usage(if said.is_empty() { format!("'{shown}' could not compile it") } else { said })
+    CliError::usage(if said.is_empty() {
+        format!("'{shown}' could not compile it")
+    } else {
+        said
+    })
 }
 
 /// Why no worker could begin, with the traceback if there is one.
 fn unready(why: &Failure) -> CliError {
-    let text = why.traceback.as_deref().map_or_else(String::new, |traceback| format!("\n{}", traceback.trim_end()));
+    let text = why
+        .traceback
+        .as_deref()
+        .map_or_else(String::new, |traceback| {
+            format!("\n{}", traceback.trim_end())
+        });
     let error = CliError::usage(format!("{}{text}", why.message));
-    if why.message.contains("No module named lope") || why.message.contains("needs the package msgpack") {
-        return error.hint("install it there: pip install lope; or name another Python with --python-bin");
+    if why.message.contains("No module named lope")
+        || why.message.contains("needs the package msgpack")
+    {
+        return error
+            .hint("install it there: pip install lope; or name another Python with --python-bin");
     }
     error
 }
 
-fn read_bundle(text: &str, target: &Target) -> CliResult<Bundle> {
-    let bad = |what: String| CliError::new(Exit::Bug, format!("the compiler of Python said what is no bundle: {what}"));
+fn read_bundle(text: &str, target: &PythonWorkflow) -> CliResult<Bundle> {
+    let bad = |what: String| {
+        CliError::new(
+            Exit::Bug,
+            format!("the compiler of Python said what is no bundle: {what}"),
+        )
+    };
     let bundle: Json = serde_json::from_str(text).map_err(|error| bad(error.to_string()))?;
-    let definitions = bundle["definitions"].as_array().ok_or_else(|| bad("no definitions".into()))?;
+    let definitions = bundle["definitions"]
+        .as_array()
+        .ok_or_else(|| bad("no definitions".into()))?;
     let realm = target.module.realm()?;
     let plans: CliResult<Vec<Arc<Plan>>> = definitions
         .iter()
         .map(|definition| {
-            let mut definition =
-                Definition::from_json(&definition.to_string()).map_err(|error| bad(error.to_string()))?;
+            let mut definition = Definition::from_json(&definition.to_string())
+                .map_err(|error| bad(error.to_string()))?;
             definition.realm = Some(realm.as_str().into());
             let plan = Plan::new(&definition);
-            let all = |problems: &[lope_flow::definition::Problem]| {
-                problems.iter().map(|problem| problem.message.clone()).collect::<Vec<_>>().join("; ")
+            let all = |problems: &[lope::workflows::Problem]| {
+                problems
+                    .iter()
+                    .map(|problem| problem.message.clone())
+                    .collect::<Vec<_>>()
+                    .join("; ")
             };
             plan.map(Arc::new).map_err(|problems| bad(all(&problems)))
         })
         .collect();
-    let input = value::from_json(&bundle["input"].to_string()).map_err(|error| bad(error.to_string()))?;
-    Ok(Bundle { plans: plans?, input })
+    let input =
+        value::from_json(&bundle["input"].to_string()).map_err(|error| bad(error.to_string()))?;
+    Ok(Bundle {
+        plans: plans?,
+        input,
+    })
 }
 
 #[cfg(test)]
@@ -294,19 +399,40 @@ mod tests {
 
     #[test]
     fn targets_name_files_or_modules() {
-        let target = |text| Target::parse(text).map(|it| (it.module.name, it.module.folder, it.workflow));
+        let target = |text| {
+            PythonWorkflow::parse(text).map(|it| (it.module.name, it.module.folder, it.workflow))
+        };
         let folder = |path: &str| Some(PathBuf::from(path));
-        assert_eq!(target("app.py:welcome"), Some(("app".into(), folder("."), "welcome".into())));
-        assert_eq!(target("a/b/app.py:Welcome"), Some(("app".into(), folder("a/b"), "Welcome".into())));
-        assert_eq!(target("pkg.app:welcome"), Some(("pkg.app".into(), None, "welcome".into())));
-        for other in ["hello.yaml", "app.py", "a/hello.yaml:x", "app.py:", "app.py:1x", "a-b:x"] {
+        assert_eq!(
+            target("app.py:welcome"),
+            Some(("app".into(), folder("."), "welcome".into()))
+        );
+        assert_eq!(
+            target("a/b/app.py:Welcome"),
+            Some(("app".into(), folder("a/b"), "Welcome".into()))
+        );
+        assert_eq!(
+            target("pkg.app:welcome"),
+            Some(("pkg.app".into(), None, "welcome".into()))
+        );
+        for other in [
+            "hello.yaml",
+            "app.py",
+            "a/hello.yaml:x",
+            "app.py:",
+            "app.py:1x",
+            "a-b:x",
+        ] {
             assert_eq!(target(other), None, "{other}");
         }
     }
 
     #[test]
     fn a_module_has_its_realm() {
-        assert_eq!(Module::parse("x/app.py").unwrap().realm().unwrap().as_str(), "python:app");
+        assert_eq!(
+            Module::parse("x/app.py").unwrap().realm().unwrap().as_str(),
+            "python:app"
+        );
         assert!(Module::parse("x/a.b.py").is_err() && Module::parse("").is_err());
     }
 }

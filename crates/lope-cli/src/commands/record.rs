@@ -1,24 +1,31 @@
 //! A run that has ended, as `lope run` and `lope runs wait` print it.
 
+use lope::Client;
 use lope::describe;
-use lope_engine::look;
-use lope_store::Store;
-use lope_store::runs::{FinalStatus, RunRecord, RunStatus};
+use lope::runs::{FinalStatus, RunRecord, RunStatus};
 use serde_json::{Value as Json, json};
 
 use crate::error::{CliResult, Exit};
 use crate::output::Output;
 
 /// Print the result; exit 1 unless the run completed.
-pub(crate) async fn present(store: &Store, record: &RunRecord, output: Output) -> CliResult<Exit> {
+pub(crate) async fn present(
+    client: &Client,
+    record: &RunRecord,
+    output: Output,
+) -> CliResult<Exit> {
     let mut value = describe::run(record);
     let failed = !value["error"].is_null();
-    let plan = if output.json || failed { Some(look::plan(store, record).await?) } else { None };
+    let plan = if output.json || failed {
+        Some(client.plan(record).await?)
+    } else {
+        None
+    };
     if let Some(plan) = plan.as_ref().filter(|_| failed) {
         describe::add_sources(&mut value, plan.definition());
     }
     if let Some(plan) = plan.filter(|_| output.json) {
-        let history = look::history(store, record.run, &plan, None).await?;
+        let history = client.history(record.run, &plan, None).await?;
         value["steps"] = json!(history.executions().count() as u64 + history.dropped());
     }
     output.document(&value, &text(record, &value));
@@ -41,13 +48,22 @@ fn text(record: &RunRecord, value: &Json) -> String {
         (true, _) => plain(&value["result"]),
         (false, Json::Null) => record.status.to_string(),
         (false, error) => {
-            let source = error["source"].as_str().map_or_else(String::new, |source| format!(" ({source})"));
-            format!("{}: {}: {}{source}", record.status, plain(&error["type"]), plain(&error["message"]))
+            let source = error["source"]
+                .as_str()
+                .map_or_else(String::new, |source| format!(" ({source})"));
+            format!(
+                "{}: {}: {}{source}",
+                record.status,
+                plain(&error["type"]),
+                plain(&error["message"])
+            )
         }
     }
 }
 
 /// Text as it is, everything else as JSON.
 pub(crate) fn plain(value: &Json) -> String {
-    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+    value
+        .as_str()
+        .map_or_else(|| value.to_string(), str::to_owned)
 }

@@ -15,9 +15,10 @@ pub(crate) mod watch;
 pub(crate) mod why;
 
 use clap::Subcommand;
-use lope::stores::{self, Create};
-use lope_store::{Store, StoreError};
-use lope_workers::Logs;
+use lope::Client;
+use lope::stores::CreateStore;
+use lope::stores::StoreError;
+use lope::workers::Logs;
 
 use crate::error::{CliError, CliResult, Exit};
 use crate::home::Settings;
@@ -92,50 +93,90 @@ pub(crate) enum RunsCommand {
     Retry { id: String },
 }
 
-pub(crate) async fn run(command: RunsCommand, settings: &Settings, output: Output) -> CliResult<Exit> {
-    // What is wrong with the words is said before the store is opened.
-    let command = match command {
-        RunsCommand::List(args) => return list::run(args, settings, output).await,
-        RunsCommand::Signal { id, name, value } => return steer::signal(settings, &id, &name, value, output).await,
-        RunsCommand::Feed { id, input } => return steer::feed(settings, &id, &input, output).await,
-        RunsCommand::Wait { id, timeout } => return wait::run(settings, &id, timeout, output).await,
-        other => other,
-    };
-    let store = open(settings).await?;
-    let exit = perform(command, &store, settings, output).await;
-    store.upkeep.close().await?;
-    exit
-}
-
-async fn perform(command: RunsCommand, store: &Store, settings: &Settings, output: Output) -> CliResult<Exit> {
+pub(crate) async fn run(
+    command: RunsCommand,
+    settings: &Settings,
+    output: Output,
+) -> CliResult<Exit> {
     match command {
-        RunsCommand::Show { id } => show::run(store, &id, output).await,
-        RunsCommand::Why { id } => why::run(store, &id, output).await,
-        RunsCommand::Journal { id } => journal::run(store, &id, output).await,
-        RunsCommand::Graph(args) => graph::run(store, args, output).await,
-        RunsCommand::Watch { id } => watch::run(store, &id, output).await,
+        // What is wrong with the words of these is said before they open the store.
+        RunsCommand::List(args) => list::run(args, settings, output).await,
+        RunsCommand::Signal { id, name, value } => {
+            steer::signal(settings, &id, &name, value, output).await
+        }
+        RunsCommand::Feed { id, input } => steer::feed(settings, &id, &input, output).await,
+        RunsCommand::Wait { id, timeout } => wait::run(settings, &id, timeout, output).await,
+        RunsCommand::Show { id } => {
+            with_store(settings, async |it| show::run(it, &id, output).await).await
+        }
+        RunsCommand::Why { id } => {
+            with_store(settings, async |it| why::run(it, &id, output).await).await
+        }
+        RunsCommand::Journal { id } => {
+            with_store(settings, async |it| journal::run(it, &id, output).await).await
+        }
+        RunsCommand::Graph(args) => {
+            with_store(settings, async |it| graph::run(it, args, output).await).await
+        }
+        RunsCommand::Watch { id } => {
+            with_store(settings, async |it| watch::run(it, &id, output).await).await
+        }
         RunsCommand::Logs { id, follow } => {
-            logs::run(store, &Logs::at(settings.logs.clone()), &id, follow, output).await
+            let logs = Logs::at(settings.logs.clone());
+            with_store(settings, async |it| {
+                logs::run(it, &logs, &id, follow, output).await
+            })
+            .await
         }
-        RunsCommand::Results { id } => results::run(store, &id, output).await,
-        RunsCommand::Export { id, output: target } => export::run(store, &id, target.as_deref(), output).await,
-        RunsCommand::Fork(args) => fork::run(store, args, output).await,
-        RunsCommand::Cancel { .. } | RunsCommand::Pause { .. } | RunsCommand::Resume { .. } => {
-            steer::run(store, command, output).await
+        RunsCommand::Results { id } => {
+            with_store(settings, async |it| results::run(it, &id, output).await).await
         }
-        RunsCommand::Retry { .. } => steer::run(store, command, output).await,
-        RunsCommand::List(_) | RunsCommand::Signal { .. } | RunsCommand::Feed { .. } | RunsCommand::Wait { .. } => {
-            unreachable!("these open the store themselves")
+        RunsCommand::Export { id, output: target } => {
+            with_store(settings, async |it| {
+                export::run(it, &id, target.as_deref(), output).await
+            })
+            .await
+        }
+        RunsCommand::Fork(args) => {
+            with_store(settings, async |it| fork::run(it, args, output).await).await
+        }
+        RunsCommand::Cancel { id, force } => {
+            with_store(settings, async |it| {
+                steer::cancel(it, &id, force, output).await
+            })
+            .await
+        }
+        RunsCommand::Pause { id } => {
+            with_store(settings, async |it| steer::pause(it, &id, output).await).await
+        }
+        RunsCommand::Resume { id } => {
+            with_store(settings, async |it| steer::resume(it, &id, output).await).await
+        }
+        RunsCommand::Retry { id } => {
+            with_store(settings, async |it| steer::retry(it, &id, output).await).await
         }
     }
 }
 
+async fn with_store(
+    settings: &Settings,
+    work: impl AsyncFnOnce(&Client) -> CliResult<Exit>,
+) -> CliResult<Exit> {
+    let client = open(settings).await?;
+    let exit = work(&client).await;
+    client.close().await?;
+    exit
+}
+
 /// The store, which must exist: looking at runs creates nothing.
-pub(crate) async fn open(settings: &Settings) -> CliResult<Store> {
-    match stores::open(&settings.store, Create::Never).await {
-        Ok(store) => Ok(store),
+pub(crate) async fn open(settings: &Settings) -> CliResult<Client> {
+    match Client::open_store(&settings.store, CreateStore::Never).await {
+        Ok(client) => Ok(client),
         Err(StoreError::Missing { message }) => {
-            let error = CliError::new(Exit::Failed, format!("there are no runs: there is no store: {message}"));
+            let error = CliError::new(
+                Exit::Failed,
+                format!("there are no runs: there is no store: {message}"),
+            );
             Err(error.hint("'lope run FILE' or 'lope store migrate' creates it; --store or --home names another"))
         }
         Err(error) => Err(error.into()),

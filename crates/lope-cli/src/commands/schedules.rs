@@ -1,12 +1,13 @@
 //! `lope schedules …`: what starts runs again and again. One file a group of verbs.
 
 mod add;
-mod look;
+mod query;
 mod steer;
 
 use clap::Subcommand;
-use lope::stores::{self, Create};
-use lope_store::{Store, StoreError};
+use lope::Client;
+use lope::stores::CreateStore;
+use lope::stores::StoreError;
 
 use crate::error::{CliError, CliResult, Exit};
 use crate::home::Settings;
@@ -30,21 +31,35 @@ pub(crate) enum SchedulesCommand {
     Remove { name: String },
 }
 
-pub(crate) async fn run(command: SchedulesCommand, settings: &Settings, output: Output) -> CliResult<Exit> {
+pub(crate) async fn run(
+    command: SchedulesCommand,
+    settings: &Settings,
+    output: Output,
+) -> CliResult<Exit> {
     match command {
         SchedulesCommand::Add(args) => add::run(*args, settings, output).await,
-        SchedulesCommand::List => look::list(settings, output).await,
-        SchedulesCommand::Show { name } => look::show(&open(settings, &name).await?, &name, output).await,
-        SchedulesCommand::Pause { name } => steer::pause(&open(settings, &name).await?, &name, output).await,
-        SchedulesCommand::Resume { name } => steer::resume(&open(settings, &name).await?, &name, output).await,
-        SchedulesCommand::Run { name } => steer::run(&open(settings, &name).await?, &name, output).await,
-        SchedulesCommand::Remove { name } => steer::remove(&open(settings, &name).await?, &name, output).await,
+        SchedulesCommand::List => query::list(settings, output).await,
+        SchedulesCommand::Show { name } => {
+            query::show(&open(settings, &name).await?, &name, output).await
+        }
+        SchedulesCommand::Pause { name } => {
+            steer::pause(&open(settings, &name).await?, &name, output).await
+        }
+        SchedulesCommand::Resume { name } => {
+            steer::resume(&open(settings, &name).await?, &name, output).await
+        }
+        SchedulesCommand::Run { name } => {
+            steer::run(&open(settings, &name).await?, &name, output).await
+        }
+        SchedulesCommand::Remove { name } => {
+            steer::remove(&open(settings, &name).await?, &name, output).await
+        }
     }
 }
 
 /// The store in which a schedule is looked for.
-async fn open(settings: &Settings, name: &str) -> CliResult<Store> {
-    match stores::open(&settings.store, Create::Never).await {
+async fn open(settings: &Settings, name: &str) -> CliResult<Client> {
+    match Client::open_store(&settings.store, CreateStore::Never).await {
         Err(StoreError::Missing { .. }) => Err(missing(name)),
         opened => Ok(opened?),
     }

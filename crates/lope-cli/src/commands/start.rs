@@ -4,17 +4,18 @@ use std::path::Path;
 use std::sync::Arc;
 
 use clap::Args;
-use lope::stores::{self, Create};
-use lope_engine::client::{self, StartOptions};
-use lope_flow::law::Plan;
+use lope::runs::{Admitted, StartOptions};
+use lope::stores::CreateStore;
+use lope::stores::StoreError;
+use lope::workflows::Plan;
+use lope::{Client, PreparedRun};
 use lope_model::{Priority, QueueName};
-use lope_store::{Store, StoreError};
 
-use super::begin::{Begin, announce, check, options};
-use super::python::{PythonArgs, Target};
+use super::begin::{Begin, announce, options, prepare, same_workflow};
+use super::python::{PythonArgs, PythonWorkflow};
 use super::tags::tags;
 use super::workflow_file;
-use crate::clock::{later, wall};
+use crate::clock::later;
 use crate::error::{CliError, CliResult, Exit};
 use crate::home::Settings;
 use crate::output::Output;
@@ -59,55 +60,80 @@ pub(crate) async fn run(args: StartArgs, settings: &Settings, output: Output) ->
     }
     if let Some(level) = args.priority {
         options.priority = Priority::new(level).map_err(|error| bad(&error))?;
-    } else if let Some(level) = settings.config.engine.queue_limits.get(&options.queue).and_then(|limit| limit.priority)
+    } else if let Some(level) = settings
+        .config
+        .engine
+        .queue_limits
+        .get(&options.queue)
+        .and_then(|limit| limit.priority)
     {
         options.priority = level;
     }
-    let target = Target::parse(&args.workflow);
-    let bundle = target.map(|target| args.python.bundle(&target, &mut options)).transpose()?;
-    let (store, plan) = match bundle {
-        None => prepared(&args.workflow, &options, settings).await?,
-        Some(plans) => deployed(plans, &options, settings).await?,
+    let target = PythonWorkflow::parse(&args.workflow);
+    let bundle = target
+        .map(|target| args.python.bundle(&target, &mut options))
+        .transpose()?;
+    let (client, run) = match bundle {
+        None => prepared(&args.workflow, options, settings).await?,
+        Some(plans) => deployed(&plans, options, settings).await?,
     };
-    let (run, _) = client::start(&store, &plan, options, wall()).await?;
-    announce(&store, run, output).await
-}
-
-/// Plans that were read go into the store, which is made if it is not there; the first is the run's.
-async fn deployed(plans: Vec<Arc<Plan>>, options: &StartOptions, settings: &Settings) -> CliResult<(Store, Arc<Plan>)> {
-    check(&plans[0], options)?;
-    let store = stores::open(settings.lasting("the run")?, Create::IfMissing).await?;
-    for plan in &plans {
-        client::deploy(&store, plan).await?;
+    let plan = Arc::clone(run.plan());
+    let (run, admitted) = client.start(run).await?;
+    if matches!(admitted, Admitted::Exists { .. }) {
+        same_workflow(&client, run, &plan).await?;
     }
-    Ok((store, Arc::clone(&plans[0])))
+    announce(&client, run, output).await
 }
 
-/// The plan, and the store, which is only made for a file that could be read and whose run could be admitted.
-async fn prepared(named: &str, options: &StartOptions, settings: &Settings) -> CliResult<(Store, Arc<Plan>)> {
+/// Plans that were read go into the store, which is made if it is not there; the first is the
+/// run's.
+async fn deployed(
+    plans: &[Arc<Plan>],
+    options: StartOptions,
+    settings: &Settings,
+) -> CliResult<(Client, PreparedRun)> {
+    let run = prepare(&plans[0], options)?;
+    let client = Client::open_store(settings.lasting("the run")?, CreateStore::IfMissing).await?;
+    for plan in plans {
+        client.deploy(plan).await?;
+    }
+    Ok((client, run))
+}
+
+/// The run, and the store, which is only made for a file that could be read and whose run could be
+/// admitted.
+async fn prepared(
+    named: &str,
+    options: StartOptions,
+    settings: &Settings,
+) -> CliResult<(Client, PreparedRun)> {
     if workflow_file::is_file(named) {
-        return deployed(vec![workflow_file::read(Path::new(named))?], options, settings).await;
+        let plans = [workflow_file::read(Path::new(named))?];
+        return deployed(&plans, options, settings).await;
     }
-    let store = match stores::open(&settings.store, Create::Never).await {
+    let client = match Client::open_store(&settings.store, CreateStore::Never).await {
         Err(StoreError::Missing { .. }) => return Err(missing_workflow(named)),
         opened => opened?,
     };
-    let plan = plan(&store, named).await?;
-    check(&plan, options)?;
-    Ok((store, plan))
+    let plan = plan(&client, named).await?;
+    Ok((client, prepare(&plan, options)?))
 }
 
 /// A file if there is one, else the latest version deployed under the name.
-pub(crate) async fn plan(store: &Store, named: &str) -> CliResult<Arc<Plan>> {
+pub(crate) async fn plan(client: &Client, named: &str) -> CliResult<Arc<Plan>> {
     if workflow_file::is_file(named) {
         let plan = workflow_file::read(Path::new(named))?;
-        client::deploy(store, &plan).await?;
+        client.deploy(&plan).await?;
         return Ok(plan);
     }
-    client::latest_plan(store, named).await?.ok_or_else(|| missing_workflow(named))
+    client
+        .latest_plan(named)
+        .await?
+        .ok_or_else(|| missing_workflow(named))
 }
 
 pub(crate) fn missing_workflow(named: &str) -> CliError {
     let message = format!("no workflow '{named}' is deployed, and there is no such file");
-    CliError::new(Exit::Failed, message).hint("give a workflow file; 'lope workflows list' shows what is deployed")
+    CliError::new(Exit::Failed, message)
+        .hint("give a workflow file; 'lope workflows list' shows what is deployed")
 }

@@ -3,9 +3,12 @@
 use std::path::{Path, PathBuf};
 
 use clap::Subcommand;
-use lope::stores::{self, Create, StoreUrl};
-use lope_store::store::Finding;
-use lope_store::{Store, StoreError};
+use lope::Client;
+use lope::stores::Finding;
+use lope::stores::StoreError;
+use lope::stores::{self, CreateStore, StoreUrl};
+use lope::workers::Logs;
+use lope_model::RunId;
 use serde_json::json;
 
 use crate::error::{CliError, CliResult, Exit};
@@ -31,11 +34,20 @@ pub(crate) enum StoreCommand {
     },
     /// Copy everything, live runs included, into another store, which must be empty
     Copy(super::copy::CopyArgs),
+    /// Delete one run that nobody works on, ended or not, also one that is damaged
+    RemoveRun {
+        /// The whole id of the run
+        id: String,
+    },
     /// Delete runs that have ended, with all that belongs to them
     Prune(super::prune::PruneArgs),
 }
 
-pub(crate) async fn run(command: StoreCommand, settings: &Settings, output: Output) -> CliResult<Exit> {
+pub(crate) async fn run(
+    command: StoreCommand,
+    settings: &Settings,
+    output: Output,
+) -> CliResult<Exit> {
     let url = &settings.store;
     match command {
         StoreCommand::Check => check(url, output).await,
@@ -43,23 +55,26 @@ pub(crate) async fn run(command: StoreCommand, settings: &Settings, output: Outp
         StoreCommand::Schema => schema(url, output).await,
         StoreCommand::Copy(args) => super::copy::run(args, output).await,
         StoreCommand::Prune(args) => super::prune::run(args, settings, output).await,
+        StoreCommand::RemoveRun { id } => remove_run(settings, &id, output).await,
         StoreCommand::Backup { file } => backup(url, &file, output).await,
     }
 }
 
-async fn open(url: &StoreUrl) -> CliResult<Store> {
-    Ok(stores::open(url, Create::Never).await?)
+async fn open(url: &StoreUrl) -> CliResult<Client> {
+    Ok(Client::open_store(url, CreateStore::Never).await?)
 }
 
 async fn check(url: &StoreUrl, output: Output) -> CliResult<Exit> {
-    let store = open(url).await?;
-    let findings = store.upkeep.check().await?;
+    let client = open(url).await?;
+    let findings = client.check().await?;
     let sound = findings.is_empty();
-    let listed: Vec<_> =
-        findings.iter().map(|f| json!({ "rule": f.rule, "message": f.message, "hint": f.hint })).collect();
+    let listed: Vec<_> = findings
+        .iter()
+        .map(|f| json!({ "rule": f.rule, "message": f.message, "hint": f.hint }))
+        .collect();
     let value = json!({ "store": url.to_string(), "sound": sound, "findings": listed });
     output.result(&value, &report(url, &findings));
-    store.upkeep.close().await?;
+    client.close().await?;
     Ok(if sound { Exit::Done } else { Exit::Failed })
 }
 
@@ -67,12 +82,21 @@ fn report(url: &StoreUrl, findings: &[Finding]) -> String {
     if findings.is_empty() {
         return format!("{url} is sound");
     }
-    let lines = findings.iter().map(|f| format!("  {}: {}\n    hint: {}", f.rule, f.message, f.hint));
-    format!("{url} is not sound\n{}", lines.collect::<Vec<_>>().join("\n"))
+    let lines = findings
+        .iter()
+        .map(|f| format!("  {}: {}\n    hint: {}", f.rule, f.message, f.hint));
+    format!(
+        "{url} is not sound\n{}",
+        lines.collect::<Vec<_>>().join("\n")
+    )
 }
 
 async fn migrate(url: &StoreUrl, dry_run: bool, output: Output) -> CliResult<Exit> {
-    let migrated = if dry_run { stores::plan_migration(url).await? } else { stores::migrate(url).await? };
+    let migrated = if dry_run {
+        stores::plan_migration(url).await?
+    } else {
+        stores::migrate(url).await?
+    };
     let value = json!({ "store": url.to_string(), "from": migrated.from, "to": migrated.to, "dry_run": dry_run });
     let text = match (migrated.from, migrated.to) {
         (from, to) if from == to => format!("{url} is at schema version {to} already"),
@@ -84,10 +108,10 @@ async fn migrate(url: &StoreUrl, dry_run: bool, output: Output) -> CliResult<Exi
 }
 
 async fn schema(url: &StoreUrl, output: Output) -> CliResult<Exit> {
-    let store = open(url).await?;
-    let text = store.upkeep.schema().await?;
+    let client = open(url).await?;
+    let text = client.schema().await?;
     output.document(&json!({ "store": url.to_string(), "schema": text }), &text);
-    store.upkeep.close().await?;
+    client.close().await?;
     Ok(Exit::Done)
 }
 
@@ -96,20 +120,57 @@ async fn backup(url: &StoreUrl, file: &Path, output: Output) -> CliResult<Exit> 
         let message = format!("{} exists already", file.display());
         return Err(CliError::new(Exit::Refused, message).hint("name a file that does not exist"));
     }
-    let store = open(url).await?;
-    store.upkeep.backup(file.to_owned()).await.map_err(no_backup)?;
-    store.upkeep.close().await?;
-    let bytes = std::fs::metadata(file).map(|meta| meta.len()).unwrap_or_default();
+    let client = open(url).await?;
+    client.backup(file).await.map_err(no_backup)?;
+    client.close().await?;
+    let bytes = std::fs::metadata(file)
+        .map(|meta| meta.len())
+        .unwrap_or_default();
     let value = json!({ "store": url.to_string(), "file": file, "bytes": bytes });
-    output.result(&value, &format!("{url} copied to {} ({bytes} bytes)", file.display()));
+    output.result(
+        &value,
+        &format!("{url} copied to {} ({bytes} bytes)", file.display()),
+    );
+    Ok(Exit::Done)
+}
+
+async fn remove_run(settings: &Settings, id: &str, output: Output) -> CliResult<Exit> {
+    let url = &settings.store;
+    let run: RunId = id.parse().map_err(|_| {
+        CliError::usage(format!("'{id}' is not the id of a run"))
+            .hint("a damaged run is named by its whole id: 'lope store check' shows it")
+    })?;
+    let client = open(url).await?;
+    let removed = client.remove_run(run).await;
+    client.close().await?;
+    match removed {
+        Ok(true) => {}
+        Ok(false) => {
+            return Err(CliError::new(
+                Exit::Failed,
+                format!("there is no run {run}"),
+            ));
+        }
+        Err(StoreError::Refused { message }) => {
+            return Err(CliError::new(Exit::Refused, message));
+        }
+        Err(error) => return Err(error.into()),
+    }
+    Logs::at(settings.logs.clone()).remove(&[run]);
+    let value = json!({ "store": url.to_string(), "run_id": run.to_string(), "removed": true });
+    output.result(&value, &format!("run {run} is removed"));
     Ok(Exit::Done)
 }
 
 /// A store that leaves backups to other tools says which command makes one.
 fn no_backup(error: StoreError) -> CliError {
-    let StoreError::Refused { message } = &error else { return error.into() };
+    let StoreError::Refused { message } = &error else {
+        return error.into();
+    };
     match message.split_once("; run: ") {
-        Some((message, command)) => CliError::new(Exit::Refused, message).hint(format!("run: {command}")),
+        Some((message, command)) => {
+            CliError::new(Exit::Refused, message).hint(format!("run: {command}"))
+        }
         None => error.into(),
     }
 }

@@ -10,6 +10,7 @@ pub(crate) fn tags(said: &[String]) -> CliResult<BTreeMap<String, String>> {
 
 fn tag(text: &str) -> CliResult<(String, String)> {
     let pair = text.split_once('=').filter(|(name, _)| !name.is_empty());
-    let (name, value) = pair.ok_or_else(|| CliError::usage(format!("'{text}' is no tag: write NAME=VALUE")))?;
+    let (name, value) =
+        pair.ok_or_else(|| CliError::usage(format!("'{text}' is no tag: write NAME=VALUE")))?;
     Ok((name.to_owned(), value.to_owned()))
 }

@@ -5,13 +5,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
-use lope::stores::{self, Create};
-use lope_engine::Engine;
+use lope::reactive::WorkflowEffects;
+use lope::stores::{CreateStore, StoreError, StoreUrl};
+use lope::{Client, Runner};
 use lope_model::QueueName;
-use lope_workers::pool::Pool;
 
-use super::begin::engine_with;
+use super::begin::runner_with;
 use super::python::{Module, PythonArgs, remote};
+use super::serving::{self, HttpArgs};
+use super::spaces::pool_options;
 use crate::error::{CliError, CliResult, Exit};
 use crate::home::Settings;
 use crate::output::{Output, counted, remark};
@@ -19,13 +21,16 @@ use crate::signals::Stops;
 
 #[derive(Debug, Args)]
 pub(crate) struct UpArgs {
-    /// Work on this queue; may be given several times
-    #[arg(long = "queue", value_name = "QUEUE")]
+    #[command(flatten)]
+    http: HttpArgs,
+    /// Work on these queues; may be given several times
+    #[arg(long = "queue", value_name = "QUEUE", num_args = 1..)]
     queues: Vec<String>,
     /// Attempts in flight at once
     #[arg(long, value_name = "N")]
     concurrency: Option<usize>,
-    /// Do the actions of this Python module, and take runs of its workflows; may be given several times
+    /// Do the actions of this Python module, and take runs of its workflows; may be given several
+    /// times
     #[arg(long = "python", value_name = "MODULE")]
     modules: Vec<String>,
     #[command(flatten)]
@@ -43,10 +48,122 @@ pub(crate) struct UpArgs {
 
 /// How long work in flight may take to finish after the first Ctrl-C or TERM.
 const GRACE: Duration = Duration::from_secs(30);
+/// How often a server that is not there is looked for.
+const TRY_AGAIN: Duration = Duration::from_millis(500);
 /// How long a runner that cannot go on tries to give its runs back.
 const AT_ONCE: Duration = Duration::from_secs(2);
 
 pub(crate) async fn run(args: UpArgs, settings: &Settings, output: Output) -> CliResult<Exit> {
+    let wanted = engine_settings(&args, settings)?;
+    let modules = args
+        .modules
+        .iter()
+        .map(|module| Module::parse(module))
+        .collect::<CliResult<Vec<_>>>()?;
+    let remote = remote::read(
+        args.workers,
+        args.workers_cert.as_deref(),
+        args.workers_key.as_deref(),
+    )?;
+    let listening = args.http.listen(&settings.config, output).await?;
+    let mut stops = Stops::listen()?;
+    let Some(client) = opened(settings, &mut stops, output).await? else {
+        return Ok(Exit::Done);
+    };
+    let (pool, wanted) = args
+        .python
+        .serve(&modules, remote.is_some(), settings, wanted)
+        .await?;
+    if let (Some(pool), Some(remote)) = (&pool, remote) {
+        remark(
+            output,
+            &format!(
+                "workers may connect to {}",
+                remote::open(pool, remote).await?
+            ),
+        );
+    }
+    let effects = Arc::new(WorkflowEffects::new(client.clone()));
+    let spaces = client.host_spaces(pool_options(settings), effects).await?;
+    let runner = runner_with(&client, settings, wanted, pool.as_ref()).await?;
+    remark(
+        output,
+        &format!(
+            "runner {} works on {}; Ctrl-C stops it",
+            runner.id().await?,
+            settings.store
+        ),
+    );
+    let server = listening.map(|it| serving::start(it, &runner, settings, output));
+    let broken = asked_or_broken(&runner, &mut stops).await;
+    if let Some(server) = server {
+        server.stop().await;
+    }
+    if let Some(broken) = broken {
+        // Others take the runs over in any case; this only spares them the wait.
+        let _ = tokio::time::timeout(AT_ONCE, runner.give_back(Duration::ZERO)).await;
+        return Err(broken.into());
+    }
+    remark(
+        output,
+        "finishing what is in flight; once more to stop at once",
+    );
+    let grace = async {
+        // The second time is as good as the end of the grace.
+        let _ = tokio::time::timeout(GRACE, stops.asked()).await;
+    };
+    spaces.stop().await;
+    let given_back = runner.give_back_after(grace).await?;
+    remark(
+        output,
+        &format!("stopped; {} given back", counted(given_back, "run")),
+    );
+    if let Some(pool) = pool {
+        pool.close().await;
+    }
+    client.close().await?;
+    Ok(Exit::Done)
+}
+
+/// The store, as soon as it is there: a server, or a database in it, may come later than its
+/// runners. Nothing: somebody asked to stop meanwhile.
+async fn opened(
+    settings: &Settings,
+    stops: &mut Stops,
+    output: Output,
+) -> CliResult<Option<Client>> {
+    let mut told = String::new();
+    loop {
+        let error = match Client::open_store(&settings.store, CreateStore::IfMissing).await {
+            Ok(client) => return Ok(Some(client)),
+            Err(error) => error,
+        };
+        if !may_come(&settings.store, &error) {
+            return Err(error.into());
+        }
+        let words = format!("waiting for {}: {error}", settings.store);
+        if words != told {
+            remark(output, &words);
+            told = words;
+        }
+        tokio::select! {
+            _ = stops.asked() => return Ok(None),
+            () = tokio::time::sleep(TRY_AGAIN) => {}
+        }
+    }
+}
+
+fn may_come(store: &StoreUrl, error: &StoreError) -> bool {
+    let is_server = matches!(store, StoreUrl::Postgres(_));
+    let is_away = matches!(
+        error,
+        StoreError::Unavailable { .. } | StoreError::Missing { .. }
+    );
+    is_server && is_away
+}
+
+/// The settings of the engine, with what was typed.
+fn engine_settings(args: &UpArgs, settings: &Settings) -> CliResult<lope::Settings> {
     let mut config = settings.config.clone();
     if let Some(slots) = args.concurrency {
         config.flag("concurrency", &slots.to_string())?;
@@ -54,49 +171,17 @@ pub(crate) async fn run(args: UpArgs, settings: &Settings, output: Output) -> Cl
     let mut wanted = config.engine;
     if !args.queues.is_empty() {
         let queues = args.queues.iter().map(|name| QueueName::parse(name));
-        wanted.queues = queues.collect::<Result<_, _>>().map_err(|error| CliError::usage(error.to_string()))?;
+        wanted.queues = queues
+            .collect::<Result<_, _>>()
+            .map_err(|error| CliError::usage(error.to_string()))?;
     }
-    let modules = args.modules.iter().map(|module| Module::parse(module)).collect::<CliResult<Vec<_>>>()?;
-    let remote = remote::read(args.workers, args.workers_cert.as_deref(), args.workers_key.as_deref())?;
-    let mut stops = Stops::listen()?;
-    let store = stores::open(&settings.store, Create::IfMissing).await?;
-    let (pool, wanted) = args.python.serve(&modules, remote.is_some(), settings, wanted).await?;
-    if let (Some(pool), Some(remote)) = (&pool, remote) {
-        remark(output, &format!("workers may connect to {}", remote::open(pool, remote).await?));
-    }
-    let engine = engine_with(&store, settings, wanted, pool.as_ref())?;
-    remark(output, &format!("runner {} works on {}; Ctrl-C stops it", engine.runner(), settings.store));
-    if let Some(why) = asked_or_broken(&engine, pool.as_deref(), &mut stops).await {
-        // Others take the runs over in any case; this only spares them the wait.
-        let _ = tokio::time::timeout(AT_ONCE, engine.shutdown(Duration::ZERO)).await;
-        return Err(CliError::broken(&why));
-    }
-    remark(output, "finishing what is in flight; once more to stop at once");
-    tokio::select! {
-        given_back = engine.shutdown(GRACE) => remark(output, &format!("stopped; {} given back", counted(given_back?, "run"))),
-        () = stops.asked() => {}
-    }
-    if let Some(pool) = pool {
-        pool.close().await;
-    }
-    store.upkeep.close().await?;
-    Ok(Exit::Done)
+    Ok(wanted)
 }
 
-/// Until somebody asks to stop, or the engine can do no more: then why. Meanwhile what workers bring is served.
-async fn asked_or_broken(engine: &Engine, pool: Option<&Pool>, stops: &mut Stops) -> Option<Arc<str>> {
-    let mut realms = pool.and_then(Pool::realms);
-    loop {
-        let brought = async {
-            match &mut realms {
-                Some(realms) => realms.recv().await,
-                None => None,
-            }
-        };
-        tokio::select! {
-            () = stops.asked() => return None,
-            why = engine.broken() => return Some(why),
-            Some(realm) = brought => engine.serve(realm),
-        }
+/// Until somebody asks to stop, or the runner can do no more: then why.
+async fn asked_or_broken(runner: &Runner, stops: &mut Stops) -> Option<lope::Error> {
+    tokio::select! {
+        _ = stops.asked() => None,
+        broken = runner.broken() => Some(broken),
     }
 }

@@ -1,13 +1,12 @@
-//! A workflow file becomes a plan, or a list of problems with their places; an input becomes a value.
+//! A workflow file becomes a plan, or a list of problems with their places; an input becomes a
+//! value.
 
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 use std::sync::Arc;
 
-use lope_flow::definition::Definition;
-use lope_flow::law::Plan;
-use lope_flow::yaml::{self, Report};
+use lope::workflows::{self, Plan, ProblemReport};
 use lope_model::{Value, value};
 
 use crate::error::{CliError, CliResult};
@@ -21,15 +20,15 @@ const SHOWN_MAX: usize = 80;
 pub(crate) fn read(path: &Path) -> CliResult<Arc<Plan>> {
     let shown = path.display().to_string();
     let text = text(path).map_err(|error| {
-        CliError::usage(format!("{shown}: {error}")).hint("name a workflow file, as in examples/hello.yaml")
+        CliError::usage(format!("{shown}: {error}"))
+            .hint("name a workflow file, as in examples/hello.yaml")
     })?;
-    let definition = yaml::read(&text, &shown);
-    let plan = definition.and_then(|definition| {
-        let file = Some(shown.as_str().into());
-        Plan::new(&Definition { file, ..definition })
-    });
-    plan.map(Arc::new).map_err(|problems| {
-        let report = Report { file_name: &shown, text: &text, problems: &problems };
+    workflows::read(&text, &shown).map_err(|problems| {
+        let report = ProblemReport {
+            file_name: &shown,
+            text: &text,
+            problems: &problems,
+        };
         CliError::usage(report.to_string().trim_end())
     })
 }
@@ -37,7 +36,9 @@ pub(crate) fn read(path: &Path) -> CliResult<Arc<Plan>> {
 /// Does a text name a workflow file, or a deployed workflow?
 pub(crate) fn is_file(text: &str) -> bool {
     let path = Path::new(text);
-    path.extension().is_some_and(|end| end == "yaml" || end == "yml") || path.is_file()
+    path.extension()
+        .is_some_and(|end| end == "yaml" || end == "yml")
+        || path.is_file()
 }
 
 /// The text of a file that people wrote.
@@ -50,7 +51,9 @@ fn bounded(from: impl Read) -> io::Result<String> {
     let mut bytes = Vec::new();
     from.take(TEXT_MAX + 1).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > TEXT_MAX {
-        return Err(io::Error::other(format!("it has more than {TEXT_MAX} bytes, which is too much")));
+        return Err(io::Error::other(format!(
+            "it has more than {TEXT_MAX} bytes, which is too much"
+        )));
     }
     String::from_utf8(bytes).map_err(|_| io::Error::other("it is not text in UTF-8"))
 }
@@ -65,12 +68,16 @@ pub(crate) fn input(said: Option<&str>) -> CliResult<Value> {
             None => return json(&format!("'{}'", beginning(said)), said),
         },
     };
-    json(name, &read.map_err(|error| CliError::usage(format!("{name}: {error}")))?)
+    json(
+        name,
+        &read.map_err(|error| CliError::usage(format!("{name}: {error}")))?,
+    )
 }
 
 fn json(name: &str, text: &str) -> CliResult<Value> {
     value::from_json(text).map_err(|error| {
-        CliError::usage(format!("{name} is {error}")).hint("text is written in quotes: '\"like this\"'")
+        CliError::usage(format!("{name} is {error}"))
+            .hint("text is written in quotes: '\"like this\"'")
     })
 }
 

@@ -1,14 +1,12 @@
-//! `lope workflows …`: what is wrong with workflow files, what they look like, and which of them a store knows.
+//! `lope workflows …`: what is wrong with workflow files, what they look like, and which of them a
+//! store knows.
 
 mod deployed;
 
 use std::path::{Path, PathBuf};
 
 use clap::Subcommand;
-use lope_flow::definition::{Definition, Problem};
-use lope_flow::graph::{self, Format};
-use lope_flow::law::Plan;
-use lope_flow::yaml::{self, Report, Snippet};
+use lope::workflows::{self, Definition, Format, Plan, Problem, ProblemReport, Snippet};
 use serde_json::{Value, json};
 
 use super::drawing::{self, Drawing};
@@ -62,7 +60,11 @@ pub(crate) async fn run(
             let checked: Vec<Checked> = files.iter().map(|file| Checked::read(file)).collect();
             Ok(report(&checked, output))
         }
-        WorkflowsCommand::Graph { workflow, format, output: target } => {
+        WorkflowsCommand::Graph {
+            workflow,
+            format,
+            output: target,
+        } => {
             let plan = if workflow_file::is_file(&workflow) {
                 workflow_file::read(Path::new(&workflow))?
             } else {
@@ -70,7 +72,11 @@ pub(crate) async fn run(
             };
             draw(&plan, format, target.as_deref(), output)
         }
-        WorkflowsCommand::Deploy { files, python, dry_run } => {
+        WorkflowsCommand::Deploy {
+            files,
+            python,
+            dry_run,
+        } => {
             let plans = python.plans(&files)?;
             deployed::deploy(&plans, dry_run, &settings()?, output).await
         }
@@ -97,23 +103,36 @@ impl Checked {
         let file = path.display().to_string();
         let text = match workflow_file::text(path) {
             Ok(text) => text,
-            Err(error) => return Self { file, text: String::new(), outcome: Outcome::Unreadable(error.to_string()) },
+            Err(error) => {
+                return Self {
+                    file,
+                    text: String::new(),
+                    outcome: Outcome::Unreadable(error.to_string()),
+                };
+            }
         };
-        let definition = yaml::read(&text, &file).and_then(|definition| Plan::new(&definition).map(|_| definition));
-        let outcome = definition.map_or_else(Outcome::Bad, |definition| Outcome::Sound(Box::new(definition)));
-        Self { file, text, outcome }
+        let outcome = workflows::check(&text, &file).map_or_else(Outcome::Bad, |definition| {
+            Outcome::Sound(Box::new(definition))
+        });
+        Self {
+            file,
+            text,
+            outcome,
+        }
     }
 
     fn to_json(&self) -> Value {
         match &self.outcome {
-            Outcome::Sound(definition) => json!({
-                "file": self.file,
-                "ok": true,
-                "workflow": &*definition.name,
-                "version": definition.version().to_string(),
-                "steps": steps(definition),
-                "problems": [],
-            }),
+            Outcome::Sound(definition) => {
+                json!({
+                    "file": self.file,
+                    "ok": true,
+                    "workflow": &*definition.name,
+                    "version": definition.version().to_string(),
+                    "steps": steps(definition),
+                    "problems": [],
+                })
+            }
             Outcome::Bad(problems) => {
                 let problems: Vec<Value> = problems.iter().map(problem_json).collect();
                 json!({ "file": self.file, "ok": false, "problems": problems })
@@ -136,8 +155,14 @@ impl Checked {
                 ));
             }
             Outcome::Bad(problems) => {
-                let report = Report { file_name: &self.file, text: &self.text, problems };
-                report.snippets().for_each(|snippet| output::complain(coloured(&snippet).trim_end()));
+                let report = ProblemReport {
+                    file_name: &self.file,
+                    text: &self.text,
+                    problems,
+                };
+                report
+                    .snippets()
+                    .for_each(|snippet| output::complain(coloured(&snippet).trim_end()));
             }
             Outcome::Unreadable(message) => output::complain(&format!("{}: {message}", self.file)),
         }
@@ -146,16 +171,25 @@ impl Checked {
 }
 
 fn report(checked: &[Checked], output: Output) -> Exit {
-    let ok = checked.iter().all(|checked| matches!(checked.outcome, Outcome::Sound(_)));
+    let ok = checked
+        .iter()
+        .all(|checked| matches!(checked.outcome, Outcome::Sound(_)));
     let lines: Vec<String> = checked.iter().filter_map(Checked::complain).collect();
     if output.json || !lines.is_empty() {
-        output.result(&checked.iter().map(Checked::to_json).collect(), &lines.join("\n"));
+        output.result(
+            &checked.iter().map(Checked::to_json).collect(),
+            &lines.join("\n"),
+        );
     }
     if ok { Exit::Done } else { Exit::Usage }
 }
 
 fn steps(definition: &Definition) -> usize {
-    definition.blocks.iter().map(|block| block.steps.len()).sum()
+    definition
+        .blocks
+        .iter()
+        .map(|block| block.steps.len())
+        .sum()
 }
 
 fn problem_json(problem: &Problem) -> Value {
@@ -178,13 +212,28 @@ fn coloured(snippet: &Snippet) -> String {
         let mark = "^".repeat(*length);
         format!(" {margin} |\n {number} | {line}\n {margin} | {blanks}{red}{mark}{red:#}\n")
     });
-    let hint = snippet.hint.as_ref().map(|hint| format!("  hint: {hint}\n"));
+    let hint = snippet
+        .hint
+        .as_ref()
+        .map(|hint| format!("  hint: {hint}\n"));
     let (line, hint) = (line.unwrap_or_default(), hint.unwrap_or_default());
-    format!("{bold}{}{bold:#}: {}\n{line}{hint}", snippet.place, snippet.message)
+    format!(
+        "{bold}{}{bold:#}: {}\n{line}{hint}",
+        snippet.location, snippet.message
+    )
 }
 
 fn draw(plan: &Plan, format: Format, target: Option<&Path>, output: Output) -> CliResult<Exit> {
-    let text = graph::draw(plan.definition(), None, format).map_err(|error| CliError::usage(error.to_string()))?;
+    let text = workflows::draw(plan.definition(), None, format)
+        .map_err(|error| CliError::usage(error.to_string()))?;
     let value = json!({ "workflow": &*plan.definition().name, "version": plan.version() });
-    drawing::present(Drawing { text, format, value }, target, output)
+    drawing::present(
+        Drawing {
+            text,
+            format,
+            value,
+        },
+        target,
+        output,
+    )
 }

@@ -1,7 +1,6 @@
 //! A home with Python in it, for tests of the binary.
 
-#[path = "../stage/mod.rs"]
-mod stage;
+use crate::stage;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -24,7 +23,10 @@ impl Ground {
             println!("left out: no Python");
             return None;
         };
-        Some(Self { home: tempfile::tempdir().unwrap(), python: python.into() })
+        Some(Self {
+            home: tempfile::tempdir().unwrap(),
+            python: python.into(),
+        })
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -43,15 +45,27 @@ impl Ground {
 
     fn dressed(&self, mut command: Command, args: &[&str]) -> Command {
         let package = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../python");
-        command.args(args).env_clear().env("PATH", std::env::var_os("PATH").unwrap()).env("HOME", self.path());
-        command.env("LOPE_PYTHON", &self.python).env("PYTHONPATH", package).current_dir(self.path());
+        command
+            .args(args)
+            .env_clear()
+            .env("PATH", std::env::var_os("PATH").unwrap())
+            .env("HOME", self.path());
+        command
+            .env("LOPE_PYTHON", &self.python)
+            .env("PYTHONPATH", package)
+            .current_dir(self.path());
         command
     }
 
     /// What a command says until it ends; one that hangs is killed.
     pub(crate) fn lope(&self, args: &[&str]) -> Output {
         let mut command = self.command(args);
-        let child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let child = command
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
         let _watch = Watch::over(&child);
         child.wait_with_output().unwrap()
     }

@@ -36,7 +36,10 @@ pub fn said(command: &mut Command) -> Said {
 
 /// The same in bytes.
 pub fn output(command: &mut Command) -> Output {
-    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
     let child = command.spawn().unwrap();
     let _watch = Watch::over(&child);
     child.wait_with_output().unwrap()
@@ -46,7 +49,10 @@ pub fn output(command: &mut Command) -> Output {
 pub fn until(what: &str, mut holds: impl FnMut() -> bool) {
     let started = Instant::now();
     while !holds() {
-        assert!(started.elapsed() < PATIENCE, "{what}: not after {PATIENCE:?}");
+        assert!(
+            started.elapsed() < PATIENCE,
+            "{what}: not after {PATIENCE:?}"
+        );
         std::thread::yield_now();
     }
 }
@@ -66,23 +72,36 @@ fn blocks(document: &str) -> Vec<(String, String)> {
     blocks
 }
 
-/// Run the commands of a guide in order on an empty home folder: they print what stands under them. How many there were.
+/// Run the commands of a guide in order on an empty home folder: they print what stands under them.
+/// How many there were.
 pub fn guide(name: &str) -> usize {
-    let guide = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs").join(name);
+    let guide = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../../docs")
+        .join(name);
     let blocks = blocks(&std::fs::read_to_string(guide).unwrap());
     let folder = tempfile::tempdir().unwrap();
     let lope = Path::new(env!("CARGO_BIN_EXE_lope")).parent().unwrap();
     let path = format!("{}:{}", lope.display(), std::env::var("PATH").unwrap());
     let mut checked = 0;
     for pair in blocks.windows(2) {
-        let [(language, commands), (shown, expected)] = pair else { continue };
+        let [(language, commands), (shown, expected)] = pair else {
+            continue;
+        };
         if (language.as_str(), shown.as_str()) != ("sh", "text") {
             continue;
         }
         let mut shell = Command::new("sh");
-        shell.args(["-eu", "-c", commands]).current_dir(folder.path()).env_clear();
+        shell
+            .args(["-eu", "-c", commands])
+            .current_dir(folder.path())
+            .env_clear();
         let said = said(shell.env("PATH", &path).env("HOME", folder.path()));
-        assert_eq!((said.code, &said.out), (0, expected), "{commands}\n{}", said.err);
+        assert_eq!(
+            (said.code, &said.out),
+            (0, expected),
+            "{commands}\n{}",
+            said.err
+        );
         checked += 1;
     }
     checked
@@ -101,7 +120,12 @@ impl Home {
 
     pub fn command(&self, args: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_lope"));
-        command.args(args).env_clear().env("PATH", std::env::var_os("PATH").unwrap()).env("HOME", self.path());
+        command
+            .args(args)
+            .env_clear()
+            .env("PATH", std::env::var_os("PATH").unwrap())
+            .env("HOME", self.path())
+            .env("LOPE_HTTP", "off");
         command.current_dir(self.path());
         command
     }
@@ -146,7 +170,11 @@ pub struct Said {
 impl Said {
     pub fn of(output: &Output) -> Self {
         let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
-        Self { code: output.status.code().unwrap_or(-1), out: text(&output.stdout), err: text(&output.stderr) }
+        Self {
+            code: output.status.code().unwrap_or(-1),
+            out: text(&output.stdout),
+            err: text(&output.stderr),
+        }
     }
 
     #[track_caller]

@@ -1,5 +1,5 @@
-//! The process's own clocks: wall time for events, set by the store's; a clock that only runs forward for leases and time
-//! limits.
+//! The process's own clocks: wall time for events, set by the store's; a clock that only runs
+//! forward for leases and time limits.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -7,7 +7,7 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use lope_model::{Moment, Timestamp};
 
-use crate::keeper::Now;
+use crate::session::Now;
 
 #[derive(Clone, Debug)]
 pub(crate) struct ProcessClock {
@@ -18,7 +18,10 @@ pub(crate) struct ProcessClock {
 
 impl ProcessClock {
     pub(crate) fn new() -> Self {
-        Self { started: Instant::now(), ahead: Arc::default() }
+        Self {
+            started: Instant::now(),
+            ahead: Arc::default(),
+        }
     }
 
     /// The store's clock is ahead by so much more than was known.
@@ -27,7 +30,9 @@ impl ProcessClock {
     }
 
     pub(crate) fn wall(&self) -> Timestamp {
-        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let since = SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .unwrap_or_default();
         let here = i64::try_from(since.as_millis()).unwrap_or(i64::MAX);
         Timestamp::from_millis(here.saturating_add(self.ahead.load(Ordering::Relaxed)))
     }
@@ -37,7 +42,10 @@ impl ProcessClock {
     }
 
     pub(crate) fn now(&self) -> Now {
-        Now { wall: self.wall(), moment: self.moment() }
+        Now {
+            wall: self.wall(),
+            moment: self.moment(),
+        }
     }
 
     /// The instant at which the forward clock shows `moment`.

@@ -1,5 +1,6 @@
-//! A line of inputs for one thread: many put in, one takes out everything that is there. Nothing is allocated while it runs, and the
-//! thread is woken only when it sleeps.
+//! A line of inputs for one thread: many put in, one takes out everything that is there. Nothing is
+//! allocated while it runs, and the thread is woken only when it sleeps. While it sleeps and nothing
+//! waits, somebody else may take its place for a moment.
 
 use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard};
@@ -7,36 +8,79 @@ use std::time::Duration;
 
 #[derive(Debug)]
 pub(crate) struct Inbox<T> {
-    line: Mutex<Line<T>>,
+    queue: Mutex<InboxQueue<T>>,
     bell: Condvar,
 }
 
 #[derive(Debug)]
-struct Line<T> {
+struct InboxQueue<T> {
     items: VecDeque<T>,
     asleep: bool,
     closed: bool,
+    /// Somebody has the place of the thread, which sleeps until it is given back.
+    held: bool,
+    /// The thread has to look how long it may sleep.
+    stirred: bool,
+    /// The thread has slept long enough and waits for its place alone.
+    overdue: bool,
 }
 
 impl<T> Inbox<T> {
     pub(crate) fn new() -> Self {
-        let line = Line { items: VecDeque::new(), asleep: false, closed: false };
-        Self { line: Mutex::new(line), bell: Condvar::new() }
+        let queue = InboxQueue {
+            items: VecDeque::new(),
+            asleep: false,
+            closed: false,
+            held: false,
+            stirred: false,
+            overdue: false,
+        };
+        Self {
+            queue: Mutex::new(queue),
+            bell: Condvar::new(),
+        }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Line<T>> {
-        self.line.lock().expect("no panic while the line is held")
+    fn lock(&self) -> MutexGuard<'_, InboxQueue<T>> {
+        self.queue.lock().expect("no panic while the queue is held")
     }
 
     /// Put inputs in, in order. Those that come after the end are dropped.
     pub(crate) fn send(&self, items: impl IntoIterator<Item = T>) {
-        let mut line = self.lock();
-        if line.closed {
+        let mut queue = self.lock();
+        if queue.closed {
             return;
         }
-        line.items.extend(items);
-        let wake = line.asleep && !line.items.is_empty();
-        drop(line);
+        queue.items.extend(items);
+        let wake = queue.asleep && !queue.held && !queue.items.is_empty();
+        drop(queue);
+        if wake {
+            self.bell.notify_one();
+        }
+    }
+
+    /// Take the place of the thread while it has nothing to do; [`Inbox::release`] must follow.
+    /// False: it is at work, or somebody else is in its place, or something waits.
+    pub(crate) fn try_hold(&self) -> bool {
+        let mut queue = self.lock();
+        let is_free = queue.asleep && !queue.held && !queue.closed && queue.items.is_empty();
+        queue.held |= is_free;
+        is_free
+    }
+
+    /// What came while the place was held, to be done there too.
+    pub(crate) fn take_held(&self, into: &mut VecDeque<T>) {
+        into.append(&mut self.lock().items);
+    }
+
+    /// Give the place back; the thread goes on with what waits. `stir`: it may sleep less long than
+    /// it meant to.
+    pub(crate) fn release(&self, stir: bool) {
+        let mut queue = self.lock();
+        queue.held = false;
+        queue.stirred |= stir;
+        let wake = queue.is_wanted() || queue.overdue;
+        drop(queue);
         if wake {
             self.bell.notify_one();
         }
@@ -48,21 +92,39 @@ impl<T> Inbox<T> {
         self.bell.notify_one();
     }
 
-    /// Take everything, after waiting for something at most this long. False: it is closed and empty.
+    /// Take everything, after waiting for something at most this long. False: it is closed and
+    /// empty.
     pub(crate) fn take(&self, into: &mut VecDeque<T>, wait: Duration) -> bool {
-        let mut line = self.lock();
-        if line.items.is_empty() && !line.closed {
-            line.asleep = true;
-            let empty = |line: &mut Line<T>| line.items.is_empty() && !line.closed;
-            line = self.bell.wait_timeout_while(line, wait, empty).expect("no panic while the line is held").0;
-            line.asleep = false;
-            drop(line);
-            // Whoever woke us may have more to say: on a busy machine one turn then takes it all, on an idle one this costs nothing.
+        let mut queue = self.lock();
+        if queue.items.is_empty() && !queue.closed {
+            queue.asleep = true;
+            let idle = |queue: &mut InboxQueue<T>| queue.held || !queue.is_wanted();
+            queue = self
+                .bell
+                .wait_timeout_while(queue, wait, idle)
+                .expect("no panic while the queue is held")
+                .0;
+            queue.overdue = true;
+            queue = self
+                .bell
+                .wait_while(queue, |queue| queue.held)
+                .expect("no panic while the queue is held");
+            (queue.asleep, queue.stirred, queue.overdue) = (false, false, false);
+            drop(queue);
+            // Whoever woke us may have more to say: on a busy machine one turn then takes it all,
+            // on an idle one this costs nothing.
             std::thread::yield_now();
-            line = self.lock();
+            queue = self.lock();
         }
-        std::mem::swap(into, &mut line.items);
-        !(into.is_empty() && line.closed)
+        std::mem::swap(into, &mut queue.items);
+        !(into.is_empty() && queue.closed)
+    }
+}
+
+impl<T> InboxQueue<T> {
+    /// Is there something for the thread to do?
+    fn is_wanted(&self) -> bool {
+        !self.items.is_empty() || self.closed || self.stirred
     }
 }
 
@@ -85,6 +147,66 @@ mod tests {
         }
         sending.join().expect("it sends");
         assert_eq!(seen, (0..10_000).collect::<Vec<_>>());
+    }
+
+    /// Four senders, some of whose inputs are done on the spot: each input once, those of a sender in
+    /// order, and never two at work at a time.
+    #[test]
+    fn a_place_is_held_by_one_at_a_time_and_nothing_is_lost() {
+        const EACH: usize = 5_000;
+        let inbox = Inbox::<(usize, usize)>::new();
+        let done = Mutex::new(Vec::new());
+        let on_the_spot = std::sync::atomic::AtomicUsize::new(0);
+        let work = |inputs: &mut VecDeque<(usize, usize)>| {
+            let mut done = done.try_lock().expect("nobody else is at work");
+            done.extend(inputs.drain(..));
+        };
+        let bring = |input| {
+            if !inbox.try_hold() {
+                return inbox.send([input]);
+            }
+            on_the_spot.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+            let mut inputs = VecDeque::from([input]);
+            while !inputs.is_empty() {
+                work(&mut inputs);
+                inbox.take_held(&mut inputs);
+            }
+            inbox.release(false);
+        };
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let mut inputs = VecDeque::new();
+                while inbox.take(&mut inputs, Duration::from_mins(1)) {
+                    work(&mut inputs);
+                }
+            });
+            let senders: Vec<_> = (0..4)
+                .map(|sender| {
+                    scope.spawn(move || (0..EACH).for_each(|number| bring((sender, number))))
+                })
+                .collect();
+            senders
+                .into_iter()
+                .for_each(|sender| sender.join().expect("it sends"));
+            while !inbox.try_hold() {
+                std::thread::yield_now();
+            }
+            bring_more_while_held(&inbox);
+            inbox.release(false);
+            inbox.close();
+        });
+        let done = done.into_inner().expect("nobody panicked");
+        assert_eq!(done.len(), 4 * EACH + 1);
+        for sender in 0..4 {
+            let numbers = done.iter().filter(|input| input.0 == sender);
+            assert!(numbers.map(|input| input.1).eq(0..EACH));
+        }
+        assert!(done.ends_with(&[(9, 9)]), "what came while it was held");
+    }
+
+    fn bring_more_while_held(inbox: &Inbox<(usize, usize)>) {
+        assert!(!inbox.try_hold());
+        inbox.send([(9, 9)]);
     }
 
     #[test]

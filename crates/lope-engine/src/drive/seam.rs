@@ -1,5 +1,6 @@
-//! Where tests make a part of an engine panic, by the engine's name and the part's; those that run the binary name the part in
-//! `LOPE_TEST_FALL`, and then it panics every time. In a program that is built for use there is nothing here.
+//! Where tests make a part of an engine panic, by the engine's name and the part's; those that run
+//! the binary name the part in `LOPE_TEST_FALL`, and then it panics every time. In a program that
+//! is built for use there is nothing here.
 
 #[cfg(all(not(test), not(debug_assertions)))]
 pub(crate) const fn pass(_engine: &str, _part: &'static str) {}
@@ -8,7 +9,10 @@ pub(crate) const fn pass(_engine: &str, _part: &'static str) {}
 pub(crate) fn pass(_engine: &str, part: &'static str) {
     static FALLS: std::sync::OnceLock<Option<String>> = std::sync::OnceLock::new();
     let falls = FALLS.get_or_init(|| std::env::var("LOPE_TEST_FALL").ok());
-    assert!(falls.as_deref() != Some(part), "the {part} was told to panic");
+    assert!(
+        falls.as_deref() != Some(part),
+        "the {part} was told to panic"
+    );
 }
 
 #[cfg(test)]
@@ -22,13 +26,18 @@ mod wanted {
 
     /// The part panics the next time it comes by; several wishes are several panics.
     pub(crate) fn wish(engine: &str, part: &'static str) {
-        WISHES.lock().expect("nobody panics with it").push((engine.to_owned(), part));
+        WISHES
+            .lock()
+            .expect("nobody panics with it")
+            .push((engine.to_owned(), part));
     }
 
     pub(crate) fn pass(engine: &str, part: &'static str) {
         let mut wishes = WISHES.lock().expect("nobody panics with it");
-        let found = wishes.iter().position(|(name, wanted)| name == engine && *wanted == part);
-        let wanted = found.map(|place| wishes.remove(place));
+        let found = wishes
+            .iter()
+            .position(|(name, wanted)| name == engine && *wanted == part);
+        let wanted = found.map(|index| wishes.remove(index));
         drop(wishes);
         assert!(wanted.is_none(), "the {part} was told to panic");
     }

@@ -1,31 +1,56 @@
-//! The threads that advance runs. A run belongs to one of them by its id; `advance` runs there and nowhere else.
+//! The shards and who works on them: each has a thread of its own. A run belongs to one of them by
+//! its id, and one at a time works on a shard: its thread, or whoever brings it one input while the
+//! thread sleeps and nothing waits, and then takes the turn on the spot.
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
-use std::time::Duration;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::{Duration, Instant};
 
-use lope_model::{Epoch, RunId, RunnerId};
+use lope_model::{Epoch, RunId, RunnerId, Timestamp};
 
 use super::clock::ProcessClock;
 use super::inbox::Inbox;
 use super::supervisor::words;
-use crate::shard::{Input, Output, Shard, ShardSettings};
+use crate::shard::{Shard, ShardInput, ShardOutput, ShardSettings};
 
 /// Longest wait of a shard with nothing to do.
 const IDLE: Duration = Duration::from_mins(1);
 /// Most inputs taken in before outputs are handed on.
-const TURN: usize = 1_024;
+const INPUTS_MAX: usize = 1_024;
+/// Most turns that are taken on the spot, one after the other; then the shard's thread goes on.
+const SPOT_ROUNDS: u32 = 4;
+/// A turn that takes longer than this is none for other people's threads,
+const SPOT_TIME: Duration = Duration::from_millis(2);
+/// and so many inputs after it go to the shard's own.
+const SPOT_AVOIDED: u32 = 16;
 
-/// The lines in which inputs wait for their thread.
+/// The lines in which inputs wait for their shard, and the shards.
 #[derive(Debug)]
 pub(crate) struct Shards {
-    lines: Vec<Inbox<Input>>,
+    lines: Vec<ShardLine>,
+}
+
+#[derive(Debug)]
+struct ShardLine {
+    inbox: Inbox<ShardInput>,
+    /// Gone when the shard's thread has ended.
+    seat: Mutex<Option<ShardSeat>>,
+    /// How many inputs from now on are not for others than the shard's thread.
+    avoided: AtomicU32,
 }
 
 impl Shards {
     pub(crate) fn new(count: usize) -> Self {
-        Self { lines: (0..count.max(1)).map(|_| Inbox::new()).collect() }
+        let line = || ShardLine {
+            inbox: Inbox::new(),
+            seat: Mutex::default(),
+            avoided: AtomicU32::new(0),
+        };
+        Self {
+            lines: (0..count.max(1)).map(|_| line()).collect(),
+        }
     }
 
     /// The number of the shard that a run belongs to.
@@ -34,31 +59,89 @@ impl Shards {
         u32::from_be_bytes([bytes[12], bytes[13], bytes[14], bytes[15]]) as usize % self.lines.len()
     }
 
-    pub(crate) fn send(&self, run: RunId, input: Input) {
-        self.lines[self.shard_of(run)].send([input]);
+    pub(crate) fn send(&self, run: RunId, input: ShardInput) {
+        self.lines[self.shard_of(run)].inbox.send([input]);
     }
 
-    pub(crate) fn send_all(&self, inputs: impl IntoIterator<Item = (RunId, Input)>) {
-        let mut sorted: Vec<Vec<Input>> = self.lines.iter().map(|_| Vec::new()).collect();
-        inputs.into_iter().for_each(|(run, input)| sorted[self.shard_of(run)].push(input));
-        self.lines.iter().zip(sorted).for_each(|(line, inputs)| line.send(inputs));
+    /// One input, done on the spot if nobody is at work on its shard and nothing waits there. Only
+    /// for those who hold no lock that the outputs of a shard might need, and only on threads of a
+    /// runtime: their stacks are large.
+    pub(crate) fn bring(&self, run: RunId, input: ShardInput) {
+        let line = &self.lines[self.shard_of(run)];
+        if tokio::runtime::Handle::try_current().is_err() || !line.invites() {
+            return line.inbox.send([input]);
+        }
+        line.work_on_the_spot(input);
+    }
+
+    pub(crate) fn send_all(&self, inputs: impl IntoIterator<Item = (RunId, ShardInput)>) {
+        let mut sorted: Vec<Vec<ShardInput>> = self.lines.iter().map(|_| Vec::new()).collect();
+        inputs
+            .into_iter()
+            .for_each(|(run, input)| sorted[self.shard_of(run)].push(input));
+        self.lines
+            .iter()
+            .zip(sorted)
+            .for_each(|(line, inputs)| line.inbox.send(inputs));
     }
 
     /// The same to every shard.
-    pub(crate) fn tell(&self, make: impl Fn() -> Input) {
-        self.lines.iter().for_each(|line| line.send([make()]));
+    pub(crate) fn tell(&self, make: impl Fn() -> ShardInput) {
+        let lines = self.lines.iter();
+        lines.for_each(|line| line.inbox.send([make()]));
     }
 
     /// No more inputs: the threads end when they have taken in what is there.
     pub(crate) fn close(&self) {
-        self.lines.iter().for_each(Inbox::close);
+        self.lines.iter().for_each(|line| line.inbox.close());
     }
 }
 
-/// What a thread does with its shard's outputs, a turn's worth at a time. It takes all of them.
-pub(crate) trait Hands: Send + Sync + 'static {
-    fn take(&self, outputs: &mut Vec<Output>);
-    /// A shard lost everything it held. The runs that are given back, and the pause before it goes on.
+impl ShardLine {
+    fn seat(&self) -> MutexGuard<'_, Option<ShardSeat>> {
+        self.seat.lock().expect("panics of a shard are caught")
+    }
+
+    /// May somebody take the place of the shard's thread? If so, it is taken.
+    fn invites(&self) -> bool {
+        let less = |count: u32| count.checked_sub(1);
+        let avoids = self
+            .avoided
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, less)
+            .is_ok();
+        !avoids && self.inbox.try_hold()
+    }
+
+    /// The turn of this input, and a few more if others come meanwhile. The place is held.
+    fn work_on_the_spot(&self, input: ShardInput) {
+        let mut guard = self.seat();
+        let Some(seat) = guard.as_mut() else {
+            return self.inbox.release(false);
+        };
+        seat.inputs.push_back(input);
+        let began = Instant::now();
+        for _ in 0..SPOT_ROUNDS {
+            seat.work();
+            self.inbox.take_held(&mut seat.inputs);
+            if seat.inputs.is_empty() || seat.is_down() {
+                break;
+            }
+        }
+        if began.elapsed() > SPOT_TIME {
+            self.avoided.store(SPOT_AVOIDED, Ordering::Relaxed);
+        }
+        // What is left over comes before what waits.
+        let stir = !seat.inputs.is_empty() || seat.is_down() || seat.sleeps_too_long();
+        drop(guard);
+        self.inbox.release(stir);
+    }
+}
+
+/// What becomes of a shard's outputs, a turn's worth at a time. It takes all of them.
+pub(crate) trait ShardHost: Send + Sync + 'static {
+    fn take(&self, outputs: &mut Vec<ShardOutput>);
+    /// A shard lost everything it held. The runs that are given back, and the pause before it goes
+    /// on.
     fn lost(&self, shard: usize, why: &str) -> (Vec<(RunId, Epoch)>, Duration);
     /// Does anybody want to hear notices?
     fn listens(&self) -> bool;
@@ -70,70 +153,260 @@ pub(crate) fn begin(
     clock: &ProcessClock,
     settings: ShardSettings,
     owner: RunnerId,
-    hands: Arc<dyn Hands>,
+    host: Arc<dyn ShardHost>,
 ) -> std::io::Result<()> {
     for number in 0..shards.lines.len() {
-        let (shards, attendant) =
-            (Arc::clone(shards), Attendant { number, clock: clock.clone(), hands: Arc::clone(&hands) });
-        let work = move || attendant.attend(&shards.lines[number], Shard::new(settings, owner));
-        std::thread::Builder::new().name(format!("lope-shard-{number}")).spawn(work)?;
+        let shards = Arc::clone(shards);
+        let seat = ShardSeat {
+            number,
+            clock: clock.clone(),
+            host: Arc::clone(&host),
+            shard: Shard::new(settings, owner),
+            inputs: VecDeque::with_capacity(INPUTS_MAX),
+            outputs: Vec::with_capacity(INPUTS_MAX),
+            sleeps_until: Timestamp::NEVER,
+            pause: Duration::ZERO,
+        };
+        std::thread::Builder::new()
+            .name(format!("lope-shard-{number}"))
+            .spawn(move || attend(&shards.lines[number], seat))?;
     }
     Ok(())
 }
 
-/// Whoever works for one shard.
-struct Attendant {
-    number: usize,
-    clock: ProcessClock,
-    hands: Arc<dyn Hands>,
+/// Take inputs, let the machine decide, hand the outputs on; again until the shards are closed.
+fn attend(line: &ShardLine, seat: ShardSeat) {
+    let mut inputs = VecDeque::with_capacity(INPUTS_MAX);
+    *line.seat() = Some(seat);
+    loop {
+        let mut guard = line.seat();
+        let Some(seat) = guard.as_mut() else { return };
+        let pause = std::mem::take(&mut seat.pause);
+        let wait = seat.wait();
+        drop(guard);
+        if !pause.is_zero() {
+            std::thread::sleep(pause);
+        }
+        if !line.inbox.take(&mut inputs, wait) {
+            break;
+        }
+        let mut guard = line.seat();
+        let Some(seat) = guard.as_mut() else { return };
+        seat.inputs.append(&mut inputs);
+        seat.work_off();
+    }
+    let seat = line.seat().take();
+    // With its host, which holds on to these lines.
+    drop(seat);
 }
 
-impl Attendant {
-    /// Take inputs, let the machine decide, hand the outputs on; again until the shards are closed. The two lists are used again
-    /// and again: they are large, and making them anew each turn would cost more than what is in them.
-    fn attend(&self, line: &Inbox<Input>, mut shard: Shard) {
-        let (mut inputs, mut out) = (VecDeque::with_capacity(TURN), Vec::with_capacity(TURN));
-        while !inputs.is_empty() || line.take(&mut inputs, wait(&shard, &self.clock)) {
-            shard.listen(self.hands.listens());
-            self.turn(&mut shard, &mut inputs, &mut out);
-            if out.is_empty() {
-                continue;
+/// Where one at a time works on a shard. The lists are used again and again: they are large, and
+/// making them anew each turn would cost more than what is in them.
+struct ShardSeat {
+    number: usize,
+    clock: ProcessClock,
+    host: Arc<dyn ShardHost>,
+    shard: Shard,
+    inputs: VecDeque<ShardInput>,
+    outputs: Vec<ShardOutput>,
+    /// When the shard's thread wakes up by itself.
+    sleeps_until: Timestamp,
+    /// How long its thread rests, after a fall, before anything is done.
+    pause: Duration,
+}
+
+impl ShardSeat {
+    /// At least one turn, and more until everything is taken in or the shard falls.
+    fn work_off(&mut self) {
+        while !self.is_down() {
+            self.work();
+            if self.inputs.is_empty() {
+                return;
             }
-            let taken = catch_unwind(AssertUnwindSafe(|| self.hands.take(&mut out)));
-            if let Err(panic) = taken {
-                out.clear();
-                self.begin_again(&mut shard, &words(&*panic));
-            }
+        }
+    }
+
+    /// Take inputs in, then hand the outputs on.
+    fn work(&mut self) {
+        self.shard.listen(self.host.listens());
+        self.advance();
+        if self.outputs.is_empty() {
+            return;
+        }
+        let (host, outputs) = (&self.host, &mut self.outputs);
+        if let Err(panic) = catch_unwind(AssertUnwindSafe(|| host.take(outputs))) {
+            self.outputs.clear();
+            self.begin_again(&words(&*panic));
         }
     }
 
     /// A panic costs the run that was being worked on its place in memory, and nothing else.
-    fn turn(&self, shard: &mut Shard, inputs: &mut VecDeque<Input>, out: &mut Vec<Output>) {
+    fn advance(&mut self) {
         let now = self.clock.wall();
-        let mut inputs = inputs.drain(..inputs.len().min(TURN));
+        let (shard, out) = (&mut self.shard, &mut self.outputs);
+        let mut inputs = self.inputs.drain(..self.inputs.len().min(INPUTS_MAX));
+        let mut fell = None;
         loop {
-            let turn = catch_unwind(AssertUnwindSafe(|| {
-                inputs.by_ref().for_each(|input| shard.handle(now, input, out));
+            let handled = catch_unwind(AssertUnwindSafe(|| {
+                inputs
+                    .by_ref()
+                    .for_each(|input| shard.handle(now, input, out));
                 shard.tick(now, out);
             }));
-            let Err(panic) = turn else { return };
+            let Err(panic) = handled else { break };
             let why = words(&*panic);
             let expelled = catch_unwind(AssertUnwindSafe(|| shard.expel(&why, out)));
             if !expelled.unwrap_or(false) {
-                self.begin_again(shard, &why);
+                fell = Some(why);
+                break;
             }
+        }
+        drop(inputs);
+        if let Some(why) = fell {
+            self.begin_again(&why);
         }
     }
 
-    /// Nobody knows what is half done: all runs of the shard are given up, and taken up again from the store.
-    fn begin_again(&self, shard: &mut Shard, why: &str) {
-        let (given_up, pause) = self.hands.lost(self.number, why);
-        *shard = shard.emptied(given_up);
-        std::thread::sleep(pause);
+    /// Nobody knows what is half done: all runs of the shard are given up, and taken up again from
+    /// the store.
+    fn begin_again(&mut self, why: &str) {
+        let (given_up, pause) = self.host.lost(self.number, why);
+        self.shard = self.shard.emptied(given_up);
+        self.pause = pause;
+    }
+
+    /// Has it fallen, and not rested yet?
+    fn is_down(&self) -> bool {
+        !self.pause.is_zero()
+    }
+
+    /// How long its thread may sleep.
+    fn wait(&mut self) -> Duration {
+        if !self.inputs.is_empty() {
+            return Duration::ZERO;
+        }
+        self.sleeps_until = self.shard.next_deadline().unwrap_or(Timestamp::NEVER);
+        let until_due = self.sleeps_until.since(self.clock.wall());
+        until_due.to_duration().min(IDLE)
+    }
+
+    fn sleeps_too_long(&self) -> bool {
+        let next = self.shard.next_deadline();
+        next.is_some_and(|due| due < self.sleeps_until)
     }
 }
 
-/// How long a shard may sleep.
-fn wait(shard: &Shard, clock: &ProcessClock) -> Duration {
-    shard.next_deadline().map_or(IDLE, |due| due.since(clock.wall()).to_duration().min(IDLE))
+impl std::fmt::Debug for ShardSeat {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "ShardSeat({})", self.number)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+    use std::thread::ThreadId;
+
+    use super::*;
+    use crate::settings::Settings;
+
+    /// Tells which threads take turns, and what they are to find.
+    struct TurnWatcher {
+        turns: Mutex<mpsc::Sender<ThreadId>>,
+        slow: Mutex<Duration>,
+    }
+
+    impl ShardHost for TurnWatcher {
+        fn take(&self, outputs: &mut Vec<ShardOutput>) {
+            outputs.clear();
+        }
+
+        fn lost(&self, _: usize, _: &str) -> (Vec<(RunId, Epoch)>, Duration) {
+            (Vec::new(), Duration::ZERO)
+        }
+
+        fn listens(&self) -> bool {
+            let here = std::thread::current().id();
+            // Whoever watches may have gone home.
+            let _ = self.turns.lock().unwrap().send(here);
+            std::thread::sleep(*self.slow.lock().unwrap());
+            false
+        }
+    }
+
+    fn watched() -> (Arc<Shards>, Arc<TurnWatcher>, mpsc::Receiver<ThreadId>) {
+        let (turns, seen) = mpsc::channel();
+        let host = Arc::new(TurnWatcher {
+            turns: Mutex::new(turns),
+            slow: Mutex::default(),
+        });
+        let shards = Arc::new(Shards::new(1));
+        let owner = RunnerId::from_uuid(uuid::Uuid::now_v7());
+        let settings = ShardSettings::of(&Settings::default());
+        let known: Arc<dyn ShardHost> = Arc::<TurnWatcher>::clone(&host);
+        begin(&shards, &ProcessClock::new(), settings, owner, known).unwrap();
+        (shards, host, seen)
+    }
+
+    fn input() -> ShardInput {
+        ShardInput::Latest("nobody asks".into(), None)
+    }
+
+    fn run() -> RunId {
+        RunId::from_uuid(uuid::Uuid::now_v7())
+    }
+
+    /// Wait until the shard's thread sleeps and nothing waits.
+    fn until_idle(shards: &Shards) {
+        while !shards.lines[0].inbox.try_hold() {
+            std::thread::yield_now();
+        }
+        shards.lines[0].inbox.release(false);
+    }
+
+    #[tokio::test]
+    async fn an_input_for_an_idle_shard_is_taken_in_where_it_comes_from() {
+        let (shards, _, seen) = watched();
+        until_idle(&shards);
+        shards.bring(run(), input());
+        assert_eq!(seen.recv().unwrap(), std::thread::current().id());
+        shards.send(run(), input());
+        assert_ne!(seen.recv().unwrap(), std::thread::current().id());
+        shards.close();
+    }
+
+    #[test]
+    fn a_thread_that_is_none_of_a_runtime_leaves_it_to_the_shard() {
+        let (shards, _, seen) = watched();
+        until_idle(&shards);
+        shards.bring(run(), input());
+        assert_ne!(seen.recv().unwrap(), std::thread::current().id());
+        shards.close();
+    }
+
+    #[tokio::test]
+    async fn after_a_long_turn_the_shard_goes_back_to_its_thread() {
+        let (shards, host, seen) = watched();
+        until_idle(&shards);
+        *host.slow.lock().unwrap() = SPOT_TIME * 2;
+        shards.bring(run(), input());
+        assert_eq!(seen.recv().unwrap(), std::thread::current().id());
+        *host.slow.lock().unwrap() = Duration::ZERO;
+        for _ in 0..3 {
+            until_idle(&shards);
+            shards.bring(run(), input());
+            assert_ne!(seen.recv().unwrap(), std::thread::current().id());
+        }
+        shards.close();
+    }
+
+    /// The thread lets go of everything when the shards are closed.
+    #[test]
+    fn a_closed_shard_lets_its_host_go() {
+        let (shards, host, seen) = watched();
+        shards.close();
+        drop(host);
+        assert!(seen.recv_timeout(Duration::from_mins(1)).is_err());
+        assert!(shards.lines[0].seat().is_none());
+    }
 }

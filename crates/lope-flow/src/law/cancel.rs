@@ -13,7 +13,9 @@ use super::trace::Mark;
 impl Machine<'_> {
     /// Somebody around an execution decided that it shall end. What has a `finally` still runs it.
     pub(crate) fn cancel(&mut self, exec: Key) {
-        let Some(open) = self.state.execs.get_mut(exec) else { return };
+        let Some(open) = self.state.execs.get_mut(exec) else {
+            return;
+        };
         let cancelled = End::Exit(Exit::Cancelled);
         let blocks: Vec<Key> = match &mut open.work {
             Work::Attempt(_) | Work::Send(_) | Work::Sleep(_) | Work::Wait(_) | Work::Turn(_) => {
@@ -40,28 +42,34 @@ impl Machine<'_> {
             return self.conclude(exec, cancelled);
         }
         for act in blocks {
-            self.task(Task::Leave { act, exit: Exit::Cancelled });
+            self.task(Task::Leave {
+                act,
+                exit: Exit::Cancelled,
+            });
         }
     }
 
     /// Takes an execution out of every list it stands in, and stops what runs for it outside.
     pub(crate) fn stop(&mut self, key: Key) {
-        let Some(exec) = self.state.execs.get(key) else { return };
+        let Some(exec) = self.state.execs.get(key) else {
+            return;
+        };
         match &exec.work {
             Work::Attempt(attempt) => {
                 let (path, attempt) = (exec.path.clone(), attempt.clone());
                 self.stop_attempt(path, &attempt);
             }
             Work::Send(sending) => {
-                let turn = sending.turn;
-                self.state.posts.remove(&turn);
+                let ready_key = sending.ready_key;
+                self.state.outgoing.remove(&ready_key);
             }
             Work::Sleep(sleeping) => {
                 let timer = sleeping.timer;
                 timer.map(|timer| self.state.timers.remove(&timer));
             }
             Work::Wait(waiting) => {
-                let (signal, timer) = (waiting.signal.clone(), waiting.timer);
+                let signal = waiting.signal.clone();
+                let timer = waiting.timer;
                 timer.map(|timer| self.state.timers.remove(&timer));
                 self.forget_waiter(&signal, key);
             }
@@ -69,19 +77,29 @@ impl Machine<'_> {
                 let turn = *turn;
                 self.state.turns.remove(&turn);
             }
-            Work::Block(_) | Work::Each(_) | Work::While(_) | Work::Guard(_) | Work::Race(_) | Work::All(_) => {}
+            Work::Block(_)
+            | Work::Each(_)
+            | Work::While(_)
+            | Work::Guard(_)
+            | Work::Race(_)
+            | Work::All(_) => {}
         }
     }
 
     fn stop_attempt(&mut self, path: Option<std::sync::Arc<str>>, attempt: &Attempt) {
         match &attempt.phase {
-            Phase::Ready(turn) if attempt.takes_slot() => {
-                self.state.ready.remove(turn);
+            Phase::Ready(ready_key) if attempt.takes_slot() => {
+                self.state.ready.remove(ready_key);
             }
-            Phase::Ready(turn) => {
-                self.state.posts.remove(turn);
+            Phase::Ready(ready_key) => {
+                self.state.outgoing.remove(ready_key);
             }
-            Phase::InFlight { epoch, child, timeout } => {
+            Phase::InFlight {
+                epoch,
+                child,
+                timeout,
+                begun: _,
+            } => {
                 let execution = path.expect("what is in flight has an id");
                 timeout.map(|timer| self.state.timers.remove(&timer));
                 if let Some(child) = *child {
@@ -91,7 +109,11 @@ impl Machine<'_> {
                     }
                 } else {
                     self.state.in_flight -= 1;
-                    self.emit(Effect::CancelAttempt { execution, attempt: attempt.number, epoch: *epoch });
+                    self.emit(Effect::CancelAttempt {
+                        execution,
+                        attempt: attempt.number,
+                        epoch: *epoch,
+                    });
                 }
             }
             Phase::Backoff(timer) | Phase::Refused { timer, .. } => {
@@ -101,7 +123,8 @@ impl Machine<'_> {
         }
     }
 
-    /// The run shall end: its inputs are left, so that `finally` blocks run, but not for longer than the grace.
+    /// The run shall end: its inputs are left, so that `finally` blocks run, but not for longer
+    /// than the grace.
     pub(crate) fn cancel_run(&mut self, force: bool) {
         if force || self.state.life == Life::Cancelling {
             return self.force_cancel();
@@ -110,16 +133,24 @@ impl Machine<'_> {
         self.state.paused = None;
         self.state.closed = true;
         for fed in std::mem::take(&mut self.state.queue) {
-            self.emit(Effect::InputSettled { input: fed.id, result: Settled::Cancelled });
+            self.emit(Effect::InputSettled {
+                input: fed.id,
+                result: Settled::Cancelled,
+            });
         }
         let roots: Vec<Key> = self.state.inputs.values().map(|input| input.root).collect();
         if roots.is_empty() {
             return self.end_run(Life::Cancelled);
         }
         let number = self.state.next_number();
-        self.state.timers.insert((self.state.at.plus(self.plan.grace), number), Alarm::Grace);
+        self.state
+            .timers
+            .insert((self.state.at.plus(self.plan.grace), number), Alarm::Grace);
         for act in roots {
-            self.task(Task::Leave { act, exit: Exit::Cancelled });
+            self.task(Task::Leave {
+                act,
+                exit: Exit::Cancelled,
+            });
         }
     }
 
@@ -138,15 +169,30 @@ impl Machine<'_> {
 
     /// Drops everything that works for an input, without `finally`, and settles it.
     pub(crate) fn end_input_at_once(&mut self, input: u64, result: &Settled) {
-        let of_input = |machine: &Self, act: Key| machine.state.acts.get(act).is_some_and(|act| act.input == input);
-        let execs = self.state.execs.iter().filter(|(_, exec)| of_input(self, exec.act));
+        let of_input = |machine: &Self, act: Key| {
+            machine
+                .state
+                .acts
+                .get(act)
+                .is_some_and(|act| act.input == input)
+        };
+        let execs = self
+            .state
+            .execs
+            .iter()
+            .filter(|(_, exec)| of_input(self, exec.act));
         let execs: Vec<Key> = execs.map(|(key, _)| key).collect();
         self.mark_all(&execs, &Mark::Cancelled);
         for exec in execs {
             self.stop(exec);
             self.let_go(exec);
         }
-        let acts = self.state.acts.iter().filter(|(_, act)| act.input == input).map(|(key, _)| key);
+        let acts = self
+            .state
+            .acts
+            .iter()
+            .filter(|(_, act)| act.input == input)
+            .map(|(key, _)| key);
         for act in acts.collect::<Vec<Key>>() {
             self.state.acts.remove(act);
         }
@@ -162,7 +208,9 @@ impl Machine<'_> {
     fn count_guards(&self) -> u32 {
         let guarded = self.state.execs.iter().filter(|(_, exec)| {
             matches!(exec.work, Work::Guard(_))
-                && self.planned(exec.act, exec.step).is_some_and(|step| has_finally(&step.kind))
+                && self
+                    .planned(exec.act, exec.step)
+                    .is_some_and(|step| has_finally(&step.kind))
         });
         guarded.count() as u32
     }
@@ -179,7 +227,9 @@ impl Machine<'_> {
             state.totals.clear();
         }
         let effect = match &self.state.life {
-            Life::Failed(failure) => Effect::Fail { failure: Failure::clone(failure) },
+            Life::Failed(failure) => Effect::Fail {
+                failure: Failure::clone(failure),
+            },
             Life::Cancelled => Effect::Cancelled,
             Life::Fresh | Life::Live | Life::Cancelling | Life::Completed => return,
         };

@@ -1,8 +1,9 @@
 //! How states and events are stored: MessagePack with field names, large values apart.
 //!
-//! A value of `INLINE_MAX` bytes or more is stored once by content (a `Blob`) and referred to. Reading is therefore two
-//! steps: `Stored::read` says which blobs are needed, `open` puts them in their places. A value of the user's that looks
-//! like a reference is stored as a blob too, so that a reference is always one.
+//! A value of `INLINE_MAX` bytes or more is stored once by content (a `Blob`) and referred to.
+//! Reading is therefore two steps: `Stored::read` says which blobs are needed, `open` puts them in
+//! their places. A value of the user's that looks like a reference is stored as a blob too, so that
+//! a reference is always one.
 
 use lope_model::value::{from_msgpack, to_msgpack};
 use lope_model::{Digest, Value, limit};
@@ -39,7 +40,8 @@ pub struct Stored<T> {
 }
 
 impl State {
-    /// A snapshot. Large values go to `blobs`. It is changed while it is written, and then as it was.
+    /// A snapshot. Large values go to `blobs`. It is changed while it is written, and then as it
+    /// was.
     pub fn encode(&mut self, blobs: &mut Vec<Blob>) -> Vec<u8> {
         let mut bytes = vec![FORMAT];
         write(self, &mut bytes, blobs);
@@ -47,13 +49,17 @@ impl State {
     }
 
     /// Reads a snapshot; `blob` gives the large values it asks for.
-    pub fn decode(bytes: &[u8], blob: impl FnMut(Digest) -> Option<Vec<u8>>) -> Result<Self, BadRow> {
-        Stored::<Self>::read(bytes)?.open(blob)
+    pub fn decode(
+        bytes: &[u8],
+        blob: impl FnMut(Digest) -> Option<Vec<u8>>,
+    ) -> Result<Self, BadRow> {
+        Stored::<Self>::read(bytes)?.load(blob)
     }
 }
 
 impl Event {
-    /// A journal row's body. Large values go to `blobs`. It is changed while it is written, and then as it was.
+    /// A journal row's body. Large values go to `blobs`. It is changed while it is written, and
+    /// then as it was.
     pub fn encode(&mut self, blobs: &mut Vec<Blob>) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(96);
         write(self, &mut bytes, blobs);
@@ -61,8 +67,20 @@ impl Event {
     }
 
     /// Reads a row's body; `blob` gives the large values it asks for.
-    pub fn decode(bytes: &[u8], blob: impl FnMut(Digest) -> Option<Vec<u8>>) -> Result<Self, BadRow> {
-        Stored::<Self>::read(bytes)?.open(blob)
+    pub fn decode(
+        bytes: &[u8],
+        blob: impl FnMut(Digest) -> Option<Vec<u8>>,
+    ) -> Result<Self, BadRow> {
+        Stored::<Self>::read(bytes)?.load(blob)
+    }
+}
+
+impl State {
+    /// About how many bytes its values take in memory.
+    pub fn weight(&mut self) -> usize {
+        let mut bytes = 0;
+        self.each_value(&mut |value| bytes += weight(value));
+        bytes
     }
 }
 
@@ -71,19 +89,24 @@ impl Stored<State> {
         let stored: Self = match bytes.split_first() {
             Some((&FORMAT, body)) => read(body)?,
             Some((format, _)) => {
-                return Err(BadRow(format!("a snapshot of format {format}, this program knows {FORMAT}")));
+                return Err(BadRow(format!(
+                    "a snapshot of format {format}, this program knows {FORMAT}"
+                )));
             }
             None => return Err(BadRow("an empty snapshot".into())),
         };
         let law = stored.inner.law;
         if law > crate::LAW {
-            return Err(BadRow(format!("a snapshot of law {law}, this program knows {}", crate::LAW)));
+            return Err(BadRow(format!(
+                "a snapshot of law {law}, this program knows {}",
+                crate::LAW
+            )));
         }
         Ok(stored)
     }
 
     /// The state, with its large values from `blob`.
-    pub fn open(self, blob: impl FnMut(Digest) -> Option<Vec<u8>>) -> Result<State, BadRow> {
+    pub fn load(self, blob: impl FnMut(Digest) -> Option<Vec<u8>>) -> Result<State, BadRow> {
         let mut state = fill(self.inner, blob)?;
         state.rebuild();
         Ok(state)
@@ -96,7 +119,7 @@ impl Stored<Event> {
     }
 
     /// The event, with its large values from `blob`.
-    pub fn open(self, blob: impl FnMut(Digest) -> Option<Vec<u8>>) -> Result<Event, BadRow> {
+    pub fn load(self, blob: impl FnMut(Digest) -> Option<Vec<u8>>) -> Result<Event, BadRow> {
         fill(self.inner, blob)
     }
 }
@@ -122,16 +145,22 @@ fn write<T: Holder + Serialize>(holder: &mut T, bytes: &mut Vec<u8>, blobs: &mut
         }
         let bytes = to_msgpack(value);
         let digest = Digest::of(&bytes);
-        apart.push(std::mem::replace(value, Value::tag(BLOB, Value::str(digest.to_string()))));
+        apart.push(std::mem::replace(
+            value,
+            Value::tag(BLOB, Value::str(digest.to_string())),
+        ));
         if !blobs.iter().any(|blob| blob.digest == digest) {
             blobs.push(Blob { digest, bytes });
         }
     });
     let mut writer = rmp_serde::Serializer::new(bytes).with_struct_map();
-    holder.serialize(&mut writer).expect("every state and event has a MessagePack form");
+    holder
+        .serialize(&mut writer)
+        .expect("every state and event has a MessagePack form");
     if !apart.is_empty() {
         let mut apart = apart.into_iter();
-        let mut put_back = |value: &mut Value| *value = apart.next().expect("there are as many as were taken out");
+        let mut put_back =
+            |value: &mut Value| *value = apart.next().expect("there are as many as were taken out");
         holder.each_value(&mut |value| {
             if reference(value).is_some() {
                 put_back(value);
@@ -149,10 +178,15 @@ fn read<T: Holder + DeserializeOwned>(bytes: &[u8]) -> Result<Stored<T>, BadRow>
     Ok(Stored { inner, needs })
 }
 
-fn fill<T: Holder>(mut holder: T, mut blob: impl FnMut(Digest) -> Option<Vec<u8>>) -> Result<T, BadRow> {
+fn fill<T: Holder>(
+    mut holder: T,
+    mut blob: impl FnMut(Digest) -> Option<Vec<u8>>,
+) -> Result<T, BadRow> {
     let mut failed = None;
     holder.each_value(&mut |value| {
-        let Some(digest) = reference(value) else { return };
+        let Some(digest) = reference(value) else {
+            return;
+        };
         match blob(digest).map(|bytes| from_msgpack(&bytes)) {
             Some(Ok(found)) => *value = found,
             Some(Err(error)) => failed = Some(BadRow(format!("blob {digest}: {error}"))),
@@ -181,8 +215,14 @@ impl Holder for Event {
             EventKind::Outcome(outcome) => in_settled(&mut outcome.result, visit),
             EventKind::Signal { value, .. } => visit(value),
             EventKind::Child { result, .. } => in_settled(result, visit),
-            EventKind::Timer | EventKind::Cancel { .. } | EventKind::Pause { .. } | EventKind::Resume => {}
-            EventKind::Adopted { .. } | EventKind::Refused { .. } | EventKind::Dispatched { .. } => {}
+            EventKind::Timer
+            | EventKind::Cancel { .. }
+            | EventKind::Pause { .. }
+            | EventKind::Resume => {}
+            EventKind::Adopted { .. }
+            | EventKind::Refused { .. }
+            | EventKind::Dispatched { .. }
+            | EventKind::Returned { .. } => {}
             EventKind::Retry { .. } | EventKind::Close | EventKind::Forked { .. } => {}
         }
     }
@@ -199,18 +239,32 @@ fn in_settled(result: &mut Settled, visit: &mut dyn FnMut(&mut Value)) {
 impl Holder for State {
     fn each_value(&mut self, visit: &mut dyn FnMut(&mut Value)) {
         self.run.iter_mut().for_each(|run| visit(&mut run.env));
-        let fed = self.inputs.values_mut().map(|input| &mut input.fed).chain(&mut self.queue);
+        let fed = self
+            .inputs
+            .values_mut()
+            .map(|input| &mut input.fed)
+            .chain(&mut self.queue);
         fed.for_each(|fed| visit(&mut fed.value));
         for act in self.acts.values_mut() {
             act.slots.iter_mut().flatten().for_each(&mut *visit);
             act.exit.iter_mut().for_each(|exit| in_exit(exit, visit));
         }
-        self.execs.values_mut().for_each(|exec| in_exec(exec, visit));
-        self.signals.values_mut().flatten().chain(self.totals.values_mut()).for_each(&mut *visit);
+        self.execs
+            .values_mut()
+            .for_each(|exec| in_exec(exec, visit));
+        self.signals
+            .values_mut()
+            .flatten()
+            .chain(self.totals.values_mut())
+            .for_each(&mut *visit);
+        self.heap.iter_mut().for_each(|heap| visit(&mut heap.pages));
         self.tasks.iter_mut().for_each(|task| in_task(task, visit));
         if let Some(halted) = &mut self.halted {
             halted.fed.iter_mut().for_each(|fed| visit(&mut fed.value));
-            halted.tasks.iter_mut().for_each(|task| in_task(task, visit));
+            halted
+                .tasks
+                .iter_mut()
+                .for_each(|task| in_task(task, visit));
         }
         if let Life::Failed(failure) = &mut self.life {
             visit(&mut failure.detail);
@@ -221,7 +275,10 @@ impl Holder for State {
 fn in_exec(exec: &mut Exec, visit: &mut dyn FnMut(&mut Value)) {
     match &mut exec.work {
         Work::Attempt(attempt) => {
-            attempt.last.iter_mut().for_each(|failure| visit(&mut failure.detail));
+            attempt
+                .last
+                .iter_mut()
+                .for_each(|failure| visit(&mut failure.detail));
             match &mut attempt.job {
                 Job::Worker(job) => {
                     visit(&mut job.with);
@@ -247,7 +304,10 @@ fn in_exec(exec: &mut Exec, visit: &mut dyn FnMut(&mut Value)) {
         Work::Guard(guard) => guard.pending.iter_mut().for_each(|end| in_end(end, visit)),
         Work::Race(branches) | Work::All(branches) => {
             branches.outputs.values_mut().for_each(&mut *visit);
-            branches.ending.iter_mut().for_each(|end| in_end(end, visit));
+            branches
+                .ending
+                .iter_mut()
+                .for_each(|end| in_end(end, visit));
         }
         Work::Sleep(_) | Work::Wait(_) | Work::Turn(_) | Work::Block(_) | Work::While(_) => {}
     }
@@ -257,7 +317,11 @@ fn in_task(task: &mut Task, visit: &mut dyn FnMut(&mut Value)) {
     match task {
         Task::Ended { end, .. } | Task::InputEnded { end, .. } => in_end(end, visit),
         Task::Leave { exit, .. } => in_exit(exit, visit),
-        Task::Open { .. } | Task::Fill { .. } | Task::Timers | Task::Turns { .. } | Task::Post { .. } => {}
+        Task::Open { .. }
+        | Task::Fill { .. }
+        | Task::Timers
+        | Task::Turns { .. }
+        | Task::Outgoing { .. } => {}
     }
 }
 

@@ -1,7 +1,8 @@
-//! The short digest that goes with every row: of the events so far, their effects, and the shape of the state.
+//! The short digest that goes with every row: of the events so far, their effects, and the shape of
+//! the state.
 //!
-//! It is there to notice that a replay went another way, so it must be cheap and the same on every machine; it proves
-//! nothing to an adversary.
+//! It is there to notice that a replay went another way, so it must be cheap and the same on every
+//! machine; it proves nothing to an adversary.
 
 use super::effect::Effect;
 use super::event::{Event, Settled};
@@ -19,9 +20,20 @@ fn mix_text(digest: u64, text: &str) -> u64 {
     let mut chunks = text.as_bytes().chunks_exact(8);
     let mut mixed = mix(digest, text.len() as u64);
     for chunk in &mut chunks {
-        mixed = mix(mixed, chunk.iter().fold(0, |word, byte| (word << 8) | u64::from(*byte)));
+        mixed = mix(
+            mixed,
+            chunk
+                .iter()
+                .fold(0, |word, byte| (word << 8) | u64::from(*byte)),
+        );
     }
-    mix(mixed, chunks.remainder().iter().fold(0, |word, byte| (word << 8) | u64::from(*byte)))
+    mix(
+        mixed,
+        chunks
+            .remainder()
+            .iter()
+            .fold(0, |word, byte| (word << 8) | u64::from(*byte)),
+    )
 }
 
 impl State {
@@ -36,9 +48,13 @@ impl State {
 
     pub(crate) fn mix_shape(&mut self) {
         let live = (self.acts.len() as u64) << 32 | self.execs.len() as u64;
-        let flow = u64::from(self.in_flight) << 32 | (self.ready.len() + self.posts.len()) as u64;
-        let still = (self.timers.len() as u64) << 32 | (self.waiters.len() + self.turns.len()) as u64;
-        self.digest = [live, flow, still, self.inputs.len() as u64].into_iter().fold(self.digest, mix);
+        let flow =
+            u64::from(self.in_flight) << 32 | (self.ready.len() + self.outgoing.len()) as u64;
+        let still =
+            (self.timers.len() as u64) << 32 | (self.waiters.len() + self.turns.len()) as u64;
+        self.digest = [live, flow, still, self.inputs.len() as u64]
+            .into_iter()
+            .fold(self.digest, mix);
     }
 }
 
@@ -46,13 +62,15 @@ impl Effect {
     pub(crate) fn mixed_into(&self, digest: u64) -> u64 {
         match self {
             Self::Dispatch(it) => mix(mix_text(mix(digest, 1), &it.execution), it.attempt.into()),
-            Self::CancelAttempt { execution, attempt, .. } => {
-                mix(mix_text(mix(digest, 2), execution), (*attempt).into())
-            }
+            Self::CancelAttempt {
+                execution, attempt, ..
+            } => mix(mix_text(mix(digest, 2), execution), (*attempt).into()),
             Self::StartChild(it) => mix_text(mix(digest, 3), &it.execution),
             Self::CancelChild { execution, .. } => mix_text(mix(digest, 4), execution),
             Self::Send(it) => mix_text(mix(digest, 5), &it.execution),
-            Self::InputSettled { input, result } => mix_text(mix(digest, 6 + settled(result)), input),
+            Self::InputSettled { input, result } => {
+                mix_text(mix(digest, 6 + settled(result)), input)
+            }
             Self::Complete { .. } => mix(digest, 10),
             Self::Fail { failure } => mix_text(mix(digest, 11), &failure.kind),
             Self::Cancelled => mix(digest, 12),

@@ -1,7 +1,8 @@
-//! Driving a run by hand: a whole run in memory, with somebody standing in for workers, children and the clock.
+//! Driving a run by hand: a whole run in memory, with somebody standing in for workers, children
+//! and the clock.
 //!
-//! For tests, examples and `lope test`: attempts are answered one after the other in the order in which they were
-//! dispatched, and when nothing else is to do time jumps to the next timer.
+//! For tests, examples and `lope test`: attempts are answered one after the other in the order in
+//! which they were dispatched, and when nothing else is to do time jumps to the next timer.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -77,21 +78,42 @@ impl Driven {
     }
 }
 
-/// Runs a plan with these inputs (named `1`, `2`…) as far as it goes. One input makes a run that ends with it, more make an
-/// open one that is closed when they are settled.
-pub fn drive(plan: &Plan, inputs: Vec<Value>, mut worker: impl FnMut(&Dispatch) -> Settled) -> Driven {
+/// Runs a plan with these inputs (named `1`, `2`…) as far as it goes. One input makes a run that
+/// ends with it, more make an open one that is closed when they are settled.
+pub fn drive(
+    plan: &Plan,
+    inputs: Vec<Value>,
+    mut worker: impl FnMut(&Dispatch) -> Settled,
+) -> Driven {
     drive_with(plan, inputs, &mut worker)
 }
 
 /// As `drive`, with somebody who stands in for children and signals too.
 pub fn drive_with(plan: &Plan, inputs: Vec<Value>, world: &mut dyn World) -> Driven {
     let run = RunId::from_parts(Timestamp::EPOCH, [7; 10]);
-    let fed = inputs.into_iter().enumerate().map(|(index, value)| Fed::new(&(index + 1).to_string(), value));
+    let fed = inputs
+        .into_iter()
+        .enumerate()
+        .map(|(index, value)| Fed::new(&(index + 1).to_string(), value));
     let mut fed: VecDeque<Fed> = fed.collect();
     let open = fed.len() != 1;
     let input = if open { None } else { fed.pop_front() };
-    let start = Start { run, law: crate::LAW, seed: 7, epoch: lope_model::Epoch(1), open, env: Value::Null, input };
-    let mut driver = Driver { plan, world, now: Timestamp::EPOCH, pending: VecDeque::new(), run: Driven::new(plan) };
+    let start = Start {
+        run,
+        law: crate::LAW,
+        seed: 7,
+        epoch: lope_model::Epoch(1),
+        open,
+        env: Value::Null,
+        input,
+    };
+    let mut driver = Driver {
+        plan,
+        world,
+        now: Timestamp::EPOCH,
+        pending: VecDeque::new(),
+        run: Driven::new(plan),
+    };
     driver.event(EventKind::Start(Box::new(start)));
     for fed in fed {
         driver.event(EventKind::Input(Box::new(fed)));
@@ -106,7 +128,11 @@ pub fn drive_with(plan: &Plan, inputs: Vec<Value>, world: &mut dyn World) -> Dri
 
 impl Driven {
     fn new(plan: &Plan) -> Self {
-        Self { state: State::new(plan), results: Vec::new(), journal: Vec::new() }
+        Self {
+            state: State::new(plan),
+            results: Vec::new(),
+            journal: Vec::new(),
+        }
     }
 }
 
@@ -147,10 +173,25 @@ impl Driver<'_> {
             match effect {
                 Effect::Dispatch(dispatch) => return Some(self.answer(&dispatch)),
                 Effect::StartChild(child) => {
-                    let result = if child.detached { Settled::Done(Value::Null) } else { self.world.child(&child) };
-                    return Some(EventKind::Child { execution: child.execution, child: child.child, result });
+                    let result = if child.detached {
+                        Settled::Done(Value::Null)
+                    } else {
+                        self.world.child(&child)
+                    };
+                    return Some(EventKind::Child {
+                        execution: child.execution,
+                        child: child.child,
+                        result,
+                    });
                 }
-                _ => {}
+                Effect::Send(_)
+                | Effect::InputSettled { .. }
+                | Effect::CancelAttempt { .. }
+                | Effect::CancelChild { .. }
+                | Effect::Telemetry(_)
+                | Effect::Complete { .. }
+                | Effect::Fail { .. }
+                | Effect::Cancelled => {}
             }
         }
         let status = self.run.state.status();
@@ -178,6 +219,8 @@ impl Driver<'_> {
 
     fn wanted_signal(&mut self) -> Option<(Arc<str>, Value)> {
         let names: Vec<Arc<str>> = self.run.state.waiters.keys().map(Arc::clone).collect();
-        names.into_iter().find_map(|name| self.world.signal(&name).map(|value| (name, value)))
+        names
+            .into_iter()
+            .find_map(|name| self.world.signal(&name).map(|value| (name, value)))
     }
 }

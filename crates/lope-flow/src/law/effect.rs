@@ -1,15 +1,16 @@
-//! Effects: what somebody outside must do because of an event. None may be done before the event is durable (or as a
-//! checkpoint strategy allows).
+//! Effects: what somebody outside must do because of an event. None may be done before the event is
+//! durable (or as a checkpoint strategy allows).
 //!
-//! Timers are no effects: after every event `State::next_wake` says when the next `Timer` event is due.
+//! Timers are no effects: after every event `State::next_wake` says when the next `Timer` event is
+//! due.
 
 use std::sync::Arc;
 
+use lope_definition::Recipient;
 use lope_model::{Epoch, Failure, RunId, Timestamp, Value};
 
 use super::event::Settled;
 use super::handling::Handling;
-use crate::definition::Recipient;
 
 /// Something to do.
 #[derive(Clone, PartialEq, Debug)]
@@ -67,6 +68,8 @@ pub struct Dispatch {
     pub concurrency: Option<(u32, Value)>,
     /// The input it works for.
     pub input: Arc<str>,
+    /// A `Dispatched` event must be durable before it begins.
+    pub announced: bool,
 }
 
 /// A child run to be admitted.

@@ -1,23 +1,24 @@
-//! Events: what comes to a run from outside. Each is one journal row, and the rows alone decide what a run is.
+//! Events: what comes to a run from outside. Each is one journal row, and the rows alone decide
+//! what a run is.
 //!
-//! Field names are short because every row is stored; `law::codec` says how. Nothing here says what an event leads to.
+//! Field names are short because every row is stored; `law::codec` says how. Nothing here says what
+//! an event leads to.
 
 use std::sync::Arc;
 
+use lope_definition::Rule;
 use lope_model::{Epoch, Failure, RunId, Timestamp, Value};
 use serde::{Deserialize, Serialize};
 
-use crate::definition::Rule;
-
-/// Something that happened, and when. Times never go back: an event that comes with an earlier time than the last counts as
-/// happening with it.
+/// Something that happened, and when. Times never go back: an event that comes with an earlier time
+/// than the last counts as happening with it.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Event {
     pub at: Timestamp,
     #[serde(rename = "k")]
     pub kind: EventKind,
-    /// The short digest of the state that it met: a replay that comes to another one has diverged. Absent in rows that were
-    /// written before there was a state.
+    /// The short digest of the state that it met: a replay that comes to another one has diverged.
+    /// Absent in rows that were written before there was a state.
     #[serde(rename = "d", default, skip_serializing_if = "Option::is_none")]
     pub met: Option<u32>,
 }
@@ -65,7 +66,8 @@ pub enum EventKind {
     Adopted {
         #[serde(rename = "e")]
         epoch: Epoch,
-        /// How often an execution may be lost where its policy does not say; absent: as the law says.
+        /// How often an execution may be lost where its policy does not say; absent: as the law
+        /// says.
         #[serde(rename = "b", default, skip_serializing_if = "Option::is_none")]
         budget: Option<u32>,
     },
@@ -82,8 +84,17 @@ pub enum EventKind {
         #[serde(rename = "r")]
         reason: Arc<str>,
     },
-    /// An attempt whose policy is durable is about to start.
+    /// An attempt that is announced has its slot and is about to start.
     Dispatched {
+        #[serde(rename = "x")]
+        execution: Arc<str>,
+        #[serde(rename = "n")]
+        attempt: u32,
+        #[serde(rename = "e")]
+        epoch: Epoch,
+    },
+    /// An attempt has not begun and will not under this owner, which lets the run go.
+    Returned {
         #[serde(rename = "x")]
         execution: Arc<str>,
         #[serde(rename = "n")]
@@ -110,8 +121,13 @@ pub enum EventKind {
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Start {
     pub run: RunId,
-    /// The law that the run is under, from its first row to its last; those of the first law do not say it.
-    #[serde(rename = "l", default = "first_law", skip_serializing_if = "is_first_law")]
+    /// The law that the run is under, from its first row to its last; those of the first law do not
+    /// say it.
+    #[serde(
+        rename = "l",
+        default = "first_law",
+        skip_serializing_if = "is_first_law"
+    )]
     pub law: u32,
     /// What jitter is derived from.
     pub seed: u64,
@@ -170,7 +186,11 @@ pub enum Settled {
 
 impl Event {
     pub const fn new(at: Timestamp, kind: EventKind) -> Self {
-        Self { at, kind, met: None }
+        Self {
+            at,
+            kind,
+            met: None,
+        }
     }
 }
 
@@ -190,6 +210,7 @@ impl EventKind {
             Self::Adopted { .. } => "adopted",
             Self::Refused { .. } => "refused",
             Self::Dispatched { .. } => "dispatched",
+            Self::Returned { .. } => "returned",
             Self::Retry { .. } => "retry",
             Self::Close => "close",
             Self::Forked { .. } => "forked",
@@ -200,11 +221,21 @@ impl EventKind {
     pub fn execution(&self) -> Option<(&Arc<str>, Option<u32>)> {
         match self {
             Self::Outcome(outcome) => Some((&outcome.execution, Some(outcome.attempt))),
-            Self::Refused { execution, attempt, .. } | Self::Dispatched { execution, attempt, .. } => {
-                Some((execution, Some(*attempt)))
+            Self::Refused {
+                execution, attempt, ..
             }
+            | Self::Dispatched {
+                execution, attempt, ..
+            }
+            | Self::Returned {
+                execution, attempt, ..
+            } => Some((execution, Some(*attempt))),
             Self::Child { execution, .. } => Some((execution, None)),
-            Self::Start(_) | Self::Input(_) | Self::Timer | Self::Signal { .. } | Self::Cancel { .. } => None,
+            Self::Start(_)
+            | Self::Input(_)
+            | Self::Timer
+            | Self::Signal { .. }
+            | Self::Cancel { .. } => None,
             Self::Pause { .. } | Self::Resume | Self::Adopted { .. } | Self::Retry { .. } => None,
             Self::Close | Self::Forked { .. } => None,
         }
@@ -213,7 +244,11 @@ impl EventKind {
 
 impl Fed {
     pub fn new(id: &str, value: Value) -> Self {
-        Self { id: id.into(), value, policies: Vec::new() }
+        Self {
+            id: id.into(),
+            value,
+            policies: Vec::new(),
+        }
     }
 }
 

@@ -1,13 +1,14 @@
-//! `try`: a block with handlers by type of failure, and `finally`, which runs however the block ended.
+//! `try`: a block with handlers by type of failure, and `finally`, which runs however the block
+//! ended.
 
+use lope_definition::{BlockId, Handler, StepKind};
 use lope_model::{Failure, Value};
 
 use super::arena::Key;
 use super::machine::Machine;
 use super::names::failure_value;
-use super::open::Spot;
+use super::start::Spot;
 use super::state::{End, Exit, Guard, GuardPhase, Work};
-use crate::definition::{BlockId, Handler, Kind};
 
 impl<'a> Machine<'a> {
     pub(crate) fn start_try(
@@ -17,8 +18,15 @@ impl<'a> Machine<'a> {
         guarded: bool,
     ) -> Result<Option<Value>, Failure> {
         let exec = self.hold(spot, Work::Block(spot.act));
-        let act = self.open_block(exec, block, 0)?;
-        self.set_work(exec, Work::Guard(Box::new(Guard { phase: GuardPhase::Body, act, pending: None })));
+        let act = self.begin_block(exec, block, 0)?;
+        self.set_work(
+            exec,
+            Work::Guard(Box::new(Guard {
+                phase: GuardPhase::Body,
+                act,
+                pending: None,
+            })),
+        );
         self.state.guards += u32::from(guarded);
         self.begin(act);
         Ok(None)
@@ -26,13 +34,19 @@ impl<'a> Machine<'a> {
 
     /// The body, a handler or `finally` has ended.
     pub(crate) fn guarded_ended(&mut self, exec: Key, end: End) {
-        let Some((step, guard)) = self.guard_at(exec) else { return };
-        let Kind::Try { handlers, .. } = &step.kind else { return };
+        let Some((step, guard)) = self.guard_at(exec) else {
+            return;
+        };
+        let StepKind::Try { handlers, .. } = &step.kind else {
+            return;
+        };
         match (guard.phase, end) {
-            (GuardPhase::Body, End::Exit(Exit::Failed(failure))) => match handler_for(handlers, &failure) {
-                Some(handler) => self.handle(exec, handler, &failure),
-                None => self.go_to_finally(exec, End::Exit(Exit::Failed(failure))),
-            },
+            (GuardPhase::Body, End::Exit(Exit::Failed(failure))) => {
+                match handler_for(handlers, &failure) {
+                    Some(handler) => self.handle(exec, handler, &failure),
+                    None => self.go_to_finally(exec, End::Exit(Exit::Failed(failure))),
+                }
+            }
             (GuardPhase::Body | GuardPhase::Handler, end) => self.go_to_finally(exec, end),
             (GuardPhase::Finally, End::Done(_)) => {
                 let pending = guard.pending.take().unwrap_or(End::Done(Value::Null));
@@ -40,13 +54,20 @@ impl<'a> Machine<'a> {
             }
             (GuardPhase::Finally, end @ End::Exit(_)) => {
                 let cancelled = guard.pending == Some(End::Exit(Exit::Cancelled));
-                self.end_guard(exec, if cancelled { End::Exit(Exit::Cancelled) } else { end });
+                self.end_guard(
+                    exec,
+                    if cancelled {
+                        End::Exit(Exit::Cancelled)
+                    } else {
+                        end
+                    },
+                );
             }
         }
     }
 
     fn handle(&mut self, exec: Key, handler: &'a Handler, failure: &Failure) {
-        match self.open_block_of(exec, handler.block, 0) {
+        match self.begin_block_of(exec, handler.block, 0) {
             Ok(act) => {
                 self.set_guard(exec, GuardPhase::Handler, act);
                 self.bind(act, handler.name.iter().map(|_| failure_value(failure)));
@@ -57,10 +78,18 @@ impl<'a> Machine<'a> {
     }
 
     fn go_to_finally(&mut self, exec: Key, end: End) {
-        let Some((step, guard)) = self.guard_at(exec) else { return };
-        let Kind::Try { finally: Some(block), .. } = step.kind else { return self.end_guard(exec, end) };
+        let Some((step, guard)) = self.guard_at(exec) else {
+            return;
+        };
+        let StepKind::Try {
+            finally: Some(block),
+            ..
+        } = step.kind
+        else {
+            return self.end_guard(exec, end);
+        };
         guard.pending = Some(end);
-        match self.open_block_of(exec, block, 0) {
+        match self.begin_block_of(exec, block, 0) {
             Ok(act) => {
                 self.set_guard(exec, GuardPhase::Finally, act);
                 self.begin(act);
@@ -70,7 +99,9 @@ impl<'a> Machine<'a> {
     }
 
     fn end_guard(&mut self, exec: Key, end: End) {
-        let guarded = self.guard_at(exec).is_some_and(|(step, _)| has_finally(&step.kind));
+        let guarded = self
+            .guard_at(exec)
+            .is_some_and(|(step, _)| has_finally(&step.kind));
         self.state.guards -= u32::from(guarded);
         self.conclude(exec, end);
     }
@@ -80,7 +111,16 @@ impl<'a> Machine<'a> {
         let step = self.planned(open.act, open.step)?;
         match &mut self.state.execs.get_mut(exec)?.work {
             Work::Guard(guard) => Some((step, guard)),
-            _ => None,
+            Work::Attempt(_)
+            | Work::Send(_)
+            | Work::Sleep(_)
+            | Work::Wait(_)
+            | Work::Turn(_)
+            | Work::Block(_)
+            | Work::Each(_)
+            | Work::While(_)
+            | Work::Race(_)
+            | Work::All(_) => None,
         }
     }
 
@@ -91,14 +131,23 @@ impl<'a> Machine<'a> {
     }
 }
 
-pub(crate) fn has_finally(kind: &Kind) -> bool {
-    matches!(kind, Kind::Try { finally: Some(_), .. })
+pub(crate) fn has_finally(kind: &StepKind) -> bool {
+    matches!(
+        kind,
+        StepKind::Try {
+            finally: Some(_),
+            ..
+        }
+    )
 }
 
-/// The first handler that names the failure's type or a base of it; one that names none takes all but a cancel.
+/// The first handler that names the failure's type or a base of it; one that names none takes all
+/// but a cancel.
 pub(crate) fn handler_for<'a>(handlers: &'a [Handler], failure: &Failure) -> Option<&'a Handler> {
-    handlers.iter().find(|handler| match handler.matches.as_slice() {
-        [] => failure.is_a("*"),
-        kinds => kinds.iter().any(|kind| failure.is_a(kind)),
-    })
+    handlers
+        .iter()
+        .find(|handler| match handler.matches.as_slice() {
+            [] => failure.is_a("*"),
+            kinds => kinds.iter().any(|kind| failure.is_a(kind)),
+        })
 }

@@ -1,10 +1,12 @@
-//! The machine: takes one event, then does one small thing after another until nothing is left to do.
+//! The machine: takes one event, then does one small thing after another until nothing is left to
+//! do.
 //!
-//! What follows from what is a queue of tasks in the state, never a recursion, so that nesting costs no stack and an event
-//! may be done in slices. Between events the queue is empty.
+//! What follows from what is a queue of tasks in the state, never a recursion, so that nesting
+//! costs no stack and an event may be done in slices. Between events the queue is empty.
 
 use std::sync::Arc;
 
+use lope_expr::{Expr, Fuel, change, eval};
 use lope_model::failure::kind;
 use lope_model::{Failure, Value};
 
@@ -12,16 +14,16 @@ use super::arena::Key;
 use super::effect::Effect;
 use super::event::Settled;
 use super::limits::{EVAL_FUEL, EVENT_FUEL, HANDLER_FUEL, SLICE_FUEL, TURN_FUEL};
-use super::names::Names;
+use super::names::BlockNames;
 use super::plan::{Plan, PlanStep};
 use super::state::{State, Task};
-use super::trace::Trace;
-use crate::expr::{Expr, Fuel, change, eval};
+use super::trace::StepTrace;
 
 /// What became of an event.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Progress {
-    /// It says nothing to this run (a duplicate, a late outcome): the state is as it was, and no row is needed.
+    /// It says nothing to this run (a duplicate, a late outcome): the state is as it was, and no
+    /// row is needed.
     Ignored,
     /// It is done.
     Done,
@@ -33,7 +35,7 @@ pub(crate) struct Machine<'a> {
     pub(crate) plan: &'a Plan,
     pub(crate) state: &'a mut State,
     pub(crate) effects: &'a mut Vec<Effect>,
-    pub(crate) trace: Option<&'a mut Vec<Trace>>,
+    pub(crate) trace: Option<&'a mut Vec<StepTrace>>,
     /// Fuel left in this slice.
     slice: u64,
     /// The input that the task at hand works for.
@@ -42,7 +44,14 @@ pub(crate) struct Machine<'a> {
 
 impl<'a> Machine<'a> {
     pub(crate) fn new(plan: &'a Plan, state: &'a mut State, effects: &'a mut Vec<Effect>) -> Self {
-        Self { plan, state, effects, trace: None, slice: SLICE_FUEL, input: None }
+        Self {
+            plan,
+            state,
+            effects,
+            trace: None,
+            slice: SLICE_FUEL,
+            input: None,
+        }
     }
 
     /// Begins a new slice.
@@ -74,14 +83,14 @@ impl<'a> Machine<'a> {
     fn perform(&mut self, task: Task) {
         self.input = self.input_of(&task);
         match task {
-            Task::Open { act, step } => self.open(act, step),
+            Task::Open { act, step } => self.start_step(act, step),
             Task::Ended { exec, lane, end } => self.block_ended(exec, lane, end),
             Task::InputEnded { input, end } => self.input_ended(input, end),
             Task::Leave { act, exit } => self.leave(act, exit),
             Task::Fill { exec } => self.fill(exec),
             Task::Timers => self.fire_timer(),
             Task::Turns { top } => self.next_turn(top),
-            Task::Post { exec } => self.post(exec),
+            Task::Outgoing { exec } => self.send_outgoing(exec),
         }
     }
 
@@ -89,7 +98,9 @@ impl<'a> Machine<'a> {
         let act = match task {
             Task::InputEnded { input, .. } => return Some(*input),
             Task::Open { act, .. } | Task::Leave { act, .. } => *act,
-            Task::Ended { exec, .. } | Task::Fill { exec } | Task::Post { exec } => self.state.execs.get(*exec)?.act,
+            Task::Ended { exec, .. } | Task::Fill { exec } | Task::Outgoing { exec } => {
+                self.state.execs.get(*exec)?.act
+            }
             Task::Timers | Task::Turns { .. } => return None,
         };
         self.state.acts.get(act).map(|act| act.input)
@@ -114,7 +125,8 @@ impl<'a> Machine<'a> {
         self.state.fuel = self.state.fuel.saturating_add(fuel);
     }
 
-    /// The failure of a step that would use more fuel than one event may. It comes once: handlers have a share of their own.
+    /// The failure of a step that would use more fuel than one event may. It comes once: handlers
+    /// have a share of their own.
     pub(crate) fn out_of_fuel(&mut self) -> Option<Failure> {
         let spent = self.state.spent > EVENT_FUEL && !self.state.warned;
         self.state.warned |= spent;
@@ -137,15 +149,39 @@ impl<'a> Machine<'a> {
             return Ok(value.clone());
         }
         let mut fuel = Fuel::new(EVAL_FUEL);
-        let result = eval(expr, &Names { plan: self.plan, state: self.state, act, extra }, &mut fuel);
+        let result = eval(
+            expr,
+            &BlockNames {
+                plan: self.plan,
+                state: self.state,
+                act,
+                extra,
+            },
+            &mut fuel,
+        );
         self.spend(fuel.spent());
         result.map_err(Failure::from)
     }
 
     /// Change a value as an expression says.
-    pub(crate) fn change_with(&mut self, act: Key, expr: &Expr, value: &mut Value) -> Result<(), Failure> {
+    pub(crate) fn change_with(
+        &mut self,
+        act: Key,
+        expr: &Expr,
+        value: &mut Value,
+    ) -> Result<(), Failure> {
         let mut fuel = Fuel::new(EVAL_FUEL);
-        let result = change(expr, value, &Names { plan: self.plan, state: self.state, act, extra: &[] }, &mut fuel);
+        let result = change(
+            expr,
+            value,
+            &BlockNames {
+                plan: self.plan,
+                state: self.state,
+                act,
+                extra: &[],
+            },
+            &mut fuel,
+        );
         self.spend(fuel.spent());
         result.map_err(Failure::from)
     }
@@ -154,7 +190,10 @@ impl<'a> Machine<'a> {
     pub(crate) fn condition(&mut self, act: Key, expr: &Expr) -> Result<bool, Failure> {
         match self.eval(act, expr)? {
             Value::Bool(holds) => Ok(holds),
-            other => Err(Failure::new("TypeError", format!("a condition must be true or false, not {}", other.kind()))),
+            other => Err(Failure::new(
+                "TypeError",
+                format!("a condition must be true or false, not {}", other.kind()),
+            )),
         }
     }
 
@@ -162,7 +201,10 @@ impl<'a> Machine<'a> {
     pub(crate) fn text(&mut self, act: Key, expr: &Expr, what: &str) -> Result<Arc<str>, Failure> {
         match self.eval(act, expr)? {
             Value::Str(text) => Ok(text),
-            other => Err(Failure::new("TypeError", format!("{what} must be a text, not {}", other.kind()))),
+            other => Err(Failure::new(
+                "TypeError",
+                format!("{what} must be a text, not {}", other.kind()),
+            )),
         }
     }
 
@@ -191,5 +233,8 @@ impl<'a> Machine<'a> {
 }
 
 fn too_much_work() -> Failure {
-    Failure::new(kind::LIMIT, format!("more than {EVENT_FUEL} units of work for one event"))
+    Failure::new(
+        kind::LIMIT,
+        format!("more than {EVENT_FUEL} units of work for one event"),
+    )
 }

@@ -1,6 +1,8 @@
-//! Ids of executions: the names of the steps around them and the numbers of elements, as in `mail/3/send`.
+//! Ids of executions: the names of the steps around them and the numbers of elements, as in
+//! `mail/3/send`.
 //!
-//! The first input's executions stand for themselves; those of later inputs begin with `@2/`, `@3/`…
+//! The first input's executions stand for themselves; those of later inputs begin with `@2/`,
+//! `@3/`…
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -18,7 +20,9 @@ impl State {
         while let Some(act) = self.acts.get(key) {
             trail.push((act, index));
             input = act.input;
-            let Some(parent) = act.parent.and_then(|parent| self.execs.get(parent)) else { break };
+            let Some(parent) = act.parent.and_then(|parent| self.execs.get(parent)) else {
+                break;
+            };
             (key, index) = (parent.act, parent.step);
         }
         let mut path = String::with_capacity(trail.len() * 16);

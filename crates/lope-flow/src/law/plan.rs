@@ -1,20 +1,21 @@
-//! Plans: a definition made ready for the law. Names have places, needs are counts with successors, policies are merged,
-//! and it is known which outputs anybody will want.
+//! Plans: a definition made ready for the law. Names have places, needs are counts with successors,
+//! policies are merged, and it is known which outputs anybody will want.
 //!
-//! A plan is made once per version and shared by its runs. It holds nothing that a definition does not say.
+//! A plan is made once per version and shared by its runs. It holds nothing that a definition does
+//! not say.
 
 mod make;
 
 use std::sync::Arc;
 
+use lope_definition::scope::{Scopes, SlotAddress};
+use lope_definition::{BlockId, Definition, Problem, StepFacts, StepKind, StepPolicy, structure};
+use lope_expr::Expr;
 use lope_model::policy::OnFailure;
 use lope_model::{Span, VersionId};
 
 use super::handling::Handling;
 use super::limits::{GRACE, WINDOW_MAX};
-use crate::definition::scope::{Place, Scopes};
-use crate::definition::{BlockId, Definition, Kind, Problem, StepFacts, StepPolicy, structure};
-use crate::expr::Expr;
 
 /// A definition made ready.
 #[derive(Debug)]
@@ -23,7 +24,7 @@ pub struct Plan {
     version: VersionId,
     pub(crate) blocks: Vec<PlanBlock>,
     /// Where the slots of resolved names are.
-    pub(crate) places: Vec<Place>,
+    pub(crate) addresses: Vec<SlotAddress>,
     pub(crate) scopes: Scopes,
     /// Most attempts in flight.
     pub(crate) concurrency: u32,
@@ -37,14 +38,14 @@ pub(crate) struct PlanBlock {
     pub(crate) starts: Vec<u32>,
     pub(crate) slots: u32,
     pub(crate) locals: u32,
-    pub(crate) inherits: Vec<(u32, Place)>,
-    pub(crate) output: Output,
+    pub(crate) inherits: Vec<(u32, SlotAddress)>,
+    pub(crate) output: BlockOutput,
     pub(crate) label: Label,
 }
 
 /// What a block leaves behind.
 #[derive(Debug)]
-pub(crate) enum Output {
+pub(crate) enum BlockOutput {
     /// Nobody wants it.
     Unwanted,
     Leaf(u32),
@@ -71,14 +72,14 @@ pub(crate) struct PlanStep {
     pub(crate) waits: u32,
     pub(crate) then: Vec<Link>,
     pub(crate) when: Option<Expr>,
-    pub(crate) set: Option<Place>,
+    pub(crate) set: Option<SlotAddress>,
     /// Does it replace the variable that it sets by a changed self?
     pub(crate) in_place: bool,
     /// How many will want the output; 0: it is not kept.
     pub(crate) uses: u32,
     /// Slots of the block that are wanted once less when the step is settled.
     pub(crate) frees: Vec<u32>,
-    pub(crate) kind: Kind,
+    pub(crate) kind: StepKind,
     pub(crate) on_failure: OnFailure,
     pub(crate) policy: Arc<StepPolicy>,
     pub(crate) handling: Arc<Handling>,
@@ -97,8 +98,8 @@ pub(crate) struct Link {
 }
 
 impl Plan {
-    /// Makes a definition ready, or says what is wrong with it. Needs are inferred here, so that a definition may come
-    /// from anywhere.
+    /// Makes a definition ready, or says what is wrong with it. Needs are inferred here, so that a
+    /// definition may come from anywhere.
     pub fn new(definition: &Definition) -> Result<Self, Vec<Problem>> {
         let problems = structure(definition);
         if !problems.is_empty() {
@@ -107,7 +108,11 @@ impl Plan {
         let mut definition = definition.ordered();
         definition.infer_needs();
         let problems = definition.validate();
-        if problems.is_empty() { Ok(Self::of_sound(definition)) } else { Err(problems) }
+        if problems.is_empty() {
+            Ok(Self::of_sound(definition))
+        } else {
+            Err(problems)
+        }
     }
 
     pub const fn version(&self) -> VersionId {
@@ -135,10 +140,18 @@ impl Plan {
         let version = definition.version();
         let merged = definition.merged();
         let scopes = Scopes::new(&merged);
-        let (blocks, places) = make::blocks(&merged, &scopes);
+        let (blocks, addresses) = make::blocks(&merged, &scopes);
         let concurrency = definition.concurrency.unwrap_or(WINDOW_MAX).min(WINDOW_MAX);
         let grace = definition.grace.unwrap_or(GRACE);
-        Self { definition: Arc::new(definition), version, blocks, places, scopes, concurrency, grace }
+        Self {
+            definition: Arc::new(definition),
+            version,
+            blocks,
+            addresses,
+            scopes,
+            concurrency,
+            grace,
+        }
     }
 }
 

@@ -1,27 +1,36 @@
 //! Settling: a step has its output, is skipped, or fails; a block ends, or is left.
 
+use lope_definition::policy::override_with;
 use lope_model::policy::OnFailure;
 use lope_model::{Failure, Map, Value};
 
 use super::arena::Key;
 use super::machine::Machine;
-use super::open::Spot;
-use super::plan::{Output, PlanBlock};
+use super::plan::{BlockOutput, PlanBlock};
+use super::start::Spot;
 use super::state::{CellState, End, Exit, Task, Work};
-use super::trace::{Mark, Trace};
-use crate::policy::override_with;
+use super::trace::{Mark, StepTrace};
 
 impl<'a> Machine<'a> {
     /// A step has its output.
     pub(crate) fn settle(&mut self, spot: Spot<'a>, value: Value) {
-        // A history that kept every stage of a value that grows in place would hold it many times over.
-        self.mark(spot, || Mark::Done(if spot.step.in_place { Value::Null } else { value.clone() }));
-        if let Some(place) = spot.step.set
-            && let Some(owner) = self.state.outward(spot.act, place.hops)
+        // A history that kept every stage of a value that grows in place would hold it many times
+        // over.
+        self.mark(spot, || {
+            Mark::Done(if spot.step.in_place {
+                Value::Null
+            } else {
+                value.clone()
+            })
+        });
+        if let Some(address) = spot.step.set
+            && let Some(owner) = self.state.outward(spot.act, address.hops)
         {
-            self.set_slot(owner, place.slot, value.clone());
+            self.set_slot(owner, address.slot, value.clone());
         }
-        let Some(act) = self.state.acts.get_mut(spot.act) else { return };
+        let Some(act) = self.state.acts.get_mut(spot.act) else {
+            return;
+        };
         let cell = &mut act.cells[spot.index as usize];
         cell.state = CellState::Done;
         if cell.uses > 0 {
@@ -45,7 +54,9 @@ impl<'a> Machine<'a> {
 
     /// A step is over: what it read is wanted once less, and what waited for it may start.
     fn settled(&mut self, spot: Spot<'a>, skipped: bool) {
-        let Some(act) = self.state.acts.get_mut(spot.act) else { return };
+        let Some(act) = self.state.acts.get_mut(spot.act) else {
+            return;
+        };
         for slot in &spot.step.frees {
             let cell = &mut act.cells[*slot as usize];
             cell.uses = cell.uses.saturating_sub(1);
@@ -60,11 +71,15 @@ impl<'a> Machine<'a> {
                 cell.state = CellState::Doomed;
             }
             if cell.waits == 0 {
-                self.state.tasks.push_back(Task::Open { act: spot.act, step: link.step });
+                self.state.tasks.push_back(Task::Open {
+                    act: spot.act,
+                    step: link.step,
+                });
             }
         }
         act.unsettled -= 1;
-        let (over, at_root) = (act.unsettled == 0, act.parent.is_none());
+        let over = act.unsettled == 0;
+        let at_root = act.parent.is_none();
         if at_root && spot.step.holds_state {
             self.task(Task::Turns { top: spot.index });
         }
@@ -80,7 +95,12 @@ impl<'a> Machine<'a> {
 
     /// A step has failed for good, after so many attempts.
     pub(crate) fn raise_after(&mut self, spot: Spot<'a>, mut failure: Failure, attempts: u32) {
-        if self.state.acts.get(spot.act).is_none_or(|act| act.exit.is_some()) {
+        if self
+            .state
+            .acts
+            .get(spot.act)
+            .is_none_or(|act| act.exit.is_some())
+        {
             return self.close_if_empty(spot.act);
         }
         if failure.step.is_none() {
@@ -100,16 +120,31 @@ impl<'a> Machine<'a> {
 
     /// Is a step that failed skipped with what needs it?
     pub(crate) fn forgives(&self, spot: Spot<'a>) -> bool {
-        let input = self.state.acts.get(spot.act).and_then(|act| self.state.inputs.get(&act.input));
-        let overrides = input.map(|input| input.fed.policies.as_slice()).unwrap_or_default();
+        let input = self
+            .state
+            .acts
+            .get(spot.act)
+            .and_then(|act| self.state.inputs.get(&act.input));
+        let overrides = input
+            .map(|input| input.fed.policies.as_slice())
+            .unwrap_or_default();
         let top = override_with(overrides, spot.step.facts(), &spot.step.policy);
-        top.and_then(|policy| policy.on_failure).unwrap_or(spot.step.on_failure) == OnFailure::Skip
+        top.and_then(|policy| policy.on_failure)
+            .unwrap_or(spot.step.on_failure)
+            == OnFailure::Skip
     }
 
     /// An execution is over: its step settles, unless its block is being left.
     pub(crate) fn settle_exec(&mut self, exec: Key, value: Value) {
-        let Some(spot) = self.let_go(exec) else { return };
-        if self.state.acts.get(spot.act).is_some_and(|act| act.exit.is_none()) {
+        let Some(spot) = self.let_go(exec) else {
+            return;
+        };
+        if self
+            .state
+            .acts
+            .get(spot.act)
+            .is_some_and(|act| act.exit.is_none())
+        {
             if let Some((number, _)) = spot.step.state {
                 self.state.totals.insert(number, value.clone());
             }
@@ -125,7 +160,9 @@ impl<'a> Machine<'a> {
             End::Done(value) => return self.settle_exec(exec, value),
             End::Exit(exit) => exit,
         };
-        let Some(spot) = self.let_go(exec) else { return };
+        let Some(spot) = self.let_go(exec) else {
+            return;
+        };
         match exit {
             Exit::Failed(failure) => self.raise(spot, *failure),
             Exit::Cancelled => {
@@ -148,12 +185,19 @@ impl<'a> Machine<'a> {
         let act = self.state.acts.get_mut(gone.act)?;
         act.live -= 1;
         let step = self.plan.step(act.block, gone.step);
-        Some(Spot { act: gone.act, index: gone.step, step })
+        Some(Spot {
+            act: gone.act,
+            index: gone.step,
+            step,
+        })
     }
 
-    /// A block shall be left: what is at work in it is cancelled, and when all of that is gone it ends.
+    /// A block shall be left: what is at work in it is cancelled, and when all of that is gone it
+    /// ends.
     pub(crate) fn leave(&mut self, key: Key, exit: Exit) {
-        let Some(act) = self.state.acts.get_mut(key) else { return };
+        let Some(act) = self.state.acts.get_mut(key) else {
+            return;
+        };
         let leaving = act.exit.is_some();
         if !leaving || exit == Exit::Cancelled {
             act.exit = Some(exit);
@@ -161,7 +205,9 @@ impl<'a> Machine<'a> {
         if !leaving {
             let open = act.cells.iter().filter_map(|cell| match cell.state {
                 CellState::Open(exec) => Some(exec),
-                CellState::Waiting | CellState::Doomed | CellState::Done | CellState::Skipped => None,
+                CellState::Waiting | CellState::Doomed | CellState::Done | CellState::Skipped => {
+                    None
+                }
             });
             for exec in open.collect::<Vec<Key>>() {
                 self.cancel(exec);
@@ -172,7 +218,9 @@ impl<'a> Machine<'a> {
 
     /// A block that is being left ends when nothing in it is at work.
     pub(crate) fn close_if_empty(&mut self, key: Key) {
-        let Some(act) = self.state.acts.get_mut(key).filter(|act| act.live == 0) else { return };
+        let Some(act) = self.state.acts.get_mut(key).filter(|act| act.live == 0) else {
+            return;
+        };
         if let Some(exit) = act.exit.take() {
             self.end_block(key, End::Exit(exit));
         }
@@ -180,7 +228,9 @@ impl<'a> Machine<'a> {
 
     /// All steps of a block are settled.
     pub(crate) fn finish(&mut self, key: Key) {
-        let Some(act) = self.state.acts.get(key) else { return };
+        let Some(act) = self.state.acts.get(key) else {
+            return;
+        };
         let end = match self.output(key, self.plan.block(act.block)) {
             Ok(value) => End::Done(value),
             Err(failure) => End::Exit(Exit::Failed(Box::new(failure))),
@@ -191,16 +241,16 @@ impl<'a> Machine<'a> {
     fn output(&mut self, key: Key, block: &'a PlanBlock) -> Result<Value, Failure> {
         let act = self.state.acts.get_mut(key).expect("the block is open");
         match &block.output {
-            Output::Unwanted | Output::Nothing => Ok(Value::Null),
-            Output::Leaf(leaf) => Ok(act.slots[*leaf as usize].take().unwrap_or_default()),
-            Output::Leaves(leaves) => {
+            BlockOutput::Unwanted | BlockOutput::Nothing => Ok(Value::Null),
+            BlockOutput::Leaf(leaf) => Ok(act.slots[*leaf as usize].take().unwrap_or_default()),
+            BlockOutput::Leaves(leaves) => {
                 let outputs = leaves.iter().filter_map(|leaf| {
                     let value = act.slots[*leaf as usize].take()?;
                     Some((block.steps[*leaf as usize].name.clone(), value))
                 });
                 Ok(Value::Map(std::sync::Arc::new(outputs.collect::<Map>())))
             }
-            Output::Collect(collect) => self.eval(key, collect),
+            BlockOutput::Collect(collect) => self.eval(key, collect),
         }
     }
 
@@ -208,23 +258,41 @@ impl<'a> Machine<'a> {
         if end != End::Exit(Exit::Cancelled) {
             self.give_back(key);
         }
-        let Some(act) = self.state.acts.remove(key) else { return };
+        let Some(act) = self.state.acts.remove(key) else {
+            return;
+        };
         match act.parent {
-            Some(exec) => self.task(Task::Ended { exec, lane: act.lane, end }),
-            None => self.task(Task::InputEnded { input: act.input, end }),
+            Some(exec) => self.task(Task::Ended {
+                exec,
+                lane: act.lane,
+                end,
+            }),
+            None => self.task(Task::InputEnded {
+                input: act.input,
+                end,
+            }),
         }
     }
 
     /// The variables of a function that its caller shall have.
     fn give_back(&mut self, key: Key) {
-        let Some(act) = self.state.acts.get(key) else { return };
-        let Some(open) = act.parent.and_then(|exec| self.state.execs.get(exec)) else { return };
-        let (caller, function) = (open.act, act.block);
-        let Some(step) = self.planned(caller, open.step) else { return };
+        let Some(act) = self.state.acts.get(key) else {
+            return;
+        };
+        let Some(open) = act.parent.and_then(|exec| self.state.execs.get(exec)) else {
+            return;
+        };
+        let caller = open.act;
+        let function = act.block;
+        let Some(step) = self.planned(caller, open.step) else {
+            return;
+        };
         for name in step.kind.back() {
             let found = self.plan.scopes.resolve(function, name);
             let act = self.state.acts.get(key);
-            let value = found.zip(act).and_then(|(place, act)| act.slots[place.slot as usize].clone());
+            let value = found
+                .zip(act)
+                .and_then(|(address, act)| act.slots[address.slot as usize].clone());
             if let Some(value) = value {
                 self.set_variable(caller, name, value);
             }
@@ -232,17 +300,23 @@ impl<'a> Machine<'a> {
     }
 
     fn set_variable(&mut self, act: Key, name: &str, value: Value) {
-        let place = self.state.acts.get(act).and_then(|act| self.plan.scopes.resolve(act.block, name));
-        if let Some(place) = place
-            && let Some(owner) = self.state.outward(act, place.hops)
+        let address = self
+            .state
+            .acts
+            .get(act)
+            .and_then(|act| self.plan.scopes.resolve(act.block, name));
+        if let Some(address) = address
+            && let Some(owner) = self.state.outward(act, address.hops)
         {
-            self.set_slot(owner, place.slot, value);
+            self.set_slot(owner, address.slot, value);
         }
     }
 
     /// A block of an execution has ended.
     pub(crate) fn block_ended(&mut self, exec: Key, lane: u64, end: End) {
-        let Some(open) = self.state.execs.get(exec) else { return };
+        let Some(open) = self.state.execs.get(exec) else {
+            return;
+        };
         match open.work {
             Work::Block(_) => self.only_block_ended(exec, end),
             Work::Each(_) => self.element_ended(exec, lane, end),
@@ -256,8 +330,13 @@ impl<'a> Machine<'a> {
 
     /// `return` ends a function, not what called it.
     fn only_block_ended(&mut self, exec: Key, end: End) {
-        let called = self.state.execs.get(exec).and_then(|open| self.planned(open.act, open.step));
-        let is_call = called.is_some_and(|step| matches!(step.kind, crate::definition::Kind::Call { .. }));
+        let called = self
+            .state
+            .execs
+            .get(exec)
+            .and_then(|open| self.planned(open.act, open.step));
+        let is_call =
+            called.is_some_and(|step| matches!(step.kind, lope_definition::StepKind::Call { .. }));
         match end {
             End::Exit(Exit::Return(value)) if is_call => self.settle_exec(exec, value),
             end => self.conclude(exec, end),
@@ -267,7 +346,11 @@ impl<'a> Machine<'a> {
     /// Notes what happens to many executions at once, if somebody watches.
     pub(crate) fn mark_all(&mut self, execs: &[Key], mark: &Mark) {
         for exec in execs {
-            let spot = self.state.execs.get(*exec).map(|open| (open.act, open.step));
+            let spot = self
+                .state
+                .execs
+                .get(*exec)
+                .map(|open| (open.act, open.step));
             if let Some((act, index)) = spot
                 && let Some(step) = self.planned(act, index)
             {
@@ -281,7 +364,13 @@ impl<'a> Machine<'a> {
         if self.trace.is_none() {
             return;
         }
-        let trace = Trace { execution: self.path(spot.act, spot.index), step: spot.step.path.clone(), mark: mark() };
-        self.trace.iter_mut().for_each(|watched| watched.push(trace.clone()));
+        let trace = StepTrace {
+            execution: self.path(spot.act, spot.index),
+            step: spot.step.path.clone(),
+            mark: mark(),
+        };
+        self.trace
+            .iter_mut()
+            .for_each(|watched| watched.push(trace.clone()));
     }
 }

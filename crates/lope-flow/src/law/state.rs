@@ -1,10 +1,12 @@
 //! The state of a run: what is alive, and nothing of what is over.
 //!
-//! Blocks that are open (`Act`) and steps that take time (`Exec`) live in two arenas and refer to each other by key, so that
-//! no nesting is ever recursed into. Everything else is small: inputs, timers, signals nobody wanted yet, accumulators.
+//! Blocks that are open (`Act`) and steps that take time (`Exec`) live in two arenas and refer to
+//! each other by key, so that no nesting is ever recursed into. Everything else is small: inputs,
+//! timers, signals nobody wanted yet, accumulators.
 
 mod act;
 mod exec;
+mod heap;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, OnceLock};
@@ -15,9 +17,10 @@ use serde::{Deserialize, Serialize};
 
 pub(crate) use act::{Act, CellState};
 pub(crate) use exec::{
-    Attempt, Branches, Each, Exec, Guard, GuardPhase, Job, Phase, Results, Rounds, Sending, Sleeping, Timer, Waiting,
-    Work, WorkerJob,
+    Attempt, Begun, Branches, Each, Exec, Guard, GuardPhase, Job, Phase, Results, Rounds, Sending,
+    Sleeping, Timer, Waiting, Work, WorkerJob,
 };
+pub(crate) use heap::Heap;
 
 use super::arena::{Arena, Key};
 use super::event::Fed;
@@ -46,9 +49,10 @@ pub struct State {
     pub(crate) next_input: u64,
 
     /// Attempts that may start as soon as there is a slot, in order.
-    pub(crate) ready: BTreeMap<Turn, Key>,
+    pub(crate) ready: BTreeMap<ReadyKey, Key>,
     /// Children and messages that may go as soon as the run is not paused, in order.
-    pub(crate) posts: BTreeMap<Turn, Key>,
+    #[serde(rename = "posts")]
+    pub(crate) outgoing: BTreeMap<ReadyKey, Key>,
     pub(crate) in_flight: u32,
     pub(crate) timers: BTreeMap<Timer, Alarm>,
     /// Signals that nobody wanted yet.
@@ -56,9 +60,13 @@ pub struct State {
     pub(crate) buffered: usize,
     /// Steps that wait for a signal.
     pub(crate) waiters: BTreeMap<Arc<str>, VecDeque<Key>>,
-    /// `state` steps that wait for earlier inputs, by the step of the root that holds them and by input.
+    /// `state` steps that wait for earlier inputs, by the step of the root that holds them and by
+    /// input.
     pub(crate) turns: BTreeMap<(u32, u64, u64), Key>,
     pub(crate) totals: BTreeMap<u32, Value>,
+    /// What code in Python holds between its awaits; there with the first region.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) heap: Option<Box<Heap>>,
     /// Numbers given to ready steps and timers.
     pub(crate) counter: u64,
     /// Live `try` steps with a `finally` that has not ended.
@@ -89,7 +97,8 @@ pub struct State {
     run_value: Derived,
 }
 
-/// A value that follows from the rest of a state: two states are equal whether it was asked for or not.
+/// A value that follows from the rest of a state: two states are equal whether it was asked for or
+/// not.
 #[derive(Clone, Debug, Default)]
 struct Derived(OnceLock<Value>);
 
@@ -135,7 +144,7 @@ pub(crate) struct Input {
 
 /// The place of something ready: higher priority first, then first come.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
-pub(crate) struct Turn(u8, u64);
+pub(crate) struct ReadyKey(u8, u64);
 
 /// Whom a timer wakes.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
@@ -178,7 +187,8 @@ pub(crate) enum Task {
     /// The next `state` under a step of the root may have its turn.
     Turns { top: u32 },
     /// A child or a message was let through.
-    Post { exec: Key },
+    #[serde(rename = "post")]
+    Outgoing { exec: Key },
 }
 
 /// How a block ended.
@@ -201,7 +211,7 @@ pub(crate) enum Exit {
     Cancelled,
 }
 
-impl Turn {
+impl ReadyKey {
     pub(crate) fn new(priority: Priority, number: u64) -> Self {
         Self(Priority::HIGHEST.level() - priority.level(), number)
     }
@@ -225,7 +235,7 @@ impl State {
             queue: VecDeque::new(),
             next_input: 0,
             ready: BTreeMap::new(),
-            posts: BTreeMap::new(),
+            outgoing: BTreeMap::new(),
             in_flight: 0,
             timers: BTreeMap::new(),
             signals: BTreeMap::new(),
@@ -233,6 +243,7 @@ impl State {
             waiters: BTreeMap::new(),
             turns: BTreeMap::new(),
             totals: BTreeMap::new(),
+            heap: None,
             counter: 0,
             guards: 0,
             children: 0,
@@ -273,12 +284,14 @@ impl State {
         (self.digest ^ (self.digest >> 32)) as u32
     }
 
-    /// A short digest of everything that happened so far and what it led to. A replay that gives another has diverged.
+    /// A short digest of everything that happened so far and what it led to. A replay that gives
+    /// another has diverged.
     pub const fn digest(&self) -> u64 {
         self.digest
     }
 
-    /// How much work all events so far took. What the rows behind a snapshot cost to fold again is the difference.
+    /// How much work all events so far took. What the rows behind a snapshot cost to fold again is
+    /// the difference.
     pub const fn fuel(&self) -> u64 {
         self.fuel
     }
@@ -309,7 +322,9 @@ impl State {
     }
 
     pub(crate) fn run_value(&self) -> &Value {
-        self.run_value.0.get_or_init(|| self.run.as_ref().map_or(Value::Null, Identity::to_value))
+        self.run_value
+            .0
+            .get_or_init(|| self.run.as_ref().map_or(Value::Null, Identity::to_value))
     }
 }
 

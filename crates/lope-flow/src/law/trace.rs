@@ -1,4 +1,5 @@
-//! What happened to each step while an event was done: for histories, graphs and timelines. Only made when asked for.
+//! What happened to each step while an event was done: for histories, graphs and timelines. Only
+//! made when asked for.
 
 use std::sync::Arc;
 
@@ -6,7 +7,7 @@ use lope_model::{Failure, Value};
 
 /// One thing that happened to one execution.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Trace {
+pub struct StepTrace {
     /// The id of the execution, as in `mail/3/send`.
     pub execution: Arc<str>,
     /// The path of its step in the definition, as in `mail/send`.

@@ -1,4 +1,5 @@
-//! Looking at a state: how it is, what it waits for and why, when it must be woken, what must be started after a restart.
+//! Looking at a state: how it is, what it waits for and why, when it must be woken, what must be
+//! started after a restart.
 
 use std::sync::Arc;
 
@@ -7,8 +8,10 @@ use lope_model::{Failure, RunId, Timestamp, Value};
 use super::arena::Key;
 use super::effect::{Dispatch, Effect, StartChild};
 use super::handling::Handling;
+use super::heap::INTERNAL;
+use super::limits::SIGNALS_MAX;
 use super::plan::{Plan, PlanStep};
-use super::state::{Attempt, Exec, Job, Life, Phase, State, Work};
+use super::state::{Attempt, Begun, Exec, Job, Life, Phase, State, Work};
 
 /// How a run is.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -113,7 +116,9 @@ impl State {
             Life::Cancelled => Status::Cancelled,
             Life::Cancelling => Status::Running,
             Life::Live if self.paused.is_some() => Status::Paused,
-            Life::Live if self.busy || self.in_flight > 0 || !self.ready.is_empty() => Status::Running,
+            Life::Live if self.busy || self.in_flight > 0 || !self.ready.is_empty() => {
+                Status::Running
+            }
             Life::Live if self.inputs.is_empty() => Status::Idle,
             Life::Live if self.waiters.is_empty() && self.children == 0 => Status::Sleeping,
             Life::Live => Status::Waiting,
@@ -153,48 +158,113 @@ impl State {
         steps.filter_map(total).collect()
     }
 
-    /// What must be started after a restart when no owner before could have started it: every attempt in flight. (If one
-    /// could, an `Adopted` event comes first and its effects say what to start.)
+    /// What must be started after a restart when no owner before could have started it: every
+    /// attempt in flight. (If one could, an `Adopted` event comes first and its effects say what to
+    /// start.)
     pub fn outstanding(&self, plan: &Plan) -> Vec<Effect> {
         let attempts = self.execs.iter().filter(
             |(_, exec)| matches!(&exec.work, Work::Attempt(attempt) if attempt.in_flight() && attempt.takes_slot()),
         );
-        attempts.filter_map(|(key, _)| self.dispatch_of(plan, key)).map(|it| Effect::Dispatch(Box::new(it))).collect()
+        attempts
+            .filter_map(|(key, _)| self.dispatch_of(plan, key))
+            .map(|it| Effect::Dispatch(Box::new(it)))
+            .collect()
     }
 
-    /// Detached children that were started and of which nobody has said yet that they are there. After a restart they must be
-    /// started again: each has an id of its own, so that it is there once.
+    /// Is there room for a signal of this name, or a step that waits for it? What comes otherwise
+    /// is dropped.
+    pub fn takes_signal(&self, name: &str) -> bool {
+        self.buffered < SIGNALS_MAX || self.waiters.contains_key(name)
+    }
+
+    /// Attempts that are in flight, or that a limit does not let begin.
+    pub fn asked_for(&self, plan: &Plan) -> Vec<Dispatch> {
+        let asks = |exec: &Exec| {
+            matches!(&exec.work, Work::Attempt(attempt)
+                if attempt.in_flight() || matches!(attempt.phase, Phase::Refused { .. }))
+        };
+        let attempts = self.execs.iter().filter(|(_, exec)| asks(exec));
+        attempts
+            .filter_map(|(key, _)| self.dispatch_of(plan, key))
+            .collect()
+    }
+
+    /// Is an attempt of this execution in flight that has not begun?
+    pub(crate) fn has_not_begun(&self, execution: &str) -> bool {
+        let exec = self
+            .index
+            .get(execution)
+            .and_then(|key| self.execs.get(*key));
+        matches!(exec.map(|exec| &exec.work), Some(Work::Attempt(attempt)) if attempt.begun() == Begun::No)
+    }
+
+    /// Detached children that were started and of which nobody has said yet that they are there.
+    /// After a restart they must be started again: each has an id of its own, so that it is there
+    /// once.
     pub fn unconfirmed(&self, plan: &Plan) -> Vec<StartChild> {
         let pending = |exec: &Exec| matches!(&exec.work, Work::Attempt(attempt) if attempt.detached().is_some());
         let pending = self.execs.iter().filter(|(_, exec)| pending(exec));
-        pending.filter_map(|(key, _)| self.child_of(plan, key)).collect()
+        pending
+            .filter_map(|(key, _)| self.child_of(plan, key))
+            .collect()
     }
 
     /// Why the run is not further than it is, at most `limit` reasons.
     pub fn why(&self, plan: &Plan, limit: usize) -> Vec<Reason> {
         let general = match &self.life {
             Life::Fresh => Some(Reason::NotStarted),
-            Life::Failed(failure) => return vec![Reason::Failed { failure: Failure::clone(failure) }],
+            Life::Failed(failure) => {
+                return vec![Reason::Failed {
+                    failure: Failure::clone(failure),
+                }];
+            }
             Life::Completed | Life::Cancelled => return Vec::new(),
             Life::Cancelling => Some(Reason::Cancelling),
             Life::Live if self.inputs.is_empty() && self.paused.is_none() => Some(Reason::Idle),
-            Life::Live => self.paused.as_ref().map(|reason| Reason::Paused { reason: Arc::clone(reason) }),
+            Life::Live => self.paused.as_ref().map(|reason| Reason::Paused {
+                reason: Arc::clone(reason),
+            }),
         };
-        let particular = self.execs.iter().filter_map(|(_, exec)| self.reason(plan, exec));
+        let particular = self
+            .execs
+            .iter()
+            .filter_map(|(_, exec)| self.reason(plan, exec));
         general.into_iter().chain(particular).take(limit).collect()
     }
 
     fn reason(&self, plan: &Plan, exec: &Exec) -> Option<Reason> {
-        let execution = || exec.path.clone().unwrap_or_else(|| self.path(plan, exec.act, exec.step));
+        let execution = || {
+            exec.path
+                .clone()
+                .unwrap_or_else(|| self.path(plan, exec.act, exec.step))
+        };
         Some(match &exec.work {
             Work::Attempt(attempt) => attempt.reason(execution()),
-            Work::Sleep(sleeping) => Reason::Sleeping { execution: execution(), until: sleeping.until },
-            Work::Wait(waiting) => {
-                Reason::Signal { execution: execution(), signal: Arc::clone(&waiting.signal), until: waiting.until }
-            }
-            Work::Turn(_) => Reason::Turn { execution: execution() },
-            Work::Send(_) => Reason::Ready { execution: execution(), attempt: 1, action: "send".into() },
-            Work::Block(_) | Work::Each(_) | Work::While(_) | Work::Guard(_) | Work::Race(_) | Work::All(_) => {
+            Work::Sleep(sleeping) => Reason::Sleeping {
+                execution: execution(),
+                until: sleeping.until,
+            },
+            // Tasks of one run wait for each other; what they wait for in the end is told of those.
+            Work::Wait(waiting) if waiting.signal.starts_with(INTERNAL) => return None,
+            Work::Wait(waiting) => Reason::Signal {
+                execution: execution(),
+                signal: Arc::clone(&waiting.signal),
+                until: waiting.until,
+            },
+            Work::Turn(_) => Reason::Turn {
+                execution: execution(),
+            },
+            Work::Send(_) => Reason::Ready {
+                execution: execution(),
+                attempt: 1,
+                action: "send".into(),
+            },
+            Work::Block(_)
+            | Work::Each(_)
+            | Work::While(_)
+            | Work::Guard(_)
+            | Work::Race(_)
+            | Work::All(_) => {
                 return None;
             }
         })
@@ -203,8 +273,12 @@ impl State {
     /// The attempt at hand of an execution, as a dispatcher needs it.
     pub(crate) fn dispatch_of(&self, plan: &Plan, exec: Key) -> Option<Dispatch> {
         let exec = self.execs.get(exec)?;
-        let Work::Attempt(attempt) = &exec.work else { return None };
-        let Job::Worker(job) = &attempt.job else { return None };
+        let Work::Attempt(attempt) = &exec.work else {
+            return None;
+        };
+        let Job::Worker(job) = &attempt.job else {
+            return None;
+        };
         let act = self.acts.get(exec.act)?;
         let step = plan.step(act.block, exec.step);
         Some(Dispatch {
@@ -214,19 +288,29 @@ impl State {
             epoch: self.epoch,
             executor: Arc::clone(&job.executor),
             action: Arc::clone(&job.action),
-            with: job.with.clone(),
+            with: self.with_heap(job),
             handling: attempt.handling(step),
             idempotency_key: job.idempotency_key.clone(),
             concurrency: job.concurrency.clone(),
             input: Arc::clone(&self.inputs.get(&act.input)?.fed.id),
+            announced: attempt.announced || attempt.handling(step).durable,
         })
     }
 
     /// The child that an execution is about to start.
     pub(crate) fn child_of(&self, plan: &Plan, exec: Key) -> Option<StartChild> {
         let exec = self.execs.get(exec)?;
-        let Work::Attempt(attempt) = &exec.work else { return None };
-        let Job::Child { workflow, input, detached } = &attempt.job else { return None };
+        let Work::Attempt(attempt) = &exec.work else {
+            return None;
+        };
+        let Job::Child {
+            workflow,
+            input,
+            detached,
+        } = &attempt.job
+        else {
+            return None;
+        };
         let execution = exec.path.clone()?;
         let run = self.run.as_ref()?.id;
         let child = match attempt.number {
@@ -234,8 +318,17 @@ impl State {
             number => run.child(&format!("{execution}#{number}")),
         };
         let step = plan.step(self.acts.get(exec.act)?.block, exec.step);
-        let (workflow, input, handling) = (Arc::clone(workflow), input.clone(), attempt.handling(step));
-        Some(StartChild { execution, child, workflow, input, detached: *detached, handling })
+        let workflow = Arc::clone(workflow);
+        let input = input.clone();
+        let handling = attempt.handling(step);
+        Some(StartChild {
+            execution,
+            child,
+            workflow,
+            input,
+            detached: *detached,
+            handling,
+        })
     }
 }
 
@@ -254,15 +347,45 @@ impl Attempt {
             Job::Child { workflow, .. } => Arc::clone(workflow),
         };
         match &self.phase {
-            Phase::InFlight { child: Some(child), .. } => Reason::Child { execution, child: *child },
-            Phase::InFlight { child: None, .. } => Reason::InFlight { execution, attempt, action },
-            Phase::Ready(_) | Phase::Suspended => Reason::Ready { execution, attempt, action },
-            Phase::Backoff((at, _)) => {
-                Reason::Retry { execution, attempt, at: *at, failure: self.last.as_deref().cloned() }
+            Phase::InFlight {
+                child: Some(child), ..
+            } => Reason::Child {
+                execution,
+                child: *child,
+            },
+            Phase::InFlight {
+                child: None,
+                begun: Begun::Unknown | Begun::Yes,
+                ..
+            } => Reason::InFlight {
+                execution,
+                attempt,
+                action,
+            },
+            Phase::InFlight {
+                begun: Begun::No, ..
             }
-            Phase::Refused { timer: (until, _), reason } => {
-                Reason::Refused { execution, attempt, until: *until, reason: Arc::clone(reason) }
-            }
+            | Phase::Ready(_)
+            | Phase::Suspended => Reason::Ready {
+                execution,
+                attempt,
+                action,
+            },
+            Phase::Backoff((at, _)) => Reason::Retry {
+                execution,
+                attempt,
+                at: *at,
+                failure: self.last.as_deref().cloned(),
+            },
+            Phase::Refused {
+                timer: (until, _),
+                reason,
+            } => Reason::Refused {
+                execution,
+                attempt,
+                until: *until,
+                reason: Arc::clone(reason),
+            },
         }
     }
 }

@@ -10,7 +10,12 @@ pub(crate) fn weight(value: &Value) -> usize {
         Value::Str(text) => text.len() + 3,
         Value::Bytes(bytes) => bytes.len() + 3,
         Value::List(items) => items.iter().map(weight).sum::<usize>() + 3,
-        Value::Map(map) => map.iter().map(|(key, value)| key.len() + 3 + weight(value)).sum::<usize>() + 3,
+        Value::Map(map) => {
+            map.iter()
+                .map(|(key, value)| key.len() + 3 + weight(value))
+                .sum::<usize>()
+                + 3
+        }
         Value::Tag(tag) => tag.name.len() + 12 + weight(&tag.value),
     }
 }

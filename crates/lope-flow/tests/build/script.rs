@@ -1,19 +1,24 @@
 //! A run led through events by hand: one line an event, and what comes of it as one line.
 //!
-//! Events: `start JSON`, `start1 JSON` (under the first law), `open`, `input ID JSON`, `PATH#N ok JSON`, `PATH#N err TYPE`, `at MS`, `signal NAME JSON`,
-//! `child PATH ok JSON`, `child PATH err TYPE`, `child PATH gone`, `cancel`, `cancel!`, `pause`, `resume`, `adopt EPOCH`,
-//! `refuse PATH#N MS`, `sent PATH#N`, `retry EPOCH`, `close`, `fork`.
+//! Events: `start JSON`, `start1 JSON` (under the first law), `open`, `input ID JSON`, `PATH#N ok
+//! JSON`, `PATH#N err TYPE`, `at MS`, `signal NAME JSON`, `child PATH ok JSON`, `child PATH err
+//! TYPE`, `child PATH gone`, `cancel`, `cancel!`, `pause`, `resume`, `adopt EPOCH`, `refuse PATH#N
+//! MS`, `sent PATH#N`, `retry EPOCH`, `close`, `fork`.
 //!
-//! Effects: `PATH#N` or `PATH#N(args)` dispatched, `-PATH#N` cancelled, `child PATH(workflow args)`, `-child PATH`,
-//! `send TARGET BODY`, `ID=JSON`, `ID!TYPE`, `ID~` an input settled, `complete JSON`, `fail TYPE`, `cancelled`; `ignored`.
+//! Effects: `PATH#N` or `PATH#N(args)` dispatched, `-PATH#N` cancelled, `child PATH(workflow
+//! args)`, `-child PATH`, `send TARGET BODY`, `ID=JSON`, `ID!TYPE`, `ID~` an input settled,
+//! `complete JSON`, `fail TYPE`, `cancelled`; `ignored`.
 //!
-//! Behind every line the harness also holds: the state comes back from its snapshot as it was; a second delivery of the
-//! same outcome changes nothing; a copy folded from the rows alone is equal; no more in flight than allowed.
+//! Behind every line the harness also holds: the state comes back from its snapshot as it was; a
+//! second delivery of the same outcome changes nothing; a copy folded from the rows alone is equal;
+//! no more in flight than allowed.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use lope_flow::law::{Effect, Event, EventKind, Fed, Outcome, Plan, Progress, Settled, Start, State, Status, fold};
+use lope_flow::law::{
+    Effect, Event, EventKind, Fed, Outcome, Plan, Progress, Settled, Start, State, Status, fold,
+};
 use lope_model::{Epoch, Failure, RunId, Timestamp, Value};
 
 use super::json;
@@ -80,7 +85,10 @@ impl<'a> Led<'a> {
         let before = thorough.then(|| self.state.clone());
         let progress = fold(self.plan, &mut self.state, event.clone(), &mut effects);
         if progress == Progress::Ignored {
-            assert!(before.is_none_or(|before| before == self.state), "an ignored event changes nothing");
+            assert!(
+                before.is_none_or(|before| before == self.state),
+                "an ignored event changes nothing"
+            );
             assert!(effects.is_empty());
             return "ignored".into();
         }
@@ -89,7 +97,10 @@ impl<'a> Led<'a> {
         if thorough {
             self.hold(event);
         }
-        let told: Vec<String> = effects.iter().filter_map(|effect| self.tell(effect)).collect();
+        let told: Vec<String> = effects
+            .iter()
+            .filter_map(|effect| self.tell(effect))
+            .collect();
         self.effects.extend(effects);
         told.join("; ")
     }
@@ -98,26 +109,62 @@ impl<'a> Led<'a> {
     fn hold(&mut self, event: Event) {
         let mut blobs = Vec::new();
         let bytes = self.state.clone().encode(&mut blobs);
-        let blob = |digest| blobs.iter().find(|blob| blob.digest == digest).map(|blob| blob.bytes.clone());
-        assert_eq!(State::decode(&bytes, blob).unwrap(), self.state, "a snapshot keeps everything");
+        let blob = |digest| {
+            blobs
+                .iter()
+                .find(|blob| blob.digest == digest)
+                .map(|blob| blob.bytes.clone())
+        };
+        assert_eq!(
+            State::decode(&bytes, blob).unwrap(),
+            self.state,
+            "a snapshot keeps everything"
+        );
         let mut rows = Vec::new();
         let row = event.clone().encode(&mut rows);
-        let blob = |digest| rows.iter().find(|blob| blob.digest == digest).map(|blob| blob.bytes.clone());
-        assert_eq!(Event::decode(&row, blob).unwrap(), event, "a row keeps everything");
-        if matches!(event.kind, EventKind::Outcome(_) | EventKind::Child { .. } | EventKind::Refused { .. }) {
+        let blob = |digest| {
+            rows.iter()
+                .find(|blob| blob.digest == digest)
+                .map(|blob| blob.bytes.clone())
+        };
+        assert_eq!(
+            Event::decode(&row, blob).unwrap(),
+            event,
+            "a row keeps everything"
+        );
+        if matches!(
+            event.kind,
+            EventKind::Outcome(_) | EventKind::Child { .. } | EventKind::Refused { .. }
+        ) {
             let before = self.state.clone();
             let again = fold(self.plan, &mut self.state, event, &mut Vec::new());
-            assert_eq!((again, &before), (Progress::Ignored, &self.state), "a second delivery says nothing");
+            assert_eq!(
+                (again, &before),
+                (Progress::Ignored, &self.state),
+                "a second delivery says nothing"
+            );
         }
         let most = self.plan.definition().concurrency.unwrap_or(1_024);
-        assert!(self.state.load().0 <= most, "{} in flight of {most}", self.state.load().0);
+        assert!(
+            self.state.load().0 <= most,
+            "{} in flight of {most}",
+            self.state.load().0
+        );
     }
 
     fn read(&mut self, line: &str) -> EventKind {
         let (word, rest) = line.split_once(' ').unwrap_or((line, ""));
         let start = |law, open, input| {
             let env = json(r#"{"HOME":"x"}"#);
-            EventKind::Start(Box::new(Start { run: run_id(), law, seed: 1, epoch: Epoch(1), open, env, input }))
+            EventKind::Start(Box::new(Start {
+                run: run_id(),
+                law,
+                seed: 1,
+                epoch: Epoch(1),
+                open,
+                env,
+                input,
+            }))
         };
         match word {
             "start" => start(lope_flow::LAW, false, Some(Fed::new("1", json(rest)))),
@@ -133,30 +180,63 @@ impl<'a> Led<'a> {
             }
             "signal" => {
                 let (name, value) = rest.split_once(' ').unwrap();
-                EventKind::Signal { name: name.into(), value: json(value) }
+                EventKind::Signal {
+                    name: name.into(),
+                    value: json(value),
+                }
             }
             "child" => {
                 let (path, result) = rest.split_once(' ').unwrap();
                 let child = self.children[path];
-                EventKind::Child { execution: path.into(), child, result: settled(result) }
+                EventKind::Child {
+                    execution: path.into(),
+                    child,
+                    result: settled(result),
+                }
             }
             "cancel" => EventKind::Cancel { force: false },
             "cancel!" => EventKind::Cancel { force: true },
             "pause" => EventKind::Pause { reason: None },
             "resume" => EventKind::Resume,
-            "adopt" => EventKind::Adopted { epoch: Epoch(rest.parse().unwrap()), budget: None },
-            "retry" => EventKind::Retry { epoch: Epoch(rest.parse().unwrap()) },
+            "adopt" => EventKind::Adopted {
+                epoch: Epoch(rest.parse().unwrap()),
+                budget: None,
+            },
+            "retry" => EventKind::Retry {
+                epoch: Epoch(rest.parse().unwrap()),
+            },
             "close" => EventKind::Close,
-            "fork" => EventKind::Forked { run: RunId::from_parts(Timestamp::EPOCH, [9; 10]), epoch: Epoch(9) },
+            "fork" => EventKind::Forked {
+                run: RunId::from_parts(Timestamp::EPOCH, [9; 10]),
+                epoch: Epoch(9),
+            },
             "refuse" => {
                 let (token, until) = rest.split_once(' ').unwrap();
                 let (execution, attempt, epoch) = self.token(token);
                 let until = Timestamp::from_millis(until.parse().unwrap());
-                EventKind::Refused { execution, attempt, epoch, until, reason: "busy".into() }
+                EventKind::Refused {
+                    execution,
+                    attempt,
+                    epoch,
+                    until,
+                    reason: "busy".into(),
+                }
             }
             "sent" => {
                 let (execution, attempt, epoch) = self.token(rest);
-                EventKind::Dispatched { execution, attempt, epoch }
+                EventKind::Dispatched {
+                    execution,
+                    attempt,
+                    epoch,
+                }
+            }
+            "return" => {
+                let (execution, attempt, epoch) = self.token(rest);
+                EventKind::Returned {
+                    execution,
+                    attempt,
+                    epoch,
+                }
             }
             token => {
                 let (execution, attempt, epoch) = self.token(token);
@@ -177,20 +257,33 @@ impl<'a> Led<'a> {
 
     /// The token of an attempt as it was dispatched; of one that never was, with epoch 1.
     fn token(&self, text: &str) -> (Arc<str>, u32, Epoch) {
-        let (path, number) = text.rsplit_once('#').unwrap_or_else(|| panic!("'{text}' is no event"));
+        let (path, number) = text
+            .rsplit_once('#')
+            .unwrap_or_else(|| panic!("'{text}' is no event"));
         let (path, number): (Arc<str>, u32) = (path.into(), number.parse().unwrap());
-        let epoch = self.epochs.get(&(path.clone(), number)).copied().unwrap_or(Epoch(1));
+        let epoch = self
+            .epochs
+            .get(&(path.clone(), number))
+            .copied()
+            .unwrap_or(Epoch(1));
         (path, number, epoch)
     }
 
     fn tell(&mut self, effect: &Effect) -> Option<String> {
         Some(match effect {
             Effect::Dispatch(it) => {
-                self.epochs.insert((it.execution.clone(), it.attempt), it.epoch);
-                let with = if it.with.is_null() { String::new() } else { format!("({})", it.with) };
+                self.epochs
+                    .insert((it.execution.clone(), it.attempt), it.epoch);
+                let with = if it.with.is_null() {
+                    String::new()
+                } else {
+                    format!("({})", it.with)
+                };
                 format!("{}#{}{with}", it.execution, it.attempt)
             }
-            Effect::CancelAttempt { execution, attempt, .. } => format!("-{execution}#{attempt}"),
+            Effect::CancelAttempt {
+                execution, attempt, ..
+            } => format!("-{execution}#{attempt}"),
             Effect::StartChild(it) => {
                 self.children.insert(it.execution.clone(), it.child);
                 format!("child {}({} {})", it.execution, it.workflow, it.input)
@@ -216,7 +309,11 @@ impl<'a> Led<'a> {
 fn settled(text: &str) -> Settled {
     let (word, rest) = text.split_once(' ').unwrap_or((text, ""));
     match word {
-        "ok" => Settled::Done(if rest.is_empty() { Value::Null } else { json(rest) }),
+        "ok" => Settled::Done(if rest.is_empty() {
+            Value::Null
+        } else {
+            json(rest)
+        }),
         "err" => Settled::failed(Failure::new(rest, "no")),
         "gone" => Settled::Cancelled,
         other => panic!("'{other}' is no result"),

@@ -1,7 +1,7 @@
-//! Workflows out of dice. Their results do not depend on the order in which things happen: among steps that run at once
-//! nothing fails uncaught, and nothing leaves.
+//! Workflows out of dice. Their results do not depend on the order in which things happen: among
+//! steps that run at once nothing fails uncaught, and nothing leaves.
 
-use lope_flow::definition::{Block, BlockId, Definition, Kind, Parallel, Step};
+use lope_definition::{Block, BlockId, Definition, Parallel, Step, StepKind};
 use lope_model::Policy;
 use lope_model::policy::{Backoff, Fallback, OnFailure};
 
@@ -19,9 +19,22 @@ pub struct Taste {
 }
 
 impl Taste {
-    pub const ALL: Self = Self { fails: true, catches: true, states: false, fragile: false };
-    pub const INPUTS: Self = Self { states: true, ..Self::ALL };
-    pub const FRAGILE: Self = Self { fails: false, catches: false, states: false, fragile: true };
+    pub const ALL: Self = Self {
+        fails: true,
+        catches: true,
+        states: false,
+        fragile: false,
+    };
+    pub const INPUTS: Self = Self {
+        states: true,
+        ..Self::ALL
+    };
+    pub const FRAGILE: Self = Self {
+        fails: false,
+        catches: false,
+        states: false,
+        fragile: true,
+    };
 }
 
 /// Where a step is made.
@@ -44,7 +57,12 @@ struct Place {
 
 /// A workflow out of dice.
 pub fn generate(seed: u64, taste: Taste) -> Definition {
-    let mut maker = Maker { dice: Dice::new(seed), draft: Draft::new(), taste, names: 0 };
+    let mut maker = Maker {
+        dice: Dice::new(seed),
+        draft: Draft::new(),
+        taste,
+        names: 0,
+    };
     let in_order = maker.dice.chance(50);
     let place = Place {
         depth: 0,
@@ -79,7 +97,11 @@ impl Maker {
     }
 
     fn int(&mut self, place: &Place) -> String {
-        if self.dice.chance(25) { self.dice.below(50).to_string() } else { self.dice.pick(&place.ints).clone() }
+        if self.dice.chance(25) {
+            self.dice.below(50).to_string()
+        } else {
+            self.dice.pick(&place.ints).clone()
+        }
     }
 
     fn expr(&mut self, place: &Place) -> String {
@@ -129,7 +151,11 @@ impl Maker {
             steps.push(step);
         }
         let block = Block::of(steps);
-        if place.in_order { block.in_order() } else { block }
+        if place.in_order {
+            block.in_order()
+        } else {
+            block
+        }
     }
 
     fn held(&mut self, place: Place) -> BlockId {
@@ -139,11 +165,18 @@ impl Maker {
 
     /// A step, and whether its output is an int.
     fn step(&mut self, place: &Place) -> (Step, bool) {
-        let roll = if place.depth >= 3 { self.dice.below(40) } else { self.dice.below(100) };
+        let roll = if place.depth >= 3 {
+            self.dice.below(40)
+        } else {
+            self.dice.below(100)
+        };
         match roll {
             0..16 => self.work(place),
             16..24 => self.assignment(place),
-            24..28 => (sleep(&self.name("s"), &self.dice.below(3).to_string()), false),
+            24..28 => (
+                sleep(&self.name("s"), &self.dice.below(3).to_string()),
+                false,
+            ),
             28..31 => {
                 let (name, value) = (self.name("w"), self.expr(place));
                 (wait(&name, &name, Some("1"), Some(&value)), true)
@@ -168,7 +201,12 @@ impl Maker {
             0..=4 => "ok".to_owned(),
             5..=6 => {
                 policy.retries = Some(2);
-                policy.backoff = Some(*self.dice.pick(&[Backoff::None, Backoff::Exponential, Backoff::Jitter]));
+                policy.backoff =
+                    Some(
+                        *self
+                            .dice
+                            .pick(&[Backoff::None, Backoff::Exponential, Backoff::Jitter]),
+                    );
                 format!("flaky{}", self.dice.below(3))
             }
             7 if self.taste.fragile => "fragile".to_owned(),
@@ -182,11 +220,17 @@ impl Maker {
             }
             9 if self.taste.catches => {
                 policy.on_failure = Some(OnFailure::Skip);
-                return (action_step(&self.name("a"), "bad_G", &with).policy(policy), false);
+                return (
+                    action_step(&self.name("a"), "bad_G", &with).policy(policy),
+                    false,
+                );
             }
             _ => "ok".to_owned(),
         };
-        (action_step(&self.name("a"), &action, &with).policy(policy), true)
+        (
+            action_step(&self.name("a"), &action, &with).policy(policy),
+            true,
+        )
     }
 
     fn assignment(&mut self, place: &Place) -> (Step, bool) {
@@ -208,8 +252,8 @@ impl Maker {
             0 if place.may_fail && place.mixed => raise(&name, "{'type': 'Mine', 'message': 'm'}"),
             0 if place.may_fail => raise(&name, "{'type': 'E', 'message': 'e'}"),
             1 if place.may_return => give(&name, &self.expr(place)),
-            2 if place.in_loop => Step::new(&name, Kind::Break),
-            3 if place.in_loop => Step::new(&name, Kind::Continue),
+            2 if place.in_loop => Step::new(&name, StepKind::Break),
+            3 if place.in_loop => Step::new(&name, StepKind::Continue),
             _ => return self.work(place),
         };
         (step, false)
@@ -220,7 +264,7 @@ impl Maker {
             return self.work(place);
         }
         let mut step = state(&self.name("t"), "0", "(previous * 3 + value) % 1000");
-        if let Kind::State { value, .. } = &mut step.kind {
+        if let StepKind::State { value, .. } = &mut step.kind {
             *value = Some(t(&self.expr(place)));
         }
         (step, true)
@@ -235,7 +279,11 @@ impl Maker {
             may_fail: place.may_fail && in_order && alone,
             may_return: place.may_return && in_order && alone,
             in_loop: place.in_loop && in_order && alone,
-            variables: if alone { place.variables.clone() } else { Vec::new() },
+            variables: if alone {
+                place.variables.clone()
+            } else {
+                Vec::new()
+            },
             ..place.clone()
         }
     }
@@ -261,16 +309,28 @@ impl Maker {
             return (if_(&name, &self.condition(place), then, otherwise), false);
         }
         let second = self.held(inner);
-        let cases = [(self.condition(place), then), (self.condition(place), second)];
-        let cases: Vec<(&str, BlockId)> = cases.iter().map(|(when, block)| (&**when, *block)).collect();
+        let cases = [
+            (self.condition(place), then),
+            (self.condition(place), second),
+        ];
+        let cases: Vec<(&str, BlockId)> = cases
+            .iter()
+            .map(|(when, block)| (&**when, *block))
+            .collect();
         (switch(&name, &cases, otherwise), false)
     }
 
     fn elements(&mut self, place: &Place) -> (Step, bool) {
         let (name, item, over) = (self.name("e"), self.name("n"), self.list(place));
-        let parallel = *self.dice.pick(&[Parallel::One, Parallel::Upto(2), Parallel::Max]);
+        let parallel = *self
+            .dice
+            .pick(&[Parallel::One, Parallel::Upto(2), Parallel::Max]);
         let collects = self.taste.catches && self.dice.chance(40);
-        let mut inner = if parallel == Parallel::One { self.inner(place) } else { self.apart(place) };
+        let mut inner = if parallel == Parallel::One {
+            self.inner(place)
+        } else {
+            self.apart(place)
+        };
         inner.in_loop = parallel == Parallel::One && inner.in_order;
         inner.may_fail = self.taste.fails && inner.in_order && (collects || inner.may_fail);
         inner.ints.push(item.clone());
@@ -291,7 +351,12 @@ impl Maker {
         let mut block = self.block(inner);
         block.steps.insert(0, count);
         let body = self.draft.0.add_block(block.in_order());
-        let rounds = while_(&name, &format!("{counter} < {}", self.dice.below(4)), body, None);
+        let rounds = while_(
+            &name,
+            &format!("{counter} < {}", self.dice.below(4)),
+            body,
+            None,
+        );
         let start = assign(&self.name("l"), "0").set(&counter);
         let both = Block::of(vec![start, rounds]).in_order();
         let both = self.draft.0.add_block(both);
@@ -314,7 +379,15 @@ impl Maker {
         let mut quiet = inner;
         (quiet.may_fail, quiet.may_return, quiet.in_loop) = (false, false, false);
         let finally = self.dice.chance(40).then(|| self.held(quiet));
-        (try_(&self.name("y"), body, vec![on(kinds, None, handler)], finally), false)
+        (
+            try_(
+                &self.name("y"),
+                body,
+                vec![on(kinds, None, handler)],
+                finally,
+            ),
+            false,
+        )
     }
 
     fn branches(&mut self, place: &Place) -> (Step, bool) {
@@ -337,7 +410,10 @@ impl Maker {
         inner.variables.clear();
         let block = self.block(inner);
         let function = self.draft.function(&[&parameter], block.steps);
-        (call(&name, function, &[(&parameter, &self.expr(place))]), false)
+        (
+            call(&name, function, &[(&parameter, &self.expr(place))]),
+            false,
+        )
     }
 
     /// The first branch needs no time, the other sleeps first.

@@ -1,11 +1,14 @@
-//! The interpreter: recursive, one thing after the other, nothing durable. Slow and plain on purpose.
+//! The interpreter: recursive, one thing after the other, nothing durable. Slow and plain on
+//! purpose.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
 use std::rc::Rc;
 
-use lope_flow::definition::{Block, BlockId, Branch, Definition, Handler, Kind, OnError, Parallel, Step};
-use lope_flow::expr::{Expr, Fuel, Scope, eval};
+use lope_definition::{
+    Block, BlockId, Branch, Definition, Handler, OnError, Parallel, Step, StepKind,
+};
+use lope_expr::{Expr, Fuel, Scope, eval};
 use lope_flow::law::Settled;
 use lope_model::policy::{Fallback, OnFailure};
 use lope_model::{Failure, Value};
@@ -73,7 +76,12 @@ pub struct Interpreter<'a> {
 impl<'a> Interpreter<'a> {
     /// The definition must have its needs inferred.
     pub fn new(definition: &'a Definition) -> Self {
-        Self { definition, input: Value::Null, totals: BTreeMap::new(), mended: false }
+        Self {
+            definition,
+            input: Value::Null,
+            totals: BTreeMap::new(),
+            mended: false,
+        }
     }
 
     /// The result of one input; accumulators remember those before.
@@ -94,19 +102,41 @@ impl<'a> Interpreter<'a> {
         locals: Vec<(String, Value)>,
     ) -> Flow {
         let block = &self.definition.blocks[id.0 as usize];
-        let outputs = block.steps.iter().filter(|step| step.set.is_none()).map(|step| step.name.to_string());
-        let bound = locals.iter().map(|(name, _)| name.clone()).chain(outputs).collect();
+        let outputs = block
+            .steps
+            .iter()
+            .filter(|step| step.set.is_none())
+            .map(|step| step.name.to_string());
+        let bound = locals
+            .iter()
+            .map(|(name, _)| name.clone())
+            .chain(outputs)
+            .collect();
         let own = RefCell::new(locals.into_iter().collect());
-        let names = Rc::new(Names { own, bound, owns_frame, around });
+        let names = Rc::new(Names {
+            own,
+            bound,
+            owns_frame,
+            around,
+        });
         let mut settled: HashMap<&str, Option<Value>> = HashMap::new();
         while settled.len() < block.steps.len() {
             let ready = |step: &&Step| {
                 let mut before = step.needs.iter().chain(&step.follows);
-                !settled.contains_key(&*step.name) && before.all(|need| settled.contains_key(&**need))
+                !settled.contains_key(&*step.name)
+                    && before.all(|need| settled.contains_key(&**need))
             };
-            let step = block.steps.iter().find(ready).expect("needs have no cycles");
+            let step = block
+                .steps
+                .iter()
+                .find(ready)
+                .expect("needs have no cycles");
             let doomed = step.needs.iter().any(|need| settled[&**need].is_none());
-            let output = if doomed { None } else { self.step(id, step, &names)? };
+            let output = if doomed {
+                None
+            } else {
+                self.step(id, step, &names)?
+            };
             if let Some(value) = &output {
                 names.set(step.set.as_deref().unwrap_or(&step.name), value.clone());
             }
@@ -115,27 +145,47 @@ impl<'a> Interpreter<'a> {
         self.output(block, &names, &settled)
     }
 
-    fn output(&mut self, block: &Block, names: &Rc<Names>, settled: &HashMap<&str, Option<Value>>) -> Flow {
+    fn output(
+        &mut self,
+        block: &Block,
+        names: &Rc<Names>,
+        settled: &HashMap<&str, Option<Value>>,
+    ) -> Flow {
         if let Some(collect) = &block.collect {
             return self.eval(collect.expr(), names, &[]);
         }
         let followed = |name: &str| {
-            block.steps.iter().any(|step| step.needs.iter().chain(&step.follows).any(|need| &**need == name))
+            block.steps.iter().any(|step| {
+                step.needs
+                    .iter()
+                    .chain(&step.follows)
+                    .any(|need| &**need == name)
+            })
         };
-        let leaves = block.steps.iter().filter(|step| !step.kind.leaves() && !followed(&step.name));
+        let leaves = block
+            .steps
+            .iter()
+            .filter(|step| !step.kind.leaves() && !followed(&step.name));
         let leaves: Vec<&Step> = leaves.collect();
         match leaves.as_slice() {
             [] => Ok(Value::Null),
             [leaf] => Ok(settled[&*leaf.name].clone().unwrap_or_default()),
             many => {
-                let there = many.iter().filter_map(|leaf| Some((leaf.name.clone(), settled[&*leaf.name].clone()?)));
+                let there = many
+                    .iter()
+                    .filter_map(|leaf| Some((leaf.name.clone(), settled[&*leaf.name].clone()?)));
                 Ok(Value::map(there))
             }
         }
     }
 
     /// The output of a step; nothing if it is skipped.
-    fn step(&mut self, block: BlockId, step: &Step, names: &Rc<Names>) -> Result<Option<Value>, Leave> {
+    fn step(
+        &mut self,
+        block: BlockId,
+        step: &Step,
+        names: &Rc<Names>,
+    ) -> Result<Option<Value>, Leave> {
         let tried = match step.when.as_ref().map(|when| self.holds(when, names)) {
             Some(Ok(false)) => return Ok(None),
             Some(Err(leave)) => Err(leave),
@@ -148,16 +198,21 @@ impl<'a> Interpreter<'a> {
     }
 
     fn perform(&mut self, block: BlockId, step: &Step, names: &Rc<Names>) -> Flow {
-        let inside = |machine: &mut Self, id| machine.block(id, Some(Rc::clone(names)), false, Vec::new());
+        let inside =
+            |machine: &mut Self, id| machine.block(id, Some(Rc::clone(names)), false, Vec::new());
         match &step.kind {
-            Kind::Dispatch(call) => self.work(&call.action, step, names),
-            Kind::Let { value } => self.eval(value.expr(), names, &[]),
-            Kind::If { when, then, otherwise } => match (self.holds(when, names)?, otherwise) {
+            StepKind::Dispatch(call) => self.work(&call.action, step, names),
+            StepKind::Let { value } => self.eval(value.expr(), names, &[]),
+            StepKind::If {
+                when,
+                then,
+                otherwise,
+            } => match (self.holds(when, names)?, otherwise) {
                 (true, _) => inside(self, *then),
                 (false, Some(otherwise)) => inside(self, *otherwise),
                 (false, None) => Ok(Value::Null),
             },
-            Kind::Switch { cases, otherwise } => {
+            StepKind::Switch { cases, otherwise } => {
                 for case in cases {
                     if self.holds(&case.when, names)? {
                         return inside(self, case.block);
@@ -165,9 +220,13 @@ impl<'a> Interpreter<'a> {
                 }
                 otherwise.map_or(Ok(Value::Null), |block| inside(self, block))
             }
-            Kind::Each { .. } => self.each(step, names),
-            Kind::While { when, block, max } => self.rounds(when, *block, *max, names),
-            Kind::Try { block, handlers, finally } => {
+            StepKind::Each { .. } => self.each(step, names),
+            StepKind::While { when, block, max } => self.rounds(when, *block, *max, names),
+            StepKind::Try {
+                block,
+                handlers,
+                finally,
+            } => {
                 let tried = inside(self, *block);
                 let tried = self.handled(tried, handlers, names);
                 if let Some(finally) = finally {
@@ -175,38 +234,50 @@ impl<'a> Interpreter<'a> {
                 }
                 tried
             }
-            Kind::Sleep { .. } | Kind::Until { .. } => Ok(Value::Null),
-            Kind::Wait { default, .. } => match default {
+            StepKind::Sleep { .. } | StepKind::Until { .. } => Ok(Value::Null),
+            StepKind::Wait { default, .. } => match default {
                 Some(default) => self.eval(default.expr(), names, &[]),
                 None => Err(Leave::Failed(Failure::new("Timeout", ""))),
             },
-            Kind::Workflow { with, .. } => {
+            StepKind::Workflow { with, .. } => {
                 let input = self.eval(with.expr(), names, &[])?;
                 Ok(Value::Int(input.as_int().unwrap_or(0) + 1))
             }
-            Kind::Send { .. } => Ok(Value::Null),
-            Kind::State { init, next, value, .. } => {
+            StepKind::Send { .. } => Ok(Value::Null),
+            StepKind::State {
+                init, next, value, ..
+            } => {
                 let key = (block.0 as usize, step.name.to_string());
                 let previous = match self.totals.get(&key) {
                     Some(total) => total.clone(),
                     None => self.eval(init.expr(), names, &[])?,
                 };
                 let value = self.eval(value.as_ref().expect("filled in").expr(), names, &[])?;
-                let total = self.eval(next.expr(), names, &[("previous", previous), ("value", value)])?;
+                let total = self.eval(
+                    next.expr(),
+                    names,
+                    &[("previous", previous), ("value", value)],
+                )?;
                 self.totals.insert(key, total.clone());
                 Ok(total)
             }
-            Kind::Race { branches } => self.race(branches, names),
-            Kind::All { branches, on_error } => self.all(branches, *on_error, names),
-            Kind::Return { value } => Err(Leave::Return(self.eval(value.expr(), names, &[])?)),
-            Kind::Raise { error } => {
+            StepKind::Race { branches } => self.race(branches, names),
+            StepKind::All { branches, on_error } => self.all(branches, *on_error, names),
+            StepKind::Return { value } => {
+                Err(Leave::Return(self.eval(value.expr(), names, &[])?))
+            }
+            StepKind::Raise { error } => {
                 let error = self.eval(error.expr(), names, &[])?;
-                let kind = error.get("type").and_then(Value::as_str).unwrap_or("Error").to_owned();
+                let kind = error
+                    .get("type")
+                    .and_then(Value::as_str)
+                    .unwrap_or("Error")
+                    .to_owned();
                 Err(Leave::Failed(Failure::new(&kind, "raised")))
             }
-            Kind::Break => Err(Leave::Break),
-            Kind::Continue => Err(Leave::Continue),
-            Kind::Call { function, with, .. } => {
+            StepKind::Break => Err(Leave::Break),
+            StepKind::Continue => Err(Leave::Continue),
+            StepKind::Call { function, with, .. } => {
                 let mut arguments = Vec::new();
                 for (name, value) in with {
                     arguments.push((name.to_string(), self.eval(value.expr(), names, &[])?));
@@ -220,7 +291,9 @@ impl<'a> Interpreter<'a> {
     }
 
     fn work(&mut self, action: &str, step: &Step, names: &Rc<Names>) -> Flow {
-        let Kind::Dispatch(call) = &step.kind else { panic!("only work is tried") };
+        let StepKind::Dispatch(call) = &step.kind else {
+            panic!("only work is tried")
+        };
         let with = self.eval(call.with.expr(), names, &[])?;
         let mut failures = 0;
         loop {
@@ -246,29 +319,57 @@ impl<'a> Interpreter<'a> {
         };
         let catches = |handler: &&Handler| {
             handler.matches.is_empty()
-                || handler.matches.iter().any(|kind| **kind == *failure.kind || &**kind == "Error")
+                || handler
+                    .matches
+                    .iter()
+                    .any(|kind| **kind == *failure.kind || &**kind == "Error")
         };
-        let Some(handler) = handlers.iter().find(catches) else { return Err(Leave::Failed(failure)) };
+        let Some(handler) = handlers.iter().find(catches) else {
+            return Err(Leave::Failed(failure));
+        };
         let error = Value::map([("type", Value::str(&*failure.kind))]);
-        let locals = handler.name.iter().map(|name| (name.to_string(), error.clone())).collect();
+        let locals = handler
+            .name
+            .iter()
+            .map(|name| (name.to_string(), error.clone()))
+            .collect();
         self.block(handler.block, Some(Rc::clone(names)), false, locals)
     }
 
     fn each(&mut self, step: &Step, names: &Rc<Names>) -> Flow {
-        let Kind::Each { over, item, index, parallel, block, on_error } = &step.kind else { panic!("only each") };
+        let StepKind::Each {
+            over,
+            item,
+            index,
+            parallel,
+            block,
+            on_error,
+            ..
+        } = &step.kind
+        else {
+            panic!("only each")
+        };
         let items = self.eval(over.expr(), names, &[])?;
         let own_frame = !matches!(parallel, Parallel::One | Parallel::Upto(0 | 1));
         let mut results = Vec::new();
         for (number, element) in items.as_list().expect("a list").iter().enumerate() {
             let mut locals = vec![(item.to_string(), element.clone())];
-            locals.extend(index.iter().map(|index| (index.to_string(), Value::Int(number as i64))));
-            results.push(match self.block(*block, Some(Rc::clone(names)), own_frame, locals) {
-                Ok(value) => value,
-                Err(Leave::Continue) => Value::Null,
-                Err(Leave::Break) => break,
-                Err(Leave::Failed(failure)) if *on_error == OnError::Collect => collected(&failure),
-                Err(leave) => return Err(leave),
-            });
+            locals.extend(
+                index
+                    .iter()
+                    .map(|index| (index.to_string(), Value::Int(number as i64))),
+            );
+            results.push(
+                match self.block(*block, Some(Rc::clone(names)), own_frame, locals) {
+                    Ok(value) => value,
+                    Err(Leave::Continue) => Value::Null,
+                    Err(Leave::Break) => break,
+                    Err(Leave::Failed(failure)) if *on_error == OnError::Collect => {
+                        collected(&failure)
+                    }
+                    Err(leave) => return Err(leave),
+                },
+            );
         }
         Ok(Value::list(results))
     }
@@ -291,7 +392,10 @@ impl<'a> Interpreter<'a> {
     /// The generator makes the first branch the one that needs no time.
     fn race(&mut self, branches: &[Branch], names: &Rc<Names>) -> Flow {
         let output = self.block(branches[0].block, Some(Rc::clone(names)), true, Vec::new())?;
-        Ok(Value::map([("winner", Value::str(&*branches[0].name)), ("output", output)]))
+        Ok(Value::map([
+            ("winner", Value::str(&*branches[0].name)),
+            ("output", output),
+        ]))
     }
 
     fn all(&mut self, branches: &[Branch], on_error: OnError, names: &Rc<Names>) -> Flow {
@@ -316,8 +420,13 @@ impl<'a> Interpreter<'a> {
     fn eval(&mut self, expr: &Expr, names: &Rc<Names>, extra: &[(&str, Value)]) -> Flow {
         let mut seen: HashMap<String, Value> = HashMap::new();
         for name in expr.names() {
-            let found = extra.iter().find(|(known, _)| **known == *name).map(|(_, value)| value.clone());
-            let found = found.or_else(|| (&*name == "input").then(|| self.input.clone())).or_else(|| names.get(&name));
+            let found = extra
+                .iter()
+                .find(|(known, _)| **known == *name)
+                .map(|(_, value)| value.clone());
+            let found = found
+                .or_else(|| (&*name == "input").then(|| self.input.clone()))
+                .or_else(|| names.get(&name));
             seen.extend(found.map(|value| (name.to_string(), value)));
         }
         let value = eval(expr, &Seen(seen), &mut Fuel::default());

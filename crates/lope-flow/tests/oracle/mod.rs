@@ -1,8 +1,12 @@
-//! A second opinion: a simple recursive interpreter of definitions that shares no code with the law, a generator of
-//! workflows whose result does not depend on order, and a world that answers in any order.
+//! A second opinion: a simple recursive interpreter of definitions that shares no code with the
+//! law, a generator of workflows whose result does not depend on order, and a world that answers in
+//! any order.
 
 #![allow(dead_code, unreachable_pub, reason = "every test file uses some of it")]
-#![allow(clippy::struct_excessive_bools, reason = "tastes and places are sets of yes and no")]
+#![allow(
+    clippy::struct_excessive_bools,
+    reason = "tastes and places are sets of yes and no"
+)]
 
 pub mod generate;
 pub mod interpret;
@@ -43,8 +47,8 @@ impl Dice {
     }
 }
 
-/// What a worker answers: `ok` computes, `flaky2` fails twice first, `bad_E` always fails as `E`, `fragile` fails as
-/// `Broken` until somebody mends it.
+/// What a worker answers: `ok` computes, `flaky2` fails twice first, `bad_E` always fails as `E`,
+/// `fragile` fails as `Broken` until somebody mends it.
 pub fn answer(action: &str, with: &Value, failures_so_far: u32, mended: bool) -> Settled {
     if let Some(kind) = action.strip_prefix("bad_") {
         return Settled::failed(Failure::new(kind, "always"));
@@ -52,9 +56,13 @@ pub fn answer(action: &str, with: &Value, failures_so_far: u32, mended: bool) ->
     if action == "fragile" && !mended {
         return Settled::failed(Failure::new("Broken", "not yet"));
     }
-    let flaky = action.strip_prefix("flaky").and_then(|count| count.parse::<u32>().ok());
+    let flaky = action
+        .strip_prefix("flaky")
+        .and_then(|count| count.parse::<u32>().ok());
     if flaky.is_some_and(|count| failures_so_far < count) {
         return Settled::failed(Failure::new("Flaky", "try again"));
     }
-    Settled::Done(Value::Int((with.as_int().unwrap_or(-1) * 7 + 3).rem_euclid(1_000)))
+    Settled::Done(Value::Int(
+        (with.as_int().unwrap_or(-1) * 7 + 3).rem_euclid(1_000),
+    ))
 }

@@ -22,12 +22,31 @@ pub(crate) struct Effects {
 }
 
 impl Effects {
-    pub(super) fn of(reads: BTreeMap<At, Option<Vec<u8>>>, scopes: BTreeMap<At, u64>, layer: Layer) -> Self {
-        let Layer { writes, staged, cancelled, reply } = layer;
+    pub(super) fn of(
+        reads: BTreeMap<At, Option<Vec<u8>>>,
+        scopes: BTreeMap<At, u64>,
+        layer: Layer,
+    ) -> Self {
+        let Layer {
+            writes,
+            staged,
+            cancelled,
+            reply,
+        } = layer;
         let Intents { emitted, armed } = Layer::intents(staged);
-        let mut effects = Self { emitted, reply, ..Self::default() };
-        effects.guards.extend(reads.into_iter().map(|(at, value)| read_guard(at, value)));
-        effects.guards.extend(scopes.into_iter().map(|(scope, version)| Guard::ScopeUnchanged(scope, version)));
+        let mut effects = Self {
+            emitted,
+            reply,
+            ..Self::default()
+        };
+        effects
+            .guards
+            .extend(reads.into_iter().map(|(at, value)| read_guard(at, value)));
+        effects.guards.extend(
+            scopes
+                .into_iter()
+                .map(|(scope, version)| Guard::ScopeUnchanged(scope, version)),
+        );
         for (key, frame) in cancelled {
             let at = At::new(TableId::TIMERS, key.to_bytes());
             effects.guards.push(value_guard(at.clone(), frame));
@@ -40,7 +59,9 @@ impl Effects {
             });
             effects.state.insert(at, value);
         }
-        let timers = armed.into_iter().filter_map(|(due, frame)| append_timer(due, frame).ok());
+        let timers = armed
+            .into_iter()
+            .filter_map(|(due, frame)| append_timer(due, frame).ok());
         effects.writes.extend(timers);
         effects
     }

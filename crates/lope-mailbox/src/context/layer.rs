@@ -1,4 +1,5 @@
-//! What a handler wants to become true, in layers: an inner scope is a layer of its own until it commits into the outer one.
+//! What a handler wants to become true, in layers: an inner scope is a layer of its own until it
+//! commits into the outer one.
 
 use std::collections::BTreeMap;
 
@@ -44,13 +45,19 @@ impl Layer {
 
     /// What is emitted, and what is armed in the end.
     pub(crate) fn intents(staged: Vec<Staged>) -> Intents {
-        let Intents { mut emitted, mut armed } = Intents::default();
+        let Intents {
+            mut emitted,
+            mut armed,
+        } = Intents::default();
         for item in staged {
             match item {
                 Staged::Emit(frame) => emitted.push(frame),
                 Staged::Arm(due, frame) => armed.push((due, frame)),
                 Staged::Disarm(due, id) => {
-                    if let Some(at) = armed.iter().rposition(|(at, frame)| *at == due && has_id(frame, &id)) {
+                    if let Some(at) = armed
+                        .iter()
+                        .rposition(|(at, frame)| *at == due && has_id(frame, &id))
+                    {
                         armed.remove(at);
                     }
                 }

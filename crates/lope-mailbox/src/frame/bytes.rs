@@ -3,14 +3,14 @@
 use super::FrameError;
 
 /// What both headers have in their first twelve bytes.
-pub(super) struct Head {
+pub(super) struct FrameHeader {
     pub(super) magic: &'static [u8; 4],
     pub(super) header: usize,
 }
 
-impl Head {
+impl FrameHeader {
     /// Length, magic, version and announced length, in this order.
-    pub(super) fn check(&self, frame: &[u8]) -> Result<(), FrameError> {
+    pub(super) fn validate(&self, frame: &[u8]) -> Result<(), FrameError> {
         if frame.len() < self.header {
             return Err(FrameError::Truncated);
         }

@@ -1,13 +1,17 @@
-//! The frame `LINT`: what a handler wants to happen to a message, put into the outbox or armed as a timer.
+//! The frame `LINT`: what a handler wants to happen to a message, put into the outbox or armed as a
+//! timer.
 //!
 //! The codec takes any body; staging an intent refuses one that is not a message.
 
-use super::bytes::{Head, i64_at, u32_at};
+use super::bytes::{FrameHeader, i64_at, u32_at};
 use super::{EncodeError, FrameError};
 
 /// Bytes before the body.
 pub const INTENT_HEADER: usize = 28;
-const HEAD: Head = Head { magic: b"LINT", header: INTENT_HEADER };
+const HEAD: FrameHeader = FrameHeader {
+    magic: b"LINT",
+    header: INTENT_HEADER,
+};
 const HAS_DUE: u8 = 0x01;
 
 /// What to do with the message in the body.
@@ -30,7 +34,7 @@ impl<'a> Intent<'a> {
     }
 
     pub fn decode(frame: &'a [u8]) -> Result<Self, FrameError> {
-        HEAD.check(frame)?;
+        HEAD.validate(frame)?;
         if frame[14..16] != [0; 2] {
             return Err(FrameError::Format("reserved bytes"));
         }
@@ -45,7 +49,10 @@ impl<'a> Intent<'a> {
         match (kind, bits & HAS_DUE != 0) {
             (Self::EMIT, false) => Ok(Self::Emit { message }),
             (Self::EMIT, true) => Err(FrameError::Format("an emitted message has no due time")),
-            (_, true) => Ok(Self::Arm { due: i64_at(frame, 16), message }),
+            (_, true) => Ok(Self::Arm {
+                due: i64_at(frame, 16),
+                message,
+            }),
             (_, false) => Err(FrameError::Format("a timer needs a due time")),
         }
     }

@@ -1,13 +1,17 @@
-//! The frame `LMSG`: a message with its addressee, route, sender, ids and payload. Header of 60 bytes, then the body.
+//! The frame `LMSG`: a message with its addressee, route, sender, ids and payload. Header of 60
+//! bytes, then the body.
 
 use std::ops::BitOr;
 
-use super::bytes::{Head, i64_at, u32_at};
+use super::bytes::{FrameHeader, i64_at, u32_at};
 use super::{EncodeError, FrameError};
 
 /// Bytes before the body.
 pub const MESSAGE_HEADER: usize = 60;
-const HEAD: Head = Head { magic: b"LMSG", header: MESSAGE_HEADER };
+const HEAD: FrameHeader = FrameHeader {
+    magic: b"LMSG",
+    header: MESSAGE_HEADER,
+};
 /// The trace length of a message without a trace id.
 const NO_TRACE: u32 = u32::MAX;
 
@@ -19,7 +23,8 @@ pub enum MessageKind {
     Timer,
 }
 
-/// What a sender asks for. Whether a sender and a trace id are there is told by the fields of the message, not here.
+/// What a sender asks for. Whether a sender and a trace id are there is told by the fields of the
+/// message, not here.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Flags(u8);
 
@@ -45,7 +50,9 @@ pub struct Message<'a> {
 
 impl MessageKind {
     fn from_byte(byte: u8) -> Option<Self> {
-        [Self::Command, Self::Event, Self::Timer].into_iter().find(|kind| *kind as u8 == byte)
+        [Self::Command, Self::Event, Self::Timer]
+            .into_iter()
+            .find(|kind| *kind as u8 == byte)
     }
 
     pub const fn name(self) -> &'static str {
@@ -94,12 +101,24 @@ impl BitOr for Flags {
 impl<'a> Message<'a> {
     /// A durable message without sender, trace or wishes.
     pub const fn new(kind: MessageKind, to_worker: i64, id: &'a [u8], payload: &'a [u8]) -> Self {
-        let route = Route { worker: to_worker, timestamp: 0 };
-        Self { kind, flags: Flags::DURABLE, to_worker, route, from_worker: None, id, trace: None, payload }
+        let route = Route {
+            worker: to_worker,
+            timestamp: 0,
+        };
+        Self {
+            kind,
+            flags: Flags::DURABLE,
+            to_worker,
+            route,
+            from_worker: None,
+            id,
+            trace: None,
+            payload,
+        }
     }
 
     pub fn decode(frame: &'a [u8]) -> Result<Self, FrameError> {
-        HEAD.check(frame)?;
+        HEAD.validate(frame)?;
         if frame[14..16] != [0; 2] {
             return Err(FrameError::Format("reserved bytes"));
         }
@@ -113,7 +132,10 @@ impl<'a> Message<'a> {
             kind,
             flags: Flags(bits & Flags::ASKED),
             to_worker: i64_at(frame, 16),
-            route: Route { worker: i64_at(frame, 24), timestamp: i64_at(frame, 32) },
+            route: Route {
+                worker: i64_at(frame, 24),
+                timestamp: i64_at(frame, 32),
+            },
             from_worker: (bits & Flags::FROM_WORKER != 0).then(|| i64_at(frame, 40)),
             id,
             trace,
@@ -127,13 +149,19 @@ impl<'a> Message<'a> {
         }
         let trace = self.trace.unwrap_or_default();
         let length = MESSAGE_HEADER + self.id.len() + trace.len() + self.payload.len();
-        // Every part is shorter than the whole, so no part's length can be taken for an absent trace.
+        // Every part is shorter than the whole, so no part's length can be taken for an absent
+        // trace.
         let announced = u32::try_from(length).map_err(|_| EncodeError::TooLong)?;
         let trace_len = self.trace.map_or(NO_TRACE, |trace| trace.len() as u32);
         let mut frame = Vec::with_capacity(length);
         HEAD.write(&mut frame, announced);
         frame.extend_from_slice(&[self.kind as u8, self.wire_bits(), 0, 0]);
-        for number in [self.to_worker, self.route.worker, self.route.timestamp, self.from_worker.unwrap_or(0)] {
+        for number in [
+            self.to_worker,
+            self.route.worker,
+            self.route.timestamp,
+            self.from_worker.unwrap_or(0),
+        ] {
             frame.extend_from_slice(&number.to_le_bytes());
         }
         for length in [self.id.len() as u32, trace_len, self.payload.len() as u32] {
@@ -146,8 +174,16 @@ impl<'a> Message<'a> {
     }
 
     fn wire_bits(&self) -> u8 {
-        let from = if self.from_worker.is_some() { Flags::FROM_WORKER } else { 0 };
-        let trace = if self.trace.is_some() { Flags::TRACE } else { 0 };
+        let from = if self.from_worker.is_some() {
+            Flags::FROM_WORKER
+        } else {
+            0
+        };
+        let trace = if self.trace.is_some() {
+            Flags::TRACE
+        } else {
+            0
+        };
         self.flags.0 | from | trace
     }
 }
@@ -155,7 +191,8 @@ impl<'a> Message<'a> {
 type Body<'a> = (&'a [u8], Option<&'a [u8]>, &'a [u8]);
 
 fn body(frame: &[u8], has_trace: bool) -> Result<Body<'_>, FrameError> {
-    let (id_len, trace_len, payload_len) = (u32_at(frame, 48), u32_at(frame, 52), u32_at(frame, 56));
+    let (id_len, trace_len, payload_len) =
+        (u32_at(frame, 48), u32_at(frame, 52), u32_at(frame, 56));
     if id_len == 0 {
         return Err(FrameError::Format("no message id"));
     }
@@ -163,7 +200,8 @@ fn body(frame: &[u8], has_trace: bool) -> Result<Body<'_>, FrameError> {
         return Err(FrameError::Format("trace flag and trace length disagree"));
     }
     let trace_len = if has_trace { trace_len } else { 0 };
-    let sum = MESSAGE_HEADER as u64 + u64::from(id_len) + u64::from(trace_len) + u64::from(payload_len);
+    let sum =
+        MESSAGE_HEADER as u64 + u64::from(id_len) + u64::from(trace_len) + u64::from(payload_len);
     if sum != frame.len() as u64 {
         return Err(FrameError::Format("the parts do not add up to the frame"));
     }
@@ -172,7 +210,8 @@ fn body(frame: &[u8], has_trace: bool) -> Result<Body<'_>, FrameError> {
     Ok((id, has_trace.then_some(trace), payload))
 }
 
-/// Whom a frame is addressed to, as far as its first bytes tell; nobody, when they are not those of a message.
+/// Whom a frame is addressed to, as far as its first bytes tell; nobody, when they are not those of
+/// a message.
 pub fn addressee(frame: &[u8]) -> Option<i64> {
     (frame.len() >= MESSAGE_HEADER && frame[..4] == *HEAD.magic).then(|| i64_at(frame, 16))
 }

@@ -20,9 +20,20 @@ mod tests {
     #[test]
     fn sleep_ends_with_the_next_timer_or_the_longest_idle() {
         let sleep = |due: Option<i64>| {
-            idle_sleep(due.map(Timestamp::from_millis), Timestamp::from_millis(1_000), Span::from_millis(250)).millis()
+            idle_sleep(
+                due.map(Timestamp::from_millis),
+                Timestamp::from_millis(1_000),
+                Span::from_millis(250),
+            )
+            .millis()
         };
-        for (due, expected) in [(None, 250), (Some(1_100), 100), (Some(1_000), 0), (Some(5), 0), (Some(9_999), 250)] {
+        for (due, expected) in [
+            (None, 250),
+            (Some(1_100), 100),
+            (Some(1_000), 0),
+            (Some(5), 0),
+            (Some(9_999), 250),
+        ] {
             assert_eq!(sleep(due), expected, "{due:?}");
         }
         assert_eq!(until(Moment(5), Moment(2)), Span::from_millis(3));

@@ -1,9 +1,9 @@
-//! Whether a failed message is tried again, and when. Jitter comes from the message's place and its attempt, so that the same
-//! history gives the same delays.
+//! Whether a failed message is tried again, and when. Jitter comes from the message's position and
+//! its attempt, so that the same history gives the same delays.
 
 use lope_model::Span;
 
-use crate::key::Place;
+use crate::key::MessagePosition;
 
 /// How often and how soon a message is tried again.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -15,39 +15,61 @@ pub struct Retry {
     pub max: Span,
     /// Commits in a row that may find a read changed before that counts as a failed attempt.
     pub conflicts: u32,
-    /// Attempts that may be lost with their worker before a message is given up. The first few are counted for everything
-    /// that was in hand, the others only for a message that was with its handler.
+    /// Attempts that may be lost with their worker before a message is given up. The first few are
+    /// counted for everything that was in hand, the others only for a message that was with its
+    /// handler.
     pub losses: u32,
 }
 
 /// What a failure calls for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Verdict {
+pub enum RetryDecision {
     Again { delay: Span },
     GiveUp,
 }
 
-/// The delay between two commits that found a read changed is short: the other writer is done already.
+/// The delay between two commits that found a read changed is short: the other writer is done
+/// already.
 const CONFLICT_BASE: Span = Span::from_millis(1);
 const CONFLICT_MAX: Span = Span::from_millis(32);
-/// How long a message rests with which one worker after the other dies: doubled each time, up to the longest.
+/// How long a message rests with which one worker after the other dies: doubled each time, up to
+/// the longest.
 const LOSS_BASE: Span = Span::from_millis(50);
 const LOSS_MAX: Span = Span::from_secs(10);
 
 impl Default for Retry {
     fn default() -> Self {
-        Self { budget: 4, base: Span::from_millis(50), max: Span::from_secs(10), conflicts: 16, losses: 20 }
+        Self {
+            budget: 4,
+            base: Span::from_millis(50),
+            max: Span::from_secs(10),
+            conflicts: 16,
+            losses: 20,
+        }
     }
 }
 
 impl Retry {
-    /// After a failure that may pass by itself. Attempts that were lost with their worker do not eat the budget.
-    pub fn after_failure(&self, attempts: u32, lost: u32, place: Place) -> Verdict {
+    /// After a failure that may pass by itself. Attempts that were lost with their worker do not
+    /// eat the budget.
+    pub fn after_failure(
+        &self,
+        attempts: u32,
+        lost: u32,
+        position: MessagePosition,
+    ) -> RetryDecision {
         let failed = attempts.saturating_sub(lost);
         if failed >= self.budget {
-            return Verdict::GiveUp;
+            return RetryDecision::GiveUp;
         }
-        Verdict::Again { delay: backoff(self.base, self.max, failed, place.salt() ^ u64::from(attempts)) }
+        RetryDecision::Again {
+            delay: backoff(
+                self.base,
+                self.max,
+                failed,
+                position.salt() ^ u64::from(attempts),
+            ),
+        }
     }
 
     /// Has the message been lost with its worker too often to be tried again?
@@ -56,19 +78,23 @@ impl Retry {
     }
 
     /// How long to wait after the given number of conflicts in a row.
-    pub fn after_conflict(conflicts: u32, place: Place) -> Span {
-        backoff(CONFLICT_BASE, CONFLICT_MAX, conflicts, place.salt())
+    pub fn after_conflict(conflicts: u32, position: MessagePosition) -> Span {
+        backoff(CONFLICT_BASE, CONFLICT_MAX, conflicts, position.salt())
     }
 }
 
 /// How long a message rests that took its worker with it, not for the first time.
 pub fn after_loss(again: u32) -> Span {
-    LOSS_BASE.times(1_u64.checked_shl(again).unwrap_or(u64::MAX)).min(LOSS_MAX)
+    LOSS_BASE
+        .times(1_u64.checked_shl(again).unwrap_or(u64::MAX))
+        .min(LOSS_MAX)
 }
 
 /// `base × 2^(count−1)`, at most `max`, then anywhere between half and the whole of it.
 fn backoff(base: Span, max: Span, count: u32, salt: u64) -> Span {
-    let factor = 1_u64.checked_shl(count.saturating_sub(1)).unwrap_or(u64::MAX);
+    let factor = 1_u64
+        .checked_shl(count.saturating_sub(1))
+        .unwrap_or(u64::MAX);
     let whole = base.times(factor).min(max).millis();
     let half = whole / 2;
     Span::from_millis(half + spread(salt ^ u64::from(count)) % (whole - half + 1))
@@ -86,45 +112,78 @@ fn spread(seed: u64) -> u64 {
 mod tests {
     use super::*;
 
-    const PLACE: Place = Place::Inbox(17);
+    const POSITION: MessagePosition = MessagePosition::Inbox(17);
 
-    /// "Retryable failure (busy, conflict): back off and try again within a budget (default 4), then dead letter."
+    /// "Retryable failure (busy, conflict): back off and try again within a budget (default 4),
+    /// then dead letter."
     #[test]
     fn the_fourth_failure_is_the_last() {
         let retry = Retry::default();
         for attempts in 1..4 {
-            assert!(matches!(retry.after_failure(attempts, 0, PLACE), Verdict::Again { .. }), "{attempts}");
+            assert!(
+                matches!(
+                    retry.after_failure(attempts, 0, POSITION),
+                    RetryDecision::Again { .. }
+                ),
+                "{attempts}"
+            );
         }
-        assert_eq!(retry.after_failure(4, 0, PLACE), Verdict::GiveUp);
-        assert_eq!(retry.after_failure(9, 0, PLACE), Verdict::GiveUp);
+        assert_eq!(retry.after_failure(4, 0, POSITION), RetryDecision::GiveUp);
+        assert_eq!(retry.after_failure(9, 0, POSITION), RetryDecision::GiveUp);
     }
 
     #[test]
     fn lost_attempts_have_a_budget_of_their_own() {
-        let retry = Retry { losses: 2, ..Retry::default() };
-        assert!(matches!(retry.after_failure(5, 2, PLACE), Verdict::Again { .. }));
-        assert_eq!(retry.after_failure(6, 2, PLACE), Verdict::GiveUp);
-        assert_eq!([1, 2, 3].map(|lost| retry.is_lost(lost)), [false, false, true]);
+        let retry = Retry {
+            losses: 2,
+            ..Retry::default()
+        };
+        assert!(matches!(
+            retry.after_failure(5, 2, POSITION),
+            RetryDecision::Again { .. }
+        ));
+        assert_eq!(retry.after_failure(6, 2, POSITION), RetryDecision::GiveUp);
+        assert_eq!(
+            [1, 2, 3].map(|lost| retry.is_lost(lost)),
+            [false, false, true]
+        );
     }
 
     #[test]
     fn delays_double_up_to_the_largest_with_jitter_in_the_upper_half() {
-        let retry = Retry { budget: 60, ..Retry::default() };
+        let retry = Retry {
+            budget: 60,
+            ..Retry::default()
+        };
         for attempts in 1..59 {
-            let Verdict::Again { delay } = retry.after_failure(attempts, 0, PLACE) else { panic!("within the budget") };
+            let RetryDecision::Again { delay } = retry.after_failure(attempts, 0, POSITION) else {
+                panic!("within the budget")
+            };
             let whole = retry.base.times(1 << (attempts - 1).min(20)).min(retry.max);
-            assert!(delay >= Span::from_millis(whole.millis() / 2) && delay <= whole, "{attempts}: {delay} of {whole}");
+            assert!(
+                delay >= Span::from_millis(whole.millis() / 2) && delay <= whole,
+                "{attempts}: {delay} of {whole}"
+            );
         }
     }
 
     #[test]
     fn places_differ_and_the_same_history_gives_the_same_delay() {
         let retry = Retry::default();
-        let delays: std::collections::BTreeSet<String> =
-            (0..50).map(|seq| format!("{:?}", retry.after_failure(1, 0, Place::Inbox(seq)))).collect();
+        let delays: std::collections::BTreeSet<String> = (0..50)
+            .map(|seq| {
+                format!(
+                    "{:?}",
+                    retry.after_failure(1, 0, MessagePosition::Inbox(seq))
+                )
+            })
+            .collect();
         assert!(delays.len() > 10, "{delays:?}");
-        assert_eq!(retry.after_failure(2, 0, PLACE), retry.after_failure(2, 0, PLACE));
-        assert!(Retry::after_conflict(1, PLACE) <= Span::from_millis(1));
-        assert!(Retry::after_conflict(40, PLACE) <= Span::from_millis(32));
+        assert_eq!(
+            retry.after_failure(2, 0, POSITION),
+            retry.after_failure(2, 0, POSITION)
+        );
+        assert!(Retry::after_conflict(1, POSITION) <= Span::from_millis(1));
+        assert!(Retry::after_conflict(40, POSITION) <= Span::from_millis(32));
     }
 }

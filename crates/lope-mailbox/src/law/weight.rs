@@ -1,7 +1,8 @@
-//! How many messages are read at a time, so that large ones do not fill the memory: a few at first, more while they are small.
+//! How many messages are read at a time, so that large ones do not fill the memory: a few at first,
+//! more while they are small.
 
 /// Most bytes of messages that a worker has in hand.
-pub const HAND_BYTES_MAX: usize = 64 * 1_024 * 1_024;
+pub const CLAIMED_BYTES_MAX: usize = 64 * 1_024 * 1_024;
 /// Messages read at a time before anything is known of their size.
 const FIRST: usize = 64;
 /// How fast the number grows while messages are small.
@@ -30,7 +31,7 @@ impl Weight {
         if rows == 0 {
             return;
         }
-        let fitting = (HAND_BYTES_MAX / (bytes / rows).max(1)).max(1);
+        let fitting = (CLAIMED_BYTES_MAX / (bytes / rows).max(1)).max(1);
         self.rows = fitting.min(self.rows.saturating_mul(GROWTH));
     }
 }
@@ -49,7 +50,7 @@ mod tests {
         assert_eq!(weight.page(1_024), 1_024);
         weight.saw(1_024, 1_024 * 1_024 * 1_024);
         assert_eq!(weight.page(1_024), 64);
-        weight.saw(1, 10 * HAND_BYTES_MAX);
+        weight.saw(1, 10 * CLAIMED_BYTES_MAX);
         assert_eq!(weight.page(1_024), 1);
         weight.saw(0, 0);
         assert_eq!(weight.page(1_024), 1);

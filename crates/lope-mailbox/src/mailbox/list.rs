@@ -6,7 +6,7 @@ use lope_store::{StoreError, StoreResult};
 
 use super::{Mailbox, MailboxError};
 use crate::frame::{Message, addressee};
-use crate::key::{self, LeaseKey, Place, TimerKey, WorkerId};
+use crate::key::{self, LeaseKey, MessagePosition, TimerKey, WorkerId};
 use crate::limit;
 use crate::record::{Lease, LeaseState, Owner};
 
@@ -29,20 +29,22 @@ pub struct Armed {
     pub frame: Vec<u8>,
 }
 
-/// Whose timers are looked for is not in their keys, so others' are read on the way: where to begin, and when to stop.
+/// Whose timers are looked for is not in their keys, so others' are read on the way: where to
+/// begin, and when to stop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Look {
+pub struct TimerQuery {
     /// The earliest due time.
     pub from: Timestamp,
     /// Most timers that are found.
     pub limit: usize,
-    /// About how many timers of all workers are read. Of one due time all are, so that whoever goes on from there gets further.
+    /// About how many timers of all workers are read. Of one due time all are, so that whoever goes
+    /// on from there gets further.
     pub most: usize,
 }
 
 /// The timers of a worker, as far as they were looked for.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Found {
+pub struct FoundTimers {
     pub timers: Vec<Armed>,
     /// Those that are due later than this, and perhaps some that are due then, were not looked at.
     pub unseen_from: Option<Timestamp>,
@@ -61,29 +63,59 @@ pub struct Leased {
 
 impl Mailbox {
     /// Messages of a worker in the order of their numbers, behind `after`.
-    pub async fn list(&self, worker: WorkerId, after: Option<u64>, limit: usize) -> Result<Vec<Queued>, MailboxError> {
-        let Some(from) = after.map_or(Some(0), |seq| seq.checked_add(1)) else { return Ok(Vec::new()) };
+    pub async fn list(
+        &self,
+        worker: WorkerId,
+        after: Option<u64>,
+        limit: usize,
+    ) -> Result<Vec<Queued>, MailboxError> {
+        let Some(from) = after.map_or(Some(0), |seq| seq.checked_add(1)) else {
+            return Ok(Vec::new());
+        };
         let leases = self.leases(worker).await?;
-        let rows = self.tables.range(key::rows(worker, Place::Inbox(from), None, limit)).await?;
+        let rows = self
+            .tables
+            .range(key::rows(worker, MessagePosition::Inbox(from), None, limit))
+            .await?;
         let queued = rows.into_iter().map(|row| {
-            let (worker, seq) = key::read_inbox(&row.key).ok_or_else(|| StoreError::corrupt("a strange inbox key"))?;
-            let lease = covering(&leases, Place::Inbox(seq));
-            Ok(Queued { worker, seq, frame: row.value, lease })
+            let (worker, seq) = key::read_inbox(&row.key)
+                .ok_or_else(|| StoreError::corrupt("a strange inbox key"))?;
+            let lease = covering(&leases, MessagePosition::Inbox(seq));
+            Ok(Queued {
+                worker,
+                seq,
+                frame: row.value,
+                lease,
+            })
         });
         queued.collect()
     }
 
     /// Timers of a worker, the earliest first, wherever they stand among those of others.
     pub async fn timers(&self, worker: WorkerId, limit: usize) -> Result<Vec<Armed>, MailboxError> {
-        Ok(self.look_for_timers(worker, Look { limit, most: usize::MAX, ..Look::default() }).await?.timers)
+        Ok(self
+            .query_timers(
+                worker,
+                TimerQuery {
+                    limit,
+                    most: usize::MAX,
+                    ..TimerQuery::default()
+                },
+            )
+            .await?
+            .timers)
     }
 
     /// Timers of a worker, the earliest first, as far as a look at everybody's goes.
-    pub async fn look_for_timers(&self, worker: WorkerId, look: Look) -> Result<Found, MailboxError> {
-        let (mut found, mut seen) = (Found::default(), 0);
-        let mut from = TimerKey::new(look.from, 0).ok();
-        while let Some(start) = from.filter(|_| found.timers.len() < look.limit) {
-            if seen >= look.most && start.due() > look.from {
+    pub async fn query_timers(
+        &self,
+        worker: WorkerId,
+        query: TimerQuery,
+    ) -> Result<FoundTimers, MailboxError> {
+        let (mut found, mut seen) = (FoundTimers::default(), 0);
+        let mut from = TimerKey::new(query.from, 0).ok();
+        while let Some(start) = from.filter(|_| found.timers.len() < query.limit) {
+            if seen >= query.most && start.due() > query.from {
                 found.unseen_from = Some(start.due());
                 break;
             }
@@ -92,7 +124,7 @@ impl Mailbox {
             seen += limit::TIMERS_PAGE;
             from = next;
         }
-        found.timers.truncate(look.limit);
+        found.timers.truncate(query.limit);
         Ok(found)
     }
 
@@ -110,16 +142,39 @@ impl Mailbox {
     }
 
     /// The worker's timers of a page of everybody's, and where the next page begins.
-    async fn timer_page(&self, worker: WorkerId, start: TimerKey) -> StoreResult<(Vec<Armed>, Option<TimerKey>)> {
-        let page = self.tables.range(key::rows(worker, Place::Timer(start), None, limit::TIMERS_PAGE)).await?;
+    async fn timer_page(
+        &self,
+        worker: WorkerId,
+        start: TimerKey,
+    ) -> StoreResult<(Vec<Armed>, Option<TimerKey>)> {
+        let page = self
+            .tables
+            .range(key::rows(
+                worker,
+                MessagePosition::Timer(start),
+                None,
+                limit::TIMERS_PAGE,
+            ))
+            .await?;
         let last = page.last().filter(|_| page.len() == limit::TIMERS_PAGE);
-        let next = last.and_then(|row| TimerKey::from_bytes(&row.key)).and_then(TimerKey::next);
-        Ok((page.into_iter().filter_map(|row| of_worker(row, worker)).collect(), next))
+        let next = last
+            .and_then(|row| TimerKey::from_bytes(&row.key))
+            .and_then(TimerKey::next);
+        Ok((
+            page.into_iter()
+                .filter_map(|row| of_worker(row, worker))
+                .collect(),
+            next,
+        ))
     }
 
     /// Who holds a message, or since when it waits.
-    pub async fn lease(&self, worker: WorkerId, place: Place) -> Result<Option<Leased>, MailboxError> {
-        Ok(covering(&self.leases(worker).await?, place))
+    pub async fn lease(
+        &self,
+        worker: WorkerId,
+        position: MessagePosition,
+    ) -> Result<Option<Leased>, MailboxError> {
+        Ok(covering(&self.leases(worker).await?, position))
     }
 
     async fn leases(&self, worker: WorkerId) -> StoreResult<Vec<(LeaseKey, Lease)>> {
@@ -127,8 +182,9 @@ impl Mailbox {
         let mut range = Range::prefix(TableId::LEASES, &worker.to_bytes(), limit::LEASES_PAGE);
         loop {
             let page = self.tables.range(range.clone()).await?;
-            let rows =
-                page.iter().filter_map(|row| Some((LeaseKey::of_row(&row.key)?, Lease::decode(&row.value).ok()?)));
+            let rows = page.iter().filter_map(|row| {
+                Some((LeaseKey::of_row(&row.key)?, Lease::decode(&row.value).ok()?))
+            });
             leases.extend(rows);
             match page.last().filter(|_| page.len() == limit::LEASES_PAGE) {
                 Some(last) => range.from = [last.key.as_slice(), &[0]].concat(),
@@ -138,8 +194,18 @@ impl Mailbox {
     }
 
     /// The first row of a table from a key on.
-    pub(super) async fn first_row(&self, table: TableId, from: Vec<u8>) -> StoreResult<Option<Row>> {
-        let range = Range { table, from, to: None, direction: Direction::Forward, limit: 1 };
+    pub(super) async fn first_row(
+        &self,
+        table: TableId,
+        from: Vec<u8>,
+    ) -> StoreResult<Option<Row>> {
+        let range = Range {
+            table,
+            from,
+            to: None,
+            direction: Direction::Forward,
+            limit: 1,
+        };
         Ok(self.tables.range(range).await?.pop())
     }
 }
@@ -156,24 +222,37 @@ impl Armed {
     }
 }
 
-impl Default for Look {
+impl Default for TimerQuery {
     fn default() -> Self {
-        Self { from: Timestamp::EPOCH, limit: limit::TIMERS_PAGE, most: limit::TIMERS_LOOK_MAX }
+        Self {
+            from: Timestamp::EPOCH,
+            limit: limit::TIMERS_PAGE,
+            most: limit::TIMERS_LOOK_MAX,
+        }
     }
 }
 
 fn of_worker(row: Row, worker: WorkerId) -> Option<Armed> {
     let key = TimerKey::from_bytes(&row.key)?;
     let is_its = addressee(&row.value) == Some(worker.number());
-    is_its.then(|| Armed { worker, due: key.due(), seq: key.seq, frame: row.value })
+    is_its.then(|| Armed {
+        worker,
+        due: key.due(),
+        seq: key.seq,
+        frame: row.value,
+    })
 }
 
 /// A message's own lease goes before that of the stretch around it.
-fn covering(leases: &[(LeaseKey, Lease)], place: Place) -> Option<Leased> {
-    let own = leases.iter().find(|(key, _)| *key == LeaseKey::Single(place));
+fn covering(leases: &[(LeaseKey, Lease)], position: MessagePosition) -> Option<Leased> {
+    let own = leases
+        .iter()
+        .find(|(key, _)| *key == LeaseKey::Single(position));
     let around = || {
         leases.iter().find(|(key, lease)| match key {
-            LeaseKey::Stretch(first) => *first <= place && lease.through.is_some_and(|last| place <= last),
+            LeaseKey::Stretch(first) => {
+                *first <= position && lease.through.is_some_and(|last| position <= last)
+            }
             LeaseKey::Head | LeaseKey::Single(_) => false,
         })
     };

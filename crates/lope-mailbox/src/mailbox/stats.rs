@@ -1,5 +1,6 @@
-//! Counting: how much is where. Counting takes time in proportion to what is counted, so it stops at a limit unless the exact
-//! number is asked for; the answer then says on which side of it the number lies.
+//! Counting: how much is where. Counting takes time in proportion to what is counted, so it stops
+//! at a limit unless the exact number is asked for; the answer then says on which side of it the
+//! number lies.
 
 use lope_store::StoreResult;
 use lope_store::tables::{Direction, Range, Row, TableId, after_prefix};
@@ -41,7 +42,8 @@ pub enum Depth {
 /// How far to count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Counting {
-    /// Up to [`limit::COUNTED_MAX`] rows of a table, and [`limit::COUNTED_EACH`] of each worker where there are more.
+    /// Up to [`limit::COUNTED_MAX`] rows of a table, and [`limit::COUNTED_EACH`] of each worker
+    /// where there are more.
     Quick,
     /// Every row.
     Exact,
@@ -78,25 +80,43 @@ impl Mailbox {
             dead_letters: whole(TableId::DEAD_LETTER).await?,
             workers: Vec::new(),
         };
-        stats.workers = self.workers(limit, most_each(stats.inbox), most_each(stats.dead_letters)).await?;
+        stats.workers = self
+            .workers(limit, most_each(stats.inbox), most_each(stats.dead_letters))
+            .await?;
         Ok(stats)
     }
 
     /// Count up to `most` rows of a range.
     async fn counted(&self, range: Range, most: usize) -> StoreResult<Depth> {
-        let range = Range { limit: most.saturating_add(1), ..range };
+        let range = Range {
+            limit: most.saturating_add(1),
+            ..range
+        };
         let rows = self.tables.count(range).await?;
-        Ok(if rows > most as u64 { Depth::MoreThan(most as u64) } else { Depth::Exactly(rows) })
+        Ok(if rows > most as u64 {
+            Depth::MoreThan(most as u64)
+        } else {
+            Depth::Exactly(rows)
+        })
     }
 
     /// Workers with messages or dead letters, in order. So many of each are counted.
-    async fn workers(&self, limit: usize, messages: usize, letters: usize) -> StoreResult<Vec<WorkerStats>> {
+    async fn workers(
+        &self,
+        limit: usize,
+        messages: usize,
+        letters: usize,
+    ) -> StoreResult<Vec<WorkerStats>> {
         let mut workers = Vec::new();
         let mut next = self.next_worker(Vec::new()).await?;
         while let Some(worker) = next.filter(|_| workers.len() < limit) {
             let inbox = self.depth(TableId::INBOX, worker, messages).await?;
             let dead_letters = self.depth(TableId::DEAD_LETTER, worker, letters).await?;
-            workers.push(WorkerStats { worker, inbox, dead_letters });
+            workers.push(WorkerStats {
+                worker,
+                inbox,
+                dead_letters,
+            });
             next = match after_prefix(&worker.to_bytes()) {
                 Some(from) => self.next_worker(from).await?,
                 None => None,
@@ -109,11 +129,15 @@ impl Mailbox {
         let queued = self.first_row(TableId::INBOX, from.clone()).await?;
         let dead = self.first_row(TableId::DEAD_LETTER, from).await?;
         let worker = |row: Row| key::read_inbox(&row.key).map(|(worker, _)| worker);
-        Ok(queued.and_then(worker).into_iter().chain(dead.and_then(worker)).min())
+        Ok(queued
+            .and_then(worker)
+            .into_iter()
+            .chain(dead.and_then(worker))
+            .min())
     }
 
-    /// What a worker has in a table. Numbers are given one after the other, so the first and the last bound what is too much to
-    /// count, and mostly say how much it is.
+    /// What a worker has in a table. Numbers are given one after the other, so the first and the
+    /// last bound what is too much to count, and mostly say how much it is.
     async fn depth(&self, table: TableId, worker: WorkerId, most: usize) -> StoreResult<Depth> {
         let range = Range::prefix(table, &worker.to_bytes(), 1);
         match self.counted(range.clone(), most).await? {
@@ -127,8 +151,17 @@ impl Mailbox {
 
     /// The first or the last number of a worker's range.
     async fn end_of(&self, range: &Range, direction: Direction) -> StoreResult<u64> {
-        let row = self.tables.range(Range { direction, ..range.clone() }).await?.pop();
-        Ok(row.and_then(|row| key::read_inbox(&row.key)).map_or(0, |(_, seq)| seq))
+        let row = self
+            .tables
+            .range(Range {
+                direction,
+                ..range.clone()
+            })
+            .await?
+            .pop();
+        Ok(row
+            .and_then(|row| key::read_inbox(&row.key))
+            .map_or(0, |(_, seq)| seq))
     }
 }
 

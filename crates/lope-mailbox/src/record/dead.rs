@@ -2,7 +2,7 @@
 
 use lope_model::Timestamp;
 
-use super::{BadRecord, Reader, begin};
+use super::{BadRecord, RecordReader, begin};
 
 const MAGIC: [u8; 4] = *b"LDED";
 /// Longest reason that is kept, in bytes; a longer one is cut.
@@ -31,11 +31,17 @@ impl DeadLetter {
     }
 
     pub fn decode(bytes: &[u8]) -> Result<Self, BadRecord> {
-        let mut reader = Reader::open(bytes, MAGIC, "dead letter")?;
+        let mut reader = RecordReader::open(bytes, MAGIC, "dead letter")?;
         let reason_len = usize::from(reader.u16()?);
-        let (attempts, failed_at) = (reader.u32()?, Timestamp::from_millis(reader.i64()?));
+        let attempts = reader.u32()?;
+        let failed_at = Timestamp::from_millis(reader.i64()?);
         let reason = reader.text(reason_len)?.to_owned();
-        Ok(Self { reason, attempts, failed_at, frame: reader.rest.to_vec() })
+        Ok(Self {
+            reason,
+            attempts,
+            failed_at,
+            frame: reader.rest.to_vec(),
+        })
     }
 }
 

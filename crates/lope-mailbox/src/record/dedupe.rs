@@ -2,7 +2,7 @@
 
 use lope_model::Timestamp;
 
-use super::{BadRecord, Reader, begin};
+use super::{BadRecord, RecordReader, begin};
 
 const MAGIC: [u8; 4] = *b"LDUP";
 
@@ -25,12 +25,18 @@ impl Dedupe {
     }
 
     pub fn decode(bytes: &[u8]) -> Result<Self, BadRecord> {
-        let mut reader = Reader::open(bytes, MAGIC, "dedupe")?;
+        let mut reader = RecordReader::open(bytes, MAGIC, "dedupe")?;
         let has_reply = reader.u16()?;
         let expires = Timestamp::from_millis(reader.i64()?);
         match (has_reply, reader.rest) {
-            (0, []) => Ok(Self { expires, reply: None }),
-            (1, reply) => Ok(Self { expires, reply: Some(reply.to_vec()) }),
+            (0, []) => Ok(Self {
+                expires,
+                reply: None,
+            }),
+            (1, reply) => Ok(Self {
+                expires,
+                reply: Some(reply.to_vec()),
+            }),
             _ => Err(reader.bad()),
         }
     }
@@ -43,7 +49,10 @@ mod tests {
     #[test]
     fn replies_are_kept_and_none_is_not_an_empty_one() {
         for reply in [None, Some(vec![]), Some(b"42".to_vec())] {
-            let row = Dedupe { expires: Timestamp::from_millis(5), reply };
+            let row = Dedupe {
+                expires: Timestamp::from_millis(5),
+                reply,
+            };
             assert_eq!(Dedupe::decode(&row.encode()), Ok(row));
         }
         assert!(Dedupe::decode(b"LDUP").is_err() && Dedupe::decode(&[0; 16]).is_err());

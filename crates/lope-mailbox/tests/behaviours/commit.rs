@@ -1,16 +1,22 @@
-//! One commit a step: all of what a handler wanted, or none; tracked reads, ranges, nested scopes, intents.
+//! One commit a step: all of what a handler wanted, or none; tracked reads, ranges, nested scopes,
+//! intents.
 
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use lope_mailbox::frame::{Flags, Intent, Message, MessageKind};
-use lope_mailbox::{BadMessage, Config, Context, Handled, Handler, HandlerError, Runner, handler, plain};
+use lope_mailbox::{
+    BadMessage, Config, Consumer, Context, Handled, Handler, HandlerError, handler, plain,
+};
 use lope_model::Timestamp;
-use lope_store::tables::{At, Batch, BatchReply, Direction, Manifest, Range, Row, Scope, TableId, Tables, Write};
+use lope_store::door::DoorCall;
+use lope_store::tables::{
+    At, Direction, Manifest, Range, ScopeRule, TableId, Tables, TablesAnswer, TablesRequest, Write,
+};
 use lope_store::{StoreError, StoreResult, Watch};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use crate::stand::{SEVEN, Seen, Stand, command, config, worker};
+use super::stand::{SEVEN, Seen, Stand, command, config, worker};
 
 /// Writes, emits, arms, replies: everything a handler can want.
 struct Everything;
@@ -21,7 +27,10 @@ impl Handler for Everything {
         let count = context.state(b"count").await?.map_or(0, |bytes| bytes[0]);
         context.put_state(b"count", vec![count + 1])?;
         let id = context.child_id();
-        context.emit(&Message { id: &id, ..command(8, "", "news") })?;
+        context.emit(&Message {
+            id: &id,
+            ..command(8, "", "news")
+        })?;
         let due = Timestamp::from_millis(context.about().now.millis() + 1_000);
         context.arm_own(due, message.id, b"later")?;
         context.reply(*b"done");
@@ -31,7 +40,11 @@ impl Handler for Everything {
 
 fn asking(id: &str) -> Message<'_> {
     let flags = Flags::DURABLE | Flags::DEDUPE | Flags::REQUIRES_ACK;
-    Message { flags, from_worker: Some(9), ..command(SEVEN, id, "") }
+    Message {
+        flags,
+        from_worker: Some(9),
+        ..command(SEVEN, id, "")
+    }
 }
 
 /// A store that fails the n-th commit, and those after it, before or after it is applied.
@@ -41,64 +54,62 @@ struct Failing {
     applied: bool,
 }
 
-#[async_trait]
-impl Tables for Failing {
-    async fn open(&self, manifest: &Manifest) -> StoreResult<()> {
-        self.inner.open(manifest).await
-    }
-    async fn manifest(&self) -> StoreResult<Manifest> {
-        self.inner.manifest().await
-    }
-    async fn get(&self, keys: &[At]) -> StoreResult<Vec<Option<Vec<u8>>>> {
-        self.inner.get(keys).await
-    }
-    async fn range(&self, range: Range) -> StoreResult<Vec<Row>> {
-        self.inner.range(range).await
-    }
-    async fn count(&self, range: Range) -> StoreResult<u64> {
-        self.inner.count(range).await
-    }
-    async fn scope_version(&self, scope: &At) -> StoreResult<u64> {
-        self.inner.scope_version(scope).await
-    }
-    async fn commit(&self, batches: Vec<Batch>) -> StoreResult<Vec<BatchReply>> {
+impl Failing {
+    async fn commit(&self, request: TablesRequest) -> StoreResult<TablesAnswer> {
         if self.left.load(Ordering::SeqCst) > 1 {
             self.left.fetch_sub(1, Ordering::SeqCst);
-            return self.inner.commit(batches).await;
+            return self.inner.call(request).await;
         }
         if self.left.swap(0, Ordering::SeqCst) == 1 && self.applied {
-            self.inner.commit(batches).await?;
+            self.inner.call(request).await?;
         }
         Err(StoreError::unknown("cut"))
+    }
+}
+
+impl Tables for Failing {
+    fn call(&self, request: TablesRequest) -> DoorCall<'_, TablesAnswer> {
+        if request.verb().starts_with("commit") {
+            Box::pin(self.commit(request))
+        } else {
+            self.inner.call(request)
+        }
     }
     fn watch(&self) -> Watch {
         self.inner.watch()
     }
 }
 
-/// "The handler runs outside any write transaction. On success its state writes, emitted messages, timers, dedupe row, and the
-/// removal of inbox row and lease are one commit. Kill the process at any point: either all of it happened or none."
+/// "The handler runs outside any write transaction. On success its state writes, emitted messages,
+/// timers, dedupe row, and the removal of inbox row and lease are one commit. Kill the process at
+/// any point: either all of it happened or none."
 #[tokio::test]
 async fn a_step_happens_whole_or_not_at_all() {
     for applied in [false, true] {
         for commit in 1..6 {
             let stand = Stand::new();
-            let mut runner = stand.runner(SEVEN, "desk", Everything).await;
-            runner.shutdown().await.unwrap();
+            let mut consumer = stand.consumer(SEVEN, "desk", Everything).await;
+            consumer.shutdown().await.unwrap();
             stand.send(&asking("m")).await;
-            let tables =
-                Arc::new(Failing { inner: Arc::clone(&stand.tables), left: AtomicUsize::new(commit), applied });
-            let mut runner = Runner::new(tables, Arc::new(Everything), config(SEVEN, "desk"));
-            runner.set_time(stand.time());
-            runner.boot().await.unwrap();
-            let _ = runner.poll_inbox(8).await;
+            let tables = Arc::new(Failing {
+                inner: Arc::clone(&stand.tables),
+                left: AtomicUsize::new(commit),
+                applied,
+            });
+            let mut consumer = Consumer::new(tables, Arc::new(Everything), config(SEVEN, "desk"));
+            consumer.set_time(stand.time());
+            consumer.boot().await.unwrap();
+            let _ = consumer.poll_inbox(8).await;
             assert_whole_or_not(&stand).await;
             // Whoever comes next finishes what is left.
-            let mut next = stand.runner(SEVEN, "desk", Everything).await;
+            let mut next = stand.consumer(SEVEN, "desk", Everything).await;
             next.poll_inbox(8).await.unwrap();
             next.forward_outbox().await.unwrap();
             assert_eq!(stand.state("count").await.as_deref(), Some("\u{1}"));
-            assert_eq!((stand.queued(8).await.len(), stand.queued(9).await.len()), (1, 2));
+            assert_eq!(
+                (stand.queued(8).await.len(), stand.queued(9).await.len()),
+                (1, 2)
+            );
             assert_eq!(stand.rows(TableId::TIMERS).await.len(), 1);
         }
     }
@@ -107,10 +118,22 @@ async fn a_step_happens_whole_or_not_at_all() {
 async fn assert_whole_or_not(stand: &Stand) {
     let happened = stand.state("count").await.is_some();
     assert_eq!(stand.queued(SEVEN).await.is_empty(), happened);
-    assert_eq!(stand.rows(TableId::TIMERS).await.len(), usize::from(happened));
-    assert_eq!(stand.rows(TableId::DEDUPE).await.len(), usize::from(happened));
-    let out = stand.rows(TableId::OUTBOX).await.len() + stand.queued(8).await.len() + stand.queued(9).await.len();
-    assert_eq!(out, if happened { 3 } else { 0 }, "the news, the reply and the acknowledgement");
+    assert_eq!(
+        stand.rows(TableId::TIMERS).await.len(),
+        usize::from(happened)
+    );
+    assert_eq!(
+        stand.rows(TableId::DEDUPE).await.len(),
+        usize::from(happened)
+    );
+    let out = stand.rows(TableId::OUTBOX).await.len()
+        + stand.queued(8).await.len()
+        + stand.queued(9).await.len();
+    assert_eq!(
+        out,
+        if happened { 3 } else { 0 },
+        "the news, the reply and the acknowledgement"
+    );
     if happened {
         assert_eq!(stand.leases().await, []);
     }
@@ -132,10 +155,10 @@ async fn messages_of_one_batch_see_each_other_in_order() {
             context.put_state(b"log", log)
         })
     });
-    let mut runner = stand.runner(SEVEN, "desk", handler).await;
-    assert_eq!(runner.poll_inbox(100).await.unwrap().handled, 100);
+    let mut consumer = stand.consumer(SEVEN, "desk", handler).await;
+    assert_eq!(consumer.poll_inbox(100).await.unwrap().handled, 100);
     assert_eq!(stand.state("log").await.unwrap().trim(), ids.join(" "));
-    assert_eq!(runner.counters().read().attempts, 100);
+    assert_eq!(consumer.counters().read().attempts, 100);
 }
 
 /// "Nested scopes: an inner scope commits into the outer or is dropped alone."
@@ -156,8 +179,16 @@ async fn an_inner_scope_commits_into_the_outer_or_is_dropped_alone() {
                     dropped.put_state(b"dropped", b"1".to_vec())?;
                     dropped.emit(&command(8, "dropped", ""))?;
                     dropped.arm_own(Timestamp::from_millis(5), b"dropped", b"")?;
-                    assert_eq!(dropped.state(b"outer").await?, Some(b"2".to_vec()), "it reads what it wrote");
-                    assert_eq!(dropped.state(b"kept").await?, Some(b"1".to_vec()), "and what the outer wrote");
+                    assert_eq!(
+                        dropped.state(b"outer").await?,
+                        Some(b"2".to_vec()),
+                        "it reads what it wrote"
+                    );
+                    assert_eq!(
+                        dropped.state(b"kept").await?,
+                        Some(b"1".to_vec()),
+                        "and what the outer wrote"
+                    );
                 }
                 assert_eq!(kept.state(b"outer").await?, Some(b"1".to_vec()));
                 assert_eq!(kept.state(b"dropped").await?, None);
@@ -174,11 +205,15 @@ async fn an_inner_scope_commits_into_the_outer_or_is_dropped_alone() {
             Ok(())
         })
     });
-    let mut runner = stand.runner(SEVEN, "desk", handler).await;
-    runner.poll_inbox(8).await.unwrap();
-    for (key, expected) in
-        [("outer", Some("1")), ("kept", Some("1")), ("deep", Some("1")), ("dropped", None), ("lost", None)]
-    {
+    let mut consumer = stand.consumer(SEVEN, "desk", handler).await;
+    consumer.poll_inbox(8).await.unwrap();
+    for (key, expected) in [
+        ("outer", Some("1")),
+        ("kept", Some("1")),
+        ("deep", Some("1")),
+        ("dropped", None),
+        ("lost", None),
+    ] {
         assert_eq!(stand.state(key).await.as_deref(), expected, "{key}");
     }
     assert_eq!(stand.queued(8).await.len(), 1);
@@ -200,8 +235,8 @@ async fn reads_of_a_dropped_scope_are_validated() {
             context.put_state(b"done", b"1".to_vec())
         })
     });
-    let mut runner = stand.runner(SEVEN, "desk", handler).await;
-    runner.poll_inbox(8).await.unwrap();
+    let mut consumer = stand.consumer(SEVEN, "desk", handler).await;
+    consumer.poll_inbox(8).await.unwrap();
     assert_eq!(seen.all().len(), 2);
 }
 
@@ -209,11 +244,24 @@ async fn reads_of_a_dropped_scope_are_validated() {
 #[tokio::test]
 async fn a_range_is_guarded_by_its_scope() {
     let (stand, seen) = (Stand::new(), Seen::default());
-    let tables = Manifest::standard().with("cells", Some(Scope::Prefix(2))).unwrap().specs().to_vec();
+    let tables = Manifest::standard()
+        .with("cells", Some(ScopeRule::Prefix(2)))
+        .unwrap()
+        .specs()
+        .to_vec();
     let cells = TableId(7);
-    stand.tables.open(&Manifest::new(tables.clone()).unwrap()).await.unwrap();
+    stand
+        .tables
+        .open(&Manifest::new(tables.clone()).unwrap())
+        .await
+        .unwrap();
     let cell = |key: &str| At::new(cells, key);
-    stand.write(vec![Write::Put(cell("aa1"), b"x".to_vec()), Write::Put(cell("bb1"), b"y".to_vec())]).await;
+    stand
+        .write(vec![
+            Write::Put(cell("aa1"), b"x".to_vec()),
+            Write::Put(cell("bb1"), b"y".to_vec()),
+        ])
+        .await;
     stand.send_all(&["m", "n"]).await;
     let (outside, noted) = (stand.clone(), seen.clone());
     let handler = handler(move |context, message| {
@@ -222,56 +270,102 @@ async fn a_range_is_guarded_by_its_scope() {
             context.put(At::new(cells, "aa2"), b"mine".to_vec())?;
             context.delete(At::new(cells, "aa1"))?;
             let rows = context.range(Range::prefix(cells, b"aa", 10)).await?;
-            let keys: Vec<String> = rows.iter().map(|row| String::from_utf8_lossy(&row.key).into_owned()).collect();
-            seen.note(format!("{}:{}", String::from_utf8_lossy(message.id), keys.join(",")));
+            let keys: Vec<String> = rows
+                .iter()
+                .map(|row| String::from_utf8_lossy(&row.key).into_owned())
+                .collect();
+            seen.note(format!(
+                "{}:{}",
+                String::from_utf8_lossy(message.id),
+                keys.join(",")
+            ));
             let key = if seen.all().len() == 1 { "aa9" } else { "bb9" };
-            stand.write(vec![Write::Put(At::new(cells, key), b"z".to_vec())]).await;
+            stand
+                .write(vec![Write::Put(At::new(cells, key), b"z".to_vec())])
+                .await;
             Ok(())
         })
     });
     let mut config = config(SEVEN, "desk");
     config.boot.tables = tables;
-    let mut runner = stand.runner_with(config, handler).await;
-    assert_eq!(runner.poll_inbox(8).await.unwrap().handled, 2);
-    // The first try of m met a change in its scope; n's own view is fresh, for m was committed before n read.
+    let mut consumer = stand.runner_with(config, handler).await;
+    assert_eq!(consumer.poll_inbox(8).await.unwrap().handled, 2);
+    // The first try of m met a change in its scope; n's own view is fresh, for m was committed
+    // before n read.
     assert_eq!(seen.all(), ["m:aa2", "n:aa2,aa9", "m:aa2,aa9"]);
 }
 
-/// Ranges over more than one scope, and the tables of the mailbox, are refused: the message is a dead letter with the reason.
+/// Ranges over more than one scope, and the tables of the mailbox, are refused: the message is a
+/// dead letter with the reason.
 #[tokio::test]
 async fn what_cannot_be_guarded_is_refused() {
     type Try = fn(&mut Context) -> std::pin::Pin<Box<dyn Future<Output = Handled> + Send + '_>>;
     let tries: [(Try, &str); 4] = [
         (
-            |context| Box::pin(async { context.range(Range::prefix(TableId(7), b"a", 1)).await.map(|_| ()) }),
+            |context| {
+                Box::pin(async {
+                    context
+                        .range(Range::prefix(TableId(7), b"a", 1))
+                        .await
+                        .map(|_| ())
+                })
+            },
             "one scope",
         ),
         (
-            |context| Box::pin(async { context.get(&At::new(TableId::INBOX, *b"x")).await.map(|_| ()) }),
+            |context| {
+                Box::pin(async {
+                    context
+                        .get(&At::new(TableId::INBOX, *b"x"))
+                        .await
+                        .map(|_| ())
+                })
+            },
             "belongs to the mailbox",
         ),
-        (|context| Box::pin(async { context.put(At::new(TableId::OUTBOX, *b"x"), vec![]) }), "belongs to the mailbox"),
-        (|context| Box::pin(async { context.put(At::new(TableId(99), *b"x"), vec![]) }), "not in the manifest"),
+        (
+            |context| Box::pin(async { context.put(At::new(TableId::OUTBOX, *b"x"), vec![]) }),
+            "belongs to the mailbox",
+        ),
+        (
+            |context| Box::pin(async { context.put(At::new(TableId(99), *b"x"), vec![]) }),
+            "not in the manifest",
+        ),
     ];
     for (attempt, reason) in tries {
         let stand = Stand::new();
-        let tables = Manifest::standard().with("cells", Some(Scope::Prefix(2))).unwrap().specs().to_vec();
+        let tables = Manifest::standard()
+            .with("cells", Some(ScopeRule::Prefix(2)))
+            .unwrap()
+            .specs()
+            .to_vec();
         let mut config = config(SEVEN, "desk");
         config.boot.tables = tables;
         stand.send_all(&["m", "n"]).await;
         let handler = handler(move |context, message| {
-            Box::pin(async move { if message.id == b"m" { attempt(context).await } else { Ok(()) } })
+            Box::pin(async move {
+                if message.id == b"m" {
+                    attempt(context).await
+                } else {
+                    Ok(())
+                }
+            })
         });
-        let mut runner = stand.runner_with(config, handler).await;
-        let tally = runner.poll_inbox(8).await.unwrap();
+        let mut consumer = stand.runner_with(config, handler).await;
+        let tally = consumer.poll_inbox(8).await.unwrap();
         assert_eq!((tally.handled, tally.dead), (1, 1), "{reason}");
-        let dead = stand.mailbox.dead(worker(SEVEN), None, 1).await.unwrap().remove(0);
+        let dead = stand
+            .mailbox
+            .dead(worker(SEVEN), None, 1)
+            .await
+            .unwrap()
+            .remove(0);
         assert!(dead.reason.contains(reason), "{}", dead.reason);
     }
 }
 
-/// "staging an intent refuses a body that is not a valid LMSG frame. Worker ids are ≥ 0 (keys are unsigned); a negative one is
-/// refused." "(due < 0 refused)"
+/// "staging an intent refuses a body that is not a valid LMSG frame. Worker ids are ≥ 0 (keys are
+/// unsigned); a negative one is refused." "(due < 0 refused)"
 #[tokio::test]
 async fn staging_refuses_what_is_not_a_message_for_a_worker() {
     let (stand, seen) = (Stand::new(), Seen::default());
@@ -279,11 +373,33 @@ async fn staging_refuses_what_is_not_a_message_for_a_worker() {
     let noted = seen.clone();
     let handler = plain(move |context, _| {
         let good = command(8, "staged", "").encode().expect("a sound message");
-        let negative = command(-1, "x", "").encode().expect("the codec takes any worker");
+        let negative = command(-1, "x", "")
+            .encode()
+            .expect("the codec takes any worker");
         let refusals = [
-            context.stage(&Intent::Emit { message: b"not a message" }.encode().expect("a body")),
-            context.stage(&Intent::Arm { due: 5, message: &negative }.encode().expect("a body")),
-            context.stage(&Intent::Arm { due: -5, message: &good }.encode().expect("a body")),
+            context.stage(
+                &Intent::Emit {
+                    message: b"not a message",
+                }
+                .encode()
+                .expect("a body"),
+            ),
+            context.stage(
+                &Intent::Arm {
+                    due: 5,
+                    message: &negative,
+                }
+                .encode()
+                .expect("a body"),
+            ),
+            context.stage(
+                &Intent::Arm {
+                    due: -5,
+                    message: &good,
+                }
+                .encode()
+                .expect("a body"),
+            ),
             context.stage(&good),
             context.emit(&command(-8, "x", "")),
             context.arm(Timestamp::from_millis(-1), &command(8, "x", "")),
@@ -293,12 +409,28 @@ async fn staging_refuses_what_is_not_a_message_for_a_worker() {
             seen_as(&noted, refusal.expect_err("refused"));
         }
         context.stage(&Intent::Emit { message: &good }.encode().expect("a body"))?;
-        Ok(context.stage(&Intent::Arm { due: 777, message: &good }.encode().expect("a body"))?)
+        Ok(context.stage(
+            &Intent::Arm {
+                due: 777,
+                message: &good,
+            }
+            .encode()
+            .expect("a body"),
+        )?)
     });
-    let mut runner = stand.runner(SEVEN, "desk", handler).await;
-    assert_eq!(runner.poll_inbox(8).await.unwrap().handled, 1);
-    assert_eq!(seen.all(), ["frame", "key", "key", "frame", "key", "key", "long id"]);
-    assert_eq!((stand.queued(8).await.len(), stand.rows(TableId::TIMERS).await.len()), (1, 1));
+    let mut consumer = stand.consumer(SEVEN, "desk", handler).await;
+    assert_eq!(consumer.poll_inbox(8).await.unwrap().handled, 1);
+    assert_eq!(
+        seen.all(),
+        ["frame", "key", "key", "frame", "key", "key", "long id"]
+    );
+    assert_eq!(
+        (
+            stand.queued(8).await.len(),
+            stand.rows(TableId::TIMERS).await.len()
+        ),
+        (1, 1)
+    );
 }
 
 fn seen_as(seen: &Seen, error: BadMessage) {
@@ -322,14 +454,26 @@ async fn a_slow_handler_does_not_hold_up_what_was_handled_before_it() {
         Box::pin(async move {
             if message.id == b"slow" {
                 tokio::time::sleep(std::time::Duration::from_secs(1)).await;
-                assert_eq!(stand.state("quick").await.as_deref(), Some("1"), "committed meanwhile");
+                assert_eq!(
+                    stand.state("quick").await.as_deref(),
+                    Some("1"),
+                    "committed meanwhile"
+                );
             }
             context.put_state(message.id, b"1".to_vec())
         })
     });
-    let mut runner = stand.runner_with(Config { max_batch: 8, ..config(SEVEN, "desk") }, handler).await;
-    runner.set_time(lope_mailbox::time::TimeHooks::on(stand.clock.clone()));
-    assert_eq!(runner.tick().await.unwrap().handled, 2);
+    let mut consumer = stand
+        .runner_with(
+            Config {
+                max_batch: 8,
+                ..config(SEVEN, "desk")
+            },
+            handler,
+        )
+        .await;
+    consumer.set_time(lope_mailbox::time::TimeHooks::on(stand.clock.clone()));
+    assert_eq!(consumer.tick().await.unwrap().handled, 2);
 }
 
 /// Kinds and payloads arrive as they were emitted.
@@ -338,14 +482,25 @@ async fn what_is_emitted_arrives_as_it_was() {
     let stand = Stand::new();
     stand.send_all(&["m"]).await;
     let handler = plain(|context, _| {
-        let event = Message { trace: Some(b"t"), ..Message::new(MessageKind::Event, 8, b"e", b"\x00\xff") };
+        let event = Message {
+            trace: Some(b"t"),
+            ..Message::new(MessageKind::Event, 8, b"e", b"\x00\xff")
+        };
         Ok(context.emit(&event)?)
     });
-    let mut runner = stand.runner(SEVEN, "desk", handler).await;
-    runner.poll_inbox(8).await.unwrap();
-    let arrived = stand.mailbox.list(worker(8), None, 1).await.unwrap().remove(0);
+    let mut consumer = stand.consumer(SEVEN, "desk", handler).await;
+    consumer.poll_inbox(8).await.unwrap();
+    let arrived = stand
+        .mailbox
+        .list(worker(8), None, 1)
+        .await
+        .unwrap()
+        .remove(0);
     let message = arrived.message().unwrap();
-    assert_eq!((message.kind, message.trace, message.payload), (MessageKind::Event, Some(&b"t"[..]), &b"\x00\xff"[..]));
+    assert_eq!(
+        (message.kind, message.trace, message.payload),
+        (MessageKind::Event, Some(&b"t"[..]), &b"\x00\xff"[..])
+    );
     assert_eq!((message.from_worker, message.route.worker), (Some(7), 7));
     assert_eq!(message.route.timestamp, stand.now());
 }
@@ -360,7 +515,10 @@ async fn large_values_conflict_like_small_ones() {
     let handler = handler(move |context, _| {
         let (stand, seen) = (outside.clone(), noted.clone());
         Box::pin(async move {
-            let big = context.state(b"big").await?.ok_or_else(|| HandlerError::Failed("gone".into()))?;
+            let big = context
+                .state(b"big")
+                .await?
+                .ok_or_else(|| HandlerError::Failed("gone".into()))?;
             seen.note(char::from(big[0]));
             if big[0] == b'a' {
                 stand.put_state("big", &"b".repeat(5_000)).await;
@@ -368,10 +526,21 @@ async fn large_values_conflict_like_small_ones() {
             context.put_state(b"done", vec![big[0]])
         })
     });
-    let mut runner = stand.runner(SEVEN, "desk", handler).await;
-    assert_eq!(runner.poll_inbox(8).await.unwrap().handled, 1);
-    assert_eq!((seen.all(), stand.state("done").await.as_deref()), (vec!["a".into(), "b".into()], Some("b")));
-    let backward =
-        Range { table: TableId::APP_STATE, from: vec![], to: None, direction: Direction::Backward, limit: 1 };
-    assert_eq!(stand.tables.range(backward).await.unwrap()[0].key, b"runner.schema.version");
+    let mut consumer = stand.consumer(SEVEN, "desk", handler).await;
+    assert_eq!(consumer.poll_inbox(8).await.unwrap().handled, 1);
+    assert_eq!(
+        (seen.all(), stand.state("done").await.as_deref()),
+        (vec!["a".into(), "b".into()], Some("b"))
+    );
+    let backward = Range {
+        table: TableId::APP_STATE,
+        from: vec![],
+        to: None,
+        direction: Direction::Backward,
+        limit: 1,
+    };
+    assert_eq!(
+        stand.tables.range(backward).await.unwrap()[0].key,
+        b"runner.schema.version"
+    );
 }

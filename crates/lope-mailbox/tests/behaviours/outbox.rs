@@ -1,20 +1,25 @@
 //! The outbox: what was emitted arrives, once.
 
-use lope_mailbox::{Runner, plain};
+use lope_mailbox::{Consumer, plain};
 use lope_store::tables::TableId;
 
-use crate::stand::{SEVEN, Stand, command, worker};
+use super::stand::{SEVEN, Stand, command, worker};
 
-async fn idle(stand: &Stand, id: i64) -> Runner {
-    stand.runner(id, &format!("desk{id}"), plain(|_, _| Ok(()))).await
+async fn idle(stand: &Stand, id: i64) -> Consumer {
+    stand
+        .consumer(id, &format!("desk{id}"), plain(|_, _| Ok(())))
+        .await
 }
 
 async fn emitted(stand: &Stand, to: i64, id: &str) {
     let frame = command(to, id, "").encode().unwrap();
-    stand.write(vec![lope_mailbox::key::append_outbox(frame)]).await;
+    stand
+        .write(vec![lope_mailbox::key::append_outbox(frame)])
+        .await;
 }
 
-/// "Outbox rows are forwarded to their worker's inbox at least once, and exactly once in effect (dedupe by outbox sequence)."
+/// "Outbox rows are forwarded to their worker's inbox at least once, and exactly once in effect
+/// (dedupe by outbox sequence)."
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn rows_arrive_once_however_many_forward_them() {
     let stand = Stand::new();
@@ -23,8 +28,10 @@ async fn rows_arrive_once_however_many_forward_them() {
     }
     let mut forwarders = Vec::new();
     for id in 0..8 {
-        let mut runner = idle(&stand, id).await;
-        forwarders.push(tokio::spawn(async move { runner.forward_outbox().await.unwrap() }));
+        let mut consumer = idle(&stand, id).await;
+        forwarders.push(tokio::spawn(async move {
+            consumer.forward_outbox().await.unwrap()
+        }));
     }
     let mut forwarded = 0;
     for forwarder in forwarders {
@@ -34,7 +41,11 @@ async fn rows_arrive_once_however_many_forward_them() {
     let mut arrived = Vec::new();
     for to in 100..103 {
         let queued = stand.mailbox.list(worker(to), None, 999).await.unwrap();
-        arrived.extend(queued.iter().map(|queued| String::from_utf8_lossy(queued.message().unwrap().id).into_owned()));
+        arrived.extend(
+            queued
+                .iter()
+                .map(|queued| String::from_utf8_lossy(queued.message().unwrap().id).into_owned()),
+        );
     }
     arrived.sort();
     let mut expected: Vec<String> = (0..200).map(|number| format!("m{number}")).collect();
@@ -53,7 +64,10 @@ async fn rows_of_the_dead_are_forwarded_by_the_living() {
     let mut living = idle(&stand, SEVEN).await;
     assert!(living.keep_up().await.unwrap());
     let queued = stand.mailbox.list(worker(8), None, 9).await.unwrap();
-    let ids: Vec<Vec<u8>> = queued.iter().map(|queued| queued.message().unwrap().id.to_vec()).collect();
+    let ids: Vec<Vec<u8>> = queued
+        .iter()
+        .map(|queued| queued.message().unwrap().id.to_vec())
+        .collect();
     assert_eq!(ids, [b"m0", b"m1", b"m2", b"m3", b"m4"]);
     assert_eq!(living.counters().read().forwarded, 5);
 }
@@ -70,10 +84,13 @@ async fn a_worker_forwards_what_it_emitted_at_once() {
         }
         Ok(())
     });
-    let mut runner = stand.runner(SEVEN, "desk", handler).await;
-    runner.poll_inbox(8).await.unwrap();
+    let mut consumer = stand.consumer(SEVEN, "desk", handler).await;
+    consumer.poll_inbox(8).await.unwrap();
     let queued = stand.mailbox.list(worker(8), None, 9).await.unwrap();
-    let ids: Vec<Vec<u8>> = queued.iter().map(|queued| queued.message().unwrap().id.to_vec()).collect();
+    let ids: Vec<Vec<u8>> = queued
+        .iter()
+        .map(|queued| queued.message().unwrap().id.to_vec())
+        .collect();
     assert_eq!(ids, [b"a0", b"a1", b"a2", b"b0", b"b1", b"b2"]);
     assert!(stand.rows(TableId::OUTBOX).await.is_empty());
 }
@@ -82,14 +99,24 @@ async fn a_worker_forwards_what_it_emitted_at_once() {
 #[tokio::test]
 async fn what_cannot_be_delivered_becomes_a_dead_letter() {
     let stand = Stand::new();
-    stand.write(vec![lope_mailbox::key::append_outbox(b"garbage".to_vec())]).await;
+    stand
+        .write(vec![lope_mailbox::key::append_outbox(b"garbage".to_vec())])
+        .await;
     emitted(&stand, 8, "good").await;
-    let mut runner = idle(&stand, SEVEN).await;
-    assert_eq!(runner.forward_outbox().await.unwrap(), 2);
-    let dead = stand.mailbox.dead(worker(SEVEN), None, 9).await.unwrap().remove(0);
+    let mut consumer = idle(&stand, SEVEN).await;
+    assert_eq!(consumer.forward_outbox().await.unwrap(), 2);
+    let dead = stand
+        .mailbox
+        .dead(worker(SEVEN), None, 9)
+        .await
+        .unwrap()
+        .remove(0);
     assert_eq!(
         (dead.reason.as_str(), dead.frame.as_slice()),
-        ("undeliverable: not a message: the frame is truncated", &b"garbage"[..])
+        (
+            "undeliverable: not a message: the frame is truncated",
+            &b"garbage"[..]
+        )
     );
     assert_eq!(stand.queued(8).await.len(), 1);
 }

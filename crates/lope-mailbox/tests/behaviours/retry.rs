@@ -1,19 +1,20 @@
 //! Failures: tried again, given up.
 
-use lope_mailbox::key::Place;
-use lope_mailbox::{Config, HandlerError, Runner, handler, plain};
+use lope_mailbox::key::MessagePosition;
+use lope_mailbox::{Config, Consumer, HandlerError, handler, plain};
 use lope_store::tables::{At, TableId, Write};
 
-use crate::stand::{SEVEN, Seen, Stand, command, config, worker};
+use super::stand::{SEVEN, Seen, Stand, command, config, worker};
 
-/// Tick until nothing is left, moving the clock to the next attempt each time. Answers with the times between attempts.
-async fn drain(stand: &Stand, runner: &mut Runner) -> Vec<i64> {
+/// Tick until nothing is left, moving the clock to the next attempt each time. Answers with the
+/// times between attempts.
+async fn drain(stand: &Stand, consumer: &mut Consumer) -> Vec<i64> {
     let mut times = vec![];
     while !stand.queued(SEVEN).await.is_empty() {
         let before = stand.now();
         assert!(times.len() < 100, "it does not end");
-        if runner.tick().await.unwrap().is_idle() {
-            let sleep = runner.idle_sleep().await.unwrap();
+        if consumer.tick().await.unwrap().is_idle() {
+            let sleep = consumer.idle_sleep().await.unwrap();
             stand.clock.pass(sleep);
             times.push(stand.now() - before);
         }
@@ -21,7 +22,8 @@ async fn drain(stand: &Stand, runner: &mut Runner) -> Vec<i64> {
     times
 }
 
-/// "Retryable failure (busy, conflict): back off and try again within a budget (default 4), then dead letter."
+/// "Retryable failure (busy, conflict): back off and try again within a budget (default 4), then
+/// dead letter."
 #[tokio::test]
 async fn a_busy_message_backs_off_and_is_given_up_after_four_attempts() {
     for (error, reason) in [
@@ -31,17 +33,30 @@ async fn a_busy_message_backs_off_and_is_given_up_after_four_attempts() {
         let stand = Stand::new();
         let seq = stand.send(&command(SEVEN, "m", "")).await;
         let said = error.clone();
-        let mut runner = stand.runner(SEVEN, "desk", plain(move |_, _| Err(said.clone()))).await;
-        let waits = drain(&stand, &mut runner).await;
+        let mut consumer = stand
+            .consumer(SEVEN, "desk", plain(move |_, _| Err(said.clone())))
+            .await;
+        let waits = drain(&stand, &mut consumer).await;
         assert_eq!(waits.len(), 3);
         for (wait, whole) in waits.iter().zip([50, 100, 200]) {
             assert!((whole / 2..=whole).contains(wait), "{waits:?}");
         }
-        let dead = stand.mailbox.dead(worker(SEVEN), None, 9).await.unwrap().remove(0);
-        assert_eq!((dead.seq, dead.reason.as_str(), dead.attempts), (seq, reason, 4));
+        let dead = stand
+            .mailbox
+            .dead(worker(SEVEN), None, 9)
+            .await
+            .unwrap()
+            .remove(0);
+        assert_eq!(
+            (dead.seq, dead.reason.as_str(), dead.attempts),
+            (seq, reason, 4)
+        );
         assert_eq!(dead.failed_at.millis(), stand.now());
-        let counts = runner.counters().read();
-        assert_eq!((counts.attempts, counts.requeues, counts.dead_letters), (4, 3, 1));
+        let counts = consumer.counters().read();
+        assert_eq!(
+            (counts.attempts, counts.requeues, counts.dead_letters),
+            (4, 3, 1)
+        );
         assert_eq!(counts.busy + counts.conflicts, 4);
         assert_eq!(stand.leases().await, []);
     }
@@ -53,7 +68,11 @@ async fn a_message_that_waits_blocks_nobody() {
     let (stand, seen) = (Stand::new(), Seen::default());
     let noted = seen.clone();
     let handler = plain(move |context, message| {
-        noted.note(format!("{}#{}", String::from_utf8_lossy(message.id), context.about().attempt));
+        noted.note(format!(
+            "{}#{}",
+            String::from_utf8_lossy(message.id),
+            context.about().attempt
+        ));
         if message.id == b"a" && context.about().attempt < 3 {
             Err(HandlerError::Busy("not yet".into()))
         } else {
@@ -61,13 +80,22 @@ async fn a_message_that_waits_blocks_nobody() {
         }
     });
     stand.send_all(&["a", "b", "c"]).await;
-    let mut runner = stand.runner(SEVEN, "desk", handler).await;
-    let tally = runner.poll_inbox(8).await.unwrap();
+    let mut consumer = stand.consumer(SEVEN, "desk", handler).await;
+    let tally = consumer.poll_inbox(8).await.unwrap();
     assert_eq!((tally.handled, tally.requeued), (2, 1));
-    let lease = stand.mailbox.lease(worker(SEVEN), Place::Inbox(1)).await.unwrap().unwrap();
+    let lease = stand
+        .mailbox
+        .lease(worker(SEVEN), MessagePosition::Inbox(1))
+        .await
+        .unwrap()
+        .unwrap();
     assert_eq!((lease.waiting, lease.attempts), (true, 1));
-    assert_eq!(runner.poll_inbox(8).await.unwrap().handled, 0, "not before its time");
-    drain(&stand, &mut runner).await;
+    assert_eq!(
+        consumer.poll_inbox(8).await.unwrap().handled,
+        0,
+        "not before its time"
+    );
+    drain(&stand, &mut consumer).await;
     assert_eq!(seen.all(), ["a#1", "b#1", "c#1", "a#2", "a#3"]);
 }
 
@@ -78,9 +106,18 @@ async fn the_count_goes_with_the_message() {
     stand.send_all(&["m"]).await;
     for attempt in 1..=4 {
         let name = format!("desk{attempt}");
-        let mut runner = stand.runner(SEVEN, &name, plain(|_, _| Err(HandlerError::Busy("no".into())))).await;
-        let tally = runner.poll_inbox(8).await.unwrap();
-        assert_eq!((tally.requeued, tally.dead), if attempt < 4 { (1, 0) } else { (0, 1) });
+        let mut consumer = stand
+            .consumer(
+                SEVEN,
+                &name,
+                plain(|_, _| Err(HandlerError::Busy("no".into()))),
+            )
+            .await;
+        let tally = consumer.poll_inbox(8).await.unwrap();
+        assert_eq!(
+            (tally.requeued, tally.dead),
+            if attempt < 4 { (1, 0) } else { (0, 1) }
+        );
         stand.pass(1_000);
     }
 }
@@ -92,23 +129,30 @@ async fn the_budget_is_a_setting() {
     stand.send_all(&["m"]).await;
     let mut config = config(SEVEN, "desk");
     config.retry.budget = 1;
-    let mut runner = stand.runner_with(config, plain(|_, _| Err(HandlerError::Busy("no".into())))).await;
-    assert_eq!(runner.poll_inbox(8).await.unwrap().dead, 1);
+    let mut consumer = stand
+        .runner_with(config, plain(|_, _| Err(HandlerError::Busy("no".into()))))
+        .await;
+    assert_eq!(consumer.poll_inbox(8).await.unwrap().dead, 1);
 }
 
-/// "Reads made by the handler are validated at commit; a changed key means conflict and another attempt with a fresh view,
-/// bounded, with backoff and jitter."
+/// "Reads made by the handler are validated at commit; a changed key means conflict and another
+/// attempt with a fresh view, bounded, with backoff and jitter."
 #[tokio::test]
 async fn a_changed_read_means_another_attempt_with_a_fresh_view() {
     let (stand, seen) = (Stand::new(), Seen::default());
     stand.put_state("stock", "5").await;
     stand.send_all(&["m"]).await;
-    let mut runner = stand.runner(SEVEN, "desk", contended(&stand, &seen, 2)).await;
-    assert_eq!(runner.poll_inbox(8).await.unwrap().handled, 1);
+    let mut consumer = stand
+        .consumer(SEVEN, "desk", contended(&stand, &seen, 2))
+        .await;
+    assert_eq!(consumer.poll_inbox(8).await.unwrap().handled, 1);
     assert_eq!(seen.all(), ["5", "v1", "v2"]);
     assert_eq!(stand.state("result").await.as_deref(), Some("v2"));
-    let counts = runner.counters().read();
-    assert_eq!((counts.attempts, counts.conflicts, counts.successes), (3, 2, 1));
+    let counts = consumer.counters().read();
+    assert_eq!(
+        (counts.attempts, counts.conflicts, counts.successes),
+        (3, 2, 1)
+    );
     assert_eq!(counts.requeues, 0);
 }
 
@@ -120,11 +164,25 @@ async fn endless_conflicts_end_in_the_dead_letters() {
     stand.send_all(&["m"]).await;
     let mut config = config(SEVEN, "desk");
     config.retry.conflicts = 3;
-    let mut runner = stand.runner_with(config, contended(&stand, &seen, usize::MAX)).await;
-    drain(&stand, &mut runner).await;
-    let dead = stand.mailbox.dead(worker(SEVEN), None, 9).await.unwrap().remove(0);
-    assert_eq!((dead.reason.as_str(), dead.attempts), ("conflict: what it read was changed by others 4 times", 4));
-    assert_eq!(seen.all().len(), 16, "four attempts with three more tries each");
+    let mut consumer = stand
+        .runner_with(config, contended(&stand, &seen, usize::MAX))
+        .await;
+    drain(&stand, &mut consumer).await;
+    let dead = stand
+        .mailbox
+        .dead(worker(SEVEN), None, 9)
+        .await
+        .unwrap()
+        .remove(0);
+    assert_eq!(
+        (dead.reason.as_str(), dead.attempts),
+        ("conflict: what it read was changed by others 4 times", 4)
+    );
+    assert_eq!(
+        seen.all().len(),
+        16,
+        "four attempts with three more tries each"
+    );
     assert_eq!(stand.state("result").await, None);
 }
 
@@ -134,7 +192,8 @@ fn contended(stand: &Stand, seen: &Seen, times: usize) -> impl lope_mailbox::Han
     handler(move |context, _| {
         let (stand, seen) = (stand.clone(), seen.clone());
         Box::pin(async move {
-            let stock = String::from_utf8(context.state(b"stock").await?.unwrap_or_default()).expect("text");
+            let stock = String::from_utf8(context.state(b"stock").await?.unwrap_or_default())
+                .expect("text");
             seen.note(stock.clone());
             context.put_state(b"result", stock.into_bytes())?;
             let tries = seen.all().len();
@@ -164,8 +223,8 @@ async fn absence_is_a_read() {
             Ok(())
         })
     });
-    let mut runner = stand.runner(SEVEN, "desk", handler).await;
-    runner.poll_inbox(8).await.unwrap();
+    let mut consumer = stand.consumer(SEVEN, "desk", handler).await;
+    consumer.poll_inbox(8).await.unwrap();
     assert_eq!(
         (seen.all(), stand.state("found").await.as_deref()),
         (vec!["false".into(), "true".into()], Some("true"))
@@ -190,8 +249,8 @@ async fn a_conflict_leaves_the_others_of_the_batch_alone() {
             context.put_state(&key, b"done".to_vec())
         })
     });
-    let mut runner = stand.runner(SEVEN, "desk", handler).await;
-    assert_eq!(runner.poll_inbox(8).await.unwrap().handled, 3);
+    let mut consumer = stand.consumer(SEVEN, "desk", handler).await;
+    assert_eq!(consumer.poll_inbox(8).await.unwrap().handled, 3);
     assert_eq!(seen.all(), ["a", "b", "c", "b"]);
 }
 
@@ -204,22 +263,55 @@ async fn an_unfit_handler_leaves_messages_where_they_are() {
         b"a" => Ok(()),
         _ => Err(HandlerError::Unfit("no such program".into())),
     });
-    let mut runner = stand.runner_with(Config { max_batch: 8, ..config(SEVEN, "desk") }, handler).await;
-    let error = runner.tick().await.unwrap_err();
-    assert_eq!(error.to_string(), "the handler cannot work: no such program");
-    assert_eq!((stand.queued(SEVEN).await, stand.leases().await), (vec![2], vec![]));
-    assert!(stand.mailbox.dead(worker(SEVEN), None, 9).await.unwrap().is_empty());
+    let mut consumer = stand
+        .runner_with(
+            Config {
+                max_batch: 8,
+                ..config(SEVEN, "desk")
+            },
+            handler,
+        )
+        .await;
+    let error = consumer.tick().await.unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "the handler cannot work: no such program"
+    );
+    assert_eq!(
+        (stand.queued(SEVEN).await, stand.leases().await),
+        (vec![2], vec![])
+    );
+    assert!(
+        stand
+            .mailbox
+            .dead(worker(SEVEN), None, 9)
+            .await
+            .unwrap()
+            .is_empty()
+    );
 }
 
 /// A dead letter under a number that is taken gets another one.
 #[tokio::test]
 async fn a_dead_letter_never_overwrites_another() {
     let stand = Stand::new();
-    let at = At::new(TableId::DEAD_LETTER, lope_mailbox::key::inbox(worker(SEVEN), 1));
-    stand.write(vec![Write::Put(at, b"an old one".to_vec())]).await;
-    stand.mailbox.put(worker(SEVEN), 1, b"garbage".to_vec()).await.unwrap();
-    let mut runner = stand.runner(SEVEN, "desk", plain(|_, _| Ok(()))).await;
-    assert_eq!(runner.poll_inbox(8).await.unwrap().dead, 1);
+    let at = At::new(
+        TableId::DEAD_LETTER,
+        lope_mailbox::key::inbox(worker(SEVEN), 1),
+    );
+    stand
+        .write(vec![Write::Put(at, b"an old one".to_vec())])
+        .await;
+    stand
+        .mailbox
+        .put(worker(SEVEN), 1, b"garbage".to_vec())
+        .await
+        .unwrap();
+    let mut consumer = stand.consumer(SEVEN, "desk", plain(|_, _| Ok(()))).await;
+    assert_eq!(consumer.poll_inbox(8).await.unwrap().dead, 1);
     let rows = stand.rows(TableId::DEAD_LETTER).await;
-    assert_eq!((rows.len(), rows[0].value.as_slice()), (2, b"an old one".as_slice()));
+    assert_eq!(
+        (rows.len(), rows[0].value.as_slice()),
+        (2, b"an old one".as_slice())
+    );
 }

@@ -1,4 +1,5 @@
-//! What the tests stand on: a memory store with a clock moved by hand, messages, and handlers that leave traces.
+//! What the tests stand on: a memory store with a clock moved by hand, messages, and handlers that
+//! leave traces.
 
 use std::sync::{Arc, Mutex};
 
@@ -7,7 +8,7 @@ use lope_mailbox::frame::{Message, MessageKind};
 use lope_mailbox::key::WorkerId;
 use lope_mailbox::record::Owner;
 use lope_mailbox::time::{Sleep, TimeHooks};
-use lope_mailbox::{Config, Handler, Mailbox, Runner};
+use lope_mailbox::{Config, Consumer, Handler, Mailbox};
 use lope_model::{Clock, Span};
 use lope_store::tables::{At, Batch, Range, Row, TableId, Write};
 use lope_store::{ManualClock, MemoryStore, Tables};
@@ -55,11 +56,18 @@ impl Stand {
     pub(crate) fn new() -> Self {
         let clock = Arc::new(ManualClock::default());
         let tables = MemoryStore::with_clock(clock.clone()).tables;
-        Self { clock, mailbox: Mailbox::new(Arc::clone(&tables)), tables }
+        Self {
+            clock,
+            mailbox: Mailbox::new(Arc::clone(&tables)),
+            tables,
+        }
     }
 
     pub(crate) fn time(&self) -> TimeHooks {
-        TimeHooks { clock: self.clock.clone(), sleep: Arc::new(HandSleep(self.clock.clone())) }
+        TimeHooks {
+            clock: self.clock.clone(),
+            sleep: Arc::new(HandSleep(self.clock.clone())),
+        }
     }
 
     pub(crate) fn now(&self) -> i64 {
@@ -70,20 +78,33 @@ impl Stand {
         self.clock.pass(Span::from_millis(millis));
     }
 
-    /// A runner that runs.
-    pub(crate) async fn runner(&self, id: i64, name: &str, handler: impl Handler + 'static) -> Runner {
+    /// A consumer that runs.
+    pub(crate) async fn consumer(
+        &self,
+        id: i64,
+        name: &str,
+        handler: impl Handler + 'static,
+    ) -> Consumer {
         self.runner_with(config(id, name), handler).await
     }
 
-    pub(crate) async fn runner_with(&self, config: Config, handler: impl Handler + 'static) -> Runner {
-        let mut runner = Runner::new(Arc::clone(&self.tables), Arc::new(handler), config);
-        runner.set_time(self.time());
-        runner.boot().await.expect("a fresh store boots");
-        runner
+    pub(crate) async fn runner_with(
+        &self,
+        config: Config,
+        handler: impl Handler + 'static,
+    ) -> Consumer {
+        let mut consumer = Consumer::new(Arc::clone(&self.tables), Arc::new(handler), config);
+        consumer.set_time(self.time());
+        consumer.boot().await.expect("a fresh store boots");
+        consumer
     }
 
     pub(crate) async fn send(&self, message: &Message<'_>) -> u64 {
-        self.mailbox.send(message).await.expect("a sound message").seq
+        self.mailbox
+            .send(message)
+            .await
+            .expect("a sound message")
+            .seq
     }
 
     /// Commands with these ids for worker seven.
@@ -94,32 +115,63 @@ impl Stand {
     }
 
     pub(crate) async fn state(&self, key: &str) -> Option<String> {
-        let value = self.tables.get(&[At::new(TableId::APP_STATE, key)]).await.expect("memory answers").remove(0);
+        let value = self
+            .tables
+            .get(&[At::new(TableId::APP_STATE, key)])
+            .await
+            .expect("memory answers")
+            .remove(0);
         value.map(|bytes| String::from_utf8(bytes).expect("text"))
     }
 
     pub(crate) async fn put_state(&self, key: &str, value: &str) {
-        self.write(vec![Write::Put(At::new(TableId::APP_STATE, key), value.into())]).await;
+        self.write(vec![Write::Put(
+            At::new(TableId::APP_STATE, key),
+            value.into(),
+        )])
+        .await;
     }
 
     pub(crate) async fn write(&self, writes: Vec<Write>) {
-        let batch = Batch { guards: vec![], writes };
-        self.tables.commit(vec![batch]).await.expect("memory answers")[0].clone().expect("no guards");
+        let batch = Batch {
+            guards: vec![],
+            writes,
+        };
+        self.tables
+            .commit(vec![batch])
+            .await
+            .expect("memory answers")[0]
+            .clone()
+            .expect("no guards");
     }
 
     pub(crate) async fn rows(&self, table: TableId) -> Vec<Row> {
         let from = vec![];
-        let range = Range { table, from, to: None, direction: lope_store::tables::Direction::Forward, limit: 10_000 };
+        let range = Range {
+            table,
+            from,
+            to: None,
+            direction: lope_store::tables::Direction::Forward,
+            limit: 10_000,
+        };
         self.tables.range(range).await.expect("memory answers")
     }
 
     /// Rows of the lease table but for the heads, which stay for good.
     pub(crate) async fn leases(&self) -> Vec<Row> {
-        self.rows(TableId::LEASES).await.into_iter().filter(|row| row.key.len() > 8).collect()
+        self.rows(TableId::LEASES)
+            .await
+            .into_iter()
+            .filter(|row| row.key.len() > 8)
+            .collect()
     }
 
     pub(crate) async fn queued(&self, id: i64) -> Vec<u64> {
-        let listed = self.mailbox.list(worker(id), None, 10_000).await.expect("memory answers");
+        let listed = self
+            .mailbox
+            .list(worker(id), None, 10_000)
+            .await
+            .expect("memory answers");
         listed.into_iter().map(|queued| queued.seq).collect()
     }
 }
@@ -130,7 +182,10 @@ pub(crate) struct Seen(Arc<Mutex<Vec<String>>>);
 
 impl Seen {
     pub(crate) fn note(&self, text: impl Into<String>) {
-        self.0.lock().expect("no test panics while noting").push(text.into());
+        self.0
+            .lock()
+            .expect("no test panics while noting")
+            .push(text.into());
     }
 
     pub(crate) fn note_id(&self, message: &Message<'_>) {

@@ -1,6 +1,6 @@
-//! A pipeline of three workers for the long runs: orders are taken, packed and entered into a ledger, and each order has a
-//! timer. Every arrival is counted in the state, in the same commit as everything else, so that what happened twice or never
-//! shows. Also where its stores come from.
+//! A pipeline of three workers for the long runs: orders are taken, packed and entered into a
+//! ledger, and each order has a timer. Every arrival is counted in the state, in the same commit as
+//! everything else, so that what happened twice or never shows. Also where its stores come from.
 #![allow(dead_code, reason = "each test binary uses a part of it")]
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
@@ -15,7 +15,7 @@ use lope_mailbox::frame::{Message, MessageKind};
 use lope_mailbox::key::WorkerId;
 use lope_mailbox::record::{Lease, Owner};
 use lope_mailbox::time::TimeHooks;
-use lope_mailbox::{Config, Context, Handled, Handler, HandlerError, Mailbox, Worker};
+use lope_mailbox::{Config, ConsumerLoop, Context, Handled, Handler, HandlerError, Mailbox};
 use lope_model::{Span, Timestamp};
 use lope_postgres::PostgresStore;
 use lope_sqlite::SqliteStore;
@@ -66,19 +66,41 @@ impl Pipeline {
     pub(crate) async fn order(&self, mailbox: &Mailbox, numbers: std::ops::Range<usize>) {
         let to = self.worker_id(Desk::Orders).number();
         let frames = numbers.map(|number| {
-            Message::new(MessageKind::Command, to, number.to_string().as_bytes(), b"an order").encode().unwrap()
+            Message::new(
+                MessageKind::Command,
+                to,
+                number.to_string().as_bytes(),
+                b"an order",
+            )
+            .encode()
+            .unwrap()
         });
         mailbox.send_frames(frames.collect()).await.unwrap();
     }
 
-    pub(crate) async fn worker(&self, tables: Arc<dyn Tables>, desk: Desk, time: TimeHooks) -> Option<Worker> {
+    pub(crate) async fn worker(
+        &self,
+        tables: Arc<dyn Tables>,
+        desk: Desk,
+        time: TimeHooks,
+    ) -> Option<ConsumerLoop> {
         let owner = Owner::new(format!("{desk:?}")).unwrap();
         let config = Config {
             max_batch: self.batch,
             max_idle: Span::from_millis(50),
             ..Config::new(self.worker_id(desk), owner)
         };
-        Worker::init(tables, Arc::new(Work { pipeline: *self, desk }), config, time).await.ok()
+        ConsumerLoop::init(
+            tables,
+            Arc::new(Work {
+                pipeline: *self,
+                desk,
+            }),
+            config,
+            time,
+        )
+        .await
+        .ok()
     }
 
     fn key(&self, what: &str, number: &[u8]) -> Vec<u8> {
@@ -87,7 +109,12 @@ impl Pipeline {
 
     async fn count(&self, tables: &dyn Tables, what: &str, number: &str) -> usize {
         let at = At::new(TableId::APP_STATE, self.key(what, number.as_bytes()));
-        let value = tables.get(&[at]).await.unwrap().remove(0).unwrap_or_default();
+        let value = tables
+            .get(&[at])
+            .await
+            .unwrap()
+            .remove(0)
+            .unwrap_or_default();
         String::from_utf8(value).unwrap().parse().unwrap_or(0)
     }
 
@@ -97,7 +124,8 @@ impl Pipeline {
             && self.count(&**tables, "timer", "total").await >= self.orders
     }
 
-    /// What stands in the way of an end: totals, dead letters with their reasons, messages, timers and leases.
+    /// What stands in the way of an end: totals, dead letters with their reasons, messages, timers
+    /// and leases.
     pub(crate) async fn describe(&self, tables: &Arc<dyn Tables>) -> String {
         let mailbox = Mailbox::new(Arc::clone(tables));
         let mut lines = Vec::new();
@@ -105,20 +133,37 @@ impl Pipeline {
             let total = self.count(&**tables, what, "total").await;
             lines.push(format!("{what}s in all: {total} of {}", self.orders));
         }
-        lines.push(format!("outbox: {} rows", tables.count(Range::whole(TableId::OUTBOX)).await.unwrap()));
+        lines.push(format!(
+            "outbox: {} rows",
+            tables.count(Range::whole(TableId::OUTBOX)).await.unwrap()
+        ));
         for desk in DESKS {
             let worker = self.worker_id(desk);
-            let (inbox, dead) =
-                (mailbox.list(worker, None, 1_000).await.unwrap(), mailbox.dead(worker, None, 1_000).await.unwrap());
+            let (inbox, dead) = (
+                mailbox.list(worker, None, 1_000).await.unwrap(),
+                mailbox.dead(worker, None, 1_000).await.unwrap(),
+            );
             let timers = mailbox.timers(worker, 1_000).await.unwrap();
             let counts = [inbox.len(), timers.len(), dead.len()];
-            lines.push(format!("{desk:?}: messages, timers, dead letters {counts:?} (at most 1,000 are counted)"));
-            lines.extend(dead.iter().take(5).map(|dead| format!("  dead {}: {}", dead.seq, dead.reason)));
+            lines.push(format!(
+                "{desk:?}: messages, timers, dead letters {counts:?} (at most 1,000 are counted)"
+            ));
+            lines.extend(
+                dead.iter()
+                    .take(5)
+                    .map(|dead| format!("  dead {}: {}", dead.seq, dead.reason)),
+            );
             let range = Range::prefix(TableId::LEASES, &worker.to_bytes(), 1_000);
             let leases = tables.range(range).await.unwrap();
-            let leases: Vec<Lease> = leases.iter().filter_map(|row| Lease::decode(&row.value).ok()).collect();
+            let leases: Vec<Lease> = leases
+                .iter()
+                .filter_map(|row| Lease::decode(&row.value).ok())
+                .collect();
             let lost = leases.iter().map(|lease| lease.lost).max().unwrap_or(0);
-            lines.push(format!("  {} leases, lost {lost} times at most", leases.len()));
+            lines.push(format!(
+                "  {} leases, lost {lost} times at most",
+                leases.len()
+            ));
         }
         lines.join("\n")
     }
@@ -133,15 +178,34 @@ impl Pipeline {
             }
         }
         for what in ["ledger", "timer"] {
-            assert_eq!(self.count(&**tables, what, "total").await, self.orders, "{what}s in all");
+            assert_eq!(
+                self.count(&**tables, what, "total").await,
+                self.orders,
+                "{what}s in all"
+            );
         }
         for desk in DESKS {
             let worker = self.worker_id(desk);
-            assert_eq!(mailbox.dead(worker, None, 1).await.unwrap(), [], "dead letters of {desk:?}");
-            assert_eq!(mailbox.list(worker, None, 1).await.unwrap(), [], "messages left for {desk:?}");
-            assert_eq!(mailbox.timers(worker, 1).await.unwrap(), [], "timers left for {desk:?}");
+            assert_eq!(
+                mailbox.dead(worker, None, 1).await.unwrap(),
+                [],
+                "dead letters of {desk:?}"
+            );
+            assert_eq!(
+                mailbox.list(worker, None, 1).await.unwrap(),
+                [],
+                "messages left for {desk:?}"
+            );
+            assert_eq!(
+                mailbox.timers(worker, 1).await.unwrap(),
+                [],
+                "timers left for {desk:?}"
+            );
         }
-        assert_eq!(tables.count(Range::whole(TableId::OUTBOX)).await.unwrap(), 0);
+        assert_eq!(
+            tables.count(Range::whole(TableId::OUTBOX)).await.unwrap(),
+            0
+        );
     }
 }
 
@@ -154,16 +218,29 @@ impl Handler for Work {
             (Desk::Orders, _) => {
                 self.count(context, "order", message.id).await?;
                 let pack = self.pipeline.worker_id(Desk::Packing).number();
-                context.emit(&Message::new(MessageKind::Command, pack, message.id, b"to be packed"))?;
+                context.emit(&Message::new(
+                    MessageKind::Command,
+                    pack,
+                    message.id,
+                    b"to be packed",
+                ))?;
                 let ledger = self.pipeline.worker_id(Desk::Ledger).number();
                 let due = Timestamp::from_millis(context.about().now.millis()).plus(TIMER);
-                context.arm(due, &Message::new(MessageKind::Timer, ledger, message.id, b"overdue"))?;
+                context.arm(
+                    due,
+                    &Message::new(MessageKind::Timer, ledger, message.id, b"overdue"),
+                )?;
                 Ok(())
             }
             (Desk::Packing, _) => {
                 self.count(context, "packed", message.id).await?;
                 let ledger = self.pipeline.worker_id(Desk::Ledger).number();
-                Ok(context.emit(&Message::new(MessageKind::Event, ledger, message.id, b"packed"))?)
+                Ok(context.emit(&Message::new(
+                    MessageKind::Event,
+                    ledger,
+                    message.id,
+                    b"packed",
+                ))?)
             }
             (Desk::Ledger, MessageKind::Timer) => self.enter(context, "timer", message.id).await,
             (Desk::Ledger, MessageKind::Command | MessageKind::Event) => {
@@ -182,14 +259,19 @@ impl Work {
 
     async fn count(&self, context: &mut Context, what: &str, id: &[u8]) -> Handled {
         let key = self.pipeline.key(what, id);
-        let count = context.state(&key).await?.map_or(Ok(0), |value| number(&value))?;
+        let count = context
+            .state(&key)
+            .await?
+            .map_or(Ok(0), |value| number(&value))?;
         context.put_state(&key, (count + 1).to_string().into_bytes())
     }
 }
 
 fn number(value: &[u8]) -> Result<usize, HandlerError> {
-    let text = std::str::from_utf8(value).map_err(|error| HandlerError::Failed(error.to_string()))?;
-    text.parse().map_err(|error: std::num::ParseIntError| HandlerError::Failed(error.to_string()))
+    let text =
+        std::str::from_utf8(value).map_err(|error| HandlerError::Failed(error.to_string()))?;
+    text.parse()
+        .map_err(|error: std::num::ParseIntError| HandlerError::Failed(error.to_string()))
 }
 
 /// Is the whole of a long series wanted?
@@ -199,7 +281,8 @@ pub(crate) fn full() -> bool {
 
 static PLACES: AtomicU64 = AtomicU64::new(0);
 
-/// The Postgres server for tests, with a schema of the caller's own; nothing if whoever runs the tests goes without.
+/// The Postgres server for tests, with a schema of the caller's own; nothing if whoever runs the
+/// tests goes without.
 pub(crate) fn postgres() -> Option<String> {
     if std::env::var_os("LOPE_TEST_NO_POSTGRES").is_some() {
         return None;
@@ -215,27 +298,31 @@ pub(crate) fn sqlite(folder: &Path) -> String {
     folder.join("lope.db").display().to_string()
 }
 
-/// A folder for a SQLite store that many short lives are spent on: in memory where there is such a place, because what is
-/// tried there is what becomes of calls, not of power.
+/// A folder for a SQLite store that many short lives are spent on: in memory where there is such a
+/// place, because what is tried there is what becomes of calls, not of power.
 pub(crate) fn quick_folder() -> tempfile::TempDir {
     let memory = Path::new("/dev/shm");
-    let made = if memory.is_dir() { tempfile::tempdir_in(memory) } else { tempfile::tempdir() };
+    let made = if memory.is_dir() {
+        tempfile::tempdir_in(memory)
+    } else {
+        tempfile::tempdir()
+    };
     made.unwrap()
 }
 
 /// Open a store: a path, or a schema and the URL of a server.
 pub(crate) async fn open(place: &str) -> Store {
     match place.split_once(" postgres") {
-        None => SqliteStore::open(lope_sqlite::Options::new(place)).unwrap(),
+        None => SqliteStore::open(lope_sqlite::SqliteOptions::new(place)).unwrap(),
         Some((schema, rest)) => {
-            let options = lope_postgres::Options::new(&format!("postgres{rest}")).unwrap();
+            let options = lope_postgres::PostgresOptions::new(&format!("postgres{rest}")).unwrap();
             connect(options.in_schema(schema).unwrap()).await
         }
     }
 }
 
 /// A server on a busy machine may not take everybody's connection at once.
-async fn connect(options: lope_postgres::Options) -> Store {
+async fn connect(options: lope_postgres::PostgresOptions) -> Store {
     let began = std::time::Instant::now();
     loop {
         match PostgresStore::open(options.clone()).await {

@@ -1,8 +1,9 @@
 //! Values as JSON text and as MessagePack.
 //!
-//! Bytes and tagged values have reserved one-key forms in JSON: `{"$bytes": "base64"}`, `{"$tag": [name, value]}`. A map of
-//! the user's that looks like one is written as `{"$map": [[key, value]…]}`, so that every value comes back as it was.
-//! MessagePack uses the same forms, except that bytes are bytes. Input deeper than `limit::DEPTH_MAX` is refused.
+//! Bytes and tagged values have reserved one-key forms in JSON: `{"$bytes": "base64"}`, `{"$tag":
+//! [name, value]}`. A map of the user's that looks like one is written as `{"$map": [[key,
+//! value]…]}`, so that every value comes back as it was. MessagePack uses the same forms, except
+//! that bytes are bytes. Input deeper than `limit::DEPTH_MAX` is refused.
 
 use std::fmt;
 use std::sync::Arc;
@@ -47,14 +48,22 @@ pub fn from_msgpack(bytes: &[u8]) -> Result<Value, BadValue> {
 
 fn bounded(value: Value) -> Result<Value, BadValue> {
     if deeper_than(&value, limit::DEPTH_MAX) {
-        return Err(BadValue(format!("nested deeper than {} levels", limit::DEPTH_MAX)));
+        return Err(BadValue(format!(
+            "nested deeper than {} levels",
+            limit::DEPTH_MAX
+        )));
     }
     Ok(value)
 }
 
 fn deeper_than(value: &Value, levels: usize) -> bool {
     match value {
-        Value::Null | Value::Bool(_) | Value::Int(_) | Value::Float(_) | Value::Str(_) | Value::Bytes(_) => levels == 0,
+        Value::Null
+        | Value::Bool(_)
+        | Value::Int(_)
+        | Value::Float(_)
+        | Value::Str(_)
+        | Value::Bytes(_) => levels == 0,
         Value::List(items) => levels == 0 || items.iter().any(|item| deeper_than(item, levels - 1)),
         Value::Map(map) => levels == 0 || map.values().any(|item| deeper_than(item, levels - 1)),
         Value::Tag(tag) => levels == 0 || deeper_than(&tag.value, levels - 1),
@@ -73,11 +82,15 @@ impl Serialize for Value {
             Self::Int(value) => serializer.serialize_i64(*value),
             Self::Float(value) => serialize_float(*value, serializer),
             Self::Str(text) => serializer.serialize_str(text),
-            Self::Bytes(bytes) if serializer.is_human_readable() => one(serializer, BYTES, &BASE64.encode(bytes)),
+            Self::Bytes(bytes) if serializer.is_human_readable() => {
+                one(serializer, BYTES, &BASE64.encode(bytes))
+            }
             Self::Bytes(bytes) => serializer.serialize_bytes(bytes),
             Self::List(items) => serializer.collect_seq(items.iter()),
             Self::Map(map) if looks_reserved(map) => one(serializer, MAP, &Pairs(map)),
-            Self::Map(map) => serializer.collect_map(map.iter().map(|(key, value)| (&**key, value))),
+            Self::Map(map) => {
+                serializer.collect_map(map.iter().map(|(key, value)| (&**key, value)))
+            }
             Self::Tag(tag) => one(serializer, TAG, &(&*tag.name, &tag.value)),
         }
     }
@@ -91,7 +104,11 @@ fn serialize_float<S: Serializer>(value: f64, serializer: S) -> Result<S::Ok, S:
     one(serializer, TAG, &("float", value.to_string()))
 }
 
-fn one<S: Serializer, T: Serialize + ?Sized>(serializer: S, key: &str, value: &T) -> Result<S::Ok, S::Error> {
+fn one<S: Serializer, T: Serialize + ?Sized>(
+    serializer: S,
+    key: &str,
+    value: &T,
+) -> Result<S::Ok, S::Error> {
     let mut map = serializer.serialize_map(Some(1))?;
     map.serialize_entry(key, value)?;
     map.end()
@@ -145,7 +162,9 @@ impl<'de> Visitor<'de> for ValueVisitor {
     }
 
     fn visit_u64<E: de::Error>(self, value: u64) -> Result<Value, E> {
-        i64::try_from(value).map(Value::Int).map_err(|_| E::custom(format!("integer {value} does not fit 64 bits")))
+        i64::try_from(value)
+            .map(Value::Int)
+            .map_err(|_| E::custom(format!("integer {value} does not fit 64 bits")))
     }
 
     fn visit_f64<E>(self, value: f64) -> Result<Value, E> {
@@ -185,11 +204,16 @@ fn restore(mut map: Map) -> Result<Value, String> {
     let (key, value) = map.pop().expect("a reserved map has one entry");
     match (&*key, &value) {
         (BYTES, Value::Str(text)) => {
-            return BASE64.decode(&**text).map(Value::bytes).map_err(|error| format!("{BYTES}: {error}"));
+            return BASE64
+                .decode(&**text)
+                .map(Value::bytes)
+                .map_err(|error| format!("{BYTES}: {error}"));
         }
-        (MAP, Value::List(pairs)) => {
-            pairs.iter().map(pair).collect::<Option<Map>>().map(|map| Value::Map(Arc::new(map)))
-        }
+        (MAP, Value::List(pairs)) => pairs
+            .iter()
+            .map(pair)
+            .collect::<Option<Map>>()
+            .map(|map| Value::Map(Arc::new(map))),
         (TAG, Value::List(parts)) => return restore_tag(parts),
         _ => None,
     }
@@ -208,9 +232,15 @@ fn restore_tag(parts: &[Value]) -> Result<Value, String> {
         return Err(format!("'{TAG}' wants [name, value]"));
     };
     if let ("float", Value::Str(text)) = (&**name, value) {
-        return text.parse().map(Value::Float).map_err(|_| format!("'{text}' is not a float"));
+        return text
+            .parse()
+            .map(Value::Float)
+            .map_err(|_| format!("'{text}' is not a float"));
     }
-    Ok(Value::Tag(Arc::new(Tag { name: Arc::clone(name), value: value.clone() })))
+    Ok(Value::Tag(Arc::new(Tag {
+        name: Arc::clone(name),
+        value: value.clone(),
+    })))
 }
 
 #[cfg(test)]

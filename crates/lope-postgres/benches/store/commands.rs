@@ -3,9 +3,12 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use lope_model::{Digest, Epoch, Priority, QueueName, Realm, RunId, RunnerId, Span, Timestamp, VersionId};
+use lope_model::{
+    Digest, Epoch, Priority, QueueName, Realm, RunId, RunnerId, Span, Timestamp, VersionId,
+};
 use lope_store::runs::{
-    Admit, Claim, ClaimedRun, Deploy, FinalStatus, Finish, JournalRow, LiveStatus, Register, RunCommit, Then,
+    Admit, Claim, ClaimedRun, Deploy, FinalStatus, Finish, JournalRow, LiveStatus, Register,
+    RunCommit, Then,
 };
 
 pub(crate) const BODY: [u8; 120] = [7; 120];
@@ -15,7 +18,11 @@ fn version() -> VersionId {
 }
 
 pub(crate) fn deploy() -> Deploy {
-    Deploy { version: version(), name: "flow".to_owned(), body: vec![1] }
+    Deploy {
+        version: version(),
+        name: "flow".to_owned(),
+        body: vec![1],
+    }
 }
 
 pub(crate) fn register() -> Register {
@@ -32,7 +39,9 @@ pub(crate) fn register() -> Register {
 
 /// Ids that rise, as those of a runner do.
 pub(crate) fn id(number: u64) -> RunId {
-    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).expect("after 1970");
+    let now = std::time::SystemTime::now()
+        .duration_since(std::time::UNIX_EPOCH)
+        .expect("after 1970");
     dated(Timestamp::from_millis(now.as_millis() as i64), number)
 }
 
@@ -69,17 +78,28 @@ pub(crate) fn admission(run: RunId) -> Admit {
 }
 
 pub(crate) fn born(run: RunId, owner: RunnerId) -> Admit {
-    Admit { claimed_by: Some(owner), ..admission(run) }
+    Admit {
+        claimed_by: Some(owner),
+        ..admission(run)
+    }
 }
 
 fn rows(from: u64, number: u64) -> Vec<JournalRow> {
     let event: Arc<str> = "settled".into();
-    let row = |seq| JournalRow { seq, at: Timestamp::EPOCH, event: Arc::clone(&event), body: BODY.to_vec() };
+    let row = |seq| JournalRow {
+        seq,
+        at: Timestamp::EPOCH,
+        event: Arc::clone(&event),
+        body: BODY.to_vec(),
+    };
     (from..from + number).map(row).collect()
 }
 
 pub(crate) fn commit(run: RunId, owner: RunnerId, from: u64, number: u64) -> RunCommit {
-    RunCommit { rows: rows(from, number), ..RunCommit::new(run, owner, Epoch(1), Then::Hold(LiveStatus::Running)) }
+    RunCommit {
+        rows: rows(from, number),
+        ..RunCommit::new(run, owner, Epoch(1), Then::Hold(LiveStatus::Running))
+    }
 }
 
 /// A run as it is after it was born claimed.
@@ -99,8 +119,17 @@ pub(crate) fn claimed() -> ClaimedRun {
 }
 
 pub(crate) fn finish(run: &ClaimedRun, owner: RunnerId) -> RunCommit {
-    let end = Finish { status: FinalStatus::Completed, result: Some(vec![1; 20]), error: None, seen: Some(0) };
-    RunCommit { epoch: run.epoch, then: Then::Finish(end), ..commit(run.run, owner, 2, 1) }
+    let end = Finish {
+        status: FinalStatus::Completed,
+        result: Some(vec![1; 20]),
+        error: None,
+        seen: Some(0),
+    };
+    RunCommit {
+        epoch: run.epoch,
+        then: Then::Finish(end),
+        ..commit(run.run, owner, 2, 1)
+    }
 }
 
 pub(crate) fn claim(runner: RunnerId, limit: usize) -> Claim {

@@ -1,8 +1,9 @@
-//! The figures of the Postgres store, each beside its raw limit from the same run: the disk's flush, and the CPU time of
-//! both ends a row.
+//! The figures of the Postgres store, each beside its raw limit from the same run: the disk's
+//! flush, and the CPU time of both ends a row.
 //!
-//! `cargo xtask bench store`, or `LOPE_TEST_POSTGRES=URL cargo bench -p lope-postgres --bench store`. Timings swing with the
-//! disk, so nothing here fails; the figures are for reading. Names of figures as arguments choose among them.
+//! `cargo xtask bench store`, or `LOPE_TEST_POSTGRES=URL cargo bench -p lope-postgres --bench
+//! store`. Timings swing with the disk, so nothing here fails; the figures are for reading. Names
+//! of figures as arguments choose among them.
 
 mod commands;
 mod server;
@@ -10,7 +11,7 @@ mod server;
 use std::time::{Duration, Instant};
 
 use lope_model::{RunId, RunnerId};
-use lope_postgres::{Options, PostgresStore};
+use lope_postgres::{PostgresOptions, PostgresStore};
 use lope_store::Store;
 use lope_store::runs::{ClaimedRun, CommitReply, Prune};
 
@@ -27,24 +28,39 @@ const LONG_QUEUE: i64 = 1_000_000;
 
 #[tokio::main(flavor = "multi_thread", worker_threads = 2)]
 async fn main() {
-    let asked: Vec<String> = std::env::args().skip(1).filter(|word| !word.starts_with('-')).collect();
+    let asked: Vec<String> = std::env::args()
+        .skip(1)
+        .filter(|word| !word.starts_with('-'))
+        .collect();
     let is_asked = |name: &str| asked.is_empty() || asked.iter().any(|word| word == name);
     let server = Server::given().await;
-    println!("{}; figures: rows, committers, claims, runs, born, prune", server.version().await);
+    println!(
+        "{}; figures: rows, committers, claims, runs, born, prune",
+        server.version().await
+    );
     if is_asked("rows") {
         let bare = bare_rows(&server).await;
         let ours = journal_rows(&server).await;
-        println!("journal rows against the bare insert: {:.0} % (wanted: 60 %)\n", 100.0 * ours.rate() / bare.rate());
+        println!(
+            "journal rows against the bare insert: {:.0} % (wanted: 60 %)\n",
+            100.0 * ours.rate() / bare.rate()
+        );
     }
     if is_asked("committers") {
         let one = committers(&server, 1).await;
         let many = committers(&server, 64).await;
-        println!("64 committers against one: {:.1}×\n", many.rate() / one.rate());
+        println!(
+            "64 committers against one: {:.1}×\n",
+            many.rate() / one.rate()
+        );
     }
     if is_asked("claims") {
         let short = claims(&server, SHORT_QUEUE).await;
         let long = claims(&server, LONG_QUEUE).await;
-        println!("claiming from the long queue takes {:.2}× as long (wanted: 3×)\n", short.rate() / long.rate());
+        println!(
+            "claiming from the long queue takes {:.2}× as long (wanted: 3×)\n",
+            short.rate() / long.rate()
+        );
     }
     if is_asked("runs") {
         one_step_runs(&server, 1).await;
@@ -61,10 +77,16 @@ async fn main() {
 
 async fn open(server: &Server, name: &str) -> (Store, RunnerId) {
     let url = server.database(name).await;
-    let store = PostgresStore::open(Options::new(&url).expect("a URL")).await.expect("a store");
+    let store = PostgresStore::open(PostgresOptions::new(&url).expect("a URL"))
+        .await
+        .expect("a store");
     store.runs.deploy(deploy()).await.expect("deployed");
     let register = register();
-    store.runs.register(register.clone()).await.expect("registered");
+    store
+        .runs
+        .register(register.clone())
+        .await
+        .expect("registered");
     (store, register.runner)
 }
 
@@ -72,12 +94,19 @@ async fn open(server: &Server, name: &str) -> (Store, RunnerId) {
 async fn journal_rows(server: &Server) -> Figure {
     let (store, runner) = open(server, "rows").await;
     let runs: Vec<RunId> = (0..RUNS as u64).map(id).collect();
-    store.runs.admit(runs.iter().map(|run| born(*run, runner)).collect()).await.expect("admitted");
+    store
+        .runs
+        .admit(runs.iter().map(|run| born(*run, runner)).collect())
+        .await
+        .expect("admitted");
     let each = (BATCH / RUNS) as u64;
     let figure = server.measure(async {
         let (mut seq, mut rows, until) = (2, 0, Instant::now() + TAKE);
         while Instant::now() < until {
-            let commits = runs.iter().map(|run| commit(*run, runner, seq, each)).collect();
+            let commits = runs
+                .iter()
+                .map(|run| commit(*run, runner, seq, each))
+                .collect();
             store.runs.commit(commits).await.expect("a commit");
             seq += each;
             rows += BATCH as u64;
@@ -93,11 +122,11 @@ async fn journal_rows(server: &Server) -> Figure {
 /// The same rows by one bare `insert … select from unnest` a transaction.
 async fn bare_rows(server: &Server) -> Figure {
     let client = server.connect(&server.database("bare").await).await;
-    let make = "create table journal (run_id uuid not null, seq bigint not null, at bigint not null,
+    let make =
+        "create table journal (run_id uuid not null, seq bigint not null, at bigint not null,
         event text collate \"C\" not null, body bytea not null, primary key (run_id, seq))";
     client.batch_execute(make).await.expect("a table");
-    let insert =
-        "insert into journal select * from unnest($1::uuid[], $2::bigint[], $3::bigint[], $4::text[], $5::bytea[])";
+    let insert = "insert into journal select * from unnest($1::uuid[], $2::bigint[], $3::bigint[], $4::text[], $5::bytea[])";
     let insert = client.prepare(insert).await.expect("a statement");
     let runs: Vec<RunId> = (0..RUNS as u64).map(id).collect();
     let each = (BATCH / RUNS) as i64;
@@ -105,12 +134,18 @@ async fn bare_rows(server: &Server) -> Figure {
         let until = Instant::now() + TAKE;
         let (mut seq, mut rows) = (2_i64, 0);
         while Instant::now() < until {
-            let ids: Vec<_> = runs.iter().flat_map(|run| (0..each).map(|_| run.uuid())).collect();
+            let ids: Vec<_> = runs
+                .iter()
+                .flat_map(|run| (0..each).map(|_| run.uuid()))
+                .collect();
             let seqs: Vec<i64> = runs.iter().flat_map(|_| seq..seq + each).collect();
             let times = vec![0_i64; BATCH];
             let events = vec!["settled"; BATCH];
             let bodies = vec![&commands::BODY[..]; BATCH];
-            client.execute(&insert, &[&ids, &seqs, &times, &events, &bodies]).await.expect("rows");
+            client
+                .execute(&insert, &[&ids, &seqs, &times, &events, &bodies])
+                .await
+                .expect("rows");
             seq += each;
             rows += BATCH as u64;
         }
@@ -125,10 +160,16 @@ async fn bare_rows(server: &Server) -> Figure {
 async fn committers(server: &Server, number: usize) -> Figure {
     let (store, runner) = open(server, "committers").await;
     let runs: Vec<RunId> = (0..number as u64).map(id).collect();
-    store.runs.admit(runs.iter().map(|run| born(*run, runner)).collect()).await.expect("admitted");
+    store
+        .runs
+        .admit(runs.iter().map(|run| born(*run, runner)).collect())
+        .await
+        .expect("admitted");
     let figure = server.measure(async {
         let until = Instant::now() + TAKE;
-        let each = runs.iter().map(|run| tokio::spawn(commit_rows(store.clone(), *run, runner, until)));
+        let each = runs
+            .iter()
+            .map(|run| tokio::spawn(commit_rows(store.clone(), *run, runner, until)));
         let tasks: Vec<_> = each.collect();
         let mut rows = 0;
         for task in tasks {
@@ -146,7 +187,11 @@ async fn commit_rows(store: Store, run: RunId, runner: RunnerId, until: Instant)
     let mut seq = 1;
     while Instant::now() < until {
         seq += 1;
-        let replies = store.runs.commit(vec![commit(run, runner, seq, 1)]).await.expect("a commit");
+        let replies = store
+            .runs
+            .commit(vec![commit(run, runner, seq, 1)])
+            .await
+            .expect("a commit");
         assert!(matches!(replies[0], CommitReply::Done { .. }));
     }
     seq - 1
@@ -156,11 +201,21 @@ async fn commit_rows(store: Store, run: RunId, runner: RunnerId, until: Instant)
 async fn claims(server: &Server, length: i64) -> Figure {
     let (store, runner) = open(server, "claims").await;
     server.fill_queue(&store.upkeep.describe(), length).await;
-    store.runs.claim(claim(runner, CLAIMED)).await.expect("a first claim").expect("a session");
+    store
+        .runs
+        .claim(claim(runner, CLAIMED))
+        .await
+        .expect("a first claim")
+        .expect("a session");
     let figure = server.measure(async {
         let mut claimed = 0;
         for _ in 0..10 {
-            let claim = store.runs.claim(claim(runner, CLAIMED)).await.expect("a claim").expect("a session");
+            let claim = store
+                .runs
+                .claim(claim(runner, CLAIMED))
+                .await
+                .expect("a claim")
+                .expect("a session");
             assert_eq!(claim.runs.len(), CLAIMED);
             claimed += CLAIMED as u64;
         }
@@ -177,15 +232,18 @@ async fn one_step_runs(server: &Server, callers: u64) {
     let (store, runner) = open(server, "runs").await;
     let figure = server.measure(async {
         let until = Instant::now() + TAKE;
-        let tasks: Vec<_> =
-            (0..callers).map(|caller| tokio::spawn(claimed_runs(store.clone(), runner, caller, until))).collect();
+        let tasks: Vec<_> = (0..callers)
+            .map(|caller| tokio::spawn(claimed_runs(store.clone(), runner, caller, until)))
+            .collect();
         let mut runs = 0;
         for task in tasks {
             runs += task.await.expect("a caller");
         }
         runs
     });
-    figure.await.show(&format!("one-step runs: admit, claim, load, finish ×{callers}"));
+    figure.await.show(&format!(
+        "one-step runs: admit, claim, load, finish ×{callers}"
+    ));
     store.upkeep.close().await.expect("closed");
 }
 
@@ -193,11 +251,28 @@ async fn claimed_runs(store: Store, runner: RunnerId, caller: u64, until: Instan
     let mut done = 0;
     while Instant::now() < until {
         let ids = (0..CLAIMED as u64).map(|number| id(caller << 32 | (done + number)));
-        store.runs.admit(ids.map(admission).collect()).await.expect("admitted");
-        let claimed = store.runs.claim(claim(runner, CLAIMED)).await.expect("a claim").expect("a session").runs;
+        store
+            .runs
+            .admit(ids.map(admission).collect())
+            .await
+            .expect("admitted");
+        let claimed = store
+            .runs
+            .claim(claim(runner, CLAIMED))
+            .await
+            .expect("a claim")
+            .expect("a session")
+            .runs;
         let ids: Vec<RunId> = claimed.iter().map(|run| run.run).collect();
-        assert_eq!(store.runs.load(&ids).await.expect("loaded").len(), ids.len());
-        store.runs.commit(claimed.iter().map(|run| finish(run, runner)).collect()).await.expect("a commit");
+        assert_eq!(
+            store.runs.load(&ids).await.expect("loaded").len(),
+            ids.len()
+        );
+        store
+            .runs
+            .commit(claimed.iter().map(|run| finish(run, runner)).collect())
+            .await
+            .expect("a commit");
         done += CLAIMED as u64;
     }
     done
@@ -208,25 +283,41 @@ async fn born_claimed(server: &Server, callers: u64) {
     let (store, runner) = open(server, "born").await;
     let figure = server.measure(async {
         let until = Instant::now() + TAKE;
-        let tasks: Vec<_> =
-            (0..callers).map(|caller| tokio::spawn(born_runs(store.clone(), runner, caller, until))).collect();
+        let tasks: Vec<_> = (0..callers)
+            .map(|caller| tokio::spawn(born_runs(store.clone(), runner, caller, until)))
+            .collect();
         let mut runs = 0;
         for task in tasks {
             runs += task.await.expect("a caller");
         }
         runs
     });
-    figure.await.show(&format!("one-step runs, born claimed: admit, finish ×{callers}"));
+    figure.await.show(&format!(
+        "one-step runs, born claimed: admit, finish ×{callers}"
+    ));
     store.upkeep.close().await.expect("closed");
 }
 
 async fn born_runs(store: Store, runner: RunnerId, caller: u64, until: Instant) -> u64 {
     let mut done = 0;
     while Instant::now() < until {
-        let ids: Vec<RunId> = (0..CLAIMED as u64).map(|number| id(caller << 32 | (done + number))).collect();
-        store.runs.admit(ids.iter().map(|run| born(*run, runner)).collect()).await.expect("admitted");
-        let born = ids.iter().map(|run| ClaimedRun { run: *run, ..commands::claimed() });
-        store.runs.commit(born.map(|run| finish(&run, runner)).collect()).await.expect("a commit");
+        let ids: Vec<RunId> = (0..CLAIMED as u64)
+            .map(|number| id(caller << 32 | (done + number)))
+            .collect();
+        store
+            .runs
+            .admit(ids.iter().map(|run| born(*run, runner)).collect())
+            .await
+            .expect("admitted");
+        let born = ids.iter().map(|run| ClaimedRun {
+            run: *run,
+            ..commands::claimed()
+        });
+        store
+            .runs
+            .commit(born.map(|run| finish(&run, runner)).collect())
+            .await
+            .expect("a commit");
         done += CLAIMED as u64;
     }
     done
@@ -235,27 +326,48 @@ async fn born_runs(store: Store, runner: RunnerId, caller: u64, until: Instant) 
 /// Deleting ended runs, and what the tables weigh before and after.
 async fn prune(server: &Server) {
     let (store, runner) = open(server, "prune").await;
-    let place = store.upkeep.describe();
-    server.make_past_week(&place).await;
+    let database = store.upkeep.describe();
+    server.make_past_week(&database).await;
     for part in 0..100_u64 {
-        let ids: Vec<RunId> = (0..1_000).map(|number| commands::old_id(part * 1_000 + number)).collect();
-        store.runs.admit(ids.iter().map(|run| born(*run, runner)).collect()).await.expect("admitted");
-        let born = ids.iter().map(|run| ClaimedRun { run: *run, ..commands::claimed() });
-        store.runs.commit(born.map(|run| finish(&run, runner)).collect()).await.expect("a commit");
+        let ids: Vec<RunId> = (0..1_000)
+            .map(|number| commands::old_id(part * 1_000 + number))
+            .collect();
+        store
+            .runs
+            .admit(ids.iter().map(|run| born(*run, runner)).collect())
+            .await
+            .expect("admitted");
+        let born = ids.iter().map(|run| ClaimedRun {
+            run: *run,
+            ..commands::claimed()
+        });
+        store
+            .runs
+            .commit(born.map(|run| finish(&run, runner)).collect())
+            .await
+            .expect("a commit");
     }
-    let before = server.weight(&place).await;
-    let everything = Prune { before: lope_model::Timestamp::NEVER, statuses: vec![], workflow: None, limit: 1_000 };
+    let before = server.weight(&database).await;
+    let everything = Prune {
+        before: lope_model::Timestamp::NEVER,
+        statuses: vec![],
+        workflow: None,
+        limit: 1_000,
+    };
     let figure = server.measure(async {
         let mut pruned = 0;
         loop {
             let part = store.runs.prune(everything.clone()).await.expect("a prune");
-            pruned += part.runs;
+            pruned += part.runs.len() as u64;
             if !part.more {
                 return pruned;
             }
         }
     });
     figure.await.show("runs pruned, 1,000 a time");
-    println!("weight of journal, snapshots, blobs: {before} kB before, {} kB after\n", server.weight(&place).await);
+    println!(
+        "weight of journal, snapshots, blobs: {before} kB before, {} kB after\n",
+        server.weight(&database).await
+    );
     store.upkeep.close().await.expect("closed");
 }

@@ -1,4 +1,5 @@
-//! The server under the figures: databases, what it writes and how much time it takes, and the disk's flush.
+//! The server under the figures: databases, what it writes and how much time it takes, and the
+//! disk's flush.
 
 use std::fs::File;
 use std::io::Write as _;
@@ -30,7 +31,9 @@ impl Figure {
 
     pub(crate) fn show(&self, name: &str) {
         let micros = |time: Duration| time.as_secs_f64() * 1e6 / self.rows as f64;
-        let theirs = self.theirs.map_or("      ?".to_owned(), |theirs| format!("{:>7.2}", micros(theirs)));
+        let theirs = self.theirs.map_or("      ?".to_owned(), |theirs| {
+            format!("{:>7.2}", micros(theirs))
+        });
         println!(
             "{name:<52} {:>9.0} rows/s  CPU {:>6.2} µs/row here, {theirs} there  WAL {:>6.0} B/row  (fsync {:.3} ms)",
             self.rate(),
@@ -45,13 +48,26 @@ impl Server {
     pub(crate) async fn given() -> Self {
         let url = std::env::var("LOPE_TEST_POSTGRES").expect("LOPE_TEST_POSTGRES names a server");
         let client = connect(&url).await;
-        let row = client.query_one("select pg_backend_pid()", &[]).await.expect("a pid");
+        let row = client
+            .query_one("select pg_backend_pid()", &[])
+            .await
+            .expect("a pid");
         let postmaster = parent_of(row.get::<_, i32>(0) as u32);
-        Self { url, client, postmaster }
+        Self {
+            url,
+            client,
+            postmaster,
+        }
     }
 
     pub(crate) async fn version(&self) -> String {
-        let row = self.client.query_one("select 'PostgreSQL ' || current_setting('server_version')", &[]).await;
+        let row = self
+            .client
+            .query_one(
+                "select 'PostgreSQL ' || current_setting('server_version')",
+                &[],
+            )
+            .await;
         row.expect("a version").get(0)
     }
 
@@ -63,27 +79,54 @@ impl Server {
     pub(crate) async fn database(&self, name: &str) -> String {
         let name = format!("bench_{name}");
         let text = format!("drop database if exists {name} with (force)");
-        self.client.batch_execute(&text).await.expect("an old database goes");
-        self.client.batch_execute(&format!("create database {name}")).await.expect("a database");
-        let (place, _) = self.url.rsplit_once('/').expect("the URL names a database");
-        format!("{place}/{name}")
+        self.client
+            .batch_execute(&text)
+            .await
+            .expect("an old database goes");
+        self.client
+            .batch_execute(&format!("create database {name}"))
+            .await
+            .expect("a database");
+        let (database, _) = self.url.rsplit_once('/').expect("the URL names a database");
+        format!("{database}/{name}")
     }
 
     /// Work that counts rows, between two looks at every clock.
     pub(crate) async fn measure(&self, work: impl Future<Output = u64>) -> Figure {
         let flush = flush_probe();
-        self.client.batch_execute("checkpoint").await.expect("a checkpoint");
-        let (log, ours, theirs, began) = (self.log().await, our_time(), self.their_time(), Instant::now());
+        self.client
+            .batch_execute("checkpoint")
+            .await
+            .expect("a checkpoint");
+        let (log, ours, theirs, began) = (
+            self.log().await,
+            our_time(),
+            self.their_time(),
+            Instant::now(),
+        );
         let rows = work.await;
         let wall = began.elapsed();
         let log = self.log().await - log;
-        let theirs = self.their_time().zip(theirs).map(|(after, before)| after.saturating_sub(before));
-        Figure { rows, wall, ours: our_time().saturating_sub(ours), theirs, log, flush }
+        let theirs = self
+            .their_time()
+            .zip(theirs)
+            .map(|(after, before)| after.saturating_sub(before));
+        Figure {
+            rows,
+            wall,
+            ours: our_time().saturating_sub(ours),
+            theirs,
+            log,
+            flush,
+        }
     }
 
     /// Bytes of log written so far.
     async fn log(&self) -> i64 {
-        let row = self.client.query_one("select (pg_current_wal_insert_lsn() - '0/0')::bigint", &[]).await;
+        let row = self
+            .client
+            .query_one("select (pg_current_wal_insert_lsn() - '0/0')::bigint", &[])
+            .await;
         row.expect("a position in the log").get(0)
     }
 
@@ -97,8 +140,8 @@ impl Server {
     }
 
     /// Let the server itself put runs into the queue.
-    pub(crate) async fn fill_queue(&self, place: &str, length: i64) {
-        let client = connect(place).await;
+    pub(crate) async fn fill_queue(&self, database: &str, length: i64) {
+        let client = connect(database).await;
         let runs = format!(
             "insert into lope.runs (run_id, created_at, weight, priority, workflow, version, queue, realm, tags, law, epoch, head,
                  mail, status)
@@ -114,8 +157,8 @@ impl Server {
     }
 
     /// Partitions of a week that is long past, as they were made when it came.
-    pub(crate) async fn make_past_week(&self, place: &str) {
-        let client = connect(place).await;
+    pub(crate) async fn make_past_week(&self, database: &str) {
+        let client = connect(database).await;
         for table in ["journal", "snapshots", "blobs"] {
             let text = format!(
                 "create table lope.{table}_w20231113 partition of lope.{table}
@@ -126,8 +169,8 @@ impl Server {
     }
 
     /// Kilobytes of the large tables with everything that belongs to them.
-    pub(crate) async fn weight(&self, place: &str) -> i64 {
-        let client = connect(place).await;
+    pub(crate) async fn weight(&self, database: &str) -> i64 {
+        let client = connect(database).await;
         let text = "select coalesce(sum(pg_total_relation_size(c.oid)), 0)::bigint / 1024 from pg_class c
             where c.relnamespace = 'lope'::regnamespace and c.relname ~ '^(journal|snapshots|blobs)' and c.relkind = 'r'";
         client.query_one(text, &[]).await.expect("a weight").get(0)
@@ -135,7 +178,9 @@ impl Server {
 }
 
 async fn connect(url: &str) -> Client {
-    let (client, connection) = tokio_postgres::connect(url, NoTls).await.expect("the server answers");
+    let (client, connection) = tokio_postgres::connect(url, NoTls)
+        .await
+        .expect("the server answers");
     tokio::spawn(connection);
     client
 }
@@ -147,7 +192,9 @@ fn flush_probe() -> Duration {
     let mut file = File::create(folder.path().join("probe")).expect("a file for the probe");
     let began = Instant::now();
     for _ in 0..TIMES {
-        file.write_all(&[0; 8192]).and_then(|()| file.sync_data()).expect("the probe writes");
+        file.write_all(&[0; 8192])
+            .and_then(|()| file.sync_data())
+            .expect("the probe writes");
     }
     began.elapsed() / TIMES
 }
@@ -159,11 +206,18 @@ fn our_time() -> Duration {
 
 fn parent_of(pid: u32) -> Option<u32> {
     let text = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    text.rsplit_once(')')?.1.split_whitespace().nth(1)?.parse().ok()
+    text.rsplit_once(')')?
+        .1
+        .split_whitespace()
+        .nth(1)?
+        .parse()
+        .ok()
 }
 
 /// Nanoseconds on a processor, as the scheduler counts them.
 fn time_of(pid: u32) -> Option<Duration> {
     let text = std::fs::read_to_string(format!("/proc/{pid}/schedstat")).ok()?;
-    Some(Duration::from_nanos(text.split_whitespace().next()?.parse().ok()?))
+    Some(Duration::from_nanos(
+        text.split_whitespace().next()?.parse().ok()?,
+    ))
 }

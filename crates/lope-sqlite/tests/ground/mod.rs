@@ -1,4 +1,5 @@
-//! What the tests of this crate build on: a store in a folder of its own, and commands with everything filled in.
+//! What the tests of this crate build on: a store in a folder of its own, and commands with
+//! everything filled in.
 #![allow(dead_code, reason = "each test binary uses a part of it")]
 #![allow(clippy::unwrap_used, reason = "a test whose ground gives way fails")]
 
@@ -7,11 +8,11 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use lope_model::{Digest, Priority, QueueName, Realm, RunId, RunnerId, Span, Timestamp, VersionId};
-use lope_sqlite::{Options, SqliteStore};
+use lope_sqlite::{SqliteOptions, SqliteStore};
 use lope_store::Store;
 use lope_store::runs::{
-    Admit, Admitted, Claim, ClaimedRun, CommitReply, Deploy, FinalStatus, Finish, JournalRow, LiveStatus, Register,
-    RunCommit, Then,
+    Admit, Admitted, Claim, ClaimedRun, CommitReply, Deploy, FinalStatus, Finish, JournalRow,
+    LiveStatus, Register, RunCommit, Then,
 };
 use tempfile::TempDir;
 
@@ -26,9 +27,10 @@ impl Ground {
         Self::with(|options| options).await
     }
 
-    pub(crate) async fn with(change: impl FnOnce(Options) -> Options) -> Self {
+    pub(crate) async fn with(change: impl FnOnce(SqliteOptions) -> SqliteOptions) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let store = SqliteStore::open(change(Options::new(folder.path().join("lope.db")))).unwrap();
+        let store =
+            SqliteStore::open(change(SqliteOptions::new(folder.path().join("lope.db")))).unwrap();
         deploy(&store).await;
         Self { folder, store }
     }
@@ -39,7 +41,11 @@ impl Ground {
 }
 
 pub(crate) async fn deploy(store: &Store) {
-    let deploy = Deploy { version: version(), name: "flow".to_owned(), body: vec![1] };
+    let deploy = Deploy {
+        version: version(),
+        name: "flow".to_owned(),
+        body: vec![1],
+    };
     store.runs.deploy(deploy).await.unwrap();
 }
 
@@ -82,7 +88,12 @@ pub(crate) fn admission() -> Admit {
 }
 
 pub(crate) fn rows(from: u64, to: u64, bytes: usize) -> Vec<JournalRow> {
-    let row = |seq| JournalRow { seq, at: Timestamp::EPOCH, event: "settled".into(), body: vec![7; bytes] };
+    let row = |seq| JournalRow {
+        seq,
+        at: Timestamp::EPOCH,
+        event: "settled".into(),
+        body: vec![7; bytes],
+    };
     (from..=to).map(row).collect()
 }
 
@@ -90,7 +101,12 @@ pub(crate) async fn admit(store: &Store, number: usize) -> Vec<RunId> {
     let admits: Vec<Admit> = (0..number).map(|_| admission()).collect();
     let runs = admits.iter().map(|admit| admit.run).collect();
     let admitted = store.runs.admit(admits).await.unwrap();
-    assert!(admitted.iter().all(|admitted| matches!(admitted, Admitted::Created { .. })), "{admitted:?}");
+    assert!(
+        admitted
+            .iter()
+            .all(|admitted| matches!(admitted, Admitted::Created { .. })),
+        "{admitted:?}"
+    );
     runs
 }
 
@@ -100,7 +116,15 @@ pub(crate) async fn register(store: &Store, lease: Span) -> RunnerId {
     let (name, host, program) = ("test".to_owned(), "here".to_owned(), "test".to_owned());
     store
         .runs
-        .register(Register { runner, name, host, pid, program, serves: lope_store::runs::Serves::default(), lease })
+        .register(Register {
+            runner,
+            name,
+            host,
+            pid,
+            program,
+            serves: lope_store::runs::Serves::default(),
+            lease,
+        })
         .await
         .unwrap();
     runner
@@ -108,23 +132,52 @@ pub(crate) async fn register(store: &Store, lease: Span) -> RunnerId {
 
 pub(crate) fn claim_of(runner: RunnerId) -> Claim {
     let (queues, realms) = (vec![QueueName::default()], vec![Realm::default()]);
-    Claim { runner, queues, realms, law: 1, limit: 1_000, weight: u64::MAX, most: None, only: Vec::new() }
+    Claim {
+        runner,
+        queues,
+        realms,
+        law: 1,
+        limit: 1_000,
+        weight: u64::MAX,
+        most: None,
+        only: Vec::new(),
+    }
 }
 
 pub(crate) async fn claim(store: &Store, runner: RunnerId) -> Vec<ClaimedRun> {
-    store.runs.claim(claim_of(runner)).await.unwrap().unwrap().runs
+    store
+        .runs
+        .claim(claim_of(runner))
+        .await
+        .unwrap()
+        .unwrap()
+        .runs
 }
 
 pub(crate) fn hold(owner: RunnerId, run: &ClaimedRun, rows: Vec<JournalRow>) -> RunCommit {
-    RunCommit { rows, ..RunCommit::new(run.run, owner, run.epoch, Then::Hold(LiveStatus::Running)) }
+    RunCommit {
+        rows,
+        ..RunCommit::new(run.run, owner, run.epoch, Then::Hold(LiveStatus::Running))
+    }
 }
 
 pub(crate) fn finish(owner: RunnerId, run: &ClaimedRun) -> RunCommit {
-    let end = Finish { status: FinalStatus::Completed, result: None, error: None, seen: None };
-    RunCommit { then: Then::Finish(end), ..hold(owner, run, Vec::new()) }
+    let end = Finish {
+        status: FinalStatus::Completed,
+        result: None,
+        error: None,
+        seen: None,
+    };
+    RunCommit {
+        then: Then::Finish(end),
+        ..hold(owner, run, Vec::new())
+    }
 }
 
 pub(crate) async fn commit(store: &Store, commit: RunCommit) {
     let replies = store.runs.commit(vec![commit]).await.unwrap();
-    assert!(matches!(replies[..], [CommitReply::Done { .. }]), "{replies:?}");
+    assert!(
+        matches!(replies[..], [CommitReply::Done { .. }]),
+        "{replies:?}"
+    );
 }

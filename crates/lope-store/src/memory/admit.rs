@@ -2,37 +2,54 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use lope_model::{Epoch, RunnerId, Timestamp};
+use lope_model::{RunId, Timestamp};
 
-use super::entry::Entry;
+use super::run_entry::RunEntry;
 use super::state::RunState;
 use crate::clock::Reading;
 use crate::runs::{Admit, Admitted, LiveStatus, RunRecord, RunStatus};
+use crate::verdict::{self, AdmitFacts, Birth};
 
 impl RunState {
     pub(super) fn admit(&mut self, admits: Vec<Admit>, reading: Reading) -> Vec<Admitted> {
-        admits.into_iter().map(|admit| self.admit_one(admit, reading)).collect()
+        admits
+            .into_iter()
+            .map(|admit| self.admit_one(admit, reading))
+            .collect()
     }
 
     pub(super) fn admit_one(&mut self, admit: Admit, reading: Reading) -> Admitted {
-        if self.runs.contains_key(&admit.run) {
-            return Admitted::Exists { run: admit.run };
-        }
-        if let Some(run) = admit.key.as_ref().and_then(|key| self.keys.get(key)) {
-            return Admitted::Exists { run: *run };
-        }
-        if !self.definitions.contains_key(&admit.version) {
-            return Admitted::UnknownVersion;
-        }
-        let owner = admit.claimed_by.filter(|runner| self.is_held(*runner, reading.moment));
-        let entry = fresh(admit, owner, reading.now);
-        let admitted = Admitted::Created { epoch: entry.record.epoch, owned: owner.is_some() };
+        let facts = AdmitFacts {
+            existing: self.existing(&admit),
+            version_known: self.definitions.contains_key(&admit.version),
+            session_held: admit
+                .claimed_by
+                .is_some_and(|runner| self.is_held(runner, reading.moment)),
+        };
+        let birth = match verdict::admit(&admit, facts, reading.now) {
+            Ok(birth) => birth,
+            Err(refusal) => return refusal,
+        };
+        let entry = fresh(admit, birth, reading.now);
+        let admitted = Admitted::created(birth.owner.is_some());
         self.enter(entry);
         admitted
     }
+
+    /// The run that is there already under this id or key.
+    pub(super) fn existing(&self, admit: &Admit) -> Option<RunId> {
+        if self.runs.contains_key(&admit.run) {
+            return Some(admit.run);
+        }
+        admit
+            .key
+            .as_ref()
+            .and_then(|key| self.keys.get(key))
+            .copied()
+    }
 }
 
-fn fresh(admit: Admit, owner: Option<RunnerId>, now: Timestamp) -> Entry {
+fn fresh(admit: Admit, birth: Birth, now: Timestamp) -> RunEntry {
     let base = admit.snapshot.as_ref().map_or(0, |snapshot| snapshot.seq);
     let record = RunRecord {
         run: admit.run,
@@ -47,17 +64,18 @@ fn fresh(admit: Admit, owner: Option<RunnerId>, now: Timestamp) -> Entry {
         tags: admit.tags,
         parent: admit.parent,
         created_at: now,
+        started_at: birth.owner.map(|_| now),
         finished_at: None,
-        due: Some(admit.due.max(now)),
-        owner,
-        epoch: Epoch(u64::from(owner.is_some())),
-        head: admit.rows.last().map_or(base, |row| row.seq),
+        due: Some(birth.due),
+        owner: birth.owner,
+        epoch: birth.epoch,
+        head: birth.head,
         mail: 0,
         parked: None,
         result: None,
         error: None,
     };
-    Entry {
+    RunEntry {
         record,
         result: None,
         error: None,
@@ -65,7 +83,11 @@ fn fresh(admit: Admit, owner: Option<RunnerId>, now: Timestamp) -> Entry {
         journal_base: base,
         journal: admit.rows,
         snapshot: admit.snapshot,
-        blobs: admit.blobs.into_iter().map(|blob| (blob.digest, blob.bytes)).collect(),
+        blobs: admit
+            .blobs
+            .into_iter()
+            .map(|blob| (blob.digest, blob.bytes))
+            .collect(),
         waiting: BTreeMap::new(),
         mail_ids: BTreeSet::new(),
     }

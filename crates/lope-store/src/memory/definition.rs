@@ -9,9 +9,21 @@ use crate::runs::{Deploy, StoredDefinition};
 
 impl RunState {
     pub(super) fn deploy(&mut self, deploy: Deploy, now: Timestamp) {
-        let Deploy { version, name, body } = deploy;
-        let stored =
-            self.definitions.entry(version).or_insert(StoredDefinition { version, name, body, deployed_at: now });
+        let Deploy {
+            version,
+            name,
+            body,
+        } = deploy;
+        let stored = self
+            .definitions
+            .entry(version)
+            .or_insert_with(|| StoredDefinition {
+                version,
+                name,
+                body: Vec::new(),
+                deployed_at: now,
+            });
+        stored.body = body;
         if self.latest.get(&stored.name) != Some(&version) {
             stored.deployed_at = now;
             self.latest.insert(stored.name.clone(), version);
@@ -19,7 +31,10 @@ impl RunState {
     }
 
     pub(super) fn latest(&self, name: &str) -> Option<StoredDefinition> {
-        self.latest.get(name).and_then(|version| self.definitions.get(version)).cloned()
+        self.latest
+            .get(name)
+            .and_then(|version| self.definitions.get(version))
+            .cloned()
     }
 
     pub(super) fn definitions(&self, after: Option<&str>, limit: usize) -> Vec<StoredDefinition> {

@@ -1,38 +1,44 @@
 //! `deliver`: mail waits with the run until its owner takes it into the journal.
 
-use lope_model::{Timestamp, limit};
+use lope_model::Timestamp;
 
-use super::entry::Entry;
+use super::run_entry::RunEntry;
 use super::state::RunState;
-use crate::runs::{Deliver, Delivered, LiveStatus, Mail, Reach, RunStatus};
+use crate::runs::{Deliver, Delivered, LiveStatus, Mail, RunStatus};
+use crate::verdict::{self, Accepted, DeliverFacts};
 
 impl RunState {
     pub(super) fn deliver(&mut self, mail: Vec<Deliver>, now: Timestamp) -> Vec<Delivered> {
-        mail.into_iter().map(|delivery| self.deliver_one(delivery, now)).collect()
+        mail.into_iter()
+            .map(|delivery| self.deliver_one(delivery, now))
+            .collect()
     }
 
     pub(super) fn deliver_one(&mut self, delivery: Deliver, now: Timestamp) -> Delivered {
-        self.change(delivery.run, |entry| entry.receive(delivery, now)).unwrap_or(Delivered::Missing)
+        self.change(delivery.run, |entry| entry.receive(delivery, now))
+            .unwrap_or(Delivered::Missing)
     }
 }
 
-impl Entry {
+impl RunEntry {
     fn receive(&mut self, delivery: Deliver, now: Timestamp) -> Delivered {
-        if self.mail_ids.contains(&delivery.id) {
-            return Delivered::Duplicate;
-        }
-        if !self.is_live() && delivery.reach != Reach::Reopen {
-            return Delivered::Finished;
-        }
-        if self.waiting.len() as u64 >= limit::MAIL_MAX {
-            return Delivered::Full;
-        }
-        if !self.is_live() {
+        let facts = DeliverFacts {
+            ended: match self.record.status {
+                RunStatus::Live(_) => None,
+                RunStatus::Final(status) => Some(status),
+            },
+            seen: self.mail_ids.contains(&delivery.id),
+            waiting: self.waiting.len() as u64,
+        };
+        let Accepted { reopens, unparks } = match verdict::deliver(&delivery, Some(&facts)) {
+            Ok(accepted) => accepted,
+            Err(refused) => return refused,
+        };
+        if reopens {
             self.reopen(now);
         }
-        match delivery.reach {
-            Reach::Live => {}
-            Reach::Unpark | Reach::Reopen => self.record.parked = None,
+        if unparks {
+            self.record.parked = None;
         }
         self.keep_mail(delivery, now);
         self.wake(now);
@@ -43,7 +49,13 @@ impl Entry {
         self.record.mail += 1;
         let number = self.record.mail;
         self.mail_ids.insert(delivery.id.clone());
-        let mail = Mail { number, id: delivery.id, kind: delivery.kind, body: delivery.body, at: now };
+        let mail = Mail {
+            number,
+            id: delivery.id,
+            kind: delivery.kind,
+            body: delivery.body,
+            at: now,
+        };
         self.waiting.insert(number, mail);
     }
 

@@ -6,36 +6,48 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use lope_model::Clock;
 
+use super::board::BoardState;
 use super::state::RunState;
 use super::tables::TableState;
 use crate::error::{StoreError, StoreResult};
-use crate::watch::Bell;
+use crate::watch::Notifier;
 
 /// What all handles share.
-pub(super) struct Home {
+pub(super) struct MemoryInner {
     pub(super) clock: Arc<dyn Clock>,
     runs: Mutex<RunState>,
-    pub(super) runs_bell: Bell,
+    pub(super) runs_notifier: Notifier,
+    board: Mutex<BoardState>,
     tables: Mutex<TableState>,
-    pub(super) tables_bell: Bell,
+    pub(super) tables_notifier: Notifier,
 }
 
 /// One opening of the memory: closing it leaves the others open.
 pub(super) struct Handle {
-    pub(super) home: Arc<Home>,
+    pub(super) inner: Arc<MemoryInner>,
     closed: AtomicBool,
 }
 
-impl Home {
+impl MemoryInner {
     pub(super) fn new(clock: Arc<dyn Clock>) -> Self {
-        let (runs_bell, tables_bell) = (Bell::default(), Bell::default());
-        Self { clock, runs: Mutex::default(), runs_bell, tables: Mutex::default(), tables_bell }
+        let (runs_notifier, tables_notifier) = (Notifier::default(), Notifier::default());
+        Self {
+            clock,
+            runs: Mutex::default(),
+            runs_notifier,
+            board: Mutex::default(),
+            tables: Mutex::default(),
+            tables_notifier,
+        }
     }
 }
 
 impl Handle {
-    pub(super) fn on(home: &Arc<Home>) -> Self {
-        Self { home: Arc::clone(home), closed: AtomicBool::new(false) }
+    pub(super) fn on(inner: &Arc<MemoryInner>) -> Self {
+        Self {
+            inner: Arc::clone(inner),
+            closed: AtomicBool::new(false),
+        }
     }
 
     pub(super) fn close(&self) {
@@ -43,11 +55,15 @@ impl Handle {
     }
 
     pub(super) fn runs(&self) -> StoreResult<MutexGuard<'_, RunState>> {
-        self.locked(&self.home.runs)
+        self.locked(&self.inner.runs)
+    }
+
+    pub(super) fn board(&self) -> StoreResult<MutexGuard<'_, BoardState>> {
+        self.locked(&self.inner.board)
     }
 
     pub(super) fn tables(&self) -> StoreResult<MutexGuard<'_, TableState>> {
-        self.locked(&self.home.tables)
+        self.locked(&self.inner.tables)
     }
 
     /// A verb that panicked may have stopped half-way; nobody reads what it left.
@@ -55,12 +71,14 @@ impl Handle {
         if self.closed.load(Ordering::Acquire) {
             return Err(StoreError::Closed);
         }
-        state.lock().map_err(|_| StoreError::corrupt("a verb panicked while it held the memory"))
+        state
+            .lock()
+            .map_err(|_| StoreError::corrupt("a verb panicked while it held the memory"))
     }
 }
 
-impl fmt::Debug for Home {
+impl fmt::Debug for MemoryInner {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Home({:?})", self.clock)
+        write!(f, "MemoryInner({:?})", self.clock)
     }
 }

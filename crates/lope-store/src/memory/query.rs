@@ -4,30 +4,44 @@ use std::collections::BTreeMap;
 
 use lope_model::{QueueName, RunId, Timestamp, limit};
 
-use super::entry::Entry;
-use super::place::Place;
+use super::queue_index::QueuePosition;
+use super::run_entry::RunEntry;
 use super::state::{ByTime, RunState};
-use crate::runs::{Counts, Cursor, JournalRow, QueueCount, RunFilter, RunRecord};
+use crate::runs::{Cursor, JournalRow, QueueCount, RunCounts, RunFilter, RunRecord};
 
 const FIRST: RunId = RunId::from_bytes([0; 16]);
 
 impl RunState {
     pub(super) fn journal(&self, run: RunId, after: u64, limit: usize) -> Vec<JournalRow> {
-        let rows = self.runs.get(&run).map_or(&[][..], |entry| entry.rows_after(after));
+        let rows = self
+            .runs
+            .get(&run)
+            .map_or(&[][..], |entry| entry.rows_after(after));
         rows[..rows.len().min(limit.min(limit::PAGE_MAX))].to_vec()
     }
 
     /// Youngest first, over the narrowest index that the filter allows.
     pub(super) fn list(&self, filter: &RunFilter) -> Vec<RunRecord> {
-        let Some(index) = self.index_for(filter) else { return Vec::new() };
-        let from = (filter.since.unwrap_or(Timestamp::from_millis(i64::MIN)), FIRST);
+        let Some(index) = self.index_for(filter) else {
+            return Vec::new();
+        };
+        let from = (
+            filter.since.unwrap_or(Timestamp::from_millis(i64::MIN)),
+            FIRST,
+        );
         let to = behind(filter);
         if from >= to {
             return Vec::new();
         }
-        let entries = index.range(from..to).rev().filter_map(|(_, run)| self.runs.get(run));
+        let entries = index
+            .range(from..to)
+            .rev()
+            .filter_map(|(_, run)| self.runs.get(run));
         let matching = entries.filter(|entry| matches(entry, filter));
-        matching.take(filter.limit.min(limit::PAGE_MAX)).map(|entry| entry.listed()).collect()
+        matching
+            .take(filter.limit.min(limit::PAGE_MAX))
+            .map(|entry| entry.listed())
+            .collect()
     }
 
     fn index_for(&self, filter: &RunFilter) -> Option<&ByTime> {
@@ -38,13 +52,13 @@ impl RunState {
         }
     }
 
-    pub(super) fn counts(&self, now: Timestamp) -> Counts {
-        let mut counts = Counts::default();
+    pub(super) fn counts(&self, now: Timestamp) -> RunCounts {
+        let mut counts = RunCounts::default();
         let mut queues: BTreeMap<&QueueName, QueueCount> = BTreeMap::new();
         for entry in self.runs.values() {
             *counts.by_status.entry(entry.status().as_str()).or_default() += 1;
-            let place = entry.place();
-            if matches!(place, Place::Ended(_)) {
+            let position = entry.position();
+            if matches!(position, QueuePosition::Ended(_)) {
                 continue;
             }
             let queue = &entry.record.queue;
@@ -55,12 +69,12 @@ impl RunState {
                 owned: 0,
                 parked: 0,
             });
-            match place {
-                Place::Queued(_, due) if due <= now => count.due += 1,
-                Place::Queued(..) => count.later += 1,
-                Place::Owned { .. } => count.owned += 1,
-                Place::Parked => count.parked += 1,
-                Place::Ended(_) => {}
+            match position {
+                QueuePosition::Queued(_, due) if due <= now => count.due += 1,
+                QueuePosition::Queued(..) => count.later += 1,
+                QueuePosition::Owned { .. } => count.owned += 1,
+                QueuePosition::Parked => count.parked += 1,
+                QueuePosition::Ended(_) => {}
             }
         }
         counts.queues = queues.into_values().collect();
@@ -70,19 +84,32 @@ impl RunState {
 
 /// The end of the listing's range: the earlier of `until` and the cursor.
 fn behind(filter: &RunFilter) -> (Timestamp, RunId) {
-    let until = filter.until.map_or((Timestamp::NEVER, RunId::from_bytes([u8::MAX; 16])), |until| (until, FIRST));
+    let until = filter.until.map_or(
+        (Timestamp::NEVER, RunId::from_bytes([u8::MAX; 16])),
+        |until| (until, FIRST),
+    );
     match filter.after {
         Some(Cursor { created_at, run }) => until.min((created_at, run)),
         None => until,
     }
 }
 
-fn matches(entry: &Entry, filter: &RunFilter) -> bool {
+fn matches(entry: &RunEntry, filter: &RunFilter) -> bool {
     let record = &entry.record;
-    let says = |wanted: &Option<String>, is: &String| wanted.as_ref().is_none_or(|wanted| wanted == is);
+    let says =
+        |wanted: &Option<String>, is: &String| wanted.as_ref().is_none_or(|wanted| wanted == is);
     (filter.statuses.is_empty() || filter.statuses.contains(&entry.status()))
         && says(&filter.workflow, &record.workflow)
-        && filter.realm.as_ref().is_none_or(|realm| *realm == record.realm)
-        && filter.queue.as_ref().is_none_or(|queue| *queue == record.queue)
-        && filter.tags.iter().all(|(tag, value)| record.tags.get(tag) == Some(value))
+        && filter
+            .realm
+            .as_ref()
+            .is_none_or(|realm| *realm == record.realm)
+        && filter
+            .queue
+            .as_ref()
+            .is_none_or(|queue| *queue == record.queue)
+        && filter
+            .tags
+            .iter()
+            .all(|(tag, value)| record.tags.get(tag) == Some(value))
 }

@@ -1,49 +1,57 @@
-//! The door *Runs* on the memory: take the lock, read the clock once, do the verb, ring the bell where work was made.
+//! The door *Runs* on the memory: take the lock, read the clock once, do the verb, notify watchers
+//! where work was made.
 
-use async_trait::async_trait;
 use lope_model::{Digest, Revision, RunId, RunnerId, VersionId};
 
 use super::handle::Handle;
 use crate::clock::Reading;
 use crate::error::StoreResult;
 use crate::runs::{
-    Admit, Admitted, Beat, Claim, Claimed, ClaimedRun, CommitReply, Counts, Deliver, Delivered, Deploy, DueSchedules,
-    FoundSchedule, Held, JournalRow, Loaded, Mail, Prune, Pruned, Register, RunCommit, RunFilter, RunRecord,
-    RunnerRecord, Runs, ScheduleWrite, Scheduled, Serves, StoredDefinition, TakenOver, Takeover, check,
+    Admit, Admitted, Beat, Claim, Claimed, ClaimedRun, CommitReply, Deliver, Delivered, Deploy,
+    DueSchedules, FoundSchedule, JournalRow, Loaded, Mail, Prune, Pruned, Register, RunCommit,
+    RunCounts, RunFilter, RunRecord, RunnerRecord, RunsVerbs, ScheduleWrite, Scheduled, Serves,
+    SessionResult, StoredDefinition, TakenOver, Takeover, validate,
 };
 use crate::tables::Append;
-use crate::watch::Watch;
+use crate::watch::{Hint, Watch};
 
 impl Handle {
     /// Taken under the lock, so that a later verb never has an earlier time.
     fn reading(&self) -> Reading {
-        Reading::of(&*self.home.clock)
+        Reading::of(&*self.inner.clock)
     }
 
-    /// Messages of the commits that were written. The caller holds the lock of the runs, so both are seen together.
-    fn post(&self, posts: Vec<Vec<Append>>, replies: &[CommitReply]) -> StoreResult<()> {
-        let is_done = |reply: &CommitReply| matches!(reply, CommitReply::Done { .. });
-        let posts = posts.into_iter().zip(replies).filter(|(_, reply)| is_done(reply)).flat_map(|(posts, _)| posts);
-        let mut posts = posts.peekable();
-        if posts.peek().is_some() {
+    /// Messages of the commits that were written. The caller holds the lock of the runs, so both
+    /// are seen together.
+    fn send(&self, mailbox_sends: Vec<Vec<Append>>, replies: &[CommitReply]) -> StoreResult<()> {
+        let mailbox_sends = mailbox_sends
+            .into_iter()
+            .zip(replies)
+            .filter(|(_, reply)| is_done(reply))
+            .flat_map(|(mailbox_sends, _)| mailbox_sends);
+        let mut mailbox_sends = mailbox_sends.peekable();
+        if mailbox_sends.peek().is_some() {
             let mut tables = self.tables()?;
-            posts.for_each(|post| tables.append(post));
-            self.home.tables_bell.ring();
+            mailbox_sends.for_each(|send| tables.append(send));
+            self.inner.tables_notifier.notify();
         }
         Ok(())
     }
 
-    fn ring(&self, made_work: bool) {
+    fn notify(&self, made_work: bool) {
         if made_work {
-            self.home.runs_bell.ring();
+            self.inner.runs_notifier.notify();
         }
     }
 }
 
-#[async_trait]
-impl Runs for Handle {
+fn is_done(reply: &CommitReply) -> bool {
+    matches!(reply, CommitReply::Done { .. })
+}
+
+impl RunsVerbs for Handle {
     async fn deploy(&self, deploy: Deploy) -> StoreResult<()> {
-        check::deploy(&deploy)?;
+        validate::deploy(&deploy)?;
         self.runs()?.deploy(deploy, self.reading().now);
         Ok(())
     }
@@ -52,72 +60,94 @@ impl Runs for Handle {
         Ok(self.runs()?.definitions.get(&version).cloned())
     }
 
-    async fn latest(&self, name: &str) -> StoreResult<Option<StoredDefinition>> {
-        Ok(self.runs()?.latest(name))
+    async fn latest(&self, name: String) -> StoreResult<Option<StoredDefinition>> {
+        Ok(self.runs()?.latest(&name))
     }
 
-    async fn definitions(&self, after: Option<&str>, limit: usize) -> StoreResult<Vec<StoredDefinition>> {
-        Ok(self.runs()?.definitions(after, limit))
+    async fn definitions(
+        &self,
+        after: Option<String>,
+        limit: usize,
+    ) -> StoreResult<Vec<StoredDefinition>> {
+        Ok(self.runs()?.definitions(after.as_deref(), limit))
     }
 
     async fn admit(&self, admits: Vec<Admit>) -> StoreResult<Vec<Admitted>> {
-        check::admits(&admits)?;
+        validate::admits(&admits)?;
         let mut runs = self.runs()?;
         let admitted = runs.admit(admits, self.reading());
         drop(runs);
-        self.ring(admitted.iter().any(|admitted| matches!(admitted, Admitted::Created { owned: false, .. })));
+        self.notify(
+            admitted
+                .iter()
+                .any(|admitted| matches!(admitted, Admitted::Created { owned: false, .. })),
+        );
         Ok(admitted)
     }
 
-    async fn claim(&self, claim: Claim) -> StoreResult<Held<Claimed>> {
+    async fn claim(&self, claim: Claim) -> StoreResult<SessionResult<Claimed>> {
         let mut runs = self.runs()?;
         Ok(runs.claim(&claim, self.reading()))
     }
 
-    async fn load(&self, runs: &[RunId]) -> StoreResult<Vec<Option<Loaded>>> {
+    async fn load(&self, runs: Vec<RunId>) -> StoreResult<Vec<Option<Loaded>>> {
         let state = self.runs()?;
-        Ok(runs.iter().map(|run| state.runs.get(run).map(|entry| entry.loaded())).collect())
+        Ok(runs
+            .iter()
+            .map(|run| state.runs.get(run).map(|entry| entry.loaded()))
+            .collect())
     }
 
-    async fn blobs(&self, run: RunId, digests: &[Digest]) -> StoreResult<Vec<Option<Vec<u8>>>> {
+    async fn blobs(&self, run: RunId, digests: Vec<Digest>) -> StoreResult<Vec<Option<Vec<u8>>>> {
         let state = self.runs()?;
         let blobs = state.runs.get(&run).map(|entry| &entry.blobs);
-        Ok(digests.iter().map(|digest| blobs.and_then(|blobs| blobs.get(digest)).cloned()).collect())
+        Ok(digests
+            .iter()
+            .map(|digest| blobs.and_then(|blobs| blobs.get(digest)).cloned())
+            .collect())
     }
 
     async fn commit(&self, commits: Vec<RunCommit>) -> StoreResult<Vec<CommitReply>> {
-        check::commits(&commits)?;
+        validate::commits(&commits)?;
         let mut runs = self.runs()?;
-        let posts: Vec<Vec<Append>> = commits.iter().map(|commit| commit.posts.clone()).collect();
+        let mailbox_sends: Vec<Vec<Append>> = commits
+            .iter()
+            .map(|commit| commit.mailbox_sends.clone())
+            .collect();
+        let hints: Vec<Hint> = commits.iter().map(RunCommit::hint).collect();
         let replies = runs.commit(commits, self.reading());
-        self.post(posts, &replies)?;
+        self.send(mailbox_sends, &replies)?;
         drop(runs);
-        self.ring(replies.iter().any(|reply| matches!(reply, CommitReply::Done { .. })));
+        let made = hints.into_iter().zip(&replies);
+        let made = made.filter(|(_, reply)| is_done(reply));
+        self.inner
+            .runs_notifier
+            .hint(made.map(|(hint, _)| hint).max().unwrap_or_default());
         Ok(replies)
     }
 
     async fn deliver(&self, mail: Vec<Deliver>) -> StoreResult<Vec<Delivered>> {
-        check::deliveries(&mail)?;
+        validate::deliveries(&mail)?;
         let mut runs = self.runs()?;
         let delivered = runs.deliver(mail, self.reading().now);
         drop(runs);
-        self.ring(delivered.contains(&Delivered::Accepted));
+        self.notify(delivered.contains(&Delivered::Accepted));
         Ok(delivered)
     }
 
     async fn register(&self, register: Register) -> StoreResult<Beat> {
-        check::register(&register)?;
+        validate::register(&register)?;
         let mut runs = self.runs()?;
         Ok(runs.register(register, self.reading()))
     }
 
-    async fn heartbeat(&self, runner: RunnerId) -> StoreResult<Held<Beat>> {
+    async fn heartbeat(&self, runner: RunnerId) -> StoreResult<SessionResult<Beat>> {
         let mut runs = self.runs()?;
         Ok(runs.heartbeat(runner, self.reading()))
     }
 
-    async fn announce(&self, runner: RunnerId, serves: Serves) -> StoreResult<Held<()>> {
-        check::serves(&serves)?;
+    async fn announce(&self, runner: RunnerId, serves: Serves) -> StoreResult<SessionResult<()>> {
+        validate::serves(&serves)?;
         let mut runs = self.runs()?;
         Ok(runs.announce(runner, serves, self.reading()))
     }
@@ -126,7 +156,7 @@ impl Runs for Handle {
         let mut runs = self.runs()?;
         let taken = runs.takeover(takeover, self.reading());
         drop(runs);
-        self.ring(taken.runs > 0);
+        self.notify(taken.runs > 0);
         Ok(taken)
     }
 
@@ -134,15 +164,24 @@ impl Runs for Handle {
         let mut runs = self.runs()?;
         let released = runs.release(runner, self.reading().now);
         drop(runs);
-        self.ring(released > 0);
+        self.notify(released > 0);
         Ok(released)
     }
 
-    async fn owned(&self, runner: RunnerId, after: Option<RunId>, limit: usize) -> StoreResult<Vec<ClaimedRun>> {
+    async fn owned(
+        &self,
+        runner: RunnerId,
+        after: Option<RunId>,
+        limit: usize,
+    ) -> StoreResult<Vec<ClaimedRun>> {
         Ok(self.runs()?.owned(runner, after, limit))
     }
 
-    async fn waiting(&self, runner: RunnerId, limit: usize) -> StoreResult<Vec<(RunId, Vec<Mail>)>> {
+    async fn waiting(
+        &self,
+        runner: RunnerId,
+        limit: usize,
+    ) -> StoreResult<Vec<(RunId, Vec<Mail>)>> {
         Ok(self.runs()?.waiting(runner, limit))
     }
 
@@ -150,12 +189,16 @@ impl Runs for Handle {
         Ok(self.runs()?.runners(limit, self.reading().moment))
     }
 
+    async fn live(&self, runners: Vec<RunnerId>) -> StoreResult<Vec<bool>> {
+        Ok(self.runs()?.live(&runners, self.reading().moment))
+    }
+
     async fn run(&self, run: RunId) -> StoreResult<Option<RunRecord>> {
         Ok(self.runs()?.runs.get(&run).map(|entry| entry.shown()))
     }
 
-    async fn find_key(&self, key: &str) -> StoreResult<Option<RunId>> {
-        Ok(self.runs()?.keys.get(key).copied())
+    async fn find_key(&self, key: String) -> StoreResult<Option<RunId>> {
+        Ok(self.runs()?.keys.get(&key).copied())
     }
 
     async fn list(&self, filter: RunFilter) -> StoreResult<Vec<RunRecord>> {
@@ -166,7 +209,7 @@ impl Runs for Handle {
         Ok(self.runs()?.journal(run, after, limit))
     }
 
-    async fn counts(&self) -> StoreResult<Counts> {
+    async fn counts(&self) -> StoreResult<RunCounts> {
         Ok(self.runs()?.counts(self.reading().now))
     }
 
@@ -174,25 +217,29 @@ impl Runs for Handle {
         Ok(self.runs()?.prune(&prune))
     }
 
-    async fn schedule(&self, write: ScheduleWrite) -> StoreResult<Scheduled> {
-        check::schedule(&write)?;
+    async fn schedule(&self, write: Box<ScheduleWrite>) -> StoreResult<Scheduled> {
+        validate::schedule(&write)?;
         let mut runs = self.runs()?;
-        let scheduled = runs.schedule(write, self.reading());
+        let scheduled = runs.schedule(*write, self.reading());
         drop(runs);
-        self.ring(scheduled == Scheduled::Done);
+        self.notify(scheduled == Scheduled::Done);
         Ok(scheduled)
     }
 
-    async fn unschedule(&self, name: &str, over: Option<Revision>) -> StoreResult<bool> {
-        Ok(self.runs()?.unschedule(name, over))
+    async fn unschedule(&self, name: String, over: Option<Revision>) -> StoreResult<bool> {
+        Ok(self.runs()?.unschedule(&name, over))
     }
 
-    async fn find_schedule(&self, name: &str) -> StoreResult<Option<FoundSchedule>> {
-        Ok(self.runs()?.find_schedule(name))
+    async fn find_schedule(&self, name: String) -> StoreResult<Option<FoundSchedule>> {
+        Ok(self.runs()?.find_schedule(&name))
     }
 
-    async fn schedules(&self, after: Option<&str>, limit: usize) -> StoreResult<Vec<FoundSchedule>> {
-        Ok(self.runs()?.schedules(after, limit))
+    async fn schedules(
+        &self,
+        after: Option<String>,
+        limit: usize,
+    ) -> StoreResult<Vec<FoundSchedule>> {
+        Ok(self.runs()?.schedules(after.as_deref(), limit))
     }
 
     async fn due_schedules(&self, limit: usize) -> StoreResult<DueSchedules> {
@@ -200,6 +247,6 @@ impl Runs for Handle {
     }
 
     fn watch(&self) -> Watch {
-        self.home.runs_bell.watch()
+        self.inner.runs_notifier.watch()
     }
 }

@@ -17,7 +17,13 @@ pub(super) struct Session {
 impl Session {
     pub(super) fn begin(register: Register, reading: Reading) -> (Self, Beat) {
         let Reading { now, moment } = reading;
-        let mut session = Self { register, started_at: now, heartbeat_at: now, expires: moment, ended_at: None };
+        let mut session = Self {
+            register,
+            started_at: now,
+            heartbeat_at: now,
+            expires: moment,
+            ended_at: None,
+        };
         let beat = session.beat(reading);
         (session, beat)
     }
@@ -29,7 +35,11 @@ impl Session {
     pub(super) fn beat(&mut self, reading: Reading) -> Beat {
         self.heartbeat_at = reading.now;
         self.expires = reading.moment.plus(self.register.lease);
-        Beat { now: reading.now, moment: reading.moment, expires: self.expires }
+        Beat {
+            now: reading.now,
+            moment: reading.moment,
+            expires: self.expires,
+        }
     }
 
     pub(super) fn announce(&mut self, serves: Serves) {
@@ -41,7 +51,15 @@ impl Session {
     }
 
     pub(super) fn record(&self, moment: Moment, owns: u64) -> RunnerRecord {
-        let Register { runner, name, host, pid, program, serves, .. } = self.register.clone();
+        let Register {
+            runner,
+            name,
+            host,
+            pid,
+            program,
+            serves,
+            ..
+        } = self.register.clone();
         RunnerRecord {
             runner,
             name,

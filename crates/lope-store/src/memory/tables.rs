@@ -1,4 +1,5 @@
-//! The byte tables in memory: one ordered map a table; reading them here, applying batches in `apply`.
+//! The byte tables in memory: one ordered map a table; reading them here, applying batches in
+//! `apply`.
 
 mod apply;
 mod key;
@@ -8,11 +9,11 @@ use std::ops::Bound;
 
 use lope_model::limit;
 
-use self::key::Key;
+use self::key::TableKey;
 use crate::error::{StoreError, StoreResult};
 use crate::tables::{At, Batch, BatchReply, Direction, Manifest, Range, Row, TableId};
 
-type Rows = BTreeMap<Key, Vec<u8>>;
+type Rows = BTreeMap<TableKey, Vec<u8>>;
 
 #[derive(Debug)]
 pub(super) struct TableState {
@@ -29,7 +30,12 @@ impl Default for TableState {
     fn default() -> Self {
         let manifest = Manifest::standard();
         let tables = manifest.specs().iter().map(|_| Rows::new()).collect();
-        Self { manifest, tables, scopes: HashMap::new(), sequences: HashMap::new() }
+        Self {
+            manifest,
+            tables,
+            scopes: HashMap::new(),
+            sequences: HashMap::new(),
+        }
     }
 }
 
@@ -49,12 +55,19 @@ impl TableState {
     }
 
     pub(super) fn get(&self, keys: &[At]) -> StoreResult<Vec<Option<Vec<u8>>>> {
-        keys.iter().map(|at| Ok(key::find(self.rows(at.table)?, &at.key).cloned())).collect()
+        keys.iter()
+            .map(|at| Ok(key::find(self.rows(at.table)?, &at.key).cloned()))
+            .collect()
     }
 
     pub(super) fn range(&self, range: &Range) -> StoreResult<Vec<Row>> {
-        let Some(found) = self.within(range)? else { return Ok(Vec::new()) };
-        let row = |(key, value): (&Key, &Vec<u8>)| Row { key: key.bytes().to_vec(), value: value.clone() };
+        let Some(found) = self.within(range)? else {
+            return Ok(Vec::new());
+        };
+        let row = |(key, value): (&TableKey, &Vec<u8>)| Row {
+            key: key.bytes().to_vec(),
+            value: value.clone(),
+        };
         let limit = range.limit.min(limit::PAGE_MAX);
         Ok(match range.direction {
             Direction::Forward => found.take(limit).map(row).collect(),
@@ -70,19 +83,31 @@ impl TableState {
         Ok(found.map_or(0, |found| found.take(range.limit).count() as u64))
     }
 
-    /// The rows of a range in the order of their keys, however many; none if it ends before it begins.
-    fn within(&self, range: &Range) -> StoreResult<Option<btree_map::Range<'_, Key, Vec<u8>>>> {
+    /// The rows of a range in the order of their keys, however many; none if it ends before it
+    /// begins.
+    fn within(
+        &self,
+        range: &Range,
+    ) -> StoreResult<Option<btree_map::Range<'_, TableKey, Vec<u8>>>> {
         let rows = self.rows(range.table)?;
         if range.to.as_ref().is_some_and(|to| *to <= range.from) {
             return Ok(None);
         }
-        let to = range.to.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
-        Ok(Some(rows.range::<[u8], _>((Bound::Included(range.from.as_slice()), to))))
+        let to = range
+            .to
+            .as_deref()
+            .map_or(Bound::Unbounded, Bound::Excluded);
+        Ok(Some(rows.range::<[u8], _>((
+            Bound::Included(range.from.as_slice()),
+            to,
+        ))))
     }
 
     /// Refused batches stop the call before anything is written.
     pub(super) fn commit(&mut self, batches: Vec<Batch>) -> StoreResult<Vec<BatchReply>> {
-        batches.iter().try_for_each(|batch| batch.check(&self.manifest))?;
+        batches
+            .iter()
+            .try_for_each(|batch| batch.validate(&self.manifest))?;
         Ok(batches.into_iter().map(|batch| self.apply(batch)).collect())
     }
 

@@ -1,4 +1,5 @@
-//! `takeover` and `release`: sessions end, and their runs go back to the queue, due now, with a higher epoch.
+//! `takeover` and `release`: sessions end, and their runs go back to the queue, due now, with a
+//! higher epoch.
 
 use lope_model::{RunId, RunnerId, Timestamp};
 
@@ -19,18 +20,32 @@ impl RunState {
             self.put_back(*run, reading.now);
         }
         let more = !self.orphans(1).is_empty();
-        TakenOver { ended, runs: orphans.len() as u64, more }
+        TakenOver {
+            ended,
+            runs: orphans.len() as u64,
+            more,
+        }
     }
 
     /// Runs whose owner's session has ended.
     fn orphans(&self, limit: usize) -> Vec<RunId> {
-        let ownerless = self.places.owners().filter(|(owner, _)| !self.open_sessions.contains(owner));
-        ownerless.flat_map(|(_, holding)| holding.runs.iter().copied()).take(limit).collect()
+        let ownerless = self
+            .queue_index
+            .owners()
+            .filter(|(owner, _)| !self.open_sessions.contains(owner));
+        ownerless
+            .flat_map(|(_, holding)| holding.runs.iter().copied())
+            .take(limit)
+            .collect()
     }
 
     pub(super) fn release(&mut self, runner: RunnerId, now: Timestamp) -> u64 {
         self.end_session(runner, now);
-        let held = self.places.holding(runner).into_iter().flat_map(|holding| holding.runs.iter().copied());
+        let held = self
+            .queue_index
+            .holding(runner)
+            .into_iter()
+            .flat_map(|holding| holding.runs.iter().copied());
         let held: Vec<RunId> = held.collect();
         for run in &held {
             self.put_back(*run, now);

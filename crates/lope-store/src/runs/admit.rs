@@ -13,7 +13,8 @@ pub struct Admit {
     pub workflow: String,
     /// Must have been deployed.
     pub version: VersionId,
-    /// A name of the user's, unique in the store: a second admission with it answers with the first run.
+    /// A name of the user's, unique in the store: a second admission with it answers with the first
+    /// run.
     pub key: Option<String>,
     pub queue: QueueName,
     pub priority: Priority,
@@ -31,7 +32,8 @@ pub struct Admit {
     /// The base of a fork.
     pub snapshot: Option<Snapshot>,
     pub blobs: Vec<Blob>,
-    /// Born claimed by this runner, if its session is held; otherwise the run waits in the queue like any other.
+    /// Born claimed by this runner, if its session is held; otherwise the run waits in the queue
+    /// like any other.
     pub claimed_by: Option<RunnerId>,
 }
 

@@ -16,11 +16,21 @@ pub struct Claim {
     pub limit: usize,
     /// Most weight to take; the first run is taken whatever it weighs.
     pub weight: u64,
-    /// Most runs of these queues that may have an owner, whoever it is: the claim takes no more than are left of that. It does not
-    /// bound runs that are claimed by name.
+    /// Most runs of these queues that may have an owner, whoever it is: the claim takes no more
+    /// than are left of that. It does not bound runs that are claimed by name.
     pub most: Option<u32>,
-    /// Only these runs, whatever their queue and realm, at most `limit::CLAIM_MAX` of them. Empty: any.
+    /// Only these runs, whatever their queue and realm, at most `limit::CLAIM_MAX` of them. Empty:
+    /// any.
     pub only: Vec<RunId>,
+}
+
+/// What stands on a run that was stopped, and the reason of the pause that did it: what is in flight
+/// is stopped, and nobody claims it until it is resumed.
+pub const STOPPED: &str = "stopped";
+
+/// What stands on a run that a store set aside because its row cannot be read.
+pub fn damaged(why: &str) -> String {
+    format!("damaged: {why}; `lope store remove-run` takes it away")
 }
 
 /// What a claim took.
@@ -29,8 +39,8 @@ pub struct Claimed {
     /// The store's clock.
     pub now: Timestamp,
     pub runs: Vec<ClaimedRun>,
-    /// When the next run that this claim could take becomes due, if the claim took all that are due now. A hint for how
-    /// long to wait: it may be early, never late.
+    /// When the next run that this claim could take becomes due, if the claim took all that are due
+    /// now. A hint for how long to wait: it may be early, never late.
     pub next_due: Option<Timestamp>,
 }
 

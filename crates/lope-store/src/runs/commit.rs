@@ -1,4 +1,5 @@
-//! `commit`: what happened to a run, guarded by owner and epoch, in one transaction with what follows from it.
+//! `commit`: what happened to a run, guarded by owner and epoch, in one transaction with what
+//! follows from it.
 
 use lope_model::{Epoch, RunId, RunnerId, Timestamp};
 
@@ -6,6 +7,7 @@ use super::admit::Admit;
 use super::deliver::Deliver;
 use super::record::{Blob, FinalStatus, JournalRow, LiveStatus, Snapshot};
 use crate::tables::Append;
+use crate::watch::Hint;
 
 /// What one run's owner writes. All of it happens, or nothing.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -25,7 +27,7 @@ pub struct RunCommit {
     /// Mail to other runs (a child's completion, a signal), delivered with this commit.
     pub deliveries: Vec<Deliver>,
     /// Messages to mailboxes: rows of inboxes and timers, written with this commit.
-    pub posts: Vec<Append>,
+    pub mailbox_sends: Vec<Append>,
     pub then: Then,
 }
 
@@ -42,8 +44,21 @@ impl RunCommit {
             taken: Vec::new(),
             children: Vec::new(),
             deliveries: Vec::new(),
-            posts: Vec::new(),
+            mailbox_sends: Vec::new(),
             then,
+        }
+    }
+
+    /// Whom it concerns once it is made, besides the owner: an owner that goes on leaves nothing to
+    /// others.
+    pub fn hint(&self) -> Hint {
+        if !self.children.is_empty() || !self.deliveries.is_empty() {
+            return Hint::Work;
+        }
+        match self.then {
+            Then::Hold(_) => Hint::Nothing,
+            Then::Release(_) => Hint::Work,
+            Then::Finish(_) => Hint::Ended,
         }
     }
 }
@@ -64,7 +79,8 @@ pub enum Then {
 pub struct Release {
     pub status: LiveStatus,
     pub wake: Wake,
-    /// The mail counter the owner knows of: if more was delivered meanwhile, the run is due at once, and not parked.
+    /// The mail counter the owner knows of: if more was delivered meanwhile, the run is due at
+    /// once, and not parked.
     pub seen: u64,
 }
 
@@ -84,20 +100,25 @@ pub struct Finish {
     pub status: FinalStatus,
     pub result: Option<Vec<u8>>,
     pub error: Option<Vec<u8>>,
-    /// The mail counter the owner knows of; if more was delivered meanwhile, the commit is answered with `Mail` and nothing
-    /// is written. Absent: finish whatever mail waits.
+    /// The mail counter the owner knows of; if more was delivered meanwhile, the commit is answered
+    /// with `Mail` and nothing is written. Absent: finish whatever mail waits.
     pub seen: Option<u64>,
 }
 
 /// The answer to one run's commit.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum CommitReply {
-    /// Durable. `mail` is the counter now: higher than known means mail waits. `undelivered` names runs that could not be
-    /// reached (finished, unknown, or full of mail); a duplicate was reached before.
+    /// Durable. `mail` is the counter now: higher than known means mail waits. `undelivered` names
+    /// runs that could not be reached (finished, unknown, or full of mail); a duplicate was reached
+    /// before.
     Done { mail: u64, undelivered: Vec<RunId> },
     /// Another owner or epoch holds the run; nothing was written.
-    Lost { owner: Option<RunnerId>, epoch: Epoch },
-    /// The rows do not continue the journal, whose last row is `head`, or the snapshot is ahead of both; nothing was written.
+    Lost {
+        owner: Option<RunnerId>,
+        epoch: Epoch,
+    },
+    /// The rows do not continue the journal, whose last row is `head`, or the snapshot is ahead of
+    /// both; nothing was written.
     Gap { head: u64 },
     /// More mail than the finish knew of; nothing was written.
     Mail { mail: u64 },

@@ -1,6 +1,7 @@
-//! `deliver`: mail to a run, whoever owns it. Its id is remembered as long as the run is, so mail sent twice arrives once.
+//! `deliver`: mail to a run, whoever owns it. Its id is remembered as long as the run is, so mail
+//! sent twice arrives once.
 
-use lope_model::{RunId, Timestamp};
+use lope_model::{RunId, Timestamp, limit};
 
 /// How far mail reaches.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -9,8 +10,10 @@ pub enum Reach {
     Live,
     /// A live run, taken out of parking.
     Unpark,
-    /// Also a finished run: it goes back into the queue, with its journal, its key and its epoch, without its result and end.
-    /// A live one is reached as by `Unpark`.
+    /// Also a run that failed: it goes back into the queue, with its journal, its key and its
+    /// epoch, without its error and end. One that completed or was cancelled has ended for good.
+    /// Which it is must be decided where the mail is written: a sender knows it from before. A
+    /// live one is reached as by `Unpark`.
     Reopen,
 }
 
@@ -24,6 +27,20 @@ pub struct Deliver {
     pub kind: String,
     pub body: Vec<u8>,
     pub reach: Reach,
+    /// It may use the room that is kept beside the mail that anybody sends (`limit::MAIL_RESERVED`):
+    /// what steers the run, and the ends of its children.
+    pub reserved: bool,
+}
+
+impl Deliver {
+    /// Most mail that may wait before it.
+    pub const fn room(&self) -> u64 {
+        if self.reserved {
+            limit::MAIL_MAX + limit::MAIL_RESERVED
+        } else {
+            limit::MAIL_MAX
+        }
+    }
 }
 
 /// The answer to one delivery.
@@ -31,13 +48,14 @@ pub struct Deliver {
 pub enum Delivered {
     /// It waits for the owner, durably, and the run will be woken.
     Accepted,
-    /// Mail with this id was delivered before, whatever became of the run since; nothing was written.
+    /// Mail with this id was delivered before, whatever became of the run since; nothing was
+    /// written.
     Duplicate,
-    /// The run has ended; nothing was written.
+    /// The run has ended, and not in a way that this mail reopens; nothing was written.
     Finished,
     /// There is no such run.
     Missing,
-    /// Too much mail waits (`limit::MAIL_MAX`); nothing was written.
+    /// Too much mail waits (`Deliver::room`); nothing was written.
     Full,
 }
 

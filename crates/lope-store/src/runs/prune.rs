@@ -1,6 +1,6 @@
 //! `prune`: finished runs leave the store, a bounded number at a time.
 
-use lope_model::Timestamp;
+use lope_model::{RunId, Timestamp};
 
 use super::record::FinalStatus;
 
@@ -17,9 +17,18 @@ pub struct Prune {
 }
 
 /// What was deleted.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Pruned {
-    pub runs: u64,
-    /// Are there more that match?
+    /// The runs that are gone: what belongs to them outside of the store may go too.
+    pub runs: Vec<RunId>,
+    /// Is there more to do? A store may stop before the limit, so that others are not held up.
     pub more: bool,
+}
+
+impl Pruned {
+    /// Both.
+    pub fn add(&mut self, other: Self) {
+        self.runs.extend(other.runs);
+        self.more |= other.more;
+    }
 }

@@ -47,7 +47,7 @@ pub struct QueueCount {
 
 /// How many runs there are.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Counts {
+pub struct RunCounts {
     pub by_status: BTreeMap<&'static str, u64>,
     pub queues: Vec<QueueCount>,
 }

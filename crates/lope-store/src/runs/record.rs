@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
-use lope_model::{Digest, Epoch, Priority, QueueName, Realm, RunId, RunnerId, Timestamp, VersionId};
+use lope_model::{
+    Digest, Epoch, Priority, QueueName, Realm, RunId, RunnerId, Timestamp, VersionId,
+};
 
 use super::deliver::Mail;
 
@@ -15,7 +17,8 @@ pub struct Parent {
     pub execution: String,
 }
 
-/// One event of a run. `body` is opaque to the store; `event` names it for people who read the table.
+/// One event of a run. `body` is opaque to the store; `event` names it for people who read the
+/// table.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct JournalRow {
     pub seq: u64,
@@ -82,7 +85,10 @@ pub struct RunRecord {
     pub law: u32,
     pub tags: BTreeMap<String, String>,
     pub parent: Option<Parent>,
+    /// When it was admitted.
     pub created_at: Timestamp,
+    /// When a runner first took it up; absent while it has only waited.
+    pub started_at: Option<Timestamp>,
     pub finished_at: Option<Timestamp>,
     /// When it is due, while it is live.
     pub due: Option<Timestamp>,
@@ -96,6 +102,7 @@ pub struct RunRecord {
     pub parked: Option<String>,
     /// Only from `run` and `load`.
     pub result: Option<Vec<u8>>,
+    /// From a listing only if it has at most [`LISTED_ERROR_MAX`](lope_model::limit) bytes.
     pub error: Option<Vec<u8>>,
 }
 
@@ -108,6 +115,31 @@ pub struct Loaded {
     pub rows: Vec<JournalRow>,
     /// Mail not yet taken, in order of arrival.
     pub mail: Vec<Mail>,
+}
+
+impl RunRecord {
+    /// When work on it began, as far as that is known; while it has only waited, when it was
+    /// admitted.
+    pub fn begun_at(&self) -> Timestamp {
+        self.started_at.unwrap_or(self.created_at)
+    }
+}
+
+impl Loaded {
+    /// What is missing of the journal between the snapshot and the last row that was written. Only
+    /// the owner may ask: for others the journal grows while they read.
+    pub fn missing_rows(&self) -> Option<String> {
+        let kept = self.snapshot.as_ref().map_or(0, |snapshot| snapshot.seq);
+        let mut at = kept;
+        for row in self.rows.iter().filter(|row| row.seq > kept) {
+            if row.seq > at + 1 {
+                return Some(format!("row {} of its journal is missing", at + 1));
+            }
+            at = row.seq;
+        }
+        let head = self.record.head;
+        (at < head).then(|| format!("its journal ends at row {at}, and row {head} was written"))
+    }
 }
 
 impl RunStatus {
@@ -123,8 +155,8 @@ impl RunStatus {
         Self::Final(FinalStatus::Cancelled),
     ];
 
-    /// A live run's status: what its last owner said, except that a run at work shows as running and one that was left by its
-    /// owner while running waits in the queue.
+    /// A live run's status: what its last owner said, except that a run at work shows as running
+    /// and one that was left by its owner while running waits in the queue.
     pub fn of_live(said: LiveStatus, owned: bool) -> Self {
         Self::Live(match (said, owned) {
             (LiveStatus::Queued, true) => LiveStatus::Running,
@@ -166,6 +198,8 @@ impl LiveStatus {
 }
 
 impl FinalStatus {
+    pub const ALL: [Self; 3] = [Self::Completed, Self::Failed, Self::Cancelled];
+
     pub fn as_str(self) -> &'static str {
         RunStatus::Final(self).as_str()
     }

@@ -1,5 +1,6 @@
-//! Schedules: what starts runs again and again. The store keeps when each is due and what it started last; what it means to be due
-//! is the engine's business, and a schedule's body is opaque here.
+//! Schedules: what starts runs again and again. The store keeps when each is due and what it
+//! started last; what it means to be due is the engine's business, and a schedule's body is opaque
+//! here.
 
 use lope_model::{Revision, RunId, Timestamp};
 

@@ -20,7 +20,8 @@ pub struct Register {
     pub lease: Span,
 }
 
-/// The session was held at this reading of the store's clock, and is until `expires` on the same clock.
+/// The session was held at this reading of the store's clock, and is until `expires` on the same
+/// clock.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Beat {
     pub now: Timestamp,
@@ -33,9 +34,10 @@ pub struct Beat {
 #[error("the runner's session has ended; its runs may belong to others")]
 pub struct SessionLost;
 
-/// An answer that only a held session gets: registered, not ended, not expired by the store's clock. One that has expired
-/// cannot be revived, whether anybody has taken over yet or not; the process registers as a new runner.
-pub type Held<T> = Result<T, SessionLost>;
+/// An answer that only a held session gets: registered, not ended, not expired by the store's
+/// clock. One that has expired cannot be revived, whether anybody has taken over yet or not; the
+/// process registers as a new runner.
+pub type SessionResult<T> = Result<T, SessionLost>;
 
 /// Look for dead sessions.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -1,4 +1,5 @@
-//! The schema marker of the byte tables: table 0, key `runner.schema.version`, value `RSV0` + major + minor (u16 little-endian).
+//! The schema marker of the byte tables: table 0, key `runner.schema.version`, value `RSV0` + major
+//! + minor (u16 little-endian).
 //!
 //! It is the boot guard: a store whose marker differs is refused before any message is touched.
 
@@ -49,9 +50,13 @@ impl SchemaVersion {
     }
 }
 
-/// Check the marker, or write it when it is missing and `bootstrap` allows. Of two processes that boot at once one writes,
-/// the other validates.
-pub async fn ensure(tables: &dyn Tables, expected: SchemaVersion, bootstrap: Bootstrap) -> Result<(), MarkerError> {
+/// Check the marker, or write it when it is missing and `bootstrap` allows. Of two processes that
+/// boot at once one writes, the other validates.
+pub async fn ensure(
+    tables: &dyn Tables,
+    expected: SchemaVersion,
+    bootstrap: Bootstrap,
+) -> Result<(), MarkerError> {
     let at = At::new(TableId::APP_STATE, KEY);
     if let Some(found) = read(tables, &at).await? {
         return compare(found, expected);
@@ -60,7 +65,10 @@ pub async fn ensure(tables: &dyn Tables, expected: SchemaVersion, bootstrap: Boo
         return Err(MarkerError::NotFound);
     }
     let write = Write::Put(at.clone(), expected.encode().to_vec());
-    let batch = Batch { guards: vec![Guard::Absent(at.clone())], writes: vec![write] };
+    let batch = Batch {
+        guards: vec![Guard::Absent(at.clone())],
+        writes: vec![write],
+    };
     let replies = tables.commit(vec![batch]).await?;
     if replies.iter().all(Result::is_ok) {
         return Ok(());
@@ -70,10 +78,19 @@ pub async fn ensure(tables: &dyn Tables, expected: SchemaVersion, bootstrap: Boo
 }
 
 async fn read(tables: &dyn Tables, at: &At) -> Result<Option<Vec<u8>>, StoreError> {
-    Ok(tables.get(std::slice::from_ref(at)).await?.into_iter().next().flatten())
+    Ok(tables
+        .get(std::slice::from_ref(at))
+        .await?
+        .into_iter()
+        .next()
+        .flatten())
 }
 
 fn compare(found: Vec<u8>, expected: SchemaVersion) -> Result<(), MarkerError> {
     let expected = expected.encode().to_vec();
-    if found == expected { Ok(()) } else { Err(MarkerError::Conflict { found, expected }) }
+    if found == expected {
+        Ok(())
+    } else {
+        Err(MarkerError::Conflict { found, expected })
+    }
 }

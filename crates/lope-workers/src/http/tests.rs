@@ -16,7 +16,10 @@ fn serve(answer: &'static str) -> (String, std::thread::JoinHandle<String>) {
         while !head.ends_with("\r\n\r\n") {
             let start = head.len();
             reader.read_line(&mut head).unwrap();
-            if let Some(text) = head[start..].to_ascii_lowercase().strip_prefix("content-length:") {
+            if let Some(text) = head[start..]
+                .to_ascii_lowercase()
+                .strip_prefix("content-length:")
+            {
                 length = text.trim().parse().unwrap();
             }
         }
@@ -34,15 +37,28 @@ fn bench() -> Bench<Requests> {
 
 #[test]
 fn a_request_carries_method_headers_body_and_key_and_json_comes_back_as_a_value() {
-    let (url, server) =
-        serve("HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 7\r\n\r\n{\"n\":1}");
-    let arguments = format!(r#"{{"method": "post", "url": "{url}/x", "headers": {{"x-a": 5}}, "body": {{"b": [1]}}}}"#);
+    let (url, server) = serve(
+        "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 7\r\n\r\n{\"n\":1}",
+    );
+    let arguments = format!(
+        r#"{{"method": "post", "url": "{url}/x", "headers": {{"x-a": 5}}, "body": {{"b": [1]}}}}"#
+    );
     let output = bench().run("http", &arguments).unwrap();
     assert_eq!(output.get("status"), Some(&Value::Int(200)));
-    assert_eq!(output.get("body"), Some(&Value::map([("n", Value::Int(1))])));
+    assert_eq!(
+        output.get("body"),
+        Some(&Value::map([("n", Value::Int(1))]))
+    );
     let asked = server.join().unwrap();
-    assert!(asked.starts_with("POST /x HTTP/1.1\r\n") && asked.ends_with(r#"{"b":[1]}"#), "{asked}");
-    for header in ["x-a: 5\r\n", "idempotency-key: key-1\r\n", "content-type: application/json\r\n"] {
+    assert!(
+        asked.starts_with("POST /x HTTP/1.1\r\n") && asked.ends_with(r#"{"b":[1]}"#),
+        "{asked}"
+    );
+    for header in [
+        "x-a: 5\r\n",
+        "idempotency-key: key-1\r\n",
+        "content-type: application/json\r\n",
+    ] {
         assert!(asked.contains(header), "{header} in {asked}");
     }
 }
@@ -51,26 +67,51 @@ fn a_request_carries_method_headers_body_and_key_and_json_comes_back_as_a_value(
 fn a_bad_status_fails_unless_it_is_accepted() {
     let answer = "HTTP/1.1 404 Not Found\r\ncontent-length: 4\r\n\r\ngone";
     let (url, _) = serve(answer);
-    let failure = bench().run("http", &format!(r#"{{"url": "{url}"}}"#)).unwrap_err();
+    let failure = bench()
+        .run("http", &format!(r#"{{"url": "{url}"}}"#))
+        .unwrap_err();
     assert_eq!(&*failure.kind, failure::kind::HTTP_STATUS);
     assert_eq!(failure.detail.get("body"), Some(&Value::from("gone")));
     let (url, _) = serve(answer);
-    let output = bench().run("http", &format!(r#"{{"url": "{url}", "accept": [404]}}"#)).unwrap();
+    let output = bench()
+        .run("http", &format!(r#"{{"url": "{url}", "accept": [404]}}"#))
+        .unwrap();
     assert_eq!(output.get("status"), Some(&Value::Int(404)));
 }
 
 #[test]
 fn what_gets_no_answer_says_why() {
-    let refused = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    let failure = bench().run("http", &format!(r#"{{"url": "http://{refused}"}}"#)).unwrap_err();
+    let refused = TcpListener::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap();
+    let failure = bench()
+        .run("http", &format!(r#"{{"url": "http://{refused}"}}"#))
+        .unwrap_err();
     assert_eq!(&*failure.kind, "HttpError");
     assert!(failure.message.contains("refused"), "{}", failure.message);
-    assert_eq!(&*bench().run("http", r#"{"url": "nonsense"}"#).unwrap_err().kind, "BadArguments");
     assert_eq!(
-        &*bench().run("http", r#"{"url": "http://x", "headers": {"a b": 1}}"#).unwrap_err().kind,
+        &*bench()
+            .run("http", r#"{"url": "nonsense"}"#)
+            .unwrap_err()
+            .kind,
         "BadArguments"
     );
-    let (url, _) = serve("HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 1\r\n\r\n{");
-    let failure = bench().run("http", &format!(r#"{{"url": "{url}"}}"#)).unwrap_err();
-    assert!(failure.message.contains("says it is JSON"), "{}", failure.message);
+    assert_eq!(
+        &*bench()
+            .run("http", r#"{"url": "http://x", "headers": {"a b": 1}}"#)
+            .unwrap_err()
+            .kind,
+        "BadArguments"
+    );
+    let (url, _) =
+        serve("HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 1\r\n\r\n{");
+    let failure = bench()
+        .run("http", &format!(r#"{{"url": "{url}"}}"#))
+        .unwrap_err();
+    assert!(
+        failure.message.contains("says it is JSON"),
+        "{}",
+        failure.message
+    );
 }

@@ -1,23 +1,28 @@
-//! Attempts in the pool: the task until it is given, the right to answer until it is answered, the log once it has a line.
+//! Attempts in the pool: the task until it is given, the right to answer until it is answered, the
+//! log once it has a line.
 
 use std::sync::{Arc, Mutex};
 
 use lope_engine::executor::{Done, Task, Token};
 use lope_model::{Digest, Failure, Value};
 
-use super::Event;
-use super::State;
+use super::PoolState;
+use super::RosterEvent;
+use super::heaps;
 use super::message::ToWorker;
 use super::roster::{TaskId, WorkerId};
-use crate::logs::{Log, Logs};
+use crate::clock::wall;
+use crate::logs::{Logs, MaskedLog};
 
 /// One attempt.
-pub(super) struct Attempt {
+pub(super) struct PoolAttempt {
     pub(super) token: Token,
     /// Until it is given to a worker.
     pub(super) task: Option<Box<Task>>,
+    /// The task with its run's heap, while a worker works on what it remembers of that.
+    whole: Option<Box<Task>>,
     right: Right,
-    log: Option<Arc<Mutex<Log>>>,
+    log: Option<Arc<Mutex<MaskedLog>>>,
     watched: bool,
 }
 
@@ -25,48 +30,83 @@ pub(super) struct Attempt {
 type Right = Arc<Mutex<Option<Done>>>;
 
 /// What is done when the pool's lock is free, because it calls into the engine.
-pub(super) enum Later {
-    Finish { right: Right, result: Result<Value, Failure>, worker: Option<Arc<str>> },
+pub(super) enum DeferredReply {
+    Finish {
+        right: Right,
+        log: Option<Arc<Mutex<MaskedLog>>>,
+        result: Result<Value, Failure>,
+        worker: Option<Arc<str>>,
+    },
+    /// Nobody has begun it.
+    GiveBack(Right),
     Alive(Right),
 }
 
-impl Later {
+impl DeferredReply {
     pub(super) fn happen(self) {
         match self {
-            Self::Finish { right, result, worker } => {
-                let done = right.lock().expect("no panic while the lock is held").take();
+            Self::Finish {
+                right,
+                log,
+                result,
+                worker,
+            } => {
+                if let Some(log) = log {
+                    log.lock()
+                        .expect("no panic while the lock is held")
+                        .finish(wall());
+                }
+                let done = right
+                    .lock()
+                    .expect("no panic while the lock is held")
+                    .take();
                 if let Some(done) = done {
                     done.finish(result, worker);
                 }
             }
+            Self::GiveBack(right) => {
+                let mut right = right.lock().expect("no panic while the lock is held");
+                let done = right.take();
+                drop(right);
+                if let Some(done) = done {
+                    done.give_back();
+                }
+            }
             Self::Alive(right) => {
-                right.lock().expect("no panic while the lock is held").iter().for_each(Done::alive);
+                right
+                    .lock()
+                    .expect("no panic while the lock is held")
+                    .iter()
+                    .for_each(Done::alive);
             }
         }
     }
 }
 
-impl Attempt {
+impl PoolAttempt {
     pub(super) fn new(task: Task, done: Done) -> Self {
         Self {
             token: task.token.clone(),
             watched: task.limits.heartbeat.is_some(),
             task: Some(Box::new(task)),
+            whole: None,
             right: Arc::new(Mutex::new(Some(done))),
             log: None,
         }
     }
 
     /// It showed life, if anybody wants to know.
-    pub(super) fn alive(&self) -> Option<Later> {
-        self.watched.then(|| Later::Alive(Arc::clone(&self.right)))
+    pub(super) fn alive(&self) -> Option<DeferredReply> {
+        self.watched
+            .then(|| DeferredReply::Alive(Arc::clone(&self.right)))
     }
 
     /// Its log, begun with its first line.
-    pub(super) fn log(&mut self, logs: &Logs) -> Arc<Mutex<Log>> {
+    pub(super) fn log(&mut self, logs: &Logs) -> Arc<Mutex<MaskedLog>> {
         let log = self.log.get_or_insert_with(|| {
-            let log = logs.begin(&self.token);
             let right = self.right.lock().expect("no panic while the lock is held");
+            let masks = right.as_ref().map(|done| done.masks().clone());
+            let log = logs.begin_masked(&self.token, masks.unwrap_or_default());
             right.iter().for_each(|done| done.logged(log.name()));
             Arc::new(Mutex::new(log))
         });
@@ -74,15 +114,23 @@ impl Attempt {
     }
 }
 
-impl State {
+impl PoolState {
     /// A task that wants a worker.
-    pub(super) fn submit(&mut self, task: Task, done: Done) -> Event {
+    pub(super) fn submit(&mut self, task: Task, done: Done) -> RosterEvent {
         self.born += 1;
         let id = TaskId(self.born);
-        let (action, execution) = (Arc::clone(&task.action), execution_key(&task.token));
+        let action = Arc::clone(&task.action);
+        let execution = execution_key(&task.token);
+        let prefers =
+            heaps::version(&task.arguments).and_then(|version| self.heaps.holder(version));
         self.ids.insert(task.token.clone(), id);
-        self.attempts.insert(id, Attempt::new(task, done));
-        Event::Submit { task: id, action, execution }
+        self.attempts.insert(id, PoolAttempt::new(task, done));
+        RosterEvent::Submit {
+            task: id,
+            action,
+            execution,
+            prefers,
+        }
     }
 
     pub(super) fn say(&mut self, worker: WorkerId, message: ToWorker) {
@@ -92,11 +140,34 @@ impl State {
         }
     }
 
-    pub(super) fn give(&mut self, worker: WorkerId, id: TaskId) -> Option<Later> {
+    pub(super) fn give(&mut self, worker: WorkerId, id: TaskId) -> Option<DeferredReply> {
         let attempt = self.attempts.get_mut(&id)?;
-        let (task, alive) = (attempt.task.take()?, attempt.alive());
+        let mut task = attempt.task.take()?;
+        let alive = attempt.alive();
+        let known = heaps::version(&task.arguments).and_then(|version| self.heaps.holder(version));
+        if known == Some(worker) {
+            attempt.whole = Some(task.clone());
+            task.arguments = heaps::without_pages(&task.arguments);
+        }
         self.say(worker, ToWorker::Task { id, task });
         alive
+    }
+
+    /// A worker has forgotten the heap of a task that it was given without.
+    pub(super) fn give_whole(&mut self, worker: WorkerId, id: TaskId) {
+        let whole = self
+            .attempts
+            .get_mut(&id)
+            .and_then(|attempt| attempt.whole.take());
+        if let Some(task) = whole {
+            self.say(worker, ToWorker::Task { id, task });
+        }
+    }
+
+    pub(super) fn take_back(&mut self, id: TaskId) -> Option<DeferredReply> {
+        let attempt = self.attempts.remove(&id)?;
+        self.ids.remove(&attempt.token);
+        Some(DeferredReply::GiveBack(attempt.right))
     }
 
     pub(super) fn answer(
@@ -104,11 +175,21 @@ impl State {
         id: TaskId,
         result: Result<Value, Failure>,
         worker: Option<WorkerId>,
-    ) -> Option<Later> {
+    ) -> Option<DeferredReply> {
         let attempt = self.attempts.remove(&id)?;
         self.ids.remove(&attempt.token);
-        let worker = worker.and_then(|worker| self.links.get(&worker)).map(|link| Arc::clone(&link.name));
-        Some(Later::Finish { right: attempt.right, result, worker })
+        if let (Ok(answer), Some(worker)) = (&result, worker) {
+            self.heaps.answered(answer, worker);
+        }
+        let worker = worker
+            .and_then(|worker| self.links.get(&worker))
+            .map(|link| Arc::clone(&link.name));
+        Some(DeferredReply::Finish {
+            right: attempt.right,
+            log: attempt.log,
+            result,
+            worker,
+        })
     }
 }
 

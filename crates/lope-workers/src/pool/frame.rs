@@ -8,6 +8,14 @@ use super::message::FRAME_MAX;
 
 /// The next frame; nothing at the end of the stream.
 pub(super) async fn read(stream: &mut (impl AsyncRead + Unpin)) -> io::Result<Option<Vec<u8>>> {
+    read_bounded(stream, FRAME_MAX).await
+}
+
+/// The same for a frame of at most so many bytes.
+pub(super) async fn read_bounded(
+    stream: &mut (impl AsyncRead + Unpin),
+    most: usize,
+) -> io::Result<Option<Vec<u8>>> {
     let mut head = [0; 4];
     match stream.read_exact(&mut head).await {
         Ok(_) => {}
@@ -15,8 +23,8 @@ pub(super) async fn read(stream: &mut (impl AsyncRead + Unpin)) -> io::Result<Op
         Err(error) => return Err(error),
     }
     let length = u32::from_be_bytes(head) as usize;
-    if length > FRAME_MAX {
-        let message = format!("a frame of {length} bytes, more than {FRAME_MAX} are allowed");
+    if length > most {
+        let message = format!("a frame of {length} bytes, more than {most} are allowed");
         return Err(io::Error::new(io::ErrorKind::InvalidData, message));
     }
     // Memory is taken as bytes arrive, not as they are announced.

@@ -2,19 +2,24 @@
 
 use std::io;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
-use lope_model::{Failure, Timestamp, failure};
-use tokio::io::{AsyncRead, AsyncWrite, BufReader};
+use lope_model::{Failure, failure};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, BufReader};
 use tokio::sync::Notify;
 
-use super::attempts::Later;
+use super::attempts::DeferredReply;
 use super::message::{self, FRAME_MAX, FromWorker, Hello, PROTOCOL, ToWorker};
-use super::roster::{Event, TaskId, WorkerId};
-use super::{Inner, frame};
+use super::roster::{RosterEvent, TaskId, WorkerId};
+use super::{PoolInner, frame};
+use crate::clock::wall;
 
 /// How long a connection may take to its first word.
 const FIRST_WORD: Duration = Duration::from_secs(10);
+/// Largest first frame of a worker from elsewhere, in bytes.
+const TOKEN_FRAME_MAX: usize = 1_024;
+/// How many bytes of somebody who was refused are read and forgotten.
+const UNREAD_MAX: u64 = 4 * 1024 * 1024;
 /// A frame that has so many bytes is sent before more is added.
 const BATCH_BYTES: usize = 256 * 1024;
 /// What a connection reads at once.
@@ -38,20 +43,48 @@ impl Stream {
         writer: impl AsyncWrite + Send + Unpin + 'static,
     ) -> Self {
         let reader: Box<dyn AsyncRead + Send + Unpin> = Box::new(reader);
-        Self { reader: BufReader::with_capacity(READ_BYTES, reader), writer: Box::new(writer) }
+        Self {
+            reader: BufReader::with_capacity(READ_BYTES, reader),
+            writer: Box::new(writer),
+        }
     }
 
     pub(super) async fn say(&mut self, words: &ToWorker) -> io::Result<()> {
         let body = message::encode(words);
-        frame::write(&mut self.writer, &[&message::list_head(1)[..], &body].concat()).await
+        frame::write(
+            &mut self.writer,
+            &[&message::list_head(1)[..], &body].concat(),
+        )
+        .await
+    }
+
+    /// What stands in the first frame of a worker from elsewhere: its token and nothing else.
+    pub(super) async fn token(&mut self) -> Result<Vec<u8>, String> {
+        let read = frame::read_bounded(&mut self.reader, TOKEN_FRAME_MAX).await;
+        let bytes = read.map_err(|error| error.to_string())?;
+        bytes.ok_or_else(|| "it hung up".to_owned())
+    }
+
+    /// Refuse somebody who may be speaking still: unread words would cut off the refusal.
+    pub(super) async fn turn_away(&mut self, reason: &str) {
+        // It is refused either way.
+        let _ = self.say(&ToWorker::Refused(reason.to_owned())).await;
+        let _ = self.writer.shutdown().await;
+        let mut unread = (&mut self.reader).take(UNREAD_MAX);
+        let _ = tokio::io::copy(&mut unread, &mut tokio::io::sink()).await;
     }
 
     /// The first message of a worker, or why there is none.
     pub(super) async fn first(&mut self) -> Result<FromWorker, String> {
         let read = tokio::time::timeout(FIRST_WORD, frame::read(&mut self.reader)).await;
-        let bytes = read.map_err(|_| "it said nothing".to_owned())?.map_err(|error| error.to_string())?;
+        let bytes = read
+            .map_err(|_| "it said nothing".to_owned())?
+            .map_err(|error| error.to_string())?;
         let messages = message::decode(&bytes.ok_or("it hung up")?)?;
-        messages.into_iter().next().ok_or_else(|| "its first frame is empty".to_owned())
+        messages
+            .into_iter()
+            .next()
+            .ok_or_else(|| "its first frame is empty".to_owned())
     }
 }
 
@@ -67,9 +100,18 @@ pub(super) fn misfit(hello: &Hello) -> Option<String> {
 }
 
 /// Serve a worker until its connection ends; the answer says how.
-pub(super) async fn serve(inner: &Arc<Inner>, worker: WorkerId, stream: Stream, hello: Hello, remote: bool) -> String {
+pub(super) async fn serve(
+    inner: &Arc<PoolInner>,
+    worker: WorkerId,
+    stream: Stream,
+    hello: Hello,
+    remote: bool,
+) -> String {
     let bell = inner.welcome(worker, hello, remote);
-    let Stream { mut reader, mut writer } = stream;
+    let Stream {
+        mut reader,
+        mut writer,
+    } = stream;
     let read = async {
         loop {
             match frame::read(&mut reader).await {
@@ -99,19 +141,33 @@ pub(super) async fn serve(inner: &Arc<Inner>, worker: WorkerId, stream: Stream, 
     }
 }
 
-impl Inner {
+impl PoolInner {
     /// Enter a worker into the roster.
     fn welcome(self: &Arc<Self>, worker: WorkerId, hello: Hello, remote: bool) -> Arc<Notify> {
         let mut bell = None;
         // Nobody may want to know.
-        hello.realms.into_iter().for_each(|realm| drop(self.realms.try_send(realm)));
+        hello
+            .realms
+            .into_iter()
+            .for_each(|realm| drop(self.realms.try_send(realm)));
         self.change(|state| {
             if let Some(link) = state.links.get_mut(&worker) {
                 link.name = Arc::clone(&hello.name);
                 bell = Some(Arc::clone(&link.bell));
             }
-            state.say(worker, ToWorker::Welcome { worker: worker.0, heartbeat: self.settings.heartbeat });
-            vec![Event::Hello { worker, actions: hello.actions, credits: hello.slots, remote }]
+            state.say(
+                worker,
+                ToWorker::Welcome {
+                    worker: worker.0,
+                    heartbeat: self.settings.heartbeat,
+                },
+            );
+            vec![RosterEvent::Hello {
+                worker,
+                actions: hello.actions,
+                credits: hello.slots,
+                remote,
+            }]
         });
         bell.unwrap_or_default()
     }
@@ -153,7 +209,8 @@ impl Inner {
 
     fn too_large(self: &Arc<Self>, worker: WorkerId, words: &ToWorker, size: usize) {
         if let ToWorker::Task { id, .. } = words {
-            let message = format!("its arguments have {size} bytes, more than {FRAME_MAX} are allowed");
+            let message =
+                format!("its arguments have {size} bytes, more than {FRAME_MAX} are allowed");
             let result = Err(Failure::new(failure::kind::LIMIT, message));
             self.received(worker, vec![FromWorker::Answer { id: *id, result }]);
         }
@@ -168,37 +225,43 @@ impl Inner {
                 match words {
                     FromWorker::Answer { id, result } if state.roster.holds(worker, id) => {
                         later.extend(state.answer(id, result, Some(worker)));
-                        events.push(Event::Answered { worker, task: id });
+                        events.push(RosterEvent::Answered { worker, task: id });
                     }
-                    FromWorker::Log { id, stream, text } if state.roster.holds(worker, id) => {
+                    FromWorker::Log { id, line } if state.roster.holds(worker, id) => {
                         if let Some(attempt) = state.attempts.get_mut(&id) {
                             later.extend(attempt.alive());
-                            lines.push((attempt.log(&self.logs), stream, text));
+                            lines.push((attempt.log(&self.logs), line));
                         }
                     }
                     FromWorker::Alive(id) if state.roster.holds(worker, id) => {
-                        later.extend(state.attempts.get(&id).and_then(super::attempts::Attempt::alive));
+                        later.extend(state.attempts.get(&id).and_then(super::attempts::PoolAttempt::alive));
+                    }
+                    FromWorker::Forgotten(id) if state.roster.holds(worker, id) => {
+                        state.give_whole(worker, id);
                     }
                     FromWorker::Beat { blocked, at } => {
                         if let Some(at) = at {
                             tracing::warn!(%worker, action = %at, ?blocked, "an action blocks its worker's loop");
                         }
-                        events.push(Event::Beat { worker, blocked });
+                        events.push(RosterEvent::Beat { worker, blocked });
                     }
-                    FromWorker::Leaving => events.push(Event::Leaving(worker)),
-                    // What is said about tasks that it does not have, and first words said again, mean nothing.
-                    FromWorker::Answer { .. } | FromWorker::Log { .. } | FromWorker::Alive(_) => {}
+                    FromWorker::Leaving => events.push(RosterEvent::Leaving(worker)),
+                    // What is said about tasks that it does not have, and first words said again,
+                    // mean nothing.
+                    FromWorker::Answer { .. } | FromWorker::Log { .. } => {}
+                    FromWorker::Alive(_) | FromWorker::Forgotten(_) => {}
                     FromWorker::Bye | FromWorker::Hello(_) | FromWorker::Broken { .. } => {}
                 }
             }
             events
         });
         let now = wall();
-        for (log, stream, text) in lines {
+        for (log, line) in lines {
             let mut log = log.lock().expect("no panic while the lock is held");
-            text.lines().for_each(|line| log.line(now, stream, line));
+            line.pieces()
+                .for_each(|piece| drop(log.push(now, line.stream, piece.as_bytes())));
         }
-        later.into_iter().for_each(Later::happen);
+        later.into_iter().for_each(DeferredReply::happen);
     }
 
     /// A worker is gone.
@@ -207,7 +270,10 @@ impl Inner {
             state.expected.remove(&worker);
             let link = state.links.remove(&worker);
             let name = link.map_or_else(|| "worker".into(), |link| link.name);
-            vec![Event::Gone { worker, how: format!("the worker '{name}' is gone: {how}").into() }]
+            vec![RosterEvent::Gone {
+                worker,
+                how: format!("the worker '{name}' is gone: {how}").into(),
+            }]
         });
     }
 
@@ -215,14 +281,9 @@ impl Inner {
         self.change(|state| {
             state.expected.remove(&worker);
             state.links.remove(&worker);
-            vec![Event::Broken { worker, why }]
+            vec![RosterEvent::Broken { worker, why }]
         });
     }
-}
-
-fn wall() -> Timestamp {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    Timestamp::from_millis(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
 }
 
 /// A task's number as the pool counts.

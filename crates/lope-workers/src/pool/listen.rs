@@ -1,5 +1,5 @@
-//! Doors of a pool: the socket of its own processes, and a port for workers from elsewhere, with a token and, if asked
-//! for, encryption.
+//! Doors of a pool: the socket of its own processes, and a port for workers from elsewhere, with a
+//! token and, if asked for, encryption.
 
 use std::io;
 use std::net::SocketAddr;
@@ -12,14 +12,14 @@ use tokio::sync::{Notify, Semaphore};
 use tokio_rustls::TlsAcceptor;
 
 use super::link::{self, Arrival, Stream};
-use super::message::{FromWorker, Hello, ToWorker};
+use super::message::{FromWorker, ToWorker};
 use super::roster::WorkerId;
-use super::{Inner, Link};
+use super::{PoolInner, WorkerLink};
 
 /// Connections from elsewhere that may be open at once.
 const REMOTE_MAX: usize = 1_024;
-/// How long the handshake of an encrypted connection may take.
-const HANDSHAKE: Duration = Duration::from_secs(10);
+/// How long a connection may take until it has shown its token, its encryption included.
+const AUTHENTICATION_LIMIT: Duration = Duration::from_secs(5);
 /// Pause after a connection that could not be accepted, as when there are no more descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
@@ -34,22 +34,22 @@ pub struct Remote {
 }
 
 /// An open port.
-pub struct Gate {
+pub struct RemoteListener {
     listener: TcpListener,
     token: Digest,
     tls: Option<TlsAcceptor>,
 }
 
-impl std::fmt::Debug for Gate {
+impl std::fmt::Debug for RemoteListener {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Gate")
+        f.debug_struct("RemoteListener")
             .field("listener", &self.listener)
             .field("tls", &self.tls.is_some())
             .finish_non_exhaustive()
     }
 }
 
-pub(super) async fn accept_own(inner: Arc<Inner>, listener: UnixListener) {
+pub(super) async fn accept_own(inner: Arc<PoolInner>, listener: UnixListener) {
     loop {
         match listener.accept().await {
             Ok((stream, _)) => drop(inner.runtime.spawn(introduce(Arc::clone(&inner), stream))),
@@ -62,7 +62,7 @@ pub(super) async fn accept_own(inner: Arc<Inner>, listener: UnixListener) {
 }
 
 /// Find out which process this is and hand its connection over.
-async fn introduce(inner: Arc<Inner>, stream: UnixStream) {
+async fn introduce(inner: Arc<PoolInner>, stream: UnixStream) {
     let (reader, writer) = stream.into_split();
     let mut stream = Stream::new(reader, writer);
     let (worker, arrival) = match stream.first().await {
@@ -71,16 +71,25 @@ async fn introduce(inner: Arc<Inner>, stream: UnixStream) {
             Some(reason) => {
                 // It is refused either way.
                 let _ = stream.say(&ToWorker::Refused(reason.clone())).await;
-                (hello.worker, Arrival::Broken(Failure::new("WorkerRefused", reason)))
+                (
+                    hello.worker,
+                    Arrival::Broken(Failure::new("WorkerRefused", reason)),
+                )
             }
         },
-        Ok(FromWorker::Broken { worker, message, traceback }) => {
+        Ok(FromWorker::Broken {
+            worker,
+            message,
+            traceback,
+        }) => {
             let mut failure = Failure::new("WorkerBroken", message);
             failure.traceback = traceback;
             (worker, Arrival::Broken(failure))
         }
         Ok(_) => return tracing::warn!("a process spoke before it said hello"),
-        Err(problem) => return tracing::warn!(problem, "a process connected and was not understood"),
+        Err(problem) => {
+            return tracing::warn!(problem, "a process connected and was not understood");
+        }
     };
     let expected = worker.and_then(|worker| inner.lock().expected.remove(&WorkerId(worker)));
     match expected {
@@ -90,21 +99,27 @@ async fn introduce(inner: Arc<Inner>, stream: UnixStream) {
     }
 }
 
-impl Gate {
+impl RemoteListener {
     pub(super) async fn open(remote: Remote) -> io::Result<Self> {
         let listener = TcpListener::bind(&remote.address).await?;
-        Ok(Self { listener, token: Digest::of(remote.token.as_bytes()), tls: remote.tls.map(TlsAcceptor::from) })
+        Ok(Self {
+            listener,
+            token: Digest::of(remote.token.as_bytes()),
+            tls: remote.tls.map(TlsAcceptor::from),
+        })
     }
 
     pub(super) fn address(&self) -> io::Result<SocketAddr> {
         self.listener.local_addr()
     }
 
-    pub(super) async fn accept(self, inner: Arc<Inner>) {
+    pub(super) async fn accept(self, inner: Arc<PoolInner>) {
         let gate = Arc::new(self);
-        let places = Arc::new(Semaphore::new(REMOTE_MAX));
+        let permits = Arc::new(Semaphore::new(REMOTE_MAX));
         loop {
-            let Ok(place) = Arc::clone(&places).acquire_owned().await else { return };
+            let Ok(permit) = Arc::clone(&permits).acquire_owned().await else {
+                return;
+            };
             match gate.listener.accept().await {
                 Ok((stream, address)) => {
                     let (inner, gate) = (Arc::clone(&inner), Arc::clone(&gate));
@@ -112,7 +127,7 @@ impl Gate {
                         if let Err(problem) = gate.serve(&inner, stream).await {
                             tracing::warn!(%address, problem, "a remote worker was turned away");
                         }
-                        drop(place);
+                        drop(permit);
                     });
                 }
                 Err(error) => {
@@ -123,22 +138,18 @@ impl Gate {
         }
     }
 
-    async fn serve(&self, inner: &Arc<Inner>, stream: TcpStream) -> Result<(), String> {
-        stream.set_nodelay(true).map_err(|error| error.to_string())?;
-        let mut stream = match &self.tls {
-            None => {
-                let (reader, writer) = stream.into_split();
-                Stream::new(reader, writer)
-            }
-            Some(tls) => {
-                let shaken = tokio::time::timeout(HANDSHAKE, tls.accept(stream)).await;
-                let stream = shaken.map_err(|_| "no handshake".to_owned())?.map_err(|error| error.to_string())?;
-                let (reader, writer) = tokio::io::split(stream);
-                Stream::new(reader, writer)
-            }
+    async fn serve(&self, inner: &Arc<PoolInner>, stream: TcpStream) -> Result<(), String> {
+        stream
+            .set_nodelay(true)
+            .map_err(|error| error.to_string())?;
+        let authenticated = tokio::time::timeout(AUTHENTICATION_LIMIT, self.authenticated(stream));
+        let mut stream = authenticated
+            .await
+            .map_err(|_| "it has shown no token in time".to_owned())??;
+        let FromWorker::Hello(hello) = stream.first().await? else {
+            return Err("it said no hello".to_owned());
         };
-        let FromWorker::Hello(hello) = stream.first().await? else { return Err("it said no hello".to_owned()) };
-        let refusal = self.stranger(&hello).or_else(|| link::misfit(&hello));
+        let refusal = link::misfit(&hello);
         if let Some(reason) = refusal {
             // It is refused either way.
             let _ = stream.say(&ToWorker::Refused(reason.clone())).await;
@@ -148,7 +159,10 @@ impl Gate {
         let worker = {
             let mut state = inner.lock();
             let worker = state.roster.admit();
-            state.links.insert(worker, Link::new(Arc::clone(&hello.name), Arc::clone(&kill)));
+            state.links.insert(
+                worker,
+                WorkerLink::new(Arc::clone(&hello.name), Arc::clone(&kill)),
+            );
             worker
         };
         let how = tokio::select! {
@@ -159,9 +173,35 @@ impl Gate {
         Ok(())
     }
 
-    /// Digests are compared, so that the time it takes tells nothing about the token.
-    fn stranger(&self, hello: &Hello) -> Option<String> {
-        let said = hello.token.as_deref().unwrap_or_default();
-        (Digest::of(said.as_bytes()) != self.token).then(|| "the token is wrong".to_owned())
+    /// The connection of somebody who knows the token. Until then little is read, and nothing of it
+    /// is taken apart.
+    async fn authenticated(&self, stream: TcpStream) -> Result<Stream, String> {
+        let mut stream = match &self.tls {
+            None => {
+                let (reader, writer) = stream.into_split();
+                Stream::new(reader, writer)
+            }
+            Some(tls) => {
+                let stream = tls.accept(stream).await;
+                let (reader, writer) = tokio::io::split(stream.map_err(|error| error.to_string())?);
+                Stream::new(reader, writer)
+            }
+        };
+        let said = stream.token().await?;
+        if is_same(&Digest::of(&said), &self.token) {
+            return Ok(stream);
+        }
+        let reason = "the token is wrong".to_owned();
+        stream.turn_away(&reason).await;
+        Err(reason)
     }
+}
+
+/// Looks at every byte, so that the time it takes tells nothing about the token.
+fn is_same(one: &Digest, other: &Digest) -> bool {
+    let pairs = one.as_bytes().iter().zip(other.as_bytes());
+    let differing = pairs.fold(0, |differing, (a, b)| {
+        std::hint::black_box(differing | (a ^ b))
+    });
+    differing == 0
 }

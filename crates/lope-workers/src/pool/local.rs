@@ -1,27 +1,28 @@
 //! A process of the pool's own: started, awaited, served, and its end told.
 //!
-//! What it prints outside of tasks goes to the runner's standard error, and its last lines into the message about its end.
+//! What it prints outside of tasks goes to the runner's standard error, and its last lines into the
+//! message about its end.
 
 use std::collections::VecDeque;
 use std::io::{self, Write};
 use std::os::unix::process::ExitStatusExt;
-use std::process::{ExitStatus, Stdio};
+use std::process::ExitStatus;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use lope_model::Failure;
-use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::io::{AsyncBufReadExt, AsyncRead, BufReader};
-use tokio::process::{Child, Command};
 use tokio::sync::{Notify, oneshot};
 
-use super::Inner;
+use super::PoolInner;
 use super::link::{self, Arrival};
 use super::roster::WorkerId;
+use crate::process_tree::{ProcessTree, TreeCommand};
 
 /// How long a process may take to end when its connection has ended.
 const END_GRACE: Duration = Duration::from_secs(2);
-/// How long what it printed may take to arrive after its end; children of its own may hold the pipe open.
+/// How long what it printed may take to arrive after its end; children of its own may hold the pipe
+/// open.
 const TAIL_GRACE: Duration = Duration::from_millis(200);
 /// Lines of what it printed that are told when it ends.
 const TAIL: usize = 12;
@@ -29,56 +30,74 @@ const TAIL: usize = 12;
 type Tail = Arc<Mutex<VecDeque<String>>>;
 
 pub(super) async fn attend(
-    inner: Arc<Inner>,
+    inner: Arc<PoolInner>,
     worker: WorkerId,
     arrival: oneshot::Receiver<Arrival>,
     kill: Arc<Notify>,
 ) {
-    let mut child = match inner.spawner.spawn(command(&inner, worker)).await {
-        Ok(child) => child,
+    let mut tree = match inner
+        .trees
+        .start_worker(worker.0, command(&inner, worker))
+        .await
+    {
+        Ok(tree) => tree,
         Err(error) => {
             let program = inner.settings.program.path.display();
-            return inner
-                .broken(worker, Failure::new("WorkerBroken", format!("'{program}' cannot be started: {error}")));
+            return inner.broken(
+                worker,
+                Failure::new(
+                    "WorkerBroken",
+                    format!("'{program}' cannot be started: {error}"),
+                ),
+            );
         }
     };
-    let group = child.id().and_then(|id| Pid::from_raw(id.cast_signed()));
     let tail = Tail::default();
-    let printed = tokio::spawn(echo(child.stdout.take(), child.stderr.take(), Arc::clone(&tail)));
+    let printed = tokio::spawn(echo(
+        Arc::clone(&inner),
+        tree.stdout.take(),
+        tree.stderr.take(),
+        Arc::clone(&tail),
+    ));
     let arrived = tokio::select! {
         arrived = arrival => arrived.ok(),
-        _ = child.wait() => None,
+        _ = tree.wait() => None,
         () = kill.notified() => None,
     };
     let Some(Arrival::Here(stream, hello)) = arrived else {
-        let status = end(&mut child, group, Duration::ZERO).await;
+        let status = end(&mut tree, Duration::ZERO).await;
         let _ = tokio::time::timeout(TAIL_GRACE, printed).await;
         return inner.broken(worker, unborn(arrived, status, &tail));
     };
-    let how = tokio::select! {
-        how = link::serve(&inner, worker, stream, hello, false) => how,
-        () = kill.notified() => {
-            signal(group);
-            "it was killed".to_owned()
-        }
+    let (how, grace) = tokio::select! {
+        how = link::serve(&inner, worker, stream, hello, false) => (how, END_GRACE),
+        () = kill.notified() => ("it was killed".to_owned(), Duration::ZERO),
     };
-    let status = end(&mut child, group, END_GRACE).await;
+    let status = end(&mut tree, grace).await;
     let _ = tokio::time::timeout(TAIL_GRACE, printed).await;
-    inner.farewell(worker, format!("{how}; {}{}", described(status), last_words(&tail)));
+    inner.farewell(
+        worker,
+        format!("{how}; {}{}", described(status), last_words(&tail)),
+    );
 }
 
-fn command(inner: &Inner, worker: WorkerId) -> Command {
+fn command(inner: &PoolInner, worker: WorkerId) -> TreeCommand {
     let program = &inner.settings.program;
-    let mut command = Command::new(&program.path);
-    command.args(&program.arguments);
-    command.arg("--connect").arg(inner.place.socket());
-    command.arg("--worker").arg(worker.to_string());
-    command.arg("--slots").arg(inner.settings.slots.to_string());
-    command.envs(program.environment.iter().map(|(name, value)| (name, value)));
-    command.env("PYTHONUNBUFFERED", "1");
-    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    command.process_group(0).kill_on_drop(true);
-    command
+    let mut arguments = program.arguments.clone();
+    let socket = inner.socket_folder.socket().into_os_string();
+    arguments.extend(["--connect".into(), socket]);
+    arguments.extend(["--worker".into(), worker.to_string().into()]);
+    arguments.extend(["--slots".into(), inner.settings.slots.to_string().into()]);
+    let mut environment = program.inherited.for_workers();
+    environment.extend(program.environment.iter().cloned());
+    environment.push(("PYTHONUNBUFFERED".into(), "1".into()));
+    TreeCommand {
+        program: program.path.clone().into_os_string(),
+        arguments,
+        environment,
+        folder: None,
+        input: None,
+    }
 }
 
 /// Why a process never became a worker.
@@ -86,28 +105,21 @@ fn unborn(arrived: Option<Arrival>, status: Option<ExitStatus>, tail: &Tail) -> 
     match arrived {
         Some(Arrival::Broken(failure)) => failure,
         Some(Arrival::Here(..)) | None => {
-            let message =
-                format!("a worker process ended before it was ready: {}{}", described(status), last_words(tail));
+            let message = format!(
+                "a worker process ended before it was ready: {}{}",
+                described(status),
+                last_words(tail)
+            );
             Failure::new("WorkerBroken", message)
         }
     }
 }
 
 /// Wait for the end, and make it come if it does not.
-async fn end(child: &mut Child, group: Option<Pid>, grace: Duration) -> Option<ExitStatus> {
-    let waited = tokio::time::timeout(grace, child.wait()).await;
-    // Whatever it left behind in its group goes with it.
-    signal(group);
-    match waited {
+async fn end(tree: &mut ProcessTree, grace: Duration) -> Option<ExitStatus> {
+    match tokio::time::timeout(grace, tree.wait()).await {
         Ok(status) => status.ok(),
-        Err(_) => child.wait().await.ok(),
-    }
-}
-
-fn signal(group: Option<Pid>) {
-    if let Some(group) = group {
-        // It may have ended already.
-        let _ = kill_process_group(group, Signal::KILL);
+        Err(_) => tree.stop(Duration::ZERO).await.ok(),
     }
 }
 
@@ -128,17 +140,22 @@ fn last_words(tail: &Tail) -> String {
     lines.concat()
 }
 
-async fn echo(out: Option<impl AsyncRead + Unpin>, err: Option<impl AsyncRead + Unpin>, tail: Tail) {
-    let both = (copy(out, &tail), copy(err, &tail));
+async fn echo(
+    inner: Arc<PoolInner>,
+    out: Option<impl AsyncRead + Unpin>,
+    err: Option<impl AsyncRead + Unpin>,
+    tail: Tail,
+) {
+    let both = (copy(&inner, out, &tail), copy(&inner, err, &tail));
     tokio::join!(both.0, both.1);
 }
 
-async fn copy(pipe: Option<impl AsyncRead + Unpin>, tail: &Tail) {
+async fn copy(inner: &PoolInner, pipe: Option<impl AsyncRead + Unpin>, tail: &Tail) {
     let Some(pipe) = pipe else { return };
     let mut reader = BufReader::new(pipe);
     let mut line = Vec::new();
     while let Ok(1..) = reader.read_until(b'\n', &mut line).await {
-        let text = String::from_utf8_lossy(&line).trim_end().to_owned();
+        let text = inner.masked(String::from_utf8_lossy(&line).trim_end());
         line.clear();
         // A runner without a standard error works on.
         let _ = writeln!(io::stderr(), "{text}");

@@ -1,6 +1,6 @@
-//! The words between runner and worker, as MessagePack. A frame is a list of messages, a message a list that begins with
-//! its name; values (arguments, results, failures) travel as bytes of their own, so that a bad one spoils nothing else.
-//! `docs/worker-protocol.md` is the contract.
+//! The words between runner and worker, as MessagePack. A frame is a list of messages, a message a
+//! list that begins with its name; values (arguments, results, failures) travel as bytes of their
+//! own, so that a bad one spoils nothing else. `docs/worker-protocol.md` is the contract.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use lope_engine::executor::Task;
 use lope_model::{Failure, Realm, Span, Value, limit, value};
 use serde::ser::{Serialize, SerializeSeq, Serializer};
 
-use super::roster::{Names, TaskId};
+use super::roster::{ActionNames, TaskId};
 use crate::logs::Stream;
 
 /// The version of the protocol. A worker of another one is refused.
@@ -35,25 +35,63 @@ pub(super) enum ToWorker {
 #[derive(Clone, PartialEq, Debug)]
 pub(super) enum FromWorker {
     Hello(Hello),
-    Broken { worker: Option<u64>, message: String, traceback: Option<String> },
-    Answer { id: TaskId, result: Result<Value, Failure> },
-    Log { id: TaskId, stream: Stream, text: Arc<str> },
+    Broken {
+        worker: Option<u64>,
+        message: String,
+        traceback: Option<String>,
+    },
+    Answer {
+        id: TaskId,
+        result: Result<Value, Failure>,
+    },
+    Log {
+        id: TaskId,
+        line: LogText,
+    },
     Alive(TaskId),
-    Beat { blocked: Span, at: Option<Arc<str>> },
+    /// It no longer has the heap that the task works on.
+    Forgotten(TaskId),
+    Beat {
+        blocked: Span,
+        at: Option<Arc<str>>,
+    },
     Leaving,
     Bye,
+}
+
+/// Lines for an attempt's log.
+#[derive(Clone, PartialEq, Debug)]
+pub(super) struct LogText {
+    pub(super) stream: Stream,
+    text: Arc<str>,
+    /// Its last line goes on in the next message.
+    goes_on: bool,
+}
+
+impl LogText {
+    /// Each line with its end; the last one has none if it goes on.
+    pub(super) fn pieces(&self) -> impl Iterator<Item = String> {
+        let count = self.text.lines().count();
+        self.text.lines().enumerate().map(move |(at, line)| {
+            let end = if self.goes_on && at + 1 == count {
+                ""
+            } else {
+                "\n"
+            };
+            format!("{line}{end}")
+        })
+    }
 }
 
 /// A worker's first words.
 #[derive(Clone, PartialEq, Debug)]
 pub(super) struct Hello {
     pub(super) protocol: i64,
-    pub(super) token: Option<Arc<str>>,
     /// The number that a process was started with.
     pub(super) worker: Option<u64>,
     pub(super) name: Arc<str>,
     pub(super) slots: usize,
-    pub(super) actions: Names,
+    pub(super) actions: ActionNames,
     /// What it makes its runner able to serve.
     pub(super) realms: Vec<Realm>,
 }
@@ -121,47 +159,89 @@ pub(super) fn decode(bytes: &[u8]) -> Result<Vec<FromWorker>, String> {
     let messages = frame.as_list().ok_or("a frame is no list of messages")?;
     messages
         .iter()
-        .map(|message| message.as_list().ok_or_else(|| "a message is no list".to_owned()).and_then(read))
+        .map(|message| {
+            message
+                .as_list()
+                .ok_or_else(|| "a message is no list".to_owned())
+                .and_then(read)
+        })
         .collect()
 }
 
 fn read(words: &[Value]) -> Result<FromWorker, String> {
-    let name = words.first().and_then(Value::as_str).ok_or("a message has no name")?;
+    let name = words
+        .first()
+        .and_then(Value::as_str)
+        .ok_or("a message has no name")?;
     let bad = || format!("the message '{name}' does not have the parts that the protocol names");
     let message = match (name, &words[1..]) {
-        ("done", [id, Value::Bytes(bytes), ..]) => task(id).map(|id| FromWorker::Answer { id, result: result(bytes) }),
-        ("failed", [id, Value::Bytes(bytes), ..]) => {
-            task(id).map(|id| FromWorker::Answer { id, result: Err(failure(bytes)) })
+        ("done", [id, Value::Bytes(bytes), ..]) => task(id).map(|id| FromWorker::Answer {
+            id,
+            result: result(bytes),
+        }),
+        ("failed", [id, Value::Bytes(bytes), ..]) => task(id).map(|id| FromWorker::Answer {
+            id,
+            result: Err(failure(bytes)),
+        }),
+        ("log", [id, Value::Str(stream), Value::Str(text), more @ ..]) => {
+            let stream = if &**stream == "out" {
+                Stream::Out
+            } else {
+                Stream::Err
+            };
+            task(id).map(|id| FromWorker::Log {
+                id,
+                line: LogText {
+                    stream,
+                    text: Arc::clone(text),
+                    goes_on: more.first() == Some(&Value::Bool(true)),
+                },
+            })
         }
-        ("log", [id, Value::Str(stream), Value::Str(text), ..]) => {
-            let stream = if &**stream == "out" { Stream::Out } else { Stream::Err };
-            task(id).map(|id| FromWorker::Log { id, stream, text: Arc::clone(text) })
-        }
+        ("forgotten", [id, ..]) => task(id).map(FromWorker::Forgotten),
         ("alive", [id, ..]) => task(id).map(FromWorker::Alive),
         ("beat", [Value::Int(blocked), at, ..]) => {
             let blocked = Span::from_millis(u64::try_from(*blocked).unwrap_or(0));
-            Some(FromWorker::Beat { blocked, at: at.as_str().map(Arc::from) })
+            Some(FromWorker::Beat {
+                blocked,
+                at: at.as_str().map(Arc::from),
+            })
         }
         ("leaving", _) => Some(FromWorker::Leaving),
         ("bye", _) => Some(FromWorker::Bye),
         ("hello", [map, ..]) => hello(map).map(FromWorker::Hello),
-        ("broken", [map, ..]) => map.get("message").and_then(Value::as_str).map(|message| FromWorker::Broken {
-            worker: number(map),
-            message: message.to_owned(),
-            traceback: map.get("traceback").and_then(Value::as_str).map(str::to_owned),
-        }),
-        _ => return Err(format!("'{name}' is no message that a worker sends, or it lacks its parts")),
+        ("broken", [map, ..]) => {
+            map.get("message")
+                .and_then(Value::as_str)
+                .map(|message| FromWorker::Broken {
+                    worker: number(map),
+                    message: message.to_owned(),
+                    traceback: map
+                        .get("traceback")
+                        .and_then(Value::as_str)
+                        .map(str::to_owned),
+                })
+        }
+        _ => {
+            return Err(format!(
+                "'{name}' is no message that a worker sends, or it lacks its parts"
+            ));
+        }
     };
     message.ok_or_else(bad)
 }
 
 fn task(id: &Value) -> Option<TaskId> {
-    id.as_int().and_then(|id| u64::try_from(id).ok()).map(TaskId)
+    id.as_int()
+        .and_then(|id| u64::try_from(id).ok())
+        .map(TaskId)
 }
 
 /// The number that a process was started with.
 fn number(map: &Value) -> Option<u64> {
-    map.get("worker").and_then(Value::as_int).and_then(|id| u64::try_from(id).ok())
+    map.get("worker")
+        .and_then(Value::as_int)
+        .and_then(|id| u64::try_from(id).ok())
 }
 
 fn hello(map: &Value) -> Option<Hello> {
@@ -170,15 +250,28 @@ fn hello(map: &Value) -> Option<Hello> {
     if actions.len() > ACTIONS_MAX {
         return None;
     }
-    let realms = map.get("realms").and_then(Value::as_list).unwrap_or_default();
-    let realms = realms.iter().take(REALMS_MAX).filter_map(|name| Realm::parse(name.as_str()?).ok()).collect();
-    let actions: Option<BTreeSet<Arc<str>>> = actions.iter().map(|name| name.as_str().map(Arc::from)).collect();
+    let realms = map
+        .get("realms")
+        .and_then(Value::as_list)
+        .unwrap_or_default();
+    let realms = realms
+        .iter()
+        .take(REALMS_MAX)
+        .filter_map(|name| Realm::parse(name.as_str()?).ok())
+        .collect();
+    let actions: Option<BTreeSet<Arc<str>>> = actions
+        .iter()
+        .map(|name| name.as_str().map(Arc::from))
+        .collect();
     Some(Hello {
         protocol: map.get("protocol")?.as_int()?,
-        token: text("token"),
         worker: number(map),
         name: text("name").unwrap_or_else(|| "worker".into()),
-        slots: map.get("slots").and_then(Value::as_int).and_then(|slots| usize::try_from(slots).ok())?.max(1),
+        slots: map
+            .get("slots")
+            .and_then(Value::as_int)
+            .and_then(|slots| usize::try_from(slots).ok())?
+            .max(1),
         actions: Arc::new(actions?),
         realms,
     })
@@ -186,7 +279,8 @@ fn hello(map: &Value) -> Option<Hello> {
 
 fn result(bytes: &[u8]) -> Result<Value, Failure> {
     bounded(bytes, "result")?;
-    value::from_msgpack(bytes).map_err(|error| Failure::new("BadValue", format!("the worker's result is {error}")))
+    value::from_msgpack(bytes)
+        .map_err(|error| Failure::new("BadValue", format!("the worker's result is {error}")))
 }
 
 fn failure(bytes: &[u8]) -> Failure {
@@ -194,13 +288,22 @@ fn failure(bytes: &[u8]) -> Failure {
         return failure;
     }
     let read = rmp_serde::from_slice(bytes);
-    read.unwrap_or_else(|error| Failure::new("BadValue", format!("the worker's failure cannot be read: {error}")))
+    read.unwrap_or_else(|error| {
+        Failure::new(
+            "BadValue",
+            format!("the worker's failure cannot be read: {error}"),
+        )
+    })
 }
 
 fn bounded(bytes: &[u8], what: &str) -> Result<(), Failure> {
     if bytes.len() <= limit::PAYLOAD_MAX {
         return Ok(());
     }
-    let message = format!("its {what} has {} bytes, more than {} are allowed", bytes.len(), limit::PAYLOAD_MAX);
+    let message = format!(
+        "its {what} has {} bytes, more than {} are allowed",
+        bytes.len(),
+        limit::PAYLOAD_MAX
+    );
     Err(Failure::new(lope_model::failure::kind::LIMIT, message))
 }

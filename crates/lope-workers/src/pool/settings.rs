@@ -1,9 +1,12 @@
-//! What a pool may be told: how many processes of what, how many tasks at once, how long it is patient.
+//! What a pool may be told: how many processes of what, how many tasks at once, how long it is
+//! patient.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
 
 use lope_model::Span;
+
+use crate::environment::InheritedEnvironment;
 
 /// Settings of one pool. `Default` has no processes of its own and takes no workers from elsewhere.
 #[derive(Clone, Debug)]
@@ -26,9 +29,11 @@ pub struct PoolSettings {
     pub cancel_grace: Span,
     /// How long the other tasks of such a process may take before it is killed.
     pub stuck_grace: Span,
-    /// How long a task that was there at two crashes has a process for itself, and how long it waits for one.
+    /// How long a task that was there at two crashes has a process for itself, and how long it
+    /// waits for one.
     pub alone_for: Span,
-    /// How long a task waits for a remote worker that serves its action; absent: remote workers are not taken.
+    /// How long a task waits for a remote worker that serves its action; absent: remote workers are
+    /// not taken.
     pub remote_wait: Option<Span>,
     /// First and longest pause before a process that died is replaced.
     pub backoff: (Span, Span),
@@ -42,6 +47,8 @@ pub struct Program {
     /// Its arguments; the address, the worker's number and its slots are added.
     pub arguments: Vec<OsString>,
     pub environment: Vec<(OsString, OsString)>,
+    /// What it inherits of the runner's.
+    pub inherited: InheritedEnvironment,
 }
 
 impl Default for PoolSettings {
@@ -73,6 +80,11 @@ impl Program {
         for module in modules {
             arguments.extend(["--module", module.as_str()].map(OsString::from));
         }
-        Self { path: interpreter, arguments, environment: Vec::new() }
+        Self {
+            path: interpreter,
+            arguments,
+            environment: Vec::new(),
+            inherited: InheritedEnvironment::default(),
+        }
     }
 }

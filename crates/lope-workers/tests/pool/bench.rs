@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
 
-use lope_engine::executor::{Done, Executor, Limits, Outcome, Outcomes, Task, Token};
+use lope_engine::executor::{Done, Executor, Limits, OutcomeSink, Task, TaskOutcome, Token};
 use lope_model::{Epoch, Failure, RunId, Span, Value, value};
 use lope_workers::pool::{Pool, PoolSettings, Program};
 use lope_workers::{Logs, logs::LogEntry};
@@ -15,12 +15,12 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 pub(crate) const RUN: RunId = RunId::from_bytes([9; 16]);
 
 struct Ear {
-    outcomes: mpsc::Sender<Outcome>,
+    outcomes: mpsc::Sender<TaskOutcome>,
     alive: Mutex<u64>,
 }
 
-impl Outcomes for Ear {
-    fn settle(&self, outcome: Outcome) {
+impl OutcomeSink for Ear {
+    fn settle(&self, outcome: TaskOutcome) {
         // The bench may be gone already.
         let _ = self.outcomes.send(outcome);
     }
@@ -35,8 +35,8 @@ pub(crate) struct Bench {
     pub(crate) runtime: tokio::runtime::Runtime,
     pub(crate) folder: tempfile::TempDir,
     ear: Arc<Ear>,
-    outcomes: mpsc::Receiver<Outcome>,
-    early: HashMap<Token, Outcome>,
+    outcomes: mpsc::Receiver<TaskOutcome>,
+    early: HashMap<Token, TaskOutcome>,
     born: u32,
 }
 
@@ -61,7 +61,9 @@ fn tests() -> PathBuf {
 pub(crate) fn settings(interpreter: PathBuf, processes: usize, module: &str) -> PoolSettings {
     let package = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../python");
     let mut program = Program::python(interpreter, &[module.to_owned()], &[tests()]);
-    program.environment.push(("PYTHONPATH".into(), package.into()));
+    program
+        .environment
+        .push(("PYTHONPATH".into(), package.into()));
     PoolSettings {
         processes,
         slots: 32,
@@ -76,13 +78,28 @@ pub(crate) fn settings(interpreter: PathBuf, processes: usize, module: &str) -> 
 
 impl Bench {
     pub(crate) fn new(settings: PoolSettings) -> Self {
-        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(2)
+            .enable_all()
+            .build()
+            .unwrap();
         let folder = tempfile::tempdir().unwrap();
         let logs = Logs::at(folder.path().join("logs"));
         let pool = Pool::begin(settings, runtime.handle().clone(), logs).unwrap();
         let (sender, outcomes) = mpsc::channel();
-        let ear = Arc::new(Ear { outcomes: sender, alive: Mutex::new(0) });
-        Self { pool, runtime, folder, ear, outcomes, early: HashMap::new(), born: 0 }
+        let ear = Arc::new(Ear {
+            outcomes: sender,
+            alive: Mutex::new(0),
+        });
+        Self {
+            pool,
+            runtime,
+            folder,
+            ear,
+            outcomes,
+            early: HashMap::new(),
+            born: 0,
+        }
     }
 
     pub(crate) fn with(processes: usize) -> Option<Self> {
@@ -95,8 +112,33 @@ impl Bench {
         self.attempt(&execution, 1, action, arguments)
     }
 
-    pub(crate) fn attempt(&mut self, execution: &str, attempt: u32, action: &str, arguments: &str) -> Token {
-        let token = Token { run: RUN, execution: execution.into(), attempt, epoch: Epoch(1) };
+    pub(crate) fn attempt(
+        &mut self,
+        execution: &str,
+        attempt: u32,
+        action: &str,
+        arguments: &str,
+    ) -> Token {
+        let (task, done) = self.task(execution, attempt, action, arguments);
+        let token = task.token.clone();
+        self.pool.start(task, done);
+        token
+    }
+
+    /// A task, and the right to answer it.
+    pub(crate) fn task(
+        &self,
+        execution: &str,
+        attempt: u32,
+        action: &str,
+        arguments: &str,
+    ) -> (Task, Done) {
+        let token = Token {
+            run: RUN,
+            execution: execution.into(),
+            attempt,
+            epoch: Epoch(1),
+        };
         let task = Task {
             token: token.clone(),
             workflow: "w".into(),
@@ -104,12 +146,15 @@ impl Bench {
             executor: "action".into(),
             action: action.into(),
             arguments: value::from_json(arguments).unwrap(),
-            limits: Limits { heartbeat: Some(Span::from_secs(60)), ..Limits::default() },
+            limits: Limits {
+                heartbeat: Some(Span::from_secs(60)),
+                ..Limits::default()
+            },
             idempotency_key: Some("key-1".to_owned()),
         };
-        let outcomes: Arc<dyn Outcomes> = self.ear.clone();
-        self.pool.start(task, Done::new(token.clone(), outcomes));
-        token
+        let outcomes: Arc<dyn OutcomeSink> = self.ear.clone();
+        let done = Done::new(token, outcomes);
+        (task, done)
     }
 
     pub(crate) fn outcome(&mut self, token: &Token) -> Result<Value, Failure> {
@@ -117,7 +162,10 @@ impl Bench {
             if let Some(outcome) = self.early.remove(token) {
                 return outcome.result.map_err(|failure| *failure);
             }
-            let outcome = self.outcomes.recv_timeout(PATIENCE).expect("an answer in time");
+            let outcome = self
+                .outcomes
+                .recv_timeout(PATIENCE)
+                .expect("an answer in time");
             self.early.insert(outcome.token.clone(), outcome);
         }
     }
@@ -136,16 +184,27 @@ impl Bench {
     pub(crate) fn until_log(&self, token: &Token, text: &str) {
         let begun = std::time::Instant::now();
         while !self.log(token).join("\n").contains(text) {
-            assert!(begun.elapsed() < PATIENCE, "its log never said '{text}': {:?}", self.log(token));
+            assert!(
+                begun.elapsed() < PATIENCE,
+                "its log never said '{text}': {:?}",
+                self.log(token)
+            );
             std::thread::sleep(Duration::from_millis(20));
         }
     }
 
     pub(crate) fn log(&self, token: &Token) -> Vec<String> {
-        let logs = Logs::at(self.folder.path().join("logs")).of_run(RUN).unwrap_or_default();
-        let found = |log: &&LogEntry| log.execution == *token.execution && log.attempt == token.attempt;
-        let Some(log) = logs.iter().find(found) else { return Vec::new() };
+        let logs = Logs::at(self.folder.path().join("logs"))
+            .of_run(RUN)
+            .unwrap_or_default();
+        let found =
+            |log: &&LogEntry| log.execution == *token.execution && log.attempt == token.attempt;
+        let Some(log) = logs.iter().find(found) else {
+            return Vec::new();
+        };
         let text = std::fs::read_to_string(&log.path).unwrap();
-        text.lines().map(|line| line.split_once(' ').unwrap().1.to_owned()).collect()
+        text.lines()
+            .map(|line| line.split_once(' ').unwrap().1.to_owned())
+            .collect()
     }
 }

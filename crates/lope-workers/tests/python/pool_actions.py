@@ -4,6 +4,7 @@ import asyncio
 import logging
 import os
 import signal
+import subprocess
 import sys
 import threading
 import time
@@ -177,6 +178,26 @@ async def what_was_opened() -> list[str]:
 async def touches(path: str, line: str) -> None:
     with open(path, "a") as file:
         file.write(line + "\n")
+
+
+@action
+async def tells(secret: str) -> None:
+    print("telling", secret)
+    print("x" * (64 * 1024 - 3) + secret[:5], end="")
+    print(secret[5:])
+    raise RuntimeError(f"told {secret!r}")
+
+
+@action
+def starts(seconds: str) -> int:
+    """A process that is nobody's child, without this one's group."""
+    subprocess.run(["setsid", "-f", "sleep", seconds], check=True)
+    return os.getpid()
+
+
+@action
+def inherits() -> dict[str, str]:
+    return dict(os.environ)
 
 
 @action

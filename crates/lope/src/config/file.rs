@@ -1,7 +1,9 @@
-//! The config file as it is written: sections with the places of their values, before anything is judged.
+//! The config file as it is written: sections with the places of their values, before anything is
+//! judged.
 
 use std::collections::BTreeMap;
 
+use lope_agents::settings::{AgentsSettings, RunnerSettings};
 use serde::Deserialize;
 use serde_json::Value as Json;
 use serde_saphyr::Spanned;
@@ -24,8 +26,10 @@ pub(super) struct File {
     /// How long finished runs of a workflow are kept, where it differs.
     #[serde(default)]
     pub(super) retention: BTreeMap<String, Spanned<Said>>,
-    pub(super) agents: Option<Json>,
-    pub(super) runners: Option<Json>,
+    #[serde(default)]
+    pub(super) agents: AgentsSettings,
+    pub(super) runners: Option<Spanned<RunnerSettings>>,
+    pub(super) server: Option<Json>,
 }
 
 /// A scalar as text: numbers and words are read alike, whichever source they come from.
@@ -60,7 +64,11 @@ impl File {
 }
 
 /// Where a value stands, as in `config.yaml:3:10`.
-pub(super) fn place<T>(name: &str, value: &Spanned<T>) -> String {
+pub(super) fn location<T>(name: &str, value: &Spanned<T>) -> String {
     let at = value.referenced;
-    if at.line() == 0 { name.to_owned() } else { format!("{name}:{}:{}", at.line(), at.column()) }
+    if at.line() == 0 {
+        name.to_owned()
+    } else {
+        format!("{name}:{}:{}", at.line(), at.column())
+    }
 }

@@ -1,4 +1,5 @@
-//! The sections beside `engine`: queues, secrets, the environment that expressions see, retention by workflow.
+//! The sections beside `engine`: queues, secrets, the environment that expressions see, retention
+//! by workflow.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -10,7 +11,7 @@ use lope_model::{Priority, QueueName, Span};
 use serde_saphyr::Spanned;
 
 use super::engine::{FOREVER, kept, whole};
-use super::file::{File, Said, place};
+use super::file::{File, Said, location};
 use super::{BadConfig, Config, Setting, Source};
 
 /// Where the value of a secret is found when a step needs it.
@@ -26,33 +27,58 @@ impl Config {
     pub(super) fn take_file(&mut self, name: &str, file: File) -> Result<(), BadConfig> {
         self.store = file.store;
         for (setting, said) in file.engine {
-            self.set_engine(&setting, &said.value.0, Source::File, &place(name, &said))?;
+            self.set_engine(
+                &setting,
+                &said.value.0,
+                Source::File,
+                &location(name, &said),
+            )?;
         }
         for (queue, said) in file.queues {
-            let at = place(name, &said);
+            let at = location(name, &said);
             let bad = |message: String| BadConfig::new(&at, format!("queue '{queue}': {message}"));
             let name = QueueName::parse(&queue).map_err(|error| bad(error.to_string()))?;
             let limit = queue_limit(said.value).map_err(bad)?;
             self.engine.queue_limits.insert(name, limit);
         }
         for (secret, said) in file.secrets {
-            let found = self::secret(&said).map_err(|message| BadConfig::new(place(name, &said), message))?;
+            let found = self::secret(&said)
+                .map_err(|message| BadConfig::new(location(name, &said), message))?;
             self.secrets.insert(secret, found);
         }
         for (workflow, said) in file.retention {
-            let span = kept(&said.value.0).map_err(|message| BadConfig::new(place(name, &said), message))?;
+            let span = kept(&said.value.0)
+                .map_err(|message| BadConfig::new(location(name, &said), message))?;
             self.engine.retention_of.insert(workflow, span);
         }
         self.env = file.env;
-        let others = [("agents", file.agents), ("runners", file.runners)];
-        self.others = others.into_iter().filter_map(|(name, json)| Some((name.to_owned(), json?))).collect();
+        self.agents = file.agents;
+        if let Some(said) = file.runners {
+            said.value.check().map_err(|(setting, message)| {
+                BadConfig::new(
+                    location(name, &said),
+                    format!("runners.{setting}: {message}"),
+                )
+            })?;
+            self.runners = said.value;
+        }
+        let server = file.server.map(|json| ("server".to_owned(), json));
+        self.others = server.into_iter().collect();
         Ok(())
     }
 
     /// What the file says beside `engine`.
     pub(super) fn sections(&self) -> Vec<Setting> {
-        let row = |name: String, value: String| Setting { name, value, source: Source::File };
-        let queues = self.engine.queue_limits.iter().map(|(name, limit)| row(format!("queues.{name}"), show(limit)));
+        let row = |name: String, value: String| Setting {
+            name,
+            value,
+            source: Source::File,
+        };
+        let queues = self
+            .engine
+            .queue_limits
+            .iter()
+            .map(|(name, limit)| row(format!("queues.{name}"), show(limit)));
         let secrets = self.secrets.iter().map(|(name, secret)| {
             let value = match secret {
                 Secret::Env(variable) => format!("env {variable}"),
@@ -61,7 +87,10 @@ impl Config {
             row(format!("secrets.{name}"), value)
         });
         let retention = self.engine.retention_of.iter().map(|(workflow, span)| {
-            row(format!("retention.{workflow}"), span.map_or_else(|| FOREVER.to_owned(), |span| span.to_string()))
+            row(
+                format!("retention.{workflow}"),
+                span.map_or_else(|| FOREVER.to_owned(), |span| span.to_string()),
+            )
         });
         let env = (!self.env.is_empty()).then(|| row("env".to_owned(), self.env.join(", ")));
         queues.chain(secrets).chain(retention).chain(env).collect()
@@ -75,10 +104,16 @@ fn queue_limit(fields: BTreeMap<String, Said>) -> Result<QueueLimit, String> {
             "concurrency" => limit.concurrency = Some(whole(&text, 1, u32::MAX as usize)?),
             "rate" => limit.rate = Some(rate(&text)?),
             "priority" => {
-                let level = text.parse::<i64>().map_err(|_| format!("'{text}' is not a priority from 0 to 9"))?;
+                let level = text
+                    .parse::<i64>()
+                    .map_err(|_| format!("'{text}' is not a priority from 0 to 9"))?;
                 limit.priority = Some(Priority::new(level).map_err(|error| error.to_string())?);
             }
-            other => return Err(format!("'{other}' is no limit of a queue: concurrency, rate, priority")),
+            other => {
+                return Err(format!(
+                    "'{other}' is no limit of a queue: concurrency, rate, priority"
+                ));
+            }
         }
     }
     Ok(limit)
@@ -89,15 +124,24 @@ fn rate(text: &str) -> Result<RateLimit, String> {
     let read = text.split_once('/').and_then(|(count, per)| {
         let count = count.trim().parse().ok().filter(|count| *count > 0)?;
         let per = per.trim();
-        let span = Span::from_str(per).or_else(|_| Span::from_str(&format!("1{per}"))).ok()?;
-        Some(RateLimit { count, per: span, name: None })
+        let span = Span::from_str(per)
+            .or_else(|_| Span::from_str(&format!("1{per}")))
+            .ok()?;
+        Some(RateLimit {
+            count,
+            per: span,
+            name: None,
+        })
     });
     read.ok_or_else(|| format!("'{text}' is not a rate: write COUNT/DURATION as in 10/1s"))
 }
 
 fn secret(said: &Spanned<BTreeMap<String, Said>>) -> Result<Secret, String> {
     let mut fields = said.value.iter();
-    match (fields.next().map(|(name, said)| (name.as_str(), &said.0)), fields.next()) {
+    match (
+        fields.next().map(|(name, said)| (name.as_str(), &said.0)),
+        fields.next(),
+    ) {
         (Some(("env", variable)), None) => Ok(Secret::Env(variable.clone())),
         (Some(("file", path)), None) => Ok(Secret::File(path.into())),
         _ => Err("a secret is found in one place: {env: VARIABLE} or {file: PATH}".to_owned()),
@@ -106,7 +150,16 @@ fn secret(said: &Spanned<BTreeMap<String, Said>>) -> Result<Secret, String> {
 
 fn show(limit: &QueueLimit) -> String {
     let concurrency = limit.concurrency.map(|most| format!("concurrency {most}"));
-    let rate = limit.rate.as_ref().map(|rate| format!("rate {}/{}", rate.count, rate.per));
-    let priority = limit.priority.map(|level| format!("priority {}", level.level()));
-    [concurrency, rate, priority].into_iter().flatten().collect::<Vec<_>>().join(", ")
+    let rate = limit
+        .rate
+        .as_ref()
+        .map(|rate| format!("rate {}/{}", rate.count, rate.per));
+    let priority = limit
+        .priority
+        .map(|level| format!("priority {}", level.level()));
+    [concurrency, rate, priority]
+        .into_iter()
+        .flatten()
+        .collect::<Vec<_>>()
+        .join(", ")
 }

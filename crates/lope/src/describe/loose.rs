@@ -1,4 +1,5 @@
-//! Any MessagePack as JSON for people to look at: keys that are no text become their own JSON text, bytes become base64.
+//! Any MessagePack as JSON for people to look at: keys that are no text become their own JSON text,
+//! bytes become base64.
 
 use std::fmt;
 
@@ -9,7 +10,9 @@ use serde_json::{Map, Value};
 
 /// What the bytes hold; `None` if they are no MessagePack.
 pub fn loose(bytes: &[u8]) -> Option<Value> {
-    rmp_serde::from_slice::<Loose>(bytes).ok().map(|loose| loose.0)
+    rmp_serde::from_slice::<Loose>(bytes)
+        .ok()
+        .map(|loose| loose.0)
 }
 
 struct Loose(Value);
@@ -72,7 +75,10 @@ impl<'de> Visitor<'de> for Looser {
     fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Value, A::Error> {
         let mut map = Map::new();
         while let Some((Loose(key), Loose(value))) = entries.next_entry()? {
-            map.insert(key.as_str().map_or_else(|| key.to_string(), str::to_owned), value);
+            map.insert(
+                key.as_str().map_or_else(|| key.to_string(), str::to_owned),
+                value,
+            );
         }
         Ok(map.into())
     }
@@ -88,7 +94,10 @@ mod tests {
     fn keys_that_are_no_text_are_shown_as_what_they_are() {
         let odd = BTreeMap::from([((1_i64, 2_u8), Some("a")), ((3, 4), None)]);
         let bytes = rmp_serde::to_vec_named(&odd).unwrap();
-        assert_eq!(loose(&bytes).unwrap(), serde_json::json!({ "[1,2]": "a", "[3,4]": null }));
+        assert_eq!(
+            loose(&bytes).unwrap(),
+            serde_json::json!({ "[1,2]": "a", "[3,4]": null })
+        );
         assert_eq!(loose(&[0xc1]), None);
     }
 }

@@ -1,17 +1,27 @@
 //! Schedules as JSON.
 
-use lope_engine::schedule::book::Booked;
-use lope_engine::schedule::timing::Timing;
-use lope_engine::schedule::{Entry, Schedule, Standing};
 use lope_model::Span;
+use lope_schedule::store::ScheduleRecord;
+use lope_schedule::timing::Timing;
+use lope_schedule::{Schedule, ScheduleEntry, ScheduleState};
 use serde_json::{Value, json};
 
 use super::time;
 
 /// A schedule with what is known of it.
-pub fn schedule(booked: &Booked) -> Value {
-    let Booked { entry, last_run, running } = booked;
-    let Standing { next, waiting, last_tick, counts, trouble } = &entry.standing;
+pub fn schedule(record: &ScheduleRecord) -> Value {
+    let ScheduleRecord {
+        entry,
+        last_run,
+        running,
+    } = record;
+    let ScheduleState {
+        next,
+        waiting,
+        last_tick,
+        counts,
+        trouble,
+    } = &entry.standing;
     let mut value = said(&entry.schedule);
     let next = next.filter(|_| !entry.schedule.paused);
     let known = json!({
@@ -34,7 +44,7 @@ pub fn schedule(booked: &Booked) -> Value {
 }
 
 /// `active`, `paused`, or `ended` if no tick will come.
-pub fn schedule_status(entry: &Entry) -> &'static str {
+pub fn schedule_status(entry: &ScheduleEntry) -> &'static str {
     match (entry.schedule.paused, entry.standing.next) {
         (true, _) => "paused",
         (false, None) if !entry.waits() => "ended",

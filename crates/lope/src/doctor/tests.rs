@@ -9,7 +9,7 @@ use super::*;
 
 const NOW: Timestamp = Timestamp::from_millis(1_800_000_000_000);
 
-fn healths(verdicts: &[Verdict]) -> Vec<Health> {
+fn healths(verdicts: &[HealthCheck]) -> Vec<Health> {
     verdicts.iter().map(|verdict| verdict.health).collect()
 }
 
@@ -17,21 +17,43 @@ fn healths(verdicts: &[Verdict]) -> Vec<Health> {
 fn a_store_that_is_missing_is_a_warning_and_one_that_is_broken_a_failure() {
     let error = |error| opened("sqlite:x", Some(&error)).health;
     assert_eq!(opened("sqlite:x", None).health, Health::Ok);
-    assert_eq!(error(StoreError::Missing { message: String::new() }), Health::Warn);
+    assert_eq!(
+        error(StoreError::Missing {
+            message: String::new()
+        }),
+        Health::Warn
+    );
     assert_eq!(error(StoreError::unavailable("down")), Health::Fail);
     assert_eq!(error(StoreError::corrupt("torn")), Health::Fail);
-    assert_eq!(error(StoreError::Version { found: 9, needed: 1, hint: "h".to_owned() }), Health::Fail);
-    let finding = Finding { rule: "journal", message: "gap".to_owned(), hint: "h".to_owned() };
-    assert_eq!(healths(&sound(&vec![finding; 9])), [Health::Fail; TOLD]);
-    assert_eq!(healths(&sound(&[])), [Health::Ok]);
+    assert_eq!(
+        error(StoreError::Version {
+            found: 9,
+            needed: 1,
+            hint: "h".to_owned()
+        }),
+        Health::Fail
+    );
+    let finding = Finding {
+        rule: "journal",
+        message: "gap".to_owned(),
+        hint: "h".to_owned(),
+    };
+    assert_eq!(healths(&integrity(&vec![finding; 9])), [Health::Fail; TOLD]);
+    assert_eq!(healths(&integrity(&[])), [Health::Ok]);
 }
 
 #[test]
 fn little_room_and_wrong_clocks_are_told() {
-    assert_eq!([0, SPACE_MIN, SPACE_LOW].map(|free| room("/", free).health), [Health::Fail, Health::Warn, Health::Ok]);
+    assert_eq!(
+        [0, SPACE_MIN, SPACE_LOW].map(|free| room("/", free).health),
+        [Health::Fail, Health::Warn, Health::Ok]
+    );
     let at = |seconds: i64| Timestamp::from_millis(NOW.millis() + seconds * 1_000);
     let told = |store, others: &[Timestamp]| clock(NOW, store, others.iter().copied()).health;
-    assert_eq!(clock(Timestamp::EPOCH, NOW, std::iter::empty()).health, Health::Fail);
+    assert_eq!(
+        clock(Timestamp::EPOCH, NOW, std::iter::empty()).health,
+        Health::Fail
+    );
     assert_eq!(told(at(60), &[]), Health::Warn);
     assert_eq!(told(at(-60), &[]), Health::Warn);
     assert_eq!(told(at(1), &[at(2), at(-900)]), Health::Ok);
@@ -53,14 +75,26 @@ fn runners_that_left_runs_behind_are_told() {
         ended_at: None,
         owns,
     };
-    let counts = |due| Counts {
+    let counts = |due| RunCounts {
         by_status: BTreeMap::new(),
-        queues: vec![QueueCount { queue: QueueName::default(), due, later: 0, owned: 0, parked: 0 }],
+        queues: vec![QueueCount {
+            queue: QueueName::default(),
+            due,
+            later: 0,
+            owned: 0,
+            parked: 0,
+        }],
     };
     assert_eq!(healths(&runners(&[], &counts(0))), [Health::Ok]);
     assert_eq!(healths(&runners(&[], &counts(3))), [Health::Warn]);
-    assert_eq!(healths(&runners(&[runner(true, 2), runner(false, 0)], &counts(3))), [Health::Ok]);
-    assert_eq!(healths(&runners(&[runner(false, 2)], &counts(0))), [Health::Ok, Health::Warn]);
+    assert_eq!(
+        healths(&runners(&[runner(true, 2), runner(false, 0)], &counts(3))),
+        [Health::Ok]
+    );
+    assert_eq!(
+        healths(&runners(&[runner(false, 2)], &counts(0))),
+        [Health::Ok, Health::Warn]
+    );
 }
 
 #[test]
@@ -76,9 +110,21 @@ fn python_and_servers_are_judged_by_what_they_say() {
         assert_eq!(python_version(said).health, health, "{said:?}");
     }
     let settings = |pairs: &[(&str, &str)]| {
-        server(&pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect::<Vec<_>>())
+        server(
+            &pairs
+                .iter()
+                .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+                .collect::<Vec<_>>(),
+        )
     };
-    assert_eq!(healths(&settings(&[("fsync", "on"), ("max_connections", "100")])), [Health::Ok]);
-    let bad = settings(&[("fsync", "off"), ("synchronous_commit", "off"), ("max_connections", "5")]);
+    assert_eq!(
+        healths(&settings(&[("fsync", "on"), ("max_connections", "100")])),
+        [Health::Ok]
+    );
+    let bad = settings(&[
+        ("fsync", "off"),
+        ("synchronous_commit", "off"),
+        ("max_connections", "5"),
+    ]);
     assert_eq!(healths(&bad), [Health::Fail, Health::Warn, Health::Warn]);
 }

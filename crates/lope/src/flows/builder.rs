@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use lope_flow::definition::Checkpoint;
+use lope_definition::Checkpoint;
 use lope_model::Value;
 use lope_workers::function::Function;
 use serde::Serialize;
@@ -34,13 +34,31 @@ pub(super) struct Draft {
 
 pub(super) enum DraftKind {
     Step(Function),
-    Rule { holds: Function, then: Function },
-    Map { each: Function, parallel: Option<u32> },
-    Accumulate { init: Value, next: Function },
-    Repeat { first: Function, round: Function },
-    Child { flow: Flow, detached: bool },
+    Rule {
+        holds: Function,
+        then: Function,
+    },
+    Map {
+        each: Function,
+        parallel: Option<u32>,
+    },
+    Accumulate {
+        init: Value,
+        next: Function,
+    },
+    Repeat {
+        first: Function,
+        round: Function,
+    },
+    Child {
+        flow: Flow,
+        detached: bool,
+    },
     Sleep(Duration),
-    Wait { signal: String, timeout: Option<Duration> },
+    Wait {
+        signal: String,
+        timeout: Option<Duration>,
+    },
 }
 
 /// Names of steps: one, or several.
@@ -79,14 +97,16 @@ impl FlowBuilder {
         }
     }
 
-    /// The version of the functions. Runs that were started with another keep asking for that one's.
+    /// The version of the functions. Runs that were started with another keep asking for that
+    /// one's.
     #[must_use]
     pub fn version(mut self, version: &str) -> Self {
         version.clone_into(&mut self.version);
         self
     }
 
-    /// A step. Its argument is the input, or the output of the step it comes `after` (a tuple, if there are several).
+    /// A step. Its argument is the input, or the output of the step it comes `after` (a tuple, if
+    /// there are several).
     #[must_use]
     pub fn step<A>(self, name: &str, work: impl Work<A>) -> Self {
         self.draft(name, DraftKind::Step(work.into_function()))
@@ -98,7 +118,8 @@ impl FlowBuilder {
         self.step(name, work).after(of)
     }
 
-    /// A step that happens only if the predicate holds; otherwise it is skipped with what comes after it.
+    /// A step that happens only if the predicate holds; otherwise it is skipped with what comes
+    /// after it.
     #[must_use]
     pub fn rule<A: DeserializeOwned + 'static>(
         self,
@@ -106,22 +127,36 @@ impl FlowBuilder {
         holds: impl Fn(&A) -> bool + Send + Sync + 'static,
         then: impl Work<A>,
     ) -> Self {
-        self.draft(name, DraftKind::Rule { holds: work::asked(holds), then: then.into_function() })
+        self.draft(
+            name,
+            DraftKind::Rule {
+                holds: work::asked(holds),
+                then: then.into_function(),
+            },
+        )
     }
 
     /// The same work for every element of a list; the output is the list of outputs, in order.
     #[must_use]
     pub fn map<A>(self, name: &str, each: impl Work<A>) -> Self {
-        self.draft(name, DraftKind::Map { each: each.into_function(), parallel: None })
+        self.draft(
+            name,
+            DraftKind::Map {
+                each: each.into_function(),
+                parallel: None,
+            },
+        )
     }
 
-    /// How many elements of the `map` before it are at work at once; as many as the run allows, if it is not said.
+    /// How many elements of the `map` before it are at work at once; as many as the run allows, if
+    /// it is not said.
     #[must_use]
     pub fn parallel(mut self, bound: u32) -> Self {
         match self.drafts.last_mut().map(|draft| &mut draft.kind) {
             Some(DraftKind::Map { parallel, .. }) => *parallel = Some(bound),
             Some(_) | None => {
-                self.problems.push("'parallel' speaks about a map, and there is none before it".to_owned());
+                self.problems
+                    .push("'parallel' speaks about a map, and there is none before it".to_owned());
             }
         }
         self
@@ -129,7 +164,12 @@ impl FlowBuilder {
 
     /// A list folded into one value.
     #[must_use]
-    pub fn reduce<S, T>(mut self, name: &str, init: S, fold: impl Fn(S, T) -> S + Send + Sync + 'static) -> Self
+    pub fn reduce<S, T>(
+        mut self,
+        name: &str,
+        init: S,
+        fold: impl Fn(S, T) -> S + Send + Sync + 'static,
+    ) -> Self
     where
         S: Serialize + DeserializeOwned + 'static,
         T: DeserializeOwned + 'static,
@@ -138,18 +178,31 @@ impl FlowBuilder {
         self.draft(name, DraftKind::Step(work::folded(init, fold)))
     }
 
-    /// A state of the run, durable, that every input changes in the order in which they were fed. The output is the new state.
+    /// A state of the run, durable, that every input changes in the order in which they were fed.
+    /// The output is the new state.
     #[must_use]
-    pub fn accumulate<S, T>(mut self, name: &str, init: S, next: impl Fn(S, T) -> S + Send + Sync + 'static) -> Self
+    pub fn accumulate<S, T>(
+        mut self,
+        name: &str,
+        init: S,
+        next: impl Fn(S, T) -> S + Send + Sync + 'static,
+    ) -> Self
     where
         S: Serialize + DeserializeOwned + 'static,
         T: DeserializeOwned + 'static,
     {
         let init = self.value(name, &init);
-        self.draft(name, DraftKind::Accumulate { init, next: work::accumulated(next) })
+        self.draft(
+            name,
+            DraftKind::Accumulate {
+                init,
+                next: work::accumulated(next),
+            },
+        )
     }
 
-    /// Work done again and again on its own output, as long as the predicate holds for it; the output is the last one.
+    /// Work done again and again on its own output, as long as the predicate holds for it; the
+    /// output is the last one.
     #[must_use]
     pub fn repeat<A: DeserializeOwned + 'static>(
         self,
@@ -165,13 +218,25 @@ impl FlowBuilder {
     /// Another flow as a child run; its output is the child's result.
     #[must_use]
     pub fn workflow(self, name: &str, flow: &Flow) -> Self {
-        self.draft(name, DraftKind::Child { flow: flow.clone(), detached: false })
+        self.draft(
+            name,
+            DraftKind::Child {
+                flow: flow.clone(),
+                detached: false,
+            },
+        )
     }
 
     /// Another flow as a child run that nobody waits for; the output is its run id.
     #[must_use]
     pub fn detached(self, name: &str, flow: &Flow) -> Self {
-        self.draft(name, DraftKind::Child { flow: flow.clone(), detached: true })
+        self.draft(
+            name,
+            DraftKind::Child {
+                flow: flow.clone(),
+                detached: true,
+            },
+        )
     }
 
     /// A pause that holds nothing, survives everything, and hands its argument on.
@@ -183,7 +248,13 @@ impl FlowBuilder {
     /// Wait for a signal; the output is its value.
     #[must_use]
     pub fn wait(self, name: &str, signal: &str, timeout: Option<Duration>) -> Self {
-        self.draft(name, DraftKind::Wait { signal: signal.to_owned(), timeout })
+        self.draft(
+            name,
+            DraftKind::Wait {
+                signal: signal.to_owned(),
+                timeout,
+            },
+        )
     }
 
     /// The step before this comes after these, and takes their outputs.
@@ -191,7 +262,9 @@ impl FlowBuilder {
     pub fn after(mut self, names: impl Names) -> Self {
         match self.drafts.last_mut() {
             Some(draft) => draft.after.extend(names.names()),
-            None => self.problems.push("'after' speaks about a step, and there is none before it".to_owned()),
+            None => self
+                .problems
+                .push("'after' speaks about a step, and there is none before it".to_owned()),
         }
         self
     }
@@ -218,13 +291,19 @@ impl FlowBuilder {
     }
 
     fn draft(mut self, name: &str, kind: DraftKind) -> Self {
-        self.drafts.push(Draft { name: name.to_owned(), after: Vec::new(), kind });
+        self.drafts.push(Draft {
+            name: name.to_owned(),
+            after: Vec::new(),
+            kind,
+        });
         self
     }
 
     fn value<T: Serialize>(&mut self, name: &str, value: &T) -> Value {
         to_value(value).unwrap_or_else(|message| {
-            self.problems.push(format!("the initial value of '{name}' has no form as a value: {message}"));
+            self.problems.push(format!(
+                "the initial value of '{name}' has no form as a value: {message}"
+            ));
             Value::Null
         })
     }
@@ -232,7 +311,14 @@ impl FlowBuilder {
 
 impl fmt::Debug for FlowBuilder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let steps: Vec<&str> = self.drafts.iter().map(|draft| draft.name.as_str()).collect();
-        f.debug_struct("FlowBuilder").field("name", &self.name).field("steps", &steps).finish_non_exhaustive()
+        let steps: Vec<&str> = self
+            .drafts
+            .iter()
+            .map(|draft| draft.name.as_str())
+            .collect();
+        f.debug_struct("FlowBuilder")
+            .field("name", &self.name)
+            .field("steps", &steps)
+            .finish_non_exhaustive()
     }
 }

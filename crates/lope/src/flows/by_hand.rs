@@ -1,13 +1,15 @@
-//! A flow advanced by hand: the pure law, with this program's functions for workers, in memory, one attempt after the other.
+//! A flow advanced by hand: the pure law, with this program's functions for workers, in memory, one
+//! attempt after the other.
 //!
 //! No runner, no store, no clock (a sleep is over when nothing else is to do), and so no telemetry.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use lope_flow::fits::fits;
+use lope_definition::json_schema;
 use lope_flow::law::{
-    Effect, Event, EventKind, Fed, Outcome, Progress, Settled, Start, StartChild, State, Status, fold,
+    Effect, Event, EventKind, Fed, Outcome, Progress, Settled, Start, StartChild, State, Status,
+    fold,
 };
 use lope_model::{Digest, Epoch, Failure, RunId, Timestamp, Value, failure};
 use serde::Serialize;
@@ -34,11 +36,28 @@ impl ByHand {
     pub(super) fn new(flow: Flow) -> Self {
         let run = RunId::from_uuid(Uuid::now_v7());
         let state = State::new(flow.plan());
-        let (ready, results, journal) = (VecDeque::new(), Vec::new(), Vec::new());
-        let mut hand = Self { flow, state, now: Timestamp::EPOCH, ready, results, journal, fed: 0 };
+        let ready = VecDeque::new();
+        let results = Vec::new();
+        let journal = Vec::new();
+        let mut hand = Self {
+            flow,
+            state,
+            now: Timestamp::EPOCH,
+            ready,
+            results,
+            journal,
+            fed: 0,
+        };
         let seed = Digest::of(run.as_bytes()).short();
-        let start =
-            Start { run, law: lope_flow::LAW, seed, epoch: Epoch(1), open: true, env: Value::Null, input: None };
+        let start = Start {
+            run,
+            law: lope_flow::LAW,
+            seed,
+            epoch: Epoch(1),
+            open: true,
+            env: Value::Null,
+            input: None,
+        };
         hand.event(EventKind::Start(Box::new(start)));
         hand
     }
@@ -47,14 +66,20 @@ impl ByHand {
     pub fn feed<T: Serialize>(&mut self, input: T) -> Result<()> {
         let value = to_value(&input).map_err(|message| Error::bad_value("the input", message))?;
         self.fed += 1;
-        self.event(EventKind::Input(Box::new(Fed::new(&self.fed.to_string(), value))));
+        self.event(EventKind::Input(Box::new(Fed::new(
+            &self.fed.to_string(),
+            value,
+        ))));
         Ok(())
     }
 
     /// Give a signal that the run may wait for.
     pub fn signal<T: Serialize>(&mut self, name: &str, value: T) -> Result<()> {
         let value = to_value(&value).map_err(|message| Error::bad_value("the signal", message))?;
-        self.event(EventKind::Signal { name: name.into(), value });
+        self.event(EventKind::Signal {
+            name: name.into(),
+            value,
+        });
         Ok(())
     }
 
@@ -75,7 +100,9 @@ impl ByHand {
             kind.into_iter().for_each(|kind| self.event(kind));
             return true;
         }
-        let Some(due) = self.state.next_wake() else { return false };
+        let Some(due) = self.state.next_wake() else {
+            return false;
+        };
         self.now = self.now.max(due);
         self.event(EventKind::Timer);
         true
@@ -113,7 +140,13 @@ impl ByHand {
     fn event(&mut self, kind: EventKind) {
         let event = Event::new(self.now, kind);
         let mut effects = Vec::new();
-        if fold(self.flow.plan(), &mut self.state, event.clone(), &mut effects) != Progress::Ignored {
+        if fold(
+            self.flow.plan(),
+            &mut self.state,
+            event.clone(),
+            &mut effects,
+        ) != Progress::Ignored
+        {
             self.journal.push(event);
         }
         for effect in effects {
@@ -135,17 +168,36 @@ impl ByHand {
                 let function = self.flow.function(&dispatch.action);
                 let result = match function {
                     Some(function) => function(dispatch.with).await,
-                    None => Err(Failure::new(failure::kind::UNKNOWN_ACTION, &*dispatch.action)),
+                    None => Err(Failure::new(
+                        failure::kind::UNKNOWN_ACTION,
+                        &*dispatch.action,
+                    )),
                 };
                 let result = result.map_or_else(Settled::failed, Settled::Done);
-                let (execution, attempt, epoch) = (dispatch.execution, dispatch.attempt, dispatch.epoch);
-                let (started_at, worker, log) = (Some(self.now), None, None);
-                let outcome = Outcome { execution, attempt, epoch, result, started_at, worker, log };
+                let (execution, attempt, epoch) =
+                    (dispatch.execution, dispatch.attempt, dispatch.epoch);
+                let started_at = Some(self.now);
+                let worker = None;
+                let log = None;
+                let outcome = Outcome {
+                    execution,
+                    attempt,
+                    epoch,
+                    result,
+                    started_at,
+                    worker,
+                    log,
+                };
                 Some(EventKind::Outcome(Box::new(outcome)))
             }
             Effect::StartChild(child) => {
-                let (execution, id) = (Arc::clone(&child.execution), child.child);
-                Some(EventKind::Child { execution, child: id, result: self.child(*child).await })
+                let execution = Arc::clone(&child.execution);
+                let id = child.child;
+                Some(EventKind::Child {
+                    execution,
+                    child: id,
+                    result: self.child(*child).await,
+                })
             }
             _ => None,
         }
@@ -153,17 +205,32 @@ impl ByHand {
 
     /// How a child ends; of a detached one only that it is there.
     async fn child(&self, child: StartChild) -> Settled {
-        let Some(flow) = self.flow.children().iter().find(|flow| flow.name() == &*child.workflow) else {
-            return Settled::failed(Failure::new(failure::kind::UNKNOWN_WORKFLOW, &*child.workflow));
+        let Some(flow) = self
+            .flow
+            .children()
+            .iter()
+            .find(|flow| flow.name() == &*child.workflow)
+        else {
+            return Settled::failed(Failure::new(
+                failure::kind::UNKNOWN_WORKFLOW,
+                &*child.workflow,
+            ));
         };
-        if let Err(misfit) = fits(&flow.definition().input, &child.input) {
+        if let Err(misfit) = json_schema::validate(&flow.definition().input, &child.input) {
             return Settled::failed(Failure::new(failure::kind::BAD_INPUT, misfit.to_string()));
         }
         let mut hand = flow.by_hand();
         hand.event(EventKind::Input(Box::new(Fed::new("child", child.input))));
         Box::pin(hand.run()).await;
-        let result = hand.results.pop().map_or(Settled::Cancelled, |(_, result)| result);
-        if child.detached { Settled::Done(Value::Null) } else { result }
+        let result = hand
+            .results
+            .pop()
+            .map_or(Settled::Cancelled, |(_, result)| result);
+        if child.detached {
+            Settled::Done(Value::Null)
+        } else {
+            result
+        }
     }
 }
 

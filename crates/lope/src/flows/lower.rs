@@ -1,9 +1,11 @@
-//! From drafts to a definition. Closures that look at values become actions of their own, so that what they said is journalled.
+//! From drafts to a definition. Closures that look at values become actions of their own, so that
+//! what they said is journalled.
 
 use std::collections::BTreeMap;
 
-use lope_flow::definition::{Block, Definition, Kind, OnError, Parallel, Problem, Step};
-use lope_flow::expr::{At, Expr, Node, Template};
+use lope_definition::{Block, Definition, OnError, Parallel, Problem, Step, StepKind};
+use lope_expr::{At, Expr, Node, Template};
+use lope_model::Value;
 use lope_workers::Functions;
 use lope_workers::function::Function;
 
@@ -25,6 +27,13 @@ struct Lowering {
     children: Vec<Flow>,
 }
 
+/// A step's name, and the steps that it follows.
+#[derive(Clone, Copy)]
+struct StepHead<'a> {
+    name: &'a str,
+    after: &'a [String],
+}
+
 impl FlowBuilder {
     /// The flow, or what is wrong with it.
     pub fn build(self) -> Result<Flow> {
@@ -33,24 +42,54 @@ impl FlowBuilder {
 }
 
 fn lower(builder: FlowBuilder) -> Result<Flow> {
-    let FlowBuilder { name, version, drafts, policies, checkpoint, concurrency, problems } = builder;
+    let FlowBuilder {
+        name,
+        version,
+        drafts,
+        policies,
+        checkpoint,
+        concurrency,
+        problems,
+    } = builder;
     if !problems.is_empty() {
-        let problems = problems.into_iter().map(|message| Problem::new(At::NOWHERE, "", message)).collect();
-        return Err(Error::BadFlow { flow: name, problems });
+        let problems = problems
+            .into_iter()
+            .map(|message| Problem::new(At::NOWHERE, "", message))
+            .collect();
+        return Err(Error::BadFlow {
+            flow: name,
+            problems,
+        });
     }
     let mut definition = Definition::new(&name);
     (definition.checkpoint, definition.concurrency) = (checkpoint, concurrency);
-    let (functions, children) = (BTreeMap::new(), Vec::new());
-    let mut lowering = Lowering { flow: name, version, definition, functions, children };
+    let functions = BTreeMap::new();
+    let children = Vec::new();
+    let mut lowering = Lowering {
+        flow: name,
+        version,
+        definition,
+        functions,
+        children,
+    };
     for draft in drafts {
         lowering.draft(draft);
     }
     for (index, rule) in policies.into_iter().enumerate() {
-        let action = rule.fallback.clone().map(|function| lowering.function(&format!("fallback.{index}"), function));
+        let action = rule
+            .fallback
+            .clone()
+            .map(|function| lowering.function(&format!("fallback.{index}"), function));
         let rule = rule.resolve(&lowering.definition, action.as_deref())?;
         lowering.definition.policies.push(rule);
     }
-    let Lowering { definition, functions, children, version, .. } = lowering;
+    let Lowering {
+        definition,
+        functions,
+        children,
+        version,
+        ..
+    } = lowering;
     Flow::make(&definition, functions, children, &version)
 }
 
@@ -58,77 +97,182 @@ impl Lowering {
     fn draft(&mut self, draft: Draft) {
         let Draft { name, after, kind } = draft;
         let with = argument(&after);
+        let head = StepHead {
+            name: &name,
+            after: &after,
+        };
         match kind {
             DraftKind::Step(function) => self.action(&name, &after, with, function),
-            DraftKind::Rule { holds, then } => self.rule((&name, &after), with, holds, then),
-            DraftKind::Map { each, parallel } => self.map((&name, &after), with, each, parallel),
-            DraftKind::Accumulate { init, next } => {
-                let action = Some(self.function(&name, next).as_str().into());
-                let next = Expr::new(Node::List(vec![Expr::name("previous"), Expr::name("value")])).into();
-                let (init, value) = (Template::literal(init), Some(with));
-                self.push(&name, &after, Kind::State { init, next, value, action });
-            }
-            DraftKind::Repeat { first, round } => self.repeat((&name, &after), with, first, round),
+            DraftKind::Rule { holds, then } => self.rule(head, with, holds, then),
+            DraftKind::Map { each, parallel } => self.map(head, with, each, parallel),
+            DraftKind::Accumulate { init, next } => self.accumulate(head, with, init, next),
+            DraftKind::Repeat { first, round } => self.repeat(head, with, first, round),
             DraftKind::Child { flow, detached } => {
                 let workflow = Template::literal(flow.name());
-                self.push(&name, &after, Kind::Workflow { workflow, with, detach: detached });
+                self.push(
+                    &name,
+                    &after,
+                    StepKind::Workflow {
+                        workflow,
+                        with,
+                        detach: detached,
+                    },
+                );
                 self.children.push(flow);
             }
             DraftKind::Sleep(length) => {
                 let pause = format!("{name}.pause");
-                self.push(&pause, &after, Kind::Sleep { span: Template::literal(span(length).to_string()) });
-                self.push(&name, &[pause], Kind::Let { value: with });
+                self.push(
+                    &pause,
+                    &after,
+                    StepKind::Sleep {
+                        span: Template::literal(span(length).to_string()),
+                    },
+                );
+                self.push(&name, &[pause], StepKind::Let { value: with });
             }
             DraftKind::Wait { signal, timeout } => {
                 let timeout = timeout.map(|timeout| Template::literal(span(timeout).to_string()));
-                self.push(&name, &after, Kind::Wait { signal: Template::literal(signal), timeout, default: None });
+                self.push(
+                    &name,
+                    &after,
+                    StepKind::Wait {
+                        signal: Template::literal(signal),
+                        timeout,
+                        default: None,
+                    },
+                );
             }
         }
     }
 
-    fn rule(&mut self, (name, after): (&str, &[String]), with: Template, holds: Function, then: Function) {
+    fn accumulate(
+        &mut self,
+        StepHead { name, after }: StepHead<'_>,
+        with: Template,
+        init: Value,
+        next: Function,
+    ) {
+        let action = Some(self.function(name, next).as_str().into());
+        let next = Expr::new(Node::List(vec![
+            Expr::name("previous"),
+            Expr::name("value"),
+        ]))
+        .into();
+        let init = Template::literal(init);
+        let value = Some(with);
+        self.push(
+            name,
+            after,
+            StepKind::State {
+                init,
+                next,
+                value,
+                action,
+            },
+        );
+    }
+
+    fn rule(
+        &mut self,
+        StepHead { name, after }: StepHead<'_>,
+        with: Template,
+        holds: Function,
+        then: Function,
+    ) {
         let asks = format!("{name}{ASKS}");
         self.action(&asks, after, with.clone(), holds);
         let action = self.function(name, then);
         let mut step = Step::action(name, &action, with).when(Expr::name(&asks));
-        after.iter().chain([&asks]).for_each(|need| step.add_need(need.as_str().into()));
+        after
+            .iter()
+            .chain([&asks])
+            .for_each(|need| step.add_need(need.as_str().into()));
         self.definition.root_mut().steps.push(step);
     }
 
-    fn map(&mut self, (name, after): (&str, &[String]), over: Template, each: Function, parallel: Option<u32>) {
+    fn map(
+        &mut self,
+        StepHead { name, after }: StepHead<'_>,
+        over: Template,
+        each: Function,
+        parallel: Option<u32>,
+    ) {
         let action = self.function(name, each);
         let step = Step::action(name, &action, Expr::name(ITEM).into());
         let block = self.definition.add_block(Block::of(vec![step]));
         let parallel = parallel.map_or(Parallel::Max, Parallel::Upto);
-        let kind = Kind::Each { over, item: ITEM.into(), index: None, parallel, block, on_error: OnError::Fail };
+        let kind = StepKind::Each {
+            over,
+            item: ITEM.into(),
+            index: None,
+            parallel,
+            block,
+            on_error: OnError::Fail,
+            open: false,
+        };
         self.push(name, after, kind);
     }
 
-    /// A variable holds the value and whether there is another round; each round is one action that makes both anew.
-    fn repeat(&mut self, (name, after): (&str, &[String]), with: Template, first: Function, round: Function) {
-        let (begin, rounds, variable) = (format!("{name}.first"), format!("{name}.rounds"), format!("{name}.state"));
+    /// A variable holds the value and whether there is another round; each round is one action that
+    /// makes both anew.
+    fn repeat(
+        &mut self,
+        StepHead { name, after }: StepHead<'_>,
+        with: Template,
+        first: Function,
+        round: Function,
+    ) {
+        let begin = format!("{name}.first");
+        let rounds = format!("{name}.rounds");
+        let variable = format!("{name}.state");
         let action = self.function(&begin, first);
         let mut step = Step::action(&begin, &action, with).set(&variable);
-        after.iter().for_each(|need| step.add_need(need.as_str().into()));
+        after
+            .iter()
+            .for_each(|need| step.add_need(need.as_str().into()));
         self.definition.root_mut().steps.push(step);
         let action = self.function(name, round);
-        let step = Step::action("round", &action, Expr::name(&variable).field("value").into()).set(&variable);
+        let step = Step::action(
+            "round",
+            &action,
+            Expr::name(&variable).field("value").into(),
+        )
+        .set(&variable);
         let block = self.definition.add_block(Block::of(vec![step]));
         let when = Expr::name(&variable).field("again");
-        self.push(&rounds, &[begin], Kind::While { when, block, max: None });
-        self.push(name, &[rounds], Kind::Let { value: Expr::name(&variable).field("value").into() });
+        self.push(
+            &rounds,
+            &[begin],
+            StepKind::While {
+                when,
+                block,
+                max: None,
+            },
+        );
+        self.push(
+            name,
+            &[rounds],
+            StepKind::Let {
+                value: Expr::name(&variable).field("value").into(),
+            },
+        );
     }
 
     fn action(&mut self, name: &str, after: &[String], with: Template, function: Function) {
         let action = self.function(name, function);
         let mut step = Step::action(name, &action, with);
-        after.iter().for_each(|need| step.add_need(need.as_str().into()));
+        after
+            .iter()
+            .for_each(|need| step.add_need(need.as_str().into()));
         self.definition.root_mut().steps.push(step);
     }
 
-    fn push(&mut self, name: &str, after: &[String], kind: Kind) {
+    fn push(&mut self, name: &str, after: &[String], kind: StepKind) {
         let mut step = Step::new(name, kind);
-        after.iter().for_each(|need| step.add_need(need.as_str().into()));
+        after
+            .iter()
+            .for_each(|need| step.add_need(need.as_str().into()));
         self.definition.root_mut().steps.push(step);
     }
 
@@ -145,6 +289,9 @@ fn argument(after: &[String]) -> Template {
     match after {
         [] => Expr::name("input").into(),
         [one] => Expr::name(one).into(),
-        several => Expr::new(Node::List(several.iter().map(|name| Expr::name(name)).collect())).into(),
+        several => Expr::new(Node::List(
+            several.iter().map(|name| Expr::name(name)).collect(),
+        ))
+        .into(),
     }
 }

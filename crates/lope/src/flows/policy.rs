@@ -1,16 +1,18 @@
 //! Policies of a flow: which steps a rule speaks about, and how they are tried.
 //!
-//! Matchers look at what a step is, never at values; a predicate written in Rust is asked once, when the flow is built, and
-//! the definition holds the steps for which it held.
+//! Matchers look at what a step is, never at values; a predicate written in Rust is asked once,
+//! when the flow is built, and the definition holds the steps for which it held.
 
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use lope_flow::definition::{Definition, Matcher, Rule, StepFacts, StepPolicy};
-use lope_flow::expr::{Origin, Template};
-use lope_flow::policy::preset;
-use lope_model::policy::{Backoff, CircuitBreaker, Fallback, KeyedConcurrency, OnFailure, RateLimit};
+use lope_definition::policy::preset;
+use lope_definition::{Definition, Matcher, Rule, StepFacts, StepPolicy};
+use lope_expr::{Origin, Template};
+use lope_model::policy::{
+    Backoff, CircuitBreaker, Fallback, KeyedConcurrency, OnFailure, RateLimit,
+};
 use lope_model::{Policy, Priority, Span};
 use lope_workers::function::Function;
 use serde::Serialize;
@@ -34,24 +36,36 @@ pub struct Match {
 impl Match {
     /// Every step.
     pub fn all() -> Self {
-        Self { matcher: Matcher::default(), predicate: None }
+        Self {
+            matcher: Matcher::default(),
+            predicate: None,
+        }
     }
 
     /// Steps of a kind: `action`, `each`, `workflow`, `state`…
     pub fn kind(kind: &str) -> Self {
-        Self { matcher: Matcher::of_kind(kind), predicate: None }
+        Self {
+            matcher: Matcher::of_kind(kind),
+            predicate: None,
+        }
     }
 
     /// Steps for which a predicate over their name, path, kind and action holds.
     pub fn when(predicate: impl for<'a> Fn(Facts<'a>) -> bool + Send + Sync + 'static) -> Self {
-        Self { predicate: Some(Arc::new(predicate)), ..Self::all() }
+        Self {
+            predicate: Some(Arc::new(predicate)),
+            ..Self::all()
+        }
     }
 }
 
 /// A name, or a pattern with `*` and `?`.
 impl From<&str> for Match {
     fn from(pattern: &str) -> Self {
-        Self { matcher: Matcher::named(pattern), predicate: None }
+        Self {
+            matcher: Matcher::named(pattern),
+            predicate: None,
+        }
     }
 }
 
@@ -66,16 +80,24 @@ pub struct PolicyRule {
 
 /// A rule for the steps that match: `policy("send*").retries(3)`.
 pub fn policy(matches: impl Into<Match>) -> PolicyRule {
-    PolicyRule { matches: matches.into(), policy: Policy::default(), fallback: None, problems: Vec::new() }
+    PolicyRule {
+        matches: matches.into(),
+        policy: Policy::default(),
+        fallback: None,
+        problems: Vec::new(),
+    }
 }
 
 impl PolicyRule {
-    /// Lay a preset (`once`, `quick`, `network`, `patient`, `critical`, `optional`) over what is said so far.
+    /// Lay a preset (`once`, `quick`, `network`, `patient`, `critical`, `optional`) over what is
+    /// said so far.
     #[must_use]
     pub fn preset(mut self, name: &str) -> Self {
         match preset(name) {
             Some(top) => self.policy = top.over(&self.policy),
-            None => self.problems.push(("preset", format!("there is none called '{name}'"))),
+            None => self
+                .problems
+                .push(("preset", format!("there is none called '{name}'"))),
         }
         self
     }
@@ -185,14 +207,22 @@ impl PolicyRule {
     /// Open after so many failures in a row; try one again after `reset`.
     #[must_use]
     pub fn circuit_breaker(mut self, failures: u32, reset: Duration) -> Self {
-        self.policy.circuit_breaker = Some(CircuitBreaker { failures, reset: span(reset), name: None });
+        self.policy.circuit_breaker = Some(CircuitBreaker {
+            failures,
+            reset: span(reset),
+            name: None,
+        });
         self
     }
 
     /// At most `count` starts in every `per`.
     #[must_use]
     pub fn rate_limit(mut self, count: u32, per: Duration) -> Self {
-        self.policy.rate_limit = Some(RateLimit { count, per: span(per), name: None });
+        self.policy.rate_limit = Some(RateLimit {
+            count,
+            per: span(per),
+            name: None,
+        });
         self
     }
 
@@ -227,10 +257,14 @@ impl PolicyRule {
         }
     }
 
-    /// The rule as a definition holds it. `fallback` names the action of a fallback that is a closure.
+    /// The rule as a definition holds it. `fallback` names the action of a fallback that is a
+    /// closure.
     pub(crate) fn resolve(&self, definition: &Definition, fallback: Option<&str>) -> Result<Rule> {
         if let Some((option, message)) = self.problems.first() {
-            return Err(Error::BadOption { option, message: message.clone() });
+            return Err(Error::BadOption {
+                option,
+                message: message.clone(),
+            });
         }
         let mut policy = self.policy.clone();
         if self.fallback.is_some() {
@@ -238,7 +272,10 @@ impl PolicyRule {
                 option: "fallback",
                 message: "a closure must be part of the flow: give it to the builder".to_owned(),
             })?;
-            policy.fallback = Some(Fallback::Action { name: name.into(), with: None });
+            policy.fallback = Some(Fallback::Action {
+                name: name.into(),
+                with: None,
+            });
         }
         let matcher = match &self.matches.predicate {
             None => self.matches.matcher.clone(),
@@ -252,7 +289,8 @@ impl PolicyRule {
 fn paths(definition: &Definition, holds: &dyn for<'a> Fn(Facts<'a>) -> bool) -> Vec<Arc<str>> {
     let prefixes = definition.prefixes();
     let blocks = definition.blocks.iter().zip(&prefixes);
-    let steps = blocks.flat_map(|(block, prefix)| block.steps.iter().map(move |step| (prefix, step)));
+    let steps =
+        blocks.flat_map(|(block, prefix)| block.steps.iter().map(move |step| (prefix, step)));
     let paths = steps.filter_map(|(prefix, step)| {
         let path = format!("{prefix}{}", step.name);
         holds(step.kind.facts(&step.name, &path)).then(|| path.as_str().into())
@@ -266,7 +304,12 @@ pub(super) fn span(duration: Duration) -> Span {
 
 impl fmt::Debug for Match {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Match({:?}, predicate: {})", self.matcher, self.predicate.is_some())
+        write!(
+            f,
+            "Match({:?}, predicate: {})",
+            self.matcher,
+            self.predicate.is_some()
+        )
     }
 }
 

@@ -1,10 +1,11 @@
-//! Closures as work: arguments come in as values, leave as values, and everything between is the closure's own types.
+//! Closures as work: arguments come in as values, leave as values, and everything between is the
+//! closure's own types.
 
 use std::future::Future;
 use std::sync::Arc;
 
 use lope_model::{Failure, Value};
-use lope_workers::function::{Answer, Function};
+use lope_workers::function::{CallFuture, Function};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -14,8 +15,8 @@ use crate::step_error::StepError;
 /// The type of a failure whose arguments or output do not fit their Rust types.
 pub const BAD_VALUE: &str = "BadValue";
 
-/// An async function of one argument: what a step does. Every `Fn(A) -> impl Future<Output = StepResult<T>>` is one, for an `A` that can be
-/// read by serde and a `T` that can be written.
+/// An async function of one argument: what a step does. Every `Fn(A) -> impl Future<Output =
+/// StepResult<T>>` is one, for an `A` that can be read by serde and a `T` that can be written.
 pub trait Work<A>: Send + Sync + 'static {
     fn into_function(self) -> Function;
 }
@@ -31,7 +32,7 @@ where
         Arc::new(move |value| match read::<A>(&value) {
             Ok(argument) => {
                 let work = self(argument);
-                let answer: Answer = Box::pin(async move { write(&work.await?) });
+                let answer: CallFuture = Box::pin(async move { write(&work.await?) });
                 answer
             }
             Err(failure) => at_once(Err(failure)),
@@ -40,18 +41,24 @@ where
 }
 
 /// A predicate as work: the answer is journalled, so that it is asked once.
-pub(super) fn asked<A: DeserializeOwned + 'static>(holds: impl Fn(&A) -> bool + Send + Sync + 'static) -> Function {
+pub(super) fn asked<A: DeserializeOwned + 'static>(
+    holds: impl Fn(&A) -> bool + Send + Sync + 'static,
+) -> Function {
     Arc::new(move |value| at_once(read::<A>(&value).map(|argument| Value::Bool(holds(&argument)))))
 }
 
 /// A fold over a list.
-pub(super) fn folded<S, T>(init: Value, fold: impl Fn(S, T) -> S + Send + Sync + 'static) -> Function
+pub(super) fn folded<S, T>(
+    init: Value,
+    fold: impl Fn(S, T) -> S + Send + Sync + 'static,
+) -> Function
 where
     S: DeserializeOwned + Serialize + 'static,
     T: DeserializeOwned + 'static,
 {
     Arc::new(move |value| {
-        let total = read::<Vec<T>>(&value).and_then(|items| Ok(items.into_iter().fold(read::<S>(&init)?, &fold)));
+        let total = read::<Vec<T>>(&value)
+            .and_then(|items| Ok(items.into_iter().fold(read::<S>(&init)?, &fold)));
         at_once(total.and_then(|total| write(&total)))
     })
 }
@@ -75,14 +82,18 @@ pub(super) fn round<A: DeserializeOwned + 'static>(
 ) -> Function {
     let again = Arc::new(again);
     Arc::new(move |value| {
-        let (again, work) = (Arc::clone(&again), work.as_ref().map(Arc::clone));
+        let again = Arc::clone(&again);
+        let work = work.as_ref().map(Arc::clone);
         Box::pin(async move {
             let value = match work {
                 Some(work) => work(value).await?,
                 None => value,
             };
             let goes_on = again(&read::<A>(&value)?);
-            Ok(Value::map([("value", value), ("again", Value::Bool(goes_on))]))
+            Ok(Value::map([
+                ("value", value),
+                ("again", Value::Bool(goes_on)),
+            ]))
         })
     })
 }
@@ -95,9 +106,14 @@ fn read<A: DeserializeOwned>(value: &Value) -> Result<A, Failure> {
 }
 
 fn write<T: Serialize>(value: &T) -> Result<Value, Failure> {
-    to_value(value).map_err(|error| Failure::new(BAD_VALUE, format!("the output has no form as a value: {error}")))
+    to_value(value).map_err(|error| {
+        Failure::new(
+            BAD_VALUE,
+            format!("the output has no form as a value: {error}"),
+        )
+    })
 }
 
-fn at_once(result: Result<Value, Failure>) -> Answer {
+fn at_once(result: Result<Value, Failure>) -> CallFuture {
     Box::pin(std::future::ready(result))
 }

@@ -1,13 +1,15 @@
-//! On message, do an action: the same executors that do the steps of workflows (Rust functions, Python, …) handle messages.
+//! On message, do an action: the same executors that do the steps of workflows (Rust functions,
+//! Python, …) handle messages.
 //!
-//! The action gets one argument, `message`: its id, kind, worker, sender, attempt, and the payload as JSON, or as text or
-//! bytes if it is not JSON. What the action answers goes to the sender. A failure may pass and is tried again within the
-//! worker's budget; one of the type `Never` does not.
+//! The action gets one argument, `message`: its id, kind, worker, sender, attempt, and the payload
+//! as JSON, or as text or bytes if it is not JSON. What the action answers goes to the sender. A
+//! failure may pass and is tried again within the worker's budget; one of the type `Never` does
+//! not.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
-use lope_engine::executor::{Done, Executor, Limits, Outcome, Outcomes, Task, Token};
+use lope_engine::executor::{Done, Executor, Limits, OutcomeSink, Task, TaskOutcome, Token};
 use lope_mailbox::frame::Message;
 use lope_mailbox::{About, Context, Handled, Handler, HandlerError};
 use lope_model::{Digest, Epoch, Failure, RunId, Span, Value, failure, value};
@@ -28,7 +30,7 @@ pub struct ActionHandler {
 
 /// Where the outcome of one call goes.
 #[derive(Default)]
-struct Waiting(Mutex<Option<oneshot::Sender<Outcome>>>);
+struct Waiting(Mutex<Option<oneshot::Sender<TaskOutcome>>>);
 
 /// A call under way; cancelled when it is dropped before its outcome.
 struct Call<'a> {
@@ -36,8 +38,8 @@ struct Call<'a> {
     token: Option<Token>,
 }
 
-impl Outcomes for Waiting {
-    fn settle(&self, outcome: Outcome) {
+impl OutcomeSink for Waiting {
+    fn settle(&self, outcome: TaskOutcome) {
         if let Some(waiting) = self.0.lock().unwrap_or_else(PoisonError::into_inner).take() {
             // Whoever asked may have gone.
             let _ = waiting.send(outcome);
@@ -72,7 +74,10 @@ impl ActionHandler {
             executor: Arc::clone(&self.kind),
             action: Arc::clone(&self.action),
             arguments: Value::map([("message", arguments(about, message))]),
-            limits: Limits { timeout: self.timeout, ..Limits::default() },
+            limits: Limits {
+                timeout: self.timeout,
+                ..Limits::default()
+            },
             idempotency_key: Some(super::run_key(about.worker, message.id)),
         }
     }
@@ -80,19 +85,35 @@ impl ActionHandler {
     async fn call(&self, task: Task) -> Result<Value, Failure> {
         let (sender, outcome) = oneshot::channel();
         let waiting = Arc::new(Waiting(Mutex::new(Some(sender))));
-        let mut call = Call { executor: &*self.executor, token: Some(task.token.clone()) };
+        let mut call = Call {
+            executor: &*self.executor,
+            token: Some(task.token.clone()),
+        };
         let done = Done::new(task.token.clone(), waiting);
         self.executor.start(task, done);
         let outcome = match self.timeout {
             None => outcome.await.ok(),
             Some(timeout) => match tokio::time::timeout(timeout.to_duration(), outcome).await {
                 Ok(outcome) => outcome.ok(),
-                Err(_) => return Err(Failure::new(failure::kind::TIMEOUT, format!("it took longer than {timeout}"))),
+                Err(_) => {
+                    return Err(Failure::new(
+                        failure::kind::TIMEOUT,
+                        format!("it took longer than {timeout}"),
+                    ));
+                }
             },
         };
         call.token = None;
-        let lost = || Failure::new(failure::kind::WORKER_LOST, "the worker ended without an answer");
-        outcome.map_or_else(|| Err(lost()), |outcome| outcome.result.map_err(|failure| *failure))
+        let lost = || {
+            Failure::new(
+                failure::kind::WORKER_LOST,
+                "the worker ended without an answer",
+            )
+        };
+        outcome.map_or_else(
+            || Err(lost()),
+            |outcome| outcome.result.map_err(|failure| *failure),
+        )
     }
 }
 
@@ -124,13 +145,19 @@ fn verdict(failure: &Failure) -> HandlerError {
 }
 
 fn arguments(about: &About, message: &Message<'_>) -> Value {
-    let text = |bytes: &[u8]| std::str::from_utf8(bytes).map_or_else(|_| Value::bytes(bytes), Value::str);
-    let payload = std::str::from_utf8(message.payload).ok().and_then(|payload| value::from_json(payload).ok());
+    let text =
+        |bytes: &[u8]| std::str::from_utf8(bytes).map_or_else(|_| Value::bytes(bytes), Value::str);
+    let payload = std::str::from_utf8(message.payload)
+        .ok()
+        .and_then(|payload| value::from_json(payload).ok());
     Value::map([
         ("id", text(message.id)),
         ("kind", Value::str(message.kind.name())),
         ("worker", Value::Int(about.worker.number())),
-        ("from_worker", message.from_worker.map_or(Value::Null, Value::Int)),
+        (
+            "from_worker",
+            message.from_worker.map_or(Value::Null, Value::Int),
+        ),
         ("attempt", Value::Int(i64::from(about.attempt))),
         ("payload", payload.unwrap_or_else(|| text(message.payload))),
     ])

@@ -1,5 +1,5 @@
-//! On message, start a run: the payload is the input, and the id is the run's key, so that a message which is handled again
-//! after a crash finds its run and starts no second one.
+//! On message, start a run: the payload is the input, and the id is the run's key, so that a
+//! message which is handled again after a crash finds its run and starts no second one.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -26,8 +26,8 @@ pub enum Source {
     Latest(String),
 }
 
-/// Starts a run for each message and answers its sender with the run's id. Whoever works on the runs' queue does the work: the
-/// message is handled when its run is in the store.
+/// Starts a run for each message and answers its sender with the run's id. Whoever works on the
+/// runs' queue does the work: the message is handled when its run is in the store.
 #[derive(Debug)]
 pub struct WorkflowHandler {
     store: Store,
@@ -38,7 +38,11 @@ pub struct WorkflowHandler {
 
 impl WorkflowHandler {
     pub fn new(store: Store, source: Source) -> Self {
-        Self { store, source, last: Mutex::default() }
+        Self {
+            store,
+            source,
+            last: Mutex::default(),
+        }
     }
 
     async fn plan(&self) -> Result<Arc<Plan>, HandlerError> {
@@ -48,16 +52,26 @@ impl WorkflowHandler {
         };
         let missing = || HandlerError::Unfit(format!("no workflow '{name}' is deployed"));
         let deployed = self.store.runs.latest(name).await?.ok_or_else(missing)?;
-        let known = self.last.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let known = self
+            .last
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone();
         if let Some(plan) = known.filter(|plan| plan.version() == deployed.version) {
             return Ok(plan);
         }
-        let plan = client::latest_plan(&self.store, name).await?.ok_or_else(missing)?;
+        let plan = client::latest_plan(&self.store, name)
+            .await?
+            .ok_or_else(missing)?;
         *self.last.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&plan));
         Ok(plan)
     }
 
-    async fn start(&self, context: &Context, message: &Message<'_>) -> Result<String, HandlerError> {
+    async fn start(
+        &self,
+        context: &Context,
+        message: &Message<'_>,
+    ) -> Result<String, HandlerError> {
         let plan = self.plan().await?;
         let about = context.about();
         let options = StartOptions {
@@ -71,7 +85,9 @@ impl WorkflowHandler {
             Admitted::Created { .. } | Admitted::Exists { .. } => Ok(run.to_string()),
             Admitted::UnknownVersion => {
                 deploy(&self.store, &plan).await?;
-                Err(HandlerError::Busy("the workflow had to be deployed again".into()))
+                Err(HandlerError::Busy(
+                    "the workflow had to be deployed again".into(),
+                ))
             }
         }
     }
@@ -95,14 +111,17 @@ fn input(payload: &[u8]) -> Result<Value, HandlerError> {
     if payload.is_empty() {
         return Ok(Value::Null);
     }
-    let text = std::str::from_utf8(payload).map_err(|error| HandlerError::Failed(format!("the payload: {error}")))?;
+    let text = std::str::from_utf8(payload)
+        .map_err(|error| HandlerError::Failed(format!("the payload: {error}")))?;
     value::from_json(text).map_err(|error| HandlerError::Failed(format!("the payload is {error}")))
 }
 
 /// The key of the run that a message starts. An id that no key can hold stands in it as its digest.
 pub fn run_key(worker: WorkerId, id: &[u8]) -> String {
     let named = std::str::from_utf8(id).ok().filter(|id| !id.contains('\0'));
-    let key = named.map(|id| format!("{TAG}:{worker}:{id}")).filter(|key| key.len() <= limit::NAME_MAX);
+    let key = named
+        .map(|id| format!("{TAG}:{worker}:{id}"))
+        .filter(|key| key.len() <= limit::NAME_MAX);
     key.unwrap_or_else(|| format!("{TAG}:{worker}:sha256:{}", Digest::of(id)))
 }
 
@@ -117,10 +136,16 @@ mod tests {
         let long = vec![b'x'; 1_000];
         for id in [&long[..], &[0xff, 1], b"a\0b"] {
             let key = run_key(seven, id);
-            assert!(key.starts_with("mailbox:7:sha256:") && key.len() <= limit::NAME_MAX, "{key}");
+            assert!(
+                key.starts_with("mailbox:7:sha256:") && key.len() <= limit::NAME_MAX,
+                "{key}"
+            );
         }
         assert_ne!(run_key(seven, &long), run_key(seven, &long[1..]));
-        assert_ne!(run_key(seven, b"m"), run_key(WorkerId::new(8).unwrap(), b"m"));
+        assert_ne!(
+            run_key(seven, b"m"),
+            run_key(WorkerId::new(8).unwrap(), b"m")
+        );
     }
 
     #[test]

@@ -1,11 +1,11 @@
 //! Starting and resuming workflows.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, MutexGuard};
 
-use lope_engine::client;
-use lope_flow::definition::{Checkpoint, Definition};
+use lope_definition::Checkpoint;
+use lope_engine::{client, plans};
 use lope_flow::law::{EventKind, Plan};
 use lope_model::{Priority, RunId, VersionId, limit};
 use lope_store::runs::{Admitted, Delivered, RunRecord, RunStatus};
@@ -16,8 +16,8 @@ use crate::error::{Error, Result};
 use crate::flows::{Flow, PolicyRule, actions};
 use crate::results::{Callback, Completion};
 
-/// How a workflow is started. What it says about steps (`policies`, `checkpoint`, `concurrency`) is kept with the run and holds
-/// after a resume too.
+/// How a workflow is started. What it says about steps (`policies`, `checkpoint`, `concurrency`) is
+/// kept with the run and holds after a resume too.
 #[derive(Clone, Default)]
 pub struct StartOptions {
     pub(super) policies: Vec<PolicyRule>,
@@ -65,7 +65,10 @@ impl StartOptions {
 
     /// Called once per completion: see [`Runner::on_complete`].
     #[must_use]
-    pub fn on_complete(mut self, callback: impl Fn(&str, &Completion) + Send + Sync + 'static) -> Self {
+    pub fn on_complete(
+        mut self,
+        callback: impl Fn(&str, &Completion) + Send + Sync + 'static,
+    ) -> Self {
         self.on_complete = Some(Arc::new(callback));
         self
     }
@@ -76,16 +79,31 @@ impl StartOptions {
 }
 
 impl Runner {
-    /// Start a workflow under an id. It is open: idle until it is fed, and again between inputs, until it is stopped. An id that
-    /// was started before is [`Error::AlreadyStarted`], with what is there.
-    pub async fn start_workflow(&self, id: &str, flow: &Flow, options: StartOptions) -> Result<RunId> {
+    /// Start a workflow under an id. It is open: idle until it is fed, and again between inputs,
+    /// until it is stopped. An id that was started before is [`Error::AlreadyStarted`], with what
+    /// is there.
+    pub async fn start_workflow(
+        &self,
+        id: &str,
+        flow: &Flow,
+        options: StartOptions,
+    ) -> Result<RunId> {
         let key = self.key(id);
         if id.is_empty() || key.len() > limit::NAME_MAX {
-            let message = format!("an id has 1 to {} bytes, its runner's name included", limit::NAME_MAX - 1);
-            return Err(Error::BadOption { option: "id", message });
+            let message = format!(
+                "an id has 1 to {} bytes, its runner's name included",
+                limit::NAME_MAX - 1
+            );
+            return Err(Error::BadOption {
+                option: "id",
+                message,
+            });
         }
         let priority = Priority::new(options.priority.unwrap_or(Priority::NORMAL.into()));
-        let priority = priority.map_err(|error| Error::BadOption { option: "priority", message: error.to_string() })?;
+        let priority = priority.map_err(|error| Error::BadOption {
+            option: "priority",
+            message: error.to_string(),
+        })?;
         let plan = self.serve(flow, &options).await?;
         let started = client::StartOptions {
             open: true,
@@ -96,60 +114,78 @@ impl Runner {
             tags: options.tags,
             ..client::StartOptions::default()
         };
-        let birth = client::birth(&plan, started, clock::now());
-        let run = birth.admit.run;
-        self.0.tower.know(run, id, flow.name());
+        let new_run = client::new_run(&plan, started, clock::now());
+        let run = new_run.admit.run;
+        self.0.telemetry.know(run, id, flow.name());
         let engine = self.engine().await?;
         engine.know(Arc::clone(&plan));
         if let Some(callback) = options.on_complete {
-            self.0.tower.call_back(run, callback);
+            self.0.telemetry.call_back(run, callback);
         }
-        match engine.admit(birth, &plan).await? {
+        match engine.admit(new_run, &plan).await? {
             Admitted::Created { .. } => {
-                self.0.tower.started(run);
+                self.0.telemetry.started(run);
                 Ok(run)
             }
             Admitted::Exists { run: there } => {
-                self.0.tower.forget(run);
+                self.0.telemetry.forget(run);
                 Err(self.already(id, there).await?)
             }
             Admitted::UnknownVersion => Err(self.unserved(flow, vec![plan.version().to_string()])),
         }
     }
 
-    /// Take a workflow up again, in this program: after a crash, or because it was stopped. What was settled stays settled; what
-    /// was in flight is tried again. One that is at work here already goes on.
+    /// Take a workflow up again, in this program: after a crash, or because it was stopped. What
+    /// was settled stays settled; what was in flight is tried again. One that is at work here
+    /// already goes on.
     pub async fn resume(&self, id: &str, flow: &Flow) -> Result<RunId> {
         let run = self.run_of(id).await?;
-        let record = self.0.store.runs.run(run).await?.ok_or_else(|| self.not_found(id))?;
+        let record = self
+            .store()
+            .runs
+            .run(run)
+            .await?
+            .ok_or_else(|| self.not_found(id))?;
         if let RunStatus::Final(_) = record.status {
-            return Err(Error::Ended { id: id.to_owned(), status: record.status });
+            return Err(Error::Ended {
+                id: id.to_owned(),
+                status: record.status,
+            });
         }
         self.check_served(flow, &record).await?;
         self.serve(flow, &StartOptions::default()).await?;
         self.engine().await?.serve(record.realm);
-        self.0.tower.know(run, id, flow.name());
-        match client::tell(&self.0.store, run, &EventKind::Resume, None).await? {
+        self.0.telemetry.know(run, id, flow.name());
+        match client::tell(self.store(), run, &EventKind::Resume, None).await? {
             Delivered::Accepted | Delivered::Duplicate => {}
             Delivered::Full => return Err(Error::Full { id: id.to_owned() }),
             Delivered::Missing | Delivered::Finished => return Err(self.not_found(id)),
         }
-        self.0.tower.started(run);
+        self.0.telemetry.started(run);
         Ok(run)
     }
 
-    /// Serve a flow: its functions can be called, its runs are claimed. Whatever of it was left unfinished goes on.
+    /// Serve a flow: its functions can be called, its runs are claimed. Whatever of it was left
+    /// unfinished goes on.
     pub async fn register(&self, flow: &Flow) -> Result<()> {
         self.serve(flow, &StartOptions::default()).await.map(drop)
     }
 
     async fn serve(&self, flow: &Flow, options: &StartOptions) -> Result<Arc<Plan>> {
-        let plan = if options.changes_the_flow() { varied(flow, options)? } else { Arc::clone(flow.plan()) };
+        let plan = if options.changes_the_flow() {
+            varied(flow, options)?
+        } else {
+            Arc::clone(flow.plan())
+        };
         for (name, function) in flow.functions() {
             self.0.functions.add_boxed(&name, function);
         }
         self.deploy(&plan, flow).await?;
-        self.0.flows.write().expect("no panic while the flows are held").insert(flow.name().into(), flow.clone());
+        self.0
+            .flows
+            .write()
+            .expect("no panic while the flows are held")
+            .insert(flow.name().into(), flow.clone());
         self.engine().await?.serve(flow.realm().clone());
         Ok(plan)
     }
@@ -163,34 +199,31 @@ impl Runner {
             flows.extend(flow.children().iter().cloned());
         }
         for plan in wanted {
-            if !self.keep_plan(&plan) {
-                client::deploy(&self.0.store, &plan).await?;
-                self.engine().await?.know(plan);
+            let version = plan.version();
+            if self.deployed().contains(&version) {
+                continue;
             }
+            client::deploy(self.store(), &plan).await?;
+            self.engine().await?.know(plan);
+            self.deployed().insert(version);
         }
         Ok(())
     }
 
-    /// Was the plan known here?
-    fn keep_plan(&self, plan: &Arc<Plan>) -> bool {
-        let mut plans = self.0.plans.lock().expect("no panic while the plans are held");
-        plans.insert(plan.version(), Arc::clone(plan)).is_some()
+    /// The versions that this runner has deployed.
+    fn deployed(&self) -> MutexGuard<'_, HashSet<VersionId>> {
+        self.0
+            .deployed
+            .lock()
+            .expect("no panic while the versions are held")
     }
 
-    /// The plan of a version, from here or from the store.
+    /// The plan of a version: the engine's, or the store's when there is no engine any more.
     pub(super) async fn plan(&self, version: VersionId) -> Result<Arc<Plan>> {
-        let kept = self.0.plans.lock().expect("no panic while the plans are held").get(&version).map(Arc::clone);
-        if let Some(plan) = kept {
-            return Ok(plan);
+        match self.0.engine.read().await.as_ref() {
+            Some(engine) => Ok(engine.plan(version).await?),
+            None => Ok(plans::load(self.store(), version).await?),
         }
-        let stored = self.0.store.runs.definition(version).await?;
-        let corrupt = |message: String| Error::Store(lope_store::StoreError::corrupt(message));
-        let stored = stored.ok_or_else(|| corrupt(format!("workflow version {version} is missing")))?;
-        let definition = Definition::decode(&stored.body).map_err(|error| corrupt(error.to_string()))?;
-        let plan = Plan::new(&definition).map_err(|problems| Error::BadFlow { flow: stored.name, problems })?;
-        let plan = Arc::new(plan);
-        self.keep_plan(&plan);
-        Ok(plan)
     }
 
     /// Does the flow have a function for everything that a run may ask for?
@@ -198,19 +231,37 @@ impl Runner {
         let plan = self.plan(record.version).await?;
         let functions = flow.functions();
         let wanted = actions(plan.definition()).into_iter();
-        let missing: Vec<String> =
-            wanted.filter(|action| !functions.contains_key(&**action)).map(|action| action.to_string()).collect();
-        if missing.is_empty() { Ok(()) } else { Err(self.unserved(flow, missing)) }
+        let missing: Vec<String> = wanted
+            .filter(|action| !functions.contains_key(&**action))
+            .map(|action| action.to_string())
+            .collect();
+        if missing.is_empty() {
+            Ok(())
+        } else {
+            Err(self.unserved(flow, missing))
+        }
     }
 
     #[allow(clippy::unused_self, reason = "reads as the runner's answer")]
     fn unserved(&self, flow: &Flow, missing: Vec<String>) -> Error {
-        Error::Unserved { flow: flow.name().to_owned(), missing }
+        Error::Unserved {
+            flow: flow.name().to_owned(),
+            missing,
+        }
     }
 
     async fn already(&self, id: &str, run: RunId) -> Result<Error> {
-        let record = self.0.store.runs.run(run).await?.ok_or_else(|| self.not_found(id))?;
-        Ok(Error::AlreadyStarted { id: id.to_owned(), run, status: record.status })
+        let record = self
+            .store()
+            .runs
+            .run(run)
+            .await?
+            .ok_or_else(|| self.not_found(id))?;
+        Ok(Error::AlreadyStarted {
+            id: id.to_owned(),
+            run,
+            status: record.status,
+        })
     }
 }
 
@@ -226,7 +277,14 @@ fn varied(flow: &Flow, options: &StartOptions) -> Result<Arc<Plan>> {
 
 impl fmt::Debug for StartOptions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { policies, checkpoint, concurrency, priority, tags, on_complete } = self;
+        let Self {
+            policies,
+            checkpoint,
+            concurrency,
+            priority,
+            tags,
+            on_complete,
+        } = self;
         f.debug_struct("StartOptions")
             .field("policies", policies)
             .field("checkpoint", checkpoint)

@@ -25,29 +25,41 @@ pub enum Stop {
 }
 
 impl Runner {
-    /// Stop a workflow until somebody resumes it: attempts in flight are stopped, nobody works on it. Returns when that is so.
+    /// Stop a workflow until somebody resumes it: attempts in flight are stopped, nobody works on
+    /// it. Returns when that is so.
     pub async fn stop(&self, id: &str, how: Stop) -> Result<()> {
         let record = self.live(id).await?;
         let run = record.run;
         let held = self.engine().await?.holds(run);
         if !self.0.persists {
-            self.tell(id, run, &EventKind::Cancel { force: true }, None).await?;
+            self.tell(id, run, &EventKind::Cancel { force: true }, None)
+                .await?;
         } else if how == Stop::Discard && held {
             self.engine().await?.discard(run);
         } else {
-            self.tell(id, run, &EventKind::Pause { reason: Some(STOPPED.into()) }, None).await?;
+            self.tell(
+                id,
+                run,
+                &EventKind::Pause {
+                    reason: Some(STOPPED.into()),
+                },
+                None,
+            )
+            .await?;
         }
         self.await_stop(id, run).await?;
-        self.0.tower.forget(run);
+        self.0.telemetry.forget(run);
         Ok(())
     }
 
     async fn await_stop(&self, id: &str, run: RunId) -> Result<()> {
         let stopped = async {
             loop {
-                let bell = self.0.tower.bell();
-                match self.0.store.runs.run(run).await? {
-                    Some(record) if is_stopped(&record) || matches!(record.status, RunStatus::Final(_)) => {
+                let bell = self.0.telemetry.bell();
+                match self.store().runs.run(run).await? {
+                    Some(record)
+                        if is_stopped(&record) || matches!(record.status, RunStatus::Final(_)) =>
+                    {
                         return Ok(());
                     }
                     None => return Ok(()),
@@ -57,7 +69,12 @@ impl Runner {
             }
         };
         let in_time = tokio::time::timeout(PATIENCE, stopped).await;
-        in_time.unwrap_or_else(|_| Err(Error::Late { id: id.to_owned(), what: "stopped" }))
+        in_time.unwrap_or_else(|_| {
+            Err(Error::Late {
+                id: id.to_owned(),
+                what: "stopped",
+            })
+        })
     }
 
     /// Take no more inputs: the workflow completes when those it has are done.
@@ -69,18 +86,23 @@ impl Runner {
     /// End a workflow for good: what is in flight is stopped, its inputs are cancelled.
     pub async fn cancel(&self, id: &str) -> Result<()> {
         let record = self.live(id).await?;
-        self.tell(id, record.run, &EventKind::Cancel { force: false }, None).await
+        self.tell(id, record.run, &EventKind::Cancel { force: false }, None)
+            .await
     }
 
-    /// Write down everything that a relaxed checkpoint strategy has not written yet. Durable when it returns.
+    /// Write down everything that a relaxed checkpoint strategy has not written yet. Durable when
+    /// it returns.
     pub async fn checkpoint(&self, id: &str) -> Result<()> {
         let record = self.live(id).await?;
-        let heard = self.0.tower.await_checkpoint(record.run);
+        let notified = self.0.telemetry.await_checkpoint(record.run);
         self.engine().await?.checkpoint(record.run);
-        match tokio::time::timeout(PATIENCE, heard).await {
+        match tokio::time::timeout(PATIENCE, notified).await {
             Ok(Ok(answer)) => answer.map_err(Error::Store),
             Ok(Err(_)) => Err(self.closed()),
-            Err(_) => Err(Error::Late { id: id.to_owned(), what: "written down" }),
+            Err(_) => Err(Error::Late {
+                id: id.to_owned(),
+                what: "written down",
+            }),
         }
     }
 }

@@ -6,34 +6,47 @@ use lope_engine::Executors;
 use lope_engine::executor::{Done, Executor, Task, Token};
 use lope_model::Value;
 
-use super::tower::Tower;
+use super::recorder::Telemetry;
 
-struct Seen {
+struct ObservedExecutor {
     inner: Arc<dyn Executor>,
-    tower: Arc<Tower>,
+    telemetry: Arc<Telemetry>,
 }
 
-pub(crate) fn observed(executors: Executors, tower: &Arc<Tower>) -> Executors {
+pub(crate) fn observed(executors: Executors, telemetry: &Arc<Telemetry>) -> Executors {
     let seen = executors.into_iter().map(|(kind, inner)| {
-        let seen: Arc<dyn Executor> = Arc::new(Seen { inner, tower: Arc::clone(tower) });
+        let seen: Arc<dyn Executor> = Arc::new(ObservedExecutor {
+            inner,
+            telemetry: Arc::clone(telemetry),
+        });
         (kind, seen)
     });
     seen.collect()
 }
 
-impl Executor for Seen {
+impl Executor for ObservedExecutor {
     fn start(&self, task: Task, done: Done) {
-        self.tower.attempt_began(&task);
+        self.telemetry.attempt_began(&task);
         self.inner.start(task, done);
     }
 
     fn start_all(&self, tasks: Vec<(Task, Done)>) {
-        tasks.iter().for_each(|(task, _)| self.tower.attempt_began(task));
+        tasks
+            .iter()
+            .for_each(|(task, _)| self.telemetry.attempt_began(task));
         self.inner.start_all(tasks);
     }
 
     fn cancel(&self, token: &Token) {
         self.inner.cancel(token);
+    }
+
+    fn withdraw(&self) {
+        self.inner.withdraw();
+    }
+
+    fn returns_at_once(&self) -> bool {
+        self.inner.returns_at_once()
     }
 
     fn refuses(&self, arguments: &Value) -> Option<String> {

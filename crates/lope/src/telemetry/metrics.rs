@@ -41,15 +41,50 @@ impl Metrics {
             store_seconds: seconds(),
             registry: Registry::default(),
         };
-        registry.register("lope_workflows_started", "Workflows started or resumed", metrics.started.clone());
-        registry.register("lope_inputs", "Inputs settled, by outcome", metrics.inputs.clone());
-        registry.register("lope_steps", "Attempts ended, by outcome", metrics.steps.clone());
-        registry.register("lope_step_retries", "Attempts that failed and are made again", metrics.retries.clone());
-        registry.register("lope_step_seconds", "Time of an attempt", metrics.step_seconds.clone());
-        registry.register("lope_store_calls", "Calls of the store, by verb", metrics.store_calls.clone());
-        registry.register("lope_store_failures", "Calls that the store did not answer", metrics.store_failures.clone());
-        registry.register("lope_store_seconds", "Time of a call of the store", metrics.store_seconds.clone());
-        Self { registry, ..metrics }
+        registry.register(
+            "lope_workflows_started",
+            "Workflows started or resumed",
+            metrics.started.clone(),
+        );
+        registry.register(
+            "lope_inputs",
+            "Inputs settled, by outcome",
+            metrics.inputs.clone(),
+        );
+        registry.register(
+            "lope_steps",
+            "Attempts ended, by outcome",
+            metrics.steps.clone(),
+        );
+        registry.register(
+            "lope_step_retries",
+            "Attempts that failed and are made again",
+            metrics.retries.clone(),
+        );
+        registry.register(
+            "lope_step_seconds",
+            "Time of an attempt",
+            metrics.step_seconds.clone(),
+        );
+        registry.register(
+            "lope_store_calls",
+            "Calls of the store, by verb",
+            metrics.store_calls.clone(),
+        );
+        registry.register(
+            "lope_store_failures",
+            "Calls that the store did not answer",
+            metrics.store_failures.clone(),
+        );
+        registry.register(
+            "lope_store_seconds",
+            "Time of a call of the store",
+            metrics.store_seconds.clone(),
+        );
+        Self {
+            registry,
+            ..metrics
+        }
     }
 
     /// Everything, as Prometheus (OpenMetrics) text.
@@ -106,7 +141,8 @@ impl Metrics {
 
     pub(super) fn count_attempt(&self, outcome: &'static str, took: Option<Duration>) {
         self.steps.get_or_create(&[("outcome", outcome)]).inc();
-        took.iter().for_each(|took| self.step_seconds.observe(took.as_secs_f64()));
+        took.iter()
+            .for_each(|took| self.step_seconds.observe(took.as_secs_f64()));
     }
 
     pub(super) fn count_retry(&self) {
@@ -114,7 +150,9 @@ impl Metrics {
     }
 
     pub(super) fn count_call(&self, operation: &'static str, took: Duration, failed: bool) {
-        self.store_calls.get_or_create(&[("operation", operation)]).inc();
+        self.store_calls
+            .get_or_create(&[("operation", operation)])
+            .inc();
         self.store_seconds.observe(took.as_secs_f64());
         if failed {
             self.store_failures.inc();
@@ -123,7 +161,9 @@ impl Metrics {
 }
 
 fn read(family: &Family<Labels, Counter>, label: &'static str, value: &'static str) -> u64 {
-    family.get(&[(label, value)]).map_or(0, |counter| counter.get())
+    family
+        .get(&[(label, value)])
+        .map_or(0, |counter| counter.get())
 }
 
 impl fmt::Debug for Metrics {

@@ -1,29 +1,43 @@
-//! What the tests of the embedded runner share: runners on stores, flows, a tally of what ran, waits with an end.
+//! What the tests of the embedded runner share: runners on stores, flows, a tally of what ran,
+//! waits with an end.
 
-#![allow(dead_code, unreachable_pub, reason = "every test file uses some of them")]
+#![allow(
+    dead_code,
+    unreachable_pub,
+    reason = "every test file uses some of them"
+)]
 
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use lope::engine::Settings;
-use lope::model::Span;
-use lope::store::Store;
-use lope::store::memory::MemoryStore;
 use lope::{Flow, Runner, RunnerBuilder, StartOptions};
+use lope_engine::Settings;
+use lope_model::Span;
+use lope_store::Store;
+use lope_store::memory::MemoryStore;
 
 /// Longest time that anything in a test may take.
 pub const LONG: Duration = Duration::from_secs(60);
 
-/// Settings with short leases, so that what a dead runner had is taken over soon.
+/// Settings under which a test need not wait long for what a runner does by itself. The lease is
+/// long: a machine that stands still for a moment must not lose it.
 pub fn settings() -> Settings {
     Settings {
         shards: 2,
-        lease: Span::from_millis(600),
+        lease: Span::from_secs(60),
         heartbeat: Span::from_millis(100),
         sweep: Span::from_millis(50),
         ..Settings::default()
+    }
+}
+
+/// The settings of a runner that is going to lose its lease.
+pub fn short_lease() -> Settings {
+    Settings {
+        lease: Span::from_secs(1),
+        ..settings()
     }
 }
 
@@ -52,7 +66,9 @@ pub struct File {
 
 impl File {
     pub fn new() -> Self {
-        Self { folder: tempfile::tempdir().unwrap() }
+        Self {
+            folder: tempfile::tempdir().unwrap(),
+        }
     }
 
     pub fn url(&self) -> String {
@@ -66,12 +82,17 @@ impl File {
 
 /// Start a flow as `w`.
 pub async fn start(runner: &Runner, flow: &Flow) {
-    runner.start_workflow("w", flow, StartOptions::default()).await.unwrap();
+    runner
+        .start_workflow("w", flow, StartOptions::default())
+        .await
+        .unwrap();
 }
 
 /// Something that must happen.
 pub async fn soon<T>(what: impl Future<Output = T>) -> T {
-    tokio::time::timeout(LONG, what).await.expect("it happens in time")
+    tokio::time::timeout(LONG, what)
+        .await
+        .expect("it happens in time")
 }
 
 /// Wait until something holds; a store has no bell for everything.
@@ -103,7 +124,9 @@ impl Tally {
 
     pub fn counts(&self) -> BTreeMap<String, usize> {
         let mut counts = BTreeMap::new();
-        self.all().into_iter().for_each(|noted| *counts.entry(noted).or_default() += 1);
+        self.all()
+            .into_iter()
+            .for_each(|noted| *counts.entry(noted).or_default() += 1);
         counts
     }
 }
@@ -128,5 +151,8 @@ impl Gate {
 
 /// Adds one.
 pub fn add_one() -> Flow {
-    Flow::builder("add-one").step("add", |x: i64| async move { Ok(x + 1) }).build().unwrap()
+    Flow::builder("add-one")
+        .step("add", |x: i64| async move { Ok(x + 1) })
+        .build()
+        .unwrap()
 }

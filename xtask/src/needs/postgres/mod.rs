@@ -1,9 +1,10 @@
-//! The need for Postgres: a throwaway server on a Unix socket. Finds the programs, or installs the distribution's
-//! package, chooses whom to run as, starts the cluster, and says in variables how to reach it. The variables are a
-//! contract with the tests and are described in CONTRIBUTING.md.
+//! The need for Postgres: a throwaway server on a Unix socket. Finds the programs, or installs the
+//! distribution's package, chooses whom to run as, starts the cluster, and says in variables how to
+//! reach it. The variables are a contract with the tests and are described in CONTRIBUTING.md.
 
 mod cluster;
 mod owner;
+mod pgbouncer;
 mod programs;
 
 use anyhow::Result;
@@ -18,8 +19,13 @@ pub(super) fn provide(sweeper: &Sweeper) -> Result<Cluster> {
         None => programs::install(am_root)?,
     };
     // Only now: the package brings the user that its server runs as.
-    let owner = if am_root { Some(owner::unprivileged()?) } else { None };
-    let cluster = Cluster::start(programs, owner, sweeper)?;
+    let owner = if am_root {
+        Some(owner::unprivileged()?)
+    } else {
+        None
+    };
+    let mut cluster = Cluster::start(programs, owner, sweeper)?;
     println!("{cluster}");
+    cluster.pooler = Some(pgbouncer::variable(am_root));
     Ok(cluster)
 }

@@ -1,5 +1,6 @@
-//! Whom the server runs as. Postgres refuses to run as root, so root lends it to an unprivileged user; anybody else runs
-//! it as themselves. In: the users of the machine; out: one of them. Starts nothing.
+//! Whom the server runs as. Postgres refuses to run as root, so root lends it to an unprivileged
+//! user; anybody else runs it as themselves. In: the users of the machine; out: one of them. Starts
+//! nothing.
 
 use std::os::unix::fs::chown;
 use std::os::unix::process::CommandExt;
@@ -12,7 +13,7 @@ use anyhow::{Context, Result, bail};
 const CANDIDATES: &[&str] = &["postgres", "nobody"];
 
 #[derive(Debug, Clone)]
-pub(super) struct Owner {
+pub(super) struct ServerOwner {
     pub(super) name: String,
     pub(super) user: u32,
     pub(super) group: u32,
@@ -23,16 +24,22 @@ pub(super) fn am_root() -> Result<bool> {
 }
 
 /// The user to lend the server to.
-pub(super) fn unprivileged() -> Result<Owner> {
+pub(super) fn unprivileged() -> Result<ServerOwner> {
     for name in CANDIDATES {
         if let (Some(user), Some(group)) = (id(&["-u", name]), id(&["-g", name])) {
-            return Ok(Owner { name: (*name).to_owned(), user, group });
+            return Ok(ServerOwner {
+                name: (*name).to_owned(),
+                user,
+                group,
+            });
         }
     }
-    bail!("we are root and Postgres will not run as root; make a user `postgres`, or leave it out with --no-postgres")
+    bail!(
+        "we are root and Postgres will not run as root; make a user `postgres`, or leave it out with --no-postgres"
+    )
 }
 
-impl Owner {
+impl ServerOwner {
     /// Makes a command run as this user; supplementary groups fall away with it.
     pub(super) fn lend(&self, command: &mut Command) {
         command.uid(self.user).gid(self.group);

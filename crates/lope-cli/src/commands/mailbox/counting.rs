@@ -1,11 +1,12 @@
 //! `lope mailbox stats`: how much is where. And what a worker did, when it ends.
 
 use clap::Args;
+use lope::describe;
 use lope::mailbox::key::WorkerId;
-use lope::mailbox::{Counting, Counts, Depth, Stats};
-use serde_json::{Map, Value as Json, json};
+use lope::mailbox::{Counting, Depth, MailboxCounts, Stats};
+use serde_json::{Map, Value as Json};
 
-use super::{Post, show};
+use super::{OpenMailbox, show};
 use crate::error::{CliResult, Exit};
 use crate::output::{Output, counted, remark};
 use crate::table::Column;
@@ -21,45 +22,19 @@ pub(crate) struct StatsArgs {
     exact: bool,
 }
 
-pub(super) async fn stats(args: &StatsArgs, post: &Post, output: Output) -> CliResult<Exit> {
-    let counting = if args.exact { Counting::Exact } else { Counting::Quick };
-    let stats = post.mailbox.stats(args.limit, counting).await?;
-    output.document(&value(&stats), &text(&stats));
+pub(super) async fn stats(
+    args: &StatsArgs,
+    opened: &OpenMailbox,
+    output: Output,
+) -> CliResult<Exit> {
+    let counting = if args.exact {
+        Counting::Exact
+    } else {
+        Counting::Quick
+    };
+    let stats = opened.mailbox.stats(args.limit, counting).await?;
+    output.document(&describe::mailbox_stats(&stats), &text(&stats));
     Ok(Exit::Done)
-}
-
-/// Numbers, and beside each that was not counted to its end on which side of it the truth lies.
-fn value(stats: &Stats) -> Json {
-    let workers = stats.workers.iter().map(|worker| {
-        json!({
-            "worker": worker.worker.number(),
-            "inbox": worker.inbox.number(),
-            "inbox_at_most": is_at_most(worker.inbox),
-            "dead_letters": worker.dead_letters.number(),
-            "dead_letters_at_most": is_at_most(worker.dead_letters),
-        })
-    });
-    let mut value = Map::new();
-    for (name, depth) in named(stats) {
-        value.insert(name.into(), depth.number().into());
-        value.insert(format!("{name}_more"), matches!(depth, Depth::MoreThan(_)).into());
-    }
-    value.insert("workers".into(), workers.collect());
-    Json::Object(value)
-}
-
-fn named(stats: &Stats) -> [(&'static str, Depth); 5] {
-    [
-        ("inbox", stats.inbox),
-        ("timers", stats.timers),
-        ("outbox", stats.outbox),
-        ("dedupe", stats.dedupe),
-        ("dead_letters", stats.dead_letters),
-    ]
-}
-
-const fn is_at_most(depth: Depth) -> bool {
-    matches!(depth, Depth::AtMost(_))
 }
 
 fn text(stats: &Stats) -> String {
@@ -74,8 +49,20 @@ fn text(stats: &Stats) -> String {
     if stats.workers.is_empty() {
         return all;
     }
-    let rows = stats.workers.iter().map(|one| vec![one.worker.to_string(), shown(one.inbox), shown(one.dead_letters)]);
-    format!("{all}\n{}", show::table(["WORKER", "INBOX", "DEAD LETTERS"].map(Column::whole), rows.collect()))
+    let rows = stats.workers.iter().map(|one| {
+        vec![
+            one.worker.to_string(),
+            shown(one.inbox),
+            shown(one.dead_letters),
+        ]
+    });
+    format!(
+        "{all}\n{}",
+        show::table(
+            ["WORKER", "INBOX", "DEAD LETTERS"].map(Column::whole),
+            rows.collect()
+        )
+    )
 }
 
 fn so_many(depth: Depth, what: &str) -> String {
@@ -94,22 +81,32 @@ fn shown(depth: Depth) -> String {
 }
 
 /// What a worker did.
-pub(super) fn summary(worker: WorkerId, counts: &Counts, output: Output) {
+pub(super) fn summary(worker: WorkerId, counts: &MailboxCounts, output: Output) {
     if output.json {
         let mut value = Map::from_iter([("worker".to_owned(), worker.number().into())]);
-        value.extend(counts.series().map(|series| (series.name.to_owned(), series.value.into())));
+        value.extend(
+            counts
+                .series()
+                .map(|series| (series.name.to_owned(), series.value.into())),
+        );
         value.insert("latency_micros".into(), counts.latency_micros.into());
         output.document(&Json::Object(value), "");
         return;
     }
     let mut text = format!("worker {worker}: {} handled", counts.successes);
-    for (count, what) in [(counts.duplicates, "seen before"), (counts.requeues, "tried again")] {
+    for (count, what) in [
+        (counts.duplicates, "seen before"),
+        (counts.requeues, "tried again"),
+    ] {
         if count > 0 {
             text.push_str(&format!(", {count} {what}"));
         }
     }
     if counts.dead_letters > 0 {
-        text.push_str(&format!(", {}", counted(counts.dead_letters, "dead letter")));
+        text.push_str(&format!(
+            ", {}",
+            counted(counts.dead_letters, "dead letter")
+        ));
         text.push_str(&format!("\n  hint: 'lope mailbox dead {worker}' shows why"));
     }
     remark(output, &text);
@@ -129,24 +126,30 @@ mod tests {
             inbox: Depth::AtMost(1_000_000),
             dead_letters: Depth::Exactly(2),
         };
-        let (inbox, dead_letters) = (Depth::MoreThan(100_000), Depth::Exactly(2));
-        let stats = Stats { inbox, dead_letters, workers: vec![worker], ..Stats::default() };
+        let inbox = Depth::MoreThan(100_000);
+        let dead_letters = Depth::Exactly(2);
+        let stats = Stats {
+            inbox,
+            dead_letters,
+            workers: vec![worker],
+            ..Stats::default()
+        };
         let shown = text(&stats);
         let (all, rows) = shown.split_once('\n').unwrap();
-        assert_eq!(all, "100000+ messages, 0 timers, 2 dead letters, 0 to be forwarded, 0 ids remembered");
+        assert_eq!(
+            all,
+            "100000+ messages, 0 timers, 2 dead letters, 0 to be forwarded, 0 ids remembered"
+        );
         let one = Stats {
             inbox: Depth::Exactly(1),
             timers: Depth::Exactly(1),
             dedupe: Depth::MoreThan(1),
             ..Stats::default()
         };
-        assert_eq!(text(&one), "1 message, 1 timer, 0 dead letters, 0 to be forwarded, 1+ ids remembered");
+        assert_eq!(
+            text(&one),
+            "1 message, 1 timer, 0 dead letters, 0 to be forwarded, 1+ ids remembered"
+        );
         assert_eq!(rows.lines().last(), Some("7       ≤ 1000000  2"));
-        let value = value(&stats);
-        assert_eq!((&value["inbox"], &value["inbox_more"]), (&json!(100_000), &json!(true)));
-        assert_eq!((&value["timers"], &value["timers_more"]), (&json!(0), &json!(false)));
-        let expected = json!({ "worker": 7, "inbox": 1_000_000, "inbox_at_most": true, "dead_letters": 2,
-            "dead_letters_at_most": false });
-        assert_eq!(value["workers"], json!([expected]));
     }
 }

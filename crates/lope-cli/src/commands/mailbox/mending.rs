@@ -1,11 +1,12 @@
-//! `lope mailbox replay|drop`: dead letters back into their inbox, or away; messages and timers away.
+//! `lope mailbox replay|drop`: dead letters back into their inbox, or away; messages and timers
+//! away.
 
 use clap::Args;
 use lope::mailbox::MailboxError;
 use lope::mailbox::key::{TimerKey, WorkerId};
 use serde_json::json;
 
-use super::Post;
+use super::OpenMailbox;
 use crate::error::{CliResult, Exit};
 use crate::output::{Output, counted};
 
@@ -41,32 +42,52 @@ pub(crate) struct DropArgs {
     all: bool,
 }
 
-pub(super) async fn replay(args: &ReplayArgs, post: &Post, output: Output) -> CliResult<Exit> {
+pub(super) async fn replay(
+    args: &ReplayArgs,
+    opened: &OpenMailbox,
+    output: Output,
+) -> CliResult<Exit> {
     let worker = args.worker;
     match args.seq {
         Some(seq) => {
-            let number = post.mailbox.replay(worker, seq).await?;
-            let value = json!({ "worker": worker.number(), "replayed": 1, "seq": seq, "new_seq": number });
-            output.result(&value, &format!("dead letter {seq} is message {number} of worker {worker}"));
+            let number = opened.mailbox.replay(worker, seq).await?;
+            let value =
+                json!({ "worker": worker.number(), "replayed": 1, "seq": seq, "new_seq": number });
+            output.result(
+                &value,
+                &format!("dead letter {seq} is message {number} of worker {worker}"),
+            );
         }
         None => {
-            let replayed = post.mailbox.replay_all(worker, usize::MAX).await?;
+            let replayed = opened.mailbox.replay_all(worker, usize::MAX).await?;
             let value = json!({ "worker": worker.number(), "replayed": replayed });
             let verb = if replayed == 1 { "is" } else { "are" };
             let letters = counted(replayed as u64, "dead letter");
-            output.result(&value, &format!("{letters} {verb} in the inbox of worker {worker} again"));
+            output.result(
+                &value,
+                &format!("{letters} {verb} in the inbox of worker {worker} again"),
+            );
         }
     }
     Ok(Exit::Done)
 }
 
-pub(super) async fn drop(args: &DropArgs, post: &Post, output: Output) -> CliResult<Exit> {
+pub(super) async fn drop(args: &DropArgs, opened: &OpenMailbox, output: Output) -> CliResult<Exit> {
     let worker = args.worker;
     let (what, dropped) = match args.seq {
-        None => ("dead letter", post.mailbox.drop_all_dead(worker, usize::MAX).await?),
-        Some(seq) if args.queued => ("message", one(post.mailbox.drop_message(worker, seq).await)?),
-        Some(seq) if args.timer => ("timer", one(drop_timer(worker, seq, post).await)?),
-        Some(seq) => ("dead letter", one(post.mailbox.drop_dead(worker, seq).await)?),
+        None => (
+            "dead letter",
+            opened.mailbox.drop_all_dead(worker, usize::MAX).await?,
+        ),
+        Some(seq) if args.queued => (
+            "message",
+            one(opened.mailbox.drop_message(worker, seq).await)?,
+        ),
+        Some(seq) if args.timer => ("timer", one(drop_timer(worker, seq, opened).await)?),
+        Some(seq) => (
+            "dead letter",
+            one(opened.mailbox.drop_dead(worker, seq).await)?,
+        ),
     };
     let value = json!({ "worker": worker.number(), "dropped": dropped, "seq": args.seq });
     let text = match args.seq {
@@ -83,9 +104,17 @@ fn one(done: Result<(), MailboxError>) -> Result<usize, MailboxError> {
 }
 
 /// A timer is kept under its due time; its number is looked for.
-async fn drop_timer(worker: WorkerId, seq: u64, post: &Post) -> Result<(), MailboxError> {
-    let missing = || MailboxError::NotFound { what: "timer", worker, seq };
-    let timer = post.mailbox.timer(worker, seq).await?.ok_or_else(missing)?;
+async fn drop_timer(worker: WorkerId, seq: u64, opened: &OpenMailbox) -> Result<(), MailboxError> {
+    let missing = || MailboxError::NotFound {
+        what: "timer",
+        worker,
+        seq,
+    };
+    let timer = opened
+        .mailbox
+        .timer(worker, seq)
+        .await?
+        .ok_or_else(missing)?;
     let key = TimerKey::new(timer.due, timer.seq).map_err(|_| missing())?;
-    post.mailbox.cancel_timer(worker, key).await
+    opened.mailbox.cancel_timer(worker, key).await
 }

@@ -1,6 +1,7 @@
-//! The names under which workers of this machine hold leases: one file each in the home folder, locked as long as its process
-//! lives and remembered after it. A worker that was killed and is started again gets its old name, and with it what it held,
-//! at once; two that live at the same time never share one.
+//! The names under which workers of this machine hold leases: one file each in the home folder,
+//! locked as long as its process lives and remembered after it. A worker that was killed and is
+//! started again gets its old name, and with it what it held, at once; two that live at the same
+//! time never share one.
 
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{self, Read, Write};
@@ -22,11 +23,15 @@ pub(super) struct Named {
     _lock: Option<File>,
 }
 
-/// The first free name of a worker. Where no file can be written the name is a fresh one: it is as good, but a restart has to
-/// wait for the old one's leases to end.
+/// The first free name of a worker. Where no file can be written the name is a fresh one: it is as
+/// good, but a restart has to wait for the old one's leases to end.
 pub(super) fn take(home: &Path, worker: WorkerId) -> CliResult<Named> {
     let folder = home.join("mailbox");
-    let found = DirBuilder::new().recursive(true).mode(0o700).create(&folder).and_then(|()| slot(&folder, worker));
+    let found = DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(&folder)
+        .and_then(|()| slot(&folder, worker));
     let (name, lock) = match found {
         Ok((name, lock)) => (name, Some(lock)),
         Err(_) => (format!("{worker}/{}", fresh()), None),
@@ -38,7 +43,13 @@ pub(super) fn take(home: &Path, worker: WorkerId) -> CliResult<Named> {
 fn slot(folder: &Path, worker: WorkerId) -> io::Result<(String, File)> {
     for number in 0..SLOTS_MAX {
         let path = folder.join(format!("worker-{worker}.{number}"));
-        let mut file = OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(path)?;
+        let mut file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .mode(0o600)
+            .open(path)?;
         if file.try_lock().is_err() {
             continue;
         }
@@ -66,19 +77,28 @@ mod tests {
     fn the_living_have_different_names_and_the_dead_leave_theirs() {
         let home = tempfile::tempdir().unwrap();
         let seven = WorkerId::new(7).unwrap();
-        let (first, second) = (take(home.path(), seven).unwrap(), take(home.path(), seven).unwrap());
+        let (first, second) = (
+            take(home.path(), seven).unwrap(),
+            take(home.path(), seven).unwrap(),
+        );
         assert_ne!(first.owner, second.owner);
         let name = first.owner.clone();
         drop(first);
         assert_eq!(take(home.path(), seven).unwrap().owner, name);
-        assert_ne!(take(home.path(), WorkerId::new(8).unwrap()).unwrap().owner, name);
+        assert_ne!(
+            take(home.path(), WorkerId::new(8).unwrap()).unwrap().owner,
+            name
+        );
     }
 
     #[test]
     fn where_nothing_can_be_written_names_are_fresh() {
         let home = tempfile::NamedTempFile::new().unwrap();
         let seven = WorkerId::new(7).unwrap();
-        let (first, second) = (take(home.path(), seven).unwrap(), take(home.path(), seven).unwrap());
+        let (first, second) = (
+            take(home.path(), seven).unwrap(),
+            take(home.path(), seven).unwrap(),
+        );
         assert_ne!(first.owner, second.owner);
     }
 }

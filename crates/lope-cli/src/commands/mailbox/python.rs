@@ -1,9 +1,10 @@
-//! Python as the handler of messages: processes with the module loaded, and an action of it for each message.
+//! Python as the handler of messages: processes with the module loaded, and an action of it for
+//! each message.
 
 use std::sync::Arc;
 
+use lope::executors::{self, inherited};
 use lope::mailbox::{ActionHandler, Handler};
-use lope_flow::definition::executor;
 use lope_model::Span;
 
 use crate::commands::python::{Module, PythonArgs};
@@ -16,16 +17,32 @@ pub(super) async fn handler(
     timeout: Option<Span>,
     settings: &Settings,
 ) -> CliResult<Arc<dyn Handler>> {
-    let (module, action) =
-        named.rsplit_once(':').filter(|(module, action)| !module.is_empty() && !action.is_empty()).ok_or_else(
-            || CliError::usage(format!("--python {named}: MODULE:ACTION is expected, as in orders:charge")),
-        )?;
-    let (pool, actions) = interpreters.pool(&[Module::parse(module)?], false, &settings.logs).await?;
+    let (module, action) = named
+        .rsplit_once(':')
+        .filter(|(module, action)| !module.is_empty() && !action.is_empty())
+        .ok_or_else(|| {
+            CliError::usage(format!(
+                "--python {named}: MODULE:ACTION is expected, as in orders:charge"
+            ))
+        })?;
+    let (pool, actions) = interpreters
+        .pool(
+            &[Module::parse(module)?],
+            false,
+            &settings.logs,
+            inherited(&settings.config),
+        )
+        .await?;
     if !actions.contains(action) {
         let known: Vec<&str> = actions.iter().map(|action| &**action).collect();
         let error = CliError::usage(format!("the module '{module}' has no action '{action}'"));
         return Err(error.hint(format!("it has: {}", known.join(", "))));
     }
-    let (kind, action) = (executor::ACTION.into(), action.into());
-    Ok(Arc::new(ActionHandler { executor: pool, kind, action, timeout }))
+    let (kind, action) = (executors::ACTION.into(), action.into());
+    Ok(Arc::new(ActionHandler {
+        executor: pool,
+        kind,
+        action,
+        timeout,
+    }))
 }

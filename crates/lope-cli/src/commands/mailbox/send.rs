@@ -10,7 +10,7 @@ use lope::mailbox::limit;
 use lope_model::Timestamp;
 use serde_json::json;
 
-use super::Post;
+use super::OpenMailbox;
 use crate::clock::later;
 use crate::error::{CliError, CliResult, Exit};
 use crate::output::Output;
@@ -26,8 +26,8 @@ pub(crate) struct SendArgs {
     /// Its id; a fresh one if absent
     #[arg(long)]
     id: Option<String>,
-    #[arg(long, value_enum, default_value_t = Kind::Command)]
-    kind: Kind,
+    #[arg(long, value_enum, default_value_t = KindWord::Command)]
+    kind: KindWord,
     /// A second message with the same id is acknowledged without being handled (for a day)
     #[arg(long)]
     dedupe: bool,
@@ -49,31 +49,42 @@ pub(crate) struct SendArgs {
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
-enum Kind {
+enum KindWord {
     Command,
     Event,
 }
 
 /// A message that was read whole, before any store was opened.
-pub(super) struct Letter {
+pub(super) struct OutgoingMessage {
     args: SendArgs,
     id: String,
     payload: Vec<u8>,
     at: Option<Timestamp>,
 }
 
-pub(super) fn read(args: SendArgs) -> CliResult<Letter> {
+pub(super) fn read(args: SendArgs) -> CliResult<OutgoingMessage> {
     let at = args.at.as_deref().map(time).transpose()?;
     let payload = payload(&args.payload)?;
-    let id = args.id.clone().unwrap_or_else(|| uuid::Uuid::now_v7().to_string());
-    Ok(Letter { args, id, payload, at })
+    let id = args
+        .id
+        .clone()
+        .unwrap_or_else(|| uuid::Uuid::now_v7().to_string());
+    Ok(OutgoingMessage {
+        args,
+        id,
+        payload,
+        at,
+    })
 }
 
 fn time(said: &str) -> CliResult<Timestamp> {
     let at = later("--at", said)?;
     if at < Timestamp::EPOCH {
         let hint = "one that has passed is delivered at once";
-        return Err(CliError::usage(format!("--at {said}: the earliest time is 1970-01-01T00:00:00Z")).hint(hint));
+        return Err(CliError::usage(format!(
+            "--at {said}: the earliest time is 1970-01-01T00:00:00Z"
+        ))
+        .hint(hint));
     }
     Ok(at)
 }
@@ -82,7 +93,9 @@ fn payload(said: &str) -> CliResult<Vec<u8>> {
     if said == "-" {
         return bounded(std::io::stdin(), "standard input");
     }
-    let Some(name) = said.strip_prefix('@') else { return Ok(said.as_bytes().to_vec()) };
+    let Some(name) = said.strip_prefix('@') else {
+        return Ok(said.as_bytes().to_vec());
+    };
     let file = File::open(name).map_err(|error| CliError::usage(format!("{name}: {error}")))?;
     bounded(file, name)
 }
@@ -90,24 +103,37 @@ fn payload(said: &str) -> CliResult<Vec<u8>> {
 /// All of it, unless it is more than any message can hold: what never ends is not read for ever.
 fn bounded(from: impl Read, name: &str) -> CliResult<Vec<u8>> {
     let mut bytes = Vec::new();
-    let read = from.take(limit::FRAME_MAX as u64 + 1).read_to_end(&mut bytes);
+    let read = from
+        .take(limit::FRAME_MAX as u64 + 1)
+        .read_to_end(&mut bytes);
     read.map_err(|error| CliError::usage(format!("{name}: {error}")))?;
     if bytes.len() > limit::FRAME_MAX {
         let hint = "send where it is, and keep the bytes elsewhere";
-        let message = format!("{name}: a message has at most {} bytes, and this is more", limit::FRAME_MAX);
+        let message = format!(
+            "{name}: a message has at most {} bytes, and this is more",
+            limit::FRAME_MAX
+        );
         return Err(CliError::usage(message).hint(hint));
     }
     Ok(bytes)
 }
 
-impl Letter {
+impl OutgoingMessage {
     fn message(&self) -> Message<'_> {
         let kind = match self.args.kind {
-            Kind::Command => MessageKind::Command,
-            Kind::Event => MessageKind::Event,
+            KindWord::Command => MessageKind::Command,
+            KindWord::Event => MessageKind::Event,
         };
-        let plain = Message::new(kind, self.args.worker.number(), self.id.as_bytes(), &self.payload);
-        let flags = plain.flags.with(Flags::DEDUPE, self.args.dedupe).with(Flags::HIGH_PRIORITY, self.args.priority);
+        let plain = Message::new(
+            kind,
+            self.args.worker.number(),
+            self.id.as_bytes(),
+            &self.payload,
+        );
+        let flags = plain
+            .flags
+            .with(Flags::DEDUPE, self.args.dedupe)
+            .with(Flags::HIGH_PRIORITY, self.args.priority);
         Message {
             flags: flags.with(Flags::REQUIRES_ACK, self.args.ack),
             from_worker: self.args.from.map(WorkerId::number),
@@ -117,21 +143,31 @@ impl Letter {
     }
 }
 
-pub(super) async fn run(letter: &Letter, post: &Post, output: Output) -> CliResult<Exit> {
-    let message = letter.message();
-    let sent = match letter.at {
-        None => post.mailbox.send(&message).await?,
-        Some(due) => post.mailbox.send_at(&message, due).await?,
+pub(super) async fn run(
+    message: &OutgoingMessage,
+    opened: &OpenMailbox,
+    output: Output,
+) -> CliResult<Exit> {
+    let frame = message.message();
+    let sent = match message.at {
+        None => opened.mailbox.send(&frame).await?,
+        Some(due) => opened.mailbox.send_at(&frame, due).await?,
     };
     let due = sent.due.map(|due| due.to_string());
     let value = json!({
         "worker": sent.worker.number(),
         "seq": sent.seq,
-        "message_id": letter.id,
-        "kind": message.kind.name(),
+        "message_id": message.id,
+        "kind": frame.kind.name(),
         "due": due,
     });
     let when = due.map(|due| format!(", due {due}")).unwrap_or_default();
-    output.result(&value, &format!("{} is number {} of worker {}{when}", letter.id, sent.seq, sent.worker));
+    output.result(
+        &value,
+        &format!(
+            "{} is number {} of worker {}{when}",
+            message.id, sent.seq, sent.worker
+        ),
+    );
     Ok(Exit::Done)
 }

@@ -1,5 +1,6 @@
-//! `lope mailbox work`: a worker whose messages a program handles, or a workflow run each. It stops when it is asked to, or when
-//! nothing is left to do; what it has in hand it finishes first, and what it holds it gives back.
+//! `lope mailbox work`: a worker whose messages a program handles, or a workflow run each. It stops
+//! when it is asked to, or when nothing is left to do; what it has in hand it finishes first, and
+//! what it holds it gives back.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -7,16 +8,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
+use lope::Client;
 use lope::mailbox::key::WorkerId;
 use lope::mailbox::process::{self, ProcessHandler};
 use lope::mailbox::time::{StoreClock, TimeHooks};
 use lope::mailbox::trace::Observer;
 use lope::mailbox::{
-    Config, Counters, Handler, HandlerError, Runner, RunnerError, Source, Stop, Until, Worker, WorkerError,
-    WorkflowHandler, limit,
+    Config, ConsumerError, ConsumerLoop, ConsumerLoopError, Counters, Handler, HandlerError,
+    Source, StopSignal, Until, limit,
 };
 use lope_model::{Clock, Span};
-use lope_store::Store;
 use tokio::task::JoinSet;
 
 use super::owner::{self, Named};
@@ -51,10 +52,12 @@ pub(crate) struct WorkArgs {
     /// Stop when nothing is left to do
     #[arg(long)]
     until_idle: bool,
-    /// Start a run of this workflow for each message: the payload is its input (JSON), the message's id its key
+    /// Start a run of this workflow for each message: the payload is its input (JSON), the
+    /// message's id its key
     #[arg(long, value_name = "FILE|NAME", conflicts_with = "command")]
     workflow: Option<String>,
-    /// Call this action of a Python module for each message; a failure of the type Never is not tried again
+    /// Call this action of a Python module for each message; a failure of the type Never is not
+    /// tried again
     #[arg(long, value_name = "MODULE:ACTION", conflicts_with_all = ["command", "workflow"])]
     python: Option<String>,
     #[command(flatten)]
@@ -62,8 +65,8 @@ pub(crate) struct WorkArgs {
     /// Messages handled at once
     #[arg(long, default_value_t = 1, value_name = "N")]
     concurrency: usize,
-    /// Messages taken at a time by each that handles them  [default: 8; 1 with --concurrency, so that nobody sits on what
-    /// another could handle]
+    /// Messages taken at a time by each that handles them  [default: 8; 1 with --concurrency, so
+    /// that nobody sits on what another could handle]
     #[arg(long, value_name = "N")]
     batch: Option<usize>,
     /// Attempts before a message that fails becomes a dead letter
@@ -84,111 +87,159 @@ pub(crate) struct WorkArgs {
 }
 
 /// Workers, each on a task of its own.
-type Team = JoinSet<Result<(), WorkerError>>;
+type Team = JoinSet<Result<(), ConsumerLoopError>>;
 
 /// What the workers of this process have together.
-struct Shop {
-    store: Store,
+struct MailboxWork {
+    client: Client,
     handler: Arc<dyn Handler>,
     clock: Arc<StoreClock>,
     counters: Arc<Counters>,
     observer: Arc<dyn Observer>,
-    stop: Stop,
+    stop: StopSignal,
 }
 
 impl WorkArgs {
     fn batch(&self) -> usize {
-        self.batch.unwrap_or(if self.concurrency > 1 { 1 } else { BATCH })
+        self.batch
+            .unwrap_or(if self.concurrency > 1 { 1 } else { BATCH })
     }
 }
 
 pub(super) async fn run(args: WorkArgs, settings: &Settings, output: Output) -> CliResult<Exit> {
-    check(&args)?;
+    validate(&args)?;
     let observer = Arc::new(Watcher::new(output, args.trace.as_deref())?);
-    let store = super::open(settings).await?;
-    let shop = Shop {
-        handler: handler(&args, &store, settings, output).await?,
-        clock: Arc::new(StoreClock::open(Arc::clone(&store.upkeep)).await?),
+    let client = super::open(settings).await?;
+    let work = MailboxWork {
+        handler: handler(&args, &client, settings, output).await?,
+        clock: Arc::new(client.clock().await?),
         counters: Arc::default(),
         observer,
-        stop: Stop::default(),
-        store,
+        stop: StopSignal::default(),
+        client,
     };
     let names = (0..args.concurrency).map(|_| owner::take(&settings.home, args.worker));
     let names: Vec<Named> = names.collect::<CliResult<_>>()?;
     let stops = Stops::listen()?;
-    let mut crew = Team::new();
+    let mut team = Team::new();
     for name in &names {
-        let mut worker = shop.worker(&args, name).await?;
-        let until = if args.until_idle { Until::Idle } else { Until::Stopped };
-        crew.spawn(async move { worker.run(until).await });
+        let mut worker = work.worker(&args, name).await?;
+        let until = if args.until_idle {
+            Until::Idle
+        } else {
+            Until::Stopped
+        };
+        team.spawn(async move { worker.run(until).await });
     }
-    let how = if args.until_idle { "until nothing is left" } else { "Ctrl-C stops it" };
-    remark(output, &format!("worker {} works on {}; {how}", args.worker, settings.store));
-    let ended = shop.watch_over(crew, stops, output).await;
-    super::counting::summary(args.worker, &shop.counters.read(), output);
-    shop.store.upkeep.close().await?;
+    let how = if args.until_idle {
+        "until nothing is left"
+    } else {
+        "Ctrl-C stops it"
+    };
+    remark(
+        output,
+        &format!("worker {} works on {}; {how}", args.worker, settings.store),
+    );
+    let ended = work.watch_over(team, stops, output).await;
+    super::counting::summary(args.worker, &work.counters.read(), output);
+    work.client.close().await?;
     ended
 }
 
-fn check(args: &WorkArgs) -> CliResult<()> {
+fn validate(args: &WorkArgs) -> CliResult<()> {
     let within = |flag: &str, value: usize, max: usize| {
-        let bad = || CliError::usage(format!("--{flag} {value}: a number from 1 to {max} is expected"));
-        if (1..=max).contains(&value) { Ok(()) } else { Err(bad()) }
+        let bad = || {
+            CliError::usage(format!(
+                "--{flag} {value}: a number from 1 to {max} is expected"
+            ))
+        };
+        if (1..=max).contains(&value) {
+            Ok(())
+        } else {
+            Err(bad())
+        }
     };
     within("concurrency", args.concurrency, CONCURRENCY_MAX)?;
     within("batch", args.batch(), limit::BATCH_MAX)?;
     within("attempts", args.attempts as usize, 1_000)?;
     if args.timeout == Some(Span::ZERO) {
-        return Err(CliError::usage("--timeout 0s: nothing can be handled in no time").hint("leave it out for none"));
+        return Err(
+            CliError::usage("--timeout 0s: nothing can be handled in no time")
+                .hint("leave it out for none"),
+        );
     }
     if args.lease < limit::LEASE_MIN {
-        return Err(CliError::usage(format!("--lease {}: at least {} are needed", args.lease, limit::LEASE_MIN)));
+        return Err(CliError::usage(format!(
+            "--lease {}: at least {} are needed",
+            args.lease,
+            limit::LEASE_MIN
+        )));
     }
     Ok(())
 }
 
-async fn handler(args: &WorkArgs, store: &Store, settings: &Settings, output: Output) -> CliResult<Arc<dyn Handler>> {
+async fn handler(
+    args: &WorkArgs,
+    client: &Client,
+    settings: &Settings,
+    output: Output,
+) -> CliResult<Arc<dyn Handler>> {
     if let Some(named) = &args.python {
         let interpreters = args.interpreters.for_so_many(args.concurrency);
         return python::handler(named, &interpreters, args.timeout, settings).await;
     }
     if let Some(named) = &args.workflow {
-        let plan = plan(store, named).await?;
+        let plan = plan(client, named).await?;
         let is_file = **plan.name() != **named;
-        let source = if is_file { Source::Plan(plan) } else { Source::Latest(named.clone()) };
-        return Ok(Arc::new(WorkflowHandler::new(store.clone(), source)));
+        let source = if is_file {
+            Source::Plan(plan)
+        } else {
+            Source::Latest(named.clone())
+        };
+        return Ok(Arc::new(client.workflow_handler(source)));
     }
     let Some((program, arguments)) = args.command.split_first() else {
-        return Err(CliError::usage("no program is named").hint("write it behind --, as in: work 7 -- ./handle.sh"));
+        return Err(CliError::usage("no program is named")
+            .hint("write it behind --, as in: work 7 -- ./handle.sh"));
     };
     let mut handler = ProcessHandler::new(program, arguments.iter().cloned());
     handler.timeout = args.timeout;
     // Standard output is for the result alone when it is to be JSON.
-    handler.output = if output.json { process::Output::ToErrors } else { process::Output::Inherit };
+    handler.output = if output.json {
+        process::HandlerOutput::ToErrors
+    } else {
+        process::HandlerOutput::Inherit
+    };
     Ok(Arc::new(handler))
 }
 
-impl Shop {
-    async fn worker(&self, args: &WorkArgs, name: &Named) -> CliResult<Worker> {
+impl MailboxWork {
+    async fn worker(&self, args: &WorkArgs, name: &Named) -> CliResult<ConsumerLoop> {
         let mut config = Config::new(args.worker, name.owner.clone());
-        (config.max_batch, config.lease, config.retry.budget) = (args.batch(), args.lease, args.attempts);
-        let mut runner = Runner::new(Arc::clone(&self.store.tables), Arc::clone(&self.handler), config);
-        runner.set_time(TimeHooks::on(Arc::clone(&self.clock) as Arc<dyn Clock>));
-        runner.set_counters(Arc::clone(&self.counters));
-        runner.set_observer(Arc::clone(&self.observer));
-        runner.set_stop(self.stop.clone());
-        runner.boot().await?;
-        Ok(Worker::of(runner))
+        (config.max_batch, config.lease, config.retry.budget) =
+            (args.batch(), args.lease, args.attempts);
+        let mut consumer = self.client.consumer(Arc::clone(&self.handler), config);
+        consumer.set_time(TimeHooks::on(Arc::clone(&self.clock) as Arc<dyn Clock>));
+        consumer.set_counters(Arc::clone(&self.counters));
+        consumer.set_observer(Arc::clone(&self.observer));
+        consumer.set_stop(self.stop.clone());
+        consumer.boot().await?;
+        Ok(ConsumerLoop::of(consumer))
     }
 
-    /// Until every worker has ended. The first Ctrl-C or TERM asks them to, the second ends them at once.
-    async fn watch_over(&self, mut crew: Team, mut stops: Stops, output: Output) -> CliResult<Exit> {
+    /// Until every worker has ended. The first Ctrl-C or TERM asks them to, the second ends them at
+    /// once.
+    async fn watch_over(
+        &self,
+        mut team: Team,
+        mut stops: Stops,
+        output: Output,
+    ) -> CliResult<Exit> {
         let mut first = Ok(Exit::Done);
         let mut asked = false;
         loop {
             tokio::select! {
-                ended = crew.join_next() => match ended {
+                ended = team.join_next() => match ended {
                     None => return first,
                     Some(Ok(Ok(()))) => {}
                     Some(Ok(Err(error))) => {
@@ -197,7 +248,7 @@ impl Shop {
                     }
                     Some(Err(error)) => return Err(CliError::new(Exit::Bug, error.to_string())),
                 },
-                () = stops.asked() => {
+                _ = stops.asked() => {
                     if asked {
                         remark(output, "stopped; what was in hand is handled again by the next worker");
                         return Ok(Exit::Failed);
@@ -207,7 +258,8 @@ impl Shop {
                     remark(output, "finishing what is in hand; once more to stop at once");
                 }
                 () = tokio::time::sleep(CLOCK_EVERY) => {
-                    // A store that is out of reach is the workers' to wait for; the clock goes on by itself.
+                    // A store that is out of reach is the workers' to wait for; the clock goes on
+                    // by itself.
                     let _ = self.clock.refresh().await;
                 }
             }
@@ -215,11 +267,11 @@ impl Shop {
     }
 }
 
-impl From<WorkerError> for CliError {
-    fn from(error: WorkerError) -> Self {
+impl From<ConsumerLoopError> for CliError {
+    fn from(error: ConsumerLoopError) -> Self {
         match error {
-            WorkerError::Runner(RunnerError::Store(error)) => error.into(),
-            WorkerError::Runner(RunnerError::Handler(HandlerError::Unfit(why))) => {
+            ConsumerLoopError::Consumer(ConsumerError::Store(error)) => error.into(),
+            ConsumerLoopError::Consumer(ConsumerError::Handler(HandlerError::Unfit(why))) => {
                 Self::usage(why).hint("no message was touched; mend it and start again")
             }
             other => Self::new(Exit::Failed, other.to_string()),

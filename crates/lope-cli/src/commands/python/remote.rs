@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::path::Path;
 
-use lope_workers::pool::{Pool, Remote, tls};
+use lope::workers::{Pool, Remote, tls};
 
 use crate::error::{CliError, CliResult, Exit};
 
@@ -17,20 +17,31 @@ pub(crate) fn read(
     certificate: Option<&Path>,
     key: Option<&Path>,
 ) -> CliResult<Option<Remote>> {
-    let Some(address) = address else { return Ok(None) };
+    let Some(address) = address else {
+        return Ok(None);
+    };
     let token = std::env::var(TOKEN).unwrap_or_default();
     if token.len() < TOKEN_MIN {
-        let message = format!("workers from elsewhere need a token of at least {TOKEN_MIN} characters in {TOKEN}");
-        return Err(CliError::usage(message).hint("openssl rand -hex 24 makes one; the workers get the same variable"));
+        let message = format!(
+            "workers from elsewhere need a token of at least {TOKEN_MIN} characters in {TOKEN}"
+        );
+        return Err(CliError::usage(message)
+            .hint("openssl rand -hex 24 makes one; the workers get the same variable"));
     }
     let tls = match (certificate, key) {
         (Some(certificate), Some(key)) => {
             let config = tls::server(certificate, key);
-            Some(config.map_err(|error| CliError::usage(error.to_string()).hint("both files are in PEM"))?)
+            Some(config.map_err(|error| {
+                CliError::usage(error.to_string()).hint("both files are in PEM")
+            })?)
         }
         _ => None,
     };
-    Ok(Some(Remote { address, token, tls }))
+    Ok(Some(Remote {
+        address,
+        token,
+        tls,
+    }))
 }
 
 /// Let workers in; the answer is where.

@@ -1,20 +1,21 @@
 //! A run by its id, its key, or the beginning of its id.
 
-use lope_engine::look::{self, Found};
+use lope::Client;
+use lope::runs::FoundRun;
+use lope::runs::RunRecord;
 use lope_model::RunId;
-use lope_store::Store;
-use lope_store::runs::RunRecord;
 
 use crate::error::{CliError, CliResult, Exit};
 
-pub(crate) async fn find(store: &Store, text: &str) -> CliResult<RunRecord> {
-    match look::find(store, text).await? {
-        Found::Run(record) => Ok(*record),
-        Found::Several(first, second) => {
-            let message = format!("several runs have ids that begin with '{text}': {first}, {second}…");
+pub(crate) async fn find(client: &Client, text: &str) -> CliResult<RunRecord> {
+    match client.find(text).await? {
+        FoundRun::Run(record) => Ok(*record),
+        FoundRun::Several(first, second) => {
+            let message =
+                format!("several runs have ids that begin with '{text}': {first}, {second}…");
             Err(CliError::usage(message).hint("give more of the id"))
         }
-        Found::Nothing => Err(missing(text)),
+        FoundRun::Nothing => Err(missing(text)),
     }
 }
 

@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use lope_engine::look;
-use lope_flow::graph::{self, Format, Standing};
-use lope_store::Store;
+use lope::Client;
+use lope::runs::{LiveStatus, RunStatus};
+use lope::workflows::{self, Format, StepStanding};
 use serde_json::json;
 
 use super::find::find;
@@ -27,29 +27,54 @@ pub(crate) struct GraphArgs {
     at: Option<u64>,
 }
 
-pub(crate) async fn run(store: &Store, args: GraphArgs, output: Output) -> CliResult<Exit> {
-    let record = find(store, &args.id).await?;
-    let plan = look::plan(store, &record).await?;
-    let history = look::history(store, record.run, &plan, args.at).await?;
-    let standings = history.standings();
-    let drawing = graph::draw(plan.definition(), Some(&standings), args.format);
+pub(crate) async fn run(client: &Client, args: GraphArgs, output: Output) -> CliResult<Exit> {
+    let record = find(client, &args.id).await?;
+    let plan = client.plan(&record).await?;
+    let history = client.history(record.run, &plan, args.at).await?;
+    let mut standings = workflows::standings(&history);
+    if args.at.is_none() && record.status == RunStatus::Live(LiveStatus::Queued) {
+        // Nobody works on it: what was opened waits.
+        let opened = standings.values_mut();
+        opened
+            .filter(|standing| **standing == StepStanding::Running)
+            .for_each(|standing| *standing = StepStanding::Pending);
+    }
+    let drawing = workflows::draw(plan.definition(), Some(&standings), args.format);
     let mut drawing = drawing.map_err(|error| CliError::usage(error.to_string()))?;
     if args.format == Format::Text && args.output.is_none() {
         drawing = coloured(&drawing);
     }
-    let words: serde_json::Map<String, serde_json::Value> =
-        standings.into_iter().map(|(step, standing)| (step, standing.word().into())).collect();
+    let words: serde_json::Map<String, serde_json::Value> = standings
+        .into_iter()
+        .map(|(step, standing)| (step, standing.word().into()))
+        .collect();
     let value = json!({ "run_id": record.run, "workflow": record.workflow, "seq": history.seq(), "steps": words });
-    drawing::present(drawing::Drawing { text: drawing, format: args.format, value }, args.output.as_deref(), output)
+    drawing::present(
+        drawing::Drawing {
+            text: drawing,
+            format: args.format,
+            value,
+        },
+        args.output.as_deref(),
+        output,
+    )
 }
 
-/// The marks in colour; the terminal's stream takes the colours out again where they are not wanted.
+/// The marks in colour; the terminal's stream takes the colours out again where they are not
+/// wanted.
 fn coloured(drawing: &str) -> String {
     use anstyle::AnsiColor::{Blue, Green, Red};
     let mut text = drawing.to_owned();
-    for (standing, colour) in [(Standing::Done, Green), (Standing::Running, Blue), (Standing::Failed, Red)] {
+    for (standing, colour) in [
+        (StepStanding::Done, Green),
+        (StepStanding::Running, Blue),
+        (StepStanding::Failed, Red),
+    ] {
         let style = colour.on_default().bold();
-        text = text.replace(standing.mark(), &format!("{style}{}{style:#}", standing.mark()));
+        text = text.replace(
+            standing.mark(),
+            &format!("{style}{}{style:#}", standing.mark()),
+        );
     }
     text
 }

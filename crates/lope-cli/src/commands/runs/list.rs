@@ -2,17 +2,17 @@
 
 use clap::Args;
 use lope::describe;
+use lope::runs::{FinalStatus, RunFilter, RunRecord, RunStatus};
+use lope::stores::StoreError;
 use lope_model::{QueueName, Span, Timestamp};
-use lope_store::StoreError;
-use lope_store::runs::{RunFilter, RunRecord, RunStatus};
 use serde_json::Value as Json;
 
 use super::find::find;
 use crate::clock::wall;
 use crate::commands::tags::tags;
 use crate::error::{CliError, CliResult, Exit};
+use crate::format::{age, paint_status};
 use crate::home::Settings;
-use crate::look::{age, paint_status};
 use crate::output::Output;
 use crate::table::{Column, Table};
 
@@ -21,7 +21,8 @@ const LIST_MAX: usize = lope_model::limit::PAGE_MAX;
 
 #[derive(Debug, Args)]
 pub(crate) struct ListArgs {
-    /// queued, running, idle, sleeping, waiting, paused, completed, failed or cancelled; may be given several times
+    /// queued, running, idle, sleeping, waiting, paused, completed, failed or cancelled; may be
+    /// given several times
     #[arg(long)]
     status: Vec<String>,
     #[arg(long)]
@@ -46,31 +47,57 @@ pub(crate) struct ListArgs {
 
 pub(crate) async fn run(args: ListArgs, settings: &Settings, output: Output) -> CliResult<Exit> {
     let mut filter = filter(&args)?;
-    let store = match lope::stores::open(&settings.store, lope::stores::Create::Never).await {
-        Ok(store) => store,
-        Err(StoreError::Missing { .. }) if args.parent.is_none() => {
-            output.result(&Json::Array(Vec::new()), "no runs");
-            return Ok(Exit::Done);
-        }
-        Err(error) => return Err(error.into()),
-    };
+    let client =
+        match lope::Client::open_store(&settings.store, lope::stores::CreateStore::Never).await {
+            Ok(client) => client,
+            Err(StoreError::Missing { .. }) if args.parent.is_none() => {
+                output.result(&Json::Array(Vec::new()), "no runs");
+                return Ok(Exit::Done);
+            }
+            Err(error) => return Err(error.into()),
+        };
     if let Some(parent) = &args.parent {
-        filter.parent = Some(find(&store, parent).await?.run);
+        filter.parent = Some(find(&client, parent).await?.run);
     }
     let limit = filter.limit;
-    let records = store.runs.list(filter).await?;
-    store.upkeep.close().await?;
-    output.result(&records.iter().map(describe::run).collect(), &text(&records, limit));
+    let mut records = client.list(filter).await?;
+    if output.json {
+        for record in &mut records {
+            complete(&client, record).await?;
+        }
+    }
+    client.close().await?;
+    output.result(
+        &records.iter().map(describe::run).collect(),
+        &text(&records, limit),
+    );
     Ok(Exit::Done)
+}
+
+/// A list leaves out errors that are long.
+async fn complete(client: &lope::Client, record: &mut RunRecord) -> CliResult<()> {
+    let failed = record.status == RunStatus::Final(FinalStatus::Failed);
+    if failed && record.error.is_none() {
+        let whole = client.run(record.run).await?;
+        record.error = whole.and_then(|whole| whole.error);
+    }
+    Ok(())
 }
 
 fn filter(args: &ListArgs) -> CliResult<RunFilter> {
     if !(1..=LIST_MAX).contains(&args.limit) {
-        return Err(CliError::usage(format!("a listing shows 1 to {LIST_MAX} runs, not {}", args.limit)));
+        return Err(CliError::usage(format!(
+            "a listing shows 1 to {LIST_MAX} runs, not {}",
+            args.limit
+        )));
     }
     let queue = args.queue.as_deref().map(QueueName::parse).transpose();
     Ok(RunFilter {
-        statuses: args.status.iter().map(|text| status(text)).collect::<CliResult<_>>()?,
+        statuses: args
+            .status
+            .iter()
+            .map(|text| status(text))
+            .collect::<CliResult<_>>()?,
         workflow: args.workflow.clone(),
         queue: queue.map_err(|error| CliError::usage(error.to_string()))?,
         tags: tags(&args.tags)?,
@@ -83,7 +110,8 @@ fn filter(args: &ListArgs) -> CliResult<RunFilter> {
 
 fn status(text: &str) -> CliResult<RunStatus> {
     let known = || RunStatus::ALL.map(RunStatus::as_str).join(", ");
-    RunStatus::parse(text).ok_or_else(|| CliError::usage(format!("'{text}' is no status")).hint(known()))
+    RunStatus::parse(text)
+        .ok_or_else(|| CliError::usage(format!("'{text}' is no status")).hint(known()))
 }
 
 /// A time, or how long ago.
@@ -91,23 +119,33 @@ pub(crate) fn moment(text: &str) -> CliResult<Timestamp> {
     if let Ok(span) = text.parse::<Span>() {
         return Ok(wall().minus(span));
     }
-    text.parse().map_err(|error: lope_model::time::BadTimestamp| {
-        CliError::usage(error.to_string()).hint("or how long ago, as in 30s, 5m, 2h, 7d")
-    })
+    text.parse()
+        .map_err(|error: lope_model::time::BadTimestamp| {
+            CliError::usage(error.to_string()).hint("or how long ago, as in 30s, 5m, 2h, 7d")
+        })
 }
 
 fn text(records: &[RunRecord], limit: usize) -> String {
     if records.is_empty() {
         return "no runs".to_owned();
     }
-    let mut table =
-        Table::new([Column::whole("RUN"), Column::whole("STATUS"), Column::whole("AGE"), Column::cut("WORKFLOW")]);
+    let mut table = Table::new([
+        Column::whole("RUN"),
+        Column::whole("STATUS"),
+        Column::whole("AGE"),
+        Column::cut("WORKFLOW"),
+    ]);
     let keyed = records.iter().any(|record| record.key.is_some());
     let tagged = records.iter().any(|record| !record.tags.is_empty());
     table.also(keyed, Column::cut("KEY"));
     table.also(tagged, Column::cut("TAGS"));
     for record in records {
-        let tags = record.tags.iter().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>().join(" ");
+        let tags = record
+            .tags
+            .iter()
+            .map(|(name, value)| format!("{name}={value}"))
+            .collect::<Vec<_>>()
+            .join(" ");
         let mut cells = vec![
             record.run.to_string(),
             paint_status(record.status),
@@ -118,7 +156,10 @@ fn text(records: &[RunRecord], limit: usize) -> String {
         cells.extend(tagged.then_some(tags));
         table.row(cells);
     }
-    let more =
-        if records.len() == limit { format!("\n(the youngest {limit}; --limit shows more)") } else { String::new() };
+    let more = if records.len() == limit {
+        format!("\n(the youngest {limit}; --limit shows more)")
+    } else {
+        String::new()
+    };
     format!("{}{more}", table.lines(crate::table::width()).join("\n"))
 }

@@ -4,10 +4,10 @@ use std::collections::HashMap;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
-use lope_store::Store;
-use lope_store::runs::{RunRecord, RunStatus};
-use lope_workers::Logs;
-use lope_workers::logs::LogEntry;
+use lope::Client;
+use lope::runs::{RunRecord, RunStatus};
+use lope::workers::LogEntry;
+use lope::workers::Logs;
 use serde_json::{Value as Json, json};
 
 use super::find::{find, found};
@@ -15,18 +15,35 @@ use crate::error::{CliError, CliResult, Exit};
 use crate::output::{self, Output};
 use crate::progress;
 
-pub(crate) async fn run(store: &Store, logs: &Logs, id: &str, follow: bool, output: Output) -> CliResult<Exit> {
-    let record = find(store, id).await?;
+pub(crate) async fn run(
+    client: &Client,
+    logs: &Logs,
+    id: &str,
+    follow: bool,
+    output: Output,
+) -> CliResult<Exit> {
+    let record = find(client, id).await?;
     if follow {
-        return Tail { seen: HashMap::new(), last: None, output }.follow(store, logs, record).await;
+        return Tail {
+            seen: HashMap::new(),
+            last: None,
+            output,
+        }
+        .follow(client, logs, record)
+        .await;
     }
     let (mut values, mut text) = (Vec::new(), String::new());
     for entry in logs.of_run(record.run).unwrap_or_default() {
         let lines = read_from(&entry.path, 0)?;
         text.extend([title(&entry), "\n".to_owned(), lines.clone()]);
-        values.push(json!({ "execution": entry.execution, "attempt": entry.attempt, "text": lines }));
+        values
+            .push(json!({ "execution": entry.execution, "attempt": entry.attempt, "text": lines }));
     }
-    let text = if text.is_empty() { "no logs".to_owned() } else { text };
+    let text = if text.is_empty() {
+        "no logs".to_owned()
+    } else {
+        text
+    };
     output.document(&Json::Array(values), &text);
     Ok(Exit::Done)
 }
@@ -39,8 +56,13 @@ struct Tail {
 }
 
 impl Tail {
-    async fn follow(mut self, store: &Store, logs: &Logs, mut record: RunRecord) -> CliResult<Exit> {
-        let mut watch = store.runs.watch();
+    async fn follow(
+        mut self,
+        client: &Client,
+        logs: &Logs,
+        mut record: RunRecord,
+    ) -> CliResult<Exit> {
+        let mut watch = client.watch();
         loop {
             let ended = matches!(record.status, RunStatus::Final(_));
             for entry in logs.of_run(record.run).unwrap_or_default() {
@@ -50,7 +72,7 @@ impl Tail {
                 return Ok(Exit::Done);
             }
             progress::pause(&mut watch).await;
-            record = found(store.runs.run(record.run).await?, record.run)?;
+            record = found(client.run(record.run).await?, record.run)?;
         }
     }
 
@@ -58,7 +80,11 @@ impl Tail {
     fn tell(&mut self, entry: &LogEntry, ended: bool) -> CliResult<()> {
         let seen = self.seen.entry(entry.path.clone()).or_default();
         let fresh = read_from(&entry.path, *seen)?;
-        let end = if ended { fresh.len() } else { fresh.rfind('\n').map_or(0, |last| last + 1) };
+        let end = if ended {
+            fresh.len()
+        } else {
+            fresh.rfind('\n').map_or(0, |last| last + 1)
+        };
         let fresh = &fresh[..end];
         if fresh.is_empty() {
             return Ok(());
@@ -66,7 +92,9 @@ impl Tail {
         *seen += fresh.len() as u64;
         if self.output.json {
             for line in fresh.lines() {
-                output::line(&json!({ "execution": entry.execution, "attempt": entry.attempt, "line": line }));
+                output::line(
+                    &json!({ "execution": entry.execution, "attempt": entry.attempt, "line": line }),
+                );
             }
             return Ok(());
         }
@@ -91,6 +119,8 @@ fn read_from(path: &Path, from: u64) -> CliResult<String> {
         file.read_to_end(&mut bytes)?;
         Ok::<_, std::io::Error>(bytes)
     };
-    let bytes = read().map_err(|error| CliError::new(Exit::Failed, format!("{}: {error}", path.display())))?;
-    Ok(String::from_utf8(bytes).unwrap_or_else(|bad| String::from_utf8_lossy(bad.as_bytes()).into_owned()))
+    let bytes = read()
+        .map_err(|error| CliError::new(Exit::Failed, format!("{}: {error}", path.display())))?;
+    Ok(String::from_utf8(bytes)
+        .unwrap_or_else(|bad| String::from_utf8_lossy(bad.as_bytes()).into_owned()))
 }

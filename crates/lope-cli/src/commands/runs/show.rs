@@ -1,19 +1,16 @@
 //! `lope runs show`: one run with its steps.
 
+use lope::Client;
 use lope::describe;
-use lope_engine::look;
-use lope_engine::why::is_set_aside;
-use lope_flow::history::Historian;
-use lope_store::Store;
-use lope_store::runs::{RunRecord, RunStatus};
-use serde_json::{Value as Json, json};
+use lope::runs::is_set_aside;
+use lope::runs::{RunRecord, RunStatus};
+use serde_json::Value as Json;
 
 use super::find::find;
-use super::why;
 use crate::clock::wall;
 use crate::commands::record::plain;
 use crate::error::{CliResult, Exit};
-use crate::look::{age, lasted, paint_status, step_lines};
+use crate::format::{age, lasted, paint_status, step_lines};
 use crate::output::Output;
 
 /// Most steps shown to a person; the youngest, and all that are not over.
@@ -21,11 +18,11 @@ const SHOWN: usize = 200;
 /// Longest result or error shown on a line, in characters.
 const LINE: usize = 2_000;
 
-pub(crate) async fn run(store: &Store, id: &str, output: Output) -> CliResult<Exit> {
-    let record = find(store, id).await?;
-    let plan = look::plan(store, &record).await?;
-    let history = look::history(store, record.run, &plan, None).await?;
-    let value = full(&record, &history);
+pub(crate) async fn run(client: &Client, id: &str, output: Output) -> CliResult<Exit> {
+    let record = find(client, id).await?;
+    let plan = client.plan(&record).await?;
+    let history = client.history(record.run, &plan, None).await?;
+    let value = describe::run_with_steps(&record, &history);
     if output.json {
         output.document(&value, "");
         return Ok(Exit::Done);
@@ -36,58 +33,95 @@ pub(crate) async fn run(store: &Store, id: &str, output: Output) -> CliResult<Ex
         text.extend(["\n\n", &steps.join("\n")]);
     }
     if matches!(record.status, RunStatus::Live(_)) {
-        let reasons = why::reasons(store, &record, &history).await?;
-        reasons.iter().take(1).for_each(|why| text.push_str(&format!("\n\n{}", why.message(wall()))));
+        let reasons = client.why_of(&record, &history).await?;
+        reasons
+            .iter()
+            .take(1)
+            .for_each(|why| text.push_str(&format!("\n\n{}", why.message(wall()))));
     }
     output.document(&value, &text);
     Ok(Exit::Done)
-}
-
-/// The run as JSON, with its executions.
-pub(crate) fn full(record: &RunRecord, history: &Historian<'_>) -> Json {
-    let mut value = describe::run(record);
-    let executions: Vec<Json> =
-        history.executions().map(|execution| describe::execution(record.run, execution)).collect();
-    value["steps"] = json!(executions.len() as u64 + history.dropped());
-    value["executions"] = Json::Array(executions);
-    describe::add_sources(&mut value, history.plan().definition());
-    value
 }
 
 fn head(record: &RunRecord, value: &Json) -> Vec<String> {
     let now = wall();
     let version = record.version.to_string();
     let short = version.get(..12).unwrap_or(&version);
-    let ended = record.finished_at.map(|at| format!("{at} (took {})", lasted(at.since(record.created_at))));
-    let place = format!("{}, priority {}", record.queue, record.priority.level());
-    let tags: Vec<String> = record.tags.iter().map(|(name, value)| format!("{name}={value}")).collect();
-    let parent = record.parent.as_ref().map(|parent| format!("{} ({})", parent.run, parent.execution));
-    let due = record.due.filter(|due| *due > now && *due < lope_model::Timestamp::NEVER);
+    let ended = record
+        .finished_at
+        .map(|at| format!("{at} (took {})", lasted(at.since(record.begun_at()))));
+    let queue = format!("{}, priority {}", record.queue, record.priority.level());
+    let tags: Vec<String> = record
+        .tags
+        .iter()
+        .map(|(name, value)| format!("{name}={value}"))
+        .collect();
+    let parent = record
+        .parent
+        .as_ref()
+        .map(|parent| format!("{} ({})", parent.run, parent.execution));
+    let due = record
+        .due
+        .filter(|due| *due > now && *due < lope_model::Timestamp::NEVER);
     let some = |name: &str| Some(&value[name]).filter(|value| !value.is_null());
-    let error = some("error").map(|error| {
-        let traceback = error["traceback"].as_str().map_or_else(String::new, |text| format!("\n{text}"));
-        let source = error["source"].as_str().map_or_else(String::new, |source| format!(" at {source}"));
-        let step = error["step"].as_str().map_or_else(String::new, |step| format!(" (step {step}{source})"));
-        format!("{}: {}{step}{traceback}", plain(&error["type"]), plain(&error["message"]))
-    });
+    let error = some("error").map(failure);
     let lines = [
         ("run", Some(record.run.to_string())),
-        ("workflow", Some(format!("{} (version {short})", record.workflow))),
+        (
+            "workflow",
+            Some(format!("{} (version {short})", record.workflow)),
+        ),
         ("key", record.key.clone()),
         ("status", Some(paint_status(record.status))),
-        ("parked", record.parked.clone().filter(|reason| is_set_aside(reason))),
-        ("queue", Some(place)),
+        (
+            "parked",
+            record.parked.clone().filter(|reason| is_set_aside(reason)),
+        ),
+        ("queue", Some(queue)),
         ("tags", Some(tags.join(" ")).filter(|tags| !tags.is_empty())),
         ("parent", parent),
-        ("started", Some(format!("{} ({} ago)", record.created_at, age(now.since(record.created_at))))),
-        ("due", due.map(|due| format!("{due} (in {})", age(due.since(now))))),
+        (
+            "admitted",
+            Some(format!(
+                "{} ({} ago)",
+                record.created_at,
+                age(now.since(record.created_at))
+            )),
+        ),
+        ("started", record.started_at.map(|at| at.to_string())),
+        (
+            "due",
+            due.map(|due| format!("{due} (in {})", age(due.since(now)))),
+        ),
         ("finished", ended),
         ("owner", record.owner.map(|owner| owner.to_string())),
         ("result", some("result").map(plain)),
         ("error", error),
     ];
-    let shown = lines.into_iter().filter_map(|(name, text)| Some((name, text?)));
-    shown.map(|(name, text)| format!("{name:<10} {}", cut(&text))).collect()
+    let shown = lines
+        .into_iter()
+        .filter_map(|(name, text)| Some((name, text?)));
+    shown
+        .map(|(name, text)| format!("{name:<10} {}", cut(&text)))
+        .collect()
+}
+
+/// What went wrong, where, and how it came to that.
+fn failure(error: &Json) -> String {
+    let traceback = error["traceback"]
+        .as_str()
+        .map_or_else(String::new, |text| format!("\n{text}"));
+    let source = error["source"]
+        .as_str()
+        .map_or_else(String::new, |source| format!(" at {source}"));
+    let step = error["step"]
+        .as_str()
+        .map_or_else(String::new, |step| format!(" (step {step}{source})"));
+    format!(
+        "{}: {}{step}{traceback}",
+        plain(&error["type"]),
+        plain(&error["message"])
+    )
 }
 
 fn cut(text: &str) -> String {

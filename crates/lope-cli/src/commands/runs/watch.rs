@@ -1,23 +1,25 @@
 //! `lope runs watch`: follow a run until it ends; one JSON object a line with `--json`.
 
+use lope::Client;
 use lope::describe;
-use lope_engine::look::{self, Follower};
-use lope_store::Store;
-use lope_store::runs::RunStatus;
+use lope::runs::RunStatus;
 use serde_json::{Value as Json, json};
 
 use super::find::{find, found};
 use crate::commands::record::summary;
 use crate::error::{CliResult, Exit};
 use crate::output::{self, Output};
-use crate::progress::{self, Progress};
+use crate::progress::{self, KNOWN_MAX, Progress};
 
-pub(crate) async fn run(store: &Store, id: &str, output: Output) -> CliResult<Exit> {
-    let record = find(store, id).await?;
-    let plan = look::plan(store, &record).await?;
-    let mut follower = Follower::begin(store, record.run, &plan).await?;
+pub(crate) async fn run(client: &Client, id: &str, output: Output) -> CliResult<Exit> {
+    let record = find(client, id).await?;
+    let plan = client.plan(&record).await?;
+    let mut follower = client.follow(record.run, &plan).await?;
+    if !output.json {
+        follower = follower.keeping(KNOWN_MAX);
+    }
     let mut progress = Progress::new(&record, output);
-    let mut watch = store.runs.watch();
+    let mut watch = client.watch();
     let mut record = record;
     loop {
         let told = follower.catch_up(|row, event, history| {
@@ -38,9 +40,10 @@ pub(crate) async fn run(store: &Store, id: &str, output: Output) -> CliResult<Ex
         });
         told.await?;
         progress.draw(follower.historian());
-        record = found(store.runs.run(record.run).await?, record.run)?;
+        record = found(client.run(record.run).await?, record.run)?;
         // The record may be ahead of what was read of the journal: go on until both have ended.
-        if matches!(record.status, RunStatus::Final(_)) && follower.historian().seq() >= record.head {
+        if matches!(record.status, RunStatus::Final(_)) && follower.historian().seq() >= record.head
+        {
             break;
         }
         progress::pause(&mut watch).await;

@@ -5,20 +5,19 @@ use std::sync::Arc;
 
 use clap::{Args, ValueEnum};
 use lope::describe;
-use lope::stores::{self, Create};
-use lope_engine::client::{self, StartOptions};
-use lope_engine::schedule::book::{self, Booked};
-use lope_engine::schedule::timing::{BadTiming, Timing};
-use lope_engine::schedule::{CatchUp, Entry, Overlap, Schedule};
-use lope_flow::law::Plan;
+use lope::runs::StartOptions;
+use lope::schedules::ScheduleRecord;
+use lope::schedules::{BadTiming, CatchUp, Overlap, Schedule, ScheduleEntry, Timing};
+use lope::stores::{CreateStore, StoreError};
+use lope::workflows::Plan;
+use lope::{Client, PreparedRun};
 use lope_model::time::BadSpan;
 use lope_model::{Priority, QueueName, Span, Timestamp, Value};
-use lope_store::Store;
 
-use super::look::when;
+use super::query::when;
 use crate::clock::{later, wall};
-use crate::commands::begin::{captured, check};
-use crate::commands::python::{PythonArgs, Target};
+use crate::commands::begin::{captured, validate_input};
+use crate::commands::python::{PythonArgs, PythonWorkflow};
 use crate::commands::start::missing_workflow;
 use crate::commands::tags::tags;
 use crate::commands::workflow_file;
@@ -33,13 +32,14 @@ const RUNNERS: usize = 100;
 #[command(group = clap::ArgGroup::new("timing").required(true).args(["cron", "every"]))]
 pub(crate) struct AddArgs {
     name: String,
-    /// A workflow file, a workflow in Python (MODULE.py:NAME), or the name of a deployed workflow. A tick starts the version that
-    /// was deployed last
+    /// A workflow file, a workflow in Python (MODULE.py:NAME), or the name of a deployed workflow.
+    /// A tick starts the version that was deployed last
     #[arg(value_name = "FILE|WORKFLOW")]
     workflow: String,
     #[command(flatten)]
     python: PythonArgs,
-    /// Minute, hour, day of month, month, day of week, as in '30 6 * * MON-FRI'; or @hourly, @daily, @weekly, @monthly, @yearly
+    /// Minute, hour, day of month, month, day of week, as in '30 6 * * MON-FRI'; or @hourly,
+    /// @daily, @weekly, @monthly, @yearly
     #[arg(long, value_name = "EXPRESSION")]
     cron: Option<String>,
     /// The time zone of --cron, as in Europe/Berlin
@@ -107,101 +107,157 @@ enum CatchUpWord {
 }
 
 pub(crate) async fn run(args: AddArgs, settings: &Settings, output: Output) -> CliResult<Exit> {
-    let place = settings.lasting("the schedule")?;
+    let url = settings.lasting("the schedule")?;
     let mut options = options(&args, settings)?;
     let said = schedule(&args, &options, wall())?;
     let plans = plans(&args, &mut options)?;
-    let create = if plans.is_empty() { Create::Never } else { Create::IfMissing };
-    let store = match stores::open(place, create).await {
-        Err(lope_store::StoreError::Missing { .. }) => return Err(missing_workflow(&args.workflow)),
+    let create = if plans.is_empty() {
+        CreateStore::Never
+    } else {
+        CreateStore::IfMissing
+    };
+    let client = match Client::open_store(url, create).await {
+        Err(StoreError::Missing { .. }) => {
+            return Err(missing_workflow(&args.workflow));
+        }
         opened => opened?,
     };
-    let entry = enter(&store, &args, (said, options), plans).await;
+    let entry = enter(&client, &args, said, options, plans).await;
     let entry = match entry {
         Ok(entry) => entry,
         Err(error) => {
-            store.upkeep.close().await?;
+            client.close().await?;
             return Err(error);
         }
     };
-    if !store.runs.runners(RUNNERS).await?.iter().any(|runner| runner.live) {
-        remark(output, &format!("no runner is up to start its runs: {} up", settings.called));
+    if !client
+        .runners(RUNNERS)
+        .await?
+        .iter()
+        .any(|runner| runner.live)
+    {
+        remark(
+            output,
+            &format!("no runner is up to start its runs: {} up", settings.called),
+        );
     }
-    store.upkeep.close().await?;
+    client.close().await?;
     announce(&entry, output);
     Ok(Exit::Done)
 }
 
-fn announce(entry: &Entry, output: Output) {
-    let booked = Booked { entry: entry.clone(), last_run: None, running: false };
-    let Entry { schedule, .. } = entry;
+fn announce(entry: &ScheduleEntry, output: Output) {
+    let record = ScheduleRecord {
+        entry: entry.clone(),
+        last_run: None,
+        running: false,
+    };
+    let ScheduleEntry { schedule, .. } = entry;
     let first = match entry.due() {
         Some(due) => format!("first at {}", when(schedule, due)),
         None => "paused".to_owned(),
     };
-    let text = format!("{}: {}, {}, {first}", schedule.name, schedule.workflow, schedule.timing);
-    output.result(&describe::schedule(&booked), &text);
+    let text = format!(
+        "{}: {}, {}, {first}",
+        schedule.name, schedule.workflow, schedule.timing
+    );
+    output.result(&describe::schedule(&record), &text);
 }
 
 /// Of a name that is taken nothing is stored, not even the workflow.
 async fn enter(
-    store: &Store,
+    client: &Client,
     args: &AddArgs,
-    (said, options): (Schedule, StartOptions),
+    said: Schedule,
+    options: StartOptions,
     plans: Vec<Arc<Plan>>,
-) -> CliResult<Entry> {
-    if !args.replace && store.runs.find_schedule(&args.name).await?.is_some() {
+) -> CliResult<ScheduleEntry> {
+    if !args.replace && client.has_schedule(&args.name).await? {
         return Err(taken(&args.name));
     }
     let plan = match plans.first() {
         Some(plan) => Arc::clone(plan),
-        None => client::latest_plan(store, &args.workflow).await?.ok_or_else(|| missing_workflow(&args.workflow))?,
+        None => client
+            .latest_plan(&args.workflow)
+            .await?
+            .ok_or_else(|| missing_workflow(&args.workflow))?,
     };
-    check(&plan, &options)?;
+    let input = options.input.clone().unwrap_or_default();
+    options
+        .input
+        .iter()
+        .try_for_each(|input| validate_input(&plan, input))?;
+    PreparedRun::validate(&plan, options)?;
     for plan in &plans {
-        client::deploy(store, plan).await?;
+        client.deploy(plan).await?;
     }
-    let now = store.upkeep.reading().await?.now;
+    let now = client.now().await?;
     let schedule = Schedule {
         workflow: plan.name().to_string(),
-        input: options.input.unwrap_or_default(),
+        input,
         timing: timing(args, said.from, now)?,
         added_at: now,
         ..said
     };
     if args.replace {
-        return Ok(book::put(store, schedule, now).await?);
+        return Ok(client.put_schedule(schedule).await?);
     }
-    book::add(store, schedule, now).await?.ok_or_else(|| taken(&args.name))
+    client
+        .add_schedule(schedule)
+        .await?
+        .ok_or_else(|| taken(&args.name))
 }
 
 fn taken(name: &str) -> CliError {
-    let error = CliError::new(Exit::Refused, format!("there is a schedule '{name}' already"));
+    let error = CliError::new(
+        Exit::Refused,
+        format!("there is a schedule '{name}' already"),
+    );
     error.hint("--replace writes over it, 'lope schedules show' shows it")
 }
 
 /// How each run is started.
 fn options(args: &AddArgs, settings: &Settings) -> CliResult<StartOptions> {
     let bad = |error: &dyn std::fmt::Display| CliError::usage(error.to_string());
-    let queue = args.queue.as_deref().map(QueueName::parse).transpose().map_err(|error| bad(&error))?;
+    let queue = args
+        .queue
+        .as_deref()
+        .map(QueueName::parse)
+        .transpose()
+        .map_err(|error| bad(&error))?;
     let queue = queue.unwrap_or_default();
-    let of_queue = settings.config.engine.queue_limits.get(&queue).and_then(|limit| limit.priority);
-    let priority = args.priority.map(Priority::new).transpose().map_err(|error| bad(&error))?;
+    let of_queue = settings
+        .config
+        .engine
+        .queue_limits
+        .get(&queue)
+        .and_then(|limit| limit.priority);
+    let priority = args
+        .priority
+        .map(Priority::new)
+        .transpose()
+        .map_err(|error| bad(&error))?;
     Ok(StartOptions {
         input: Some(workflow_file::input(args.input.as_deref())?),
         priority: priority.or(of_queue).unwrap_or_default(),
         queue,
         tags: tags(&args.tags)?,
-        env: captured(&settings.config.env),
+        env: captured(settings),
         ..StartOptions::default()
     })
 }
 
 /// What was said, as a schedule, if it makes sense.
 fn schedule(args: &AddArgs, options: &StartOptions, now: Timestamp) -> CliResult<Schedule> {
-    let time = |flag: &str, text: &Option<String>| text.as_deref().map(|text| later(flag, text)).transpose();
+    let time = |flag: &str, text: &Option<String>| {
+        text.as_deref().map(|text| later(flag, text)).transpose()
+    };
     let (from, until) = (time("--from", &args.from)?, time("--until", &args.until)?);
-    let jitter = args.jitter.as_deref().map(|text| span("--jitter", text)).transpose()?;
+    let jitter = args
+        .jitter
+        .as_deref()
+        .map(|text| span("--jitter", text))
+        .transpose()?;
     let schedule = Schedule {
         name: args.name.clone(),
         workflow: args.workflow.clone(),
@@ -219,7 +275,9 @@ fn schedule(args: &AddArgs, options: &StartOptions, now: Timestamp) -> CliResult
         paused: args.paused,
         added_at: now,
     };
-    schedule.check(now).map_err(|unsound| CliError::usage(unsound.to_string()).hint(unsound.hint()))?;
+    schedule
+        .validate(now)
+        .map_err(|unsound| CliError::usage(unsound.to_string()).hint(unsound.hint()))?;
     Ok(schedule)
 }
 
@@ -235,12 +293,13 @@ fn timing(args: &AddArgs, from: Option<Timestamp>, now: Timestamp) -> CliResult<
 }
 
 fn span(flag: &str, text: &str) -> CliResult<Span> {
-    text.parse().map_err(|error: BadSpan| CliError::usage(format!("{flag}: {error}")))
+    text.parse()
+        .map_err(|error: BadSpan| CliError::usage(format!("{flag}: {error}")))
 }
 
 /// What must be deployed first: a file's workflow, or that of a Python module with those it starts.
 fn plans(args: &AddArgs, options: &mut StartOptions) -> CliResult<Vec<Arc<Plan>>> {
-    if let Some(target) = Target::parse(&args.workflow) {
+    if let Some(target) = PythonWorkflow::parse(&args.workflow) {
         return args.python.bundle(&target, options);
     }
     if workflow_file::is_file(&args.workflow) {

@@ -1,48 +1,60 @@
 //! `lope schedules pause|resume|run|remove`.
 
+use lope::Client;
 use lope::describe;
-use lope_engine::schedule::book::{self, Booked, Changed};
-use lope_engine::schedule::{Entry, fire};
-use lope_store::Store;
+use lope::schedules::{FireError, ScheduleEntry, ScheduleRecord};
 use serde_json::json;
 
-use super::look::when;
 use super::missing;
+use super::query::when;
 use crate::commands::begin::announce;
 use crate::error::{CliError, CliResult, Exit};
 use crate::output::Output;
 
-pub(super) async fn pause(store: &Store, name: &str, output: Output) -> CliResult<Exit> {
-    change(store, name, output, Entry::pause).await
+pub(super) async fn pause(client: &Client, name: &str, output: Output) -> CliResult<Exit> {
+    let entry = client.pause_schedule(name).await?;
+    changed(client, name, entry, output).await
 }
 
-pub(super) async fn resume(store: &Store, name: &str, output: Output) -> CliResult<Exit> {
-    let now = store.upkeep.reading().await?.now;
-    change(store, name, output, |entry| entry.resume(now)).await
+pub(super) async fn resume(client: &Client, name: &str, output: Output) -> CliResult<Exit> {
+    let entry = client.resume_schedule(name).await?;
+    changed(client, name, entry, output).await
 }
 
-async fn change(store: &Store, name: &str, output: Output, how: impl Fn(&mut Entry)) -> CliResult<Exit> {
-    let Changed::Done(entry) = book::change(store, name, how).await? else { return Err(missing(name)) };
-    let booked = book::find(store, name).await?;
-    store.upkeep.close().await?;
+async fn changed(
+    client: &Client,
+    name: &str,
+    entry: Option<ScheduleEntry>,
+    output: Output,
+) -> CliResult<Exit> {
+    let entry = entry.ok_or_else(|| missing(name))?;
+    let record = client.schedule(name).await?;
+    client.close().await?;
     let next = match entry.due() {
         Some(due) => format!("next at {}", when(&entry.schedule, due)),
         None => describe::schedule_status(&entry).to_owned(),
     };
-    let booked = booked.unwrap_or(Booked { entry: *entry, last_run: None, running: false });
-    output.result(&describe::schedule(&booked), &format!("{name}: {next}"));
+    let record = record.unwrap_or(ScheduleRecord {
+        entry,
+        last_run: None,
+        running: false,
+    });
+    output.result(&describe::schedule(&record), &format!("{name}: {next}"));
     Ok(Exit::Done)
 }
 
 /// A run beside the ticks, paused or not: it counts for no overlap.
-pub(super) async fn run(store: &Store, name: &str, output: Output) -> CliResult<Exit> {
-    let booked = book::find(store, name).await?.ok_or_else(|| missing(name))?;
-    let now = store.upkeep.reading().await?.now;
-    match fire::at_once(store, &booked.entry.schedule, now).await? {
-        Ok(run) => announce(store, run, output).await,
-        Err(why) => {
-            store.upkeep.close().await?;
-            let error = CliError::new(Exit::Failed, format!("schedule '{name}' cannot start a run: {why}"));
+pub(super) async fn run(client: &Client, name: &str, output: Output) -> CliResult<Exit> {
+    match client.fire_schedule(name).await {
+        Ok(run) => announce(client, run, output).await,
+        Err(FireError::Missing) => Err(missing(name)),
+        Err(FireError::Store(error)) => Err(error.into()),
+        Err(FireError::NoRun(why)) => {
+            client.close().await?;
+            let error = CliError::new(
+                Exit::Failed,
+                format!("schedule '{name}' cannot start a run: {why}"),
+            );
             Err(error.hint(
                 "'lope workflows list' shows what is deployed, 'lope schedules add --replace' changes the schedule",
             ))
@@ -50,12 +62,15 @@ pub(super) async fn run(store: &Store, name: &str, output: Output) -> CliResult<
     }
 }
 
-pub(super) async fn remove(store: &Store, name: &str, output: Output) -> CliResult<Exit> {
-    let removed = store.runs.unschedule(name, None).await?;
-    store.upkeep.close().await?;
+pub(super) async fn remove(client: &Client, name: &str, output: Output) -> CliResult<Exit> {
+    let removed = client.remove_schedule(name).await?;
+    client.close().await?;
     if !removed {
         return Err(missing(name));
     }
-    output.result(&json!({ "name": name, "removed": true }), &format!("{name} removed; its runs stay"));
+    output.result(
+        &json!({ "name": name, "removed": true }),
+        &format!("{name} removed; its runs stay"),
+    );
     Ok(Exit::Done)
 }

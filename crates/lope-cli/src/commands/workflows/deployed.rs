@@ -2,43 +2,52 @@
 
 use std::sync::Arc;
 
+use lope::Client;
 use lope::describe;
-use lope::stores::{self, Create};
-use lope_engine::client;
-use lope_flow::definition::{Definition, Step};
-use lope_flow::law::Plan;
-use lope_store::runs::{RunFilter, StoredDefinition};
-use lope_store::{Store, StoreError};
+use lope::runs::RunFilter;
+use lope::stores::CreateStore;
+use lope::stores::StoreError;
+use lope::workflows::Plan;
+use lope::workflows::{Definition, Step};
 use serde_json::{Value as Json, json};
 
 use crate::clock::wall;
-use crate::commands::runs::open;
 use crate::error::{CliError, CliResult, Exit};
+use crate::format::{age, paint_status};
 use crate::home::Settings;
-use crate::look::{age, paint_status};
 use crate::output::Output;
 use crate::table::{Column, Table, width};
 
-/// Workflows read at a time.
-const PAGE: usize = 1_000;
 /// Runs shown with a workflow.
 const RUNS: usize = 5;
 
 /// All files are read first: one bad file, and nothing is stored.
-pub(super) async fn deploy(plans: &[Arc<Plan>], dry_run: bool, settings: &Settings, output: Output) -> CliResult<Exit> {
+pub(super) async fn deploy(
+    plans: &[Arc<Plan>],
+    dry_run: bool,
+    settings: &Settings,
+    output: Output,
+) -> CliResult<Exit> {
     if !dry_run {
-        let store = stores::open(settings.lasting("the workflow")?, Create::IfMissing).await?;
+        let client =
+            Client::open_store(settings.lasting("the workflow")?, CreateStore::IfMissing).await?;
         for plan in plans {
-            client::deploy(&store, plan).await?;
+            client.deploy(plan).await?;
         }
-        store.upkeep.close().await?;
+        client.close().await?;
     }
     let values: Vec<Json> = plans
         .iter()
         .map(|plan| json!({ "workflow": &**plan.name(), "version": plan.version(), "dry_run": dry_run }))
         .collect();
-    let word = if dry_run { "would be deployed" } else { "deployed" };
-    let lines = plans.iter().map(|plan| format!("{} {} {word}", plan.name(), short(plan)));
+    let word = if dry_run {
+        "would be deployed"
+    } else {
+        "deployed"
+    };
+    let lines = plans
+        .iter()
+        .map(|plan| format!("{} {} {word}", plan.name(), short(plan)));
     output.result(&Json::Array(values), &lines.collect::<Vec<_>>().join("\n"));
     Ok(Exit::Done)
 }
@@ -48,76 +57,114 @@ fn short(plan: &Plan) -> String {
 }
 
 pub(super) async fn list(settings: &Settings, output: Output) -> CliResult<Exit> {
-    let all = match stores::open(&settings.store, Create::Never).await {
-        Ok(store) => all(&store).await?,
+    let all = match Client::open_store(&settings.store, CreateStore::Never).await {
+        Ok(client) => {
+            let all = client.workflows().await?;
+            client.close().await?;
+            all
+        }
         Err(StoreError::Missing { .. }) => Vec::new(),
         Err(error) => return Err(error.into()),
     };
-    let values: Vec<Json> = all.iter().map(|it| describe::workflow(&it.name, it.version, it.deployed_at)).collect();
-    let mut table = Table::new([Column::cut("WORKFLOW"), Column::whole("VERSION"), Column::whole("DEPLOYED")]);
+    let values: Vec<Json> = all
+        .iter()
+        .map(|it| describe::workflow(&it.name, it.version, it.deployed_at))
+        .collect();
+    let mut table = Table::new([
+        Column::cut("WORKFLOW"),
+        Column::whole("VERSION"),
+        Column::whole("DEPLOYED"),
+    ]);
     for stored in &all {
         let version = stored.version.to_string().chars().take(12).collect();
         let ago = format!("{} ago", age(wall().since(stored.deployed_at)));
         table.row(vec![stored.name.clone(), version, ago]);
     }
-    let text = if all.is_empty() { "no workflows".to_owned() } else { table.lines(width()).join("\n") };
+    let text = if all.is_empty() {
+        "no workflows".to_owned()
+    } else {
+        table.lines(width()).join("\n")
+    };
     output.result(&Json::Array(values), &text);
     Ok(Exit::Done)
 }
 
-async fn all(store: &Store) -> CliResult<Vec<StoredDefinition>> {
-    let mut all: Vec<StoredDefinition> = Vec::new();
-    loop {
-        let after = all.last().map(|last| last.name.clone());
-        let page = store.runs.definitions(after.as_deref(), PAGE).await?;
-        if page.is_empty() {
-            store.upkeep.close().await?;
-            return Ok(all);
-        }
-        all.extend(page);
-    }
-}
-
 /// The plan of the version deployed last under a name.
 pub(super) async fn latest(name: &str, settings: &Settings) -> CliResult<Arc<Plan>> {
-    let store = open(settings).await?;
-    let plan = client::latest_plan(&store, name).await?;
-    store.upkeep.close().await?;
+    let client = open(name, settings).await?;
+    let plan = client.latest_plan(name).await?;
+    client.close().await?;
     plan.ok_or_else(|| missing(name))
 }
 
+/// The store in which a workflow is looked for: where there is none, it is not deployed.
+async fn open(name: &str, settings: &Settings) -> CliResult<Client> {
+    match Client::open_store(&settings.store, CreateStore::Never).await {
+        Err(StoreError::Missing { .. }) => Err(missing(name)),
+        opened => Ok(opened?),
+    }
+}
+
 fn missing(name: &str) -> CliError {
-    let error = CliError::new(Exit::Failed, format!("no workflow '{name}' is deployed, and there is no such file"));
-    error.hint("'lope workflows list' shows what is deployed, 'lope workflows deploy FILE' adds one")
+    let error = CliError::new(
+        Exit::Failed,
+        format!("no workflow '{name}' is deployed, and there is no such file"),
+    );
+    error
+        .hint("'lope workflows list' shows what is deployed, 'lope workflows deploy FILE' adds one")
 }
 
 pub(super) async fn show(name: &str, settings: &Settings, output: Output) -> CliResult<Exit> {
-    let store = open(settings).await?;
-    let stored = store.runs.latest(name).await?.ok_or_else(|| missing(name))?;
-    let definition = Definition::decode(&stored.body)
-        .map_err(|error| CliError::new(Exit::Failed, format!("the definition of '{name}' cannot be read: {error}")))?;
-    let filter = RunFilter { workflow: Some(name.to_owned()), limit: RUNS, ..RunFilter::default() };
-    let runs = store.runs.list(filter).await?;
-    store.upkeep.close().await?;
+    let client = open(name, settings).await?;
+    let stored = client.workflow(name).await?.ok_or_else(|| missing(name))?;
+    let definition = stored.definition().map_err(|error| {
+        CliError::new(
+            Exit::Failed,
+            format!("the definition of '{name}' cannot be read: {error}"),
+        )
+    })?;
+    let filter = RunFilter {
+        workflow: Some(name.to_owned()),
+        limit: RUNS,
+        ..RunFilter::default()
+    };
+    let runs = client.list(filter).await?;
+    client.close().await?;
     let mut value = describe::workflow(name, stored.version, stored.deployed_at);
-    value["definition"] = serde_json::from_str(&definition.to_json()).unwrap_or_default();
+    value["definition"] = describe::definition(&definition);
     value["runs"] = runs.iter().map(describe::run).collect();
     let mut lines = vec![
         format!("{:<10} {name}", "workflow"),
         format!("{:<10} {}", "version", stored.version),
-        format!("{:<10} {} ({} ago)", "deployed", stored.deployed_at, age(wall().since(stored.deployed_at))),
+        format!(
+            "{:<10} {} ({} ago)",
+            "deployed",
+            stored.deployed_at,
+            age(wall().since(stored.deployed_at))
+        ),
         format!("{:<10} {}", "steps", names(&definition)),
     ];
     if !runs.is_empty() {
         lines.push("\nyoungest runs".to_owned());
     }
     for run in &runs {
-        lines.push(format!("  {}  {}  {} ago", run.run, paint_status(run.status), age(wall().since(run.created_at))));
+        lines.push(format!(
+            "  {}  {}  {} ago",
+            run.run,
+            paint_status(run.status),
+            age(wall().since(run.created_at))
+        ));
     }
     output.document(&value, &lines.join("\n"));
     Ok(Exit::Done)
 }
 
 fn names(definition: &Definition) -> String {
-    definition.root().steps.iter().map(|step: &Step| &*step.name).collect::<Vec<_>>().join(", ")
+    definition
+        .root()
+        .steps
+        .iter()
+        .map(|step: &Step| &*step.name)
+        .collect::<Vec<_>>()
+        .join(", ")
 }

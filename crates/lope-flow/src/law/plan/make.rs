@@ -3,20 +3,33 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
-use super::{Label, Link, Output, PlanBlock, PlanStep};
-use crate::definition::scope::{Place, Scopes};
-use crate::definition::{Block, BlockId, Definition, Field, Kind, Role, Touch};
-use crate::expr::Expr;
+use lope_definition::scope::{Scopes, SlotAddress};
+use lope_definition::{Block, BlockId, Definition, Field, Role, StepKind, Touch};
+use lope_expr::Expr;
+
+use super::{BlockOutput, Label, Link, PlanBlock, PlanStep};
 use crate::law::handling::Handling;
 
 /// A use count that is never used up.
 const FOR_GOOD: u32 = u32::MAX;
 
 /// The blocks of a plan, and the places that its resolved names refer to.
-pub(super) fn blocks(definition: &Definition, scopes: &Scopes) -> (Vec<PlanBlock>, Vec<Place>) {
-    let mut maker = Maker { definition, scopes, places: Vec::new(), known: HashMap::new() };
+pub(super) fn blocks(
+    definition: &Definition,
+    scopes: &Scopes,
+) -> (Vec<PlanBlock>, Vec<SlotAddress>) {
+    let mut maker = Maker {
+        definition,
+        scopes,
+        addresses: Vec::new(),
+        known: HashMap::new(),
+    };
     let prefixes = definition.prefixes();
-    let mut wanted: Vec<bool> = definition.blocks.iter().map(|block| block.parameters.is_some()).collect();
+    let mut wanted: Vec<bool> = definition
+        .blocks
+        .iter()
+        .map(|block| block.parameters.is_some())
+        .collect();
     wanted[0] = true;
     let mut blocks: Vec<PlanBlock> = Vec::with_capacity(definition.blocks.len());
     for (index, touches) in definition.touches().iter().enumerate() {
@@ -25,20 +38,21 @@ pub(super) fn blocks(definition: &Definition, scopes: &Scopes) -> (Vec<PlanBlock
         for step in &block.steps {
             let output_wanted = step.uses > 0 || step.set.is_some();
             for (role, child) in step.kind.blocks() {
-                wanted[child.index()] |= output_wanted && !matches!(role, Role::Round | Role::Finally);
+                wanted[child.index()] |=
+                    output_wanted && !matches!(role, Role::Round | Role::Finally);
             }
         }
         blocks.push(block);
     }
     mark_states(&mut blocks, scopes);
-    (blocks, maker.places)
+    (blocks, maker.addresses)
 }
 
 struct Maker<'a> {
     definition: &'a Definition,
     scopes: &'a Scopes,
-    places: Vec<Place>,
-    known: HashMap<Place, u32>,
+    addresses: Vec<SlotAddress>,
+    known: HashMap<SlotAddress, u32>,
 }
 
 /// One block while its plan is made.
@@ -57,24 +71,48 @@ impl<'a> Outline<'a> {
     fn new(definition: &'a Definition, id: BlockId, touches: &'a [Touch], prefix: &'a str) -> Self {
         let block = definition.block(id);
         let numbered = block.steps.iter().enumerate();
-        let outputs = numbered.filter(|(_, step)| step.set.is_none()).map(|(index, step)| (&*step.name, index as u32));
-        Self { id, block, touches, prefix, links: links(block), outputs: outputs.collect() }
+        let outputs = numbered
+            .filter(|(_, step)| step.set.is_none())
+            .map(|(index, step)| (&*step.name, index as u32));
+        Self {
+            id,
+            block,
+            touches,
+            prefix,
+            links: links(block),
+            outputs: outputs.collect(),
+        }
     }
 
     fn leaves(&self) -> Vec<u32> {
-        let leaf = |index: &usize| self.links[*index].is_empty() && !self.block.steps[*index].kind.leaves();
-        (0..self.block.steps.len()).filter(leaf).map(|index| index as u32).collect()
+        let leaf = |index: &usize| {
+            self.links[*index].is_empty() && !self.block.steps[*index].kind.leaves()
+        };
+        (0..self.block.steps.len())
+            .filter(leaf)
+            .map(|index| index as u32)
+            .collect()
     }
 
-    /// How often each output will be wanted. One whose name is also set is kept until its block ends.
+    /// How often each output will be wanted. One whose name is also set is kept until its block
+    /// ends.
     fn uses(&self, kept: &BTreeSet<u32>) -> Vec<u32> {
         let mut uses: Vec<u32> = vec![0; self.block.steps.len()];
-        kept.range(..uses.len() as u32).for_each(|slot| uses[*slot as usize] += 1);
+        kept.range(..uses.len() as u32)
+            .for_each(|slot| uses[*slot as usize] += 1);
         let output = |name: &Arc<str>| self.outputs.get(&**name).copied();
-        for index in self.touches.iter().flat_map(|touch| touch.reads.iter().filter_map(output)) {
+        for index in self
+            .touches
+            .iter()
+            .flat_map(|touch| touch.reads.iter().filter_map(output))
+        {
             uses[index as usize] += 1;
         }
-        for index in self.touches.iter().flat_map(|touch| touch.writes.iter().filter_map(output)) {
+        for index in self
+            .touches
+            .iter()
+            .flat_map(|touch| touch.writes.iter().filter_map(output))
+        {
             uses[index as usize] = FOR_GOOD;
         }
         uses
@@ -82,17 +120,31 @@ impl<'a> Outline<'a> {
 
     /// The outputs that a step wants no longer when it is settled.
     fn frees(&self, index: usize, uses: &[u32]) -> Vec<u32> {
-        let reads = self.touches[index].reads.iter().filter_map(|name| self.outputs.get(&**name).copied());
-        reads.filter(|slot| uses[*slot as usize] != FOR_GOOD).collect()
+        let reads = self.touches[index]
+            .reads
+            .iter()
+            .filter_map(|name| self.outputs.get(&**name).copied());
+        reads
+            .filter(|slot| uses[*slot as usize] != FOR_GOOD)
+            .collect()
     }
 }
 
 fn links(block: &Block) -> Vec<Vec<Link>> {
-    let index: HashMap<&str, usize> =
-        block.steps.iter().enumerate().map(|(index, step)| (&*step.name, index)).collect();
+    let index: HashMap<&str, usize> = block
+        .steps
+        .iter()
+        .enumerate()
+        .map(|(index, step)| (&*step.name, index))
+        .collect();
     let mut links = vec![Vec::new(); block.steps.len()];
     for (number, step) in block.steps.iter().enumerate() {
-        let mut link = |name: &str, needs| links[index[name]].push(Link { step: number as u32, needs });
+        let mut link = |name: &str, needs| {
+            links[index[name]].push(Link {
+                step: number as u32,
+                needs,
+            });
+        };
         step.needs.iter().for_each(|need| link(need, true));
         step.follows.iter().for_each(|before| link(before, false));
     }
@@ -103,9 +155,14 @@ impl Maker<'_> {
     fn block(&mut self, outline: &Outline<'_>, wanted: bool) -> PlanBlock {
         let output = self.output(outline, wanted);
         let uses = outline.uses(&self.kept(outline.id, &output));
-        let steps: Vec<PlanStep> =
-            (0..outline.block.steps.len()).map(|index| self.step(outline, index, &uses)).collect();
-        let starts = steps.iter().enumerate().filter(|(_, step)| step.waits == 0).map(|(index, _)| index as u32);
+        let steps: Vec<PlanStep> = (0..outline.block.steps.len())
+            .map(|index| self.step(outline, index, &uses))
+            .collect();
+        let starts = steps
+            .iter()
+            .enumerate()
+            .filter(|(_, step)| step.waits == 0)
+            .map(|(index, _)| index as u32);
         let scope = self.scopes.block(outline.id);
         PlanBlock {
             starts: starts.collect(),
@@ -118,28 +175,36 @@ impl Maker<'_> {
         }
     }
 
-    fn output(&mut self, outline: &Outline<'_>, wanted: bool) -> Output {
+    fn output(&mut self, outline: &Outline<'_>, wanted: bool) -> BlockOutput {
         let leaves = outline.leaves();
         match (&outline.block.collect, wanted, leaves.as_slice()) {
-            (_, false, _) => Output::Unwanted,
-            (Some(collect), true, _) => {
-                Output::Collect(Box::new(self.resolved(outline.id, Field::Value, collect.expr())))
-            }
-            (None, true, []) => Output::Nothing,
-            (None, true, [leaf]) => Output::Leaf(*leaf),
-            (None, true, _) => Output::Leaves(leaves),
+            (_, false, _) => BlockOutput::Unwanted,
+            (Some(collect), true, _) => BlockOutput::Collect(Box::new(self.resolved(
+                outline.id,
+                Field::Value,
+                collect.expr(),
+            ))),
+            (None, true, []) => BlockOutput::Nothing,
+            (None, true, [leaf]) => BlockOutput::Leaf(*leaf),
+            (None, true, _) => BlockOutput::Leaves(leaves),
         }
     }
 
     /// The slots that the block's own output is made of.
-    fn kept(&self, id: BlockId, output: &Output) -> BTreeSet<u32> {
+    fn kept(&self, id: BlockId, output: &BlockOutput) -> BTreeSet<u32> {
         match output {
-            Output::Unwanted | Output::Nothing => BTreeSet::new(),
-            Output::Leaf(leaf) => [*leaf].into(),
-            Output::Leaves(leaves) => leaves.iter().copied().collect(),
-            Output::Collect(expr) => {
-                let places = expr.names().into_iter().filter_map(|name| self.scopes.resolve(id, &name));
-                places.filter(|place| place.hops == 0).map(|place| place.slot).collect()
+            BlockOutput::Unwanted | BlockOutput::Nothing => BTreeSet::new(),
+            BlockOutput::Leaf(leaf) => [*leaf].into(),
+            BlockOutput::Leaves(leaves) => leaves.iter().copied().collect(),
+            BlockOutput::Collect(expr) => {
+                let addresses = expr
+                    .names()
+                    .into_iter()
+                    .filter_map(|name| self.scopes.resolve(id, &name));
+                addresses
+                    .filter(|address| address.hops == 0)
+                    .map(|address| address.slot)
+                    .collect()
             }
         }
     }
@@ -148,7 +213,10 @@ impl Maker<'_> {
         let mut step = outline.block.steps[index].clone();
         step.each_expr_mut(&mut |field, expr| *expr = self.resolved(outline.id, field, expr));
         let path: Arc<str> = format!("{}{}", outline.prefix, step.name).into();
-        let set = step.set.as_ref().and_then(|variable| self.scopes.resolve(outline.id, variable));
+        let set = step
+            .set
+            .as_ref()
+            .and_then(|variable| self.scopes.resolve(outline.id, variable));
         PlanStep {
             in_place: self.is_in_place(&step.kind, set),
             waits: (step.needs.len() + step.follows.len()) as u32,
@@ -168,20 +236,23 @@ impl Maker<'_> {
         }
     }
 
-    fn is_in_place(&self, kind: &Kind, set: Option<Place>) -> bool {
-        let slot = set.and_then(|place| self.known.get(&place));
-        matches!((kind, slot), (Kind::Let { value }, Some(slot)) if value.expr().changes(*slot))
+    fn is_in_place(&self, kind: &StepKind, set: Option<SlotAddress>) -> bool {
+        let slot = set.and_then(|address| self.known.get(&address));
+        matches!((kind, slot), (StepKind::Let { value }, Some(slot)) if value.expr().changes(*slot))
     }
 
     /// The expression with its names resolved to places in the blocks around it.
     fn resolved(&mut self, id: BlockId, field: Field, expr: &Expr) -> Expr {
         let mut expr = expr.clone();
         expr.resolve(&mut |name| {
-            let place = self.scopes.resolve(id, name).filter(|_| !field.binds(name))?;
-            let next = self.places.len() as u32;
-            let slot = *self.known.entry(place).or_insert(next);
+            let address = self
+                .scopes
+                .resolve(id, name)
+                .filter(|_| !field.binds(name))?;
+            let next = self.addresses.len() as u32;
+            let slot = *self.known.entry(address).or_insert(next);
             if slot == next {
-                self.places.push(place);
+                self.addresses.push(address);
             }
             Some(slot)
         });
@@ -189,7 +260,9 @@ impl Maker<'_> {
     }
 
     fn label(&self, id: BlockId) -> Label {
-        let Some(site) = self.scopes.sites[id.index()] else { return Label::Plain };
+        let Some(site) = self.scopes.sites[id.index()] else {
+            return Label::Plain;
+        };
         let kind = &self.definition.block(site.block).steps[site.step].kind;
         match (site.role, kind) {
             (Role::Else, _) => Label::Word(":else".into()),
@@ -197,7 +270,7 @@ impl Maker<'_> {
             (Role::Turn | Role::Element | Role::Round, _) => Label::Number,
             (Role::Handler(index), _) => Label::Word(format!(":catch{index}").into()),
             (Role::Finally, _) => Label::Word(":finally".into()),
-            (Role::Branch(index), Kind::Race { branches } | Kind::All { branches, .. }) => {
+            (Role::Branch(index), StepKind::Race { branches } | StepKind::All { branches, .. }) => {
                 Label::Word(Arc::clone(&branches[index].name))
             }
             (Role::Then | Role::Body | Role::Function | Role::Branch(_), _) => Label::Plain,
@@ -210,7 +283,7 @@ fn mark_states(blocks: &mut [PlanBlock], scopes: &Scopes) {
     let mut number = 0;
     for index in 0..blocks.len() {
         for step in 0..blocks[index].steps.len() {
-            if !matches!(blocks[index].steps[step].kind, Kind::State { .. }) {
+            if !matches!(blocks[index].steps[step].kind, StepKind::State { .. }) {
                 continue;
             }
             let (mut block, mut top) = (index, step);

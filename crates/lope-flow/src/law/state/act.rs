@@ -1,10 +1,10 @@
 //! A block that is open: which of its steps are where, and the values it holds.
 
+use lope_definition::BlockId;
 use lope_model::Value;
 use serde::{Deserialize, Serialize};
 
 use super::Exit;
-use crate::definition::BlockId;
 use crate::law::arena::Key;
 use crate::law::plan::PlanBlock;
 
@@ -69,8 +69,11 @@ pub(crate) enum CellState {
 
 impl Act {
     pub(crate) fn new(id: BlockId, block: &PlanBlock, parent: Option<Key>, input: u64) -> Self {
-        let cells =
-            block.steps.iter().map(|step| Cell { waits: step.waits, uses: step.uses, state: CellState::Waiting });
+        let cells = block.steps.iter().map(|step| Cell {
+            waits: step.waits,
+            uses: step.uses,
+            state: CellState::Waiting,
+        });
         Self {
             block: id,
             parent,
@@ -103,16 +106,26 @@ mod slots {
     use lope_model::Value;
     use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
-    pub(super) fn serialize<S: Serializer>(slots: &[Option<Value>], serializer: S) -> Result<S::Ok, S::Error> {
-        let held = slots.iter().enumerate().filter_map(|(slot, value)| Some((slot as u32, value.as_ref()?)));
+    pub(super) fn serialize<S: Serializer>(
+        slots: &[Option<Value>],
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        let held = slots
+            .iter()
+            .enumerate()
+            .filter_map(|(slot, value)| Some((slot as u32, value.as_ref()?)));
         (slots.len() as u32, held.collect::<Vec<_>>()).serialize(serializer)
     }
 
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Option<Value>>, D::Error> {
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Vec<Option<Value>>, D::Error> {
         let (len, held): (u32, Vec<(u32, Value)>) = Deserialize::deserialize(deserializer)?;
         let mut slots = vec![None; len as usize];
         for (slot, value) in held {
-            *slots.get_mut(slot as usize).ok_or_else(|| de::Error::custom("a slot that is not there"))? = Some(value);
+            *slots
+                .get_mut(slot as usize)
+                .ok_or_else(|| de::Error::custom("a slot that is not there"))? = Some(value);
         }
         Ok(slots)
     }

@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use lope_definition::{Recipient, StepPolicy};
 use lope_model::{Epoch, Failure, RunId, Timestamp, Value};
 use serde::{Deserialize, Serialize};
 
-use super::{End, Turn};
-use crate::definition::{Recipient, StepPolicy};
+use super::{End, ReadyKey};
 use crate::law::arena::Key;
 
 /// A timer: when it is due, and its number.
@@ -60,6 +60,9 @@ pub(crate) struct Attempt {
     /// Attempts lost with their runner.
     #[serde(rename = "l")]
     pub(crate) losses: u32,
+    /// An owner that was lost may have begun it: from now on it is announced before it begins.
+    #[serde(rename = "a", default, skip_serializing_if = "is_false")]
+    pub(crate) announced: bool,
     #[serde(rename = "t")]
     pub(crate) first_at: Timestamp,
     #[serde(rename = "b")]
@@ -76,9 +79,15 @@ pub(crate) struct Attempt {
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Phase {
     /// May start when it is let through.
-    Ready(Turn),
+    Ready(ReadyKey),
     /// Started under this epoch; a child has an id and perhaps a timer for its timeout.
-    InFlight { epoch: Epoch, child: Option<RunId>, timeout: Option<Timer> },
+    InFlight {
+        epoch: Epoch,
+        child: Option<RunId>,
+        timeout: Option<Timer>,
+        #[serde(default, skip_serializing_if = "Begun::is_unknown")]
+        begun: Begun,
+    },
     /// Waits for its next attempt.
     Backoff(Timer),
     /// Was refused by a limit that many runs share.
@@ -87,11 +96,34 @@ pub(crate) enum Phase {
     Suspended,
 }
 
+/// Has an executor begun an attempt in flight?
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Begun {
+    /// Nobody wrote it down.
+    #[default]
+    Unknown,
+    /// It is announced before it begins, and was not yet; or its owner gave it back.
+    No,
+    Yes,
+}
+
+impl Begun {
+    #[allow(clippy::trivially_copy_pass_by_ref, reason = "serde asks like this")]
+    const fn is_unknown(&self) -> bool {
+        matches!(self, Self::Unknown)
+    }
+}
+
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Job {
     Worker(Box<WorkerJob>),
-    Child { workflow: Arc<str>, input: Value, detached: bool },
+    Child {
+        workflow: Arc<str>,
+        input: Value,
+        detached: bool,
+    },
 }
 
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
@@ -102,17 +134,25 @@ pub(crate) struct WorkerJob {
     pub(crate) action: Arc<str>,
     #[serde(rename = "w")]
     pub(crate) with: Value,
-    #[serde(rename = "i", default, skip_serializing_if = "Option::is_none", with = "held")]
+    #[serde(
+        rename = "i",
+        default,
+        skip_serializing_if = "Option::is_none",
+        with = "held"
+    )]
     pub(crate) idempotency_key: Option<Value>,
     #[serde(rename = "c", default, skip_serializing_if = "Option::is_none")]
     pub(crate) concurrency: Option<(u32, Value)>,
+    /// Does it work on the run's heap?
+    #[serde(rename = "h", default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) heap: bool,
 }
 
 /// A message that waits to be let through.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub(crate) struct Sending {
     #[serde(rename = "t")]
-    pub(crate) turn: Turn,
+    pub(crate) ready_key: ReadyKey,
     pub(crate) to: Recipient,
     #[serde(rename = "g")]
     pub(crate) target: Arc<str>,
@@ -211,13 +251,14 @@ pub(crate) struct Branches {
 }
 
 impl Attempt {
-    pub(crate) fn new(job: Job, turn: Turn, now: Timestamp) -> Self {
+    pub(crate) fn new(job: Job, ready_key: ReadyKey, now: Timestamp) -> Self {
         Self {
             number: 1,
-            phase: Phase::Ready(turn),
+            phase: Phase::Ready(ready_key),
             job,
             failures: 0,
             losses: 0,
+            announced: false,
             first_at: now,
             fell_back: false,
             last: None,
@@ -230,17 +271,40 @@ impl Attempt {
         matches!(self.job, Job::Worker(_))
     }
 
+    /// What is known about an attempt in flight; of others nothing.
+    pub(crate) const fn begun(&self) -> Begun {
+        match self.phase {
+            Phase::InFlight { begun, .. } => begun,
+            Phase::Ready(_) | Phase::Backoff(_) | Phase::Refused { .. } | Phase::Suspended => {
+                Begun::Unknown
+            }
+        }
+    }
+
     pub(crate) const fn in_flight(&self) -> bool {
         matches!(self.phase, Phase::InFlight { .. })
     }
 
     /// The child on its way that nobody will wait for once it is there.
     pub(crate) const fn detached(&self) -> Option<RunId> {
-        match (&self.job, &self.phase) {
-            (Job::Child { detached: true, .. }, Phase::InFlight { child, .. }) => *child,
-            _ => None,
+        let detached = match &self.job {
+            Job::Child { detached, .. } => *detached,
+            Job::Worker(_) => false,
+        };
+        match &self.phase {
+            Phase::InFlight { child, .. } if detached => *child,
+            Phase::InFlight { .. }
+            | Phase::Ready(_)
+            | Phase::Backoff(_)
+            | Phase::Refused { .. }
+            | Phase::Suspended => None,
         }
     }
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde asks like this")]
+const fn is_false(flag: &bool) -> bool {
+    !*flag
 }
 
 /// A value that is there, in a list of one: null is a value too.
@@ -249,11 +313,16 @@ mod held {
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
     #[allow(clippy::ref_option, reason = "serde hands the field over like this")]
-    pub(super) fn serialize<S: Serializer>(value: &Option<Value>, serializer: S) -> Result<S::Ok, S::Error> {
+    pub(super) fn serialize<S: Serializer>(
+        value: &Option<Value>,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
         value.as_slice().serialize(serializer)
     }
 
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Option<Value>, D::Error> {
         Vec::deserialize(deserializer).map(|held| held.into_iter().next())
     }
 }

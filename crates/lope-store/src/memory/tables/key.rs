@@ -1,5 +1,5 @@
-//! A key as the memory keeps it: short ones stand in the map itself, so that finding one follows no pointers and a row costs one
-//! allocation less. Nearly all keys of the mailbox are short.
+//! A key as the memory keeps it: short ones stand in the map itself, so that finding one follows no
+//! pointers and a row costs one allocation less. Nearly all keys of the mailbox are short.
 
 use std::borrow::Borrow;
 use std::cmp::Ordering;
@@ -9,19 +9,22 @@ use std::collections::BTreeMap;
 const SHORT_MAX: usize = 22;
 
 #[derive(Clone, Debug)]
-pub(in crate::memory) enum Key {
+pub(in crate::memory) enum TableKey {
     Short { length: u8, bytes: [u8; SHORT_MAX] },
     Long(Box<[u8]>),
 }
 
-impl Key {
+impl TableKey {
     pub(in crate::memory) fn of(key: &[u8]) -> Self {
         if key.len() > SHORT_MAX {
             return Self::Long(key.into());
         }
         let mut bytes = [0; SHORT_MAX];
         bytes[..key.len()].copy_from_slice(key);
-        Self::Short { length: key.len() as u8, bytes }
+        Self::Short {
+            length: key.len() as u8,
+            bytes,
+        }
     }
 
     pub(in crate::memory) fn bytes(&self) -> &[u8] {
@@ -32,34 +35,44 @@ impl Key {
     }
 }
 
-impl Borrow<[u8]> for Key {
+impl Borrow<[u8]> for TableKey {
     fn borrow(&self) -> &[u8] {
         self.bytes()
     }
 }
 
-impl PartialEq for Key {
+impl PartialEq for TableKey {
     fn eq(&self, other: &Self) -> bool {
         self.bytes() == other.bytes()
     }
 }
 
-impl Eq for Key {}
+impl Eq for TableKey {}
 
-impl PartialOrd for Key {
+impl PartialOrd for TableKey {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl Ord for Key {
-    /// Short keys end in zeros, so they compare as three numbers, and by their length if they differ in nothing else.
+impl Ord for TableKey {
+    /// Short keys end in zeros, so they compare as three numbers, and by their length if they
+    /// differ in nothing else.
     #[inline]
     fn cmp(&self, other: &Self) -> Ordering {
         match (self, other) {
-            (Self::Short { length, bytes }, Self::Short { length: other_length, bytes: other_bytes }) => {
+            (
+                Self::Short { length, bytes },
+                Self::Short {
+                    length: other_length,
+                    bytes: other_bytes,
+                },
+            ) => {
                 let part = |at| number(bytes, at).cmp(&number(other_bytes, at));
-                part(0).then_with(|| part(8)).then_with(|| part(SHORT_MAX - 8)).then_with(|| length.cmp(other_length))
+                part(0)
+                    .then_with(|| part(8))
+                    .then_with(|| part(SHORT_MAX - 8))
+                    .then_with(|| length.cmp(other_length))
             }
             _ => self.bytes().cmp(other.bytes()),
         }
@@ -74,13 +87,21 @@ fn number(bytes: &[u8; SHORT_MAX], at: usize) -> u64 {
 }
 
 /// The value at a key.
-pub(super) fn find<'a, V>(rows: &'a BTreeMap<Key, V>, key: &[u8]) -> Option<&'a V> {
-    if key.len() > SHORT_MAX { rows.get(key) } else { rows.get(&Key::of(key)) }
+pub(super) fn find<'a, V>(rows: &'a BTreeMap<TableKey, V>, key: &[u8]) -> Option<&'a V> {
+    if key.len() > SHORT_MAX {
+        rows.get(key)
+    } else {
+        rows.get(&TableKey::of(key))
+    }
 }
 
 /// Take away the value at a key.
-pub(super) fn remove<V>(rows: &mut BTreeMap<Key, V>, key: &[u8]) -> Option<V> {
-    if key.len() > SHORT_MAX { rows.remove(key) } else { rows.remove(&Key::of(key)) }
+pub(super) fn remove<V>(rows: &mut BTreeMap<TableKey, V>, key: &[u8]) -> Option<V> {
+    if key.len() > SHORT_MAX {
+        rows.remove(key)
+    } else {
+        rows.remove(&TableKey::of(key))
+    }
 }
 
 #[cfg(test)]
@@ -89,13 +110,24 @@ mod tests {
 
     #[test]
     fn keys_sort_as_their_bytes_whether_they_are_short_or_long() {
-        let texts: [&[u8]; 7] = [b"", b"\0", b"a", b"a\0", &[b'a'; SHORT_MAX], &[b'a'; SHORT_MAX + 1], b"b"];
+        let texts: [&[u8]; 7] = [
+            b"",
+            b"\0",
+            b"a",
+            b"a\0",
+            &[b'a'; SHORT_MAX],
+            &[b'a'; SHORT_MAX + 1],
+            b"b",
+        ];
         for (left, right) in texts.iter().zip(&texts[1..]) {
-            assert!(left.cmp(right) == Key::of(left).cmp(&Key::of(right)), "{left:?} {right:?}");
-            assert_eq!(Key::of(left).bytes(), *left);
-            assert_ne!(Key::of(left), Key::of(right));
+            assert!(
+                left.cmp(right) == TableKey::of(left).cmp(&TableKey::of(right)),
+                "{left:?} {right:?}"
+            );
+            assert_eq!(TableKey::of(left).bytes(), *left);
+            assert_ne!(TableKey::of(left), TableKey::of(right));
         }
-        assert_eq!(size_of::<Key>(), size_of::<Vec<u8>>());
+        assert_eq!(size_of::<TableKey>(), size_of::<Vec<u8>>());
     }
 
     #[test]
@@ -104,11 +136,16 @@ mod tests {
         for at in 0..SHORT_MAX {
             let mut more = plain;
             more[at] = 8;
-            assert!(Key::of(&plain) < Key::of(&more), "{at}");
-            assert_eq!(Key::of(&plain[..at]).cmp(&Key::of(&plain)), Ordering::Less, "{at}");
+            assert!(TableKey::of(&plain) < TableKey::of(&more), "{at}");
+            assert_eq!(
+                TableKey::of(&plain[..at]).cmp(&TableKey::of(&plain)),
+                Ordering::Less,
+                "{at}"
+            );
         }
-        let rows: BTreeMap<Key, usize> =
-            [3, SHORT_MAX, SHORT_MAX + 1].map(|length| (Key::of(&[1; 40][..length]), length)).into();
+        let rows: BTreeMap<TableKey, usize> = [3, SHORT_MAX, SHORT_MAX + 1]
+            .map(|length| (TableKey::of(&[1; 40][..length]), length))
+            .into();
         for length in [3, SHORT_MAX, SHORT_MAX + 1] {
             assert_eq!(find(&rows, &[1; 40][..length]), Some(&length));
             assert_eq!(remove(&mut rows.clone(), &[1; 40][..length]), Some(length));

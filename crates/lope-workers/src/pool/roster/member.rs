@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use lope_model::{Moment, Span};
 
-use super::{Names, TaskId};
+use super::{ActionNames, TaskId};
 
 /// Where a worker stands.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -26,15 +26,15 @@ pub(super) enum Stage {
 pub(super) struct Member {
     pub(super) stage: Stage,
     pub(super) remote: bool,
-    pub(super) actions: Names,
+    pub(super) actions: ActionNames,
     pub(super) credits: usize,
-    pub(super) flight: BTreeSet<TaskId>,
+    pub(super) in_flight: BTreeSet<TaskId>,
     /// Tasks that were told to end, and until when they may take.
     pub(super) cancelled: BTreeMap<TaskId, Moment>,
     /// Its only task is alone, until then.
     pub(super) alone_until: Option<Moment>,
     pub(super) served: u64,
-    pub(super) heard: Moment,
+    pub(super) last_heard: Moment,
     pub(super) blocked: Span,
     /// It holds a task that does not end; when it will be killed at the latest.
     pub(super) stuck_until: Option<Moment>,
@@ -49,17 +49,17 @@ impl Member {
         member
     }
 
-    pub(super) fn ready(now: Moment, actions: Names, credits: usize, remote: bool) -> Self {
+    pub(super) fn ready(now: Moment, actions: ActionNames, credits: usize, remote: bool) -> Self {
         Self {
             stage: Stage::Ready,
             remote,
             actions,
             credits,
-            flight: BTreeSet::new(),
+            in_flight: BTreeSet::new(),
             cancelled: BTreeMap::new(),
             alone_until: None,
             served: 0,
-            heard: now,
+            last_heard: now,
             blocked: Span::ZERO,
             stuck_until: None,
             start_until: None,
@@ -76,11 +76,13 @@ impl Member {
     }
 
     pub(super) fn is_free(&self) -> bool {
-        self.accepts() && self.alone_until.is_none() && self.flight.len() < self.credits
+        self.accepts() && self.alone_until.is_none() && self.in_flight.len() < self.credits
     }
 
     /// Does it hold nothing but tasks that were told to end?
     pub(super) fn only_cancelled(&self) -> bool {
-        self.flight.iter().all(|task| self.cancelled.contains_key(task))
+        self.in_flight
+            .iter()
+            .all(|task| self.cancelled.contains_key(task))
     }
 }

@@ -26,9 +26,13 @@ fn settings(processes: usize) -> PoolSettings {
 }
 
 impl Table {
-    fn new(settings: PoolSettings) -> (Self, Vec<Act>) {
-        let mut table = Self { roster: Roster::new(settings), now: Moment(0), born: 0 };
-        let acts = table.event(Event::Tick);
+    fn new(settings: PoolSettings) -> (Self, Vec<RosterAction>) {
+        let mut table = Self {
+            roster: Roster::new(settings),
+            now: Moment(0),
+            born: 0,
+        };
+        let acts = table.event(RosterEvent::Tick);
         (table, acts)
     }
 
@@ -42,61 +46,89 @@ impl Table {
         table
     }
 
-    fn event(&mut self, event: Event) -> Vec<Act> {
+    fn event(&mut self, event: RosterEvent) -> Vec<RosterAction> {
         let mut acts = Vec::new();
         self.roster.handle(self.now, event, &mut acts);
         acts
     }
 
-    fn after(&mut self, span: Span) -> Vec<Act> {
+    fn after(&mut self, span: Span) -> Vec<RosterAction> {
         self.now = self.now.plus(span);
-        self.event(Event::Tick)
+        self.event(RosterEvent::Tick)
     }
 
-    fn hello(&mut self, worker: u64, credits: usize) -> Vec<Act> {
+    fn hello(&mut self, worker: u64, credits: usize) -> Vec<RosterAction> {
         self.hello_with(worker, credits, &["a", "b"], false)
     }
 
-    fn hello_with(&mut self, worker: u64, credits: usize, names: &[&str], remote: bool) -> Vec<Act> {
+    fn hello_with(
+        &mut self,
+        worker: u64,
+        credits: usize,
+        names: &[&str],
+        remote: bool,
+    ) -> Vec<RosterAction> {
         let actions = Arc::new(names.iter().map(|name| Arc::from(*name)).collect());
-        self.event(Event::Hello { worker: WorkerId(worker), actions, credits, remote })
+        self.event(RosterEvent::Hello {
+            worker: WorkerId(worker),
+            actions,
+            credits,
+            remote,
+        })
     }
 
     fn beat(&mut self, worker: u64, blocked: Span) {
-        self.event(Event::Beat { worker: WorkerId(worker), blocked });
+        self.event(RosterEvent::Beat {
+            worker: WorkerId(worker),
+            blocked,
+        });
     }
 
-    fn submit(&mut self, action: &str) -> Vec<Act> {
+    fn submit(&mut self, action: &str) -> Vec<RosterAction> {
         self.born += 1;
         let execution = self.born;
         self.again(action, execution)
     }
 
     /// A further attempt of an execution; `submit` counts executions as it counts tasks.
-    fn again(&mut self, action: &str, execution: u64) -> Vec<Act> {
-        self.event(Event::Submit { task: TaskId(self.born), action: action.into(), execution })
+    fn again(&mut self, action: &str, execution: u64) -> Vec<RosterAction> {
+        self.event(RosterEvent::Submit {
+            task: TaskId(self.born),
+            action: action.into(),
+            execution,
+            prefers: None,
+        })
     }
 
-    fn answered(&mut self, worker: u64, task: u64) -> Vec<Act> {
-        self.event(Event::Answered { worker: WorkerId(worker), task: TaskId(task) })
+    fn answered(&mut self, worker: u64, task: u64) -> Vec<RosterAction> {
+        self.event(RosterEvent::Answered {
+            worker: WorkerId(worker),
+            task: TaskId(task),
+        })
     }
 
-    fn gone(&mut self, worker: u64) -> Vec<Act> {
-        self.event(Event::Gone { worker: WorkerId(worker), how: "killed".into() })
+    fn gone(&mut self, worker: u64) -> Vec<RosterAction> {
+        self.event(RosterEvent::Gone {
+            worker: WorkerId(worker),
+            how: "killed".into(),
+        })
     }
 }
 
-fn give(worker: u64, task: u64) -> Act {
-    Act::Give { worker: WorkerId(worker), task: TaskId(task) }
+fn give(worker: u64, task: u64) -> RosterAction {
+    RosterAction::Give {
+        worker: WorkerId(worker),
+        task: TaskId(task),
+    }
 }
 
-fn spawn(worker: u64) -> Act {
-    Act::Spawn(WorkerId(worker))
+fn spawn(worker: u64) -> RosterAction {
+    RosterAction::Spawn(WorkerId(worker))
 }
 
-fn failed(acts: &[Act]) -> Vec<(u64, &str)> {
+fn failed(acts: &[RosterAction]) -> Vec<(u64, &str)> {
     let fails = acts.iter().filter_map(|act| match act {
-        Act::Fail { task, why } => Some((task.0, &*why.kind)),
+        RosterAction::Fail { task, why } => Some((task.0, &*why.kind)),
         _ => None,
     });
     fails.collect()
@@ -134,21 +166,42 @@ fn a_worker_gets_only_what_it_serves() {
     assert_eq!(table.submit("a"), [give(1, 2)]);
     let acts = table.submit("unknown");
     assert_eq!(failed(&acts), [(3, "UnknownAction")]);
-    let Act::Fail { why, .. } = &acts[0] else { panic!("{acts:?}") };
-    assert!(why.message.contains("they serve a, b, remote"), "{}", why.message);
+    let RosterAction::Fail { why, .. } = &acts[0] else {
+        panic!("{acts:?}")
+    };
+    assert!(
+        why.message.contains("they serve a, b, remote"),
+        "{}",
+        why.message
+    );
 }
 
 #[test]
 fn a_task_for_a_remote_worker_waits_a_while_for_it() {
-    let settings = PoolSettings { remote_wait: Some(Span::from_secs(10)), ..settings(0) };
+    let settings = PoolSettings {
+        remote_wait: Some(Span::from_secs(10)),
+        ..settings(0)
+    };
     let mut table = Table::ready(settings, 0);
     assert_eq!(table.submit("far"), []);
     assert_eq!(table.submit("far"), []);
     assert_eq!(table.roster.next_deadline(), Some(Moment(10_000)));
     assert_eq!(table.after(Span::from_secs(9)), []);
     assert_eq!(table.hello_with(5, 1, &["far"], true), [give(5, 1)]);
-    assert_eq!(table.event(Event::Gone { worker: WorkerId(5), how: "cut".into() }).len(), 1, "the first is lost");
-    assert_eq!(failed(&table.after(Span::from_secs(2))), [(2, "UnknownAction")]);
+    assert_eq!(
+        table
+            .event(RosterEvent::Gone {
+                worker: WorkerId(5),
+                how: "cut".into()
+            })
+            .len(),
+        1,
+        "the first is lost"
+    );
+    assert_eq!(
+        failed(&table.after(Span::from_secs(2))),
+        [(2, "UnknownAction")]
+    );
 }
 
 /// "crash → attempts reported lost, process replaced with backoff"
@@ -157,7 +210,10 @@ fn a_crash_loses_its_attempts_and_is_replaced_later_each_time() {
     let mut table = Table::ready(settings(1), 4);
     table.submit("a");
     table.submit("b");
-    assert_eq!(failed(&table.gone(1)), [(1, "WorkerLost"), (2, "WorkerLost")]);
+    assert_eq!(
+        failed(&table.gone(1)),
+        [(1, "WorkerLost"), (2, "WorkerLost")]
+    );
     assert_eq!(table.roster.next_deadline(), Some(Moment(100)));
     assert_eq!(table.after(Span::from_millis(100)), [spawn(2)]);
     table.gone(2);
@@ -167,26 +223,48 @@ fn a_crash_loses_its_attempts_and_is_replaced_later_each_time() {
     table.submit("a");
     table.answered(3, 3);
     table.gone(3);
-    assert_eq!(table.after(Span::from_millis(100)), [spawn(4)], "an answer proves that processes work");
+    assert_eq!(
+        table.after(Span::from_millis(100)),
+        [spawn(4)],
+        "an answer proves that processes work"
+    );
     for worker in 4..12 {
         table.gone(worker);
-        assert_eq!(table.after(Span::from_secs(1)), [spawn(worker + 1)], "never later than a second");
+        assert_eq!(
+            table.after(Span::from_secs(1)),
+            [spawn(worker + 1)],
+            "never later than a second"
+        );
     }
 }
 
 /// "graceful recycling after K actions (replacement first)"
 #[test]
 fn a_worn_process_works_until_its_replacement_is_there() {
-    let mut table = Table::ready(PoolSettings { recycle_after: Some(2), ..settings(1) }, 4);
+    let mut table = Table::ready(
+        PoolSettings {
+            recycle_after: Some(2),
+            ..settings(1)
+        },
+        4,
+    );
     (0..3).for_each(|_| drop(table.submit("a")));
     assert_eq!(table.answered(1, 1), []);
     assert_eq!(table.answered(1, 2), [spawn(2)]);
-    assert_eq!(table.submit("a"), [give(1, 4)], "the replacement is not there yet");
-    assert_eq!(table.hello(2, 4), [Act::Drain(WorkerId(1))]);
+    assert_eq!(
+        table.submit("a"),
+        [give(1, 4)],
+        "the replacement is not there yet"
+    );
+    assert_eq!(table.hello(2, 4), [RosterAction::Drain(WorkerId(1))]);
     assert_eq!(table.submit("a"), [give(2, 5)]);
     assert_eq!(table.answered(1, 3), []);
     assert_eq!(table.answered(1, 4), []);
-    assert_eq!(table.gone(1), [], "it ended as it was told to; nobody has to replace it");
+    assert_eq!(
+        table.gone(1),
+        [],
+        "it ended as it was told to; nobody has to replace it"
+    );
     assert_eq!(table.after(Span::from_secs(5)), []);
 }
 
@@ -195,12 +273,22 @@ fn a_cancel_reaches_the_worker_and_its_credit_comes_back_with_the_answer() {
     let mut table = Table::ready(settings(1), 1);
     table.submit("a");
     table.submit("a");
-    let acts = table.event(Event::Cancel(TaskId(1)));
-    assert_eq!(acts, [Act::Cancel { worker: WorkerId(1), task: TaskId(1) }]);
-    assert_eq!(table.event(Event::Cancel(TaskId(1))), [], "once");
+    let acts = table.event(RosterEvent::Cancel(TaskId(1)));
+    assert_eq!(
+        acts,
+        [RosterAction::Cancel {
+            worker: WorkerId(1),
+            task: TaskId(1)
+        }]
+    );
+    assert_eq!(table.event(RosterEvent::Cancel(TaskId(1))), [], "once");
     assert_eq!(table.answered(1, 1), [give(1, 2)]);
     table.submit("a");
-    assert_eq!(failed(&table.event(Event::Cancel(TaskId(3)))), [(3, "Cancelled")], "one that waits ends here");
+    assert_eq!(
+        failed(&table.event(RosterEvent::Cancel(TaskId(3)))),
+        [(3, "Cancelled")],
+        "one that waits ends here"
+    );
     assert_eq!(table.answered(1, 2), []);
 }
 
@@ -209,27 +297,40 @@ fn a_task_that_ignores_its_cancel_costs_its_process_when_the_others_are_done() {
     let mut table = Table::ready(settings(1), 4);
     table.submit("a");
     table.submit("b");
-    table.event(Event::Cancel(TaskId(1)));
+    table.event(RosterEvent::Cancel(TaskId(1)));
     assert_eq!(table.roster.next_deadline(), Some(Moment(5_000)));
-    assert_eq!(table.after(Span::from_secs(5)), [spawn(2)], "a replacement first");
+    assert_eq!(
+        table.after(Span::from_secs(5)),
+        [spawn(2)],
+        "a replacement first"
+    );
     assert_eq!(table.submit("a"), [], "the stuck one gets nothing more");
-    assert_eq!(table.hello(2, 4), [give(2, 3), Act::Drain(WorkerId(1))]);
-    let killed = Act::Kill { worker: WorkerId(1), why: "a cancelled task did not end" };
+    assert_eq!(
+        table.hello(2, 4),
+        [give(2, 3), RosterAction::Drain(WorkerId(1))]
+    );
+    let killed = RosterAction::Kill {
+        worker: WorkerId(1),
+        why: "a cancelled task did not end",
+    };
     assert_eq!(table.answered(1, 2), [killed]);
     assert_eq!(failed(&table.gone(1)), [(1, "WorkerLost")]);
 }
 
 #[test]
 fn a_stuck_process_is_killed_in_the_end_and_at_once_if_its_loop_is_blocked() {
-    let killed = Act::Kill { worker: WorkerId(1), why: "a cancelled task did not end" };
+    let killed = RosterAction::Kill {
+        worker: WorkerId(1),
+        why: "a cancelled task did not end",
+    };
     for (blocked, wait) in [(Span::ZERO, 30), (Span::from_secs(6), 0)] {
         let mut table = Table::ready(settings(1), 4);
         table.submit("a");
         table.submit("b");
-        table.event(Event::Cancel(TaskId(1)));
+        table.event(RosterEvent::Cancel(TaskId(1)));
         table.now = Moment(5_000);
         table.beat(1, blocked);
-        let mut acts = table.event(Event::Tick);
+        let mut acts = table.event(RosterEvent::Tick);
         for _ in 0..wait {
             assert!(!acts.contains(&killed), "{acts:?}");
             table.beat(1, blocked);
@@ -247,11 +348,20 @@ fn a_silent_worker_and_one_that_does_not_start_are_killed() {
     assert_eq!(table.after(Span::from_secs(29)), []);
     assert_eq!(
         table.after(Span::from_secs(1)),
-        [Act::Kill { worker: WorkerId(1), why: "it showed no life" }, spawn(2)]
+        [
+            RosterAction::Kill {
+                worker: WorkerId(1),
+                why: "it showed no life"
+            },
+            spawn(2)
+        ]
     );
     assert_eq!(
         table.after(Span::from_secs(60))[0],
-        Act::Kill { worker: WorkerId(2), why: "it took too long to start" }
+        RosterAction::Kill {
+            worker: WorkerId(2),
+            why: "it took too long to start"
+        }
     );
 }
 
@@ -261,15 +371,27 @@ fn what_cannot_start_fails_the_tasks_that_wait_and_is_tried_again() {
     let (mut table, _) = Table::new(settings(1));
     table.submit("a");
     let why = Failure::new("WorkerBroken", "no module");
-    let acts = table.event(Event::Broken { worker: WorkerId(1), why });
+    let acts = table.event(RosterEvent::Broken {
+        worker: WorkerId(1),
+        why,
+    });
     assert_eq!(failed(&acts), [(1, "WorkerBroken")]);
-    assert_eq!(failed(&table.submit("a")), [(2, "WorkerBroken")], "and those that come");
+    assert_eq!(
+        failed(&table.submit("a")),
+        [(2, "WorkerBroken")],
+        "and those that come"
+    );
     assert_eq!(table.after(Span::from_millis(100)), [spawn(2)]);
     table.hello(2, 1);
-    assert_eq!(table.submit("a"), [give(2, 3)], "once it is mended, all is well");
+    assert_eq!(
+        table.submit("a"),
+        [give(2, 3)],
+        "once it is mended, all is well"
+    );
 }
 
-/// "a poisonous action that kills its process stops after its attempts and fails its run, others go on"
+/// "a poisonous action that kills its process stops after its attempts and fails its run, others go
+/// on"
 #[test]
 fn what_was_there_at_two_crashes_runs_alone() {
     let mut table = Table::ready(settings(1), 4);
@@ -292,7 +414,11 @@ fn what_was_there_at_two_crashes_runs_alone() {
     assert_eq!(table.submit("b"), [], "which gets nothing else meanwhile");
     assert_eq!(table.answered(3, 5), [give(3, 6)]);
     assert_eq!(table.submit("b"), [], "alone");
-    assert_eq!(failed(&table.gone(3)), [(6, "WorkerLost")], "nobody else is lost");
+    assert_eq!(
+        failed(&table.gone(3)),
+        [(6, "WorkerLost")],
+        "nobody else is lost"
+    );
     table.after(Span::from_secs(1));
     assert_eq!(table.hello(4, 4), [give(4, 7), give(4, 8)]);
 }
@@ -312,8 +438,15 @@ fn nobody_is_alone_or_waits_to_be_for_long() {
     table.submit("b");
     table.born += 1;
     assert_eq!(table.again("a", 1), []);
-    assert_eq!(table.roster.next_deadline(), Some(table.now.plus(Span::from_secs(5))));
-    assert_eq!(table.after(Span::from_secs(5)), [give(3, 4)], "the other takes too long");
+    assert_eq!(
+        table.roster.next_deadline(),
+        Some(table.now.plus(Span::from_secs(5)))
+    );
+    assert_eq!(
+        table.after(Span::from_secs(5)),
+        [give(3, 4)],
+        "the other takes too long"
+    );
     table.answered(3, 3);
     table.gone(3);
     table.after(Span::from_secs(1));
@@ -321,16 +454,29 @@ fn nobody_is_alone_or_waits_to_be_for_long() {
     table.born += 1;
     assert_eq!(table.again("a", 1), [give(4, 5)]);
     assert_eq!(table.submit("b"), []);
-    assert_eq!(table.after(Span::from_secs(5)), [give(4, 6)], "it has been alone for long enough");
+    assert_eq!(
+        table.after(Span::from_secs(5)),
+        [give(4, 6)],
+        "it has been alone for long enough"
+    );
 }
 
 #[test]
 fn a_closed_pool_drains_and_starts_nothing() {
     let mut table = Table::ready(settings(2), 1);
     table.submit("a");
-    assert_eq!(table.event(Event::Close), [Act::Drain(WorkerId(1)), Act::Drain(WorkerId(2))]);
+    assert_eq!(
+        table.event(RosterEvent::Close),
+        [
+            RosterAction::Drain(WorkerId(1)),
+            RosterAction::Drain(WorkerId(2))
+        ]
+    );
     table.answered(1, 1);
     assert_eq!(table.gone(1), []);
     assert_eq!(table.gone(2), []);
-    assert_eq!((table.roster.members(), table.after(Span::from_secs(60))), (0, vec![]));
+    assert_eq!(
+        (table.roster.members(), table.after(Span::from_secs(60))),
+        (0, vec![])
+    );
 }

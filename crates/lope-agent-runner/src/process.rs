@@ -1,0 +1,326 @@
+//! One agent's process: started by argv as a tree of its own, attended to until nothing of it is
+//! left. What it says is logged line by line and read by its adapter; it is stopped when the
+//! watchdog or its runner says so.
+
+use std::io;
+use std::process::ExitStatus;
+use std::sync::{Mutex, MutexGuard};
+use std::time::Instant;
+
+use lope_agents::records::StopReason;
+use lope_model::{Span, Timestamp};
+use lope_workers::clock::wall;
+use lope_workers::lines::each_line;
+use lope_workers::logs::{MaskedLog, Stream};
+use lope_workers::process_tree::{
+    CpuMeter, ProcessTree, ProcessTrees, TreeCommand, TreeWork, is_subreaper_lost,
+};
+use tokio::sync::watch;
+
+use crate::adapter::{AgentReader, AgentReport, ending};
+use crate::watchdog::{AgentLimits, AgentSigns, StopCause, Watchdog};
+
+/// Longest line that an adapter reads; of a longer one it sees nothing.
+const EVENT_MAX: usize = 4 * 1024 * 1024;
+/// Most bytes of complaints that a failure shows: their end.
+const COMPLAINT_MAX: usize = 2_000;
+/// How long output may still come when no process is left: somebody else may hold the pipe.
+const OUTPUT_GRACE: std::time::Duration = std::time::Duration::from_secs(1);
+
+/// An agent to be started.
+#[derive(Debug)]
+pub struct AgentOrder {
+    pub work: TreeWork,
+    pub command: TreeCommand,
+    pub reader: AgentReader,
+    pub limits: AgentLimits,
+    /// How long it may take to end when it is told to.
+    pub stop_grace: Span,
+}
+
+/// How an agent ended.
+#[derive(Clone, PartialEq, Debug)]
+pub struct AgentEnd {
+    pub reason: StopReason,
+    pub exit_code: Option<i32>,
+    pub report: AgentReport,
+    /// Its last words if it did well, else what went wrong.
+    pub message: Option<String>,
+    pub wall: Span,
+}
+
+/// What an agent has said so far.
+struct Heard {
+    reader: AgentReader,
+    log: MaskedLog,
+    has_spoken: bool,
+    event: Vec<u8>,
+    is_too_long: bool,
+    complaints: String,
+}
+
+/// Why an agent was told to end.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum AgentStop {
+    ByWatchdog(StopCause),
+    /// By its runner.
+    ByOrder(StopReason),
+}
+
+/// Run an agent to its end. `stop` tells it to end, and what that means; `heard_of` hears now and
+/// then what it says about itself, and whether it said anything since the last time.
+pub async fn attend(
+    trees: &ProcessTrees,
+    order: AgentOrder,
+    log: MaskedLog,
+    mut stop: watch::Receiver<Option<StopReason>>,
+    heard_of: impl Fn(&AgentReport, bool),
+) -> AgentEnd {
+    let begun = Instant::now();
+    let AgentOrder {
+        work,
+        command,
+        reader,
+        limits,
+        stop_grace,
+    } = order;
+    let program = command.program.to_string_lossy().into_owned();
+    let heard = Mutex::new(Heard::new(reader, log));
+    let started = tokio::select! {
+        started = trees.start_work(&work, command) => started,
+        reason = asked(&mut stop) => return unstarted(begun, reason, None),
+    };
+    let mut tree = match started {
+        Ok(tree) => tree,
+        Err(error) => {
+            let message = format!("'{program}' cannot be started: {error}");
+            return unstarted(begun, StopReason::Startup, Some(message));
+        }
+    };
+    let attended = watched(&mut tree, &heard, (limits, begun), &mut stop, &heard_of).await;
+    let (status, told) = match attended {
+        Ok(status) => (status, None),
+        Err(told) => (tree.stop(stop_grace.to_duration()).await, Some(told)),
+    };
+    let mut heard = heard.into_inner().expect("no panic while the lock is held");
+    heard.finish();
+    heard.conclude(status, told, begun)
+}
+
+/// Read and look until the tree has ended, or must.
+async fn watched(
+    tree: &mut ProcessTree,
+    heard: &Mutex<Heard>,
+    (limits, begun): (AgentLimits, Instant),
+    stop: &mut watch::Receiver<Option<StopReason>>,
+    heard_of: &impl Fn(&AgentReport, bool),
+) -> Result<io::Result<ExitStatus>, AgentStop> {
+    let cpu = tree.cpu_meter();
+    let (stdout, stderr) = (tree.stdout.take(), tree.stderr.take());
+    let reading = async {
+        tokio::join!(
+            async {
+                if let Some(pipe) = stdout {
+                    each_line(pipe, || (), |line| lock(heard).out(line)).await;
+                }
+            },
+            async {
+                if let Some(pipe) = stderr {
+                    each_line(pipe, || (), |line| lock(heard).err(line)).await;
+                }
+            }
+        )
+    };
+    let ended = async {
+        let mut reading = std::pin::pin!(reading);
+        let mut ending = std::pin::pin!(tree.wait());
+        tokio::select! {
+            status = &mut ending => {
+                let _ = tokio::time::timeout(OUTPUT_GRACE, reading).await;
+                status
+            }
+            _ = &mut reading => ending.await,
+        }
+    };
+    tokio::select! {
+        biased;
+        status = ended => Ok(status),
+        cause = looking(heard, (limits, begun), cpu, heard_of) => Err(AgentStop::ByWatchdog(cause)),
+        reason = asked(stop) => Err(AgentStop::ByOrder(reason)),
+    }
+}
+
+async fn looking(
+    heard: &Mutex<Heard>,
+    (limits, begun): (AgentLimits, Instant),
+    cpu: CpuMeter,
+    heard_of: &impl Fn(&AgentReport, bool),
+) -> StopCause {
+    let mut dog = Watchdog::new(limits);
+    loop {
+        tokio::time::sleep(dog.tick()).await;
+        let signs = {
+            let mut heard = lock(heard);
+            heard_of(&heard.reader.report, heard.has_spoken);
+            AgentSigns {
+                elapsed: begun.elapsed(),
+                has_spoken: std::mem::take(&mut heard.has_spoken),
+                is_final: heard.reader.report.is_final,
+                cost_micros: heard.reader.report.cost_micros,
+            }
+        };
+        if let Some(cause) = dog.look(&signs, || cpu.used()) {
+            return cause;
+        }
+    }
+}
+
+/// Until the runner says that it must end, and why.
+async fn asked(stop: &mut watch::Receiver<Option<StopReason>>) -> StopReason {
+    loop {
+        if let Some(reason) = *stop.borrow_and_update() {
+            return reason;
+        }
+        if stop.changed().await.is_err() {
+            std::future::pending::<()>().await;
+        }
+    }
+}
+
+fn unstarted(begun: Instant, reason: StopReason, message: Option<String>) -> AgentEnd {
+    AgentEnd {
+        reason,
+        exit_code: None,
+        report: AgentReport::default(),
+        message,
+        wall: begun.elapsed().into(),
+    }
+}
+
+fn lock(heard: &Mutex<Heard>) -> MutexGuard<'_, Heard> {
+    heard.lock().expect("no panic while the lock is held")
+}
+
+impl Heard {
+    fn new(reader: AgentReader, log: MaskedLog) -> Self {
+        Self {
+            reader,
+            log,
+            has_spoken: false,
+            event: Vec::new(),
+            is_too_long: false,
+            complaints: String::new(),
+        }
+    }
+
+    /// A line of standard output, or a piece of a long one.
+    fn out(&mut self, piece: &[u8]) {
+        let now = wall();
+        self.has_spoken = true;
+        self.log.push(now, Stream::Out, piece);
+        let is_whole = piece.ends_with(b"\n");
+        self.is_too_long |= self.event.len() + piece.len() > EVENT_MAX;
+        if !self.is_too_long {
+            self.event.extend_from_slice(piece);
+        }
+        if is_whole {
+            self.event_ended(now);
+        }
+    }
+
+    fn event_ended(&mut self, now: Timestamp) {
+        let event = std::mem::take(&mut self.event);
+        if !std::mem::take(&mut self.is_too_long) {
+            let text = String::from_utf8_lossy(&event);
+            self.reader.line(text.trim_end_matches(['\n', '\r']), now);
+        }
+    }
+
+    fn err(&mut self, piece: &[u8]) {
+        let now = wall();
+        self.has_spoken = true;
+        if let Some(line) = self.log.push(now, Stream::Err, piece) {
+            self.reader.complaint(&line, now);
+            self.complaints.push_str(line.trim_end());
+            self.complaints.push('\n');
+            self.complaints = ending(&self.complaints, COMPLAINT_MAX).to_owned();
+        }
+    }
+
+    fn finish(&mut self) {
+        let now = wall();
+        self.log.finish(now);
+        if !self.event.is_empty() {
+            self.event_ended(now);
+        }
+    }
+
+    /// What it came to.
+    fn conclude(
+        mut self,
+        status: io::Result<ExitStatus>,
+        told: Option<AgentStop>,
+        begun: Instant,
+    ) -> AgentEnd {
+        let exit_code = status.as_ref().ok().and_then(ExitStatus::code);
+        // The code of one that was stopped is that of a process that was killed.
+        let exit_code = exit_code.filter(|_| told.is_none());
+        self.reader.exited(exit_code);
+        let must_be_final = self.reader.must_be_final();
+        let report = self.reader.report;
+        let is_told_well = report.is_final && report.error.is_none();
+        let reason = match (&status, told) {
+            (_, Some(AgentStop::ByOrder(StopReason::LostLock))) => StopReason::LostLock,
+            (_, Some(_)) if is_told_well => StopReason::Success,
+            (_, Some(AgentStop::ByOrder(reason))) => reason,
+            (_, Some(AgentStop::ByWatchdog(StopCause::Timeout))) => StopReason::Timeout,
+            (_, Some(AgentStop::ByWatchdog(StopCause::Hang))) => StopReason::Hang,
+            (_, Some(AgentStop::ByWatchdog(StopCause::Budget))) => StopReason::Budget,
+            (Err(error), None) if is_subreaper_lost(error) => StopReason::RunnerDeath,
+            (Err(_), None) => StopReason::Exit,
+            (Ok(status), None)
+                if status.success()
+                    && report.error.is_none()
+                    && (report.is_final || !must_be_final) =>
+            {
+                StopReason::Success
+            }
+            (_, _) if report.is_over_budget => StopReason::Budget,
+            (_, _) if report.limit.is_some() => StopReason::UsageLimit,
+            (_, _) => StopReason::Exit,
+        };
+        let complaint = Some(self.complaints.trim().to_owned()).filter(|text| !text.is_empty());
+        let message = match reason {
+            StopReason::Success => report.text.clone(),
+            _ => report
+                .error
+                .clone()
+                .or(complaint)
+                .or_else(|| Some(how(&status, told, must_be_final))),
+        };
+        AgentEnd {
+            reason,
+            exit_code,
+            report,
+            message,
+            wall: begun.elapsed().into(),
+        }
+    }
+}
+
+/// How it ended, in words.
+fn how(status: &io::Result<ExitStatus>, told: Option<AgentStop>, must_be_final: bool) -> String {
+    match (status, told) {
+        (_, Some(AgentStop::ByWatchdog(StopCause::Timeout))) => "it ran too long".to_owned(),
+        (_, Some(AgentStop::ByWatchdog(StopCause::Hang))) => {
+            "it was silent for too long".to_owned()
+        }
+        (_, Some(AgentStop::ByWatchdog(StopCause::Budget))) => "its budget is used up".to_owned(),
+        (_, Some(_)) => "it was told to stop".to_owned(),
+        (Err(error), None) => error.to_string(),
+        (Ok(status), None) if status.success() && must_be_final => {
+            "it ended without a result".to_owned()
+        }
+        (Ok(status), None) => status.to_string(),
+    }
+}

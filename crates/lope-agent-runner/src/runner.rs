@@ -1,0 +1,361 @@
+//! A runner: it enters itself on the board, claims one task after the other, has an agent do each,
+//! gives signs of life, and ends when it is asked to or when nothing is left.
+
+mod attempt;
+mod keep;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use lope_agents::board::{AgentBoard, BoardError, ClaimOutcome, RunnerEntry, RunnerPlace};
+use lope_agents::law::select::{NotEligible, TaskQuery};
+use lope_agents::machine::LocalMachine;
+use lope_agents::records::{RunnerStatus, StopLevel};
+use lope_agents::settings::{AgentsSettings, RunnerSettings};
+use lope_model::id::TaskId;
+use lope_model::{RunnerId, Span};
+use lope_workers::InheritedEnvironment;
+use lope_workers::process_tree::ProcessTrees;
+use tokio::sync::watch;
+
+pub(crate) use self::attempt::zone_of;
+use crate::hooks::TaskHooks;
+use crate::runner_log::RunnerLog;
+use crate::task_logs::{TaskLogs, remove_older};
+
+/// Many changes of the board at once are looked at once.
+const CHANGES_TOGETHER: Duration = Duration::from_millis(200);
+
+/// Most runners that one runner forgets.
+const FORGOTTEN_MAX: usize = 200;
+
+/// What a runner is to do.
+#[derive(Clone, PartialEq, Debug)]
+pub struct RunnerOrder {
+    pub id: RunnerId,
+    pub project: String,
+    pub section: Option<String>,
+    /// This task and no other.
+    pub task: Option<TaskId>,
+    /// End when no task can be started.
+    pub until_idle: bool,
+    pub lock_expiry: Span,
+}
+
+/// What a runner works with.
+#[derive(Clone, Debug)]
+pub struct RunnerEquipment {
+    pub settings: RunnerSettings,
+    pub agents: AgentsSettings,
+    /// What agents inherit.
+    pub environment: InheritedEnvironment,
+    /// What they get besides: how they reach the board.
+    pub variables: Vec<(String, String)>,
+    /// Where the logs of attempts go.
+    pub task_logs: PathBuf,
+    /// Where logs of runners go.
+    pub runner_logs: PathBuf,
+    /// What it does is also told at the terminal.
+    pub is_shown: bool,
+}
+
+/// A runner that has its place on the board.
+#[derive(Debug)]
+pub struct TaskRunner {
+    board: AgentBoard,
+    order: RunnerOrder,
+    equipment: RunnerEquipment,
+    trees: ProcessTrees,
+    logs: TaskLogs,
+    log: Arc<RunnerLog>,
+    hooks: TaskHooks,
+}
+
+/// How a runner ended.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum RunnerEnd {
+    /// Nothing was left to do, or it was asked to stop.
+    Completed,
+    /// Somebody else has its place or its task.
+    LeaseLost,
+    Failed(String),
+}
+
+/// Why a runner stops working.
+#[derive(Debug)]
+enum RunnerStop {
+    LeaseLost,
+    Failed(String),
+}
+
+type StopWishes = watch::Receiver<Option<StopLevel>>;
+
+impl From<BoardError> for RunnerStop {
+    fn from(error: BoardError) -> Self {
+        Self::Failed(error.to_string())
+    }
+}
+
+/// What becomes of a place.
+#[derive(Debug)]
+pub enum EnteredRunner {
+    Entered(Box<TaskRunner>),
+    /// These work on the project, and there is no place for another.
+    Full(Vec<RunnerId>),
+}
+
+impl TaskRunner {
+    /// Take a place on the board.
+    pub async fn enter(
+        board: AgentBoard,
+        order: RunnerOrder,
+        equipment: RunnerEquipment,
+    ) -> Result<EnteredRunner, BoardError> {
+        let process = LocalMachine::own_process();
+        let log = RunnerLog::open(
+            &equipment.runner_logs,
+            process.pid,
+            order.id,
+            equipment.is_shown,
+        );
+        let log = log.map_err(|error| {
+            let folder = equipment.runner_logs.display();
+            BoardError::Refused(format!("no log can be written in {folder}: {error}"))
+        })?;
+        let entry = RunnerEntry {
+            id: order.id,
+            pid: process.pid,
+            pid_started: process.start_time.to_string(),
+            boot_id: process.scope.clone(),
+            host: LocalMachine::host(),
+            project: order.project.clone(),
+            section: order.section.clone(),
+            places: equipment.settings.max_concurrent,
+        };
+        match board.enter_runner(&entry).await? {
+            RunnerPlace::Full(others) => {
+                // It has not begun, so it has nothing to tell.
+                let _ = std::fs::remove_file(log.path());
+                Ok(EnteredRunner::Full(others))
+            }
+            RunnerPlace::Taken(_) => Ok(EnteredRunner::Entered(Box::new(Self {
+                trees: ProcessTrees::begin(&tokio::runtime::Handle::current()),
+                logs: TaskLogs::at(equipment.task_logs.clone()),
+                hooks: TaskHooks::new(
+                    equipment.settings.hooks.clone(),
+                    equipment.environment.clone(),
+                ),
+                board,
+                order,
+                equipment,
+                log: Arc::new(log),
+            }))),
+        }
+    }
+
+    /// Where it tells what it does.
+    pub fn log_path(&self) -> &Path {
+        self.log.path()
+    }
+
+    /// Work until the end. `stops` is how a person or the machine asks this process to stop.
+    pub async fn run(&self, mut stops: StopWishes) -> RunnerEnd {
+        self.log.line(&format!(
+            "runner {} works on {}",
+            self.order.id, self.order.project
+        ));
+        self.remove_old_logs();
+        self.forget_old_runners().await;
+        let worked = self.work_through(&mut stops).await;
+        self.hooks.finish().await;
+        let (end, status, error) = match worked {
+            Ok(()) => (RunnerEnd::Completed, RunnerStatus::Completed, None),
+            Err(RunnerStop::LeaseLost) => (
+                RunnerEnd::LeaseLost,
+                RunnerStatus::Failed,
+                Some("lease lost".to_owned()),
+            ),
+            Err(RunnerStop::Failed(message)) => (
+                RunnerEnd::Failed(message.clone()),
+                RunnerStatus::Failed,
+                Some(message),
+            ),
+        };
+        let ended = self
+            .board
+            .end_runner(self.order.id, status, error.as_deref());
+        if let Err(error) = ended.await {
+            self.log
+                .line(&format!("its end cannot be written: {error}"));
+        }
+        self.log.line(error.as_deref().unwrap_or("ended"));
+        end
+    }
+
+    fn remove_old_logs(&self) {
+        let retention = self.equipment.settings.log_retention;
+        let removed = self.logs.remove_older(retention);
+        let removed = removed
+            .and_then(|count| Ok(count + remove_older(&self.equipment.runner_logs, retention)?));
+        match removed {
+            Ok(0) => {}
+            Ok(count) => self
+                .log
+                .line(&format!("{count} logs are older than {retention} and gone")),
+            Err(error) => self
+                .log
+                .line(&format!("old logs cannot be removed: {error}")),
+        }
+    }
+
+    /// What ended so long ago that its log is gone is not listed for ever.
+    async fn forget_old_runners(&self) {
+        let Ok(now) = self.board.now().await else {
+            return;
+        };
+        let before = now.minus(self.equipment.settings.log_retention);
+        if let Err(error) = self.board.forget_runners(before, FORGOTTEN_MAX).await {
+            self.log
+                .line(&format!("old runners cannot be forgotten: {error}"));
+        }
+    }
+
+    async fn work_through(&self, stops: &mut StopWishes) -> Result<(), RunnerStop> {
+        let mut changes = self.board.watch();
+        let mut status = RunnerStatus::Running;
+        let mut next_beat = Instant::now();
+        loop {
+            changes.take();
+            if Instant::now() >= next_beat {
+                self.sign_of_life(status).await?;
+                next_beat = Instant::now() + self.heartbeat();
+            }
+            if self.wished(stops).await?.is_some() {
+                self.log.line("asked to stop");
+                return Ok(());
+            }
+            match self.claim().await? {
+                NextStep::Work(held) => {
+                    (status, next_beat) = (RunnerStatus::Running, Instant::now());
+                    self.attempt(*held, stops).await?;
+                    if self.order.task.is_some() && !self.is_open().await? {
+                        return Ok(());
+                    }
+                    continue;
+                }
+                NextStep::Again => continue,
+                NextStep::End => return Ok(()),
+                NextStep::Wait => {}
+            }
+            if status != RunnerStatus::Idle {
+                (status, next_beat) = (RunnerStatus::Idle, Instant::now());
+                self.log.line("no task can be started now");
+                continue;
+            }
+            tokio::select! {
+                () = changes.changed() => tokio::time::sleep(CHANGES_TOGETHER).await,
+                () = tokio::time::sleep_until(next_beat.into()) => {}
+                _ = stops.changed() => {}
+            }
+        }
+    }
+
+    async fn claim(&self) -> Result<NextStep, RunnerStop> {
+        let query = TaskQuery {
+            project: Some(&self.order.project),
+            section: self.order.section.as_deref(),
+            task: self.order.task,
+            me: Some(self.order.id),
+        };
+        let expiry = self.order.lock_expiry;
+        let outcome = self.board.claim(&query, self.order.id, expiry).await;
+        Ok(match self.bear(outcome).await? {
+            None => NextStep::Wait,
+            Some(ClaimOutcome::Claimed(held)) => NextStep::Work(held),
+            Some(ClaimOutcome::Exhausted { task, reason }) => {
+                self.log.line(&format!("task {task} is blocked: {reason}"));
+                NextStep::Again
+            }
+            Some(ClaimOutcome::Nothing) if self.order.until_idle => NextStep::End,
+            Some(ClaimOutcome::Nothing) => NextStep::Wait,
+            Some(ClaimOutcome::NotNow(why)) if is_passing(&why) && !self.order.until_idle => {
+                NextStep::Wait
+            }
+            Some(ClaimOutcome::NotNow(why)) => {
+                self.log
+                    .line(&format!("the task cannot be started: {why:?}"));
+                NextStep::End
+            }
+        })
+    }
+
+    /// Can the one task that is meant still be worked on by this runner?
+    async fn is_open(&self) -> Result<bool, RunnerStop> {
+        let Some(task) = self.order.task else {
+            return Ok(true);
+        };
+        let task = self.board.task(&task.to_string()).await?;
+        Ok(lope_agents::law::select::is_open(&task))
+    }
+
+    /// A store that is out of reach for a moment is borne.
+    async fn bear<T>(&self, outcome: Result<T, BoardError>) -> Result<Option<T>, RunnerStop> {
+        match outcome {
+            Ok(value) => Ok(Some(value)),
+            Err(BoardError::Store(error)) => {
+                self.log.line(&format!("the store: {error}"));
+                tokio::time::sleep(self.heartbeat() / 4).await;
+                Ok(None)
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    async fn sign_of_life(&self, status: RunnerStatus) -> Result<(), RunnerStop> {
+        let beat = self.board.beat(self.order.id, status, None).await;
+        match self.bear(beat).await? {
+            None | Some(Some(_)) => Ok(()),
+            Some(None) => Err(RunnerStop::LeaseLost),
+        }
+    }
+
+    /// How it is asked to stop: by its process's signals, or on the board.
+    async fn wished(&self, stops: &StopWishes) -> Result<Option<StopLevel>, RunnerStop> {
+        let by_signal = *stops.borrow();
+        let found = self.board.runner(&self.order.id.to_string()).await;
+        let on_board = self.bear(found).await?;
+        if on_board
+            .as_ref()
+            .is_some_and(|runner| runner.completed_at.is_some())
+        {
+            return Err(RunnerStop::LeaseLost);
+        }
+        Ok(by_signal.max(on_board.and_then(|runner| runner.stop)))
+    }
+
+    fn heartbeat(&self) -> Duration {
+        self.equipment.settings.heartbeat_interval.to_duration()
+    }
+}
+
+/// What comes of asking for a task.
+enum NextStep {
+    Work(Box<lope_agents::board::HeldTask>),
+    Again,
+    Wait,
+    End,
+}
+
+/// Will what keeps a task from being started pass by itself?
+const fn is_passing(why: &NotEligible) -> bool {
+    match why {
+        NotEligible::Waits(_)
+        | NotEligible::Early(_)
+        | NotEligible::Locked(_)
+        | NotEligible::SectionLocked(_) => true,
+        NotEligible::Status(_) | NotEligible::ProjectDisabled | NotEligible::SectionSkipped => {
+            false
+        }
+    }
+}

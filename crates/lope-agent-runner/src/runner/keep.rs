@@ -1,0 +1,101 @@
+//! While an agent works: its task's lock is renewed, its runner gives signs of life, and what others
+//! want is heard: a stop, a person's decision, a lock that was taken away.
+
+use std::convert::Infallible;
+use std::time::{Duration, Instant};
+
+use lope_agents::board::{BoardError, HeldTask};
+use lope_agents::records::{AttemptRole, RunnerStatus, StopLevel, StopReason, TaskStatus};
+use tokio::sync::watch;
+
+use super::{CHANGES_TOGETHER, StopWishes, TaskRunner};
+
+impl TaskRunner {
+    /// Keep a task until the future is dropped. Why its agent must end goes to `stop`.
+    pub(super) async fn keep(
+        &self,
+        held: &mut HeldTask,
+        stop: &watch::Sender<Option<StopReason>>,
+        wishes: &mut StopWishes,
+    ) -> Infallible {
+        let mut changes = self.board.watch();
+        let (mut renewed, mut next) = (Instant::now(), Instant::now());
+        let end = |reason: StopReason| {
+            stop.send_if_modified(|asked| {
+                let is_new = asked.is_none();
+                asked.get_or_insert(reason);
+                is_new
+            });
+        };
+        loop {
+            changes.take();
+            if Instant::now() >= next {
+                match self.renewed(held).await {
+                    Ok(true) => renewed = Instant::now(),
+                    Ok(false) => end(StopReason::LostLock),
+                    Err(error) => {
+                        self.log
+                            .line(&format!("the lock cannot be renewed: {error}"));
+                        if renewed.elapsed() >= self.bearable() {
+                            end(StopReason::LostLock);
+                        }
+                    }
+                }
+                next = Instant::now() + self.heartbeat();
+            }
+            if let Ok(Some(reason)) = self.wanted(held, wishes).await {
+                end(reason);
+            }
+            tokio::select! {
+                () = changes.changed() => tokio::time::sleep(CHANGES_TOGETHER).await,
+                () = tokio::time::sleep_until(next.into()) => {}
+                _ = wishes.changed() => {}
+            }
+        }
+    }
+
+    /// Is the task still ours?
+    async fn renewed(&self, held: &mut HeldTask) -> Result<bool, BoardError> {
+        let task = held.task.id;
+        let expiry = self.order.lock_expiry;
+        if self.board.renew(held, expiry).await?.is_err() {
+            return Ok(false);
+        }
+        let beat = self
+            .board
+            .beat(self.order.id, RunnerStatus::Running, Some(task));
+        Ok(beat.await?.is_some())
+    }
+
+    /// How long a lock that is not renewed is surely still ours.
+    pub(super) fn bearable(&self) -> Duration {
+        let stale = self.equipment.settings.stale_timeout;
+        self.order.lock_expiry.min(stale).to_duration() / 5 * 4
+    }
+
+    /// Must the agent end, because somebody wants it?
+    async fn wanted(
+        &self,
+        held: &HeldTask,
+        wishes: &StopWishes,
+    ) -> Result<Option<StopReason>, BoardError> {
+        let by_signal = *wishes.borrow();
+        let runner = self.board.runner(&self.order.id.to_string()).await?;
+        let level = by_signal.max(runner.stop);
+        if runner.completed_at.is_some() {
+            return Ok(Some(StopReason::LostLock));
+        }
+        if level.is_some_and(|level| level >= StopLevel::Cancel) {
+            return Ok(Some(StopReason::Drain));
+        }
+        let task = self.board.task(&held.task.id.to_string()).await?;
+        if task.epoch != held.lock.epoch {
+            return Ok(Some(StopReason::LostLock));
+        }
+        let expected = match held.role {
+            AttemptRole::Work => TaskStatus::InProgress,
+            AttemptRole::Review => TaskStatus::Review,
+        };
+        Ok((task.status != expected).then_some(StopReason::Cancel))
+    }
+}

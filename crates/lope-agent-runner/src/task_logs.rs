@@ -1,0 +1,89 @@
+//! Logs of attempts: `TASK/ROLE.NUMBER.log` in a folder, keyed by task and attempt, a line at a time
+//! with its time. What is older than its retention goes; an index is what the folder holds.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use lope_agents::records::AttemptRole;
+use lope_engine::executor::Token;
+use lope_model::id::TaskId;
+use lope_model::masks::Masks;
+use lope_model::{Epoch, RunId, Span};
+use lope_workers::Logs;
+use lope_workers::logs::MaskedLog;
+
+/// Most bytes of one attempt's log.
+const TASK_LOG_MAX: u64 = 256 * 1024 * 1024;
+
+/// The folder of the logs of attempts.
+#[derive(Clone, Debug)]
+pub struct TaskLogs {
+    folder: PathBuf,
+    logs: Logs,
+}
+
+impl TaskLogs {
+    pub fn at(folder: PathBuf) -> Self {
+        Self {
+            logs: Logs::at(folder.clone()).of_at_most(TASK_LOG_MAX),
+            folder,
+        }
+    }
+
+    pub fn begin(&self, task: TaskId, role: AttemptRole, number: i64, masks: Masks) -> MaskedLog {
+        self.logs.begin_masked(&token(task, role, number), masks)
+    }
+
+    /// Where an attempt's log is, below the folder.
+    pub fn name(task: TaskId, role: AttemptRole, number: i64) -> String {
+        format!("{task}/{role}.{number}.log")
+    }
+
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.folder.join(name)
+    }
+
+    /// Take away what nobody wrote to for so long.
+    pub fn remove_older(&self, retention: Span) -> io::Result<usize> {
+        remove_older(&self.folder, retention)
+    }
+}
+
+fn token(task: TaskId, role: AttemptRole, number: i64) -> Token {
+    Token {
+        run: RunId::from_uuid(task.uuid()),
+        execution: Arc::from(role.as_str()),
+        attempt: u32::try_from(number).unwrap_or(u32::MAX),
+        epoch: Epoch(1),
+    }
+}
+
+/// Take away the logs of a folder that nobody wrote to for so long, and folders that are empty then.
+pub fn remove_older(folder: &Path, retention: Span) -> io::Result<usize> {
+    let mut removed = 0;
+    let entries = match fs::read_dir(folder) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(0),
+        entries => entries?,
+    };
+    for entry in entries.flatten() {
+        let path = entry.path();
+        let kind = entry.file_type()?;
+        if kind.is_dir() {
+            removed += remove_older(&path, retention)?;
+            // It is gone only if nothing is in it.
+            let _ = fs::remove_dir(&path);
+            continue;
+        }
+        let is_log = path.extension().is_some_and(|end| end == "log");
+        let age = entry.metadata()?.modified().ok();
+        let age = age.and_then(|at| SystemTime::now().duration_since(at).ok());
+        if is_log && kind.is_file() && age.is_some_and(|age| age > retention.to_duration()) {
+            fs::remove_file(&path)?;
+            removed += 1;
+        }
+    }
+    Ok(removed)
+}

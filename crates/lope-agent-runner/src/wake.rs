@@ -1,0 +1,117 @@
+//! A wake-up: projects are found in folders, what becomes of each is decided by the law from one
+//! snapshot, and then done: runners without a sign of life are ended, runners are started.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use lope_agents::board::{AgentBoard, BoardResult};
+use lope_agents::law::wakeup::{StaleRunner, WakeAction, WakeStep, wakeup};
+use lope_agents::machine::LocalMachine;
+use lope_agents::records::RunnerStatus;
+
+/// What marks a folder as a project.
+pub const PROJECT_MARK: &str = ".lope";
+/// How deep below a folder projects are looked for.
+const DEPTH_MAX: usize = 3;
+/// Most folders that are looked into.
+const FOLDERS_MAX: usize = 20_000;
+/// Folders that hold no projects.
+const PASSED_OVER: [&str; 4] = ["node_modules", "target", "vendor", "__pycache__"];
+
+/// What a wake-up would do.
+#[derive(Clone, PartialEq, Debug)]
+pub struct WakePlan {
+    /// Projects that are new.
+    pub found: Vec<String>,
+    pub steps: Vec<WakeStep>,
+}
+
+/// Folders below these that hold a `.lope` folder; `home`, which may be called so, is none.
+pub fn scan(folders: &[PathBuf], home: &Path) -> Vec<String> {
+    let mut found = BTreeSet::new();
+    let mut rest: Vec<(PathBuf, usize)> = folders.iter().map(|path| (path.clone(), 0)).collect();
+    let mut looked = 0;
+    while let Some((folder, depth)) = rest.pop() {
+        looked += 1;
+        if looked > FOLDERS_MAX {
+            tracing::warn!("more than {FOLDERS_MAX} folders: the rest is not looked into");
+            break;
+        }
+        let mark = folder.join(PROJECT_MARK);
+        let is_home = || fs::canonicalize(&mark).ok() == fs::canonicalize(home).ok();
+        if mark.is_dir() && !is_home() {
+            let path = fs::canonicalize(&folder).unwrap_or(folder);
+            found.extend(path.to_str().map(str::to_owned));
+            continue;
+        }
+        if depth < DEPTH_MAX {
+            rest.extend(below(&folder).into_iter().map(|path| (path, depth + 1)));
+        }
+    }
+    found.into_iter().collect()
+}
+
+/// Folders in a folder, without those behind links.
+fn below(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let folders = entries.filter(|entry| {
+        let name = entry.file_name();
+        let name = name.to_string_lossy();
+        entry.file_type().is_ok_and(|kind| kind.is_dir())
+            && !name.starts_with('.')
+            && !PASSED_OVER.contains(&&*name)
+    });
+    folders.map(|entry| entry.path()).collect()
+}
+
+/// Decide, and change nothing.
+pub async fn plan(board: &AgentBoard, found: Vec<String>) -> BoardResult<WakePlan> {
+    let view = board.view(None).await?;
+    let is_new = |path: &String| view.project(path).is_none();
+    Ok(WakePlan {
+        found: found.into_iter().filter(is_new).collect(),
+        steps: wakeup(&view, &board.rules),
+    })
+}
+
+/// End what is stale, and say for which projects a runner is to be started.
+pub async fn act(board: &AgentBoard, plan: &WakePlan) -> BoardResult<Vec<String>> {
+    for path in &plan.found {
+        board.add_project(path, None).await?;
+    }
+    let mut start = Vec::new();
+    for step in &plan.steps {
+        match &step.action {
+            WakeAction::Healthy { .. } | WakeAction::NothingToDo | WakeAction::Disabled => {}
+            WakeAction::Start => start.push(step.project.clone()),
+            WakeAction::Replace {
+                ended,
+                start: again,
+            } => {
+                for runner in ended {
+                    end_stale(board, runner).await?;
+                }
+                if *again {
+                    start.push(step.project.clone());
+                }
+            }
+        }
+    }
+    Ok(start)
+}
+
+/// Its process is killed if it is proven to be the same one; its agents die with it.
+async fn end_stale(board: &AgentBoard, stale: &StaleRunner) -> BoardResult<()> {
+    let runner = board.runner(&stale.id.to_string()).await?;
+    if stale.is_there
+        && let Err(error) = LocalMachine::kill(&runner)
+    {
+        tracing::warn!(runner = %stale.id, %error, "a runner without a sign of life cannot be killed");
+    }
+    let words = "it gave no sign of life";
+    board
+        .end_runner(stale.id, RunnerStatus::Failed, Some(words))
+        .await?;
+    Ok(())
+}

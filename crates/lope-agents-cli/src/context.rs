@@ -1,0 +1,164 @@
+//! What a command works with: the store, the settings, where it was called. The binary fills it in.
+
+use std::path::{Component, Path, PathBuf};
+
+use lope::agents::records::ReviewBy;
+use lope::agents::settings::{AgentsSettings, RunnerSettings};
+use lope::agents::{AgentBoard, BoardError, InheritedEnvironment, TaskToken};
+use lope::stores::{CreateStore, StoreError, StoreUrl};
+use lope::{Client, agents::records::ProjectRecord};
+
+use crate::report::{CommandError, CommandResult};
+
+/// What a command works with.
+#[derive(Clone, Debug)]
+pub struct AgentsContext {
+    pub store: StoreUrl,
+    pub home: PathBuf,
+    /// The folder in which the command was called.
+    pub folder: PathBuf,
+    /// The user's own folder, for paths that begin with `~`.
+    pub user_folder: Option<PathBuf>,
+    pub runners: RunnerSettings,
+    pub agents: AgentsSettings,
+    /// The claim that the caller speaks for, if it is an agent at work.
+    pub token: Option<TaskToken>,
+    pub quiet: bool,
+    pub json: bool,
+    /// What agents inherit.
+    pub environment: InheritedEnvironment,
+    /// This program's file, and where it finds others: for what cron is told.
+    pub program: PathBuf,
+    pub path: String,
+    /// Prints a line while a command goes on.
+    pub print: fn(&str),
+}
+
+/// A board whose store is closed when it is left.
+pub(crate) struct OpenBoard {
+    pub(crate) client: Client,
+    pub(crate) board: AgentBoard,
+}
+
+impl AgentsContext {
+    /// The board, made if it is missing.
+    pub(crate) async fn board(&self) -> CommandResult<OpenBoard> {
+        if self.store == StoreUrl::Memory {
+            let message = "memory: ends with this command, and with it what it changed";
+            return Err(CommandError::usage(message)
+                .hint("use a file, as in --store sqlite:lope.db, or a Postgres server"));
+        }
+        self.open(CreateStore::IfMissing).await
+    }
+
+    /// The board, if there is a store.
+    pub(crate) async fn board_if_there(&self) -> CommandResult<Option<OpenBoard>> {
+        match self.open(CreateStore::Never).await {
+            Ok(open) => Ok(Some(open)),
+            Err(CommandError::Store(StoreError::Missing { .. })) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The board in which something is looked for.
+    pub(crate) async fn board_with(
+        &self,
+        what: &'static str,
+        name: &str,
+    ) -> CommandResult<OpenBoard> {
+        let missing = || BoardError::Missing {
+            what,
+            name: name.to_owned(),
+        };
+        Ok(self.board_if_there().await?.ok_or_else(missing)?)
+    }
+
+    async fn open(&self, create: CreateStore) -> CommandResult<OpenBoard> {
+        let client = Client::open_store(&self.store, create).await?;
+        let board = client.agents(&self.runners);
+        Ok(OpenBoard { client, board })
+    }
+
+    /// Where the logs of attempts are.
+    pub(crate) fn task_logs(&self) -> PathBuf {
+        self.home.join("logs").join("tasks")
+    }
+
+    /// Where the logs of runners are.
+    pub(crate) fn runner_logs(&self) -> PathBuf {
+        self.home.join("runners").join("logs")
+    }
+
+    /// A path as it was typed, absolute and without detours.
+    pub(crate) fn absolute(&self, typed: &str) -> PathBuf {
+        let path = match (typed.strip_prefix("~/"), &self.user_folder) {
+            (Some(rest), Some(home)) => home.join(rest),
+            _ => self.folder.join(typed),
+        };
+        std::fs::canonicalize(&path).unwrap_or_else(|_| plain(&path))
+    }
+
+    /// The project that is meant: by path or name, or the one around the folder of the call.
+    pub(crate) async fn project(
+        &self,
+        board: &AgentBoard,
+        typed: Option<&str>,
+    ) -> CommandResult<ProjectRecord> {
+        let Some(typed) = typed else {
+            return self.project_around(board).await;
+        };
+        let path = self.absolute(typed).to_string_lossy().into_owned();
+        match board.project(&path).await {
+            Err(BoardError::Missing { .. }) => Ok(board.project(typed).await?),
+            found => Ok(found?),
+        }
+    }
+
+    async fn project_around(&self, board: &AgentBoard) -> CommandResult<ProjectRecord> {
+        let here = std::fs::canonicalize(&self.folder).unwrap_or_else(|_| self.folder.clone());
+        let projects = board.projects().await?;
+        let around = projects
+            .into_iter()
+            .filter(|project| here.starts_with(&project.path));
+        around
+            .max_by_key(|project| project.path.len())
+            .ok_or_else(|| {
+                CommandError::from(BoardError::Missing {
+                    what: "project",
+                    name: here.display().to_string(),
+                })
+            })
+    }
+
+    /// Who reviews a task that does not say it.
+    pub(crate) const fn review(&self) -> ReviewBy {
+        self.runners.review
+    }
+
+    /// Refused to an agent at work: that is for people.
+    pub(crate) fn for_people(&self) -> CommandResult<()> {
+        match &self.token {
+            None => Ok(()),
+            Some(token) => Err(CommandError::refused(format!(
+                "an agent at work on task {} may not do this",
+                token.task
+            ))
+            .hint("'lope tasks ask' asks a person")),
+        }
+    }
+}
+
+/// Without `.` and `..`, for a path that does not exist.
+fn plain(path: &Path) -> PathBuf {
+    let mut plain = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::CurDir => {}
+            Component::ParentDir => {
+                plain.pop();
+            }
+            other => plain.push(other),
+        }
+    }
+    plain
+}

@@ -1,0 +1,128 @@
+//! What `lope doctor` looks at for agents: are their programs there, the folders of projects, git, and
+//! is somebody woken up? Reads only; where no agent is configured and no project is registered,
+//! nothing is said.
+
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use lope::agents::crontab::{self, CronError};
+use lope::agents::settings::AgentSettings;
+use lope::doctor::HealthCheck;
+
+use crate::context::{AgentsContext, OpenBoard};
+use crate::runners::cron;
+
+/// Is everything there that agents need?
+pub async fn examine(context: &AgentsContext) -> Vec<HealthCheck> {
+    let projects = projects(context).await;
+    if projects.is_empty() && context.agents.is_empty() {
+        return Vec::new();
+    }
+    let mut checks = agents(context);
+    checks.extend(folders(&projects, context));
+    if !projects.is_empty() {
+        checks.push(git(context));
+        checks.push(woken(context).await);
+    }
+    checks
+}
+
+/// A store that cannot be read is told of elsewhere.
+async fn projects(context: &AgentsContext) -> Vec<String> {
+    let Ok(Some(OpenBoard { client, board })) = context.board_if_there().await else {
+        return Vec::new();
+    };
+    let projects = board.projects().await.unwrap_or_default();
+    let _ = client.close().await;
+    projects.into_iter().map(|project| project.path).collect()
+}
+
+fn agents(context: &AgentsContext) -> Vec<HealthCheck> {
+    let usual = [("default".to_owned(), AgentSettings::usual())];
+    let configured = context.agents.iter();
+    let mut all: Vec<(String, AgentSettings)> = configured
+        .map(|(name, agent)| (name.clone(), agent.clone()))
+        .collect();
+    if !context.agents.contains_key("default") {
+        all.extend(usual);
+    }
+    let check = |(name, agent): &(String, AgentSettings)| {
+        let program = agent.command.first().map_or("", String::as_str);
+        match find(program, context) {
+            Some(path) => {
+                HealthCheck::ok("agents", format!("agent '{name}' is {}", path.display()))
+            }
+            None => HealthCheck::fail(
+                "agents",
+                format!("agent '{name}': there is no program '{program}'"),
+                "install it, or name another command under 'agents:' in the configuration",
+            ),
+        }
+    };
+    all.iter().map(check).collect()
+}
+
+/// A program by path, or in the folders of PATH.
+fn find(program: &str, context: &AgentsContext) -> Option<PathBuf> {
+    let can_run = |path: &Path| {
+        let found = std::fs::metadata(path);
+        found.is_ok_and(|it| it.is_file() && it.permissions().mode() & 0o111 != 0)
+    };
+    if program.contains('/') {
+        let path = context.folder.join(program);
+        return can_run(&path).then_some(path);
+    }
+    let mut places = std::env::split_paths(&context.path).map(|folder| folder.join(program));
+    places.find(|path| can_run(path))
+}
+
+fn folders(projects: &[String], context: &AgentsContext) -> Vec<HealthCheck> {
+    let scanned = context.runners.wakeup.project_paths.iter();
+    let scanned = scanned.map(|path| ("folder of projects", context.absolute(path)));
+    let own = projects.iter().map(|path| ("project", PathBuf::from(path)));
+    let gone = scanned.chain(own).filter(|(_, path)| !path.is_dir());
+    let told = gone.map(|(what, path)| {
+        HealthCheck::warn(
+            "projects",
+            format!("the {what} {} is not there", path.display()),
+            "'lope projects remove' forgets a project; runners.wakeup.projectPaths names folders",
+        )
+    });
+    let told: Vec<HealthCheck> = told.collect();
+    if told.is_empty() {
+        let message = format!("{} projects are there", projects.len());
+        return vec![HealthCheck::ok("projects", message)];
+    }
+    told
+}
+
+fn git(context: &AgentsContext) -> HealthCheck {
+    match find("git", context) {
+        Some(path) => HealthCheck::ok("git", format!("{} is there", path.display())),
+        None => HealthCheck::warn(
+            "git",
+            "there is no program 'git'",
+            "agents keep what they did in it",
+        ),
+    }
+}
+
+async fn woken(context: &AgentsContext) -> HealthCheck {
+    let job = cron::job(context);
+    let has_timer = cron::timer(context).is_some_and(|timer| timer.is_file());
+    let table = crontab::read().await;
+    let has_line = table.as_ref().is_ok_and(|table| job.find(table).is_some());
+    match (has_line || has_timer, table) {
+        (true, _) => HealthCheck::ok("wakeup", "runners are woken up"),
+        (false, Err(CronError::Missing)) => HealthCheck::warn(
+            "wakeup",
+            "nobody wakes runners up, and there is no cron",
+            "'lope runners cron install --systemd' uses a timer of systemd",
+        ),
+        (false, _) => HealthCheck::warn(
+            "wakeup",
+            "nobody wakes runners up",
+            "'lope runners cron install' has cron do it",
+        ),
+    }
+}

@@ -1,0 +1,192 @@
+//! `lope mcp`: the verbs of tasks for an agent that speaks the Model Context Protocol: JSON-RPC on
+//! standard input and output, a message a line.
+
+use std::io::{self, BufRead, Read};
+
+use serde_json::{Value as Json, json};
+use tokio::sync::mpsc;
+
+use crate::context::AgentsContext;
+use crate::report::{CommandError, CommandReport, CommandResult};
+use crate::tasks::{self, TasksCommand};
+
+/// What is spoken unless the client names another version.
+const PROTOCOL: &str = "2025-06-18";
+/// Longest message that is read.
+const MESSAGE_MAX: u64 = 4 * 1024 * 1024;
+
+/// A verb that an agent may use: its name, what it does, its texts, whether each is a list.
+struct Tool {
+    name: &'static str,
+    about: &'static str,
+    argument: Option<(&'static str, &'static str, bool)>,
+}
+
+const TOOLS: &[Tool] = &[
+    Tool {
+        name: "task_show",
+        about: "Show the task you are at work on: what is to be done, earlier attempts, what was said about it",
+        argument: None,
+    },
+    Tool {
+        name: "task_note",
+        about: "Tell others how far you are",
+        argument: Some(("text", "What you want to say", false)),
+    },
+    Tool {
+        name: "task_split",
+        about: "Add tasks that this one needs; it waits for them",
+        argument: Some(("titles", "What is to be done, a line each", true)),
+    },
+    Tool {
+        name: "task_ask",
+        about: "Ask a person. End after that: you get the answer when you are started again",
+        argument: Some(("question", "What you want to know", false)),
+    },
+    Tool {
+        name: "task_done",
+        about: "Say that the task is done; for a reviewer: that it is approved",
+        argument: Some(("result", "What you did and how you checked it", false)),
+    },
+    Tool {
+        name: "task_fail",
+        about: "Say that the task cannot be done; for a reviewer: that it is rejected",
+        argument: Some(("reason", "Why", false)),
+    },
+];
+
+/// Why a request is refused: a code of JSON-RPC, and words.
+type Refusal = (i64, String);
+
+pub(crate) async fn run(context: &AgentsContext) -> CommandResult {
+    let mut messages = messages();
+    while let Some(line) = messages.recv().await {
+        let line = line.map_err(|error| CommandError::usage(format!("standard input: {error}")))?;
+        if line.trim_ascii().is_empty() {
+            continue;
+        }
+        if let Some(answer) = answered(&line, context).await {
+            (context.print)(&answer.to_string());
+        }
+    }
+    Ok(CommandReport::streamed())
+}
+
+/// The lines of standard input, read by a thread of its own: it may stand still for hours. One that
+/// is too long is an error, and the last.
+fn messages() -> mpsc::Receiver<io::Result<Vec<u8>>> {
+    let (sender, receiver) = mpsc::channel(1);
+    std::thread::spawn(move || {
+        let mut input = io::stdin().lock();
+        loop {
+            let mut line = Vec::new();
+            let read = (&mut input).take(MESSAGE_MAX).read_until(b'\n', &mut line);
+            let message = match read {
+                Ok(0) => return,
+                Ok(_) if line.len() as u64 == MESSAGE_MAX && !line.ends_with(b"\n") => {
+                    let words = format!("a message has more than {MESSAGE_MAX} bytes");
+                    Err(io::Error::other(words))
+                }
+                read => read.map(|_| line),
+            };
+            let is_last = message.is_err();
+            if sender.blocking_send(message).is_err() || is_last {
+                return;
+            }
+        }
+    });
+    receiver
+}
+
+/// The answer to a message; a notification has none.
+async fn answered(line: &[u8], context: &AgentsContext) -> Option<Json> {
+    let Ok(message) = serde_json::from_slice::<Json>(line) else {
+        return Some(refused(&Json::Null, (-32700, "this is no JSON".to_owned())));
+    };
+    let id = message.get("id")?.clone();
+    let Some(method) = message["method"].as_str() else {
+        // An answer to a request of ours, of which there are none.
+        return (!message.is_object() || message.get("result").is_none())
+            .then(|| refused(&id, (-32600, "there is no method".to_owned())));
+    };
+    let result = match method {
+        "initialize" => Ok(initialized(&message["params"])),
+        "ping" => Ok(json!({})),
+        "tools/list" => Ok(json!({ "tools": TOOLS.iter().map(Tool::described).collect::<Json>() })),
+        "tools/call" => called(&message["params"], context).await,
+        other => Err((-32601, format!("there is no method '{other}'"))),
+    };
+    Some(match result {
+        Ok(result) => json!({ "jsonrpc": "2.0", "id": id, "result": result }),
+        Err(refusal) => refused(&id, refusal),
+    })
+}
+
+fn refused(id: &Json, (code, message): Refusal) -> Json {
+    json!({ "jsonrpc": "2.0", "id": id, "error": { "code": code, "message": message } })
+}
+
+fn initialized(params: &Json) -> Json {
+    let version = params["protocolVersion"].as_str().unwrap_or(PROTOCOL);
+    json!({
+        "protocolVersion": version,
+        "capabilities": { "tools": {} },
+        "serverInfo": { "name": "lope", "version": env!("CARGO_PKG_VERSION") },
+    })
+}
+
+impl Tool {
+    fn described(&self) -> Json {
+        let (properties, required) = match self.argument {
+            None => (json!({}), json!([])),
+            Some((name, about, false)) => (
+                json!({ name: { "type": "string", "description": about } }),
+                json!([name]),
+            ),
+            Some((name, about, true)) => (
+                json!({ name: {
+                    "type": "array", "description": about, "minItems": 1, "items": { "type": "string" },
+                } }),
+                json!([name]),
+            ),
+        };
+        json!({
+            "name": self.name,
+            "description": self.about,
+            "inputSchema": { "type": "object", "properties": properties, "required": required },
+        })
+    }
+
+    /// The command that does it.
+    fn command(&self, arguments: &Json) -> Result<TasksCommand, Refusal> {
+        let mut texts = Vec::new();
+        if let Some((name, _, is_list)) = self.argument {
+            let given = &arguments[name];
+            let list = given.as_array().map(Vec::as_slice);
+            let items = if is_list {
+                list.unwrap_or_default()
+            } else {
+                std::slice::from_ref(given)
+            };
+            for item in items {
+                texts.extend(item.as_str().map(str::to_owned));
+            }
+            if texts.is_empty() || texts.len() != items.len() {
+                return Err((-32602, format!("'{}' needs '{name}'", self.name)));
+            }
+        }
+        Ok(tasks::of_agent(self.name, texts))
+    }
+}
+
+async fn called(params: &Json, context: &AgentsContext) -> Result<Json, Refusal> {
+    let name = params["name"].as_str().unwrap_or_default();
+    let tool = TOOLS.iter().find(|tool| tool.name == name);
+    let tool = tool.ok_or_else(|| (-32602, format!("there is no tool '{name}'")))?;
+    let command = tool.command(&params["arguments"])?;
+    let (text, is_error) = match tasks::run(command, context).await {
+        Ok(report) => (report.value.to_string(), false),
+        Err(error) => (error.to_string(), true),
+    };
+    Ok(json!({ "content": [{ "type": "text", "text": text }], "isError": is_error }))
+}

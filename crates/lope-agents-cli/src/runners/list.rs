@@ -1,0 +1,154 @@
+//! `lope runners list|show`. One list of all who work: runners of agents, and those that work on
+//! runs.
+
+use std::collections::BTreeSet;
+
+use lope::agents::records::{AgentRunnerRecord, RunnerStatus};
+use lope::agents::{BoardError, describe};
+use serde_json::{Value as Json, json};
+
+use crate::context::{AgentsContext, OpenBoard};
+use crate::report::{CommandReport, CommandResult};
+use crate::table::{RuledTable, or_dash, short};
+
+/// Most runners of the engine that are listed.
+const ENGINE_RUNNERS_MAX: usize = 1_000;
+
+pub(super) async fn list(all: bool, context: &AgentsContext) -> CommandResult {
+    let Some(OpenBoard { client, board }) = context.board_if_there().await? else {
+        return Ok(CommandReport::new(json!([]), "no runners"));
+    };
+    let is_live = |runner: &AgentRunnerRecord| {
+        matches!(runner.status, RunnerStatus::Idle | RunnerStatus::Running)
+    };
+    let mut agents = board.runners().await?;
+    agents.retain(|runner| all || is_live(runner));
+    let mut engines = client.runners(ENGINE_RUNNERS_MAX).await?;
+    engines.retain(|runner| all || runner.live);
+    client.close().await?;
+    let columns = ["ID", "STATUS", "PID", "PROJECT", "SECTION", "HEARTBEAT"];
+    let mut table = RuledTable::new("RUNNERS", &columns);
+    let mut values = Vec::new();
+    for runner in &agents {
+        table.row(vec![
+            short(&runner.id),
+            runner.status.as_str().to_owned(),
+            runner.pid.map_or("-".to_owned(), |pid| pid.to_string()),
+            or_dash(runner.project_path.as_deref()),
+            or_dash(runner.section_id.as_deref()),
+            clock(&runner.heartbeat_at.to_string()),
+        ]);
+        values.push(described(runner));
+    }
+    for runner in &engines {
+        let value = engine(runner);
+        table.row(vec![
+            short(&runner.runner),
+            value["status"].as_str().unwrap_or("-").to_owned(),
+            runner.pid.to_string(),
+            format!("(runs: {})", runner.name),
+            "-".to_owned(),
+            clock(&runner.heartbeat_at.to_string()),
+        ]);
+        values.push(value);
+    }
+    let mut text = if values.is_empty() {
+        "no runners".to_owned()
+    } else {
+        table.text()
+    };
+    let live = agents.iter().filter(|runner| is_live(runner));
+    if let Some(warning) = warning(live, context) {
+        text = format!("{text}\n\n{warning}");
+    }
+    Ok(CommandReport::new(Json::Array(values), text))
+}
+
+/// The time of day alone.
+fn clock(time: &str) -> String {
+    let after = time.split_once('T').map_or(time, |(_, clock)| clock);
+    after.chars().take(8).collect()
+}
+
+fn described(runner: &AgentRunnerRecord) -> Json {
+    let mut value = describe::runner(runner);
+    value["kind"] = json!("agents");
+    value
+}
+
+fn engine(runner: &lope::runs::RunnerRecord) -> Json {
+    let status = match (runner.live, runner.ended_at.is_some(), runner.owns) {
+        (true, _, 0) => "idle",
+        (true, _, _) => "running",
+        (false, true, _) => "completed",
+        (false, false, _) => "failed",
+    };
+    let mut value = json!({
+        "id": runner.runner.to_string(),
+        "kind": "runs",
+        "status": status,
+        "name": runner.name,
+        "pid": runner.pid,
+        "host": runner.host,
+        "startedAt": runner.started_at.to_string(),
+        "lastHeartbeat": runner.heartbeat_at.to_string(),
+        "owns": runner.owns,
+    });
+    if let Some(ended) = runner.ended_at {
+        value["completedAt"] = json!(ended.to_string());
+    }
+    value
+}
+
+/// Whoever works in one of several projects is told to leave the others alone.
+fn warning<'a>(
+    live: impl Iterator<Item = &'a AgentRunnerRecord>,
+    context: &AgentsContext,
+) -> Option<String> {
+    let projects: BTreeSet<&str> = live
+        .filter_map(|runner| runner.project_path.as_deref())
+        .collect();
+    if projects.len() < 2 {
+        return None;
+    }
+    let here = std::fs::canonicalize(&context.folder).unwrap_or_else(|_| context.folder.clone());
+    let around = projects.iter().filter(|path| here.starts_with(path));
+    let own = around.max_by_key(|path| path.len());
+    let own = own.map_or_else(|| here.display().to_string(), ToString::to_string);
+    Some(format!(
+        "⚠️  MULTI-PROJECT WARNING: {} different projects have runners.\n   Your current project: {own}\n   \
+         DO NOT modify files in other projects.",
+        projects.len()
+    ))
+}
+
+pub(super) async fn show(named: &str, context: &AgentsContext) -> CommandResult {
+    let OpenBoard { client, board } = context.board_with("runner", named).await?;
+    let value = match board.runner(named).await {
+        Ok(runner) => described(&runner),
+        Err(BoardError::Missing { .. }) if !named.is_empty() => {
+            let all = client.runners(ENGINE_RUNNERS_MAX).await?;
+            let beginning = named.to_ascii_lowercase();
+            let mut own = all
+                .iter()
+                .filter(|runner| runner.runner.to_string().starts_with(&beginning));
+            let found = own.next().filter(|_| own.next().is_none());
+            engine(found.ok_or_else(|| BoardError::Missing {
+                what: "runner",
+                name: named.to_owned(),
+            })?)
+        }
+        Err(error) => return Err(error.into()),
+    };
+    client.close().await?;
+    let rows = value.as_object().into_iter().flatten();
+    let lines: Vec<String> = rows
+        .map(|(name, value)| {
+            let text = value
+                .as_str()
+                .map_or_else(|| value.to_string(), str::to_owned);
+            format!("{name:<14} {text}")
+        })
+        .collect();
+    Ok(CommandReport::document(value, lines.join("\n")))
+}

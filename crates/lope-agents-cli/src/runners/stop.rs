@@ -1,0 +1,170 @@
+//! `lope runners stop`: asked to end its task, then cancelled, then killed.
+
+use std::time::{Duration, Instant};
+
+use clap::Args;
+use lope::agents::records::{AgentRunnerRecord, RunnerStatus, StopLevel};
+use lope::agents::{AgentBoard, BoardResult, LocalMachine, describe};
+use lope_model::Span;
+use serde_json::{Value as Json, json};
+
+use crate::context::{AgentsContext, OpenBoard};
+use crate::report::{CommandError, CommandExit, CommandReport, CommandResult};
+
+/// How often it is looked whether a runner has ended.
+const LOOK_AGAIN: Duration = Duration::from_millis(50);
+/// How long a runner that was cancelled may take beside its agent's grace.
+const CANCEL_MARGIN: Span = Span::from_secs(10);
+
+#[derive(Debug, Args)]
+pub struct StopRunnerArgs {
+    /// The runner, or the beginning of its id
+    #[arg(required_unless_present_any = ["all", "force"])]
+    runner: Option<String>,
+    /// Every runner of agents
+    #[arg(long, conflicts_with = "runner")]
+    all: bool,
+    /// Kill at once, agents too; without an id, the runners of the project around this folder
+    #[arg(long)]
+    force: bool,
+    /// How long a task that is at work may take to end before it is cancelled
+    #[arg(long, value_name = "DURATION", default_value = "30s")]
+    timeout: String,
+}
+
+pub(super) async fn run(args: StopRunnerArgs, context: &AgentsContext) -> CommandResult {
+    context.for_people()?;
+    let patience: Span = args
+        .timeout
+        .parse()
+        .map_err(|error| CommandError::usage(format!("--timeout: {error}")))?;
+    let OpenBoard { client, board } = match &args.runner {
+        Some(named) => context.board_with("runner", named).await?,
+        None => match context.board_if_there().await? {
+            Some(open) => open,
+            None => return Ok(CommandReport::new(json!([]), "no runners")),
+        },
+    };
+    let meant = meant(&args, &board, context).await?;
+    // All at once, so that one is not waited for while the others begin something.
+    for runner in meant.iter().filter(|_| !args.force) {
+        board.ask_to_stop(runner.id, StopLevel::Drain).await?;
+    }
+    let stops = meant
+        .iter()
+        .map(|runner| stop(&board, runner, args.force, patience, context));
+    let mut stopped = Vec::new();
+    for stop in stops.collect::<Vec<_>>() {
+        stopped.push(stop.await?);
+    }
+    client.close().await?;
+    let lines: Vec<String> = stopped
+        .iter()
+        .map(|(runner, how)| format!("runner {} {how}", runner.id))
+        .collect();
+    let value: Json = stopped
+        .iter()
+        .map(|(runner, how)| {
+            let mut value = describe::runner(runner);
+            value["stopped"] = json!(how);
+            value
+        })
+        .collect();
+    let text = if lines.is_empty() {
+        "no runners".to_owned()
+    } else {
+        lines.join("\n")
+    };
+    let is_stuck = stopped.iter().any(|(_, how)| *how == LEFT);
+    let report = CommandReport::new(value, text);
+    Ok(if is_stuck {
+        report.exiting(CommandExit::Failed)
+    } else {
+        report
+    })
+}
+
+async fn meant(
+    args: &StopRunnerArgs,
+    board: &AgentBoard,
+    context: &AgentsContext,
+) -> CommandResult<Vec<AgentRunnerRecord>> {
+    if let Some(named) = &args.runner {
+        return Ok(vec![board.runner(named).await?]);
+    }
+    let mut live = board.view(None).await?.runners;
+    if !args.all {
+        let project = context.project(board, None).await?;
+        live.retain(|runner| runner.project_path.as_ref() == Some(&project.path));
+    }
+    Ok(live)
+}
+
+/// It is on a machine from which it cannot be killed.
+const LEFT: &str = "was asked to stop and has not";
+
+async fn stop(
+    board: &AgentBoard,
+    runner: &AgentRunnerRecord,
+    force: bool,
+    patience: Span,
+    context: &AgentsContext,
+) -> BoardResult<(AgentRunnerRecord, &'static str)> {
+    if is_ended(runner) {
+        return Ok((runner.clone(), "had ended"));
+    }
+    if !force {
+        let grace = context.runners.stop_grace + CANCEL_MARGIN;
+        let levels = [
+            (StopLevel::Drain, patience, "ended its work"),
+            (StopLevel::Cancel, grace, "was cancelled"),
+        ];
+        for (level, patience, how) in levels {
+            board.ask_to_stop(runner.id, level).await?;
+            if let Some(ended) = ended_within(board, runner, patience).await? {
+                return Ok((ended, how));
+            }
+        }
+    }
+    board.ask_to_stop(runner.id, StopLevel::Kill).await?;
+    let killed = LocalMachine::kill(runner).unwrap_or(false);
+    let view = board.view(None).await?;
+    let is_gone = view.proof(runner.id) == lope::agents::law::ProcessProof::Gone;
+    if !killed && !is_gone {
+        return Ok((runner.clone(), LEFT));
+    }
+    let words = Some("it was killed");
+    board
+        .end_runner(runner.id, RunnerStatus::Failed, words)
+        .await?;
+    let ended = board.runner(&runner.id.to_string()).await?;
+    Ok((ended, if killed { "was killed" } else { "was gone" }))
+}
+
+fn is_ended(runner: &AgentRunnerRecord) -> bool {
+    matches!(
+        runner.status,
+        RunnerStatus::Completed | RunnerStatus::Failed
+    )
+}
+
+/// The runner when it has ended, or when its process is proven to be gone.
+async fn ended_within(
+    board: &AgentBoard,
+    runner: &AgentRunnerRecord,
+    patience: Span,
+) -> BoardResult<Option<AgentRunnerRecord>> {
+    let begun = Instant::now();
+    loop {
+        let now = board.runner(&runner.id.to_string()).await?;
+        if is_ended(&now) {
+            return Ok(Some(now));
+        }
+        let view = board.view(None).await?;
+        let is_gone = view.proof(runner.id) == lope::agents::law::ProcessProof::Gone;
+        if is_gone || begun.elapsed() >= patience.to_duration() {
+            return Ok(None);
+        }
+        tokio::time::sleep(LOOK_AGAIN).await;
+    }
+}

@@ -1,0 +1,206 @@
+//! `lope tasks claim|note|done|fail|split|ask`: what an agent says about its own task, and what
+//! people may say about any.
+
+use clap::Args;
+use lope::agents::law::decide::Decision;
+use lope::agents::law::select::{NotEligible, TaskQuery};
+use lope::agents::records::{Author, TaskRecord};
+use lope::agents::{AgentBoard, ClaimOutcome, TOKEN_VARIABLE, TaskToken, describe};
+use lope_model::{RunnerId, Span};
+use serde_json::{Value as Json, json};
+
+use super::query::named;
+use crate::context::{AgentsContext, OpenBoard};
+use crate::report::{CommandError, CommandExit, CommandReport, CommandResult};
+
+#[derive(Debug, Args)]
+pub struct ClaimArgs {
+    /// The task, or the beginning of its id  [default: the next one]
+    task: Option<String>,
+    /// Path or name of the project  [default: the project around this folder]
+    #[arg(long, value_name = "PATH")]
+    project: Option<String>,
+    #[arg(long, value_name = "NAME")]
+    section: Option<String>,
+    /// How long it stays taken  [default: `runners.lockExpiry` of the configuration]
+    #[arg(long, value_name = "DURATION")]
+    expiry: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub struct SayArgs {
+    /// What is said
+    pub(super) text: String,
+    /// The task, or the beginning of its id  [default: the task of the agent that says it]
+    #[arg(long, value_name = "ID")]
+    pub(super) task: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub struct SplitArgs {
+    /// What the parts are called
+    #[arg(required = true)]
+    pub(super) titles: Vec<String>,
+    /// The task, or the beginning of its id  [default: the task of the agent that splits it]
+    #[arg(long, value_name = "ID")]
+    pub(super) task: Option<String>,
+}
+
+pub(super) async fn claim(args: ClaimArgs, context: &AgentsContext) -> CommandResult {
+    context.for_people()?;
+    let expiry = match &args.expiry {
+        Some(text) => text
+            .parse::<Span>()
+            .map_err(|error| CommandError::usage(format!("--expiry: {error}")))?,
+        None => context.runners.lock_expiry,
+    };
+    let OpenBoard { client, board } = context.board().await?;
+    let wanted = match args.task.as_deref() {
+        Some(named) => Some(board.task(named).await?),
+        None => None,
+    };
+    let project = match &wanted {
+        Some(task) => task.project_path.clone(),
+        None => context.project(&board, args.project.as_deref()).await?.path,
+    };
+    let query = TaskQuery {
+        project: Some(&project),
+        section: args.section.as_deref(),
+        task: wanted.as_ref().map(|task| task.id),
+        me: None,
+    };
+    let me = RunnerId::from_uuid(uuid::Uuid::new_v4());
+    let outcome = board.claim(&query, me, expiry).await?;
+    client.close().await?;
+    claimed(outcome)
+}
+
+fn claimed(outcome: ClaimOutcome) -> CommandResult {
+    match outcome {
+        ClaimOutcome::Claimed(held) => {
+            let token = TaskToken::from(&held.lock);
+            let mut value = describe::task(&held.task);
+            value["token"] = json!(token.to_string());
+            value["role"] = json!(held.role.as_str());
+            value["expiresAt"] = json!(held.lock.expires_at.to_string());
+            let text = format!(
+                "claimed {}  {}\nexport {TOKEN_VARIABLE}={token}",
+                held.task.id, held.task.title
+            );
+            Ok(CommandReport::document(value, text))
+        }
+        ClaimOutcome::NotNow(why) => Err(CommandError::refused(words(&why))),
+        ClaimOutcome::Nothing => {
+            let report = CommandReport::new(Json::Null, "no task can be started now");
+            Ok(report.exiting(CommandExit::Failed))
+        }
+        ClaimOutcome::Exhausted { task, reason } => {
+            Err(CommandError::refused(format!("task {task}: {reason}")))
+        }
+    }
+}
+
+/// Why a task cannot be taken, for people.
+fn words(why: &NotEligible) -> String {
+    match why {
+        NotEligible::Status(status) => format!("the task is {status}"),
+        NotEligible::ProjectDisabled => "its project is disabled".to_owned(),
+        NotEligible::SectionSkipped => "its section is skipped".to_owned(),
+        NotEligible::Waits(ids) => {
+            let ids: Vec<String> = ids.iter().map(ToString::to_string).collect();
+            format!("it waits for {}", ids.join(", "))
+        }
+        NotEligible::Early(time) => format!("it may not be started before {time}"),
+        NotEligible::Locked(runner) => format!("runner {runner} works on it"),
+        NotEligible::SectionLocked(runner) => format!("runner {runner} works in its section"),
+    }
+}
+
+/// The task that is spoken of. An agent speaks of its own alone, and only while it is its own.
+async fn spoken_of(
+    board: &AgentBoard,
+    typed: Option<&str>,
+    context: &AgentsContext,
+) -> CommandResult<(TaskRecord, Author)> {
+    let task = board.task(&named(typed, context)?).await?;
+    let Some(token) = &context.token else {
+        return Ok((task, Author::Person));
+    };
+    if token.task != task.id {
+        let message = format!("an agent at work on task {} speaks of no other", token.task);
+        return Err(CommandError::refused(message));
+    }
+    board.lock_of_token(token).await?;
+    Ok((task, Author::Agent))
+}
+
+pub(super) async fn note(args: SayArgs, context: &AgentsContext) -> CommandResult {
+    let OpenBoard { client, board } = context.board_with("task", named_or_dash(&args)).await?;
+    let (task, author) = spoken_of(&board, args.task.as_deref(), context).await?;
+    let task = board.note(&task.id.to_string(), author, &args.text).await?;
+    client.close().await?;
+    Ok(CommandReport::new(
+        describe::task(&task),
+        format!("noted for task {}", task.id),
+    ))
+}
+
+fn named_or_dash(args: &SayArgs) -> &str {
+    args.task.as_deref().unwrap_or("-")
+}
+
+pub(super) async fn done(args: SayArgs, context: &AgentsContext) -> CommandResult {
+    let decision = Decision::Done {
+        result: Some(args.text.clone()).filter(|text| !text.is_empty()),
+    };
+    declare(&args, &decision, context).await
+}
+
+pub(super) async fn fail(args: SayArgs, context: &AgentsContext) -> CommandResult {
+    let decision = Decision::Fail {
+        reason: args.text.clone(),
+    };
+    declare(&args, &decision, context).await
+}
+
+async fn declare(args: &SayArgs, decision: &Decision, context: &AgentsContext) -> CommandResult {
+    let OpenBoard { client, board } = context.board_with("task", named_or_dash(args)).await?;
+    let (task, author) = spoken_of(&board, args.task.as_deref(), context).await?;
+    let next = match &context.token {
+        Some(token) => board.declare(token, decision).await?,
+        None => board.decide(&task.id.to_string(), decision, author).await?,
+    };
+    client.close().await?;
+    let line = format!("task {} is {}", next.id, next.status);
+    Ok(CommandReport::new(describe::task(&next), line))
+}
+
+pub(super) async fn ask(args: SayArgs, context: &AgentsContext) -> CommandResult {
+    let OpenBoard { client, board } = context.board_with("task", named_or_dash(&args)).await?;
+    let (task, author) = spoken_of(&board, args.task.as_deref(), context).await?;
+    let ask = Decision::Ask {
+        question: args.text,
+    };
+    let next = board.decide(&task.id.to_string(), &ask, author).await?;
+    client.close().await?;
+    let line = format!("asked; 'lope tasks answer {} TEXT' answers", next.id);
+    Ok(CommandReport::new(describe::task(&next), line))
+}
+
+pub(super) async fn split(args: SplitArgs, context: &AgentsContext) -> CommandResult {
+    let name = args.task.as_deref().unwrap_or("-");
+    let OpenBoard { client, board } = context.board_with("task", name).await?;
+    let (task, author) = spoken_of(&board, args.task.as_deref(), context).await?;
+    let parts = board
+        .split(&task.id.to_string(), &args.titles, author)
+        .await?;
+    client.close().await?;
+    let lines: Vec<String> = parts
+        .iter()
+        .map(|part| format!("added task {}  {}", part.id, part.title))
+        .collect();
+    Ok(CommandReport::new(
+        parts.iter().map(describe::task).collect(),
+        lines.join("\n"),
+    ))
+}

@@ -1,0 +1,159 @@
+//! `lope tasks import|export`.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use clap::{Args, ValueEnum};
+use lope::agents::task_list::{
+    BadTaskList, ListedTask, read_json, read_markdown, write_json, write_markdown,
+};
+use lope::agents::{TaskDraft, TaskFilter, describe};
+use lope_model::limit;
+use serde_json::{Value as Json, json};
+
+use crate::context::{AgentsContext, OpenBoard};
+use crate::report::{CommandError, CommandExit, CommandReport, CommandResult};
+
+/// Largest list that is read.
+const LIST_MAX: u64 = 16 * 1024 * 1024;
+
+#[derive(Debug, Args)]
+pub struct ImportArgs {
+    /// A Markdown check list, or JSON (by the name's end)
+    file: PathBuf,
+    /// Path or name of the project  [default: the project around this folder]
+    #[arg(long, value_name = "PATH")]
+    project: Option<String>,
+    /// Say what would be added, and add nothing
+    #[arg(long)]
+    dry_run: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct ExportArgs {
+    /// Path or name of the project  [default: the project around this folder]
+    #[arg(long, value_name = "PATH")]
+    project: Option<String>,
+    #[arg(long, value_enum, default_value_t = ListFormat::Markdown)]
+    format: ListFormat,
+    /// Into this file instead of stdout
+    #[arg(long, value_name = "FILE")]
+    output: Option<PathBuf>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub(super) enum ListFormat {
+    Markdown,
+    Json,
+}
+
+pub(super) async fn import(args: ImportArgs, context: &AgentsContext) -> CommandResult {
+    context.for_people()?;
+    let listed = read(&context.folder.join(&args.file), &args.file)?;
+    let OpenBoard { client, board } = if args.dry_run {
+        context
+            .board_with("project", args.project.as_deref().unwrap_or("."))
+            .await?
+    } else {
+        context.board().await?
+    };
+    let project = context.project(&board, args.project.as_deref()).await?;
+    let filter = TaskFilter {
+        project: Some(project.path.clone()),
+        ..TaskFilter::default()
+    };
+    let known = board.tasks(&filter).await?;
+    let ids: BTreeSet<_> = known.iter().map(|task| task.id).collect();
+    let titles: BTreeSet<_> = known
+        .iter()
+        .map(|task| (&task.section_id, &task.title))
+        .collect();
+    // What is there already, by id or by section and title, is left as it is: a list may be read
+    // again when it has grown.
+    let is_new = |task: &&ListedTask| match task.id {
+        Some(id) => !ids.contains(&id),
+        None => !titles.contains(&(&task.section, &task.title)),
+    };
+    let fresh = listed.iter().filter(is_new);
+    let fresh: Vec<TaskDraft> = fresh
+        .map(|task| task.to_new(&project.path, context.review()))
+        .collect();
+    let count = fresh.len();
+    let skipped = listed.len() - count;
+    let mut added: Vec<Json> = Vec::new();
+    if args.dry_run {
+        added.extend(fresh.iter().map(|task| json!({ "title": task.title })));
+    } else {
+        // Those that others wait for come first in their list, or together with them.
+        for part in fresh.chunks(limit::BOARD_CHANGES_MAX) {
+            let tasks = board.add_tasks(part.to_vec()).await?;
+            added.extend(tasks.iter().map(describe::task));
+        }
+    }
+    client.close().await?;
+    let would = if args.dry_run { "would add" } else { "added" };
+    let text = format!(
+        "{would} {count} tasks to {}, {skipped} were there",
+        project.path
+    );
+    let value = json!({ "added": added, "skipped": skipped, "dryRun": args.dry_run });
+    Ok(CommandReport::new(value, text))
+}
+
+fn read(path: &Path, typed: &Path) -> CommandResult<Vec<ListedTask>> {
+    let shown = typed.display();
+    let unread = |error: std::io::Error| CommandError::usage(format!("{shown}: {error}"));
+    let size = std::fs::metadata(path).map_err(unread)?;
+    if !size.is_file() {
+        return Err(CommandError::usage(format!("{shown}: it is no file")));
+    }
+    if size.len() > LIST_MAX {
+        return Err(CommandError::usage(format!(
+            "{shown}: more than {LIST_MAX} bytes"
+        )));
+    }
+    let bytes = std::fs::read(path).map_err(unread)?;
+    let Ok(text) = String::from_utf8(bytes) else {
+        return Err(CommandError::usage(format!("{shown}: not text in UTF-8")));
+    };
+    let is_json = path.extension().is_some_and(|end| end == "json");
+    let listed = if is_json {
+        read_json(&text)
+    } else {
+        read_markdown(&text)
+    };
+    listed.map_err(|BadTaskList { line, message }| {
+        CommandError::usage(format!("{shown}:{line}: {message}"))
+            .hint("a task is a line '- [ ] TITLE'; '## NAME' begins a section")
+    })
+}
+
+pub(super) async fn export(args: ExportArgs, context: &AgentsContext) -> CommandResult {
+    let name = args.project.as_deref().unwrap_or(".");
+    let OpenBoard { client, board } = context.board_with("project", name).await?;
+    let project = context.project(&board, args.project.as_deref()).await?;
+    let filter = TaskFilter {
+        project: Some(project.path.clone()),
+        ..TaskFilter::default()
+    };
+    let tasks = board.tasks(&filter).await?;
+    client.close().await?;
+    let listed: Vec<ListedTask> = tasks.iter().map(ListedTask::from).collect();
+    let text = match args.format {
+        ListFormat::Markdown => write_markdown(&project.name, &listed),
+        ListFormat::Json => write_json(&listed),
+    };
+    let value = || tasks.iter().map(describe::task).collect::<Json>();
+    let Some(file) = args.output else {
+        return Ok(CommandReport::document(value(), text.trim_end()));
+    };
+    let path = context.folder.join(&file);
+    if path.exists() {
+        let message = format!("{} exists already", file.display());
+        return Err(CommandError::new(CommandExit::Refused, message));
+    }
+    std::fs::write(&path, text)
+        .map_err(|error| CommandError::usage(format!("{}: {error}", file.display())))?;
+    let line = format!("wrote {} tasks to {}", tasks.len(), file.display());
+    Ok(CommandReport::new(value(), line))
+}

@@ -1,0 +1,211 @@
+//! The board as people, agents and runners use it: each call reads, asks the law, and writes what it
+//! decided over what was read; if somebody was faster, it begins again.
+
+mod claims;
+mod declare;
+mod projects;
+mod runners;
+mod tasks;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use lope_model::id::TaskId;
+use lope_model::{RunnerId, Timestamp, limit};
+use lope_store::board::{
+    Board, BoardChange, BoardRead, BoardSelect, PROJECTS, RUNNERS, SECTIONS, TASK_EVENTS,
+    TASK_LOCKS, TASKS,
+};
+use lope_store::{StoreError, StoreResult, Watch};
+use thiserror::Error;
+
+use crate::law::decide::Refused;
+use crate::law::{BoardView, ProcessProof, TaskRules};
+use crate::records::{
+    AgentRunnerRecord, Author, BoardRecord, RunnerStatus, TaskEventKind, TaskEventRecord,
+    TaskStatus,
+};
+
+pub use claims::{ClaimOutcome, HeldTask, LockLost, StartedAttempt};
+pub use declare::{TOKEN_VARIABLE, TaskToken};
+pub use projects::RemovedProject;
+pub use runners::{RunnerEntry, RunnerPlace};
+pub use tasks::{TaskDetail, TaskDraft, TaskFilter};
+
+/// How often a change is tried again when others were faster.
+const TRIES_MAX: u32 = 50;
+const TRY_AGAIN_AFTER: Duration = Duration::from_millis(3);
+
+/// What is known about the processes of this machine.
+pub trait ProcessFacts: Send + Sync {
+    /// The clock that stands still while the machine sleeps, in milliseconds.
+    fn awake(&self) -> i64;
+    fn proof(&self, runner: &AgentRunnerRecord) -> ProcessProof;
+}
+
+/// The board with its rules.
+#[derive(Clone)]
+pub struct AgentBoard {
+    board: Arc<dyn Board>,
+    facts: Arc<dyn ProcessFacts>,
+    pub rules: TaskRules,
+}
+
+/// Why the board did not do what it was asked for.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum BoardError {
+    #[error("there is no {what} '{name}'")]
+    Missing { what: &'static str, name: String },
+    #[error("'{name}' is the beginning of several ids: {}", matches.join(", "))]
+    Ambiguous { name: String, matches: Vec<String> },
+    /// It exists, or somebody else holds it.
+    #[error("{0}")]
+    Refused(String),
+    /// What was given cannot be.
+    #[error("{0}")]
+    Bad(String),
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+pub type BoardResult<T> = Result<T, BoardError>;
+
+impl From<Refused> for BoardError {
+    fn from(refused: Refused) -> Self {
+        Self::Refused(refused.message)
+    }
+}
+
+impl std::fmt::Debug for AgentBoard {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "AgentBoard({:?})", self.rules)
+    }
+}
+
+impl AgentBoard {
+    pub fn new(board: Arc<dyn Board>, facts: Arc<dyn ProcessFacts>, rules: TaskRules) -> Self {
+        Self {
+            board,
+            facts,
+            rules,
+        }
+    }
+
+    /// Wakes when something on the board may have changed.
+    pub fn watch(&self) -> Watch {
+        self.board.watch()
+    }
+
+    /// What time it is by the store.
+    pub async fn now(&self) -> BoardResult<Timestamp> {
+        Ok(self.board.read(Vec::new()).await?.clock.now)
+    }
+
+    /// The board at one moment; of one project, or of all.
+    pub async fn view(&self, project: Option<&str>) -> BoardResult<BoardView> {
+        let open = TaskStatus::ALL.iter().copied();
+        let open = open.filter(|status| *status != TaskStatus::Completed);
+        let live = [RunnerStatus::Idle, RunnerStatus::Running].map(RunnerStatus::as_str);
+        let of = |select: BoardSelect, column: &'static str| match project {
+            Some(path) => select.among(column, [path]),
+            None => select,
+        };
+        let tasks = BoardSelect::all(TASKS).among("status", open.map(TaskStatus::as_str));
+        let read = self
+            .board
+            .read(vec![
+                of(BoardSelect::all(PROJECTS), "path"),
+                of(BoardSelect::all(SECTIONS), "project_path"),
+                of(tasks, "project_path"),
+                of(BoardSelect::all(TASK_LOCKS), "project_path"),
+                BoardSelect::all(RUNNERS).among("status", live),
+            ])
+            .await?;
+        self.seen(read)
+    }
+
+    fn seen(&self, mut read: BoardRead) -> BoardResult<BoardView> {
+        let runners: Vec<AgentRunnerRecord> = taken(&mut read, 4)?;
+        let proofs: BTreeMap<RunnerId, ProcessProof> = runners
+            .iter()
+            .map(|runner| (runner.id, self.proof(runner, &read.clock.boot_id)))
+            .collect();
+        Ok(BoardView {
+            awake: self.facts.awake(),
+            projects: taken(&mut read, 0)?,
+            sections: taken(&mut read, 1)?,
+            tasks: taken(&mut read, 2)?,
+            locks: taken(&mut read, 3)?,
+            clock: read.clock,
+            runners,
+            proofs,
+        })
+    }
+
+    /// All that share a store with a boot id share a machine: what ran in another boot is gone.
+    fn proof(&self, runner: &AgentRunnerRecord, boot_id: &str) -> ProcessProof {
+        match self.facts.proof(runner) {
+            ProcessProof::Unknown if !runner.boot_id.starts_with(boot_id) => ProcessProof::Gone,
+            proof => proof,
+        }
+    }
+
+    /// Rows of one table.
+    async fn rows<R: BoardRecord>(&self, select: BoardSelect) -> BoardResult<Vec<R>> {
+        let mut read = self.board.read(vec![select]).await?;
+        Ok(taken(&mut read, 0)?)
+    }
+
+    async fn commit(&self, changes: Vec<BoardChange>) -> BoardResult<bool> {
+        Ok(self.board.commit(changes).await?.is_ok())
+    }
+
+    /// An event of a task, numbered behind the last one.
+    async fn event(
+        &self,
+        task: TaskId,
+        kind: TaskEventKind,
+        author: Author,
+        message: &str,
+    ) -> BoardResult<BoardChange> {
+        let select = BoardSelect::all(TASK_EVENTS).among("task_id", [task.to_string()]);
+        let mut read = self.board.read(vec![select.last(1)]).await?;
+        let last: Vec<TaskEventRecord> = taken(&mut read, 0)?;
+        let event = TaskEventRecord {
+            task_id: task,
+            number: last.first().map_or(1, |event| event.number + 1),
+            revision: 0,
+            at: read.clock.now,
+            kind,
+            author,
+            message: bounded(message),
+        };
+        Ok(event.inserted())
+    }
+}
+
+/// Rows of one selection.
+fn taken<R: BoardRecord>(read: &mut BoardRead, place: usize) -> StoreResult<Vec<R>> {
+    let rows = std::mem::take(&mut read.rows[place]);
+    rows.iter().map(R::from_row).collect()
+}
+
+/// A text that fits into a column, its end left out if need be; zero bytes are no text.
+pub(crate) fn bounded(text: &str) -> String {
+    let mut end = text.len().min(limit::BOARD_TEXT_MAX / 4);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    text[..end].replace('\0', "\u{fffd}")
+}
+
+/// Begin again a little later, each time after a longer pause.
+async fn pause(tries: u32) {
+    tokio::time::sleep(TRY_AGAIN_AFTER * tries.min(10)).await;
+}
+
+/// Somebody was always faster.
+fn contended<T>() -> BoardResult<T> {
+    Err(StoreError::unavailable("others kept changing the same rows of the board").into())
+}

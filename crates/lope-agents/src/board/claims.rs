@@ -1,0 +1,388 @@
+//! Claims: a task is taken with a lock under a new epoch, the lock is renewed while its holder works,
+//! and everything written for the task names that lock. A holder that lost it writes nothing; what it
+//! wanted to write is kept as evidence.
+
+use lope_model::id::TaskId;
+use lope_model::{RunnerId, Span, Timestamp};
+use lope_store::board::{BoardChange, BoardSelect, TASK_ATTEMPTS, TASK_LOCKS};
+use lope_store::transfer::TransferValue;
+
+use super::{AgentBoard, BoardResult, TRIES_MAX, bounded, contended, pause};
+use crate::law::budget::exhausted;
+use crate::law::lock::{acquired, standing};
+use crate::law::select::{NotEligible, TaskQuery, eligible, objection, role};
+use crate::law::settle::{AttemptEnd, settle};
+use crate::law::{BoardView, TaskRules};
+use crate::records::{
+    AttemptRole, Author, BoardRecord, StopReason, TaskAttemptRecord, TaskEventKind, TaskLockRecord,
+    TaskRecord, TaskStatus,
+};
+
+/// A task that is ours for a while.
+#[derive(Clone, PartialEq, Debug)]
+pub struct HeldTask {
+    pub task: TaskRecord,
+    pub lock: TaskLockRecord,
+    pub role: AttemptRole,
+}
+
+/// What became of a claim.
+#[derive(Clone, PartialEq, Debug)]
+pub enum ClaimOutcome {
+    Claimed(Box<HeldTask>),
+    /// The task that was asked for cannot be taken now.
+    NotNow(NotEligible),
+    /// No task can be taken now.
+    Nothing,
+    /// The next task's budget is used up; it is blocked now.
+    Exhausted {
+        task: TaskId,
+        reason: String,
+    },
+}
+
+/// An attempt that was begun.
+#[derive(Clone, PartialEq, Debug)]
+pub struct StartedAttempt {
+    pub held: HeldTask,
+    pub attempt: TaskAttemptRecord,
+}
+
+/// Somebody else holds the task, or it was taken away.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct LockLost;
+
+impl AgentBoard {
+    /// Take the next task that matches, or the one that is named.
+    pub async fn claim(
+        &self,
+        query: &TaskQuery<'_>,
+        me: RunnerId,
+        expiry: Span,
+    ) -> BoardResult<ClaimOutcome> {
+        let query = TaskQuery {
+            me: Some(me),
+            ..query.clone()
+        };
+        for tries in 1..=TRIES_MAX {
+            let view = self.view(query.project).await?;
+            let Some(task) = eligible(&view, &query, &self.rules).into_iter().next() else {
+                return self.not_now(&view, &query).await;
+            };
+            let attempts = self.attempts(&task.project_path).await?;
+            let own = attempts.iter().filter(|attempt| attempt.task_id == task.id);
+            let open: Vec<&TaskAttemptRecord> =
+                own.filter(|attempt| attempt.ended_at.is_none()).collect();
+            let Claim { held, changes, end } =
+                Claim::of(&view, task, &open, (me, expiry), &self.rules);
+            if end.is_none()
+                && let Some(reason) = exhausted(task, &attempts, &self.rules, view.clock.now)
+            {
+                if self.block(task, &reason, &view).await? {
+                    return Ok(ClaimOutcome::Exhausted {
+                        task: task.id,
+                        reason,
+                    });
+                }
+            } else if self.commit(changes).await? {
+                match end {
+                    // What a dead runner left was settled; the next turn decides anew.
+                    Some(()) => continue,
+                    None => return Ok(ClaimOutcome::Claimed(Box::new(held))),
+                }
+            }
+            pause(tries).await;
+        }
+        contended()
+    }
+
+    async fn not_now(&self, view: &BoardView, query: &TaskQuery<'_>) -> BoardResult<ClaimOutcome> {
+        let Some(id) = query.task else {
+            return Ok(ClaimOutcome::Nothing);
+        };
+        let found = match view.tasks.iter().find(|task| task.id == id) {
+            Some(task) => task.clone(),
+            None => self.task(&id.to_string()).await?,
+        };
+        let why = objection(view, &found, query.me, &self.rules);
+        let why = why.unwrap_or(NotEligible::Status(found.status));
+        Ok(ClaimOutcome::NotNow(why))
+    }
+
+    async fn block(&self, task: &TaskRecord, reason: &str, view: &BoardView) -> BoardResult<bool> {
+        let mut next = task.clone();
+        next.status = TaskStatus::Blocked;
+        next.reason = Some(format!("{}: {reason}", StopReason::Budget));
+        next.updated_at = view.clock.now;
+        let mut changes = vec![next.updated()];
+        changes.extend(view.lock_of(task).map(BoardRecord::deleted));
+        self.commit(changes).await
+    }
+
+    /// Extend a lock. Refused if it is no longer ours.
+    pub async fn renew(
+        &self,
+        held: &mut HeldTask,
+        expiry: Span,
+    ) -> BoardResult<Result<(), LockLost>> {
+        for tries in 1..=TRIES_MAX {
+            let select = BoardSelect::all(TASK_LOCKS).among("task_id", [held.task.id.to_string()]);
+            let read = self.board.read(vec![select]).await?;
+            let found = read.rows[0].first().map(TaskLockRecord::from_row);
+            let found = found.transpose()?.filter(|lock| is_own(lock, &held.lock));
+            let Some(mut lock) = found else {
+                return Ok(Err(LockLost));
+            };
+            lock.expires_at = read.clock.now.plus(expiry);
+            lock.expires = read.clock.moment.plus(expiry);
+            lock.boot_id = read.clock.boot_id;
+            if self.commit(vec![lock.clone().updated()]).await? {
+                lock.revision += 1;
+                held.lock = lock;
+                return Ok(Ok(()));
+            }
+            pause(tries).await;
+        }
+        contended()
+    }
+
+    /// Write down that an agent is started for a task that we hold.
+    pub async fn begin_attempt(
+        &self,
+        held: &HeldTask,
+        agent: &str,
+        log: impl Fn(i64) -> Option<String>,
+    ) -> BoardResult<Result<StartedAttempt, LockLost>> {
+        for tries in 1..=TRIES_MAX {
+            let select =
+                BoardSelect::all(TASK_ATTEMPTS).among("task_id", [held.task.id.to_string()]);
+            let read = self.board.read(vec![select.last(1)]).await?;
+            let last = read.rows[0].first().map(TaskAttemptRecord::from_row);
+            let number = last.transpose()?.map_or(1, |last| last.number + 1);
+            let attempt = TaskAttemptRecord {
+                task_id: held.task.id,
+                number,
+                revision: 1,
+                project_path: held.task.project_path.clone(),
+                role: held.role,
+                agent: agent.to_owned(),
+                runner_id: held.lock.runner_id,
+                epoch: held.lock.epoch,
+                run_id: None,
+                started_at: read.clock.now,
+                ended_at: None,
+                stop_reason: None,
+                counted: false,
+                exit_code: None,
+                wall_ms: 0,
+                cost_micros: 0,
+                tokens: 0,
+                session: None,
+                summary: None,
+                log: log(number),
+            };
+            let changes = vec![own_lock(&held.lock), attempt.clone().inserted()];
+            match self.board.commit(changes).await? {
+                Ok(()) => {
+                    return Ok(Ok(StartedAttempt {
+                        held: held.clone(),
+                        attempt,
+                    }));
+                }
+                Err(conflict) if conflict.change == 0 => return Ok(Err(LockLost)),
+                Err(_) => pause(tries).await,
+            }
+        }
+        contended()
+    }
+
+    /// Write what an attempt came to, and give the lock back. A stale holder's is refused and kept as
+    /// evidence.
+    pub async fn settle(
+        &self,
+        started: &StartedAttempt,
+        end: &AttemptEnd,
+        measured: impl Fn(&mut TaskAttemptRecord),
+    ) -> BoardResult<Result<TaskRecord, LockLost>> {
+        let id = started.held.task.id;
+        for tries in 1..=TRIES_MAX {
+            let task = self.task(&id.to_string()).await?;
+            let now = self.now().await?;
+            let locks: Vec<TaskLockRecord> = self
+                .rows(BoardSelect::all(TASK_LOCKS).among("task_id", [id.to_string()]))
+                .await?;
+            let lock = locks
+                .into_iter()
+                .find(|lock| is_own(lock, &started.held.lock));
+            let settled = settle(&task, end, &self.rules, now);
+            let (Some(lock), Some(settled)) = (lock, settled) else {
+                self.refuse(started, end).await?;
+                return Ok(Err(LockLost));
+            };
+            let mut attempt = started.attempt.clone();
+            measured(&mut attempt);
+            close(&mut attempt, end.reason, settled.counted, now);
+            attempt.summary = end.message.as_deref().map(bounded);
+            attempt.session.clone_from(&end.session);
+            let changes = vec![
+                settled.task.clone().updated(),
+                attempt.updated(),
+                lock.deleted(),
+            ];
+            if self.commit(changes).await? {
+                return Ok(Ok(settled.task));
+            }
+            pause(tries).await;
+        }
+        contended()
+    }
+
+    async fn refuse(&self, started: &StartedAttempt, end: &AttemptEnd) -> BoardResult<()> {
+        let words = format!(
+            "attempt {} of runner {} under epoch {} came too late with '{}': {}",
+            started.attempt.number,
+            started.attempt.runner_id,
+            started.attempt.epoch,
+            end.reason,
+            end.message.as_deref().unwrap_or_default()
+        );
+        for tries in 1..=TRIES_MAX {
+            let event = self
+                .event(
+                    started.held.task.id,
+                    TaskEventKind::Refused,
+                    Author::Runner,
+                    &words,
+                )
+                .await?;
+            if self.commit(vec![event]).await? {
+                return Ok(());
+            }
+            pause(tries).await;
+        }
+        contended()
+    }
+
+    /// Give a task back that no agent was started for.
+    pub async fn give_back(&self, held: &HeldTask) -> BoardResult<()> {
+        let id = held.task.id.to_string();
+        for tries in 1..=TRIES_MAX {
+            let select = BoardSelect::all(TASK_LOCKS).among("task_id", [&id]);
+            let locks: Vec<TaskLockRecord> = self.rows(select).await?;
+            let Some(lock) = locks.into_iter().find(|lock| is_own(lock, &held.lock)) else {
+                return Ok(());
+            };
+            let mut changes = vec![lock.deleted()];
+            let mut task = self.task(&id).await?;
+            if task.status == TaskStatus::InProgress {
+                task.status = TaskStatus::Pending;
+                task.interrupted = held.task.interrupted;
+                changes.push(task.updated());
+            }
+            if self.commit(changes).await? {
+                return Ok(());
+            }
+            pause(tries).await;
+        }
+        contended()
+    }
+}
+
+/// A claim that is about to be made.
+struct Claim {
+    held: HeldTask,
+    changes: Vec<BoardChange>,
+    /// Set if it does not take the task but settles what a dead runner left.
+    end: Option<()>,
+}
+
+impl Claim {
+    fn of(
+        view: &BoardView,
+        task: &TaskRecord,
+        open: &[&TaskAttemptRecord],
+        (me, expiry): (RunnerId, Span),
+        rules: &TaskRules,
+    ) -> Self {
+        let old = view.lock_of(task);
+        let role = open.last().map_or(role(task), |attempt| attempt.role);
+        let mut changes: Vec<BoardChange> = old.map(BoardRecord::deleted).into_iter().collect();
+        let left = old.is_none_or(|lock| lock.runner_id != me) && !open.is_empty();
+        if left {
+            let end = AttemptEnd {
+                role,
+                reason: StopReason::RunnerDeath,
+                reset: None,
+                verdict: None,
+                message: None,
+                session: None,
+                is_split: false,
+            };
+            for attempt in open {
+                let mut attempt = (*attempt).clone();
+                close(&mut attempt, StopReason::RunnerDeath, true, view.clock.now);
+                changes.push(attempt.updated());
+            }
+            let settled = settle(task, &end, rules, view.clock.now);
+            changes.extend(settled.map(|settled| settled.task.updated()));
+        }
+        let lock = acquired(view, task, me, expiry);
+        let mut next = task.clone();
+        next.epoch = lock.epoch;
+        next.updated_at = view.clock.now;
+        if role == AttemptRole::Work {
+            next.status = TaskStatus::InProgress;
+        }
+        if !left {
+            // Locks of the same section that nobody holds any more stand in the way.
+            let neighbours = view.locks.iter().filter(|lock| {
+                lock.task_id != task.id
+                    && task.section_id.is_some()
+                    && lock.project_path == task.project_path
+                    && lock.section_id == task.section_id
+            });
+            let free = neighbours.filter(|lock| standing(view, lock, Some(me), rules).is_free());
+            changes.extend(free.map(BoardRecord::deleted));
+            changes.push(next.clone().updated());
+            changes.push(lock.clone().inserted());
+        }
+        next.revision += 1;
+        Self {
+            held: HeldTask {
+                task: next,
+                lock: TaskLockRecord {
+                    revision: 1,
+                    ..lock
+                },
+                role,
+            },
+            changes,
+            end: left.then_some(()),
+        }
+    }
+}
+
+fn close(attempt: &mut TaskAttemptRecord, reason: StopReason, counted: bool, now: Timestamp) {
+    attempt.ended_at = Some(now);
+    attempt.stop_reason = Some(reason);
+    attempt.counted = counted;
+    if attempt.wall_ms == 0 {
+        attempt.wall_ms = now.since(attempt.started_at).millis().cast_signed();
+    }
+}
+
+fn is_own(found: &TaskLockRecord, own: &TaskLockRecord) -> bool {
+    found.runner_id == own.runner_id && found.epoch == own.epoch
+}
+
+/// The lock is there, and it is ours.
+pub(super) fn own_lock(lock: &TaskLockRecord) -> BoardChange {
+    BoardChange::Require {
+        table: TASK_LOCKS,
+        key: vec![TransferValue::Text(lock.task_id.to_string())],
+        values: vec![
+            ("runner_id", TransferValue::Text(lock.runner_id.to_string())),
+            ("epoch", TransferValue::Int(lock.epoch)),
+        ],
+    }
+}

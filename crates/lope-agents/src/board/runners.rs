@@ -1,0 +1,226 @@
+//! Runners on the board: one in each place of a project, with a heartbeat, asked to stop, ended.
+
+use lope_model::id::TaskId;
+use lope_model::{Moment, RunnerId, Timestamp};
+use lope_store::board::{BoardSelect, RUNNERS, TASK_LOCKS};
+
+use super::{AgentBoard, BoardError, BoardResult, TRIES_MAX, contended, pause};
+use crate::law::lock::is_stale;
+use crate::records::{AgentRunnerRecord, BoardRecord, RunnerStatus, StopLevel, TaskLockRecord};
+
+/// A runner that is to begin.
+#[derive(Clone, PartialEq, Debug)]
+pub struct RunnerEntry {
+    pub id: RunnerId,
+    pub pid: u32,
+    pub pid_started: String,
+    pub boot_id: String,
+    pub host: String,
+    pub project: String,
+    pub section: Option<String>,
+    /// Most runners of the project at once.
+    pub places: u32,
+}
+
+/// Whether a runner may begin.
+#[derive(Clone, PartialEq, Debug)]
+pub enum RunnerPlace {
+    Taken(Box<AgentRunnerRecord>),
+    /// These work on the project, and there is no place for another.
+    Full(Vec<RunnerId>),
+}
+
+impl AgentBoard {
+    /// Enter a runner where a place is free. Places of runners that are gone are freed first.
+    pub async fn enter_runner(&self, new: &RunnerEntry) -> BoardResult<RunnerPlace> {
+        for tries in 1..=TRIES_MAX {
+            let view = self.view(Some(&new.project)).await?;
+            let here = view
+                .runners
+                .iter()
+                .filter(|runner| runner.project_path.as_ref() == Some(&new.project));
+            let (gone, live): (Vec<_>, Vec<_>) =
+                here.partition(|runner| is_stale(&view, runner, &self.rules));
+            for runner in &gone {
+                self.end_runner(
+                    runner.id,
+                    RunnerStatus::Failed,
+                    Some("it gave no sign of life"),
+                )
+                .await?;
+            }
+            let same_section = live
+                .iter()
+                .any(|runner| new.section.is_some() && runner.section_id == new.section);
+            let free = (1..=i64::from(new.places))
+                .find(|slot| live.iter().all(|runner| runner.slot != *slot))
+                .filter(|_| !same_section);
+            let Some(slot) = free else {
+                return Ok(RunnerPlace::Full(
+                    live.iter().map(|runner| runner.id).collect(),
+                ));
+            };
+            let runner = AgentRunnerRecord {
+                id: new.id,
+                revision: 1,
+                status: RunnerStatus::Running,
+                pid: Some(i64::from(new.pid)),
+                pid_started: new.pid_started.clone(),
+                boot_id: new.boot_id.clone(),
+                host: new.host.clone(),
+                project_path: Some(new.project.clone()),
+                section_id: new.section.clone(),
+                slot,
+                current_task_id: None,
+                started_at: view.clock.now,
+                completed_at: None,
+                heartbeat_at: view.clock.now,
+                beat: view.clock.moment,
+                awake: self.facts.awake(),
+                stop: None,
+                error: None,
+            };
+            if self.commit(vec![runner.clone().inserted()]).await? {
+                return Ok(RunnerPlace::Taken(Box::new(runner)));
+            }
+            pause(tries).await;
+        }
+        contended()
+    }
+
+    /// All runners that there are or were, youngest last.
+    pub async fn runners(&self) -> BoardResult<Vec<AgentRunnerRecord>> {
+        let mut runners: Vec<AgentRunnerRecord> = self.rows(BoardSelect::all(RUNNERS)).await?;
+        runners.sort_by_key(|runner| (runner.started_at, runner.id));
+        Ok(runners)
+    }
+
+    /// The runner of an id, or of its beginning.
+    pub async fn runner(&self, named: &str) -> BoardResult<AgentRunnerRecord> {
+        let select = BoardSelect::all(RUNNERS).prefix("id", named.to_ascii_lowercase());
+        let mut found: Vec<AgentRunnerRecord> = self.rows(select.last(5)).await?;
+        match found.len() {
+            1 if !named.is_empty() => Ok(found.remove(0)),
+            0 | 1 => Err(BoardError::Missing {
+                what: "runner",
+                name: named.to_owned(),
+            }),
+            _ => Err(BoardError::Ambiguous {
+                name: named.to_owned(),
+                matches: found.iter().map(|runner| runner.id.to_string()).collect(),
+            }),
+        }
+    }
+
+    /// A sign of life, with what is worked on. The runner as it is now, with how it is asked to
+    /// stop; nothing if it was ended by somebody.
+    pub async fn beat(
+        &self,
+        id: RunnerId,
+        status: RunnerStatus,
+        task: Option<TaskId>,
+    ) -> BoardResult<Option<AgentRunnerRecord>> {
+        self.change_runner(id, |runner, now, moment, awake| {
+            runner.status = status;
+            runner.current_task_id = task;
+            runner.heartbeat_at = now;
+            runner.beat = moment;
+            runner.awake = awake;
+        })
+        .await
+    }
+
+    /// Ask a runner to stop. A more urgent wish stays.
+    pub async fn ask_to_stop(
+        &self,
+        id: RunnerId,
+        level: StopLevel,
+    ) -> BoardResult<Option<AgentRunnerRecord>> {
+        self.change_runner(id, |runner, _, _, _| {
+            runner.stop = runner.stop.max(Some(level));
+        })
+        .await
+    }
+
+    /// Change a runner that has not ended.
+    async fn change_runner(
+        &self,
+        id: RunnerId,
+        change: impl Fn(&mut AgentRunnerRecord, Timestamp, Moment, i64),
+    ) -> BoardResult<Option<AgentRunnerRecord>> {
+        for tries in 1..=TRIES_MAX {
+            let select = BoardSelect::all(RUNNERS).among("id", [id.to_string()]);
+            let read = self.board.read(vec![select]).await?;
+            let found = read.rows[0].first().map(AgentRunnerRecord::from_row);
+            let live = |runner: &AgentRunnerRecord| {
+                matches!(runner.status, RunnerStatus::Idle | RunnerStatus::Running)
+            };
+            let Some(mut runner) = found.transpose()?.filter(live) else {
+                return Ok(None);
+            };
+            let (now, moment) = (read.clock.now, read.clock.moment);
+            change(&mut runner, now, moment, self.facts.awake());
+            if self.commit(vec![runner.clone().updated()]).await? {
+                runner.revision += 1;
+                return Ok(Some(runner));
+            }
+            pause(tries).await;
+        }
+        contended()
+    }
+
+    /// Forget runners that ended before this time, so many at most.
+    pub async fn forget_runners(&self, before: Timestamp, most: usize) -> BoardResult<usize> {
+        let ended = [RunnerStatus::Completed, RunnerStatus::Failed].map(RunnerStatus::as_str);
+        let select = BoardSelect::all(RUNNERS).among("status", ended);
+        let mut old: Vec<AgentRunnerRecord> = self.rows(select).await?;
+        old.retain(|runner| runner.completed_at.is_some_and(|at| at < before));
+        old.truncate(most);
+        let mut forgotten = 0;
+        for runner in old {
+            // One that somebody else forgot meanwhile is gone as well.
+            forgotten += usize::from(self.commit(vec![runner.deleted()]).await?);
+        }
+        Ok(forgotten)
+    }
+
+    /// A runner has ended. Its locks are given back; tasks that it was at work on keep their open
+    /// attempts, which whoever takes them next settles. Nothing: it had ended before.
+    pub async fn end_runner(
+        &self,
+        id: RunnerId,
+        status: RunnerStatus,
+        error: Option<&str>,
+    ) -> BoardResult<Option<AgentRunnerRecord>> {
+        for tries in 1..=TRIES_MAX {
+            let own = id.to_string();
+            let read = self
+                .board
+                .read(vec![
+                    BoardSelect::all(RUNNERS).among("id", [&own]),
+                    BoardSelect::all(TASK_LOCKS).among("runner_id", [&own]),
+                ])
+                .await?;
+            let found = read.rows[0].first().map(AgentRunnerRecord::from_row);
+            let Some(mut runner) = found.transpose()? else {
+                return Ok(None);
+            };
+            if !matches!(runner.status, RunnerStatus::Idle | RunnerStatus::Running) {
+                return Ok(None);
+            }
+            runner.status = status;
+            runner.completed_at = Some(read.clock.now);
+            runner.error = error.map(str::to_owned);
+            runner.current_task_id = None;
+            let mut changes = vec![runner.clone().updated()];
+            for row in &read.rows[1] {
+                changes.push(TaskLockRecord::from_row(row)?.deleted());
+            }
+            if self.commit(changes).await? {
+                return Ok(Some(runner));
+            }
+            pause(tries).await;
+        }
+        contended()
+    }
+}

@@ -1,0 +1,478 @@
+//! Tasks: added, listed, decided about, split, taken away.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use lope_model::id::TaskId;
+use lope_model::{Timestamp, limit};
+use lope_store::board::{BoardChange, BoardSelect, TASK_ATTEMPTS, TASK_EVENTS, TASK_LOCKS, TASKS};
+
+use super::{AgentBoard, BoardError, BoardResult, TRIES_MAX, bounded, contended, pause};
+use crate::law::decide::{Decision, decide};
+use crate::law::lock::{LockStanding, standing};
+use crate::records::{
+    Author, BoardRecord, Budget, ReviewBy, TaskAttemptRecord, TaskEventKind, TaskEventRecord,
+    TaskLockRecord, TaskRecord, TaskStatus,
+};
+
+/// Longest title of a task, in bytes.
+const TITLE_MAX: usize = 1_000;
+/// Most tasks that a task may wait for.
+const DEPENDENCIES_MAX: usize = 100;
+
+/// A task to be added.
+#[derive(Clone, PartialEq, Debug)]
+pub struct TaskDraft {
+    pub id: Option<TaskId>,
+    pub project: String,
+    pub title: String,
+    pub description: String,
+    pub section: Option<String>,
+    pub priority: i64,
+    pub dependencies: Vec<TaskId>,
+    pub source_file: Option<String>,
+    pub review: ReviewBy,
+    pub budget: Budget,
+    pub status: TaskStatus,
+    pub parent: Option<TaskId>,
+}
+
+/// Which tasks are listed.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct TaskFilter {
+    pub project: Option<String>,
+    pub section: Option<String>,
+    pub statuses: Vec<TaskStatus>,
+}
+
+/// A task with all that is known of it.
+#[derive(Clone, PartialEq, Debug)]
+pub struct TaskDetail {
+    pub task: TaskRecord,
+    pub lock: Option<(TaskLockRecord, LockStanding)>,
+    pub attempts: Vec<TaskAttemptRecord>,
+    pub events: Vec<TaskEventRecord>,
+}
+
+impl TaskDraft {
+    pub fn new(project: impl Into<String>, title: impl Into<String>) -> Self {
+        Self {
+            id: None,
+            project: project.into(),
+            title: title.into(),
+            description: String::new(),
+            section: None,
+            priority: 4,
+            dependencies: Vec::new(),
+            source_file: None,
+            review: ReviewBy::None,
+            budget: Budget::default(),
+            status: TaskStatus::Pending,
+            parent: None,
+        }
+    }
+
+    fn check(&self) -> BoardResult<()> {
+        let bad = |message: String| Err(BoardError::Bad(message));
+        if self.title.trim().is_empty() {
+            return bad("a task needs a title".to_owned());
+        }
+        if self.title.len() > TITLE_MAX {
+            return bad(format!("a title has at most {TITLE_MAX} bytes"));
+        }
+        if !(0..=9).contains(&self.priority) {
+            return bad(format!("priority {} is not from 0 to 9", self.priority));
+        }
+        if self.dependencies.len() > DEPENDENCIES_MAX {
+            return bad(format!(
+                "a task waits for at most {DEPENDENCIES_MAX} others"
+            ));
+        }
+        let texts = [
+            Some(&self.title),
+            Some(&self.description),
+            self.section.as_ref(),
+            self.source_file.as_ref(),
+        ];
+        for text in texts.into_iter().flatten() {
+            if text.contains('\0') {
+                return bad("a task's texts hold no zero bytes".to_owned());
+            }
+            if text.len() > limit::BOARD_TEXT_MAX {
+                return bad(format!(
+                    "a text has at most {} bytes",
+                    limit::BOARD_TEXT_MAX
+                ));
+            }
+        }
+        if self
+            .section
+            .as_ref()
+            .is_some_and(|name| name.trim().is_empty())
+        {
+            return bad("a section needs a name".to_owned());
+        }
+        Ok(())
+    }
+
+    fn record(&self, id: TaskId, now: Timestamp) -> TaskRecord {
+        let ended = match self.status {
+            TaskStatus::Completed | TaskStatus::Failed | TaskStatus::Skipped => Some(now),
+            TaskStatus::Pending
+            | TaskStatus::InProgress
+            | TaskStatus::Review
+            | TaskStatus::Blocked => None,
+        };
+        TaskRecord {
+            id,
+            revision: 0,
+            project_path: self.project.clone(),
+            section_id: self.section.clone(),
+            title: self.title.clone(),
+            description: self.description.clone(),
+            status: self.status,
+            priority: self.priority,
+            dependencies: crate::records::JsonText(self.dependencies.clone()),
+            source_file: self.source_file.clone(),
+            epoch: 0,
+            attempts: 0,
+            rejections: 0,
+            interrupted: false,
+            not_before: None,
+            reason: None,
+            decided_by: None,
+            review: self.review,
+            budget: crate::records::JsonText(self.budget),
+            session: None,
+            parent_id: self.parent,
+            question: None,
+            answer: None,
+            result: None,
+            created_at: now,
+            updated_at: now,
+            completed_at: ended,
+        }
+    }
+}
+
+impl AgentBoard {
+    /// Add tasks, all or none; they may wait for one another. Ids that are there are refused.
+    pub async fn add_tasks(&self, tasks: Vec<TaskDraft>) -> BoardResult<Vec<TaskRecord>> {
+        tasks.iter().try_for_each(TaskDraft::check)?;
+        if tasks.len() > limit::BOARD_CHANGES_MAX {
+            let message = format!("at most {} tasks at once", limit::BOARD_CHANGES_MAX);
+            return Err(BoardError::Bad(message));
+        }
+        let now = self.now().await?;
+        let mut records: Vec<TaskRecord> = Vec::with_capacity(tasks.len());
+        for (place, task) in tasks.iter().enumerate() {
+            // Those added together are a millisecond apart, so that their age has their order.
+            let at = Timestamp::from_millis(now.millis() + place as i64);
+            let id = task.id.unwrap_or_else(fresh_task);
+            records.push(task.record(id, at));
+        }
+        self.check_dependencies(&records).await?;
+        let changes = records.iter().cloned().map(BoardRecord::inserted);
+        match self.board.commit(changes.collect()).await? {
+            Ok(()) => Ok(records
+                .into_iter()
+                .map(|mut task| {
+                    task.revision = 1;
+                    task
+                })
+                .collect()),
+            Err(conflict) => {
+                let id = records[conflict.change].id;
+                Err(BoardError::Refused(format!("task {id} exists already")))
+            }
+        }
+    }
+
+    /// Every dependency is there, and none leads back to where it began.
+    async fn check_dependencies(&self, added: &[TaskRecord]) -> BoardResult<()> {
+        let own: BTreeMap<TaskId, &TaskRecord> = added.iter().map(|task| (task.id, task)).collect();
+        let named = added.iter().flat_map(|task| task.dependencies.iter());
+        let elsewhere: BTreeSet<TaskId> =
+            named.copied().filter(|id| !own.contains_key(id)).collect();
+        let ids: Vec<TaskId> = elsewhere.iter().copied().collect();
+        let found: BTreeSet<TaskId> = self.tasks_of(&ids).await?.iter().map(|t| t.id).collect();
+        if let Some(id) = elsewhere.difference(&found).next() {
+            return Err(BoardError::Missing {
+                what: "task",
+                name: id.to_string(),
+            });
+        }
+        let mut open: Vec<TaskId> = own.keys().copied().collect();
+        let mut done: BTreeSet<TaskId> = BTreeSet::new();
+        loop {
+            let before = open.len();
+            open.retain(|id| {
+                let is_free = own[id]
+                    .dependencies
+                    .iter()
+                    .all(|id| done.contains(id) || !own.contains_key(id));
+                if is_free {
+                    done.insert(*id);
+                }
+                !is_free
+            });
+            match open.first() {
+                None => return Ok(()),
+                Some(id) if open.len() == before => {
+                    let message = format!("task {id} waits for itself");
+                    return Err(BoardError::Bad(message));
+                }
+                Some(_) => {}
+            }
+        }
+    }
+
+    /// Tasks of these ids.
+    pub async fn tasks_of(&self, ids: &[TaskId]) -> BoardResult<Vec<TaskRecord>> {
+        let mut found = Vec::with_capacity(ids.len());
+        for part in ids.chunks(limit::BOARD_VALUES_MAX) {
+            let select = BoardSelect::all(TASKS).among("id", part.iter().map(TaskId::to_string));
+            found.extend(self.rows::<TaskRecord>(select).await?);
+        }
+        Ok(found)
+    }
+
+    /// Tasks that match, oldest first.
+    pub async fn tasks(&self, filter: &TaskFilter) -> BoardResult<Vec<TaskRecord>> {
+        let mut select = BoardSelect::all(TASKS);
+        if let Some(project) = &filter.project {
+            select = select.among("project_path", [project]);
+        }
+        if let Some(section) = &filter.section {
+            select = select.among("section_id", [section]);
+        }
+        if !filter.statuses.is_empty() {
+            let statuses = filter.statuses.iter().map(|status| status.as_str());
+            select = select.among("status", statuses);
+        }
+        let mut tasks: Vec<TaskRecord> = self.rows(select).await?;
+        tasks.sort_by_key(|task| (task.created_at, task.id));
+        Ok(tasks)
+    }
+
+    /// The task of an id, or of its beginning.
+    pub async fn task(&self, named: &str) -> BoardResult<TaskRecord> {
+        let missing = || BoardError::Missing {
+            what: "task",
+            name: named.to_owned(),
+        };
+        if named.is_empty() {
+            return Err(missing());
+        }
+        let select = BoardSelect::all(TASKS).prefix("id", named.to_ascii_lowercase());
+        let mut found: Vec<TaskRecord> = self.rows(select.last(5)).await?;
+        match found.len() {
+            0 => Err(missing()),
+            1 => Ok(found.remove(0)),
+            _ => Err(BoardError::Ambiguous {
+                name: named.to_owned(),
+                matches: found.iter().map(|task| task.id.to_string()).collect(),
+            }),
+        }
+    }
+
+    pub async fn task_detail(&self, named: &str) -> BoardResult<TaskDetail> {
+        let task = self.task(named).await?;
+        let id = task.id.to_string();
+        let select = |table| BoardSelect::all(table).among("task_id", [&id]);
+        let view = self.view(Some(&task.project_path)).await?;
+        let lock = view.lock_of(&task).cloned();
+        let lock = lock.map(|lock| {
+            let stands = standing(&view, &lock, None, &self.rules);
+            (lock, stands)
+        });
+        Ok(TaskDetail {
+            lock,
+            attempts: self.rows(select(TASK_ATTEMPTS)).await?,
+            events: self.rows(select(TASK_EVENTS)).await?,
+            task,
+        })
+    }
+
+    /// Attempts of a project's tasks.
+    pub async fn attempts(&self, project: &str) -> BoardResult<Vec<TaskAttemptRecord>> {
+        self.rows(BoardSelect::all(TASK_ATTEMPTS).among("project_path", [project]))
+            .await
+    }
+
+    /// Decide about a task; what was said is kept.
+    pub async fn decide(
+        &self,
+        named: &str,
+        decision: &Decision,
+        author: Author,
+    ) -> BoardResult<TaskRecord> {
+        for tries in 1..=TRIES_MAX {
+            let task = self.task(named).await?;
+            let now = self.now().await?;
+            let next = decide(&task, decision, author, &self.rules, now)?;
+            let kind = decision.event();
+            let words = decision.words();
+            let event = self.event(task.id, kind, author, words).await?;
+            if self.commit(vec![next.clone().updated(), event]).await? {
+                return Ok(next);
+            }
+            pause(tries).await;
+        }
+        contended()
+    }
+
+    /// Say something about a task.
+    pub async fn note(
+        &self,
+        named: &str,
+        author: Author,
+        message: &str,
+    ) -> BoardResult<TaskRecord> {
+        for tries in 1..=TRIES_MAX {
+            let task = self.task(named).await?;
+            let event = self
+                .event(task.id, TaskEventKind::Note, author, &bounded(message))
+                .await?;
+            if self.commit(vec![event]).await? {
+                return Ok(task);
+            }
+            pause(tries).await;
+        }
+        contended()
+    }
+
+    /// Add tasks that a task falls apart into; it waits for them.
+    pub async fn split(
+        &self,
+        named: &str,
+        titles: &[String],
+        author: Author,
+    ) -> BoardResult<Vec<TaskRecord>> {
+        if titles.is_empty() {
+            return Err(BoardError::Bad("a split needs titles".to_owned()));
+        }
+        for tries in 1..=TRIES_MAX {
+            let mut parent = self.task(named).await?;
+            let now = self.now().await?;
+            let parts = titles.iter().enumerate().map(|(place, title)| {
+                let at = Timestamp::from_millis(now.millis() + place as i64);
+                let part = TaskDraft {
+                    section: parent.section_id.clone(),
+                    priority: parent.priority,
+                    source_file: parent.source_file.clone(),
+                    review: parent.review,
+                    parent: Some(parent.id),
+                    ..TaskDraft::new(&parent.project_path, title)
+                };
+                part.check().map(|()| part.record(fresh_task(), at))
+            });
+            let parts = parts.collect::<BoardResult<Vec<TaskRecord>>>()?;
+            parent.dependencies.extend(parts.iter().map(|part| part.id));
+            parent.updated_at = now;
+            let words = format!("split into {} tasks", parts.len());
+            let event = self
+                .event(parent.id, TaskEventKind::Split, author, &words)
+                .await?;
+            let mut changes: Vec<BoardChange> =
+                parts.iter().cloned().map(BoardRecord::inserted).collect();
+            changes.extend([parent.updated(), event]);
+            if self.commit(changes).await? {
+                return Ok(parts);
+            }
+            pause(tries).await;
+        }
+        contended()
+    }
+
+    /// Forget a task. Those that waited for it wait no more; one that is worked on is refused.
+    pub async fn remove_task(&self, named: &str) -> BoardResult<TaskRecord> {
+        for tries in 1..=TRIES_MAX {
+            let TaskDetail {
+                task,
+                lock,
+                attempts,
+                events,
+            } = self.task_detail(named).await?;
+            let mut changes: Vec<BoardChange> = Vec::new();
+            if let Some((lock, stands)) = &lock {
+                if !stands.is_free() {
+                    let message = format!("runner {} works on task {}", lock.runner_id, task.id);
+                    return Err(BoardError::Refused(message));
+                }
+                changes.push(lock.deleted());
+            }
+            let filter = TaskFilter {
+                project: Some(task.project_path.clone()),
+                ..TaskFilter::default()
+            };
+            for mut other in self.tasks(&filter).await? {
+                if other.dependencies.contains(&task.id) {
+                    other.dependencies.retain(|id| *id != task.id);
+                    changes.push(other.updated());
+                }
+            }
+            changes.extend(attempts.iter().map(BoardRecord::deleted));
+            changes.extend(events.iter().map(BoardRecord::deleted));
+            changes.push(task.deleted());
+            if self.commit(changes).await? {
+                return Ok(task);
+            }
+            pause(tries).await;
+        }
+        contended()
+    }
+
+    /// All locks with how they stand.
+    pub async fn locks(&self) -> BoardResult<Vec<(TaskLockRecord, LockStanding)>> {
+        let view = self.view(None).await?;
+        let locks = view.locks.iter();
+        let stands = |lock: &TaskLockRecord| standing(&view, lock, None, &self.rules);
+        Ok(locks.map(|lock| (lock.clone(), stands(lock))).collect())
+    }
+
+    /// Take a lock away. One that is held only if that is meant: its holder then writes nothing more.
+    pub async fn release_lock(&self, named: &str, force: bool) -> BoardResult<TaskLockRecord> {
+        for tries in 1..=TRIES_MAX {
+            let task = self.task(named).await?;
+            let select = BoardSelect::all(TASK_LOCKS).among("task_id", [task.id.to_string()]);
+            let locks: Vec<TaskLockRecord> = self.rows(select).await?;
+            let lock = locks
+                .into_iter()
+                .next()
+                .ok_or_else(|| BoardError::Missing {
+                    what: "lock on task",
+                    name: task.id.to_string(),
+                })?;
+            let view = self.view(Some(&task.project_path)).await?;
+            if !standing(&view, &lock, None, &self.rules).is_free() && !force {
+                let message = format!("runner {} holds task {}", lock.runner_id, task.id);
+                return Err(BoardError::Refused(message));
+            }
+            let event = self
+                .event(
+                    task.id,
+                    TaskEventKind::Released,
+                    Author::Person,
+                    "the lock was released",
+                )
+                .await?;
+            let mut changes = vec![lock.deleted(), event];
+            if task.status == TaskStatus::InProgress {
+                let mut next = task;
+                (next.status, next.interrupted) = (TaskStatus::Pending, true);
+                next.updated_at = view.clock.now;
+                changes.push(next.updated());
+            }
+            if self.commit(changes).await? {
+                return Ok(lock);
+            }
+            pause(tries).await;
+        }
+        contended()
+    }
+}
+
+/// A new task's id. It is random, so that its beginning tells it from others.
+fn fresh_task() -> TaskId {
+    TaskId::from_uuid(uuid::Uuid::new_v4())
+}

@@ -1,0 +1,187 @@
+//! What people, and agents for their own task, may decide. A decision of a person's is never undone
+//! by automation; a person may undo it.
+
+use lope_model::Timestamp;
+
+use super::TaskRules;
+use super::settle::{completed, reject};
+use crate::records::{Author, ReviewBy, TaskEventKind, TaskRecord, TaskStatus};
+
+/// A decision about a task.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Decision {
+    Approve {
+        notes: Option<String>,
+    },
+    Reject {
+        notes: Option<String>,
+    },
+    Skip {
+        notes: Option<String>,
+    },
+    /// To be worked on again, from the beginning: attempts and rejections count anew.
+    Reset,
+    /// Wait for a person's answer.
+    Ask {
+        question: String,
+    },
+    Answer {
+        answer: String,
+    },
+    /// An agent says that its task is done.
+    Done {
+        result: Option<String>,
+    },
+    /// An agent says that its task cannot be done.
+    Fail {
+        reason: String,
+    },
+}
+
+/// Why a decision is refused.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Refused {
+    pub message: String,
+}
+
+impl Decision {
+    pub const fn event(&self) -> TaskEventKind {
+        match self {
+            Self::Approve { .. } => TaskEventKind::Approved,
+            Self::Reject { .. } => TaskEventKind::Rejected,
+            Self::Skip { .. } => TaskEventKind::Skipped,
+            Self::Reset => TaskEventKind::Reset,
+            Self::Ask { .. } => TaskEventKind::Question,
+            Self::Answer { .. } => TaskEventKind::Answer,
+            Self::Done { .. } => TaskEventKind::Done,
+            Self::Fail { .. } => TaskEventKind::Failed,
+        }
+    }
+
+    /// What is said with it.
+    pub fn words(&self) -> &str {
+        match self {
+            Self::Approve { notes } | Self::Reject { notes } | Self::Skip { notes } => {
+                notes.as_deref().unwrap_or_default()
+            }
+            Self::Reset => "",
+            Self::Ask { question: words }
+            | Self::Answer { answer: words }
+            | Self::Fail { reason: words } => words,
+            Self::Done { result } => result.as_deref().unwrap_or_default(),
+        }
+    }
+}
+
+/// The task after a decision.
+pub fn decide(
+    task: &TaskRecord,
+    decision: &Decision,
+    author: Author,
+    rules: &TaskRules,
+    now: Timestamp,
+) -> Result<TaskRecord, Refused> {
+    use TaskStatus::{Blocked, Completed, Failed, InProgress, Pending, Review, Skipped};
+    if author != Author::Person && task.decided_by == Some(Author::Person) {
+        return Err(refused(task, "a person decided about it"));
+    }
+    let mut next = task.clone();
+    next.updated_at = now;
+    next.decided_by = (author == Author::Person).then_some(Author::Person);
+    match (decision, task.status) {
+        (Decision::Approve { .. }, Review | Blocked | Failed | InProgress) => {
+            next.reason = None;
+            completed(&mut next, now);
+        }
+        (Decision::Reject { notes }, Review | Blocked | Completed) => {
+            reject(&mut next, notes.as_deref(), rules, now);
+            // What a person sends back is worked on again.
+            if next.status == Pending {
+                next.decided_by = None;
+            }
+        }
+        (Decision::Skip { notes }, Pending | InProgress | Review | Failed | Blocked) => {
+            next.status = Skipped;
+            next.completed_at = Some(now);
+            next.reason.clone_from(notes);
+        }
+        (Decision::Reset, _) => reset(&mut next),
+        (Decision::Ask { question }, Pending | InProgress | Review) => ask(&mut next, question),
+        (Decision::Answer { answer: words }, Pending | InProgress | Review | Blocked)
+            if task.question.is_some() =>
+        {
+            answer(&mut next, words);
+        }
+        (Decision::Answer { .. }, _) => return Err(refused(task, "nothing was asked")),
+        (Decision::Done { result }, Pending | InProgress) => {
+            done(&mut next, result.as_deref(), now);
+        }
+        (Decision::Fail { reason }, Pending | InProgress) => {
+            next.status = Failed;
+            next.completed_at = Some(now);
+            next.reason = Some(reason.clone());
+            next.decided_by = None;
+        }
+        (
+            Decision::Approve { .. }
+            | Decision::Reject { .. }
+            | Decision::Skip { .. }
+            | Decision::Ask { .. }
+            | Decision::Done { .. }
+            | Decision::Fail { .. },
+            status,
+        ) => return Err(refused(task, &format!("it is {status}"))),
+    }
+    Ok(next)
+}
+
+/// An agent at work goes on meanwhile; otherwise the task waits for the answer.
+fn ask(task: &mut TaskRecord, question: &str) {
+    task.question = Some(question.to_owned());
+    task.answer = None;
+    task.decided_by = None;
+    if task.status != TaskStatus::InProgress {
+        task.status = TaskStatus::Blocked;
+    }
+}
+
+fn answer(task: &mut TaskRecord, words: &str) {
+    task.answer = Some(words.to_owned());
+    task.decided_by = None;
+    if task.status == TaskStatus::Blocked {
+        task.status = TaskStatus::Pending;
+        task.interrupted = true;
+        task.reason = None;
+    }
+}
+
+fn done(task: &mut TaskRecord, result: Option<&str>, now: Timestamp) {
+    task.result = result.map(str::to_owned);
+    task.reason = None;
+    task.decided_by = None;
+    match task.review {
+        ReviewBy::None => completed(task, now),
+        ReviewBy::Agent | ReviewBy::Person => task.status = TaskStatus::Review,
+    }
+}
+
+fn reset(task: &mut TaskRecord) {
+    task.status = TaskStatus::Pending;
+    task.attempts = 0;
+    task.rejections = 0;
+    task.interrupted = false;
+    task.not_before = None;
+    task.reason = None;
+    task.decided_by = None;
+    task.question = None;
+    task.answer = None;
+    task.result = None;
+    task.session = None;
+    task.completed_at = None;
+}
+
+fn refused(task: &TaskRecord, why: &str) -> Refused {
+    Refused {
+        message: format!("task {}: {why}", task.id),
+    }
+}

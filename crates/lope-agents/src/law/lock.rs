@@ -1,0 +1,88 @@
+//! Who holds a task: the lock's holder, as long as the lock lasts and the holder is not proven
+//! dead.
+
+use lope_model::{RunnerId, Span};
+
+use super::{BoardView, ProcessProof, TaskRules};
+use crate::records::{AgentRunnerRecord, TaskLockRecord, TaskRecord};
+
+/// What a lock means to whoever wants the task.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum LockStanding {
+    /// It is our own: go on.
+    Own,
+    /// Another's: wait, or take another task.
+    Held,
+    /// It was not renewed in time: take it over.
+    Expired,
+    /// Its holder is gone: take it over at once.
+    Dead,
+}
+
+impl LockStanding {
+    /// May somebody else take the task?
+    pub const fn is_free(self) -> bool {
+        matches!(self, Self::Expired | Self::Dead)
+    }
+}
+
+/// How a lock stands for `me`.
+pub fn standing(
+    view: &BoardView,
+    lock: &TaskLockRecord,
+    me: Option<RunnerId>,
+    rules: &TaskRules,
+) -> LockStanding {
+    if me == Some(lock.runner_id) {
+        return LockStanding::Own;
+    }
+    let holder = view.runner(lock.runner_id);
+    let proof = view.proof(lock.runner_id);
+    if proof == ProcessProof::Gone {
+        return LockStanding::Dead;
+    }
+    if lock.boot_id != view.clock.boot_id {
+        return LockStanding::Expired;
+    }
+    if view.clock.moment < lock.expires {
+        return LockStanding::Held;
+    }
+    // A machine that slept has let the lock run out; a holder that is there and was awake a moment
+    // ago will renew it.
+    let was_awake = holder.is_some_and(|holder| silent_for(view, holder) < rules.stale_timeout);
+    if proof == ProcessProof::Alive && was_awake {
+        return LockStanding::Held;
+    }
+    LockStanding::Expired
+}
+
+/// How long a runner has given no sign of life: on this machine by the clock that stands still
+/// while the machine sleeps, elsewhere by the store's.
+pub fn silent_for(view: &BoardView, runner: &AgentRunnerRecord) -> Span {
+    let (now, then) = match view.proof(runner.id) {
+        ProcessProof::Alive | ProcessProof::Gone => (view.awake, runner.awake),
+        ProcessProof::Unknown => (view.clock.moment.0, runner.beat.0),
+    };
+    Span::from_millis(now.saturating_sub(then).max(0).cast_unsigned())
+}
+
+/// Is a runner without a sign of life for too long, or gone?
+pub fn is_stale(view: &BoardView, runner: &AgentRunnerRecord, rules: &TaskRules) -> bool {
+    view.proof(runner.id) == ProcessProof::Gone || silent_for(view, runner) > rules.stale_timeout
+}
+
+/// A lock of `me` on a task, under the epoch after its last one.
+pub fn acquired(view: &BoardView, task: &TaskRecord, me: RunnerId, expiry: Span) -> TaskLockRecord {
+    TaskLockRecord {
+        task_id: task.id,
+        revision: 0,
+        project_path: task.project_path.clone(),
+        section_id: task.section_id.clone(),
+        runner_id: me,
+        epoch: task.epoch + 1,
+        acquired_at: view.clock.now,
+        expires_at: view.clock.now.plus(expiry),
+        expires: view.clock.moment.plus(expiry),
+        boot_id: view.clock.boot_id.clone(),
+    }
+}

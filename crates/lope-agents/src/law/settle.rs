@@ -1,0 +1,233 @@
+//! What the end of an attempt means for its task: where it stands then, whether the attempt counts,
+//! when it may be started again.
+//!
+//! | stop | after work | after a review | counted |
+//! |---|---|---|---|
+//! | `success` | `completed`, or `review` | `completed`, or back to `pending` when rejected | yes |
+//! | `exit`, `timeout` | `failed` | `review` again, `blocked` after the last attempt | yes |
+//! | `hang`, `runner_death` | `pending` at the next wake-up, `failed` after the last attempt | `review` again, `blocked` after the last attempt | yes |
+//! | `usage_limit` | `pending` at its reset | `review` at its reset | no |
+//! | `startup` | `pending` at the next wake-up | `review` at the next wake-up | no |
+//! | `cancel`, `drain` | `pending` | `review` | no |
+//! | `budget_exhausted` | `blocked` | `blocked` | no |
+//! | `lost_lock` | nothing is written | nothing is written | no |
+//!
+//! A task that its agent split is `pending` again after `success`, until its parts are completed.
+//! A task whose agent asked something and got no answer waits for it, `blocked`, instead of going on.
+
+use lope_model::Timestamp;
+
+use super::TaskRules;
+use crate::records::{AttemptRole, Author, ReviewBy, StopReason, TaskRecord, TaskStatus};
+
+/// How an attempt ended.
+#[derive(Clone, PartialEq, Debug)]
+pub struct AttemptEnd {
+    pub role: AttemptRole,
+    pub reason: StopReason,
+    /// When a usage limit ends, if its tool said so.
+    pub reset: Option<Timestamp>,
+    /// What a reviewer found.
+    pub verdict: Option<ReviewVerdict>,
+    /// The agent's last words, or what went wrong.
+    pub message: Option<String>,
+    /// The agent's own session.
+    pub session: Option<String>,
+    /// The agent split the task and did not say that it is done: it waits for its parts.
+    pub is_split: bool,
+}
+
+/// What a review comes to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ReviewVerdict {
+    Approved,
+    Rejected,
+}
+
+/// A task after an attempt.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Settlement {
+    pub task: TaskRecord,
+    pub counted: bool,
+}
+
+/// Does an attempt that ended so count?
+pub const fn is_counted(reason: StopReason) -> bool {
+    match reason {
+        StopReason::Success
+        | StopReason::Exit
+        | StopReason::Timeout
+        | StopReason::Hang
+        | StopReason::RunnerDeath => true,
+        StopReason::Startup
+        | StopReason::UsageLimit
+        | StopReason::Budget
+        | StopReason::Cancel
+        | StopReason::Drain
+        | StopReason::LostLock => false,
+    }
+}
+
+/// The task after an attempt; nothing if the attempt may write nothing.
+pub fn settle(
+    task: &TaskRecord,
+    end: &AttemptEnd,
+    rules: &TaskRules,
+    now: Timestamp,
+) -> Option<Settlement> {
+    if end.reason == StopReason::LostLock {
+        return None;
+    }
+    let counted = is_counted(end.reason);
+    let mut next = task.clone();
+    next.attempts += i64::from(counted);
+    next.updated_at = now;
+    if let Some(session) = &end.session {
+        next.session = Some(session.clone());
+    }
+    // What a person decided meanwhile stays.
+    let decided = task.decided_by == Some(Author::Person);
+    if !decided {
+        place(&mut next, end, rules, now);
+        wait_for_answer(&mut next);
+    }
+    Some(Settlement {
+        task: next,
+        counted,
+    })
+}
+
+/// Nobody goes on with a task before its question is answered.
+fn wait_for_answer(task: &mut TaskRecord) {
+    let is_asked = task.question.is_some() && task.answer.is_none();
+    let goes_on = match task.status {
+        TaskStatus::Pending | TaskStatus::InProgress | TaskStatus::Review => true,
+        TaskStatus::Completed => task.decided_by.is_none(),
+        TaskStatus::Failed | TaskStatus::Skipped | TaskStatus::Blocked => false,
+    };
+    if is_asked && goes_on {
+        task.status = TaskStatus::Blocked;
+        task.completed_at = None;
+        task.reason = Some("it waits for an answer".to_owned());
+    }
+}
+
+fn place(task: &mut TaskRecord, end: &AttemptEnd, rules: &TaskRules, now: Timestamp) {
+    task.reason = Some(end.reason.as_str().to_owned());
+    task.not_before = None;
+    task.interrupted = false;
+    let spent = task.attempts >= i64::from(rules.attempts_max);
+    match (end.reason, end.role) {
+        (StopReason::Success, AttemptRole::Work) if end.is_split => {
+            again(task, AttemptRole::Work);
+            task.reason = Some("it waits for its parts".to_owned());
+        }
+        (StopReason::Success, AttemptRole::Work) => worked(task, end, now),
+        (StopReason::Success, AttemptRole::Review) => reviewed(task, end, rules, now),
+        (StopReason::Exit | StopReason::Timeout, AttemptRole::Work) => {
+            failed(task, end.message.as_deref(), now);
+        }
+        (StopReason::Hang | StopReason::RunnerDeath, AttemptRole::Work) if spent => {
+            failed(task, end.message.as_deref(), now);
+        }
+        (StopReason::Hang, AttemptRole::Work) => {
+            again(task, AttemptRole::Work);
+            task.not_before = Some(now.plus(rules.wakeup_interval));
+        }
+        (
+            StopReason::Exit | StopReason::Timeout | StopReason::Hang | StopReason::RunnerDeath,
+            AttemptRole::Review,
+        ) if spent => {
+            task.status = TaskStatus::Blocked;
+            task.reason = Some(format!("the review came to no end: {}", end.reason));
+        }
+        (StopReason::UsageLimit, role) => {
+            again(task, role);
+            // A time that has passed says nothing: asked again at once, the tool refuses again.
+            let reset = end.reset.filter(|reset| *reset > now);
+            task.not_before = Some(reset.unwrap_or_else(|| now.plus(rules.limit_pause)));
+        }
+        (StopReason::Startup, role) => {
+            again(task, role);
+            task.not_before = Some(now.plus(rules.wakeup_interval));
+            explain(task, end.message.as_deref());
+        }
+        (StopReason::Budget, _) => task.status = TaskStatus::Blocked,
+        (StopReason::LostLock, _) => {}
+        (
+            StopReason::Exit
+            | StopReason::Timeout
+            | StopReason::Hang
+            | StopReason::RunnerDeath
+            | StopReason::Cancel
+            | StopReason::Drain,
+            role,
+        ) => again(task, role),
+    }
+}
+
+/// Back to where the attempt began.
+fn again(task: &mut TaskRecord, role: AttemptRole) {
+    task.status = match role {
+        AttemptRole::Work => TaskStatus::Pending,
+        AttemptRole::Review => TaskStatus::Review,
+    };
+    task.interrupted = role == AttemptRole::Work;
+}
+
+fn worked(task: &mut TaskRecord, end: &AttemptEnd, now: Timestamp) {
+    task.result.clone_from(&end.message);
+    task.reason = None;
+    match task.review {
+        ReviewBy::None => completed(task, now),
+        ReviewBy::Agent | ReviewBy::Person => task.status = TaskStatus::Review,
+    }
+}
+
+fn reviewed(task: &mut TaskRecord, end: &AttemptEnd, rules: &TaskRules, now: Timestamp) {
+    match end.verdict {
+        Some(ReviewVerdict::Approved) => {
+            task.reason = None;
+            completed(task, now);
+        }
+        Some(ReviewVerdict::Rejected) => reject(task, end.message.as_deref(), rules, now),
+        // A reviewer that does not say what it found has not reviewed; a person looks at it.
+        None => {
+            task.status = TaskStatus::Blocked;
+            task.reason = Some("the reviewer gave no verdict".to_owned());
+        }
+    }
+}
+
+/// Back with the reviewer's notes, or given up after the last rejection.
+pub fn reject(task: &mut TaskRecord, notes: Option<&str>, rules: &TaskRules, now: Timestamp) {
+    task.rejections += 1;
+    if task.rejections >= i64::from(rules.rejections_max) {
+        failed(task, Some("rejected too often"), now);
+        return;
+    }
+    again(task, AttemptRole::Work);
+    task.completed_at = None;
+    task.reason = Some(notes.map_or_else(
+        || "rejected".to_owned(),
+        |notes| format!("rejected: {notes}"),
+    ));
+}
+
+pub(super) fn completed(task: &mut TaskRecord, now: Timestamp) {
+    task.status = TaskStatus::Completed;
+    task.completed_at = Some(now);
+}
+
+fn failed(task: &mut TaskRecord, message: Option<&str>, now: Timestamp) {
+    task.status = TaskStatus::Failed;
+    task.completed_at = Some(now);
+    explain(task, message);
+}
+
+/// Say more about why a task stands where it does.
+fn explain(task: &mut TaskRecord, message: Option<&str>) {
+    if let (Some(message), Some(reason)) = (message, &mut task.reason) {
+        *reason = format!("{reason}: {message}");
+    }
+}

@@ -1,0 +1,12 @@
+//! The agents' room from outside: its law in tables and by properties, the board on a store in
+//! memory.
+#![allow(
+    clippy::too_many_lines,
+    reason = "a test tells its story from beginning to end"
+)]
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+mod board;
+mod fixture;
+mod law;
+mod task_lists;

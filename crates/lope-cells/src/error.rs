@@ -1,0 +1,56 @@
+//! What can go wrong with writes and commits; each variant is something a caller decides on.
+
+use thiserror::Error;
+
+use crate::address::CellAddress;
+use crate::id::SpaceName;
+use crate::json::{Json, NotAContainer};
+use crate::resolve::TooManyHops;
+
+/// Why a write cannot be done. None of them goes away by trying again.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum WriteError {
+    #[error("{at} is an inline document, which never changes")]
+    Inline { at: CellAddress },
+    #[error("a transaction that writes the space '{first}' cannot write '{second}'")]
+    OtherSpace { first: SpaceName, second: SpaceName },
+    #[error("{at}: {source}")]
+    NotAContainer {
+        at: CellAddress,
+        source: NotAContainer,
+    },
+    #[error("the value is too deep at {at}")]
+    TooDeep { at: CellAddress },
+    #[error(transparent)]
+    TooManyHops(#[from] TooManyHops),
+}
+
+/// Why a commit was not done.
+#[derive(Clone, Debug, PartialEq, Error)]
+pub enum CommitError {
+    /// Something that was read has changed since: run the transaction again.
+    #[error("{at} was changed by somebody else")]
+    Conflict { at: CellAddress },
+    /// Trying again would not help.
+    #[error(transparent)]
+    Refused(#[from] CommitRefusal),
+}
+
+/// Why a commit cannot be done as it is.
+#[derive(Clone, Debug, PartialEq, Error)]
+pub enum CommitRefusal {
+    #[error("{at} was to be {expected:?} and is {found:?}")]
+    Precondition {
+        at: CellAddress,
+        expected: Option<Json>,
+        found: Option<Json>,
+    },
+    #[error("{at} is {kind}, not a list")]
+    NotAList { at: CellAddress, kind: &'static str },
+    #[error("{at} is {kind}, not a number")]
+    NotANumber { at: CellAddress, kind: &'static str },
+    #[error("the sum at {at} is not finite")]
+    Overflow { at: CellAddress },
+    #[error(transparent)]
+    Write(#[from] WriteError),
+}

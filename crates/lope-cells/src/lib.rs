@@ -1,0 +1,37 @@
+//! Cells: JSON documents in spaces, links between them, and transactions over both.
+//!
+//! `json`, `path`, `id`, `address` and `link` are the values; `resolve`, `project` and `write` say
+//! what reading and writing them means; `transaction` puts reads and writes together, `space`
+//! commits them, and `edit` does so for many threads.
+//!
+//! Nothing here reads a clock, a file or a random number, and nothing knows what a recipe is.
+
+pub mod address;
+pub mod edit;
+pub mod element;
+pub mod error;
+pub mod id;
+pub mod json;
+pub mod limit;
+pub mod link;
+pub mod path;
+pub mod project;
+pub mod read;
+pub mod resolve;
+pub mod schema;
+pub mod snapshot;
+pub mod space;
+pub mod transaction;
+pub mod value_graph;
+pub mod write;
+
+pub use address::CellAddress;
+pub use id::{EntityId, SpaceName};
+pub use json::Json;
+pub use link::Link;
+pub use path::CellPath;
+pub use project::{Cell, Projected};
+pub use read::{Extent, Reads};
+pub use schema::Schema;
+pub use space::Spaces;
+pub use transaction::Transaction;

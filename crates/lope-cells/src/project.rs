@@ -1,0 +1,261 @@
+//! Reading through a schema: what is asked for, links followed, defaults filled in.
+//!
+//! Only what the schema names is looked at and recorded. A value that does not fit is absent, never
+//! an error. Where the schema says `asCell` or `asStream` the answer has the place instead of the
+//! value. A link that leads back into the value it stands in stays a link.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crate::address::CellAddress;
+use crate::json::{Json, Object};
+use crate::limit;
+use crate::link::Link;
+use crate::read::{Extent, Reads};
+use crate::resolve::{Follow, Resolved, resolve};
+use crate::schema::Schema;
+
+/// A place with the schema it is read through.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Cell {
+    pub address: CellAddress,
+    pub schema: Schema,
+}
+
+/// A value as a schema asked for it.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Projected {
+    /// JSON without cells in it.
+    Plain(Json),
+    Array(Vec<Projected>),
+    Object(BTreeMap<Arc<str>, Projected>),
+    Cell(Cell),
+    /// A cell that takes events.
+    Stream(Cell),
+}
+
+impl Cell {
+    pub fn new(address: CellAddress) -> Self {
+        Self {
+            address,
+            schema: Schema::any(),
+        }
+    }
+
+    /// The value of the cell.
+    pub fn get(&self, reads: &mut dyn Reads) -> Option<Projected> {
+        project(reads, &self.address, &self.schema)
+    }
+}
+
+impl Projected {
+    /// The value as JSON; a cell becomes a link as it would stand in a document at `base`.
+    pub fn to_json(&self, base: &CellAddress) -> Json {
+        match self {
+            Self::Plain(json) => json.clone(),
+            Self::Array(elements) => {
+                Json::array(elements.iter().map(|element| element.to_json(base)))
+            }
+            Self::Object(entries) => {
+                let entries = entries.iter();
+                Json::object(entries.map(|(key, value)| (key.clone(), value.to_json(base))))
+            }
+            Self::Cell(cell) | Self::Stream(cell) => Link::to(&cell.address, base).to_json(),
+        }
+    }
+}
+
+/// Whether a value marks its cell as a stream.
+pub fn is_stream(value: &Json) -> bool {
+    value.child("$stream") == Some(&Json::Bool(true))
+}
+
+/// Reads what stands at `at` through `schema`.
+pub fn project(reads: &mut dyn Reads, at: &CellAddress, schema: &Schema) -> Option<Projected> {
+    let mut projection = Projection {
+        reads,
+        visiting: Vec::new(),
+        parts: 0,
+    };
+    let found = resolve(projection.reads, at, Follow::Every).ok()?;
+    projection.visiting.push(found.address.clone());
+    projection.value(found, schema)
+}
+
+/// Reads `value` through `schema` as if it stood at `at`, an inline document.
+pub fn project_value(
+    reads: &mut dyn Reads,
+    at: &CellAddress,
+    value: &Json,
+    schema: &Schema,
+) -> Option<Projected> {
+    let mut projection = Projection {
+        reads,
+        visiting: Vec::new(),
+        parts: 0,
+    };
+    let found = match Link::from_json(value) {
+        Some(link) => resolve(projection.reads, &link.target(at), Follow::Every).ok()?,
+        None => Resolved {
+            address: at.clone(),
+            value: Some(value.clone()),
+        },
+    };
+    projection.visiting.push(found.address.clone());
+    projection.value(found, schema)
+}
+
+struct Projection<'a> {
+    reads: &'a mut dyn Reads,
+    /// The targets of the links that led here.
+    visiting: Vec<CellAddress>,
+    parts: usize,
+}
+
+impl Projection<'_> {
+    fn value(&mut self, found: Resolved, schema: &Schema) -> Option<Projected> {
+        self.parts += 1;
+        if self.parts > limit::PROJECTED_MAX || self.visiting.len() > limit::DEPTH_MAX {
+            return None;
+        }
+        let schema = &schema.dereferenced()?;
+        if schema.flag("asStream") {
+            return self.stream(found, schema);
+        }
+        if schema.flag("asCell") {
+            return Some(Projected::Cell(Cell {
+                address: found.address,
+                schema: schema.without("asCell"),
+            }));
+        }
+        let address = found.address;
+        let value = found.value.or_else(|| {
+            self.reads.record(&address, Extent::Shape);
+            schema.default_value()
+        })?;
+        let found = Resolved {
+            address,
+            value: Some(value.clone()),
+        };
+        match schema.options() {
+            Some(options) => options
+                .iter()
+                .find_map(|option| self.value(found.clone(), option)),
+            None => self.fitting(&found, &value, schema),
+        }
+    }
+
+    fn stream(&mut self, found: Resolved, schema: &Schema) -> Option<Projected> {
+        self.reads.record(&found.address, Extent::Whole);
+        found.value.filter(is_stream)?;
+        Some(Projected::Stream(Cell {
+            address: found.address,
+            schema: schema.without("asStream"),
+        }))
+    }
+
+    fn fitting(&mut self, found: &Resolved, value: &Json, schema: &Schema) -> Option<Projected> {
+        if schema.is_any() {
+            self.reads.record(&found.address, Extent::Whole);
+            return Some(self.children(found, value, schema));
+        }
+        let is_scalar = !matches!(value, Json::Array(_) | Json::Object(_));
+        let compared = schema.get("const").or_else(|| schema.get("enum")).is_some();
+        self.reads.record(
+            &found.address,
+            match value {
+                _ if is_scalar || compared => Extent::Whole,
+                Json::Object(_) if schema.unnamed().is_some() => Extent::Keys,
+                _ => Extent::Shape,
+            },
+        );
+        if !schema.accepts(value) {
+            return None;
+        }
+        let projected = self.children(found, value, schema);
+        has_required(&projected, schema).then_some(projected)
+    }
+
+    fn children(&mut self, found: &Resolved, value: &Json, schema: &Schema) -> Projected {
+        match value {
+            Json::Array(array) => {
+                let items = schema.items();
+                let elements = array.iter().enumerate().map(|(index, _)| {
+                    let element = self.child(found, &index.to_string().into(), &items);
+                    element.unwrap_or(Projected::Plain(Json::Null))
+                });
+                list(elements.collect())
+            }
+            Json::Object(object) => {
+                let mut entries = BTreeMap::new();
+                let named = schema.properties().into_iter().flat_map(Object::keys);
+                let mut keys: Vec<Arc<str>> = named.cloned().collect();
+                if schema.unnamed().is_some() {
+                    let is_unnamed = |key: &&Arc<str>| schema.property(key).is_none();
+                    keys.extend(object.keys().filter(is_unnamed).cloned());
+                }
+                for key in keys {
+                    let part = schema.property(&key).or_else(|| schema.unnamed());
+                    let part = part.unwrap_or_else(Schema::any);
+                    if let Some(child) = self.child(found, &key, &part) {
+                        entries.insert(key, child);
+                    }
+                }
+                record(entries)
+            }
+            scalar => Projected::Plain(scalar.clone()),
+        }
+    }
+
+    fn child(&mut self, parent: &Resolved, key: &Arc<str>, schema: &Schema) -> Option<Projected> {
+        let value = parent.value.as_ref().and_then(|value| value.child(key));
+        let at = parent.address.key(Arc::clone(key));
+        let Some(link) = value.and_then(Link::from_json) else {
+            let value = value.cloned();
+            return self.value(Resolved { address: at, value }, schema);
+        };
+        self.reads.record(&at, Extent::Whole);
+        let found = resolve(self.reads, &link.target(&at), Follow::Every).ok()?;
+        if self.visiting.contains(&found.address) && !schema.flag("asCell") {
+            return Some(Projected::Plain(link.absolute(&at).to_json()));
+        }
+        self.visiting.push(found.address.clone());
+        let projected = self.value(found, schema);
+        self.visiting.pop();
+        projected
+    }
+}
+
+fn has_required(projected: &Projected, schema: &Schema) -> bool {
+    let Some(required) = schema.get("required").and_then(Json::as_array) else {
+        return true;
+    };
+    let has = |key: &str| match projected {
+        Projected::Object(entries) => entries.contains_key(key),
+        Projected::Plain(Json::Object(object)) => object.contains_key(key),
+        _ => true,
+    };
+    required.iter().filter_map(Json::as_str).all(has)
+}
+
+fn list(elements: Vec<Projected>) -> Projected {
+    let plain: Option<Vec<Json>> = elements.iter().map(plain).collect();
+    plain.map_or(Projected::Array(elements), |plain| {
+        Projected::Plain(Json::array(plain))
+    })
+}
+
+fn record(entries: BTreeMap<Arc<str>, Projected>) -> Projected {
+    let plain_entry = |(key, value): (&Arc<str>, &Projected)| Some((key.clone(), plain(value)?));
+    let plain: Option<Vec<_>> = entries.iter().map(plain_entry).collect();
+    plain.map_or(Projected::Object(entries), |plain| {
+        Projected::Plain(Json::object(plain))
+    })
+}
+
+fn plain(projected: &Projected) -> Option<Json> {
+    match projected {
+        Projected::Plain(json) => Some(json.clone()),
+        _ => None,
+    }
+}

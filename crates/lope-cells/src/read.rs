@@ -1,0 +1,103 @@
+//! What was looked at. Everything that is read is recorded with its extent, so that a transaction
+//! can be checked and a computation run again exactly when something it saw has changed.
+
+use lope_model::Digest;
+use serde::{Deserialize, Serialize};
+
+use crate::address::CellAddress;
+use crate::id::{EntityId, SpaceName};
+use crate::json::{Json, Object};
+use crate::link::Link;
+
+/// How much of a value was looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum Extent {
+    /// Its kind; the length of a list; where a link leads.
+    Shape,
+    /// Its shape and the keys of an object.
+    Keys,
+    /// All of it.
+    Whole,
+}
+
+/// Documents that can be read, with a record of what was.
+pub trait Reads {
+    /// The value of a stored document. Looking at it is not recorded.
+    fn document(&self, space: &SpaceName, id: &EntityId) -> Option<Json>;
+
+    /// Notes that a computation depends on what stands at `at`.
+    fn record(&mut self, at: &CellAddress, extent: Extent);
+}
+
+impl Extent {
+    /// Whether a reader that looked this far sees the same in both.
+    pub fn is_same(self, before: Option<&Json>, after: Option<&Json>) -> bool {
+        let (before, after) = match (before, after) {
+            (None, None) => return true,
+            (Some(before), Some(after)) => (before, after),
+            _ => return false,
+        };
+        match self {
+            Self::Whole => before == after,
+            Self::Shape => is_same_shape(before, after),
+            Self::Keys => is_same_shape(before, after) && has_same_keys(before, after),
+        }
+    }
+}
+
+impl Extent {
+    /// What a reader that looked this far saw, as a digest: the same for values that look the same
+    /// to it.
+    pub fn digest(self, value: Option<&Json>) -> Digest {
+        let Some(value) = value else {
+            return Digest::of(b"absent");
+        };
+        match self {
+            Self::Whole => value.digest(),
+            Self::Shape => shape_digest(value),
+            Self::Keys => {
+                let keys = value.as_object().into_iter().flat_map(Object::keys);
+                let keys: Vec<&[u8]> = keys.map(|key| key.as_bytes()).collect();
+                let keys = Digest::of_parts(&keys);
+                Digest::of_parts(&[shape_digest(value).as_bytes(), keys.as_bytes()])
+            }
+        }
+    }
+}
+
+fn shape_digest(value: &Json) -> Digest {
+    match value {
+        Json::Array(array) => Digest::of_parts(&[b"array", &array.len().to_be_bytes()]),
+        link if Link::from_json(link).is_some() => link.digest(),
+        other => Digest::of_parts(&[other.kind().as_bytes()]),
+    }
+}
+
+fn is_same_shape(before: &Json, after: &Json) -> bool {
+    match (before, after) {
+        (Json::Array(before), Json::Array(after)) => before.len() == after.len(),
+        (Json::Object(_), Json::Object(_)) => {
+            match (Link::from_json(before), Link::from_json(after)) {
+                (None, None) => true,
+                (Some(before), Some(after)) => before == after,
+                _ => false,
+            }
+        }
+        _ => before.kind() == after.kind(),
+    }
+}
+
+fn has_same_keys(before: &Json, after: &Json) -> bool {
+    match (before.as_object(), after.as_object()) {
+        (Some(before), Some(after)) => before.is_same(after) || before.keys().eq(after.keys()),
+        _ => true,
+    }
+}
+
+/// The document at `at`, be it stored or inline.
+pub fn document_at(reads: &dyn Reads, at: &CellAddress) -> Option<Json> {
+    if at.id.is_inline() {
+        return at.id.inline_value();
+    }
+    reads.document(&at.space, &at.id)
+}

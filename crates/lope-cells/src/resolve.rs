@@ -1,0 +1,105 @@
+//! Following links from an address to the value it stands for.
+//!
+//! A link in the middle of a path is always followed. What happens to one at its end depends on
+//! what for: reading follows every link, writing only redirects.
+
+use thiserror::Error;
+
+use crate::address::CellAddress;
+use crate::json::Json;
+use crate::limit;
+use crate::link::Link;
+use crate::read::{Extent, Reads, document_at};
+
+/// Which links at the end of a path are followed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Follow {
+    /// All: for reading.
+    Every,
+    /// Those that writes go through: for writing a value.
+    Redirects,
+    /// None: for replacing a link itself.
+    Nothing,
+}
+
+/// Where links led, and what is there. What is there has not been recorded as read.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Resolved {
+    pub address: CellAddress,
+    pub value: Option<Json>,
+}
+
+/// Links that lead from one to the next without end, or nearly so.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("more than {max} links lead on from {from}", max = limit::HOPS_MAX)]
+pub struct TooManyHops {
+    pub from: CellAddress,
+}
+
+/// Follows links from `from`.
+pub fn resolve(
+    reads: &mut dyn Reads,
+    from: &CellAddress,
+    follow: Follow,
+) -> Result<Resolved, TooManyHops> {
+    let mut at = from.clone();
+    for _ in 0..=limit::HOPS_MAX {
+        match walk(reads, &at, follow) {
+            Walk::Arrived(value) => return Ok(Resolved { address: at, value }),
+            Walk::Onward(next) => at = next,
+        }
+    }
+    Err(TooManyHops { from: from.clone() })
+}
+
+/// The value that `at` stands for, links inside it left as they are; undefined if links lead
+/// nowhere.
+pub fn read(reads: &mut dyn Reads, at: &CellAddress) -> Option<Json> {
+    let found = resolve(reads, at, Follow::Every).ok()?;
+    reads.record(&found.address, Extent::Whole);
+    found.value
+}
+
+enum Walk {
+    Arrived(Option<Json>),
+    Onward(CellAddress),
+}
+
+/// One document's part of the way.
+fn walk(reads: &mut dyn Reads, at: &CellAddress, follow: Follow) -> Walk {
+    let Some(root) = document_at(reads, at) else {
+        reads.record(&at.prefix(0), Extent::Shape);
+        return Walk::Arrived(None);
+    };
+    let mut value = &root;
+    for (depth, key) in at.path.keys().iter().enumerate() {
+        if let Some(link) = Link::from_json(value) {
+            reads.record(&at.prefix(depth), Extent::Whole);
+            let target = link.target(at);
+            let path = target.path.extend(&at.path.keys()[depth..]);
+            return Walk::Onward(target.with_path(path));
+        }
+        let Some(child) = value.child(key) else {
+            // Either of the two may become a link that leads on.
+            reads.record(&at.prefix(depth), Extent::Shape);
+            reads.record(&at.prefix(depth + 1), Extent::Shape);
+            return Walk::Arrived(None);
+        };
+        value = child;
+    }
+    match Link::from_json(value) {
+        Some(link) if leads_on(&link, follow) => {
+            reads.record(at, Extent::Whole);
+            Walk::Onward(link.target(at))
+        }
+        _ => Walk::Arrived(Some(value.clone())),
+    }
+}
+
+fn leads_on(link: &Link, follow: Follow) -> bool {
+    match follow {
+        Follow::Every => true,
+        Follow::Redirects => link.redirect,
+        Follow::Nothing => false,
+    }
+}

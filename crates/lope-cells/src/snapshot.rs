@@ -1,0 +1,91 @@
+//! The documents of spaces at one moment. A clone is one count and stays as it is; changing a
+//! document copies only the piece of the map that it stands in, and only while a clone is alive.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crate::address::CellAddress;
+use crate::id::{EntityId, SpaceName};
+use crate::json::Json;
+
+/// Pieces in the map of a space's documents.
+const PIECES: usize = 256;
+
+/// Spaces as they were at one moment.
+#[derive(Clone, Debug, Default)]
+pub struct Snapshot {
+    spaces: Arc<BTreeMap<SpaceName, Documents>>,
+}
+
+#[derive(Clone, Debug)]
+struct Documents {
+    /// How many commits have changed the space.
+    revision: u64,
+    pieces: Vec<Arc<BTreeMap<EntityId, Json>>>,
+}
+
+impl Snapshot {
+    pub fn document(&self, space: &SpaceName, id: &EntityId) -> Option<&Json> {
+        self.spaces.get(space)?.pieces[piece(id)].get(id)
+    }
+
+    /// What stands at an address, links not followed.
+    pub fn at(&self, at: &CellAddress) -> Option<&Json> {
+        self.document(&at.space, &at.id)?.at(at.path.keys())
+    }
+
+    /// How many commits have changed a space.
+    pub fn revision(&self, space: &SpaceName) -> u64 {
+        self.spaces.get(space).map_or(0, |space| space.revision)
+    }
+
+    /// The documents of a space, sorted by id.
+    pub fn documents(&self, space: &SpaceName) -> BTreeMap<&EntityId, &Json> {
+        let pieces = self.spaces.get(space).into_iter();
+        let pieces = pieces.flat_map(|documents| documents.pieces.iter());
+        pieces.flat_map(|piece| piece.iter()).collect()
+    }
+
+    pub(crate) fn put(&mut self, space: &SpaceName, id: EntityId, value: Option<Json>) {
+        let piece = Arc::make_mut(&mut self.space_mut(space).pieces[piece(&id)]);
+        match value {
+            Some(value) => piece.insert(id, value),
+            None => piece.remove(&id),
+        };
+    }
+
+    /// Counts a commit.
+    pub(crate) fn advance(&mut self, space: &SpaceName) -> u64 {
+        let documents = self.space_mut(space);
+        documents.revision += 1;
+        documents.revision
+    }
+
+    fn space_mut(&mut self, space: &SpaceName) -> &mut Documents {
+        let spaces = Arc::make_mut(&mut self.spaces);
+        if !spaces.contains_key(space) {
+            spaces.insert(space.clone(), Documents::default());
+        }
+        spaces.get_mut(space).expect("it was just put in")
+    }
+}
+
+impl Default for Documents {
+    fn default() -> Self {
+        Self {
+            revision: 0,
+            pieces: vec![Arc::default(); PIECES],
+        }
+    }
+}
+
+/// Where a document stands: FNV-1a of its id.
+fn piece(id: &EntityId) -> usize {
+    let hash = id
+        .as_str()
+        .bytes()
+        .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+            (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+        });
+    hash as usize % PIECES
+}

@@ -1,0 +1,208 @@
+//! Spaces and what committing means.
+//!
+//! A commit checks that everything the transaction read still reads the same, by address and
+//! extent, and then applies its operations. Writes to other keys of the same document are no
+//! conflict. What was changed comes back, document by document, for whoever depends on it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::address::CellAddress;
+use crate::error::{CommitError, CommitRefusal};
+use crate::id::{EntityId, SpaceName};
+use crate::json::Json;
+use crate::path::CellPath;
+use crate::read::{Extent, Reads};
+use crate::resolve;
+use crate::snapshot::Snapshot;
+use crate::transaction::operation::Operation;
+use crate::transaction::{EffectRequest, Transaction};
+
+/// The documents of several spaces, and the way to change them.
+#[derive(Clone, Debug, Default)]
+pub struct Spaces {
+    now: Snapshot,
+}
+
+/// What a commit did.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Committed {
+    /// The space that was written, if any, and how many commits have changed it.
+    pub space: Option<(SpaceName, u64)>,
+    pub changes: Vec<DocumentChange>,
+    pub effects: Vec<EffectRequest>,
+}
+
+/// A document that a commit changed.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DocumentChange {
+    pub space: SpaceName,
+    pub id: EntityId,
+    pub before: Option<Json>,
+    pub after: Option<Json>,
+    /// Where the two differ.
+    pub paths: Vec<CellPath>,
+}
+
+impl Spaces {
+    /// The state as it is, for a cheap clone.
+    pub fn snapshot(&self) -> &Snapshot {
+        &self.now
+    }
+
+    /// A transaction that sees the state as it is.
+    pub fn begin(&self) -> Transaction {
+        Transaction::on(self.now.clone())
+    }
+
+    /// Puts a document in as it was stored, without a commit.
+    pub fn load(&mut self, space: &SpaceName, id: EntityId, value: Json) {
+        self.now.put(space, id, Some(value));
+    }
+
+    /// Puts a document in as it is stored elsewhere by now; says what that changed.
+    pub fn replace(
+        &mut self,
+        space: &SpaceName,
+        id: &EntityId,
+        value: Option<Json>,
+    ) -> Option<DocumentChange> {
+        let before = self.now.document(space, id).cloned();
+        let paths = BTreeSet::from([CellPath::root()]);
+        let change = changed(space, id.clone(), (before, value), paths)?;
+        self.now.put(space, id.clone(), change.after.clone());
+        Some(change)
+    }
+
+    /// Applies a transaction, or leaves everything as it was.
+    pub fn commit(&mut self, transaction: Transaction) -> Result<Committed, CommitError> {
+        self.check_preconditions(&transaction)?;
+        self.check_reads(&transaction)?;
+        let effects = transaction.effects.clone();
+        let Some(space) = transaction.space.clone() else {
+            return Ok(Committed {
+                space: None,
+                changes: Vec::new(),
+                effects,
+            });
+        };
+        let changes = self.changes(&space, transaction)?;
+        for change in &changes {
+            self.now
+                .put(&space, change.id.clone(), change.after.clone());
+        }
+        let revision = if changes.is_empty() {
+            self.now.revision(&space)
+        } else {
+            self.now.advance(&space)
+        };
+        Ok(Committed {
+            space: Some((space, revision)),
+            changes,
+            effects,
+        })
+    }
+
+    fn check_preconditions(&self, transaction: &Transaction) -> Result<(), CommitRefusal> {
+        for (at, expected) in &transaction.preconditions {
+            let found = resolve::read(&mut Unrecorded(&self.now), at);
+            if found != *expected {
+                return Err(CommitRefusal::Precondition {
+                    at: at.clone(),
+                    expected: expected.clone(),
+                    found,
+                });
+            }
+        }
+        Ok(())
+    }
+
+    fn check_reads(&self, transaction: &Transaction) -> Result<(), CommitError> {
+        for (at, extent) in &transaction.reads {
+            let before = transaction.begun.at(at);
+            if !extent.is_same(before, self.now.at(at)) {
+                return Err(CommitError::Conflict { at: at.clone() });
+            }
+        }
+        Ok(())
+    }
+
+    fn changes(
+        &self,
+        space: &SpaceName,
+        transaction: Transaction,
+    ) -> Result<Vec<DocumentChange>, CommitRefusal> {
+        let mut paths: BTreeMap<EntityId, BTreeSet<CellPath>> = BTreeMap::new();
+        for operation in &transaction.operations {
+            let at = &operation.at;
+            let known = paths.entry(at.id.clone()).or_default();
+            known.insert(at.path.clone());
+        }
+        let mut changes = Vec::new();
+        for (id, paths) in paths {
+            let before = self.now.document(space, &id);
+            let is_untouched = is_identical(before, transaction.begun.document(space, &id));
+            let after = match transaction.documents.get(&id) {
+                Some(own) if is_untouched => own.clone(),
+                _ => replay(before.cloned(), &id, &transaction.operations)?,
+            };
+            changes.extend(changed(space, id, (before.cloned(), after), paths));
+        }
+        Ok(changes)
+    }
+}
+
+/// Whether both are the same piece of memory or equal scalars.
+fn is_identical(one: Option<&Json>, other: Option<&Json>) -> bool {
+    match (one, other) {
+        (None, None) => true,
+        (Some(Json::Object(one)), Some(Json::Object(other))) => one.is_same(other),
+        (Some(Json::Array(one)), Some(Json::Array(other))) => one.is_same(other),
+        (Some(Json::Object(_) | Json::Array(_)), _) => false,
+        (one, other) => one == other,
+    }
+}
+
+/// The document with this transaction's operations applied to what others made of it.
+fn replay(
+    mut document: Option<Json>,
+    id: &EntityId,
+    operations: &[Operation],
+) -> Result<Option<Json>, CommitRefusal> {
+    for operation in operations.iter().filter(|operation| operation.at.id == *id) {
+        operation.apply(&mut document)?;
+    }
+    Ok(document)
+}
+
+fn changed(
+    space: &SpaceName,
+    id: EntityId,
+    (before, after): (Option<Json>, Option<Json>),
+    paths: BTreeSet<CellPath>,
+) -> Option<DocumentChange> {
+    let at = |root: &Option<Json>, path: &CellPath| {
+        let root = root.as_ref();
+        root.and_then(|root| root.at(path.keys())).cloned()
+    };
+    let differs = |path: &CellPath| at(&before, path) != at(&after, path);
+    let paths: Vec<CellPath> = paths.into_iter().filter(differs).collect();
+    (!paths.is_empty()).then(|| DocumentChange {
+        space: space.clone(),
+        id,
+        before,
+        after,
+        paths,
+    })
+}
+
+/// Reads without a record, for looking at a state from outside a transaction.
+#[derive(Debug)]
+pub struct Unrecorded<'a>(pub &'a Snapshot);
+
+impl Reads for Unrecorded<'_> {
+    fn document(&self, space: &SpaceName, id: &EntityId) -> Option<Json> {
+        self.0.document(space, id).cloned()
+    }
+
+    fn record(&mut self, _: &CellAddress, _: Extent) {}
+}

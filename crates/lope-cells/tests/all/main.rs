@@ -1,0 +1,11 @@
+//! Tests of cells, one module a subject.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+mod fixture;
+mod identity;
+mod links;
+mod schemas;
+mod transactions;
+mod values;
+mod writes;

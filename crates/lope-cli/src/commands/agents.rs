@@ -1,0 +1,79 @@
+//! The commands of agents, which have a room of their own: what they need of the environment goes
+//! in, what they report is printed.
+
+use lope::agents::{TOKEN_VARIABLE, TaskToken};
+use lope::executors::inherited;
+use lope_agents_cli::{AgentsCommand, AgentsContext, CommandError, CommandExit};
+
+use crate::error::{CliError, CliResult, Exit};
+use crate::home::Settings;
+use crate::output::{self, Output};
+
+pub(crate) async fn run(
+    command: AgentsCommand,
+    settings: &Settings,
+    output: Output,
+) -> CliResult<Exit> {
+    let report = lope_agents_cli::run(command, &context(settings, output)?).await?;
+    if report.is_streamed {
+        return Ok(report.exit.into());
+    }
+    if report.is_document {
+        output.document(&report.value, &report.text);
+    } else {
+        output.result(&report.value, &report.text);
+    }
+    Ok(report.exit.into())
+}
+
+pub(super) fn context(settings: &Settings, output: Output) -> CliResult<AgentsContext> {
+    let folder = std::env::current_dir()
+        .map_err(|error| CliError::usage(format!("the current folder: {error}")))?;
+    let token = std::env::var(TOKEN_VARIABLE).ok();
+    let token = token.map(|text| text.parse::<TaskToken>()).transpose();
+    Ok(AgentsContext {
+        store: settings.store.clone(),
+        home: settings.home.clone(),
+        folder,
+        user_folder: std::env::home_dir(),
+        runners: settings.config.runners.clone(),
+        agents: settings.config.agents.clone(),
+        token: token.map_err(CliError::usage)?,
+        quiet: output.quiet,
+        json: output.json,
+        environment: inherited(&settings.config),
+        program: std::env::current_exe().unwrap_or_else(|_| "lope".into()),
+        path: std::env::var("PATH").unwrap_or_default(),
+        print: output::text,
+    })
+}
+
+impl From<CommandExit> for Exit {
+    fn from(exit: CommandExit) -> Self {
+        match exit {
+            CommandExit::Done => Self::Done,
+            CommandExit::Failed => Self::Failed,
+            CommandExit::Usage => Self::Usage,
+            CommandExit::Refused => Self::Refused,
+        }
+    }
+}
+
+impl From<CommandError> for CliError {
+    fn from(error: CommandError) -> Self {
+        match error {
+            CommandError::Store(error) => error.into(),
+            CommandError::Told {
+                exit,
+                message,
+                hint,
+            } => {
+                let error = Self::new(exit.into(), message);
+                match hint {
+                    Some(hint) => error.hint(hint),
+                    None => error,
+                }
+            }
+        }
+    }
+}

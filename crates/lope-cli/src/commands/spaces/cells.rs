@@ -1,0 +1,266 @@
+//! `lope cells …`: what cells hold, what they are changed to, where their links lead, what they
+//! held before.
+
+use clap::Subcommand;
+use lope::reactive::{CellAddress, Json, Link, SpaceAction};
+use serde_json::json;
+
+use super::{OpenSpaces, address, naming, shown, tell, value_of};
+use crate::error::{CliError, CliResult, Exit};
+use crate::home::Settings;
+use crate::output::{self, Output};
+use crate::table::{Column, Table, width};
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum CellsCommand {
+    /// Print what a cell holds, links followed
+    Get {
+        /// SPACE/DOCUMENT/PATH
+        #[arg(value_name = "CELL")]
+        cell: String,
+        /// As it is stored, no link followed
+        #[arg(long)]
+        raw: bool,
+    },
+    /// Change a cell, and wait until everything that depends on it is up to date
+    Set {
+        #[arg(value_name = "CELL")]
+        cell: String,
+        /// JSON, @FILE, or - for standard input
+        #[arg(
+            value_name = "JSON|@FILE|-",
+            required_unless_present = "remove",
+            allow_hyphen_values = true
+        )]
+        value: Option<String>,
+        /// Append the value to the list in the cell
+        #[arg(long, conflicts_with_all = ["add", "remove"])]
+        append: bool,
+        /// Add the value to the number in the cell
+        #[arg(long, conflicts_with = "remove")]
+        add: bool,
+        /// Take away what the cell holds
+        #[arg(long, conflicts_with = "value")]
+        remove: bool,
+    },
+    /// Print what a cell holds whenever that changes
+    Watch {
+        #[arg(value_name = "CELL")]
+        cell: String,
+        /// End after so many values
+        #[arg(long, value_name = "N")]
+        count: Option<u64>,
+    },
+    /// List the links in a cell and where they lead
+    Links {
+        #[arg(value_name = "CELL")]
+        cell: String,
+    },
+    /// List what a cell held, newest last, and who changed it
+    History {
+        #[arg(value_name = "CELL")]
+        cell: String,
+        #[arg(long, default_value_t = 50, value_name = "N")]
+        limit: usize,
+    },
+}
+
+pub(crate) async fn run(
+    command: CellsCommand,
+    settings: &Settings,
+    output: Output,
+) -> CliResult<Exit> {
+    let (CellsCommand::Get { cell, .. }
+    | CellsCommand::Set { cell, .. }
+    | CellsCommand::Watch { cell, .. }
+    | CellsCommand::Links { cell }
+    | CellsCommand::History { cell, .. }) = &command;
+    let at = address(cell)?;
+    let named = cell.clone();
+    let action = change(&command, &at)?;
+    let opened = match action {
+        Some(_) => OpenSpaces::open(settings).await?,
+        None => OpenSpaces::open_read_only(settings).await?,
+    };
+    let exit = match command {
+        CellsCommand::Get { raw, .. } => get(&opened, &at, raw, output).await,
+        CellsCommand::Set { .. } => {
+            let actions = action.into_iter().chain(naming(&named, &at));
+            let asked = opened.ask(&at.space, SpaceAction::All(actions.collect()));
+            asked.await.map(|()| {
+                tell(output, "cell", &at, &format!("{named} is set"));
+                Exit::Done
+            })
+        }
+        CellsCommand::Watch { count, .. } => watch(&opened, &at, count, output).await,
+        CellsCommand::Links { .. } => links(&opened, &at, output).await,
+        CellsCommand::History { limit, .. } => history(&opened, &at, limit, output).await,
+    };
+    opened.close(exit).await
+}
+
+/// What `set` asks for.
+fn change(command: &CellsCommand, at: &CellAddress) -> CliResult<Option<SpaceAction>> {
+    let CellsCommand::Set {
+        value, append, add, ..
+    } = command
+    else {
+        return Ok(None);
+    };
+    let at = at.clone();
+    let value = value.as_deref().map(value_of).transpose()?;
+    Ok(Some(match value {
+        Some(value) if *append => SpaceAction::Append {
+            at,
+            elements: vec![value],
+        },
+        Some(by) if *add => {
+            if by.as_number().is_none() {
+                return Err(CliError::usage(format!("{by} is no number to add")));
+            }
+            SpaceAction::Increment { at, by }
+        }
+        value => SpaceAction::Set { at, value },
+    }))
+}
+
+async fn get(opened: &OpenSpaces, at: &CellAddress, raw: bool, output: Output) -> CliResult<Exit> {
+    let store = opened.spaces.space(&at.space);
+    let value = if raw {
+        store.stored(at).await?
+    } else {
+        store.read(at).await?
+    };
+    let value = value.ok_or_else(|| nothing(at))?;
+    output.document(&shown(&value), &pretty(&value));
+    Ok(Exit::Done)
+}
+
+fn nothing(at: &CellAddress) -> CliError {
+    let error = CliError::new(Exit::Failed, format!("there is nothing at {at}"));
+    error.hint("'lope recipes list' shows what runs")
+}
+
+fn pretty(value: &Json) -> String {
+    serde_json::to_string_pretty(value).unwrap_or_default()
+}
+
+async fn watch(
+    opened: &OpenSpaces,
+    at: &CellAddress,
+    count: Option<u64>,
+    output: Output,
+) -> CliResult<Exit> {
+    let store = opened.spaces.space(&at.space);
+    let mut changes = opened.spaces.watch();
+    let mut last = None;
+    let mut told = 0;
+    loop {
+        let value = store.read(at).await?;
+        if last.as_ref() != Some(&value) {
+            let plain = value.as_ref().map(shown);
+            if output.json {
+                output::line(&json!({ "cell": at.to_string(), "value": plain }));
+            } else {
+                let text = value
+                    .as_ref()
+                    .map_or("undefined".to_owned(), Json::to_string);
+                output::text(&text);
+            }
+            last = Some(value);
+            told += 1;
+            if count.is_some_and(|count| told >= count) {
+                return Ok(Exit::Done);
+            }
+        }
+        // A hint may be lost: look now and then.
+        let _ = tokio::time::timeout(std::time::Duration::from_secs(1), changes.changed()).await;
+    }
+}
+
+async fn links(opened: &OpenSpaces, at: &CellAddress, output: Output) -> CliResult<Exit> {
+    let value = opened.spaces.space(&at.space).stored(at).await?;
+    let value = value.ok_or_else(|| nothing(at))?;
+    let mut found = Vec::new();
+    collect(&value, at, &mut found);
+    let lines: Vec<serde_json::Value> = found
+        .iter()
+        .map(|(from, link, to)| {
+            json!({ "cell": from.to_string(), "target": to.to_string(), "redirect": link.redirect })
+        })
+        .collect();
+    let mut table = Table::new([
+        Column::whole("CELL"),
+        Column::whole("KIND"),
+        Column::cut("TARGET"),
+    ]);
+    for (from, link, to) in &found {
+        let kind = if link.redirect { "redirect" } else { "link" };
+        table.row(vec![from.path.to_string(), kind.to_owned(), to.to_string()]);
+    }
+    output.document(&lines.into(), &table.lines(width()).join("\n"));
+    Ok(Exit::Done)
+}
+
+fn collect(value: &Json, at: &CellAddress, found: &mut Vec<(CellAddress, Link, CellAddress)>) {
+    if let Some(link) = Link::from_json(value) {
+        let to = link.target(at);
+        found.push((at.clone(), link, to));
+        return;
+    }
+    match value {
+        Json::Array(array) => array
+            .iter()
+            .enumerate()
+            .for_each(|(index, child)| collect(child, &at.key(index.to_string()), found)),
+        Json::Object(object) => object
+            .iter()
+            .for_each(|(key, child)| collect(child, &at.key(key.clone()), found)),
+        Json::Null | Json::Bool(_) | Json::Number(_) | Json::Text(_) => {}
+    }
+}
+
+async fn history(
+    opened: &OpenSpaces,
+    at: &CellAddress,
+    limit: usize,
+    output: Output,
+) -> CliResult<Exit> {
+    let all = opened.spaces.space(&at.space).history().await?;
+    let is_meant =
+        |change: &CellAddress| change.is_same_document(at) && change.path.overlaps(&at.path);
+    let mut meant: Vec<_> = all
+        .into_iter()
+        .filter(|entry| is_meant(&entry.at))
+        .collect();
+    let meant = meant.split_off(meant.len().saturating_sub(limit));
+    let lines: Vec<serde_json::Value> = meant
+        .iter()
+        .map(|entry| {
+            json!({
+                "time": entry.time.to_string(),
+                "cell": entry.at.to_string(),
+                "value": entry.value.as_ref().map(shown),
+                "left_out": entry.is_left_out,
+                "by": entry.by,
+            })
+        })
+        .collect();
+    let titles = ["TIME", "PATH", "VALUE"].map(Column::whole);
+    let mut table = Table::new(titles.into_iter().chain([Column::cut("BY")]));
+    for entry in &meant {
+        let value = match &entry.value {
+            Some(value) => value.to_string(),
+            None if entry.is_left_out => "(long)".to_owned(),
+            None => "undefined".to_owned(),
+        };
+        table.row(vec![
+            entry.time.to_string(),
+            entry.at.path.to_string(),
+            value,
+            entry.by.clone(),
+        ]);
+    }
+    output.document(&lines.into(), &table.lines(width()).join("\n"));
+    Ok(Exit::Done)
+}

@@ -1,0 +1,362 @@
+//! `lope recipes …`: recipe files checked, recipes run and stopped, what runs and why.
+
+use std::path::{Path, PathBuf};
+
+use clap::Subcommand;
+use lope::reactive::{
+    CellAddress, NodeLine, ProcessReport, RecipeFile, SpaceAction, SpaceName, read_recipe,
+    read_recipe_script, unreadable,
+};
+use lope::workflows::{Problem, ProblemReport};
+use serde_json::{Value, json};
+
+use super::graph::{self, GraphFormat};
+use super::{OpenSpaces, address, naming, tell, value_of};
+use crate::commands::workflow_file;
+use crate::error::{CliError, CliResult, Exit};
+use crate::home::Settings;
+use crate::output::{self, Output, counted};
+use crate::table::{Column, Table, width};
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum RecipesCommand {
+    /// Say everything that is wrong with recipe files; exit 2 if anything is
+    Check {
+        #[arg(required = true, value_name = "FILE")]
+        files: Vec<PathBuf>,
+    },
+    /// Run a recipe into a cell: it stays alive until it is stopped
+    Run {
+        /// A recipe file in JSON, YAML or JavaScript (.js); without it the cell's own recipe goes on
+        #[arg(value_name = "FILE")]
+        file: Option<PathBuf>,
+        /// The cell for its result: SPACE/NAME
+        #[arg(long, value_name = "CELL")]
+        into: String,
+        /// What it is run with: JSON, @FILE, or - for standard input
+        #[arg(long, value_name = "JSON|@FILE|-")]
+        argument: Option<String>,
+        /// Fail if a module is missing, instead of leaving its node out
+        #[arg(long)]
+        strict: bool,
+    },
+    /// Stop what runs into a cell, and what it started
+    Stop {
+        #[arg(value_name = "CELL")]
+        cell: String,
+    },
+    /// List what runs
+    List {
+        /// Only in this space
+        space: Option<String>,
+    },
+    /// Show what runs into a cell: its nodes, errors and warnings
+    Show {
+        #[arg(value_name = "CELL")]
+        cell: String,
+    },
+    /// Say why the nodes of a recipe ran, and what keeps them from running
+    Why {
+        #[arg(value_name = "CELL")]
+        cell: String,
+        /// Only this node
+        node: Option<usize>,
+    },
+    /// Draw the nodes of a recipe and who reads what whom wrote
+    Graph {
+        #[arg(value_name = "CELL")]
+        cell: String,
+        /// text, mermaid or dot
+        #[arg(long, default_value = "text")]
+        format: GraphFormat,
+    },
+}
+
+pub(crate) async fn run(
+    command: RecipesCommand,
+    settings: impl Fn() -> CliResult<Settings>,
+    output: Output,
+) -> CliResult<Exit> {
+    match command {
+        RecipesCommand::Check { files } => Ok(check(&files, output)),
+        RecipesCommand::Run {
+            file,
+            into,
+            argument,
+            strict,
+        } => {
+            let recipe = file.as_deref().map(read).transpose()?;
+            let at = address(&into)?;
+            let argument = argument.as_deref().map(value_of).transpose()?;
+            let run = SpaceAction::Run {
+                result: at.clone(),
+                recipe: recipe.map(|file| file.recipe.document.clone()),
+                argument,
+                strict,
+            };
+            let actions = std::iter::once(run).chain(naming(&into, &at));
+            let action = SpaceAction::All(actions.collect());
+            ask(&settings()?, &at, action, output, &format!("{into} runs")).await
+        }
+        RecipesCommand::Stop { cell } => {
+            let at = address(&cell)?;
+            let action = SpaceAction::Stop { result: at.clone() };
+            ask(
+                &settings()?,
+                &at,
+                action,
+                output,
+                &format!("{cell} is stopped"),
+            )
+            .await
+        }
+        RecipesCommand::List { space } => list(space, &settings()?, output).await,
+        RecipesCommand::Show { cell } => {
+            let report = report(&cell, &settings()?).await?;
+            output.document(&json!(report), &show(&report));
+            Ok(Exit::Done)
+        }
+        RecipesCommand::Why { cell, node } => {
+            let report = report(&cell, &settings()?).await?;
+            why(&report, node, output)
+        }
+        RecipesCommand::Graph { cell, format } => {
+            let report = report(&cell, &settings()?).await?;
+            let text = graph::draw(&report, format);
+            output.document(&json!({ "result": report.result, "drawing": text }), &text);
+            Ok(Exit::Done)
+        }
+    }
+}
+
+fn problems_of(path: &Path) -> (String, Result<RecipeFile, Vec<Problem>>) {
+    match workflow_file::text(path) {
+        Ok(text) => {
+            let is_script = path.extension().is_some_and(|extension| extension == "js");
+            let read = if is_script {
+                read_recipe_script(&text)
+            } else {
+                read_recipe(&text)
+            };
+            (text, read)
+        }
+        Err(error) => (String::new(), Err(vec![unreadable(&error.to_string())])),
+    }
+}
+
+fn described(file: &str, text: &str, problems: &[Problem]) -> String {
+    let report = ProblemReport {
+        file_name: file,
+        text,
+        problems,
+    };
+    report.to_string().trim_end().to_owned()
+}
+
+fn read(path: &Path) -> CliResult<RecipeFile> {
+    let (text, read) = problems_of(path);
+    read.map_err(|problems| {
+        CliError::usage(described(&path.display().to_string(), &text, &problems))
+    })
+}
+
+fn check(files: &[PathBuf], output: Output) -> Exit {
+    let mut exit = Exit::Done;
+    let (mut values, mut lines) = (Vec::new(), Vec::new());
+    for path in files {
+        let file = path.display().to_string();
+        let (text, read) = problems_of(path);
+        match read {
+            Ok(read) => {
+                let nodes = read.recipe.nodes.len();
+                values.push(json!({ "file": file, "ok": true, "recipe": &*read.recipe.id, "nodes": nodes, "problems": [] }));
+                lines.push(format!(
+                    "{file} is sound, {}",
+                    counted(nodes as u64, "node")
+                ));
+            }
+            Err(problems) => {
+                exit = Exit::Usage;
+                output::complain(&described(&file, &text, &problems));
+                let problems: Vec<Value> = problems.iter().map(problem_json).collect();
+                values.push(json!({ "file": file, "ok": false, "problems": problems }));
+            }
+        }
+    }
+    if output.json || !lines.is_empty() {
+        output.result(&values.into(), &lines.join("\n"));
+    }
+    exit
+}
+
+fn problem_json(problem: &Problem) -> Value {
+    json!({ "line": problem.at.line, "column": problem.at.column, "message": problem.message, "hint": problem.hint })
+}
+
+async fn ask(
+    settings: &Settings,
+    at: &CellAddress,
+    action: SpaceAction,
+    output: Output,
+    text: &str,
+) -> CliResult<Exit> {
+    let opened = OpenSpaces::open(settings).await?;
+    let exit = opened.ask(&at.space, action).await.map(|()| {
+        tell(output, "result", at, text);
+        Exit::Done
+    });
+    opened.close(exit).await
+}
+
+async fn list(space: Option<String>, settings: &Settings, output: Output) -> CliResult<Exit> {
+    let only = space.map(|space| space.parse::<SpaceName>());
+    let only = only
+        .transpose()
+        .map_err(|error| CliError::usage(error.to_string()))?;
+    let opened = OpenSpaces::open_read_only(settings).await?;
+    let now = opened.spaces.clock().now();
+    let (mut values, mut rows) = (Vec::new(), Vec::new());
+    for space in opened.spaces.directory().spaces().await? {
+        if only.as_ref().is_some_and(|only| *only != space) {
+            continue;
+        }
+        let entry = opened.spaces.directory().entry(&space, now).await?;
+        let reports = opened.spaces.report(&space).await?;
+        let own = reports.iter().filter(|report| report.parent.is_none());
+        for report in own.clone() {
+            rows.push(vec![
+                report.result.clone(),
+                report.name.clone().unwrap_or_default(),
+                report.nodes.len().to_string(),
+                failing(report).to_string(),
+                if entry.host.is_some() {
+                    "hosted"
+                } else {
+                    "at rest"
+                }
+                .to_owned(),
+            ]);
+        }
+        values.push(json!({
+            "space": space.as_str(),
+            "host": entry.host.as_ref().map(|(owner, _)| owner),
+            "waiting": entry.waiting,
+            "active": entry.is_active,
+            "recipes": own.map(|report| json!({ "result": report.result, "name": report.name, "recipe": report.recipe, "nodes": report.nodes.len(), "failing": failing(report) })).collect::<Vec<_>>(),
+        }));
+    }
+    let titles = ["RESULT", "RECIPE", "NODES", "FAILING", "SPACE"];
+    let mut table = Table::new(titles.map(Column::whole));
+    let none = rows.is_empty();
+    rows.into_iter().for_each(|row| table.row(row));
+    let text = if none {
+        "no recipes".to_owned()
+    } else {
+        table.lines(width()).join("\n")
+    };
+    output.document(&values.into(), &text);
+    opened.close(Ok(Exit::Done)).await
+}
+
+fn failing(report: &ProcessReport) -> usize {
+    let nodes = report.nodes.iter();
+    nodes.filter(|node| node.error.is_some()).count()
+}
+
+/// What runs into a cell.
+async fn report(cell: &str, settings: &Settings) -> CliResult<ProcessReport> {
+    let at = address(cell)?;
+    let opened = OpenSpaces::open_read_only(settings).await?;
+    let reports = opened.spaces.report(&at.space).await;
+    opened.client.close().await?;
+    let names = [cell.to_owned(), at.to_string()];
+    let found = reports?
+        .into_iter()
+        .find(|report| names.contains(&report.result));
+    found.ok_or_else(|| {
+        let error = CliError::new(Exit::Failed, format!("nothing runs into {cell}"));
+        error.hint("'lope recipes list' shows what runs")
+    })
+}
+
+fn show(report: &ProcessReport) -> String {
+    let name = report.name.as_deref().unwrap_or("a recipe without a name");
+    let mut lines = vec![
+        format!("{}: {name}", report.result),
+        format!("recipe {}", report.recipe),
+        format!("process {}", report.process),
+    ];
+    for node in &report.nodes {
+        lines.push(format!(
+            "  {} {} ({}), {}",
+            node.node,
+            node.module,
+            node.role,
+            counted(node.runs, "run")
+        ));
+        if let Some(error) = &node.error {
+            lines.push(format!("    failed: {error}"));
+        }
+    }
+    if let Some(warnings) = report.warnings.as_object() {
+        let warnings = warnings.iter();
+        lines.extend(warnings.map(|(node, text)| format!("  warning: node {node}: {text}")));
+    }
+    lines.join("\n")
+}
+
+fn why(report: &ProcessReport, node: Option<usize>, output: Output) -> CliResult<Exit> {
+    let is_meant = |line: &&NodeLine| node.is_none_or(|node| line.node == node);
+    let meant: Vec<&NodeLine> = report.nodes.iter().filter(is_meant).collect();
+    if let (Some(node), true) = (node, meant.is_empty()) {
+        let message = format!("{} has no node {node}", report.result);
+        return Err(CliError::new(Exit::Failed, message));
+    }
+    let lines: Vec<String> = meant.iter().flat_map(|line| explain(line)).collect();
+    output.document(
+        &json!({ "result": report.result, "nodes": meant }),
+        &lines.join("\n"),
+    );
+    Ok(Exit::Done)
+}
+
+fn explain(line: &NodeLine) -> Vec<String> {
+    let mut lines = vec![format!(
+        "node {} ({}): {}",
+        line.node,
+        line.module,
+        counted(line.runs, "run")
+    )];
+    let mut say = |text: String| lines.push(format!("  {text}"));
+    if line.role == "handler" {
+        say("runs when an event comes".to_owned());
+    } else if !line.live {
+        say("does not run: nobody wants what it writes".to_owned());
+    }
+    if let Some(reason) = &line.reason {
+        say(format!("ran last because {reason}"));
+    }
+    if let Some(note) = &line.unsettled {
+        let cycle: Vec<&str> = note.cycle.iter().map(|name| &**name).collect();
+        say(format!(
+            "non-settling: {} in one pass; it waits and runs again; around the cycle: {}",
+            counted(u64::from(note.runs), "run"),
+            cycle.join(", ")
+        ));
+    } else if let Some(pending) = &line.pending {
+        say(format!("has to run because {pending}"));
+    }
+    if let Some(error) = &line.error {
+        say(format!("failed: {error}"));
+    }
+    say(format!("reads {}", listed(&line.reads)));
+    say(format!("writes {}", listed(&line.writes)));
+    lines
+}
+
+fn listed(cells: &[String]) -> String {
+    if cells.is_empty() {
+        return "nothing".to_owned();
+    }
+    cells.join(", ")
+}

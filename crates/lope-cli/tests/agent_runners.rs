@@ -1,0 +1,746 @@
+//! Runners that have agents do tasks: real processes, a scripted agent that succeeds, fails, hangs,
+//! forks, floods and meets limits.
+
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+
+use crate::stage::{Home, Said, Watch, said, until};
+
+/// A home with a project whose agent is the script.
+struct Yard {
+    home: Home,
+    project: PathBuf,
+}
+
+impl Yard {
+    fn new() -> Self {
+        Self::with("", "")
+    }
+
+    /// With more settings of runners, and of the agent.
+    fn with(runners: &str, agent: &str) -> Self {
+        let home = Home::new();
+        let project = home.path().join("shop");
+        std::fs::create_dir(&project).unwrap();
+        let project = project.canonicalize().unwrap();
+        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixture/agent.sh");
+        let script = script.display().to_string();
+        std::fs::create_dir(home.path().join(".lope")).unwrap();
+        let config = format!(
+            "agents:\n  default: {{ command: [sh, {script:?}], env: [AGENT_SECRET]{agent} }}\nrunners:\n  \
+             review: none\n  heartbeatInterval: 200ms\n{runners}"
+        );
+        std::fs::write(home.path().join(".lope/config.yaml"), config).unwrap();
+        let yard = Self { home, project };
+        yard.json(&["projects", "add", "shop"]);
+        yard
+    }
+
+    fn command(&self, args: &[&str]) -> Command {
+        let mut command = self.home.command(args);
+        // The agent finds the binary that is tested.
+        let lope = Path::new(env!("CARGO_BIN_EXE_lope")).parent().unwrap();
+        let path = format!("{}:{}", lope.display(), std::env::var("PATH").unwrap());
+        command.env("PATH", path);
+        command
+    }
+
+    fn lope(&self, args: &[&str]) -> Said {
+        said(&mut self.command(args))
+    }
+
+    #[track_caller]
+    fn json(&self, args: &[&str]) -> Value {
+        let args: Vec<&str> = args.iter().copied().chain(["--json"]).collect();
+        self.lope(&args).done().json()
+    }
+
+    fn add(&self, title: &str, more: &[&str]) -> String {
+        let args = ["tasks", "add", title, "--project", "shop"];
+        let args: Vec<&str> = args.iter().copied().chain(more.iter().copied()).collect();
+        self.json(&args)["id"].as_str().unwrap().to_owned()
+    }
+
+    fn task(&self, id: &str) -> Value {
+        self.json(&["tasks", "show", id])
+    }
+
+    /// A runner in the foreground that ends when nothing can be started.
+    #[track_caller]
+    fn work(&self) -> Said {
+        let args = [
+            "runners",
+            "start",
+            "--project",
+            "shop",
+            "--foreground",
+            "--until-idle",
+        ];
+        self.lope(&args).done()
+    }
+
+    fn start(&self) -> RunnerChild {
+        let args = ["runners", "start", "--project", "shop", "--foreground"];
+        RunnerChild::of(&mut self.command(&args))
+    }
+
+    fn file(&self, name: &str) -> String {
+        std::fs::read_to_string(self.project.join(name)).unwrap_or_default()
+    }
+
+    fn begun(&self, id: &str) -> bool {
+        self.file("begun.log").contains(id)
+    }
+}
+
+/// A runner that is killed when the test ends.
+struct RunnerChild(Child, #[allow(dead_code)] Watch);
+
+impl RunnerChild {
+    fn of(command: &mut Command) -> Self {
+        let child = command
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let watch = Watch::over(&child);
+        Self(child, watch)
+    }
+
+    fn signal(&self, signal: Signal) {
+        kill_process(Pid::from_child(&self.0), signal).unwrap();
+    }
+
+    fn said(mut self) -> Said {
+        let mut out = String::new();
+        let mut err = String::new();
+        use std::io::Read;
+        self.0
+            .stdout
+            .take()
+            .unwrap()
+            .read_to_string(&mut out)
+            .unwrap();
+        self.0
+            .stderr
+            .take()
+            .unwrap()
+            .read_to_string(&mut err)
+            .unwrap();
+        let code = self.0.wait().unwrap().code().unwrap_or(-1);
+        Said { code, out, err }
+    }
+}
+
+impl Drop for RunnerChild {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn is_there(pid: &str) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{}/stat", pid.trim())).unwrap_or_default();
+    stat.rsplit_once(')')
+        .is_some_and(|(_, rest)| !rest.trim_start().starts_with('Z'))
+}
+
+#[test]
+fn a_runner_has_agents_do_the_tasks_of_a_project_with_review() {
+    let yard = Yard::new();
+    let first = yard.add(
+        "succeed at once",
+        &["--source", "docs/SPEC.md#login", "--review", "agent"],
+    );
+    let second = yard.add(
+        "reject this first",
+        &["--needs", &first, "--review", "agent"],
+    );
+    let third = yard.add("cost something", &[]);
+    let told = yard.work();
+    assert!(
+        told.err.contains("attempt 1 (work) by agent 'default'"),
+        "{told:?}"
+    );
+    for id in [&first, &second, &third] {
+        assert_eq!(yard.task(id)["status"], "completed", "{}", yard.task(id));
+    }
+    let prompt = yard.file(&format!("prompt.{first}"));
+    assert!(prompt.contains("docs/SPEC.md#login"), "{prompt}");
+    let again = yard.file(&format!("prompt.{second}"));
+    assert!(
+        again.contains("a reviewer said: the tests are missing"),
+        "{again}"
+    );
+    let second = yard.task(&second);
+    assert_eq!(
+        (&second["rejections"], &second["attempts"]),
+        (&1.into(), &4.into())
+    );
+    let third = yard.task(&third);
+    let attempt = &third["attemptList"][0];
+    assert_eq!(
+        (
+            &attempt["cost"],
+            &attempt["tokens"],
+            &attempt["session"],
+            &attempt["stopReason"]
+        ),
+        (
+            &0.25.into(),
+            &1_200.into(),
+            &"s-1".into(),
+            &"success".into()
+        )
+    );
+    assert_eq!(third["result"], "did cost");
+    let log = yard
+        .lope(&["tasks", "logs", third["id"].as_str().unwrap()])
+        .done();
+    assert!(
+        log.out.lines().any(|line| line.ends_with(" out did cost")),
+        "{log:?}"
+    );
+    assert_eq!(yard.json(&["runners", "list"]), serde_json::json!([]));
+    let all = yard.json(&["runners", "list", "--all"]);
+    assert_eq!(
+        (&all[0]["status"], &all[0]["projectPath"]),
+        (&"completed".into(), &yard.project.to_str().unwrap().into())
+    );
+    assert_eq!(yard.json(&["locks", "list"]), serde_json::json!([]));
+}
+
+/// The table of stops in `docs/agents.md`, row by row: what a stop means for its task, and whether
+/// the attempt counts.
+#[test]
+fn each_stop_means_what_the_table_says() {
+    let yard = Yard::with("  subprocessHangTimeout: 2s\n  stopGrace: 1s\n", "");
+    let rows: [(&str, &[&str], &str, &str, bool); 8] = [
+        ("succeed", &[], "completed", "success", true),
+        ("linger", &[], "completed", "success", true),
+        ("tell", &[], "completed", "success", true),
+        ("fail", &[], "failed", "exit", true),
+        ("refuse", &[], "failed", "exit", true),
+        ("hang", &[], "pending", "hang", true),
+        ("limit", &[], "pending", "usage_limit", false),
+        (
+            "dear",
+            &["--max-cost", "1"],
+            "blocked",
+            "budget_exhausted",
+            false,
+        ),
+    ];
+    let ids: Vec<String> = rows.iter().map(|row| yard.add(row.0, row.1)).collect();
+    yard.work();
+    for ((deed, _, status, reason, counted), id) in rows.iter().zip(&ids) {
+        let task = yard.task(id);
+        let attempt = &task["attemptList"][0];
+        assert_eq!(
+            (&task["status"], &attempt["stopReason"], &attempt["counted"]),
+            (&(*status).into(), &(*reason).into(), &(*counted).into()),
+            "{deed}: {task}"
+        );
+        assert_eq!(task["attempts"], u64::from(*counted), "{deed}");
+        assert_eq!(task["attemptList"].as_array().unwrap().len(), 1, "{deed}");
+    }
+    let of = |deed: &str| {
+        let place = rows.iter().position(|row| row.0 == deed).unwrap();
+        yard.task(&ids[place])
+    };
+    assert_eq!(of("limit")["notBefore"], "2099-01-02T03:04:05.000Z");
+    assert!(of("hang")["notBefore"].is_string());
+    assert_eq!(of("linger")["result"], "told before the end");
+    assert_eq!(of("tell")["result"], "told by itself");
+    let reason = of("fail")["reason"].as_str().unwrap().to_owned();
+    assert!(reason.contains("cannot do it"), "{reason}");
+    assert!(
+        of("refuse")["reason"]
+            .as_str()
+            .unwrap()
+            .contains("it is impossible")
+    );
+    assert_eq!(of("fail")["attemptList"][0]["exitCode"], 7);
+}
+
+#[test]
+fn an_agent_that_cannot_be_started_is_seen_and_not_counted() {
+    let yard = Yard::new();
+    let config = yard.home.path().join(".lope/config.yaml");
+    let text = std::fs::read_to_string(&config).unwrap();
+    let text = text.replace("command: [sh,", "command: [no-such-program-anywhere,");
+    std::fs::write(&config, text).unwrap();
+    let id = yard.add("succeed", &[]);
+    yard.work();
+    let task = yard.task(&id);
+    assert_eq!(
+        (&task["status"], &task["attempts"]),
+        (&"pending".into(), &0.into())
+    );
+    let reason = task["reason"].as_str().unwrap();
+    assert!(
+        reason.starts_with("startup: 'no-such-program-anywhere' cannot be started"),
+        "{reason}"
+    );
+    assert!(task["notBefore"].is_string());
+}
+
+#[test]
+fn silence_with_use_of_a_processor_is_no_hang_and_time_is_bounded() {
+    let yard = Yard::with("  subprocessHangTimeout: 2s\n  stopGrace: 1s\n", "");
+    let busy = yard.add("busy for six seconds", &[]);
+    yard.work();
+    assert_eq!(
+        yard.task(&busy)["status"],
+        "completed",
+        "{}",
+        yard.task(&busy)
+    );
+    let yard = Yard::with("  stopGrace: 1s\n", ", timeout: 1s");
+    let stubborn = yard.add("stubborn", &[]);
+    yard.work();
+    let task = yard.task(&stubborn);
+    assert_eq!(
+        (&task["status"], &task["attemptList"][0]["stopReason"]),
+        (&"failed".into(), &"timeout".into())
+    );
+}
+
+#[test]
+fn what_an_agent_leaves_behind_ends_with_it() {
+    let yard = Yard::new();
+    let id = yard.add("fork twice", &[]);
+    yard.work();
+    assert_eq!(yard.task(&id)["status"], "completed");
+    let child = yard.file("child.pid");
+    assert!(!child.is_empty() && !is_there(&child), "{child}");
+}
+
+/// "kill −9 of the runner: its agents are gone within 5 s, the task is re-queued once, the late
+/// result refused"
+#[test]
+fn the_agents_of_a_killed_runner_are_gone_and_its_task_is_done_by_the_next() {
+    let yard = Yard::new();
+    let id = yard.add("double-fork", &[]);
+    let runner = yard.start();
+    until("the grandchild", || !yard.file("grandchild.pid").is_empty());
+    let grandchild = yard.file("grandchild.pid");
+    assert!(is_there(&grandchild));
+    runner.signal(Signal::KILL);
+    let killed = std::time::Instant::now();
+    until("the grandchild's end", || !is_there(&grandchild));
+    println!("gone after {:?}", killed.elapsed());
+    drop(runner);
+    let task = yard.task(&id);
+    assert_eq!(task["status"], "in_progress");
+    assert_eq!(task["lock"]["state"], "dead", "proven by its process");
+    let skipped = yard.lope(&["tasks", "skip", &id]).done();
+    drop(skipped);
+    let other = yard.add("once", &[]);
+    yard.work();
+    assert_eq!(yard.task(&other)["status"], "completed");
+    assert_eq!(
+        yard.task(&id)["status"],
+        "skipped",
+        "a person's decision stays"
+    );
+}
+
+#[test]
+fn a_task_whose_runner_died_is_done_once_by_the_next_one() {
+    let yard = Yard::new();
+    let id = yard.add("wait for it", &[]);
+    let runner = yard.start();
+    until("its beginning", || yard.begun(&id));
+    runner.signal(Signal::KILL);
+    drop(runner);
+    std::fs::write(yard.project.join("go"), "").unwrap();
+    yard.work();
+    let task = yard.task(&id);
+    assert_eq!(task["status"], "completed");
+    let attempts = task["attemptList"].as_array().unwrap();
+    let reasons: Vec<&str> = attempts
+        .iter()
+        .map(|it| it["stopReason"].as_str().unwrap())
+        .collect();
+    assert_eq!(reasons, ["runner_death", "success"]);
+    assert_eq!(yard.file("done.log").lines().count(), 1);
+}
+
+/// "SIGSTOP a holder past its lease, let another work, SIGCONT: the first writes nothing and exits
+/// with 'lease lost'."
+#[test]
+fn a_runner_that_stood_still_past_its_lease_writes_nothing() {
+    let yard = Yard::with("  staleTimeout: 1s\n  lockExpiry: 1s\n", "");
+    let id = yard.add("wait for it", &[]);
+    let first = yard.start();
+    until("its beginning", || yard.begun(&id));
+    first.signal(Signal::STOP);
+    let (mut second, mut stopped) = (None, std::time::Instant::now());
+    until("the second runner's claim", || {
+        // One that was stopped while it wrote holds the file: it is let go on, and stopped again.
+        if stopped.elapsed() > std::time::Duration::from_secs(20) {
+            first.signal(Signal::CONT);
+            std::thread::sleep(std::time::Duration::from_millis(20));
+            first.signal(Signal::STOP);
+            stopped = std::time::Instant::now();
+        }
+        let runner = second.get_or_insert_with(|| yard.start());
+        if runner.0.try_wait().unwrap().is_some() {
+            // The first one's place is not free yet.
+            second = None;
+        }
+        yard.file("begun.log").lines().count() == 2
+    });
+    std::fs::write(yard.project.join("go"), "").unwrap();
+    until("the task's end", || yard.task(&id)["status"] == "completed");
+    let before = yard.task(&id);
+    first.signal(Signal::CONT);
+    let told = first.said();
+    assert_eq!(
+        (told.code, told.err.contains("lease lost")),
+        (3, true),
+        "{told:?}"
+    );
+    let after = yard.task(&id);
+    assert_eq!(after["attemptList"], before["attemptList"]);
+    assert_eq!(
+        (&after["status"], &after["epoch"]),
+        (&before["status"], &before["epoch"])
+    );
+    assert_eq!(
+        yard.file("done.log").lines().count(),
+        1,
+        "one agent finished"
+    );
+}
+
+#[test]
+fn a_task_that_a_person_decides_about_or_whose_lock_is_taken_away_ends_its_agent() {
+    let yard = Yard::new();
+    let skipped = yard.add("hang until it is skipped", &[]);
+    let runner = yard.start();
+    until("its beginning", || yard.begun(&skipped));
+    yard.lope(&["tasks", "skip", &skipped]).done();
+    until("its end", || {
+        yard.task(&skipped)["attemptList"][0]["stopReason"] == "cancel"
+    });
+    let task = yard.task(&skipped);
+    assert_eq!(
+        (&task["status"], &task["attempts"]),
+        (&"skipped".into(), &0.into())
+    );
+    let released = yard.add("once-hang", &[]);
+    until("its beginning", || yard.begun(&released));
+    yard.lope(&["locks", "release", &released, "--force"])
+        .done();
+    until("its second attempt", || {
+        yard.task(&released)["status"] == "completed"
+    });
+    drop(runner);
+}
+
+#[test]
+fn runners_are_started_listed_followed_and_stopped() {
+    let yard = Yard::with("  stopGrace: 1s\n", "");
+    let id = yard.add("wait for it", &["--section", "Phase 2"]);
+    let started = yard.json(&["runners", "start", "--project", "shop"]);
+    let runner = started["id"].as_str().unwrap().to_owned();
+    let second = yard.lope(&["runners", "start", "--project", "shop"]);
+    assert_eq!(
+        (second.code, second.err.contains(&runner)),
+        (3, true),
+        "{second:?}"
+    );
+    until("its beginning", || yard.begun(&id));
+    let shown = yard.json(&["runners", "show", &runner[..8]]);
+    assert_eq!(
+        (&shown["status"], &shown["currentTask"]),
+        (&"running".into(), &id.as_str().into())
+    );
+    let table = yard.lope(&["runners", "list"]).done().out;
+    let lines: Vec<&str> = table.lines().collect();
+    assert_eq!(lines[0], "RUNNERS");
+    let columns: Vec<&str> = lines[2].split_whitespace().collect();
+    assert_eq!(
+        columns,
+        ["ID", "STATUS", "PID", "PROJECT", "SECTION", "HEARTBEAT"]
+    );
+    assert!(lines[4].starts_with(&runner[..8]), "{table}");
+    let query = "SELECT id, status, project_path, current_task_id, datetime(heartbeat_at) as last_heartbeat \
+                 FROM runners WHERE status = 'running'";
+    let db = rusqlite::Connection::open(yard.home.path().join(".lope/lope.db")).unwrap();
+    let row: (String, String) = db
+        .query_row(query, [], |row| Ok((row.get(0)?, row.get(4)?)))
+        .unwrap();
+    assert_eq!(
+        (row.0, row.1.len()),
+        (runner.clone(), "2026-01-01 00:00:00".len())
+    );
+    let pid = started["pid"].to_string();
+    let stopped = yard.json(&["runners", "stop", &runner[..8], "--timeout", "100ms"]);
+    assert_eq!(stopped[0]["stopped"], "was cancelled", "{stopped}");
+    until("its process", || !is_there(&pid));
+    let task = yard.task(&id);
+    let attempt = &task["attemptList"][0];
+    assert_eq!(
+        (&task["status"], &task["attempts"], &attempt["stopReason"]),
+        (&"pending".into(), &0.into(), &"drain".into())
+    );
+    let log = yard.lope(&["runners", "logs", &runner]).done().out;
+    assert!(
+        log.contains("wait for it") && log.contains("asked to stop"),
+        "{log}"
+    );
+    let all = yard
+        .lope(&["runners", "logs", "--all", "--limit", "2"])
+        .done()
+        .out;
+    assert_eq!(all.lines().count(), 2, "{all}");
+    let followed = yard
+        .lope(&["runners", "logs", &runner, "--follow"])
+        .done()
+        .out;
+    assert_eq!(followed.trim_end(), log.trim_end());
+}
+
+#[test]
+fn a_forced_stop_kills_the_runner_and_its_agent() {
+    let yard = Yard::new();
+    let id = yard.add("stubborn", &[]);
+    let started = yard.json(&["runners", "start", "--project", "shop"]);
+    until("its beginning", || yard.begun(&id));
+    let stopped = yard.json(&["runners", "stop", "--all", "--force"]);
+    assert_eq!(stopped[0]["stopped"], "was killed", "{stopped}");
+    let pid = started["pid"].to_string();
+    until("its process", || !is_there(&pid));
+    assert_eq!(yard.json(&["runners", "list"]), serde_json::json!([]));
+    assert_eq!(
+        yard.task(&id)["status"],
+        "in_progress",
+        "its open attempt is settled by the next"
+    );
+}
+
+#[test]
+fn a_question_waits_for_its_answer_and_the_answer_reaches_the_agent() {
+    let yard = Yard::new();
+    let id = yard.add("ask a person", &[]);
+    yard.work();
+    let task = yard.task(&id);
+    assert_eq!(
+        (&task["status"], &task["question"]),
+        (&"blocked".into(), &"Which colour?".into()),
+        "{task}"
+    );
+    yard.lope(&["tasks", "answer", &id, "green"]).done();
+    yard.work();
+    assert_eq!(yard.task(&id)["status"], "completed");
+    let prompt = yard.file(&format!("prompt.{id}"));
+    assert!(prompt.contains("answered: green"), "{prompt}");
+}
+
+#[test]
+fn a_task_that_is_split_waits_for_its_parts() {
+    let yard = Yard::new();
+    let id = yard.add("split it up", &[]);
+    yard.work();
+    let task = yard.task(&id);
+    assert_eq!(
+        (
+            &task["status"],
+            task["dependencies"].as_array().unwrap().len()
+        ),
+        (&"completed".into(), 2),
+        "{task}"
+    );
+    let done: Vec<String> = yard.file("done.log").lines().map(str::to_owned).collect();
+    assert_eq!(done.len(), 3);
+    assert!(done[2].contains(&id), "its parts come first: {done:?}");
+}
+
+#[test]
+fn much_output_is_logged_whole_and_secrets_are_not_shown() {
+    let yard = Yard::new();
+    let id = yard.add("flood", &[]);
+    let args = [
+        "runners",
+        "start",
+        "--project",
+        "shop",
+        "--foreground",
+        "--until-idle",
+    ];
+    said(yard.command(&args).env("AGENT_SECRET", "a-secret-value")).done();
+    assert_eq!(yard.task(&id)["status"], "completed");
+    let log = yard.task(&id)["attemptList"][0]["log"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    let path = yard.home.path().join(".lope/logs/tasks").join(log);
+    let text = std::fs::read_to_string(&path).unwrap();
+    let outputs = text
+        .lines()
+        .filter_map(|line| line.split_once(" out ")?.1.into());
+    let said: usize = outputs.map(|line: &str| line.matches('x').count()).sum();
+    assert_eq!(said, 40 * 65_536);
+    assert!(
+        !text.contains("a-secret-value") && text.contains("***"),
+        "the secret is hidden"
+    );
+}
+
+#[test]
+fn an_agent_does_a_step_of_any_workflow() {
+    let yard = Yard::new();
+    let step = "name: w\nsteps:\n  ask: { agent: { prompt: 'Task: succeed', cwd: PLACE } }\n  \
+                bad: { try: { steps: { a: { agent: 'Task: fail', retries: 0 } } }, catch: [{ match: [AgentFailed], as: e, \
+                steps: { said: { let: \"${{ e.message }}\" } } }] }\n";
+    let file = yard.home.file(
+        "w.yaml",
+        &step.replace("PLACE", yard.project.to_str().unwrap()),
+    );
+    let run = yard.json(&["run", &file]);
+    assert_eq!(run["result"]["ask"], "did succeed", "{run}");
+    assert!(
+        run["result"]["bad"].to_string().contains("cannot do it"),
+        "{run}"
+    );
+    let checked = yard.lope(&["workflows", "check", &file]).done();
+    assert_eq!(checked.err, "", "no warning: agent steps are served");
+}
+
+/// "an MCP server on stdio (`lope mcp`) offers the same verbs"
+#[test]
+fn an_agent_speaks_of_its_task_over_mcp() {
+    use std::io::Write;
+    let yard = Yard::new();
+    let id = yard.add("succeed", &[]);
+    let claimed = yard.json(&["tasks", "claim", &id]);
+    let mut command = yard.command(&["mcp"]);
+    command.env("LOPE_TASK_TOKEN", claimed["token"].as_str().unwrap());
+    let mut child = command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let _watch = Watch::over(&child);
+    let call = |id: u32, tool: &str, arguments: &str| {
+        format!(
+            r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":"{tool}","arguments":{arguments}}}}}"#
+        )
+    };
+    let lines = [
+        r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-03-26"}}"#.to_owned(),
+        r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#.to_owned(),
+        r#"{"jsonrpc":"2.0","id":2,"method":"tools/list"}"#.to_owned(),
+        call(3, "task_show", "{}"),
+        call(4, "task_note", r#"{"text":"half way"}"#),
+        call(5, "task_split", r#"{"titles":["one","two"]}"#),
+        call(6, "task_note", "{}"),
+        call(7, "task_fly", "{}"),
+        "not json".to_owned(),
+        r#"{"jsonrpc":"2.0","id":8,"method":"resources/list"}"#.to_owned(),
+        call(9, "task_done", r#"{"result":"all of it"}"#),
+        call(10, "task_note", r#"{"text":"too late"}"#),
+    ];
+    let mut input = child.stdin.take().unwrap();
+    input
+        .write_all((lines.join("\n") + "\n").as_bytes())
+        .unwrap();
+    drop(input);
+    let output = child.wait_with_output().unwrap();
+    assert!(output.status.success());
+    let text = String::from_utf8(output.stdout).unwrap();
+    let answers: Vec<Value> = text
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    let of = |id: u64| answers.iter().find(|answer| answer["id"] == id).unwrap();
+    assert_eq!(of(1)["result"]["protocolVersion"], "2025-03-26");
+    assert_eq!(of(2)["result"]["tools"].as_array().unwrap().len(), 6);
+    let shown: Value =
+        serde_json::from_str(of(3)["result"]["content"][0]["text"].as_str().unwrap()).unwrap();
+    assert_eq!(shown["id"], id.as_str());
+    assert_eq!(of(4)["result"]["isError"], false);
+    assert_eq!(
+        (&of(6)["error"]["code"], &of(7)["error"]["code"]),
+        (&(-32602).into(), &(-32602).into())
+    );
+    assert_eq!(
+        answers
+            .iter()
+            .filter(|answer| answer["error"]["code"] == -32700)
+            .count(),
+        1
+    );
+    assert_eq!(of(8)["error"]["code"], -32601);
+    assert_eq!(of(9)["result"]["isError"], false, "{}", of(9));
+    assert_eq!(
+        of(10)["result"]["isError"],
+        true,
+        "its claim was given back"
+    );
+    let task = yard.task(&id);
+    assert_eq!(
+        (&task["status"], &task["result"]),
+        (&"completed".into(), &"all of it".into()),
+        "{task}"
+    );
+    assert_eq!(answers.len(), 11, "a notification has no answer");
+    assert_eq!(yard.json(&["tasks", "list"]).as_array().unwrap().len(), 3);
+}
+
+/// "Hooks on task events (command or webhook with retry), from config"
+#[test]
+fn hooks_are_told_what_became_of_a_task_and_are_tried_again() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let web = std::thread::spawn(move || {
+        use std::io::{Read, Write};
+        let (mut stream, _) = listener.accept().unwrap();
+        let (mut text, mut bytes) = (String::new(), [0; 4096]);
+        while !text.contains("task.failed") || !text.ends_with('}') {
+            let count = stream.read(&mut bytes).unwrap();
+            text.push_str(&String::from_utf8_lossy(&bytes[..count]));
+        }
+        stream
+            .write_all(b"HTTP/1.1 204 No Content\r\nContent-Length: 0\r\n\r\n")
+            .unwrap();
+        text
+    });
+    let command = "[sh, -c, 'cat >$HOME/told; [ -e $HOME/tried ] || { touch $HOME/tried; echo no >&2; exit 1; }; mv $HOME/told $HOME/heard']";
+    let hooks = format!(
+        "  hooks:\n    - {{ on: [completed], command: {command} }}\n    - {{ on: [failed], url: 'http://{address}/hook' }}\n"
+    );
+    let yard = Yard::with(&hooks, "");
+    let (done, failed) = (yard.add("succeed", &[]), yard.add("fail", &[]));
+    let said = yard.work();
+    let heard = std::fs::read_to_string(yard.home.path().join("heard")).unwrap();
+    let heard: Value = serde_json::from_str(&heard).unwrap();
+    assert_eq!(
+        (&heard["event"], &heard["task"]["id"]),
+        (&"task.completed".into(), &done.as_str().into())
+    );
+    assert!(
+        said.err.contains("hook sh: exit status: 1: no"),
+        "the first try is told: {said:?}"
+    );
+    let text = web.join().unwrap();
+    assert!(
+        text.starts_with("POST /hook ") && text.contains(&failed),
+        "{text}"
+    );
+    let config = yard.home.path().join(".lope/config.yaml");
+    std::fs::write(
+        &config,
+        "runners:\n  hooks:\n    - { on: [flying], command: [x] }\n",
+    )
+    .unwrap();
+    let bad = yard.lope(&["tasks", "list"]);
+    assert_eq!((bad.code, bad.err.contains("line 3")), (2, true), "{bad:?}");
+}

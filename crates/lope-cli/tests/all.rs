@@ -1,0 +1,48 @@
+//! The binary from outside: its commands, what it prints, and what it survives.
+//!
+//! One program for all tests of this crate, so that its dependencies are linked once: every file
+//! beside this one is a module of it, and `cargo xtask tidy` finds one that was forgotten.
+#![allow(
+    clippy::too_many_lines,
+    reason = "a test tells its story from beginning to end"
+)]
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+mod agent_runners;
+mod agent_wakeup;
+mod agents;
+mod bad_input;
+mod chaos_agents;
+mod chaos_handlers;
+mod chaos_kill;
+mod chaos_postgres_runners;
+mod chaos_python;
+mod chaos_reactive;
+mod chaos_schedules;
+mod chaos_sleepers;
+mod chaos_storm;
+mod cli;
+mod fixture;
+mod limits;
+mod mailbox;
+mod mailbox_guide;
+mod own;
+mod poolers;
+mod processes;
+mod promises;
+mod python;
+mod python_commands;
+mod python_runs;
+mod reactive;
+mod reactive_runners;
+mod reactive_stores;
+mod readme;
+mod runs;
+mod schedules;
+mod server;
+mod stage;
+mod standstill;
+mod store_postgres;
+mod terminal;
+mod upkeep;
+mod workflows;

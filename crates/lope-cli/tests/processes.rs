@@ -1,0 +1,350 @@
+//! What a step starts is gone when the step is; what it inherits is what was named; a stopped
+//! command leaves nothing behind.
+
+use crate::stage;
+
+use std::path::Path;
+use std::process::{Child, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::json;
+
+use stage::{Home, until};
+
+/// Seconds to sleep that no other process on the machine sleeps.
+fn long() -> String {
+    static NEXT: AtomicU32 = AtomicU32::new(1);
+    format!(
+        "{}.{:06}",
+        90_000 + NEXT.fetch_add(1, Ordering::Relaxed),
+        std::process::id()
+    )
+}
+
+/// Processes that sleep for so long.
+fn sleepers(seconds: &str) -> usize {
+    let folders = std::fs::read_dir("/proc").unwrap().flatten();
+    let lines = folders.filter_map(|entry| std::fs::read(entry.path().join("cmdline")).ok());
+    let wanted = format!("sleep\0{seconds}\0").into_bytes();
+    lines.filter(|line| line.ends_with(&wanted)).count()
+}
+
+fn workflow(home: &Home, step: &serde_json::Value) -> String {
+    let text = json!({ "name": "w", "steps": { "a": step } });
+    home.file("w.yaml", &text.to_string())
+}
+
+fn begin(home: &Home, args: &[&str]) -> Child {
+    let mut command = home.command(args);
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    command.spawn().unwrap()
+}
+
+fn send(child: &Child, signal: Signal) {
+    kill_process(Pid::from_child(child), signal).unwrap();
+}
+
+/// The id of the only run.
+fn only_run(home: &Home) -> String {
+    let listed = home.lope(&["runs", "list", "--json"]).done().json();
+    let runs = listed["runs"].as_array().or(listed.as_array()).unwrap();
+    assert_eq!(runs.len(), 1, "{listed}");
+    runs[0]["run_id"].as_str().unwrap().to_owned()
+}
+
+fn lines(home: &Home) -> Vec<String> {
+    let text = std::fs::read_to_string(home.path().join("seen")).unwrap_or_default();
+    text.lines().map(str::to_owned).collect()
+}
+
+#[test]
+fn a_child_in_the_background_does_not_hold_its_step() {
+    let (home, long, started) = (Home::new(), long(), Instant::now());
+    let file = workflow(&home, &json!({ "run": format!("sleep {long} & echo ok") }));
+    let said = home.lope(&["run", &file, "--json"]).done();
+    assert!(said.out.contains("completed"), "{said:?}");
+    assert!(started.elapsed() < Duration::from_secs(20));
+    assert_eq!(sleepers(&long), 0);
+}
+
+#[test]
+fn a_daemon_that_left_its_group_session_and_environment_goes_with_its_step() {
+    let (home, long) = (Home::new(), long());
+    let line = format!(
+        "setsid -f sleep {long} >/dev/null 2>&1; env -i setsid -f sh -c 'sleep {long} & wait' >/dev/null 2>&1; \
+         env -i sh -c \"trap '' TERM; sleep {long}\" >/dev/null 2>&1 & \
+         until [ $(pgrep -cxf 'sleep {long}') = 3 ]; do :; done; echo ok"
+    );
+    let file = workflow(&home, &json!({ "run": line }));
+    home.lope(&["run", &file]).done();
+    assert_eq!(sleepers(&long), 0);
+}
+
+#[test]
+fn a_timeout_ends_what_ignores_being_told_and_what_was_forked_twice() {
+    let (home, long) = (Home::new(), long());
+    let line = format!("trap '' TERM; setsid -f sleep {long}; (sleep {long} &); sleep {long}");
+    let file = workflow(&home, &json!({ "run": line, "timeout": "500ms" }));
+    let said = home.lope(&["run", &file, "--json"]);
+    assert!(said.out.contains("Timeout"), "{said:?}");
+    // The command does not wait until those that ignore being told are killed; that happens when
+    // it is gone.
+    until("none is left", || sleepers(&long) == 0);
+}
+
+#[test]
+fn a_runner_that_is_killed_leaves_no_process_behind() {
+    let (home, long) = (Home::new(), long());
+    let line =
+        format!("sleep {long} & (setsid -f sleep {long}); env -i setsid -f sleep {long}; wait");
+    let file = workflow(&home, &json!({ "run": line }));
+    let mut lope = begin(&home, &["run", &file]);
+    until("all sleep", || sleepers(&long) == 3);
+    send(&lope, Signal::KILL);
+    lope.wait().unwrap();
+    until("none is left", || sleepers(&long) == 0);
+}
+
+/// Not `1 begin, 2 begin, 1 end, 2 end`.
+#[test]
+fn the_second_attempt_begins_when_what_the_first_had_started_is_gone() {
+    let home = Home::new();
+    let line = "(trap '' TERM; sleep 3; echo \"$LOPE_ATTEMPT end\" >> seen) & \
+                echo \"$LOPE_ATTEMPT begin\" >> seen; wait";
+    let file = workflow(&home, &json!({ "run": line }));
+    let mut lope = begin(&home, &["run", &file]);
+    until("it has begun", || lines(&home).len() == 1);
+    send(&lope, Signal::KILL);
+    lope.wait().unwrap();
+    let run = only_run(&home);
+    home.lope(&["run", "--resume", &run]).done();
+    assert_eq!(lines(&home), ["1 begin", "2 begin", "2 end"]);
+}
+
+#[test]
+fn one_term_stops_a_run_and_it_can_be_resumed() {
+    let (home, long) = (Home::new(), long());
+    let line = format!("echo x >> seen; test -e go || sleep {long}");
+    let file = workflow(&home, &json!({ "run": line }));
+    let mut lope = begin(&home, &["run", &file]);
+    until("it sleeps", || sleepers(&long) == 1);
+    let asked = Instant::now();
+    send(&lope, Signal::TERM);
+    let status = lope.wait().unwrap();
+    assert!(asked.elapsed() < Duration::from_secs(20), "{status}");
+    assert_eq!(status.code(), Some(1));
+    until("none is left", || sleepers(&long) == 0);
+    home.file("go", "");
+    let run = only_run(&home);
+    home.lope(&["run", "--resume", &run]).done();
+    assert_eq!(lines(&home).len(), 2);
+}
+
+#[test]
+fn a_process_inherits_what_was_named_and_nothing_else() {
+    let home = Home::new();
+    let folder = home.path().join(".lope");
+    std::fs::create_dir_all(&folder).unwrap();
+    let config = "secrets: { token: { env: API_TOKEN } }\nenv: [REGION]\n";
+    std::fs::write(folder.join("config.yaml"), config).unwrap();
+    let file = workflow(&home, &json!({ "run": "env", "env": { "OWN": "mine" } }));
+    let store = format!("sqlite:{}", home.path().join("other.db").display());
+    let mut command = home.command(&["run", &file, "--json"]);
+    command
+        .env("LOPE_STORE", &store)
+        .env("LOPE_WORKER_TOKEN", "a-worker-token-that-nobody-sees")
+        .env("API_TOKEN", "an-api-token-that-nobody-sees")
+        .env("OTHER", "other-that-nobody-named")
+        .env("LC_ALL", "C")
+        .env("REGION", "north");
+    let said = stage::said(&mut command).done();
+    let result = said.json()["result"].as_str().unwrap().to_owned();
+    let has = |line: &str| result.lines().any(|other| other == line);
+    assert!(
+        has("OWN=mine") && has("REGION=north") && has("LC_ALL=C"),
+        "{result}"
+    );
+    assert!(
+        result.contains("\nPATH=") || result.starts_with("PATH="),
+        "{result}"
+    );
+    for absent in ["that-nobody", "other.db", "LOPE_STORE", "API_TOKEN"] {
+        assert!(!result.contains(absent), "{absent}: {result}");
+    }
+}
+
+#[test]
+fn the_error_of_a_process_shows_its_last_lines() {
+    let home = Home::new();
+    let line = "echo first >&2; echo 'cannot open the file' >&2; echo 'gave up' >&2; exit 3";
+    let file = workflow(&home, &json!({ "run": line }));
+    let said = home.lope(&["run", &file]);
+    assert!(
+        said.err.contains("cannot open the file") || said.out.contains("cannot open the file"),
+        "{said:?}"
+    );
+    let json = home.lope(&["run", &file, "--json"]).json();
+    let message = json["error"]["message"].as_str().unwrap();
+    assert!(message.contains("exit status: 3"), "{message}");
+    assert!(
+        message.contains("cannot open the file") && message.contains("gave up"),
+        "{message}"
+    );
+}
+
+/// The store's files and the logs hold none of these.
+fn nowhere(home: &Home, secrets: &[&str]) {
+    for path in home.contents() {
+        if path.ends_with(".yaml") || path.ends_with("/secret") {
+            continue;
+        }
+        let bytes = std::fs::read(&path).unwrap();
+        for secret in secrets {
+            let found = bytes
+                .windows(secret.len())
+                .any(|part| part == secret.as_bytes());
+            assert!(!found, "{path} holds {secret}");
+        }
+    }
+}
+
+#[test]
+fn secrets_are_masked_in_every_form_in_which_they_come_out() {
+    let home = Home::new();
+    let folder = home.path().join(".lope");
+    std::fs::create_dir_all(&folder).unwrap();
+    home.file("secret", "-----first line\nsecond \"line\" of it\n");
+    let config = json!({ "secrets": {
+        "pin": { "env": "PIN" }, "key": { "file": home.path().join("secret") }, "pass": { "env": "PASS" }
+    } });
+    std::fs::write(folder.join("config.yaml"), config.to_string()).unwrap();
+    // A number alone; several lines as they are and as JSON; a long line whose pieces end within.
+    let filled = "head -c 65530 /dev/zero | tr '\\0' x";
+    let line = format!(
+        "printf '%s\\n' \"$KEY\"; printf '%s' \"$KEY\" | python3 -c 'import json,sys; print(json.dumps(sys.stdin.read()))'; \
+         {filled}; printf '%s\\n' \"$PASS\"; {filled} >&2; printf '%s\\n' \"$PASS\" >&2; echo \"$PIN\""
+    );
+    let env = json!({ "KEY": "${{ secrets.key }}", "PASS": "${{ secrets.pass }}", "PIN": "${{ secrets.pin }}" });
+    let steps = json!({ "name": "w", "steps": {
+        "a": { "run": line, "env": env },
+        "n": { "run": "echo $PIN", "env": env },
+        "h": { "try": { "ask": { "http": { "url": "http://127.0.0.1:9/x?p=${{ secrets.pass }}" } } },
+               "catch": [{ "as": "e", "steps": { "r": { "let": "${{ e }}" } } }] },
+        "j": { "try": { "throw": { "js": "({p}) => { throw new Error('with ' + p) }", "with": { "p": "${{ secrets.pass }}" } } },
+               "catch": [{ "as": "e", "steps": { "r": { "let": "${{ e }}" } } }] },
+        "r": { "return": ["${{ a }}", "${{ n }}", "${{ h }}", "${{ j }}"] }
+    } });
+    let file = home.file("w.yaml", &steps.to_string());
+    let mut command = home.command(&["run", &file, "--json"]);
+    command
+        .env("PIN", "4711081512")
+        .env("PASS", "pass word/with&signs");
+    let said = stage::said(&mut command).done();
+    let result = &said.json()["result"];
+    assert_eq!(result[1], "***", "{result}");
+    assert!(result[2].to_string().contains("HttpError"), "{result}");
+    assert!(result[3].to_string().contains("with ***"), "{result}");
+    let secrets = [
+        "4711081512",
+        "pass word/with&signs",
+        "word/with&signs",
+        "pass%20word",
+        "pass+word",
+        "pass word",
+        "-----first line",
+        "second \"line\" of it",
+        "second \\\"line\\\" of it",
+    ];
+    for secret in secrets {
+        assert!(
+            !said.out.contains(secret) && !said.err.contains(secret),
+            "{secret}: {said:?}"
+        );
+    }
+    nowhere(&home, &secrets);
+}
+
+/// Much on one line: the error carries its end, the log all of it.
+#[test]
+fn the_error_of_a_process_is_bounded_however_much_it_complained() {
+    let home = Home::new();
+    let line = "head -c 3000000 /dev/zero | tr '\\0' x >&2; echo end-of-it >&2; exit 3";
+    let file = workflow(&home, &json!({ "run": line }));
+    let said = home.lope(&["run", &file, "--json"]);
+    assert!(said.out.len() < 40_000, "{} bytes", said.out.len());
+    let error = &said.json()["error"];
+    assert!(error["message"].as_str().unwrap().contains("end-of-it"));
+}
+
+/// What expressions see of the environment is stored with the run: no variable that a secret is
+/// read from, and none of the runner's own, whoever names it.
+#[test]
+fn what_is_captured_for_expressions_has_no_secret() {
+    let home = Home::new();
+    let folder = home.path().join(".lope");
+    std::fs::create_dir_all(&folder).unwrap();
+    let config =
+        "env: [REGION, VAULTED, LOPE_WORKER_TOKEN]\nsecrets: { vault: { env: VAULTED } }\n";
+    std::fs::write(folder.join("config.yaml"), config).unwrap();
+    let file = workflow(&home, &json!({ "let": "${{ env }}" }));
+    let mut command = home.command(&["run", &file, "--json"]);
+    command
+        .env("REGION", "north")
+        .env("VAULTED", "vaulted-that-nobody-sees")
+        .env("LOPE_WORKER_TOKEN", "token-that-nobody-sees");
+    let said = stage::said(&mut command).done();
+    assert_eq!(said.json()["result"], json!({ "REGION": "north" }));
+    nowhere(
+        &home,
+        &["vaulted-that-nobody-sees", "token-that-nobody-sees"],
+    );
+}
+
+/// "The SQLite file removed … under a runner: … notice within a heartbeat, stop, say so."
+#[test]
+fn a_runner_whose_store_is_removed_or_cut_short_ends_and_says_so() {
+    let damage = |store: &Path, how: &str| match how {
+        "cut short" => {
+            let file = std::fs::File::options().write(true).open(store).unwrap();
+            file.set_len(0).unwrap();
+        }
+        _ => std::fs::rename(store, store.with_extension("away")).unwrap(),
+    };
+    for how in ["removed or replaced", "cut short"] {
+        let home = Home::new();
+        let file = workflow(&home, &json!({ "let": "${{ 1 }}" }));
+        home.lope(&["run", &file]).done();
+        let runner = begin(&home, &["up"]);
+        until("the runner is registered", || {
+            std::fs::read_dir(home.path().join(".lope/lope.db-runners"))
+                .is_ok_and(|folder| folder.flatten().count() > 0)
+        });
+        damage(&home.path().join(".lope/lope.db"), how);
+        let said = runner.wait_with_output().unwrap();
+        let words = String::from_utf8_lossy(&said.stderr);
+        assert_eq!(said.status.code(), Some(4), "{words}");
+        assert!(words.contains(&format!("lope.db was {how}")), "{words}");
+        assert!(words.contains("put the store back"), "{words}");
+    }
+}
+
+/// How the process would have ended is not known: another attempt follows, as after the death of a
+/// worker.
+#[test]
+fn a_step_whose_supervisor_was_killed_is_tried_again() {
+    let (home, long) = (Home::new(), long());
+    let line = format!(
+        "echo \"$LOPE_ATTEMPT\" >> seen; test -e killed || {{ touch killed; kill -9 $PPID; sleep {long}; }}"
+    );
+    let file = workflow(&home, &json!({ "run": line }));
+    home.lope(&["run", &file]).done();
+    assert_eq!(lines(&home), ["1", "2"]);
+    assert_eq!(sleepers(&long), 0);
+    let shown = home
+        .lope(&["runs", "show", &only_run(&home), "--json"])
+        .done();
+    let attempts = shown.json()["executions"][0]["attempts"].clone();
+    assert_eq!(attempts[0]["error"]["type"], "WorkerLost", "{attempts}");
+}

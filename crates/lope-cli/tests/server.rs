@@ -1,0 +1,108 @@
+//! `lope up` as a server: the real binary, reached over loopback.
+
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Stdio};
+
+use serde_json::json;
+
+use crate::stage::Home;
+
+#[path = "../../lope-server/tests/fixture/http.rs"]
+mod http;
+
+use http::{HttpAnswer, Request};
+
+/// A `lope up` that is stopped when the test is over.
+struct Up {
+    child: Child,
+    address: String,
+}
+
+impl Up {
+    fn start(home: &Home, args: &[&str]) -> Self {
+        let mut command = home.command(&[&["up"], args].concat());
+        let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
+        let lines = BufReader::new(child.stderr.take().unwrap()).lines();
+        let mut lines = lines.map_while(Result::ok);
+        let said = lines.find(|line| line.contains("dashboard and API at"));
+        let said = said.expect("it says where it serves");
+        let address = said.rsplit("http://").next().unwrap();
+        let address = address.trim_end_matches('/').to_owned();
+        std::thread::spawn(move || lines.for_each(drop));
+        Self { child, address }
+    }
+
+    fn send(&self, request: Request) -> HttpAnswer {
+        let port: u16 = self.address.rsplit(':').next().unwrap().parse().unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .unwrap();
+        runtime.block_on(http::send(([127, 0, 0, 1], port).into(), &request))
+    }
+}
+
+impl Drop for Up {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[test]
+fn up_serves_the_runs_that_it_works_on_and_ends_when_it_is_asked() {
+    let home = Home::new();
+    let file = home.file("hi.yaml", "name: hi\nsteps: { a: { let: 1 } }\n");
+    home.lope(&["workflows", "deploy", &file]).done();
+    let mut up = Up::start(&home, &["--http", "127.0.0.1:0"]);
+    assert_eq!(up.send(Request::get("/readyz")).status, 200);
+    let start = Request::post("/api/runs").json(&json!({ "workflow": "hi", "key": "k" }));
+    assert_eq!(up.send(start).status, 201);
+    let ended = up.send(Request::get("/api/runs/k/wait?timeout=60s")).json();
+    assert_eq!(
+        (&ended["status"], &ended["result"]),
+        (&json!("completed"), &json!(1))
+    );
+    let listed = home.lope(&["runs", "list", "--json"]).done().out;
+    let listed: serde_json::Value = serde_json::from_str(&listed).unwrap();
+    let served = up.send(Request::get("/api/runs")).json();
+    assert_eq!(
+        served["runs"], listed,
+        "the server and the command line say the same"
+    );
+    let pid = rustix::process::Pid::from_child(&up.child);
+    rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
+    assert_eq!(up.child.wait().unwrap().code(), Some(0));
+}
+
+#[test]
+fn an_address_that_others_reach_needs_a_token_that_the_command_line_makes() {
+    let home = Home::new();
+    let token = home
+        .lope(&["tokens", "add", "ci", "--right", "read"])
+        .done()
+        .out;
+    let up = Up::start(&home, &["--http", "0.0.0.0:0"]);
+    let get = || Request::get("/api/runs");
+    assert_eq!(up.send(get()).status, 401);
+    assert_eq!(up.send(get().token(token.trim())).status, 200);
+    let listed = home.lope(&["tokens", "list"]).done().out;
+    assert!(
+        listed.contains("ci") && !listed.contains(token.trim()),
+        "{listed}"
+    );
+    home.lope(&["tokens", "revoke", "ci"]).done();
+    assert_eq!(up.send(get().token(token.trim())).status, 401);
+}
+
+#[test]
+fn a_second_runner_works_without_the_address_that_the_first_has() {
+    let home = Home::new();
+    let up = Up::start(&home, &["--http", "127.0.0.1:0"]);
+    let said = home.lope(&["up", "--http", &up.address]);
+    assert_eq!(
+        (said.code, said.err.contains("is taken")),
+        (3, true),
+        "{said:?}"
+    );
+}

@@ -1,0 +1,481 @@
+//! The machine of slots: which task starts next, and which has run out of time. Pure: tasks and
+//! time in, starts and stops out.
+//!
+//! A task waits here until a slot is free, highest priority first, then in order of arrival. One
+//! whose start depends on limits that all runners share asks for them with the slot in hand; if
+//! others hold them it gives the slot back and waits aside, and others pass (`granting`). Time limits
+//! count from the start, on a clock that only runs forward. Waiting costs no thread.
+//!
+//! A slot and what it was granted belong to an attempt until its executor has confirmed its end: one
+//! that was told to stop keeps them until then.
+
+mod granting;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use foldhash::HashMap;
+use lope_limits::{LimitEnd, LimitKey, LimitRequest};
+use lope_model::{Failure, Moment, Priority, RunId, RunnerId, Span, Timestamp, Value};
+
+use crate::executor::{Task, Token};
+
+/// What to do.
+#[derive(Debug)]
+pub enum SlotCommand {
+    Start(Box<Task>),
+    /// Its owner shall write down that it begins; it does when `announced` says so.
+    Announce(Token),
+    /// It has not begun and will not here.
+    Return(Token),
+    /// It was told to stop long ago and has not ended.
+    Overdue {
+        executor: Arc<str>,
+        token: Token,
+    },
+    /// Tell the executor to stop; its answer no longer counts.
+    Stop {
+        executor: Arc<str>,
+        token: Token,
+    },
+    /// The attempt ran longer than its timeout, or was silent for longer than its heartbeat allows.
+    TimedOut {
+        token: Token,
+        silent: bool,
+        /// How long it was at work.
+        ran: Span,
+    },
+    /// Ask the limits that all runners share; `answered` tells what they say.
+    Ask(Box<LimitRequest>),
+    /// What was asked for is free again.
+    Release {
+        end: Box<LimitEnd>,
+        /// Its outcome waits until the limits know of it.
+        settles: bool,
+    },
+    /// A limit that all runners share does not let it start before this time.
+    Refuse {
+        token: Token,
+        until: Timestamp,
+        reason: Arc<str>,
+    },
+    /// Another task with its idempotency key has done the work.
+    Answer {
+        token: Token,
+        result: Result<Value, Box<Failure>>,
+    },
+}
+
+/// How an attempt that was answered had run.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Settlement {
+    pub ran: Span,
+    /// The limits are to know of it before its owner does.
+    pub waits: bool,
+}
+
+#[derive(Debug)]
+struct RunningTask {
+    executor: Arc<str>,
+    /// What it asked for, or holds.
+    shared: Option<Box<LimitRequest>>,
+    timeout_at: Option<Moment>,
+    silence: Option<(Span, Moment)>,
+    since: Moment,
+    stage: SlotStage,
+}
+
+/// How far an attempt with a slot is.
+#[derive(Debug)]
+enum SlotStage {
+    /// It waits for what the limits say.
+    Asking(Rank, Box<Task>),
+    /// Its owner writes down that it begins.
+    Announced(Box<Task>),
+    Working,
+    /// It was told to stop; its end is not confirmed, and is overdue from then on.
+    Ending(Option<Moment>),
+}
+
+/// How long an attempt may take to end before that is worth a word.
+const OVERDUE: Span = Span::from_secs(30);
+
+/// Order among those that wait: priority, then arrival.
+type Rank = (std::cmp::Reverse<Priority>, u64);
+
+/// The slots of one process.
+#[derive(Debug)]
+pub struct SlotScheduler {
+    free: usize,
+    /// Nothing starts from here on: whoever owns the runs may be another by then.
+    lease_until: Moment,
+    /// The session whose lease that is.
+    session: Option<RunnerId>,
+    arrivals: u64,
+    waiting: BTreeMap<Rank, Box<Task>>,
+    ranks: HashMap<Token, Rank>,
+    /// Those that wait for a limit that others hold; of the above they are in `ranks` alone.
+    held: BTreeMap<LimitKey, BTreeMap<Rank, Box<Task>>>,
+    running: HashMap<Token, RunningTask>,
+    deadlines: BTreeSet<(Moment, Token)>,
+    /// Announced durably, but the lease was over by then.
+    held_back: BTreeSet<Token>,
+    /// Nothing begins any more.
+    draining: bool,
+}
+
+impl SlotScheduler {
+    pub fn new(slots: usize) -> Self {
+        Self {
+            free: slots,
+            lease_until: Moment(i64::MAX),
+            session: None,
+            arrivals: 0,
+            waiting: BTreeMap::new(),
+            ranks: HashMap::default(),
+            held: BTreeMap::new(),
+            running: HashMap::default(),
+            deadlines: BTreeSet::new(),
+            held_back: BTreeSet::new(),
+            draining: false,
+        }
+    }
+
+    pub fn in_flight(&self) -> usize {
+        self.running.len()
+    }
+
+    /// The session is known to be held until then; what waits may start if that is later than
+    /// now.
+    pub fn renew_lease(&mut self, now: Moment, until: Moment, commands: &mut Vec<SlotCommand>) {
+        self.lease_until = until;
+        self.start_held_back(now, commands);
+    }
+
+    /// From now on the process works in this session. What waits was another's: its owner is gone,
+    /// and whoever submitted it will not wait for it.
+    pub fn begin_session(
+        &mut self,
+        now: Moment,
+        session: RunnerId,
+        commands: &mut Vec<SlotCommand>,
+    ) {
+        if self.session.replace(session) != Some(session) {
+            self.lease_until = Moment(i64::MIN);
+            self.unbegun()
+                .iter()
+                .for_each(|token| self.cancel(now, token, commands));
+        }
+    }
+
+    fn start_held_back(&mut self, now: Moment, commands: &mut Vec<SlotCommand>) {
+        for token in std::mem::take(&mut self.held_back) {
+            self.announced(now, &token, commands);
+        }
+        self.fill(now, commands);
+    }
+
+    /// It is durable that a task begins.
+    pub fn announced(&mut self, now: Moment, token: &Token, commands: &mut Vec<SlotCommand>) {
+        let Some(running) = self.running.get_mut(token) else {
+            return;
+        };
+        if !matches!(running.stage, SlotStage::Announced(_)) {
+            return;
+        }
+        if now >= self.lease_until {
+            self.held_back.insert(token.clone());
+            return;
+        }
+        if let SlotStage::Announced(task) =
+            std::mem::replace(&mut running.stage, SlotStage::Working)
+        {
+            self.work(now, task, commands);
+        }
+    }
+
+    /// Nothing more begins here: what has not begun goes back to its owner.
+    pub fn drain(&mut self, now: Moment, commands: &mut Vec<SlotCommand>) {
+        self.draining = true;
+        for token in self.unbegun() {
+            self.cancel(now, &token, commands);
+            commands.push(SlotCommand::Return(token));
+        }
+    }
+
+    /// Everything that was submitted and has not begun.
+    fn unbegun(&self) -> Vec<Token> {
+        let mut tokens: Vec<Token> = self.ranks.keys().cloned().collect();
+        let announced = self.running.iter().filter(|(_, running)| {
+            matches!(
+                running.stage,
+                SlotStage::Announced(_) | SlotStage::Asking(..)
+            )
+        });
+        tokens.extend(announced.map(|(token, _)| token.clone()));
+        tokens.sort_unstable();
+        tokens
+    }
+
+    /// An executor gives a task back that it had not begun.
+    pub fn returned(&mut self, now: Moment, token: &Token, commands: &mut Vec<SlotCommand>) {
+        if let Some(running) = self.end(token) {
+            if matches!(running.stage, SlotStage::Working) {
+                commands.push(SlotCommand::Return(token.clone()));
+            }
+            self.release(running, None, false, commands);
+        }
+        self.fill(now, commands);
+    }
+
+    /// Is a slot free, and the session held?
+    fn may_begin(&self, now: Moment) -> bool {
+        self.free > 0 && now < self.lease_until && !self.draining
+    }
+
+    /// A task wants to start.
+    pub fn submit(&mut self, now: Moment, task: Box<Task>, commands: &mut Vec<SlotCommand>) {
+        if self.draining {
+            return commands.push(SlotCommand::Return(task.token));
+        }
+        // Of a session that has ended: its shard does not know yet.
+        if task.limits.session.is_some()
+            && self.session.is_some()
+            && task.limits.session != self.session
+        {
+            return;
+        }
+        let rank = (std::cmp::Reverse(task.limits.priority), self.arrivals);
+        self.arrivals += 1;
+        // Nobody is before it, and there is room: most are here.
+        if self.may_begin(now) && self.waiting.is_empty() && task.limits.is_plain() {
+            return self.begin(now, task, commands);
+        }
+        self.ranks.insert(task.token.clone(), rank);
+        self.waiting.insert(rank, task);
+        self.fill(now, commands);
+    }
+
+    /// A task was answered, with this value unless it failed: how long it was at work. `None`: its
+    /// answer does not count, because it was told to stop or never began.
+    pub fn settled(
+        &mut self,
+        now: Moment,
+        token: &Token,
+        answer: Option<&Value>,
+        commands: &mut Vec<SlotCommand>,
+    ) -> Option<Settlement> {
+        let counts = self
+            .running
+            .get(token)
+            .is_some_and(|running| matches!(running.stage, SlotStage::Working));
+        let ended = self.end(token)?;
+        let settlement = Settlement {
+            ran: now.since(ended.since),
+            waits: ended.tells_its_outcome(),
+        };
+        let result = answer.cloned().ok_or(());
+        // Work that was done is done, whether its owner still wants it or not.
+        let result = (counts || result.is_ok()).then_some(result);
+        self.release(ended, result, counts && settlement.waits, commands);
+        self.fill(now, commands);
+        counts.then_some(settlement)
+    }
+
+    /// A task showed life.
+    pub fn alive(&mut self, now: Moment, token: &Token) {
+        let Some(running) = self.running.get_mut(token) else {
+            return;
+        };
+        if !matches!(running.stage, SlotStage::Working) {
+            return;
+        }
+        if let Some((span, until)) = &mut running.silence {
+            if running.timeout_at != Some(*until) {
+                self.deadlines.remove(&(*until, token.clone()));
+            }
+            *until = now.plus(*span);
+            self.deadlines.insert((*until, token.clone()));
+        }
+    }
+
+    /// A task is no longer wanted, whether it waits or runs.
+    pub fn cancel(&mut self, now: Moment, token: &Token, commands: &mut Vec<SlotCommand>) {
+        if let Some(rank) = self.ranks.remove(token) {
+            self.waiting.remove(&rank);
+            self.held.retain(|_, held| {
+                held.remove(&rank);
+                !held.is_empty()
+            });
+        }
+        match self.running.get(token).map(|running| &running.stage) {
+            Some(SlotStage::Announced(_) | SlotStage::Asking(..)) => self.give_up(token, commands),
+            Some(SlotStage::Working) => self.stop(now, token, commands),
+            Some(SlotStage::Ending(_)) | None => {}
+        }
+        self.fill(now, commands);
+    }
+
+    /// Its executor is told; slot and keys are its own until the end is confirmed.
+    fn stop(&mut self, now: Moment, token: &Token, commands: &mut Vec<SlotCommand>) {
+        self.forget_deadlines(token);
+        let Some(running) = self.running.get_mut(token) else {
+            return;
+        };
+        let overdue = now.plus(OVERDUE);
+        running.stage = SlotStage::Ending(Some(overdue));
+        self.deadlines.insert((overdue, token.clone()));
+        commands.push(SlotCommand::Stop {
+            executor: Arc::clone(&running.executor),
+            token: token.clone(),
+        });
+    }
+
+    /// Nothing of these runs is wanted any more: those that wait first, so that none of them begins
+    /// in between.
+    pub fn cancel_runs(
+        &mut self,
+        now: Moment,
+        is_meant: impl Fn(RunId) -> bool,
+        commands: &mut Vec<SlotCommand>,
+    ) {
+        let of = |token: &&Token| is_meant(token.run);
+        let mut waiting: Vec<Token> = self.ranks.keys().filter(of).cloned().collect();
+        let mut running: Vec<Token> = self.running.keys().filter(of).cloned().collect();
+        waiting.sort_unstable();
+        running.sort_unstable();
+        waiting
+            .iter()
+            .chain(&running)
+            .for_each(|token| self.cancel(now, token, commands));
+    }
+
+    /// Look at the clock.
+    pub fn tick(&mut self, now: Moment, commands: &mut Vec<SlotCommand>) {
+        while let Some((due, token)) = self.deadlines.first().cloned()
+            && due <= now
+        {
+            let running = self
+                .running
+                .get_mut(&token)
+                .expect("a deadline belongs to a running task");
+            if let SlotStage::Ending(overdue) = &mut running.stage {
+                *overdue = None;
+                let executor = Arc::clone(&running.executor);
+                self.deadlines.pop_first();
+                commands.push(SlotCommand::Overdue { executor, token });
+                continue;
+            }
+            let silent = running.timeout_at.is_none_or(|timeout_at| timeout_at > now);
+            let ran = now.since(running.since);
+            running.fail_circuit(commands);
+            self.stop(now, &token, commands);
+            commands.push(SlotCommand::TimedOut { token, silent, ran });
+        }
+        self.fill(now, commands);
+    }
+
+    /// Is an attempt at work that nobody has told to stop?
+    pub fn is_wanted(&self, token: &Token) -> bool {
+        self.running
+            .get(token)
+            .is_some_and(|running| matches!(running.stage, SlotStage::Working))
+    }
+
+    /// When `tick` must be called at the latest.
+    pub fn next_deadline(&self) -> Option<Moment> {
+        self.deadlines.first().map(|(due, _)| *due)
+    }
+
+    fn fill(&mut self, now: Moment, commands: &mut Vec<SlotCommand>) {
+        while self.may_begin(now)
+            && let Some((rank, task)) = self.waiting.pop_first()
+        {
+            if task.limits.is_shared() {
+                self.ask(now, rank, task, commands);
+            } else {
+                self.begin(now, task, commands);
+            }
+        }
+    }
+
+    /// It has a slot, and all else that it needs.
+    fn begin(&mut self, now: Moment, task: Box<Task>, commands: &mut Vec<SlotCommand>) {
+        self.ranks.remove(&task.token);
+        self.occupy(now, &task, None);
+        self.start(now, task, commands);
+    }
+
+    /// The slot is its own from now on.
+    fn occupy(&mut self, now: Moment, task: &Task, shared: Option<Box<LimitRequest>>) {
+        self.free -= 1;
+        let running = RunningTask {
+            executor: Arc::clone(&task.executor),
+            shared,
+            timeout_at: None,
+            silence: None,
+            since: now,
+            stage: SlotStage::Working,
+        };
+        self.running.insert(task.token.clone(), running);
+    }
+
+    fn start(&mut self, now: Moment, task: Box<Task>, commands: &mut Vec<SlotCommand>) {
+        if task.limits.announced {
+            commands.push(SlotCommand::Announce(task.token.clone()));
+            let running = self.running.get_mut(&task.token);
+            running.expect("it has a slot").stage = SlotStage::Announced(task);
+        } else {
+            self.work(now, task, commands);
+        }
+    }
+
+    /// It begins, and its time limits with it.
+    fn work(&mut self, now: Moment, task: Box<Task>, commands: &mut Vec<SlotCommand>) {
+        let Some(running) = self.running.get_mut(&task.token) else {
+            return;
+        };
+        running.since = now;
+        running.timeout_at = task.limits.timeout.map(|timeout| now.plus(timeout));
+        running.silence = task.limits.heartbeat.map(|span| (span, now.plus(span)));
+        for due in running.deadlines() {
+            self.deadlines.insert((due, task.token.clone()));
+        }
+        commands.push(SlotCommand::Start(task));
+    }
+
+    fn forget_deadlines(&mut self, token: &Token) {
+        let Some(running) = self.running.get(token) else {
+            return;
+        };
+        for due in running.deadlines() {
+            self.deadlines.remove(&(due, token.clone()));
+        }
+    }
+
+    /// It no longer runs.
+    fn end(&mut self, token: &Token) -> Option<RunningTask> {
+        self.forget_deadlines(token);
+        let running = self.running.remove(token)?;
+        self.held_back.remove(token);
+        self.free += 1;
+        Some(running)
+    }
+}
+
+impl RunningTask {
+    /// When the clock must be looked at for it.
+    fn deadlines(&self) -> impl Iterator<Item = Moment> + use<> {
+        let (limits, overdue) = match self.stage {
+            SlotStage::Announced(_) | SlotStage::Asking(..) => (None, None),
+            SlotStage::Working => (Some((self.timeout_at, self.silence)), None),
+            SlotStage::Ending(overdue) => (None, overdue),
+        };
+        let (timeout, silence) = limits.unwrap_or_default();
+        let silence = silence.map(|(_, until)| until);
+        timeout.into_iter().chain(silence).chain(overdue)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,144 @@
+//! What is stuck or large stays where it is: an executor that does not return, runs that take more
+//! memory than was announced.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+use crate::fixture;
+
+use std::sync::{Arc, Condvar, Mutex};
+use std::time::Duration;
+
+use fixture::{EngineFixture, settings};
+use lope_engine::executor::{Done, Executor, Task, Token};
+use lope_engine::{Engine, Executors, Settings, client};
+use lope_flow::law::EventKind;
+use lope_model::{Value, failure};
+
+/// Does not return from `start` before it is let.
+#[derive(Debug, Default)]
+struct Stuck {
+    begun: Mutex<u32>,
+    is_let: Mutex<bool>,
+    bell: Condvar,
+}
+
+impl Executor for Stuck {
+    fn start(&self, _: Task, done: Done) {
+        *self.begun.lock().unwrap() += 1;
+        let mut is_let = self.is_let.lock().unwrap();
+        while !*is_let {
+            is_let = self.bell.wait(is_let).unwrap();
+        }
+        drop(is_let);
+        done.finish(Ok(Value::Int(7)), None);
+    }
+
+    fn cancel(&self, _: &Token) {}
+}
+
+/// "A stuck executor: the dispatcher goes on."
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_executor_that_does_not_return_holds_up_nobody_but_its_own_tasks() {
+    let fixture = EngineFixture::new(|_| Some(Ok(Value::Int(1))));
+    let stuck = Arc::new(Stuck::default());
+    let executors: Executors = [
+        (
+            "action".into(),
+            fixture.test_executor.clone() as Arc<dyn Executor>,
+        ),
+        ("stuck".into(), Arc::clone(&stuck) as Arc<dyn Executor>),
+    ]
+    .into();
+    let one = Settings {
+        shards: 1,
+        ..settings()
+    };
+    let engine = Engine::begin(fixture.store.clone(), executors, one).unwrap();
+    let yaml = "name: s\nsteps: { a: { action: x, executor: stuck } }";
+    let first = fixture.start(&engine, yaml, Value::Null).await;
+    fixture
+        .stands(first, |_| *stuck.begun.lock().unwrap() == 1)
+        .await;
+    // Others are served, by the same shard.
+    let yaml = "name: o\nsteps: { a: { action: x }, b: { action: y, needs: [a] } }";
+    let other = fixture.start(&engine, yaml, Value::Null).await;
+    assert_eq!(fixture.end(other).await.status.as_str(), "completed");
+    // One that waits for the stuck one ends when it is told to, or when its time is over.
+    let yaml = "name: t\nsteps: { a: { action: x, executor: stuck, timeout: 50ms } }";
+    let late = fixture.start(&engine, yaml, Value::Null).await;
+    assert!(fixture.failure(late).await.is_a(failure::kind::TIMEOUT));
+    let yaml = "name: c\nsteps: { a: { action: x, executor: stuck } }";
+    let unwanted = fixture.start(&engine, yaml, Value::Null).await;
+    fixture
+        .stands(unwanted, |run| run.status.as_str() == "running")
+        .await;
+    let cancel = EventKind::Cancel { force: false };
+    client::tell(&fixture.store, unwanted, &cancel, None)
+        .await
+        .unwrap();
+    assert_eq!(fixture.end(unwanted).await.status.as_str(), "cancelled");
+    assert_eq!(*stuck.begun.lock().unwrap(), 1, "the others never began");
+    *stuck.is_let.lock().unwrap() = true;
+    stuck.bell.notify_all();
+    assert_eq!(fixture.result(first).await, Value::Int(7));
+}
+
+const MEGABYTE: usize = 1024 * 1024;
+/// Makes a megabyte out of nothing, rests outside memory, then hangs until it is let.
+const GROWING: &str = "name: g\nsteps:\n  a: { action: grow }\n  w: { wait: go, needs: [a] }\n  \
+                       b: { action: hang, needs: [w] }\n  c: { return: '${{ a }}', needs: [b] }\n";
+
+/// "What is resident is counted as it is now, not as at admission; `resident_bytes` bounds the sum."
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn runs_that_grew_are_counted_as_they_are_and_the_others_wait_for_room() {
+    let fixture = EngineFixture::new(|task| match &*task.action {
+        "grow" => Some(Ok(Value::str("x".repeat(MEGABYTE)))),
+        _ => None,
+    });
+    let engine = fixture.engine_with(settings());
+    let mut runs = Vec::new();
+    for _ in 0..12 {
+        runs.push(fixture.start(&engine, GROWING, Value::Null).await);
+    }
+    for run in &runs {
+        fixture
+            .stands(*run, |run| {
+                run.status.as_str() == "waiting" && run.owner.is_none()
+            })
+            .await;
+    }
+    engine.shutdown(Duration::from_secs(20)).await.unwrap();
+    let small = Settings {
+        resident_bytes: 4 * MEGABYTE as u64,
+        ..settings()
+    };
+    for run in &runs {
+        let go = EventKind::Signal {
+            name: "go".into(),
+            value: Value::Null,
+        };
+        client::tell(&fixture.store, *run, &go, None).await.unwrap();
+    }
+    let engine = fixture.engine_with(small);
+    fixture.hanging().await;
+    // Long enough for several claims; if the machine stands still, nothing more is claimed either.
+    let mut most = 0;
+    for _ in 0..30 {
+        most = most.max(fixture.test_executor.kept.lock().unwrap().len());
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    assert!((1..=5).contains(&most), "{most} of a megabyte each");
+    let mut ended = 0;
+    while ended < runs.len() {
+        fixture.hanging().await;
+        let kept = std::mem::take(&mut *fixture.test_executor.kept.lock().unwrap());
+        assert!(kept.len() <= 5, "{} of a megabyte each", kept.len());
+        for (_, done) in kept {
+            done.finish(Ok(Value::Null), None);
+            ended += 1;
+        }
+    }
+    for run in runs {
+        assert_eq!(fixture.end(run).await.status.as_str(), "completed");
+    }
+    engine.shutdown(Duration::from_secs(20)).await.unwrap();
+}

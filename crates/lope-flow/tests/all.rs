@@ -1,0 +1,20 @@
+//! The law from outside: runs, histories, policies, properties, golden journals.
+//!
+//! One program for all tests of this crate, so that its dependencies are linked once: every file
+//! beside this one is a module of it, and `cargo xtask tidy` finds one that was forgotten.
+#![allow(
+    clippy::too_many_lines,
+    reason = "a test tells its story from beginning to end"
+)]
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+mod build;
+mod examples;
+mod law_definition;
+mod law_history;
+mod law_kinds;
+mod law_policies;
+mod law_properties;
+mod law_python;
+mod law_runs;
+mod oracle;

@@ -1,0 +1,103 @@
+//! Drawings of workflows: boxes for a terminal, Mermaid, DOT and SVG.
+//!
+//! A definition (and, for a run, how far each step is) flows in, text flows out. A `Picture` is
+//! what there is to draw; boxes and SVG are drawn from one layered layout, computed here in whole
+//! units: cells for the one, pixels for the other. Nothing here knows how a run proceeds or where a
+//! drawing goes.
+
+mod canvas;
+mod coordinates;
+mod dot;
+mod label;
+mod layers;
+mod layout;
+mod mermaid;
+mod order;
+mod picture;
+mod route;
+mod standing;
+mod svg;
+mod text;
+mod tree;
+
+use std::str::FromStr;
+
+use lope_definition::Definition;
+use thiserror::Error;
+
+use picture::Picture;
+
+pub use standing::{StepStanding, StepStandings, standings};
+
+/// Most steps of a drawing with boxes.
+pub const DRAWN_MAX: usize = 5_000;
+/// Widest drawing with boxes for a terminal, in columns; a wider one becomes a tree.
+pub const TEXT_WIDTH: usize = 120;
+
+/// How a drawing is written.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Format {
+    #[default]
+    Text,
+    Mermaid,
+    Dot,
+    Svg,
+}
+
+/// A workflow with more steps than a drawing can show.
+#[derive(Clone, PartialEq, Eq, Debug, Error)]
+#[error("the workflow has {steps} steps; a drawing shows at most {DRAWN_MAX}")]
+pub struct TooLarge {
+    steps: usize,
+}
+
+/// A word that is no format.
+#[derive(Clone, PartialEq, Eq, Debug, Error)]
+#[error("'{0}' is not a format: text, mermaid, dot or svg")]
+pub struct BadFormat(String);
+
+/// Draws a workflow; with `standing`, each step shows how far it is.
+pub fn draw(
+    definition: &Definition,
+    standing: Option<&StepStandings>,
+    format: Format,
+) -> Result<String, TooLarge> {
+    let picture = Picture::of(definition, standing);
+    let steps = picture.items();
+    if format == Format::Text {
+        return Ok(if steps > DRAWN_MAX {
+            tree::draw(&picture)
+        } else {
+            text::draw(&picture, TEXT_WIDTH)
+        });
+    }
+    if steps > DRAWN_MAX {
+        return Err(TooLarge { steps });
+    }
+    Ok(match format {
+        Format::Text => tree::draw(&picture),
+        Format::Mermaid => mermaid::draw(&picture),
+        Format::Dot => dot::draw(&picture),
+        Format::Svg => svg::draw(&picture),
+    })
+}
+
+impl Format {
+    pub const ALL: [(&'static str, Self); 4] = [
+        ("text", Self::Text),
+        ("mermaid", Self::Mermaid),
+        ("dot", Self::Dot),
+        ("svg", Self::Svg),
+    ];
+}
+
+impl FromStr for Format {
+    type Err = BadFormat;
+
+    fn from_str(text: &str) -> Result<Self, BadFormat> {
+        let found = Self::ALL.iter().find(|(word, _)| *word == text);
+        found
+            .map(|(_, format)| *format)
+            .ok_or_else(|| BadFormat(text.to_owned()))
+    }
+}

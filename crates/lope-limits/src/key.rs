@@ -1,0 +1,89 @@
+//! What a limit is called, and where its row is.
+
+use std::fmt;
+use std::sync::Arc;
+
+use lope_model::{Digest, Timestamp};
+use lope_store::tables::{At, TableId};
+
+/// The table that limits live in, by name: its place differs from store to store.
+pub(crate) const TABLE: &str = "limits";
+
+/// First byte of the rows that list outcomes by their time.
+const BY_TIME: u8 = b't';
+
+/// One limit of a store.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum LimitKey {
+    /// Attempts with an equal idempotency key have one effect.
+    Outcome(Arc<str>),
+    /// At most so many attempts with an equal key are at work at once.
+    Permits(Arc<str>),
+    Circuit(Arc<str>),
+    Rate(Arc<str>),
+    /// How often runs of a queue begin.
+    QueueRate(Arc<str>),
+}
+
+impl LimitKey {
+    pub fn name(&self) -> &Arc<str> {
+        match self {
+            Self::Outcome(name)
+            | Self::Permits(name)
+            | Self::Circuit(name)
+            | Self::Rate(name)
+            | Self::QueueRate(name) => name,
+        }
+    }
+
+    const fn kind(&self) -> u8 {
+        match self {
+            Self::Outcome(_) => b'o',
+            Self::Permits(_) => b'p',
+            Self::Circuit(_) => b'c',
+            Self::Rate(_) => b'r',
+            Self::QueueRate(_) => b'q',
+        }
+    }
+
+    /// Keys of users may be long; rows are found by their digest.
+    pub(crate) fn at(&self, table: TableId) -> At {
+        let digest = Digest::of(self.name().as_bytes());
+        At::new(table, [&[self.kind()], &digest.as_bytes()[..]].concat())
+    }
+}
+
+impl fmt::Display for LimitKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let what = match self {
+            Self::Outcome(_) => "idempotency key",
+            Self::Permits(_) => "concurrency key",
+            Self::Circuit(_) => "circuit",
+            Self::Rate(_) => "rate",
+            Self::QueueRate(_) => "rate of queue",
+        };
+        write!(f, "the {what} '{}'", self.name())
+    }
+}
+
+/// The row that lists an outcome by its time.
+pub(crate) fn by_time(table: TableId, done_at: Timestamp, outcome: &At) -> At {
+    At::new(
+        table,
+        [&time_prefix(done_at)[..], &outcome.key[..]].concat(),
+    )
+}
+
+/// Where the rows of a time begin.
+pub(crate) fn time_prefix(at: Timestamp) -> [u8; 9] {
+    let mut key = [BY_TIME; 9];
+    key[1..].copy_from_slice(&at.millis().max(0).to_be_bytes());
+    key
+}
+
+/// The outcome that a row of the list by time stands for.
+pub(crate) fn listed(table: TableId, key: &[u8]) -> Option<At> {
+    key.get(9..)
+        .filter(|key| !key.is_empty())
+        .map(|key| At::new(table, key))
+}

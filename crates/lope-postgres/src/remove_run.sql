@@ -1,0 +1,30 @@
+-- Run $1 goes with all that belongs to it, unless a runner owns it: is it owned, and how much went.
+with owned as materialized (
+    select q.owner is not null as yes from {schema}.queue q where q.run_id = $1 for update
+),
+free as materialized (
+    select 1 where not coalesce((select o.yes from owned o), false)
+),
+no_rows as (
+    delete from {schema}.journal d using free where d.run_id = $1 returning 1
+),
+no_snapshots as (
+    delete from {schema}.snapshots d using free where d.run_id = $1 returning 1
+),
+no_blobs as (
+    delete from {schema}.blobs d using free where d.run_id = $1 returning 1
+),
+no_mail as (
+    delete from {schema}.mail d using free where d.run_id = $1 returning 1
+),
+no_tags as (
+    delete from {schema}.run_tags d using free where d.run_id = $1 returning 1
+),
+no_queue as (
+    delete from {schema}.queue d using free where d.run_id = $1 returning 1
+),
+gone as (
+    delete from {schema}.runs d using free where d.run_id = $1 returning 1
+)
+select coalesce((select o.yes from owned o), false),
+       (select count(*) from gone) + (select count(*) from no_queue) + (select count(*) from no_rows)

@@ -1,0 +1,142 @@
+//! Runners that stand still, and transactions that meet: what one of two connections sees of the
+//! other.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+use crate::fixture;
+
+use std::time::Duration;
+
+use fixture::commands::{admission, born, claim, deploy, hold, register, run_id};
+use fixture::proxy::Proxy;
+use fixture::{Schema, connect, server};
+use lope_model::{RunId, RunnerId};
+use lope_postgres::{PostgresOptions, PostgresStore};
+use lope_store::Store;
+use lope_store::runs::{Claim, CommitReply, Deliver, FinalStatus, Finish, Reach, RunCommit, Then};
+use tokio_postgres::Client;
+
+/// Everything that is waited for happens within this time, or never.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+async fn until<F: Future<Output = bool>>(what: &str, is_so: impl Fn() -> F) {
+    let waited = async {
+        while !is_so().await {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    let done = tokio::time::timeout(PATIENCE, waited).await;
+    done.unwrap_or_else(|_| panic!("never: {what}"));
+}
+
+async fn owned(store: &Store, runner: RunnerId) -> usize {
+    store.runs.owned(runner, None, 10).await.unwrap().len()
+}
+
+/// "A frozen runner behind a pooler (stopped between two flights of one transaction) blocks claims of
+/// every queue": a bounded claim is one flight, so that a runner that hears no answer has no
+/// transaction open.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_runner_that_stands_still_in_a_bounded_claim_holds_up_nobody() {
+    let Some(url) = server() else { return };
+    let schema = Schema::new(&url);
+    let sound = schema.open().await;
+    deploy(&sound).await;
+    let admits = (0..6).map(|_| admission(run_id())).collect();
+    sound.runs.admit(admits).await.unwrap();
+    let proxy = Proxy::start(&url);
+    let stopped = PostgresOptions::new(&proxy.url(&url))
+        .unwrap()
+        .in_schema(&schema.name)
+        .unwrap();
+    let stopped = PostgresStore::open(stopped).await.unwrap();
+    let (frozen, other) = (
+        register(&stopped).await.unwrap(),
+        register(&sound).await.unwrap(),
+    );
+    let bounded = |runner| Claim {
+        limit: 1,
+        most: Some(4),
+        ..claim(runner)
+    };
+    let first = stopped.runs.claim(bounded(frozen)).await.unwrap().unwrap();
+    assert_eq!(first.runs.len(), 1);
+    proxy.deafen();
+    let unheard = tokio::spawn(async move { stopped.runs.claim(bounded(frozen)).await });
+    until("the server has carried the claim out", async || {
+        owned(&sound, frozen).await == 2
+    })
+    .await;
+    for _ in 0..4 {
+        sound.runs.claim(bounded(other)).await.unwrap().unwrap();
+    }
+    assert_eq!(
+        owned(&sound, other).await,
+        2,
+        "four at most, two are another's"
+    );
+    unheard.abort();
+}
+
+async fn waiting_mail(by_hand: &Client, schema: &str, run: RunId) -> i64 {
+    let text = format!("select count(*) from {schema}.mail where run_id = '{run}' and taken = 0");
+    by_hand.query_one(&text, &[]).await.unwrap().get(0)
+}
+
+/// "A finish that races a delivery leaves mail counted wrongly": the finish has looked at the
+/// mail when the delivery, which has the row, is committed.
+#[tokio::test(flavor = "multi_thread")]
+async fn mail_that_arrives_while_a_finish_waits_is_dropped_with_the_rest() {
+    let Some(url) = server() else { return };
+    let schema = Schema::new(&url);
+    let store = schema.open().await;
+    deploy(&store).await;
+    let owner = register(&store).await.unwrap();
+    let run = born(&store, owner).await.unwrap();
+    let (sender, watcher) = (connect(&url).await, connect(&url).await);
+    let name = &schema.name;
+    let deliver = format!(
+        "begin; update {name}.queue set mail = mail + 1 where run_id = '{run}'; \
+         insert into {name}.mail (run_id, number, at, taken, id, kind, body) \
+         values ('{run}', 1, 0, 0, 'late', 'signal', 'late')"
+    );
+    sender.batch_execute(&deliver).await.unwrap();
+    let finish = Finish {
+        status: FinalStatus::Failed,
+        result: None,
+        error: None,
+        seen: None,
+    };
+    let commit = RunCommit {
+        then: Then::Finish(finish),
+        ..hold(run, owner, 2)
+    };
+    let finishing = {
+        let store = store.clone();
+        tokio::spawn(async move { store.runs.commit(vec![commit]).await })
+    };
+    until("the finish waits for the row", async || {
+        let waits = format!(
+            "select count(*) from pg_stat_activity where wait_event_type = 'Lock' and query like '%{name}.queue%'"
+        );
+        watcher.query_one(&waits, &[]).await.unwrap().get::<_, i64>(0) == 1
+    })
+    .await;
+    sender.batch_execute("commit").await.unwrap();
+    let replies = finishing.await.unwrap().unwrap();
+    assert!(
+        matches!(replies[..], [CommitReply::Done { mail: 1, .. }]),
+        "{replies:?}"
+    );
+    assert_eq!(waiting_mail(&watcher, name, run).await, 0);
+    let retry = Deliver {
+        run,
+        id: "retry".to_owned(),
+        kind: "retry".to_owned(),
+        body: Vec::new(),
+        reach: Reach::Reopen,
+        reserved: true,
+    };
+    store.runs.deliver(vec![retry]).await.unwrap();
+    assert_eq!(waiting_mail(&watcher, name, run).await, 1);
+    assert_eq!(store.upkeep.check().await.unwrap(), vec![]);
+}

@@ -1,0 +1,74 @@
+//! A space on a store: its documents in the table `cells`, its events in the mailbox, one owner at
+//! a time.
+//!
+//! Whoever hosts a space holds its lease; every wave is one batch that is refused if somebody else
+//! has taken the space since. A wave's documents, the receipts of its events, their removal from
+//! the inbox and their dead letters are in that batch, so that an event takes effect once.
+
+mod check;
+mod codec;
+mod directory;
+mod effects;
+mod found_message;
+mod inbox;
+mod keys;
+mod lease;
+mod look;
+mod on_runtime;
+mod pool;
+mod records;
+mod request;
+mod space_host;
+mod space_store;
+
+use lope_mailbox::{BadMessage, MailboxError};
+use lope_model::Timestamp;
+use lope_store::StoreError;
+use thiserror::Error;
+
+pub use check::SpaceFinding;
+pub use directory::{Directory, SpaceEntry};
+pub use effects::{EffectPerformer, NoEffects, RequestedEffect};
+pub use lease::{HostIdentity, SpaceLease};
+use lope_cells::address::CellAddress;
+pub use pool::{PoolOptions, SpacePool};
+pub use records::HistoryEntry;
+pub use request::SpaceClient;
+pub use space_host::SpaceHost;
+pub use space_store::{SpaceStore, StoredReceipt};
+
+/// Why a space cannot be hosted, or not any more.
+#[derive(Debug, Error)]
+pub enum HostError {
+    /// Somebody else hosts it until then, or longer.
+    #[error("the space is hosted by '{owner}' until {until:?}")]
+    Held { owner: String, until: Timestamp },
+    /// Somebody else has taken it; nothing that is not saved will be.
+    #[error("the space was taken by somebody else")]
+    Lost,
+    /// Too many events wait for the stream; try again later.
+    #[error("{max} events wait for {stream} already", max = crate::limit::BACKLOG_MAX)]
+    Backlog { stream: CellAddress },
+    /// A stored row cannot be read.
+    #[error("a row of the space is damaged: {0}")]
+    Damaged(String),
+    #[error("no thread for spaces: {0}")]
+    Thread(std::io::Error),
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    #[error(transparent)]
+    Message(#[from] BadMessage),
+    #[error(transparent)]
+    Mailbox(#[from] MailboxError),
+}
+
+impl HostError {
+    /// May the same turn succeed later?
+    pub fn is_passing(&self) -> bool {
+        match self {
+            Self::Store(error) => error.is_passing(),
+            Self::Held { .. } | Self::Backlog { .. } => true,
+            _ => false,
+        }
+    }
+}

@@ -1,0 +1,135 @@
+//! Events and commands on their way to a space: messages of the mailbox to the space's worker.
+
+use lope_cells::address::CellAddress;
+use lope_cells::json::Json;
+use lope_mailbox::frame::{Message, MessageKind};
+use lope_mailbox::key::{append_inbox, read_inbox};
+use lope_mailbox::message::seal;
+use lope_model::limit::PAGE_MAX;
+use lope_store::tables::{Batch, Range, TableId, Write};
+use serde::{Deserialize, Serialize};
+
+use super::HostError;
+use super::codec::{decode, encode};
+use super::found_message::FoundMessage;
+use super::space_store::SpaceStore;
+use crate::limit;
+use crate::machine::{Arrival, SpaceAction, SpaceCommand, StreamEvent};
+
+/// What a message to a space says.
+#[derive(Serialize, Deserialize)]
+enum SpaceMessage {
+    Event {
+        stream: CellAddress,
+        payload: Json,
+    },
+    Command {
+        space: String,
+        action: Box<SpaceAction>,
+    },
+}
+
+impl SpaceStore {
+    /// Sends something to the space; whoever hosts it finds it. An event is refused while too many
+    /// wait for its stream.
+    pub async fn post(&self, arrival: &Arrival) -> Result<u64, HostError> {
+        match arrival {
+            Arrival::Event(event) => self.send(event).await,
+            Arrival::Command(command) => self.ask(command).await,
+        }
+    }
+
+    /// Sends an event to a stream of the space; whoever hosts it finds it. Refused while too many
+    /// events wait for the stream.
+    pub async fn send(&self, event: &StreamEvent) -> Result<u64, HostError> {
+        self.check_backlog(&event.stream).await?;
+        let message = SpaceMessage::Event {
+            stream: event.stream.clone(),
+            payload: event.payload.clone(),
+        };
+        self.append(&event.id, &message).await
+    }
+
+    /// Asks whoever hosts the space to do something.
+    pub async fn ask(&self, command: &SpaceCommand) -> Result<u64, HostError> {
+        let message = SpaceMessage::Command {
+            space: self.space().to_string(),
+            action: Box::new(command.action.clone()),
+        };
+        self.append(&command.id, &message).await
+    }
+
+    async fn append(&self, id: &str, message: &SpaceMessage) -> Result<u64, HostError> {
+        let payload = encode(message)?;
+        let worker = self.keys.worker();
+        let message = Message::new(MessageKind::Event, worker.number(), id.as_bytes(), &payload);
+        let name = self.space().as_str().as_bytes().to_vec();
+        let batch = Batch {
+            guards: Vec::new(),
+            writes: vec![
+                append_inbox(worker, seal(&message)?),
+                Write::Put(self.keys.entry(), name),
+            ],
+        };
+        let replies = self.tables.commit(vec![batch]).await?;
+        let applied = replies.into_iter().next().and_then(Result::ok);
+        let number = applied.and_then(|applied| applied.appended.first().copied());
+        number.ok_or_else(|| HostError::Damaged("a message got no number".to_owned()))
+    }
+
+    /// The messages that wait, in order, at most `limit`.
+    pub(super) async fn waiting(&self, limit: usize) -> Result<Vec<FoundMessage>, HostError> {
+        let worker = self.keys.worker().to_bytes();
+        let range = Range::prefix(TableId::INBOX, &worker, limit);
+        let rows = self.tables.range(range).await?.into_iter();
+        let found = rows.filter_map(|row| {
+            let (_, seq) = read_inbox(&row.key)?;
+            Some(FoundMessage {
+                seq,
+                arrival: self.read_message(&row.value),
+                frame: row.value,
+            })
+        });
+        Ok(found.collect())
+    }
+
+    fn read_message(&self, frame: &[u8]) -> Option<Arrival> {
+        let message = Message::decode(frame).ok()?;
+        let id = std::str::from_utf8(message.id).ok()?.into();
+        match decode(message.payload).ok()? {
+            SpaceMessage::Event { stream, payload } => {
+                let event = StreamEvent {
+                    id,
+                    stream,
+                    payload,
+                };
+                (event.stream.space == *self.space()).then_some(Arrival::Event(event))
+            }
+            SpaceMessage::Command { space, action } => {
+                let action = *action;
+                let command = SpaceCommand { id, action };
+                (space == self.space().as_str()).then_some(Arrival::Command(command))
+            }
+        }
+    }
+
+    /// Refuses to send to a stream for which too many events wait.
+    async fn check_backlog(&self, stream: &CellAddress) -> Result<(), HostError> {
+        let worker = self.keys.worker().to_bytes();
+        let range = Range::prefix(TableId::INBOX, &worker, limit::BACKLOG_MAX);
+        if self.tables.count(range).await? < limit::BACKLOG_MAX as u64 {
+            return Ok(());
+        }
+        let waiting = self.waiting(PAGE_MAX).await?.into_iter();
+        let same = |found: &FoundMessage| match &found.arrival {
+            Some(Arrival::Event(event)) => event.stream == *stream,
+            Some(Arrival::Command(_)) | None => false,
+        };
+        if waiting.filter(same).count() < limit::BACKLOG_MAX {
+            return Ok(());
+        }
+        Err(HostError::Backlog {
+            stream: stream.clone(),
+        })
+    }
+}

@@ -1,0 +1,87 @@
+//! Looking into a space from outside: only the documents that are asked for are read, all from one
+//! moment, links into other spaces included.
+
+use std::collections::BTreeSet;
+
+use lope_cells::address::CellAddress;
+use lope_cells::id::{EntityId, SpaceName};
+use lope_cells::json::Json;
+use lope_cells::project::is_stream;
+use lope_cells::resolve::{Follow, resolve};
+use lope_cells::schema::Schema;
+use lope_cells::space::Spaces;
+use lope_cells::transaction::Transaction;
+use lope_store::tables::At;
+
+use super::HostError;
+use super::codec::decode;
+use super::space_store::SpaceStore;
+
+/// Documents that one look may gather; beyond this, what it did not find yet counts as absent.
+const DOCUMENTS_MAX: usize = 10_000;
+
+impl SpaceStore {
+    /// Does `work` on the documents that it reads, as they stood together at one moment. It may be
+    /// done several times, each time with more of what it asks for.
+    pub async fn look<T>(
+        &self,
+        work: impl Fn(&Spaces, &mut Transaction) -> T,
+    ) -> Result<T, HostError> {
+        let mut known: BTreeSet<(SpaceName, EntityId)> = BTreeSet::new();
+        loop {
+            let spaces = self.gather(&known).await?;
+            let mut transaction = spaces.begin();
+            let done = work(&spaces, &mut transaction);
+            let read = transaction.reads().keys();
+            let read = read.filter(|at| !at.id.is_inline());
+            let before = known.len();
+            known.extend(read.map(|at| (at.space.clone(), at.id.clone())));
+            if known.len() == before || before >= DOCUMENTS_MAX {
+                return Ok(done);
+            }
+        }
+    }
+
+    /// What a cell stands for, every link in it followed.
+    pub async fn read(&self, at: &CellAddress) -> Result<Option<Json>, HostError> {
+        self.look(|_, transaction| {
+            let value = transaction.project(at, &Schema::any())?;
+            Some(value.to_json(at))
+        })
+        .await
+    }
+
+    /// What is stored in a cell, no link followed.
+    pub async fn stored(&self, at: &CellAddress) -> Result<Option<Json>, HostError> {
+        let documents = self.beside(at.space.clone());
+        let found = documents.documents(std::slice::from_ref(&at.id)).await?;
+        let found = found.into_iter().next().flatten();
+        Ok(found.and_then(|root| root.at(at.path.keys()).cloned()))
+    }
+
+    /// Whether events can be sent to what a cell stands for.
+    pub async fn is_stream(&self, at: &CellAddress) -> Result<bool, HostError> {
+        self.look(|_, transaction| {
+            let found = resolve(transaction, at, Follow::Every);
+            found.is_ok_and(|found| found.value.as_ref().is_some_and(is_stream))
+        })
+        .await
+    }
+
+    async fn gather(&self, known: &BTreeSet<(SpaceName, EntityId)>) -> Result<Spaces, HostError> {
+        let mut spaces = Spaces::default();
+        if known.is_empty() {
+            return Ok(spaces);
+        }
+        let places = known.iter();
+        let places = places.map(|(space, id)| self.beside(space.clone()).keys.document(id));
+        let places: Vec<At> = places.collect();
+        let rows = self.tables.get(&places).await?;
+        for ((space, id), row) in known.iter().zip(rows) {
+            if let Some(row) = row {
+                spaces.load(space, id.clone(), decode(&row)?);
+            }
+        }
+        Ok(spaces)
+    }
+}

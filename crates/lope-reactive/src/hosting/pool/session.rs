@@ -1,0 +1,126 @@
+//! One space at work in a pool: taken, kept up to date while there is something to do, given back.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use lope_cells::id::SpaceName;
+use lope_model::{Span, Timestamp};
+use tokio::sync::{Notify, watch};
+
+use super::SpacePoolInner;
+use crate::hosting::effects::RequestedEffect;
+use crate::hosting::{HostError, SpaceHost};
+use crate::javascript::JavaScript;
+use crate::machine::SpaceOutput;
+use crate::runner::RecipeRunner;
+
+/// How soon to look again at a space that somebody else has.
+const TRY_AGAIN: Span = Span::from_secs(1);
+
+/// Longest time between two turns of a space that looks at others.
+const LOOK_AGAIN: Span = Span::from_secs(2);
+
+/// The pause before a turn that failed and may succeed is taken again.
+const PAUSE: Duration = Duration::from_millis(200);
+
+/// Hosts a space until it has had nothing to do for a while, is taken by somebody else, or the pool
+/// stops.
+pub(super) async fn serve(
+    inner: &Arc<SpacePoolInner>,
+    space: &SpaceName,
+    bell: &Notify,
+    mut stop: watch::Receiver<bool>,
+) {
+    let mut host = match take(inner, space).await {
+        Ok(host) => host,
+        Err(error) => return not_taken(inner, space, &error),
+    };
+    let mut idle_since = inner.now();
+    let mut attempts = 0_u64;
+    while !*stop.borrow() {
+        match host.turn(inner.now()).await {
+            Ok(told) => {
+                if !told.is_empty() {
+                    idle_since = inner.now();
+                }
+                for output in told {
+                    attempts += 1;
+                    let attempt = format!("{}-{attempts}", host.epoch());
+                    pass_on(inner, space, output, attempt);
+                }
+            }
+            Err(HostError::Lost) => return,
+            Err(error) if error.is_passing() => {
+                tracing::warn!(%space, %error, "a turn of a space is taken again");
+                tokio::time::sleep(PAUSE).await;
+                continue;
+            }
+            Err(error) => return tracing::error!(%space, %error, "the space cannot be hosted"),
+        }
+        let looks_elsewhere = host.looks_elsewhere();
+        if looks_elsewhere {
+            inner.onlookers().insert(space.clone());
+        }
+        let now = inner.now();
+        let end = idle_since.plus(inner.options.idle);
+        let due = host.next_deadline(now);
+        if due.is_none() && !looks_elsewhere && end <= now {
+            break;
+        }
+        tokio::select! {
+            () = bell.notified() => {}
+            () = tokio::time::sleep(until(now, due.unwrap_or(end.max(now.plus(LOOK_AGAIN))))) => {}
+            _ = stop.changed() => {}
+        }
+    }
+    if let Err(error) = host.release().await {
+        tracing::debug!(%space, %error, "the space is free when its lease ends");
+    }
+}
+
+async fn take(
+    inner: &SpacePoolInner,
+    space: &SpaceName,
+) -> Result<SpaceHost<RecipeRunner>, HostError> {
+    let options = &inner.options;
+    let scripts = Box::new(JavaScript::new(options.scripts));
+    let runner = RecipeRunner::new(space.clone(), options.modules.clone(), scripts);
+    let store = inner.directory.space(space.clone());
+    let lease = (inner.now(), options.lease);
+    SpaceHost::take(store, runner, &options.identity, lease).await
+}
+
+fn not_taken(inner: &SpacePoolInner, space: &SpaceName, error: &HostError) {
+    if let HostError::Held { until, .. } = error {
+        let again = inner.now().plus(TRY_AGAIN).min(*until);
+        inner.held().insert(space.clone(), again);
+        return;
+    }
+    if let HostError::Lost = error {
+        return tracing::debug!(%space, "somebody else took the space at the same moment");
+    }
+    tracing::warn!(%space, %error, "the space was not taken");
+}
+
+fn pass_on(inner: &Arc<SpacePoolInner>, space: &SpaceName, output: SpaceOutput, attempt: String) {
+    match output {
+        SpaceOutput::Effect(effect) => {
+            inner.perform(RequestedEffect::new(space, &effect), attempt);
+        }
+        SpaceOutput::NonSettling(report) => {
+            tracing::warn!(%space, node = %report.node, runs = report.runs, "non-settling");
+        }
+        SpaceOutput::Failed { node, failure } => {
+            tracing::debug!(%space, %node, message = failure.message, "a node failed");
+        }
+        SpaceOutput::Save(_)
+        | SpaceOutput::Edited { .. }
+        | SpaceOutput::Receipt(_)
+        | SpaceOutput::Refused(_) => {}
+    }
+}
+
+fn until(now: Timestamp, due: Timestamp) -> Duration {
+    let left = due.millis().saturating_sub(now.millis());
+    Duration::from_millis(left.clamp(0, 60_000) as u64)
+}

@@ -1,0 +1,278 @@
+//! What is kept of a space besides its documents: how its nodes fared, what its waves changed, and
+//! whether it needs a host.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use lope_cells::address::CellAddress;
+use lope_cells::id::{EntityId, SpaceName};
+use lope_cells::json::Json;
+use lope_cells::path::CellPath;
+use lope_cells::read::Extent;
+use lope_cells::space::Spaces;
+use lope_model::Timestamp;
+use lope_model::limit::{COMMIT_ROWS_MAX, PAGE_MAX};
+use lope_store::tables::{At, Batch, Range, Row, Write};
+use serde::{Deserialize, Serialize};
+
+use super::HostError;
+use super::codec::{decode, encode};
+use super::keys::{HISTORY, NODES, RECEIPTS, WIRINGS};
+use super::space_store::{SpaceStore, StoredReceipt};
+use crate::limit;
+use crate::machine::{CellChange, NodeWiring, StoredNode, Wave};
+
+/// A change of a cell, as the history of its space has it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct HistoryEntry {
+    pub at: CellAddress,
+    /// What the cell held afterwards; none if nothing, or if it is too large to be kept.
+    pub value: Option<Json>,
+    pub is_left_out: bool,
+    pub by: String,
+    pub time: Timestamp,
+}
+
+/// What one wave changed.
+#[derive(Serialize, Deserialize)]
+struct HistoryRow {
+    time: i64,
+    changes: Vec<ChangeRow>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct ChangeRow {
+    id: EntityId,
+    path: CellPath,
+    value: Option<Json>,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    left_out: bool,
+    by: String,
+}
+
+#[derive(Serialize, Deserialize)]
+struct WiringRow {
+    reads: Vec<(CellAddress, Extent)>,
+    writes: Vec<CellAddress>,
+}
+
+impl SpaceStore {
+    /// What a wave says of nodes, of what changed, and of the need for a host.
+    pub(super) fn record_wave(
+        &self,
+        epoch: u64,
+        wave: &Wave,
+        now: Timestamp,
+        writes: &mut Vec<Write>,
+    ) -> Result<(), HostError> {
+        // A node without a record runs once more when the space is taken up; that is all.
+        for (name, record) in wave.nodes.iter().take(COMMIT_ROWS_MAX / 4) {
+            let at = self.keys.node(name);
+            match record {
+                Some(record) => writes.push(Write::Put(at, encode(record)?)),
+                None => writes.extend([at, self.keys.wiring(name)].map(Write::Delete)),
+            }
+            if let Some(wiring) = wave.wirings.get(name) {
+                writes.push(Write::Put(self.keys.wiring(name), wiring_row(wiring)?));
+            }
+        }
+        if !wave.history.is_empty() {
+            let row = HistoryRow {
+                time: now.millis(),
+                changes: wave.history.iter().map(change_row).collect(),
+            };
+            let at = self.keys.history(epoch, wave.number);
+            writes.push(Write::Put(at, encode(&row)?));
+        }
+        if let Some(old) = wave.number.checked_sub(limit::HISTORY_MAX) {
+            writes.push(Write::Delete(self.keys.history(epoch, old)));
+        }
+        writes.push(if wave.is_active {
+            Write::Put(self.keys.active(), Vec::new())
+        } else {
+            Write::Delete(self.keys.active())
+        });
+        Ok(())
+    }
+
+    /// What is known of the nodes of the space.
+    pub async fn nodes(&self) -> Result<BTreeMap<Arc<str>, StoredNode>, HostError> {
+        let mut wirings = BTreeMap::new();
+        let prefix = self.keys.all(WIRINGS);
+        for row in self.rows(&prefix).await? {
+            let wiring: WiringRow = decode(&row.value)?;
+            let wiring = NodeWiring {
+                reads: wiring.reads.into_iter().collect(),
+                writes: wiring.writes.into_iter().collect(),
+            };
+            wirings.insert(row.key[prefix.len()..].to_vec(), wiring);
+        }
+        let prefix = self.keys.all(NODES);
+        let mut nodes = BTreeMap::new();
+        for row in self.rows(&prefix).await? {
+            let key = &row.key[prefix.len()..];
+            let (Ok(name), Some(wiring)) = (std::str::from_utf8(key), wirings.remove(key)) else {
+                continue;
+            };
+            let record = decode(&row.value)?;
+            nodes.insert(name.into(), StoredNode { record, wiring });
+        }
+        Ok(nodes)
+    }
+
+    /// Everything that whoever hosts the space begins with: its documents, the documents of other
+    /// spaces that its nodes looked at, and what is known of its nodes.
+    pub(super) async fn take_up(
+        &self,
+    ) -> Result<(Spaces, BTreeMap<Arc<str>, StoredNode>), HostError> {
+        let mut spaces = self.load().await?;
+        let nodes = self.nodes().await?;
+        let mut foreign: BTreeMap<SpaceName, BTreeSet<EntityId>> = BTreeMap::new();
+        let read = nodes.values().flat_map(|node| node.wiring.reads.keys());
+        for at in read.filter(|at| at.space != *self.space() && !at.id.is_inline()) {
+            let ids = foreign.entry(at.space.clone()).or_default();
+            ids.insert(at.id.clone());
+        }
+        for (space, ids) in foreign {
+            let ids: Vec<EntityId> = ids.into_iter().collect();
+            let values = self.beside(space.clone()).documents(&ids).await?;
+            for (id, value) in ids.into_iter().zip(values) {
+                if let Some(value) = value {
+                    spaces.load(&space, id, value);
+                }
+            }
+        }
+        Ok((spaces, nodes))
+    }
+
+    /// What changed in the space, oldest first.
+    pub async fn history(&self) -> Result<Vec<HistoryEntry>, HostError> {
+        let mut entries = Vec::new();
+        for row in self.rows(&self.keys.all(HISTORY)).await? {
+            let row: HistoryRow = decode(&row.value)?;
+            let time = Timestamp::from_millis(row.time);
+            entries.extend(row.changes.into_iter().map(|change| HistoryEntry {
+                at: CellAddress::document(self.space().clone(), change.id).with_path(change.path),
+                value: change.value,
+                is_left_out: change.left_out,
+                by: change.by,
+                time,
+            }));
+        }
+        Ok(entries)
+    }
+
+    /// Forgets what is older than it is kept: receipts that were written before `before`, the
+    /// history beyond its length. Gives how many rows went, or would go.
+    pub async fn prune(&self, before: Timestamp, is_rehearsal: bool) -> Result<u64, HostError> {
+        let is_old = |row: &Row| {
+            let receipt: Result<StoredReceipt, _> = decode(&row.value);
+            receipt.is_ok_and(|receipt| Timestamp::from_millis(receipt.at) < before)
+        };
+        let receipts = Range::prefix(self.keys.table(), &self.keys.all(RECEIPTS), PAGE_MAX);
+        let receipts = self.forget(receipts, is_old, is_rehearsal).await?;
+        let changes = Range::prefix(self.keys.table(), &self.keys.all(HISTORY), usize::MAX);
+        let kept = limit::HISTORY_MAX;
+        let beyond = self
+            .tables
+            .count(changes.clone())
+            .await?
+            .saturating_sub(kept);
+        let mut left = beyond;
+        let is_beyond = |_: &Row| {
+            let is_one = left > 0;
+            left -= u64::from(is_one);
+            is_one
+        };
+        let page = PAGE_MAX.min(beyond as usize);
+        let changes = Range {
+            limit: page,
+            ..changes
+        };
+        if page == 0 {
+            return Ok(receipts);
+        }
+        Ok(receipts + self.forget(changes, is_beyond, is_rehearsal).await?)
+    }
+
+    /// Deletes the rows of a range that are to go, page by page.
+    async fn forget(
+        &self,
+        mut range: Range,
+        mut goes: impl FnMut(&Row) -> bool,
+        is_rehearsal: bool,
+    ) -> Result<u64, HostError> {
+        let mut count = 0;
+        loop {
+            let rows = self.tables.range(range.clone()).await?;
+            let is_last = rows.len() < range.limit;
+            if let Some(last) = rows.last() {
+                range.from = [&*last.key, &[0]].concat();
+            }
+            let gone = rows.into_iter().filter(|row| goes(row));
+            let table = self.keys.table();
+            let gone = gone.map(|row| Write::Delete(At::new(table, row.key)));
+            let writes: Vec<Write> = gone.collect();
+            count += writes.len() as u64;
+            if !writes.is_empty() && !is_rehearsal {
+                let guards = Vec::new();
+                self.commit(Batch { guards, writes }).await?;
+            }
+            if is_last {
+                return Ok(count);
+            }
+        }
+    }
+}
+
+/// Whether a wiring or a wave's changes can be read.
+pub(super) fn is_readable(row: &Row) -> bool {
+    match row.key.first() {
+        Some(&WIRINGS) => decode::<WiringRow>(&row.value).is_ok(),
+        Some(&HISTORY) => decode::<HistoryRow>(&row.value).is_ok(),
+        _ => false,
+    }
+}
+
+fn wiring_row(wiring: &NodeWiring) -> Result<Vec<u8>, HostError> {
+    let reads = wiring.reads.iter();
+    encode(&WiringRow {
+        reads: reads.map(|(at, extent)| (at.clone(), *extent)).collect(),
+        writes: wiring.writes.iter().cloned().collect(),
+    })
+}
+
+fn change_row(change: &CellChange) -> ChangeRow {
+    let mut left = limit::HISTORY_VALUE_MAX;
+    let left_out = change
+        .value
+        .as_ref()
+        .is_some_and(|value| !is_short(value, &mut left));
+    ChangeRow {
+        id: change.id.clone(),
+        path: change.path.clone(),
+        value: change.value.clone().filter(|_| !left_out),
+        left_out,
+        by: change.by.to_string(),
+    }
+}
+
+/// Whether a value is about as long as `left` bytes at most; looks no further than that.
+fn is_short(value: &Json, left: &mut usize) -> bool {
+    let own = match value {
+        Json::Text(text) => text.len() + 2,
+        Json::Null | Json::Bool(_) | Json::Number(_) | Json::Array(_) | Json::Object(_) => 4,
+    };
+    let Some(rest) = left.checked_sub(own) else {
+        return false;
+    };
+    *left = rest;
+    match value {
+        Json::Array(array) => array.iter().all(|element| is_short(element, left)),
+        Json::Object(object) => object.iter().all(|(key, entry)| {
+            *left = left.saturating_sub(key.len());
+            is_short(entry, left)
+        }),
+        Json::Null | Json::Bool(_) | Json::Number(_) | Json::Text(_) => true,
+    }
+}

@@ -1,0 +1,154 @@
+//! Asking a space for something from outside: the request goes into the space's inbox, and its
+//! receipt tells what became of it. If nobody hosts the space, this process does for as long as it
+//! takes.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use lope_cells::id::SpaceName;
+use lope_model::Clock;
+use lope_store::{Tables, Watch};
+
+use super::HostError;
+use super::directory::Directory;
+use super::effects::EffectPerformer;
+use super::pool::{PoolOptions, SpacePool};
+use super::space_store::{SpaceStore, StoredReceipt};
+use crate::javascript::JavaScript;
+use crate::machine::{Arrival, SpaceMachine};
+use crate::runner::{ProcessReport, RecipeRunner};
+
+/// Longest time between two looks for a receipt; a change of the store is told at once.
+const LOOK_EVERY: Duration = Duration::from_millis(250);
+
+/// Sends requests to spaces and waits for their receipts.
+#[derive(Clone)]
+pub struct SpaceClient {
+    tables: Arc<dyn Tables>,
+    directory: Directory,
+    clock: Arc<dyn Clock>,
+    performer: Arc<dyn EffectPerformer>,
+    options: PoolOptions,
+}
+
+impl SpaceClient {
+    /// A client; `performer` and `options` are for spaces that it has to host itself.
+    pub async fn open(
+        tables: Arc<dyn Tables>,
+        clock: Arc<dyn Clock>,
+        performer: Arc<dyn EffectPerformer>,
+        options: PoolOptions,
+    ) -> Result<Self, HostError> {
+        Ok(Self {
+            directory: Directory::open(Arc::clone(&tables)).await?,
+            tables,
+            clock,
+            performer,
+            options: PoolOptions {
+                threads: 1,
+                ..options
+            },
+        })
+    }
+
+    pub fn directory(&self) -> &Directory {
+        &self.directory
+    }
+
+    pub fn space(&self, space: &SpaceName) -> SpaceStore {
+        self.directory.space(space.clone())
+    }
+
+    /// Wakes when something may have changed in a space.
+    pub fn watch(&self) -> Watch {
+        self.tables.watch()
+    }
+
+    pub fn clock(&self) -> &Arc<dyn Clock> {
+        &self.clock
+    }
+
+    /// What runs in a space, as its documents and records say. Nothing is run.
+    pub async fn report(&self, space: &SpaceName) -> Result<Vec<ProcessReport>, HostError> {
+        let store = self.space(space);
+        let (spaces, nodes) = store.take_up().await?;
+        let scripts = Box::new(JavaScript::new(self.options.scripts));
+        let runner = RecipeRunner::new(space.clone(), self.options.modules.clone(), scripts);
+        let mut machine = SpaceMachine::new(space.clone(), spaces, runner);
+        machine.resume(nodes);
+        Ok(machine.with_program(|runner, spaces, nodes| runner.report(spaces, nodes)))
+    }
+
+    /// Sends something to a space and waits until it is done: its writes, and all that follows from
+    /// them, are on disk.
+    pub async fn request(
+        &self,
+        space: &SpaceName,
+        arrival: &Arrival,
+    ) -> Result<StoredReceipt, HostError> {
+        let store = self.space(space);
+        store.post(arrival).await?;
+        self.await_receipt(&store, arrival.id()).await
+    }
+
+    /// Waits for the receipt of something that was sent.
+    pub async fn await_receipt(
+        &self,
+        store: &SpaceStore,
+        id: &str,
+    ) -> Result<StoredReceipt, HostError> {
+        let mut changes = self.tables.watch();
+        let mut pool: Option<SpacePool> = None;
+        let receipt = loop {
+            match store.receipt(id).await {
+                Ok(None) => {}
+                Ok(Some(receipt)) => break Ok(receipt),
+                Err(error) if error.is_passing() => {}
+                Err(error) => break Err(error),
+            }
+            if let Err(error) = self.host_if_free(store, &mut pool).await {
+                break Err(error);
+            }
+            tokio::select! {
+                () = changes.changed() => {}
+                () = tokio::time::sleep(LOOK_EVERY) => {}
+            }
+        };
+        if let Some(pool) = pool {
+            pool.finish().await;
+        }
+        receipt
+    }
+
+    async fn host_if_free(
+        &self,
+        store: &SpaceStore,
+        pool: &mut Option<SpacePool>,
+    ) -> Result<(), HostError> {
+        let now = self.clock.now();
+        let is_free = match store.is_free(&self.options.identity, now).await {
+            Err(error) if error.is_passing() => false,
+            other => other?,
+        };
+        if !is_free {
+            return Ok(());
+        }
+        if pool.is_none() {
+            let (tables, clock) = (Arc::clone(&self.tables), Arc::clone(&self.clock));
+            let performer = Arc::clone(&self.performer);
+            let options = self.options.clone();
+            *pool = Some(SpacePool::start_quiet(tables, clock, performer, options).await?);
+        }
+        if let Some(pool) = pool {
+            pool.wake(store.space());
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Debug for SpaceClient {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SpaceClient").finish_non_exhaustive()
+    }
+}

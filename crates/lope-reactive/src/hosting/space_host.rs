@@ -1,0 +1,213 @@
+//! A space at work on a store: the machine with its documents loaded, its events fetched and its
+//! waves saved. Decides nothing; the machine does.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use lope_model::{Span, Timestamp};
+
+use super::HostError;
+use super::found_message::FoundMessage;
+use super::lease::{HostIdentity, SpaceLease};
+use super::space_store::SpaceStore;
+use crate::limit;
+use crate::machine::{Program, SpaceInput, SpaceMachine, SpaceOutput, Wave};
+use lope_cells::address::CellAddress;
+use lope_cells::id::{EntityId, SpaceName};
+use lope_cells::transaction::Transaction;
+
+/// A space that this process hosts.
+#[derive(Debug)]
+pub struct SpaceHost<P> {
+    store: SpaceStore,
+    lease: SpaceLease,
+    machine: SpaceMachine<P>,
+    /// Events that the machine has and the inbox still holds, by number.
+    fetched: BTreeMap<u64, FoundMessage>,
+    inputs: Vec<SpaceInput>,
+    /// A wave that is to be saved, or was sent and not answered.
+    unsaved: Option<Wave>,
+    /// Whether the commit of that wave was sent and not answered.
+    is_unanswered: bool,
+}
+
+impl<P: Program> SpaceHost<P> {
+    /// Takes a space and starts what runs in it.
+    pub async fn take(
+        store: SpaceStore,
+        program: P,
+        identity: &HostIdentity,
+        (now, span): (Timestamp, Span),
+    ) -> Result<Self, HostError> {
+        let lease = store.acquire(identity, now, span).await?;
+        let (spaces, nodes) = store.take_up().await?;
+        let mut machine = SpaceMachine::new(store.space().clone(), spaces, program);
+        machine.resume(nodes);
+        Ok(Self {
+            store,
+            lease,
+            machine,
+            fetched: BTreeMap::new(),
+            inputs: Vec::new(),
+            unsaved: None,
+            is_unanswered: false,
+        })
+    }
+
+    /// Puts a transaction in line for the next turn; the answer names the ticket.
+    pub fn edit(&mut self, ticket: u64, transaction: Transaction) {
+        let edit = SpaceInput::Edit {
+            ticket,
+            transaction,
+        };
+        self.inputs.push(edit);
+    }
+
+    /// Does what can be done now: events, computations, saves. Gives what the machine tells.
+    pub async fn turn(&mut self, now: Timestamp) -> Result<Vec<SpaceOutput>, HostError> {
+        let mut told = Vec::new();
+        loop {
+            self.save(now).await?;
+            self.fetch(now).await?;
+            self.fetch_foreign().await?;
+            let mut outputs = Vec::new();
+            self.machine.handle(now, &mut self.inputs, &mut outputs);
+            for output in outputs {
+                match output {
+                    SpaceOutput::Save(wave) => self.unsaved = Some(wave),
+                    SpaceOutput::Refused(event) => self.forget(&event.id),
+                    other => told.push(other),
+                }
+            }
+            let is_due = self
+                .machine
+                .next_deadline(now)
+                .is_some_and(|due| due <= now);
+            if self.unsaved.is_none() && !is_due {
+                return Ok(told);
+            }
+        }
+    }
+
+    /// When to take a turn though nothing came in.
+    pub fn next_deadline(&self, now: Timestamp) -> Option<Timestamp> {
+        self.machine.next_deadline(now)
+    }
+
+    /// Whether nothing can run, everything is saved, and no event was waiting when last asked.
+    pub fn is_idle(&self, now: Timestamp) -> bool {
+        self.unsaved.is_none() && self.inputs.is_empty() && self.machine.is_idle(now)
+    }
+
+    /// Whether nodes look at other spaces, so that a turn is due when these change.
+    pub fn looks_elsewhere(&self) -> bool {
+        !self.machine.foreign().is_empty()
+    }
+
+    /// Which taking of the space this is.
+    pub fn epoch(&self) -> u64 {
+        self.lease.epoch
+    }
+
+    pub fn machine(&mut self) -> &mut SpaceMachine<P> {
+        &mut self.machine
+    }
+
+    /// Keeps the space for longer.
+    pub async fn renew(&mut self, now: Timestamp, span: Span) -> Result<(), HostError> {
+        self.lease = self.store.renew(&self.lease, now, span).await?;
+        Ok(())
+    }
+
+    /// Gives the space back. What is not saved is not done.
+    pub async fn release(self) -> Result<(), HostError> {
+        self.store.release(&self.lease).await
+    }
+
+    /// Saves the wave that waits. One whose commit was not answered is looked for first.
+    async fn save(&mut self, now: Timestamp) -> Result<(), HostError> {
+        let Some(wave) = &self.unsaved else {
+            return Ok(());
+        };
+        let epoch = self.lease.epoch;
+        let is_saved = self.is_unanswered && self.store.is_saved(epoch, wave).await?;
+        if !is_saved {
+            let done = self.done_with(wave);
+            self.is_unanswered = true;
+            if !self.store.save(epoch, wave, &done, now).await? {
+                return Err(HostError::Lost);
+            }
+        }
+        self.is_unanswered = false;
+        let number = wave.number;
+        let done = self.done_with(wave);
+        for found in done {
+            self.fetched.remove(&found.seq);
+        }
+        self.unsaved = None;
+        self.inputs.push(SpaceInput::Saved { wave: number });
+        Ok(())
+    }
+
+    /// The fetched messages that a wave ends.
+    fn done_with(&self, wave: &Wave) -> Vec<FoundMessage> {
+        let ended: BTreeSet<&str> = wave
+            .receipts
+            .iter()
+            .map(|receipt| &*receipt.event)
+            .collect();
+        let is_done = |found: &&FoundMessage| {
+            let arrival = found.arrival.as_ref();
+            arrival.is_some_and(|arrival| ended.contains(&**arrival.id()))
+        };
+        self.fetched.values().filter(is_done).cloned().collect()
+    }
+
+    /// Hands new messages to the machine. One that has its receipt, and what means nothing, is
+    /// removed.
+    async fn fetch(&mut self, now: Timestamp) -> Result<(), HostError> {
+        let mut fresh = self.store.waiting(2 * limit::BACKLOG_MAX).await?;
+        fresh.retain(|found| !self.fetched.contains_key(&found.seq));
+        let ids = fresh.iter().filter_map(|found| found.arrival.as_ref());
+        let known = self.store.receipts(ids.map(|arrival| &**arrival.id()));
+        let known = known.await?.into_iter().flatten();
+        let known: BTreeSet<String> = known.map(|receipt| receipt.event).collect();
+        for found in fresh {
+            let arrival = found.arrival.clone();
+            let arrival = arrival.filter(|arrival| !known.contains(&**arrival.id()));
+            if let Some(arrival) = arrival {
+                self.inputs.push(SpaceInput::Arrived(arrival));
+                self.fetched.insert(found.seq, found);
+                continue;
+            }
+            let epoch = self.lease.epoch;
+            if !self.store.remove_message(epoch, &found, now).await? {
+                return Err(HostError::Lost);
+            }
+        }
+        Ok(())
+    }
+
+    /// Brings documents of other spaces up to date that nodes look at.
+    async fn fetch_foreign(&mut self) -> Result<(), HostError> {
+        let mut wanted: BTreeMap<SpaceName, Vec<CellAddress>> = BTreeMap::new();
+        for at in self.machine.foreign() {
+            wanted.entry(at.space.clone()).or_default().push(at);
+        }
+        for (space, cells) in wanted {
+            let ids: Vec<EntityId> = cells.iter().map(|at| at.id.clone()).collect();
+            let values = self.store.beside(space).documents(&ids).await?;
+            let inputs = cells.into_iter().zip(values);
+            self.inputs
+                .extend(inputs.map(|(at, value)| SpaceInput::Foreign { at, value }));
+        }
+        Ok(())
+    }
+
+    /// An event that the machine had no room for is fetched again later.
+    fn forget(&mut self, id: &str) {
+        self.fetched.retain(|_, found| {
+            let arrival = found.arrival.as_ref();
+            arrival.is_none_or(|arrival| **arrival.id() != *id)
+        });
+    }
+}

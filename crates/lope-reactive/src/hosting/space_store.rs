@@ -1,0 +1,244 @@
+//! The rows of a space: documents read, waves written, events sent and found, receipts.
+
+use std::sync::Arc;
+
+use lope_cells::id::{EntityId, SpaceName};
+use lope_cells::json::Json;
+use lope_cells::space::Spaces;
+use lope_mailbox::key::{WorkerId, append_dead_letter, inbox};
+use lope_mailbox::record::DeadLetter;
+use lope_model::{Failure, Timestamp, limit::PAGE_MAX};
+use lope_store::Tables;
+use lope_store::tables::{At, Batch, Range, Row, TableId, Write, find_or_make_table};
+use serde::{Deserialize, Serialize};
+
+use super::HostError;
+use super::codec::{decode, encode};
+use super::found_message::FoundMessage;
+use super::keys::{SpaceKeys, TABLE};
+use crate::machine::{EventOutcome, EventReceipt, Wave};
+
+/// One space on a store.
+#[derive(Clone)]
+pub struct SpaceStore {
+    pub(super) tables: Arc<dyn Tables>,
+    pub(super) keys: SpaceKeys,
+    space: SpaceName,
+}
+
+/// What became of an event, as it is stored.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct StoredReceipt {
+    pub event: String,
+    /// `handled`, `failed` or `no handler`.
+    pub outcome: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failure: Option<Failure>,
+    /// Milliseconds since 1970.
+    pub at: i64,
+}
+
+impl SpaceStore {
+    /// Opens the table that spaces live in, and makes it if it is not there.
+    pub async fn open(tables: Arc<dyn Tables>, space: SpaceName) -> Result<Self, HostError> {
+        let table = make_table(&*tables).await?;
+        Ok(Self::on(tables, table, space))
+    }
+
+    pub(super) fn on(tables: Arc<dyn Tables>, table: TableId, space: SpaceName) -> Self {
+        Self {
+            keys: SpaceKeys::new(table, &space),
+            tables,
+            space,
+        }
+    }
+
+    /// Another space on the same store.
+    pub fn beside(&self, space: SpaceName) -> Self {
+        Self::on(Arc::clone(&self.tables), self.keys.table(), space)
+    }
+
+    pub fn space(&self) -> &SpaceName {
+        &self.space
+    }
+
+    /// Whose inbox the events of the space wait in.
+    pub fn worker(&self) -> WorkerId {
+        self.keys.worker()
+    }
+
+    /// All documents of the space.
+    pub async fn load(&self) -> Result<Spaces, HostError> {
+        let mut spaces = Spaces::default();
+        let prefix = self.keys.documents();
+        for row in self.rows(&prefix).await? {
+            let id = std::str::from_utf8(&row.key[prefix.len()..]);
+            let id = id.ok().and_then(|id| id.parse().ok());
+            let id = id.ok_or_else(|| HostError::Damaged("the id of a document".to_owned()))?;
+            spaces.load(&self.space, id, decode(&row.value)?);
+        }
+        Ok(spaces)
+    }
+
+    /// Some documents of the space, as they stand now.
+    pub async fn documents(&self, ids: &[EntityId]) -> Result<Vec<Option<Json>>, HostError> {
+        let keys: Vec<At> = ids.iter().map(|id| self.keys.document(id)).collect();
+        let rows = self.tables.get(&keys).await?;
+        let rows = rows.iter();
+        rows.map(|row| row.as_deref().map(decode).transpose())
+            .collect()
+    }
+
+    /// All rows whose keys begin with `prefix`.
+    pub(super) async fn rows(&self, prefix: &[u8]) -> Result<Vec<Row>, HostError> {
+        let mut range = Range::prefix(self.keys.table(), prefix, PAGE_MAX);
+        let mut all = Vec::new();
+        loop {
+            let rows = self.tables.range(range.clone()).await?;
+            let is_last = rows.len() < PAGE_MAX;
+            if let Some(last) = rows.last() {
+                range.from = [&*last.key, &[0]].concat();
+            }
+            all.extend(rows);
+            if is_last {
+                return Ok(all);
+            }
+        }
+    }
+
+    /// What became of several events.
+    pub(super) async fn receipts(
+        &self,
+        events: impl Iterator<Item = &str>,
+    ) -> Result<Vec<Option<StoredReceipt>>, HostError> {
+        let keys: Vec<At> = events.map(|event| self.keys.receipt(event)).collect();
+        if keys.is_empty() {
+            return Ok(Vec::new());
+        }
+        let rows = self.tables.get(&keys).await?;
+        let rows = rows.iter();
+        rows.map(|row| row.as_deref().map(decode).transpose())
+            .collect()
+    }
+
+    /// What became of an event; none as long as nobody has handled it.
+    pub async fn receipt(&self, event: &str) -> Result<Option<StoredReceipt>, HostError> {
+        let rows = self.tables.get(&[self.keys.receipt(event)]).await?;
+        let row = rows.into_iter().next().flatten();
+        row.as_deref().map(decode).transpose()
+    }
+
+    /// Saves a wave, with the events it is done with; says whether the space is still the owner's.
+    pub(super) async fn save(
+        &self,
+        epoch: u64,
+        wave: &Wave,
+        done: &[FoundMessage],
+        now: Timestamp,
+    ) -> Result<bool, HostError> {
+        let mut writes = Vec::new();
+        for (id, document) in &wave.documents {
+            let at = self.keys.document(id);
+            writes.push(match document {
+                Some(value) => Write::Put(at, encode(value)?),
+                None => Write::Delete(at),
+            });
+        }
+        for receipt in &wave.receipts {
+            let at = self.keys.receipt(&receipt.event);
+            writes.push(Write::Put(at, encode(&stored(receipt, now))?));
+        }
+        for found in done {
+            let key = inbox(self.keys.worker(), found.seq);
+            writes.push(Write::Delete(At::new(TableId::INBOX, key)));
+            let is_dead = found.arrival.as_ref().is_some_and(|arrival| {
+                let mut dead = wave.dead_letters.iter();
+                dead.any(|dead| dead.id == *arrival.id())
+            });
+            if is_dead {
+                writes.push(self.bury(found, now));
+            }
+        }
+        self.record_wave(epoch, wave, now, &mut writes)?;
+        writes.push(Write::Put(self.keys.wave(), wave_mark(epoch, wave)));
+        let guards = vec![self.fence(epoch)];
+        self.commit(Batch { guards, writes }).await
+    }
+
+    /// Whether a wave whose commit was not answered had happened.
+    pub(super) async fn is_saved(&self, epoch: u64, wave: &Wave) -> Result<bool, HostError> {
+        let rows = self.tables.get(&[self.keys.wave()]).await?;
+        Ok(rows.into_iter().next().flatten() == Some(wave_mark(epoch, wave)))
+    }
+
+    /// Takes a message out of the inbox: an event that was handled before, or, to the dead letters,
+    /// what is no event.
+    pub(super) async fn remove_message(
+        &self,
+        epoch: u64,
+        found: &FoundMessage,
+        now: Timestamp,
+    ) -> Result<bool, HostError> {
+        let key = inbox(self.keys.worker(), found.seq);
+        let guards = vec![self.fence(epoch)];
+        let mut writes = vec![Write::Delete(At::new(TableId::INBOX, key))];
+        if found.arrival.is_none() {
+            writes.push(self.bury(found, now));
+        }
+        self.commit(Batch { guards, writes }).await
+    }
+
+    fn bury(&self, found: &FoundMessage, now: Timestamp) -> Write {
+        let reason = match found.arrival {
+            Some(_) => "nobody handled its stream",
+            None => "it is no event of this space",
+        };
+        let letter = DeadLetter {
+            reason: reason.to_owned(),
+            attempts: 0,
+            failed_at: now,
+            frame: found.frame.clone(),
+        };
+        append_dead_letter(self.keys.worker(), letter.encode())
+    }
+
+    /// Applies a batch; false if a guard did not hold.
+    pub(super) async fn commit(&self, batch: Batch) -> Result<bool, HostError> {
+        let replies = self.tables.commit(vec![batch]).await?;
+        Ok(replies.first().is_some_and(Result::is_ok))
+    }
+}
+
+/// The table that spaces live in, if it is there.
+pub(super) async fn find_table(tables: &dyn Tables) -> Result<Option<TableId>, HostError> {
+    Ok(tables.manifest().await?.id_of(TABLE))
+}
+
+/// The table that spaces live in; it is made if it is missing.
+pub(super) async fn make_table(tables: &dyn Tables) -> Result<TableId, HostError> {
+    Ok(find_or_make_table(tables, TABLE).await?)
+}
+
+fn wave_mark(epoch: u64, wave: &Wave) -> Vec<u8> {
+    [epoch.to_be_bytes(), wave.number.to_be_bytes()].concat()
+}
+
+fn stored(receipt: &EventReceipt, now: Timestamp) -> StoredReceipt {
+    let (outcome, failure) = match &receipt.outcome {
+        EventOutcome::Handled => ("handled", None),
+        EventOutcome::Failed(failure) => ("failed", Some(failure.clone())),
+        EventOutcome::NoHandler => ("no handler", None),
+    };
+    StoredReceipt {
+        event: receipt.event.to_string(),
+        outcome: outcome.to_owned(),
+        failure,
+        at: now.millis(),
+    }
+}
+
+impl std::fmt::Debug for SpaceStore {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("SpaceStore").field(&self.space).finish()
+    }
+}

@@ -1,0 +1,322 @@
+//! JavaScript functions for recipes, in QuickJS: no clock, no randomness, no compiler, frozen
+//! built-ins; fuel, memory and stack are bounded.
+//!
+//! A function is compiled once and made anew for every call, so that nothing it keeps outlives the
+//! call. Fuel is counted in steps of the engine, not in time: the same call uses the same on every
+//! machine, to within one interrupt. After a limit was hit the sandbox is thrown away and the next call gets a fresh one.
+
+mod cells;
+
+use std::cell::{Cell as Slot, RefCell};
+use std::collections::HashMap;
+use std::fmt;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use lope_model::{Failure, failure, limit::PAYLOAD_MAX};
+use rquickjs::context::intrinsic;
+use rquickjs::promise::MaybePromise;
+use rquickjs::{
+    CatchResultExt, CaughtError, Context, Ctx, Function, Object, Persistent, Runtime, Value,
+};
+
+use crate::module::ScriptHost;
+use cells::{CallCells, answer, encode};
+use lope_cells::json::Json;
+use lope_cells::project::Projected;
+use lope_cells::transaction::Transaction;
+
+/// The built-ins that scripts have. The compiler is needed to compile the functions themselves and
+/// is taken away from them.
+type Builtins = (
+    intrinsic::Eval,
+    intrinsic::RegExpCompiler,
+    intrinsic::RegExp,
+    intrinsic::Json,
+    intrinsic::Proxy,
+    intrinsic::MapSet,
+    intrinsic::TypedArrays,
+    intrinsic::Promise,
+);
+
+const PRELUDE: &str = include_str!("javascript/prelude.js");
+const BUILDER: &str = include_str!("javascript/builder.js");
+
+/// What a script may use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ScriptLimits {
+    /// Interrupts in one call; between two of them are 10,000 calls and loops.
+    pub fuel: u64,
+    /// Bytes of all functions of a space together.
+    pub memory: usize,
+    pub stack: usize,
+    /// Elements that one operation on a list may go through.
+    pub elements: usize,
+    /// Compiled functions that are kept.
+    pub functions: usize,
+}
+
+impl Default for ScriptLimits {
+    fn default() -> Self {
+        Self {
+            fuel: 1_000,
+            memory: 64 * 1024 * 1024,
+            stack: 256 * 1024,
+            elements: 10_000_000,
+            functions: 4_096,
+        }
+    }
+}
+
+/// The scripts of one space.
+#[derive(Debug, Default)]
+pub struct JavaScript {
+    limits: ScriptLimits,
+    /// Made when the first script is called.
+    sandbox: Option<Sandbox>,
+}
+
+/// Values of the engine stand before the engine: they must be gone first.
+struct Sandbox {
+    functions: HashMap<Arc<str>, Persistent<Function<'static>>>,
+    invoke: Persistent<Function<'static>>,
+    show: Persistent<Function<'static>>,
+    context: Context,
+    runtime: Runtime,
+    fuel: Rc<Slot<u64>>,
+    cells: Rc<RefCell<CallCells>>,
+}
+
+impl JavaScript {
+    pub fn new(limits: ScriptLimits) -> Self {
+        Self {
+            limits,
+            sandbox: None,
+        }
+    }
+}
+
+impl JavaScript {
+    /// Whether a source is a function; nothing of it is run.
+    pub fn check(&self, source: &str) -> Result<(), Failure> {
+        let sandbox = Sandbox::new(self.limits).map_err(no_sandbox)?;
+        sandbox.fuel.set(self.limits.fuel);
+        sandbox.context.with(|ctx| {
+            let compiled = ctx.eval::<Function, _>(wrapped(source)).catch(&ctx);
+            compiled.map(|_| ()).map_err(|error| describe(error, false))
+        })
+    }
+}
+
+impl JavaScript {
+    /// The document of a recipe that a function makes with the builder it is called with.
+    pub fn build_recipe(&mut self, source: &str) -> Result<Json, Failure> {
+        let source = format!("() => ({BUILDER})(\n{source}\n)").into();
+        let built = self.call(&source, &[], &mut Transaction::default())?;
+        built.ok_or_else(|| Failure::new("TypeError", "the function makes no recipe"))
+    }
+}
+
+/// The source of what makes a function anew for each call.
+fn wrapped(source: &str) -> String {
+    format!("(function () {{ \"use strict\"; return (\n{source}\n); }})")
+}
+
+impl ScriptHost for JavaScript {
+    fn call(
+        &mut self,
+        source: &Arc<str>,
+        arguments: &[Projected],
+        transaction: &mut Transaction,
+    ) -> Result<Option<Json>, Failure> {
+        if has_big_integer(source) {
+            return Err(Failure::new(
+                "SyntaxError",
+                "there are no big integers here",
+            ));
+        }
+        let mut sandbox = match self.sandbox.take() {
+            Some(sandbox) => sandbox,
+            None => Sandbox::new(self.limits).map_err(no_sandbox)?,
+        };
+        let outcome = sandbox.call(self.limits, source, arguments, transaction);
+        let is_spent = matches!(&outcome, Err(failed) if &*failed.kind == failure::kind::LIMIT);
+        if !is_spent && sandbox.settle() {
+            self.sandbox = Some(sandbox);
+        }
+        outcome
+    }
+}
+
+impl Sandbox {
+    fn new(limits: ScriptLimits) -> rquickjs::Result<Self> {
+        let runtime = Runtime::new()?;
+        runtime.set_memory_limit(limits.memory);
+        runtime.set_max_stack_size(limits.stack);
+        let context = Context::custom::<Builtins>(&runtime)?;
+        let cells = Rc::new(RefCell::new(CallCells::default()));
+        let (invoke, show) = context.with(|ctx| prelude(&ctx, limits, &cells))?;
+        let fuel = Rc::new(Slot::new(0_u64));
+        let left = Rc::clone(&fuel);
+        runtime.set_interrupt_handler(Some(Box::new(move || {
+            left.set(left.get().saturating_sub(1));
+            left.get() == 0
+        })));
+        Ok(Self {
+            functions: HashMap::new(),
+            invoke,
+            show,
+            context,
+            runtime,
+            fuel,
+            cells,
+        })
+    }
+
+    fn call(
+        &mut self,
+        limits: ScriptLimits,
+        source: &Arc<str>,
+        arguments: &[Projected],
+        transaction: &mut Transaction,
+    ) -> Result<Option<Json>, Failure> {
+        self.fuel.set(limits.fuel);
+        if self.functions.len() >= limits.functions {
+            self.functions.clear();
+        }
+        self.cells.borrow_mut().begin(transaction);
+        let (texts, places) = encode(arguments, &mut self.cells.borrow_mut());
+        let context = self.context.clone();
+        let outcome = context.with(|ctx| {
+            let shown = self.evaluate(&ctx, source, texts, places);
+            let is_out_of_fuel = self.fuel.get() == 0;
+            shown
+                .catch(&ctx)
+                .map_err(|error| describe(error, is_out_of_fuel))
+        });
+        self.cells.borrow_mut().end(transaction);
+        let Some(text) = outcome? else {
+            return Ok(None);
+        };
+        if text.len() > PAYLOAD_MAX {
+            let message = format!(
+                "its result has {} bytes, more than {PAYLOAD_MAX}",
+                text.len()
+            );
+            return Err(Failure::new("TooLarge", message));
+        }
+        let parsed = Json::parse(&text);
+        parsed
+            .map(Some)
+            .map_err(|error| Failure::new("ScriptError", error.to_string()))
+    }
+
+    /// The function's value as JSON; none for undefined.
+    fn evaluate(
+        &mut self,
+        ctx: &Ctx<'_>,
+        source: &Arc<str>,
+        texts: String,
+        places: String,
+    ) -> rquickjs::Result<Option<String>> {
+        let factory = match self.functions.get(source) {
+            Some(known) => known.clone().restore(ctx)?,
+            None => {
+                let compiled: Function = ctx.eval(wrapped(source))?;
+                let kept = Persistent::save(ctx, compiled.clone());
+                self.functions.insert(Arc::clone(source), kept);
+                compiled
+            }
+        };
+        let invoke = self.invoke.clone().restore(ctx)?;
+        let called: MaybePromise = invoke.call((factory, texts, places))?;
+        let value: Value = called.finish()?;
+        self.show.clone().restore(ctx)?.call((value,))
+    }
+
+    /// Runs what the call left behind; says whether the sandbox can be used again.
+    fn settle(&mut self) -> bool {
+        while self.fuel.get() > 0 && self.runtime.is_job_pending() {
+            if self.runtime.execute_pending_job().is_err() {
+                return false;
+            }
+        }
+        self.fuel.get() > 0
+    }
+}
+
+type Entrances = (Persistent<Function<'static>>, Persistent<Function<'static>>);
+
+fn prelude(
+    ctx: &Ctx<'_>,
+    limits: ScriptLimits,
+    cells: &Rc<RefCell<CallCells>>,
+) -> rquickjs::Result<Entrances> {
+    let cells = Rc::clone(cells);
+    let host = Function::new(
+        ctx.clone(),
+        move |verb: String, index: usize, text: String| {
+            answer(&mut cells.borrow_mut(), &verb, index, &text)
+        },
+    )?;
+    let start: Function = ctx.eval(PRELUDE)?;
+    let entrances: Object = start.call((host, limits.elements))?;
+    let save = |name: &str| {
+        let function: Function = entrances.get(name)?;
+        rquickjs::Result::Ok(Persistent::save(ctx, function))
+    };
+    Ok((save("invoke")?, save("show")?))
+}
+
+/// Whether there is a literal like `12n`: arithmetic on numbers without bound cannot be interrupted.
+fn has_big_integer(source: &str) -> bool {
+    let is_word = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'$';
+    source
+        .as_bytes()
+        .split(|byte| !is_word(*byte))
+        .any(|word| word.first().is_some_and(u8::is_ascii_digit) && word.last() == Some(&b'n'))
+}
+
+/// A thrown error keeps its name, message and stack; what went beyond a limit says so.
+fn describe(error: CaughtError<'_>, is_out_of_fuel: bool) -> Failure {
+    if is_out_of_fuel {
+        return Failure::new(failure::kind::LIMIT, "the script used up its fuel");
+    }
+    match error {
+        CaughtError::Exception(exception) => {
+            let name = exception.as_object().get::<_, String>("name");
+            let name = name.unwrap_or_else(|_| "Error".to_owned());
+            let message = exception.message().unwrap_or_default();
+            if message.contains("out of memory") || message.contains("call stack") {
+                return Failure::new(failure::kind::LIMIT, message);
+            }
+            let mut failure = Failure::new(&name, message);
+            failure.traceback = exception.stack();
+            failure
+        }
+        CaughtError::Value(thrown) => {
+            let text = thrown.as_string().and_then(|text| text.to_string().ok());
+            let message = text.unwrap_or_else(|| format!("{thrown:?} was thrown"));
+            if thrown.is_null() {
+                return Failure::new(failure::kind::LIMIT, "out of memory");
+            }
+            Failure::new("Error", message)
+        }
+        CaughtError::Error(rquickjs::Error::WouldBlock) => {
+            Failure::new("ScriptError", "its promise never settles")
+        }
+        CaughtError::Error(error) => Failure::new("ScriptError", error.to_string()),
+    }
+}
+
+fn no_sandbox(error: rquickjs::Error) -> Failure {
+    Failure::new("ScriptError", format!("no sandbox: {error}"))
+}
+
+impl fmt::Debug for Sandbox {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Sandbox")
+            .field("functions", &self.functions.len())
+            .finish_non_exhaustive()
+    }
+}

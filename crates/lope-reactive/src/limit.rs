@@ -1,0 +1,38 @@
+//! The bounds of the reactive runner, by name. What is beyond one is refused or given up with an
+//! error that says so.
+
+use lope_model::Span;
+
+/// Runs of one node in one pass before it has to wait.
+pub const RUNS_PER_PASS_MAX: u32 = 10;
+
+/// The first wait of a node that does not settle, and the longest.
+pub const BACKOFF_FIRST: Span = Span::from_millis(250);
+pub const BACKOFF_MAX: Span = Span::from_millis(2_000);
+
+/// Events that may wait for one stream.
+pub const BACKLOG_MAX: usize = 256;
+
+/// How long an event waits for a handler before it is a dead letter.
+pub const HANDLER_WAIT: Span = Span::from_secs(30);
+
+/// Events handled before what they changed is brought up to date and saved.
+pub const EVENTS_PER_WAVE_MAX: usize = 256;
+
+/// Receipts that are remembered, so that an event that is delivered again takes effect once.
+pub const RECEIPTS_MAX: usize = 16_384;
+
+/// How long a receipt is kept in a store.
+pub const RECEIPT_KEPT: Span = Span::from_secs(7 * 24 * 60 * 60);
+
+/// Waves of a space whose changes are kept.
+pub const HISTORY_MAX: u64 = 1_000;
+
+/// Longest value, as text, that the history of a cell keeps.
+pub const HISTORY_VALUE_MAX: usize = 1_024;
+
+/// Processes from one that was started in its own right down to the last of its children.
+pub const PROCESS_DEPTH_MAX: usize = 64;
+
+/// Children that one node may have.
+pub const CHILDREN_MAX: usize = 10_000;

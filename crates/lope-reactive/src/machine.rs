@@ -1,0 +1,487 @@
+//! One space kept up to date, without I/O: edits, events and acknowledgements in; waves to save,
+//! receipts, effects and reports out.
+//!
+//! Events are handled in order; before a handler runs, what it reads is brought up to date. When
+//! nothing can run any more, everything that changed is saved as one wave. Nobody is told of an
+//! edit, an event or an effect before its wave is on disk.
+
+mod command;
+mod events;
+mod program;
+mod record;
+mod wave;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use lope_model::{Failure, Timestamp};
+
+use crate::limit;
+use crate::scheduler::{ChangedBy, NodeKey, NonSettling};
+pub use command::{SpaceAction, SpaceCommand};
+pub use events::{Arrival, EventOutcome, EventReceipt, StreamEvent};
+use events::{EventQueue, Offered};
+use lope_cells::address::CellAddress;
+use lope_cells::error::{CommitError, WriteError};
+use lope_cells::id::{EntityId, SpaceName};
+use lope_cells::json::Json;
+use lope_cells::path::CellPath;
+use lope_cells::resolve::{Follow, resolve};
+use lope_cells::space::{Committed, Spaces};
+use lope_cells::transaction::{EffectRequest, Transaction};
+pub use program::{NodeName, Nodes, Program};
+pub use record::{NodeRecord, NodeWiring, StoredNode, UnsettledNote};
+pub use wave::{CellChange, Wave};
+
+/// What a space is told.
+#[derive(Clone, Debug)]
+pub enum SpaceInput {
+    /// A transaction to commit; the answer names the ticket.
+    Edit {
+        ticket: u64,
+        transaction: Transaction,
+    },
+    Arrived(Arrival),
+    /// A document of another space, as it stands there now.
+    Foreign {
+        at: CellAddress,
+        value: Option<Json>,
+    },
+    /// The wave with this number is on disk.
+    Saved {
+        wave: u64,
+    },
+}
+
+impl From<StreamEvent> for SpaceInput {
+    fn from(event: StreamEvent) -> Self {
+        Self::Arrived(Arrival::Event(event))
+    }
+}
+
+/// What a space asks for or tells.
+#[derive(Clone, Debug, PartialEq)]
+pub enum SpaceOutput {
+    /// To be saved whole. One at a time is under way.
+    Save(Wave),
+    /// An edit is on disk with this revision, or was not done.
+    Edited {
+        ticket: u64,
+        outcome: Result<u64, CommitError>,
+    },
+    Receipt(EventReceipt),
+    /// The stream's backlog is full; the sender may try again.
+    Refused(StreamEvent),
+    /// To be done, now that what asked for it is on disk.
+    Effect(EffectRequest),
+    NonSettling(NonSettling),
+    Failed {
+        node: NodeKey,
+        failure: Failure,
+    },
+}
+
+/// A space at work.
+#[derive(Debug)]
+pub struct SpaceMachine<P> {
+    space: SpaceName,
+    spaces: Spaces,
+    nodes: Nodes,
+    program: P,
+    events: EventQueue,
+    wave: Wave,
+    saving: Option<Wave>,
+    /// Nodes that ran since the last wave, and those that did not settle.
+    ran: BTreeMap<NodeKey, Option<NonSettling>>,
+    /// Where documents changed since the last wave, and who did it.
+    changed: BTreeMap<(EntityId, CellPath), Arc<str>>,
+    checks_twice: bool,
+}
+
+impl<P: Program> SpaceMachine<P> {
+    pub fn new(space: SpaceName, spaces: Spaces, program: P) -> Self {
+        Self {
+            space,
+            spaces,
+            nodes: Nodes::default(),
+            program,
+            events: EventQueue::default(),
+            wave: Wave {
+                number: 1,
+                ..Wave::default()
+            },
+            saving: None,
+            ran: BTreeMap::new(),
+            changed: BTreeMap::new(),
+            checks_twice: false,
+        }
+    }
+
+    /// Starts what runs in the space, as its documents say. What `stored` says is up to date does
+    /// not run.
+    pub fn resume(&mut self, stored: BTreeMap<Arc<str>, StoredNode>) {
+        self.nodes.restore(stored);
+        self.program.resumed(&self.spaces, &mut self.nodes);
+    }
+
+    /// Runs every computation twice from now on; one whose writes differ fails.
+    pub fn check_twice(&mut self) {
+        self.checks_twice = true;
+    }
+
+    /// Takes in what happened and does what can be done now.
+    pub fn handle(
+        &mut self,
+        now: Timestamp,
+        inputs: &mut Vec<SpaceInput>,
+        outputs: &mut Vec<SpaceOutput>,
+    ) {
+        for input in inputs.drain(..) {
+            match input {
+                SpaceInput::Edit {
+                    ticket,
+                    transaction,
+                } => {
+                    self.edit(ticket, transaction, outputs);
+                }
+                SpaceInput::Arrived(Arrival::Event(event)) => self.offer(now, event, outputs),
+                SpaceInput::Arrived(Arrival::Command(command)) => self.ask(now, command, outputs),
+                SpaceInput::Foreign { at, value } => self.load_foreign(&at, value),
+                SpaceInput::Saved { wave } => self.saved(wave, outputs),
+            }
+        }
+        self.bury(now);
+        for _ in 0..limit::EVENTS_PER_WAVE_MAX {
+            if !self.handle_arrival(now, outputs) {
+                break;
+            }
+        }
+        while let Some(node) = self.nodes.scheduler.next(now) {
+            self.run(node, outputs);
+        }
+        self.readdress();
+        for report in self.nodes.scheduler.take_reports() {
+            self.ran.insert(report.node, Some(report.clone()));
+            outputs.push(SpaceOutput::NonSettling(report));
+        }
+        self.save(outputs);
+    }
+
+    /// When to call `handle` again though nothing came in.
+    pub fn next_deadline(&self, now: Timestamp) -> Option<Timestamp> {
+        if self.has_events() {
+            return Some(now);
+        }
+        let deadlines = [
+            self.nodes.scheduler.next_deadline(),
+            self.events.next_deadline(),
+        ];
+        deadlines.into_iter().flatten().min()
+    }
+
+    /// Whether nothing can run and everything is on disk.
+    pub fn is_idle(&self, now: Timestamp) -> bool {
+        let at_rest = self.nodes.is_idle(now) && !self.has_events();
+        at_rest && self.wave.is_empty() && self.saving.is_none()
+    }
+
+    /// The documents of other spaces that nodes look at.
+    pub fn foreign(&self) -> BTreeSet<CellAddress> {
+        self.nodes.scheduler.foreign(&self.space)
+    }
+
+    pub fn spaces(&self) -> &Spaces {
+        &self.spaces
+    }
+
+    pub fn nodes(&mut self) -> &mut Nodes {
+        &mut self.nodes
+    }
+
+    pub fn program(&mut self) -> &mut P {
+        &mut self.program
+    }
+
+    /// Lets the program add and remove nodes by itself.
+    pub fn with_program<T>(&mut self, work: impl FnOnce(&mut P, &Spaces, &mut Nodes) -> T) -> T {
+        work(&mut self.program, &self.spaces, &mut self.nodes)
+    }
+
+    fn edit(&mut self, ticket: u64, transaction: Transaction, outputs: &mut Vec<SpaceOutput>) {
+        match self.commit(transaction) {
+            Ok(committed) => {
+                self.apply(&committed, &ChangedBy::Edit);
+                let revision = self.spaces.snapshot().revision(&self.space);
+                self.wave.edits.push((ticket, revision));
+            }
+            Err(error) => outputs.push(SpaceOutput::Edited {
+                ticket,
+                outcome: Err(error),
+            }),
+        }
+    }
+
+    fn offer(&mut self, now: Timestamp, event: StreamEvent, outputs: &mut Vec<SpaceOutput>) {
+        let event = StreamEvent {
+            stream: stream_at(&self.spaces, &event.stream),
+            ..event
+        };
+        match self.events.offer(now, Arrival::Event(event.clone())) {
+            Offered::Queued | Offered::Known => {}
+            Offered::Done(receipt) => self.repeat(receipt, outputs),
+            Offered::Full => outputs.push(SpaceOutput::Refused(event)),
+        }
+    }
+
+    fn ask(&mut self, now: Timestamp, command: SpaceCommand, outputs: &mut Vec<SpaceOutput>) {
+        match self.events.offer(now, Arrival::Command(command)) {
+            Offered::Queued | Offered::Known | Offered::Full => {}
+            Offered::Done(receipt) => self.repeat(receipt, outputs),
+        }
+    }
+
+    /// Takes in how a document of another space stands now.
+    fn load_foreign(&mut self, at: &CellAddress, value: Option<Json>) {
+        if at.space == self.space {
+            return;
+        }
+        if let Some(change) = self.spaces.replace(&at.space, &at.id, value) {
+            self.nodes.scheduler.changed(&[change], &ChangedBy::Edit);
+        }
+    }
+
+    /// The receipt of an event that was delivered again, unless it is still to be saved.
+    fn repeat(&mut self, receipt: EventReceipt, outputs: &mut Vec<SpaceOutput>) {
+        let saving = self.saving.iter().chain([&self.wave]);
+        let mut unsaved = saving.flat_map(|wave| &wave.receipts);
+        if !unsaved.any(|other| other.event == receipt.event) {
+            outputs.push(SpaceOutput::Receipt(receipt));
+        }
+    }
+
+    fn saved(&mut self, number: u64, outputs: &mut Vec<SpaceOutput>) {
+        let Some(wave) = self.saving.take_if(|wave| wave.number == number) else {
+            return;
+        };
+        outputs.extend(wave.edits.into_iter().map(|(ticket, revision)| {
+            let outcome = Ok(revision);
+            SpaceOutput::Edited { ticket, outcome }
+        }));
+        outputs.extend(wave.receipts.into_iter().map(SpaceOutput::Receipt));
+        outputs.extend(wave.effects.into_iter().map(SpaceOutput::Effect));
+    }
+
+    fn save(&mut self, outputs: &mut Vec<SpaceOutput>) {
+        if self.saving.is_some() {
+            return;
+        }
+        self.note_nodes();
+        if self.wave.is_empty() {
+            return;
+        }
+        self.note_history();
+        let waits = self.nodes.scheduler.next_deadline().is_some();
+        // One that looks at other spaces is to see what changes there.
+        let looks_elsewhere = !self.foreign().is_empty();
+        self.wave.is_active = waits || looks_elsewhere || self.program.is_waiting();
+        let next = Wave {
+            number: self.wave.number + 1,
+            ..Wave::default()
+        };
+        let wave = std::mem::replace(&mut self.wave, next);
+        self.saving = Some(wave.clone());
+        outputs.push(SpaceOutput::Save(wave));
+    }
+
+    /// Puts down how the nodes fared that ran or were taken out.
+    fn note_nodes(&mut self) {
+        for name in self.nodes.take_removed() {
+            self.wave.nodes.insert(name, None);
+        }
+        for (node, report) in std::mem::take(&mut self.ran) {
+            let unsettled = report.map(|report| self.unsettled(&report));
+            let now = self.spaces.snapshot();
+            if let Some((name, record, wiring)) = self.nodes.record(node, now, unsettled) {
+                self.wave.nodes.insert(name.clone(), Some(record));
+                self.wave
+                    .wirings
+                    .extend(wiring.map(|wiring| (name, wiring)));
+            }
+        }
+    }
+
+    fn unsettled(&self, report: &NonSettling) -> UnsettledNote {
+        let names = report.cycle.iter();
+        let names = names.filter_map(|node| self.nodes.name_of(*node).cloned());
+        UnsettledNote {
+            runs: report.runs,
+            cycle: names.collect(),
+            until: report.until.millis(),
+        }
+    }
+
+    /// Puts down what changed, as it stands now.
+    fn note_history(&mut self) {
+        for ((id, path), by) in std::mem::take(&mut self.changed) {
+            let document = self.spaces.snapshot().document(&self.space, &id);
+            let value = document.and_then(|root| root.at(path.keys())).cloned();
+            self.wave.history.push(CellChange {
+                id,
+                path,
+                value,
+                by,
+            });
+        }
+    }
+
+    fn has_events(&self) -> bool {
+        self.events
+            .has(|stream| self.nodes.handler_of(stream).is_some())
+    }
+
+    /// Gives up events that nobody handled for too long.
+    fn bury(&mut self, now: Timestamp) {
+        let nodes = &self.nodes;
+        let is_handled = |stream: &CellAddress| nodes.handler_of(stream).is_some();
+        while let Some(event) = self.events.take_expired(now, is_handled) {
+            let receipt = EventReceipt {
+                event: event.id.clone(),
+                outcome: EventOutcome::NoHandler,
+            };
+            self.wave.dead_letters.push(event);
+            self.wave.receipts.push(receipt.clone());
+            self.events.remember(receipt);
+        }
+    }
+
+    /// Events that came before their stream was there find it once somebody handles it.
+    fn readdress(&mut self) {
+        if self.nodes.take_fresh_handlers() {
+            let spaces = &self.spaces;
+            self.events.readdress(|stream| stream_at(spaces, stream));
+        }
+    }
+
+    /// Handles the next event or command; says whether there was one.
+    fn handle_arrival(&mut self, now: Timestamp, outputs: &mut Vec<SpaceOutput>) -> bool {
+        self.readdress();
+        let nodes = &self.nodes;
+        let is_handled = |stream: &CellAddress| nodes.handler_of(stream).is_some();
+        match self.events.take(is_handled) {
+            Some(Arrival::Event(event)) => self.handle_event(event, now, outputs),
+            Some(Arrival::Command(command)) => self.obey(&command),
+            None => return false,
+        }
+        true
+    }
+
+    /// Does what a command asks for.
+    fn obey(&mut self, command: &SpaceCommand) {
+        let mut transaction = self.spaces.begin();
+        let result = self.program.command(command, &mut transaction);
+        let result = result.and_then(|()| self.commit(transaction).map_err(failure_of));
+        self.settle(command.id.clone(), result);
+    }
+
+    fn handle_event(&mut self, event: StreamEvent, now: Timestamp, outputs: &mut Vec<SpaceOutput>) {
+        let Some(handler) = self.nodes.handler_of(&event.stream) else {
+            return;
+        };
+        self.nodes.scheduler.begin_pass();
+        while let Some(node) = self.nodes.scheduler.next_for(handler, now) {
+            self.run(node, outputs);
+        }
+        let mut transaction = self.spaces.begin();
+        let result = self.program.handle(handler, &event, &mut transaction);
+        let reads = transaction.reads().clone();
+        let result = result.and_then(|()| self.commit(transaction).map_err(failure_of));
+        self.nodes
+            .scheduler
+            .finished(handler, reads, BTreeSet::new());
+        self.settle(event.id, result);
+    }
+
+    /// Applies what an event or a command did, and puts its receipt into the wave.
+    fn settle(&mut self, id: Arc<str>, result: Result<Committed, Failure>) {
+        let outcome = match result {
+            Ok(committed) => {
+                self.apply(&committed, &ChangedBy::Event(id.clone()));
+                EventOutcome::Handled
+            }
+            Err(failure) => EventOutcome::Failed(failure),
+        };
+        let receipt = EventReceipt { event: id, outcome };
+        self.events.remember(receipt.clone());
+        self.wave.receipts.push(receipt);
+    }
+
+    fn run(&mut self, node: NodeKey, outputs: &mut Vec<SpaceOutput>) {
+        let mut transaction = self.spaces.begin();
+        let result = self.program.run(node, &mut transaction);
+        let result = result.and_then(|()| self.check(node, &transaction));
+        let reads = transaction.reads().clone();
+        let operations = transaction.operations().iter();
+        let writes = operations.map(|operation| operation.at.clone()).collect();
+        let result = result.and_then(|()| self.commit(transaction).map_err(failure_of));
+        self.nodes.scheduler.finished(node, reads, writes);
+        self.ran.insert(node, None);
+        match result {
+            Ok(committed) => self.apply(&committed, &ChangedBy::Node(node)),
+            Err(failure) => self.fail(node, failure, outputs),
+        }
+    }
+
+    fn fail(&mut self, node: NodeKey, failure: Failure, outputs: &mut Vec<SpaceOutput>) {
+        let mut transaction = self.spaces.begin();
+        self.program.failed(node, &failure, &mut transaction);
+        if let Ok(committed) = self.commit(transaction) {
+            self.apply(&committed, &ChangedBy::Node(node));
+        }
+        outputs.push(SpaceOutput::Failed { node, failure });
+    }
+
+    /// In the mode for tests: whether a second run does the same.
+    fn check(&mut self, node: NodeKey, first: &Transaction) -> Result<(), Failure> {
+        if !self.checks_twice {
+            return Ok(());
+        }
+        let mut second = self.spaces.begin();
+        self.program.run(node, &mut second)?;
+        let same = first.operations() == second.operations() && first.effects() == second.effects();
+        let message = "two runs on the same cells wrote different things";
+        same.then_some(())
+            .ok_or_else(|| Failure::new("Unstable", message))
+    }
+
+    fn commit(&mut self, transaction: Transaction) -> Result<Committed, CommitError> {
+        if let Some(second) = transaction.space().filter(|space| **space != self.space) {
+            let (first, second) = (self.space.clone(), second.clone());
+            let refused = WriteError::OtherSpace { first, second };
+            return Err(CommitError::Refused(refused.into()));
+        }
+        self.spaces.commit(transaction)
+    }
+
+    fn apply(&mut self, committed: &Committed, by: &ChangedBy) {
+        self.nodes.scheduler.changed(&committed.changes, by);
+        self.wave.add(committed);
+        let by = self.nodes.describe(by);
+        for change in &committed.changes {
+            let paths = change.paths.iter();
+            let keys = paths.map(|path| (change.id.clone(), path.clone()));
+            self.changed.extend(keys.map(|key| (key, by.clone())));
+        }
+        self.program
+            .committed(committed, &self.spaces, &mut self.nodes);
+    }
+}
+
+/// Where a stream is that a cell stands for.
+fn stream_at(spaces: &Spaces, at: &CellAddress) -> CellAddress {
+    let found = resolve(&mut spaces.begin(), at, Follow::Every);
+    found.map_or_else(|_| at.clone(), |found| found.address)
+}
+
+fn failure_of(error: CommitError) -> Failure {
+    Failure::new("Write", error.to_string())
+}

@@ -1,0 +1,52 @@
+//! What a space is asked to do from outside, besides events to streams: cells changed, recipes run
+//! and stopped, outcomes of effects recorded.
+
+use std::sync::Arc;
+
+use lope_cells::address::CellAddress;
+use lope_cells::json::Json;
+use lope_model::Failure;
+use serde::{Deserialize, Serialize};
+
+/// Something that a space is asked to do, once.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SpaceCommand {
+    /// Given by the sender; a command with the same id is the same command.
+    pub id: Arc<str>,
+    pub action: SpaceAction,
+}
+
+/// What is to be done.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum SpaceAction {
+    /// A cell gets a value, or loses it.
+    Set {
+        at: CellAddress,
+        value: Option<Json>,
+    },
+    /// The list in a cell gets elements at its end.
+    Append {
+        at: CellAddress,
+        elements: Vec<Json>,
+    },
+    /// The number in a cell grows.
+    Increment { at: CellAddress, by: Json },
+    /// A recipe runs into a cell; without a recipe the recorded one.
+    Run {
+        result: CellAddress,
+        recipe: Option<Json>,
+        argument: Option<Json>,
+        strict: bool,
+    },
+    /// What runs into a cell stops.
+    Stop { result: CellAddress },
+    /// An effect that was asked for under this key is done.
+    EffectDone {
+        key: Arc<str>,
+        outcome: Result<Json, Failure>,
+    },
+    /// A document gets a name that people know it by.
+    Name { at: CellAddress, name: String },
+    /// Several of these, together or not at all.
+    All(Vec<SpaceAction>),
+}

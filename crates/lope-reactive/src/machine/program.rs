@@ -1,0 +1,239 @@
+//! What the nodes of a space do, as the machine sees it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use lope_model::{Failure, Timestamp};
+
+use super::command::SpaceCommand;
+use super::events::StreamEvent;
+use super::record::{NodeRecord, NodeWiring, StoredNode, UnsettledNote, seen};
+use crate::scheduler::{ChangedBy, NodeKey, NodeReport, NodeRole, NodeSpec, RunReason, Scheduler};
+use lope_cells::address::CellAddress;
+use lope_cells::snapshot::Snapshot;
+use lope_cells::space::{Committed, Spaces};
+use lope_cells::transaction::{ReadLog, Transaction};
+
+/// The functions behind the nodes of one space. They look at the transaction and at nothing else:
+/// the same cells give the same writes.
+pub trait Program {
+    /// Computes what `node` writes.
+    fn run(&mut self, node: NodeKey, transaction: &mut Transaction) -> Result<(), Failure>;
+
+    /// Handles an event.
+    fn handle(
+        &mut self,
+        node: NodeKey,
+        event: &StreamEvent,
+        transaction: &mut Transaction,
+    ) -> Result<(), Failure>;
+
+    /// Does what it was asked for from outside.
+    fn command(
+        &mut self,
+        _command: &SpaceCommand,
+        _transaction: &mut Transaction,
+    ) -> Result<(), Failure> {
+        Err(Failure::new("Unknown", "this space takes no commands"))
+    }
+
+    /// Whether something that was asked for is under way elsewhere.
+    fn is_waiting(&self) -> bool {
+        false
+    }
+
+    /// Writes what stands for the output of a computation that failed; its own writes are gone.
+    fn failed(&mut self, node: NodeKey, failure: &Failure, transaction: &mut Transaction);
+
+    /// Something was committed: nodes may be added and removed now.
+    fn committed(&mut self, committed: &Committed, spaces: &Spaces, nodes: &mut Nodes);
+
+    /// The space was taken up as it stands: nodes of what runs in it may be added now.
+    fn resumed(&mut self, spaces: &Spaces, nodes: &mut Nodes);
+}
+
+/// The nodes of a space and the streams they listen to.
+#[derive(Debug, Default)]
+pub struct Nodes {
+    pub(super) scheduler: Scheduler,
+    /// The handlers of each stream; the last one has it.
+    handlers: BTreeMap<CellAddress, Vec<NodeKey>>,
+    streams: BTreeMap<NodeKey, CellAddress>,
+    /// Whether a handler was added since last asked.
+    has_fresh_handlers: bool,
+    /// The names of the nodes that a store keeps a record of, with their recipes.
+    names: BTreeMap<NodeKey, NodeName>,
+    /// Names whose nodes were taken out since last asked.
+    removed: BTreeSet<Arc<str>>,
+    /// Records of nodes that were not added yet.
+    stored: BTreeMap<Arc<str>, StoredNode>,
+    /// How the nodes fared that were added with a record.
+    recorded: BTreeMap<NodeKey, NodeRecord>,
+}
+
+/// What a node is called over the life of a space.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NodeName {
+    pub name: Arc<str>,
+    pub recipe: Arc<str>,
+}
+
+impl Nodes {
+    /// Adds a node that runs when what it reads changes.
+    pub fn add(&mut self, spec: NodeSpec) -> NodeKey {
+        self.scheduler.register(spec)
+    }
+
+    /// Adds a node under a name. If a store has a record of it, and `may_rest`, it runs only if what
+    /// it read has changed.
+    pub fn add_named(
+        &mut self,
+        spec: NodeSpec,
+        name: NodeName,
+        (now, may_rest): (&Snapshot, bool),
+    ) -> NodeKey {
+        self.removed.remove(&name.name);
+        let stored = self.stored.remove(&name.name);
+        let node = match stored.filter(|stored| stored.record.recipe == name.recipe) {
+            Some(stored) => {
+                let is_current = may_rest && stored.is_current(now);
+                let runs = stored.record.runs;
+                let spec = if is_current {
+                    stored.rewired(spec)
+                } else {
+                    spec
+                };
+                let node = self.scheduler.restore(spec, runs, is_current);
+                self.recorded.insert(node, stored.record);
+                node
+            }
+            None => self.scheduler.register(spec),
+        };
+        self.names.insert(node, name);
+        node
+    }
+
+    /// Takes in what a store has of nodes that will be added.
+    pub fn restore(&mut self, stored: BTreeMap<Arc<str>, StoredNode>) {
+        self.stored = stored;
+    }
+
+    /// What a node is called, if it has a name.
+    pub fn name_of(&self, node: NodeKey) -> Option<&Arc<str>> {
+        self.names.get(&node).map(|named| &named.name)
+    }
+
+    /// Where a node reads and writes, as far as is known.
+    pub fn wiring(&self, node: NodeKey) -> Option<(Vec<CellAddress>, Vec<CellAddress>)> {
+        let reads = self.scheduler.reads(node)?.keys().cloned().collect();
+        let writes = self.scheduler.writes(node)?.iter().cloned().collect();
+        Some((reads, writes))
+    }
+
+    /// How a node fared when a record of it was taken up.
+    pub fn recorded(&self, node: NodeKey) -> Option<&NodeRecord> {
+        self.recorded.get(&node)
+    }
+
+    /// Who changed something, in words that mean the same after a restart.
+    pub(super) fn describe(&self, by: &ChangedBy) -> Arc<str> {
+        match by {
+            ChangedBy::Node(node) => match self.name_of(*node) {
+                Some(name) => format!("node {name}").into(),
+                None => node.to_string().into(),
+            },
+            ChangedBy::Event(_) | ChangedBy::Edit => by.to_string().into(),
+        }
+    }
+
+    fn explain(&self, reason: &RunReason) -> String {
+        match reason {
+            RunReason::Changed { at, by } => format!("{} changed {at}", self.describe(by)),
+            RunReason::Registered | RunReason::Resumed => reason.to_string(),
+        }
+    }
+
+    /// The names of nodes that are gone, and not there again.
+    pub(super) fn take_removed(&mut self) -> BTreeSet<Arc<str>> {
+        std::mem::take(&mut self.removed)
+    }
+
+    /// A record of a node as it stands.
+    pub(super) fn record(
+        &mut self,
+        node: NodeKey,
+        now: &Snapshot,
+        unsettled: Option<UnsettledNote>,
+    ) -> Option<(Arc<str>, NodeRecord, Option<NodeWiring>)> {
+        let named = self.names.get(&node)?.clone();
+        let wiring = self.scheduler.take_wiring(node);
+        let report = self.scheduler.why(node)?;
+        let reads = self.scheduler.reads(node)?;
+        let record = NodeRecord {
+            recipe: named.recipe,
+            seen: report.invalid.is_none().then(|| seen(reads, now)),
+            runs: report.runs,
+            reason: report.last_reason.map(|reason| self.explain(&reason)),
+            unsettled,
+        };
+        let wiring = wiring.map(|(reads, writes)| NodeWiring { reads, writes });
+        Some((named.name, record, wiring))
+    }
+
+    /// Adds a handler of `stream`; it has the stream until it is removed or another one is added.
+    /// `reads` is what it will look at besides the event.
+    pub fn add_handler(
+        &mut self,
+        stream: CellAddress,
+        reads: ReadLog,
+        parent: Option<NodeKey>,
+    ) -> NodeKey {
+        let node = self.scheduler.register(NodeSpec {
+            role: NodeRole::Handler,
+            parent,
+            reads,
+            writes: BTreeSet::new(),
+        });
+        self.has_fresh_handlers = true;
+        self.handlers.entry(stream.clone()).or_default().push(node);
+        self.streams.insert(node, stream);
+        node
+    }
+
+    /// Whether a handler was added since last asked.
+    pub(super) fn take_fresh_handlers(&mut self) -> bool {
+        std::mem::take(&mut self.has_fresh_handlers)
+    }
+
+    /// Takes a node out, handler or not.
+    pub fn remove(&mut self, node: NodeKey) {
+        self.scheduler.unregister(node);
+        self.recorded.remove(&node);
+        self.removed
+            .extend(self.names.remove(&node).map(|named| named.name));
+        let Some(stream) = self.streams.remove(&node) else {
+            return;
+        };
+        if let Some(handlers) = self.handlers.get_mut(&stream) {
+            handlers.retain(|other| *other != node);
+            if handlers.is_empty() {
+                self.handlers.remove(&stream);
+            }
+        }
+    }
+
+    /// Who gets the events of `stream`.
+    pub fn handler_of(&self, stream: &CellAddress) -> Option<NodeKey> {
+        self.handlers.get(stream)?.last().copied()
+    }
+
+    /// Why a node ran, and what keeps it from running.
+    pub fn why(&self, node: NodeKey) -> Option<NodeReport> {
+        self.scheduler.why(node)
+    }
+
+    /// Whether no node can run now.
+    pub fn is_idle(&self, now: Timestamp) -> bool {
+        self.scheduler.is_idle(now)
+    }
+}

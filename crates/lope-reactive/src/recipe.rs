@@ -1,0 +1,280 @@
+//! Recipes: graphs of modules over the cells of a process, as documents.
+//!
+//! `{"argumentSchema"?, "resultSchema"?, "initial"?: {"internal"}, "result", "nodes": [{"module",
+//! "inputs", "outputs"}]}`. Inside, `{"$alias": {"path": […]}}` stands for a cell of the process
+//! the recipe runs in. A recipe's id is the digest of its document, so that an edited recipe is
+//! another one.
+
+mod builder;
+
+use std::sync::Arc;
+
+use thiserror::Error;
+
+use lope_cells::id::EntityId;
+use lope_cells::json::{Json, Object};
+use lope_cells::path::CellPath;
+use lope_cells::schema::Schema;
+
+pub use builder::RecipeBuilder;
+
+/// A recipe that was read and checked.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Recipe {
+    /// The digest of the document.
+    pub id: Arc<str>,
+    pub document: Json,
+    pub argument_schema: Option<Schema>,
+    /// The internal state of a process that starts.
+    pub initial: Option<Json>,
+    /// What the result cell holds, with aliases.
+    pub result: Json,
+    pub nodes: Vec<RecipeNode>,
+}
+
+/// One module with what it reads and what it writes.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RecipeNode {
+    pub module: NodeModule,
+    pub inputs: Json,
+    pub outputs: Json,
+}
+
+/// What a node does.
+#[derive(Clone, Debug, PartialEq)]
+pub enum NodeModule {
+    /// Whatever the registry has under this name.
+    Ref(Arc<str>),
+    Function(FunctionModule),
+    /// A factory in Rust by name, which sees cells instead of values.
+    Raw(Arc<str>),
+    /// Its outputs are its inputs.
+    Passthrough,
+    /// A recipe that runs in a process of its own.
+    Recipe(Arc<Recipe>),
+    /// A durable run of the workflow with this name, whose result lands in a cell.
+    Workflow(Arc<str>),
+}
+
+/// A function from values to a value.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FunctionModule {
+    pub code: FunctionCode,
+    /// What the inputs are read through.
+    pub argument_schema: Option<Schema>,
+    /// Whether it is called with the event and the rest of its inputs.
+    pub is_handler: bool,
+}
+
+/// Where a function comes from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum FunctionCode {
+    /// JavaScript source of a function.
+    JavaScript(Arc<str>),
+    /// A function in Rust, by its name in the registry.
+    Native(Arc<str>),
+}
+
+/// A document that is no recipe.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("{at}: {message}", at = if .at.is_root() { "the recipe".to_owned() } else { .at.to_string() })]
+pub struct BadRecipe {
+    /// Where in the document.
+    pub at: CellPath,
+    pub message: String,
+}
+
+/// Most nodes that a recipe may have, nested recipes not counted.
+pub const NODES_MAX: usize = 100_000;
+
+impl Recipe {
+    /// Reads a recipe.
+    pub fn parse(document: &Json) -> Result<Self, BadRecipe> {
+        Self::parse_at(document, &CellPath::root())
+    }
+
+    /// Everything that is wrong with a recipe, in the order in which it stands there.
+    pub fn problems(document: &Json) -> Vec<BadRecipe> {
+        let mut found = Vec::new();
+        problems_at(document, &CellPath::root(), &mut found);
+        found
+    }
+
+    /// The id of the document that a recipe is stored in.
+    pub fn stored_as(id: &str) -> EntityId {
+        EntityId::of_cause(&Json::object([("recipe", Json::from(id))]))
+    }
+
+    fn parse_at(document: &Json, at: &CellPath) -> Result<Self, BadRecipe> {
+        let fields = document
+            .as_object()
+            .ok_or_else(|| bad(at, "an object expected"))?;
+        const KNOWN: [&str; 7] = [
+            "argumentSchema",
+            "resultSchema",
+            "initial",
+            "result",
+            "nodes",
+            "name",
+            "description",
+        ];
+        if let Some(key) = fields.keys().find(|key| !KNOWN.contains(&&***key)) {
+            return Err(bad(&at.join(key.clone()), "a recipe has no such field"));
+        }
+        let nodes = fields.get("nodes").and_then(Json::as_array);
+        let nodes = nodes.ok_or_else(|| bad(&at.join("nodes"), "a list of nodes expected"))?;
+        if nodes.len() > NODES_MAX {
+            let message = format!("{} nodes, more than {NODES_MAX} are allowed", nodes.len());
+            return Err(bad(&at.join("nodes"), &message));
+        }
+        let place = |index: usize| at.join("nodes").join(index.to_string());
+        let nodes = nodes.iter().enumerate();
+        let nodes = nodes.map(|(index, node)| RecipeNode::parse(node, &place(index)));
+        Ok(Self {
+            id: document.digest().to_string().into(),
+            document: document.clone(),
+            argument_schema: fields.get("argumentSchema").cloned().map(Schema::new),
+            initial: document
+                .child("initial")
+                .and_then(|initial| initial.child("internal"))
+                .cloned(),
+            result: fields.get("result").cloned().unwrap_or_default(),
+            nodes: nodes.collect::<Result<_, _>>()?,
+        })
+    }
+}
+
+impl RecipeNode {
+    fn parse(node: &Json, at: &CellPath) -> Result<Self, BadRecipe> {
+        let module = node.child("module");
+        let module = module.ok_or_else(|| bad(&at.join("module"), "a module expected"))?;
+        let mut fields = node.as_object().into_iter().flat_map(Object::keys);
+        let is_unknown = |key: &&Arc<str>| {
+            !["module", "inputs", "outputs", "name", "description"].contains(&&***key)
+        };
+        if let Some(key) = fields.find(is_unknown) {
+            return Err(bad(&at.join(key.clone()), "a node has no such field"));
+        }
+        let part = |key: &str| node.child(key).cloned().unwrap_or_default();
+        Ok(Self {
+            module: NodeModule::parse_at(module, &at.join("module"))?,
+            inputs: part("inputs"),
+            outputs: part("outputs"),
+        })
+    }
+}
+
+impl NodeModule {
+    /// Reads a module.
+    pub fn parse(module: &Json) -> Result<Self, BadRecipe> {
+        Self::parse_at(module, &CellPath::root())
+    }
+
+    fn parse_at(module: &Json, at: &CellPath) -> Result<Self, BadRecipe> {
+        let kind = module.child("type").and_then(Json::as_str);
+        let kind = kind.ok_or_else(|| bad(&at.join("type"), "the type of a module expected"))?;
+        let implementation = at.join("implementation");
+        let text = || {
+            let text = module.child("implementation").and_then(Json::as_str);
+            text.map(Arc::from)
+                .ok_or_else(|| bad(&implementation, "a text expected"))
+        };
+        Ok(match kind {
+            "ref" => Self::Ref(text()?),
+            "raw" => Self::Raw(text()?),
+            "passthrough" => Self::Passthrough,
+            "workflow" => Self::Workflow(text()?),
+            "javascript" => Self::function(module, FunctionCode::JavaScript(text()?)),
+            "native" => Self::function(module, FunctionCode::Native(text()?)),
+            "recipe" => {
+                let recipe = module.child("implementation").unwrap_or(&Json::Null);
+                Self::Recipe(Arc::new(Recipe::parse_at(recipe, &implementation)?))
+            }
+            other => {
+                let message = format!("'{other}' is no type of a module");
+                return Err(bad(&at.join("type"), &message));
+            }
+        })
+    }
+
+    fn function(module: &Json, code: FunctionCode) -> Self {
+        let wrapper = module.child("wrapper").and_then(Json::as_str);
+        Self::Function(FunctionModule {
+            code,
+            argument_schema: module.child("argumentSchema").cloned().map(Schema::new),
+            is_handler: wrapper == Some("handler"),
+        })
+    }
+}
+
+/// Goes on behind the first problem: every node by itself, nested recipes within.
+fn problems_at(document: &Json, at: &CellPath, found: &mut Vec<BadRecipe>) {
+    let without_nodes = match document {
+        Json::Object(fields) if fields.get("nodes").and_then(Json::as_array).is_some() => {
+            let mut fields = fields.clone();
+            fields.insert("nodes".into(), Json::array([]));
+            Json::Object(fields)
+        }
+        other => other.clone(),
+    };
+    found.extend(Recipe::parse_at(&without_nodes, at).err());
+    let nodes = document.child("nodes").and_then(Json::as_array);
+    for (index, node) in nodes.into_iter().flat_map(|nodes| nodes.iter().enumerate()) {
+        let at = at.join("nodes").join(index.to_string());
+        let module = node.child("module");
+        let is_nested = module
+            .and_then(|module| module.child("type"))
+            .and_then(Json::as_str)
+            == Some("recipe");
+        match module.and_then(|module| module.child("implementation")) {
+            Some(nested) if is_nested => {
+                problems_at(nested, &at.join("module").join("implementation"), found);
+            }
+            _ => found.extend(RecipeNode::parse(node, &at).err()),
+        }
+        for part in ["inputs", "outputs"] {
+            let binding = node.child(part).unwrap_or(&Json::Null);
+            alias_problems(binding, &at.join(part), found);
+        }
+    }
+    let result = document.child("result").unwrap_or(&Json::Null);
+    alias_problems(result, &at.join("result"), found);
+}
+
+/// Aliases that lead nowhere: a process cell has `argument`, `internal` and `resultRef`.
+fn alias_problems(binding: &Json, at: &CellPath, found: &mut Vec<BadRecipe>) {
+    if let Some(alias) = binding.child("$alias") {
+        let path = alias.child("path").and_then(CellPath::from_json);
+        let first = path.as_ref().and_then(|path| path.keys().first());
+        if !first.is_some_and(|first| ["argument", "internal", "resultRef"].contains(&&**first)) {
+            let message = "an alias is {path: [\"argument\" or \"internal\", …]}";
+            found.push(bad(&at.join("$alias"), message));
+        }
+        return;
+    }
+    if is_recipe(binding) {
+        return;
+    }
+    match binding {
+        Json::Array(array) => array.iter().enumerate().for_each(|(index, child)| {
+            alias_problems(child, &at.join(index.to_string()), found);
+        }),
+        Json::Object(object) => object
+            .iter()
+            .for_each(|(key, child)| alias_problems(child, &at.join(key.clone()), found)),
+        Json::Null | Json::Bool(_) | Json::Number(_) | Json::Text(_) => {}
+    }
+}
+
+/// Whether a value is a recipe, so that the aliases in it are its own.
+pub fn is_recipe(value: &Json) -> bool {
+    let has = |key: &str| value.child(key).is_some();
+    value.child("nodes").and_then(Json::as_array).is_some() && has("result")
+}
+
+fn bad(at: &CellPath, message: &str) -> BadRecipe {
+    BadRecipe {
+        at: at.clone(),
+        message: message.to_owned(),
+    }
+}

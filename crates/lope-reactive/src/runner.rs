@@ -1,0 +1,236 @@
+//! The runner of recipes: what `run` and `stop` write, and the nodes that follow from it.
+//!
+//! `run` and `stop` change documents in a transaction and nothing else. What runs is what the
+//! documents say: after every commit the runner compares, takes nodes out and puts nodes in. So a
+//! transaction that is not committed has started nothing, and a runner that takes a space over
+//! starts the same nodes from the same documents.
+
+mod command;
+mod execution;
+mod node;
+mod report;
+mod setup;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use lope_model::Failure;
+use thiserror::Error;
+
+use crate::machine::{Nodes, Program, SpaceCommand, StreamEvent};
+use crate::module::{Modules, ScriptHost};
+use crate::process::{mark_stopped, process_of, running_set};
+use crate::recipe::{BadRecipe, Recipe};
+use crate::scheduler::NodeKey;
+pub use command::{name_of, names_of};
+use execution::Execution;
+use lope_cells::address::CellAddress;
+use lope_cells::error::WriteError;
+use lope_cells::id::{EntityId, SpaceName};
+use lope_cells::json::Json;
+use lope_cells::read::Reads;
+use lope_cells::space::{Committed, Spaces};
+use lope_cells::transaction::Transaction;
+use node::BoundNode;
+pub use node::run_request;
+pub use report::{NodeLine, ProcessReport};
+
+/// Why a recipe was not run.
+#[derive(Clone, Debug, PartialEq, Error)]
+pub enum RecipeError {
+    #[error(transparent)]
+    Bad(#[from] BadRecipe),
+    #[error("node {node} of the recipe names '{name}', which is no module")]
+    MissingModule { node: usize, name: Arc<str> },
+    #[error("the recipe '{0}' that the process cell records is not stored")]
+    MissingRecipe(Arc<str>),
+    #[error("recipes start each other more than {max} deep", max = crate::limit::PROCESS_DEPTH_MAX)]
+    TooDeep,
+    #[error(transparent)]
+    Write(#[from] WriteError),
+}
+
+/// How a recipe is run.
+#[derive(Clone, Debug, Default)]
+pub struct RecipeOptions {
+    /// A module that is missing fails the run, instead of leaving its node out with a warning.
+    pub strict: bool,
+}
+
+/// The recipes of one space.
+#[derive(Debug)]
+pub struct RecipeRunner {
+    space: SpaceName,
+    modules: Modules,
+    scripts: Box<dyn ScriptHost>,
+    /// What runs, by process cell.
+    executions: BTreeMap<EntityId, Execution>,
+    nodes: BTreeMap<NodeKey, Arc<BoundNode>>,
+    /// Recipes that were read, by id.
+    recipes: BTreeMap<Arc<str>, Arc<Recipe>>,
+    /// Effects that were asked for since this runner has the space, and are not done.
+    requested: BTreeSet<Arc<str>>,
+}
+
+impl RecipeRunner {
+    /// A runner that knows `modules` and the built-in ones.
+    pub fn new(space: SpaceName, modules: Modules, scripts: Box<dyn ScriptHost>) -> Self {
+        let mut known = Modules::default();
+        crate::builtin::install(&mut known);
+        known.extend(modules);
+        Self {
+            space,
+            modules: known,
+            scripts,
+            executions: BTreeMap::new(),
+            nodes: BTreeMap::new(),
+            recipes: BTreeMap::new(),
+            requested: BTreeSet::new(),
+        }
+    }
+
+    /// Runs a recipe into a result cell. Without a recipe the recorded one is resumed, or nothing
+    /// happens. The same recipe and argument change nothing; another argument is put in place;
+    /// another recipe takes over once it is set up.
+    pub fn run(
+        &self,
+        transaction: &mut Transaction,
+        recipe: Option<&Recipe>,
+        argument: Option<&Json>,
+        (result, options): (&CellAddress, &RecipeOptions),
+    ) -> Result<CellAddress, RecipeError> {
+        let launch = setup::Launch {
+            argument: argument.cloned(),
+            result: result.clone(),
+            owner: None,
+        };
+        let recorded = match recipe {
+            Some(recipe) => Some(Arc::new(recipe.clone())),
+            None => setup::recorded(transaction, result)?,
+        };
+        if let Some(recipe) = recorded {
+            setup::set_up(transaction, &self.modules, &recipe, launch, options)?;
+        }
+        Ok(result.clone())
+    }
+
+    /// Stops what runs into a result cell, and what it started.
+    pub fn stop(
+        &self,
+        transaction: &mut Transaction,
+        result: &CellAddress,
+    ) -> Result<(), RecipeError> {
+        let process = process_of(transaction, result);
+        Ok(mark_stopped(transaction, &process.space, &process.id)?)
+    }
+
+    /// Records what came of an effect, by the key it was asked for under. An outcome that nobody
+    /// waits for any more is dropped.
+    pub fn record_effect(
+        &mut self,
+        key: &str,
+        outcome: &Result<Json, Failure>,
+        transaction: &mut Transaction,
+    ) -> Result<(), RecipeError> {
+        self.requested.remove(key);
+        let Some((node, hash)) = key.rsplit_once('/') else {
+            return Ok(());
+        };
+        let bound = self.nodes.values().find(|bound| bound.name() == node);
+        match bound.cloned() {
+            Some(bound) => Ok(bound.record_effect(hash, outcome, transaction)?),
+            None => Ok(()),
+        }
+    }
+
+    /// Puts another module under a name; what uses it is computed anew.
+    pub fn change_modules(
+        &mut self,
+        spaces: &Spaces,
+        nodes: &mut Nodes,
+        change: impl FnOnce(&mut Modules),
+    ) {
+        change(&mut self.modules);
+        let running: Vec<EntityId> = self.executions.keys().cloned().collect();
+        for process in running {
+            self.stop_execution(&process, nodes);
+        }
+        self.resumed(spaces, nodes);
+    }
+
+    /// The nodes of a process, in the order of its recipe; those left out are missing.
+    pub fn nodes_of(&self, result: &CellAddress, reads: &dyn Reads) -> Vec<(usize, NodeKey)> {
+        let process = process_of(reads, result);
+        let execution = self.executions.get(&process.id);
+        execution.map_or_else(Vec::new, |execution| execution.nodes.clone())
+    }
+
+    /// The process cells of what runs.
+    pub fn running(&self) -> impl Iterator<Item = &EntityId> {
+        self.executions.keys()
+    }
+}
+
+impl Program for RecipeRunner {
+    fn run(&mut self, node: NodeKey, transaction: &mut Transaction) -> Result<(), Failure> {
+        let bound = self.bound(node)?;
+        self.run_node(&bound, None, transaction)
+    }
+
+    fn handle(
+        &mut self,
+        node: NodeKey,
+        event: &StreamEvent,
+        transaction: &mut Transaction,
+    ) -> Result<(), Failure> {
+        let bound = self.bound(node)?;
+        self.run_node(&bound, Some(event), transaction)
+    }
+
+    fn command(
+        &mut self,
+        command: &SpaceCommand,
+        transaction: &mut Transaction,
+    ) -> Result<(), Failure> {
+        self.act(&command.action, transaction)
+    }
+
+    fn is_waiting(&self) -> bool {
+        !self.requested.is_empty()
+    }
+
+    fn failed(&mut self, node: NodeKey, failure: &Failure, transaction: &mut Transaction) {
+        if let Ok(bound) = self.bound(node) {
+            bound.record_failure(failure, transaction);
+        }
+    }
+
+    fn committed(&mut self, committed: &Committed, spaces: &Spaces, nodes: &mut Nodes) {
+        let effects = committed.effects.iter().map(|effect| effect.key.clone());
+        self.requested.extend(effects);
+        let set = running_set(&self.space);
+        let concerns_all = committed.changes.iter().any(|change| change.id == set.id);
+        if concerns_all {
+            return self.resumed(spaces, nodes);
+        }
+        for change in &committed.changes {
+            let is_active = self.executions.get(&change.id);
+            if is_active.is_some_and(|active| !active.is_of(change.after.as_ref())) {
+                self.reconcile(&change.id, spaces, nodes);
+            }
+        }
+    }
+
+    fn resumed(&mut self, spaces: &Spaces, nodes: &mut Nodes) {
+        for process in self.differing(spaces) {
+            self.reconcile(&process, spaces, nodes);
+        }
+    }
+}
+
+impl RecipeRunner {
+    fn bound(&self, node: NodeKey) -> Result<Arc<BoundNode>, Failure> {
+        let bound = self.nodes.get(&node).cloned();
+        bound.ok_or_else(|| Failure::new("Stopped", "the node was stopped"))
+    }
+}

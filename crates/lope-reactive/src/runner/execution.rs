@@ -1,0 +1,231 @@
+//! What runs, compared with what the documents say: nodes are put in for processes that appeared
+//! and taken out for those that went away.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use super::RecipeRunner;
+use super::node::{BoundNode, NodeWork};
+use crate::binding::{bind, links_in, stream_in, targets};
+use crate::machine::{NodeName, Nodes};
+use crate::process::{entries, recorded_type, running_set};
+use crate::recipe::{NodeModule, Recipe, RecipeNode};
+use crate::scheduler::{NodeKey, NodeRole, NodeSpec};
+use lope_cells::address::CellAddress;
+use lope_cells::id::EntityId;
+use lope_cells::json::Json;
+use lope_cells::link::Link;
+use lope_cells::path::CellPath;
+use lope_cells::project::project_value;
+use lope_cells::schema::Schema;
+use lope_cells::space::Spaces;
+use lope_cells::transaction::ReadLog;
+
+/// A process whose nodes are in place.
+#[derive(Debug)]
+pub(super) struct Execution {
+    recipe: Arc<str>,
+    /// Whether somebody started it in its own right, so that its result is wanted.
+    is_elevated: bool,
+    /// Its nodes, with their place in the recipe.
+    pub(super) nodes: Vec<(usize, NodeKey)>,
+    observer: Option<NodeKey>,
+}
+
+impl Execution {
+    /// Whether it runs what a process cell records.
+    pub(super) fn is_of(&self, process: Option<&Json>) -> bool {
+        recorded_type(process).as_ref() == Some(&self.recipe)
+    }
+}
+
+impl RecipeRunner {
+    /// The processes that run and should not, should and do not, or run something else.
+    pub(super) fn differing(&self, spaces: &Spaces) -> BTreeSet<EntityId> {
+        let wanted = entries(spaces.snapshot().at(&running_set(&self.space)));
+        let mut differing: BTreeSet<EntityId> = self.executions.keys().cloned().collect();
+        for (process, owner) in wanted {
+            let stored = spaces.snapshot().document(&self.space, &process);
+            let is_right = self.executions.get(&process).is_some_and(|active| {
+                active.is_of(stored) && active.is_elevated == owner.is_none()
+            });
+            if is_right {
+                differing.remove(&process);
+            } else {
+                differing.insert(process);
+            }
+        }
+        differing
+    }
+
+    /// Makes one process run what the documents say.
+    pub(super) fn reconcile(&mut self, process: &EntityId, spaces: &Spaces, nodes: &mut Nodes) {
+        self.stop_execution(process, nodes);
+        let set = spaces.snapshot().at(&running_set(&self.space));
+        let wanted = entries(set).into_iter().find(|(id, _)| id == process);
+        let Some((_, owner)) = wanted else { return };
+        let stored = spaces.snapshot().document(&self.space, process);
+        let recipe = recorded_type(stored).and_then(|id| self.recipe(&id, spaces));
+        let Some(recipe) = recipe else { return };
+        let parent = owner.as_ref().and_then(|owner| {
+            let active = self.executions.get(&owner.process)?;
+            active.nodes.first().map(|(_, node)| *node)
+        });
+        let at = CellAddress::document(self.space.clone(), process.clone());
+        let mut execution = Execution {
+            recipe: recipe.id.clone(),
+            is_elevated: owner.is_none(),
+            nodes: Vec::new(),
+            observer: None,
+        };
+        for (index, part) in recipe.nodes.iter().enumerate() {
+            let Some(bound) = self.bind_node(index, part, &at) else {
+                continue;
+            };
+            let key = register(&bound, (parent, Some(&recipe.id)), spaces, nodes);
+            execution.nodes.push((index, key.0));
+            self.nodes.insert(key.0, Arc::new(key.1));
+        }
+        let result = stored.and_then(|stored| stored.child("resultRef"));
+        let result = result
+            .and_then(Link::from_json)
+            .map(|link| link.target(&at));
+        if let Some(result) = result.filter(|_| execution.is_elevated) {
+            let observer = BoundNode::observer(at, result);
+            let (key, bound) = register(&observer, (None, None), spaces, nodes);
+            execution.observer = Some(key);
+            self.nodes.insert(key, Arc::new(bound));
+        }
+        self.executions.insert(process.clone(), execution);
+    }
+
+    pub(super) fn stop_execution(&mut self, process: &EntityId, nodes: &mut Nodes) {
+        let Some(execution) = self.executions.remove(process) else {
+            return;
+        };
+        let own = format!("{process}/");
+        self.requested.retain(|key| !key.starts_with(&own));
+        let keys = execution.nodes.into_iter().map(|(_, key)| key);
+        for key in keys.chain(execution.observer) {
+            nodes.remove(key);
+            self.nodes.remove(&key);
+        }
+    }
+
+    /// A recipe that is stored in the space, read once.
+    fn recipe(&mut self, id: &Arc<str>, spaces: &Spaces) -> Option<Arc<Recipe>> {
+        if let Some(known) = self.recipes.get(id) {
+            return Some(Arc::clone(known));
+        }
+        let document = spaces.snapshot();
+        let document = document.document(&self.space, &Recipe::stored_as(id))?;
+        let recipe = Arc::new(Recipe::parse(document).ok()?);
+        self.recipes.insert(id.clone(), Arc::clone(&recipe));
+        Some(recipe)
+    }
+
+    /// A node tied to its process; none for a nested recipe, which has a process of its own, and
+    /// for a module that nobody knows.
+    fn bind_node(
+        &self,
+        index: usize,
+        part: &RecipeNode,
+        process: &CellAddress,
+    ) -> Option<BoundNode> {
+        let module = match &part.module {
+            NodeModule::Ref(name) => self.modules.resolve(name)?,
+            module => module.clone(),
+        };
+        let mut inputs = bind(&part.inputs, process);
+        let work = match module {
+            NodeModule::Recipe(_) | NodeModule::Ref(_) => return None,
+            NodeModule::Function(function) => NodeWork::Function(function),
+            NodeModule::Raw(name) if self.modules.is_effect(&name) => NodeWork::Effect(name),
+            NodeModule::Raw(name) => NodeWork::Raw(name),
+            NodeModule::Passthrough => NodeWork::Passthrough,
+            NodeModule::Workflow(name) => {
+                inputs = workflow_request(&name, inputs);
+                NodeWork::Effect("effect".into())
+            }
+        };
+        Some(BoundNode {
+            process: process.clone(),
+            index,
+            work,
+            base: CellAddress::document(process.space.clone(), EntityId::inline(&inputs)),
+            inputs,
+            outputs: bind(&part.outputs, process),
+            stream: None,
+        })
+    }
+}
+
+/// A durable run is an effect: its request is the workflow and its input, and the key it is asked
+/// for under is the key of the run.
+fn workflow_request(name: &Arc<str>, inputs: Json) -> Json {
+    let request = Json::object([("workflow", Json::from(name.clone())), ("input", inputs)]);
+    Json::object([("name", Json::from("workflow")), ("request", request)])
+}
+
+/// Registers a node with what it will probably read and what it writes; as a handler if one of its
+/// inputs is a stream.
+fn register(
+    bound: &BoundNode,
+    (parent, recipe): (Option<NodeKey>, Option<&Arc<str>>),
+    spaces: &Spaces,
+    nodes: &mut Nodes,
+) -> (NodeKey, BoundNode) {
+    let mut looking = spaces.begin();
+    let mut bound = bound.clone();
+    let is_function = matches!(bound.work, NodeWork::Function(_));
+    let stream = is_function
+        .then(|| stream_in(&mut looking, &bound.inputs, &bound.base))
+        .flatten();
+    if let Some((at, stream)) = stream {
+        let reads = reads_of(&bound, Some(&at), spaces);
+        bound.stream = Some(at);
+        return (nodes.add_handler(stream, reads, parent), bound);
+    }
+    let role = match bound.work {
+        NodeWork::Observer | NodeWork::Effect(_) => NodeRole::Observer,
+        _ => NodeRole::Computation,
+    };
+    let spec = NodeSpec {
+        role,
+        parent,
+        reads: reads_of(&bound, None, spaces),
+        writes: targets(&bound.outputs, &bound.base),
+    };
+    let key = match recipe {
+        Some(recipe) => {
+            let name = NodeName {
+                name: bound.name().into(),
+                recipe: recipe.clone(),
+            };
+            // What was asked for and is not done is asked for again.
+            let may_rest = !bound.is_pending(&mut looking);
+            nodes.add_named(spec, name, (spaces.snapshot(), may_rest))
+        }
+        None => nodes.add(spec),
+    };
+    (key, bound)
+}
+
+fn reads_of(bound: &BoundNode, without: Option<&CellPath>, spaces: &Spaces) -> ReadLog {
+    let mut looking = spaces.begin();
+    if matches!(bound.work, NodeWork::Raw(_)) {
+        // It sees cells and reads what it chooses.
+        return ReadLog::new();
+    }
+    if matches!(bound.work, NodeWork::Observer) {
+        // It wants all of the result, so that whoever writes a part of it is wanted from the start.
+        project_value(&mut looking, &bound.base, &bound.inputs, &Schema::any());
+        return looking.reads().clone();
+    }
+    for (at, target) in links_in(&bound.inputs, &bound.base) {
+        if Some(&at) != without {
+            looking.get(&target);
+        }
+    }
+    looking.reads().clone()
+}

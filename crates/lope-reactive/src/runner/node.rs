@@ -1,0 +1,391 @@
+//! One node at work: inputs read, function called, children started, outputs written.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use lope_model::Failure;
+
+use super::setup::{Launch, set_up};
+use super::{RecipeError, RecipeOptions, RecipeRunner};
+use crate::binding::{place_of, send};
+use crate::limit;
+use crate::machine::StreamEvent;
+use crate::module::{ChildRequest, RawCall};
+use crate::process::{Owner, child_result, children, mark_stopped, process_of};
+use crate::recipe::{FunctionCode, FunctionModule, Recipe};
+use lope_cells::address::CellAddress;
+use lope_cells::error::WriteError;
+use lope_cells::id::EntityId;
+use lope_cells::json::{Json, put};
+use lope_cells::link::{Link, cycle_in, rewrite, sigil};
+use lope_cells::path::CellPath;
+use lope_cells::project::{Projected, project_value};
+use lope_cells::read::Reads;
+use lope_cells::schema::Schema;
+use lope_cells::transaction::Transaction;
+use lope_cells::write::replace;
+
+/// A node of a recipe, tied to the cells of one process.
+#[derive(Clone, Debug)]
+pub(super) struct BoundNode {
+    pub(super) process: CellAddress,
+    pub(super) index: usize,
+    pub(super) work: NodeWork,
+    pub(super) inputs: Json,
+    pub(super) outputs: Json,
+    /// Where the inputs stand: an inline document that holds them.
+    pub(super) base: CellAddress,
+    /// Which input is the stream, if one is.
+    pub(super) stream: Option<CellPath>,
+}
+
+#[derive(Clone, Debug)]
+pub(super) enum NodeWork {
+    Function(FunctionModule),
+    Raw(Arc<str>),
+    /// A raw module that runs though nobody looks at what it writes.
+    Effect(Arc<str>),
+    Passthrough,
+    /// Looks at a result, so that it is kept up to date.
+    Observer,
+}
+
+/// What a run request is called in a value.
+const RUN: &str = "run@1";
+
+impl BoundNode {
+    /// Something that wants the result of a process.
+    pub(super) fn observer(process: CellAddress, result: CellAddress) -> Self {
+        let nowhere = CellAddress::document(process.space.clone(), EntityId::named(""));
+        let inputs = Link::to(&result, &nowhere).absolute(&nowhere).to_json();
+        Self {
+            base: CellAddress::document(process.space.clone(), EntityId::inline(&inputs)),
+            process,
+            index: usize::MAX,
+            work: NodeWork::Observer,
+            inputs,
+            outputs: Json::Null,
+            stream: None,
+        }
+    }
+
+    /// The outputs become undefined, and the process cell says why.
+    pub(super) fn record_failure(&self, failure: &Failure, transaction: &mut Transaction) {
+        let error = described(failure);
+        // A write that cannot be done leaves the rest: there is nobody else to tell.
+        let _cleared = send(transaction, &self.outputs, &self.base, None);
+        let _noted = replace(transaction, &self.error_cell(), &error);
+    }
+
+    fn error_cell(&self) -> CellAddress {
+        self.process.key("errors").key(self.index.to_string())
+    }
+
+    /// What names the node among all nodes of the space.
+    pub(super) fn name(&self) -> String {
+        format!("{}/{}", self.process.id, self.index)
+    }
+
+    /// Puts the outcome of an effect where its node said, if it is still the one that is wanted.
+    pub(super) fn record_effect(
+        &self,
+        hash: &str,
+        outcome: &Result<Json, Failure>,
+        transaction: &mut Transaction,
+    ) -> Result<(), WriteError> {
+        let Some(output) = Link::from_json(&self.outputs) else {
+            return Ok(());
+        };
+        let known = transaction.get(&output.target(&self.base));
+        let known = known.as_ref();
+        let wanted = known
+            .and_then(|known| known.child("requestHash"))
+            .and_then(Json::as_str);
+        let pending = known.and_then(|known| known.child("pending"));
+        if wanted != Some(hash) || pending != Some(&Json::Bool(true)) {
+            return Ok(());
+        }
+        let (key, value) = match outcome {
+            Ok(result) => ("result", result.clone()),
+            Err(failure) => ("error", described(failure)),
+        };
+        let done = Json::object([
+            ("pending", Json::Bool(false)),
+            ("requestHash", hash.into()),
+            (key, value),
+        ]);
+        send(transaction, &self.outputs, &self.base, Some(&done))
+    }
+
+    /// Whether it is an effect that was asked for and is not done.
+    pub(super) fn is_pending(&self, transaction: &mut Transaction) -> bool {
+        let NodeWork::Effect(_) = self.work else {
+            return false;
+        };
+        let output = Link::from_json(&self.outputs);
+        let output = output.and_then(|output| transaction.get(&output.target(&self.base)));
+        let pending = output.as_ref().and_then(|output| output.child("pending"));
+        pending == Some(&Json::Bool(true))
+    }
+
+    fn owner(&self) -> Owner {
+        Owner {
+            process: self.process.id.clone(),
+            node: self.index,
+        }
+    }
+
+    /// The inputs with the event in place of the stream.
+    fn inputs_with(&self, event: Option<&StreamEvent>) -> Json {
+        let (Some(at), Some(event)) = (&self.stream, event) else {
+            return self.inputs.clone();
+        };
+        let mut inputs = Some(self.inputs.clone());
+        match put(&mut inputs, at.keys(), Some(event.payload.clone())) {
+            Ok(()) => inputs.unwrap_or_default(),
+            Err(_) => self.inputs.clone(),
+        }
+    }
+}
+
+impl RecipeRunner {
+    pub(super) fn run_node(
+        &mut self,
+        node: &BoundNode,
+        event: Option<&StreamEvent>,
+        transaction: &mut Transaction,
+    ) -> Result<(), Failure> {
+        let inputs = node.inputs_with(event);
+        let mut kept = BTreeSet::new();
+        let value = match &node.work {
+            NodeWork::Observer => {
+                project_value(transaction, &node.base, &inputs, &Schema::any());
+                return Ok(());
+            }
+            NodeWork::Passthrough => Some(inputs),
+            NodeWork::Function(function) => {
+                self.call(node, function, (&inputs, event), transaction)?
+            }
+            NodeWork::Raw(name) | NodeWork::Effect(name) => {
+                self.call_raw(node, name, (&inputs, &mut kept), transaction)?
+            }
+        };
+        let mut wanted = Vec::new();
+        let value = value.map(|value| requests_in(value, node, &mut wanted));
+        for request in wanted {
+            self.start_child(node, request, transaction, &mut kept)?;
+        }
+        if event.is_none() {
+            stop_other_children(node, &kept, transaction).map_err(refused)?;
+        }
+        send(transaction, &node.outputs, &node.base, value.as_ref()).map_err(refused)?;
+        forget_failure(node, transaction).map_err(refused)
+    }
+
+    fn call_raw(
+        &self,
+        node: &BoundNode,
+        name: &Arc<str>,
+        (inputs, kept): (&Json, &mut BTreeSet<EntityId>),
+        transaction: &mut Transaction,
+    ) -> Result<Option<Json>, Failure> {
+        let raw = self.modules.find_raw(name);
+        let raw = raw.ok_or_else(|| unknown(name))?;
+        let mut start = |transaction: &mut Transaction, request: ChildRequest| {
+            self.start_child(node, request, transaction, kept)
+        };
+        raw(&mut RawCall {
+            inputs,
+            base: &node.base,
+            transaction,
+            outputs: &node.outputs,
+            node: &node.name(),
+            start: &mut start,
+            requested: &self.requested,
+        })
+    }
+
+    fn call(
+        &mut self,
+        node: &BoundNode,
+        function: &FunctionModule,
+        (inputs, event): (&Json, Option<&StreamEvent>),
+        transaction: &mut Transaction,
+    ) -> Result<Option<Json>, Failure> {
+        let any = Schema::any();
+        let schema = function.argument_schema.as_ref().unwrap_or(&any);
+        let mut read = |value: &Json, schema: &Schema| {
+            let found = project_value(transaction, &node.base, value, schema);
+            found.unwrap_or(Projected::Plain(Json::Null))
+        };
+        let arguments = match event.filter(|_| function.is_handler) {
+            Some(event) => {
+                let context = context_of(inputs, node.stream.as_ref());
+                vec![read(&event.payload, &any), read(&context, schema)]
+            }
+            None => vec![read(inputs, schema)],
+        };
+        match &function.code {
+            FunctionCode::JavaScript(source) => self.scripts.call(source, &arguments, transaction),
+            FunctionCode::Native(name) => {
+                let native = self.modules.find_native(name);
+                let native = native.ok_or_else(|| unknown(name))?;
+                native(&joined(arguments), transaction)
+            }
+        }
+    }
+
+    /// Has a child run, and notes that it is still wanted. Looking at what is there makes the node
+    /// no reader of it.
+    fn start_child(
+        &self,
+        node: &BoundNode,
+        request: ChildRequest,
+        transaction: &mut Transaction,
+        kept: &mut BTreeSet<EntityId>,
+    ) -> Result<CellAddress, Failure> {
+        if kept.len() >= limit::CHILDREN_MAX {
+            let message = format!("more than {} children", limit::CHILDREN_MAX);
+            return Err(Failure::new("Limit", message));
+        }
+        let document = recipe_document(&request.recipe, &node.process, transaction);
+        let recipe = match self.recipes.get(&*document.digest().to_string()) {
+            Some(recipe) => Arc::clone(recipe),
+            None => Arc::new(Recipe::parse(&document).map_err(RecipeError::from)?),
+        };
+        let owner = node.owner();
+        let result = child_result(&owner, &node.process.space, &request.key);
+        let launch = Launch {
+            argument: Some(request.argument),
+            result: result.clone(),
+            owner: Some(owner),
+        };
+        let options = RecipeOptions::default();
+        transaction.quietly(|transaction| {
+            set_up(transaction, &self.modules, &recipe, launch, &options)?;
+            kept.insert(process_of(transaction, &result).id);
+            Ok(result)
+        })
+    }
+}
+
+/// Stops the children that the node no longer wants. What a handler started stays: the next event
+/// is another one.
+fn stop_other_children(
+    node: &BoundNode,
+    kept: &BTreeSet<EntityId>,
+    transaction: &mut Transaction,
+) -> Result<(), WriteError> {
+    let space = &node.process.space;
+    let is_own = |index: usize| index == node.index;
+    let known = children(transaction, space, &node.process.id, is_own);
+    transaction.quietly(|transaction| {
+        let mut gone = known.difference(kept);
+        gone.try_for_each(|child| mark_stopped(transaction, space, child))
+    })
+}
+
+impl From<RecipeError> for Failure {
+    fn from(error: RecipeError) -> Self {
+        Self::new("Recipe", error.to_string())
+    }
+}
+
+/// A recipe by link, by the id it is stored under, or inline.
+fn recipe_document(recipe: &Json, base: &CellAddress, transaction: &mut Transaction) -> Json {
+    let found = match (Link::from_json(recipe), recipe.as_str()) {
+        (Some(link), _) => transaction.get(&link.target(base)),
+        (None, Some(id)) => transaction.document(&base.space, &Recipe::stored_as(id)),
+        (None, None) => None,
+    };
+    found.unwrap_or_else(|| recipe.clone())
+}
+
+/// `value` with a link to the child's result in place of each run request in it, and with links for
+/// what leads back.
+fn requests_in(value: Json, node: &BoundNode, wanted: &mut Vec<ChildRequest>) -> Json {
+    fn replaced(
+        value: &Json,
+        at: &CellPath,
+        node: &BoundNode,
+        wanted: &mut Vec<ChildRequest>,
+    ) -> Option<Json> {
+        if let Some(path) = cycle_in(value) {
+            let place = place_of(&node.outputs, &node.base, path.keys());
+            let link = place.map(|place| Link::to(&place, &node.base).absolute(&node.base));
+            return Some(link.map_or(Json::Null, |link| link.to_json()));
+        }
+        let Some(request) = sigil(value, RUN) else {
+            return rewrite(value, &mut |child, key| {
+                replaced(child, &at.join(key.clone()), node, wanted)
+            });
+        };
+        let part = |key: &str| request.child(key).cloned();
+        let request = ChildRequest {
+            key: part("key").unwrap_or_else(|| at.to_json()),
+            recipe: part("recipe")?,
+            argument: part("argument").unwrap_or_else(|| Json::object::<&str>([])),
+        };
+        let result = child_result(&node.owner(), &node.process.space, &request.key);
+        wanted.push(request);
+        Some(Link::to(&result, &node.base).absolute(&node.base).to_json())
+    }
+    replaced(&value, &CellPath::root(), node, wanted).unwrap_or(value)
+}
+
+/// A request to run a recipe, as a function's result may have it.
+pub fn run_request(recipe: Json, argument: Json, key: Option<Json>) -> Json {
+    let key = key.map(|key| ("key", key));
+    let fields = [("recipe", recipe), ("argument", argument)];
+    let request = Json::object(fields.into_iter().chain(key));
+    Json::object([("/", Json::object([(RUN, request)]))])
+}
+
+/// What a handler's function gets beside the event: `$ctx`, or all inputs but the stream.
+fn context_of(inputs: &Json, stream: Option<&CellPath>) -> Json {
+    if let Some(context) = inputs.child("$ctx") {
+        return context.clone();
+    }
+    let mut rest = Some(inputs.clone());
+    if let Some(stream) = stream {
+        // A stream that is the whole of the inputs leaves nothing.
+        let _removed = put(&mut rest, stream.keys(), None);
+    }
+    rest.unwrap_or_default()
+}
+
+/// A native function has one argument; a handler's is `[event, context]`.
+fn joined(mut arguments: Vec<Projected>) -> Projected {
+    if arguments.len() == 1 {
+        return arguments.remove(0);
+    }
+    let plain: Option<Vec<Json>> = arguments
+        .iter()
+        .map(|argument| match argument {
+            Projected::Plain(value) => Some(value.clone()),
+            _ => None,
+        })
+        .collect();
+    plain.map_or(Projected::Array(arguments), |plain| {
+        Projected::Plain(Json::array(plain))
+    })
+}
+
+fn forget_failure(node: &BoundNode, transaction: &mut Transaction) -> Result<(), WriteError> {
+    transaction.quietly(|transaction| transaction.remove(&node.error_cell()))
+}
+
+fn described(failure: &Failure) -> Json {
+    Json::object([
+        ("type", Json::from(failure.kind.as_ref())),
+        ("message", Json::from(failure.message.as_str())),
+    ])
+}
+
+fn refused(error: WriteError) -> Failure {
+    Failure::new("Write", error.to_string())
+}
+
+fn unknown(name: &str) -> Failure {
+    Failure::new("UnknownModule", format!("'{name}' is no module"))
+}

@@ -1,0 +1,380 @@
+//! Which computation runs next. Knows nodes, what they read and write, and the time; runs nothing.
+//!
+//! A node runs when it is invalid (something it saw has changed), live (somebody wants what it
+//! writes) and eligible (it does not wait). Nodes run in the order of the data, then parents before
+//! children, then as registered. A node that runs too often in one pass waits, longer each time,
+//! and the others go on.
+
+mod graph;
+mod index;
+mod node;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use lope_model::Timestamp;
+
+use crate::limit;
+use graph::{Graph, ReadyKey};
+use index::PathIndex;
+use lope_cells::address::CellAddress;
+use lope_cells::id::SpaceName;
+use lope_cells::space::DocumentChange;
+use lope_cells::transaction::ReadLog;
+use node::NodeState;
+pub use node::{ChangedBy, NodeKey, NodeReport, NodeRole, NodeSpec, NonSettling, RunReason};
+
+/// The order of computations in one space.
+#[derive(Debug, Default)]
+pub struct Scheduler {
+    nodes: BTreeMap<NodeKey, NodeState>,
+    graph: Graph,
+    index: PathIndex,
+    ready: BTreeSet<ReadyKey>,
+    /// Where each ready node stands in `ready`.
+    ready_keys: BTreeMap<NodeKey, ReadyKey>,
+    waiting: BTreeSet<(Timestamp, NodeKey)>,
+    /// Nodes that have to run, live or not.
+    invalid: BTreeSet<NodeKey>,
+    /// Nodes that ran in this pass.
+    ran: BTreeSet<NodeKey>,
+    reports: Vec<NonSettling>,
+    /// Nodes whose reads or writes are others than when last asked.
+    rewired: BTreeSet<NodeKey>,
+    registered: u64,
+}
+
+impl Scheduler {
+    /// Adds a node, which has to run once it is live. Nothing runs by this.
+    pub fn register(&mut self, spec: NodeSpec) -> NodeKey {
+        let is_handler = spec.role == NodeRole::Handler;
+        self.insert(spec, (!is_handler).then_some(RunReason::Registered), 0)
+    }
+
+    /// Adds a node that ran so often before, under another host. If it is up to date it runs when
+    /// something it reads changes.
+    pub fn restore(&mut self, spec: NodeSpec, runs: u64, is_current: bool) -> NodeKey {
+        let node = self.insert(spec, (!is_current).then_some(RunReason::Resumed), runs);
+        if is_current {
+            self.rewired.remove(&node);
+        }
+        node
+    }
+
+    fn insert(&mut self, spec: NodeSpec, invalid: Option<RunReason>, runs: u64) -> NodeKey {
+        self.registered += 1;
+        let node = NodeKey(self.registered);
+        let wanted = spec.role == NodeRole::Observer;
+        self.graph.add(node, wanted, spec.parent);
+        let is_handler = spec.role == NodeRole::Handler;
+        let state = NodeState {
+            role: spec.role,
+            reads: ReadLog::new(),
+            writes: BTreeSet::new(),
+            invalid,
+            runs_in_pass: 0,
+            runs,
+            last_reason: None,
+            waits_until: None,
+            wait: None,
+        };
+        self.nodes.insert(node, state);
+        self.set_reads(node, spec.reads);
+        if !is_handler {
+            if self.nodes[&node].invalid.is_some() {
+                self.invalid.insert(node);
+            }
+            self.add_writes(node, spec.writes);
+        }
+        self.reconsider(node);
+        self.reconsider_revived();
+        node
+    }
+
+    /// Takes a node out; it never runs again.
+    pub fn unregister(&mut self, node: NodeKey) {
+        if !self.nodes.contains_key(&node) {
+            return;
+        }
+        self.set_reads(node, ReadLog::new());
+        for at in std::mem::take(&mut self.state(node).writes) {
+            self.index.remove_writer(node, &at);
+        }
+        self.dequeue(node);
+        self.graph.remove(node);
+        let state = self.nodes.remove(&node);
+        if let Some(until) = state.and_then(|state| state.waits_until) {
+            self.waiting.remove(&(until, node));
+        }
+        self.ran.remove(&node);
+        self.invalid.remove(&node);
+        self.rewired.remove(&node);
+        self.reconsider_revived();
+    }
+
+    /// Invalidates whoever sees something else after `changes`, except who made them.
+    pub fn changed(&mut self, changes: &[DocumentChange], by: &ChangedBy) {
+        for change in changes {
+            for (node, path) in self.index.concerned(change) {
+                let own = matches!(by, ChangedBy::Node(author) if *author == node);
+                if own || self.nodes[&node].role == NodeRole::Handler {
+                    continue;
+                }
+                let at = CellAddress::document(change.space.clone(), change.id.clone());
+                let at = at.with_path(path);
+                let reason = RunReason::Changed { at, by: by.clone() };
+                self.state(node).invalid.get_or_insert(reason);
+                self.invalid.insert(node);
+                self.reconsider(node);
+            }
+        }
+    }
+
+    /// The node whose turn it is. None ends the pass: nothing can run now.
+    pub fn next(&mut self, now: Timestamp) -> Option<NodeKey> {
+        self.end_waits(now);
+        loop {
+            self.reorder();
+            let Some((_, _, node)) = self.ready.first().copied() else {
+                self.begin_pass();
+                return None;
+            };
+            self.dequeue(node);
+            if self.may_run(node, now) {
+                return Some(node);
+            }
+        }
+    }
+
+    /// The next node that has to run before `handler` sees what is up to date; live or not.
+    pub fn next_for(&mut self, handler: NodeKey, now: Timestamp) -> Option<NodeKey> {
+        self.end_waits(now);
+        if self.invalid.is_empty() {
+            return None;
+        }
+        self.reorder();
+        let stale =
+            |node: &NodeKey| self.invalid.contains(node) && self.nodes[node].waits_until.is_none();
+        let before = self.graph.everything_before(handler);
+        let mut ready_keys: Vec<ReadyKey> = before
+            .into_iter()
+            .filter(stale)
+            .map(|node| self.graph.ready_key(node))
+            .collect();
+        ready_keys.sort_unstable();
+        for (_, _, node) in ready_keys {
+            self.dequeue(node);
+            if self.may_run(node, now) {
+                return Some(node);
+            }
+        }
+        None
+    }
+
+    /// Tells that `node` ran, what it read, and where it wrote. What it changed is told by
+    /// `changed`.
+    pub fn finished(&mut self, node: NodeKey, reads: ReadLog, writes: BTreeSet<CellAddress>) {
+        if !self.nodes.contains_key(&node) {
+            return;
+        }
+        self.ran.insert(node);
+        self.invalid.remove(&node);
+        let state = self.state(node);
+        state.runs += 1;
+        // Who writes nothing keeps nobody busy.
+        let writes_something = !state.writes.is_empty() || !writes.is_empty();
+        state.runs_in_pass += u32::from(writes_something);
+        state.last_reason = state.invalid.take();
+        let is_handler = state.role == NodeRole::Handler;
+        self.set_reads(node, reads);
+        if !is_handler {
+            self.add_writes(node, writes);
+        }
+        self.reconsider_revived();
+    }
+
+    /// Counts runs from the start again; who waits keeps how long it waited.
+    pub fn begin_pass(&mut self) {
+        for node in std::mem::take(&mut self.ran) {
+            let state = self.state(node);
+            if state.waits_until.is_none() {
+                state.runs_in_pass = 0;
+                state.wait = None;
+            }
+        }
+    }
+
+    /// Whether nothing can run now.
+    pub fn is_idle(&self, now: Timestamp) -> bool {
+        self.ready.is_empty() && self.next_deadline().is_none_or(|deadline| deadline > now)
+    }
+
+    /// When a node that waits may run again.
+    pub fn next_deadline(&self) -> Option<Timestamp> {
+        self.waiting.first().map(|(until, _)| *until)
+    }
+
+    /// The nodes that were found not to settle, since last asked.
+    pub fn take_reports(&mut self) -> Vec<NonSettling> {
+        std::mem::take(&mut self.reports)
+    }
+
+    /// What a node reads and writes, if that is another than when last asked.
+    pub fn take_wiring(&mut self, node: NodeKey) -> Option<(ReadLog, BTreeSet<CellAddress>)> {
+        let is_new = self.rewired.remove(&node);
+        let state = self.nodes.get(&node).filter(|_| is_new)?;
+        Some((state.reads.clone(), state.writes.clone()))
+    }
+
+    /// The documents of spaces other than this one that nodes look at.
+    pub fn foreign(&self, own: &SpaceName) -> BTreeSet<CellAddress> {
+        self.index.foreign(own)
+    }
+
+    /// Where a node writes.
+    pub fn writes(&self, node: NodeKey) -> Option<&BTreeSet<CellAddress>> {
+        self.nodes.get(&node).map(|state| &state.writes)
+    }
+
+    /// What a node read when it ran last.
+    pub fn reads(&self, node: NodeKey) -> Option<&ReadLog> {
+        self.nodes.get(&node).map(|state| &state.reads)
+    }
+
+    /// Why a node ran, and what keeps it from running.
+    pub fn why(&self, node: NodeKey) -> Option<NodeReport> {
+        let state = self.nodes.get(&node)?;
+        Some(NodeReport {
+            role: state.role,
+            live: self.graph.is_live(node),
+            invalid: state.invalid.clone(),
+            waits_until: state.waits_until,
+            runs: state.runs,
+            last_reason: state.last_reason.clone(),
+            reads_from: self.graph.reads_from(node).clone(),
+            read_by: self.graph.read_by(node).clone(),
+        })
+    }
+
+    /// Sends a node that ran too often to wait; says whether it may run.
+    fn may_run(&mut self, node: NodeKey, now: Timestamp) -> bool {
+        let state = self.state(node);
+        if state.runs_in_pass < limit::RUNS_PER_PASS_MAX {
+            return true;
+        }
+        let wait = state
+            .wait
+            .map_or(limit::BACKOFF_FIRST, |wait| wait.times(2));
+        let wait = wait.min(limit::BACKOFF_MAX);
+        let until = now.plus(wait);
+        state.wait = Some(wait);
+        state.waits_until = Some(until);
+        let runs = state.runs_in_pass;
+        let reason = state.invalid.clone();
+        self.waiting.insert((until, node));
+        self.reports.push(NonSettling {
+            node,
+            runs,
+            cycle: self.graph.cycle_of(node),
+            until,
+            reason,
+        });
+        false
+    }
+
+    fn end_waits(&mut self, now: Timestamp) {
+        while let Some((until, node)) = self.waiting.first().copied() {
+            if until > now {
+                return;
+            }
+            self.waiting.pop_first();
+            let state = self.state(node);
+            state.waits_until = None;
+            state.runs_in_pass = 0;
+            self.reconsider(node);
+        }
+    }
+
+    fn set_reads(&mut self, node: NodeKey, reads: ReadLog) {
+        if self.nodes[&node].reads == reads {
+            return;
+        }
+        for at in std::mem::take(&mut self.state(node).reads).keys() {
+            self.index.remove_reader(node, at);
+        }
+        let mut writers = BTreeSet::new();
+        for (at, extent) in &reads {
+            self.index.add_reader(node, at, *extent);
+            writers.extend(self.index.writers_for(at, *extent));
+        }
+        writers.remove(&node);
+        self.rewired.insert(node);
+        self.state(node).reads = reads;
+        self.graph.set_reads_from(node, writers);
+    }
+
+    /// A node keeps what it once wrote: a run that changes nothing does not make it less its own.
+    fn add_writes(&mut self, node: NodeKey, writes: BTreeSet<CellAddress>) {
+        let known = &self.nodes[&node].writes;
+        let is_known =
+            |at: &CellAddress| (0..=at.path.len()).any(|length| known.contains(&at.prefix(length)));
+        let added: Vec<CellAddress> = writes.into_iter().filter(|at| !is_known(at)).collect();
+        if added.is_empty() {
+            return;
+        }
+        self.rewired.insert(node);
+        let mut readers = self.graph.read_by(node).clone();
+        for at in added {
+            self.index.add_writer(node, &at);
+            readers.extend(self.index.readers_for(&at));
+            self.state(node).writes.insert(at);
+        }
+        readers.remove(&node);
+        self.graph.set_read_by(node, readers);
+    }
+
+    fn reorder(&mut self) {
+        for node in self.graph.reorder() {
+            if self.ready_keys.contains_key(&node) {
+                self.dequeue(node);
+                self.enqueue(node);
+            }
+        }
+    }
+
+    fn reconsider_revived(&mut self) {
+        for node in std::mem::take(&mut self.graph.revived) {
+            if self.nodes.contains_key(&node) {
+                self.reconsider(node);
+            }
+        }
+    }
+
+    /// Puts a node where it belongs: ready, or not.
+    fn reconsider(&mut self, node: NodeKey) {
+        let state = &self.nodes[&node];
+        let can_run = state.invalid.is_some() && state.waits_until.is_none();
+        if can_run && self.graph.is_live(node) {
+            self.enqueue(node);
+        } else {
+            self.dequeue(node);
+        }
+    }
+
+    fn enqueue(&mut self, node: NodeKey) {
+        if !self.ready_keys.contains_key(&node) {
+            let ready_key = self.graph.ready_key(node);
+            self.ready_keys.insert(node, ready_key);
+            self.ready.insert(ready_key);
+        }
+    }
+
+    fn dequeue(&mut self, node: NodeKey) {
+        if let Some(ready_key) = self.ready_keys.remove(&node) {
+            self.ready.remove(&ready_key);
+        }
+    }
+
+    fn state(&mut self, node: NodeKey) -> &mut NodeState {
+        self.nodes.get_mut(&node).expect("the node is registered")
+    }
+}

@@ -1,0 +1,225 @@
+//! Who reads what and who writes what, by document and path.
+//!
+//! Answers three questions without looking at anybody else: whom does this change concern, whose
+//! writes might this read see, whose reads might this write touch.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
+
+use super::node::NodeKey;
+use lope_cells::address::CellAddress;
+use lope_cells::id::{EntityId, SpaceName};
+use lope_cells::json::Json;
+use lope_cells::path::CellPath;
+use lope_cells::read::Extent;
+use lope_cells::space::DocumentChange;
+
+/// Readers and writers of every document.
+#[derive(Debug, Default)]
+pub(super) struct PathIndex {
+    documents: HashMap<SpaceName, HashMap<EntityId, PathTree>>,
+}
+
+#[derive(Debug, Default)]
+struct PathTree {
+    readers: BTreeMap<NodeKey, Extent>,
+    writers: BTreeSet<NodeKey>,
+    below: BTreeMap<Arc<str>, PathTree>,
+}
+
+impl PathIndex {
+    pub(super) fn add_reader(&mut self, node: NodeKey, at: &CellAddress, extent: Extent) {
+        self.place(at).readers.insert(node, extent);
+    }
+
+    pub(super) fn remove_reader(&mut self, node: NodeKey, at: &CellAddress) {
+        self.change(at, |place| {
+            place.readers.remove(&node);
+        });
+    }
+
+    pub(super) fn add_writer(&mut self, node: NodeKey, at: &CellAddress) {
+        self.place(at).writers.insert(node);
+    }
+
+    pub(super) fn remove_writer(&mut self, node: NodeKey, at: &CellAddress) {
+        self.change(at, |place| {
+            place.writers.remove(&node);
+        });
+    }
+
+    /// The documents outside of a space that somebody reads.
+    pub(super) fn foreign(&self, own: &SpaceName) -> BTreeSet<CellAddress> {
+        let others = self.documents.iter().filter(|(space, _)| *space != own);
+        let others = others.flat_map(|(space, documents)| {
+            let ids = documents.keys().cloned();
+            ids.map(|id| CellAddress::document(space.clone(), id))
+        });
+        others.collect()
+    }
+
+    fn tree(&self, space: &SpaceName, id: &EntityId) -> Option<&PathTree> {
+        self.documents.get(space)?.get(id)
+    }
+
+    /// The readers that see something else after a change, each with the place of the change.
+    pub(super) fn concerned(&self, change: &DocumentChange) -> BTreeMap<NodeKey, CellPath> {
+        let mut found = BTreeMap::new();
+        let Some(tree) = self.tree(&change.space, &change.id) else {
+            return found;
+        };
+        for path in &change.paths {
+            let see = |node: NodeKey| {
+                found.entry(node).or_insert_with(|| path.clone());
+            };
+            tree.concerned(change, path, see);
+        }
+        found
+    }
+
+    /// The nodes whose writes might change what a read of `at` sees.
+    pub(super) fn writers_for(&self, at: &CellAddress, extent: Extent) -> BTreeSet<NodeKey> {
+        let mut found = BTreeSet::new();
+        let Some(place) = self.walk(at, |_, place| found.extend(&place.writers)) else {
+            return found;
+        };
+        match extent {
+            Extent::Shape => {}
+            Extent::Keys => place
+                .below
+                .values()
+                .for_each(|child| found.extend(&child.writers)),
+            Extent::Whole => place.visit(&mut |place| found.extend(&place.writers)),
+        }
+        found
+    }
+
+    /// The nodes whose reads a write to `at` might change.
+    pub(super) fn readers_for(&self, at: &CellAddress) -> BTreeSet<NodeKey> {
+        let mut found = BTreeSet::new();
+        let depth = at.path.len();
+        let place = self.walk(at, |above, place| {
+            let sees = |extent: Extent| match extent {
+                Extent::Whole => true,
+                Extent::Keys => above + 1 >= depth,
+                Extent::Shape => above == depth,
+            };
+            let readers = place.readers.iter();
+            found.extend(
+                readers
+                    .filter(|(_, extent)| sees(**extent))
+                    .map(|(node, _)| *node),
+            );
+        });
+        if let Some(place) = place {
+            place.visit(&mut |place| found.extend(place.readers.keys()));
+        }
+        found
+    }
+
+    fn place(&mut self, at: &CellAddress) -> &mut PathTree {
+        let documents = self.documents.entry(at.space.clone()).or_default();
+        let mut place = documents.entry(at.id.clone()).or_default();
+        for key in at.path.keys() {
+            place = place.below.entry(Arc::clone(key)).or_default();
+        }
+        place
+    }
+
+    /// Shows every place on the way to `at`, itself included, with its depth.
+    fn walk<'a>(
+        &'a self,
+        at: &CellAddress,
+        mut see: impl FnMut(usize, &'a PathTree),
+    ) -> Option<&'a PathTree> {
+        let mut place = self.tree(&at.space, &at.id)?;
+        see(0, place);
+        for (index, key) in at.path.keys().iter().enumerate() {
+            place = place.below.get(key)?;
+            see(index + 1, place);
+        }
+        Some(place)
+    }
+
+    /// Changes the place of `at` and drops what is empty afterwards.
+    fn change(&mut self, at: &CellAddress, change: impl FnOnce(&mut PathTree)) {
+        let Some(documents) = self.documents.get_mut(&at.space) else {
+            return;
+        };
+        if let Some(tree) = documents.get_mut(&at.id) {
+            tree.change(at.path.keys(), change);
+            if tree.is_empty() {
+                documents.remove(&at.id);
+            }
+        }
+    }
+}
+
+impl PathTree {
+    fn is_empty(&self) -> bool {
+        self.readers.is_empty() && self.writers.is_empty() && self.below.is_empty()
+    }
+
+    fn change(&mut self, keys: &[Arc<str>], change: impl FnOnce(&mut PathTree)) {
+        let Some((key, rest)) = keys.split_first() else {
+            return change(self);
+        };
+        if let Some(child) = self.below.get_mut(key) {
+            child.change(rest, change);
+            if child.is_empty() {
+                self.below.remove(key);
+            }
+        }
+    }
+
+    fn visit<'a>(&'a self, see: &mut impl FnMut(&'a PathTree)) {
+        see(self);
+        self.below.values().for_each(|child| child.visit(see));
+    }
+
+    fn concerned(&self, change: &DocumentChange, path: &CellPath, mut see: impl FnMut(NodeKey)) {
+        let (mut before, mut after) = (change.before.as_ref(), change.after.as_ref());
+        let mut place = self;
+        for key in path.keys() {
+            place.differing(before, after, &mut see);
+            let Some(child) = place.below.get(key) else {
+                return;
+            };
+            place = child;
+            before = before.and_then(|value| value.child(key));
+            after = after.and_then(|value| value.child(key));
+        }
+        place.differing_below(before, after, &mut see);
+    }
+
+    /// The readers right here to whom the two values look different.
+    fn differing(
+        &self,
+        before: Option<&Json>,
+        after: Option<&Json>,
+        see: &mut impl FnMut(NodeKey),
+    ) {
+        for (node, extent) in &self.readers {
+            if *extent == Extent::Whole || !extent.is_same(before, after) {
+                see(*node);
+            }
+        }
+    }
+
+    fn differing_below(
+        &self,
+        before: Option<&Json>,
+        after: Option<&Json>,
+        see: &mut impl FnMut(NodeKey),
+    ) {
+        if before == after {
+            return;
+        }
+        self.differing(before, after, see);
+        for (key, child) in &self.below {
+            let before = before.and_then(|value| value.child(key));
+            let after = after.and_then(|value| value.child(key));
+            child.differing_below(before, after, see);
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! What the scheduler knows about a node.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::sync::Arc;
+
+use lope_model::{Span, Timestamp};
+
+use lope_cells::address::CellAddress;
+use lope_cells::transaction::ReadLog;
+
+/// A registered node. Keys rise in the order of registration and are not given twice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct NodeKey(pub(super) u64);
+
+/// What a node is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NodeRole {
+    /// Computes cells from cells; runs only while somebody live reads what it writes.
+    Computation,
+    /// Wanted for itself: an effect, or a result that somebody looks at. Always live.
+    Observer,
+    /// Takes events; run by them alone.
+    Handler,
+}
+
+/// A node as it is registered.
+#[derive(Clone, Debug)]
+pub struct NodeSpec {
+    pub role: NodeRole,
+    /// The node that started it; it runs before it if nothing else decides.
+    pub parent: Option<NodeKey>,
+    /// What it will probably read, until a run tells.
+    pub reads: ReadLog,
+    /// What it writes.
+    pub writes: BTreeSet<CellAddress>,
+}
+
+/// Why a node was to run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RunReason {
+    /// It had never run.
+    Registered,
+    /// It was not up to date when the space was taken up.
+    Resumed,
+    /// Something it reads was changed.
+    Changed { at: CellAddress, by: ChangedBy },
+}
+
+/// Who changed something.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ChangedBy {
+    Node(NodeKey),
+    /// The event with this id.
+    Event(Arc<str>),
+    /// An edit from outside.
+    Edit,
+}
+
+/// What stands in a node's way, and what it did.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NodeReport {
+    pub role: NodeRole,
+    /// Whether somebody live reads what it writes.
+    pub live: bool,
+    /// Why it has to run, if it has to.
+    pub invalid: Option<RunReason>,
+    /// Until when it waits because it did not settle.
+    pub waits_until: Option<Timestamp>,
+    /// Runs so far, and why the last one was.
+    pub runs: u64,
+    pub last_reason: Option<RunReason>,
+    /// Nodes whose writes it reads, and nodes that read its writes.
+    pub reads_from: BTreeSet<NodeKey>,
+    pub read_by: BTreeSet<NodeKey>,
+}
+
+/// A node that runs again and again without coming to rest.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NonSettling {
+    pub node: NodeKey,
+    pub runs: u32,
+    /// The nodes that feed each other with it, itself included.
+    pub cycle: BTreeSet<NodeKey>,
+    /// When it runs again.
+    pub until: Timestamp,
+    /// What made it run the last time.
+    pub reason: Option<RunReason>,
+}
+
+#[derive(Debug)]
+pub(super) struct NodeState {
+    pub(super) role: NodeRole,
+    pub(super) reads: ReadLog,
+    pub(super) writes: BTreeSet<CellAddress>,
+    pub(super) invalid: Option<RunReason>,
+    pub(super) runs_in_pass: u32,
+    pub(super) runs: u64,
+    pub(super) last_reason: Option<RunReason>,
+    pub(super) waits_until: Option<Timestamp>,
+    pub(super) wait: Option<Span>,
+}
+
+impl fmt::Display for NodeKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "node {}", self.0)
+    }
+}
+
+impl fmt::Display for ChangedBy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Node(node) => write!(f, "{node}"),
+            Self::Event(id) => write!(f, "the event '{id}'"),
+            Self::Edit => f.write_str("an edit"),
+        }
+    }
+}
+
+impl fmt::Display for RunReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Registered => f.write_str("it had not run yet"),
+            Self::Resumed => f.write_str("it was not up to date when the space was taken up"),
+            Self::Changed { at, by } => write!(f, "{by} changed {at}"),
+        }
+    }
+}

@@ -1,0 +1,381 @@
+//! A host that ends at any of its writes, and its successor: the same final cells as without the
+//! kill, each event counted once, each effect asked for at least once and recorded once. 100 events
+//! normally, 2,000 with `LOPE_CHAOS=full`.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use lope_model::{Span, Timestamp};
+use lope_reactive::hosting::{HostError, SpaceHost, SpaceStore};
+use lope_reactive::javascript::JavaScript;
+use lope_reactive::machine::{SpaceAction, SpaceCommand, SpaceOutput, StreamEvent};
+use lope_reactive::module::Modules;
+use lope_reactive::runner::run_request;
+use lope_reactive::{CellAddress, EntityId, Json, RecipeRunner, SpaceName};
+use lope_store::faults::{Door, InjectedFault, StoreCall, with_faults};
+use lope_store::tables::{At, Batch, Range, TableId, Write};
+use lope_store::{Store, StoreError, Tables};
+
+use crate::fixture::json;
+use crate::stores::{Place, on_every_store};
+
+const LEASE: Span = Span::from_secs(15);
+/// Events that are sent before the host takes a turn.
+const GROUP: i64 = 10;
+/// One of so many events is an order, which wants an effect.
+const ORDERS: i64 = 10;
+
+on_every_store! {
+    killed_at_every_write_each_event_counts_once_and_each_effect_is_recorded_once => super::kill_at_every_write;
+}
+
+fn alias(path: &[&str]) -> serde_json::Value {
+    json!({"$alias": {"path": path}})
+}
+
+fn doubling() -> serde_json::Value {
+    json!({
+        "result": {"out": alias(&["internal", "out"])},
+        "nodes": [{"module": {"type": "native", "implementation": "double"}, "inputs": {"x": alias(&["argument", "x"])},
+            "outputs": alias(&["internal", "out"])}]
+    })
+}
+
+/// An order: its effect is asked for once it is there.
+fn ordering() -> serde_json::Value {
+    json!({
+        "result": alias(&["internal", "order"]),
+        "nodes": [{"module": {"type": "ref", "implementation": "effect"},
+            "inputs": {"name": "double", "request": alias(&["argument", "element", "n"])},
+            "outputs": alias(&["internal", "order"])}]
+    })
+}
+
+/// Counts what it is sent and sums it up; shows the sum doubled by a nested recipe, an effect for
+/// each order, and a child for each thousand.
+fn recipe() -> Json {
+    let state = json!({
+        "n": alias(&["internal", "stream"]), "sum": alias(&["internal", "sum"]),
+        "count": alias(&["internal", "count"]), "orders": alias(&["internal", "orders"])
+    });
+    let outputs = json!({
+        "sum": alias(&["internal", "sum"]), "count": alias(&["internal", "count"]), "orders": alias(&["internal", "orders"])
+    });
+    let recipe = json!({
+        "initial": {"internal": {"stream": {"$stream": true}, "sum": 0, "count": 0, "orders": []}},
+        "result": {
+            "send": alias(&["internal", "stream"]), "sum": alias(&["internal", "sum"]), "count": alias(&["internal", "count"]),
+            "twice": alias(&["internal", "nested", "out"]), "orders": alias(&["internal", "done"]),
+            "children": alias(&["internal", "children"])
+        },
+        "nodes": [
+            {"module": {"type": "native", "implementation": "count"}, "inputs": state, "outputs": outputs},
+            {"module": {"type": "recipe", "implementation": doubling()}, "inputs": {"x": alias(&["internal", "sum"])},
+             "outputs": alias(&["internal", "nested"])},
+            {"module": {"type": "ref", "implementation": "map"},
+             "inputs": {"list": alias(&["internal", "orders"]), "op": ordering()}, "outputs": alias(&["internal", "done"])},
+            {"module": {"type": "native", "implementation": "children"}, "inputs": {"sum": alias(&["internal", "sum"])},
+             "outputs": alias(&["internal", "children"])}
+        ]
+    });
+    recipe.into()
+}
+
+fn int(value: &Json, key: &str) -> i64 {
+    value.child(key).and_then(Json::as_int).unwrap_or(0)
+}
+
+fn modules() -> Modules {
+    let mut modules = Modules::default();
+    modules.function("double", |value| Ok(Some((int(value, "x") * 2).into())));
+    modules.function("count", |value| {
+        let n = int(value, "n");
+        let orders = value.child("orders").and_then(Json::as_array);
+        let mut orders: Vec<Json> =
+            orders.map_or(Vec::new(), |list| list.iter().cloned().collect());
+        if n % ORDERS == 0 {
+            orders.push(json!({"id": format!("o{n}"), "n": n}).into());
+        }
+        let state = [
+            ("sum", Json::from(int(value, "sum") + n)),
+            ("count", Json::from(int(value, "count") + 1)),
+            ("orders", Json::array(orders)),
+        ];
+        Ok(Some(Json::object(state)))
+    });
+    modules.function("children", |value| {
+        let child = |number| {
+            let argument = json!({ "x": number }).into();
+            run_request(doubling().into(), argument, Some(Json::from(number)))
+        };
+        let children = (0..int(value, "sum") / 1_000).map(child);
+        Ok(Some(Json::array(children)))
+    });
+    modules
+}
+
+/// One life of a space, and what its hosts asked for outside.
+struct Life {
+    space: SpaceName,
+    events: i64,
+    /// How often each effect was asked for.
+    requested: BTreeMap<Arc<str>, u64>,
+    attempts: u64,
+    now: Timestamp,
+}
+
+/// What is left of a life.
+struct Remains {
+    documents: BTreeMap<EntityId, Json>,
+    outcomes: Vec<String>,
+    /// How often the cell of each effect was told of its end.
+    recorded: BTreeMap<EntityId, usize>,
+    effects: Vec<Arc<str>>,
+}
+
+impl Life {
+    fn new(name: &str, events: i64) -> Self {
+        Self {
+            space: name.parse().unwrap(),
+            events,
+            requested: BTreeMap::new(),
+            attempts: 0,
+            now: Timestamp::from_millis(1_000),
+        }
+    }
+
+    fn cell(&self, path: &str) -> CellAddress {
+        CellAddress::parse(&format!("{}/{path}", self.space)).unwrap()
+    }
+
+    async fn store(&self, tables: &Arc<dyn Tables>) -> Result<SpaceStore, HostError> {
+        SpaceStore::open(Arc::clone(tables), self.space.clone()).await
+    }
+
+    async fn take(&self, tables: &Arc<dyn Tables>) -> Result<SpaceHost<RecipeRunner>, HostError> {
+        let scripts = Box::new(JavaScript::default());
+        let runner = RecipeRunner::new(self.space.clone(), modules(), scripts);
+        let store = self.store(tables).await?;
+        SpaceHost::take(store, runner, &"me".into(), (self.now, LEASE)).await
+    }
+
+    /// Lives it through: hosted on `hosted` until that is gone, then on `healthy`.
+    async fn live(&mut self, healthy: &Arc<dyn Tables>, hosted: &Arc<dyn Tables>) -> Remains {
+        let sender = self.store(healthy).await.unwrap();
+        let run = SpaceCommand {
+            id: "run".into(),
+            action: SpaceAction::Run {
+                result: self.cell("result"),
+                recipe: Some(recipe()),
+                argument: None,
+                strict: true,
+            },
+        };
+        sender.ask(&run).await.unwrap();
+        let mut tables = hosted;
+        let mut host = None;
+        for group in 0..self.events / GROUP {
+            for n in group * GROUP..(group + 1) * GROUP {
+                let event = StreamEvent {
+                    id: format!("e{n}").into(),
+                    stream: self.cell("result/send"),
+                    payload: n.into(),
+                };
+                sender.send(&event).await.unwrap();
+                if n % 7 == 0 {
+                    sender.send(&event).await.unwrap();
+                }
+            }
+            while let Err(error) = self.settle(tables, &mut host).await {
+                match error {
+                    // It is not known whether it happened; the host finds out.
+                    HostError::Store(StoreError::Unknown { .. }) => {}
+                    HostError::Store(StoreError::Closed) => {
+                        // Killed. Somebody else takes the space when the lease is over.
+                        (host, tables) = (None, healthy);
+                        self.now = self.now.plus(LEASE);
+                    }
+                    error => panic!("{error}"),
+                }
+            }
+            self.now = self.now.plus(Span::from_millis(1));
+            let started = sender.receipt("run").await.unwrap().unwrap();
+            assert_eq!(started.outcome, "handled", "{:?}", started.failure);
+        }
+        self.remains(healthy).await
+    }
+
+    /// Turns until nothing is to be done, and does the effects that are asked for.
+    async fn settle(
+        &mut self,
+        tables: &Arc<dyn Tables>,
+        host: &mut Option<SpaceHost<RecipeRunner>>,
+    ) -> Result<(), HostError> {
+        loop {
+            let host = match host {
+                Some(host) => host,
+                None => host.insert(self.take(tables).await?),
+            };
+            let told = host.turn(self.now).await?;
+            let mut is_done = true;
+            for output in told {
+                if let SpaceOutput::Effect(effect) = output {
+                    is_done = false;
+                    self.attempts += 1;
+                    *self.requested.entry(effect.key.clone()).or_default() += 1;
+                    let n = int(&effect.request, "request");
+                    let command = SpaceCommand {
+                        id: format!("effect:{}:{}", effect.key, self.attempts).into(),
+                        action: SpaceAction::EffectDone {
+                            key: effect.key,
+                            outcome: Ok((n * 2).into()),
+                        },
+                    };
+                    let store = self.store(tables).await?;
+                    while let Err(error) = store.ask(&command).await {
+                        if !matches!(error, HostError::Store(StoreError::Unknown { .. })) {
+                            return Err(error);
+                        }
+                    }
+                }
+            }
+            if is_done {
+                return Ok(());
+            }
+        }
+    }
+
+    async fn remains(&self, tables: &Arc<dyn Tables>) -> Remains {
+        let store = self.store(tables).await.unwrap();
+        let spaces = store.load().await.unwrap();
+        let documents = spaces.snapshot().documents(&self.space).into_iter();
+        let documents = documents.map(|(id, value)| (id.clone(), value.clone()));
+        let mut outcomes = Vec::new();
+        for n in 0..self.events {
+            let receipt = store.receipt(&format!("e{n}")).await.unwrap();
+            outcomes.push(receipt.unwrap().outcome);
+        }
+        let mut recorded: BTreeMap<EntityId, usize> = BTreeMap::new();
+        for change in store.history().await.unwrap() {
+            let is_end = change.at.path.to_string().ends_with("order/pending");
+            if is_end && change.value == Some(false.into()) {
+                *recorded.entry(change.at.id).or_default() += 1;
+            }
+        }
+        Remains {
+            documents: documents.collect(),
+            outcomes,
+            recorded,
+            effects: self.requested.keys().cloned().collect(),
+        }
+    }
+
+    /// What the result cell shows, against what is to be expected.
+    async fn check(&self, tables: &Arc<dyn Tables>) {
+        let store = self.store(tables).await.unwrap();
+        let shown = store.read(&self.cell("result")).await.unwrap().unwrap();
+        let sum = self.events * (self.events - 1) / 2;
+        assert_eq!(
+            (int(&shown, "sum"), int(&shown, "count")),
+            (sum, self.events)
+        );
+        assert_eq!(int(&shown, "twice"), sum * 2, "nested");
+        let orders = shown.child("orders").unwrap().as_array().unwrap();
+        assert_eq!(orders.len() as i64, self.events / ORDERS);
+        for (order, n) in orders.iter().zip((0..).step_by(ORDERS as usize)) {
+            assert_eq!(order.child("pending"), Some(&false.into()), "{order}");
+            assert_eq!(int(order, "result"), n * 2, "{order}");
+        }
+        let children = shown.child("children").unwrap().as_array().unwrap();
+        assert_eq!(children.len() as i64, sum / 1_000);
+        assert!(
+            children
+                .iter()
+                .zip(0..)
+                .all(|(child, x)| int(child, "out") == x * 2),
+            "started by a result"
+        );
+    }
+}
+
+/// `store`, with something happening to the write of this number.
+fn faulty(
+    store: Store,
+    number: u64,
+    fault: fn() -> InjectedFault,
+) -> (Arc<dyn Tables>, Arc<AtomicU64>) {
+    let writes = Arc::new(AtomicU64::new(0));
+    let counted = Arc::clone(&writes);
+    let hook = move |call: StoreCall| {
+        let is_write = call.door == Door::Tables && call.verb.starts_with("commit");
+        if is_write && counted.fetch_add(1, Ordering::Relaxed) == number {
+            return fault();
+        }
+        InjectedFault::None
+    };
+    (with_faults(store, Arc::new(hook)).tables, writes)
+}
+
+/// Takes everything away, so that the next life begins in an empty store.
+async fn clear(tables: &Arc<dyn Tables>) {
+    let cells = tables.manifest().await.unwrap().id_of("cells").unwrap();
+    for table in [TableId::INBOX, TableId::DEAD_LETTER, cells] {
+        loop {
+            let rows = tables
+                .range(Range::prefix(table, b"", 1_000))
+                .await
+                .unwrap();
+            if rows.is_empty() {
+                break;
+            }
+            let writes = rows
+                .into_iter()
+                .map(|row| Write::Delete(At::new(table, row.key)));
+            let batch = Batch {
+                guards: Vec::new(),
+                writes: writes.collect(),
+            };
+            assert!(tables.commit(vec![batch]).await.unwrap()[0].is_ok());
+        }
+    }
+}
+
+async fn kill_at_every_write(place: Place) {
+    let full = std::env::var("LOPE_CHAOS").is_ok_and(|word| word == "full");
+    let events = if full { 2_000 } else { 100 };
+    let store = place.open().await;
+    let healthy = Arc::clone(&store.tables);
+    let (counted, writes) = faulty(store.clone(), u64::MAX, || InjectedFault::None);
+    let mut calm = Life::new("home", events);
+    let expected = calm.live(&healthy, &counted).await;
+    calm.check(&healthy).await;
+    assert!(expected.outcomes.iter().all(|outcome| outcome == "handled"));
+    assert_eq!(expected.recorded.len() as i64, events / ORDERS);
+    assert!(expected.recorded.values().all(|times| *times == 1));
+    assert!(calm.requested.values().all(|times| *times == 1));
+    let writes = writes.load(Ordering::Relaxed);
+    assert!(writes as i64 >= 3 * events / GROUP, "{writes}");
+    let faults: [fn() -> InjectedFault; 3] = [
+        || InjectedFault::CrashBefore,
+        || InjectedFault::CrashAfter,
+        || InjectedFault::LoseAnswer,
+    ];
+    let mut asked_again = 0;
+    for number in 0..writes {
+        for fault in faults {
+            clear(&healthy).await;
+            let mut life = Life::new("home", events);
+            let (hosted, _) = faulty(store.clone(), number, fault);
+            let remains = life.live(&healthy, &hosted).await;
+            let place = format!("write {number}, {:?}", fault());
+            assert_eq!(remains.outcomes, expected.outcomes, "{place}");
+            assert_eq!(remains.recorded, expected.recorded, "{place}");
+            assert_eq!(remains.effects, expected.effects, "{place}");
+            assert!(remains.documents == expected.documents, "{place}");
+            asked_again += life.requested.values().filter(|times| **times > 1).count();
+        }
+    }
+    assert!(asked_again > 0, "a kill while an effect is under way");
+    println!("{events} events, killed at each of {writes} writes in three ways");
+}

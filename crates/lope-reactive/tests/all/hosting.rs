@@ -1,0 +1,262 @@
+//! Spaces on stores: leases, fencing, events through the mailbox.
+
+use std::sync::Arc;
+
+use lope_mailbox::Mailbox;
+use lope_model::{Span, Timestamp};
+use lope_reactive::hosting::{HostError, SpaceHost, SpaceStore};
+use lope_reactive::javascript::JavaScript;
+use lope_reactive::machine::{SpaceOutput, StreamEvent};
+use lope_reactive::runner::RecipeOptions;
+use lope_reactive::{Json, Recipe, RecipeRunner, Schema};
+use lope_store::{MemoryStore, SystemClock, Tables};
+
+use crate::fixture::{cell, json, space};
+use crate::host::modules;
+
+const LEASE: Span = Span::from_secs(15);
+
+fn alias(path: &[&str]) -> serde_json::Value {
+    json!({"$alias": {"path": path}})
+}
+
+/// Counts what it is sent, keeps a log, shows the sum doubled by a nested recipe and the log's
+/// length by a script; starts a child per hundred.
+fn recipe() -> Recipe {
+    let doubling = json!({
+        "result": {"out": alias(&["internal", "out"])},
+        "nodes": [{"module": {"type": "native", "implementation": "double"}, "inputs": {"x": alias(&["argument", "x"])},
+            "outputs": alias(&["internal", "out"])}]
+    });
+    let handler = "({n, log, sum}) => { log.push(n); sum.increment(n) }";
+    let children = "({sum, child}) => Array.from({length: Math.floor(sum / 100)}, (_, i) => run(child, {x: i}, i))";
+    let document = json!({
+        "initial": {"internal": {"stream": {"$stream": true}, "sum": 0, "log": []}},
+        "result": {"send": alias(&["internal", "stream"]), "sum": alias(&["internal", "sum"]), "log": alias(&["internal", "log"]),
+            "twice": alias(&["internal", "nested", "out"]), "length": alias(&["internal", "length"]), "children": alias(&["internal", "children"])},
+        "nodes": [
+            {"module": {"type": "javascript", "implementation": handler,
+                "argumentSchema": {"properties": {"n": true, "log": {"asCell": true}, "sum": {"asCell": true}}}},
+             "inputs": {"n": alias(&["internal", "stream"]), "log": alias(&["internal", "log"]), "sum": alias(&["internal", "sum"])}, "outputs": {}},
+            {"module": {"type": "recipe", "implementation": doubling}, "inputs": {"x": alias(&["internal", "sum"])}, "outputs": alias(&["internal", "nested"])},
+            {"module": {"type": "javascript", "implementation": "({log}) => log.length"}, "inputs": {"log": alias(&["internal", "log"])},
+             "outputs": alias(&["internal", "length"])},
+            {"module": {"type": "javascript", "implementation": children}, "inputs": {"sum": alias(&["internal", "sum"]), "child": doubling},
+             "outputs": alias(&["internal", "children"])}
+        ]
+    });
+    Recipe::parse(&document.into()).unwrap()
+}
+
+fn runner() -> RecipeRunner {
+    RecipeRunner::new(space("home"), modules(), Box::new(JavaScript::default()))
+}
+
+async fn store_of(tables: &Arc<dyn Tables>) -> Result<SpaceStore, HostError> {
+    SpaceStore::open(Arc::clone(tables), space("home")).await
+}
+
+async fn take(
+    tables: &Arc<dyn Tables>,
+    now: Timestamp,
+) -> Result<SpaceHost<RecipeRunner>, HostError> {
+    SpaceHost::take(
+        store_of(tables).await?,
+        runner(),
+        &"me".into(),
+        (now, LEASE),
+    )
+    .await
+}
+
+fn event(id: &str, n: i64) -> StreamEvent {
+    StreamEvent {
+        id: id.into(),
+        stream: cell("result/send"),
+        payload: n.into(),
+    }
+}
+
+/// Starts the recipe and gives the space back.
+async fn prepare(tables: &Arc<dyn Tables>) {
+    let mut host = take(tables, Timestamp::from_millis(0)).await.unwrap();
+    let mut transaction = host.machine().spaces().begin();
+    let into = (&cell("result"), &RecipeOptions::default());
+    host.machine()
+        .program()
+        .run(&mut transaction, Some(&recipe()), None, into)
+        .unwrap();
+    host.edit(1, transaction);
+    let told = host.turn(Timestamp::from_millis(0)).await.unwrap();
+    assert!(
+        told.contains(&SpaceOutput::Edited {
+            ticket: 1,
+            outcome: Ok(1)
+        }),
+        "{told:?}"
+    );
+    host.release().await.unwrap();
+}
+
+async fn shown(tables: &Arc<dyn Tables>) -> Json {
+    let spaces = store_of(tables).await.unwrap().load().await.unwrap();
+    let shown = spaces
+        .begin()
+        .project(&cell("result"), &Schema::any())
+        .unwrap();
+    shown.to_json(&cell("result"))
+}
+
+fn memory() -> MemoryStore {
+    MemoryStore::new(Arc::new(SystemClock::default()))
+}
+
+#[tokio::test]
+async fn a_space_has_one_host_and_a_former_one_writes_nothing() {
+    let tables = memory().handle().tables;
+    prepare(&tables).await;
+    let start = Timestamp::from_millis(0);
+    let mut first = take(&tables, start).await.unwrap();
+    let refused = take(&tables, start).await.unwrap_err();
+    assert!(refused.is_passing());
+    assert!(
+        matches!(refused, HostError::Held { owner, until } if owner == "me" && until == start.plus(LEASE))
+    );
+    first
+        .renew(start.plus(Span::from_secs(10)), LEASE)
+        .await
+        .unwrap();
+    assert!(
+        take(&tables, start.plus(LEASE)).await.is_err(),
+        "it was renewed"
+    );
+    let later = start.plus(Span::from_secs(25));
+    let mut second = take(&tables, later).await.unwrap();
+    store_of(&tables)
+        .await
+        .unwrap()
+        .send(&event("e0-0", 5))
+        .await
+        .unwrap();
+    assert!(
+        matches!(first.turn(later).await, Err(HostError::Lost)),
+        "fenced by the epoch"
+    );
+    assert!(matches!(
+        first.renew(later, LEASE).await,
+        Err(HostError::Lost)
+    ));
+    second.turn(later).await.unwrap();
+    assert_eq!(shown(&tables).await.child("sum"), Some(&5.into()), "once");
+    second.release().await.unwrap();
+    take(&tables, later).await.unwrap();
+}
+
+#[tokio::test]
+async fn an_event_that_nobody_handles_and_a_message_that_is_none_are_dead_letters() {
+    let tables = memory().handle().tables;
+    prepare(&tables).await;
+    let store = store_of(&tables).await.unwrap();
+    let nobody = StreamEvent {
+        stream: cell("nobody/s"),
+        ..event("lost", 1)
+    };
+    store.send(&nobody).await.unwrap();
+    let now = Timestamp::from_millis(0);
+    let mut host = take(&tables, now).await.unwrap();
+    host.turn(now).await.unwrap();
+    assert_eq!(store.receipt("lost").await.unwrap(), None, "it waits");
+    let later = now.plus(lope_reactive::limit::HANDLER_WAIT);
+    host.turn(later).await.unwrap();
+    assert_eq!(
+        store.receipt("lost").await.unwrap().unwrap().outcome,
+        "no handler"
+    );
+    let mailbox = Mailbox::new(Arc::clone(&tables));
+    mailbox
+        .put(store.worker(), 9_999, b"junk".to_vec())
+        .await
+        .unwrap();
+    host.turn(later).await.unwrap();
+    let dead = mailbox.dead(store.worker(), None, 10).await.unwrap();
+    let reasons: Vec<&str> = dead.iter().map(|dead| dead.reason.as_str()).collect();
+    assert_eq!(
+        reasons,
+        ["nobody handled its stream", "it is no event of this space"]
+    );
+    assert!(
+        mailbox
+            .list(store.worker(), None, 10)
+            .await
+            .unwrap()
+            .is_empty()
+    );
+}
+
+#[tokio::test]
+async fn a_sender_beyond_the_backlog_is_refused_and_may_try_again() {
+    let tables = memory().handle().tables;
+    prepare(&tables).await;
+    let store = store_of(&tables).await.unwrap();
+    for number in 0..256 {
+        store.send(&event(&format!("e{number}"), 1)).await.unwrap();
+    }
+    let refused = store.send(&event("more", 1)).await.unwrap_err();
+    assert!(refused.is_passing() && matches!(refused, HostError::Backlog { .. }));
+    let other = StreamEvent {
+        stream: cell("result/other"),
+        ..event("other", 1)
+    };
+    store.send(&other).await.unwrap();
+    let now = Timestamp::from_millis(0);
+    let mut host = take(&tables, now).await.unwrap();
+    host.turn(now).await.unwrap();
+    store.send(&event("more", 1)).await.unwrap();
+    host.turn(now).await.unwrap();
+    assert_eq!(shown(&tables).await.child("sum"), Some(&257.into()));
+}
+
+#[tokio::test]
+async fn a_thousand_spaces_on_one_store_do_not_mix() {
+    let tables = memory().handle().tables;
+    let now = Timestamp::from_millis(0);
+    let doubling = Recipe::parse(&Json::from(json!({
+        "result": {"out": alias(&["internal", "out"])},
+        "nodes": [{"module": {"type": "native", "implementation": "double"}, "inputs": {"x": alias(&["argument", "x"])},
+            "outputs": alias(&["internal", "out"])}]
+    })))
+    .unwrap();
+    let mut hosts = Vec::new();
+    for number in 0..1_000_i64 {
+        let name = space(&format!("s{number}"));
+        let store = SpaceStore::open(Arc::clone(&tables), name.clone())
+            .await
+            .unwrap();
+        let runner = RecipeRunner::new(name.clone(), modules(), Box::new(JavaScript::default()));
+        let mut host = SpaceHost::take(store, runner, &"me".into(), (now, LEASE))
+            .await
+            .unwrap();
+        let mut transaction = host.machine().spaces().begin();
+        let result = cell(&format!("s{number}:result"));
+        let argument = Json::from(json!({"x": number}));
+        let into = (&result, &RecipeOptions::default());
+        host.machine()
+            .program()
+            .run(&mut transaction, Some(&doubling), Some(&argument), into)
+            .unwrap();
+        host.edit(0, transaction);
+        hosts.push(host);
+    }
+    for host in &mut hosts {
+        host.turn(now).await.unwrap();
+        assert!(host.is_idle(now));
+    }
+    for number in [0, 1, 10, 100, 999_i64] {
+        let store = SpaceStore::open(Arc::clone(&tables), space(&format!("s{number}")))
+            .await
+            .unwrap();
+        let spaces = store.load().await.unwrap();
+        let out = spaces.begin().get(&cell(&format!("s{number}:result/out")));
+        assert_eq!(out, Some((number * 2).into()));
+    }
+}

@@ -1,0 +1,21 @@
+//! Tests of the reactive runner, one module a subject.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+mod chaos_reactive;
+mod effects;
+mod elsewhere;
+mod events;
+#[allow(dead_code, reason = "the tests of cells use more of it")]
+#[path = "../../../lope-cells/tests/all/fixture.rs"]
+mod fixture;
+mod host;
+mod hosting;
+mod oracle;
+mod pools;
+mod recipes;
+mod scheduling;
+mod scripts;
+mod sheet;
+mod stores;
+mod worked_examples;

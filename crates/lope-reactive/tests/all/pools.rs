@@ -1,0 +1,216 @@
+//! Pools of host threads: many spaces, many writers, a host that dies, effects that are recorded
+//! once, and nodes that do not run again at a take-up.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use lope_model::{Failure, Span};
+use lope_reactive::hosting::{
+    EffectPerformer, HostIdentity, NoEffects, PoolOptions, RequestedEffect, SpaceClient, SpacePool,
+    StoredReceipt,
+};
+use lope_reactive::machine::{Arrival, SpaceAction, SpaceCommand};
+use lope_reactive::{CellAddress, Json, SpaceName};
+use lope_store::{MemoryStore, Store, SystemClock};
+
+use crate::fixture::{cell, json, space};
+use crate::host::modules;
+
+/// Long enough for a machine that stands still.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+fn options(owner: &str) -> PoolOptions {
+    PoolOptions {
+        modules: modules(),
+        lease: Span::from_secs(60),
+        ..PoolOptions::new(owner.into())
+    }
+}
+
+async fn client(store: &Store, owner: &str) -> SpaceClient {
+    let clock = Arc::new(SystemClock::default());
+    let effects = Arc::new(NoEffects);
+    let opened = SpaceClient::open(Arc::clone(&store.tables), clock, effects, options(owner));
+    opened.await.unwrap()
+}
+
+async fn pool(store: &Store, options: PoolOptions, effects: Arc<dyn EffectPerformer>) -> SpacePool {
+    let clock = Arc::new(SystemClock::default());
+    let started = SpacePool::start(Arc::clone(&store.tables), clock, effects, options);
+    started.await.unwrap()
+}
+
+fn command(id: &str, action: SpaceAction) -> Arrival {
+    Arrival::Command(SpaceCommand {
+        id: id.into(),
+        action,
+    })
+}
+
+async fn ask(client: &SpaceClient, at: &SpaceName, id: &str, action: SpaceAction) -> StoredReceipt {
+    let arrival = command(id, action);
+    let asked = client.request(at, &arrival);
+    tokio::time::timeout(PATIENCE, asked)
+        .await
+        .unwrap()
+        .unwrap()
+}
+
+async fn value(client: &SpaceClient, at: &CellAddress) -> Option<Json> {
+    let spaces = client.space(&at.space).load().await.unwrap();
+    spaces.begin().get(at)
+}
+
+fn doubling() -> Json {
+    let alias = |path: [&str; 2]| json!({"$alias": {"path": path}});
+    json!({
+        "result": {"out": alias(["internal", "out"])},
+        "nodes": [{"module": {"type": "native", "implementation": "double"}, "inputs": {"x": alias(["argument", "x"])},
+            "outputs": alias(["internal", "out"])}]
+    })
+    .into()
+}
+
+fn run(result: &CellAddress, recipe: Json, x: i64) -> SpaceAction {
+    SpaceAction::Run {
+        result: result.clone(),
+        recipe: Some(recipe),
+        argument: Some(json!({ "x": x }).into()),
+        strict: true,
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_hundred_writers_at_once_lose_nothing_though_nobody_hosts_the_space() {
+    let store = MemoryStore::open();
+    let client = client(&store, "writers").await;
+    let writers = (0..100).map(|number| {
+        let client = client.clone();
+        tokio::spawn(async move {
+            let action = SpaceAction::Increment {
+                at: cell("sum"),
+                by: 1.into(),
+            };
+            ask(&client, &space("home"), &format!("w{number}"), action).await
+        })
+    });
+    for writer in writers.collect::<Vec<_>>() {
+        assert_eq!(writer.await.unwrap().outcome, "handled");
+    }
+    assert_eq!(value(&client, &cell("sum")).await, Some(100.into()));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_pool_hosts_a_thousand_spaces() {
+    let store = MemoryStore::open();
+    let client = client(&store, "sender").await;
+    for number in 0..1_000 {
+        let at = cell(&format!("s{number}:result"));
+        let arrival = command("run", run(&at, doubling(), number));
+        client.space(&at.space).post(&arrival).await.unwrap();
+    }
+    let pool = pool(&store, options("pool"), Arc::new(NoEffects)).await;
+    let waited = async {
+        for number in 0..1_000 {
+            let store = client.space(&space(&format!("s{number}")));
+            while store.receipt("run").await.unwrap().is_none() {
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+        }
+    };
+    tokio::time::timeout(PATIENCE, waited).await.unwrap();
+    pool.stop().await;
+    for number in [0, 1, 500, 999_i64] {
+        let out = value(&client, &cell(&format!("s{number}:result/out"))).await;
+        assert_eq!(out, Some((number * 2).into()));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_spaces_of_a_host_that_is_gone_move_at_once_and_nothing_runs_again() {
+    let store = MemoryStore::open();
+    let client = client(&store, "sender").await;
+    let first = pool(&store, options("first"), Arc::new(NoEffects)).await;
+    let result = cell("result");
+    ask(&client, &result.space, "run", run(&result, doubling(), 4)).await;
+    // It dies: nothing is given back, its lease is long.
+    std::mem::forget(first);
+    let identity = HostIdentity::new("second", |owner| owner.starts_with("first"));
+    let second = PoolOptions {
+        modules: modules(),
+        ..PoolOptions::new(identity)
+    };
+    let second = pool(&store, second, Arc::new(NoEffects)).await;
+    second.wake(&result.space);
+    ask(
+        &client,
+        &result.space,
+        "other",
+        SpaceAction::Set {
+            at: cell("other"),
+            value: Some(1.into()),
+        },
+    )
+    .await;
+    second.stop().await;
+    assert_eq!(value(&client, &cell("result/out")).await, Some(8.into()));
+    let report = client.report(&result.space).await.unwrap();
+    let node = &report[0].nodes[0];
+    assert_eq!((node.runs, node.live), (1, true), "its inputs are the same");
+    assert_eq!(node.pending, None);
+}
+
+/// Doubles what it is asked for; counts.
+#[derive(Default)]
+struct Doubling(AtomicUsize);
+
+#[async_trait::async_trait]
+impl EffectPerformer for Doubling {
+    async fn perform(&self, effect: &RequestedEffect) -> Option<Result<Json, Failure>> {
+        self.0.fetch_add(1, Ordering::Relaxed);
+        let x = effect.request.as_int().unwrap_or(0);
+        Some(Ok((x * 2).into()))
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_effect_that_was_left_pending_is_performed_by_the_next_host_and_recorded_once() {
+    let store = MemoryStore::open();
+    let client = client(&store, "sender").await;
+    let alias = |path: [&str; 2]| json!({"$alias": {"path": path}});
+    let recipe: Json = json!({
+        "result": alias(["internal", "out"]),
+        "nodes": [{"module": {"type": "ref", "implementation": "effect"},
+            "inputs": {"name": "double", "request": alias(["argument", "x"])}, "outputs": alias(["internal", "out"])}]
+    })
+    .into();
+    let result = cell("result");
+    ask(&client, &result.space, "run", run(&result, recipe, 21)).await;
+    assert_eq!(
+        value(&client, &cell("result/pending")).await,
+        Some(true.into())
+    );
+    let entry = client.directory().needing_hosts().await.unwrap();
+    assert!(
+        entry.contains(&result.space),
+        "it needs a host though nothing waits"
+    );
+    let performer = Arc::new(Doubling::default());
+    let effects: Arc<dyn EffectPerformer> = Arc::clone(&performer) as _;
+    let pool = pool(&store, options("pool"), effects).await;
+    let waited = async {
+        while value(&client, &cell("result/result")).await != Some(42.into()) {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, waited).await.unwrap();
+    pool.stop().await;
+    assert_eq!(performer.0.load(Ordering::Relaxed), 1);
+    assert_eq!(
+        value(&client, &cell("result/pending")).await,
+        Some(false.into())
+    );
+    let needing = client.directory().needing_hosts().await.unwrap();
+    assert!(needing.is_empty(), "{needing:?}");
+}

@@ -1,0 +1,47 @@
+//! The endpoints: one file a group of verbs, each with its table.
+
+pub(crate) mod bulk;
+mod events;
+pub(crate) mod find;
+mod health;
+pub(crate) mod mailboxes;
+mod runners;
+pub(crate) mod runs;
+mod schedule_add;
+mod schedules;
+pub(crate) mod start;
+pub(crate) mod steer;
+mod store;
+mod tokens;
+mod values;
+pub(crate) mod views;
+mod workflows;
+
+use std::sync::OnceLock;
+
+use crate::endpoint::Endpoint;
+
+/// Every endpoint, in the order of the document.
+pub(crate) fn endpoints() -> &'static [Endpoint] {
+    static ALL: OnceLock<Vec<Endpoint>> = OnceLock::new();
+    ALL.get_or_init(|| {
+        let tables = [
+            runs::ENDPOINTS,
+            start::ENDPOINTS,
+            views::ENDPOINTS,
+            values::ENDPOINTS,
+            steer::ENDPOINTS,
+            bulk::ENDPOINTS,
+            events::ENDPOINTS,
+            workflows::ENDPOINTS,
+            schedules::ENDPOINTS,
+            schedule_add::ENDPOINTS,
+            mailboxes::ENDPOINTS,
+            runners::ENDPOINTS,
+            store::ENDPOINTS,
+            tokens::ENDPOINTS,
+            health::ENDPOINTS,
+        ];
+        tables.concat()
+    })
+}

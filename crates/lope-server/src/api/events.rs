@@ -1,0 +1,351 @@
+//! Live events: all runs, one run's rows, one log's lines. A client that was cut off comes back with
+//! the id of its last event and is given what came after it, each once.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::http::StatusCode;
+use lope::describe;
+use lope::runs::{Follower, News, RunRecord, RunStatus};
+use lope::stores::StoreResult;
+use lope_model::RunId;
+use serde_json::{Value as Json, json};
+use tokio::sync::broadcast;
+
+use super::find;
+use super::views::read_from;
+use crate::api_error::ApiError;
+use crate::call::ApiCall;
+use crate::context::{ServerContext, ended};
+use crate::endpoint::{Answer, ApiResult, Endpoint};
+use crate::event_stream::{self, BEAT, EventSink, Gone};
+use crate::parameter::{count, text};
+use crate::reply;
+
+/// How soon a run is looked at again after something happened to it, and how late if nothing does.
+const SOON: Duration = Duration::from_millis(50);
+const LATE: Duration = Duration::from_secs(1);
+/// Bytes of a log that are told at once.
+const PIECE: u64 = 64 * 1024;
+
+pub(crate) const ENDPOINTS: &[Endpoint] = &[
+    Endpoint::get("/api/events", "watchRuns", |context, call| {
+        Box::pin(runs(context, call))
+    })
+    .about("Runs as they change: events 'run', and 'reset' if what was missed is not known any more.")
+    .query(&[text("after", "As 'Last-Event-ID': what came after this event")])
+    .answers(Answer::Events("Run")),
+    Endpoint::get("/api/runs/{id}/events", "watchRun", |context, call| {
+        Box::pin(run(context, call))
+    })
+    .about("The rows of a run's journal as they come: events 'row', then 'end' with the run.")
+    .does(&["runs watch"])
+    .query(&[count("after", "As 'Last-Event-ID': rows behind this number")])
+    .answers(Answer::Events("RunEvent")),
+    Endpoint::get("/api/runs/{id}/logs/events", "watchLog", |context, call| {
+        Box::pin(log(context, call))
+    })
+    .about("An attempt's log as it is written: events 'text' whose id is the byte they end at, then 'end'.")
+    .query(&[
+        text("execution", "The execution, by its path"),
+        count("attempt", "The attempt; the first unless it is said"),
+        count("after", "As 'Last-Event-ID': from this byte on"),
+    ])
+    .answers(Answer::Events("LogPiece")),
+];
+
+async fn runs(context: Arc<ServerContext>, call: ApiCall) -> ApiResult {
+    let (sink, reply) = event_stream::open(&context)?;
+    let after = call
+        .header("last-event-id")
+        .or_else(|| call.query("after"))
+        .map(str::to_owned);
+    let (feed, mut ending) = (Arc::clone(&context.feed), context.ending.clone());
+    let mut bell = feed.subscribe(&context.client, context.runner.as_ref());
+    let cursor = match after {
+        Some(after) => after,
+        None => feed.cursor(&context.client).await?,
+    };
+    tokio::spawn(async move {
+        let mut cursor = cursor;
+        let told = async {
+            sink.beat().await?;
+            loop {
+                let (last, missed) = feed.since(Some(&cursor));
+                cursor = feed.text(last);
+                if missed.unknown {
+                    sink.send(&cursor, "reset", &json!({})).await?;
+                }
+                for (number, run) in missed.events {
+                    sink.send(&feed.text(number), "run", &run).await?;
+                }
+                tokio::select! {
+                    changed = bell.changed() => changed.map_err(|_| Gone)?,
+                    () = sink.gone() => return Err::<(), _>(Gone),
+                    () = tokio::time::sleep(BEAT) => sink.beat().await?,
+                }
+            }
+        };
+        tokio::select! {
+            _ = told => {}
+            () = ended(&mut ending) => {}
+        }
+    });
+    Ok(reply)
+}
+
+async fn run(context: Arc<ServerContext>, call: ApiCall) -> ApiResult {
+    let record = find::run(&context, &call).await?;
+    let last = call.header("last-event-id").map(str::to_owned);
+    // Whoever has seen the end and comes back is told that there is no more.
+    if last.as_deref() == Some(end_id(&record).as_str()) && is_final(&record) {
+        return Ok(reply::typed(
+            StatusCode::NO_CONTENT,
+            "text/event-stream",
+            axum::body::Body::empty(),
+        ));
+    }
+    let rows = last.and_then(|id| id.split('.').next().unwrap_or_default().parse().ok());
+    let after = match rows {
+        Some(after) => after,
+        None => call.parsed("after")?.unwrap_or(0),
+    };
+    let (sink, reply) = event_stream::open(&context)?;
+    tokio::spawn(async move {
+        let mut ending = context.ending.clone();
+        tokio::select! {
+            followed = follow(&context, record, after, &sink) => {
+                if let Err(error) = followed {
+                    tracing::debug!(%error, "a run's events end early");
+                }
+            }
+            () = sink.gone() => {}
+            () = ended(&mut ending) => {}
+        }
+    });
+    Ok(reply)
+}
+
+async fn follow(
+    context: &ServerContext,
+    mut record: RunRecord,
+    after: u64,
+    sink: &EventSink,
+) -> StoreResult<()> {
+    let client = &context.client;
+    let plan = client.plan(&record).await?;
+    let mut follower = client.follow(record.run, &plan).await?;
+    let mut pace = Pace::begin(context).await;
+    if sink.beat().await.is_err() {
+        return Ok(());
+    }
+    loop {
+        let more = tell_rows(&mut follower, record.run, after, sink).await?;
+        let Ok(told) = more else { return Ok(()) };
+        if told > 0 {
+            pace.soon();
+            continue;
+        }
+        if let Some(now) = client.run(record.run).await? {
+            record = now;
+        }
+        // The record may be ahead of what was read of the journal: go on until both have ended.
+        if is_final(&record) && follower.historian().seq() >= record.head {
+            let _ = sink
+                .send(&end_id(&record), "end", &describe::run(&record))
+                .await;
+            return Ok(());
+        }
+        if pace.wait(record.run, sink).await.is_err() {
+            return Ok(());
+        }
+    }
+}
+
+/// The rows that came since, a page of them. How many there were.
+async fn tell_rows(
+    follower: &mut Follower<'_>,
+    run: RunId,
+    after: u64,
+    sink: &EventSink,
+) -> StoreResult<Result<u64, Gone>> {
+    let mut rows: Vec<(u64, Json)> = Vec::new();
+    let page = follower.catch_up_page(|row, event, history| {
+        if row.seq <= after {
+            return;
+        }
+        let mut value = describe::told(run, row, event, history);
+        let changed = history
+            .touched()
+            .map(|it| json!({ "path": &*it.id, "step": &*it.step, "status": it.status.as_str() }));
+        value["changes"] = changed.collect();
+        value["status"] = json!(history.status().as_str());
+        rows.push((row.seq, value));
+    });
+    let folded = page.await?;
+    for (seq, row) in rows {
+        if sink.send(&seq.to_string(), "row", &row).await.is_err() {
+            return Ok(Err(Gone));
+        }
+    }
+    Ok(Ok(folded))
+}
+
+fn is_final(record: &RunRecord) -> bool {
+    matches!(record.status, RunStatus::Final(_))
+}
+
+/// The id of the event that ends a stream: a run may be taken up again, and then goes on behind it.
+fn end_id(record: &RunRecord) -> String {
+    format!("{}.end", record.head)
+}
+
+/// When to look at a run again: at once when the runner of this process tells of it, soon after
+/// something happened, rarely when nothing does.
+struct Pace {
+    news: Option<broadcast::Receiver<News>>,
+    next: Duration,
+}
+
+impl Pace {
+    async fn begin(context: &ServerContext) -> Self {
+        let news = match &context.runner {
+            Some(runner) => runner.news().await.ok(),
+            None => None,
+        };
+        Self { news, next: SOON }
+    }
+
+    fn soon(&mut self) {
+        self.next = SOON;
+    }
+
+    async fn wait(&mut self, run: RunId, sink: &EventSink) -> Result<(), Gone> {
+        let heard = tokio::select! {
+            () = about(&mut self.news, run) => true,
+            () = tokio::time::sleep(self.next) => false,
+            () = sink.gone() => return Err(Gone),
+        };
+        if heard {
+            // What is told is not yet on disk.
+            self.next = SOON;
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        } else {
+            self.next = (self.next * 2).min(LATE);
+        }
+        sink.keep_alive().await
+    }
+}
+
+/// Returns when the runner tells something about a run.
+async fn about(news: &mut Option<broadcast::Receiver<News>>, run: RunId) {
+    let Some(receiver) = news else {
+        return std::future::pending().await;
+    };
+    loop {
+        match receiver.recv().await {
+            Ok(heard) if run_of(&heard) == run => return,
+            Ok(_) => {}
+            Err(broadcast::error::RecvError::Lagged(_)) => return,
+            Err(broadcast::error::RecvError::Closed) => return std::future::pending().await,
+        }
+    }
+}
+
+fn run_of(news: &News) -> RunId {
+    match news {
+        News::Ended { run, .. } | News::InputSettled { run, .. } | News::Notice { run, .. } => *run,
+        News::Checkpointed(run) | News::Rested(run) | News::Left(run) => *run,
+    }
+}
+
+async fn log(context: Arc<ServerContext>, call: ApiCall) -> ApiResult {
+    let attempt: u32 = call.parsed("attempt")?.unwrap_or(1);
+    let execution = call
+        .query("execution")
+        .ok_or_else(|| ApiError::bad("execution: it is missing"))?
+        .to_owned();
+    let last = call.header("last-event-id").and_then(|id| id.parse().ok());
+    let from = match last {
+        Some(from) => from,
+        None => call.parsed("after")?.unwrap_or(0),
+    };
+    let record = find::run(&context, &call).await?;
+    let (sink, reply) = event_stream::open(&context)?;
+    tokio::spawn(async move {
+        let mut ending = context.ending.clone();
+        let wanted = WantedLog {
+            run: record.run,
+            execution,
+            attempt,
+        };
+        tokio::select! {
+            _ = tail(&context, &wanted, from, &sink) => {}
+            () = sink.gone() => {}
+            () = ended(&mut ending) => {}
+        }
+    });
+    Ok(reply)
+}
+
+struct WantedLog {
+    run: RunId,
+    execution: String,
+    attempt: u32,
+}
+
+impl WantedLog {
+    fn path(&self, context: &ServerContext) -> Option<PathBuf> {
+        let entries = context.logs.of_run(self.run).unwrap_or_default();
+        let mut entries = entries.into_iter();
+        let found = entries
+            .find(|entry| entry.execution == self.execution && entry.attempt == self.attempt);
+        found.map(|entry| entry.path)
+    }
+}
+
+async fn tail(
+    context: &ServerContext,
+    wanted: &WantedLog,
+    mut from: u64,
+    sink: &EventSink,
+) -> Result<(), Gone> {
+    let mut next = SOON;
+    sink.beat().await?;
+    loop {
+        // The run is looked at before its log: what it wrote before it ended is then there.
+        let run = context.client.run(wanted.run).await.ok().flatten();
+        let over = run.is_none_or(|record| is_final(&record));
+        let path = wanted.path(context);
+        let piece = path.and_then(|path| read_from(&path, from, PIECE).ok());
+        match piece.filter(|piece| !piece.is_empty()) {
+            Some(mut piece) => {
+                piece.truncate(whole_characters(&piece));
+                from += piece.len() as u64;
+                let text = String::from_utf8_lossy(&piece).into_owned();
+                let data = json!({ "text": text, "to": from });
+                sink.send(&from.to_string(), "text", &data).await?;
+                next = SOON;
+            }
+            None if over => {
+                return sink
+                    .send(&from.to_string(), "end", &json!({ "text": "", "to": from }))
+                    .await;
+            }
+            None => {
+                tokio::time::sleep(next).await;
+                next = (next * 2).min(LATE);
+                sink.keep_alive().await?;
+            }
+        }
+    }
+}
+
+/// How many bytes end with a whole character; all of them if they are no text.
+fn whole_characters(bytes: &[u8]) -> usize {
+    match std::str::from_utf8(bytes) {
+        Err(cut) if cut.error_len().is_none() && cut.valid_up_to() > 0 => cut.valid_up_to(),
+        _ => bytes.len(),
+    }
+}

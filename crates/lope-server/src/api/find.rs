@@ -1,0 +1,32 @@
+//! What a path names: a run by its id, its key, or the beginning of its id; a workflow by its name.
+
+use lope::Client;
+use lope::runs::{FoundRun, RunRecord};
+
+use crate::api_error::ApiError;
+use crate::call::ApiCall;
+use crate::context::ServerContext;
+
+/// The run that `{id}` names.
+pub(crate) async fn run(context: &ServerContext, call: &ApiCall) -> Result<RunRecord, ApiError> {
+    find(&context.client, call.param("id")).await
+}
+
+pub(crate) async fn find(client: &Client, text: &str) -> Result<RunRecord, ApiError> {
+    match client.find(text).await? {
+        FoundRun::Run(record) => Ok(*record),
+        FoundRun::Several(first, second) => {
+            let message = format!("several runs have ids that begin with '{text}'");
+            Err(ApiError::bad(message).hint(format!("{first}, {second}…; give more of the id")))
+        }
+        FoundRun::Nothing => {
+            let message = format!("there is no run with the id or key '{text}'");
+            Err(ApiError::missing(message).hint("GET /api/runs lists what there is"))
+        }
+    }
+}
+
+pub(crate) fn no_workflow(name: &str) -> ApiError {
+    ApiError::missing(format!("no workflow '{name}' is deployed"))
+        .hint("GET /api/workflows lists what is deployed, POST /api/workflows adds one")
+}

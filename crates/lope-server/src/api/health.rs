@@ -1,0 +1,55 @@
+//! Is it up, can it work, and what does it offer?
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::http::StatusCode;
+use serde_json::json;
+
+use crate::call::ApiCall;
+use crate::context::ServerContext;
+use crate::endpoint::{Answer, ApiResult, Endpoint};
+use crate::reply;
+
+/// Longest wait for a store that is asked whether it is there.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+pub(crate) const ENDPOINTS: &[Endpoint] = &[
+    Endpoint::get("/healthz", "health", |_, _| {
+        Box::pin(async { Ok(reply::text("text/plain; charset=utf-8", "ok\n")) })
+    })
+    .about("The process answers.")
+    .answers(Answer::Text(&["text/plain"]))
+    .for_all(),
+    Endpoint::get("/readyz", "readiness", |context, call| {
+        Box::pin(ready(context, call))
+    })
+    .about("The store answers and the runner of this process works; 503 if not.")
+    .answers(Answer::Json("Readiness"))
+    .for_all(),
+    Endpoint::get("/api/openapi.json", "describe", |context, _| {
+        Box::pin(async move { Ok(reply::json(&context.document)) })
+    })
+    .about("This document."),
+];
+
+async fn ready(context: Arc<ServerContext>, _: ApiCall) -> ApiResult {
+    let store = match tokio::time::timeout(PATIENCE, context.client.now()).await {
+        Ok(Ok(_)) => None,
+        Ok(Err(error)) => Some(error.to_string()),
+        Err(_) => Some("the store does not answer".to_owned()),
+    };
+    let runner = match &context.runner {
+        Some(runner) => runner.check_alive().await.err().map(|it| it.to_string()),
+        None => None,
+    };
+    let ready = store.is_none() && runner.is_none();
+    let status = if ready {
+        StatusCode::OK
+    } else {
+        StatusCode::SERVICE_UNAVAILABLE
+    };
+    let say = |trouble: Option<String>| trouble.unwrap_or_else(|| "ok".to_owned());
+    let value = json!({ "ready": ready, "store": say(store), "runner": say(runner) });
+    Ok(reply::json_with(status, &value))
+}

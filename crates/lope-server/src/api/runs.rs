@@ -1,0 +1,144 @@
+//! Runs: which there are, and what one is.
+
+use std::sync::Arc;
+
+use lope::describe;
+use lope::runs::ExecutionStatus;
+use serde_json::{Value as Json, json};
+
+use super::find;
+use crate::api_error::ApiError;
+use crate::call::ApiCall;
+use crate::context::ServerContext;
+use crate::endpoint::{Answer, ApiResult, Endpoint};
+use crate::parameter::{Parameter, count, text};
+use crate::reply;
+use crate::search::{self, RunSearch};
+
+/// Runs of a page, unless it is said.
+const USUAL: usize = 50;
+/// Most runs of a page.
+const MOST: usize = 1_000;
+/// Executions that come with a run, or in a page.
+const EXECUTIONS: usize = 500;
+const EXECUTIONS_MOST: usize = 1_000;
+
+pub(crate) const ENDPOINTS: &[Endpoint] = &[
+    Endpoint::get("/api/runs", "listRuns", |context, call| {
+        Box::pin(list(context, call))
+    })
+    .about("Runs, youngest first. 'next' is the 'after' of the next page.")
+    .does(&["runs list"])
+    .query(LISTED)
+    .answers(Answer::Json("RunPage")),
+    Endpoint::get("/api/runs/count", "countRuns", |context, call| {
+        Box::pin(count_runs(context, call))
+    })
+    .about("How many runs there are, counted to 50000 and no further: then 'more' is true.")
+    .query(&search::PARAMETERS)
+    .answers(Answer::Json("RunCount")),
+    Endpoint::get("/api/runs/{id}", "getRun", |context, call| {
+        Box::pin(get(context, call))
+    })
+    .about("A run with its first executions. The id may be its key, or the beginning of its id.")
+    .does(&["runs show"])
+    .answers(Answer::Json("RunWithExecutions")),
+    Endpoint::get(
+        "/api/runs/{id}/executions",
+        "listExecutions",
+        |context, call| Box::pin(executions(context, call)),
+    )
+    .about("Executions of a run's steps, in the order in which they began.")
+    .query(&[
+        text("step", "Of this step, by its path in the workflow"),
+        text(
+            "status",
+            "running, done, skipped, failed, forgiven, cancelled",
+        ),
+        count("after", "How many to pass over"),
+        count("limit", "1 to 1000; 500 unless it is said"),
+    ])
+    .answers(Answer::Json("ExecutionPage")),
+];
+
+/// What a list of runs is asked with.
+const LISTED: &[Parameter] = &{
+    let mut all = [const { count("limit", "1 to 1000; 50 unless it is said") }; 12];
+    let mut at = 0;
+    while at < search::PARAMETERS.len() {
+        all[at] = search::PARAMETERS[at];
+        at += 1;
+    }
+    all[10] = text("after", "The 'next' of the page before");
+    all
+};
+
+async fn list(context: Arc<ServerContext>, call: ApiCall) -> ApiResult {
+    let search = RunSearch::read(&context.client, &call).await?;
+    let limit = call.limit(USUAL, MOST)?;
+    let found = search.page(&context.client, limit).await?;
+    let runs: Vec<Json> = found.records.iter().map(describe::run).collect();
+    let value = json!({ "runs": runs, "next": found.next, "searched": found.searched });
+    Ok(reply::json(&value))
+}
+
+async fn count_runs(context: Arc<ServerContext>, call: ApiCall) -> ApiResult {
+    let search = RunSearch::read(&context.client, &call).await?;
+    let (count, more) = search.count(&context.client).await?;
+    Ok(reply::json(&json!({ "count": count, "more": more })))
+}
+
+async fn get(context: Arc<ServerContext>, call: ApiCall) -> ApiResult {
+    let record = find::run(&context, &call).await?;
+    let plan = context.client.plan(&record).await?;
+    let history = context.client.history(record.run, &plan, None).await?;
+    let mut value = describe::run(&record);
+    let total = history.executions().count() as u64 + history.dropped();
+    let first = history.executions().take(EXECUTIONS);
+    let executions: Vec<Json> = first
+        .map(|it| describe::execution(record.run, it))
+        .collect();
+    let shown = executions.len() as u64 + history.dropped();
+    value["steps"] = json!(total);
+    value["executions"] = Json::Array(executions);
+    value["executions_next"] = json!((shown < total).then_some(EXECUTIONS));
+    describe::add_sources(&mut value, plan.definition());
+    Ok(reply::json(&value))
+}
+
+async fn executions(context: Arc<ServerContext>, call: ApiCall) -> ApiResult {
+    let limit = call.limit(EXECUTIONS, EXECUTIONS_MOST)?;
+    let after: usize = call.parsed("after")?.unwrap_or(0);
+    let (step, status) = (call.query("step"), call.query("status"));
+    if let Some(status) = status.filter(|it| !EXECUTION_STATUSES.iter().any(|s| s.as_str() == *it))
+    {
+        let known = EXECUTION_STATUSES.map(ExecutionStatus::as_str).join(", ");
+        return Err(ApiError::bad(format!("status: '{status}' is none")).hint(known));
+    }
+    let record = find::run(&context, &call).await?;
+    let plan = context.client.plan(&record).await?;
+    let history = context.client.history(record.run, &plan, None).await?;
+    let asked = history.executions().filter(|it| {
+        step.is_none_or(|step| &*it.step == step)
+            && status.is_none_or(|status| it.status.as_str() == status)
+    });
+    let mut page: Vec<Json> = asked
+        .skip(after)
+        .take(limit + 1)
+        .map(|it| describe::execution(record.run, it))
+        .collect();
+    let next = (page.len() > limit).then(|| after + limit);
+    page.truncate(limit);
+    let mut value = json!({ "executions": page, "next": next });
+    describe::add_sources(&mut value, plan.definition());
+    Ok(reply::json(&value))
+}
+
+const EXECUTION_STATUSES: [ExecutionStatus; 6] = [
+    ExecutionStatus::Running,
+    ExecutionStatus::Done,
+    ExecutionStatus::Skipped,
+    ExecutionStatus::Failed,
+    ExecutionStatus::Forgiven,
+    ExecutionStatus::Cancelled,
+];

@@ -1,0 +1,137 @@
+//! Starting runs.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use axum::http::StatusCode;
+use lope::PreparedRun;
+use lope::runs::{Admitted, StartOptions};
+use lope::workflows::Plan;
+use lope_model::{Priority, QueueName, Value};
+use serde::{Deserialize, Deserializer};
+use serde_json::json;
+
+use super::find::no_workflow;
+use crate::api_error::ApiError;
+use crate::call::{ApiCall, later};
+use crate::context::ServerContext;
+use crate::endpoint::{Answer, ApiResult, Endpoint};
+use crate::reply;
+
+pub(crate) const ENDPOINTS: &[Endpoint] = &[Endpoint::post(
+    "/api/runs",
+    "startRun",
+    |context, call| Box::pin(start(context, call)),
+)
+.about(
+    "Start a run of a deployed workflow for whoever works on its queue. A key that exists answers \
+     with the run that has it; the header 'Idempotency-Key' is the key of a run that has none.",
+)
+.does(&["start"])
+.takes("Start")
+.answers(Answer::Created("StartedRun"))];
+
+/// A run that somebody asks for.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct StartRequest {
+    pub(crate) workflow: String,
+    #[serde(default, deserialize_with = "said")]
+    pub(crate) input: Option<Value>,
+    pub(crate) key: Option<String>,
+    pub(crate) at: Option<String>,
+    pub(crate) queue: Option<String>,
+    pub(crate) priority: Option<i64>,
+    #[serde(default)]
+    pub(crate) tags: BTreeMap<String, String>,
+    #[serde(default)]
+    pub(crate) open: bool,
+}
+
+/// A null that was said is an input; one that was not is none.
+pub(crate) fn said<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Value>, D::Error> {
+    Value::deserialize(from).map(Some)
+}
+
+async fn start(context: Arc<ServerContext>, call: ApiCall) -> ApiResult {
+    let mut request: StartRequest = call.body()?;
+    if request.key.is_none() {
+        request.key = call.header("idempotency-key").map(str::to_owned);
+    }
+    let (run, fresh) = begin(&context, request).await?;
+    let record = context.client.run(run).await?;
+    let record = record.ok_or_else(|| ApiError::missing(format!("there is no run {run}")))?;
+    let value = json!({
+        "run_id": run,
+        "workflow": record.workflow,
+        "status": record.status.as_str(),
+        "existed": !fresh,
+    });
+    let status = if fresh {
+        StatusCode::CREATED
+    } else {
+        StatusCode::OK
+    };
+    Ok(reply::json_with(status, &value))
+}
+
+/// Start what was asked for. The run, and whether it is new.
+pub(crate) async fn begin(
+    context: &ServerContext,
+    request: StartRequest,
+) -> Result<(lope::RunId, bool), ApiError> {
+    let plan = context.client.latest_plan(&request.workflow).await?;
+    let plan = plan.ok_or_else(|| no_workflow(&request.workflow))?;
+    let options = options(context, request)?;
+    if let Some(input) = &options.input {
+        check_input(&plan, input)?;
+    }
+    let prepared = PreparedRun::new(&plan, options)?;
+    let (run, admitted) = context.client.start(prepared).await?;
+    match admitted {
+        Admitted::Created { .. } => Ok((run, true)),
+        Admitted::Exists { .. } => Ok((run, false)),
+        Admitted::UnknownVersion => Err(no_workflow(plan.name())),
+    }
+}
+
+/// Does an input fit what the workflow says about it?
+pub(crate) fn check_input(plan: &Plan, input: &Value) -> Result<(), ApiError> {
+    PreparedRun::validate_input(plan, input).map_err(|misfit| {
+        let name = plan.name();
+        ApiError::bad(format!(
+            "the input does not fit the workflow '{name}': {misfit}"
+        ))
+        .hint("the workflow's 'input' says what it takes")
+    })
+}
+
+fn options(context: &ServerContext, request: StartRequest) -> Result<StartOptions, ApiError> {
+    let queue = request.queue.as_deref().map(QueueName::parse).transpose();
+    let queue = queue.map_err(|error| ApiError::bad(format!("queue: {error}")))?;
+    let queue = queue.unwrap_or_default();
+    let of_queue = context.config.engine.queue_limits.get(&queue);
+    let priority = match request.priority {
+        Some(level) => Some(
+            Priority::new(level).map_err(|error| ApiError::bad(format!("priority: {error}")))?,
+        ),
+        None => of_queue.and_then(|limit| limit.priority),
+    };
+    let at = request.at.as_deref().map(|text| later("at", text));
+    let unfed = if request.open {
+        None
+    } else {
+        Some(Value::Null)
+    };
+    Ok(StartOptions {
+        input: request.input.or(unfed),
+        open: request.open,
+        key: request.key,
+        queue,
+        priority: priority.unwrap_or_default(),
+        at: at.transpose()?,
+        tags: request.tags,
+        env: context.env.clone(),
+        ..StartOptions::default()
+    })
+}

@@ -1,0 +1,235 @@
+//! Whoever works on bulk actions: takes one that nobody works on, writes down which runs fit, asks
+//! each, and writes down what became of it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use lope::Client;
+use lope::runs::{Delivered, FinalStatus, RunStatus};
+use lope::stores::StoreResult;
+use lope_model::Timestamp;
+
+use super::{
+    BulkAction, BulkItem, BulkPhase, BulkVerb, ItemOutcome, LEASE, PAGE, RUNS_MAX, bytes, name,
+    page_name, page_of,
+};
+use crate::api_error::ApiError;
+use crate::call::ApiCall;
+use crate::context::{ServerContext, ended};
+use crate::search::{RunSearch, cursor};
+
+/// How often it is looked whether another server left an action behind.
+const LOOK: Duration = Duration::from_secs(10);
+
+/// Work on bulk actions until the server ends; what is unfinished is given back.
+pub(crate) async fn work(context: Arc<ServerContext>) {
+    let owner = uuid::Uuid::now_v7().to_string();
+    let mut ending = context.ending.clone();
+    tokio::select! {
+        () = work_on(&context, &owner) => {}
+        () = ended(&mut ending) => {}
+    }
+    if let Err(error) = give_back(&context.client, &owner).await {
+        tracing::debug!(%error, "a bulk action could not be given back");
+    }
+}
+
+async fn work_on(context: &ServerContext, owner: &str) {
+    loop {
+        match next(&context.client, owner).await {
+            Ok(Some(mut held)) => {
+                if let Err(error) = held.finish(&context.client).await {
+                    tracing::warn!(
+                        message = error.message,
+                        "a bulk action cannot go on for now"
+                    );
+                    tokio::time::sleep(LOOK).await;
+                }
+            }
+            Ok(None) => {
+                let _ = tokio::time::timeout(LOOK, context.bulk_bell.notified()).await;
+            }
+            Err(error) => {
+                tracing::debug!(%error, "no look at bulk actions");
+                tokio::time::sleep(LOOK).await;
+            }
+        }
+    }
+}
+
+/// An action that this worker has, with the bytes it is stored as.
+struct HeldAction {
+    action: BulkAction,
+    stored: Vec<u8>,
+}
+
+/// Take an action that nobody works on.
+async fn next(client: &Client, owner: &str) -> StoreResult<Option<HeldAction>> {
+    let now = client.now().await?.millis();
+    for action in BulkAction::all(client).await?.into_iter().rev() {
+        let free = action.owner.is_none() || action.lease_until < now;
+        let ours = action.owner.as_deref() == Some(owner);
+        if action.is_over() || !(free || ours) {
+            continue;
+        }
+        let stored = bytes(&action)?;
+        let mut held = HeldAction { action, stored };
+        held.action.owner = Some(owner.to_owned());
+        if held.save(client).await? {
+            return Ok(Some(held));
+        }
+    }
+    Ok(None)
+}
+
+async fn give_back(client: &Client, owner: &str) -> StoreResult<()> {
+    for action in BulkAction::all(client).await? {
+        if action.owner.as_deref() == Some(owner) && !action.is_over() {
+            let stored = bytes(&action)?;
+            let mut given = action;
+            (given.owner, given.lease_until) = (None, 0);
+            let value = bytes(&given)?;
+            client
+                .replace_document(&name(&given.id), Some(stored), value)
+                .await?;
+        }
+    }
+    Ok(())
+}
+
+impl HeldAction {
+    /// Page by page, until it is over or somebody else has it.
+    async fn finish(&mut self, client: &Client) -> Result<(), ApiError> {
+        loop {
+            match self.action.phase {
+                BulkPhase::Collecting => self.collect(client).await?,
+                BulkPhase::Acting => self.act(client).await?,
+                BulkPhase::Done | BulkPhase::Stopped => return Ok(()),
+            }
+            if !self.save(client).await? {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Write it down as it is now. False: somebody stopped it, or took it when the lease was over.
+    async fn save(&mut self, client: &Client) -> StoreResult<bool> {
+        self.action.lease_until = client.now().await?.plus(LEASE).millis();
+        let value = bytes(&self.action)?;
+        let was = std::mem::replace(&mut self.stored, value.clone());
+        let name = name(&self.action.id);
+        client.replace_document(&name, Some(was), value).await
+    }
+
+    /// The next page of runs that fit, of those that there were when it was asked for.
+    async fn collect(&mut self, client: &Client) -> Result<(), ApiError> {
+        let action = &mut self.action;
+        let mut search = RunSearch::read(client, &ApiCall::of_query(&action.query)).await?;
+        let until = Timestamp::from_millis(action.created_at + 1);
+        let filter = &mut search.filter;
+        filter.until = Some(filter.until.map_or(until, |said| said.min(until)));
+        filter.after = action.cursor.as_deref().map(cursor).transpose()?;
+        let found = search.page(client, PAGE).await?;
+        let items: Vec<BulkItem> = found
+            .records
+            .iter()
+            .map(|record| BulkItem {
+                run: record.run,
+                outcome: ItemOutcome::Pending,
+                message: None,
+            })
+            .collect();
+        if !items.is_empty() {
+            action.found += items.len() as u64;
+            let page = page_name(&action.id, action.pages);
+            client.put_document(&page, bytes(&items)?).await?;
+            action.pages += 1;
+        }
+        action.cursor = found.next;
+        action.more = action.cursor.is_some() && action.found >= RUNS_MAX;
+        if action.cursor.is_none() || action.more {
+            action.phase = BulkPhase::Acting;
+        }
+        Ok(())
+    }
+
+    /// Ask the runs of the next page. A page that was asked before and not counted is asked again
+    /// under the same ids, which changes nothing.
+    async fn act(&mut self, client: &Client) -> Result<(), ApiError> {
+        let action = &mut self.action;
+        if action.acted < action.pages {
+            let mut items = page_of(client, &action.id, action.acted).await?;
+            for item in &mut items {
+                if item.outcome == ItemOutcome::Pending {
+                    let (outcome, message) = ask(client, action, item).await?;
+                    (item.outcome, item.message) = (outcome, message);
+                }
+            }
+            let page = page_name(&action.id, action.acted);
+            client.put_document(&page, bytes(&items)?).await?;
+            let count = |outcome| items.iter().filter(|it| it.outcome == outcome).count() as u64;
+            action.done += count(ItemOutcome::Done);
+            action.skipped += count(ItemOutcome::Skipped);
+            action.failed += count(ItemOutcome::Failed);
+            action.acted += 1;
+        }
+        if action.acted >= action.pages {
+            action.phase = BulkPhase::Done;
+            action.finished_at = Some(client.now().await?.millis());
+        }
+        Ok(())
+    }
+}
+
+async fn ask(
+    client: &Client,
+    action: &BulkAction,
+    item: &BulkItem,
+) -> StoreResult<(ItemOutcome, Option<String>)> {
+    let skipped = |message: String| Ok((ItemOutcome::Skipped, Some(message)));
+    let failed = |message: &str| Ok((ItemOutcome::Failed, Some(message.to_owned())));
+    let Some(record) = client.run(item.run).await? else {
+        return failed("the run is not there any more");
+    };
+    let status = record.status;
+    let fits = match action.verb {
+        BulkVerb::Retry => status == RunStatus::Final(FinalStatus::Failed),
+        BulkVerb::Resume => status.as_str() == "paused",
+        BulkVerb::Cancel | BulkVerb::Pause => matches!(status, RunStatus::Live(_)),
+    };
+    if !fits {
+        return skipped(format!("it is {status}"));
+    }
+    let id = format!("bulk-{}", action.id);
+    let steering = action.verb.steering();
+    match client.steer_once(item.run, steering, id).await? {
+        Delivered::Accepted | Delivered::Duplicate => Ok((ItemOutcome::Done, None)),
+        Delivered::Finished => skipped("it has ended".to_owned()),
+        Delivered::Full => failed("too much waits for it already"),
+        Delivered::Missing => failed("the run is not there any more"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::read;
+    use super::*;
+
+    #[tokio::test]
+    async fn an_action_is_worked_on_by_one_and_goes_on_where_another_left_it() {
+        let client = Client::open("memory:").await.unwrap();
+        let query = vec![("status".to_owned(), "failed".to_owned())];
+        let action = BulkAction::begin(&client, BulkVerb::Retry, query, None);
+        let id = action.await.unwrap().id;
+        let held = next(&client, "first").await.unwrap();
+        assert!(held.is_some());
+        assert!(next(&client, "second").await.unwrap().is_none());
+        give_back(&client, "first").await.unwrap();
+        let mut held = next(&client, "second").await.unwrap().unwrap();
+        assert!(BulkAction::stop(&client, &id).await.unwrap());
+        held.finish(&client).await.map_err(|it| it.message).unwrap();
+        let stored = client.document(&name(&id)).await.unwrap().unwrap();
+        let stored: BulkAction = read(&stored).unwrap();
+        assert_eq!(stored.phase, BulkPhase::Stopped);
+    }
+}

@@ -1,0 +1,134 @@
+//! The OpenAPI document, made from the table of endpoints.
+
+use serde_json::{Map, Value as Json, json};
+
+use crate::api_error::ErrorKind;
+use crate::endpoint::{Answer, Endpoint};
+use crate::parameter::{Parameter, ParameterKind};
+use crate::schemas::{self, reference};
+
+/// The document that describes these endpoints.
+pub(crate) fn document(endpoints: &[Endpoint]) -> Json {
+    let mut paths = Map::new();
+    for endpoint in endpoints {
+        let path = paths.entry(endpoint.path).or_insert_with(|| json!({}));
+        path[endpoint.verb.method().as_str().to_ascii_lowercase()] = operation(endpoint);
+    }
+    json!({
+        "openapi": "3.1.0",
+        "info": {
+            "title": "Lope",
+            "version": env!("CARGO_PKG_VERSION"),
+            "description": "A durable runner: workflows, runs, schedules, mailboxes.",
+            "license": { "name": "MIT OR Apache-2.0" },
+        },
+        "paths": paths,
+        "components": {
+            "schemas": schemas::all(),
+            "securitySchemes": { "token": { "type": "http", "scheme": "bearer" } },
+        },
+        "security": [{}, { "token": [] }],
+    })
+}
+
+fn operation(endpoint: &Endpoint) -> Json {
+    let mut operation = json!({
+        "operationId": endpoint.name,
+        "summary": endpoint.about,
+        "parameters": parameters(endpoint),
+        "responses": responses(endpoint),
+    });
+    if let Some(right) = endpoint.right {
+        operation["x-right"] = json!(right.as_str());
+    }
+    if !endpoint.commands.is_empty() {
+        operation["x-commands"] = json!(endpoint.commands);
+    }
+    if let Some(schema) = endpoint.body {
+        let content_type = if schema == "WorkflowFile" {
+            "application/yaml"
+        } else {
+            "application/json"
+        };
+        operation["requestBody"] =
+            json!({ "content": { content_type: { "schema": reference(schema) } } });
+    }
+    operation
+}
+
+fn parameters(endpoint: &Endpoint) -> Vec<Json> {
+    let of_path = endpoint.path_names().map(
+        |name| json!({ "name": name, "in": "path", "required": true, "schema": { "type": "string" } }),
+    );
+    let of_query = endpoint.query.iter().map(
+        |it| json!({ "name": it.name, "in": "query", "description": it.about, "schema": parameter(it) }),
+    );
+    of_path.chain(of_query).collect()
+}
+
+fn parameter(parameter: &Parameter) -> Json {
+    match parameter.kind {
+        ParameterKind::Text => json!({ "type": "string" }),
+        ParameterKind::Texts => json!({ "type": "array", "items": { "type": "string" } }),
+        ParameterKind::Count => json!({ "type": "integer", "minimum": 0 }),
+        ParameterKind::Flag => json!({ "type": "boolean" }),
+    }
+}
+
+fn responses(endpoint: &Endpoint) -> Map<String, Json> {
+    let mut responses = Map::new();
+    let done = |content: Json| json!({ "description": "Done.", "content": content });
+    let of = |schema: &str| json!({ "application/json": { "schema": reference(schema) } });
+    match endpoint.answer {
+        Answer::Json(schema) => responses.insert("200".to_owned(), done(of(schema))),
+        Answer::Created(schema) => {
+            responses.insert("200".to_owned(), done(of(schema)));
+            responses.insert("201".to_owned(), done(of(schema)))
+        }
+        Answer::Text(types) => {
+            let texts = types
+                .iter()
+                .map(|it| ((*it).to_owned(), json!({ "schema": { "type": "string" } })));
+            responses.insert("200".to_owned(), done(Json::Object(texts.collect())))
+        }
+        Answer::Events(schema) => {
+            // Whoever has seen the end and comes back is told that there is no more.
+            responses.insert(
+                "204".to_owned(),
+                json!({ "description": "There is no more.", "content": { "text/event-stream": {} } }),
+            );
+            let content = json!({ "text/event-stream": { "schema": reference(schema) } });
+            responses.insert("200".to_owned(), done(content))
+        }
+    };
+    for kind in failures(endpoint) {
+        let error = json!({ "description": kind.about(), "content": of("Error") });
+        responses.insert(kind.status().as_u16().to_string(), error);
+    }
+    // A server that is not ready says so in the shape of its readiness.
+    if endpoint.path == "/readyz" {
+        responses.insert("503".to_owned(), done(of("Readiness")));
+    }
+    responses
+}
+
+/// How an endpoint may fail.
+fn failures(endpoint: &Endpoint) -> impl Iterator<Item = ErrorKind> {
+    let open = endpoint.right.is_none();
+    let named = endpoint.path.contains('{');
+    let bodied = endpoint.body.is_some();
+    let conflicts = endpoint.conflicts;
+    let names_run = endpoint.query.iter().any(|given| given.name == "parent");
+    ErrorKind::ALL.into_iter().filter(move |kind| match kind {
+        ErrorKind::BadRequest
+        | ErrorKind::Forbidden
+        | ErrorKind::TooLarge
+        | ErrorKind::Unavailable
+        | ErrorKind::Bug => true,
+        ErrorKind::Unauthorized | ErrorKind::TooManyRequests => !open,
+        ErrorKind::NotFound => named || bodied || names_run,
+        ErrorKind::Conflict => conflicts || named,
+        ErrorKind::UnsupportedMediaType => bodied,
+        ErrorKind::MethodNotAllowed => false,
+    })
+}

@@ -1,0 +1,161 @@
+//! The dashboard: pages for people, made here and complete without a script. A script of our own
+//! replaces the parts that change while one looks.
+
+mod assets;
+mod bulk;
+mod compare;
+mod lists;
+mod login;
+mod mailboxes;
+mod parts;
+mod run;
+mod run_actions;
+mod run_page;
+mod run_tabs;
+mod runs;
+mod schedules;
+mod shell;
+mod timeline;
+mod workflows;
+
+use std::future::ready;
+
+use axum::http::{HeaderValue, StatusCode};
+use maud::html;
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+
+use crate::api_error::{ApiError, ErrorKind};
+use crate::context::ServerContext;
+use crate::endpoint::{Answer, Endpoint, EndpointHandler};
+use crate::reply::{self, Reply};
+
+const fn page(path: &'static str, handle: EndpointHandler) -> Endpoint {
+    Endpoint::get(path, path, handle)
+        .answers(Answer::Text(&["text/html"]))
+        .as_page()
+}
+
+const fn form(path: &'static str, handle: EndpointHandler) -> Endpoint {
+    Endpoint::post(path, path, handle)
+        .answers(Answer::Text(&["text/html"]))
+        .as_page()
+}
+
+/// Every page, and every form that one sends.
+pub(crate) const ENDPOINTS: &[Endpoint] = &[
+    page("/", |context, call| Box::pin(runs::show(context, call))),
+    page("/runs/{id}", |context, call| {
+        Box::pin(run::show(context, call))
+    }),
+    page("/runs/{id}/steps", |context, call| {
+        Box::pin(run_tabs::steps(context, call))
+    }),
+    page("/runs/{id}/logs", |context, call| {
+        Box::pin(run_tabs::logs(context, call))
+    }),
+    page("/runs/{id}/journal", |context, call| {
+        Box::pin(run_tabs::journal(context, call))
+    }),
+    page("/runs/{id}/compare", |context, call| {
+        Box::pin(compare::show(context, call))
+    }),
+    form("/runs/{id}/{verb}", |context, call| {
+        Box::pin(run_actions::act(context, call))
+    }),
+    page("/bulk", |context, call| Box::pin(bulk::list(context, call))),
+    form("/bulk", |context, call| {
+        Box::pin(bulk::start(context, call))
+    }),
+    page("/bulk/ask", |context, call| {
+        Box::pin(bulk::ask(context, call))
+    }),
+    page("/bulk/{id}", |context, call| {
+        Box::pin(bulk::show(context, call))
+    }),
+    form("/bulk/{id}/stop", |context, call| {
+        Box::pin(bulk::stop(context, call))
+    }),
+    page("/workflows", |context, call| {
+        Box::pin(workflows::list(context, call))
+    }),
+    page("/workflows/{name}", |context, call| {
+        Box::pin(workflows::show(context, call))
+    }),
+    form("/workflows/{name}/start", |context, call| {
+        Box::pin(workflows::start(context, call))
+    }),
+    page("/schedules", |context, call| {
+        Box::pin(schedules::list(context, call))
+    }),
+    form("/schedules/{name}/{verb}", |context, call| {
+        Box::pin(schedules::act(context, call))
+    }),
+    page("/queues", |context, call| {
+        Box::pin(lists::queues(context, call))
+    }),
+    page("/runners", |context, call| {
+        Box::pin(lists::runners(context, call))
+    }),
+    page("/mailboxes", |context, call| {
+        Box::pin(mailboxes::list(context, call))
+    }),
+    page("/mailboxes/{worker}", |context, call| {
+        Box::pin(mailboxes::show(context, call))
+    }),
+    form("/mailboxes/{worker}/{verb}", |context, call| {
+        Box::pin(mailboxes::act(context, call))
+    }),
+    page("/login", |context, call| {
+        Box::pin(ready(Ok(login::show(&context, &call))))
+    })
+    .for_all(),
+    form("/login", |context, call| {
+        Box::pin(login::enter(context, call))
+    })
+    .for_all(),
+    form("/logout", |context, call| {
+        Box::pin(ready(Ok(login::leave(&context, &call))))
+    })
+    .for_all(),
+    page("/assets/app.css", |_, _| {
+        Box::pin(ready(Ok(assets::style())))
+    })
+    .for_all(),
+    page("/assets/app.js", |_, _| {
+        Box::pin(ready(Ok(assets::script())))
+    })
+    .for_all(),
+];
+
+/// What went wrong, as a page; whoever needs a token is led to where it is asked for.
+pub(crate) fn error(context: &ServerContext, error: &ApiError, path: &str) -> Reply {
+    if error.kind == ErrorKind::Unauthorized {
+        let path = path.strip_prefix(&context.settings.base).unwrap_or(path);
+        return to(&format!("{}?to={}", context.path("/login"), encoded(path)));
+    }
+    let body = html! {
+        div.card.bad {
+            h1 { (error.kind.status().canonical_reason().unwrap_or("Error")) }
+            pre { (error.message) }
+            @if let Some(hint) = &error.hint { p.dim { (hint) } }
+            p { a href=(context.path("/")) { "All runs" } }
+        }
+    };
+    let mut reply = shell::plain(context, "Not done", &body);
+    *reply.status_mut() = error.kind.status();
+    reply
+}
+
+/// Go and look there.
+pub(crate) fn to(target: &str) -> Reply {
+    let mut reply = reply::typed(StatusCode::SEE_OTHER, "text/plain; charset=utf-8", "");
+    if let Ok(target) = HeaderValue::from_str(target) {
+        reply.headers_mut().insert("location", target);
+    }
+    reply
+}
+
+/// A text as a part of a path or a parameter.
+pub(crate) fn encoded(text: &str) -> String {
+    utf8_percent_encode(text, NON_ALPHANUMERIC).to_string()
+}

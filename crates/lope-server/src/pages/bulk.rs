@@ -1,0 +1,208 @@
+//! Bulk actions: how many runs fit before anything is done, then how far it is and what became of
+//! each run.
+
+use std::sync::Arc;
+
+use lope::tokens::Right;
+use maud::{Markup, html};
+
+use super::parts::{ago, copy, empty, state};
+use super::shell::{self, Page};
+use super::{encoded, to};
+use crate::api::bulk::{begin, found};
+use crate::api_error::ApiError;
+use crate::bulk::{BulkAction, BulkVerb, ItemOutcome};
+use crate::call::ApiCall;
+use crate::context::ServerContext;
+use crate::endpoint::ApiResult;
+use crate::search::{PARAMETERS, RunSearch};
+use lope_model::Timestamp;
+
+/// Runs shown of an action.
+const ROWS: usize = 200;
+
+pub(crate) async fn list(context: Arc<ServerContext>, call: ApiCall) -> ApiResult {
+    let all = BulkAction::all(&context.client).await?;
+    let going = all.iter().filter(|it| !it.is_over()).count();
+    let body = html! {
+        div.head { h1 { "Bulk actions" } }
+        p.sentence { @if going == 0 { "None is under way." } @else { (going) " under way." } }
+        div.card.flush data-part="bulk" {
+            @if all.is_empty() { (empty("Search for runs, then act on all that fit:", "curl -d '{\"action\": \"retry\", \"filter\": {\"status\": \"failed\"}}' -H content-type:application/json http://127.0.0.1:7420/api/bulk")) }
+            @else { table {
+                thead { tr { th { "Status" } th { "Action" } th { "Runs that fit" } th.number { "Found" } th.number { "Done" } th.number.less { "Skipped" } th.number.less { "Failed" } th.number { "Asked" } } }
+                tbody { @for action in &all { tr {
+                    td.tight { (state(action.phase.as_str())) }
+                    td { a href=(context.path(&format!("/bulk/{}", action.id))) { (action.verb.as_str()) } }
+                    td.wide { (in_words(&action.query)) }
+                    td.number { (action.found) @if action.more { "+" } } td.number { (action.done) } td.number.less { (action.skipped) } td.number.less { (action.failed) }
+                    td.number.tight { (ago(Timestamp::from_millis(action.created_at))) }
+                } } }
+            } }
+        }
+    };
+    Ok(show_page(&context, &call, "Bulk actions", &body))
+}
+
+fn show_page(
+    context: &ServerContext,
+    call: &ApiCall,
+    title: &str,
+    body: &Markup,
+) -> crate::reply::Reply {
+    let page = Page {
+        title,
+        section: "/",
+        events: Some(context.path("/api/events")),
+    };
+    shell::show(context, &call.caller, &page, body)
+}
+
+/// A search as a person would say it.
+fn in_words(query: &[(String, String)]) -> String {
+    let words: Vec<String> = query
+        .iter()
+        .map(|(name, value)| format!("{name}:{value}"))
+        .collect();
+    words.join(" ")
+}
+
+/// What a search says, of the parameters of a page.
+pub(crate) fn searched(call: &ApiCall) -> Vec<(String, String)> {
+    let known = |name: &str| PARAMETERS.iter().any(|it| it.name == name);
+    let said = call.query.iter();
+    said.filter(|(name, value)| known(name) && !value.is_empty())
+        .cloned()
+        .collect()
+}
+
+/// How many runs fit, and what may be asked of them.
+pub(crate) async fn ask(context: Arc<ServerContext>, call: ApiCall) -> ApiResult {
+    let query = searched(&call);
+    if query.is_empty() {
+        return Err(
+            ApiError::bad("which runs? Search first").hint("a filter narrows the list of runs")
+        );
+    }
+    let search = RunSearch::read(&context.client, &ApiCall::of_query(&query)).await?;
+    let (count, more) = search.count(&context.client).await?;
+    let number = format!("{count}{}", if more { "+" } else { "" });
+    let acts = call.caller.right >= Right::Act;
+    let body = html! {
+        div.head { h1 { "Act on " (number) " runs" } }
+        p.sentence { "They fit " code { (in_words(&query)) } " now; runs that start later are left alone." }
+        div.card {
+            @if !acts { p.dim { "This token may only read." } }
+            @else if count == 0 { p.dim { "No run fits." } }
+            @else { @for verb in BulkVerb::ALL { (button(&context, &query, verb, &number)) } }
+            p { a href=(format!("{}?{}", context.path("/"), encoded_query(&query))) { "Look at them first" } }
+        }
+    };
+    Ok(show_page(&context, &call, "Bulk action", &body))
+}
+
+fn encoded_query(query: &[(String, String)]) -> String {
+    let pairs = query
+        .iter()
+        .map(|(name, value)| format!("{}={}", encoded(name), encoded(value)));
+    pairs.collect::<Vec<_>>().join("&")
+}
+
+fn button(
+    context: &ServerContext,
+    query: &[(String, String)],
+    verb: BulkVerb,
+    number: &str,
+) -> Markup {
+    let (word, about, class) = match verb {
+        BulkVerb::Cancel => (
+            "Cancel",
+            "asked to end; 'finally' blocks still run",
+            "danger",
+        ),
+        BulkVerb::Pause => ("Pause", "start no further step until they are resumed", ""),
+        BulkVerb::Resume => ("Resume", "go on after a pause", ""),
+        BulkVerb::Retry => ("Retry", "go on where they failed", "main"),
+    };
+    let filter: serde_json::Map<_, _> =
+        query
+            .iter()
+            .fold(serde_json::Map::new(), |mut all, (name, value)| {
+                let list = all
+                    .entry(name.clone())
+                    .or_insert_with(|| serde_json::json!([]));
+                if let Some(list) = list.as_array_mut() {
+                    list.push(serde_json::json!(value));
+                }
+                all
+            });
+    let body = serde_json::json!({ "action": verb.as_str(), "filter": filter });
+    let curl = format!(
+        "curl -H content-type:application/json -d '{body}' http://{}{}",
+        context.address,
+        context.path("/api/bulk")
+    );
+    html! {
+        form.row.asked method="post" action=(context.path("/bulk")) data-ask=(format!("{word} {number} runs?")) {
+            input type="hidden" name="verb" value=(verb.as_str());
+            @for (name, value) in query { input type="hidden" name=(format!("q.{name}")) value=(value); }
+            button class=(class) { (word) " " (number) } span.dim { (about) } span.grow {} (copy("as curl", &curl))
+        }
+    }
+}
+
+/// A form asks for an action.
+pub(crate) async fn start(context: Arc<ServerContext>, call: ApiCall) -> ApiResult {
+    call.expect_type(&["application/x-www-form-urlencoded"])?;
+    let said = call.field("verb").unwrap_or_default();
+    let verb = BulkVerb::ALL.into_iter().find(|verb| verb.as_str() == said);
+    let verb = verb.ok_or_else(|| ApiError::bad(format!("runs cannot be asked to '{said}'")))?;
+    let fields = form_urlencoded::parse(&call.body);
+    let query = fields.filter_map(|(name, value)| {
+        let name = name.strip_prefix("q.")?.to_owned();
+        Some((name, value.into_owned()))
+    });
+    let action = begin(&context, &call, verb, query.collect()).await?;
+    Ok(to(&context.path(&format!("/bulk/{}", action.id))))
+}
+
+pub(crate) async fn stop(context: Arc<ServerContext>, call: ApiCall) -> ApiResult {
+    let action = found(&context, &call).await?;
+    BulkAction::stop(&context.client, &action.id).await?;
+    Ok(to(&context.path(&format!("/bulk/{}", action.id))))
+}
+
+pub(crate) async fn show(context: Arc<ServerContext>, call: ApiCall) -> ApiResult {
+    let action = found(&context, &call).await?;
+    let after: usize = call.parsed("after")?.unwrap_or(0);
+    let (items, more) = action.items(&context.client, after, ROWS).await?;
+    let asked = action.done + action.skipped + action.failed;
+    let path = context.path(&format!("/bulk/{}", action.id));
+    let body = html! {
+        div.head data-part="head" {
+            (super::parts::pill(action.phase.as_str())) h1 { (action.verb.as_str()) " " (action.found) @if action.more { "+" } " runs" }
+            span.grow {} span.dim #live {}
+            @if !action.is_over() && call.caller.right >= Right::Act {
+                form.inline method="post" action=(format!("{path}/stop")) data-ask="Ask no further run?" { button.danger { "Stop" } }
+            }
+        }
+        div data-part="progress" {
+            p.sentence { (asked) " of " (action.found) " asked: " (action.done) " done, " (action.skipped) " skipped, " (action.failed) " failed." }
+            progress max=(action.found.max(1)) value=(if action.is_over() { action.found.max(1) } else { asked }) aria-label="Progress" {}
+            p.dim { "Runs that fitted " code { (in_words(&action.query)) } @if let Some(by) = &action.by { ", asked by " (by) } ", " (ago(Timestamp::from_millis(action.created_at))) "." }
+        }
+        div.card.flush data-part="runs" {
+            @if items.is_empty() { div.empty { "No run fitted." } }
+            @else { table {
+                thead { tr { th { "Outcome" } th { "Run" } th { "Why" } } }
+                tbody { @for item in &items { tr {
+                    td.tight { (state(if item.outcome == ItemOutcome::Pending { "queued" } else { item.outcome.as_str() })) }
+                    td.tight { a.mono href=(context.path(&format!("/runs/{}", item.run))) { (item.run) } }
+                    td { (item.message.as_deref().unwrap_or_default()) }
+                } } }
+            } }
+        }
+        div.pager { span {} @if more { a.button href=(format!("{path}?after={}", after + ROWS)) { "More →" } } }
+    };
+    Ok(show_page(&context, &call, "Bulk action", &body))
+}

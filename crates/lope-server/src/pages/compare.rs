@@ -1,0 +1,132 @@
+//! Two runs side by side: their inputs, their results, and where their steps differ.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use lope::describe;
+use lope::runs::{Execution, RunRecord};
+use maud::{Markup, html};
+use serde_json::json;
+
+use super::parts::{json as shown_json, lasted, pill, state};
+use super::run_page::RunPage;
+use crate::api::find;
+use crate::api_error::ApiError;
+use crate::call::ApiCall;
+use crate::clock;
+use crate::context::ServerContext;
+use crate::endpoint::ApiResult;
+
+/// Executions compared.
+const ROWS: usize = 500;
+
+/// A run with as many of its executions as are compared.
+struct Side {
+    record: RunRecord,
+    executions: BTreeMap<Arc<str>, Execution>,
+    input: Markup,
+    result: Markup,
+}
+
+pub(crate) async fn show(context: Arc<ServerContext>, call: ApiCall) -> ApiResult {
+    let left = side(&context, find::run(&context, &call).await?).await?;
+    let page = RunPage {
+        context: &context,
+        call: &call,
+        record: &left.record,
+    };
+    let right = match call.query("with") {
+        Some(other) => {
+            let record = find::find(&context.client, other.trim()).await?;
+            Some(side(&context, record).await?)
+        }
+        None => None,
+    };
+    let body = html! {
+        (page.head())
+        (page.tabs("compare"))
+        form.row action=(page.path("compare")) {
+            input type="search" name="with" value=[call.query("with")] placeholder="Another run: its id or key" aria-label="Another run";
+            button { "Compare" }
+        }
+        @if let Some(right) = &right { (compared(&page, &left, right)) }
+        @else { div.card { div.empty { "Name a run to see where the two differ." } } }
+    };
+    Ok(page.reply(&body))
+}
+
+async fn side(context: &ServerContext, record: RunRecord) -> Result<Side, ApiError> {
+    let plan = context.client.plan(&record).await?;
+    let history = context.client.history(record.run, &plan, None).await?;
+    let executions = history.executions().take(ROWS);
+    let executions = executions
+        .map(|it| (Arc::clone(&it.id), it.clone()))
+        .collect();
+    let input = shown_json(&json!(context.client.input(&record).await?));
+    let result = describe::run(&record);
+    let result = if result["error"].is_null() {
+        &result["result"]
+    } else {
+        &result["error"]
+    };
+    Ok(Side {
+        executions,
+        input,
+        result: shown_json(result),
+        record,
+    })
+}
+
+fn compared(page: &RunPage<'_>, left: &Side, right: &Side) -> Markup {
+    let mut names: Vec<&Arc<str>> = left
+        .executions
+        .keys()
+        .chain(right.executions.keys())
+        .collect();
+    names.sort();
+    names.dedup();
+    let differ = |name: &&Arc<str>| !same(left.executions.get(*name), right.executions.get(*name));
+    let different: Vec<&Arc<str>> = names.iter().copied().filter(differ).collect();
+    let alike = names.len() - different.len();
+    html! {
+        p.sentence { (different.len()) " executions differ, " (alike) " are alike." }
+        div.columns {
+            @for side in [left, right] {
+                div.card {
+                    div.head { (pill(side.record.status.as_str())) a.mono href=(page.context.path(&format!("/runs/{}", side.record.run))) { (side.record.run) } }
+                    p.dim { "Input" @if left.input.0 != right.input.0 { " – differs" } } (side.input)
+                    p.dim { "Result" @if left.result.0 != right.result.0 { " – differs" } } (side.result)
+                }
+            }
+        }
+        div.card.flush { table {
+            thead { tr { th { "Execution" } th { "This run" } th.number { "Took" } th { "The other" } th.number { "Took" } } }
+            tbody { @for name in &different { tr {
+                td.wide.mono title=(name) { (name) }
+                (cells(left.executions.get(*name))) (cells(right.executions.get(*name)))
+            } } }
+        } @if different.is_empty() { div.empty { "They went the same way." } } }
+    }
+}
+
+/// How it ended and with what; how long it took is another matter.
+fn same(left: Option<&Execution>, right: Option<&Execution>) -> bool {
+    match (left, right) {
+        (Some(left), Some(right)) => {
+            (left.status, &left.output, &left.failure)
+                == (right.status, &right.output, &right.failure)
+        }
+        _ => false,
+    }
+}
+
+fn cells(execution: Option<&Execution>) -> Markup {
+    let Some(it) = execution else {
+        return html! { td.dim { "not there" } td.number {} };
+    };
+    let took = it
+        .finished_at
+        .unwrap_or_else(clock::now)
+        .since(it.opened_at);
+    html! { td { (state(it.status.as_str())) } td.number.tight { (lasted(took)) } }
+}

@@ -1,0 +1,180 @@
+//! A run: its state and why, what failed, its graph, its timeline, what went in and came out.
+
+use std::sync::Arc;
+
+use lope::describe;
+use lope::runs::{ExecutionStatus, FinalStatus, Historian, RunFilter, RunRecord, RunStatus};
+use lope::workflows::{self, Format, Plan};
+use maud::{Markup, PreEscaped, html};
+use serde_json::{Value as Json, json};
+
+use super::parts::{cut, json as shown_json, lasted, note};
+use super::run_page::RunPage;
+use super::timeline::{self, Bars};
+use super::{run_actions, runs};
+use crate::api::find;
+use crate::api::views::tail;
+use crate::api_error::ApiError;
+use crate::call::ApiCall;
+use crate::clock;
+use crate::context::ServerContext;
+use crate::endpoint::ApiResult;
+
+/// Lines of a log beside a failure.
+const LAST_LINES: usize = 5;
+/// Children shown.
+const CHILDREN: usize = 20;
+/// Graphs with more text than this are not put into a page.
+const GRAPH_MAX: usize = 300 * 1024;
+
+pub(crate) async fn show(context: Arc<ServerContext>, call: ApiCall) -> ApiResult {
+    let record = find::run(&context, &call).await?;
+    let at: Option<u64> = call.parsed("at")?;
+    let plan = context.client.plan(&record).await?;
+    let history = context.client.history(record.run, &plan, at).await?;
+    let value = described(&record, &plan);
+    let sentence = sentence(&context, &record, &history, &value).await?;
+    let input = context.client.input(&record).await?;
+    let children = children(&context, &record).await?;
+    let page = RunPage {
+        context: &context,
+        call: &call,
+        record: &record,
+    };
+    let body = html! {
+        (page.head())
+        (run_actions::bar(&page, Some(&plan), input.as_ref().map(|it| json!(it))))
+        (note(call.query("said")))
+        div data-part="why" { p.sentence { (sentence) } (failure(&context, &record, &history, &value)) }
+        (page.tabs(""))
+        @if let Some(at) = at {
+            div.note { "As it was after row " (at) ". " a href=(page.path("")) { "Back to now" } }
+        }
+        div.card { h2 { "Timeline" } div data-part="timeline" { (timeline::draw(&Bars::of(&history, record.finished_at))) } }
+        div.split {
+            div.card { h2 { "Graph" } div.graph data-part="graph" { (graph(&plan, &history)) } }
+            div data-part="facts" { (page.facts()) }
+        }
+        div.columns data-part="values" {
+            div.card { h2 { "Input" } @match &input { Some(input) => (shown_json(&json!(input))), None => p.dim { "none" } } }
+            @if !value["result"].is_null() { div.card { h2 { "Result" } (shown_json(&value["result"])) } }
+        }
+        (children)
+    };
+    Ok(page.reply(&body))
+}
+
+fn described(record: &RunRecord, plan: &Plan) -> Json {
+    let mut value = describe::run(record);
+    describe::add_sources(&mut value, plan.definition());
+    value
+}
+
+/// What a tired person wants to know.
+async fn sentence(
+    context: &ServerContext,
+    record: &RunRecord,
+    history: &Historian<'_>,
+    value: &Json,
+) -> Result<String, ApiError> {
+    let took = record
+        .finished_at
+        .map(|at| lasted(at.since(record.begun_at())));
+    let took = took.unwrap_or_default();
+    if let RunStatus::Final(status) = record.status {
+        let step = value["error"]["step"].as_str().unwrap_or("a step");
+        return Ok(match status {
+            FinalStatus::Completed => format!("Completed in {took}."),
+            FinalStatus::Failed => format!("Failed at {step} after {took}."),
+            FinalStatus::Cancelled => format!("Cancelled after {took}."),
+        });
+    }
+    let reasons = context.client.why_of(record, history).await?;
+    let Some(first) = reasons.first() else {
+        return Ok("It is being worked on.".to_owned());
+    };
+    let mut text = first.message(clock::now());
+    if let Some(letter) = text.get(..1).map(str::to_uppercase) {
+        text.replace_range(..1, &letter);
+    }
+    let more = reasons.len() - 1;
+    let rest = if more > 0 {
+        format!(" (and {more} more)")
+    } else {
+        String::new()
+    };
+    Ok(format!("{text}{rest}."))
+}
+
+/// The failing step, its error and the last lines of its log, without a click.
+fn failure(
+    context: &ServerContext,
+    record: &RunRecord,
+    history: &Historian<'_>,
+    value: &Json,
+) -> Markup {
+    let error = &value["error"];
+    if error.is_null() {
+        return html! {};
+    }
+    let mut failed = history
+        .executions()
+        .filter(|it| it.status == ExecutionStatus::Failed);
+    let lines = failed
+        .find(|it| !it.attempts.is_empty())
+        .and_then(|it| last_lines(context, record, &it.id));
+    let said = |name: &str| error[name].as_str();
+    html! {
+        div.card.bad role="alert" {
+            h2 { (said("type").unwrap_or("Failure")) @if let Some(step) = said("step") { " in " code { (step) } } }
+            pre { (cut(said("message").unwrap_or_default(), 8_000)) }
+            @if let Some(source) = said("source") { p.dim { (source) } }
+            @if let Some(traceback) = said("traceback") { details { summary { "Traceback" } pre { (cut(traceback, 16_000)) } } }
+            @if let Some(lines) = lines { p.dim { "Last lines of its log" } pre { (lines) } }
+        }
+    }
+}
+
+fn last_lines(context: &ServerContext, record: &RunRecord, execution: &str) -> Option<String> {
+    let logs = context.logs.of_run(record.run).ok()?;
+    let mut of_it = logs.into_iter().rev();
+    let log = of_it.find(|entry| entry.execution == execution)?;
+    let (text, _) = tail(&log.path, 8 * 1024).ok()?;
+    let lines: Vec<&str> = text.lines().collect();
+    let from = lines.len().saturating_sub(LAST_LINES);
+    Some(lines[from..].join("\n")).filter(|text| !text.is_empty())
+}
+
+fn graph(plan: &Plan, history: &Historian<'_>) -> Markup {
+    let standings = workflows::standings(history);
+    svg(workflows::draw(plan.definition(), Some(&standings), Format::Svg).ok())
+}
+
+/// A drawing inside a page: its style is the page's.
+pub(crate) fn svg(drawing: Option<String>) -> Markup {
+    let Some(drawing) = drawing.filter(|it| it.len() < GRAPH_MAX) else {
+        return html! { p.dim { "The workflow is too large for a drawing." } };
+    };
+    let without = match (drawing.find("<style>"), drawing.find("</style>")) {
+        (Some(from), Some(to)) => format!("{}{}", &drawing[..from], &drawing[to + 8..]),
+        _ => drawing,
+    };
+    html! { (PreEscaped(without)) }
+}
+
+async fn children(context: &ServerContext, record: &RunRecord) -> Result<Markup, ApiError> {
+    let filter = RunFilter {
+        parent: Some(record.run),
+        limit: CHILDREN,
+        ..RunFilter::default()
+    };
+    let records = context.client.list(filter).await?;
+    Ok(html! {
+        @if !records.is_empty() {
+            div.card.flush data-part="children" { table {
+                thead { tr { th { "Status" } th { "Child run" } th { "Workflow" } th.less { "Key and tags" } th.less { "Queue" } th.number { "Started" } th.number.less { "Took" } } }
+                tbody { @for record in &records { (runs::row(context, record)) } }
+            } }
+        }
+    })
+}

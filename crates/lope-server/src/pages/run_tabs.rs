@@ -1,0 +1,192 @@
+//! The other pages of a run: its steps with the one that was picked, its logs, its journal.
+
+use std::sync::Arc;
+
+use lope::describe;
+use lope::runs::{Execution, ExecutionStatus};
+use lope::tokens::Right;
+use maud::{Markup, html};
+use serde_json::json;
+
+use super::encoded;
+use super::parts::{cut, exact, json as shown_json, lasted, state};
+use super::run_actions;
+use super::run_page::RunPage;
+use crate::api::find;
+use crate::api::views::tail;
+use crate::call::ApiCall;
+use crate::clock;
+use crate::context::ServerContext;
+use crate::endpoint::ApiResult;
+
+const ROWS: usize = 200;
+/// Bytes of one log on the page.
+const LOG_BYTES: u64 = 64 * 1024;
+const LOGS: usize = 20;
+
+pub(crate) async fn steps(context: Arc<ServerContext>, call: ApiCall) -> ApiResult {
+    let record = find::run(&context, &call).await?;
+    let after: usize = call.parsed("after")?.unwrap_or(0);
+    let plan = context.client.plan(&record).await?;
+    let history = context.client.history(record.run, &plan, None).await?;
+    let page = RunPage {
+        context: &context,
+        call: &call,
+        record: &record,
+    };
+    let only = call.query("status").map(str::to_owned);
+    let fits = |it: &&Execution| {
+        only.as_deref()
+            .is_none_or(|only| it.status.as_str() == only)
+    };
+    let asked = history.executions().filter(fits);
+    let rows: Vec<&Execution> = asked.skip(after).take(ROWS + 1).collect();
+    let picked = call
+        .query("execution")
+        .and_then(|path| history.execution(path));
+    let kept = only
+        .as_ref()
+        .map(|it| format!("status={it}&"))
+        .unwrap_or_default();
+    let body = html! {
+        (page.head())
+        (run_actions::bar(&page, Some(&plan), None))
+        (page.tabs("steps"))
+        div.presets {
+            @for (word, query) in [("All", ""), ("Failed", "?status=failed"), ("Running", "?status=running")] {
+                a href=(format!("{}{query}", page.path("steps"))) aria-current=[(query.strip_prefix("?status=") == only.as_deref()).then_some("true")] { (word) }
+            }
+        }
+        @if let Some(picked) = picked { (drawer(&page, picked)) }
+        div.card.flush data-part="steps" { table {
+            thead { tr { th { "Status" } th { "Execution" } th.less { "Step" } th.number { "Attempts" } th.less { "Began" } th.number { "Took" } } }
+            tbody { @for row in rows.iter().take(ROWS) {
+                @let end = row.finished_at.unwrap_or_else(clock::now);
+                tr class=[(picked.is_some_and(|it| it.id == row.id)).then_some("picked")] {
+                    td.tight { (state(row.status.as_str())) }
+                    td.wide { a.mono href=(format!("{}?{kept}after={after}&execution={}", page.path("steps"), encoded(&row.id))) title=(row.id) { (row.id) } }
+                    td.wide.less.dim { (row.step) }
+                    td.number { (row.attempts.len()) }
+                    td.tight.less { (exact(row.opened_at)) }
+                    td.number.tight { (lasted(end.since(row.opened_at))) }
+                }
+            } }
+        }
+        @if rows.is_empty() { div.empty { "No execution fits." } } }
+        div.pager { span {} @if rows.len() > ROWS { a.button href=(format!("{}?{kept}after={}", page.path("steps"), after + ROWS)) { "More →" } } }
+    };
+    Ok(page.reply(&body))
+}
+
+/// One execution with its attempts, its output and its log.
+fn drawer(page: &RunPage<'_>, execution: &Execution) -> Markup {
+    let close = page.path("steps");
+    let failed = execution.status == ExecutionStatus::Failed;
+    html! {
+        section.card.bad[failed] aria-label="Step" {
+            div.head { (state(execution.status.as_str())) h2 { code { (execution.id) } } span.grow {}
+                @if page.call.caller.right >= Right::Act {
+                    form.inline method="post" action=(page.path("from")) { input type="hidden" name="execution" value=(execution.id); button { "Run again from here" } }
+                }
+                a.button href=(close) { "Close" } }
+            @if let Some(failure) = &execution.failure { (shown_json(&json!(failure))) }
+            @if !execution.attempts.is_empty() { table {
+                thead { tr { th.number { "Attempt" } th { "Status" } th { "Action" } th.less { "Worker" } th.less { "Began" } th.number { "Took" } } }
+                tbody { @for attempt in &execution.attempts {
+                    @let from = attempt.started_at.unwrap_or(attempt.dispatched_at);
+                    @let end = attempt.finished_at.unwrap_or_else(clock::now);
+                    tr {
+                        td.number { (attempt.number) } td { (state(attempt.status.as_str())) } td.mono { (attempt.action) }
+                        td.wide.less { (attempt.worker.as_deref().unwrap_or_default()) } td.tight.less { (exact(from)) }
+                        td.number.tight { (lasted(end.since(from))) }
+                    }
+                    @if let Some(failure) = &attempt.failure { tr { td {} td colspan="5" { (cut(&failure.message, 2_000)) } } }
+                } }
+            } }
+            @if let Some(output) = &execution.output { p.dim { "Output" } (shown_json(&json!(output))) }
+            (logs_of(page, Some(&execution.id)))
+        }
+    }
+}
+
+pub(crate) async fn logs(context: Arc<ServerContext>, call: ApiCall) -> ApiResult {
+    let record = find::run(&context, &call).await?;
+    let page = RunPage {
+        context: &context,
+        call: &call,
+        record: &record,
+    };
+    let body = html! {
+        (page.head())
+        (run_actions::bar(&page, None, None))
+        (page.tabs("logs"))
+        div.head { input #filter type="search" hidden placeholder="Only lines with…" aria-label="Only lines with"; a.button href=(page.context.path(&format!("/api/runs/{}/logs", record.run))) download="logs.json" { "Download" } }
+        div data-part="logs" { (logs_of(&page, None)) }
+    };
+    Ok(page.reply(&body))
+}
+
+fn logs_of(page: &RunPage<'_>, execution: Option<&str>) -> Markup {
+    let all = page
+        .context
+        .logs
+        .of_run(page.record.run)
+        .unwrap_or_default();
+    let mut asked: Vec<_> = all
+        .into_iter()
+        .filter(|entry| execution.is_none_or(|path| entry.execution == path))
+        .collect();
+    let left_out = asked.len().saturating_sub(LOGS);
+    asked.drain(..left_out);
+    html! {
+        @if asked.is_empty() && execution.is_none() { div.card { div.empty { "Its steps wrote nothing on this machine." } } }
+        @if left_out > 0 { p.dim { (left_out) " older logs are left out; the API has them." } }
+        @for entry in &asked {
+            div.card {
+                h2 { code { (entry.execution) } span.dim { " attempt " (entry.attempt) } }
+                @match tail(&entry.path, LOG_BYTES) {
+                    Ok((text, from)) => {
+                        @if from > 0 { p.dim { (from) " bytes before this are left out." } }
+                        pre { (text) }
+                    }
+                    Err(error) => p.dim { (error) }
+                }
+            }
+        }
+    }
+}
+
+pub(crate) async fn journal(context: Arc<ServerContext>, call: ApiCall) -> ApiResult {
+    let record = find::run(&context, &call).await?;
+    let after: u64 = call.parsed("after")?.unwrap_or(0);
+    let entries = context.client.journal(&record).await?;
+    let rows: Vec<_> = entries
+        .iter()
+        .filter(|it| it.seq > after)
+        .take(ROWS + 1)
+        .collect();
+    let page = RunPage {
+        context: &context,
+        call: &call,
+        record: &record,
+    };
+    let last = rows.get(ROWS.wrapping_sub(1)).map_or(0, |row| row.seq);
+    let body = html! {
+        (page.head())
+        (run_actions::bar(&page, None, None))
+        (page.tabs("journal"))
+        p.dim { "Everything that happened to this run. A row's number shows the run as it was after it." }
+        div.card.flush data-part="journal" { table {
+            thead { tr { th.number { "Row" } th { "When" } th { "Event" } th { "Execution" } th.number { "Attempt" } } }
+            tbody { @for row in rows.iter().take(ROWS) { tr {
+                td.number { a href=(format!("{}?at={}", page.path(""), row.seq)) { (row.seq) } }
+                td.tight { (exact(row.at)) } td.mono { (row.event) }
+                td.wide.mono { (row.path.as_deref().unwrap_or_default()) }
+                td.number { @if let Some(attempt) = row.attempt { (attempt) } }
+            } } }
+        } }
+        div.pager { span {} @if rows.len() > ROWS { a.button href=(format!("{}?after={last}", page.path("journal"))) { "More →" } } }
+        p { a href=(page.context.path(&format!("/api/runs/{}/export", record.run))) { "Download everything" } span.dim { " · " (describe::time(record.created_at)) } }
+    };
+    Ok(page.reply(&body))
+}

@@ -1,0 +1,180 @@
+//! The timeline of a run: one row a step, its executions as bars, drawn from what is known of them
+//! alone. Steps with many executions show their spread; what failed is always shown.
+
+use std::collections::BTreeMap;
+
+use lope::runs::{Execution, ExecutionStatus, Historian};
+use lope_model::Timestamp;
+use maud::{Markup, html};
+
+use super::parts::{cut, lasted};
+use crate::clock;
+
+/// Steps shown, in the order in which they first began.
+const STEPS: usize = 200;
+/// Bars drawn in a row; more become one that spans them.
+const BARS: usize = 60;
+
+const WIDTH: i64 = 1200;
+const LABEL: i64 = 220;
+const ROW: i64 = 24;
+const TOP: i64 = 24;
+
+/// A stretch of time in a state.
+#[derive(Clone, Copy, Debug)]
+struct Bar {
+    from: i64,
+    to: i64,
+    status: ExecutionStatus,
+    count: usize,
+}
+
+/// What is to be drawn.
+pub(crate) struct Bars {
+    rows: Vec<(String, Vec<Bar>)>,
+    left_out: usize,
+    from: i64,
+    to: i64,
+}
+
+impl Bars {
+    pub(crate) fn of(history: &Historian<'_>, finished_at: Option<Timestamp>) -> Self {
+        let now = finished_at.unwrap_or_else(clock::now).millis();
+        let mut order: Vec<&str> = Vec::new();
+        let mut steps: BTreeMap<&str, Vec<Bar>> = BTreeMap::new();
+        for execution in history.executions() {
+            let row = steps.entry(&execution.step).or_default();
+            if row.is_empty() {
+                order.push(&execution.step);
+            }
+            row.extend(bars(execution, now));
+        }
+        let all = || steps.values().flatten();
+        let from = all().map(|bar| bar.from).min().unwrap_or(now);
+        let to = all().map(|bar| bar.to).max().unwrap_or(now).max(from + 1);
+        let left_out = order.len().saturating_sub(STEPS);
+        let rows = order.iter().take(STEPS);
+        let rows = rows
+            .map(|step| {
+                (
+                    (*step).to_owned(),
+                    folded(steps.remove(step).unwrap_or_default()),
+                )
+            })
+            .collect();
+        Self {
+            rows,
+            left_out,
+            from,
+            to,
+        }
+    }
+
+    fn x(&self, at: i64) -> i64 {
+        LABEL + (at - self.from) * (WIDTH - LABEL - 8) / (self.to - self.from)
+    }
+}
+
+/// Attempts as bars of their own; what has none is one.
+fn bars(execution: &Execution, now: i64) -> Vec<Bar> {
+    let end = |at: Option<Timestamp>| at.map_or(now, Timestamp::millis);
+    let bar = |from: Timestamp, to: i64, status| Bar {
+        from: from.millis(),
+        to: to.max(from.millis()),
+        status,
+        count: 1,
+    };
+    if execution.attempts.is_empty() {
+        return vec![bar(
+            execution.opened_at,
+            end(execution.finished_at),
+            execution.status,
+        )];
+    }
+    let attempts = execution.attempts.iter().map(|it| {
+        bar(
+            it.started_at.unwrap_or(it.dispatched_at),
+            end(it.finished_at),
+            it.status,
+        )
+    });
+    attempts.collect()
+}
+
+/// Many bars as one, with those that failed over it.
+fn folded(bars: Vec<Bar>) -> Vec<Bar> {
+    if bars.len() <= BARS {
+        return bars;
+    }
+    let from = bars.iter().map(|bar| bar.from).min().unwrap_or_default();
+    let to = bars.iter().map(|bar| bar.to).max().unwrap_or_default();
+    let running = bars
+        .iter()
+        .any(|bar| bar.status == ExecutionStatus::Running);
+    let status = if running {
+        ExecutionStatus::Running
+    } else {
+        ExecutionStatus::Done
+    };
+    let whole = Bar {
+        from,
+        to,
+        status,
+        count: bars.len(),
+    };
+    let failed = bars
+        .into_iter()
+        .filter(|bar| bar.status == ExecutionStatus::Failed);
+    std::iter::once(whole).chain(failed.take(BARS)).collect()
+}
+
+pub(crate) fn draw(bars: &Bars) -> Markup {
+    if bars.rows.is_empty() {
+        return html! { p.dim { "No step has begun." } };
+    }
+    let height = TOP + ROW * bars.rows.len() as i64 + 8;
+    html! {
+        svg.timeline viewBox=(format!("0 0 {WIDTH} {height}")) role="img" aria-label="Timeline of steps" {
+            @for part in 0..=4_i64 {
+                @let at = bars.from + (bars.to - bars.from) * part / 4;
+                @let x = bars.x(at);
+                @let anchor = if part == 4 { "end" } else { "start" };
+                line.grid x1=(x) x2=(x) y1=(TOP - 6) y2=(height) {}
+                text.axis x=(x) y="12" text-anchor=(anchor) { "+" (lasted(lope_model::Span::from_millis((at - bars.from).unsigned_abs()))) }
+            }
+            @for (index, (step, row)) in bars.rows.iter().enumerate() {
+                @let y = TOP + ROW * index as i64;
+                text x="0" y=(y + 16) { title { (step) } (cut_label(step)) }
+                @for bar in row { (drawn(bars, bar, y)) }
+            }
+        }
+        @if bars.left_out > 0 { p.dim { "and " (bars.left_out) " more steps; the tab Steps lists them all" } }
+    }
+}
+
+fn drawn(bars: &Bars, bar: &Bar, y: i64) -> Markup {
+    let x = bars.x(bar.from);
+    let width = (bars.x(bar.to) - x).max(3);
+    let took = lasted(lope_model::Span::from_millis(
+        (bar.to - bar.from).unsigned_abs(),
+    ));
+    let word = bar.status.as_str();
+    let title = if bar.count > 1 {
+        format!("{} executions in {took}", bar.count)
+    } else {
+        format!("{word}, {took}")
+    };
+    html! {
+        rect class={ "bar " (word) } x=(x) y=(y + 5) width=(width) height="14" rx="3" { title { (title) } }
+        @if bar.count > 1 { text.axis x=(LABEL - 8) y=(y + 16) text-anchor="end" { "×" (bar.count) } }
+    }
+}
+
+fn cut_label(step: &str) -> String {
+    let letters: Vec<char> = step.chars().collect();
+    if letters.len() <= 26 {
+        return cut(step, 200);
+    }
+    let end: String = letters[letters.len() - 25..].iter().collect();
+    format!("…{end}")
+}

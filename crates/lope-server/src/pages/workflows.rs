@@ -1,0 +1,178 @@
+//! Workflows: what is deployed, how it looks, and a form that starts it, made from what it says
+//! about its input.
+
+use std::sync::Arc;
+
+use lope::describe;
+use lope::runs::RunFilter;
+use lope::tokens::Right;
+use lope::workflows::{self as drawings, Format};
+use lope_model::Value;
+use maud::{Markup, html};
+use serde_json::{Map, Value as Json};
+
+use super::parts::{ago, copy, cut, empty};
+use super::run::svg;
+use super::run_actions::json_field;
+use super::shell::{self, Page};
+use super::{encoded, runs, to};
+use crate::api::find::no_workflow;
+use crate::api::start::{self, StartRequest};
+use crate::api_error::ApiError;
+use crate::call::ApiCall;
+use crate::context::ServerContext;
+use crate::endpoint::ApiResult;
+
+/// Workflows on a page.
+const ROWS: usize = 500;
+/// Runs beside a workflow.
+const RUNS: usize = 10;
+
+pub(crate) async fn list(context: Arc<ServerContext>, call: ApiCall) -> ApiResult {
+    let all = context.client.workflows().await?;
+    let body = html! {
+        div.head { h1 { "Workflows" } }
+        p.sentence { @if all.len() == 1 { "1 workflow is deployed." } @else { (all.len()) " workflows are deployed." } }
+        div.card.flush {
+            @if all.is_empty() { (empty("Nothing is deployed yet. Deploy a file:", "lope workflows deploy examples/hello.yaml")) }
+            @else { table {
+                thead { tr { th { "Workflow" } th { "Version" } th.number { "Deployed" } } }
+                tbody { @for it in all.iter().take(ROWS) { tr {
+                    td.wide { a href=(context.path(&format!("/workflows/{}", encoded(&it.name)))) title=(it.name) { (it.name) } }
+                    td.mono.dim { (it.version.to_string().get(..12).unwrap_or_default()) }
+                    td.number.tight { (ago(it.deployed_at)) }
+                } } }
+            } }
+            @if all.len() > ROWS { p.dim { "and " (all.len() - ROWS) " more" } }
+        }
+    };
+    Ok(reply(&context, &call, "Workflows", &body))
+}
+
+fn reply(
+    context: &ServerContext,
+    call: &ApiCall,
+    title: &str,
+    body: &Markup,
+) -> crate::reply::Reply {
+    let page = Page {
+        title,
+        section: "/workflows",
+        events: None,
+    };
+    shell::show(context, &call.caller, &page, body)
+}
+
+pub(crate) async fn show(context: Arc<ServerContext>, call: ApiCall) -> ApiResult {
+    let name = call.param("name");
+    let plan = context.client.latest_plan(name).await?;
+    let plan = plan.ok_or_else(|| no_workflow(name))?;
+    let filter = RunFilter {
+        workflow: Some(name.to_owned()),
+        limit: RUNS,
+        ..RunFilter::default()
+    };
+    let records = context.client.list(filter).await?;
+    let definition = describe::definition(plan.definition());
+    let acts = call.caller.right >= Right::Act;
+    let body = html! {
+        div.head { h1 { (cut(name, 200)) } span.mono.dim { (plan.version().to_string().get(..12).unwrap_or_default()) } (copy("as command", &format!("lope start {name}"))) }
+        div.split {
+            div.card { h2 { "Graph" } div.graph { (svg(drawings::draw(plan.definition(), None, Format::Svg).ok())) } }
+            @if acts { div.card { h2 { "Start a run" } (start_form(&context, name, &definition["input"])) } }
+        }
+        div {
+            div.card.flush { table {
+                thead { tr { th { "Status" } th { "Run" } th { "Workflow" } th.less { "Key and tags" } th.less { "Queue" } th.number { "Started" } th.number.less { "Took" } } }
+                tbody { @for record in &records { (runs::row(&context, record)) } }
+            } @if records.is_empty() { div.empty { "No run of it yet." } } }
+        }
+    };
+    Ok(reply(&context, &call, name, &body))
+}
+
+/// The fields that an input of this schema has, by name; nothing if a form cannot ask for them.
+fn fields(schema: &Json) -> Option<&Map<String, Json>> {
+    let fields = schema["properties"].as_object()?;
+    (schema["type"] == "object" && !fields.is_empty() && fields.len() <= 50).then_some(fields)
+}
+
+fn start_form(context: &ServerContext, name: &str, schema: &Json) -> Markup {
+    let action = context.path(&format!("/workflows/{}/start", encoded(name)));
+    html! {
+        form method="post" action=(action) {
+            @match fields(schema) {
+                Some(fields) => { @for (name, of) in fields {
+                    @let needed = schema["required"].as_array().is_some_and(|all| all.iter().any(|it| it == name));
+                    (field(name, of, needed))
+                } }
+                None => label.field { span { "Input, as JSON" } textarea name="input" { "null" } },
+            }
+            label.field { span { "Key" } input name="key" placeholder="a name of your own, optional"; }
+            button.main { "Start" }
+        }
+    }
+}
+
+fn field(name: &str, schema: &Json, needed: bool) -> Markup {
+    let label = schema["title"].as_str().unwrap_or(name);
+    let named = format!("input.{name}");
+    let usual = match &schema["default"] {
+        Json::Null => None,
+        Json::String(text) => Some(text.clone()),
+        other => Some(other.to_string()),
+    };
+    html! {
+        label.field {
+            span { (label) @if needed { " *" } }
+            @if let Some(words) = schema["enum"].as_array() {
+                select name=(named) { @for word in words { option { (word.as_str().map_or_else(|| word.to_string(), str::to_owned)) } } }
+            } @else { @match schema["type"].as_str() {
+                Some("string") => input name=(named) value=[usual] required[needed];,
+                Some("integer") => input type="number" step="1" name=(named) value=[usual] required[needed];,
+                Some("number") => input type="number" step="any" name=(named) value=[usual] required[needed];,
+                Some("boolean") => input type="checkbox" name=(named) value="true" checked[schema["default"] == true];,
+                _ => textarea name=(named) required[needed] placeholder="JSON" { (usual.unwrap_or_default()) },
+            } }
+            @if let Some(about) = schema["description"].as_str() { small { (about) } }
+        }
+    }
+}
+
+pub(crate) async fn start(context: Arc<ServerContext>, call: ApiCall) -> ApiResult {
+    call.expect_type(&["application/x-www-form-urlencoded"])?;
+    let name = call.param("name").to_owned();
+    let plan = context.client.latest_plan(&name).await?;
+    let plan = plan.ok_or_else(|| no_workflow(&name))?;
+    let definition = describe::definition(plan.definition());
+    let input = match fields(&definition["input"]) {
+        Some(fields) => from_fields(&call, fields)?,
+        None => json_field(&call, "input")?.unwrap_or_default(),
+    };
+    let request = StartRequest {
+        workflow: name,
+        input: Some(input),
+        key: call.field("key"),
+        ..StartRequest::default()
+    };
+    let (run, _) = start::begin(&context, request).await?;
+    Ok(to(&context.path(&format!("/runs/{run}"))))
+}
+
+/// What was typed, as the schema says it is meant.
+fn from_fields(call: &ApiCall, fields: &Map<String, Json>) -> Result<Value, ApiError> {
+    let mut input = Vec::new();
+    for (name, schema) in fields {
+        let named = format!("input.{name}");
+        let text = call.field(&named);
+        let textual = schema["type"] == "string" || schema["enum"].is_array();
+        let value = match (schema["type"].as_str(), text) {
+            (Some("boolean"), text) => Some(Value::from(text.is_some())),
+            (_, Some(text)) if textual => Some(Value::from(text)),
+            (_, Some(_)) => json_field(call, &named)?,
+            (_, None) => None,
+        };
+        input.extend(value.map(|value| (name.as_str(), value)));
+    }
+    Ok(Value::map(input))
+}

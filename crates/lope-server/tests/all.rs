@@ -1,0 +1,20 @@
+//! The server from outside: real sockets, a real engine, every answer held against the document.
+//!
+//! One program for all tests of this crate: every file beside this one is a module of it.
+#![allow(
+    clippy::too_many_lines,
+    reason = "a test tells its story from beginning to end"
+)]
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+mod api;
+mod browser;
+mod bulk;
+mod events;
+mod fixture;
+mod keeping;
+mod limits;
+mod openapi;
+mod pages;
+mod security;
+mod tls;

@@ -1,0 +1,256 @@
+//! The dashboard in a real browser: a newcomer's path, logging in and out, and pictures of every
+//! page.
+
+use lope::tokens::Right;
+use lope_server::Authentication;
+use serde_json::json;
+
+use super::fixture::browser::{Browser, Look, wanted};
+use super::fixture::http::Request;
+use super::fixture::{Ground, settings};
+
+const PARCEL: &str = "name: parcel
+input:
+  type: object
+  properties:
+    order: { type: string, title: Order, description: What was ordered }
+    count: { type: integer, default: 2 }
+    address: { type: string }
+    express: { type: boolean }
+  required: [order, address]
+steps:
+  weigh: { run: \"echo weighing ${{ input.count }} of ${{ input.order }}; echo 7\" }
+  label:
+    run: \"echo looking for ${{ input.address }}; test ${{ input.address }} != nowhere || { echo 'no such street: nowhere' >&2; exit 3; }\"
+    needs: [weigh]
+  each_box:
+    each: \"${{ [1, 2, 3] }}\"
+    as: box
+    needs: [label]
+    steps:
+      pack: { let: \"${{ box * 2 }}\" }
+  hand_over: { return: \"${{ each_box }}\" }
+";
+
+const APPROVE: &str = "name: approve
+steps:
+  approval: { wait: approved }
+  done: { return: \"${{ approval }}\" }
+";
+
+const FAILING: &str = "name: failing
+steps:
+  broken: { raise: { type: Broken, message: it broke } }
+";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_newcomer_starts_a_workflow_reads_why_it_failed_and_mends_it() {
+    if !wanted() {
+        return;
+    }
+    let ground = Ground::open().await;
+    ground.deploy(PARCEL).await;
+    let browser = Browser::open(ground.server.address()).await;
+    browser.go("/").await;
+    browser.sees("No runs yet").await;
+    browser.click("nav a[href='/workflows']").await;
+    browser.click("td a[href='/workflows/parcel']").await;
+    browser.fill("input[name='input.order']", "tea").await;
+    browser.fill("input[name='input.address']", "nowhere").await;
+    browser
+        .click("form[action='/workflows/parcel/start'] button.main")
+        .await;
+    // The page moves by itself: no reload from here on.
+    browser.sees("Failed at label").await;
+    let text = browser.text().await;
+    assert!(
+        text.contains("ExitStatus") && text.contains("no such street: nowhere"),
+        "{text}"
+    );
+    assert!(
+        browser.has(".lope-graph .failed").await,
+        "the graph shows what failed"
+    );
+    browser.click("summary.again").await;
+    browser
+        .fill(
+            "textarea[name=input]",
+            "{\"order\": \"tea\", \"count\": 3, \"address\": \"home\"}",
+        )
+        .await;
+    browser.click("form[action$='/again'] button.main").await;
+    browser.sees("Completed in").await;
+    let text = browser.text().await;
+    assert!(text.contains("2,\n  4,\n  6"), "{text}");
+    assert!(browser.has(".lope-graph .done").await);
+    // Every panel has an address of its own.
+    let run = browser.path().await;
+    let run = run
+        .trim_start_matches("/runs/")
+        .split('?')
+        .next()
+        .unwrap()
+        .to_owned();
+    browser
+        .go(&format!("/runs/{run}/steps?execution=label"))
+        .await;
+    browser.sees("looking for home").await;
+    browser.go(&format!("/runs/{run}/journal")).await;
+    browser.click("tbody tr:nth-child(2) td a").await;
+    browser.sees("As it was after row 2").await;
+    browser.close().await;
+    ground.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_reader_logs_in_sees_no_buttons_and_logs_out() {
+    if !wanted() {
+        return;
+    }
+    let mut guarded = settings("127.0.0.1:0");
+    guarded.authentication = Authentication::Always;
+    let ground = Ground::with(guarded).await;
+    let (reader, boss) = (
+        ground.token("reader", Right::Read).await,
+        ground.token("boss", Right::Admin).await,
+    );
+    let deploy = Request::post("/api/workflows").body("application/yaml", APPROVE);
+    assert_eq!(ground.send(deploy.token(&boss)).await.status, 201);
+    let start = Request::post("/api/runs").json(&json!({ "workflow": "approve", "key": "k" }));
+    assert_eq!(ground.send(start.token(&boss)).await.status, 201);
+    let browser = Browser::open(ground.server.address()).await;
+    browser.go("/runs/k").await;
+    browser.sees("This server needs a token").await;
+    browser.fill("input[name=token]", "lope_wrong").await;
+    browser.click("button.main").await;
+    browser.sees("no such token").await;
+    browser.go("/runs/k").await;
+    browser.fill("input[name=token]", &reader).await;
+    browser.click("button.main").await;
+    browser.sees("approve").await;
+    assert!(
+        browser.path().await.starts_with("/runs/"),
+        "it leads to where one wanted to go"
+    );
+    assert!(
+        !browser.has("form[action$='/cancel']").await,
+        "a reader has no buttons"
+    );
+    // No script can read the cookie, and the cookie does not act.
+    assert_eq!(browser.script("return document.cookie").await, "");
+    let acted = browser.script(
+        "return fetch('/api/runs/k/cancel', { method: 'POST' }).then((answer) => answer.status)",
+    );
+    assert_eq!(acted.await, 403);
+    browser.click("form[action='/logout'] button").await;
+    browser.sees("This server needs a token").await;
+    browser.go("/runs/k").await;
+    browser.sees("This server needs a token").await;
+    browser.close().await;
+    ground.close().await;
+}
+
+/// Pictures of every page for people to look at; what can be judged by a program is: nothing is
+/// wider than the screen, no script failed, pages and their files are small.
+#[tokio::test(flavor = "multi_thread")]
+async fn every_page_fits_its_screen_and_has_its_picture() {
+    if !wanted() {
+        return;
+    }
+    let ground = Ground::open().await;
+    for yaml in [PARCEL, APPROVE, FAILING] {
+        ground.deploy(yaml).await;
+    }
+    let long = format!(
+        "name: {}\nsteps: {{ a: {{ let: 1 }} }}\n",
+        "long-name-".repeat(19)
+    );
+    ground.deploy(&long).await;
+    let parcel = |address: &str| json!({ "order": "tea", "count": 2, "address": address });
+    let failed = ground.start("parcel", parcel("nowhere")).await;
+    let good = ground.start("parcel", parcel("home")).await;
+    let waiting = ground.post("/api/runs", json!({ "workflow": "approve", "key": "order-17", "tags": { "plan": "pro", "region": "north" } })).await;
+    let waiting = waiting.json()["run_id"].as_str().unwrap().to_owned();
+    ground.start(&"long-name-".repeat(19), json!(null)).await;
+    for _ in 0..12 {
+        ground.start("failing", json!(null)).await;
+    }
+    for run in [&failed, &good] {
+        ground.ended(run).await;
+    }
+    ground.until(&waiting, "waiting").await;
+    ground.dead_letters(7, 3).await;
+    ground
+        .post(
+            "/api/mailboxes/9/messages",
+            json!({ "payload": "{\"pick\": 17}", "at": "2h" }),
+        )
+        .await;
+    for (name, cron) in [("nightly", "30 6 * * *"), ("weekdays", "0 9 * * MON-FRI")] {
+        let schedule = json!({ "name": name, "workflow": "approve", "cron": cron });
+        assert_eq!(ground.post("/api/schedules", schedule).await.status, 201);
+    }
+    let asked = ground
+        .post(
+            "/api/bulk",
+            json!({ "action": "cancel", "filter": { "workflow": "failing" } }),
+        )
+        .await;
+    let bulk = asked.json()["id"].as_str().unwrap().to_owned();
+    let pages = [
+        ("runs", "/".to_owned()),
+        ("runs-none", "/?status=paused".to_owned()),
+        ("run-failed", format!("/runs/{failed}")),
+        ("run-completed", format!("/runs/{good}")),
+        ("run-waiting", format!("/runs/{waiting}")),
+        ("run-steps", format!("/runs/{failed}/steps?execution=label")),
+        ("run-logs", format!("/runs/{failed}/logs")),
+        ("run-journal", format!("/runs/{good}/journal")),
+        ("run-compare", format!("/runs/{failed}/compare?with={good}")),
+        ("workflows", "/workflows".to_owned()),
+        ("workflow", "/workflows/parcel".to_owned()),
+        ("schedules", "/schedules".to_owned()),
+        ("queues", "/queues".to_owned()),
+        ("runners", "/runners".to_owned()),
+        ("mailboxes", "/mailboxes".to_owned()),
+        ("mailbox", "/mailboxes/7".to_owned()),
+        ("bulk", format!("/bulk/{bulk}")),
+        ("bulk-ask", "/bulk/ask?workflow=failing".to_owned()),
+        ("login", "/login".to_owned()),
+    ];
+    let browser = Browser::open(ground.server.address()).await;
+    for look in [Look::Light, Look::Dark, Look::Phone] {
+        browser.look(look).await;
+        for (name, path) in &pages {
+            browser.go(path).await;
+            let word = format!("{look:?}").to_lowercase();
+            browser.picture(&format!("{name}-{word}")).await;
+            let wide = browser
+                .script("return document.documentElement.scrollWidth - window.innerWidth")
+                .await;
+            assert!(
+                wide.as_i64().unwrap() <= 0,
+                "{name} is {wide} too wide ({word})"
+            );
+            let size = browser
+                .script("return document.documentElement.outerHTML.length")
+                .await;
+            assert!(
+                size.as_i64().unwrap() < 100_000,
+                "{name} has {size} letters"
+            );
+        }
+    }
+    browser.look(Look::Light).await;
+    browser.go("/").await;
+    browser.key("?").await;
+    browser.sees("next and previous row").await;
+    browser.picture("keys-light").await;
+    browser.close().await;
+    let (style, script) = (
+        ground.get("/assets/app.css").await,
+        ground.get("/assets/app.js").await,
+    );
+    assert!(style.body.len() <= 30_000 && script.body.len() <= 40_000);
+    ground.close().await;
+}

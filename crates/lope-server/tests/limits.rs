@@ -1,0 +1,164 @@
+//! What is too large, too slow or too much is refused, and others are not held up.
+
+use std::time::Duration;
+
+use lope::tokens::Right;
+use lope_server::Authentication;
+use serde_json::json;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+use super::fixture::http::Request;
+use super::fixture::{Ground, settings};
+
+const WAITS: &str = "name: waits
+steps:
+  hold: { wait: go }
+";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn bodies_and_heads_are_bounded() {
+    let mut small = settings("127.0.0.1:0");
+    small.body_max = 1_000;
+    let ground = Ground::with(small).await;
+    let large = Request::post("/api/runs").body("application/json", vec![b' '; 2_000]);
+    let answer = ground.send(large).await;
+    assert_eq!(
+        (answer.status, &answer.json()["error"]["kind"]),
+        (413, &"too_large".into())
+    );
+    let long = format!("/api/runs?workflow={}", "x".repeat(17 * 1024));
+    assert_eq!(ground.get(&long).await.status, 400);
+    // A head that never ends is cut off by its size.
+    let mut stream = TcpStream::connect(ground.server.address()).await.unwrap();
+    let _ = stream
+        .write_all(b"GET /healthz HTTP/1.1\r\nhost: localhost\r\nx: ")
+        .await;
+    let _ = stream.write_all(&vec![b'x'; 200 * 1024]).await;
+    let mut bytes = Vec::new();
+    let _ = stream.read_to_end(&mut bytes).await;
+    let text = String::from_utf8_lossy(&bytes).into_owned();
+    assert!(
+        text.is_empty() || text.starts_with("HTTP/1.1 431"),
+        "{text}"
+    );
+    ground.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_body_that_does_not_come_is_given_up() {
+    let mut hasty = settings("127.0.0.1:0");
+    hasty.request_timeout = Duration::from_millis(200);
+    let ground = Ground::with(hasty).await;
+    let mut stream = TcpStream::connect(ground.server.address()).await.unwrap();
+    let head = "POST /api/runs HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: 10\r\n\r\n{";
+    stream.write_all(head.as_bytes()).await.unwrap();
+    let mut bytes = vec![0; 1_000];
+    let read = tokio::time::timeout(Duration::from_secs(60), stream.read(&mut bytes)).await;
+    let text = String::from_utf8_lossy(&bytes[..read.unwrap().unwrap()]).into_owned();
+    assert!(
+        text.starts_with("HTTP/1.1 400") && text.contains("in time"),
+        "{text}"
+    );
+    ground.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn malformed_requests_end_their_connection_alone() {
+    let ground = Ground::open().await;
+    for bytes in [
+        &b"\x16\x03\x01\x02\x00\x01\x00"[..],
+        b"GET\r\n\r\n",
+        b"GET / HTTP/9.9\r\n\r\n",
+        b"POST /api/runs HTTP/1.1\r\nhost: localhost\r\ntransfer-encoding: chunked\r\n\r\nZZ\r\n",
+        b"GET /api/runs/%ff%fe HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n",
+        b"GET /api/runs/%00 HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n",
+        b"GET /healthz HTTP/1.1\r\nconnection: close\r\n\r\n",
+    ] {
+        let mut stream = TcpStream::connect(ground.server.address()).await.unwrap();
+        stream.write_all(bytes).await.unwrap();
+        let _ = stream.shutdown().await;
+        let mut answer = Vec::new();
+        let _ = stream.read_to_end(&mut answer).await;
+        let answer = String::from_utf8_lossy(&answer).into_owned();
+        assert!(
+            answer.is_empty() || answer.starts_with("HTTP/1.1 4"),
+            "{bytes:?}: {answer}"
+        );
+        assert_eq!(ground.get("/healthz").await.status, 200);
+    }
+    ground.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn five_hundred_idle_streams_hold_nobody_up_and_more_are_refused() {
+    let ground = Ground::open().await;
+    ground.deploy(WAITS).await;
+    let mut streams = Vec::new();
+    for _ in 0..512 {
+        let mut stream = TcpStream::connect(ground.server.address()).await.unwrap();
+        stream
+            .write_all(b"GET /api/events HTTP/1.1\r\nhost: localhost\r\n\r\n")
+            .await
+            .unwrap();
+        let mut head = [0; 12];
+        stream.read_exact(&mut head).await.unwrap();
+        assert_eq!(&head, b"HTTP/1.1 200");
+        streams.push(stream);
+    }
+    assert_eq!(ground.get("/api/events").await.status, 429);
+    let run = ground.start("waits", json!(null)).await;
+    assert_eq!(ground.get(&format!("/api/runs/{run}")).await.status, 200);
+    // Each of them is told.
+    for stream in &mut streams {
+        let mut text = String::new();
+        while !text.contains(&run) {
+            let mut bytes = [0; 4096];
+            let read = stream.read(&mut bytes).await.unwrap();
+            assert!(read > 0, "the stream ended");
+            text.push_str(&String::from_utf8_lossy(&bytes[..read]));
+        }
+    }
+    drop(streams);
+    // Places of those who left are free again.
+    while ground.get("/readyz").await.status == 200 {
+        let mut stream = TcpStream::connect(ground.server.address()).await.unwrap();
+        stream
+            .write_all(b"GET /api/events HTTP/1.1\r\nhost: localhost\r\n\r\n")
+            .await
+            .unwrap();
+        let mut head = [0; 12];
+        stream.read_exact(&mut head).await.unwrap();
+        if &head == b"HTTP/1.1 200" {
+            break;
+        }
+    }
+    ground.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_guesses_tokens_is_held_off() {
+    let mut guarded = settings("127.0.0.1:0");
+    guarded.authentication = Authentication::Always;
+    let ground = Ground::with(guarded).await;
+    let token = ground.token("one", Right::Read).await;
+    let guess = || Request::get("/api/runs").token("lope_guess");
+    let mut statuses = Vec::new();
+    for _ in 0..40 {
+        statuses.push(ground.send(guess()).await.status);
+    }
+    assert_eq!((statuses[0], statuses[39]), (401, 429));
+    // Guessing at the login is the same guessing.
+    let login =
+        Request::post("/login").body("application/x-www-form-urlencoded", "token=lope_guess");
+    assert_eq!(ground.send(login).await.status, 429);
+    // A token that is one opens as before.
+    assert_eq!(
+        ground
+            .send(Request::get("/api/runs").token(&token))
+            .await
+            .status,
+        200
+    );
+    ground.close().await;
+}

@@ -1,0 +1,59 @@
+//! Is the database still the file that was opened? What is written into one that was removed,
+//! replaced or cut short is lost: it is refused before anything is acknowledged. In: the connection
+//! and the files; out: nothing, or what became of the file.
+//!
+//! The file is only looked at by name: opening and closing it here would drop SQLite's locks.
+
+use lope_store::{StoreError, StoreResult};
+use rusqlite::Connection;
+
+use crate::files::{FileId, StoreFiles};
+
+/// The file that a connection has open.
+#[derive(Debug)]
+pub(crate) struct OpenFile {
+    id: Option<FileId>,
+    /// How long it was when it was last looked at. It becomes shorter when it is rebuilt and at no
+    /// other time: checkpoints only fill it.
+    length: u64,
+    /// What a rebuilding (`VACUUM`) raises.
+    rebuilt: i64,
+}
+
+impl OpenFile {
+    pub(crate) fn of(db: &Connection, files: &StoreFiles) -> Self {
+        Self {
+            id: files.file(),
+            length: files.length(),
+            rebuilt: rebuilt(db),
+        }
+    }
+
+    /// Is it there, whole?
+    pub(crate) fn check(&mut self, db: &Connection, files: &StoreFiles) -> StoreResult<()> {
+        if self.id.is_none() || files.file() != self.id {
+            return Err(gone(files, "removed or replaced"));
+        }
+        let length = files.length();
+        if length < self.length {
+            let rebuilt = rebuilt(db);
+            if rebuilt <= self.rebuilt {
+                return Err(gone(files, "cut short"));
+            }
+            self.rebuilt = rebuilt;
+        }
+        self.length = length;
+        Ok(())
+    }
+}
+
+/// Nothing of a file that cannot be read was rebuilt.
+fn rebuilt(db: &Connection) -> i64 {
+    db.query_row("PRAGMA schema_version", [], |row| row.get(0))
+        .unwrap_or(0)
+}
+
+fn gone(files: &StoreFiles, how: &str) -> StoreError {
+    let message = format!("{} was {how} while it was open", files.database().display());
+    StoreError::Missing { message }
+}

@@ -1,0 +1,20 @@
+//! The store in a file from outside: its promises, its schema, its failures.
+//!
+//! One program for all tests of this crate, so that its dependencies are linked once: every file
+//! beside this one is a module of it, and `cargo xtask tidy` finds one that was forgotten.
+#![allow(
+    clippy::too_many_lines,
+    reason = "a test tells its story from beginning to end"
+)]
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+mod chaos_prune;
+mod chaos_store;
+mod conformance;
+mod failures;
+mod ground;
+mod log;
+mod schema;
+mod sessions;
+mod stopped_writer;
+mod upkeep;

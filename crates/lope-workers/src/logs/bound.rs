@@ -1,0 +1,165 @@
+//! All logs together stay within a bound: when enough was written since the last look, a thread of
+//! its own counts what is there and removes the oldest.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::SystemTime;
+
+/// A look is due when this part of the bound was written.
+const LOOK_AFTER: u64 = 16;
+/// When logs are removed, so much room is made that the next look has time.
+const KEPT_TENTHS: u64 = 9;
+
+/// How much was written since the last look.
+#[derive(Debug)]
+pub(super) struct LogGrowth {
+    max: u64,
+    written: AtomicU64,
+    looking: Arc<AtomicBool>,
+}
+
+/// A file or folder of logs.
+struct LogUse {
+    newest: SystemTime,
+    bytes: u64,
+    path: PathBuf,
+}
+
+impl LogGrowth {
+    pub(super) fn new(max: u64) -> Self {
+        Self {
+            max,
+            // Logs of earlier times are looked at soon.
+            written: AtomicU64::new(max / LOOK_AFTER),
+            looking: Arc::default(),
+        }
+    }
+
+    pub(super) fn note(&self, folder: &Arc<PathBuf>, bytes: u64) {
+        let written = self.written.fetch_add(bytes, Ordering::Relaxed) + bytes;
+        if written < self.max / LOOK_AFTER || self.looking.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        self.written.store(0, Ordering::Relaxed);
+        let folder = Arc::clone(folder);
+        let max = self.max;
+        let looking = Arc::clone(&self.looking);
+        let thread = std::thread::Builder::new().name("lope-logs".to_owned());
+        let spawned = thread.spawn(move || {
+            if let Err(error) = trim(&folder, max) {
+                tracing::warn!(%error, "logs cannot be kept within their bound");
+            }
+            looking.store(false, Ordering::Release);
+        });
+        if spawned.is_err() {
+            self.looking.store(false, Ordering::Release);
+        }
+    }
+}
+
+/// Remove the logs of the runs that wrote longest ago; of the last one, its oldest files.
+pub(super) fn trim(folder: &Path, max: u64) -> io::Result<()> {
+    let mut runs = uses(folder, |path| sum(&uses(path, single)?, path))?;
+    let mut total: u64 = runs.iter().map(|run| run.bytes).sum();
+    if total <= max {
+        return Ok(());
+    }
+    let wanted = max / 10 * KEPT_TENTHS;
+    runs.sort_by_key(|run| run.newest);
+    let last = runs.pop();
+    for run in runs {
+        if total <= wanted {
+            return Ok(());
+        }
+        fs::remove_dir_all(&run.path)?;
+        total -= run.bytes;
+    }
+    let Some(last) = last else { return Ok(()) };
+    let mut files = uses(&last.path, single)?;
+    files.sort_by_key(|file| file.newest);
+    files.pop();
+    for file in files {
+        if total <= wanted {
+            break;
+        }
+        fs::remove_file(&file.path)?;
+        total -= file.bytes;
+    }
+    Ok(())
+}
+
+/// Everything in a folder; what is gone meanwhile is left out.
+fn uses(folder: &Path, of: impl Fn(&Path) -> io::Result<LogUse>) -> io::Result<Vec<LogUse>> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder)? {
+        match of(&entry?.path()) {
+            Ok(used) => found.push(used),
+            Err(error)
+                if matches!(
+                    error.kind(),
+                    io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
+                ) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(found)
+}
+
+fn single(path: &Path) -> io::Result<LogUse> {
+    let metadata = fs::metadata(path)?;
+    Ok(LogUse {
+        newest: metadata.modified()?,
+        bytes: metadata.len(),
+        path: path.to_owned(),
+    })
+}
+
+fn sum(files: &[LogUse], path: &Path) -> io::Result<LogUse> {
+    let newest = files.iter().map(|file| file.newest).max();
+    Ok(LogUse {
+        newest: newest.map_or_else(|| fs::metadata(path)?.modified(), Ok)?,
+        bytes: files.iter().map(|file| file.bytes).sum(),
+        path: path.to_owned(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::File;
+    use std::time::Duration;
+
+    use super::*;
+
+    fn log(folder: &Path, name: &str, bytes: usize, age: u64) {
+        let path = folder.join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, vec![b'x'; bytes]).unwrap();
+        let at = SystemTime::now() - Duration::from_secs(age);
+        File::options()
+            .write(true)
+            .open(&path)
+            .unwrap()
+            .set_modified(at)
+            .unwrap();
+    }
+
+    #[test]
+    fn the_oldest_logs_go_when_all_together_are_too_many() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = folder.path();
+        let has = |name: &str| folder.path().join(name).exists();
+        log(at, "old/a.1.log", 400, 500);
+        log(at, "long/a.1.log", 400, 400);
+        log(at, "long/b.1.log", 400, 10);
+        log(at, "new/a.1.log", 100, 20);
+        trim(at, 2_000).unwrap();
+        assert!(has("old/a.1.log"), "there is room");
+        trim(at, 1_000).unwrap();
+        assert!(!has("old") && has("new/a.1.log") && has("long/a.1.log"));
+        trim(at, 500).unwrap();
+        assert!(!has("new") && !has("long/a.1.log") && has("long/b.1.log"));
+    }
+}

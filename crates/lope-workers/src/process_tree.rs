@@ -1,0 +1,332 @@
+//! The one owner of process trees: what a step or a worker process starts is gone when it is.
+//!
+//! Every process of a tree carries a cookie in its environment: whose it is. Where the executable
+//! can supervise (`serve_if_asked`), a small process of its own stands above each tree; whatever
+//! loses its parent becomes its child, and it kills all when the runner dies. Elsewhere the first
+//! process dies with the runner, and the rest is found by its cookie, at the latest by the next
+//! runner on the machine. How output is read and what an end means is not known here.
+
+mod cookie;
+mod identity;
+mod spawner;
+mod subreaper;
+mod sweep;
+mod wire;
+
+use std::ffi::OsString;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::process::ExitStatusExt;
+use std::process::{ExitStatus, Stdio};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use lope_engine::executor::Token;
+use rustix::process::{Pid, Signal, kill_process_group};
+use tokio::io::AsyncWriteExt;
+use tokio::net::UnixStream;
+use tokio::process::{Child, ChildStderr, ChildStdout, Command};
+use tokio::runtime::Handle;
+
+pub(crate) use self::cookie::TreeCookie;
+pub use self::cookie::TreeWork;
+pub use self::identity::ProcessIdentity;
+use self::spawner::{Spawner, die_with_parent};
+use self::subreaper::LEFTOVER_GRACE;
+pub use self::wire::TreeCommand;
+use self::wire::{ReportBuffer, SubreaperReport, send_command};
+
+/// The argument with which an executable is asked to supervise a tree.
+const SUBREAPER_ARGUMENT: &str = "__subreaper-of-process-tree";
+/// What a subreaper needs of the environment, to be loaded at all.
+const LOADER_PATH: &str = "LD_LIBRARY_PATH";
+/// How long what earlier owners left may take to end when it is told to.
+const SWEEP_GRACE: Duration = Duration::from_secs(1);
+
+/// Whether this executable answers when it is asked to supervise.
+static CAN_REAP: OnceLock<()> = OnceLock::new();
+
+/// What names this process among all that ever were.
+pub fn own_mark() -> String {
+    ProcessIdentity::own().to_string()
+}
+
+/// Is it certain that the process with this mark has ended?
+pub fn is_gone(mark: &str) -> bool {
+    ProcessIdentity::parse(mark).is_some_and(|process| process.is_gone())
+}
+
+/// Supervise a tree of processes, if that is what this program was started for; then it ends here.
+/// A program that calls this first in its `main` leaves no process behind, however it dies.
+pub fn serve_if_asked() {
+    if std::env::args_os()
+        .nth(1)
+        .is_some_and(|word| word == SUBREAPER_ARGUMENT)
+    {
+        let worked = subreaper::serve();
+        std::process::exit(i32::from(worked.is_err()));
+    }
+    // Said twice is said once.
+    let _ = CAN_REAP.set(());
+}
+
+/// End what runners that are gone have left on this machine, and wait until it has ended.
+pub async fn end_abandoned() {
+    if let Err(error) = sweep::end(SWEEP_GRACE, TreeCookie::is_abandoned).await {
+        tracing::warn!(%error, "a runner that is gone has left processes");
+    }
+}
+
+/// Starts trees and answers for them.
+#[derive(Clone, Debug)]
+pub struct ProcessTrees {
+    owner: Arc<ProcessIdentity>,
+    spawner: Spawner,
+}
+
+/// A tree of processes. Dropped, it is killed.
+#[derive(Debug)]
+pub struct ProcessTree {
+    cookie: TreeCookie,
+    child: Child,
+    /// That of its first process, where nobody supervises it.
+    group: Option<Pid>,
+    pub stdout: Option<ChildStdout>,
+    pub stderr: Option<ChildStderr>,
+    subreaper: Option<SubreaperLink>,
+    ended: Option<ExitStatus>,
+}
+
+/// What a tree has used of a processor so far: its first process, and what is below it.
+#[derive(Clone, Copy, Debug)]
+pub struct CpuMeter(Option<u32>);
+
+impl CpuMeter {
+    pub fn used(self) -> Duration {
+        self.0.map_or(Duration::ZERO, identity::cpu_time)
+    }
+}
+
+#[derive(Debug)]
+struct SubreaperLink {
+    stream: UnixStream,
+    reports: ReportBuffer,
+}
+
+impl ProcessTrees {
+    /// What runners that are gone have left on this machine is ended meanwhile.
+    pub fn begin(runtime: &Handle) -> Self {
+        runtime.spawn(end_abandoned());
+        Self {
+            owner: Arc::new(ProcessIdentity::own()),
+            spawner: Spawner::begin(runtime.clone()),
+        }
+    }
+
+    /// Start the tree of an attempt, when nothing is left of earlier ones.
+    pub(crate) async fn start_attempt(
+        &self,
+        token: &Token,
+        command: TreeCommand,
+    ) -> io::Result<ProcessTree> {
+        self.start_after_earlier(TreeCookie::of_attempt(&self.owner, token), command)
+            .await
+    }
+
+    /// Start the tree of other work, when nothing is left of what came before it.
+    pub async fn start_work(
+        &self,
+        work: &TreeWork,
+        command: TreeCommand,
+    ) -> io::Result<ProcessTree> {
+        self.start_after_earlier(TreeCookie::of_work(&self.owner, work), command)
+            .await
+    }
+
+    async fn start_after_earlier(
+        &self,
+        cookie: TreeCookie,
+        command: TreeCommand,
+    ) -> io::Result<ProcessTree> {
+        if !cookie.is_first() {
+            sweep::end(SWEEP_GRACE, |other| other.is_before(&cookie)).await?;
+        }
+        self.start(cookie, command).await
+    }
+
+    pub(crate) async fn start_worker(
+        &self,
+        worker: u64,
+        command: TreeCommand,
+    ) -> io::Result<ProcessTree> {
+        self.start(TreeCookie::of_worker(&self.owner, worker), command)
+            .await
+    }
+
+    async fn start(&self, cookie: TreeCookie, mut command: TreeCommand) -> io::Result<ProcessTree> {
+        let carried = OsString::from(cookie.to_string());
+        command.environment.push((cookie::VARIABLE.into(), carried));
+        if CAN_REAP.get().is_some() {
+            ProcessTree::under_subreaper(cookie, &command).await
+        } else {
+            self.start_alone(cookie, &command).await
+        }
+    }
+
+    async fn start_alone(
+        &self,
+        cookie: TreeCookie,
+        command: &TreeCommand,
+    ) -> io::Result<ProcessTree> {
+        let mut process = command.to_process()?;
+        die_with_parent(&mut process);
+        let mut process = Command::from(process);
+        process
+            .process_group(0)
+            .kill_on_drop(true)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        let child = self.spawner.spawn(process).await?;
+        Ok(ProcessTree::new(cookie, child, None))
+    }
+}
+
+impl ProcessTree {
+    fn new(cookie: TreeCookie, mut child: Child, subreaper: Option<SubreaperLink>) -> Self {
+        let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
+        let id = child.id().filter(|_| subreaper.is_none());
+        Self {
+            cookie,
+            child,
+            group: id.and_then(|id| Pid::from_raw(id.cast_signed())),
+            stdout,
+            stderr,
+            subreaper,
+            ended: None,
+        }
+    }
+
+    async fn under_subreaper(cookie: TreeCookie, command: &TreeCommand) -> io::Result<Self> {
+        let (ours, theirs) = std::os::unix::net::UnixStream::pair()?;
+        ours.set_nonblocking(true)?;
+        let child = subreaper_process(&cookie, theirs.into()).spawn()?;
+        let mut link = SubreaperLink {
+            stream: UnixStream::from_std(ours)?,
+            reports: ReportBuffer::default(),
+        };
+        send_command(&mut link.stream, command).await?;
+        match link.next().await? {
+            Some(SubreaperReport::Started) => Ok(Self::new(cookie, child, Some(link))),
+            Some(SubreaperReport::NotStarted { code, message }) => Err(match code {
+                Some(code) => io::Error::from_raw_os_error(code),
+                None => io::Error::other(message),
+            }),
+            Some(SubreaperReport::Ended(_)) | None => Err(subreaper_lost()),
+        }
+    }
+
+    /// Measures what the tree uses of a processor, while it is waited for.
+    pub fn cpu_meter(&self) -> CpuMeter {
+        CpuMeter(self.child.id())
+    }
+
+    /// How its first process ended, when nothing of the tree is left.
+    pub async fn wait(&mut self) -> io::Result<ExitStatus> {
+        if let Some(status) = self.ended {
+            return Ok(status);
+        }
+        let Some(link) = &mut self.subreaper else {
+            let status = self.child.wait().await?;
+            self.end_rest(LEFTOVER_GRACE).await;
+            self.ended = Some(status);
+            return Ok(status);
+        };
+        let report = link.next().await;
+        if let Ok(Some(SubreaperReport::Ended(status))) = report {
+            self.ended = Some(ExitStatus::from_raw(status));
+            // It has said its last word; its number is free when it was waited for.
+            let _ = self.child.wait().await;
+            return Ok(ExitStatus::from_raw(status));
+        }
+        // Somebody has killed the subreaper; what it had in its sight is found by the cookie.
+        self.end_rest(Duration::ZERO).await;
+        Err(subreaper_lost())
+    }
+
+    /// Tell all to end, kill those that have not after a while, until none is left.
+    pub async fn stop(&mut self, grace: Duration) -> io::Result<ExitStatus> {
+        if let Some(link) = &mut self.subreaper {
+            let millis = u32::try_from(grace.as_millis()).unwrap_or(u32::MAX);
+            // One that is gone is noticed by the wait.
+            let _ = link.stream.write_all(&millis.to_be_bytes()).await;
+            return self.wait().await;
+        }
+        self.signal_group(Signal::TERM);
+        if tokio::time::timeout(grace, self.child.wait())
+            .await
+            .is_err()
+        {
+            self.signal_group(Signal::KILL);
+        }
+        self.wait().await
+    }
+
+    async fn end_rest(&mut self, grace: Duration) {
+        let own = self.cookie.clone();
+        if let Err(error) = sweep::end(grace, |other| *other == own).await {
+            tracing::error!(%error, "a step has ended and its processes have not");
+        }
+        self.signal_group(Signal::KILL);
+    }
+
+    fn signal_group(&self, signal: Signal) {
+        if let Some(group) = self.group {
+            // A group that is gone is what we want.
+            let _ = kill_process_group(group, signal);
+        }
+    }
+}
+
+impl Drop for ProcessTree {
+    fn drop(&mut self) {
+        // A subreaper notices that its connection ends.
+        if self.child.id().is_some() {
+            self.signal_group(Signal::KILL);
+        }
+    }
+}
+
+impl SubreaperLink {
+    async fn next(&mut self) -> io::Result<Option<SubreaperReport>> {
+        self.reports.next(&mut self.stream).await
+    }
+}
+
+/// This executable again, also when its file was replaced meanwhile.
+fn subreaper_process(cookie: &TreeCookie, control: OwnedFd) -> Command {
+    let mut process = Command::new("/proc/self/exe");
+    process
+        .arg0("lope-process-tree")
+        .arg(SUBREAPER_ARGUMENT)
+        .env_clear()
+        .env(cookie::SUBREAPER_VARIABLE, cookie.to_string())
+        .stdin(control)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    if let Some(path) = std::env::var_os(LOADER_PATH) {
+        process.env(LOADER_PATH, path);
+    }
+    process
+}
+
+fn subreaper_lost() -> io::Error {
+    io::Error::new(
+        io::ErrorKind::ConnectionAborted,
+        "the process that supervised it was killed",
+    )
+}
+
+/// Is nothing known of a tree because somebody killed its subreaper?
+pub fn is_subreaper_lost(error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::ConnectionAborted
+}

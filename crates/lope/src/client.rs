@@ -1,0 +1,68 @@
+//! The client: a store that is opened to look at runs and to steer them, without working on them.
+//!
+//! One call for each thing that the command line can do with a store. Whoever also works has a
+//! [`Runner`](crate::Runner), which gives its client. A client decides nothing about runs: it asks
+//! the store, folds journals by the law and sends mail.
+
+mod counts;
+mod documents;
+mod input;
+mod mailbox;
+mod prune;
+mod runs;
+mod schedules;
+mod soundness;
+mod start;
+mod steer;
+mod upkeep;
+mod workflows;
+
+use lope_store::{Store, StoreResult};
+
+use crate::error::{Error, Result};
+use crate::stores::{self, CreateStore, StoreUrl};
+
+pub use prune::PruneChoice;
+pub use runs::JournalEntry;
+pub use schedules::FireError;
+pub use start::PreparedRun;
+pub use steer::Steering;
+pub use workflows::DeployedWorkflow;
+
+/// A store, opened to look and to steer. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Client {
+    store: Store,
+}
+
+impl Client {
+    /// The store that a URL names: `memory:`, `sqlite:PATH`, `postgres://…`. It is made if it is
+    /// missing.
+    pub async fn open(url: &str) -> Result<Self> {
+        let url: StoreUrl = url.parse().map_err(|error| Error::BadOption {
+            option: "url",
+            message: format!("{error}"),
+        })?;
+        Ok(Self::open_store(&url, CreateStore::IfMissing).await?)
+    }
+
+    /// The same, where one that is missing may be left alone.
+    pub async fn open_store(url: &StoreUrl, create: CreateStore) -> StoreResult<Self> {
+        stores::open(url, create).await.map(Self::new)
+    }
+
+    /// A client of a store that is open, whoever wrote it.
+    pub const fn new(store: Store) -> Self {
+        Self { store }
+    }
+
+    /// The store behind it.
+    pub const fn store(&self) -> &Store {
+        &self.store
+    }
+
+    /// End: what others hold of the store answers no more.
+    pub async fn close(&self) -> StoreResult<()> {
+        self.store.upkeep.close().await
+    }
+}

@@ -1,0 +1,224 @@
+//! Looking at runs: which there are, what became of them, why one is not moving.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use lope_engine::fork::{self, Fork, Forked};
+use lope_engine::limits;
+use lope_engine::query::{self, Follower, FoundRun};
+use lope_flow::history::{ExecutionStatus, Historian};
+use lope_flow::law::Plan;
+use lope_model::{RunId, Timestamp};
+use lope_store::runs::{RunFilter, RunRecord, RunnerRecord};
+use lope_store::{StoreError, StoreResult, Watch};
+use lope_why::{Sight, Why, why};
+use serde_json::{Value as Json, json};
+
+use super::Client;
+use crate::results::{InputResult, Results};
+use crate::{clock, describe};
+
+/// Most reasons told.
+const REASONS: usize = 20;
+/// Most runners looked at.
+const RUNNERS: usize = 1_000;
+/// The version of the form of an exported run.
+const EXPORT_FORMAT: u32 = 1;
+
+/// A row of a run's journal, as people and scripts read it.
+#[derive(Clone, PartialEq, Debug)]
+pub struct JournalEntry {
+    pub seq: u64,
+    pub at: Timestamp,
+    /// What happened: `start`, `outcome`, `signal`…
+    pub event: Arc<str>,
+    /// The execution that it speaks of.
+    pub path: Option<Arc<str>>,
+    pub attempt: Option<u32>,
+    /// All of it, in the shape that scripts rely on.
+    pub json: Json,
+}
+
+impl Client {
+    /// A run by its id.
+    pub async fn run(&self, run: RunId) -> StoreResult<Option<RunRecord>> {
+        self.store().runs.run(run).await
+    }
+
+    /// The run that a text names: its id, its key, or the beginning of its id.
+    pub async fn find(&self, text: &str) -> StoreResult<FoundRun> {
+        query::find(self.store(), text).await
+    }
+
+    /// Runs that a filter lets through, youngest first.
+    pub async fn list(&self, filter: RunFilter) -> StoreResult<Vec<RunRecord>> {
+        self.store().runs.list(filter).await
+    }
+
+    /// The plan that a run goes by.
+    pub async fn plan(&self, record: &RunRecord) -> StoreResult<Arc<Plan>> {
+        query::plan(self.store(), record).await
+    }
+
+    /// What happened to a run up to a row of its journal, or to its end.
+    pub async fn history<'a>(
+        &'a self,
+        run: RunId,
+        plan: &'a Plan,
+        upto: Option<u64>,
+    ) -> StoreResult<Historian<'a>> {
+        let record = self.run(run).await?;
+        let history = query::history(self.store(), run, plan, upto).await?;
+        let head = record.map_or(0, |record| record.head);
+        if history.seq() < upto.unwrap_or(head).min(head) {
+            return Err(StoreError::corrupt(format!(
+                "the journal of run {run} ends at row {}, and row {head} was written",
+                history.seq()
+            )));
+        }
+        Ok(history)
+    }
+
+    /// Follow a run's journal from its first row on.
+    pub async fn follow<'a>(&'a self, run: RunId, plan: &'a Plan) -> StoreResult<Follower<'a>> {
+        Follower::begin(self.store(), run, plan).await
+    }
+
+    /// Rings when there may be new work or news in the store.
+    pub fn watch(&self) -> Watch {
+        self.store().runs.watch()
+    }
+
+    /// Wait until a run has ended. Nothing: there is no such run.
+    pub async fn wait(&self, run: RunId) -> StoreResult<Option<RunRecord>> {
+        lope_engine::client::wait(self.store(), run).await
+    }
+
+    /// The rows of a run's journal.
+    pub async fn journal(&self, record: &RunRecord) -> StoreResult<Vec<JournalEntry>> {
+        let plan = self.plan(record).await?;
+        let mut follower = self.follow(record.run, &plan).await?;
+        let mut entries = Vec::new();
+        let told = follower.catch_up(|row, event, history| {
+            let about = event.kind.execution();
+            entries.push(JournalEntry {
+                seq: row.seq,
+                at: row.at,
+                event: row.event.clone(),
+                path: about.map(|(path, _)| Arc::clone(path)),
+                attempt: about.and_then(|(_, attempt)| attempt),
+                json: describe::told(record.run, row, event, history),
+            });
+        });
+        told.await?;
+        Ok(entries)
+    }
+
+    /// What became of each input that was fed to a run.
+    pub async fn results(&self, record: &RunRecord) -> StoreResult<Results> {
+        let plan = self.plan(record).await?;
+        let history = self.history(record.run, &plan, None).await?;
+        let results = history.results().iter().map(|(input, result)| InputResult {
+            input: Arc::clone(input),
+            result: result.clone(),
+        });
+        Ok(Results(results.collect()))
+    }
+
+    /// Everything there is of a run, as one JSON document.
+    pub async fn export(&self, record: &RunRecord) -> StoreResult<Json> {
+        let plan = self.plan(record).await?;
+        let mut follower = self.follow(record.run, &plan).await?;
+        let mut journal: Vec<Json> = Vec::new();
+        let told = follower.catch_up(|row, event, history| {
+            let mut value = describe::told(record.run, row, event, history);
+            value["body"] = describe::body(event);
+            journal.push(value);
+        });
+        told.await?;
+        let loaded = self.store().runs.load(&[record.run]).await?;
+        let loaded = loaded.into_iter().next().flatten();
+        let (snapshot, mail) =
+            loaded.map_or((None, Vec::new()), |loaded| (loaded.snapshot, loaded.mail));
+        let history = follower.historian();
+        let results = history.results().iter();
+        let results: Vec<Json> = results
+            .map(|(input, result)| describe::result(input, result))
+            .collect();
+        Ok(json!({
+            "format": EXPORT_FORMAT,
+            "run": describe::run_with_steps(record, history),
+            "definition": describe::definition(plan.definition()),
+            "journal": journal,
+            "snapshot": snapshot.as_ref().map(describe::snapshot),
+            "mail": mail.iter().map(describe::mail).collect::<Vec<_>>(),
+            "results": results,
+        }))
+    }
+
+    /// Why a run is not moving, most telling first.
+    pub async fn why(&self, record: &RunRecord) -> StoreResult<Vec<Why>> {
+        let plan = self.plan(record).await?;
+        let history = self.history(record.run, &plan, None).await?;
+        self.why_of(record, &history).await
+    }
+
+    /// The same, where the run's history is at hand.
+    pub async fn why_of(
+        &self,
+        record: &RunRecord,
+        history: &Historian<'_>,
+    ) -> StoreResult<Vec<Why>> {
+        let running = history
+            .executions()
+            .filter(|it| it.status == ExecutionStatus::Running);
+        let since: BTreeMap<Arc<str>, Timestamp> = running
+            .map(|it| {
+                let last = it.attempts.last();
+                (
+                    Arc::clone(&it.id),
+                    last.map_or(it.opened_at, |last| last.dispatched_at),
+                )
+            })
+            .collect();
+        let runners = self.runners(RUNNERS).await?;
+        let loaded = self.store().runs.load(&[record.run]).await?;
+        let loaded = loaded.into_iter().next().flatten();
+        let at_work = if record.owner.is_none() {
+            self.at_work(record).await?
+        } else {
+            0
+        };
+        let now = clock::now();
+        let limits =
+            limits::in_the_way(self.store(), record, history.plan(), history.state(), now).await?;
+        Ok(why(&Sight {
+            limits: &limits,
+            record,
+            reasons: &history.state().why(history.plan(), REASONS),
+            since: &since,
+            runners: &runners,
+            at_work,
+            waiting_mail: loaded.map_or(0, |loaded| loaded.mail.len()),
+            now,
+        }))
+    }
+
+    /// Runs of the same queue that have an owner.
+    async fn at_work(&self, record: &RunRecord) -> StoreResult<u64> {
+        let counts = self.store().runs.counts().await?;
+        let mut queues = counts.queues.iter();
+        let queue = queues.find(|count| count.queue == record.queue);
+        Ok(queue.map_or(0, |count| count.owned))
+    }
+
+    /// A new run that goes on from a position in this one's journal.
+    pub async fn fork(&self, record: &RunRecord, fork: Fork) -> StoreResult<Forked> {
+        fork::fork(self.store(), record, fork, clock::now()).await
+    }
+
+    /// Runners that the store knows, those that live first.
+    pub async fn runners(&self, limit: usize) -> StoreResult<Vec<RunnerRecord>> {
+        self.store().runs.runners(limit).await
+    }
+}

@@ -1,0 +1,143 @@
+//! Is everything readable that work needs? A store proves its own rows sound without a look into them;
+//! here definitions, journals and snapshots are read as a runner would.
+
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+
+use lope_definition::Definition;
+use lope_engine::codec;
+use lope_model::VersionId;
+use lope_store::runs::{Cursor, Loaded, RunFilter, RunRecord, RunStatus};
+use lope_store::store::Finding;
+use lope_store::{Store, StoreError, StoreResult};
+
+/// Runs and definitions read at a time.
+const PAGE: usize = 200;
+/// Most findings that are told.
+const TOLD: usize = 20;
+/// How the reason of a run begins that was set aside as damaged.
+const DAMAGED: &str = "damaged:";
+const REMOVE: &str = "restore a backup, or take it away: `lope store remove-run ID`";
+const DEPLOY: &str = "deploy the workflow again: `lope workflows deploy FILE`";
+
+/// What the store finds wrong, and then what cannot be read of definitions and unfinished runs.
+pub(super) async fn check(store: &Store) -> StoreResult<Vec<Finding>> {
+    let mut findings = store.upkeep.check().await?;
+    let is_damaged = findings.iter().any(|finding| finding.rule == "file");
+    if !is_damaged {
+        definitions(store, &mut findings).await?;
+        runs(store, &mut findings).await?;
+    }
+    Ok(findings)
+}
+
+async fn definitions(store: &Store, findings: &mut Vec<Finding>) -> StoreResult<()> {
+    let mut after: Option<String> = None;
+    let first = findings.len();
+    loop {
+        let page = store.runs.definitions(after.as_deref(), PAGE).await?;
+        for stored in &page {
+            let told = findings.len() - first;
+            if told < TOLD
+                && let Err(error) = Definition::decode(&stored.body)
+            {
+                findings.push(Finding {
+                    rule: "definitions",
+                    message: format!(
+                        "the definition of workflow '{}' cannot be read: {error}",
+                        stored.name
+                    ),
+                    hint: DEPLOY.to_owned(),
+                });
+            }
+        }
+        let Some(last) = page.last().filter(|_| page.len() == PAGE) else {
+            return Ok(());
+        };
+        after = Some(last.name.clone());
+    }
+}
+
+async fn runs(store: &Store, findings: &mut Vec<Finding>) -> StoreResult<()> {
+    let mut versions = BTreeMap::new();
+    let mut after = None;
+    let first = findings.len();
+    loop {
+        let filter = RunFilter {
+            statuses: live(),
+            after,
+            limit: PAGE,
+            ..RunFilter::default()
+        };
+        let page = store.runs.list(filter).await?;
+        for record in &page {
+            if findings.len() - first >= TOLD {
+                return Ok(());
+            }
+            if let Some(message) = unreadable(store, record, &mut versions).await? {
+                findings.push(Finding {
+                    rule: "runs",
+                    message,
+                    hint: REMOVE.to_owned(),
+                });
+            }
+        }
+        let Some(last) = page.last().filter(|_| page.len() == PAGE) else {
+            return Ok(());
+        };
+        after = Some(Cursor {
+            created_at: last.created_at,
+            run: last.run,
+        });
+    }
+}
+
+fn live() -> Vec<RunStatus> {
+    let is_live = |status: &RunStatus| matches!(status, RunStatus::Live(_));
+    RunStatus::ALL.into_iter().filter(is_live).collect()
+}
+
+/// What of an unfinished run cannot be read.
+async fn unreadable(
+    store: &Store,
+    record: &RunRecord,
+    versions: &mut BTreeMap<VersionId, Option<String>>,
+) -> StoreResult<Option<String>> {
+    let run = record.run;
+    if let Entry::Vacant(unknown) = versions.entry(record.version) {
+        let found = store.runs.definition(record.version).await?;
+        let decoded = found.map(|stored| Definition::decode(&stored.body));
+        let why = match decoded {
+            Some(Ok(_)) => None,
+            Some(Err(error)) => Some(error.to_string()),
+            None => Some("it was never deployed".to_owned()),
+        };
+        unknown.insert(why);
+    }
+    if let Some(why) = versions.get(&record.version).cloned().flatten() {
+        let workflow = &record.workflow;
+        return Ok(Some(format!(
+            "run {run} is damaged: its definition of '{workflow}' cannot be read: {why}"
+        )));
+    }
+    let why = match store.runs.load(&[run]).await {
+        Ok(loaded) => loaded.into_iter().flatten().find_map(|it| unfolded(&it)),
+        Err(StoreError::Corrupt { message }) => Some(message),
+        Err(error) => return Err(error),
+    };
+    Ok(why
+        .map(|why| format!("run {run} is damaged: {why}"))
+        .or_else(|| set_aside(record)))
+}
+
+/// It can be read by now, and waits for somebody to look at it.
+fn set_aside(record: &RunRecord) -> Option<String> {
+    let parked = record.parked.as_deref()?;
+    let was_damaged = parked.starts_with(DAMAGED);
+    was_damaged.then(|| format!("run {} was set aside: {parked}", record.run))
+}
+
+fn unfolded(loaded: &Loaded) -> Option<String> {
+    let needs = codec::needs(loaded.snapshot.as_ref(), &loaded.rows);
+    needs.err().map(|error| error.to_string())
+}

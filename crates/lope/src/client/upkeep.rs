@@ -1,0 +1,127 @@
+//! Looking after a store: is it sound, what does it look like, and what may go.
+
+use std::path::Path;
+
+use lope_engine::Settings;
+use lope_model::{Moment, RunId, Timestamp};
+use lope_store::StoreResult;
+use lope_store::runs::{Cursor, FinalStatus, Prune, RunFilter, RunStatus};
+use lope_store::store::Finding;
+
+use lope_reactive::limit::RECEIPT_KEPT;
+
+use super::{Client, soundness};
+use crate::copy::{self, Copied, CopyError};
+use crate::space_upkeep as spaces;
+
+/// Runs looked at a time when they are only counted.
+const PAGE: usize = 1_000;
+
+impl Client {
+    /// What time it is by the store's clock, which decides what is due.
+    pub async fn now(&self) -> StoreResult<Timestamp> {
+        Ok(self.store().upkeep.reading().await?.now)
+    }
+
+    /// The moment by the store's clock that leases are judged by.
+    pub async fn moment(&self) -> StoreResult<Moment> {
+        Ok(self.store().upkeep.reading().await?.moment)
+    }
+
+    /// What is wrong with the store, and with the definitions and unfinished runs in it; nothing if
+    /// all is sound.
+    pub async fn check(&self) -> StoreResult<Vec<Finding>> {
+        let mut findings = soundness::check(self.store()).await?;
+        findings.extend(spaces::check(self.store()).await?);
+        Ok(findings)
+    }
+
+    /// The schema, as SQL.
+    pub async fn schema(&self) -> StoreResult<String> {
+        self.store().upkeep.schema().await
+    }
+
+    /// Copy the store, while it is in use, into a new file.
+    pub async fn backup(&self, file: &Path) -> StoreResult<()> {
+        self.store().upkeep.backup(file.to_owned()).await
+    }
+
+    /// Copy everything, live runs included, into another store, which must be empty. `told` hears,
+    /// table by table, how many rows were copied so far.
+    pub async fn copy_into(
+        &self,
+        target: &Self,
+        told: impl FnMut(&'static str, u64),
+    ) -> Result<Copied, CopyError> {
+        copy::copy(self.store(), target.store(), told).await
+    }
+
+    /// Delete one run with all that belongs to it, without reading it: also one that is damaged.
+    /// One that a runner owns is refused. False: there is none of this id.
+    pub async fn remove_run(&self, run: RunId) -> StoreResult<bool> {
+        self.store().upkeep.remove_run(run).await
+    }
+
+    /// Give the space of what was deleted back; how many bytes.
+    pub async fn compact(&self) -> StoreResult<u64> {
+        self.store().upkeep.compact().await
+    }
+
+    /// Delete runs that have ended, in batches that do not block work. Which there were.
+    pub async fn prune(&self, prune: Prune) -> StoreResult<Vec<RunId>> {
+        let mut runs = Vec::new();
+        loop {
+            let pruned = self.store().runs.prune(prune.clone()).await?;
+            runs.extend(pruned.runs);
+            if !pruned.more {
+                return Ok(runs);
+            }
+        }
+    }
+
+    /// Delete receipts of events that reactive spaces have kept for their time and that are older
+    /// than `before`, and changes of cells beyond the length of the history. How many rows went, or
+    /// would go if this is a rehearsal.
+    pub async fn prune_spaces(&self, before: Timestamp, is_rehearsal: bool) -> StoreResult<u64> {
+        let before = before.min(self.now().await?.minus(RECEIPT_KEPT));
+        spaces::prune(self.store(), before, is_rehearsal).await
+    }
+
+    /// What is older than settings and workflows say, as prunes.
+    pub async fn too_old(&self, settings: &Settings) -> StoreResult<Vec<Prune>> {
+        lope_engine::too_old(self.store(), settings, self.now().await?).await
+    }
+
+    /// How many runs `prune` would delete.
+    pub async fn count_prunable(&self, prune: &Prune) -> StoreResult<u64> {
+        let statuses = if prune.statuses.is_empty() {
+            FinalStatus::ALL.to_vec()
+        } else {
+            prune.statuses.clone()
+        };
+        let statuses: Vec<RunStatus> = statuses.into_iter().map(RunStatus::Final).collect();
+        let (mut runs, mut after): (u64, Option<Cursor>) = (0, None);
+        loop {
+            let filter = RunFilter {
+                statuses: statuses.clone(),
+                workflow: prune.workflow.clone(),
+                // Whoever ended before a time began before it.
+                until: Some(prune.before),
+                after,
+                limit: PAGE,
+                ..RunFilter::default()
+            };
+            let page = self.list(filter).await?;
+            let Some(last) = page.last() else {
+                return Ok(runs);
+            };
+            after = Some(Cursor {
+                created_at: last.created_at,
+                run: last.run,
+            });
+            let ended = |at: Option<Timestamp>| at.is_some_and(|at| at < prune.before);
+            let ended = page.iter().filter(|record| ended(record.finished_at));
+            runs += ended.count() as u64;
+        }
+    }
+}

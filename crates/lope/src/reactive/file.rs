@@ -1,0 +1,164 @@
+//! Recipe files: JSON or YAML, or everything that is wrong with one, with line and column.
+
+use std::sync::Arc;
+
+use lope_cells::Json;
+use lope_cells::link::rewrite;
+use lope_definition::Problem;
+use lope_definition::yaml::LocatedDocument;
+use lope_reactive::Recipe;
+use lope_reactive::javascript::JavaScript;
+use lope_reactive::recipe::{FunctionCode, NodeModule};
+
+/// A recipe file that was read.
+#[derive(Clone, Debug)]
+pub struct RecipeFile {
+    pub recipe: Arc<Recipe>,
+}
+
+/// A file that cannot be read at all.
+pub fn unreadable(message: &str) -> Problem {
+    Problem::new(lope_expr::At::default(), "", message)
+}
+
+/// Reads a recipe file. `$alias` may be written as a text, `internal/count`.
+pub fn read_recipe(text: &str) -> Result<RecipeFile, Vec<Problem>> {
+    let located = LocatedDocument::read(text)?;
+    let json = lope_model::value::to_json(&located.value());
+    let whole = |message: String| vec![Problem::new(located.location([]), "", message)];
+    let document = Json::parse(&json).map_err(|error| whole(error.to_string()))?;
+    let document = with_aliases(&document).unwrap_or(document);
+    let problem = |at: &lope_cells::CellPath, message: String| {
+        Problem::new(
+            located.location(at.keys().iter().map(|key| &**key)),
+            "",
+            message,
+        )
+    };
+    let mut problems: Vec<Problem> = Recipe::problems(&document)
+        .into_iter()
+        .map(|bad| problem(&bad.at, bad.message))
+        .collect();
+    problems.extend(scripts(&document, &lope_cells::CellPath::root(), &problem));
+    problems.sort_by_key(|problem| (problem.at.line, problem.at.column));
+    if !problems.is_empty() {
+        return Err(problems);
+    }
+    let recipe = Recipe::parse(&document).map_err(|bad| vec![problem(&bad.at, bad.message)])?;
+    Ok(RecipeFile {
+        recipe: Arc::new(recipe),
+    })
+}
+
+/// Reads a recipe file in JavaScript: a function that is called with a builder and returns what the
+/// result cell holds.
+pub fn read_recipe_script(text: &str) -> Result<RecipeFile, Vec<Problem>> {
+    let text = text.trim().trim_end_matches(';');
+    let built = JavaScript::default().build_recipe(text);
+    let document = built.map_err(|failure| {
+        vec![unreadable(&format!(
+            "{}: {}",
+            failure.kind, failure.message
+        ))]
+    })?;
+    let problems: Vec<Problem> = Recipe::problems(&document)
+        .into_iter()
+        .map(|bad| unreadable(&bad.to_string()))
+        .collect();
+    if !problems.is_empty() {
+        return Err(problems);
+    }
+    let recipe = Recipe::parse(&document).map_err(|bad| vec![unreadable(&bad.to_string())])?;
+    Ok(RecipeFile {
+        recipe: Arc::new(recipe),
+    })
+}
+
+/// Aliases that were written as texts, in their long form.
+fn with_aliases(value: &Json) -> Option<Json> {
+    let alias = value.as_object().filter(|object| object.len() == 1);
+    if let Some(path) = alias.and_then(|alias| alias.get("$alias")?.as_str()) {
+        let path = Json::array(path.split('/').map(Json::from));
+        let path = Json::object([("path", path)]);
+        return Some(Json::object([("$alias", path)]));
+    }
+    rewrite(value, &mut |child, _| with_aliases(child))
+}
+
+/// The scripts that are no functions.
+fn scripts(
+    document: &Json,
+    at: &lope_cells::CellPath,
+    problem: &dyn Fn(&lope_cells::CellPath, String) -> Problem,
+) -> Vec<Problem> {
+    let checker = JavaScript::default();
+    let nodes = document.child("nodes").and_then(Json::as_array);
+    let mut found = Vec::new();
+    for (index, node) in nodes.into_iter().flat_map(|nodes| nodes.iter().enumerate()) {
+        let Some(module) = node.child("module") else {
+            continue;
+        };
+        let module_at = at.join("nodes").join(index.to_string()).join("module");
+        let code_at = module_at.join("implementation");
+        match NodeModule::parse(module) {
+            Ok(NodeModule::Function(function)) => {
+                if let FunctionCode::JavaScript(source) = function.code
+                    && let Err(failure) = checker.check(&source)
+                {
+                    let message = format!("{}: {}", failure.kind, failure.message);
+                    found.push(problem(&code_at, message));
+                }
+            }
+            Ok(NodeModule::Recipe(recipe)) => {
+                found.extend(scripts(&recipe.document, &code_at, problem));
+            }
+            Ok(_) | Err(_) => {}
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_problem_has_its_line() {
+        let text = "name: bad\nnodes:\n  - module: { type: javascript, implementation: '(' }\n    inputs: { x: { $alias: elsewhere/x } }\n  - module: { type: nothing }\nresult: 1\nrseult: 2\n";
+        let problems = read_recipe(text).unwrap_err();
+        let lines: Vec<u32> = problems.iter().map(|problem| problem.at.line).collect();
+        assert_eq!(lines, [3, 4, 5, 7], "{problems:?}");
+        assert!(problems[2].message.contains("'nothing' is no type"));
+    }
+
+    #[test]
+    fn a_recipe_in_javascript_is_the_same_recipe_as_in_yaml() {
+        let script = "// Doubles.\n(b) => ({ out: b.compute({ x: b.argument('x') }, ({x}) => x * 2, b.internal('out')) });";
+        let yaml = "initial: { internal: {} }\nresult: { out: { $alias: internal/out } }\nnodes:\n  - module: { type: javascript, implementation: '({x}) => x * 2' }\n    inputs: { x: { $alias: argument/x } }\n    outputs: { $alias: internal/out }\n";
+        let (script, yaml) = (
+            read_recipe_script(script).unwrap(),
+            read_recipe(yaml).unwrap(),
+        );
+        assert_eq!(script.recipe.document, yaml.recipe.document);
+        for (bad, expected) in [
+            ("(b) => {", "SyntaxError"),
+            ("(b) => { b.compute({}, 5) }", "a function expected"),
+            ("5", "TypeError"),
+            ("(b) => { while (true) {} }", "Limit"),
+        ] {
+            let problems = read_recipe_script(bad).unwrap_err();
+            assert!(
+                problems[0].message.contains(expected),
+                "{bad}: {problems:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn json_and_yaml_of_the_same_recipe_are_the_same_recipe() {
+        let yaml = "result: { $alias: internal/x }\nnodes: []\n";
+        let json = r#"{"nodes": [], "result": {"$alias": {"path": ["internal", "x"]}}}"#;
+        let (yaml, json) = (read_recipe(yaml).unwrap(), read_recipe(json).unwrap());
+        assert_eq!(yaml.recipe.id, json.recipe.id);
+    }
+}

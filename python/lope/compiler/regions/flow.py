@@ -1,0 +1,511 @@
+"""Statements: what awaits becomes steps of the law, what does not waits to become part of the next region."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import types
+from typing import Any, Iterator, Optional, Sequence
+
+from ...decorators import Action, Workflow
+from ...region.running import places
+from ...values.names import class_name
+from .. import code
+from ..blocks import step
+from ..code import Code, listed, literal, op, text_map
+from ..frame import Frame
+from ..source import FunctionNode, Unit
+from ..static import frame_knows, quiet_static
+from .awaiter import host_tasks, write_awaiter
+from .contexts import FOREIGN, Contexts
+from .mistakes import check_node
+from .program import FRAME, Routine, Whole, async_methods, has_await
+from .source import DEFS, bound_names, leaving, load, parsed, region_function, store
+
+ROOT = 1
+
+
+class Flow(Contexts):
+    """One function while it is compiled to regions."""
+
+    def __init__(self, whole: Whole, routine: Routine, root: bool) -> None:
+        super().__init__(whole.program, routine.unit, routine.block, routine.klass)
+        self.whole_program = whole
+        self.routine = routine
+        self.root = root
+        self.pending: list[ast.stmt] = []
+        # What the law answered to the await before the pending statements.
+        self.answer: Optional[Code] = None
+        self.started = not root
+        self.law_loops: list[Optional[str]] = []
+        self.handling: list[str] = []
+        # The value of a run that returns inside a try with finally is made when that is through.
+        self.late = root and any(_ends_late(each) for each in self.own())
+
+    def own(self) -> Iterator[ast.AST]:
+        yield from _own(self.unit.node)
+
+    def whole(self) -> None:
+        """Compiles the function."""
+        node = self.unit.node
+        self.check(node)
+        if self.late or (self.root and self.whole_program.tasks):
+            self.later(node)
+            return
+        self.statements(node.body)
+        if not self.block.left and (self.pending or self.answer is not None or not self.started):
+            self.region(node)
+
+    def later(self, node: FunctionNode) -> None:
+        """The body as a function of its own, then what it returned."""
+        self.pending = [ast.copy_location(ast.Pass(), node)]
+        self.region(node)
+        inner = Routine("\0main", self.unit, self.whole_program.function_block(), self.klass, None)
+        self.whole_program.add(inner)
+        if self.whole_program.tasks:
+            self.beside_tasks(inner, node)
+        else:
+            self.call_main(inner, node)
+        self.pending = [leaving("result", ast.Constant(ROOT))]
+        self.region(node, leaves={"return"})
+
+    def call_main(self, inner: Routine, node: FunctionNode) -> None:
+        kind = {"call": {"function": inner.block.number, "with": [[FRAME, literal(ROOT).to_json()]]}}
+        self.emit(kind, self.unit.name, node, to=self.program.fresh("t"))
+
+    def beside_tasks(self, inner: Routine, node: FunctionNode) -> None:
+        """The run's tasks are there as long as its own code runs."""
+        with self.inside(self.program.block()) as main:
+            self.call_main(inner, node)
+        with self.inside(self.program.block()) as tasks:
+            host_tasks(self.whole_program, self, self.any_awaiter())
+        branches = [{"name": "main", "block": main.number}, {"name": "tasks", "block": tasks.number}]
+        self.emit({"race": {"branches": branches}}, "run", node)
+
+    # Names.
+
+    def check(self, node: FunctionNode) -> None:
+        """Refuses what cannot be followed, and finds what may be awaited."""
+        self.routine.locals = self.locals = bound_names(node) | {each.arg for each in _arguments(node)}
+        self.routine.locals -= self.nonlocals()
+        inside = bound_names(node, inside=True) | self.locals
+        for each in self.own():
+            if isinstance(each, (ast.Yield, ast.YieldFrom)):
+                self.refuse(each, "a workflow cannot yield", "collect the values in a list and return it")
+            if isinstance(each, ast.Global):
+                self.refuse(each, "a global statement", "return the value, or keep it in a variable of the workflow")
+            if isinstance(each, DEFS):
+                self.define_inner(each)
+        for each in ast.walk(node):
+            if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Load) and each.id not in inside and not self.known(each.id):
+                self.refuse(
+                    each, f"the name '{each.id}' is not defined", "define it in this function or at the top of the module"
+                )
+        for each in self.own():
+            self.discover(each)
+            check_node(each, self)
+
+    def known(self, name: str) -> bool:
+        return name == "__class__" or self.unit.lookup(name)[0] or any(name in each.locals for each in self.around())
+
+    def define_inner(self, node: FunctionNode) -> None:
+        if node.decorator_list and isinstance(node, ast.AsyncFunctionDef):
+            self.refuse(node, f"'{node.name}' has a decorator", "define decorated functions at the top of the module")
+        self.routine.nested[node.name] = node
+        if isinstance(node, ast.AsyncFunctionDef):
+            key = f"{self.routine.key}/{node.name}"
+            unit = Unit(node, self.unit.file, self.unit.outside, self.unit.owner)
+            self.whole_program.add(Routine(key, unit, self.whole_program.function_block(), None, self.routine))
+
+    def around(self) -> list[Routine]:
+        found, each = [], self.routine.parent
+        while each is not None:
+            found.append(each)
+            each = each.parent
+        return found
+
+    def nonlocals(self) -> set[str]:
+        return {name for each in self.own() if isinstance(each, ast.Nonlocal) for name in each.names}
+
+    def definition_of(self, name: str) -> Optional[FunctionNode]:
+        for each in (self.routine, *self.around()):
+            if name in each.nested:
+                return each.nested[name]
+            if name in each.locals:
+                return None
+        return None
+
+    def nested_keys(self) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        for depth, each in enumerate((self.routine, *self.around())):
+            for name, node in each.nested.items():
+                if isinstance(node, ast.AsyncFunctionDef):
+                    found.setdefault(name, [depth, f"{each.key}/{name}"])
+        return found
+
+    def discover(self, node: ast.AST) -> None:
+        """Actions, workflows and async functions that this code names may be awaited."""
+        if isinstance(node, ast.AsyncWith):
+            classes = {**self.unit.outside, "self": self.klass or self.unit.owner}
+            for name in ("__aenter__", "__aexit__"):
+                for method, owner in async_methods(classes, name):
+                    self.whole_program.use_function(method, owner)
+        if isinstance(node, ast.Call) and (options := self.quiet_options(node)) is not None:
+            self.whole_program.use_action(options.action, options.policy)
+        if not isinstance(node, (ast.Name, ast.Attribute)) or not isinstance(node.ctx, ast.Load):
+            return
+        found = quiet_static(node, self)
+        if isinstance(found, Action):
+            self.whole_program.use_action(found, found.policy)
+        elif isinstance(found, Workflow):
+            self.whole_program.use_workflow(found)
+        elif isinstance(found, types.FunctionType) and inspect.iscoroutinefunction(found) and frame_knows(found):
+            self.whole_program.use_function(found)
+        elif isinstance(node, ast.Attribute):
+            classes = {**self.unit.outside, "self": self.klass or self.unit.owner}
+            for method, owner in async_methods(classes, node.attr):
+                self.whole_program.use_function(method, owner)
+
+    # Regions.
+
+    def region(self, node: ast.AST, leaves: Optional[set[str]] = None) -> Code:
+        """The pending statements as a step; the name of what it leads to."""
+        made, left = region_function(self, self.pending)
+        ast.fix_missing_locations(made)
+        entries: list[tuple[str, Code]] = [
+            ("code", literal(ast.unparse(made))), ("lines", literal(places(made))), ("module", literal(self.module_name())),
+            ("line", literal(getattr(node, "lineno", 0))),
+        ]  # fmt: skip
+        if self.root:
+            entries += [("root", literal(True)), ("workflow", literal(self.whole_program.workflow.name))]
+        else:
+            entries.append(("frame", code.name(FRAME)))
+        if not self.started:
+            entries.append(("input", code.name("input")))
+        if self.answer is not None:
+            entries.append(("given", self.answer))
+        if self.handling:
+            entries.append(("handling", literal(self.handling[-1])))
+        if keys := self.nested_keys():
+            entries.append(("nested", literal(keys)))
+        first = next((each for each in self.pending if getattr(each, "lineno", 0)), node)
+        out = self.program.fresh("out")
+        given = text_map([("request", text_map(entries))])
+        kind = {"dispatch": {"executor": "action", "action": self.whole_program.action, "with": given.to_json(), "heap": True}}
+        self.emit(kind, f"code-{getattr(first, 'lineno', 0)}", first, to=out)
+        self.pending, self.answer, self.started = [], None, True
+        self.leaving(code.name(out), left | (leaves or set()), node)
+        return code.name(out)
+
+    def module_name(self) -> str:
+        from ...values.names import module_name
+
+        return module_name(types.SimpleNamespace(__module__=self.routine.module))
+
+    def leaving(self, out: Code, ways: set[str], node: ast.AST) -> None:
+        cases = []
+        for way in ("raise", *sorted(ways)):
+            with self.inside(self.program.block()) as block:
+                self.leave(way, out, node)
+            when = op(["py.eq"], op(["field", "flow"], out), literal(way))
+            cases.append({"when": when.to_json(), "block": block.number})
+        self.emit({"switch": {"cases": cases}}, f"flow-{getattr(node, 'lineno', 0)}", None)
+
+    def leave(self, way: str, out: Code, node: ast.AST) -> None:
+        line = getattr(node, "lineno", 0)
+        value = op(["field", "v"], out)
+        if way == "raise":
+            self.emit({"raise": {"error": value.to_json()}}, f"raise-{line}", node)
+        elif way == "return":
+            found = value if self.root else listed([literal("f"), code.name(FRAME)])
+            self.emit({"return": {"value": found.to_json()}}, f"return-{line}", node)
+        else:
+            if way == "break" and self.law_loops and self.law_loops[-1] is not None:
+                self.let(literal(True), None, self.law_loops[-1])
+            self.emit("break" if way == "end" else way, f"{way}-{line}", node)
+
+    def value_of(self, out: Code) -> Code:
+        return op(["field", "v"], out)
+
+    # Statements.
+
+    def statements(self, body: Sequence[ast.stmt]) -> None:
+        for node in body:
+            if self.block.left:
+                return
+            if not has_await(node):
+                self.pending.append(node)
+                if isinstance(node, (ast.Return, ast.Raise, ast.Break, ast.Continue)):
+                    self.region(node)
+                    self.block.left = True
+                continue
+            handle = getattr(self, f"_on_{type(node).__name__}", None)
+            if handle is None:
+                reason, advice = FOREIGN.get(type(node).__name__, (f"an await in {type(node).__name__}", "await it before"))
+                self.refuse(node, reason, advice)
+            handle(node)
+
+    def branch(self, body: Sequence[ast.stmt]) -> int:
+        """A block of statements; its number. Nothing is pending at its end."""
+        with self.inside(self.program.block()) as block:
+            self.statements(body)
+            if not block.left and (self.pending or self.answer is not None):
+                self.region(body[-1] if body else self.unit.node)
+            self.pending, self.answer = [], None
+        return block.number
+
+    def _on_Expr(self, node: ast.Expr) -> None:
+        value = self.lift(node.value)
+        if not isinstance(value, ast.Name):
+            self.pending.append(ast.copy_location(ast.Expr(value), node))
+
+    def _on_Assign(self, node: ast.Assign) -> None:
+        value = self.lift(node.value)
+        self.pending.append(ast.copy_location(ast.Assign(self.targets(node.targets), value), node))
+
+    def targets(self, nodes: Sequence[ast.expr]) -> list[ast.expr]:
+        for each in nodes:
+            if has_await(each):
+                self.refuse(each, "an await in the target of an assignment", "await it before, into a variable")
+        return list(nodes)
+
+    def _on_AnnAssign(self, node: ast.AnnAssign) -> None:
+        assert node.value is not None
+        value = self.lift(node.value)
+        self.pending.append(ast.copy_location(ast.AnnAssign(node.target, node.annotation, value, node.simple), node))
+
+    def _on_AugAssign(self, node: ast.AugAssign) -> None:
+        """The left side is read before the right is awaited."""
+        self.targets([node.target])
+        target = node.target
+        if not isinstance(target, ast.Name):
+            target = self.steady(target)  # type: ignore[assignment]
+        before, hidden = self.hidden(), load
+        read = _loaded(target)
+        self.pending.append(store(before, read, node))
+        value = self.lift(node.value)
+        # Lists and sets are changed in place, so that the statement itself must be one.
+        changed = ast.AugAssign(ast.Name(before, ast.Store()), node.op, value)
+        self.pending.append(ast.copy_location(changed, node))
+        self.pending.append(ast.copy_location(ast.Assign([target], hidden(before)), node))
+
+    def steady(self, node: ast.expr) -> ast.expr:
+        """A part whose whole and key are computed once."""
+        if isinstance(node, ast.Attribute):
+            return ast.copy_location(ast.Attribute(self.kept(node.value), node.attr, ast.Store()), node)
+        assert isinstance(node, ast.Subscript)
+        if isinstance(node.slice, ast.Slice):
+            self.refuse(node, "an await after a slice", "await it before, into a variable")
+        return ast.copy_location(ast.Subscript(self.kept(node.value), self.kept(node.slice), ast.Store()), node)
+
+    def _on_Return(self, node: ast.Return) -> None:
+        assert node.value is not None
+        value = self.lift(node.value)
+        self.pending.append(ast.copy_location(ast.Return(value), node))
+        self.region(node)
+        self.block.left = True
+
+    def _on_Raise(self, node: ast.Raise) -> None:
+        assert node.exc is not None
+        error = self.lift(node.exc)
+        if node.cause is not None and has_await(node.cause):
+            self.refuse(node, "an await after from", "await it before, into a variable")
+        self.pending.append(ast.copy_location(ast.Raise(error, node.cause), node))
+        self.region(node)
+        self.block.left = True
+
+    def _on_Assert(self, node: ast.Assert) -> None:
+        failed = ast.Raise(ast.Call(load("AssertionError"), [node.msg] if node.msg else [], []), None)
+        test = ast.UnaryOp(ast.Not(), node.test)
+        self.statements([ast.fix_missing_locations(ast.copy_location(ast.If(test, [ast.copy_location(failed, node)], []), node))])
+
+    def _on_If(self, node: ast.If) -> None:
+        out = self.tested(node.test, node)
+        kind: dict[str, Any] = {"when": self.value_of(out).to_json(), "then": self.branch(node.body)}
+        if node.orelse:
+            kind["otherwise"] = self.branch(node.orelse)
+        self.emit({"if": kind}, f"if-{node.lineno}", node)
+
+    def tested(self, test: ast.expr, node: ast.AST) -> Code:
+        """Ends the region with a condition."""
+        lifted = self.lift(test)
+        self.pending.append(ast.copy_location(leaving("test", lifted), node))
+        return self.region(node)
+
+    def _on_While(self, node: ast.While) -> None:
+        def head() -> None:
+            over = ast.UnaryOp(ast.Not(), self.lift(node.test))
+            self.pending.append(ast.copy_location(ast.If(over, [leaving("leave", ast.Constant("end"))], []), node))
+
+        self.ready(node)
+        self.looped(node, head)
+
+    def _on_For(self, node: ast.For) -> None:
+        iterator = self.hidden()
+        if isinstance(node.iter, ast.GeneratorExp):
+            self.refuse(node.iter, "a generator that is gone over with awaits between", "make a list: [… for … in …]")
+        whole = self.lift(node.iter)
+        self.pending.append(store(iterator, self.iterator(whole), node))
+        self.region(node)
+
+        def head() -> None:
+            over: list[ast.stmt] = [leaving("leave", ast.Constant("end"))]
+            found = ast.For(node.target, load(iterator), [ast.copy_location(ast.Break(), node)], over, None)
+            self.pending.append(ast.copy_location(found, node))
+
+        self.looped(node, head)
+
+    def iterator(self, whole: ast.expr) -> ast.expr:
+        """An iterator that is cheap to keep, where there is one."""
+        word, given = "iterate", [whole]
+        if isinstance(whole, ast.Call) and not whole.keywords and not any(isinstance(each, ast.Starred) for each in whole.args):
+            found = quiet_static(whole.func, self)
+            if (found is enumerate and len(whole.args) in (1, 2)) or found is zip:
+                word, given = found.__name__, whole.args
+        return ast.copy_location(ast.Call(ast.Attribute(load("_lope"), word, ast.Load()), given, []), whole)
+
+    def looped(self, node: ast.For | ast.While, head: Any) -> None:
+        broke = self.program.fresh("broke") if node.orelse else None
+        if broke is not None:
+            self.let(literal(False), node, broke)
+        with self.inside(self.program.block()) as body:
+            self.law_loops.append(broke)
+            head()
+            self.statements(node.body)
+            if not body.left and (self.pending or self.answer is not None):
+                self.region(node)
+            self.pending, self.answer = [], None
+            self.law_loops.pop()
+        kind = {"while": {"when": literal(True).to_json(), "block": body.number}}
+        word = "for" if isinstance(node, ast.For) else "while"
+        self.emit(kind, f"{word}-{node.lineno}", node)
+        if broke is not None:
+            when = op(["py.not"], code.name(broke))
+            self.emit({"if": {"when": when.to_json(), "then": self.branch(node.orelse)}}, f"else-{node.lineno}", node)
+
+    def ready(self, node: ast.AST) -> None:
+        """Whatever is pending is done before a block begins."""
+        if self.pending or self.answer is not None or not self.started:
+            self.region(node)
+
+    def _on_Try(self, node: ast.Try) -> None:
+        self.ready(node)
+        if node.finalbody and (node.handlers or node.orelse):
+            inner = ast.copy_location(ast.Try(node.body, node.handlers, node.orelse, []), node)
+            self.emit({"try": {"block": self.branch([inner]), "finally": self.branch(node.finalbody)}}, f"finally-{node.lineno}", node)
+            return
+        passed = self.program.fresh("passed") if node.orelse else None
+        if passed is not None:
+            self.let(literal(False), node, passed)
+        with self.inside(self.program.block()) as body:
+            self.statements(node.body)
+            if not body.left and (self.pending or self.answer is not None):
+                self.region(node)
+            self.pending, self.answer = [], None
+            if passed is not None and not body.left:
+                self.let(literal(True), node, passed)
+        kind: dict[str, Any] = {"block": body.number}
+        if node.handlers:
+            kind["handlers"] = [self.handlers_of(node)]
+        if node.finalbody:
+            kind["finally"] = self.branch(node.finalbody)
+        self.emit({"try": kind}, f"try-{node.lineno}", node)
+        if passed is not None:
+            self.emit({"if": {"when": code.name(passed).to_json(), "then": self.branch(node.orelse)}}, f"else-{node.lineno}", node)
+
+    def handlers_of(self, node: ast.Try) -> dict[str, Any]:
+        """One handler for all: which of them it is says a region, by Python's rules."""
+        failure, held = self.program.fresh("failure"), self.hidden()
+        with self.inside(self.program.block()) as block:
+            self.answer = listed([literal("x"), code.name(failure)])
+            self.pending += parsed(f"{held} = _lope.failure()", node)
+            for place, each in enumerate(node.handlers):
+                self.matching(place, each, held)
+            self.pending.append(leaving("next", ast.Constant(-1)))
+            self.handling.append(held)
+            out = self.region(node)
+            cases = []
+            for place, each in enumerate(node.handlers):
+                forget = parsed(f"{each.name} = None\ndel {each.name}", each) if each.name else []
+                when = op(["py.eq"], self.value_of(out), literal(place))
+                cases.append({"when": when.to_json(), "block": self.branch([*each.body, *forget])})
+            self.handling.pop()
+            with self.inside(self.program.block()) as otherwise:
+                self.emit({"raise": {"error": code.name(failure).to_json()}}, f"raise-{node.lineno}", node)
+            self.emit({"switch": {"cases": cases, "otherwise": otherwise.number}}, f"except-{node.lineno}", node)
+        return {"name": failure, "block": block.number}
+
+    def matching(self, place: int, handler: ast.ExceptHandler, held: str) -> None:
+        body: list[ast.stmt] = [store(handler.name, load(held), handler)] if handler.name else []
+        body.append(leaving("next", ast.Constant(place)))
+        if handler.type is None:
+            self.pending += body
+            return
+        test = ast.Call(ast.Attribute(load("_lope"), "matches", ast.Load()), [load(held), handler.type], [])
+        self.pending.append(ast.copy_location(ast.If(test, body, []), handler))
+
+    def _on_Match(self, node: ast.Match) -> None:
+        """A region says which case it is, and binds its names."""
+        subject = self.lift(node.subject)
+        cases = []
+        for place, each in enumerate(node.cases):
+            if each.guard is not None and has_await(each.guard):
+                self.refuse(each.guard, "an await in the guard of a case", "await it before, into a variable")
+            cases.append(ast.match_case(each.pattern, each.guard, [leaving("next", ast.Constant(place))]))
+        self.pending.append(ast.copy_location(ast.Match(subject, cases), node))
+        self.pending.append(leaving("next", ast.Constant(-1)))
+        out = self.region(node)
+        chosen = []
+        for place, each in enumerate(node.cases):
+            when = op(["py.eq"], self.value_of(out), literal(place))
+            chosen.append({"when": when.to_json(), "block": self.branch(each.body)})
+        self.emit({"switch": {"cases": chosen}}, f"match-{node.lineno}", node)
+
+    # What regions call.
+
+    def super_call(self, node: ast.Call) -> ast.AST:
+        owner, own = self.unit.owner, self.unit.node.args.args
+        if owner is None or not own:
+            return node
+        found = ast.Call(ast.Attribute(load("_lope"), "class_of", ast.Load()), [ast.Constant(class_name(owner))], [])
+        return ast.copy_location(ast.Call(load("super"), [found, load(own[0].arg)], []), node)
+
+    def any_awaiter(self) -> int:
+        """The block that starts whatever a region waits for."""
+        whole = self.whole_program
+        if whole.awaiter is None:
+            made = whole.awaiter = self.program.block()
+            whole.write_awaiter = lambda: write_awaiter(whole, Frame(self.program, self.unit, made, None))
+        return whole.awaiter.number
+
+
+def _own(node: ast.AST) -> Iterator[ast.AST]:
+    """The nodes of a function; of functions inside it only themselves."""
+    for child in ast.iter_child_nodes(node):
+        yield child
+        if not isinstance(child, (*DEFS, ast.Lambda, ast.ClassDef)):
+            yield from _own(child)
+
+
+def _ends_late(node: ast.AST) -> bool:
+    """Does something happen after a return inside it?"""
+    late = isinstance(node, (ast.With, ast.AsyncWith)) or (isinstance(node, ast.Try) and bool(node.finalbody))
+    return late and has_await(node)
+
+
+def _arguments(node: FunctionNode) -> list[ast.arg]:
+    given = node.args
+    extra = [each for each in (given.vararg, given.kwarg) if each is not None]
+    return [*given.posonlyargs, *given.args, *given.kwonlyargs, *extra]
+
+
+def _loaded(node: ast.expr) -> ast.expr:
+    if isinstance(node, ast.Name):
+        return ast.copy_location(ast.Name(node.id, ast.Load()), node)
+    if isinstance(node, ast.Attribute):
+        return ast.copy_location(ast.Attribute(node.value, node.attr, ast.Load()), node)
+    assert isinstance(node, ast.Subscript)
+    return ast.copy_location(ast.Subscript(node.value, node.slice, ast.Load()), node)
+
+
+__all__ = ["Flow", "step"]

@@ -1,0 +1,315 @@
+"""Awaits inside expressions: what Python computes before an await is computed before it, the rest after it."""
+
+from __future__ import annotations
+
+import ast
+import asyncio
+import copy
+from typing import TYPE_CHECKING, Any, Optional, Sequence
+
+import lope.signals
+import lope.spans
+
+from ...decorators import Action, Workflow
+from .. import code
+from ..blocks import Block
+from ..code import Code, listed, literal, op
+from ..frame import Frame
+from ..options import GATHER, SLEEP, WAIT_FOR, Options, call_options
+from ..refuse import CompileError
+from ..source import FunctionNode
+from ..static import frame_knows, quiet_static
+from .program import has_await
+from .source import leaving, load, store
+
+if TYPE_CHECKING:
+    from .program import Routine, Whole
+
+_NOT_HERE = ("wait", "shield", "timeout", "timeout_at", "run")
+_TASKS = ("create_task", "ensure_future", "as_completed", "TaskGroup")
+_COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+_REGIONS_CALL: list[tuple[Any, str]] = [*((each, "gather") for each in GATHER), *((each, "wait_for") for each in WAIT_FOR)]
+
+
+class Lifting(Frame):
+    whole_program: "Whole"
+    routine: "Routine"
+    pending: list[ast.stmt]
+    answer: Optional[Code]
+    started: bool
+
+    def region(self, node: ast.AST, leaves: Optional[set[str]] = None) -> Code:
+        raise NotImplementedError
+
+    def statements(self, body: Sequence[ast.stmt]) -> None:
+        raise NotImplementedError
+
+    def any_awaiter(self) -> int:
+        raise NotImplementedError
+
+    def definition_of(self, name: str) -> Optional[FunctionNode]:
+        raise NotImplementedError
+
+    def hidden(self) -> str:
+        """A variable of ours in the user's frame."""
+        name = self.program.fresh("_lope_").replace(".", "")
+        self.routine.locals.add(name)
+        return name
+
+    def kept(self, node: ast.expr) -> ast.expr:
+        """An expression that is computed now, for later."""
+        if isinstance(node, ast.Constant):
+            return node
+        if isinstance(node, ast.Starred):
+            whole = ast.List([node], ast.Load())
+            return ast.copy_location(ast.Starred(self.kept(ast.copy_location(whole, node)), ast.Load()), node)
+        if isinstance(node, ast.Slice):
+            parts = [None if each is None else self.kept(each) for each in (node.lower, node.upper, node.step)]
+            return ast.copy_location(ast.Slice(*parts), node)
+        if self.is_steady(node):
+            return node
+        name = self.hidden()
+        self.pending.append(store(name, node, node))
+        return ast.copy_location(load(name), node)
+
+    def is_steady(self, node: ast.expr) -> bool:
+        """Is it something of the module's, or a function defined here, which no await changes?"""
+        if isinstance(node, ast.Name) and self.definition_of(node.id) is not None:
+            return True
+        return isinstance(node, (ast.Name, ast.Attribute)) and callable(quiet_static(node, self))
+
+    def lift(self, node: ast.expr) -> ast.expr:
+        """An expression without awaits; what it awaits is done before."""
+        if not has_await(node):
+            return node
+        if isinstance(node, ast.Await):
+            return self.awaited_value(node)
+        if isinstance(node, ast.BoolOp):
+            return self.lift_logic(node)
+        if isinstance(node, ast.IfExp):
+            return self.lift_choice(node)
+        if isinstance(node, ast.Compare) and len(node.ops) > 1:
+            return self.lift_chain(node)
+        if isinstance(node, _COMPREHENSIONS):
+            return self.lift_comprehension(node)
+        if isinstance(node, ast.Dict):
+            return self.lift_dict(node)
+        return self.lift_parts(node)
+
+    def lift_parts(self, node: ast.expr) -> ast.expr:
+        """The parts in the order in which Python computes them."""
+        made = copy.copy(node)
+        places: list[tuple[Any, Any, ast.expr]] = []
+        for field, value in ast.iter_fields(made):
+            if isinstance(value, list):
+                found = [copy.copy(each) if isinstance(each, ast.keyword) else each for each in value]
+                setattr(made, field, found)
+                places += [_place(found, index, each) for index, each in enumerate(found) if _place(found, index, each)]
+            elif isinstance(value, ast.expr):
+                places.append((made, field, value))
+        last = max(index for index, (_, _, each) in enumerate(places) if has_await(each))
+        for index, (holder, at, each) in enumerate(places[: last + 1]):
+            lifted = self.lift(each)
+            _put(holder, at, self.kept(lifted) if index < last else lifted)
+        return made
+
+    def lift_dict(self, node: ast.Dict) -> ast.expr:
+        flat = [part for key, value in zip(node.keys, node.values) for part in (key, value)]
+        last = max(index for index, part in enumerate(flat) if part is not None and has_await(part))
+        for index, part in enumerate(flat[: last + 1]):
+            if part is not None:
+                lifted = self.lift(part)
+                flat[index] = self.kept(lifted) if index < last else lifted
+        values = [part for part in flat[1::2] if part is not None]
+        return ast.copy_location(ast.Dict(flat[0::2], values), node)
+
+    def lift_logic(self, node: ast.BoolOp) -> ast.expr:
+        name = self.hidden()
+        first, *rest = node.values
+        found = self.lift(first)
+        self.pending.append(store(name, found, node))
+        for each in rest:
+            test: ast.expr = load(name)
+            if isinstance(node.op, ast.Or):
+                test = ast.UnaryOp(ast.Not(), test)
+            self.alternatives(test, name, each, None, node)
+        return load(name)
+
+    def lift_choice(self, node: ast.IfExp) -> ast.expr:
+        name = self.hidden()
+        self.alternatives(self.lift(node.test), name, node.body, node.orelse, node)
+        return load(name)
+
+    def lift_chain(self, node: ast.Compare) -> ast.expr:
+        name, left = self.hidden(), self.hidden()
+        found = self.lift(node.left)
+        self.pending.append(store(left, found, node))
+        for place, (each, comparator) in enumerate(zip(node.ops, node.comparators)):
+            right = ast.NamedExpr(ast.Name(left, ast.Store()), comparator)
+            test = ast.Compare(load(left), [each], [right])
+            if place == 0:
+                found = self.lift(test)
+                self.pending.append(store(name, found, node))
+            else:
+                self.alternatives(load(name), name, test, None, node)
+        return load(name)
+
+    def alternatives(self, test: ast.expr, name: str, body: ast.expr, orelse: Optional[ast.expr], node: ast.AST) -> None:
+        """`name = body` if the test holds, else `name = orelse`."""
+        other = [store(name, orelse, node)] if orelse is not None else []
+        made = ast.If(test, [store(name, body, node)], other)
+        self.statements([ast.fix_missing_locations(ast.copy_location(made, node))])
+
+    def lift_comprehension(self, node: Any) -> ast.expr:
+        """A comprehension that awaits is a loop, with names of its own."""
+        if any(each.is_async for each in node.generators):
+            self.refuse(node, "an async for", "await a list from an @action and go over that")
+        if isinstance(node, ast.GeneratorExp):
+            self.refuse(node, "a generator that awaits", "make a list: [… for … in …]")
+        whole = self.hidden()
+        renamed = {
+            part.id: self.hidden()
+            for each in node.generators
+            for part in ast.walk(each.target)
+            if isinstance(part, ast.Name)
+        }
+        made = _Renaming(renamed).visit(copy.deepcopy(node))
+        made.generators[0].iter = copy.deepcopy(node.generators[0].iter)
+        empty: ast.expr = ast.List([], ast.Load())
+        if isinstance(node, ast.DictComp):
+            empty = ast.Dict([], [])
+            part = ast.Subscript(load(whole), made.key, ast.Store())
+            inner: ast.stmt = ast.Assign([part], made.value)
+            if has_await(made.key):
+                self.refuse(node.key, "an await in the key of a comprehension", "await it before, into a variable")
+        else:
+            word = "append" if isinstance(node, ast.ListComp) else "add"
+            empty = empty if isinstance(node, ast.ListComp) else ast.Call(load("set"), [], [])
+            inner = ast.Expr(ast.Call(ast.Attribute(load(whole), word, ast.Load()), [made.elt], []))
+        for each in reversed(made.generators):
+            for condition in reversed(each.ifs):
+                inner = ast.If(condition, [inner], [])
+            inner = ast.For(each.target, each.iter, [inner], [], None)
+        for part_ in ast.walk(inner):
+            if isinstance(part_, (ast.stmt, ast.expr)):
+                ast.copy_location(part_, node) if not hasattr(part_, "lineno") else None
+        self.pending.append(store(whole, empty, node))
+        self.statements([ast.fix_missing_locations(inner)])
+        return load(whole)
+
+    # Awaiting.
+
+    def awaited_value(self, node: ast.Await) -> ast.expr:
+        value = self.lift(node.value)
+        self.pending.append(ast.copy_location(leaving("awaits", value), node))
+        out = op(["field", "v"], self.region(node))
+        self.answer = self.started_by(node.value, out, node)
+        name = self.hidden()
+        given = ast.Call(ast.Attribute(load("_lope"), "given", ast.Load()), [], [])
+        self.pending.append(store(name, given, node))
+        return ast.copy_location(load(name), node)
+
+    def started_by(self, value: ast.expr, wanted: Code, node: ast.Await) -> Code:
+        """Starts what a region waits for: what is known now as a step of its own, the rest by the awaiter."""
+        target = self.program.fresh("t")
+        callee = self.known_callee(value)
+        if isinstance(callee, Options):
+            self.whole_program.use_action(callee.action, callee.policy)
+            given = op(["field", "with"], wanted)
+            kind: dict[str, Any] = {"dispatch": {"executor": "action", "action": callee.action.name, "with": given.to_json()}}
+            self.emit(kind, _step_name(callee.action.name), node, to=target, policy=callee.policy)
+            return listed([literal("v"), code.name(target)])
+        if isinstance(callee, Workflow):
+            self.whole_program.use_workflow(callee)
+            kind = {"workflow": {"workflow": literal(callee.name).to_json(), "with": op(["field", "with"], wanted).to_json()}}
+            self.emit(kind, callee.name, node, to=target)
+            return listed([literal("v"), code.name(target)])
+        if callee == "sleep":
+            self.emit({"sleep": {"span": op(["field", "span"], wanted).to_json()}}, f"sleep-{node.lineno}", node)
+            return literal(None)
+        self.awaitable_or_refused(value)
+        number = self.any_awaiter()
+        kind = {"call": {"function": number, "with": [["wanted.d", wanted.to_json()]]}}
+        self.emit(kind, f"await-{node.lineno}", node, to=target)
+        return code.name(target)
+
+    def known_callee(self, node: ast.expr) -> Any:
+        if not isinstance(node, ast.Call):
+            return None
+        if isinstance(node.func, ast.Call):
+            return self.quiet_options(node.func)
+        found = quiet_static(node.func, self)
+        if isinstance(found, Action):
+            return Options(found, found.policy)
+        if isinstance(found, Workflow):
+            return found
+        return "sleep" if _is_one_of(found, SLEEP) else None
+
+    def quiet_options(self, node: ast.Call) -> Optional[Options]:
+        return call_options(node, self)
+
+    def awaitable_or_refused(self, node: ast.expr) -> None:
+        """Refuses what is known to be nothing that the law can wait for."""
+        if not isinstance(node, ast.Call):
+            return
+        found = quiet_static(node.func, self)
+        if found is None or _is_one_of(found, (*GATHER, *WAIT_FOR, lope.signals.wait_signal, lope.spans.sleep)):
+            return
+        if not asyncio.iscoroutinefunction(found) or not frame_knows(found):
+            title = ast.unparse(node.func)
+            self.refuse(
+                node, f"an await of '{title}', which a workflow cannot wait for",
+                "await actions, workflows, async functions, sleep, wait_signal, gather or wait_for; call it in an @action",
+            )  # fmt: skip
+
+    def known_call(self, node: ast.Call) -> ast.AST:
+        """Calls that mean something else in a region."""
+        found = quiet_static(node.func, self)
+        if isinstance(found, type) or callable(found):
+            module = getattr(found, "__module__", "") or ""
+            name = getattr(found, "__name__", "")
+            if module.startswith("asyncio") and name in _NOT_HERE:
+                self.refuse(
+                    node, f"'{ast.unparse(node.func)}' has no meaning in a workflow",
+                    "use gather, wait_for, create_task, TaskGroup, as_completed, or async with asyncio.timeout(…)",
+                )  # fmt: skip
+            if module.startswith("asyncio") and name in _TASKS:
+                self.whole_program.tasks = True
+                self.any_awaiter()
+                node.func = ast.copy_location(ast.Attribute(load("_lope"), name, ast.Load()), node)
+        word = next((word for known, word in _REGIONS_CALL if found is known), None)
+        if word is not None:
+            node.func = ast.copy_location(ast.Attribute(load("_lope"), word, ast.Load()), node)
+        return node
+
+
+class _Renaming(ast.NodeTransformer):
+    def __init__(self, names: dict[str, str]) -> None:
+        self.names = names
+
+    def visit_Name(self, node: ast.Name) -> ast.AST:
+        return ast.copy_location(ast.Name(self.names.get(node.id, node.id), node.ctx), node)
+
+
+def _place(holder: Sequence[Any], index: int, each: Any) -> Any:
+    if isinstance(each, ast.keyword):
+        return each, "value", each.value
+    return (holder, index, each) if isinstance(each, ast.expr) else None
+
+
+def _put(holder: Any, at: Any, value: ast.expr) -> None:
+    if isinstance(holder, list):
+        holder[at] = value
+    else:
+        setattr(holder, at, value)
+
+
+def _is_one_of(found: Any, known: Sequence[Any]) -> bool:
+    return any(found is each for each in known)
+
+
+def _step_name(action: str) -> str:
+    return action if action.replace(".", "").replace("-", "").isidentifier() else "action"
+
+
+__all__ = ["Block", "CompileError", "Lifting"]

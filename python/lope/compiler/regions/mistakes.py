@@ -1,0 +1,88 @@
+"""What Python would take and nobody can mean in a workflow: refused where it is written."""
+
+from __future__ import annotations
+
+import ast
+import asyncio
+import types
+from typing import TYPE_CHECKING, Any, Optional
+
+from ...decorators import Action, Workflow
+from ..options import AWAITABLE
+from ..static import frame_knows, quiet_static
+from ..signature import bind
+
+if TYPE_CHECKING:
+    from .flow import Flow
+
+
+_CHANGES = frozenset({
+    "add", "append", "clear", "difference_update", "discard", "extend", "insert", "intersection_update", "pop", "popitem",
+    "remove", "reverse", "setdefault", "sort", "update",
+})  # fmt: skip
+
+
+def check_node(node: ast.AST, flow: "Flow") -> None:
+    if isinstance(node, ast.Expr):
+        _not_awaited(node.value, flow, "write await before it")
+    elif isinstance(node, ast.Return) and flow.root and node.value is not None:
+        _not_awaited(node.value, flow, "write return await …")
+    elif isinstance(node, ast.Attribute):
+        _attribute(node, flow)
+    elif isinstance(node, ast.Call):
+        _call(node, flow)
+    elif isinstance(node, ast.ExceptHandler) and node.type is not None:
+        _handler(node.type, flow)
+    if isinstance(node, (ast.Attribute, ast.Subscript)) and not isinstance(node.ctx, ast.Load):
+        _belongs(node.value, flow)
+
+
+def _not_awaited(node: ast.expr, flow: "Flow", advice: str) -> None:
+    if not isinstance(node, ast.Call):
+        return
+    found: Any = quiet_static(node.func, flow)
+    known = isinstance(found, (Action, Workflow)) or any(found is each for each in AWAITABLE)
+    if not known and isinstance(found, types.FunctionType):
+        known = asyncio.iscoroutinefunction(found) and frame_knows(found)
+    if known:
+        flow.refuse(node, f"'{ast.unparse(node.func)}' is called and not awaited", advice)
+
+
+def _attribute(node: ast.Attribute, flow: "Flow") -> None:
+    whole = quiet_static(node.value, flow)
+    if isinstance(whole, types.ModuleType) and isinstance(node.ctx, ast.Load) and not hasattr(whole, node.attr):
+        flow.refuse(node, f"{whole.__name__} has no attribute '{node.attr}'", "check the spelling")
+
+
+def _call(node: ast.Call, flow: "Flow") -> None:
+    found = quiet_static(node.func, flow)
+    if isinstance(found, (Action, Workflow)):
+        if any(isinstance(each, ast.Starred) for each in node.args) or any(each.arg is None for each in node.keywords):
+            return
+        keywords = {str(each.arg): each.value for each in node.keywords}
+        _, problem = bind(found.signature, list(node.args), keywords)
+        if problem is not None:
+            flow.refuse(node, f"{ast.unparse(node.func)}() {problem}", f"its parameters are {found.signature}")
+    elif isinstance(node.func, ast.Attribute) and node.func.attr in _CHANGES:
+        _belongs(node.func.value, flow)
+
+
+def _handler(node: ast.expr, flow: "Flow") -> None:
+    for each in node.elts if isinstance(node, ast.Tuple) else [node]:
+        if quiet_static(each, flow) is asyncio.CancelledError:
+            flow.refuse(node, "a handler of CancelledError", "use finally: a cancelled run still runs it")
+
+
+def _belongs(node: ast.expr, flow: "Flow") -> None:
+    """Each worker has its own module: a change of what belongs to it would be seen by some and not by others."""
+    root: Optional[ast.expr] = node
+    while isinstance(root, (ast.Attribute, ast.Subscript)):
+        root = root.value
+    if not isinstance(root, ast.Name) or not isinstance(root.ctx, ast.Load) or flow.is_local(root.id):
+        return
+    if any(root.id in each.locals for each in flow.around()) or not flow.unit.lookup(root.id)[0]:
+        return
+    found = flow.unit.lookup(root.id)[1]
+    if isinstance(found, (types.ModuleType, types.FunctionType)) and root is node:
+        return
+    flow.refuse(node, f"'{ast.unparse(node)}' belongs to the module and would be changed", "copy it into a variable first")

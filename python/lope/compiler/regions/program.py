@@ -1,0 +1,130 @@
+"""What the functions of one workflow share while they are compiled to regions: routines, actions, and the awaiter."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import types
+from dataclasses import dataclass, field
+from typing import Any, Callable, Optional
+
+from ...decorators import Action, Workflow
+from ...policy import policy_key
+from ...values.names import module_name
+from ..blocks import Block, Program
+from ..code import listed, literal, name
+from ..refuse import CompileError
+from ..source import FunctionNode, Unit, unit_of
+
+# The variable of a function's block that holds the number of its frame.
+FRAME = "frame.n"
+
+
+class Racing(ast.stmt):
+    """The block of a group of tasks: it is left when one of them fails."""
+
+    _fields = ("group", "body")
+
+    def __init__(self, group: ast.expr, body: list[ast.stmt]) -> None:
+        super().__init__()
+        self.group = group
+        self.body = body
+
+
+@dataclass
+class Routine:
+    """An async function of the user's: a block that is called with a frame."""
+
+    key: str
+    unit: Unit
+    block: Block
+    klass: Optional[type]
+    parent: Optional["Routine"]
+    locals: set[str] = field(default_factory=set)
+    nested: dict[str, FunctionNode] = field(default_factory=dict)
+
+    @property
+    def module(self) -> str:
+        return str(self.unit.outside.get("__name__", ""))
+
+
+@dataclass
+class Whole:
+    """One workflow while it is compiled."""
+
+    program: Program
+    workflow: Workflow[..., Any]
+    action: str
+    routines: dict[str, Routine] = field(default_factory=dict)
+    waiting: list[Routine] = field(default_factory=list)
+    # Actions that may be awaited, with their policies.
+    actions: dict[str, tuple[str, dict[str, Any]]] = field(default_factory=dict)
+    # Does it start tasks? Known when it was compiled once.
+    tasks: bool = False
+    awaiter: Optional[Block] = None
+    write_awaiter: Optional[Callable[[], None]] = None
+
+    def use_action(self, action: Action[..., Any], policy: dict[str, Any]) -> str:
+        self.program.actions.add(action.name)
+        key = f"{action.name}\n{policy_key(policy)}"
+        self.actions[key] = (action.name, policy)
+        return key
+
+    def use_workflow(self, workflow: Workflow[..., Any]) -> None:
+        self.program.children[workflow.name] = workflow
+
+    def use_function(self, function: types.FunctionType, owner: Optional[type] = None) -> Optional[Routine]:
+        """A module's function or a method that may be awaited."""
+        key = f"{module_name(function)}:{function.__qualname__}"
+        if key in self.routines:
+            return self.routines[key]
+        if "<locals>" in key:
+            return None
+        try:
+            unit = unit_of(function, owner)
+        except (TypeError, OSError):
+            return None
+        return self.add(Routine(key, unit, self.function_block(), owner, None))
+
+    def add(self, routine: Routine) -> Routine:
+        self.routines[routine.key] = routine
+        self.waiting.append(routine)
+        return routine
+
+    def function_block(self) -> Block:
+        block = self.program.block()
+        block.parameters = [FRAME]
+        block.collect = listed([literal("f"), name(FRAME)])
+        return block
+
+    def finish(self) -> None:
+        if self.write_awaiter is not None:
+            self.write_awaiter()
+        self.program.prune()
+
+
+def async_methods(outside: dict[str, Any], attribute: str) -> list[tuple[types.FunctionType, type]]:
+    """The async methods of that name in the classes that a module knows."""
+    found = []
+    for each in list(outside.values()):
+        cls = getattr(each, "target", each)
+        if isinstance(cls, type):
+            for owner in cls.__mro__[:-1]:
+                method = vars(owner).get(attribute)
+                if isinstance(method, types.FunctionType) and inspect.iscoroutinefunction(method):
+                    found.append((method, owner))
+    return found
+
+
+def has_await(node: ast.AST) -> bool:
+    """Is there an await in it, apart from those of the functions inside it?"""
+    if isinstance(node, (ast.Await, ast.AsyncFor, ast.AsyncWith, Racing)):
+        return True
+    if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)):
+        return False
+    if isinstance(node, ast.comprehension) and node.is_async:
+        return True
+    return any(has_await(child) for child in ast.iter_child_nodes(node))
+
+
+__all__ = ["FRAME", "CompileError", "Racing", "Routine", "Whole", "async_methods", "has_await"]

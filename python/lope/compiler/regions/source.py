@@ -1,0 +1,227 @@
+"""The source of a region: the statements of the user's between two awaits, with the variables of their frame."""
+
+from __future__ import annotations
+
+import ast
+import copy
+from typing import TYPE_CHECKING, Any, Iterable, Optional, Sequence
+
+from ..source import FunctionNode
+
+if TYPE_CHECKING:
+    from .flow import Flow
+
+SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
+DEFS = (ast.FunctionDef, ast.AsyncFunctionDef)
+_LOOPS = (ast.For, ast.While)
+
+
+def parsed(text: str, node: Optional[ast.AST] = None) -> list[ast.stmt]:
+    """Statements of our own, at the place of one of the user's."""
+    found = ast.parse(text).body
+    for each in found:
+        for part in ast.walk(each):
+            if isinstance(part, (ast.stmt, ast.expr, ast.ExceptHandler)):
+                part.lineno = getattr(node, "lineno", 0)
+    return found
+
+
+class Leaving(ast.Return):
+    """A return of ours."""
+
+
+def leaving(call: str, *values: ast.expr) -> Leaving:
+    """`return _lope.CALL(…)`."""
+    function = ast.Attribute(ast.Name("_lope", ast.Load()), call, ast.Load())
+    return Leaving(ast.Call(function, list(values), []))
+
+
+def store(name: str, value: ast.expr, node: ast.AST) -> ast.stmt:
+    made = ast.Assign([ast.Name(name, ast.Store())], value)
+    made.lineno = getattr(node, "lineno", 0)
+    return made
+
+
+def load(name: str) -> ast.Name:
+    return ast.Name(name, ast.Load())
+
+
+def bound_names(node: ast.AST, inside: bool = False) -> set[str]:
+    """The names that a piece of code binds in its own scope; `inside`: also in the scopes in it."""
+    found: set[str] = set()
+    for child in ast.iter_child_nodes(node):
+        found |= _bound(child)
+        if isinstance(child, SCOPES) and not inside:
+            continue
+        comprehension = isinstance(child, (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp))
+        if comprehension and not inside:
+            found |= {each.target.id for each in ast.walk(child) if isinstance(each, ast.NamedExpr)}
+            continue
+        found |= bound_names(child, inside)
+    return found
+
+
+def _bound(node: ast.AST) -> set[str]:
+    if isinstance(node, ast.Name):
+        return set() if isinstance(node.ctx, ast.Load) else {node.id}
+    if isinstance(node, (*DEFS, ast.ClassDef)):
+        return {node.name}
+    if isinstance(node, ast.arg):
+        return {node.arg}
+    if isinstance(node, ast.ExceptHandler):
+        return {node.name} if node.name else set()
+    if isinstance(node, (ast.Import, ast.ImportFrom)):
+        return {each.asname or each.name.partition(".")[0] for each in node.names}
+    if isinstance(node, (ast.MatchAs, ast.MatchStar)):
+        return {node.name} if node.name else set()
+    if isinstance(node, ast.MatchMapping):
+        return {node.rest} if node.rest else set()
+    return set()
+
+
+def mentioned(nodes: Iterable[ast.AST]) -> set[str]:
+    found: set[str] = set()
+    for node in nodes:
+        found |= {each.id for each in ast.walk(node) if isinstance(each, ast.Name)}
+        found |= _bound(node) | bound_names(node, inside=True)
+    return found
+
+
+class Rewriting(ast.NodeTransformer):
+    """What the user's statements become in a region: they leave it by telling the law how."""
+
+    def __init__(self, flow: "Flow") -> None:
+        self.flow = flow
+        self.loops = 0
+        self.handlers = 0
+        self.inner = 0
+        self.leaves: set[str] = set()
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
+        self.inner += 1
+        self.generic_visit(node)
+        self.inner -= 1
+        return node
+
+    def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> ast.AST:
+        # It is called, never run: the law follows what it does.
+        node.body = [ast.copy_location(ast.Pass(), node)]
+        node.decorator_list = []
+        return node
+
+    def visit_Lambda(self, node: ast.Lambda) -> ast.AST:
+        self.inner += 1
+        self.generic_visit(node)
+        self.inner -= 1
+        return node
+
+    def visit_For(self, node: ast.For) -> Any:
+        return self.loop(node, ("target", "iter"))
+
+    def visit_While(self, node: ast.While) -> Any:
+        return self.loop(node, ("test",))
+
+    def loop(self, node: Any, parts: Sequence[str]) -> Any:
+        for part in parts:
+            setattr(node, part, self.visit(getattr(node, part)))
+        self.loops += 1
+        node.body = self.block(node.body)
+        self.loops -= 1
+        node.orelse = self.block(node.orelse)
+        return node
+
+    def block(self, body: Sequence[ast.stmt]) -> list[ast.stmt]:
+        return [self.visit(each) for each in body]
+
+    def visit_ExceptHandler(self, node: ast.ExceptHandler) -> ast.AST:
+        self.handlers += 1
+        self.generic_visit(node)
+        self.handlers -= 1
+        return node
+
+    def visit_Leaving(self, node: Leaving) -> ast.AST:
+        self.generic_visit(node)
+        call = node.value
+        if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and call.func.attr == "leave":
+            self.leaves |= {str(each.value) for each in call.args if isinstance(each, ast.Constant)}
+        return ast.copy_location(ast.Return(node.value), node)
+
+    def visit_Return(self, node: ast.Return) -> ast.AST:
+        self.generic_visit(node)
+        if self.inner:
+            return node
+        self.leaves.add("return")
+        return self.visit_Leaving(ast.copy_location(leaving("returns", node.value or ast.Constant(None)), node))
+
+    def visit_Break(self, node: ast.Break) -> ast.AST:
+        return self.left(node, "break")
+
+    def visit_Continue(self, node: ast.Continue) -> ast.AST:
+        return self.left(node, "continue")
+
+    def left(self, node: ast.stmt, word: str) -> ast.AST:
+        if self.inner or self.loops:
+            return node
+        self.leaves.add(word)
+        return self.visit_Leaving(ast.copy_location(leaving("leave", ast.Constant(word)), node))
+
+    def visit_Nonlocal(self, node: ast.Nonlocal) -> ast.AST:
+        return node if self.inner else ast.copy_location(ast.Pass(), node)
+
+    def visit_Raise(self, node: ast.Raise) -> ast.AST:
+        self.generic_visit(node)
+        if node.exc is None and not self.handlers and not self.inner and self.flow.handling:
+            node.exc = load(self.flow.handling[-1])
+        return node
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        self.generic_visit(node)
+        if isinstance(node.func, ast.Name) and node.func.id == "super" and not node.args and not self.inner:
+            return self.flow.super_call(node)
+        return self.flow.known_call(node)
+
+    def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
+        self.generic_visit(node)
+        owner = self.flow.unit.owner
+        if owner is not None and node.attr.startswith("__") and not node.attr.endswith("__"):
+            node.attr = f"_{owner.__name__.lstrip('_')}{node.attr}"
+        return node
+
+
+def region_function(flow: "Flow", body: Sequence[ast.stmt]) -> tuple[ast.FunctionDef, set[str]]:
+    """The function of a region, and how it may be left besides by its end."""
+    rewriting = Rewriting(flow)
+    written = [rewriting.visit(copy.deepcopy(each)) for each in body]
+    names = mentioned(written)
+    defined = _definitions(flow, names)
+    mine = {name for name in names if name in flow.routine.locals}
+    outer = {name for name in names - mine if any(name in each.locals for each in flow.around())}
+    prelude: list[ast.stmt] = []
+    for name in sorted((mine | outer) - set(defined)):
+        prelude += parsed(f"if _lope.has({name!r}):\n    {name} = _lope.get({name!r})")
+    for name, node in defined.items():
+        guard = parsed(f"if _lope.has({name!r}):\n    pass")[0]
+        assert isinstance(guard, ast.If)
+        guard.body = [Rewriting(flow).visit(copy.deepcopy(node))]
+        prelude.append(guard)
+    save = parsed(f"_lope.save(locals(), {sorted(mine)!r}, {sorted(outer & flow.nonlocals())!r})")
+    guarded = ast.Try(written or [ast.Pass()], [], [], save)
+    made = parsed("def region(_lope):\n    pass")[0]
+    assert isinstance(made, ast.FunctionDef)
+    made.body = [*prelude, guarded]
+    return made, rewriting.leaves
+
+
+def _definitions(flow: "Flow", names: set[str]) -> dict[str, FunctionNode]:
+    """The functions inside functions that a region uses, and what they use; `names` grows with it."""
+    found: dict[str, FunctionNode] = {}
+    waiting = sorted(names)
+    while waiting:
+        name = waiting.pop()
+        node = flow.definition_of(name)
+        if node is not None and name not in found:
+            found[name] = node
+            inner = mentioned([node]) if isinstance(node, ast.FunctionDef) else set()
+            waiting += sorted(inner - names)
+            names |= inner
+    return found

@@ -1,0 +1,178 @@
+"""What a region waits for, as the law can do it: calls of actions, workflows and functions, sleeps, signals, and several
+of these at once.
+
+A call that was not awaited yet is a coroutine that has not begun; its code says what it calls and its frame has the
+arguments. Such a call may be kept in variables and lists across awaits.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import types
+import weakref
+from typing import TYPE_CHECKING, Any, Optional
+
+from .. import signals, spans
+from ..decorators import Action, workflows
+from ..policy import policy_key
+from ..values.arguments import encode_arguments
+from ..values.encode import Encoded
+from ..values.names import module_name
+
+if TYPE_CHECKING:
+    from .running import Region
+
+_ARGS, _KEYWORDS = 4, 8
+
+
+class Pending:
+    """A call that waits to be awaited."""
+
+    def __init__(self, kind: str, name: str, given: dict[str, Any], used: bool = False) -> None:
+        self.kind = kind
+        self.name = name
+        self.given = given
+        self.used = used
+
+
+class Gather:
+    def __init__(self, items: list[Any], collect: bool) -> None:
+        self.items = items
+        self.collect = collect
+
+
+class Awaitable:
+    """Something of ours that may be awaited."""
+
+    def begin(self, region: "Region") -> dict[str, Any]:
+        raise NotImplementedError
+
+
+class WaitFor:
+    def __init__(self, item: Any, seconds: Any) -> None:
+        self.item = item
+        self.seconds = seconds
+
+
+def pending(value: Any) -> Optional[Pending]:
+    """The call that a coroutine stands for. It is closed: nobody else will await it."""
+    if not isinstance(value, types.CoroutineType):
+        return None
+    made = _MADE.get(value)
+    if made is None and inspect.getcoroutinestate(value) == inspect.CORO_CREATED:
+        made = _MADE[value] = _read(value)
+    return made
+
+
+_MADE: weakref.WeakKeyDictionary[Any, Pending] = weakref.WeakKeyDictionary()
+
+
+def _read(value: Any) -> Pending:
+    code, given = value.cr_code, dict(value.cr_frame.f_locals)
+    found = _KNOWN.get(code)
+    home = value.cr_frame.f_globals.get("__name__", "")
+    name = str(value.__qualname__)
+    value.close()
+    if found is not None:
+        return Pending(found, name, given)
+    arguments = {each: given[each] for each in _parameters(code) if each in given}
+    for each in workflows.values():
+        if getattr(each.function, "__code__", None) is code:
+            return Pending("workflow", each.name, arguments)
+    if "<locals>" in name:
+        return Pending("nested", name.rpartition(".")[2], arguments)
+    module = module_name(types.SimpleNamespace(__module__=home))
+    return Pending("function", f"{module}:{name}", arguments)
+
+
+def _parameters(code: types.CodeType) -> tuple[str, ...]:
+    count = code.co_argcount + code.co_kwonlyargcount
+    count += bool(code.co_flags & _ARGS) + bool(code.co_flags & _KEYWORDS)
+    return code.co_varnames[:count]
+
+
+_KNOWN: dict[types.CodeType, str] = {
+    Action.invoke.__code__: "action",
+    asyncio.sleep.__code__: "sleep",
+    spans.sleep.__code__: "sleep",
+    signals.wait_signal.__code__: "signal",
+    asyncio.Semaphore.acquire.__code__: "acquire",
+    asyncio.Lock.acquire.__code__: "acquire",
+    asyncio.Event.wait.__code__: "acquire",
+}
+
+
+def described(value: Any, region: "Region") -> dict[str, Any]:
+    """Something that is awaited, as the law's steps take it."""
+    if isinstance(value, Gather):
+        items = [described(each, region) for each in value.items]
+        return {"kind": "gather", "items": items, "collect": value.collect}
+    if isinstance(value, WaitFor):
+        item = described(value.item, region)
+        if value.seconds is None:
+            return item
+        return {"kind": "wait_for", "item": item, "span": _span(value.seconds)}
+    if isinstance(value, Awaitable):
+        return value.begin(region)
+    call = value if isinstance(value, Pending) else pending(value)
+    if call is None:
+        raise TypeError(f"object {type(value).__name__} can't be used in 'await' expression")
+    if call.used:
+        raise RuntimeError("cannot reuse already awaited coroutine")
+    call.used = True
+    region.heap.touch(value)
+    found: dict[str, Any] = globals()[f"_{call.kind}"](call, region)
+    return found
+
+
+def _action(call: Pending, region: "Region") -> dict[str, Any]:
+    action: Action[..., Any] = call.given["self"]
+    given = encode_arguments(action, call.given["args"], call.given["kwargs"])
+    return {"kind": "action", "name": f"{action.name}\n{policy_key(action.policy)}", "with": Encoded(given)}
+
+
+def _workflow(call: Pending, region: "Region") -> dict[str, Any]:
+    workflow = workflows[call.name]
+    given = {name: each for name, each in call.given.items() if name in workflow.signature.parameters}
+    return {"kind": "workflow", "name": workflow.name, "with": Encoded(encode_arguments(workflow, (), given))}
+
+
+def _sleep(call: Pending, region: "Region") -> dict[str, Any]:
+    span = call.given["span"] if "span" in call.given else call.given["delay"]
+    return {"kind": "sleep", "span": _span(span)}
+
+
+def _span(span: Any) -> str:
+    return f"{max(spans.millis(span), 0)}ms"
+
+
+def _signal(call: Pending, region: "Region") -> dict[str, Any]:
+    given = call.given
+    default = given["default"] if given["default"] is not signals.MISSING else None
+    number = region.heap.put("kept", (default, given["type"]))
+    found = {"kind": "signal", "name": given["name"], "kept": number}
+    if given["timeout"] is not None:
+        found["kind"] = "signal_timeout" if given["default"] is signals.MISSING else "signal_default"
+        found["span"] = _span(given["timeout"])
+    return found
+
+
+def _acquire(call: Pending, region: "Region") -> dict[str, Any]:
+    from .tasks import acquire
+
+    return acquire(call.given["self"], region)
+
+
+def _function(call: Pending, region: "Region") -> dict[str, Any]:
+    return {"kind": "function", "name": call.name, "frame": region.heap.frame(dict(call.given))}
+
+
+def _nested(call: Pending, region: "Region") -> dict[str, Any]:
+    up, key = region.home_of(call.name)
+    frame = region.heap.frame({**call.given, UP: up})
+    return {"kind": "function", "name": key, "frame": frame}
+
+
+# The entry of a frame that names the frame of the function around it.
+UP = "\0up"

@@ -1,0 +1,120 @@
+"""Iterators of loops that await: how far they have come is a number in an attribute, which is cheap to keep.
+
+They go over what Python's own iterators go over, in the same way; what has an iterator of its own keeps it.
+"""
+
+from __future__ import annotations
+
+import gc
+from typing import Any
+
+
+def over(value: Any) -> Any:
+    """As `iter`."""
+    kind = type(value)
+    if kind in _INDEXED:
+        return ListCursor(value)
+    if kind is dict:
+        return DictCursor(value, "keys")
+    if kind is set:
+        return SetCursor(value)
+    shape = _VIEWS.get(kind)
+    if shape is not None:
+        # A view shows its dict only through a proxy.
+        whole = next((each for each in gc.get_referents(value) if type(each) is dict), None)
+        if whole is not None:
+            return DictCursor(whole, shape)
+    return iter(value)
+
+
+class Cursor:
+    def __iter__(self) -> "Cursor":
+        return self
+
+
+class ListCursor(Cursor):
+    """Goes over a list that may change meanwhile."""
+
+    def __init__(self, whole: Any) -> None:
+        self.whole = whole
+        self.at = 0
+
+    def __next__(self) -> Any:
+        if self.whole is None or self.at >= len(self.whole):
+            self.whole = None
+            raise StopIteration
+        self.at += 1
+        return self.whole[self.at - 1]
+
+
+class EnumerateCursor(Cursor):
+    def __init__(self, whole: Any, start: int = 0) -> None:
+        enumerate((), start)
+        self.inner = over(whole)
+        self.at = start
+
+    def __next__(self) -> Any:
+        found = next(self.inner)
+        self.at += 1
+        return self.at - 1, found
+
+
+class ZipCursor(Cursor):
+    def __init__(self, *wholes: Any) -> None:
+        for place, each in enumerate(wholes, 1):
+            if not hasattr(type(each), "__iter__") and not hasattr(type(each), "__getitem__"):
+                raise TypeError(f"zip argument #{place} must support iteration")
+        self.inner = [over(each) for each in wholes]
+
+    def __next__(self) -> Any:
+        if not self.inner:
+            raise StopIteration
+        return tuple([next(each) for each in self.inner])
+
+
+class DictCursor(Cursor):
+    def __init__(self, whole: dict[Any, Any], shape: str) -> None:
+        self.whole: Any = whole
+        self.size = len(whole)
+        self.left = ListCursor(list(whole))
+        self.shape = shape
+
+    def __next__(self) -> Any:
+        if self.whole is None:
+            raise StopIteration
+        if len(self.whole) != self.size:
+            self.size = -1
+            raise RuntimeError("dictionary changed size during iteration")
+        try:
+            key = next(self.left)
+        except StopIteration:
+            self.whole = None
+            raise
+        if self.shape == "keys":
+            return key
+        if key not in self.whole:
+            raise RuntimeError("dictionary keys changed during iteration")
+        return self.whole[key] if self.shape == "values" else (key, self.whole[key])
+
+
+class SetCursor(Cursor):
+    def __init__(self, whole: set[Any]) -> None:
+        self.whole: Any = whole
+        self.size = len(whole)
+        self.left = ListCursor(list(whole))
+
+    def __next__(self) -> Any:
+        if self.whole is None:
+            raise StopIteration
+        if len(self.whole) != self.size:
+            self.size = -1
+            raise RuntimeError("Set changed size during iteration")
+        try:
+            return next(self.left)
+        except StopIteration:
+            self.whole = None
+            raise
+
+
+_INDEXED = {list, tuple, range, str}
+_VIEWS = {type({}.keys()): "keys", type({}.values()): "values", type({}.items()): "items"}

@@ -1,0 +1,319 @@
+"""The heap of a run: the variables of its open functions as one graph of objects, so that what is one object stays one.
+
+It is kept as a log of pickles that share a memo: the first has everything, those after it what regions have changed. A
+worker that has just run a region still has the objects; others read the log. Classes and functions go by name and are the
+worker's. What cannot be kept across an await (an open file, a lock, a generator) is left out, and named when it is used
+again.
+"""
+
+from __future__ import annotations
+
+import importlib
+import io
+import pickle
+import secrets
+import sys
+import types
+from collections import OrderedDict
+from typing import Any, Callable, Iterable, Optional
+
+from ..values.names import class_name, find_class, module_name
+from .tracking import Opaque, Tracker, apply
+
+# Heaps that a worker keeps for the next region of their runs.
+KEPT_MAX = 256
+# A log is written anew when it has grown by so many bytes and to more than twice its size.
+_GROWTH = 64 * 1024
+_TABLES = ("frames", "failures", "kept", "tasks")
+
+
+class Forgotten(Exception):
+    """This worker does not have the heap any more, and was not given its log."""
+
+
+class Unkept:
+    """Stands for a value that could not be kept across an await."""
+
+    def __init__(self, kind: str, line: int, reason: str) -> None:
+        self.kind = kind
+        self.line = line
+        self.reason = reason
+
+
+class Heap:
+    """Frames by number, exceptions that were raised and not yet handled, what waits for an answer, and tasks."""
+
+    def __init__(self) -> None:
+        self.last = 0
+        self.started = 0
+        self.frames: dict[int, dict[str, Any]] = {}
+        self.failures: dict[int, BaseException] = {}
+        self.kept: dict[int, Any] = {}
+        self.tasks: dict[int, Any] = {}
+        self._out = io.BytesIO()
+        self._pickler: Any = None
+        self._tracker = Tracker()
+        # What was put into the tables or taken out of them.
+        self._changes: list[tuple[Any, ...]] = []
+        self._touched: list[Any] = []
+        self._touched_frames: list[dict[str, Any]] = []
+        self._size = self._base = 0
+        # What was written last, where the whole is written each time.
+        self._whole = b""
+
+    # Tables.
+
+    def number(self) -> int:
+        self.last += 1
+        return self.last
+
+    def put(self, table: str, value: Any, number: int = 0) -> int:
+        number = number or self.number()
+        getattr(self, table)[number] = value
+        self._changes.append((table, number, value))
+        self._touched.append(value)
+        return number
+
+    def take(self, table: str, number: int) -> Any:
+        found = getattr(self, table).pop(number)
+        self._changes.append((table, number))
+        self._touched.append(found)
+        return found
+
+    def frame(self, variables: dict[str, Any]) -> int:
+        return self.put("frames", variables)
+
+    def touch(self, *values: Any) -> None:
+        """A region can reach these, and all in them."""
+        self._touched += values
+
+    def touch_frame(self, frame: Optional[dict[str, Any]]) -> None:
+        """A region may give other values to the variables in it."""
+        if frame is not None:
+            self._touched_frames.append(frame)
+
+    # Writing.
+
+    def write(self, line: int) -> list[Any]:
+        """What has changed since it was written last, as the law keeps it; variables that cannot be kept are left out."""
+        adds = self._pickler is not None
+        try:
+            added = self._added() if adds else None
+        except Opaque:
+            added = None
+        except Exception:
+            # Something that cannot be kept; the memo is of no more use.
+            added = None
+        if added is None or self._size > 2 * self._base + _GROWTH:
+            adds, added = False, self._anew(line)
+            if added == self._whole:
+                adds, added = True, b""
+            else:
+                self._whole = added if self._pickler is None else b""
+        self._changes, self._touched, self._touched_frames = [], [], []
+        return [self._remember(), adds, added]
+
+    def _added(self) -> bytes:
+        tracker = self._tracker
+        tracker.edits = []
+        changed = [each for frame in self._touched_frames for each in tracker.look_at_frame(frame)]
+        tracker.look([*self._touched, *changed])
+        if tracker.edits or self._changes:
+            self._pickler.dump((self._changes, tracker.edits, self.last, self.started))
+        else:
+            self._pickler.dump((self.last, self.started))
+        return self._written()
+
+    def _written(self) -> bytes:
+        found = self._out.getvalue()
+        self._out.seek(0)
+        self._out.truncate()
+        self._size += len(found)
+        return found
+
+    def _anew(self, line: int) -> bytes:
+        try:
+            self._dump_whole()
+        except Exception:
+            self._leave_out(line)
+            self._dump_whole()
+        self._size = 0
+        added = self._written()
+        self._base = self._size
+        self._tracker = Tracker()
+        try:
+            self._tracker.look([getattr(self, each) for each in _TABLES])
+        except Opaque:
+            # Nobody sees what becomes of it: the next region writes everything again.
+            self._pickler = None
+        return added
+
+    def _dump_whole(self) -> None:
+        self._out = io.BytesIO()
+        self._pickler = _Pickler(self._out, protocol=5)
+        self._pickler.dump(tuple(getattr(self, each) for each in _TABLES) + (self.last, self.started))
+
+    def _leave_out(self, line: int) -> None:
+        for variables in self.frames.values():
+            for name, value in variables.items():
+                try:
+                    _Pickler(io.BytesIO(), protocol=5).dump(value)
+                except Exception as error:
+                    variables[name] = Unkept(type(value).__name__, line, str(error))
+
+    # Remembering and reading.
+
+    def _remember(self) -> str:
+        version = secrets.token_hex(8)
+        _KEPT[version] = self
+        while len(_KEPT) > KEPT_MAX:
+            _KEPT.popitem(last=False)
+        return version
+
+    def read(self, log: bytes) -> None:
+        source = io.BytesIO(log)
+        reader = pickle.Unpickler(source)
+        first = reader.load()
+        self.frames, self.failures, self.kept, self.tasks, self.last, self.started = first
+        self._base = self._size = source.tell()
+        while source.tell() < len(log):
+            changes, edits, self.last, self.started = ((), (), *found) if len(found := reader.load()) == 2 else found
+            for change in changes:
+                table = getattr(self, change[0])
+                if len(change) == 3:
+                    table[change[1]] = change[2]
+                else:
+                    table.pop(change[1])
+            for edit in edits:
+                apply(edit)
+        self._size = len(log)
+        self._pickler = _Pickler(self._out, protocol=5)
+        self._pickler.memo = _memo(reader.memo.copy())
+        try:
+            self._tracker.look([getattr(self, each) for each in _TABLES])
+        except Opaque:
+            self._pickler = None
+
+
+_KEPT: OrderedDict[str, Heap] = OrderedDict()
+
+
+def load(given: Optional[dict[str, Any]]) -> Heap:
+    """The heap that the law speaks of."""
+    if not given:
+        return Heap()
+    # A region changes it: what is left behind has another version.
+    heap = _KEPT.pop(given["version"], None)
+    if heap is not None:
+        return heap
+    if "pages" not in given:
+        raise Forgotten()
+    heap = Heap()
+    heap.read(b"".join(given["pages"]))
+    return heap
+
+
+def _memo(read: dict[int, Any]) -> dict[int, tuple[int, Any]]:
+    """What a pickler knows that has written what was read; places that lead to one object are filled up."""
+    found: dict[int, tuple[int, Any]] = {}
+    for place, value in read.items():
+        if id(value) in found:
+            value = [place]
+        found[id(value)] = (place, value)
+    return found
+
+
+class _Pickler(pickle.Pickler):
+    def reducer_override(self, value: Any) -> Any:
+        if isinstance(value, type):
+            return _class(value)
+        reduce = _REDUCERS.get(type(value))
+        if reduce is not None:
+            return reduce(value)
+        if isinstance(value, BaseException):
+            return _exception(value)
+        return NotImplemented
+
+
+def _class(value: type) -> Any:
+    if _is_plain(value):
+        return NotImplemented
+    name = class_name(value)
+    if find_class(name) is not value:
+        raise pickle.PicklingError(f"the class {value.__qualname__} is not found by its name")
+    return found_class, (name,)
+
+
+def _is_plain(value: Any) -> bool:
+    """Is it found under its own name by anybody? Not what a program that was started defines."""
+    if value.__module__ == "__main__":
+        return False
+    found: Any = sys.modules.get(value.__module__)
+    for part in value.__qualname__.split("."):
+        found = getattr(found, part, None)
+    return found is value
+
+
+def found_class(name: str) -> type:
+    found = find_class(name)
+    if found is None:
+        raise LookupError(f"the class '{name}' cannot be found here")
+    return found
+
+
+def _function(value: types.FunctionType) -> Any:
+    if _is_plain(value):
+        return NotImplemented
+    module, name = module_name(value), value.__qualname__
+    try:
+        found = found_function(module, name)
+    except (ImportError, AttributeError):
+        found = None
+    if found is not value:
+        raise pickle.PicklingError(f"the function {name} is not found by its name")
+    return found_function, (module, name)
+
+
+def found_function(module: str, name: str) -> Any:
+    from ..values.names import find_module
+
+    found: Any = find_module(module)
+    for part in name.split("."):
+        found = getattr(found, part)
+    return found
+
+
+def _module(value: types.ModuleType) -> Any:
+    return importlib.import_module, (value.__name__,)
+
+
+def _exception(error: BaseException) -> Any:
+    state = (dict(vars(error)), error.__cause__, error.__context__, error.__suppress_context__)
+    return new_exception, (type(error), error.args), state, None, None, restore_exception
+
+
+def new_exception(kind: type[BaseException], args: tuple[Any, ...]) -> BaseException:
+    error = kind.__new__(kind, *args)
+    error.args = args
+    return error
+
+
+def restore_exception(error: BaseException, state: Any) -> None:
+    vars(error).update(state[0])
+    error.__cause__, error.__context__, error.__suppress_context__ = state[1:]
+
+
+def _coroutine(value: Any) -> Any:
+    from .awaiting import Pending, pending
+
+    found = pending(value)
+    if found is None:
+        raise pickle.PicklingError("a coroutine that is no call of an action, a workflow or a function of the workflow")
+    return Pending, (found.kind, found.name, found.given, found.used)
+
+
+_REDUCERS: dict[type, Callable[[Any], Any]] = {
+    types.FunctionType: _function,
+    types.ModuleType: _module,
+    types.CoroutineType: _coroutine,
+}

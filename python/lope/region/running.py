@@ -1,0 +1,387 @@
+"""Runs a region: its source becomes a function whose variables are those of the frame, and what it did is said to the law."""
+
+from __future__ import annotations
+
+import ast
+import asyncio
+import functools
+import inspect
+import re
+import types
+from typing import Any, Iterator, Optional, Sequence, cast
+
+from ..decorators import Workflow, workflows
+from ..values import decode
+from ..values.arguments import call_arguments
+from ..values.encode import Encoded, encode
+from ..values.failures import decode_failure, encode_failure
+from ..values.names import find_module
+from .awaiting import UP, Gather, WaitFor, _span, described
+from .cursors import EnumerateCursor, ZipCursor, over
+from .heap import Heap, Unkept, found_class, load
+from .tasks import Group, Task, Turns, as_completed, running
+
+# The entries of a frame that hold what its function returned and that a function was defined in it.
+RETURNED = "\0returned"
+DEFINED = "\0defined"
+ROOT = 1
+_FOREVER = 100 * 365 * 86_400
+
+
+def run_region(request: dict[str, Any], given: Optional[dict[str, Any]]) -> dict[str, Any]:
+    """What a region led to: `flow` says how it was left, `v` with what, `heap` what it changed, `tasks` whom it started,
+    woke and cancelled."""
+    region = Region(request, load(given))
+    token = running.set(region)
+    try:
+        flow, value = region.function()(region) or ("next", None)
+        if flow == "return" and request.get("root"):
+            value = Encoded(encode(value, "result"))
+    except (Exception, asyncio.CancelledError) as error:
+        flow, value = "raise", Encoded(region.raised(error))
+    finally:
+        running.reset(token)
+    found = {"flow": flow, "v": value, "heap": region.heap.write(int(request.get("line", 0)))}
+    tasks = {word: each for word, each in vars(region.turns).items() if each}
+    return {**found, "tasks": tasks} if tasks else found
+
+
+class Region:
+    """What the code of a region sees of the run, under the name `_lope`."""
+
+    def __init__(self, request: dict[str, Any], heap: Heap) -> None:
+        self.request = request
+        self.heap = heap
+        if "input" in request:
+            heap.frame(_arguments(workflows[request["workflow"]], request["input"]))
+        self.frame = int(request.get("frame") or ROOT)
+        self.f = heap.frames[self.frame]
+        self.unkept: dict[str, Unkept] = {}
+        self.turns = Turns()
+        # The exception for which a handler is sought, with its number.
+        self.handled: Optional[tuple[int, BaseException]] = None
+        heap.touch_frame(self.f)
+
+    def function(self) -> Any:
+        request = self.request
+        module = find_module(request["module"])
+        code = _compiled(request["code"], tuple(request["lines"]), getattr(module, "__file__", None) or request["module"])
+        made: dict[str, Any] = {}
+        exec(code, _globals(module, request), made)
+        return made["region"]
+
+    # Variables.
+
+    def owner(self, name: str) -> Optional[dict[str, Any]]:
+        """The frame that has a variable: this one, or that of a function around it."""
+        frame: Optional[dict[str, Any]] = self.f
+        while frame is not None and name not in frame:
+            frame = self.heap.frames.get(frame.get(UP, 0))
+        return frame
+
+    def has(self, name: str) -> bool:
+        frame = self.owner(name)
+        if frame is None:
+            return False
+        value = frame[name]
+        if isinstance(value, Unkept):
+            self.unkept[name] = value
+            return False
+        return True
+
+    def get(self, name: str) -> Any:
+        frame = self.owner(name)
+        assert frame is not None
+        self.heap.touch(frame[name])
+        return frame[name]
+
+    # What a loop with awaits in it goes over.
+    iterate = staticmethod(over)
+    enumerate = EnumerateCursor
+    zip = ZipCursor
+
+    def save(self, found: dict[str, Any], names: Sequence[str], outer: Sequence[str]) -> None:
+        for name in names:
+            self._keep(self.f, name, found)
+        for name in outer:
+            up = self.heap.frames.get(self.f.get(UP, 0))
+            while up is not None and name not in up and UP in up:
+                up = self.heap.frames.get(up[UP])
+            if up is not None:
+                self.heap.touch_frame(up)
+                self._keep(up, name, found)
+
+    def _keep(self, frame: dict[str, Any], name: str, found: dict[str, Any]) -> None:
+        if name not in found:
+            if name not in self.unkept:
+                frame.pop(name, None)
+            return
+        value = found[name]
+        inner = isinstance(value, types.FunctionType) and value.__qualname__ == f"region.<locals>.{name}"
+        frame[name] = DEFINED if inner else value
+
+    def class_of(self, name: str) -> type:
+        return found_class(name)
+
+    def home_of(self, name: str) -> tuple[int, str]:
+        """The frame in which a function inside a function is defined, and the name under which the law knows it."""
+        known = self.request.get("nested", {}).get(name)
+        if known is None:
+            raise TypeError(f"the function '{name}' cannot be awaited here")
+        frame = self.frame
+        for _ in range(known[0]):
+            frame = self.heap.frames[frame][UP]
+        return frame, known[1]
+
+    # How a region is left.
+
+    def next(self, value: Any = None) -> tuple[str, Any]:
+        if value == -1 and self.handled is not None:
+            # No handler takes it: it goes on as the object that it is.
+            number, error = self.handled
+            self.heap.put("failures", error, number)
+        return "next", value
+
+    def test(self, value: Any) -> tuple[str, Any]:
+        return "next", bool(value)
+
+    def leave(self, flow: str) -> tuple[str, Any]:
+        return flow, None
+
+    def returns(self, value: Any) -> tuple[str, Any]:
+        """A function's value stays on the heap; the run's is encoded."""
+        if self.request.get("root"):
+            return "return", value
+        self.f[RETURNED] = value
+        return "return", None
+
+    def result(self, answer: int) -> tuple[str, Any]:
+        return "return", self.f.get(RETURNED)
+
+    def awaits(self, value: Any) -> tuple[str, Any]:
+        return "next", described(value, self)
+
+    def gather(self, *items: Any, return_exceptions: bool = False) -> Gather:
+        return Gather(list(items), bool(return_exceptions))
+
+    def wait_for(self, fut: Any, timeout: Any) -> WaitFor:
+        return WaitFor(fut, timeout)
+
+    # Tasks.
+
+    def create_task(self, coro: Any, *, name: Any = None, **_: Any) -> Task:
+        return Task.started_by(self, coro, name)
+
+    def ensure_future(self, coro_or_future: Any, **_: Any) -> Any:
+        if isinstance(coro_or_future, Task):
+            return coro_or_future
+        return Task.started_by(self, coro_or_future, None)
+
+    def as_completed(self, fs: Any, *, timeout: Any = None) -> Any:
+        return as_completed(self, fs, timeout)
+
+    def TaskGroup(self) -> Group:
+        return Group()
+
+    def task_ended(self) -> tuple[str, Any]:
+        """The region after a task: what it answered or failed with, and whom that wakes."""
+        answer = self.request.get("given")
+        task: Task = self.heap.take("tasks", self.request["task"])
+        try:
+            value = self._answer(answer)
+        except BaseException as error:
+            value, answer = error, ["e"]
+        task.end(self, value, answer is not None and answer[0] == "e")
+        return "next", None
+
+    def task_gone(self) -> tuple[str, Any]:
+        """The region after a task that was cancelled has ended."""
+        if self.request["task"] in self.heap.tasks:
+            self.heap.take("tasks", self.request["task"]).gone(self)
+        return "next", None
+
+    def await_gone(self) -> tuple[str, Any]:
+        """Whoever waited for a task was cancelled, and so is the task."""
+        task = self.heap.tasks.get(self.request["task"])
+        if task is not None:
+            self.heap.touch(task)
+            task.cancel()
+        return "next", None
+
+    def group_failed(self, group: Any, error: BaseException) -> None:
+        group.body_failed(self, error)
+
+    def group_open(self, group: Any) -> bool:
+        return bool(group.open)
+
+    def group_raise(self, group: Any, error: Optional[BaseException]) -> None:
+        group.finish(error)
+
+    def group_watch(self, group: Any) -> tuple[str, Any]:
+        """What wakes the group's block when one of its tasks fails."""
+        return "next", group.watch(self)
+
+    def span(self, seconds: Any) -> tuple[str, Any]:
+        return "next", _span(_FOREVER if seconds is None else seconds)
+
+    def aenter(self, manager: Any) -> Any:
+        if isinstance(manager, (asyncio.Semaphore, asyncio.Lock)):
+            return manager.acquire()
+        kind = type(manager)
+        if not hasattr(kind, "__aenter__") or not hasattr(kind, "__aexit__"):
+            raise TypeError(f"'{kind.__name__}' object does not support the asynchronous context manager protocol")
+        return kind.__aenter__(manager)
+
+    def entered(self, manager: Any, value: Any) -> Any:
+        return None if isinstance(manager, (asyncio.Semaphore, asyncio.Lock)) else value
+
+    def aexit(self, manager: Any, error: Optional[BaseException]) -> Any:
+        if isinstance(manager, (asyncio.Semaphore, asyncio.Lock)):
+            manager.release()
+            return Gather([], False)
+        kind = type(manager)
+        if error is None:
+            return kind.__aexit__(manager, None, None, None)
+        return kind.__aexit__(manager, type(error), error, error.__traceback__)
+
+    def waiter_gone(self) -> tuple[str, Any]:
+        """Somebody was cancelled while it waited for a lock."""
+        owner, waiter = self.heap.take("kept", self.request["given"])
+        waiter.give_up(owner)
+        return "next", None
+
+    def raised(self, error: BaseException) -> dict[str, Any]:
+        """An exception as the law's failure; the object itself stays on the heap."""
+        error = self._named(error)
+        handled = self.f.get(self.request.get("handling", ""))
+        if isinstance(handled, BaseException) and error.__context__ is None and handled is not error:
+            error.__context__ = handled
+        error.__traceback__ = _own(error.__traceback__)
+        failure = encode_failure(error)
+        number = self.heap.put("failures", error)
+        failure["detail"] = {**failure.get("detail", {}), "heap": number}
+        return failure
+
+    def _named(self, error: BaseException) -> BaseException:
+        """A variable that could not be kept is not just unbound."""
+        names = re.findall(r"'(\w+)'", str(error)) if isinstance(error, NameError) else []
+        lost = next((name for name in names if name in self.unkept), None)
+        if lost is None:
+            return error
+        known = self.unkept[lost]
+        return TypeError(
+            f"'{lost}' held a {known.kind}, which cannot be kept across the await in line {known.line}: "
+            "use it up before, or make it in an @action"
+        )
+
+    # What the law answered.
+
+    def given(self) -> Any:
+        return self._answer(self.request.get("given"))
+
+    def _answer(self, answer: Any) -> Any:
+        if answer is None:
+            return None
+        kind, value = answer[0], answer[1]
+        if kind == "f":
+            return self.heap.take("frames", value).get(RETURNED)
+        if kind == "g":
+            return [self._answer(each) for each in value]
+        if kind == "e":
+            return self._exception(value)
+        if kind == "s":
+            default, hint = self.heap.take("kept", answer[2])
+            return default if value == "\0default" else decode(value, hint, "signal")
+        if kind == "k":
+            return self.heap.take("kept", value)
+        if kind == "q":
+            owner, waiter = self.heap.take("kept", value)
+            return waiter.resume(owner)
+        return decode(value)
+
+    def failure(self) -> BaseException:
+        failure = self.request["given"][1]
+        error = self._exception(failure)
+        detail = failure.get("detail")
+        if isinstance(detail, dict) and isinstance(detail.get("heap"), int):
+            self.handled = detail["heap"], error
+        return error
+
+    def _exception(self, failure: dict[str, Any]) -> BaseException:
+        detail = failure.get("detail")
+        number = detail.get("heap") if isinstance(detail, dict) else None
+        known = isinstance(number, int) and number in self.heap.failures
+        found = self.heap.take("failures", cast(int, number)) if known else None
+        return decode_failure(failure) if found is None else found
+
+    def matches(self, error: BaseException, kinds: Any) -> bool:
+        for each in kinds if isinstance(kinds, tuple) else (kinds,):
+            if not isinstance(each, type) or not issubclass(each, BaseException):
+                raise TypeError("catching classes that do not inherit from BaseException is not allowed")
+        return isinstance(error, kinds)
+
+    # Context managers.
+
+    def enter(self, manager: Any) -> Any:
+        kind = type(manager)
+        if not hasattr(kind, "__enter__") or not hasattr(kind, "__exit__"):
+            raise TypeError(f"'{kind.__name__}' object does not support the context manager protocol")
+        return kind.__enter__(manager)
+
+    def exit(self, manager: Any, error: Optional[BaseException]) -> bool:
+        if error is None:
+            return bool(type(manager).__exit__(manager, None, None, None))
+        return bool(type(manager).__exit__(manager, type(error), error, error.__traceback__))
+
+
+def _arguments(workflow: Workflow[..., Any], given: Any) -> dict[str, Any]:
+    """The variables that a run starts with."""
+    args, kwargs = call_arguments(workflow, given)
+    bound = workflow.signature.bind(*args, **kwargs)
+    bound.apply_defaults()
+    found = dict(bound.arguments)
+    if isinstance(workflow.target, type):
+        own = next(iter(inspect.signature(workflow.function).parameters))
+        found = {own: workflow.target(), **found}
+    return found
+
+
+def _globals(module: Any, request: dict[str, Any]) -> dict[str, Any]:
+    found: dict[str, Any] = vars(module)
+    workflow = workflows.get(request.get("workflow", ""))
+    function: Any = workflow.function if workflow is not None and request.get("root") else None
+    if function is None or not function.__closure__:
+        return found
+    inner = {name: cell.cell_contents for name, cell in zip(function.__code__.co_freevars, function.__closure__)}
+    return {**function.__globals__, **inner}
+
+
+@functools.lru_cache(maxsize=4096)
+def _compiled(text: str, lines: tuple[int, ...], file: str) -> types.CodeType:
+    tree = ast.parse(text)
+    place(tree, iter(lines), 1)
+    return compile(ast.fix_missing_locations(tree), file, "exec")
+
+
+def place(node: ast.AST, lines: Iterator[int], line: int) -> None:
+    """Gives each statement the line it has in its file, and what is inside it the same."""
+    if isinstance(node, ast.stmt):
+        line = next(lines, 0) or line
+    if hasattr(node, "lineno"):
+        node.lineno = node.end_lineno = line  # type: ignore[attr-defined]
+        node.col_offset = node.end_col_offset = 0  # type: ignore[attr-defined]
+    for each in ast.iter_child_nodes(node):
+        place(each, lines, line)
+
+
+def places(node: ast.AST) -> list[int]:
+    """The lines that `place` gives back."""
+    found = [getattr(node, "lineno", 0)] if isinstance(node, ast.stmt) else []
+    for each in ast.iter_child_nodes(node):
+        found += places(each)
+    return found
+
+
+def _own(traceback: Optional[types.TracebackType]) -> Optional[types.TracebackType]:
+    """A traceback that begins in the workflow."""
+    return traceback.tb_next if traceback is not None else None

@@ -1,0 +1,324 @@
+"""What a region changed: objects are compared with what they held before, part by part and by identity.
+
+Only what a region can reach is looked at, and only what differs is written. What has no parts that can be told apart is
+*opaque*: then the whole heap is written anew.
+"""
+
+from __future__ import annotations
+
+import collections
+import copyreg
+import datetime
+import decimal
+import enum
+import fractions
+import pathlib
+import re
+import types
+import uuid
+import zoneinfo
+from operator import is_
+from typing import Any, Callable, Iterable, Sequence
+
+from ..decorators import Action, Workflow
+
+Edit = tuple[Any, ...]
+
+_ATOMS: set[type] = {
+    int, float, str, bytes, bool, complex, type(None), type, range, slice, type(...), type(NotImplemented), object,
+    types.FunctionType, types.ModuleType, types.WrapperDescriptorType, types.MethodDescriptorType,
+    decimal.Decimal, fractions.Fraction, datetime.date, datetime.time, datetime.datetime, datetime.timedelta,
+    datetime.timezone, zoneinfo.ZoneInfo, uuid.UUID, re.Pattern, Action, Workflow,
+}  # fmt: skip
+_ATOM, _TUPLE, _LIST, _DICT, _SET, _DEQUE, _OBJECT, _ERROR, _METHOD, _CALL, _MODEL, _OPAQUE = range(12)
+
+
+class Opaque(Exception):
+    """Something whose changes cannot be seen."""
+
+
+def _kind(cls: type) -> int:
+    found = _KINDS.get(cls)
+    if found is None:
+        found = _KINDS[cls] = _new_kind(cls)
+    return found
+
+
+_KINDS: dict[type, int] = dict.fromkeys(_ATOMS, _ATOM)
+
+
+def _new_kind(cls: type) -> int:
+    from .awaiting import Pending
+
+    if issubclass(cls, (enum.Enum, type, pathlib.PurePath)):
+        return _ATOM
+    if cls is types.CoroutineType or cls is Pending:
+        return _CALL
+    if cls in (types.MethodType, types.BuiltinFunctionType, types.MethodWrapperType):
+        return _METHOD
+    if issubclass(cls, BaseException):
+        return _ERROR
+    if hasattr(cls, "__pydantic_fields_set__"):
+        return _MODEL
+    if issubclass(cls, (tuple, frozenset)):
+        return _TUPLE if cls.__dictoffset__ == 0 else _OPAQUE
+    if cls.__reduce__ is object.__reduce__ and cls.__reduce_ex__ is object.__reduce_ex__:
+        if not _is_default(cls):
+            return _OPAQUE
+        if issubclass(cls, list):
+            return _LIST
+        if issubclass(cls, dict):
+            return _DICT
+        size = object.__basicsize__ + 32 + 8 * len(_slots(cls))
+        return _OBJECT if (cls.__dictoffset__ or _slots(cls)) and cls.__basicsize__ <= size else _OPAQUE
+    if cls in (collections.defaultdict, collections.OrderedDict, collections.Counter):
+        return _DICT
+    if cls is set:
+        return _SET
+    return _DEQUE if cls is collections.deque else _OPAQUE
+
+
+def _is_default(cls: type) -> bool:
+    """Is its state what its attributes are?"""
+    getstate = getattr(cls, "__getstate__", None)
+    if getattr(getstate, "__module__", None) == "dataclasses":
+        return True
+    return getstate is getattr(object, "__getstate__", None) and not hasattr(cls, "__setstate__")
+
+
+def _inside(value: Any) -> dict[str, Any]:
+    """The attributes of an object."""
+    slots = _slots(type(value))
+    found: dict[str, Any] = getattr(value, "__dict__", _NO_ATTRIBUTES)
+    if not slots:
+        return found
+    return {**found, **{each: getattr(value, each) for each in slots if hasattr(value, each)}}
+
+
+_NO_ATTRIBUTES: dict[str, Any] = {}
+
+
+def _slots(cls: type) -> Sequence[str]:
+    found: Sequence[str] = copyreg._slotnames(cls)  # type: ignore[attr-defined]
+    return found
+
+
+class Tracker:
+    """What the objects of a heap held when they were last written."""
+
+    def __init__(self) -> None:
+        # By id: the object, which is thereby kept, what it held, and whether its parts have no parts of their own.
+        self.held: dict[int, list[Any]] = {}
+        self.edits: list[Edit] = []
+        self._seen: set[int] = set()
+
+    def look(self, roots: Iterable[Any]) -> None:
+        """Notes what has become of what can be reached from here; objects that are not known are known from now on."""
+        self._seen.clear()
+        waiting = [*roots]
+        while waiting:
+            value = waiting.pop()
+            kind = _kind(type(value))
+            if kind == _ATOM or id(value) in self._seen:
+                continue
+            self._seen.add(id(value))
+            if kind == _OPAQUE:
+                raise Opaque(type(value).__name__)
+            known = self.held.get(id(value))
+            if known is None:
+                known = self.held[id(value)] = [value, None, False]
+                _LOOKS[kind](self, value, known, waiting, True)
+            else:
+                _LOOKS[kind](self, value, known, waiting, False)
+
+    def look_at_frame(self, frame: dict[str, Any]) -> list[Any]:
+        """Notes which variables have other values; those values."""
+        known = self.held.get(id(frame))
+        if known is None or _same(known[1], frame):
+            return []
+        changed = [each for name, each in frame.items() if known[1].get(name, _NOTHING) is not each]
+        self._dict_changed(frame, known[1])
+        known[1], known[2] = dict(frame), False
+        return changed
+
+    def note(self, *edit: Any) -> None:
+        self.edits.append(edit)
+
+    def _tuple(self, value: Any, known: list[Any], waiting: list[Any], fresh: bool) -> None:
+        if fresh:
+            known[2] = _plain(value)
+        if not known[2]:
+            waiting.extend(value)
+
+    def _list(self, value: list[Any], known: list[Any], waiting: list[Any], fresh: bool) -> None:
+        before = known[1]
+        if fresh:
+            known[1], known[2] = list.copy(value), _plain(value)
+        elif len(before) != len(value) or not all(map(is_, before, value)):
+            front = _common(before, value)
+            rest = min(len(before), len(value)) - front
+            end = _common(before[len(before) - rest :][::-1], value[len(value) - rest :][::-1]) if rest else 0
+            new = list.__getitem__(value, slice(front, len(value) - end))
+            self.note("l", value, front, new, end)
+            before[front : len(before) - end] = new
+            known[2] = known[2] and _plain(new)
+        if not known[2]:
+            waiting.extend(list.__iter__(value))
+        self._attributes(value, known, waiting, fresh)
+
+    def _dict(self, value: dict[Any, Any], known: list[Any], waiting: list[Any], fresh: bool) -> None:
+        before = known[1]
+        if fresh:
+            known[1] = before = dict(_base(value).items(value))
+            known[2] = _plain(before) and _plain(before.values())
+        elif not _same(before, value):
+            self._dict_changed(value, before)
+            known[1] = now = dict(_base(value).items(value))
+            known[2] = _plain(now) and _plain(now.values())
+        if not known[2]:
+            waiting.extend(known[1])
+            waiting.extend(known[1].values())
+        if type(value) is not dict:
+            self._attributes(value, known, waiting, fresh)
+            if isinstance(value, collections.defaultdict):
+                waiting.append(value.default_factory)
+
+    def _dict_changed(self, value: dict[Any, Any], before: dict[Any, Any]) -> None:
+        now = dict(_base(value).items(value))
+        gone = [key for key in before if key not in now]
+        new = [(key, each) for key, each in now.items() if before.get(key, _NOTHING) is not each]
+        # Would it have the same order with only the differences made?
+        left = [key for key in before if key in now]
+        if list(map(id, [*left, *(key for key, _ in new if key not in before)])) == list(map(id, now)):
+            self.note("d", value, gone, new)
+        else:
+            self.note("D", value, list(now.items()))
+
+    def _set(self, value: set[Any], known: list[Any], waiting: list[Any], fresh: bool) -> None:
+        before = known[1]
+        if fresh or len(before) != len(value) or set(map(id, before)) != set(map(id, value)):
+            known[1], known[2] = set(value), _plain(value)
+            if not fresh:
+                self.note("s", value, list(value))
+        if not known[2]:
+            waiting.extend(value)
+
+    def _deque(self, value: Any, known: list[Any], waiting: list[Any], fresh: bool) -> None:
+        if fresh or len(known[1]) != len(value) or not all(map(is_, known[1], value)):
+            known[1], known[2] = list(value), _plain(value)
+            if not fresh:
+                self.note("q", value, known[1][:])
+        if not known[2]:
+            waiting.extend(value)
+
+    def _object(self, value: Any, known: list[Any], waiting: list[Any], fresh: bool) -> None:
+        known[2] = True
+        self._attributes(value, known, waiting, fresh)
+
+    def _attributes(self, value: Any, known: list[Any], waiting: list[Any], fresh: bool) -> None:
+        inside = _inside(value)
+        if fresh:
+            known.append(dict(inside))
+        elif not _same(known[3], inside):
+            gone = [key for key in known[3] if key not in inside]
+            self.note("a", value, gone, [(key, each) for key, each in inside.items() if known[3].get(key, _NOTHING) is not each])
+            known[3] = dict(inside)
+        waiting.extend(inside.values())
+
+    def _error(self, value: BaseException, known: list[Any], waiting: list[Any], fresh: bool) -> None:
+        now = [value.args, value.__cause__, value.__context__, value.__suppress_context__]
+        if not fresh and not all(map(is_, known[1], now)):
+            self.note("x", value, now)
+        known[1] = now
+        waiting.extend(now)
+        self._attributes(value, known, waiting, fresh)
+
+    def _method(self, value: Any, known: list[Any], waiting: list[Any], fresh: bool) -> None:
+        waiting.append(value.__self__)
+
+    def _call(self, value: Any, known: list[Any], waiting: list[Any], fresh: bool) -> None:
+        from .awaiting import Pending, pending
+
+        call = value if isinstance(value, Pending) else pending(value)
+        if call is None:
+            raise Opaque("coroutine")
+        if not fresh and known[1] != call.used:
+            self.note("u", value)
+        known[1] = call.used
+        waiting.extend(call.given.values())
+
+    def _model(self, value: Any, known: list[Any], waiting: list[Any], fresh: bool) -> None:
+        """A pydantic model: its parts are objects of their own, which are tracked as such."""
+        names = _slots(type(value))
+        now = [value.__dict__, *(getattr(value, each, None) for each in names if each != "__dict__")]
+        if not fresh and not all(map(is_, known[1], now)):
+            raise Opaque("a model with other parts")
+        known[1] = now
+        waiting.extend(now)
+
+
+_NOTHING = object()
+_LOOKS: dict[int, Callable[[Tracker, Any, list[Any], list[Any], bool], None]] = {
+    _TUPLE: Tracker._tuple, _LIST: Tracker._list, _DICT: Tracker._dict, _SET: Tracker._set, _DEQUE: Tracker._deque,
+    _OBJECT: Tracker._object, _ERROR: Tracker._error, _METHOD: Tracker._method, _CALL: Tracker._call, _MODEL: Tracker._model,
+}  # fmt: skip
+
+
+def _plain(values: Iterable[Any]) -> bool:
+    """Has none of them parts?"""
+    return all(_kind(each) == _ATOM for each in set(map(type, values)))
+
+
+def _same(before: dict[Any, Any], now: dict[Any, Any]) -> bool:
+    return (
+        len(before) == len(now)
+        and all(map(is_, before, _base(now).keys(now)))
+        and all(map(is_, before.values(), _base(now).values(now)))
+    )
+
+
+def _base(value: dict[Any, Any]) -> Any:
+    """Whose methods do what a dict does, whatever its class makes of them."""
+    return collections.OrderedDict if isinstance(value, collections.OrderedDict) else dict
+
+
+def _common(one: Sequence[Any], other: Sequence[Any]) -> int:
+    """How many both begin with."""
+    for at, (left, right) in enumerate(zip(one, other)):
+        if left is not right:
+            return at
+    return min(len(one), len(other))
+
+
+def apply(edit: Edit) -> None:
+    """Does to an object what was done to it."""
+    word, value, *rest = edit
+    if word == "l":
+        front, new, end = rest
+        list.__setitem__(value, slice(front, list.__len__(value) - end), new)
+    elif word == "d":
+        for key in rest[0]:
+            _base(value).__delitem__(value, key)
+        for key, each in rest[1]:
+            _base(value).__setitem__(value, key, each)
+    elif word == "a":
+        for key in rest[0]:
+            object.__delattr__(value, key)
+        for key, each in rest[1]:
+            object.__setattr__(value, key, each)
+    elif word == "D":
+        _base(value).clear(value)
+        for key, each in rest[0]:
+            _base(value).__setitem__(value, key, each)
+    elif word == "s":
+        value.clear()
+        value.update(rest[0])
+    elif word == "q":
+        value.clear()
+        value.extend(rest[0])
+    elif word == "x":
+        value.args, value.__cause__, value.__context__, value.__suppress_context__ = rest[0]
+    elif word == "u":
+        value.used = True
+    else:
+        raise ValueError(f"the heap was written by a later version: '{word}'")

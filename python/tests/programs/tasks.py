@@ -1,0 +1,224 @@
+"""Tasks, groups, timeouts and locks."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from typing import Any
+
+from .kit import add, program
+
+
+def recent(*cases: tuple[Any, ...]) -> Any:
+    """A program with what asyncio has since 3.11."""
+    return program(*cases) if sys.version_info >= (3, 11) else lambda target: target
+
+
+async def slow(x, log):
+    log.append(('begin', x))
+    r = await add(x)
+    log.append(('mid', x))
+    await asyncio.sleep(0.01 * x)
+    log.append(('end', x))
+    return r
+
+
+async def bad(x, log):
+    await asyncio.sleep(0.005)
+    raise KeyError(x)
+
+
+@recent((3,))
+async def group(n):
+    log = []
+    async with asyncio.TaskGroup() as tg:
+        ts = [tg.create_task(slow(i, log)) for i in range(n)]
+        x = await add(10)
+    return ([t.result() for t in ts], x, sorted(log))
+
+
+@recent()
+async def a_group_of_which_one_fails():
+    log = []
+    try:
+        async with asyncio.TaskGroup() as tg:
+            a = tg.create_task(slow(10000, log))
+            b = tg.create_task(bad(1, log))
+            await asyncio.sleep(100)
+            log.append('never')
+    except ExceptionGroup as eg:
+        log.append((str(eg), [repr(e) for e in eg.exceptions], a.cancelled(), b.done()))
+    return log
+
+
+@program((5,))
+async def sems(n):
+    sem = asyncio.Semaphore(2)
+    inside = 0
+    most = 0
+    out = []
+
+    async def one(i):
+        nonlocal inside, most
+        async with sem:
+            inside += 1
+            most = max(most, inside)
+            await asyncio.sleep(0.01)
+            out.append(await add(i))
+            inside -= 1
+        return i
+    r = await asyncio.gather(*[one(i) for i in range(n)])
+    return (r, most, out, inside, sem.locked())
+
+
+@recent()
+async def times():
+    log = []
+    try:
+        async with asyncio.timeout(0.05):
+            try:
+                await asyncio.sleep(100)
+            finally:
+                log.append('finally')
+    except TimeoutError:
+        log.append('timeout')
+    async with asyncio.timeout(5):
+        log.append(await add(1))
+    for i in range(3):
+        async with asyncio.timeout(None):
+            if i == 1:
+                continue
+            if i == 2:
+                break
+            log.append(await add(i))
+    return log
+
+
+@program()
+async def completed():
+    out = []
+
+    async def one(i):
+        await asyncio.sleep(0.05 * (4 - i))
+        return i
+    for c in asyncio.as_completed([one(i) for i in range(4)]):
+        out.append(await c)
+    return out
+
+
+@program()
+async def cancels():
+    log = []
+
+    async def forever():
+        try:
+            log.append('start')
+            await asyncio.sleep(100)
+        finally:
+            log.append('cleaned')
+            await add(1)
+            log.append('cleaned2')
+    t = asyncio.create_task(forever())
+    await asyncio.sleep(0.01)
+    t.cancel()
+    try:
+        await t
+    except BaseException as e:
+        log.append(type(e).__name__)
+    return (log, t.cancelled(), t.done())
+
+
+@program()
+async def waits():
+
+    async def f():
+        await asyncio.sleep(100)
+    t = asyncio.create_task(f())
+    try:
+        await asyncio.wait_for(t, 0.01)
+    except TimeoutError as e:
+        return 'timeout'
+
+
+@program()
+async def locks():
+    lock = asyncio.Lock()
+    ev = asyncio.Event()
+    log = []
+
+    async def a():
+        async with lock:
+            log.append('a')
+            await asyncio.sleep(0.01)
+            log.append('a2')
+        ev.set()
+
+    async def b():
+        async with lock:
+            log.append('b')
+            await asyncio.sleep(0.01)
+            log.append('b2')
+
+    async def c():
+        await ev.wait()
+        log.append('c')
+    await asyncio.gather(a(), b(), c())
+    return log
+
+
+class Res:
+
+    def __init__(self, log):
+        self.log = log
+
+    async def __aenter__(self):
+        self.log.append(await add(1))
+        return self
+
+    async def __aexit__(self, t, e, tb):
+        self.log.append(('exit', t and t.__name__))
+        await add(2)
+        return t is KeyError
+
+
+@program()
+async def managers():
+    log = []
+    async with Res(log) as r, Res(log):
+        log.append(await add(5))
+    async with Res(log):
+        raise KeyError('x')
+    try:
+        async with Res(log):
+            raise ValueError('boom 1')
+    except ValueError as e:
+        log.append(str(e))
+    return log
+
+
+@recent()
+async def acq():
+    sem = asyncio.Semaphore(1)
+    given_up = asyncio.Event()
+    log = []
+
+    async def holder():
+        async with sem:
+            await given_up.wait()
+            log.append('h')
+
+    async def impatient():
+        try:
+            async with asyncio.timeout(0.02):
+                async with sem:
+                    log.append('never')
+        except TimeoutError:
+            log.append('t')
+            given_up.set()
+
+    async def patient():
+        await sem.acquire()
+        log.append('p')
+        sem.release()
+    await asyncio.gather(holder(), impatient(), patient())
+    return (log, sem._value)
