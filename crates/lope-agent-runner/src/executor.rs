@@ -52,7 +52,8 @@ impl AgentSteps {
         runtime: Handle,
         logs: Logs,
         environment: InheritedEnvironment,
-        (agents, settings): (AgentsSettings, RunnerSettings),
+        agents: AgentsSettings,
+        settings: RunnerSettings,
     ) -> Self {
         let kit = StepKit {
             trees: ProcessTrees::begin(&runtime),

@@ -59,6 +59,12 @@ struct Heard {
     complaints: String,
 }
 
+/// The watchdog of an agent, and since when it looks.
+struct AgentWatch {
+    dog: Watchdog,
+    begun: Instant,
+}
+
 /// Why an agent was told to end.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum AgentStop {
@@ -97,7 +103,11 @@ pub async fn attend(
             return unstarted(begun, StopReason::Startup, Some(message));
         }
     };
-    let attended = watched(&mut tree, &heard, (limits, begun), &mut stop, &heard_of).await;
+    let watch = AgentWatch {
+        dog: Watchdog::new(limits),
+        begun,
+    };
+    let attended = watched(&mut tree, &heard, watch, &mut stop, &heard_of).await;
     let (status, told) = match attended {
         Ok(status) => (status, None),
         Err(told) => (tree.stop(stop_grace.to_duration()).await, Some(told)),
@@ -111,7 +121,7 @@ pub async fn attend(
 async fn watched(
     tree: &mut ProcessTree,
     heard: &Mutex<Heard>,
-    (limits, begun): (AgentLimits, Instant),
+    watch: AgentWatch,
     stop: &mut watch::Receiver<Option<StopReason>>,
     heard_of: &impl Fn(&AgentReport, bool),
 ) -> Result<io::Result<ExitStatus>, AgentStop> {
@@ -145,32 +155,34 @@ async fn watched(
     tokio::select! {
         biased;
         status = ended => Ok(status),
-        cause = looking(heard, (limits, begun), cpu, heard_of) => Err(AgentStop::ByWatchdog(cause)),
+        cause = watch.look(heard, cpu, heard_of) => Err(AgentStop::ByWatchdog(cause)),
         reason = asked(stop) => Err(AgentStop::ByOrder(reason)),
     }
 }
 
-async fn looking(
-    heard: &Mutex<Heard>,
-    (limits, begun): (AgentLimits, Instant),
-    cpu: CpuMeter,
-    heard_of: &impl Fn(&AgentReport, bool),
-) -> StopCause {
-    let mut dog = Watchdog::new(limits);
-    loop {
-        tokio::time::sleep(dog.tick()).await;
-        let signs = {
-            let mut heard = lock(heard);
-            heard_of(&heard.reader.report, heard.has_spoken);
-            AgentSigns {
-                elapsed: begun.elapsed(),
-                has_spoken: std::mem::take(&mut heard.has_spoken),
-                is_final: heard.reader.report.is_final,
-                cost_micros: heard.reader.report.cost_micros,
+impl AgentWatch {
+    /// Look now and then, until the agent must end.
+    async fn look(
+        mut self,
+        heard: &Mutex<Heard>,
+        cpu: CpuMeter,
+        heard_of: &impl Fn(&AgentReport, bool),
+    ) -> StopCause {
+        loop {
+            tokio::time::sleep(self.dog.tick()).await;
+            let signs = {
+                let mut heard = lock(heard);
+                heard_of(&heard.reader.report, heard.has_spoken);
+                AgentSigns {
+                    elapsed: self.begun.elapsed(),
+                    has_spoken: std::mem::take(&mut heard.has_spoken),
+                    is_final: heard.reader.report.is_final,
+                    cost_micros: heard.reader.report.cost_micros,
+                }
+            };
+            if let Some(cause) = self.dog.look(&signs, || cpu.used()) {
+                return cause;
             }
-        };
-        if let Some(cause) = dog.look(&signs, || cpu.used()) {
-            return cause;
         }
     }
 }

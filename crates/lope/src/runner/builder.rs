@@ -20,6 +20,7 @@ use tokio::sync::RwLock as AsyncLock;
 use super::{Runner, RunnerState};
 use crate::client::Client;
 use crate::error::{Error, Result};
+use crate::executors::AgentKit;
 use crate::stores::{self, CreateStore, StoreUrl};
 use crate::telemetry::{self, Telemetry};
 
@@ -54,7 +55,7 @@ pub struct RunnerBuilder {
     shared: bool,
     unobserved: bool,
     inherited: InheritedEnvironment,
-    agents: crate::executors::AgentKit,
+    agents: AgentKit,
 }
 
 impl RunnerBuilder {
@@ -113,7 +114,7 @@ impl RunnerBuilder {
     /// Which agents `agent` steps may name, and how they are run.
     #[must_use]
     pub fn agents(mut self, agents: AgentsSettings, settings: RunnerSettings) -> Self {
-        self.agents = (agents, settings);
+        self.agents = AgentKit { agents, settings };
         self
     }
 
