@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use python::Ground;
 use serde_json::{Value, json};
 
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(120);
 /// A token is at least sixteen letters long.
 const TOKEN: &str = "a-token-for-this-test";
 

@@ -7,7 +7,7 @@ use lope_engine::executor::{Done, Executor, Limits, OutcomeSink, Task, TaskOutco
 use lope_model::{Epoch, Failure, RunId, Value, value};
 
 /// How long a test waits before it gives up on an answer.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
 
 struct OutcomeChannel(mpsc::Sender<TaskOutcome>);
 
