@@ -8,12 +8,13 @@ use std::sync::{Mutex, MutexGuard};
 use std::time::Instant;
 
 use lope_agents::records::StopReason;
+use lope_engine::executor::StartRight;
 use lope_model::{Span, Timestamp};
 use lope_workers::clock::wall;
 use lope_workers::lines::each_line;
 use lope_workers::logs::{MaskedLog, Stream};
 use lope_workers::process_tree::{
-    CpuMeter, ProcessTree, ProcessTrees, TreeCommand, TreeWork, is_subreaper_lost,
+    CpuMeter, ProcessTree, ProcessTrees, TreeCommand, TreeWork, is_subreaper_lost, is_too_late,
 };
 use tokio::sync::watch;
 
@@ -34,6 +35,8 @@ pub struct AgentOrder {
     pub command: TreeCommand,
     pub reader: AgentReader,
     pub limits: AgentLimits,
+    /// Until when it may be started.
+    pub right: StartRight,
     /// How long it may take to end when it is told to.
     pub stop_grace: Span,
 }
@@ -88,16 +91,20 @@ pub async fn attend(
         command,
         reader,
         limits,
+        right,
         stop_grace,
     } = order;
     let program = command.program.to_string_lossy().into_owned();
     let heard = Mutex::new(Heard::new(reader, log));
     let started = tokio::select! {
-        started = trees.start_work(&work, command) => started,
+        started = trees.start_work(&work, command, || right) => started,
         reason = asked(&mut stop) => return unstarted(begun, reason, None),
     };
     let mut tree = match started {
         Ok(tree) => tree,
+        Err(error) if is_too_late(&error) => {
+            return unstarted(begun, StopReason::LostLock, None);
+        }
         Err(error) => {
             let message = format!("'{program}' cannot be started: {error}");
             return unstarted(begun, StopReason::Startup, Some(message));

@@ -309,30 +309,41 @@ impl PoolInner {
         self: &Arc<Self>,
         state: &mut PoolState,
         now: Moment,
-        events: Vec<RosterEvent>,
+        mut events: Vec<RosterEvent>,
         later: &mut Vec<DeferredReply>,
     ) {
-        let mut acts = Vec::new();
-        for event in events {
-            if matches!(
-                event,
-                RosterEvent::Hello { .. } | RosterEvent::Gone { .. } | RosterEvent::Broken { .. }
-            ) {
-                self.changed.notify_waiters();
+        while !events.is_empty() {
+            let mut acts = Vec::new();
+            for event in events {
+                if matches!(
+                    event,
+                    RosterEvent::Hello { .. }
+                        | RosterEvent::Gone { .. }
+                        | RosterEvent::Broken { .. }
+                ) {
+                    self.changed.notify_waiters();
+                }
+                state.roster.handle(now, event, &mut acts);
             }
-            state.roster.handle(now, event, &mut acts);
+            let followed = acts
+                .into_iter()
+                .filter_map(|act| self.perform(state, act, later));
+            events = followed.collect();
         }
-        acts.into_iter()
-            .for_each(|act| self.perform(state, act, later));
     }
 
+    /// What the roster must hear of it, if anything.
     fn perform(
         self: &Arc<Self>,
         state: &mut PoolState,
         act: RosterAction,
         later: &mut Vec<DeferredReply>,
-    ) {
+    ) -> Option<RosterEvent> {
         match act {
+            RosterAction::Give { worker, task } if state.is_too_late(task) => {
+                later.extend(state.take_back(task));
+                return Some(RosterEvent::Answered { worker, task });
+            }
             RosterAction::Spawn(worker) => {
                 let (sender, arrival) = oneshot::channel();
                 state.expected.insert(worker, sender);
@@ -356,6 +367,7 @@ impl PoolInner {
             RosterAction::Return(task) => later.extend(state.take_back(task)),
             RosterAction::Fail { task, why } => later.extend(state.answer(task, Err(why), None)),
         }
+        None
     }
 
     /// Tell the roster the time when it wants to know.
