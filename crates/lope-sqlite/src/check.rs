@@ -140,11 +140,13 @@ const RULES: [IntegrityRule; 19] = [
                      WHEN r.queue = '' OR q.queue = '' THEN 'queue'
                      WHEN coalesce(q.epoch, r.epoch) < 0 THEN 'epoch'
                      WHEN coalesce(q.head, r.head) < 0 THEN 'head'
-                     WHEN NOT json_valid(r.tags) OR json_type(r.tags) <> 'object' THEN 'tags'
+                     WHEN NOT json_valid(r.tags) OR json_type(r.tags) <> 'object' OR EXISTS (SELECT 1 FROM json_each(r.tags) WHERE type <> 'text') THEN 'tags'
                      ELSE 'status' END || ' cannot be read'
                  FROM runs AS r LEFT JOIN queue AS q ON q.run_id = r.run_id
                  WHERE length(r.version) <> 32 OR r.priority NOT BETWEEN 0 AND 9 OR q.priority NOT BETWEEN 0 AND 9 OR NOT json_valid(r.tags)
-                    OR json_type(r.tags) <> 'object' OR r.workflow = '' OR r.realm = '' OR r.queue = ''
+                    OR json_type(r.tags) <> 'object'
+                    OR EXISTS (SELECT 1 FROM json_each(CASE WHEN json_valid(r.tags) THEN r.tags ELSE '{}' END) WHERE type <> 'text')
+                    OR r.workflow = '' OR r.realm = '' OR r.queue = ''
                     OR q.realm = '' OR q.queue = '' OR coalesce(q.epoch, r.epoch) < 0 OR coalesce(q.head, r.head) < 0
                     OR q.status NOT IN ('queued', 'running', 'idle', 'sleeping', 'waiting', 'paused')
                     OR r.status NOT IN ('live', 'completed', 'failed', 'cancelled')",

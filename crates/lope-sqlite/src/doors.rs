@@ -386,6 +386,12 @@ impl TablesVerbs for Doors {
         self.read(move |tx| tables::range(tx, &range)).await
     }
 
+    async fn timers_of(&self, worker: Vec<u8>, range: Range) -> StoreResult<Vec<Row>> {
+        range.of_timers()?;
+        self.read(move |tx| tables::timers_of(tx, &worker, &range))
+            .await
+    }
+
     async fn count(&self, range: Range) -> StoreResult<u64> {
         self.read(move |tx| tables::count(tx, &range)).await
     }

@@ -11,7 +11,7 @@ use lope_store::StoreError;
 use lope_store::runs::{Prune, Pruned};
 use lope_store::store::owned;
 use rusqlite::types::Value;
-use rusqlite::{OptionalExtension, params_from_iter};
+use rusqlite::{ErrorCode, OptionalExtension, params_from_iter};
 
 use crate::failure::Worked;
 use crate::tx::Tx;
@@ -19,7 +19,8 @@ use crate::tx::Tx;
 /// What belongs to a run, table by table; a test compares this with the schema.
 pub(crate) const BELONGINGS: [&str; 6] = [
     "DELETE FROM run_tags WHERE run_id = ?1 AND (tag, value, created_at) IN
-         (SELECT t.key, t.value, r.created_at FROM runs AS r, json_each(r.tags) AS t WHERE r.run_id = ?1)",
+         (SELECT t.key, t.value, r.created_at FROM runs AS r,
+              json_each(CASE WHEN json_valid(r.tags) THEN r.tags ELSE '{}' END) AS t WHERE r.run_id = ?1)",
     "DELETE FROM journal WHERE run_id = ?1",
     "DELETE FROM snapshots WHERE run_id = ?1",
     "DELETE FROM blobs WHERE run_id = ?1",
@@ -123,7 +124,8 @@ fn delete_rest(tx: &Tx<'_>, run: &[u8; 16], budget: &mut PruneBudget) -> Worked<
     Ok(true)
 }
 
-/// One run, whatever it is, by its id alone: what it holds may be damaged.
+/// One run, whatever it is, by its id alone: what it holds may be damaged. Rows on a page that cannot
+/// be read stay there.
 pub(crate) fn remove(tx: &Tx<'_>, run: RunId) -> Worked<bool> {
     let owner = tx
         .statement("SELECT owner IS NOT NULL FROM queue WHERE run_id = ?1")?
@@ -140,7 +142,13 @@ pub(crate) fn remove(tx: &Tx<'_>, run: RunId) -> Worked<bool> {
     .iter()
     .chain(&BELONGINGS[1..])
     {
-        rows += tx.statement(delete)?.execute([run.as_bytes()])?;
+        match tx.statement(delete)?.execute([run.as_bytes()]) {
+            Ok(deleted) => rows += deleted,
+            Err(error) if error.sqlite_error_code() == Some(ErrorCode::DatabaseCorrupt) => {
+                tracing::warn!(%run, %error, delete, "rows on a damaged page stay there");
+            }
+            Err(error) => return Err(error.into()),
+        }
     }
     Ok(rows > 0)
 }

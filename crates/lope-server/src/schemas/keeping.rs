@@ -48,7 +48,7 @@ pub(super) const SHAPES: &[(&str, ShapeFields)] = &[
     ),
     (
         "TimerPage",
-        &[("timers", "[Timer]"), ("unseen_from", "time|null")],
+        &[("timers", "[Timer]")],
     ),
     (
         "Timer",
