@@ -324,7 +324,9 @@ impl RunsVerbs for Doors {
     }
 
     async fn prune(&self, prune: Prune) -> StoreResult<Pruned> {
-        self.write(prune.limit, move |tx| prune::prune(tx, &prune))
+        let meant = prune.clone();
+        let found = self.read(move |tx| prune::ended(tx, &meant)).await?;
+        self.write(prune.limit, move |tx| prune::prune(tx, &prune, &found))
             .await
     }
 
