@@ -159,8 +159,9 @@ impl DamageSite {
         let up = self.up();
         until("the neighbours end", || {
             let statuses = self.statuses();
-            let is_done =
-                |run: &RunId| statuses.get(&run.to_string()).map(String::as_str) == Some("completed");
+            let is_done = |run: &RunId| {
+                statuses.get(&run.to_string()).map(String::as_str) == Some("completed")
+            };
             neighbours.iter().all(is_done)
         });
         for run in damaged {
@@ -313,8 +314,15 @@ fn paged(site: &DamageSite) -> Vec<RunId> {
 }
 
 /// "One damaged journal page keeps 200 of 300": it keeps those whose rows are on it.
-fn a_damaged_page_keeps_its_runs_and_no_other(site: &DamageSite, runs: &[RunId], damaged: &[RunId]) {
-    assert!(!damaged.is_empty() && damaged.len() < runs.len() / 2, "{damaged:?}");
+fn a_damaged_page_keeps_its_runs_and_no_other(
+    site: &DamageSite,
+    runs: &[RunId],
+    damaged: &[RunId],
+) {
+    assert!(
+        !damaged.is_empty() && damaged.len() < runs.len() / 2,
+        "{damaged:?}"
+    );
     let is_whole = |run: &RunId| !damaged.contains(run);
     let neighbours: Vec<RunId> = runs.iter().copied().filter(is_whole).collect();
     site.work(&neighbours, damaged);

@@ -39,9 +39,8 @@ async fn timers_of(ground: &Ground, worker: u8, range: Range) -> StoreResult<Vec
 async fn timers_are_found_by_their_worker(ground: Ground) -> Kept {
     let timers = TableId::TIMERS;
     let key = |number: u8| vec![1, number];
-    let put = |number: u8, worker: u8| {
-        Write::Put(At::new(timers, key(number)), timer(worker, &[number]))
-    };
+    let put =
+        |number: u8, worker: u8| Write::Put(At::new(timers, key(number)), timer(worker, &[number]));
     let writes = (0..40).map(|number| put(number, number % 4)).collect();
     applied(&ground, writes).await?;
     let all = || Range::whole(timers);
@@ -120,7 +119,9 @@ async fn timers_follow_their_writes(ground: &Ground) -> Kept {
     let found = timers_of(ground, 3, Range::whole(timers)).await?;
     assert_eq!(found.len(), 11, "one that was another's");
     assert_eq!(found[1], (vec![1, 4], 1));
-    let elsewhere = ground.tables().timers_of(&[0; 8], Range::whole(TableId::OUTBOX));
+    let elsewhere = ground
+        .tables()
+        .timers_of(&[0; 8], Range::whole(TableId::OUTBOX));
     assert_refused(elsewhere.await);
     Ok(())
 }

@@ -153,7 +153,9 @@ impl PostgresInner {
             vec![&marker::KEY],
         ));
         let answers = match self.reads.read_together(View::Whole, &asked).await {
-            Err(fault) if fault.is_damage() => self.read_around_damage(&asked, &mut findings).await?,
+            Err(fault) if fault.is_damage() => {
+                self.read_around_damage(&asked, &mut findings).await?
+            }
             answers => answers?,
         };
         for (rule, rows) in RULES.iter().zip(&answers) {

@@ -333,7 +333,11 @@ mod tests {
         assert_eq!(portions(900, 9)[7..], [1, 1], "never none");
         let slow = PrunePace { halved: 3 };
         let quick = Duration::from_micros(10);
-        assert_eq!(slow.after(25, 200, quick).portion(200), 50, "and grow again");
+        assert_eq!(
+            slow.after(25, 200, quick).portion(200),
+            50,
+            "and grow again"
+        );
         assert_eq!(slow.after(3, 200, quick), slow, "a rest says nothing");
         assert_eq!(slow.portion(4), 1);
         let whole = PrunePace::default();
@@ -349,7 +353,8 @@ mod tests {
         let db = schema();
         let run = [7_u8; 16];
         for seq in 0..3_000_i64 {
-            let insert = "INSERT INTO journal (run_id, seq, at, event, body) VALUES (?1, ?2, 0, 'x', x'00')";
+            let insert =
+                "INSERT INTO journal (run_id, seq, at, event, body) VALUES (?1, ?2, 0, 'x', x'00')";
             db.execute(insert, params![run, seq]).unwrap();
         }
         let options = crate::options::SqliteOptions::new(folder.path().join("lope.db"));

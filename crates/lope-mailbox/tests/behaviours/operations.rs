@@ -175,9 +175,8 @@ async fn only_the_workers_own_timers_are_read() {
         rows: AtomicUsize::new(0),
     });
     let mailbox = Mailbox::new(Arc::clone(&door) as Arc<dyn Tables>);
-    let dues = |timers: &[Armed]| -> Vec<i64> {
-        timers.iter().map(|timer| timer.due.millis()).collect()
-    };
+    let dues =
+        |timers: &[Armed]| -> Vec<i64> { timers.iter().map(|timer| timer.due.millis()).collect() };
     let found = mailbox.timers(worker(SEVEN), 9).await.unwrap();
     assert_eq!(dues(&found), [999, 1_999]);
     let from = Timestamp::from_millis(1_000);

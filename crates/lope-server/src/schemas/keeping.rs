@@ -46,10 +46,7 @@ pub(super) const SHAPES: &[(&str, ShapeFields)] = &[
             ("lease", "any"),
         ],
     ),
-    (
-        "TimerPage",
-        &[("timers", "[Timer]")],
-    ),
+    ("TimerPage", &[("timers", "[Timer]")]),
     (
         "Timer",
         &[
