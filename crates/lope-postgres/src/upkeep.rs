@@ -43,7 +43,7 @@ const RULES: &[IntegrityRule] = &[
     IntegrityRule {
         name: "journal",
         text: include_str!("check_journal.sql"),
-        hint: "restore these runs from a backup, or cancel them",
+        hint: "restore a backup, or take it away: `lope store remove-run ID`",
     },
     IntegrityRule {
         name: "queue",

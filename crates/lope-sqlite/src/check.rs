@@ -36,7 +36,7 @@ const RULES: [IntegrityRule; 19] = [
         broken: "SELECT 'the journal of run ' || lower(hex(run_id)) || ' has a gap' FROM journal
                  WHERE run_id IN (SELECT run_id FROM runs) GROUP BY run_id
                  HAVING max(seq) - min(seq) + 1 <> count(*)",
-        hint: RESTORE,
+        hint: REMOVE,
     },
     IntegrityRule {
         name: "journal",
@@ -44,7 +44,7 @@ const RULES: [IntegrityRule; 19] = [
                  JOIN runs AS r ON r.run_id = j.run_id
                  LEFT JOIN snapshots AS s ON s.run_id = j.run_id GROUP BY j.run_id
                  HAVING min(j.seq) > coalesce(min(s.seq), 0) + 1",
-        hint: RESTORE,
+        hint: REMOVE,
     },
     IntegrityRule {
         name: "journal",
@@ -52,14 +52,14 @@ const RULES: [IntegrityRule; 19] = [
                  FROM runs AS r LEFT JOIN queue AS q ON q.run_id = r.run_id
                  WHERE coalesce(q.head, r.head) <> coalesce((SELECT max(seq) FROM journal WHERE run_id = r.run_id),
                      (SELECT seq FROM snapshots WHERE run_id = r.run_id), 0)",
-        hint: RESTORE,
+        hint: REMOVE,
     },
     IntegrityRule {
         name: "journal",
         broken: "SELECT 'the snapshot of run ' || lower(hex(s.run_id)) || ' lies beyond its journal' FROM snapshots AS s
                  JOIN runs AS r ON r.run_id = s.run_id LEFT JOIN queue AS q ON q.run_id = s.run_id
                  WHERE s.seq > coalesce(q.head, r.head)",
-        hint: RESTORE,
+        hint: REMOVE,
     },
     IntegrityRule {
         name: "lease",
