@@ -26,7 +26,7 @@ fn chain(tally: &Tally, gate: &Gate) -> Flow {
         };
         flow = flow.step(&format!("large-{step}"), large);
         if step > 0 {
-            flow = flow.after(&format!("large-{}", step - 1));
+            flow = flow.after(format!("large-{}", step - 1).as_str());
         }
     }
     let tally = tally.clone();
@@ -41,7 +41,7 @@ fn chain(tally: &Tally, gate: &Gate) -> Flow {
         }
     };
     let before = format!("large-{}", STEPS - 1);
-    flow.step("last", last).after(&before).build().unwrap()
+    flow.step("last", last).after(before.as_str()).build().unwrap()
 }
 
 /// "`stop` with discard parks the run when more than 64 KiB were unwritten": it leaves a run that

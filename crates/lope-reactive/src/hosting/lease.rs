@@ -213,7 +213,7 @@ impl SpaceStore {
 
     /// The lease on the space as `identity` sees it, who has been looking for a while perhaps. No
     /// step of a wall clock, here or elsewhere, changes what is seen.
-    pub(super) async fn look(
+    pub(super) async fn view_lease(
         &self,
         identity: &HostIdentity,
         now: Moment,

@@ -128,7 +128,7 @@ impl SpaceClient {
         pool: &mut Option<SpacePool>,
     ) -> Result<(), HostError> {
         let now = self.clock.moment();
-        match store.look(&self.options.identity, now).await {
+        match store.view_lease(&self.options.identity, now).await {
             Err(error) if error.is_passing() => return Ok(()),
             Ok(LeaseView::Held { .. }) => return Ok(()),
             Ok(LeaseView::Free | LeaseView::Over { .. }) => {}
