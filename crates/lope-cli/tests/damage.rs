@@ -23,7 +23,7 @@ const PAGED: usize = 36;
 const INPUT: usize = 900;
 
 /// Which of the two stores.
-enum Kind {
+enum DamagedStore {
     Sqlite,
     Postgres { server: String, schema: String },
 }
@@ -32,14 +32,14 @@ enum Kind {
 struct DamageSite {
     home: stage::Home,
     url: String,
-    kind: Kind,
+    kind: DamagedStore,
 }
 
 impl DamageSite {
     fn sqlite() -> Self {
         let home = stage::Home::new();
         let url = format!("sqlite:{}", home.path().join("lope.db").display());
-        let kind = Kind::Sqlite;
+        let kind = DamagedStore::Sqlite;
         Self { home, url, kind }
     }
 
@@ -54,7 +54,7 @@ impl DamageSite {
         Self {
             home: stage::Home::new(),
             url: format!("{server}?schema={schema}"),
-            kind: Kind::Postgres { server, schema },
+            kind: DamagedStore::Postgres { server, schema },
         }
     }
 
@@ -79,23 +79,23 @@ impl DamageSite {
     fn bytes(&self, bytes: &[u8]) -> String {
         let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
         match &self.kind {
-            Kind::Sqlite => format!("x'{hex}'"),
-            Kind::Postgres { .. } => format!("'\\x{hex}'"),
+            DamagedStore::Sqlite => format!("x'{hex}'"),
+            DamagedStore::Postgres { .. } => format!("'\\x{hex}'"),
         }
     }
 
     fn id(&self, run: RunId) -> String {
         match &self.kind {
-            Kind::Sqlite => self.bytes(run.as_bytes()),
-            Kind::Postgres { .. } => format!("'{run}'"),
+            DamagedStore::Sqlite => self.bytes(run.as_bytes()),
+            DamagedStore::Postgres { .. } => format!("'{run}'"),
         }
     }
 
     /// By hand, behind Lope's back. The first column of what it answers, as text.
     fn sql(&self, text: &str) -> Vec<String> {
         match &self.kind {
-            Kind::Sqlite => sqlite(&self.home.path().join("lope.db"), text),
-            Kind::Postgres { server, schema } => {
+            DamagedStore::Sqlite => sqlite(&self.home.path().join("lope.db"), text),
+            DamagedStore::Postgres { server, schema } => {
                 let runtime = tokio::runtime::Runtime::new().unwrap();
                 runtime.block_on(postgres(server, schema, text))
             }
@@ -106,11 +106,11 @@ impl DamageSite {
     fn forbid(&self, run: RunId) {
         let id = self.id(run);
         self.sql(&match &self.kind {
-            Kind::Sqlite => format!(
+            DamagedStore::Sqlite => format!(
                 "create trigger no_more before insert on journal when new.run_id = {id}
                  begin select raise(abort, 'this row cannot be written'); end"
             ),
-            Kind::Postgres { .. } => format!(
+            DamagedStore::Postgres { .. } => format!(
                 "create function no_more() returns trigger language plpgsql as
                      $$ begin raise exception 'this row cannot be written' using errcode = '23514'; end $$;
                  create trigger no_more before insert on journal for each row
@@ -121,8 +121,8 @@ impl DamageSite {
 
     fn allow(&self) {
         self.sql(match &self.kind {
-            Kind::Sqlite => "drop trigger no_more",
-            Kind::Postgres { .. } => "drop function no_more cascade",
+            DamagedStore::Sqlite => "drop trigger no_more",
+            DamagedStore::Postgres { .. } => "drop function no_more cascade",
         });
     }
 
@@ -143,12 +143,12 @@ impl DamageSite {
             .collect()
     }
 
-    fn up(&self) -> Up {
+    fn up(&self) -> DamageRunner {
         let words = std::fs::File::create(self.home.path().join("words")).unwrap();
         let mut command = self.command(&["up"]);
         let child = command.stdout(Stdio::null()).stderr(words).spawn().unwrap();
         let watch = Watch::over(&child);
-        Up {
+        DamageRunner {
             child,
             _watch: watch,
         }
@@ -219,12 +219,12 @@ async fn postgres(server: &str, schema: &str, text: &str) -> Vec<String> {
     answers.into_iter().filter_map(first).collect()
 }
 
-struct Up {
+struct DamageRunner {
     child: Child,
     _watch: Watch,
 }
 
-impl Up {
+impl DamageRunner {
     fn ends(mut self) {
         kill_process(Pid::from_child(&self.child), Signal::TERM).unwrap();
         assert!(self.child.wait().unwrap().success());

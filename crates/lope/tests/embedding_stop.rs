@@ -41,7 +41,10 @@ fn chain(tally: &Tally, gate: &Gate) -> Flow {
         }
     };
     let before = format!("large-{}", STEPS - 1);
-    flow.step("last", last).after(before.as_str()).build().unwrap()
+    flow.step("last", last)
+        .after(before.as_str())
+        .build()
+        .unwrap()
 }
 
 /// "`stop` with discard parks the run when more than 64 KiB were unwritten": it leaves a run that

@@ -65,7 +65,7 @@ mod tests {
     fn a_lease_that_changes_is_watched_anew() {
         let seen = Sightings::default();
         let space: SpaceName = "home".parse().unwrap();
-        let mut look = |rows: &[u8], at: i64| {
+        let look = |rows: &[u8], at: i64| {
             seen.unchanged_for(&space, rows.to_vec(), Moment(at))
                 .millis()
         };

@@ -89,7 +89,10 @@ async fn take(
     let store = inner.directory.space(space.clone());
     let now = inner.now();
     // One that was seen to be over is taken whatever time it names, unless it is renewed just now.
-    let now = match store.view_lease(&options.identity, inner.clock.moment()).await? {
+    let now = match store
+        .view_lease(&options.identity, inner.clock.moment())
+        .await?
+    {
         LeaseView::Free => now,
         LeaseView::Over { until } => now.max(until),
         LeaseView::Held { owner, left } => {
