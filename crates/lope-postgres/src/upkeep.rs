@@ -71,6 +71,11 @@ const RULES: &[IntegrityRule] = &[
         hint: "remove the schedule and add it again; if it comes back, report a bug",
     },
     IntegrityRule {
+        name: "timers",
+        text: include_str!("check_timers.sql"),
+        hint: "this is a bug in Lope, or somebody changed the tables by hand",
+    },
+    IntegrityRule {
         name: "board",
         text: include_str!("check_board.sql"),
         hint: "restore a backup",
