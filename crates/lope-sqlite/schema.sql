@@ -292,13 +292,13 @@ CREATE INDEX runs_workflow ON runs (workflow, created_at);
 
 CREATE INDEX schedules_due ON schedules (due) WHERE due IS NOT NULL;
 
-CREATE INDEX table_rows_timers ON table_rows (substr(value, 17, 8), key) WHERE tbl = 4;
-
 CREATE INDEX schedules_waits ON schedules (last_run) WHERE waits = 1;
 
 CREATE INDEX sessions_live ON sessions (expires) WHERE ended_at IS NULL;
 
 CREATE INDEX sessions_started ON sessions (started_at);
+
+CREATE INDEX table_rows_timers ON table_rows (substr(value, 17, 8), key) WHERE tbl = 4;
 
 CREATE INDEX task_attempts_project ON task_attempts (project_path, started_at);
 

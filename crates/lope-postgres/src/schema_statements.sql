@@ -61,9 +61,10 @@ comments as (
         left join columns c on c.attrelid = d.objoid and c.attnum = d.objsubid
 ),
 functions as (
-    select 5 as part, p.proname::text as name, rtrim(pg_get_functiondef(p.oid), E'\n') as text
+    select 5 as part, p.proname::text as name,
+           'create function {schema}.' || p.proname || '() returns trigger language plpgsql as $function$' || p.prosrc || '$function$' as text
     from pg_proc p join pg_namespace n on n.oid = p.pronamespace
-    where n.nspname = '{schema}'
+    where n.nspname = '{schema}' and p.prorettype = 'trigger'::regtype
 ),
 triggers as (
     select 6 as part, t.tgname::text as name, pg_get_triggerdef(t.oid) as text
