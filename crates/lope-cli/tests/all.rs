@@ -22,6 +22,7 @@ mod chaos_schedules;
 mod chaos_sleepers;
 mod chaos_storm;
 mod cli;
+mod dashboard;
 mod fixture;
 mod limits;
 mod mailbox;

@@ -13,13 +13,13 @@ mod http;
 use http::{HttpAnswer, Request};
 
 /// A `lope up` that is stopped when the test is over.
-struct Up {
-    child: Child,
-    address: String,
+pub(crate) struct Up {
+    pub(crate) child: Child,
+    pub(crate) address: String,
 }
 
 impl Up {
-    fn start(home: &Home, args: &[&str]) -> Self {
+    pub(crate) fn start(home: &Home, args: &[&str]) -> Self {
         let mut command = home.command(&[&["up"], args].concat());
         let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
         let lines = BufReader::new(child.stderr.take().unwrap()).lines();

@@ -17,6 +17,7 @@ use serde_json::Value as Json;
 use tokio::sync::watch;
 
 use crate::clock;
+use crate::redactions::Redactions;
 
 /// Youngest runs looked at.
 const YOUNGEST: usize = 200;
@@ -37,6 +38,7 @@ pub(crate) struct RunFeed {
     state: Mutex<FeedState>,
     /// The number of the last event.
     bell: watch::Sender<u64>,
+    pub(crate) redactions: Redactions,
 }
 
 #[derive(Debug)]
@@ -69,6 +71,7 @@ impl Default for RunFeed {
         Self {
             state: Mutex::new(state),
             bell: watch::Sender::new(0),
+            redactions: Redactions::default(),
         }
     }
 }
@@ -155,6 +158,9 @@ impl RunFeed {
                 Some(record) => drop(seen.insert(run, record)),
                 None => drop(gone.insert(run)),
             }
+        }
+        for record in seen.values_mut() {
+            self.redactions.listed(client, record).await;
         }
         self.tell(seen, &gone);
         Ok(())
