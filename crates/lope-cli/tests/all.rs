@@ -23,6 +23,7 @@ mod chaos_sleepers;
 mod chaos_storm;
 mod cli;
 mod dashboard;
+mod deploy_guide;
 mod fixture;
 mod limits;
 mod mailbox;

@@ -8,7 +8,7 @@
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use lope::runs::{FinalStatus, RunFilter, RunRecord, RunStatus};
 use lope::stores::StoreResult;
@@ -29,8 +29,9 @@ const LEFT: usize = 200;
 const KEPT: usize = 4_096;
 /// How often the task looks when nobody says that anything happened.
 const IDLE: Duration = Duration::from_secs(2);
-/// Least time between two looks.
-const SPACING: Duration = Duration::from_millis(200);
+/// Least time between two looks, and how many times as long as a look it is at least.
+const SPACING: Duration = Duration::from_millis(50);
+const SPACING_TIMES: u32 = 10;
 
 /// What changed, for whoever watches.
 #[derive(Debug)]
@@ -218,10 +219,12 @@ async fn look_while_watched(feed: Arc<RunFeed>, client: Client, runner: Option<R
         None => None,
     };
     while !feed.ends() {
+        let began = Instant::now();
         if let Err(error) = feed.look(&client).await {
             tracing::debug!(%error, "the feed of runs cannot look");
         }
-        tokio::time::sleep(SPACING).await;
+        let took = began.elapsed();
+        tokio::time::sleep(SPACING.max(took * SPACING_TIMES)).await;
         let heard = async {
             match &mut news {
                 Some(news) => drop(news.recv().await),

@@ -15,6 +15,7 @@ mod fixture;
 mod generated;
 mod keeping;
 mod limits;
+mod metrics;
 mod openapi;
 mod pages;
 mod redact;

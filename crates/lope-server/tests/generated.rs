@@ -297,7 +297,7 @@ async fn no_request_is_answered_with_a_bug_or_with_what_is_not_described() {
         names.push(run);
     }
     names.push(ground.start("waiting", json!({})).await);
-    let nightly = json!({ "name": "nightly", "workflow": "plain", "cron": "30 6 * * *" });
+    let nightly = json!({ "name": "nightly", "workflow": "waiting", "cron": "30 6 * * *" });
     assert_eq!(ground.post("/api/schedules", nightly).await.status, 201);
     ground.dead_letters(7, 2).await;
     let document = lope_server::openapi_document();
