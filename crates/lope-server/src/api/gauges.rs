@@ -44,7 +44,7 @@ async fn read(context: &ServerContext) -> StoreResult<Vec<Gauge>> {
     let client = &context.client;
     let counts = client.counts().await?;
     let runs = counts.by_status.iter();
-    let runs = runs.map(|(status, count)| (labels(&[("status", status)]), *count as f64));
+    let runs = runs.map(|(status, count)| (labels(&[("status", *status)]), *count as f64));
     let queues = counts.queues.iter().flat_map(|queue| {
         let states = [
             ("due", queue.due),
@@ -117,7 +117,7 @@ async fn mailbox(context: &ServerContext) -> Option<Gauge> {
     Some(Gauge {
         name: "lope_mailbox_messages",
         about: "Messages of the mailbox, by where they are; of many, as far as they are counted",
-        values: values.to_vec(),
+        values: Vec::from(values),
     })
 }
 
