@@ -97,7 +97,7 @@ fn compared(page: &RunPage<'_>, left: &Side, right: &Side) -> Markup {
     let different: Vec<&Arc<str>> = names.iter().copied().filter(differ).collect();
     let alike = names.len() - different.len();
     html! {
-        p.sentence { (different.len()) " executions differ, " (alike) " are alike." }
+        p.sentence { (different.len()) " executions differ, " (alike) @if alike == 1 { " is alike." } @else { " are alike." } }
         div.columns {
             @for side in [left, right] {
                 div.card {
