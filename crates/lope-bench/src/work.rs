@@ -95,6 +95,15 @@ pub(crate) async fn measure_on(
     Ok(figure.note("flush", format!("{flush:.2} ms")))
 }
 
+/// Runs that have ended.
+pub(crate) async fn fill(runner: &Runner, load: &Load, store: &MeasuredStore) -> BenchResult<()> {
+    store.client.deploy(&load.plan).await?;
+    runner.keep_at_hand(&load.plan).await?;
+    first(runner, store).await?;
+    admit_all(runner, load, load.runs).await?;
+    rest(runner).await
+}
+
 async fn admit_all(runner: &Runner, load: &Load, runs: u64) -> BenchResult<()> {
     let callers = runs.min(CALLERS);
     let (room, admitted) = (
@@ -174,7 +183,7 @@ async fn completed(store: &MeasuredStore) -> BenchResult<()> {
     }
 }
 
-async fn admit(runner: &Runner, plan: &Arc<Plan>, input: i64) -> BenchResult<RunId> {
+pub(crate) async fn admit(runner: &Runner, plan: &Arc<Plan>, input: i64) -> BenchResult<RunId> {
     let options = StartOptions {
         input: Some(Value::Int(input)),
         ..StartOptions::default()

@@ -8,6 +8,7 @@ use lope_agents_cli::AgentsCommand;
 
 use crate::commands::config::ConfigCommand;
 use crate::commands::mailbox::MailboxCommand;
+use crate::commands::open::OpenArgs;
 use crate::commands::run::RunArgs;
 use crate::commands::runs::RunsCommand;
 use crate::commands::schedules::SchedulesCommand;
@@ -63,6 +64,8 @@ pub(crate) enum Command {
     /// Say who may use a server, and what for
     #[command(subcommand)]
     Tokens(TokensCommand),
+    /// Show the dashboard, or a run's page, in the browser
+    Open(OpenArgs),
     /// Look after the store: check it, bring it up to date, see its schema, back it up
     #[command(subcommand)]
     Store(StoreCommand),

@@ -9,6 +9,7 @@ pub(crate) mod doctor;
 pub(crate) mod drawing;
 pub(crate) mod drive;
 pub(crate) mod mailbox;
+pub(crate) mod open;
 pub(crate) mod prune;
 pub(crate) mod python;
 pub(crate) mod record;

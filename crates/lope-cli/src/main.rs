@@ -80,6 +80,7 @@ fn run(lope: Lope) -> CliResult<Exit> {
         }
         Command::Agents(command) => block_on(commands::agents::run(command, &settings()?, output)),
         Command::Tokens(command) => block_on(commands::tokens::run(command, &settings()?, output)),
+        Command::Open(args) => block_on(commands::open::run(args, &settings()?, output)),
         Command::Store(command) => block_on(commands::store::run(command, &settings()?, output)),
         Command::Config(command) => Ok(commands::config::run(
             command,

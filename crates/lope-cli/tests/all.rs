@@ -23,6 +23,8 @@ mod chaos_sleepers;
 mod chaos_storm;
 mod cli;
 mod damage;
+mod dashboard;
+mod deploy_guide;
 mod fixture;
 mod limits;
 mod mailbox;

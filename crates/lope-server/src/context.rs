@@ -6,8 +6,10 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use lope::config::Config;
+use lope::runs::RunRecord;
+use lope::stores::StoreResult;
 use lope::workers::Logs;
-use lope::{Client, Runner};
+use lope::{Client, Redaction, Runner};
 use lope_model::Value;
 use serde_json::Value as Json;
 use tokio::sync::{Semaphore, watch};
@@ -79,6 +81,11 @@ impl ServerContext {
             guesses: Guesses::default(),
             ending,
         }
+    }
+
+    /// What must not be shown of a run; nothing for most.
+    pub(crate) async fn redaction(&self, record: &RunRecord) -> StoreResult<Option<Redaction>> {
+        self.feed.redactions.of(&self.client, record).await
     }
 
     /// A path of this server, as links say it.

@@ -19,6 +19,7 @@ mod guesses;
 mod openapi;
 mod pages;
 mod parameter;
+mod redactions;
 mod reply;
 mod router;
 mod run_feed;
