@@ -13,8 +13,8 @@ import types
 import weakref
 from typing import TYPE_CHECKING, Any, Optional
 
-from .. import signals, spans
-from ..decorators import Action, workflows
+from .. import client, signals, spans
+from ..decorators import Action, Workflow, workflows
 from ..policy import policy_key
 from ..values.arguments import encode_arguments
 from ..values.encode import Encoded
@@ -97,6 +97,7 @@ _KNOWN: dict[types.CodeType, str] = {
     asyncio.sleep.__code__: "sleep",
     spans.sleep.__code__: "sleep",
     signals.wait_signal.__code__: "signal",
+    client.start_async.__code__: "start",
     asyncio.Semaphore.acquire.__code__: "acquire",
     asyncio.Lock.acquire.__code__: "acquire",
     asyncio.Event.wait.__code__: "acquire",
@@ -136,6 +137,16 @@ def _workflow(call: Pending, region: "Region") -> dict[str, Any]:
     workflow = workflows[call.name]
     given = {name: each for name, each in call.given.items() if name in workflow.signature.parameters}
     return {"kind": "workflow", "name": workflow.name, "with": Encoded(encode_arguments(workflow, (), given))}
+
+
+def _start(call: Pending, region: "Region") -> dict[str, Any]:
+    workflow = call.given["workflow"]
+    if not isinstance(workflow, Workflow):
+        raise TypeError(f"start takes a workflow, not {type(workflow).__name__}")
+    if workflow.options:
+        raise ValueError("a child has no options of its own: it has its parent's queue and priority")
+    given = encode_arguments(workflow, call.given["args"], call.given["kwargs"])
+    return {"kind": "start", "name": workflow.name, "with": Encoded(given)}
 
 
 def _sleep(call: Pending, region: "Region") -> dict[str, Any]:

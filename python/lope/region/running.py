@@ -10,6 +10,7 @@ import re
 import types
 from typing import Any, Iterator, Optional, Sequence, cast
 
+from .. import client
 from ..decorators import Workflow, workflows
 from ..values import decode
 from ..values.arguments import call_arguments
@@ -32,7 +33,7 @@ def run_region(request: dict[str, Any], given: Optional[dict[str, Any]]) -> dict
     """What a region led to: `flow` says how it was left, `v` with what, `heap` what it changed, `tasks` whom it started,
     woke and cancelled."""
     region = Region(request, load(given))
-    token = running.set(region)
+    token, working = running.set(region), client.working.set(True)
     try:
         flow, value = region.function()(region) or ("next", None)
         if flow == "return" and request.get("root"):
@@ -41,6 +42,7 @@ def run_region(request: dict[str, Any], given: Optional[dict[str, Any]]) -> dict
         flow, value = "raise", Encoded(region.raised(error))
     finally:
         running.reset(token)
+        client.working.reset(working)
     found = {"flow": flow, "v": value, "heap": region.heap.write(int(request.get("line", 0)))}
     tasks = {word: each for word, each in vars(region.turns).items() if each}
     return {**found, "tasks": tasks} if tasks else found
@@ -163,6 +165,10 @@ class Region:
 
     def gather(self, *items: Any, return_exceptions: bool = False) -> Gather:
         return Gather(list(items), bool(return_exceptions))
+
+    # What `start` is in a workflow.
+    def start_async(self, *args: Any, **kwargs: Any) -> Any:
+        return client.start_async(*args, **kwargs)
 
     def wait_for(self, fut: Any, timeout: Any) -> WaitFor:
         return WaitFor(fut, timeout)
@@ -294,6 +300,8 @@ class Region:
             return default if value == "\0default" else decode(value, hint, "signal")
         if kind == "k":
             return self.heap.take("kept", value)
+        if kind == "h":
+            return client.Handle(value, workflows[answer[2]])
         if kind == "q":
             owner, waiter = self.heap.take("kept", value)
             return waiter.resume(owner)

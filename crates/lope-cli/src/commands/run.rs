@@ -71,6 +71,9 @@ pub(crate) async fn run(args: RunArgs, settings: &Settings, output: Output) -> C
             return resume(id, file.as_deref(), &args.python, settings, output).await;
         }
     };
+    if let Some(asked) = args.python.unnamed(file) {
+        return Err(asked);
+    }
     let called = target.as_ref().map(|_| file.display().to_string());
     let mut options = options(&args.begin, settings)?;
     let plans = match &target {

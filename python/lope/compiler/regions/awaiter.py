@@ -6,7 +6,7 @@ gather, `e` a failure in its place, `s` a signal.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Callable
 
 from .. import code
 from ...region.tasks import ABORTED
@@ -65,10 +65,17 @@ def _calls(whole: "Whole", frame: "Frame") -> list[dict[str, Any]]:
     for name in whole.program.children:
         child = {"workflow": {"workflow": literal(name).to_json(), "with": _part("with").to_json()}}
         cases.append(_case(frame, _named("workflow", name), child, _value))
+        if whole.starts:
+            detached = {"workflow": {**child["workflow"], "detach": True}}
+            cases.append(_case(frame, _named("start", name), detached, _handle(name)))
     for key, routine in whole.routines.items():
         call = {"call": {"function": routine.block.number, "with": [[FRAME, _part("frame").to_json()]]}}
         cases.append(_case(frame, _named("function", key), call, lambda found: found))
     return cases
+
+
+def _handle(name: str) -> Callable[[Code], Code]:
+    return lambda found: listed([literal("h"), found, literal(name)])
 
 
 def _waits(frame: "Frame") -> list[dict[str, Any]]:

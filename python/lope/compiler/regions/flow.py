@@ -7,6 +7,8 @@ import inspect
 import types
 from typing import Any, Iterator, Optional, Sequence
 
+import lope.client
+
 from ...decorators import Action, Workflow
 from ...region.running import places
 from ...values.names import class_name
@@ -48,6 +50,7 @@ class Flow(Contexts):
     def whole(self) -> None:
         """Compiles the function."""
         node = self.unit.node
+        _Starting(self).visit(node)
         self.check(node)
         if self.late or (self.root and self.whole_program.tasks):
             self.later(node)
@@ -106,7 +109,7 @@ class Flow(Contexts):
             check_node(each, self)
 
     def known(self, name: str) -> bool:
-        return name == "__class__" or self.unit.lookup(name)[0] or any(name in each.locals for each in self.around())
+        return name in ("__class__", "_lope") or self.unit.lookup(name)[0] or any(name in each.locals for each in self.around())
 
     def define_inner(self, node: FunctionNode) -> None:
         if node.decorator_list and isinstance(node, ast.AsyncFunctionDef):
@@ -477,6 +480,34 @@ class Flow(Contexts):
             made = whole.awaiter = self.program.block()
             whole.write_awaiter = lambda: write_awaiter(whole, Frame(self.program, self.unit, made, None))
         return whole.awaiter.number
+
+
+class _Starting(ast.NodeTransformer):
+    """`start(child)` waits until the child is there, which in a workflow takes an await."""
+
+    def __init__(self, flow: Flow) -> None:
+        self.flow = flow
+
+    def visit_Await(self, node: ast.Await) -> ast.AST:
+        for each in ast.iter_child_nodes(node.value):
+            self.visit(each)
+        return node
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        self.generic_visit(node)
+        if quiet_static(node.func, self.flow) is not lope.client.start:
+            return node
+        awaited = ast.Call(ast.Attribute(load("_lope"), "start_async", ast.Load()), node.args, node.keywords)
+        self.flow.whole_program.starts = True
+        return ast.fix_missing_locations(ast.copy_location(ast.Await(ast.copy_location(awaited, node)), node))
+
+    def skip(self, node: ast.AST) -> ast.AST:
+        return node
+
+    visit_FunctionDef = visit_Lambda = visit_ClassDef = skip
+
+    def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> ast.AST:
+        return self.generic_visit(node) if node is self.flow.unit.node else node
 
 
 def _own(node: ast.AST) -> Iterator[ast.AST]:

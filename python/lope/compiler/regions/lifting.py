@@ -7,15 +7,12 @@ import asyncio
 import copy
 from typing import TYPE_CHECKING, Any, Optional, Sequence
 
-import lope.signals
-import lope.spans
-
 from ...decorators import Action, Workflow
 from .. import code
 from ..blocks import Block
 from ..code import Code, listed, literal, op
 from ..frame import Frame
-from ..options import GATHER, SLEEP, WAIT_FOR, Options, call_options
+from ..options import AWAITABLE, GATHER, SLEEP, START, WAIT_FOR, Options, call_options
 from ..refuse import CompileError
 from ..source import FunctionNode
 from ..static import frame_knows, quiet_static
@@ -253,7 +250,8 @@ class Lifting(Frame):
         if not isinstance(node, ast.Call):
             return
         found = quiet_static(node.func, self)
-        if found is None or _is_one_of(found, (*GATHER, *WAIT_FOR, lope.signals.wait_signal, lope.spans.sleep)):
+        self.whole_program.starts |= _is_one_of(found, START)
+        if found is None or _is_one_of(found, AWAITABLE):
             return
         if not asyncio.iscoroutinefunction(found) or not frame_knows(found):
             title = ast.unparse(node.func)

@@ -61,6 +61,8 @@ class Whole:
     actions: dict[str, tuple[str, dict[str, Any]]] = field(default_factory=dict)
     # Does it start tasks? Known when it was compiled once.
     tasks: bool = False
+    # Does it start runs that nobody waits for?
+    starts: bool = False
     awaiter: Optional[Block] = None
     write_awaiter: Optional[Callable[[], None]] = None
 
