@@ -18,7 +18,7 @@ import threading
 from concurrent.futures import Future
 from contextvars import ContextVar
 from datetime import datetime
-from typing import Any, Generic, Optional, ParamSpec, TypeVar, get_type_hints
+from typing import Any, Generic, Optional, ParamSpec, Sequence, TypeVar, get_type_hints
 
 from .binary import find_binary
 from .conversation import Conversation, Refusal, conversation
@@ -226,12 +226,18 @@ def ensure_runner(workflow: Workflow[..., Any]) -> None:
     """A runner for the workflow's module, in a process that ends with this one. LOPE_EMBEDDED=0: there is one elsewhere."""
     if os.environ.get("LOPE_EMBEDDED") == "0":
         return
-    module = _module(workflow)
+    serve([_module(workflow)])
+
+
+def serve(modules: Sequence[str]) -> None:
+    """A runner for these modules, in a process that ends with this one."""
+    key = " ".join(modules)
     with _lock:
-        runner = _runners.get(module)
+        runner = _runners.get(key)
         if runner is None or runner.poll() is not None:
-            words = [find_binary(), "up", "--quiet", "--python", module, *_python()]
-            _runners[module] = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=sys.stderr, env=_environment())
+            wanted = [word for module in modules for word in ("--python", module)]
+            words = [find_binary(), "up", "--quiet", *wanted, *_python()]
+            _runners[key] = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=sys.stderr, env=_environment())
 
 
 @atexit.register

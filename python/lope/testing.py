@@ -19,7 +19,7 @@ from typing import Any, Callable, Iterable, Mapping, Optional, ParamSpec, TypeVa
 
 from .binary import find_binary
 from .compiler import Compiled, compiled
-from .decorators import Action, Startable, Workflow, actions, known, workflows
+from .decorators import REGION, Action, Startable, Workflow, actions, known, workflows
 from .values import arguments, decode, encode, encode_arguments
 from .values.decode import _hints
 from .values.failures import decode_failure, encode_failure
@@ -178,8 +178,11 @@ class Stage:
             planned = self._failures.get(action.name)
             if planned:
                 raise planned.popleft()
-            target = action if double is None else Action(double, action.name, None, None)
-            noted.result = await target.invoke(args, kwargs)
+            if action.name.startswith(REGION):
+                noted.result = action.function(*args, **kwargs)
+            else:
+                target = action if double is None else Action(double, action.name, None, None)
+                noted.result = await target.invoke(args, kwargs)
             return {"done": _plain(encode(noted.result, "result"))}
         except Exception as error:
             noted.error = error

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import inspect
 import types
 from typing import Any, Iterator, Optional, Sequence
@@ -41,18 +42,20 @@ class Flow(Contexts):
         self.started = not root
         self.law_loops: list[Optional[str]] = []
         self.handling: list[str] = []
+        self.locals = bound_names(self.unit.node) | {each.arg for each in _arguments(self.unit.node)}
+        _Starting(self).visit(self.unit.node)
         # The value of a run that returns inside a try with finally is made when that is through.
-        self.late = root and any(_ends_late(each) for each in self.own())
+        self.late = root and any(_ends_late(each) for each in self.own)
 
-    def own(self) -> Iterator[ast.AST]:
-        yield from _own(self.unit.node)
+    @functools.cached_property
+    def own(self) -> list[ast.AST]:
+        return list(_own(self.unit.node))
 
     def whole(self) -> None:
         """Compiles the function."""
         node = self.unit.node
-        _Starting(self).visit(node)
         self.check(node)
-        if self.late or (self.root and self.whole_program.tasks):
+        if self.late or (self.root and self.whole_program.hosted):
             self.later(node)
             return
         self.statements(node.body)
@@ -65,7 +68,7 @@ class Flow(Contexts):
         self.region(node)
         inner = Routine("\0main", self.unit, self.whole_program.function_block(), self.klass, None)
         self.whole_program.add(inner)
-        if self.whole_program.tasks:
+        if self.whole_program.hosted:
             self.beside_tasks(inner, node)
         else:
             self.call_main(inner, node)
@@ -89,10 +92,10 @@ class Flow(Contexts):
 
     def check(self, node: FunctionNode) -> None:
         """Refuses what cannot be followed, and finds what may be awaited."""
-        self.routine.locals = self.locals = bound_names(node) | {each.arg for each in _arguments(node)}
-        self.routine.locals -= self.nonlocals()
+        self.routine.locals = self.locals
+        self.routine.locals -= self.nonlocals
         inside = bound_names(node, inside=True) | self.locals
-        for each in self.own():
+        for each in self.own:
             if isinstance(each, (ast.Yield, ast.YieldFrom)):
                 self.refuse(each, "a workflow cannot yield", "collect the values in a list and return it")
             if isinstance(each, ast.Global):
@@ -104,7 +107,7 @@ class Flow(Contexts):
                 self.refuse(
                     each, f"the name '{each.id}' is not defined", "define it in this function or at the top of the module"
                 )
-        for each in self.own():
+        for each in self.own:
             self.discover(each)
             check_node(each, self)
 
@@ -127,8 +130,9 @@ class Flow(Contexts):
             each = each.parent
         return found
 
+    @functools.cached_property
     def nonlocals(self) -> set[str]:
-        return {name for each in self.own() if isinstance(each, ast.Nonlocal) for name in each.names}
+        return {name for each in self.own if isinstance(each, ast.Nonlocal) for name in each.names}
 
     def definition_of(self, name: str) -> Optional[FunctionNode]:
         for each in (self.routine, *self.around()):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import asyncio
-import copy
 from typing import TYPE_CHECKING, Any, Optional, Sequence
 
 from ...decorators import Action, Workflow
@@ -16,14 +15,14 @@ from ..options import AWAITABLE, GATHER, SLEEP, START, WAIT_FOR, Options, call_o
 from ..refuse import CompileError
 from ..source import FunctionNode
 from ..static import frame_knows, quiet_static
-from .program import has_await
+from .program import copied, has_await, shallow
 from .source import leaving, load, store
 
 if TYPE_CHECKING:
     from .program import Routine, Whole
 
 _NOT_HERE = ("wait", "shield", "timeout", "timeout_at", "run")
-_TASKS = ("create_task", "ensure_future", "as_completed", "TaskGroup")
+TASKS = ("create_task", "ensure_future", "as_completed", "TaskGroup")
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 _REGIONS_CALL: list[tuple[Any, str]] = [*((each, "gather") for each in GATHER), *((each, "wait_for") for each in WAIT_FOR)]
 
@@ -95,11 +94,11 @@ class Lifting(Frame):
 
     def lift_parts(self, node: ast.expr) -> ast.expr:
         """The parts in the order in which Python computes them."""
-        made = copy.copy(node)
+        made = shallow(node)
         places: list[tuple[Any, Any, ast.expr]] = []
         for field, value in ast.iter_fields(made):
             if isinstance(value, list):
-                found = [copy.copy(each) if isinstance(each, ast.keyword) else each for each in value]
+                found = [shallow(each) if isinstance(each, ast.keyword) else each for each in value]
                 setattr(made, field, found)
                 places += [_place(found, index, each) for index, each in enumerate(found) if _place(found, index, each)]
             elif isinstance(value, ast.expr):
@@ -170,8 +169,8 @@ class Lifting(Frame):
             for part in ast.walk(each.target)
             if isinstance(part, ast.Name)
         }
-        made = _Renaming(renamed).visit(copy.deepcopy(node))
-        made.generators[0].iter = copy.deepcopy(node.generators[0].iter)
+        made = _Renaming(renamed).visit(copied(node))
+        made.generators[0].iter = copied(node.generators[0].iter)
         empty: ast.expr = ast.List([], ast.Load())
         if isinstance(node, ast.DictComp):
             empty = ast.Dict([], [])
@@ -271,7 +270,7 @@ class Lifting(Frame):
                     node, f"'{ast.unparse(node.func)}' has no meaning in a workflow",
                     "use gather, wait_for, create_task, TaskGroup, as_completed, or async with asyncio.timeout(…)",
                 )  # fmt: skip
-            if module.startswith("asyncio") and name in _TASKS:
+            if module.startswith("asyncio") and name in TASKS:
                 self.whole_program.tasks = True
                 self.any_awaiter()
                 node.func = ast.copy_location(ast.Attribute(load("_lope"), name, ast.Load()), node)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import ast
-import copy
+import functools
 from typing import TYPE_CHECKING, Any, Iterable, Optional, Sequence
 
 from ..source import FunctionNode
+from .program import copied
 
 if TYPE_CHECKING:
     from .flow import Flow
@@ -191,25 +192,31 @@ class Rewriting(ast.NodeTransformer):
 def region_function(flow: "Flow", body: Sequence[ast.stmt]) -> tuple[ast.FunctionDef, set[str]]:
     """The function of a region, and how it may be left besides by its end."""
     rewriting = Rewriting(flow)
-    written = [rewriting.visit(copy.deepcopy(each)) for each in body]
+    written = [rewriting.visit(copied(each)) for each in body]
     names = mentioned(written)
     defined = _definitions(flow, names)
     mine = {name for name in names if name in flow.routine.locals}
     outer = {name for name in names - mine if any(name in each.locals for each in flow.around())}
     prelude: list[ast.stmt] = []
     for name in sorted((mine | outer) - set(defined)):
-        prelude += parsed(f"if _lope.has({name!r}):\n    {name} = _lope.get({name!r})")
+        prelude.append(_fetched(name))
     for name, node in defined.items():
         guard = parsed(f"if _lope.has({name!r}):\n    pass")[0]
         assert isinstance(guard, ast.If)
-        guard.body = [Rewriting(flow).visit(copy.deepcopy(node))]
+        guard.body = [Rewriting(flow).visit(copied(node))]
         prelude.append(guard)
-    save = parsed(f"_lope.save(locals(), {sorted(mine)!r}, {sorted(outer & flow.nonlocals())!r})")
+    save = parsed(f"_lope.save(locals(), {sorted(mine)!r}, {sorted(outer & flow.nonlocals)!r})")
     guarded = ast.Try(written or [ast.Pass()], [], [], save)
     made = parsed("def region(_lope):\n    pass")[0]
     assert isinstance(made, ast.FunctionDef)
     made.body = [*prelude, guarded]
     return made, rewriting.leaves
+
+
+@functools.lru_cache(maxsize=4096)
+def _fetched(name: str) -> ast.stmt:
+    """The variable of the frame, if it is bound."""
+    return parsed(f"if _lope.has({name!r}):\n    {name} = _lope.get({name!r})")[0]
 
 
 def _definitions(flow: "Flow", names: set[str]) -> dict[str, FunctionNode]:
