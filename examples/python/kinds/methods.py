@@ -53,7 +53,7 @@ class Cart:
 
 
 @action
-async def price(item: str) -> Money:
+async def price_of(item: str) -> Money:
     return Money(len(item) * 55)
 
 
@@ -63,7 +63,7 @@ async def shop(wanted: list[str]) -> dict[str, object]:
     if not cart:
         cart.of("bag").append(Money(0))
     for item in wanted:
-        cart.of(item).append(await price(item))
+        cart.of(item).append(await price_of(item))
     total = sum(cart, Money(0))
     return {
         "total": str(total),

@@ -180,10 +180,14 @@ def _function(call: Pending, region: "Region") -> dict[str, Any]:
 
 
 def _nested(call: Pending, region: "Region") -> dict[str, Any]:
-    up, key = region.home_of(call.name)
-    frame = region.heap.frame({**call.given, UP: up})
-    return {"kind": "function", "name": key, "frame": frame}
+    given = dict(call.given)
+    if HOME not in given:
+        raise TypeError(f"the function '{call.name}' cannot be awaited here")
+    up, key = given.pop(HOME)
+    return {"kind": "function", "name": key, "frame": region.heap.frame({**given, UP: up})}
 
 
+# The parameter of a function inside a function that says where it was defined.
+HOME = "_lope_home"
 # The entry of a frame that names the frame of the function around it.
 UP = "\0up"

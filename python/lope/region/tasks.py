@@ -10,17 +10,14 @@ import asyncio
 import builtins
 import collections
 import sys
-from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Callable, Iterable, Optional
 
 from ..values.encode import Encoded
 from .awaiting import Awaitable, described
+from .heap import running
 
 if TYPE_CHECKING:
     from .running import Region
-
-running: ContextVar["Region"] = ContextVar("lope_region")
-
 
 class Turns:
     """What a region asks of the law about tasks."""

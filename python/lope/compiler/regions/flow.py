@@ -23,7 +23,7 @@ from .awaiter import host_tasks, write_awaiter
 from .contexts import FOREIGN, Contexts
 from .mistakes import check_node
 from .program import FRAME, Routine, Whole, async_methods, has_await
-from .source import DEFS, bound_names, leaving, load, parsed, region_function, store
+from .source import DEFS, SCOPES, bound_names, free_names, leaving, load, parsed, region_function, store
 
 ROOT = 1
 
@@ -102,6 +102,10 @@ class Flow(Contexts):
                 self.refuse(each, "a global statement", "return the value, or keep it in a variable of the workflow")
             if isinstance(each, DEFS):
                 self.define_inner(each)
+            if isinstance(each, (ast.FunctionDef, ast.Lambda, ast.ClassDef)):
+                self.refuse_async(each)
+            if isinstance(each, SCOPES):
+                self.routine.cells |= free_names(each) & self.routine.locals
         for each in ast.walk(node):
             if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Load) and each.id not in inside and not self.known(each.id):
                 self.refuse(
@@ -117,11 +121,15 @@ class Flow(Contexts):
     def define_inner(self, node: FunctionNode) -> None:
         if node.decorator_list and isinstance(node, ast.AsyncFunctionDef):
             self.refuse(node, f"'{node.name}' has a decorator", "define decorated functions at the top of the module")
-        self.routine.nested[node.name] = node
         if isinstance(node, ast.AsyncFunctionDef):
-            key = f"{self.routine.key}/{node.name}"
+            key = self.nested_key(node)
             unit = Unit(node, self.unit.file, self.unit.outside, self.unit.owner)
             self.whole_program.add(Routine(key, unit, self.whole_program.function_block(), None, self.routine))
+
+    def refuse_async(self, node: ast.AST) -> None:
+        for each in ast.walk(node):
+            if isinstance(each, ast.AsyncFunctionDef):
+                self.refuse(each, "an async function inside a plain one", "define it in the workflow, or at the top of the module")
 
     def around(self) -> list[Routine]:
         found, each = [], self.routine.parent
@@ -134,21 +142,9 @@ class Flow(Contexts):
     def nonlocals(self) -> set[str]:
         return {name for each in self.own if isinstance(each, ast.Nonlocal) for name in each.names}
 
-    def definition_of(self, name: str) -> Optional[FunctionNode]:
-        for each in (self.routine, *self.around()):
-            if name in each.nested:
-                return each.nested[name]
-            if name in each.locals:
-                return None
-        return None
-
-    def nested_keys(self) -> dict[str, Any]:
-        found: dict[str, Any] = {}
-        for depth, each in enumerate((self.routine, *self.around())):
-            for name, node in each.nested.items():
-                if isinstance(node, ast.AsyncFunctionDef):
-                    found.setdefault(name, [depth, f"{each.key}/{name}"])
-        return found
+    def nested_key(self, node: ast.AST) -> str:
+        """The name under which the law knows a function inside this one."""
+        return f"{self.routine.key}/{getattr(node, 'name', '')}:{getattr(node, 'lineno', 0)}"
 
     def discover(self, node: ast.AST) -> None:
         """Actions, workflows and async functions that this code names may be awaited."""
@@ -177,7 +173,7 @@ class Flow(Contexts):
 
     def region(self, node: ast.AST, leaves: Optional[set[str]] = None) -> Code:
         """The pending statements as a step; the name of what it leads to."""
-        made, left = region_function(self, self.pending)
+        made, left, cells = region_function(self, self.pending)
         ast.fix_missing_locations(made)
         entries: list[tuple[str, Code]] = [
             ("code", literal(ast.unparse(made))), ("lines", literal(places(made))), ("module", literal(self.module_name())),
@@ -193,8 +189,8 @@ class Flow(Contexts):
             entries.append(("given", self.answer))
         if self.handling:
             entries.append(("handling", literal(self.handling[-1])))
-        if keys := self.nested_keys():
-            entries.append(("nested", literal(keys)))
+        if cells:
+            entries.append(("cells", literal(cells)))
         first = next((each for each in self.pending if getattr(each, "lineno", 0)), node)
         out = self.program.fresh("out")
         given = text_map([("request", text_map(entries))])

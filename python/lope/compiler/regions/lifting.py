@@ -13,10 +13,9 @@ from ..code import Code, listed, literal, op
 from ..frame import Frame
 from ..options import AWAITABLE, GATHER, SLEEP, START, WAIT_FOR, Options, call_options
 from ..refuse import CompileError
-from ..source import FunctionNode
 from ..static import frame_knows, quiet_static
 from .program import copied, has_await, shallow
-from .source import leaving, load, store
+from .source import SCOPES, free_names, leaving, load, store
 
 if TYPE_CHECKING:
     from .program import Routine, Whole
@@ -43,9 +42,6 @@ class Lifting(Frame):
     def any_awaiter(self) -> int:
         raise NotImplementedError
 
-    def definition_of(self, name: str) -> Optional[FunctionNode]:
-        raise NotImplementedError
-
     def hidden(self) -> str:
         """A variable of ours in the user's frame."""
         name = self.program.fresh("_lope_").replace(".", "")
@@ -69,9 +65,7 @@ class Lifting(Frame):
         return ast.copy_location(load(name), node)
 
     def is_steady(self, node: ast.expr) -> bool:
-        """Is it something of the module's, or a function defined here, which no await changes?"""
-        if isinstance(node, ast.Name) and self.definition_of(node.id) is not None:
-            return True
+        """Is it something of the module's, which no await changes?"""
         return isinstance(node, (ast.Name, ast.Attribute)) and callable(quiet_static(node, self))
 
     def lift(self, node: ast.expr) -> ast.expr:
@@ -169,6 +163,8 @@ class Lifting(Frame):
             for part in ast.walk(each.target)
             if isinstance(part, ast.Name)
         }
+        if any(isinstance(each, SCOPES) and free_names(each) & set(renamed) for each in ast.walk(node)):
+            self.refuse(node, "a function that keeps a variable of a comprehension that awaits", "write a loop: for … in …:")
         made = _Renaming(renamed).visit(copied(node))
         made.generators[0].iter = copied(node.generators[0].iter)
         empty: ast.expr = ast.List([], ast.Load())

@@ -15,7 +15,7 @@ from ...values.names import module_name
 from ..blocks import Block, Program
 from ..code import listed, literal, name
 from ..refuse import CompileError
-from ..source import FunctionNode, Unit, unit_of
+from ..source import Unit, unit_of
 
 # The variable of a function's block that holds the number of its frame.
 FRAME = "frame.n"
@@ -42,7 +42,8 @@ class Routine:
     klass: Optional[type]
     parent: Optional["Routine"]
     locals: set[str] = field(default_factory=set)
-    nested: dict[str, FunctionNode] = field(default_factory=dict)
+    # Those of them that functions inside it see: they are cells, which all regions and functions share.
+    cells: set[str] = field(default_factory=set)
 
     @property
     def module(self) -> str:
