@@ -12,6 +12,7 @@ import random
 import re
 import sys
 import tempfile
+from collections import Counter
 from pathlib import Path
 from typing import Any, Callable, Optional
 
@@ -31,6 +32,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import NamedTuple
 from zoneinfo import ZoneInfo
+from pydantic import BaseModel, Field, ValidationError, field_validator
 from differential import crossed
 from lope import action, gather, workflow
 
@@ -143,6 +145,27 @@ async def deep(n, found):
     found.append(await add(n))
     return await deep(n - 1, found)
 
+class Model(BaseModel):
+    n: int = Field(default=1, ge=-10**30)
+    parts: list = []
+    when: datetime.date = datetime.date(2024, 2, 29)
+    @field_validator("n")
+    @classmethod
+    def whole(cls, value): return value
+    @property
+    def double(self): return self.n * 2
+    def grow(self, x):
+        self.parts.append(x)
+        return self.parts
+def maker(n):
+    past = []
+    def step(v=1):
+        nonlocal n
+        n += v
+        past.append(n)
+        return n
+    return step, past
+
 def shown(value, depth=0):
     if depth > 6: return "..."
     if isinstance(value, (str, int, float, type(None), Decimal, datetime.datetime, datetime.date, datetime.timedelta)) and not isinstance(value, enum.Enum):
@@ -155,6 +178,7 @@ def shown(value, depth=0):
         return [type(value).__name__, [shown(v, depth + 1) for v in value]]
     if isinstance(value, BaseException):
         return [type(value).__name__, str(value), shown(value.__cause__, depth + 1)]
+    if isinstance(value, BaseModel): return ["Model", shown(vars(value), depth + 1), sorted(value.model_fields_set)]
     if isinstance(value, Slim): return ["Slim", value.n, shown(value.parts, depth + 1)]
     if dataclasses.is_dataclass(value): return [type(value).__name__, shown(vars(value), depth + 1)]
     return [type(value).__name__, repr(value) if not callable(value) else "callable"]
@@ -188,7 +212,8 @@ ANY_FORMS = (
     "Version(@n)", "f'{@n:>4}|{@l!r}'", "Counter(@l[:0] or 'abca')", "datetime.datetime(2024, 3, 31, 1, 30, tzinfo=UTC).astimezone(ROME)",
     "datetime.date(2024, 1, 1) + datetime.timedelta(days=abs(@n) % 400)", "{@n: @l}", "(@n, @l)", "'@w'.split('-')", "frozenset([@n, 1])",
     "0.1 + 0.2", "await echo(Decimal(@n))", "await echo(Point(@n, 2))", "await echo(Colour.BLUE)", "None", "True",
-    "json.loads(json.dumps(flat(@l)))", "Slim(@n, @l)",
+    "json.loads(json.dumps(flat(@l)))", "Slim(@n, @l)", "model.double", "await echo(model)", "model.model_copy(update={'n': 3})",
+    "Model(parts=[@n], when='2024-01-02').model_dump()", "[f(@n) for f in fs]", "[g() for g in gs]", "step(@i)", "past", "hoard(@n)",
 )  # fmt: skip
 
 TESTS = (
@@ -206,7 +231,11 @@ CHANGES = (
     "min([@x, [9] * 50], key=len).append(1)", "groups[@n % 3].append(@n)", "counts[str(@n)] += 1", "queue.append(@n)",
     "a = queue.popleft() if queue else @n", "seen.add(@n)", "seen -= {@n}", "@x.sort(key=str)", "slim.parts = @x",
     "slim.parts.append(@n)", "slim.n += @n", "@x = slim.parts",
-    "od.move_to_end('k', last=False) if 'k' in od else od.__setitem__('k', @n)", "od[@n] = @x",
+    "od.move_to_end('k', last=False) if 'k' in od else od.__setitem__('k', @n)",
+    "od[@n] = @x", "model.parts.append(@N)", "model.n = @N", "@x = model.grow(@n)", "model = model.model_copy()", "model.parts = @x",
+    "fs.append(lambda v: (v, @n))", "fs.append(lambda v, w=@n: w)", "fs.append(closure)", "fs.append(bump)", "gs.append(lambda: @x)",
+    "gs = [lambda: (i, @n) for i in range(2)]", "step, past = maker(@n)", "gs.append(functools.partial(bump, @n))", "other = bump",
+    "gs.append(@x.copy)", "bump(@n)", "hoard.seen = @x", "gs.append(lambda: hoard(1))", "del fs[1:]",
 )  # fmt: skip
 
 STATEMENTS = (
@@ -215,7 +244,9 @@ STATEMENTS = (
     "log.append([type(r).__name__ for r in await gather(risky([], @n), risky(@y[:], 7), return_exceptions=True)])",
     "@n, *rest = [*flat(@x), 1, 2]; log.append(rest)", "log.append(@x is @y)", "log.append([f() for f in [lambda: @n, lambda v=@n: v]])",
     "log.append([f() for f in [lambda: i for i in range(3)]])", "call = add(@n); @n = 0; log.append(await call)",
-    "log.append(closure(@n))", "log.append(await inner(@n))", "@x = [await echo(@n), await add(@n)]", "log.append(@o.log is @x)",
+    "log.append(closure(@n))", "log.append(await inner(@n))", "log.append(await pick(inner)(@n))", "log.append(fs[-1](@n))",
+    "log.append([shown(f(1)) for f in fs])", "log.append(step() + len(past))", "log.append([fs[0] is f for f in fs])",
+    "log.append(getattr(hoard, 'seen', None))", "hs.append(inner); await add(1); log.append(await hs[0](@n))", "@x = [await echo(@n), await add(@n)]", "log.append(@o.log is @x)",
     "log.append(min(@x, default=0, key=str))", "log.append(' '.join(map(str, flat(@x))))",
     "log.append({k: len(str(v)) for k, v in @k.items()})", "log.append(list(zip(@x, @y)))",
     "log.append(functools.reduce(operator.add, flat(@x), 0))", "log.append(sorted({*flat(@x)}))",
@@ -288,6 +319,7 @@ class Writer:
             return
         kinds: list[Callable[[int, str], None]] = [
             self.branch, self.loop, self.loop, self.attempt, self.attempt, self.manager, self.matching, self.counting, self.task, self.batches,
+            self.guarded, self.group,
         ]  # fmt: skip
         self.dice.choice(kinds)(depth, indent)
 
@@ -360,6 +392,19 @@ class Writer:
         self.block(depth - 1, indent)
         self.lines.append(f"{indent}log.append(shown(await {name}))")
 
+    def guarded(self, depth: int, indent: str) -> None:
+        self.lines.append(f"{indent}async with asyncio.{self.one('Semaphore(1)', 'Lock()')}:")
+        self.block(depth - 1, indent + "    ")
+
+    def group(self, depth: int, indent: str) -> None:
+        if sys.version_info < (3, 11):
+            return self.guarded(depth, indent)
+        name, inner = self.fresh("g"), indent + "    "
+        self.lines += [
+            f"{indent}async with asyncio.TaskGroup() as {name}:", f"{inner}{name}1 = {name}.create_task(held({self.x()}[:], {self.n()}))",
+            f"{inner}{name}2 = {name}.create_task(deep(2, []))", f"{indent}log.append([{name}1.result(), {name}2.result()])",
+        ]  # fmt: skip
+
     def batches(self, depth: int, indent: str) -> None:
         inner, x = indent + "    ", self.x()
         self.lines += [
@@ -368,18 +413,34 @@ class Writer:
         ]  # fmt: skip
 
     def source(self, name: str) -> str:
-        self.lines = [
-            f"async def {name}(xs, ys, a, b):", "    zs = xs", "    c = 2", "    log = []", "    d = {1: xs}", "    e = d", "    p = Plain(1)", "    q = p",
-            "    acc = Account('Ann')", "    groups = defaultdict(list)", "    counts = Counter()", "    queue = deque([1])", "    seen = {1, 2}",
-            "    slim = Slim(1)", "    od = OrderedDict(k=1)", "    last = None",
-            "    def closure(v):", "        log.append(a)", "        return [v, len(xs)]",
-            "    async def inner(v):", "        nonlocal c", "        c += 1", "        log.append(await add(v))", "        return c + a",
-        ]  # fmt: skip
+        """A program; of what it could use it has what it uses."""
         for _ in range(6):
             self.statement(2, "    ")
-        parts = "xs, ys, zs, a, b, c, d, e, p, q, acc, groups, counts, queue, seen, slim, od, last, log[:80]"
-        self.lines.append(f"    return [shown([{parts}]), xs is zs, d is e, p is q, xs is acc.items]")
-        return "\n".join(self.lines)
+        used = set(re.findall(r"[A-Za-z_]\w*", "\n".join(self.lines))) | {"xs", "ys", "zs", "a", "b", "c", "log"}
+        given: list[str] = []
+        for made, lines in reversed(PRELUDE.items()):
+            if used & set(made.split()):
+                given[:0] = lines.splitlines()
+                used |= set(made.split()) | set(re.findall(r"[A-Za-z_]\w*", lines))
+        parts = ", ".join(each for each in SHOWN if each in used)
+        same = [each for each in ("d is e", "p is q", "xs is acc.items") if set(re.findall("[a-z]+", each)) - {"is", "items"} <= used]
+        ending = f"    return [shown([{parts}, log[:80]]), {', '.join(['xs is zs', *same])}]"
+        return "\n".join([f"async def {name}(xs, ys, a, b):", *given, *self.lines, ending])
+
+
+# What programs begin with, by the names that it makes.
+PRELUDE = {
+    "zs": "    zs = xs", "c": "    c = 2", "log": "    log = []", "d e": "    d = {1: xs}\n    e = d", "p q w": "    p = Plain(1)\n    q = p",
+    "acc": "    acc = Account('Ann')", "groups": "    groups = defaultdict(list)", "counts": "    counts = Counter()",
+    "queue": "    queue = deque([1])", "seen": "    seen = {1, 2}", "slim": "    slim = Slim(1)", "od": "    od = OrderedDict(k=1)",
+    "last": "    last = None", "model": "    model = Model(parts=[1])", "hs": "    hs = []", "fs": "    fs = [lambda v: v + c]",
+    "gs": "    gs = []", "step past": "    step, past = maker(a)", "pick": "    pick = lambda f: f",
+    "hoard": "    def hoard(v, kept=[]):\n        kept.append(v)\n        return len(kept)",
+    "bump": "    def bump(v):\n        nonlocal b\n        b += 1\n        log.append(b)\n        return [b, v]",
+    "closure": "    def closure(v):\n        log.append(a)\n        return [v, len(xs)]",
+    "inner": "    async def inner(v):\n        nonlocal c\n        c += 1\n        log.append(await add(v))\n        return c + a",
+}  # fmt: skip
+SHOWN = ("xs", "ys", "zs", "a", "b", "c", "d", "e", "p", "q", "acc", "groups", "counts", "queue", "seen", "slim", "od", "last", "model", "past")
 
 
 CASES: tuple[tuple[Any, ...], ...] = (([1, 2], [3], 1, 2), ([[5], 6], [], 0, 3))
@@ -399,7 +460,9 @@ class Tried:
     """What became of programs."""
 
     def __init__(self) -> None:
-        self.same = self.refused = 0
+        self.same = 0
+        # Why programs were refused, and how many for each reason.
+        self.reasons: Counter[str] = Counter()
         self.differ: list[tuple[int, str]] = []
 
 
@@ -433,8 +496,8 @@ def attempt(seeds: range, folder: Path, tried: Optional[Tried] = None) -> Tried:
             workflow = getattr(module, f"program_{seed}")
             try:
                 _compiled(workflow)
-            except CompileError:
-                tried.refused += 1
+            except CompileError as refusal:
+                tried.reasons[refusal.reason] += 1
                 continue
             for case in CASES:
                 expected = plainly(workflow, case, {}).crossed().shown()
@@ -457,11 +520,12 @@ def main() -> int:
         for start in range(first, first + count, 200):
             seeds = range(start, min(start + 200, first + count))
             attempt(seeds, Path(folder), tried)
-            print(f"{seeds.stop - first} tried: {tried.same} the same, {tried.refused} refused, {len(tried.differ)} differ", flush=True)
+            print(f"{seeds.stop - first} tried: {tried.same} the same, {tried.reasons.total()} refused, {len(tried.differ)} differ", flush=True)
             for _, text in tried.differ[:3]:
                 print(text)
             if len(tried.differ) > 20:
                 break
+    print("refused:", dict(tried.reasons.most_common()))
     return 1 if tried.differ else 0
 
 
