@@ -46,11 +46,11 @@ def _case(frame: "Frame", when: Code, kind: Any, answer: Any, **options: Any) ->
 
 
 def _is(kind: str) -> Code:
-    return op(["py.eq"], _part("kind"), literal(kind))
+    return op(["eq"], _part("kind"), literal(kind))
 
 
 def _named(kind: str, name: str) -> Code:
-    return op(["if"], _is(kind), op(["py.eq"], _part("name"), literal(name)), literal(False))
+    return op(["if"], _is(kind), op(["eq"], _part("name"), literal(name)), literal(False))
 
 
 def _value(found: Code) -> Code:
@@ -98,7 +98,7 @@ def _settled(frame: "Frame", found: Code) -> Code:
     """What came of a task: its failure is raised, its value is on the heap."""
     with frame.inside(frame.program.block()) as failed:
         frame.emit({"raise": {"error": op(["field", "v"], found).to_json()}}, "raise", None)
-    when = op(["py.eq"], op(["field", "flow"], found), literal("raise"))
+    when = op(["eq"], op(["field", "flow"], found), literal("raise"))
     frame.emit({"if": {"when": when.to_json(), "then": failed.number}}, "failed", None)
     return listed([literal("k"), op(["field", "v"], found)])
 
@@ -147,7 +147,7 @@ def _unless_cancelled(whole: "Whole", frame: "Frame", work: Any, cancelled: tupl
     with frame.inside(frame.program.block()) as gone:
         own_region(whole, frame, *cancelled)
     with frame.inside(frame.program.block()) as left:
-        when = op(["py.not"], code.name(passed))
+        when = op(["not"], code.name(passed))
         frame.emit({"if": {"when": when.to_json(), "then": gone.number}}, "gone", None)
     frame.emit({"try": {"block": body.number, "finally": left.number}}, "try", None)
 

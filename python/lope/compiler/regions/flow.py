@@ -210,7 +210,7 @@ class Flow(Contexts):
         for way in ("raise", *sorted(ways)):
             with self.inside(self.program.block()) as block:
                 self.leave(way, out, node)
-            when = op(["py.eq"], op(["field", "flow"], out), literal(way))
+            when = op(["eq"], op(["field", "flow"], out), literal(way))
             cases.append({"when": when.to_json(), "block": block.number})
         self.emit({"switch": {"cases": cases}}, f"flow-{getattr(node, 'lineno', 0)}", None)
 
@@ -383,7 +383,7 @@ class Flow(Contexts):
         word = "for" if isinstance(node, ast.For) else "while"
         self.emit(kind, f"{word}-{node.lineno}", node)
         if broke is not None:
-            when = op(["py.not"], code.name(broke))
+            when = op(["not"], code.name(broke))
             self.emit({"if": {"when": when.to_json(), "then": self.branch(node.orelse)}}, f"else-{node.lineno}", node)
 
     def ready(self, node: ast.AST) -> None:
@@ -430,7 +430,7 @@ class Flow(Contexts):
             cases = []
             for place, each in enumerate(node.handlers):
                 forget = parsed(f"{each.name} = None\ndel {each.name}", each) if each.name else []
-                when = op(["py.eq"], self.value_of(out), literal(place))
+                when = op(["eq"], self.value_of(out), literal(place))
                 cases.append({"when": when.to_json(), "block": self.branch([*each.body, *forget])})
             self.handling.pop()
             with self.inside(self.program.block()) as otherwise:
@@ -460,7 +460,7 @@ class Flow(Contexts):
         out = self.region(node)
         chosen = []
         for place, each in enumerate(node.cases):
-            when = op(["py.eq"], self.value_of(out), literal(place))
+            when = op(["eq"], self.value_of(out), literal(place))
             chosen.append({"when": when.to_json(), "block": self.branch(each.body)})
         self.emit({"switch": {"cases": chosen}}, f"match-{node.lineno}", node)
 
