@@ -6,6 +6,7 @@ import ast
 import functools
 import inspect
 import types
+from dataclasses import dataclass, field
 from typing import Any, Iterator, Optional, Sequence
 
 import lope.client
@@ -14,7 +15,7 @@ from ...decorators import Action, Workflow
 from ...region.running import places
 from ...values.names import class_name
 from .. import code
-from ..blocks import step
+from ..blocks import Block, step
 from ..code import Code, listed, literal, op, text_map
 from ..frame import Frame
 from ..source import FunctionNode, Unit
@@ -40,7 +41,11 @@ class Flow(Contexts):
         # What the law answered to the await before the pending statements.
         self.answer: Optional[Code] = None
         self.started = not root
-        self.law_loops: list[Optional[str]] = []
+        # The loops around: the variable that says whether one was left by a break, and the word that says that it is over.
+        self.law_loops: list[tuple[Optional[str], str]] = []
+        # A loop that waits for its first region, and the word that says that the loop being written is over.
+        self.turning: Optional[Turning] = None
+        self.ending = TURNED
         self.handling: list[str] = []
         self.locals = bound_names(self.unit.node) | {each.arg for each in _arguments(self.unit.node)}
         _Starting(self).visit(self.unit.node)
@@ -173,6 +178,22 @@ class Flow(Contexts):
 
     def region(self, node: ast.AST, leaves: Optional[set[str]] = None) -> Code:
         """The pending statements as a step; the name of what it leads to."""
+        turning = self.turning
+        if turning is not None and turning.block is self.block:
+            return self.turned(turning, node)
+        return self.region_to(self.program.fresh("out"), node, leaves)
+
+    def turned(self, loop: "Turning", node: ast.AST) -> Code:
+        """The beginning of a loop's body runs before the loop, and then with the end of each round."""
+        self.turning = loop.around
+        loop.again, loop.node = self.pending[loop.before :], node
+        loops, self.law_loops = self.law_loops, self.law_loops[:-1]
+        with self.inside(loop.outer):
+            loop.out = self.region(node)
+        self.law_loops = loops
+        return loop.out
+
+    def region_to(self, out: str, node: ast.AST, leaves: Optional[set[str]] = None) -> Code:
         made, left, cells = region_function(self, self.pending)
         ast.fix_missing_locations(made)
         entries: list[tuple[str, Code]] = [
@@ -192,7 +213,6 @@ class Flow(Contexts):
         if cells:
             entries.append(("cells", literal(cells)))
         first = next((each for each in self.pending if getattr(each, "lineno", 0)), node)
-        out = self.program.fresh("out")
         given = text_map([("request", text_map(entries))])
         kind = {"dispatch": {"executor": "action", "action": self.whole_program.action, "with": given.to_json(), "heap": True}}
         self.emit(kind, f"code-{getattr(first, 'lineno', 0)}", first, to=out)
@@ -207,7 +227,11 @@ class Flow(Contexts):
 
     def leaving(self, out: Code, ways: set[str], node: ast.AST) -> None:
         cases = []
+        innermost = self.law_loops[-1][1] if self.law_loops else None
         for way in ("raise", *sorted(ways)):
+            if way.startswith(f"{TURNED}.") and way != innermost:
+                # The loop itself asks.
+                continue
             with self.inside(self.program.block()) as block:
                 self.leave(way, out, node)
             when = op(["eq"], op(["field", "flow"], out), literal(way))
@@ -223,9 +247,10 @@ class Flow(Contexts):
             found = value if self.root else listed([literal("f"), code.name(FRAME)])
             self.emit({"return": {"value": found.to_json()}}, f"return-{line}", node)
         else:
-            if way == "break" and self.law_loops and self.law_loops[-1] is not None:
-                self.let(literal(True), None, self.law_loops[-1])
-            self.emit("break" if way == "end" else way, f"{way}-{line}", node)
+            if way == "break" and self.law_loops and self.law_loops[-1][0] is not None:
+                self.let(literal(True), None, self.law_loops[-1][0])
+            word = "break" if way.startswith(TURNED) else way
+            self.emit(word, f"{word}-{line}", node)
 
     def value_of(self, out: Code) -> Code:
         return op(["field", "v"], out)
@@ -338,9 +363,10 @@ class Flow(Contexts):
     def _on_While(self, node: ast.While) -> None:
         def head() -> None:
             over = ast.UnaryOp(ast.Not(), self.lift(node.test))
-            self.pending.append(ast.copy_location(ast.If(over, [leaving("leave", ast.Constant("end"))], []), node))
+            self.pending.append(ast.copy_location(ast.If(over, [leaving("leave", ast.Constant(self.ending))], []), node))
 
-        self.ready(node)
+        if not self.turns(node):
+            self.ready(node)
         self.looped(node, head)
 
     def _on_For(self, node: ast.For) -> None:
@@ -349,10 +375,11 @@ class Flow(Contexts):
             self.refuse(node.iter, "a generator that is gone over with awaits between", "make a list: [… for … in …]")
         whole = self.lift(node.iter)
         self.pending.append(store(iterator, self.iterator(whole), node))
-        self.region(node)
+        if not self.turns(node):
+            self.region(node)
 
         def head() -> None:
-            over: list[ast.stmt] = [leaving("leave", ast.Constant("end"))]
+            over: list[ast.stmt] = [leaving("leave", ast.Constant(self.ending))]
             found = ast.For(node.target, load(iterator), [ast.copy_location(ast.Break(), node)], over, None)
             self.pending.append(ast.copy_location(found, node))
 
@@ -367,12 +394,46 @@ class Flow(Contexts):
                 word, given = found.__name__, whole.args
         return ast.copy_location(ast.Call(ast.Attribute(load("_lope"), word, ast.Load()), given, []), whole)
 
+    def turns(self, node: ast.For | ast.While) -> bool:
+        """Can the end of a round and the beginning of the next be one region? Not where a round may end in the middle."""
+        early: list[ast.stmt] = []
+        for each in node.body:
+            if has_await(each):
+                break
+            early.append(each)
+        awaits = len(early) < len(node.body) or has_await(getattr(node, "test", ast.Pass()))
+        return awaits and not node.orelse and not _leaves(node.body, ast.Continue) and not _leaves(early, ast.Break)
+
+    def turned_loop(self, node: ast.For | ast.While, head: Any) -> None:
+        if _leaves(self.pending, ast.Break) or _leaves(self.pending, ast.Continue):
+            self.ready(node)
+        before, self.ending, outer = self.ending, self.program.fresh(TURNED), self.block
+        ending = self.ending
+        with self.inside(self.program.block()) as body:
+            loop = self.turning = Turning(body, outer, len(self.pending), self.turning)
+            self.law_loops.append((None, ending))
+            head()
+            self.ending = before
+            self.statements(node.body)
+            assert loop.out is not None and self.turning is not loop
+            if not body.left:
+                self.pending += loop.again
+                self.region_to(str(loop.out.instructions[0][1]), loop.node)
+            self.pending, self.answer = [], None
+            self.law_loops.pop()
+        over = op(["eq"], op(["field", "flow"], loop.out), literal(ending))
+        kind = {"while": {"when": op(["not"], over).to_json(), "block": body.number}}
+        self.emit(kind, f"{'for' if isinstance(node, ast.For) else 'while'}-{node.lineno}", node)
+
     def looped(self, node: ast.For | ast.While, head: Any) -> None:
+        if self.turns(node):
+            self.turned_loop(node, head)
+            return
         broke = self.program.fresh("broke") if node.orelse else None
         if broke is not None:
             self.let(literal(False), node, broke)
         with self.inside(self.program.block()) as body:
-            self.law_loops.append(broke)
+            self.law_loops.append((broke, TURNED))
             head()
             self.statements(node.body)
             if not body.left and (self.pending or self.answer is not None):
@@ -480,6 +541,39 @@ class Flow(Contexts):
             made = whole.awaiter = self.program.block()
             whole.write_awaiter = lambda: write_awaiter(whole, Frame(self.program, self.unit, made, None))
         return whole.awaiter.number
+
+
+@dataclass
+class Turning:
+    """A loop whose rounds begin with what ends the round before."""
+
+    block: Block
+    outer: Block
+    # How many pending statements there were before it.
+    before: int
+    # The loop around it that waits for its first region, too.
+    around: Optional["Turning"]
+    again: list[ast.stmt] = field(default_factory=list)
+    node: ast.AST = field(default_factory=ast.Pass)
+    out: Optional[Code] = None
+
+
+# How a region says that a loop is over; each loop has its own word.
+TURNED = "end"
+
+
+def _leaves(body: Sequence[ast.stmt], word: type[ast.stmt]) -> bool:
+    """Is there a break, or a continue, that belongs to the loop with this body?"""
+    waiting: list[ast.AST] = list(body)
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, word):
+            return True
+        if isinstance(node, (ast.For, ast.While, ast.AsyncFor)):
+            waiting += node.orelse
+        elif not isinstance(node, (*DEFS, ast.Lambda, ast.ClassDef)):
+            waiting += ast.iter_child_nodes(node)
+    return False
 
 
 class _Starting(ast.NodeTransformer):
