@@ -129,8 +129,31 @@ def described(value: Any, region: "Region") -> dict[str, Any]:
 
 def _action(call: Pending, region: "Region") -> dict[str, Any]:
     action: Action[..., Any] = call.given["self"]
+    _fits(action, call.given["args"], call.given["kwargs"])
     given = encode_arguments(action, call.given["args"], call.given["kwargs"])
     return {"kind": "action", "name": f"{action.name}\n{policy_key(action.policy)}", "with": Encoded(given)}
+
+
+def _fits(action: Action[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    """Fails as a call of the function does that gives it other arguments than it takes."""
+    try:
+        action.signature.bind(*args, **kwargs)
+    except TypeError:
+        _stub(action)(*args, **kwargs)
+        raise
+
+
+def _stub(action: Action[..., Any]) -> Any:
+    """A function that takes what the action's takes, and does nothing."""
+    empty = inspect.Parameter.empty
+    plain = [
+        each.replace(annotation=empty, default=empty if each.default is empty else None)
+        for each in action.signature.parameters.values()
+    ]
+    made: dict[str, Any] = {}
+    exec(f"def stub{inspect.Signature(plain)}: pass", made)
+    made["stub"].__name__, made["stub"].__qualname__ = action.function.__name__, action.function.__qualname__
+    return made["stub"]
 
 
 def _workflow(call: Pending, region: "Region") -> dict[str, Any]:
