@@ -6,10 +6,12 @@ gather, `e` a failure in its place, `s` a signal.
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING, Any, Callable
 
 from .. import code
 from ...region.tasks import ABORTED
+from ...values.failures import encode_failure
 from ...values.names import module_name
 from ..code import Code, listed, literal, op, text_map
 from .program import FRAME
@@ -192,7 +194,7 @@ def timer(frame: "Frame", span: Code) -> int:
     """A block that ends as asyncio's timeouts do."""
     with frame.inside(frame.program.block()) as block:
         frame.emit({"sleep": {"span": span.to_json()}}, "sleep", None)
-        error = {"type": "TimeoutError", "message": "", "bases": ["OSError", "Exception", "BaseException"]}
+        error = encode_failure(asyncio.TimeoutError())
         frame.emit({"raise": {"error": literal(error).to_json()}}, "raise", None)
     return block.number
 
