@@ -20,7 +20,7 @@ def options(*names: str, sep: str = ", ", **more: Any) -> dict[str, Any]:
 
 
 async def letter(*names: str, greeting: str = "Dear", **more: Any) -> str:
-    text = await render("{greeting} {who} ({count}){end}", greeting=greeting, **options(*names, **more))
+    text: str = await render("{greeting} {who} ({count}){end}", greeting=greeting, **options(*names, **more))
     return text.strip()
 
 

@@ -18,7 +18,8 @@ async def load(page: str) -> int:
 @workflow
 async def crawl(pages: list[str]) -> dict[str, object]:
     gate, lock = asyncio.Semaphore(2), asyncio.Lock()
-    inside, most, sums = 0, 0, []
+    inside, most = 0, 0
+    sums: list[int] = []
 
     async def one(page: str) -> int:
         nonlocal inside, most

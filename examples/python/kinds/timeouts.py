@@ -6,8 +6,12 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 
 from lope import action, workflow
+
+if sys.version_info < (3, 11):
+    raise ImportError("asyncio has these from Python 3.11 on")
 
 
 @action

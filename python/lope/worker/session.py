@@ -168,6 +168,8 @@ async def serve(options: argparse.Namespace) -> bool:
         if not ended.done():
             ended.set_result(False)
 
+    asked = False
+
     def at_once() -> None:
         nonlocal draining
         draining = True
@@ -185,7 +187,6 @@ async def serve(options: argparse.Namespace) -> bool:
         wire.post(("leaving",))
         loop.call_later(_DRAIN, lambda: None if serving.jobs else at_once())
 
-    asked = False
     serving.on_idle = finish
     wire.attach(loop, messages, closed)
     for each in (signal.SIGTERM, signal.SIGINT):

@@ -88,7 +88,7 @@ class Lifting(Frame):
 
     def lift_parts(self, node: ast.expr) -> ast.expr:
         """The parts in the order in which Python computes them."""
-        made = shallow(node)
+        made: ast.expr = shallow(node)
         places: list[tuple[Any, Any, ast.expr]] = []
         for field, value in ast.iter_fields(made):
             if isinstance(value, list):
