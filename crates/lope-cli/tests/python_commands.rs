@@ -270,13 +270,19 @@ fn values_are_printed_as_plain_json_and_keep_their_types_if_asked() {
     for args in [
         &["runs", "show", run, "--json"][..],
         &["runs", "wait", run, "--json"],
-        &["runs", "list", "--json"],
         &["runs", "results", run, "--json"],
     ] {
         let said = ground.json(args);
         let found = if said.is_array() { &said[0] } else { &said };
         assert_eq!(found["result"], plain, "{args:?}");
         assert!(!said.to_string().contains("$tag"), "{args:?}: {said}");
+    }
+    for args in [
+        &["runs", "list", "--json"][..],
+        &["runs", "journal", run, "--json"],
+    ] {
+        let said = ground.json(args).to_string();
+        assert!(!said.contains("$tag"), "{args:?}: {said}");
     }
     let text = ground.lope(&["runs", "wait", run]);
     let text: serde_json::Value = serde_json::from_slice(&text.stdout).unwrap();

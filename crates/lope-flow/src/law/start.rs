@@ -1,7 +1,7 @@
 //! Starting steps: what each kind does when its needs are settled.
 
 use lope_definition::{BlockId, Case, StepKind};
-use lope_expr::{Expr, Template};
+use lope_expr::Template;
 use lope_model::failure::kind;
 use lope_model::{Failure, Value};
 
