@@ -12,6 +12,7 @@ mod test;
 mod tidy;
 mod timed;
 mod tree;
+mod wheel;
 mod with;
 mod workspace;
 
@@ -51,6 +52,12 @@ const VERBS: &[Verb] = &[
         usage: "bench [NAME...] [-- ARGUMENT...]",
         summary: "benchmarks in release: store, flow, mailbox; arguments after -- go to the benchmark",
         run: bench::run,
+    },
+    Verb {
+        name: "wheel",
+        usage: "wheel [FOLDER]",
+        summary: "the Python package as a wheel with the command inside, in release",
+        run: wheel::run,
     },
     Verb {
         name: "with",

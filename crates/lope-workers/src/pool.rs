@@ -17,7 +17,7 @@ mod settings;
 mod socket_folder;
 pub mod tls;
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fmt;
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -52,7 +52,7 @@ const MASKS_KEPT: usize = 10_000;
 pub struct Pool {
     inner: Arc<PoolInner>,
     tasks: Mutex<Vec<AbortHandle>>,
-    realms: Mutex<Option<mpsc::Receiver<Realm>>>,
+    realms: Mutex<Option<mpsc::Receiver<RealmChange>>>,
 }
 
 struct PoolInner {
@@ -69,8 +69,8 @@ struct PoolInner {
     deadline: Notify,
     /// Rings when workers came or went.
     changed: Notify,
-    /// What workers make this runner able to serve, as they come.
-    realms: mpsc::Sender<Realm>,
+    /// What workers make this runner able to serve, as they come and go.
+    realms: mpsc::Sender<RealmChange>,
 }
 
 struct PoolState {
@@ -82,6 +82,16 @@ struct PoolState {
     heaps: RememberedHeaps,
     /// Processes that were started and have not said their first word.
     expected: HashMap<WorkerId, oneshot::Sender<Arrival>>,
+    /// What processes of the pool's own brought; they are replaced when they go.
+    own_realms: HashSet<Realm>,
+}
+
+/// What workers from elsewhere make a runner able to serve.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum RealmChange {
+    Came(Realm),
+    /// The last worker that brought it is gone.
+    Gone(Realm),
 }
 
 /// The way to one worker.
@@ -90,6 +100,7 @@ struct WorkerLink {
     outbox: Vec<ToWorker>,
     bell: Arc<Notify>,
     kill: Arc<Notify>,
+    realms: Vec<Realm>,
 }
 
 impl Pool {
@@ -109,6 +120,7 @@ impl Pool {
             links: HashMap::new(),
             heaps: RememberedHeaps::default(),
             expected: HashMap::new(),
+            own_realms: HashSet::new(),
         };
         let inner = Arc::new(PoolInner {
             trees: ProcessTrees::begin(&runtime),
@@ -156,8 +168,9 @@ impl Pool {
         self.inner.lock().roster.actions()
     }
 
-    /// What workers make this runner able to serve, as they come and come again. Answered once.
-    pub fn realms(&self) -> Option<mpsc::Receiver<Realm>> {
+    /// What workers make this runner able to serve, as they come, go and come again. Answered
+    /// once.
+    pub fn realms(&self) -> Option<mpsc::Receiver<RealmChange>> {
         self.realms
             .lock()
             .expect("no panic while the lock is held")
@@ -398,6 +411,7 @@ impl WorkerLink {
             outbox: Vec::new(),
             bell: Arc::new(Notify::new()),
             kill,
+            realms: Vec::new(),
         }
     }
 }

@@ -13,7 +13,7 @@ use lope_engine::secret::Secrets;
 use lope_engine::{Engine, Executors, Settings};
 use lope_model::QueueName;
 use lope_store::{MemoryStore, Store};
-use lope_workers::{Functions, InheritedEnvironment, Logs, Pool};
+use lope_workers::{Functions, InheritedEnvironment, Logs, Pool, RealmChange};
 use tokio::runtime::{Handle, Runtime};
 use tokio::sync::RwLock as AsyncLock;
 
@@ -275,12 +275,15 @@ fn serve_brought(runner: &Runner, pool: &Pool) {
     };
     let state = Arc::downgrade(&runner.0);
     tokio::spawn(async move {
-        while let Some(realm) = realms.recv().await {
+        while let Some(change) = realms.recv().await {
             let Some(state) = state.upgrade() else {
                 return;
             };
             if let Some(engine) = state.engine.read().await.as_ref() {
-                engine.serve(realm);
+                match change {
+                    RealmChange::Came(realm) => engine.serve(realm),
+                    RealmChange::Gone(realm) => engine.unserve(realm),
+                }
             }
         }
     });
