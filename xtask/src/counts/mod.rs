@@ -10,7 +10,7 @@ use std::process::{Command, ExitCode, Stdio};
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
-use self::tally::Tally;
+use self::tally::CountTally;
 use crate::{needs, tree, workspace};
 
 /// What is counted, and for how many units.
@@ -33,7 +33,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<ExitCode> {
     let program = build(&root)?;
     let scratch = needs::target(&root).join("counts");
     std::fs::create_dir_all(&scratch)?;
-    let mut now = Tally::default();
+    let mut now = CountTally::default();
     for (name, units) in COUNTED {
         let once = count(&program, &scratch, name, *units)?;
         let twice = count(&program, &scratch, name, units * 2)?;
@@ -41,7 +41,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<ExitCode> {
         now.add(name, twice.saturating_sub(once) / units);
     }
     let file = root.join(FILE);
-    let before = Tally::read(&file)?;
+    let before = CountTally::read(&file)?;
     let grown = now.grown_from(&before);
     print!("{}", now.beside(&before));
     if is_written {

@@ -9,9 +9,9 @@ use serde_json::{Map, Value};
 pub(super) const GROWTH_PERCENT: u64 = 3;
 
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Tally(Vec<(String, u64)>);
+pub(super) struct CountTally(Vec<(String, u64)>);
 
-impl Tally {
+impl CountTally {
     pub(super) fn add(&mut self, name: &str, instructions: u64) {
         self.0.push((name.to_owned(), instructions));
     }
@@ -75,8 +75,8 @@ impl Tally {
 mod tests {
     use super::*;
 
-    fn tally(law: u64, shard: u64) -> Tally {
-        Tally(vec![("law".into(), law), ("shard".into(), shard)])
+    fn tally(law: u64, shard: u64) -> CountTally {
+        CountTally(vec![("law".into(), law), ("shard".into(), shard)])
     }
 
     #[test]
@@ -84,15 +84,18 @@ mod tests {
         let before = tally(1_000, 1_000);
         assert_eq!(tally(1_030, 1_031).grown_from(&before), ["shard"]);
         assert!(tally(1_000, 500).grown_from(&before).is_empty());
-        assert!(tally(9, 9).grown_from(&Tally::default()).is_empty());
+        assert!(tally(9, 9).grown_from(&CountTally::default()).is_empty());
     }
 
     #[test]
     fn counts_are_kept() {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let file = folder.path().join("counts.json");
-        assert_eq!(Tally::read(&file).expect("no file"), Tally::default());
+        assert_eq!(
+            CountTally::read(&file).expect("no file"),
+            CountTally::default()
+        );
         tally(1, 2).write(&file).expect("it is written");
-        assert_eq!(Tally::read(&file).expect("it is read"), tally(1, 2));
+        assert_eq!(CountTally::read(&file).expect("it is read"), tally(1, 2));
     }
 }

@@ -8,7 +8,7 @@ use std::process::Command;
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
-use super::roster::{PeerEntry, Source};
+use super::roster::{PeerEntry, PeerSource};
 use crate::workspace;
 
 /// A program that can be started, and what it is made of.
@@ -31,11 +31,11 @@ pub(super) struct Workshop<'root> {
 impl Workshop<'_> {
     pub(super) fn make(&self, peer: &PeerEntry) -> Result<PeerProgram> {
         match peer.source {
-            Source::Ours => self.ours(),
-            Source::Cargo(name) => self.cargo(name),
-            Source::Python(name) => self.python(name),
-            Source::Node(name) => self.node(name),
-            Source::CargoAndServer(name, package, program) => {
+            PeerSource::Ours => self.ours(),
+            PeerSource::Cargo(name) => self.cargo(name),
+            PeerSource::Python(name) => self.python(name),
+            PeerSource::Node(name) => self.node(name),
+            PeerSource::CargoAndServer(name, package, program) => {
                 let mut made = self.cargo(name)?;
                 let server = self.server(name, package, program)?;
                 made.variables.push(("PEER_SERVER", server));
@@ -43,7 +43,7 @@ impl Workshop<'_> {
                 made.versions = format!("{}, {package} (npm)", made.versions);
                 Ok(made)
             }
-            Source::Missing(why) => bail!("{why}"),
+            PeerSource::Missing(why) => bail!("{why}"),
         }
     }
 

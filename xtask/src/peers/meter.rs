@@ -95,7 +95,7 @@ fn scheduled(process: u32) -> Duration {
     let tasks = std::fs::read_dir(format!("/proc/{process}/task"));
     let times = tasks.into_iter().flatten().flatten().filter_map(|task| {
         let text = std::fs::read_to_string(task.path().join("schedstat")).ok()?;
-        text.split_whitespace().next()?.parse().ok()
+        text.split_whitespace().next()?.parse::<u64>().ok()
     });
     Duration::from_nanos(times.sum())
 }

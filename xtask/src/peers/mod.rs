@@ -23,7 +23,7 @@ use self::database::PeerServer;
 use self::install::{PeerProgram, Workshop};
 use self::measured::Measured;
 use self::options::PeerOptions;
-use self::results::Results;
+use self::results::PeerResults;
 use self::roster::{PEERS, PeerEntry, PeerWork};
 use self::turn::Turn;
 use crate::needs::{self, Setting};
@@ -34,7 +34,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<ExitCode> {
     let root = tree::root()?;
     let scratch = needs::target(&root).join("peers");
     let results = match &options.drawn_from {
-        Some(file) => Results::read(file)?,
+        Some(file) => PeerResults::read(file)?,
         None => measure(&options, &root, &scratch)?,
     };
     let folder = if options.is_whole() {
@@ -48,23 +48,23 @@ pub(crate) fn run(arguments: &[String]) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn measure(options: &PeerOptions, root: &Path, scratch: &Path) -> Result<Results> {
+fn measure(options: &PeerOptions, root: &Path, scratch: &Path) -> Result<PeerResults> {
     let workshop = Workshop {
         root,
         scratch: scratch.to_path_buf(),
     };
-    let mut results = Results {
+    let mut results = PeerResults {
         rounds: options.rounds,
         cores: std::thread::available_parallelism().map_or(1, |cores| cores.get() as u64),
         memory_gigabytes: memory_gigabytes(),
-        ..Results::default()
+        ..PeerResults::default()
     };
     let programs = programs(options, &workshop, &mut results);
     let mut setting = Setting::bare()?;
     setting.add_postgres()?;
     let server = PeerServer::of(&setting)?;
     results.postgres = server.version()?;
-    let bench = Bench {
+    let bench = PeerBench {
         options,
         setting: &setting,
         server: &server,
@@ -78,10 +78,14 @@ fn measure(options: &PeerOptions, root: &Path, scratch: &Path) -> Result<Results
     Ok(results)
 }
 
-type Programs = Vec<(&'static PeerEntry, PeerProgram)>;
+type PeerPrograms = Vec<(&'static PeerEntry, PeerProgram)>;
 
-fn programs(options: &PeerOptions, workshop: &Workshop<'_>, results: &mut Results) -> Programs {
-    let mut programs = Programs::new();
+fn programs(
+    options: &PeerOptions,
+    workshop: &Workshop<'_>,
+    results: &mut PeerResults,
+) -> PeerPrograms {
+    let mut programs = PeerPrograms::new();
     for peer in PEERS.iter().filter(|peer| options.wants_peer(peer.name)) {
         println!("{}: making its program", peer.name);
         match workshop.make(peer) {
@@ -96,21 +100,21 @@ fn programs(options: &PeerOptions, workshop: &Workshop<'_>, results: &mut Result
     programs
 }
 
-fn leave_out(results: &mut Results, name: &str, why: &str) {
+fn leave_out(results: &mut PeerResults, name: &str, why: &str) {
     println!("{name} is left out: {why}");
     results.left_out.push((name.to_owned(), why.to_owned()));
 }
 
-struct Bench<'all> {
+struct PeerBench<'all> {
     options: &'all PeerOptions,
     setting: &'all Setting,
     server: &'all PeerServer,
     folder: PathBuf,
 }
 
-impl Bench<'_> {
+impl PeerBench<'_> {
     /// Every work by every peer; who begins changes from round to round.
-    fn round(&self, round: u64, programs: &Programs, results: &mut Results) {
+    fn round(&self, round: u64, programs: &PeerPrograms, results: &mut PeerResults) {
         let wanted = |work: &PeerWork| self.options.wants_work(work.name());
         for work in PeerWork::ALL.into_iter().filter(wanted) {
             for index in 0..programs.len() {

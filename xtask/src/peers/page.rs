@@ -8,7 +8,7 @@ use anyhow::{Context, Result};
 
 use super::measured::{Measured, middle};
 use super::plot::{self, PlotPanel};
-use super::results::Results;
+use super::results::PeerResults;
 use super::roster::{PEERS, PeerEntry, PeerWork};
 
 const OURS: &str = "Lope";
@@ -16,7 +16,7 @@ const DOCUMENT: &str = "benchmarks.md";
 const PICTURES: &str = "benchmarks";
 
 /// Writes the page and its pictures into a folder; answers with where the page is.
-pub(super) fn write(results: &Results, folder: &Path) -> Result<PathBuf> {
+pub(super) fn write(results: &PeerResults, folder: &Path) -> Result<PathBuf> {
     let pictures = folder.join(PICTURES);
     std::fs::create_dir_all(&pictures).context("no folder for the pictures")?;
     let mut text = introduction(results);
@@ -36,7 +36,7 @@ pub(super) fn write(results: &Results, folder: &Path) -> Result<PathBuf> {
     Ok(page)
 }
 
-fn introduction(results: &Results) -> String {
+fn introduction(results: &PeerResults) -> String {
     let rounds = results.rounds;
     format!(
         "# Benchmarks beside others\n\n\
@@ -52,7 +52,7 @@ fn introduction(results: &Results) -> String {
     )
 }
 
-fn who(results: &Results) -> String {
+fn who(results: &PeerResults) -> String {
     let mut text = String::from(
         "\n## Who is who, and what cannot be compared\n\n| engine | packages | how it keeps what it acknowledges | to know |\n|---|---|---|---|\n",
     );
@@ -85,7 +85,7 @@ struct WorkTable {
 }
 
 impl WorkTable {
-    fn of(work: PeerWork, results: &Results) -> Option<Self> {
+    fn of(work: PeerWork, results: &PeerResults) -> Option<Self> {
         let found = |peer: &'static PeerEntry| {
             Some((peer, middle(&results.turns, peer.name, work.name())?))
         };
@@ -131,14 +131,14 @@ impl WorkTable {
 }
 
 /// A quantity, how it is called, and how it is written.
-struct Column {
+struct PageColumn {
     heading: String,
     is_more_better: bool,
     value: fn(&Measured) -> Option<f64>,
     label: fn(f64) -> String,
 }
 
-impl Column {
+impl PageColumn {
     fn less(heading: &str, value: fn(&Measured) -> Option<f64>, label: fn(f64) -> String) -> Self {
         Self {
             heading: heading.to_owned(),
@@ -161,18 +161,18 @@ impl Column {
     }
 }
 
-fn columns(work: PeerWork) -> Vec<Column> {
+fn columns(work: PeerWork) -> Vec<PageColumn> {
     let unit = work.unit();
-    let memory = || Column::less("memory", |turn| Some(turn.memory as f64), megabytes);
+    let memory = || PageColumn::less("memory", |turn| Some(turn.memory as f64), megabytes);
     let cpu = || {
-        Column::less(
+        PageColumn::less(
             &format!("CPU for a {unit}"),
             |turn| Some(turn.cpu_micros()),
             micros,
         )
     };
     let log = || {
-        Column::less(
+        PageColumn::less(
             &format!("log for a {unit}"),
             |turn| Some(turn.log_bytes()),
             bytes,
@@ -180,7 +180,7 @@ fn columns(work: PeerWork) -> Vec<Column> {
     };
     match work {
         PeerWork::Runs | PeerWork::Sequence | PeerWork::Sequences | PeerWork::Fan => {
-            let rate = Column {
+            let rate = PageColumn {
                 heading: format!("{unit}s a second"),
                 is_more_better: true,
                 value: |turn| Some(turn.per_second()),
@@ -189,19 +189,19 @@ fn columns(work: PeerWork) -> Vec<Column> {
             vec![rate, cpu(), memory(), log()]
         }
         PeerWork::Latency => vec![
-            Column::less("half within", |turn| turn.time_at(0.5), millis),
-            Column::less("99 of 100 within", |turn| turn.time_at(0.99), millis),
+            PageColumn::less("half within", |turn| turn.time_at(0.5), millis),
+            PageColumn::less("99 of 100 within", |turn| turn.time_at(0.99), millis),
             cpu(),
             log(),
         ],
         PeerWork::Idle => vec![
-            Column::less("of one core", |turn| Some(turn.of_a_core()), percent),
+            PageColumn::less("of one core", |turn| Some(turn.of_a_core()), percent),
             memory(),
             log(),
         ],
         PeerWork::Resume => vec![
-            Column::less("goes on after", |turn| Some(turn.wall), seconds),
-            Column::less(
+            PageColumn::less("goes on after", |turn| Some(turn.wall), seconds),
+            PageColumn::less(
                 "steps done again",
                 |turn| turn.repeated.map(|steps| steps as f64),
                 count,
@@ -219,7 +219,7 @@ fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::new();
     for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index) % 3 == 0 {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
             text.push(',');
         }
         text.push(digit);
@@ -255,7 +255,7 @@ fn bytes(value: f64) -> String {
 mod tests {
     use super::*;
 
-    fn results() -> Results {
+    fn results() -> PeerResults {
         let turn = |peer: &str, wall: f64| Measured {
             peer: peer.into(),
             work: "runs".into(),
@@ -263,13 +263,13 @@ mod tests {
             wall,
             ..Measured::default()
         };
-        Results {
+        PeerResults {
             rounds: 3,
             cores: 2,
             turns: vec![turn("Lope", 2.0), turn("DBOS for Rust", 1.0)],
             packages: vec![("Lope".into(), "this project".into())],
             left_out: vec![("Temporal".into(), "not to be had".into())],
-            ..Results::default()
+            ..PeerResults::default()
         }
     }
 

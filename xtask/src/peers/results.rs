@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::measured::Measured;
 
 #[derive(Debug, Default)]
-pub(super) struct Results {
+pub(super) struct PeerResults {
     pub(super) rounds: u64,
     pub(super) cores: u64,
     pub(super) memory_gigabytes: u64,
@@ -20,7 +20,7 @@ pub(super) struct Results {
     pub(super) turns: Vec<Measured>,
 }
 
-impl Results {
+impl PeerResults {
     pub(super) fn versions(&self, peer: &str) -> Option<&str> {
         let found = self.packages.iter().find(|(name, _)| name == peer);
         found.map(|(_, versions)| versions.as_str())

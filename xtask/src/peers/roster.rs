@@ -69,7 +69,7 @@ pub(super) enum Keeps {
 
 /// What a peer's program is made from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Source {
+pub(super) enum PeerSource {
     /// The bench target `peer` of our own library.
     Ours,
     /// A package under `benches/peers`, built by cargo.
@@ -94,7 +94,7 @@ pub(super) struct Rates {
 #[derive(Debug)]
 pub(super) struct PeerEntry {
     pub(super) name: &'static str,
-    pub(super) source: Source,
+    pub(super) source: PeerSource,
     pub(super) keeps: Keeps,
     /// How what it acknowledges is kept, for the page.
     pub(super) durability: &'static str,
@@ -145,7 +145,7 @@ const POSTGRES: &str = "on Postgres: every commit is flushed (`fsync` and `synch
 pub(super) const PEERS: &[PeerEntry] = &[
     PeerEntry {
         name: "Lope",
-        source: Source::Ours,
+        source: PeerSource::Ours,
         keeps: Keeps::Postgres,
         durability: POSTGRES,
         remark: "steps are functions of the program, called by the engine inside it",
@@ -159,7 +159,7 @@ pub(super) const PEERS: &[PeerEntry] = &[
     },
     PeerEntry {
         name: "Lope on SQLite",
-        source: Source::Ours,
+        source: PeerSource::Ours,
         keeps: Keeps::Files,
         durability: "a file: WAL, `synchronous=FULL`, every commit is flushed",
         remark: "one machine, no server",
@@ -173,7 +173,7 @@ pub(super) const PEERS: &[PeerEntry] = &[
     },
     PeerEntry {
         name: "DBOS for Rust",
-        source: Source::Cargo("dbos"),
+        source: PeerSource::Cargo("dbos"),
         keeps: Keeps::Postgres,
         durability: POSTGRES,
         remark: "pool of 20 connections; runs are started and awaited in the process that works on them",
@@ -187,7 +187,7 @@ pub(super) const PEERS: &[PeerEntry] = &[
     },
     PeerEntry {
         name: "DBOS for Python",
-        source: Source::Python("dbos-python"),
+        source: PeerSource::Python("dbos-python"),
         keeps: Keeps::Postgres,
         durability: POSTGRES,
         remark: "one CPython process with async workflows, pool of 20 connections",
@@ -201,7 +201,7 @@ pub(super) const PEERS: &[PeerEntry] = &[
     },
     PeerEntry {
         name: "Duroxide",
-        source: Source::Cargo("duroxide"),
+        source: PeerSource::Cargo("duroxide"),
         keeps: Keeps::Postgres,
         durability: POSTGRES,
         remark: "16 orchestrations and 16 activities at once (default 2); its dispatchers poll, and a \
@@ -216,7 +216,7 @@ pub(super) const PEERS: &[PeerEntry] = &[
     },
     PeerEntry {
         name: "Duroxide on SQLite",
-        source: Source::Cargo("duroxide"),
+        source: PeerSource::Cargo("duroxide"),
         keeps: Keeps::Files,
         durability: "a file: WAL, `synchronous=NORMAL`: a commit is not flushed, a power failure may take it back",
         remark: "as above",
@@ -230,7 +230,7 @@ pub(super) const PEERS: &[PeerEntry] = &[
     },
     PeerEntry {
         name: "Restate",
-        source: Source::CargoAndServer(
+        source: PeerSource::CargoAndServer(
             "restate",
             "@restatedev/restate-server@1.7.12",
             "@restatedev/restate-server-linux-x64/bin/restate-server",
@@ -250,7 +250,7 @@ pub(super) const PEERS: &[PeerEntry] = &[
     },
     PeerEntry {
         name: "Apalis",
-        source: Source::Cargo("apalis"),
+        source: PeerSource::Cargo("apalis"),
         keeps: Keeps::Postgres,
         durability: POSTGRES,
         remark: "a queue of jobs: a job has ended when its function was called, its acknowledgement \
@@ -265,7 +265,7 @@ pub(super) const PEERS: &[PeerEntry] = &[
     },
     PeerEntry {
         name: "Graphile Worker",
-        source: Source::Node("graphile-worker"),
+        source: PeerSource::Node("graphile-worker"),
         keeps: Keeps::Postgres,
         durability: POSTGRES,
         remark: "a queue of jobs for Node, 20 at once: a job has ended when its function was called",
@@ -279,7 +279,7 @@ pub(super) const PEERS: &[PeerEntry] = &[
     },
     PeerEntry {
         name: "Temporal",
-        source: Source::Missing(
+        source: PeerSource::Missing(
             "its development server is in no registry of packages; its libraries fetch it from elsewhere",
         ),
         keeps: Keeps::Files,
