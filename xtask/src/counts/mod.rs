@@ -5,10 +5,9 @@
 mod tally;
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode, Stdio};
+use std::process::{Command, ExitCode};
 
 use anyhow::{Context, Result, bail};
-use serde_json::Value;
 
 use self::tally::CountTally;
 use crate::{needs, tree, workspace};
@@ -60,32 +59,12 @@ pub(crate) fn run(arguments: &[String]) -> Result<ExitCode> {
 }
 
 fn build(root: &Path) -> Result<PathBuf> {
-    let output = workspace::cargo()
-        .args([
-            "build",
-            "--profile",
-            "chaos",
-            "-p",
-            "lope",
-            "--bench",
-            "counts",
-        ])
-        .args([
-            "--features",
-            "measure",
-            "--message-format=json-render-diagnostics",
-        ])
-        .current_dir(root)
-        .stderr(Stdio::inherit())
-        .output()
-        .context("cannot run cargo")?;
-    if !output.status.success() {
-        bail!("the program that is counted cannot be built");
-    }
-    let lines = output.stdout.split(|byte| *byte == b'\n');
-    let messages = lines.filter_map(|line| serde_json::from_slice::<Value>(line).ok());
-    let programs = messages.filter_map(|message| Some(message["executable"].as_str()?.into()));
-    programs.last().context("cargo names no program")
+    let mut command = workspace::cargo();
+    command
+        .args(["build", "--profile", "chaos", "-p", "lope"])
+        .args(["--bench", "counts", "--features", "measure"])
+        .current_dir(root);
+    workspace::built(&mut command)
 }
 
 /// Instructions of the program from its beginning to its end.

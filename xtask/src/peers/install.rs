@@ -52,7 +52,7 @@ impl Workshop<'_> {
         command
             .args(["build", "--release", "-p", "lope", "--bench", "peer"])
             .current_dir(self.root);
-        let program = built(&mut command)?;
+        let program = workspace::built(&mut command)?;
         Ok(PeerProgram {
             words: vec![program],
             variables: Vec::new(),
@@ -71,7 +71,7 @@ impl Workshop<'_> {
             .env("CARGO_TARGET_DIR", self.scratch.join("build"))
             .env("CARGO_PROFILE_RELEASE_LTO", "thin")
             .env("CARGO_PROFILE_RELEASE_CODEGEN_UNITS", "4");
-        let program = built(&mut command)?;
+        let program = workspace::built(&mut command)?;
         let manifest = std::fs::read_to_string(folder.join("Cargo.toml"))?;
         Ok(PeerProgram {
             words: vec![program],
@@ -173,22 +173,6 @@ fn npm_install() -> Command {
         "--loglevel=error",
     ]);
     command
-}
-
-/// Builds one program and says where it is.
-fn built(command: &mut Command) -> Result<PathBuf> {
-    let output = command
-        .arg("--message-format=json-render-diagnostics")
-        .stderr(std::process::Stdio::inherit())
-        .output()
-        .context("cannot run cargo")?;
-    if !output.status.success() {
-        bail!("it cannot be built");
-    }
-    let lines = output.stdout.split(|byte| *byte == b'\n');
-    let messages = lines.filter_map(|line| serde_json::from_slice::<Value>(line).ok());
-    let programs = messages.filter_map(|message| Some(message["executable"].as_str()?.into()));
-    programs.last().context("cargo names no program")
 }
 
 /// The packages that a manifest names with an exact version.
