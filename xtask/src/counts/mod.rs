@@ -61,7 +61,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<ExitCode> {
 fn build(root: &Path) -> Result<PathBuf> {
     let mut command = workspace::cargo();
     command
-        .args(["build", "--profile", "chaos", "-p", "lope"])
+        .args(["build", "--release", "-p", "lope"])
         .args(["--bench", "counts", "--features", "measure"])
         .current_dir(root);
     workspace::built(&mut command)

@@ -51,6 +51,8 @@ impl Workshop<'_> {
         let mut command = workspace::cargo();
         command
             .args(["build", "--release", "-p", "lope", "--bench", "peer"])
+            // As for the binary and the counts, so that nothing is built twice.
+            .args(["--features", "measure"])
             .current_dir(self.root);
         let program = workspace::built(&mut command)?;
         Ok(PeerProgram {
