@@ -158,7 +158,7 @@ async fn first(runner: &Runner, store: &MeasuredStore) -> BenchResult<()> {
 }
 
 /// A run that failed would be a fast one.
-async fn completed(store: &MeasuredStore) -> BenchResult<()> {
+pub(crate) async fn completed(store: &MeasuredStore) -> BenchResult<()> {
     let others = [FinalStatus::Failed, FinalStatus::Cancelled].map(RunStatus::Final);
     let filter = RunFilter {
         statuses: others.into(),
