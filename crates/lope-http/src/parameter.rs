@@ -1,15 +1,15 @@
 //! What may stand behind the question mark of a path.
 
 /// Something that may stand behind the question mark.
-#[derive(Clone, Copy)]
-pub(crate) struct Parameter {
-    pub(crate) name: &'static str,
-    pub(crate) kind: ParameterKind,
-    pub(crate) about: &'static str,
+#[derive(Clone, Copy, Debug)]
+pub struct Parameter {
+    pub name: &'static str,
+    pub kind: ParameterKind,
+    pub about: &'static str,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum ParameterKind {
+pub enum ParameterKind {
     Text,
     /// May be given several times.
     Texts,
@@ -17,7 +17,7 @@ pub(crate) enum ParameterKind {
     Flag,
 }
 
-pub(crate) const fn text(name: &'static str, about: &'static str) -> Parameter {
+pub const fn text(name: &'static str, about: &'static str) -> Parameter {
     Parameter {
         name,
         kind: ParameterKind::Text,
@@ -25,7 +25,7 @@ pub(crate) const fn text(name: &'static str, about: &'static str) -> Parameter {
     }
 }
 
-pub(crate) const fn texts(name: &'static str, about: &'static str) -> Parameter {
+pub const fn texts(name: &'static str, about: &'static str) -> Parameter {
     Parameter {
         name,
         kind: ParameterKind::Texts,
@@ -33,7 +33,7 @@ pub(crate) const fn texts(name: &'static str, about: &'static str) -> Parameter 
     }
 }
 
-pub(crate) const fn count(name: &'static str, about: &'static str) -> Parameter {
+pub const fn count(name: &'static str, about: &'static str) -> Parameter {
     Parameter {
         name,
         kind: ParameterKind::Count,
@@ -41,7 +41,7 @@ pub(crate) const fn count(name: &'static str, about: &'static str) -> Parameter 
     }
 }
 
-pub(crate) const fn flag(name: &'static str, about: &'static str) -> Parameter {
+pub const fn flag(name: &'static str, about: &'static str) -> Parameter {
     Parameter {
         name,
         kind: ParameterKind::Flag,

@@ -10,7 +10,7 @@ use serde_json::Value as Json;
 use thiserror::Error;
 
 /// Where a server listens unless it is told otherwise.
-pub(crate) const DEFAULT_ADDRESS: &str = "127.0.0.1:7420";
+pub const DEFAULT_ADDRESS: &str = "127.0.0.1:7420";
 
 /// Who needs a token.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize)]
@@ -35,6 +35,8 @@ pub struct ServerSettings {
     /// What paths begin with behind a proxy, as in `/lope`; empty: nothing.
     pub base: String,
     pub dashboard: bool,
+    /// The folder whose files are served at `/app/`.
+    pub app: Option<PathBuf>,
     /// Most bytes of a request's body.
     pub body_max: usize,
     pub connections_max: usize,
@@ -64,6 +66,7 @@ struct Section {
     hosts: Option<Vec<String>>,
     base: Option<String>,
     dashboard: Option<bool>,
+    app: Option<PathBuf>,
     body_max: Option<usize>,
     connections_max: Option<usize>,
     streams_max: Option<usize>,
@@ -79,6 +82,7 @@ impl Default for ServerSettings {
             hosts: Vec::new(),
             base: String::new(),
             dashboard: true,
+            app: None,
             // A payload of the largest size, as JSON, with what stands around it.
             body_max: 20 * 1024 * 1024,
             connections_max: 1_024,
@@ -107,6 +111,7 @@ impl ServerSettings {
         settings.authentication = said.authentication.unwrap_or_default();
         settings.hosts = said.hosts.unwrap_or_default();
         settings.dashboard = said.dashboard.unwrap_or(true);
+        settings.app = said.app;
         settings.body_max = or(said.body_max, settings.body_max);
         settings.connections_max = or(said.connections_max, settings.connections_max);
         settings.streams_max = or(said.streams_max, settings.streams_max);
@@ -116,7 +121,7 @@ impl ServerSettings {
     }
 
     /// Does whoever comes under this name need a token?
-    pub(crate) fn guards(&self, listening: SocketAddr, host: &str) -> bool {
+    pub fn guards(&self, listening: SocketAddr, host: &str) -> bool {
         self.authentication == Authentication::Always
             || !listening.ip().is_loopback()
             || !is_local(host)
@@ -124,7 +129,7 @@ impl ServerSettings {
 }
 
 /// A name that a browser only finds on this machine.
-pub(crate) fn is_local(host: &str) -> bool {
+pub fn is_local(host: &str) -> bool {
     let bare = host.trim_start_matches('[').trim_end_matches(']');
     bare == "localhost"
         || bare.ends_with(".localhost")

@@ -17,7 +17,7 @@ use crate::guesses::Peer;
 use crate::settings::is_local;
 
 /// The cookie that a login leaves.
-pub(crate) const COOKIE: &str = "lope_token";
+pub const COOKIE: &str = "lope_token";
 
 /// Longest path with parameters.
 const TARGET_MAX: usize = 16 * 1024;
@@ -31,7 +31,7 @@ enum Brought {
 }
 
 /// The caller, if the request may come in and `right` is theirs. No right: anybody.
-pub(crate) async fn admit(
+pub async fn admit(
     context: &ServerContext,
     head: &Parts,
     right: Option<Right>,
@@ -81,7 +81,7 @@ async fn known(context: &ServerContext, head: &Parts, token: &str) -> Result<Cal
 }
 
 /// What somebody is told who brought a wrong token; whoever brings many is told to wait.
-pub(crate) fn wrong(context: &ServerContext, peer: Option<Peer>, error: ApiError) -> ApiError {
+pub fn wrong(context: &ServerContext, peer: Option<Peer>, error: ApiError) -> ApiError {
     if context.guesses.note(peer) {
         return error;
     }
@@ -146,7 +146,7 @@ fn token(headers: &HeaderMap) -> (Option<String>, Brought) {
 }
 
 /// A cookie's value.
-pub(crate) fn cookie(headers: &HeaderMap, name: &str) -> Option<String> {
+pub fn cookie(headers: &HeaderMap, name: &str) -> Option<String> {
     let lines = headers.get_all("cookie").iter();
     let pairs = lines
         .filter_map(|line| line.to_str().ok())

@@ -15,27 +15,27 @@ use crate::parameter::{Parameter, ParameterKind};
 
 /// Who asks.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Caller {
-    pub(crate) right: Right,
+pub struct Caller {
+    pub right: Right,
     /// The name of the token; absent: somebody on this machine.
-    pub(crate) token: Option<String>,
+    pub token: Option<String>,
 }
 
 /// A request that the gate let through.
 #[derive(Debug)]
-pub(crate) struct ApiCall {
-    pub(crate) params: Vec<(String, String)>,
-    pub(crate) query: Vec<(String, String)>,
-    pub(crate) headers: HeaderMap,
-    pub(crate) body: Bytes,
-    pub(crate) caller: Caller,
+pub struct ApiCall {
+    pub params: Vec<(String, String)>,
+    pub query: Vec<(String, String)>,
+    pub headers: HeaderMap,
+    pub body: Bytes,
+    pub caller: Caller,
     /// Who is at the other end of the connection.
-    pub(crate) peer: Option<Peer>,
+    pub peer: Option<Peer>,
 }
 
 impl ApiCall {
     /// Only parameters, as if somebody on this machine had asked with them.
-    pub(crate) fn of_query(query: &[(String, String)]) -> Self {
+    pub fn of_query(query: &[(String, String)]) -> Self {
         Self {
             params: Vec::new(),
             query: query.to_vec(),
@@ -50,19 +50,19 @@ impl ApiCall {
     }
 
     /// A name of the path.
-    pub(crate) fn param(&self, name: &str) -> &str {
+    pub fn param(&self, name: &str) -> &str {
         let found = self.params.iter().find(|(known, _)| known == name);
         found.map_or("", |(_, value)| value)
     }
 
     /// A parameter, if it is there and not empty.
-    pub(crate) fn query(&self, name: &str) -> Option<&str> {
+    pub fn query(&self, name: &str) -> Option<&str> {
         let mut named = self.query.iter().filter(|(known, _)| known == name);
         let found = named.find(|(_, value)| !value.is_empty());
         found.map(|(_, value)| value.as_str())
     }
 
-    pub(crate) fn query_all<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
+    pub fn query_all<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
         let named = self.query.iter().filter(move |(known, _)| known == name);
         named
             .map(|(_, value)| value.as_str())
@@ -70,7 +70,7 @@ impl ApiCall {
     }
 
     /// A parameter that is read from its text.
-    pub(crate) fn parsed<T: FromStr>(&self, name: &str) -> Result<Option<T>, ApiError>
+    pub fn parsed<T: FromStr>(&self, name: &str) -> Result<Option<T>, ApiError>
     where
         T::Err: std::fmt::Display,
     {
@@ -81,7 +81,7 @@ impl ApiCall {
         self.query(name).map(parse).transpose()
     }
 
-    pub(crate) fn flag(&self, name: &str) -> Result<bool, ApiError> {
+    pub fn flag(&self, name: &str) -> Result<bool, ApiError> {
         match self.query(name) {
             None | Some("false" | "0") => Ok(false),
             Some("true" | "1" | "on") => Ok(true),
@@ -92,7 +92,7 @@ impl ApiCall {
     }
 
     /// A number of rows, within a bound.
-    pub(crate) fn limit(&self, usual: usize, most: usize) -> Result<usize, ApiError> {
+    pub fn limit(&self, usual: usize, most: usize) -> Result<usize, ApiError> {
         let limit = self.parsed("limit")?.unwrap_or(usual);
         if (1..=most).contains(&limit) {
             return Ok(limit);
@@ -101,7 +101,7 @@ impl ApiCall {
     }
 
     /// Only what is described may be asked; a typing error is no silent "all".
-    pub(crate) fn check_query(&self, known: &[Parameter]) -> Result<(), ApiError> {
+    pub fn check_query(&self, known: &[Parameter]) -> Result<(), ApiError> {
         for (name, _) in &self.query {
             let Some(parameter) = known.iter().find(|parameter| parameter.name == name) else {
                 let names: Vec<&str> = known.iter().map(|parameter| parameter.name).collect();
@@ -121,7 +121,7 @@ impl ApiCall {
     }
 
     /// The body as JSON; nothing at all counts as an empty object.
-    pub(crate) fn body<T: DeserializeOwned>(&self) -> Result<T, ApiError> {
+    pub fn body<T: DeserializeOwned>(&self) -> Result<T, ApiError> {
         let bytes: &[u8] = if self.body.is_empty() {
             b"{}"
         } else {
@@ -132,14 +132,14 @@ impl ApiCall {
     }
 
     /// A field of a form that was sent; absent if it is empty.
-    pub(crate) fn field(&self, name: &str) -> Option<String> {
+    pub fn field(&self, name: &str) -> Option<String> {
         let mut pairs = form_urlencoded::parse(&self.body);
         let found = pairs.find(|(known, value)| known == name && !value.is_empty());
         found.map(|(_, value)| value.into_owned())
     }
 
     /// A body is of one of these types.
-    pub(crate) fn expect_type(&self, types: &[&str]) -> Result<(), ApiError> {
+    pub fn expect_type(&self, types: &[&str]) -> Result<(), ApiError> {
         let said = self.header("content-type").unwrap_or_default();
         let bare = said.split(';').next().unwrap_or_default().trim();
         if types.iter().any(|known| bare.eq_ignore_ascii_case(known)) {
@@ -150,13 +150,13 @@ impl ApiCall {
         Err(error.hint(format!("send it as {}", types.join(" or "))))
     }
 
-    pub(crate) fn header(&self, name: &str) -> Option<&str> {
+    pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.get(name)?.to_str().ok()
     }
 }
 
 /// A time, or how long ago.
-pub(crate) fn earlier(name: &str, text: &str) -> Result<Timestamp, ApiError> {
+pub fn earlier(name: &str, text: &str) -> Result<Timestamp, ApiError> {
     if let Ok(span) = text.parse::<Span>() {
         return Ok(clock::now().minus(span));
     }
@@ -164,7 +164,7 @@ pub(crate) fn earlier(name: &str, text: &str) -> Result<Timestamp, ApiError> {
 }
 
 /// A time, or in how long.
-pub(crate) fn later(name: &str, text: &str) -> Result<Timestamp, ApiError> {
+pub fn later(name: &str, text: &str) -> Result<Timestamp, ApiError> {
     if let Ok(span) = text.parse::<Span>() {
         return Ok(clock::now().plus(span));
     }

@@ -14,15 +14,15 @@ const PEERS: usize = 10_000;
 
 /// Who is at the other end of a connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Peer(pub(crate) IpAddr);
+pub struct Peer(pub IpAddr);
 
 /// Who guessed how often, and since when.
 #[derive(Debug, Default)]
-pub(crate) struct Guesses(Mutex<HashMap<Option<IpAddr>, (Instant, u32)>>);
+pub struct Guesses(Mutex<HashMap<Option<IpAddr>, (Instant, u32)>>);
 
 impl Guesses {
     /// A wrong token came. False: it were too many.
-    pub(crate) fn note(&self, peer: Option<Peer>) -> bool {
+    pub fn note(&self, peer: Option<Peer>) -> bool {
         let now = Instant::now();
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if all.len() >= PEERS {

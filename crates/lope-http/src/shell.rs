@@ -2,19 +2,23 @@
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
-use super::assets::VERSION;
 use crate::call::Caller;
 use crate::context::ServerContext;
 use crate::reply::{self, Reply};
 
-const SECTIONS: [(&str, &str); 6] = [
+const SECTIONS: [(&str, &str); 8] = [
     ("/", "Runs"),
     ("/workflows", "Workflows"),
     ("/schedules", "Schedules"),
     ("/queues", "Queues"),
     ("/runners", "Runners"),
     ("/mailboxes", "Mailboxes"),
+    ("/spaces", "Spaces"),
+    ("/agents", "Agents"),
 ];
+
+/// Links name the version, so that a browser may keep what it has.
+pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// The mark of Lope: a stride.
 const MARK: &str = "<svg viewBox=\"0 0 24 24\" fill=\"none\" stroke=\"currentColor\" stroke-width=\"2.4\" \
@@ -22,20 +26,16 @@ const MARK: &str = "<svg viewBox=\"0 0 24 24\" fill=\"none\" stroke=\"currentCol
      <circle cx=\"12\" cy=\"17\" r=\"1.6\" fill=\"currentColor\" stroke=\"none\"/></svg>";
 
 /// A page of a section.
-pub(crate) struct Page<'a> {
-    pub(crate) title: &'a str,
+#[derive(Debug)]
+pub struct Page<'a> {
+    pub title: &'a str,
     /// The path of its section.
-    pub(crate) section: &'a str,
+    pub section: &'a str,
     /// Where its events come from, if it is live.
-    pub(crate) events: Option<String>,
+    pub events: Option<String>,
 }
 
-pub(crate) fn show(
-    context: &ServerContext,
-    caller: &Caller,
-    page: &Page<'_>,
-    body: &Markup,
-) -> Reply {
+pub fn show(context: &ServerContext, caller: &Caller, page: &Page<'_>, body: &Markup) -> Reply {
     let main = html! {
         nav.side aria-label="Sections" {
             a.name href=(context.path("/")) { (PreEscaped(MARK)) "Lope" }
@@ -58,7 +58,7 @@ pub(crate) fn show(
 }
 
 /// A page that is no part of a section.
-pub(crate) fn plain(context: &ServerContext, title: &str, body: &Markup) -> Reply {
+pub fn plain(context: &ServerContext, title: &str, body: &Markup) -> Reply {
     document(context, title, &html! { main.login { (body) } })
 }
 

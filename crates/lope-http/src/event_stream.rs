@@ -20,22 +20,22 @@ const FRAMES: usize = 64;
 /// A client that takes nothing for so long is let go; it may come back and go on where it was.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// A sign of life when nothing happens, so that proxies do not hang up.
-pub(crate) const BEAT: Duration = Duration::from_secs(15);
+pub const BEAT: Duration = Duration::from_secs(15);
 
 /// The client has gone.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Gone;
+pub struct Gone;
 
 /// Where the frames of one stream go.
 #[derive(Debug)]
-pub(crate) struct EventSink {
+pub struct EventSink {
     frames: mpsc::Sender<Bytes>,
     last: Mutex<Instant>,
     _place: OwnedSemaphorePermit,
 }
 
 /// A stream: where frames go, and the response they come out of. Refused: there are too many.
-pub(crate) fn open(context: &ServerContext) -> Result<(EventSink, Reply), ApiError> {
+pub fn open(context: &ServerContext) -> Result<(EventSink, Reply), ApiError> {
     let place = context.streams.clone().try_acquire_owned();
     let place = place.map_err(|_| {
         let message = "too many event streams are open";
@@ -60,18 +60,18 @@ pub(crate) fn open(context: &ServerContext) -> Result<(EventSink, Reply), ApiErr
 }
 
 impl EventSink {
-    pub(crate) async fn send(&self, id: &str, event: &str, data: &Json) -> Result<(), Gone> {
+    pub async fn send(&self, id: &str, event: &str, data: &Json) -> Result<(), Gone> {
         self.put(format!("id: {id}\nevent: {event}\ndata: {data}\n\n"))
             .await
     }
 
     /// A sign of life.
-    pub(crate) async fn beat(&self) -> Result<(), Gone> {
+    pub async fn beat(&self) -> Result<(), Gone> {
         self.put(":\n\n".to_owned()).await
     }
 
     /// A sign of life, if nothing was said for long.
-    pub(crate) async fn keep_alive(&self) -> Result<(), Gone> {
+    pub async fn keep_alive(&self) -> Result<(), Gone> {
         let last = *self.last.lock().unwrap_or_else(PoisonError::into_inner);
         if last.elapsed() < BEAT {
             return Ok(());
@@ -80,7 +80,7 @@ impl EventSink {
     }
 
     /// Returns when the client has gone.
-    pub(crate) async fn gone(&self) {
+    pub async fn gone(&self) {
         self.frames.closed().await;
     }
 

@@ -5,39 +5,45 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use lope::agents::AgentBoard;
 use lope::config::Config;
+use lope::reactive::{HostError, PoolOptions, SpaceClient, process_identity};
 use lope::workers::Logs;
 use lope::{Client, Runner};
 use lope_model::Value;
 use serde_json::Value as Json;
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::{OnceCell, Semaphore, watch};
 
-use crate::bulk::BulkBell;
 use crate::guesses::Guesses;
 use crate::run_feed::RunFeed;
 use crate::settings::ServerSettings;
 
+/// Wakes whoever works on bulk actions of this process.
+pub type BulkBell = Arc<tokio::sync::Notify>;
+
 /// What a server works with.
-pub(crate) struct ServerContext {
-    pub(crate) client: Client,
+pub struct ServerContext {
+    pub client: Client,
     /// The runner of this process, whose metrics are told and whose events come at once.
-    pub(crate) runner: Option<Runner>,
-    pub(crate) logs: Logs,
-    pub(crate) config: Config,
+    pub runner: Option<Runner>,
+    pub logs: Logs,
+    pub config: Config,
     /// What expressions of runs that are started here see as `env`.
-    pub(crate) env: Value,
-    pub(crate) settings: ServerSettings,
+    pub env: Value,
+    pub settings: ServerSettings,
     /// Where it listens.
-    pub(crate) address: SocketAddr,
+    pub address: SocketAddr,
     /// What describes the API.
-    pub(crate) document: Json,
-    pub(crate) streams: Arc<Semaphore>,
-    pub(crate) feed: Arc<RunFeed>,
+    pub document: Json,
+    pub streams: Arc<Semaphore>,
+    pub feed: Arc<RunFeed>,
     /// Rung when there is a new bulk action.
-    pub(crate) bulk_bell: BulkBell,
-    pub(crate) guesses: Guesses,
+    pub bulk_bell: BulkBell,
+    pub guesses: Guesses,
+    /// Asks spaces; opened with the first question.
+    spaces: OnceCell<SpaceClient>,
     /// Turns true when the server ends.
-    pub(crate) ending: watch::Receiver<bool>,
+    pub ending: watch::Receiver<bool>,
 }
 
 /// What a program gives a server to work with.
@@ -51,12 +57,12 @@ pub struct ServerParts {
 }
 
 /// Returns when the server ends.
-pub(crate) async fn ended(ending: &mut watch::Receiver<bool>) {
+pub async fn ended(ending: &mut watch::Receiver<bool>) {
     let _ = ending.wait_for(|ends| *ends).await;
 }
 
 impl ServerContext {
-    pub(crate) fn new(
+    pub fn new(
         parts: ServerParts,
         settings: ServerSettings,
         address: SocketAddr,
@@ -77,12 +83,30 @@ impl ServerContext {
             feed: Arc::default(),
             bulk_bell: BulkBell::default(),
             guesses: Guesses::default(),
+            spaces: OnceCell::new(),
             ending,
         }
     }
 
+    /// Asks spaces. A space that nobody hosts is hosted here while it is asked.
+    pub async fn spaces(&self) -> Result<&SpaceClient, HostError> {
+        let open = async || {
+            let options = PoolOptions {
+                lease: self.config.engine.lease,
+                ..PoolOptions::new(process_identity())
+            };
+            self.client.space_client(options).await
+        };
+        self.spaces.get_or_try_init(open).await
+    }
+
+    /// The board of agents.
+    pub fn board(&self) -> AgentBoard {
+        self.client.agents(&self.config.runners)
+    }
+
     /// A path of this server, as links say it.
-    pub(crate) fn path(&self, path: &str) -> String {
+    pub fn path(&self, path: &str) -> String {
         format!("{}{path}", self.settings.base)
     }
 }

@@ -1,7 +1,7 @@
 //! Small pieces that several pages are made of: states, times, JSON, things to copy.
 
 use lope_model::{Span, Timestamp};
-use maud::{Markup, html};
+use maud::{Markup, PreEscaped, html};
 use serde_json::Value as Json;
 
 use crate::clock;
@@ -9,44 +9,48 @@ use crate::clock;
 /// A value that is longer is cut; the API has all of it.
 const SHOWN: usize = 64 * 1024;
 
+/// A drawing that is larger is left out.
+const GRAPH_MAX: usize = 300 * 1024;
+
 /// The icon of a state, the same as in the terminal.
-pub(crate) fn icon(state: &str) -> &'static str {
+pub fn icon(state: &str) -> &'static str {
     match state {
         "completed" | "done" | "active" => "✓",
         "failed" => "✗",
         "cancelled" | "skipped" | "ended" | "forgiven" => "⊘",
-        "retrying" | "lost" => "↻",
+        "retrying" | "lost" | "hang" | "usage_limit" => "↻",
         "running" | "live" => "●",
         "paused" => "‖",
         "sleeping" => "◷",
-        "waiting" | "idle" => "◌",
+        "waiting" | "idle" | "review" | "blocked" => "◌",
+        "asks" => "?",
         _ => "○",
     }
 }
 
 /// A state as icon and word.
-pub(crate) fn state(state: &str) -> Markup {
+pub fn state(state: &str) -> Markup {
     html! { span class={ "state " (state) } { span.icon aria-hidden="true" { (icon(state)) } (state) } }
 }
 
 /// The same, to stand out.
-pub(crate) fn pill(state: &str) -> Markup {
+pub fn pill(state: &str) -> Markup {
     html! { span class={ "state pill " (state) } { span.icon aria-hidden="true" { (icon(state)) } (state) } }
 }
 
 /// How long ago, with the exact time behind it.
-pub(crate) fn ago(at: Timestamp) -> Markup {
+pub fn ago(at: Timestamp) -> Markup {
     let text = format!("{} ago", lasted(clock::now().since(at)));
     html! { time datetime=(at) title=(at) data-ago { (text) } }
 }
 
-pub(crate) fn exact(at: Timestamp) -> Markup {
+pub fn exact(at: Timestamp) -> Markup {
     let text = at.to_string().replace('T', " ");
     html! { time.exact datetime=(at) title=(at) { (text.trim_end_matches('Z')) } }
 }
 
 /// When something will be.
-pub(crate) fn ahead(at: Timestamp) -> Markup {
+pub fn ahead(at: Timestamp) -> Markup {
     let now = clock::now();
     if at <= now {
         return html! { time datetime=(at) title=(at) { "now" } };
@@ -55,7 +59,7 @@ pub(crate) fn ahead(at: Timestamp) -> Markup {
 }
 
 /// A time that passed, short enough for a row.
-pub(crate) fn lasted(span: Span) -> String {
+pub fn lasted(span: Span) -> String {
     let millis = span.millis();
     match millis {
         0..1_000 => format!("{millis} ms"),
@@ -76,12 +80,12 @@ pub(crate) fn lasted(span: Span) -> String {
     }
 }
 
-pub(crate) fn copy(word: &str, text: &str) -> Markup {
+pub fn copy(word: &str, text: &str) -> Markup {
     html! { button.copy type="button" data-copy=(text) { (word) } }
 }
 
 /// JSON for people.
-pub(crate) fn json(value: &Json) -> Markup {
+pub fn json(value: &Json) -> Markup {
     let text = match value {
         Json::String(text) => text.clone(),
         other => serde_json::to_string_pretty(other).unwrap_or_default(),
@@ -90,7 +94,7 @@ pub(crate) fn json(value: &Json) -> Markup {
 }
 
 /// As much of a text as a page shows.
-pub(crate) fn cut(text: &str, most: usize) -> String {
+pub fn cut(text: &str, most: usize) -> String {
     if text.len() <= most {
         return text.to_owned();
     }
@@ -104,7 +108,7 @@ pub(crate) fn cut(text: &str, most: usize) -> String {
 }
 
 /// What fills a page that is empty.
-pub(crate) fn empty(text: &str, command: &str) -> Markup {
+pub fn empty(text: &str, command: &str) -> Markup {
     html! {
         div.empty {
             p { (text) }
@@ -113,8 +117,20 @@ pub(crate) fn empty(text: &str, command: &str) -> Markup {
     }
 }
 
+/// A drawing inside a page: its style is the page's.
+pub fn svg(drawing: Option<String>, otherwise: &str) -> Markup {
+    let Some(drawing) = drawing.filter(|it| it.len() < GRAPH_MAX) else {
+        return html! { p.dim { (otherwise) } };
+    };
+    let without = match (drawing.find("<style>"), drawing.find("</style>")) {
+        (Some(from), Some(to)) => format!("{}{}", &drawing[..from], &drawing[to + 8..]),
+        _ => drawing,
+    };
+    html! { (PreEscaped(without)) }
+}
+
 /// What a form did, told on the page it came from.
-pub(crate) fn note(said: Option<&str>) -> Markup {
+pub fn note(said: Option<&str>) -> Markup {
     html! {
         @if let Some(said) = said { div.note role="status" { (said) } }
     }

@@ -1,13 +1,15 @@
 //! What a request is answered with when it was not done: a kind, a message, a hint, a status.
 
 use axum::http::StatusCode;
+use lope::agents::BoardError;
 use lope::mailbox::{BootError, MailboxError};
+use lope::reactive::HostError;
 use lope::stores::StoreError;
 use serde_json::{Value as Json, json};
 
 /// The kinds of errors that programs rely on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum ErrorKind {
+pub enum ErrorKind {
     BadRequest,
     Unauthorized,
     Forbidden,
@@ -23,14 +25,14 @@ pub(crate) enum ErrorKind {
 
 /// A request that was not done.
 #[derive(Clone, Debug)]
-pub(crate) struct ApiError {
-    pub(crate) kind: ErrorKind,
-    pub(crate) message: String,
-    pub(crate) hint: Option<String>,
+pub struct ApiError {
+    pub kind: ErrorKind,
+    pub message: String,
+    pub hint: Option<String>,
 }
 
 impl ErrorKind {
-    pub(crate) const ALL: [Self; 11] = [
+    pub const ALL: [Self; 11] = [
         Self::BadRequest,
         Self::Unauthorized,
         Self::Forbidden,
@@ -44,7 +46,7 @@ impl ErrorKind {
         Self::Bug,
     ];
 
-    pub(crate) const fn as_str(self) -> &'static str {
+    pub const fn as_str(self) -> &'static str {
         match self {
             Self::BadRequest => "bad_request",
             Self::Unauthorized => "unauthorized",
@@ -60,7 +62,7 @@ impl ErrorKind {
         }
     }
 
-    pub(crate) const fn status(self) -> StatusCode {
+    pub const fn status(self) -> StatusCode {
         match self {
             Self::BadRequest => StatusCode::BAD_REQUEST,
             Self::Unauthorized => StatusCode::UNAUTHORIZED,
@@ -76,7 +78,7 @@ impl ErrorKind {
         }
     }
 
-    pub(crate) const fn about(self) -> &'static str {
+    pub const fn about(self) -> &'static str {
         match self {
             Self::BadRequest => "The request makes no sense; the message names the place.",
             Self::Unauthorized => "A token is needed, and none that is known was given.",
@@ -96,7 +98,7 @@ impl ErrorKind {
 }
 
 impl ApiError {
-    pub(crate) fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
+    pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
         Self {
             kind,
             message: message.into(),
@@ -104,24 +106,24 @@ impl ApiError {
         }
     }
 
-    pub(crate) fn bad(message: impl Into<String>) -> Self {
+    pub fn bad(message: impl Into<String>) -> Self {
         Self::new(ErrorKind::BadRequest, message)
     }
 
-    pub(crate) fn missing(message: impl Into<String>) -> Self {
+    pub fn missing(message: impl Into<String>) -> Self {
         Self::new(ErrorKind::NotFound, message)
     }
 
-    pub(crate) fn conflict(message: impl Into<String>) -> Self {
+    pub fn conflict(message: impl Into<String>) -> Self {
         Self::new(ErrorKind::Conflict, message)
     }
 
-    pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
+    pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
         self
     }
 
-    pub(crate) fn json(&self) -> Json {
+    pub fn json(&self) -> Json {
         let mut error = json!({ "kind": self.kind.as_str(), "message": self.message });
         if let Some(hint) = &self.hint {
             error["hint"] = json!(hint);
@@ -165,6 +167,36 @@ impl From<MailboxError> for ApiError {
                 Self::conflict(error.to_string())
             }
             MailboxError::NotFound { .. } => Self::missing(error.to_string()),
+        }
+    }
+}
+
+impl From<HostError> for ApiError {
+    fn from(error: HostError) -> Self {
+        match error {
+            HostError::Store(error) => error.into(),
+            HostError::Mailbox(error) => error.into(),
+            HostError::Held { .. } | HostError::Lost => {
+                Self::conflict(error.to_string()).hint("ask again")
+            }
+            HostError::Backlog { .. } => {
+                Self::new(ErrorKind::TooManyRequests, error.to_string()).hint("try again later")
+            }
+            HostError::Message(_) => Self::bad(error.to_string()),
+            HostError::Damaged(_) | HostError::Thread(_) => {
+                Self::new(ErrorKind::Bug, error.to_string()).hint("'lope store check' tells more")
+            }
+        }
+    }
+}
+
+impl From<BoardError> for ApiError {
+    fn from(error: BoardError) -> Self {
+        match error {
+            BoardError::Store(error) => error.into(),
+            BoardError::Missing { .. } => Self::missing(error.to_string()),
+            BoardError::Ambiguous { .. } | BoardError::Bad(_) => Self::bad(error.to_string()),
+            BoardError::Refused(_) => Self::conflict(error.to_string()),
         }
     }
 }

@@ -33,7 +33,7 @@ const SPACING: Duration = Duration::from_millis(200);
 
 /// What changed, for whoever watches.
 #[derive(Debug)]
-pub(crate) struct RunFeed {
+pub struct RunFeed {
     state: Mutex<FeedState>,
     /// The number of the last event.
     bell: watch::Sender<u64>,
@@ -51,10 +51,10 @@ struct FeedState {
 
 /// What came after a number.
 #[derive(Debug, Default)]
-pub(crate) struct Missed {
-    pub(crate) events: Vec<(u64, Arc<Json>)>,
+pub struct Missed {
+    pub events: Vec<(u64, Arc<Json>)>,
     /// The number is too old or another process's: what came after it is not known.
-    pub(crate) unknown: bool,
+    pub unknown: bool,
 }
 
 impl Default for RunFeed {
@@ -76,19 +76,19 @@ impl Default for RunFeed {
 impl RunFeed {
     /// The number of the last event, as text that names this process too. A page that is made after
     /// this call shows everything up to it.
-    pub(crate) async fn cursor(&self, client: &Client) -> StoreResult<String> {
+    pub async fn cursor(&self, client: &Client) -> StoreResult<String> {
         if !self.state().filled {
             self.look(client).await?;
         }
         Ok(self.text(*self.bell.borrow()))
     }
 
-    pub(crate) fn text(&self, number: u64) -> String {
+    pub fn text(&self, number: u64) -> String {
         format!("{}-{number}", self.state().origin)
     }
 
     /// Be told of new events from now on.
-    pub(crate) fn subscribe(
+    pub fn subscribe(
         self: &Arc<Self>,
         client: &Client,
         runner: Option<&Runner>,
@@ -107,7 +107,7 @@ impl RunFeed {
     }
 
     /// What came after a cursor. No cursor: nothing, from now on.
-    pub(crate) fn since(&self, cursor: Option<&str>) -> (u64, Missed) {
+    pub fn since(&self, cursor: Option<&str>) -> (u64, Missed) {
         let last = *self.bell.borrow();
         let Some(cursor) = cursor else {
             return (last, Missed::default());

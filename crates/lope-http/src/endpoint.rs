@@ -15,12 +15,12 @@ use crate::context::ServerContext;
 use crate::parameter::Parameter;
 use crate::reply::Reply;
 
-pub(crate) type ApiResult = Result<Reply, ApiError>;
-pub(crate) type EndpointHandler = fn(Arc<ServerContext>, ApiCall) -> BoxFuture<'static, ApiResult>;
+pub type ApiResult = Result<Reply, ApiError>;
+pub type EndpointHandler = fn(Arc<ServerContext>, ApiCall) -> BoxFuture<'static, ApiResult>;
 
 /// The methods that endpoints have.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Verb {
+pub enum Verb {
     Get,
     Post,
     Delete,
@@ -28,31 +28,31 @@ pub(crate) enum Verb {
 
 /// One method of one path.
 #[derive(Clone, Copy)]
-pub(crate) struct Endpoint {
-    pub(crate) verb: Verb,
+pub struct Endpoint {
+    pub verb: Verb,
     /// With names in braces, as in `/api/runs/{id}`.
-    pub(crate) path: &'static str,
+    pub path: &'static str,
     /// Its name in the document, and in the programs that are generated from it.
-    pub(crate) name: &'static str,
+    pub name: &'static str,
     /// Absent: anybody may use it.
-    pub(crate) right: Option<Right>,
-    pub(crate) about: &'static str,
+    pub right: Option<Right>,
+    pub about: &'static str,
     /// The verbs of the command line that do the same.
-    pub(crate) commands: &'static [&'static str],
-    pub(crate) query: &'static [Parameter],
+    pub commands: &'static [&'static str],
+    pub query: &'static [Parameter],
     /// The schema of the body, if it takes one.
-    pub(crate) body: Option<&'static str>,
-    pub(crate) answer: Answer,
+    pub body: Option<&'static str>,
+    pub answer: Answer,
     /// May what is there not allow it?
-    pub(crate) conflicts: bool,
+    pub conflicts: bool,
     /// Is it for people? Then what goes wrong is told as a page.
-    pub(crate) page: bool,
-    pub(crate) handle: EndpointHandler,
+    pub page: bool,
+    pub handle: EndpointHandler,
 }
 
 /// What an endpoint answers with when all is well.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Answer {
+pub enum Answer {
     /// JSON of a schema.
     Json(&'static str),
     /// JSON of a schema, with this status.
@@ -64,7 +64,7 @@ pub(crate) enum Answer {
 }
 
 impl Verb {
-    pub(crate) const fn filter(self) -> MethodFilter {
+    pub const fn filter(self) -> MethodFilter {
         match self {
             Self::Get => MethodFilter::GET,
             Self::Post => MethodFilter::POST,
@@ -72,7 +72,7 @@ impl Verb {
         }
     }
 
-    pub(crate) const fn method(self) -> Method {
+    pub const fn method(self) -> Method {
         match self {
             Self::Get => Method::GET,
             Self::Post => Method::POST,
@@ -83,11 +83,7 @@ impl Verb {
 
 impl Endpoint {
     /// A reading endpoint without parameters; the rest is said over it.
-    pub(crate) const fn get(
-        path: &'static str,
-        name: &'static str,
-        handle: EndpointHandler,
-    ) -> Self {
+    pub const fn get(path: &'static str, name: &'static str, handle: EndpointHandler) -> Self {
         Self {
             verb: Verb::Get,
             path,
@@ -105,11 +101,7 @@ impl Endpoint {
     }
 
     /// An acting endpoint.
-    pub(crate) const fn post(
-        path: &'static str,
-        name: &'static str,
-        handle: EndpointHandler,
-    ) -> Self {
+    pub const fn post(path: &'static str, name: &'static str, handle: EndpointHandler) -> Self {
         Self {
             verb: Verb::Post,
             right: Some(Right::Act),
@@ -118,11 +110,7 @@ impl Endpoint {
         }
     }
 
-    pub(crate) const fn delete(
-        path: &'static str,
-        name: &'static str,
-        handle: EndpointHandler,
-    ) -> Self {
+    pub const fn delete(path: &'static str, name: &'static str, handle: EndpointHandler) -> Self {
         Self {
             verb: Verb::Delete,
             right: Some(Right::Act),
@@ -131,45 +119,59 @@ impl Endpoint {
         }
     }
 
-    pub(crate) const fn about(self, about: &'static str) -> Self {
+    /// A page for people.
+    pub const fn page(path: &'static str, handle: EndpointHandler) -> Self {
+        Self::get(path, path, handle)
+            .answers(Answer::Text(&["text/html"]))
+            .as_page()
+    }
+
+    /// A form that a page sends.
+    pub const fn form(path: &'static str, handle: EndpointHandler) -> Self {
+        Self::post(path, path, handle)
+            .answers(Answer::Text(&["text/html"]))
+            .as_page()
+    }
+
+    pub const fn about(self, about: &'static str) -> Self {
         Self { about, ..self }
     }
 
     /// The verbs of the command line that do the same.
-    pub(crate) const fn does(self, commands: &'static [&'static str]) -> Self {
+    pub const fn does(self, commands: &'static [&'static str]) -> Self {
         Self { commands, ..self }
     }
 
-    pub(crate) const fn may_conflict(self) -> Self {
+    pub const fn may_conflict(self) -> Self {
         Self {
             conflicts: true,
             ..self
         }
     }
 
-    pub(crate) const fn query(self, query: &'static [Parameter]) -> Self {
+    pub const fn query(self, query: &'static [Parameter]) -> Self {
         Self { query, ..self }
     }
 
-    pub(crate) const fn takes(self, schema: &'static str) -> Self {
+    pub const fn takes(self, schema: &'static str) -> Self {
         Self {
             body: Some(schema),
             ..self
         }
     }
 
-    pub(crate) const fn answers(self, answer: Answer) -> Self {
+    pub const fn answers(self, answer: Answer) -> Self {
         Self { answer, ..self }
     }
 
-    pub(crate) const fn for_admins(self) -> Self {
+    pub const fn for_admins(self) -> Self {
         Self {
             right: Some(Right::Admin),
             ..self
         }
     }
 
-    pub(crate) const fn for_all(self) -> Self {
+    pub const fn for_all(self) -> Self {
         Self {
             right: None,
             ..self
@@ -177,12 +179,12 @@ impl Endpoint {
     }
 
     /// For people, with a browser.
-    pub(crate) const fn as_page(self) -> Self {
+    pub const fn as_page(self) -> Self {
         Self { page: true, ..self }
     }
 
     /// The names in braces, in order.
-    pub(crate) fn path_names(&self) -> impl Iterator<Item = &'static str> {
+    pub fn path_names(&self) -> impl Iterator<Item = &'static str> {
         self.path
             .split('/')
             .filter_map(|part| part.strip_prefix('{')?.strip_suffix('}'))
