@@ -13,6 +13,7 @@
 const PREFIX = "lope.outbox.";
 const FIRST_PAUSE = 250;
 const LONGEST_PAUSE = 5000;
+const PATIENCE = 30000;
 
 /** A request that the server refused for good. */
 export class LopeError extends Error {
@@ -65,7 +66,12 @@ export class Lope {
     this.#token = token;
     this.#storage = storage ?? globalThis.localStorage;
     addEventListener("online", () => this.flush());
-    addEventListener("storage", (event) => { if (event.key?.startsWith(PREFIX)) this.#tell(); });
+    addEventListener("storage", (event) => {
+      if (!event.key?.startsWith(PREFIX)) return;
+      this.#tell();
+      // Another tab has sent what this one waits for: the server says what became of it.
+      if (event.newValue === null) this.#learn(event.key.slice(PREFIX.length));
+    });
     addEventListener("pagehide", () => this.#source?.close());
     addEventListener("pageshow", (event) => { if (event.persisted) this.#listen(); });
     // What an earlier page did not get rid of.
@@ -119,7 +125,7 @@ export class Lope {
     const kept = { id, base: this.#base, space, document, path, event };
     this.#storage.setItem(PREFIX + id, JSON.stringify(kept));
     this.#tell();
-    const promise = new Promise((done, failed) => this.#promises.set(id, { done, failed }));
+    const promise = new Promise((done, failed) => this.#promises.set(id, { done, failed, kept }));
     // Nobody has to wait for it.
     promise.catch(() => {});
     this.flush();
@@ -165,10 +171,8 @@ export class Lope {
     let pause = FIRST_PAUSE;
     for (let next = this.pending()[0]; next; next = this.pending()[0]) {
       try {
-        const { id, path, event } = next;
-        const place = `api/spaces/${encodeURIComponent(next.space)}/streams/${encodeURIComponent(next.document)}/send`;
-        const receipt = await this.#ask("POST", place, { id, path, event });
-        this.#settle(next.id, (promise) => (receipt.error ? promise.failed(Object.assign(new Error(receipt.error.message), receipt.error)) : promise.done(receipt)));
+        const receipt = await this.#post(next);
+        this.#settle(next.id, (promise) => this.#told(promise, receipt));
         pause = FIRST_PAUSE;
       } catch (error) {
         const isFinal = error instanceof LopeError && error.status >= 400 && error.status < 500 && ![401, 403, 408, 429].includes(error.status);
@@ -181,6 +185,23 @@ export class Lope {
         pause = Math.min(pause * 2, LONGEST_PAUSE);
       }
     }
+  }
+
+  #post({ id, space, document, path, event }) {
+    const place = `api/spaces/${encodeURIComponent(space)}/streams/${encodeURIComponent(document)}/send`;
+    return this.#ask("POST", place, { id, path, event });
+  }
+
+  #told(promise, receipt) {
+    if (receipt.error) promise.failed(Object.assign(new Error(receipt.error.message), receipt.error));
+    else promise.done(receipt);
+  }
+
+  async #learn(id) {
+    const promise = this.#promises.get(id);
+    if (!promise) return;
+    this.#promises.delete(id);
+    try { this.#told(promise, await this.#post(promise.kept)); } catch (error) { promise.failed(error); }
   }
 
   #settle(id, how) {
@@ -197,6 +218,7 @@ export class Lope {
     if (this.#token) headers.authorization = `Bearer ${this.#token}`;
     const answer = await fetch(new URL(path, this.#base), {
       method, headers, body: body === undefined ? undefined : JSON.stringify(body), credentials: "same-origin",
+      signal: AbortSignal.timeout(PATIENCE),
     });
     const read = await answer.json().catch(() => undefined);
     if (!answer.ok) throw new LopeError(answer.status, read);

@@ -7,8 +7,10 @@
 )]
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+mod agents;
 mod api;
 mod browser;
+mod browser_rooms;
 mod bulk;
 mod events;
 mod fixture;
@@ -17,4 +19,5 @@ mod limits;
 mod openapi;
 mod pages;
 mod security;
+mod spaces;
 mod tls;
