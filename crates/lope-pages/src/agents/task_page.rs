@@ -51,7 +51,7 @@ pub(super) async fn show(context: Arc<ServerContext>, call: ApiCall) -> ApiResul
             div {
                 @if !task.description.is_empty() { div.card { pre { (cut(&task.description, 32 * 1024)) } } }
                 @if let Some(result) = &task.result { div.card data-part="result" { h2 { "Result" } pre { (cut(result, 32 * 1024)) } } } @else { div data-part="result" {} }
-                div.card.flush { (log_card(&context, &id, shown)) }
+                div.card.flush data-part="log" data-keep=[shown.map(log_mark)] { (log_card(&context, &id, shown)) }
                 div.card.flush data-part="attempts" { (attempts(&context, &detail)) }
             }
             div {
@@ -137,10 +137,20 @@ fn actions(context: &ServerContext, detail: &TaskDetail) -> Markup {
     }
 }
 
+/// A log that is followed stays as it is until this changes.
+fn log_mark(attempt: &TaskAttemptRecord) -> String {
+    let is_live = attempt.ended_at.is_none();
+    format!(
+        "{} {}",
+        attempt.number,
+        if is_live { "live" } else { "over" }
+    )
+}
+
 /// The log of an attempt: what there is, and then what comes.
 fn log_card(context: &ServerContext, id: &str, shown: Option<&TaskAttemptRecord>) -> Markup {
     let Some(attempt) = shown else {
-        return html! { div.title { strong { "Log" } } div.empty data-part="nolog" { "No agent was started for it yet." } };
+        return html! { div.title { strong { "Log" } } div.empty { "No agent was started for it yet." } };
     };
     let path = log::path(context, attempt);
     let size = path.as_ref().and_then(|path| path.metadata().ok());

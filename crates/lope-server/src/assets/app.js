@@ -27,7 +27,7 @@
       const next = new DOMParser().parseFromString(await answer.text(), "text/html");
       for (const part of $$("[data-part]")) {
         const fresh = $(`[data-part="${part.dataset.part}"]`, next);
-        if (!fresh || fresh.innerHTML === part.innerHTML || part.contains(document.activeElement) && $("input:focus, textarea:focus, details[open]", part)) continue;
+        if (!fresh || (part.dataset.keep && part.dataset.keep === fresh.dataset.keep) || fresh.innerHTML === part.innerHTML || part.contains(document.activeElement) && $("input:focus, textarea:focus, details[open]", part)) continue;
         const before = new Map($$("[data-cell]", part).map((cell) => [cell.dataset.cell, cell.textContent]));
         const made = document.importNode(fresh, true);
         part.replaceWith(made);
@@ -47,6 +47,7 @@
     const source = new EventSource(log.dataset.log);
     const end = () => { log.scrollTop = log.scrollHeight; };
     source.addEventListener("text", (event) => {
+      if (!log.isConnected) return source.close();
       const follows = log.scrollHeight - log.scrollTop - log.clientHeight < 40;
       log.append(JSON.parse(event.data).text);
       if (follows) end();

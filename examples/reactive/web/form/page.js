@@ -18,6 +18,6 @@ lope.status(({ live, pending }) => {
 });
 $("#submit").addEventListener("submit", (event) => {
   event.preventDefault();
-  lope.send("home/form/submit", { name: event.target.who.value });
+  lope.send("home/form/submit", { name: new FormData(event.target).get("who") });
   event.target.reset();
 });

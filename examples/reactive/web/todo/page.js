@@ -35,7 +35,7 @@ lope.status(({ live, pending }) => {
 
 $("#add").addEventListener("submit", (event) => {
   event.preventDefault();
-  const title = event.target.title.value.trim();
+  const title = new FormData(event.target).get("title").trim();
   if (!title) return;
   // The key is made here, once: an event that is sent again is still the same thing to do.
   const key = [...crypto.getRandomValues(new Uint8Array(8))].map((byte) => byte.toString(16).padStart(2, "0")).join("");
