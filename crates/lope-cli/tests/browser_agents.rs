@@ -119,6 +119,12 @@ async fn a_task_is_approved_while_its_log_runs_and_a_question_is_answered() {
     browser.click("form[action$='/approve'] button").await;
     browser.sees("The task is approved.").await;
     assert_eq!(shop.task(&asks)["status"], "completed");
+    browser.go("/app/board/").await;
+    browser.sees("completed (2)").await;
+    let third = shop.add("succeed at last");
+    browser.sees("succeed at last").await;
+    browser.sees("review (1)").await;
+    assert_eq!(shop.task(&third)["status"], "review");
     let done = shop.task(&talks);
     assert_eq!(done["status"], "completed", "nothing undoes it: {done}");
     browser.close().await;

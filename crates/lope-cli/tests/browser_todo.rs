@@ -96,7 +96,7 @@ async fn two_tabs_stay_in_step_and_a_runner_killed_between_two_clicks_loses_and_
     }
     let home = Home::new();
     let recipe = example("web/todo/recipe.js");
-    let run = ["recipes", "run", &recipe, "--into", "home/todo"];
+    let run = ["recipes", "run", recipe.as_str(), "--into", "home/todo"];
     home.lope(&run).done();
     let mut up = WebUp::start(&home);
     let browser = Browser::open(up.address).await;
@@ -164,9 +164,10 @@ async fn a_form_starts_a_workflow_and_shows_what_came_of_it() {
     }
     let home = Home::new();
     let workflow = example("greet.yaml");
-    home.lope(&["workflows", "deploy", &workflow]).done();
+    home.lope(&["workflows", "deploy", workflow.as_str()])
+        .done();
     let recipe = example("form.yaml");
-    let run = ["recipes", "run", &recipe, "--into", "home/form"];
+    let run = ["recipes", "run", recipe.as_str(), "--into", "home/form"];
     home.lope(&run).done();
     let up = WebUp::start(&home);
     let browser = Browser::open(up.address).await;

@@ -9,6 +9,7 @@ pub(crate) mod runners;
 mod task_page;
 pub(crate) mod tasks;
 pub(crate) mod watch;
+mod words;
 
 use lope_http::endpoint::Endpoint;
 

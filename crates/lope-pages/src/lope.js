@@ -159,7 +159,7 @@ export class Lope {
     this.#flushing = true;
     try {
       const work = () => this.#sendAll();
-      if (navigator.locks) await navigator.locks.request(`lope.outbox ${this.#base}`, work);
+      if (globalThis.navigator?.locks) await navigator.locks.request(`lope.outbox ${this.#base}`, work);
       else await work();
     } finally {
       this.#flushing = false;

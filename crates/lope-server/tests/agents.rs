@@ -187,7 +187,7 @@ async fn people_answer_approve_reject_skip_and_reset() {
     ] {
         assert!(said.contains(&kind), "{kind}: {said:?}");
     }
-    assert_eq!(decide(&ground, "0000", "approve", json!({})).await.0, 404);
+    assert_eq!(decide(&ground, "none", "approve", json!({})).await.0, 404);
     ground.close().await;
 }
 
@@ -289,7 +289,7 @@ async fn a_reader_of_the_board_decides_nothing_and_projects_are_for_admins() {
     let actor = ground.token("actor", Right::Act).await;
     let add = |token: &str| {
         Request::post("/api/projects")
-            .json(&json!({ "path": "/tmp" }))
+            .json(&json!({ "path": "/srv" }))
             .token(token)
     };
     assert_eq!(ground.send(add(&reader)).await.status, 403);

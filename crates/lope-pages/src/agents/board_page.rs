@@ -17,8 +17,8 @@ use lope_http::shell::{self, Page};
 use maud::{Markup, html};
 
 use super::runners::is_live;
-use super::task_page::dollars;
 use super::tasks::{TaskRequest, added};
+use super::words::{dollars, status_word};
 
 /// Tasks shown in a column, and runners.
 const COLUMN: usize = 50;
@@ -191,20 +191,6 @@ fn task_card(context: &ServerContext, parts: &BoardParts, task: &TaskRecord) -> 
                 span.dim { (ago(task.updated_at)) }
             }
         }
-    }
-}
-
-/// The state of a task, in the words that have colours.
-pub(super) fn status_word(task: &TaskRecord) -> &'static str {
-    match task.status {
-        TaskStatus::Pending => "pending",
-        TaskStatus::InProgress => "running",
-        TaskStatus::Review => "review",
-        TaskStatus::Blocked if task.question.is_some() => "asks",
-        TaskStatus::Blocked => "blocked",
-        TaskStatus::Completed => "completed",
-        TaskStatus::Failed => "failed",
-        TaskStatus::Skipped => "skipped",
     }
 }
 

@@ -18,9 +18,9 @@ use lope_http::shell::{self, Page};
 use lope_model::Span;
 use maud::{Markup, html};
 
-use super::board_page::status_word;
 use super::decide::{decided, meant};
 use super::log;
+use super::words::{dollars, status_word};
 
 /// Bytes of a log that a page begins with.
 const LOG: u64 = 48 * 1024;
@@ -67,11 +67,6 @@ pub(super) async fn show(context: Arc<ServerContext>, call: ApiCall) -> ApiResul
         events: Some(context.path(&format!("/api/tasks/{id}/events"))),
     };
     Ok(shell::show(&context, &call.caller, &page, &body))
-}
-
-/// An amount of money.
-pub(super) fn dollars(micros: i64) -> String {
-    format!("${:.2}", micros as f64 / 1e6)
 }
 
 fn sentence(detail: &TaskDetail, needed: &[TaskRecord]) -> Markup {
