@@ -325,7 +325,7 @@ async fn pages_of_agents_teach_show_the_board_and_take_decisions() {
     write(&file, &format!("working on {hostile}\n"));
     let board = ground.get("/agents").await.text();
     assert!(board.contains("&lt;script&gt;") && !board.contains(hostile));
-    assert!(board.contains("1 in progress") && board.contains("data-events=\"/api/tasks/events\""));
+    assert!(board.contains("1 in progress") && board.contains("data-events=\"/api/tasks/events"));
     let page = format!("/agents/tasks/{id}");
     let shown = ground.get(&page).await.text();
     assert!(

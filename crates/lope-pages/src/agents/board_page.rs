@@ -100,7 +100,8 @@ pub(super) async fn show(context: Arc<ServerContext>, call: ApiCall) -> ApiResul
     let page = Page {
         title: "Agents",
         section: "/agents",
-        events: Some(context.path("/api/tasks/events")),
+        // What changed while the page was made is not known: it is read once more.
+        events: Some(context.path("/api/tasks/events?after=page")),
     };
     Ok(shell::show(&context, &call.caller, &page, &body))
 }

@@ -20,6 +20,7 @@ use maud::{Markup, html};
 
 use super::decide::{decided, meant};
 use super::log;
+use super::watch::told_task;
 use super::words::{dollars, status_word};
 
 /// Bytes of a log that a page begins with.
@@ -38,6 +39,7 @@ pub(super) async fn show(context: Arc<ServerContext>, call: ApiCall) -> ApiResul
         None => detail.attempts.last(),
     };
     let acts = call.caller.right >= Right::Act;
+    let (_, told) = told_task(&detail);
     let body = html! {
         div.head {
             span data-part="pill" { (pill(status_word(task))) } h1 { (cut(&task.title, 300)) }
@@ -64,7 +66,7 @@ pub(super) async fn show(context: Arc<ServerContext>, call: ApiCall) -> ApiResul
     let page = Page {
         title: &cut(&task.title, 60),
         section: "/agents",
-        events: Some(context.path(&format!("/api/tasks/{id}/events"))),
+        events: Some(context.path(&format!("/api/tasks/{id}/events?after={told}"))),
     };
     Ok(shell::show(&context, &call.caller, &page, &body))
 }

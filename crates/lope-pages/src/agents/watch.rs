@@ -5,14 +5,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lope::agents::records::TaskRecord;
-use lope::agents::{TaskFilter, describe};
+use lope::agents::{TaskDetail, TaskFilter, describe};
 use lope_http::call::ApiCall;
 use lope_http::context::{ServerContext, ended};
 use lope_http::endpoint::{Answer, ApiResult, Endpoint};
 use lope_http::event_stream::{self, EventSink, Gone};
 use lope_http::parameter::text;
 use lope_model::Digest;
-use serde_json::json;
+use serde_json::{Value as Json, json};
 
 use super::tasks::detail_json;
 
@@ -114,10 +114,15 @@ async fn task(context: Arc<ServerContext>, call: ApiCall) -> ApiResult {
     Ok(reply)
 }
 
-/// What tells a state of a task from another, for whoever comes back.
-pub(crate) fn task_digest(value: &serde_json::Value) -> String {
+/// A task as its events tell it, and what tells this state of it from others.
+pub(super) fn told_task(detail: &TaskDetail) -> (Json, String) {
+    let mut value = detail_json(detail);
+    // A lock is renewed with every heartbeat; that is no news.
+    if let Some(lock) = value.get_mut("lock").and_then(Json::as_object_mut) {
+        lock.remove("expiresAt");
+    }
     let digest = Digest::of(value.to_string().as_bytes());
-    format!("{:016x}", digest.short())
+    (value, format!("{:016x}", digest.short()))
 }
 
 async fn follow_task(
@@ -132,12 +137,7 @@ async fn follow_task(
     loop {
         match board.task_detail(id).await {
             Ok(detail) => {
-                let mut value = detail_json(&detail);
-                // A lock is renewed with every heartbeat; that is no news.
-                if let Some(lock) = value.get_mut("lock").and_then(|it| it.as_object_mut()) {
-                    lock.remove("expiresAt");
-                }
-                let digest = task_digest(&value);
+                let (value, digest) = told_task(&detail);
                 if digest != told {
                     sink.send(&digest, "task", &value).await?;
                     told = digest;

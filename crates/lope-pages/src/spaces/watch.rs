@@ -29,7 +29,7 @@ const WAVES: usize = 1_000;
 /// How late a change is seen whose hint was lost.
 const LATE: Duration = Duration::from_secs(1);
 /// Changes that come together are looked at once.
-const TOGETHER: Duration = Duration::from_millis(10);
+const TOGETHER: Duration = Duration::from_millis(20);
 /// The digest of a cell that holds nothing.
 const ABSENT: &str = "none";
 
