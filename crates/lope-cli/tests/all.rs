@@ -12,6 +12,8 @@ mod agent_runners;
 mod agent_wakeup;
 mod agents;
 mod bad_input;
+mod browser_agents;
+mod browser_todo;
 mod chaos_agents;
 mod chaos_handlers;
 mod chaos_kill;
