@@ -369,7 +369,7 @@ def _compiled(text: str, lines: tuple[int, ...], file: str) -> types.CodeType:
     """The code of the region's function; what is around it names its cells."""
     tree = ast.parse(text)
     place(tree, iter(lines), 1)
-    found = compile(ast.fix_missing_locations(tree), file, "exec")
+    found = compile(tree, file, "exec")
     while found.co_name != "region":
         found = next(each for each in found.co_consts if isinstance(each, types.CodeType))
     return found

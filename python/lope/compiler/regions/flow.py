@@ -195,7 +195,6 @@ class Flow(Contexts):
 
     def region_to(self, out: str, node: ast.AST, leaves: Optional[set[str]] = None) -> Code:
         made, left, cells = region_function(self, self.pending)
-        ast.fix_missing_locations(made)
         entries: list[tuple[str, Code]] = [
             ("code", literal(ast.unparse(made))), ("lines", literal(places(made))), ("module", literal(self.module_name())),
             ("line", literal(getattr(node, "lineno", 0))),
