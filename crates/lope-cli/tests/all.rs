@@ -13,6 +13,7 @@ mod agent_wakeup;
 mod agents;
 mod bad_input;
 mod chaos_agents;
+mod chaos_generated;
 mod chaos_handlers;
 mod chaos_kill;
 mod chaos_postgres_runners;
