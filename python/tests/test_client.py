@@ -195,6 +195,7 @@ from lope import action, wait_signal, workflow
 
 @action
 def greet(NAMES) -> str:
+    RAISES
     return "hello " + name
 
 @workflow
@@ -204,28 +205,39 @@ async def waits(name: str) -> str:
 """
 
 
+def edited(names: str, raises: str = "") -> str:
+    return EDITED.replace("NAMES", names).replace("RAISES", raises)
+
+
 def test_an_action_that_was_edited_says_how_to_go_on(tmp_path: Path) -> None:
+    """A run failed in an action; meanwhile it takes other arguments than the run gives it."""
+
     def lope(*words: str) -> "subprocess.CompletedProcess[str]":
-        command = [os.environ["LOPE_BIN"], *words, "--python-bin", sys.executable] if words[0] != "runs" else [os.environ["LOPE_BIN"], *words]
+        python = [] if words[0] == "runs" else ["--python-bin", sys.executable]
+        command = [os.environ["LOPE_BIN"], *words, *python]
         return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300, env=client._environment())
 
     app_file = tmp_path / "edited.py"
-    app_file.write_text(EDITED.replace("NAMES", "name: str"), encoding="utf-8")
+    app_file.write_text(edited("name: str", "raise OSError('no mail')"), encoding="utf-8")
     run = lope("start", "edited.py:waits", "--input", '"Ann"', "--quiet", "--json")
     id = json.loads(run.stdout)["run_id"]
     lope("runs", "signal", id, "go")
-    app_file.write_text(EDITED.replace("NAMES", "name: str, title: str"), encoding="utf-8")
     failed = lope("run", "edited.py:waits", "--resume", id)
-    assert failed.returncode == 1 and "greet() missing 1 required positional argument: 'title'" in failed.stdout, failed
-    assert f"mend the cause, then go on from there: lope runs retry {id}" in failed.stderr, failed.stderr
-    app_file.write_text(EDITED.replace("NAMES", "name: str, title: str = ''"), encoding="utf-8")
+    assert failed.returncode == 1 and "OSError: no mail" in failed.stdout, failed
+    assert "mend the cause, then go on from there: " in failed.stderr and f"lope runs retry {id}" in failed.stderr, failed.stderr
+    app_file.write_text(edited("name: str, title: str"), encoding="utf-8")
+    assert lope("runs", "retry", id).returncode == 0
+    failed = lope("run", "edited.py:waits", "--resume", id)
+    assert failed.returncode == 1 and "missing a required argument: 'title'" in failed.stdout, failed
+    assert "Was it edited since?" in failed.stdout and "lope runs retry" in failed.stdout, failed.stdout
+    app_file.write_text(edited("name: str, title: str = ''"), encoding="utf-8")
     assert lope("runs", "retry", id).returncode == 0
     assert lope("run", "edited.py:waits", "--resume", id).stdout.strip() == "hello Ann"
 
 
 def test_one_sigterm_stops_a_run(tmp_path: Path) -> None:
     """"One SIGTERM stops `lope run`", and the run goes on later."""
-    (tmp_path / "long.py").write_text(EDITED.replace("NAMES", "name: str"), encoding="utf-8")
+    (tmp_path / "long.py").write_text(edited("name: str"), encoding="utf-8")
     command = [os.environ["LOPE_BIN"], "run", "long.py:waits", "--input", '"Bo"', "--python-bin", sys.executable]
     running = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True, env=client._environment())
     assert running.stderr is not None

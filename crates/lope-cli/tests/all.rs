@@ -15,6 +15,7 @@ mod bad_input;
 mod browser_agents;
 mod browser_todo;
 mod chaos_agents;
+mod chaos_generated;
 mod chaos_handlers;
 mod chaos_kill;
 mod chaos_postgres_runners;

@@ -67,9 +67,8 @@ pub enum SessionEvent {
         owner: RunnerId,
         runs: usize,
     },
-    /// Runs of this realm can be served from now on.
+    /// Runs of this realm can be served from now on, or no more.
     Serve(Realm),
-    /// They cannot be served any more.
     Unserve(Realm),
     /// Which ones, for limits of queues.
     Gone(Vec<RunId>),
@@ -309,10 +308,7 @@ impl SessionMachine {
             // Runs of a session that has ended are counted no more.
             SessionEvent::Took { .. } | SessionEvent::Left { .. } => {}
             SessionEvent::Serve(realm) => self.serve(now.moment, realm),
-            SessionEvent::Unserve(realm) => {
-                self.unannounced |= self.settings.realms.contains(&realm);
-                self.settings.realms.retain(|served| *served != realm);
-            }
+            SessionEvent::Unserve(realm) => self.unannounced |= self.settings.unserve(&realm),
             SessionEvent::Gone(runs) => {
                 if self.lanes.left(&runs) {
                     self.timer(SessionRequest::Claim).next = now.moment;

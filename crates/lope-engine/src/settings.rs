@@ -90,6 +90,13 @@ pub struct QueueLimit {
 }
 
 impl Settings {
+    /// Serves a realm no more. Did it before?
+    pub(crate) fn unserve(&mut self, realm: &Realm) -> bool {
+        let before = self.realms.len();
+        self.realms.retain(|served| served != realm);
+        self.realms.len() < before
+    }
+
     /// Is anything ever deleted?
     pub fn prunes(&self) -> bool {
         let mut others = self

@@ -157,6 +157,38 @@ fn a_heap_that_grows_has_few_pages() {
     assert!(most <= 16, "{most} pages");
 }
 
+/// A heap that grows for long is stored once, not again and again with every page that is put to
+/// another.
+#[test]
+fn pages_that_are_full_stay_as_they_are() {
+    let mut draft = Draft::new();
+    let body = draft.block([region("a")]);
+    let flow = plan(&draft.define([each("loop", "input", "x", Parallel::One, body)]));
+    let new = "x".repeat(1_000);
+    let mut seen: Vec<usize> = Vec::new();
+    drive(
+        &flow,
+        vec![Value::list(vec![Value::Null; 500])],
+        |dispatch| {
+            let pages = dispatch.with.get("heap").and_then(|heap| heap.get("pages"));
+            let lengths = pages.and_then(Value::as_list).unwrap_or_default();
+            seen = lengths
+                .iter()
+                .map(|page| match page {
+                    Value::Bytes(bytes) => bytes.len(),
+                    other => panic!("{other:?}"),
+                })
+                .collect();
+            answer(true, &new)
+        },
+    );
+    assert_eq!(seen.iter().sum::<usize>(), 499 * 1_000);
+    let full = seen.iter().filter(|length| **length >= 32 * 1024).count();
+    assert!((5..=16).contains(&full), "{seen:?}");
+    assert!(seen.iter().all(|length| *length < 100 * 1024), "{seen:?}");
+    assert!(seen.len() <= full + 16, "{seen:?}");
+}
+
 /// Regions start tasks beside the code that started them, wake who waits, and cancel; whoever wakes
 /// somebody who is gone wakes nobody else.
 #[test]

@@ -350,29 +350,11 @@ fn particular(sight: &Sight<'_>, reason: &Reason, owned: bool) -> Option<Why> {
                 execution,
             }
         }
-        Reason::InFlight { execution, .. } if owned && worker_gone(sight) => Why::NoWorker {
-            execution,
-            until: None,
-            message: format!(
-                "the last worker that brought '{}' to its runner is gone",
-                sight.record.realm
-            ),
-        },
         Reason::InFlight {
             execution,
             attempt,
             action,
-        } if owned => Why::Working {
-            since: since(&execution),
-            execution,
-            attempt,
-            action,
-        },
-        // One that was admitted and that nobody had yet is not interrupted.
-        Reason::InFlight { .. } if sight.record.epoch.0 == 0 => return None,
-        Reason::InFlight {
-            execution, attempt, ..
-        } => Why::Interrupted { execution, attempt },
+        } => return in_flight(sight, owned, execution, attempt, action),
         Reason::Ready {
             execution, action, ..
         } => Why::NoSlot { execution, action },
@@ -410,6 +392,35 @@ fn particular(sight: &Sight<'_>, reason: &Reason, owned: bool) -> Option<Why> {
         Reason::Child { execution, child } => Why::Child { execution, child },
         Reason::Turn { execution } => Why::Turn { execution },
     })
+}
+
+/// An attempt that was begun: it is at work, or its worker or its runner is gone.
+fn in_flight(
+    sight: &Sight<'_>,
+    owned: bool,
+    execution: Arc<str>,
+    attempt: u32,
+    action: Arc<str>,
+) -> Option<Why> {
+    if owned && worker_gone(sight) {
+        let realm = &sight.record.realm;
+        let message = format!("the last worker that brought '{realm}' to its runner is gone");
+        return Some(Why::NoWorker {
+            execution,
+            until: None,
+            message,
+        });
+    }
+    if owned {
+        return Some(Why::Working {
+            since: sight.since.get(&execution).copied(),
+            execution,
+            attempt,
+            action,
+        });
+    }
+    // One that was admitted and that nobody had yet is not interrupted.
+    (sight.record.epoch.0 != 0).then_some(Why::Interrupted { execution, attempt })
 }
 
 /// Does the owner not serve the run's realm any more? Workers from elsewhere bring realms and take

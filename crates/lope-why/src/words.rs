@@ -121,10 +121,7 @@ impl Why {
                 until,
                 message,
             } => {
-                let again = until.map_or_else(
-                    || "it goes on when one is there".to_owned(),
-                    |until| format!("it is tried again {}", ahead(until, now)),
-                );
+                let again = again(*until, now);
                 format!("no worker serves {execution}: {message}; {again}")
             }
             Self::Limited {
@@ -318,6 +315,14 @@ fn by(holders: &[NamedHolder], word: &str, now: Timestamp) -> String {
         _ if names.is_empty() => String::new(),
         0 => format!("{word} {}", names.join(", ")),
         more => format!("{word} {} and {more} more", names.join(", ")),
+    }
+}
+
+/// When something is tried again that nobody can do now.
+fn again(until: Option<Timestamp>, now: Timestamp) -> String {
+    match until {
+        Some(until) => format!("it is tried again {}", ahead(until, now)),
+        None => "it goes on when one is there".to_owned(),
     }
 }
 

@@ -6,6 +6,7 @@ import ast
 import asyncio
 import functools
 import inspect
+import os
 import re
 import sys
 import types
@@ -26,6 +27,7 @@ from .tasks import Group, Task, Turns, as_completed
 # The entry of a frame that holds what its function returned.
 RETURNED = "\0returned"
 ROOT = 1
+_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 _UNBOUND = object()
 _FOREVER = 100 * 365 * 86_400
 
@@ -369,7 +371,7 @@ def _compiled(text: str, lines: tuple[int, ...], file: str) -> types.CodeType:
     """The code of the region's function; what is around it names its cells."""
     tree = ast.parse(text)
     place(tree, iter(lines), 1)
-    found = compile(ast.fix_missing_locations(tree), file, "exec")
+    found = compile(tree, file, "exec")
     while found.co_name != "region":
         found = next(each for each in found.co_consts if isinstance(each, types.CodeType))
     return found
@@ -413,5 +415,13 @@ def _unbound(error: BaseException) -> BaseException:
 
 
 def _own(traceback: Optional[types.TracebackType]) -> Optional[types.TracebackType]:
-    """A traceback that begins in the workflow."""
-    return traceback.tb_next if traceback is not None else None
+    """A traceback of the user's lines alone."""
+    frames, each = [], traceback
+    while each is not None:
+        if not each.tb_frame.f_code.co_filename.startswith(_PACKAGE):
+            frames.append(each)
+        each = each.tb_next
+    made: Optional[types.TracebackType] = None
+    for each in reversed(frames):
+        made = types.TracebackType(made, each.tb_frame, each.tb_lasti, each.tb_lineno)
+    return made or traceback

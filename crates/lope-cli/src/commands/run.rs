@@ -270,7 +270,8 @@ impl RunHere<'_> {
                 let record = found(client.run(record.run).await?, record.run)?;
                 let exit = present(&client, &record, output).await?;
                 if record.status == RunStatus::Final(FinalStatus::Failed) {
-                    let (called, run) = (&settings.called, record.run);
+                    let called = &settings.called;
+                    let run = record.run;
                     let text =
                         format!("mend the cause, then go on from there: {called} runs retry {run}");
                     remark(output, &text);

@@ -6,7 +6,6 @@ import ast
 import functools
 import inspect
 import types
-from dataclasses import dataclass, field
 from typing import Any, Iterator, Optional, Sequence
 
 import lope.client
@@ -15,13 +14,14 @@ from ...decorators import Action, Workflow
 from ...region.running import places
 from ...values.names import class_name
 from .. import code
-from ..blocks import Block, step
+from ..blocks import step
 from ..code import Code, listed, literal, op, text_map
 from ..frame import Frame
 from ..source import FunctionNode, Unit
 from ..static import frame_knows, quiet_static
 from .awaiter import host_tasks, write_awaiter
-from .contexts import FOREIGN, Contexts
+from .contexts import FOREIGN
+from .loops import TURNED, Loops
 from .mistakes import check_node
 from .program import FRAME, Routine, Whole, async_methods, has_await
 from .source import DEFS, SCOPES, bound_names, free_names, leaving, load, parsed, region_function, store
@@ -29,7 +29,7 @@ from .source import DEFS, SCOPES, bound_names, free_names, leaving, load, parsed
 ROOT = 1
 
 
-class Flow(Contexts):
+class Flow(Loops):
     """One function while it is compiled to regions."""
 
     def __init__(self, whole: Whole, routine: Routine, root: bool) -> None:
@@ -41,10 +41,8 @@ class Flow(Contexts):
         # What the law answered to the await before the pending statements.
         self.answer: Optional[Code] = None
         self.started = not root
-        # The loops around: the variable that says whether one was left by a break, and the word that says that it is over.
-        self.law_loops: list[tuple[Optional[str], str]] = []
-        # A loop that waits for its first region, and the word that says that the loop being written is over.
-        self.turning: Optional[Turning] = None
+        self.law_loops = []
+        self.turning = None
         self.ending = TURNED
         self.handling: list[str] = []
         self.locals = bound_names(self.unit.node) | {each.arg for each in _arguments(self.unit.node)}
@@ -183,19 +181,8 @@ class Flow(Contexts):
             return self.turned(turning, node)
         return self.region_to(self.program.fresh("out"), node, leaves)
 
-    def turned(self, loop: "Turning", node: ast.AST) -> Code:
-        """The beginning of a loop's body runs before the loop, and then with the end of each round."""
-        self.turning = loop.around
-        loop.again, loop.node = self.pending[loop.before :], node
-        loops, self.law_loops = self.law_loops, self.law_loops[:-1]
-        with self.inside(loop.outer):
-            loop.out = self.region(node)
-        self.law_loops = loops
-        return loop.out
-
     def region_to(self, out: str, node: ast.AST, leaves: Optional[set[str]] = None) -> Code:
         made, left, cells = region_function(self, self.pending)
-        ast.fix_missing_locations(made)
         entries: list[tuple[str, Code]] = [
             ("code", literal(ast.unparse(made))), ("lines", literal(places(made))), ("module", literal(self.module_name())),
             ("line", literal(getattr(node, "lineno", 0))),
@@ -360,93 +347,6 @@ class Flow(Contexts):
         self.pending.append(ast.copy_location(leaving("test", lifted), node))
         return self.region(node)
 
-    def _on_While(self, node: ast.While) -> None:
-        def head() -> None:
-            over = ast.UnaryOp(ast.Not(), self.lift(node.test))
-            self.pending.append(ast.copy_location(ast.If(over, [leaving("leave", ast.Constant(self.ending))], []), node))
-
-        if not self.turns(node):
-            self.ready(node)
-        self.looped(node, head)
-
-    def _on_For(self, node: ast.For) -> None:
-        iterator = self.hidden()
-        if isinstance(node.iter, ast.GeneratorExp):
-            self.refuse(node.iter, "a generator that is gone over with awaits between", "make a list: [… for … in …]")
-        whole = self.lift(node.iter)
-        self.pending.append(store(iterator, self.iterator(whole), node))
-        if not self.turns(node):
-            self.region(node)
-
-        def head() -> None:
-            over: list[ast.stmt] = [leaving("leave", ast.Constant(self.ending))]
-            found = ast.For(node.target, load(iterator), [ast.copy_location(ast.Break(), node)], over, None)
-            self.pending.append(ast.copy_location(found, node))
-
-        self.looped(node, head)
-
-    def iterator(self, whole: ast.expr) -> ast.expr:
-        """An iterator that is cheap to keep, where there is one."""
-        word, given = "iterate", [whole]
-        if isinstance(whole, ast.Call) and not whole.keywords and not any(isinstance(each, ast.Starred) for each in whole.args):
-            found = quiet_static(whole.func, self)
-            if (found is enumerate and len(whole.args) in (1, 2)) or found is zip:
-                word, given = found.__name__, whole.args
-        return ast.copy_location(ast.Call(ast.Attribute(load("_lope"), word, ast.Load()), given, []), whole)
-
-    def turns(self, node: ast.For | ast.While) -> bool:
-        """Can the end of a round and the beginning of the next be one region? Not where a round may end in the middle."""
-        early: list[ast.stmt] = []
-        for each in node.body:
-            if has_await(each):
-                break
-            early.append(each)
-        awaits = len(early) < len(node.body) or has_await(getattr(node, "test", ast.Pass()))
-        return awaits and not node.orelse and not _leaves(node.body, ast.Continue) and not _leaves(early, ast.Break)
-
-    def turned_loop(self, node: ast.For | ast.While, head: Any) -> None:
-        if _leaves(self.pending, ast.Break) or _leaves(self.pending, ast.Continue):
-            self.ready(node)
-        before, self.ending, outer = self.ending, self.program.fresh(TURNED), self.block
-        ending = self.ending
-        with self.inside(self.program.block()) as body:
-            loop = self.turning = Turning(body, outer, len(self.pending), self.turning)
-            self.law_loops.append((None, ending))
-            head()
-            self.ending = before
-            self.statements(node.body)
-            assert loop.out is not None and self.turning is not loop
-            if not body.left:
-                self.pending += loop.again
-                self.region_to(str(loop.out.instructions[0][1]), loop.node)
-            self.pending, self.answer = [], None
-            self.law_loops.pop()
-        over = op(["eq"], op(["field", "flow"], loop.out), literal(ending))
-        kind = {"while": {"when": op(["not"], over).to_json(), "block": body.number}}
-        self.emit(kind, f"{'for' if isinstance(node, ast.For) else 'while'}-{node.lineno}", node)
-
-    def looped(self, node: ast.For | ast.While, head: Any) -> None:
-        if self.turns(node):
-            self.turned_loop(node, head)
-            return
-        broke = self.program.fresh("broke") if node.orelse else None
-        if broke is not None:
-            self.let(literal(False), node, broke)
-        with self.inside(self.program.block()) as body:
-            self.law_loops.append((broke, TURNED))
-            head()
-            self.statements(node.body)
-            if not body.left and (self.pending or self.answer is not None):
-                self.region(node)
-            self.pending, self.answer = [], None
-            self.law_loops.pop()
-        kind = {"while": {"when": literal(True).to_json(), "block": body.number}}
-        word = "for" if isinstance(node, ast.For) else "while"
-        self.emit(kind, f"{word}-{node.lineno}", node)
-        if broke is not None:
-            when = op(["not"], code.name(broke))
-            self.emit({"if": {"when": when.to_json(), "then": self.branch(node.orelse)}}, f"else-{node.lineno}", node)
-
     def ready(self, node: ast.AST) -> None:
         """Whatever is pending is done before a block begins."""
         if self.pending or self.answer is not None or not self.started:
@@ -541,39 +441,6 @@ class Flow(Contexts):
             made = whole.awaiter = self.program.block()
             whole.write_awaiter = lambda: write_awaiter(whole, Frame(self.program, self.unit, made, None))
         return whole.awaiter.number
-
-
-@dataclass
-class Turning:
-    """A loop whose rounds begin with what ends the round before."""
-
-    block: Block
-    outer: Block
-    # How many pending statements there were before it.
-    before: int
-    # The loop around it that waits for its first region, too.
-    around: Optional["Turning"]
-    again: list[ast.stmt] = field(default_factory=list)
-    node: ast.AST = field(default_factory=ast.Pass)
-    out: Optional[Code] = None
-
-
-# How a region says that a loop is over; each loop has its own word.
-TURNED = "end"
-
-
-def _leaves(body: Sequence[ast.stmt], word: type[ast.stmt]) -> bool:
-    """Is there a break, or a continue, that belongs to the loop with this body?"""
-    waiting: list[ast.AST] = list(body)
-    while waiting:
-        node = waiting.pop()
-        if isinstance(node, word):
-            return True
-        if isinstance(node, (ast.For, ast.While, ast.AsyncFor)):
-            waiting += node.orelse
-        elif not isinstance(node, (*DEFS, ast.Lambda, ast.ClassDef)):
-            waiting += ast.iter_child_nodes(node)
-    return False
 
 
 class _Starting(ast.NodeTransformer):

@@ -7,10 +7,13 @@ use serde::{Deserialize, Serialize};
 
 use crate::law::arena::Key;
 
+/// A page of so many bytes is full: it stays as it is, and is stored once.
+const FULL: usize = 32 * 1024;
+
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub(crate) struct Heap {
     /// What regions wrote, one after the other, in pages; each page is more than twice as long as
-    /// the next, so that there are few and little is copied.
+    /// the next, or full, so that there are few and little is copied.
     #[serde(rename = "o")]
     pub(crate) pages: Value,
     /// The name that the worker gave to what it left; whoever still has that needs no pages.
@@ -63,6 +66,7 @@ impl Heap {
         pages.push(Arc::clone(new));
         while let [.., before, last] = &pages[..]
             && before.len() <= last.len() * 2
+            && before.len() < FULL
         {
             let both = [&before[..], &last[..]].concat();
             pages.truncate(pages.len() - 2);
