@@ -4,6 +4,7 @@
 
 mod error;
 mod figure;
+pub mod filling;
 mod footprint;
 mod idle;
 mod mailbox;
@@ -12,6 +13,7 @@ pub mod python;
 mod raw;
 mod reactive;
 mod shapes;
+mod sleepers;
 mod work;
 
 pub use error::{BenchError, BenchResult};
@@ -27,7 +29,7 @@ pub struct Benchmark {
 }
 
 /// Everything that can be measured.
-pub const BENCHMARKS: [Benchmark; 10] = [
+pub const BENCHMARKS: [Benchmark; 12] = [
     on_every_store("runs"),
     on_every_store("steps"),
     on_every_store("fan"),
@@ -36,9 +38,14 @@ pub const BENCHMARKS: [Benchmark; 10] = [
     on_every_store("mailbox"),
     on_every_store("reactive"),
     on_every_store(PYTHON),
+    on_lasting_stores(SERVER),
+    on_lasting_stores("sleepers"),
     on_lasting_stores("idle"),
     on_lasting_stores("footprint"),
 ];
+
+/// The benchmark that needs a server, which is above this room.
+pub const SERVER: &str = "server";
 
 /// The benchmark that needs a pool: see [`python::measure`].
 pub const PYTHON: &str = "python";
@@ -57,7 +64,7 @@ const fn on_lasting_stores(name: &'static str) -> Benchmark {
     }
 }
 
-/// Measure one of [`BENCHMARKS`] other than [`PYTHON`] on a store; `scale` is in percent of the
+/// Measure one of [`BENCHMARKS`] other than [`PYTHON`] and [`SERVER`] on a store; `scale` is in percent of the
 /// usual work.
 pub async fn measure(name: &str, scale: u64, store: &MeasuredStore) -> BenchResult<Vec<Figure>> {
     let scaled = |usual: u64| (usual * scale / 100).max(1);
@@ -91,6 +98,7 @@ pub async fn measure(name: &str, scale: u64, store: &MeasuredStore) -> BenchResu
             .beside(raw::one_by_one(scaled(500), store).await?),
         "mailbox" => mailbox::mailbox(scale, store).await?,
         "reactive" => reactive::reactive(scale, store).await?,
+        "sleepers" => vec![sleepers::sleepers(scaled(100_000), store).await?],
         "idle" => vec![idle::idle(scaled(20), store).await?],
         "footprint" => vec![footprint::footprint(store)?],
         other => {

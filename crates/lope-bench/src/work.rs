@@ -95,6 +95,15 @@ pub(crate) async fn measure_on(
     Ok(figure.note("flush", format!("{flush:.2} ms")))
 }
 
+/// Runs that have ended.
+pub(crate) async fn fill(runner: &Runner, load: &Load, store: &MeasuredStore) -> BenchResult<()> {
+    store.client.deploy(&load.plan).await?;
+    runner.keep_at_hand(&load.plan).await?;
+    first(runner, store).await?;
+    admit_all(runner, load, load.runs).await?;
+    rest(runner).await
+}
+
 async fn admit_all(runner: &Runner, load: &Load, runs: u64) -> BenchResult<()> {
     let callers = runs.min(CALLERS);
     let (room, admitted) = (
@@ -158,7 +167,7 @@ async fn first(runner: &Runner, store: &MeasuredStore) -> BenchResult<()> {
 }
 
 /// A run that failed would be a fast one.
-async fn completed(store: &MeasuredStore) -> BenchResult<()> {
+pub(crate) async fn completed(store: &MeasuredStore) -> BenchResult<()> {
     let others = [FinalStatus::Failed, FinalStatus::Cancelled].map(RunStatus::Final);
     let filter = RunFilter {
         statuses: others.into(),
@@ -174,7 +183,7 @@ async fn completed(store: &MeasuredStore) -> BenchResult<()> {
     }
 }
 
-async fn admit(runner: &Runner, plan: &Arc<Plan>, input: i64) -> BenchResult<RunId> {
+pub(crate) async fn admit(runner: &Runner, plan: &Arc<Plan>, input: i64) -> BenchResult<RunId> {
     let options = StartOptions {
         input: Some(Value::Int(input)),
         ..StartOptions::default()
@@ -266,7 +275,25 @@ pub(crate) async fn long_loop(steps: u64, store: &MeasuredStore) -> BenchResult<
     let (wall, cpu) = share(before, &marks);
     Ok(figure
         .note("last tenth against first", wall)
-        .note("its CPU", cpu))
+        .note("its CPU", cpu)
+        .note("CPU of each tenth", tenths(before, &marks)))
+}
+
+/// CPU time of both ends in each tenth, beside that of the first.
+fn tenths(before: Reading, marks: &[Reading]) -> String {
+    let begins = std::iter::once(&before).chain(marks);
+    let costs = begins.zip(marks).map(|(begin, end)| begin.until(*end));
+    let times: Vec<f64> = costs.map(|cost| cpu(cost).as_secs_f64()).collect();
+    let first = times.first().copied().unwrap_or_default().max(1e-9);
+    let shares: Vec<String> = times
+        .iter()
+        .map(|time| format!("{:.2}", time / first))
+        .collect();
+    shares.join(" ")
+}
+
+fn cpu(cost: Cost) -> Duration {
+    cost.ours + cost.theirs.unwrap_or_default()
 }
 
 /// The last tenth against the first: time, and CPU time of both ends.
@@ -275,7 +302,6 @@ fn share(before: Reading, marks: &[Reading]) -> (String, String) {
         return ("unknown".to_owned(), "unknown".to_owned());
     };
     let (first, last) = (before.until(*first), penultimate.until(*last));
-    let cpu = |cost: Cost| cost.ours + cost.theirs.unwrap_or_default();
     let times = |last: Duration, first: Duration| {
         format!("{:.2}×", last.as_secs_f64() / first.as_secs_f64().max(1e-9))
     };

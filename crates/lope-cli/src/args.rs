@@ -8,6 +8,7 @@ use lope_agents_cli::AgentsCommand;
 
 use crate::commands::config::ConfigCommand;
 use crate::commands::mailbox::MailboxCommand;
+use crate::commands::open::OpenArgs;
 use crate::commands::run::RunArgs;
 use crate::commands::runs::RunsCommand;
 use crate::commands::schedules::SchedulesCommand;
@@ -63,6 +64,8 @@ pub(crate) enum Command {
     /// Say who may use a server, and what for
     #[command(subcommand)]
     Tokens(TokensCommand),
+    /// Show the dashboard, or a run's page, in the browser
+    Open(OpenArgs),
     /// Look after the store: check it, bring it up to date, see its schema, back it up
     #[command(subcommand)]
     Store(StoreCommand),
@@ -74,6 +77,9 @@ pub(crate) enum Command {
     /// Fold runs in memory for tests in other languages: requests and answers are lines of JSON
     #[command(hide = true)]
     Drive,
+    /// Start runs and steer them for one program: requests and answers are lines of JSON
+    #[command(hide = true)]
+    Converse,
     /// Measure this machine
     Bench(crate::commands::bench::BenchArgs),
     /// Print a completion script for a shell

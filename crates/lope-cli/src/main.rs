@@ -50,6 +50,7 @@ fn main() -> ExitCode {
 fn run(lope: Lope) -> CliResult<Exit> {
     let output = Output {
         json: lope.everywhere.json,
+        tagged: lope.everywhere.tagged,
         quiet: lope.everywhere.quiet,
         verbose: lope.everywhere.verbose,
     };
@@ -80,6 +81,7 @@ fn run(lope: Lope) -> CliResult<Exit> {
         }
         Command::Agents(command) => block_on(commands::agents::run(command, &settings()?, output)),
         Command::Tokens(command) => block_on(commands::tokens::run(command, &settings()?, output)),
+        Command::Open(args) => block_on(commands::open::run(args, &settings()?, output)),
         Command::Store(command) => block_on(commands::store::run(command, &settings()?, output)),
         Command::Config(command) => Ok(commands::config::run(
             command,
@@ -89,6 +91,7 @@ fn run(lope: Lope) -> CliResult<Exit> {
         )),
         Command::Doctor => block_on(commands::doctor::run(settings(), output)),
         Command::Drive => commands::drive::run(),
+        Command::Converse => block_on(commands::converse::run(settings()?)),
         Command::Bench(args) => block_on(commands::bench::run(args, &settings()?, output)),
         Command::Completions { shell } => Ok(completions(shell, output)),
         Command::Version => Ok(version(output)),

@@ -75,6 +75,13 @@ const ROWS: &[Row] = &[
     ("up", &["--queue", ""], 2, "queue"),
     ("up", &["--http", "nowhere"], 2, "cannot listen on nowhere"),
     ("up", &["--http", "127.0.0.1:port"], 2, "127.0.0.1:port"),
+    ("open", &["nobody"], 1, "no run"),
+    (
+        "open",
+        &["--print", "--http", "127.0.0.1:1"],
+        4,
+        "no server listens on 127.0.0.1:1",
+    ),
     ("tokens add", &[], 2, "required"),
     ("tokens add", &[""], 2, "1 to 100 bytes"),
     ("tokens add", &["a", "--right", "all"], 2, "no right"),

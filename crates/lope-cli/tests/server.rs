@@ -13,13 +13,13 @@ mod http;
 use http::{HttpAnswer, Request};
 
 /// A `lope up` that is stopped when the test is over.
-struct Up {
-    child: Child,
-    address: String,
+pub(crate) struct Up {
+    pub(crate) child: Child,
+    pub(crate) address: String,
 }
 
 impl Up {
-    fn start(home: &Home, args: &[&str]) -> Self {
+    pub(crate) fn start(home: &Home, args: &[&str]) -> Self {
         let mut command = home.command(&[&["up"], args].concat());
         let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
         let lines = BufReader::new(child.stderr.take().unwrap()).lines();
@@ -105,4 +105,34 @@ fn a_second_runner_works_without_the_address_that_the_first_has() {
         (3, true),
         "{said:?}"
     );
+}
+
+#[test]
+fn open_shows_the_page_of_a_run_in_the_browser() {
+    let home = Home::new();
+    let file = home.file("hi.yaml", "name: hi\nsteps: { a: { let: 1 } }\n");
+    home.lope(&["workflows", "deploy", &file]).done();
+    home.lope(&["start", "hi", "--key", "k"]).done();
+    let up = Up::start(&home, &["--http", "127.0.0.1:0"]);
+    let all = format!("http://{}/", up.address);
+    let printed = home.lope(&["open", "--print", "--http", &up.address]);
+    assert_eq!(printed.done().out.trim(), all);
+    // A browser of its own: it writes down what it is to show.
+    let browser = home.file("browser.sh", "#!/bin/sh\necho \"$1\" > \"$HOME/shown\"\n");
+    let mut made = std::fs::metadata(&browser).unwrap().permissions();
+    std::os::unix::fs::PermissionsExt::set_mode(&mut made, 0o755);
+    std::fs::set_permissions(&browser, made).unwrap();
+    let mut command = home.command(&["open", "k", "--http", &up.address, "--json"]);
+    let said = crate::stage::said(command.env("BROWSER", &browser)).done();
+    let said: serde_json::Value = serde_json::from_str(&said.out).unwrap();
+    let url = said["url"].as_str().unwrap();
+    let shown = home.path().join("shown");
+    crate::stage::until("the browser was started", || {
+        std::fs::read_to_string(&shown).is_ok_and(|text| text.trim() == url)
+    });
+    let page = up.send(Request::get(
+        url.trim_start_matches(all.trim_end_matches('/')),
+    ));
+    assert_eq!(page.status, 200);
+    assert!(page.text().contains("hi"), "{}", page.text());
 }

@@ -9,6 +9,7 @@ mod canonical;
 mod merge;
 mod needs;
 mod problem;
+mod redact;
 mod rule;
 pub mod scope;
 mod step;
@@ -24,6 +25,7 @@ use serde::{Deserialize, Serialize};
 pub use canonical::BadDefinition;
 pub use needs::Touch;
 pub use problem::{Problem, nearest};
+pub use redact::{RedactedOf, RedactedPath};
 pub use rule::{Glob, Matcher, Rule, StepFacts, StepPolicy};
 pub use step::{
     Branch, Case, DispatchSpec, Handler, OnError, Parallel, Recipient, Step, StepKind, executor,
@@ -72,6 +74,9 @@ pub struct Definition {
     /// How long `finally` may take after a cancel before it is forced.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub grace: Option<Span>,
+    /// Paths of values that must not be shown: `input.card`, `result.token`, `pay.receipt`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub redact: Vec<Arc<str>>,
     /// Ordered: the first that matches a step is laid over the defaults.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub policies: Vec<Rule>,
@@ -131,6 +136,7 @@ impl Definition {
             realm: None,
             file: None,
             grace: None,
+            redact: Vec::new(),
             policies: Vec::new(),
             blocks: vec![Block::default()],
         }

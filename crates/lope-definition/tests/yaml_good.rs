@@ -111,6 +111,23 @@ fn the_top_of_a_file_says_how_the_workflow_is_run() {
 }
 
 #[test]
+fn what_must_not_be_shown_is_named_by_paths() {
+    let body = "steps: { pay: { run: [pay] }, each: { each: \"${{ input.all }}\", as: one, steps: { send: { let: 1 } } } }\n";
+    let read_with = |redact: &str| read(&format!("name: t\nredact: {redact}\n{body}")).redact;
+    assert_eq!(
+        read_with("[input.card, result, pay.token, each/send]"),
+        names(&["input.card", "result", "pay.token", "each/send"])
+    );
+    assert_eq!(read_with("input"), names(&["input"]));
+    // A workflow that hides something is another version than one that does not.
+    let plain = read(&format!("name: t\n{body}"));
+    assert_ne!(
+        plain.version(),
+        read(&format!("name: t\nredact: input\n{body}")).version()
+    );
+}
+
+#[test]
 fn work_for_workers_carries_its_arguments() {
     assert_eq!(
         kind("{ action: go }"),

@@ -129,6 +129,17 @@ impl<'a> Follower<'a> {
         })
     }
 
+    /// At the newest snapshot of a run: what was over before it stays unknown. At its beginning if
+    /// it has none.
+    pub async fn recent(store: &'a Store, run: RunId, plan: &'a Plan) -> StoreResult<Self> {
+        let historian = from_snapshot(store, run, plan).await?;
+        Ok(Self {
+            store,
+            run,
+            historian,
+        })
+    }
+
     /// Keeps at most so many executions that are over; for whoever looks on as long as a run lasts.
     #[must_use]
     pub fn keeping(self, limit: usize) -> Self {
@@ -191,6 +202,10 @@ impl<'a> Follower<'a> {
 
     pub const fn historian(&self) -> &Historian<'a> {
         &self.historian
+    }
+
+    pub fn into_historian(self) -> Historian<'a> {
+        self.historian
     }
 }
 

@@ -8,8 +8,10 @@ use std::sync::Arc;
 use lope::agents::AgentBoard;
 use lope::config::Config;
 use lope::reactive::{HostError, PoolOptions, SpaceClient, process_identity};
+use lope::runs::RunRecord;
+use lope::stores::StoreResult;
 use lope::workers::Logs;
-use lope::{Client, Runner};
+use lope::{Client, Redaction, Runner};
 use lope_model::Value;
 use serde_json::Value as Json;
 use tokio::sync::{OnceCell, Semaphore, watch};
@@ -86,6 +88,11 @@ impl ServerContext {
             spaces: OnceCell::new(),
             ending,
         }
+    }
+
+    /// What must not be shown of a run; nothing for most.
+    pub async fn redaction(&self, record: &RunRecord) -> StoreResult<Option<Redaction>> {
+        self.feed.redactions.of(&self.client, record).await
     }
 
     /// Asks spaces. A space that nobody hosts is hosted here while it is asked.

@@ -16,6 +16,7 @@ pub mod guesses;
 pub mod log_file;
 pub mod parameter;
 pub mod parts;
+pub mod redactions;
 pub mod reply;
 pub mod run_feed;
 pub mod settings;

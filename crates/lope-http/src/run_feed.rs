@@ -8,7 +8,7 @@
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use lope::runs::{FinalStatus, RunFilter, RunRecord, RunStatus};
 use lope::stores::StoreResult;
@@ -17,6 +17,7 @@ use serde_json::Value as Json;
 use tokio::sync::watch;
 
 use crate::clock;
+use crate::redactions::Redactions;
 
 /// Youngest runs looked at.
 const YOUNGEST: usize = 200;
@@ -28,8 +29,9 @@ const LEFT: usize = 200;
 const KEPT: usize = 4_096;
 /// How often the task looks when nobody says that anything happened.
 const IDLE: Duration = Duration::from_secs(2);
-/// Least time between two looks.
-const SPACING: Duration = Duration::from_millis(200);
+/// Least time between two looks, and how many times as long as a look it is at least.
+const SPACING: Duration = Duration::from_millis(50);
+const SPACING_TIMES: u32 = 10;
 
 /// What changed, for whoever watches.
 #[derive(Debug)]
@@ -37,6 +39,7 @@ pub struct RunFeed {
     state: Mutex<FeedState>,
     /// The number of the last event.
     bell: watch::Sender<u64>,
+    pub redactions: Redactions,
 }
 
 #[derive(Debug)]
@@ -69,6 +72,7 @@ impl Default for RunFeed {
         Self {
             state: Mutex::new(state),
             bell: watch::Sender::new(0),
+            redactions: Redactions::default(),
         }
     }
 }
@@ -156,6 +160,9 @@ impl RunFeed {
                 None => drop(gone.insert(run)),
             }
         }
+        for record in seen.values_mut() {
+            self.redactions.listed(client, record).await;
+        }
         self.tell(seen, &gone);
         Ok(())
     }
@@ -212,10 +219,12 @@ async fn look_while_watched(feed: Arc<RunFeed>, client: Client, runner: Option<R
         None => None,
     };
     while !feed.ends() {
+        let began = Instant::now();
         if let Err(error) = feed.look(&client).await {
             tracing::debug!(%error, "the feed of runs cannot look");
         }
-        tokio::time::sleep(SPACING).await;
+        let took = began.elapsed();
+        tokio::time::sleep(SPACING.max(took * SPACING_TIMES)).await;
         let heard = async {
             match &mut news {
                 Some(news) => drop(news.recv().await),

@@ -18,6 +18,7 @@ mod on_runtime;
 mod pool;
 mod records;
 mod request;
+mod sightings;
 mod space_host;
 mod space_store;
 mod wave_number;

@@ -3,6 +3,7 @@
 pub(crate) mod bulk;
 mod events;
 pub(crate) mod find;
+mod gauges;
 mod health;
 pub(crate) mod mailboxes;
 mod runners;

@@ -7,8 +7,8 @@
 //! becomes of a run, reads the environment or knows which store it is.
 
 use lope_http::{
-    api_error, call, clock, context, endpoint, event_stream, gate, guesses, parameter, reply,
-    settings,
+    api_error, call, clock, context, endpoint, event_stream, gate, guesses, parameter, redactions,
+    reply, settings,
 };
 
 mod api;

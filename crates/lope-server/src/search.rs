@@ -3,15 +3,17 @@
 //! runs and says how many; whoever asks on goes on from there.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use lope::runs::{Cursor, FoundRun, RunFilter, RunRecord, RunStatus};
-use lope::{Client, RunId, describe};
+use lope::{Client, Redaction, RunId, describe};
 use lope_model::{QueueName, Timestamp};
 use serde_json::{Value as Json, json};
 
 use crate::api_error::ApiError;
 use crate::call::{ApiCall, earlier};
 use crate::parameter::{Parameter, text, texts};
+use crate::redactions::Redactions;
 
 /// Runs that one request looks at for what the store cannot filter.
 const LOOKED_AT: usize = 10_000;
@@ -46,6 +48,7 @@ pub(crate) struct RunSearch {
     key: Option<String>,
     error: Option<String>,
     input: Vec<(String, String)>,
+    redactions: Arc<Redactions>,
 }
 
 /// What was found.
@@ -86,6 +89,7 @@ impl RunSearch {
                 .query_all("input")
                 .map(path)
                 .collect::<Result<_, _>>()?,
+            redactions: Arc::default(),
         })
     }
 
@@ -206,6 +210,11 @@ impl RunSearch {
         }
         if self.input.is_empty() {
             return Ok(true);
+        }
+        let paths = self.redactions.paths(client, record).await?;
+        let is_hidden = |(path, _): &(String, String)| Redaction::hides_input(&paths, path);
+        if self.input.iter().any(is_hidden) {
+            return Ok(false);
         }
         // A run whose journal cannot be read is found by what else is known of it.
         let input = client.input(record).await.ok().flatten();

@@ -150,6 +150,121 @@ async fn a_reader_logs_in_sees_no_buttons_and_logs_out() {
     ground.close().await;
 }
 
+const MANY: &str = "name: many
+steps:
+  each_one:
+    each: \"${{ input }}\"
+    as: number
+    parallel: 50
+    steps:
+      child: { workflow: failing, detach: true }
+";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_person_signals_an_approval_replays_a_dead_letter_and_pauses_a_schedule() {
+    if !wanted() {
+        return;
+    }
+    let ground = Ground::open().await;
+    ground.deploy(APPROVE).await;
+    let run = ground.start("approve", json!(null)).await;
+    ground.until(&run, "waiting").await;
+    ground.dead_letters(7, 2).await;
+    let nightly = json!({ "name": "nightly", "workflow": "approve", "cron": "30 6 * * *" });
+    assert_eq!(ground.post("/api/schedules", nightly).await.status, 201);
+    let browser = Browser::open(ground.server.address()).await;
+
+    browser.go(&format!("/runs/{run}")).await;
+    browser.sees("approved").await;
+    browser.click("summary.signal").await;
+    browser
+        .fill("form[action$='/signal'] textarea", "{\"by\": \"Ada\"}")
+        .await;
+    browser.click("form[action$='/signal'] button.main").await;
+    // No reload from here on: the page follows the run to its end.
+    browser.sees("Completed in").await;
+    browser.sees("\"by\": \"Ada\"").await;
+    let ended = ground.ended(&run).await;
+    assert_eq!(ended["result"], json!({ "by": "Ada" }));
+
+    browser.go("/mailboxes/7").await;
+    browser.sees("it is broken").await;
+    browser.click("tbody tr:first-child form button").await;
+    browser
+        .sees("1 dead letter was put into the inbox again.")
+        .await;
+    let dead = ground.get("/api/mailboxes/7/dead").await.json();
+    let waiting = ground.get("/api/mailboxes/7/messages").await.json();
+    let count = |page: &serde_json::Value, of: &str| page[of].as_array().unwrap().len();
+    assert_eq!(
+        (count(&dead, "dead_letters"), count(&waiting, "messages")),
+        (1, 1)
+    );
+
+    browser.go("/schedules").await;
+    browser.sees("1 active, 0 paused.").await;
+    browser
+        .click("form[action='/schedules/nightly/pause'] button")
+        .await;
+    browser.sees("0 active, 1 paused.").await;
+    let status = || async { ground.get("/api/schedules/nightly").await.json()["status"].clone() };
+    assert_eq!(status().await, "paused");
+    browser
+        .click("form[action='/schedules/nightly/resume'] button")
+        .await;
+    browser.sees("1 active, 0 paused.").await;
+    assert_eq!(status().await, "active");
+    browser.close().await;
+    ground.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn five_hundred_failed_runs_are_retried_together() {
+    if !wanted() {
+        return;
+    }
+    let ground = Ground::open().await;
+    for yaml in [FAILING, MANY] {
+        ground.deploy(yaml).await;
+    }
+    let numbers: Vec<u32> = (0..500).collect();
+    let parent = ground.start("many", json!(numbers)).await;
+    assert_eq!(ground.ended(&parent).await["status"], "completed");
+    let fits = "workflow=failing&status=failed";
+    loop {
+        let counted = ground.get(&format!("/api/runs/count?{fits}")).await.json();
+        if counted["count"] == 500 {
+            break;
+        }
+    }
+    let browser = Browser::open(ground.server.address()).await;
+    browser.go(&format!("/?{fits}")).await;
+    browser.click("a[href^='/bulk/ask']").await;
+    browser.sees("Act on 500 runs").await;
+    browser.click("form.asked button.main").await;
+    assert_eq!(browser.accept().await, "Retry 500 runs?");
+    // The page tells how far it is, by itself.
+    browser
+        .sees("500 of 500 asked: 500 done, 0 skipped, 0 failed.")
+        .await;
+    let id = browser.path().await;
+    let id = id.trim_start_matches("/bulk/").to_owned();
+    let listed = ground
+        .get(&format!("/api/bulk/{id}/runs?limit=1000"))
+        .await
+        .json();
+    let runs = listed["runs"].as_array().unwrap();
+    assert_eq!(runs.len(), 500);
+    assert!(runs.iter().all(|run| run["status"] == "done"), "{listed}");
+    // It was done, not only asked: a run has gone on behind its first end.
+    let run = runs[0]["run_id"].as_str().unwrap();
+    ground.ended(run).await;
+    let journal = ground.get(&format!("/api/runs/{run}/journal")).await;
+    assert!(journal.text().contains("retr"), "{}", journal.text());
+    browser.close().await;
+    ground.close().await;
+}
+
 /// Pictures of every page for people to look at; what can be judged by a program is: nothing is
 /// wider than the screen, no script failed, pages and their files are small.
 #[tokio::test(flavor = "multi_thread")]

@@ -304,3 +304,56 @@ async fn without_a_dashboard_there_is_the_api_alone() {
     assert_eq!(ground.get("/api/runs").await.status, 200);
     ground.close().await;
 }
+
+/// The page of a long run shows its end, read from the newest snapshot on; its journal is read page
+/// by page, and says the same as when all of it is folded.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_long_run_is_shown_without_folding_all_of_its_journal() {
+    let ground = Ground::open().await;
+    ground
+        .deploy(
+            "name: long\nsteps:\n  all:\n    each: \"${{ input }}\"\n    as: number\n    parallel: 20\n    steps:\n      one: { js: \"({ n }) => n\", with: { n: \"${{ number }}\" } }\n  inner:\n    if: \"${{ size(all) > 3 }}\"\n    steps:\n      last: { js: \"() => 7\" }\n    needs: [all]\n  done: { return: \"${{ size(all) }}\", needs: [inner] }\n",
+        )
+        .await;
+    let numbers: Vec<u32> = (0..2_500).collect();
+    let run = ground.start("long", json!(numbers)).await;
+    let ended = ground.ended(&run).await;
+    assert_eq!(
+        (&ended["status"], &ended["result"]),
+        (&json!("completed"), &json!(2_500))
+    );
+    let page = ground.get(&format!("/runs/{run}")).await;
+    let text = page.text();
+    assert_eq!(page.status, 200, "{text}");
+    assert!(
+        text.contains("Completed in") && text.contains("It is a long run"),
+        "{text}"
+    );
+    assert!(page.body.len() < 1_000_000, "{} bytes", page.body.len());
+    let steps = ground.get(&format!("/runs/{run}/steps")).await;
+    assert!(steps.text().contains("inner"), "{}", steps.text());
+    let record = ground
+        .client
+        .run(run.parse().unwrap())
+        .await
+        .unwrap()
+        .unwrap();
+    assert!(record.head > 2_500);
+    let folded = ground.client.journal(&record).await.unwrap();
+    let mut read = Vec::new();
+    while let Some(page) = {
+        let after = read
+            .last()
+            .map_or(0, |row: &lope::runs::JournalEntry| row.seq);
+        let page = ground
+            .client
+            .journal_page(&record, after, 700)
+            .await
+            .unwrap();
+        (!page.is_empty()).then_some(page)
+    } {
+        read.extend(page);
+    }
+    assert_eq!(read, folded);
+    ground.close().await;
+}

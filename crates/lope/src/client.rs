@@ -23,7 +23,7 @@ use crate::error::{Error, Result};
 use crate::stores::{self, CreateStore, StoreUrl};
 
 pub use prune::PruneChoice;
-pub use runs::JournalEntry;
+pub use runs::{JournalEntry, RecentHistory};
 pub use schedules::FireError;
 pub use start::PreparedRun;
 pub use steer::Steering;

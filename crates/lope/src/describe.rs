@@ -4,6 +4,7 @@
 
 mod loose;
 mod mailbox;
+mod plain;
 mod schedule;
 mod token;
 
@@ -19,6 +20,7 @@ use serde_json::{Map, Value, json};
 
 pub use loose::loose;
 pub use mailbox::{dead_letter, mailbox_stats, queued, timer};
+pub use plain::plain;
 pub use schedule::{schedule, schedule_status};
 pub use token::token;
 
@@ -109,7 +111,7 @@ pub fn execution(run: RunId, execution: &Execution) -> Value {
 }
 
 /// The step of an execution's path as the workflow has it: without the numbers of rounds and cases.
-fn written(path: &str) -> String {
+pub fn step_of(path: &str) -> String {
     let names = path.split('/').filter(|part| part.parse::<u64>().is_err());
     names.collect::<Vec<_>>().join("/")
 }
@@ -122,7 +124,7 @@ pub fn add_sources(run: &mut Value, definition: &Definition) {
         let found = value
             .get("step")
             .and_then(Value::as_str)
-            .and_then(|step| sources.get(step).or_else(|| sources.get(&written(step))))
+            .and_then(|step| sources.get(step).or_else(|| sources.get(&step_of(step))))
             .cloned();
         put(value, "source", found.map(Value::from));
     };

@@ -40,6 +40,7 @@ mod mailbox_send;
 #[cfg(feature = "measure")]
 pub mod measure;
 pub mod reactive;
+mod redaction;
 mod results;
 mod runner;
 pub mod runs;
@@ -56,13 +57,14 @@ pub mod workflows;
 pub use client::{Client, PreparedRun};
 pub use error::{Error, Result};
 pub use flows::{BAD_VALUE, ByHand, Facts, Flow, FlowBuilder, Match, PolicyRule, Work, policy};
-pub use lope_definition::Checkpoint;
+pub use lope_definition::{Checkpoint, RedactedPath};
 pub use lope_engine::{Breakdown, Settings};
 pub use lope_flow::law::Settled;
 pub use lope_model::policy::Backoff;
 pub use lope_model::{Failure, RunId, Value};
 pub use lope_store::runs::RunStatus;
 pub use lope_workers::{FunctionCall, InheritedEnvironment, process_tree};
+pub use redaction::Redaction;
 pub use results::{Completion, InputResult, Results};
 pub use runner::{
     LiveWorkflow, PendingAttempt, RunOptions, Runner, RunnerBuilder, StartOptions, Stop, Workflow,

@@ -14,4 +14,4 @@ pub use lope_store::runs::{
 };
 pub use lope_why::{Why, is_set_aside};
 
-pub use crate::client::{JournalEntry, PreparedRun, PruneChoice, Steering};
+pub use crate::client::{JournalEntry, PreparedRun, PruneChoice, RecentHistory, Steering};

@@ -177,18 +177,36 @@ fn sqlite_path(path: &str) -> PathBuf {
     PathBuf::from(path.strip_prefix("//").unwrap_or(path))
 }
 
-/// A URL as it may be shown: whatever stands between `:` and `@` in its authority is left out.
+/// A URL as it may be shown: whatever stands between `:` and `@` in its authority is left out, and so
+/// are parameters that hold a password.
 fn without_password(text: &str) -> String {
     let Some((scheme, rest)) = text.split_once("://") else {
         return text.to_owned();
     };
     let end = rest.find(['/', '?']).unwrap_or(rest.len());
     let (authority, tail) = rest.split_at(end);
+    let tail = without_secrets(tail);
     let Some((login, host)) = authority.rsplit_once('@') else {
-        return text.to_owned();
+        return format!("{scheme}://{authority}{tail}");
     };
     let user = login.split(':').next().unwrap_or_default();
     format!("{scheme}://{user}@{host}{tail}")
+}
+
+/// A path with its parameters, those left out that hold a password (`password`, `sslpassword`).
+fn without_secrets(tail: &str) -> String {
+    let Some((path, parameters)) = tail.split_once('?') else {
+        return tail.to_owned();
+    };
+    let shown = parameters.split('&').filter(|parameter| {
+        let name = parameter.split('=').next().unwrap_or_default();
+        !name.to_ascii_lowercase().contains("password")
+    });
+    let shown: Vec<&str> = shown.collect();
+    if shown.is_empty() {
+        return path.to_owned();
+    }
+    format!("{path}?{}", shown.join("&"))
 }
 
 impl fmt::Display for StoreUrl {
@@ -232,6 +250,12 @@ mod tests {
             format!("{url} {url:?}"),
             ["postgres://me@db.example/x?sslmode=require"; 2].join(" ")
         );
+        let url: StoreUrl = "postgres:///x?user=me&password=secret&sslpassword=secret&port=1"
+            .parse()
+            .unwrap();
+        assert_eq!(url.to_string(), "postgres:///x?user=me&port=1");
+        let url: StoreUrl = "postgres:///x?password=secret".parse().unwrap();
+        assert_eq!(url.to_string(), "postgres:///x");
         let error = "mysql://me:secret@db/x".parse::<StoreUrl>().unwrap_err();
         assert!(!error.to_string().contains("secret"));
     }

@@ -1,12 +1,17 @@
 //! `lope bench`: figures of this machine, one line each.
 
+mod http_client;
+mod server;
+
 use std::path::Path;
 use std::sync::Arc;
 
 use clap::{Args, ValueEnum};
 use lope::workers::Pool;
 use lope::{InheritedEnvironment, Settings as EngineSettings};
-use lope_bench::{BENCHMARKS, BenchError, Benchmark, Figure, MeasuredStore, PYTHON, StoreKind};
+use lope_bench::{
+    BENCHMARKS, BenchError, Benchmark, Figure, MeasuredStore, PYTHON, SERVER, StoreKind,
+};
 use serde_json::Value;
 
 use crate::commands::python::{Module, PythonArgs};
@@ -17,7 +22,7 @@ use crate::output::{Output, remark};
 /// What to measure.
 #[derive(Debug, Args)]
 pub(crate) struct BenchArgs {
-    /// runs, steps, fan, loop, latency, mailbox, reactive, python, idle, footprint; none: all of them
+    /// runs, steps, fan, loop, latency, mailbox, reactive, python, server, sleepers, idle, footprint; none: all of them
     #[arg(value_name = "NAME")]
     names: Vec<String>,
     /// Stores to measure on; may be given several times  [default: memory and sqlite, and postgres
@@ -97,6 +102,7 @@ async fn all(
                 MeasuredStore::make(kind, engine.clone(), folder, args.postgres.as_deref()).await?;
             let measured = match benchmark.name {
                 PYTHON => in_python(args, folder, &store, output).await,
+                SERVER => Ok(server::measure(args.scale, &store).await?),
                 name => Ok(lope_bench::measure(name, args.scale, &store).await?),
             };
             store.leave().await?;

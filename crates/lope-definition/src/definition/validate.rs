@@ -10,8 +10,10 @@ mod structure;
 
 use std::sync::Arc;
 
+use lope_expr::At;
+
 use super::scope::Scopes;
-use super::{BlockId, Definition, Problem, Step};
+use super::{BlockId, Definition, Problem, RedactedPath, Step};
 
 impl Definition {
     /// Everything that keeps this definition from being run; empty if nothing does. Needs should be
@@ -36,6 +38,9 @@ impl Definition {
         validator.leaving();
         validator.policies();
         let mut problems = validator.problems;
+        let redacted = self.redact.iter().map(|text| RedactedPath::parse(text));
+        let unread = redacted.filter_map(Result::err);
+        problems.extend(unread.map(|message| Problem::new(At::NOWHERE, "", message)));
         problems.sort_by_key(|problem| (problem.at.line, problem.at.column));
         problems
     }

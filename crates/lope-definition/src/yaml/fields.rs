@@ -23,6 +23,8 @@ pub(super) struct WorkflowReader<'a> {
     pub(super) unread: Vec<Unread>,
     /// The entries of every step and rule by its place.
     pub(super) written: super::refine::Written<'a>,
+    /// What must not be shown, and where it was written.
+    pub(super) redacted: Vec<(Arc<str>, At)>,
 }
 
 /// A block that is known but not read.
@@ -62,6 +64,7 @@ impl<'a> WorkflowReader<'a> {
             path: String::new(),
             unread: Vec::new(),
             written: super::refine::Written::default(),
+            redacted: Vec::new(),
         }
     }
 

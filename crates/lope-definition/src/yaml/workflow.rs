@@ -4,9 +4,11 @@ use std::path::Path;
 
 use super::fields::WorkflowReader;
 use super::tree::{NodeId, Shape, YamlTree};
-use crate::definition::{Checkpoint, Definition, NAME_MAX, Problem};
+use crate::definition::{
+    Checkpoint, Definition, NAME_MAX, Problem, RedactedOf, RedactedPath, structure,
+};
 
-const KEYS: [&str; 9] = [
+const KEYS: [&str; 10] = [
     "name",
     "description",
     "input",
@@ -14,6 +16,7 @@ const KEYS: [&str; 9] = [
     "concurrency",
     "retention",
     "grace",
+    "redact",
     "policies",
     "steps",
 ];
@@ -22,6 +25,7 @@ const KEYS: [&str; 9] = [
 pub(super) fn read(tree: &YamlTree, source: &str, file_name: &str) -> (Definition, Vec<Problem>) {
     let mut reader = WorkflowReader::new(tree, source);
     reader.workflow(file_name);
+    reader.redact();
     let WorkflowReader {
         mut definition,
         mut problems,
@@ -77,6 +81,7 @@ impl WorkflowReader<'_> {
                 }
                 "retention" => self.definition.retention = self.span(entry.value, "retention"),
                 "grace" => self.definition.grace = self.span(entry.value, "grace"),
+                "redact" => self.redacted = self.texts(entry.value, "redact"),
                 "policies" => self.rules(entry.value),
                 "steps" => self.steps(entry.value),
                 _ => self.unknown_key(entry, "a workflow", &KEYS),
@@ -88,6 +93,29 @@ impl WorkflowReader<'_> {
         }
         if !has("steps") {
             self.refuse(self.tree.at(root), "the workflow has no 'steps'");
+        }
+    }
+
+    /// What must not be shown, once all steps are known.
+    fn redact(&mut self) {
+        let steps = if structure(&self.definition).is_empty() {
+            self.definition.step_paths()
+        } else {
+            Vec::new()
+        };
+        for (text, at) in std::mem::take(&mut self.redacted) {
+            match RedactedPath::parse(&text) {
+                Err(message) => self.refuse(at, message),
+                Ok(RedactedPath {
+                    of: RedactedOf::Step(step),
+                    ..
+                }) if !steps.is_empty() && !steps.iter().any(|known| **known == *step) => {
+                    let known = steps.iter().map(String::as_str).chain(["input", "result"]);
+                    let problem = Problem::new(at, "", format!("there is no step '{step}'"));
+                    self.problems.push(problem.did_you_mean(&step, known));
+                }
+                Ok(_) => self.definition.redact.push(text),
+            }
         }
     }
 

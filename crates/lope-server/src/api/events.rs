@@ -15,7 +15,7 @@ use serde_json::{Value as Json, json};
 use tokio::sync::broadcast;
 
 use super::find;
-use super::views::read_from;
+use super::views::{hidden, read_from};
 use crate::api_error::ApiError;
 use crate::call::ApiCall;
 use crate::context::{ServerContext, ended};
@@ -153,6 +153,9 @@ async fn follow(
         }
         // The record may be ahead of what was read of the journal: go on until both have ended.
         if is_final(&record) && follower.historian().seq() >= record.head {
+            if let Some(redaction) = context.redaction(&record).await? {
+                redaction.record(&mut record);
+            }
             let _ = sink
                 .send(&end_id(&record), "end", &describe::run(&record))
                 .await;
@@ -273,6 +276,11 @@ async fn log(context: Arc<ServerContext>, call: ApiCall) -> ApiResult {
         None => call.parsed("after")?.unwrap_or(0),
     };
     let record = find::run(&context, &call).await?;
+    let paths = context
+        .feed
+        .redactions
+        .paths(&context.client, &record)
+        .await?;
     let (sink, reply) = event_stream::open(&context)?;
     tokio::spawn(async move {
         let mut ending = context.ending.clone();
@@ -280,6 +288,7 @@ async fn log(context: Arc<ServerContext>, call: ApiCall) -> ApiResult {
             run: record.run,
             execution,
             attempt,
+            is_redacted: !paths.is_empty(),
         };
         tokio::select! {
             _ = tail(&context, &wanted, from, &sink) => {}
@@ -294,9 +303,37 @@ struct WantedLog {
     run: RunId,
     execution: String,
     attempt: u32,
+    is_redacted: bool,
 }
 
 impl WantedLog {
+    /// A piece of the log as it may be shown. What must not be seen may have come since the piece
+    /// before, so it is asked for with each.
+    async fn shown(&self, context: &ServerContext, record: &RunRecord, text: &str) -> String {
+        if !self.is_redacted {
+            return text.to_owned();
+        }
+        match context.redaction(record).await {
+            Ok(Some(redaction)) => hidden(&self.execution, text, &redaction),
+            Ok(None) => text.to_owned(),
+            Err(_) => String::new(),
+        }
+    }
+
+    /// How much of a piece is told: whole letters, and whole lines where something may have to be
+    /// hidden in them.
+    fn told(&self, piece: &[u8], over: bool) -> usize {
+        let letters = whole_characters(piece);
+        let lines = piece[..letters].iter().rposition(|byte| *byte == b'\n');
+        match lines {
+            _ if !self.is_redacted || over => letters,
+            Some(end) => end + 1,
+            // A line that fills a piece comes as it is.
+            None if piece.len() as u64 >= PIECE => letters,
+            None => 0,
+        }
+    }
+
     fn path(&self, context: &ServerContext) -> Option<PathBuf> {
         let entries = context.logs.of_run(self.run).unwrap_or_default();
         let mut entries = entries.into_iter();
@@ -317,14 +354,20 @@ async fn tail(
     loop {
         // The run is looked at before its log: what it wrote before it ended is then there.
         let run = context.client.run(wanted.run).await.ok().flatten();
-        let over = run.is_none_or(|record| is_final(&record));
+        let over = run.as_ref().is_none_or(is_final);
         let path = wanted.path(context);
         let piece = path.and_then(|path| read_from(&path, from, PIECE).ok());
+        let piece = piece.map(|mut piece| {
+            piece.truncate(wanted.told(&piece, over));
+            piece
+        });
         match piece.filter(|piece| !piece.is_empty()) {
-            Some(mut piece) => {
-                piece.truncate(whole_characters(&piece));
+            Some(piece) => {
                 from += piece.len() as u64;
-                let text = String::from_utf8_lossy(&piece).into_owned();
+                let mut text = String::from_utf8_lossy(&piece).into_owned();
+                if let Some(record) = &run {
+                    text = wanted.shown(context, record, &text).await;
+                }
                 let data = json!({ "text": text, "to": from });
                 sink.send(&from.to_string(), "text", &data).await?;
                 next = SOON;

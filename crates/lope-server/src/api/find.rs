@@ -1,7 +1,7 @@
 //! What a path names: a run by its id, its key, or the beginning of its id; a workflow by its name.
 
-use lope::Client;
 use lope::runs::{FoundRun, RunRecord};
+use lope::{Client, Redaction};
 
 use crate::api_error::ApiError;
 use crate::call::ApiCall;
@@ -10,6 +10,28 @@ use crate::context::ServerContext;
 /// The run that `{id}` names.
 pub(crate) async fn run(context: &ServerContext, call: &ApiCall) -> Result<RunRecord, ApiError> {
     find(&context.client, call.param("id")).await
+}
+
+/// The same as it may be shown, and what else must not be shown of it.
+pub(crate) async fn shown(
+    context: &ServerContext,
+    call: &ApiCall,
+) -> Result<(RunRecord, Option<Redaction>), ApiError> {
+    let mut record = run(context, call).await?;
+    let redaction = redact(context, &mut record).await?;
+    Ok((record, redaction))
+}
+
+/// Makes a record one that may be shown.
+pub(crate) async fn redact(
+    context: &ServerContext,
+    record: &mut RunRecord,
+) -> Result<Option<Redaction>, ApiError> {
+    let redaction = context.redaction(record).await?;
+    if let Some(redaction) = &redaction {
+        redaction.record(record);
+    }
+    Ok(redaction)
 }
 
 pub(crate) async fn find(client: &Client, text: &str) -> Result<RunRecord, ApiError> {

@@ -1,17 +1,17 @@
 //! Runners, queues and metrics: who works, what waits, and what was counted.
 
-use std::future::ready;
 use std::sync::Arc;
 
 use lope::describe;
 use lope::runs::RunnerRecord;
 use serde_json::{Value as Json, json};
 
+use super::gauges;
 use crate::api_error::ApiError;
 use crate::call::ApiCall;
 use crate::context::ServerContext;
 use crate::endpoint::{Answer, ApiResult, Endpoint};
-use crate::reply::{self, Reply};
+use crate::reply;
 
 /// Most runners told of, those that live first.
 const RUNNERS: usize = 1_000;
@@ -35,9 +35,9 @@ pub(crate) const ENDPOINTS: &[Endpoint] = &[
     .about("How many runs wait in each queue.")
     .answers(Answer::Json("QueuePage")),
     Endpoint::get("/metrics", "metrics", |context, _| {
-        Box::pin(ready(Ok(metrics(&context))))
+        Box::pin(metrics(context))
     })
-    .about("What the runner of this process counted, for Prometheus.")
+    .about("What the runner of this process counted, and what stands in the store, for Prometheus.")
     .answers(Answer::Text(&["application/openmetrics-text"])),
 ];
 
@@ -80,11 +80,16 @@ async fn queues(context: Arc<ServerContext>, _: ApiCall) -> ApiResult {
     ))
 }
 
-fn metrics(context: &ServerContext) -> Reply {
+async fn metrics(context: Arc<ServerContext>) -> ApiResult {
     let counted = context.runner.as_ref().map(|it| it.metrics().encode());
-    let text = counted.unwrap_or_else(|| "# EOF\n".to_owned());
-    reply::text(
+    let counted = counted.unwrap_or_default();
+    let text = format!(
+        "{}{}# EOF\n",
+        counted.trim_end_matches("# EOF\n"),
+        gauges::text(&context).await
+    );
+    Ok(reply::text(
         "application/openmetrics-text; version=1.0.0; charset=utf-8",
         text,
-    )
+    ))
 }

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use lope::describe;
-use lope::runs::ExecutionStatus;
+use lope::runs::{Execution, ExecutionStatus};
+use lope::{Redaction, RunId, describe};
 use serde_json::{Value as Json, json};
 
 use super::find;
@@ -76,7 +76,14 @@ const LISTED: &[Parameter] = &{
 async fn list(context: Arc<ServerContext>, call: ApiCall) -> ApiResult {
     let search = RunSearch::read(&context.client, &call).await?;
     let limit = call.limit(USUAL, MOST)?;
-    let found = search.page(&context.client, limit).await?;
+    let mut found = search.page(&context.client, limit).await?;
+    for record in &mut found.records {
+        context
+            .feed
+            .redactions
+            .listed(&context.client, record)
+            .await;
+    }
     let runs: Vec<Json> = found.records.iter().map(describe::run).collect();
     let value = json!({ "runs": runs, "next": found.next, "searched": found.searched });
     Ok(reply::json(&value))
@@ -89,14 +96,14 @@ async fn count_runs(context: Arc<ServerContext>, call: ApiCall) -> ApiResult {
 }
 
 async fn get(context: Arc<ServerContext>, call: ApiCall) -> ApiResult {
-    let record = find::run(&context, &call).await?;
+    let (record, redaction) = find::shown(&context, &call).await?;
     let plan = context.client.plan(&record).await?;
     let history = context.client.history(record.run, &plan, None).await?;
     let mut value = describe::run(&record);
     let total = history.executions().count() as u64 + history.dropped();
     let first = history.executions().take(EXECUTIONS);
     let executions: Vec<Json> = first
-        .map(|it| describe::execution(record.run, it))
+        .map(|it| described(record.run, it, redaction.as_ref()))
         .collect();
     let shown = executions.len() as u64 + history.dropped();
     value["steps"] = json!(total);
@@ -115,7 +122,7 @@ async fn executions(context: Arc<ServerContext>, call: ApiCall) -> ApiResult {
         let known = EXECUTION_STATUSES.map(ExecutionStatus::as_str).join(", ");
         return Err(ApiError::bad(format!("status: '{status}' is none")).hint(known));
     }
-    let record = find::run(&context, &call).await?;
+    let (record, redaction) = find::shown(&context, &call).await?;
     let plan = context.client.plan(&record).await?;
     let history = context.client.history(record.run, &plan, None).await?;
     let asked = history.executions().filter(|it| {
@@ -125,13 +132,21 @@ async fn executions(context: Arc<ServerContext>, call: ApiCall) -> ApiResult {
     let mut page: Vec<Json> = asked
         .skip(after)
         .take(limit + 1)
-        .map(|it| describe::execution(record.run, it))
+        .map(|it| described(record.run, it, redaction.as_ref()))
         .collect();
     let next = (page.len() > limit).then(|| after + limit);
     page.truncate(limit);
     let mut value = json!({ "executions": page, "next": next });
     describe::add_sources(&mut value, plan.definition());
     Ok(reply::json(&value))
+}
+
+/// An execution as it may be shown.
+fn described(run: RunId, execution: &Execution, redaction: Option<&Redaction>) -> Json {
+    match redaction {
+        Some(redaction) => describe::execution(run, &redaction.execution(execution)),
+        None => describe::execution(run, execution),
+    }
 }
 
 const EXECUTION_STATUSES: [ExecutionStatus; 6] = [

@@ -53,9 +53,15 @@ async fn value(context: Arc<ServerContext>, call: ApiCall) -> ApiResult {
 
 /// The value that is asked for.
 async fn named(context: &ServerContext, call: &ApiCall) -> Result<Json, ApiError> {
-    let record = find::run(context, call).await?;
+    let (record, redaction) = find::shown(context, call).await?;
     match (call.query("of").unwrap_or("input"), call.query("execution")) {
-        ("input", None) => Ok(json!(context.client.input(&record).await?)),
+        ("input", None) => {
+            let input = context.client.input(&record).await?;
+            Ok(match (&redaction, &input) {
+                (Some(redaction), Some(input)) => json!(redaction.input(input)),
+                _ => json!(input),
+            })
+        }
         ("result", None) => Ok(describe::run(&record)["result"].take()),
         ("error", None) => Ok(describe::run(&record)["error"].take()),
         ("output", Some(path)) => {
@@ -63,7 +69,11 @@ async fn named(context: &ServerContext, call: &ApiCall) -> Result<Json, ApiError
             let history = context.client.history(record.run, &plan, None).await?;
             let execution = history.execution(path);
             let missing = || ApiError::missing(format!("there is no execution '{path}'"));
-            Ok(json!(execution.ok_or_else(missing)?.output))
+            let execution = execution.ok_or_else(missing)?;
+            Ok(match &redaction {
+                Some(redaction) => json!(redaction.execution(execution).output),
+                None => json!(execution.output),
+            })
         }
         ("output", None) => Err(ApiError::bad("execution: say whose output")),
         (other, _) => Err(

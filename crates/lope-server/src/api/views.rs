@@ -3,9 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use lope::describe;
 use lope::runs::RunRecord;
+use lope::workers::LogEntry;
 use lope::workflows::{self, Format};
+use lope::{Redaction, describe};
 pub(crate) use lope_http::log_file::{read_from, tail};
 use lope_model::Span;
 use serde_json::{Value as Json, json};
@@ -91,13 +92,19 @@ pub(crate) const ENDPOINTS: &[Endpoint] = &[
 ];
 
 async fn why(context: Arc<ServerContext>, call: ApiCall) -> ApiResult {
-    let record = find::run(&context, &call).await?;
+    let (record, redaction) = find::shown(&context, &call).await?;
     let reasons = context.client.why(&record).await?;
     let now = clock::now();
-    let reasons: Vec<Json> = reasons
+    let mut reasons: Vec<Json> = reasons
         .iter()
         .map(|reason| describe::why(reason, record.run, now))
         .collect();
+    if let Some(redaction) = &redaction {
+        for reason in &mut reasons {
+            let message = reason["message"].as_str().unwrap_or_default();
+            reason["message"] = json!(redaction.words(message));
+        }
+    }
     Ok(reply::json(
         &json!({ "run_id": record.run, "status": record.status.as_str(), "reasons": reasons }),
     ))
@@ -107,12 +114,12 @@ async fn journal(context: Arc<ServerContext>, call: ApiCall) -> ApiResult {
     let after: u64 = call.parsed("after")?.unwrap_or(0);
     let limit = call.limit(ROWS, ROWS_MOST)?;
     let record = find::run(&context, &call).await?;
-    let entries = context.client.journal(&record).await?;
-    let behind = entries.into_iter().filter(|entry| entry.seq > after);
-    let mut rows: Vec<(u64, Json)> = behind
-        .take(limit + 1)
-        .map(|entry| (entry.seq, entry.json))
-        .collect();
+    let entries = context
+        .client
+        .journal_page(&record, after, limit + 1)
+        .await?;
+    let rows = entries.into_iter().map(|entry| (entry.seq, entry.json));
+    let mut rows: Vec<(u64, Json)> = rows.collect();
     let more = rows.len() > limit;
     rows.truncate(limit);
     let next = rows.last().filter(|_| more).map(|(seq, _)| *seq);
@@ -121,11 +128,14 @@ async fn journal(context: Arc<ServerContext>, call: ApiCall) -> ApiResult {
 }
 
 async fn results(context: Arc<ServerContext>, call: ApiCall) -> ApiResult {
-    let record = find::run(&context, &call).await?;
+    let (record, redaction) = find::shown(&context, &call).await?;
     let results = context.client.results(&record).await?;
     let results: Vec<Json> = results
         .iter()
-        .map(|it| describe::result(&it.input, &it.result))
+        .map(|it| match &redaction {
+            Some(redaction) => describe::result(&it.input, &redaction.settled(&it.result)),
+            None => describe::result(&it.input, &it.result),
+        })
         .collect();
     Ok(reply::json(&json!({ "results": results })))
 }
@@ -159,7 +169,7 @@ pub(crate) fn drawn(format: Format, drawing: String) -> reply::Reply {
 async fn logs(context: Arc<ServerContext>, call: ApiCall) -> ApiResult {
     let attempt: Option<u32> = call.parsed("attempt")?;
     let execution = call.query("execution").map(str::to_owned);
-    let record = find::run(&context, &call).await?;
+    let (record, redaction) = find::shown(&context, &call).await?;
     let logs = context.logs.clone();
     let read = move || {
         let entries = logs.of_run(record.run).unwrap_or_default();
@@ -172,7 +182,7 @@ async fn logs(context: Arc<ServerContext>, call: ApiCall) -> ApiResult {
         let mut told: Vec<Json> = asked
             .take(LOGS)
             .filter_map(|entry| {
-                let (text, from) = tail(&entry.path, LOG_BYTES).ok()?;
+                let (text, from) = shown_tail(&entry, LOG_BYTES, redaction.as_ref()).ok()?;
                 Some(json!({ "execution": entry.execution, "attempt": entry.attempt, "text": text, "from": from }))
             })
             .collect();
@@ -184,9 +194,40 @@ async fn logs(context: Arc<ServerContext>, call: ApiCall) -> ApiResult {
     Ok(reply::json(&json!({ "logs": told })))
 }
 
+/// The end of a log, as it may be shown. Of a text that is cut off, what may be a part of a secret
+/// goes too.
+pub(crate) fn shown_tail(
+    entry: &LogEntry,
+    most: u64,
+    redaction: Option<&Redaction>,
+) -> std::io::Result<(String, u64)> {
+    let (text, from) = tail(&entry.path, most)?;
+    let Some(redaction) = redaction else {
+        return Ok((text, from));
+    };
+    let whole = match text.find('\n') {
+        Some(end) if from > 0 => &text[end + 1..],
+        None if from > 0 => "",
+        _ => &text,
+    };
+    Ok((hidden(&entry.execution, whole, redaction), from))
+}
+
+/// A piece of an execution's log, as it may be shown.
+pub(crate) fn hidden(execution: &str, text: &str, redaction: &Redaction) -> String {
+    if redaction.hides_log(&describe::step_of(execution)) {
+        return format!("{}\n", redaction.left_out());
+    }
+    redaction.text(text)
+}
+
 async fn export(context: Arc<ServerContext>, call: ApiCall) -> ApiResult {
-    let record = find::run(&context, &call).await?;
-    Ok(reply::json(&context.client.export(&record).await?))
+    let (record, redaction) = find::shown(&context, &call).await?;
+    let mut export = context.client.export(&record).await?;
+    if let Some(redaction) = &redaction {
+        redaction.document(&mut export);
+    }
+    Ok(reply::json(&export))
 }
 
 async fn wait(context: Arc<ServerContext>, call: ApiCall) -> ApiResult {
@@ -199,5 +240,7 @@ async fn wait(context: Arc<ServerContext>, call: ApiCall) -> ApiResult {
         () = ended(&mut ending) => {}
     }
     let now = context.client.run(record.run).await?;
-    Ok(reply::json(&describe::run(now.as_ref().unwrap_or(&record))))
+    let mut record = now.unwrap_or(record);
+    find::redact(&context, &mut record).await?;
+    Ok(reply::json(&describe::run(&record)))
 }

@@ -16,6 +16,10 @@
     time.title = `${time.dateTime} · ${then.toLocaleString()}`;
   });
 
+  // Whether the page is live; said again when the part that shows it is made anew.
+  let liveness = "";
+  const say = (text) => { liveness = text; const mark = $("#live"); if (mark) mark.textContent = text; };
+
   // Replace the parts of the page that changed; what a person has open or is typing in stays.
   let busy = false, again = false;
   const refresh = async () => {
@@ -33,12 +37,15 @@
         part.replaceWith(made);
         $$("[data-cell]", made).forEach((cell) => { if (before.has(cell.dataset.cell) && before.get(cell.dataset.cell) !== cell.textContent) cell.classList.add("moved"); });
       }
+      say(liveness);
       tails();
       times();
       zoned();
+    } catch {
+      again = true; // The server is away: what changed meanwhile is asked for again.
     } finally {
       busy = false;
-      if (again) { again = false; setTimeout(refresh, 500); }
+      if (again) { again = false; setTimeout(refresh, 1000); }
     }
   };
   // A log that is written while one looks. Whoever reads further up is not dragged along.
@@ -61,7 +68,6 @@
 
   const live = $("[data-events]");
   if (live) {
-    const say = (text) => { const mark = $("#live"); if (mark) mark.textContent = text; };
     let waiting = 0;
     const held = () => localStorage.getItem("lope.hold") === "yes";
     const fresh = $("#fresh");

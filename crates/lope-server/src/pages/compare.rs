@@ -55,14 +55,22 @@ pub(crate) async fn show(context: Arc<ServerContext>, call: ApiCall) -> ApiResul
     Ok(page.reply(&body))
 }
 
-async fn side(context: &ServerContext, record: RunRecord) -> Result<Side, ApiError> {
+async fn side(context: &ServerContext, mut record: RunRecord) -> Result<Side, ApiError> {
+    let redaction = find::redact(context, &mut record).await?;
     let plan = context.client.plan(&record).await?;
     let history = context.client.history(record.run, &plan, None).await?;
     let executions = history.executions().take(ROWS);
     let executions = executions
-        .map(|it| (Arc::clone(&it.id), it.clone()))
+        .map(|it| match &redaction {
+            Some(redaction) => (Arc::clone(&it.id), redaction.execution(it)),
+            None => (Arc::clone(&it.id), it.clone()),
+        })
         .collect();
-    let input = shown_json(&json!(context.client.input(&record).await?));
+    let mut input = context.client.input(&record).await?;
+    if let Some(redaction) = &redaction {
+        input = input.map(|input| redaction.input(&input));
+    }
+    let input = shown_json(&json!(input));
     let result = describe::run(&record);
     let result = if result["error"].is_null() {
         &result["result"]
@@ -89,7 +97,7 @@ fn compared(page: &RunPage<'_>, left: &Side, right: &Side) -> Markup {
     let different: Vec<&Arc<str>> = names.iter().copied().filter(differ).collect();
     let alike = names.len() - different.len();
     html! {
-        p.sentence { (different.len()) " executions differ, " (alike) " are alike." }
+        p.sentence { (different.len()) " executions differ, " (alike) @if alike == 1 { " is alike." } @else { " are alike." } }
         div.columns {
             @for side in [left, right] {
                 div.card {

@@ -70,14 +70,15 @@ pub(crate) async fn show(context: Arc<ServerContext>, call: ApiCall) -> ApiResul
     let path = |verb: &str| context.path(&format!("/mailboxes/{worker}/{verb}"));
     let body = html! {
         div.head { h1 { "Mailbox " (worker) } }
+        p.sentence { (counted(dead.len(), "dead letter")) ", " (counted(waiting.len(), "message").to_lowercase()) " in the inbox." }
         (note(call.query("said")))
         h2 { "Dead letters" }
         div.card.flush {
             @if dead.is_empty() { div.empty { "Everything could be handled so far." } } @else { table {
-                thead { tr { th.number { "Number" } th { "Message" } th { "Reason" } th.number { "Attempts" } th.less { "Failed" } th {} } }
+                thead { tr { th.number { "Number" } th { "Message" } th { "Reason" } th.number.less { "Attempts" } th.less { "Failed" } th {} } }
                 tbody { @for letter in &dead { tr {
                     td.number { (letter.seq) } td.wide { (glance(&letter.frame)) } td.wide title=(letter.reason) { (letter.reason) }
-                    td.number { (letter.attempts) } td.tight.less { (exact(letter.failed_at)) }
+                    td.number.less { (letter.attempts) } td.tight.less { (exact(letter.failed_at)) }
                     td.tight { @if acts { form.inline method="post" action=(path("replay")) { input type="hidden" name="seq" value=(letter.seq); button { "Replay" } } } }
                 } } }
             } }
@@ -95,6 +96,16 @@ pub(crate) async fn show(context: Arc<ServerContext>, call: ApiCall) -> ApiResul
         }
     };
     Ok(reply(&context, &call, &format!("Mailbox {worker}"), &body))
+}
+
+/// How many there are, as far as a page shows them.
+fn counted(rows: usize, word: &str) -> String {
+    let many = if rows == 1 { "" } else { "s" };
+    let more = if rows == ROWS { "+" } else { "" };
+    match rows {
+        0 => format!("No {word}{many}"),
+        _ => format!("{rows}{more} {word}{many}"),
+    }
 }
 
 /// What a message says, short enough for a row.

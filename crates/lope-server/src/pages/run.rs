@@ -2,8 +2,11 @@
 
 use std::sync::Arc;
 
+use lope::Redaction;
 use lope::describe;
-use lope::runs::{ExecutionStatus, FinalStatus, Historian, RunFilter, RunRecord, RunStatus};
+use lope::runs::{
+    ExecutionStatus, FinalStatus, Historian, RecentHistory, RunFilter, RunRecord, RunStatus,
+};
 use lope::workflows::{self, Format, Plan};
 use maud::{Markup, html};
 use serde_json::{Value as Json, json};
@@ -13,7 +16,7 @@ use super::run_page::RunPage;
 use super::timeline::{self, Bars};
 use super::{parts, run_actions, runs};
 use crate::api::find;
-use crate::api::views::tail;
+use crate::api::views::shown_tail;
 use crate::api_error::ApiError;
 use crate::call::ApiCall;
 use crate::clock;
@@ -26,13 +29,24 @@ const LAST_LINES: usize = 5;
 const CHILDREN: usize = 20;
 
 pub(crate) async fn show(context: Arc<ServerContext>, call: ApiCall) -> ApiResult {
-    let record = find::run(&context, &call).await?;
+    let (record, redaction) = find::shown(&context, &call).await?;
     let at: Option<u64> = call.parsed("at")?;
     let plan = context.client.plan(&record).await?;
-    let history = context.client.history(record.run, &plan, at).await?;
+    let recent = match at {
+        None => context.client.recent_history(&record, &plan).await?,
+        Some(_) => {
+            let history = context.client.history(record.run, &plan, at).await?;
+            Some(RecentHistory { history, from: 0 })
+        }
+    };
+    let history = recent.as_ref().map(|recent| &recent.history);
     let value = described(&record, &plan);
-    let sentence = sentence(&context, &record, &history, &value).await?;
-    let input = context.client.input(&record).await?;
+    let mut sentence = sentence(&context, &record, history, &value).await?;
+    let mut input = context.client.input(&record).await?;
+    if let Some(redaction) = &redaction {
+        sentence = redaction.words(&sentence);
+        input = input.map(|input| redaction.input(&input));
+    }
     let children = children(&context, &record).await?;
     let page = RunPage {
         context: &context,
@@ -43,14 +57,17 @@ pub(crate) async fn show(context: Arc<ServerContext>, call: ApiCall) -> ApiResul
         (page.head())
         (run_actions::bar(&page, Some(&plan), input.as_ref().map(|it| json!(it))))
         (note(call.query("said")))
-        div data-part="why" { p.sentence { (sentence) } (failure(&context, &record, &history, &value)) }
+        div data-part="why" { p.sentence { (sentence) } (failure(&page, history, &value, redaction.as_ref())) }
         (page.tabs(""))
         @if let Some(at) = at {
             div.note { "As it was after row " (at) ". " a href=(page.path("")) { "Back to now" } }
         }
-        div.card { h2 { "Timeline" } div data-part="timeline" { (timeline::draw(&Bars::of(&history, record.finished_at))) } }
+        (cut_off(&page, recent.as_ref().map(|recent| recent.from)))
+        @if let Some(history) = history {
+            div.card { h2 { "Timeline" } div data-part="timeline" { (timeline::draw(&Bars::of(history, record.finished_at))) } }
+        }
         div.split {
-            div.card { h2 { "Graph" } div.graph data-part="graph" { (graph(&plan, &history)) } }
+            div.card { h2 { "Graph" } div.graph data-part="graph" { (graph(&plan, history)) } }
             div data-part="facts" { (page.facts()) }
         }
         div.columns data-part="values" {
@@ -72,7 +89,7 @@ fn described(record: &RunRecord, plan: &Plan) -> Json {
 async fn sentence(
     context: &ServerContext,
     record: &RunRecord,
-    history: &Historian<'_>,
+    history: Option<&Historian<'_>>,
     value: &Json,
 ) -> Result<String, ApiError> {
     let took = record
@@ -87,6 +104,9 @@ async fn sentence(
             FinalStatus::Cancelled => format!("Cancelled after {took}."),
         });
     }
+    let Some(history) = history else {
+        return Ok(format!("It is {}.", record.status.as_str()));
+    };
     let reasons = context.client.why_of(record, history).await?;
     let Some(first) = reasons.first() else {
         return Ok("It is being worked on.".to_owned());
@@ -106,21 +126,20 @@ async fn sentence(
 
 /// The failing step, its error and the last lines of its log, without a click.
 fn failure(
-    context: &ServerContext,
-    record: &RunRecord,
-    history: &Historian<'_>,
+    page: &RunPage<'_>,
+    history: Option<&Historian<'_>>,
     value: &Json,
+    redaction: Option<&Redaction>,
 ) -> Markup {
     let error = &value["error"];
     if error.is_null() {
         return html! {};
     }
-    let mut failed = history
-        .executions()
-        .filter(|it| it.status == ExecutionStatus::Failed);
+    let all = history.into_iter().flat_map(|it| it.executions());
+    let mut failed = all.filter(|it| it.status == ExecutionStatus::Failed);
     let lines = failed
         .find(|it| !it.attempts.is_empty())
-        .and_then(|it| last_lines(context, record, &it.id));
+        .and_then(|it| last_lines(page, &it.id, redaction));
     let said = |name: &str| error[name].as_str();
     html! {
         div.card.bad role="alert" {
@@ -133,19 +152,35 @@ fn failure(
     }
 }
 
-fn last_lines(context: &ServerContext, record: &RunRecord, execution: &str) -> Option<String> {
-    let logs = context.logs.of_run(record.run).ok()?;
+fn last_lines(
+    page: &RunPage<'_>,
+    execution: &str,
+    redaction: Option<&Redaction>,
+) -> Option<String> {
+    let logs = page.context.logs.of_run(page.record.run).ok()?;
     let mut of_it = logs.into_iter().rev();
     let log = of_it.find(|entry| entry.execution == execution)?;
-    let (text, _) = tail(&log.path, 8 * 1024).ok()?;
+    let (text, _) = shown_tail(&log, 8 * 1024, redaction).ok()?;
     let lines: Vec<&str> = text.lines().collect();
     let from = lines.len().saturating_sub(LAST_LINES);
     Some(lines[from..].join("\n")).filter(|text| !text.is_empty())
 }
 
-fn graph(plan: &Plan, history: &Historian<'_>) -> Markup {
-    let standings = workflows::standings(history);
-    svg(workflows::draw(plan.definition(), Some(&standings), Format::Svg).ok())
+fn graph(plan: &Plan, history: Option<&Historian<'_>>) -> Markup {
+    let standings = history.map(workflows::standings);
+    svg(workflows::draw(plan.definition(), standings.as_ref(), Format::Svg).ok())
+}
+
+/// What is said where only the last part of a long run is shown.
+pub(crate) fn cut_off(page: &RunPage<'_>, from: Option<u64>) -> Markup {
+    let journal = page.path("journal");
+    html! {
+        @match from {
+            Some(0) => {}
+            Some(from) => p.dim { "It is a long run: what was over at row " (from) " is not drawn here. The " a href=(journal) { "journal" } " has every row." }
+            None => p.dim { "It is a long run, and too much is at work to be drawn. The " a href=(journal) { "journal" } " has every row." }
+        }
+    }
 }
 
 /// A drawing inside a page.

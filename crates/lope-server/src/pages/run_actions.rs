@@ -180,7 +180,7 @@ async fn begin_again(
     record: &RunRecord,
 ) -> Result<lope::RunId, ApiError> {
     let input = match json_field(call, "input")? {
-        Some(input) => Some(input),
+        Some(input) => Some(unhidden(context, record, input).await?),
         None => context.client.input(record).await?,
     };
     let request = StartRequest {
@@ -191,6 +191,19 @@ async fn begin_again(
         ..StartRequest::default()
     };
     Ok(start::begin(context, request).await?.0)
+}
+
+/// An input that was edited where some of it is hidden: what was left as it was shown is as it was.
+async fn unhidden(
+    context: &ServerContext,
+    record: &RunRecord,
+    edited: Value,
+) -> Result<Value, ApiError> {
+    let Some(redaction) = context.redaction(record).await? else {
+        return Ok(edited);
+    };
+    let original = context.client.input(record).await?;
+    Ok(redaction.restored(edited, &original.unwrap_or_default()))
 }
 
 /// A field that holds JSON.

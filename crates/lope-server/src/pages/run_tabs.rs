@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use lope::Redaction;
 use lope::describe;
 use lope::runs::{Execution, ExecutionStatus};
 use lope::tokens::Right;
@@ -10,10 +11,11 @@ use serde_json::json;
 
 use super::encoded;
 use super::parts::{cut, exact, json as shown_json, lasted, state};
+use super::run;
 use super::run_actions;
 use super::run_page::RunPage;
 use crate::api::find;
-use crate::api::views::tail;
+use crate::api::views::shown_tail;
 use crate::call::ApiCall;
 use crate::clock;
 use crate::context::ServerContext;
@@ -25,10 +27,11 @@ const LOG_BYTES: u64 = 64 * 1024;
 const LOGS: usize = 20;
 
 pub(crate) async fn steps(context: Arc<ServerContext>, call: ApiCall) -> ApiResult {
-    let record = find::run(&context, &call).await?;
+    let (record, redaction) = find::shown(&context, &call).await?;
     let after: usize = call.parsed("after")?.unwrap_or(0);
     let plan = context.client.plan(&record).await?;
-    let history = context.client.history(record.run, &plan, None).await?;
+    let recent = context.client.recent_history(&record, &plan).await?;
+    let history = recent.as_ref().map(|recent| &recent.history);
     let page = RunPage {
         context: &context,
         call: &call,
@@ -39,11 +42,17 @@ pub(crate) async fn steps(context: Arc<ServerContext>, call: ApiCall) -> ApiResu
         only.as_deref()
             .is_none_or(|only| it.status.as_str() == only)
     };
-    let asked = history.executions().filter(fits);
+    let all = history.into_iter().flat_map(|it| it.executions());
+    let asked = all.filter(fits);
     let rows: Vec<&Execution> = asked.skip(after).take(ROWS + 1).collect();
     let picked = call
         .query("execution")
-        .and_then(|path| history.execution(path));
+        .zip(history)
+        .and_then(|(path, history)| history.execution(path));
+    let picked = picked.map(|it| match &redaction {
+        Some(redaction) => redaction.execution(it),
+        None => it.clone(),
+    });
     let kept = only
         .as_ref()
         .map(|it| format!("status={it}&"))
@@ -57,12 +66,13 @@ pub(crate) async fn steps(context: Arc<ServerContext>, call: ApiCall) -> ApiResu
                 a href=(format!("{}{query}", page.path("steps"))) aria-current=[(query.strip_prefix("?status=") == only.as_deref()).then_some("true")] { (word) }
             }
         }
-        @if let Some(picked) = picked { (drawer(&page, picked)) }
+        (run::cut_off(&page, recent.as_ref().map(|recent| recent.from)))
+        @if let Some(picked) = &picked { (drawer(&page, picked, redaction.as_ref())) }
         div.card.flush data-part="steps" { table {
             thead { tr { th { "Status" } th { "Execution" } th.less { "Step" } th.number { "Attempts" } th.less { "Began" } th.number { "Took" } } }
             tbody { @for row in rows.iter().take(ROWS) {
                 @let end = row.finished_at.unwrap_or_else(clock::now);
-                tr class=[(picked.is_some_and(|it| it.id == row.id)).then_some("picked")] {
+                tr class=[(picked.as_ref().is_some_and(|it| it.id == row.id)).then_some("picked")] {
                     td.tight { (state(row.status.as_str())) }
                     td.wide { a.mono href=(format!("{}?{kept}after={after}&execution={}", page.path("steps"), encoded(&row.id))) title=(row.id) { (row.id) } }
                     td.wide.less.dim { (row.step) }
@@ -79,7 +89,7 @@ pub(crate) async fn steps(context: Arc<ServerContext>, call: ApiCall) -> ApiResu
 }
 
 /// One execution with its attempts, its output and its log.
-fn drawer(page: &RunPage<'_>, execution: &Execution) -> Markup {
+fn drawer(page: &RunPage<'_>, execution: &Execution, redaction: Option<&Redaction>) -> Markup {
     let close = page.path("steps");
     let failed = execution.status == ExecutionStatus::Failed;
     html! {
@@ -104,13 +114,13 @@ fn drawer(page: &RunPage<'_>, execution: &Execution) -> Markup {
                 } }
             } }
             @if let Some(output) = &execution.output { p.dim { "Output" } (shown_json(&json!(output))) }
-            (logs_of(page, Some(&execution.id)))
+            (logs_of(page, Some(&execution.id), redaction))
         }
     }
 }
 
 pub(crate) async fn logs(context: Arc<ServerContext>, call: ApiCall) -> ApiResult {
-    let record = find::run(&context, &call).await?;
+    let (record, redaction) = find::shown(&context, &call).await?;
     let page = RunPage {
         context: &context,
         call: &call,
@@ -121,12 +131,12 @@ pub(crate) async fn logs(context: Arc<ServerContext>, call: ApiCall) -> ApiResul
         (run_actions::bar(&page, None, None))
         (page.tabs("logs"))
         div.head { input #filter type="search" hidden placeholder="Only lines with…" aria-label="Only lines with"; a.button href=(page.context.path(&format!("/api/runs/{}/logs", record.run))) download="logs.json" { "Download" } }
-        div data-part="logs" { (logs_of(&page, None)) }
+        div data-part="logs" { (logs_of(&page, None, redaction.as_ref())) }
     };
     Ok(page.reply(&body))
 }
 
-fn logs_of(page: &RunPage<'_>, execution: Option<&str>) -> Markup {
+fn logs_of(page: &RunPage<'_>, execution: Option<&str>, redaction: Option<&Redaction>) -> Markup {
     let all = page
         .context
         .logs
@@ -144,7 +154,7 @@ fn logs_of(page: &RunPage<'_>, execution: Option<&str>) -> Markup {
         @for entry in &asked {
             div.card {
                 h2 { code { (entry.execution) } span.dim { " attempt " (entry.attempt) } }
-                @match tail(&entry.path, LOG_BYTES) {
+                @match shown_tail(entry, LOG_BYTES, redaction) {
                     Ok((text, from)) => {
                         @if from > 0 { p.dim { (from) " bytes before this are left out." } }
                         pre { (text) }
@@ -159,12 +169,10 @@ fn logs_of(page: &RunPage<'_>, execution: Option<&str>) -> Markup {
 pub(crate) async fn journal(context: Arc<ServerContext>, call: ApiCall) -> ApiResult {
     let record = find::run(&context, &call).await?;
     let after: u64 = call.parsed("after")?.unwrap_or(0);
-    let entries = context.client.journal(&record).await?;
-    let rows: Vec<_> = entries
-        .iter()
-        .filter(|it| it.seq > after)
-        .take(ROWS + 1)
-        .collect();
+    let rows = context
+        .client
+        .journal_page(&record, after, ROWS + 1)
+        .await?;
     let page = RunPage {
         context: &context,
         call: &call,

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use lope_engine::fork::{self, Fork, Forked};
-use lope_engine::limits;
 use lope_engine::query::{self, Follower, FoundRun};
+use lope_engine::{codec, limits};
 use lope_flow::history::{ExecutionStatus, Historian};
 use lope_flow::law::Plan;
 use lope_model::{RunId, Timestamp};
@@ -24,6 +24,19 @@ const REASONS: usize = 20;
 const RUNNERS: usize = 1_000;
 /// The version of the form of an exported run.
 const EXPORT_FORMAT: u32 = 1;
+
+/// Runs with so many rows are shown whole.
+const WHOLE_ROWS: u64 = 2_000;
+/// Most rows behind a snapshot that are folded to show a run.
+const RECENT_ROWS: u64 = 10_000;
+
+/// The last part of a run's history.
+#[derive(Debug)]
+pub struct RecentHistory<'a> {
+    pub history: Historian<'a>,
+    /// What was over at this row is not in it.
+    pub from: u64,
+}
 
 /// A row of a run's journal, as people and scripts read it.
 #[derive(Clone, PartialEq, Debug)]
@@ -79,6 +92,27 @@ impl Client {
         Ok(history)
     }
 
+    /// The last part of a run's history: all of it if it is short, else what came since its newest
+    /// snapshot. Nothing if that is long too: whoever shows a run must not read all of it.
+    pub async fn recent_history<'a>(
+        &'a self,
+        record: &RunRecord,
+        plan: &'a Plan,
+    ) -> StoreResult<Option<RecentHistory<'a>>> {
+        if record.head <= WHOLE_ROWS {
+            let history = self.history(record.run, plan, None).await?;
+            return Ok(Some(RecentHistory { history, from: 0 }));
+        }
+        let mut follower = Follower::recent(self.store(), record.run, plan).await?;
+        let from = follower.historian().seq();
+        if record.head.saturating_sub(from) > RECENT_ROWS {
+            return Ok(None);
+        }
+        follower.catch_up(|_, _, _| ()).await?;
+        let history = follower.into_historian();
+        Ok(Some(RecentHistory { history, from }))
+    }
+
     /// Follow a run's journal from its first row on.
     pub async fn follow<'a>(&'a self, run: RunId, plan: &'a Plan) -> StoreResult<Follower<'a>> {
         Follower::begin(self.store(), run, plan).await
@@ -111,6 +145,32 @@ impl Client {
             });
         });
         told.await?;
+        Ok(entries)
+    }
+
+    /// Rows of a run's journal behind a number; nothing is folded for them.
+    pub async fn journal_page(
+        &self,
+        record: &RunRecord,
+        after: u64,
+        limit: usize,
+    ) -> StoreResult<Vec<JournalEntry>> {
+        let rows = self.store().runs.journal(record.run, after, limit).await?;
+        let blobs = query::blobs(self.store(), record.run, &rows).await?;
+        let mut entries = Vec::with_capacity(rows.len());
+        for row in &rows {
+            let event = codec::event(row, &blobs).map_err(StoreError::corrupt)?;
+            let about = event.kind.execution();
+            let step = about.map(|(path, _)| describe::step_of(path));
+            entries.push(JournalEntry {
+                seq: row.seq,
+                at: row.at,
+                event: row.event.clone(),
+                path: about.map(|(path, _)| Arc::clone(path)),
+                attempt: about.and_then(|(_, attempt)| attempt),
+                json: describe::row(record.run, row, &event, step.as_deref()),
+            });
+        }
         Ok(entries)
     }
 

@@ -1,0 +1,169 @@
+//! What a workflow says must not be shown is in no response, page, event or log, whatever is asked.
+
+use lope_server::openapi_document;
+use serde_json::{Value as Json, json};
+
+use super::fixture::Ground;
+use super::fixture::http::Request;
+
+const PAY: &str = "name: pay
+redact: [input.card, input.pins.*.code, charge.token, result.receipt]
+steps:
+  charge: { run: \"echo '{\\\"token\\\": \\\"tok-7654321\\\", \\\"ok\\\": true}'\" }
+  tell:
+    run: \"echo paying with ${{ input.card.number }} and ${{ charge.token }} for ${{ input.user }}\"
+    needs: [charge]
+  kept: { let: \"${{ input.pins }}\" }
+  check:
+    if: \"${{ input.user == 'eve' }}\"
+    steps:
+      stolen:
+        raise: { type: Stolen, message: \"card ${{ input.card.number }} of ${{ input.user }} is stolen\" }
+    needs: [tell]
+  done:
+    return: \"${{ {'receipt': 'rcpt-' + string(size(tell)) + '-9999', 'told': tell, 'user': input.user, 'pins': kept} }}\"
+    needs: [check, kept]
+";
+
+/// Everything that is to be hidden.
+const SECRETS: [&str; 5] = ["4111222233334444", "tok-7654321", "-9999", "08/29", "73591"];
+
+fn input(user: &str) -> Json {
+    json!({
+        "user": user,
+        "card": { "number": "4111222233334444", "until": "08/29" },
+        "pins": [{ "code": 73591, "name": "first" }],
+    })
+}
+
+/// Every path that tells something about one run, and the lists that have it.
+fn paths(run: &str) -> Vec<String> {
+    let document = openapi_document();
+    let reading = document["paths"].as_object().unwrap().iter();
+    let reading = reading.filter(|(_, of)| !of["get"].is_null());
+    let reading = reading.map(|(path, _)| path.clone());
+    let mut paths: Vec<String> = reading
+        .filter(|path| path.starts_with("/api/runs") && !path.ends_with("/events"))
+        .map(|path| path.replace("{id}", run))
+        .collect();
+    for of in ["input", "result", "error"] {
+        paths.push(format!("/api/runs/{run}/value?of={of}"));
+    }
+    for step in ["charge", "tell", "kept", "done"] {
+        paths.push(format!("/api/runs/{run}/value?of=output&execution={step}"));
+        paths.push(format!("/runs/{run}/steps?execution={step}"));
+    }
+    for tab in ["", "/steps", "/logs", "/journal", "/compare"] {
+        paths.push(format!("/runs/{run}{tab}"));
+    }
+    paths.push(format!("/runs/{run}/compare?with={run}"));
+    paths.push(format!("/runs/{run}?at=3"));
+    paths.push("/".to_owned());
+    paths.push("/api/workflows/pay".to_owned());
+    paths
+}
+
+fn check(place: &str, text: &str) {
+    for secret in SECRETS {
+        assert!(!text.contains(secret), "{place} shows {secret}: {text}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_redacted_is_shown_nowhere() {
+    let ground = Ground::open().await;
+    ground.deploy(PAY).await;
+    let good = ground.start("pay", input("ada")).await;
+    let bad = ground.start("pay", input("eve")).await;
+    assert_eq!(ground.ended(&good).await["status"], "completed");
+    assert_eq!(ground.ended(&bad).await["status"], "failed");
+    for run in [&good, &bad] {
+        for path in paths(run) {
+            let answer = ground.get(&path).await;
+            check(&path, &answer.text());
+        }
+        for events in [
+            format!("/api/runs/{run}/events"),
+            format!("/api/runs/{run}/logs/events?execution=charge"),
+            format!("/api/runs/{run}/logs/events?execution=tell"),
+        ] {
+            let answer = ground.get(&events).await;
+            check(&events, &answer.text());
+            assert!(answer.text().contains("event: end"), "{events}");
+        }
+    }
+    // What is not hidden is there.
+    let shown = ground.get(&format!("/api/runs/{good}")).await.json();
+    assert_eq!(shown["result"]["user"], "ada");
+    assert_eq!(shown["result"]["receipt"], "***");
+    assert_eq!(shown["result"]["told"], "paying with *** and *** for ada");
+    assert_eq!(
+        shown["result"]["pins"],
+        json!([{ "code": "***", "name": "first" }])
+    );
+    let failed = ground.get(&format!("/api/runs/{bad}")).await.json();
+    assert_eq!(failed["error"]["message"], "card *** of eve is stolen");
+    let logs = ground.get(&format!("/api/runs/{good}/logs")).await.text();
+    assert!(
+        logs.contains("paying with *** and *** for ada") && logs.contains("not shown"),
+        "{logs}"
+    );
+    let page = ground.get(&format!("/runs/{good}")).await.text();
+    assert!(page.contains("ada") && page.contains("***"), "{page}");
+    ground.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nobody_finds_out_by_searching_or_by_running_again() {
+    let ground = Ground::open().await;
+    ground.deploy(PAY).await;
+    let run = ground.start("pay", input("ada")).await;
+    ground.ended(&run).await;
+    let found = |search: &'static str| {
+        let ground = &ground;
+        async move {
+            let page = ground
+                .get(&format!("/api/runs?input={search}"))
+                .await
+                .json();
+            page["runs"].as_array().unwrap().len()
+        }
+    };
+    assert_eq!(found("user:ada").await, 1);
+    for search in [
+        "card.number:4111222233334444",
+        "card.until:08/29",
+        "pins.code:73591",
+        "pins.0.code:73591",
+    ] {
+        assert_eq!(found(search).await, 0, "{search}");
+    }
+    // The form has the hidden input; sent back, the new run has what the old one had, edited where
+    // it was edited.
+    let edited =
+        json!({ "user": "bob", "card": "***", "pins": [{ "code": "***", "name": "first" }] });
+    let body: String = form_urlencoded::Serializer::new(String::new())
+        .append_pair("input", &edited.to_string())
+        .finish();
+    let again = Request::post(&format!("/runs/{run}/again"))
+        .body("application/x-www-form-urlencoded", body);
+    let answer = ground.send(again).await;
+    let next = answer.header("location").unwrap();
+    let next = next.trim_start_matches("/runs/").to_owned();
+    ground.ended(&next).await;
+    let record = ground.client.run(next.parse().unwrap()).await.unwrap();
+    let given = ground.client.input(&record.unwrap()).await.unwrap();
+    assert_eq!(json!(given), input("bob"));
+    // A fork has no input of its own to tell what is to be hidden, so nothing of it is shown.
+    let fork = ground
+        .post(&format!("/api/runs/{run}/fork"), json!({}))
+        .await
+        .json();
+    let fork = fork["run_id"].as_str().unwrap().to_owned();
+    ground.ended(&fork).await;
+    for path in paths(&fork) {
+        let answer = ground.get(&path).await;
+        check(&path, &answer.text());
+    }
+    ground.close().await;
+}
