@@ -223,6 +223,7 @@ fn document(context: &ServerContext, space: &SpaceName, name: &str, value: &Cell
         div.card.flush {
             div.title { strong { (brief(name, 80)) } span.grow {} (copy("as command", &format!("lope cells get {cell}"))) }
             @match value {
+                CellJson::Object(object) if object.is_empty() => div.empty { "It holds nothing yet." },
                 CellJson::Object(object) => table.cells { tbody {
                     @for (key, entry) in object.iter().take(ENTRIES) { tr {
                         th { (brief(key, 60)) }
