@@ -107,6 +107,17 @@ pub fn cut(text: &str, most: usize) -> String {
     )
 }
 
+/// The beginning of a name or a title.
+pub fn brief(text: &str, most: usize) -> String {
+    if text.chars().count() <= most {
+        return text.to_owned();
+    }
+    text.chars()
+        .take(most.saturating_sub(1))
+        .chain(['…'])
+        .collect()
+}
+
 /// What fills a page that is empty.
 pub fn empty(text: &str, command: &str) -> Markup {
     html! {

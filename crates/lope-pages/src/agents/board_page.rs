@@ -11,7 +11,7 @@ use lope_http::api_error::ApiError;
 use lope_http::call::ApiCall;
 use lope_http::context::ServerContext;
 use lope_http::endpoint::ApiResult;
-use lope_http::parts::{ago, cut, empty, note, state};
+use lope_http::parts::{ago, brief, empty, note, state};
 use lope_http::reply::{encoded, to};
 use lope_http::shell::{self, Page};
 use maud::{Markup, html};
@@ -136,7 +136,7 @@ fn presets(context: &ServerContext, projects: &[ProjectRecord], only: Option<&st
             a href=(context.path("/agents")) aria-current=[only.is_none().then_some("page")] { "All projects" }
             @for project in projects.iter().take(COLUMN) {
                 a href=(format!("{}?project={}", context.path("/agents"), encoded(&project.path))) title=(project.path)
-                    aria-current=[(only == Some(&project.path)).then_some("page")] { (cut(&project.name, 40)) }
+                    aria-current=[(only == Some(&project.path)).then_some("page")] { (brief(&project.name, 40)) }
             }
         } }
     }
@@ -161,7 +161,7 @@ fn column(
         tasks.sort_by_key(|task| (std::cmp::Reverse(task.priority), task.created_at));
     }
     html! {
-        section.column aria-label=(title) {
+        section.column.needs[title == "Needs you"] aria-label=(title) {
             h2 { (title) " " span.dim { (tasks.len()) } }
             @if tasks.is_empty() { p.dim { (none) } }
             @for task in tasks.iter().take(COLUMN) { (task_card(context, parts, task)) }
@@ -180,13 +180,13 @@ fn task_card(context: &ServerContext, parts: &BoardParts, task: &TaskRecord) -> 
         .find(|it| it.path == task.project_path);
     html! {
         a.task href=(context.path(&format!("/agents/tasks/{}", task.id))) {
-            span.title { (cut(&task.title, 140)) }
-            @if let Some(question) = task.question.as_ref().filter(|_| task.status == TaskStatus::Blocked) { span.ask { "? " (cut(question, 120)) } }
-            @else if task.status != TaskStatus::Completed { @if let Some(reason) = &task.reason { span.dim { (cut(reason, 120)) } } }
+            span.title { (brief(&task.title, 140)) }
+            @if let Some(question) = task.question.as_ref().filter(|_| task.status == TaskStatus::Blocked) { span.ask { "? " (brief(question, 120)) } }
+            @else if task.status != TaskStatus::Completed { @if let Some(reason) = &task.reason { span.dim { (brief(reason, 120)) } } }
             span.meta {
                 (state(status_word(task)))
-                @if parts.projects.len() > 1 { @if let Some(project) = project { span.tag { (cut(&project.name, 24)) } } }
-                @if let Some(section) = &task.section_id { span.tag { (cut(section, 24)) } }
+                @if parts.projects.len() > 1 { @if let Some(project) = project { span.tag { (brief(&project.name, 24)) } } }
+                @if let Some(section) = &task.section_id { span.tag { (brief(section, 24)) } }
                 @if let Some(last) = last { span.dim { "attempt " (last.number) } }
                 @if cost > 0 { span.dim { (dollars(cost)) } }
                 span.dim { (ago(task.updated_at)) }
@@ -202,7 +202,7 @@ fn add_form(context: &ServerContext, projects: &[ProjectRecord], only: Option<&s
             div.panel { form method="post" action=(context.path("/agents/tasks")) {
                 label.field { span { "Title" } input name="title" required maxlength="1000"; }
                 label.field { span { "Project" } select name="project" { @for project in projects {
-                    option value=(project.path) selected[only == Some(&project.path)] { (cut(&project.name, 60)) }
+                    option value=(project.path) selected[only == Some(&project.path)] { (brief(&project.name, 60)) }
                 } } }
                 label.field { span { "What is to be done" } textarea.short name="description" {} }
                 label.field { span { "Review" } select name="review" {
@@ -226,7 +226,7 @@ fn runners_table(context: &ServerContext, parts: &BoardParts) -> Markup {
             tbody { @for runner in parts.runners.iter().take(RUNNERS) { tr {
                 td { (state(runner_word(runner))) }
                 td.wide title=[runner.project_path.as_ref()] { (runner.project_path.as_deref().map_or("–", |path| path.rsplit('/').next().unwrap_or(path))) }
-                td.wide { @if let Some(task) = title(runner) { a href=(context.path(&format!("/agents/tasks/{}", task.id))) { (cut(&task.title, 80)) } } @else if let Some(error) = &runner.error { (cut(error, 120)) } }
+                td.wide { @if let Some(task) = title(runner) { a href=(context.path(&format!("/agents/tasks/{}", task.id))) { (brief(&task.title, 80)) } } @else if let Some(error) = &runner.error { (brief(error, 120)) } }
                 td.number.less { @if let Some(pid) = runner.pid { (pid) } }
                 td.number.tight { (ago(runner.heartbeat_at)) } td.number.tight.less { (ago(runner.started_at)) }
             } } }

@@ -12,7 +12,7 @@ use lope_http::call::ApiCall;
 use lope_http::context::ServerContext;
 use lope_http::endpoint::ApiResult;
 use lope_http::log_file::read_from;
-use lope_http::parts::{ago, ahead, copy, cut, exact, lasted, note, pill, state};
+use lope_http::parts::{ago, ahead, brief, copy, cut, exact, lasted, note, pill, state};
 use lope_http::reply::{encoded, to};
 use lope_http::shell::{self, Page};
 use lope_model::Span;
@@ -42,7 +42,7 @@ pub(super) async fn show(context: Arc<ServerContext>, call: ApiCall) -> ApiResul
     let (_, told) = told_task(&detail);
     let body = html! {
         div.head {
-            span data-part="pill" { (pill(status_word(task))) } h1 { (cut(&task.title, 300)) }
+            span data-part="pill" { (pill(status_word(task))) } h1 { (brief(&task.title, 300)) }
             span.mono.dim { (&id[..8]) } (copy("copy id", &id)) (copy("as command", &format!("lope tasks show {id}")))
             span.grow {} span.dim #live {}
         }
@@ -64,7 +64,7 @@ pub(super) async fn show(context: Arc<ServerContext>, call: ApiCall) -> ApiResul
         p { a href=(context.path("/agents")) { "The board" } }
     };
     let page = Page {
-        title: &cut(&task.title, 60),
+        title: &brief(&task.title, 60),
         section: "/agents",
         events: Some(context.path(&format!("/api/tasks/{id}/events?after={told}"))),
     };
@@ -85,7 +85,7 @@ fn sentence(detail: &TaskDetail, needed: &[TaskRecord]) -> Markup {
     html! {
         @match task.status {
             TaskStatus::Pending => {
-                @if !open.is_empty() { "Waits for " @for (place, other) in open.iter().enumerate() { @if place > 0 { ", " } "“" (cut(&other.title, 60)) "”" } "." }
+                @if !open.is_empty() { "Waits for " @for (place, other) in open.iter().enumerate() { @if place > 0 { ", " } "“" (brief(&other.title, 60)) "”" } "." }
                 @else if let Some(at) = task.not_before { "Starts again " (ahead(at)) @if let Some(reason) = &task.reason { ": " (cut(reason, 300)) } "." }
                 @else { "Waits for a runner: " code { "lope runners start" } " in " code { (task.project_path) } "." }
             }
@@ -183,10 +183,10 @@ fn attempts(context: &ServerContext, detail: &TaskDetail) -> Markup {
                 td.number { a href=(context.path(&format!("/agents/tasks/{}?attempt={}", attempt.task_id, attempt.number))) { (attempt.number) } }
                 td { (attempt.role) }
                 td { (state(end_word(attempt))) @if !attempt.counted && attempt.ended_at.is_some() { span.dim { " not counted" } } }
-                td.less { (cut(&attempt.agent, 40)) }
+                td.less { (brief(&attempt.agent, 40)) }
                 td.number.less.tight { @if attempt.ended_at.is_some() { (lasted(Span::from_millis(attempt.wall_ms.max(0).cast_unsigned()))) } @else { (ago(attempt.started_at)) } }
                 td.number { @if attempt.cost_micros > 0 { (dollars(attempt.cost_micros)) } @else { "–" } }
-                td.wide.less title=[attempt.summary.as_ref()] { (cut(attempt.summary.as_deref().unwrap_or_default(), 120)) }
+                td.wide.less title=[attempt.summary.as_ref()] { (brief(attempt.summary.as_deref().unwrap_or_default(), 120)) }
             } } }
         } }
     }

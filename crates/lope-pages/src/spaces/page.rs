@@ -13,7 +13,7 @@ use lope_http::api_error::ApiError;
 use lope_http::call::ApiCall;
 use lope_http::context::ServerContext;
 use lope_http::endpoint::ApiResult;
-use lope_http::parts::{ago, copy, cut, empty, note, state, svg};
+use lope_http::parts::{ago, brief, copy, cut, empty, note, state, svg};
 use lope_http::reply::{Reply, encoded, to};
 use lope_http::shell::{self, Page};
 use maud::{Markup, html};
@@ -52,7 +52,7 @@ pub(super) async fn list(context: Arc<ServerContext>, call: ApiCall) -> ApiResul
                     td.wide { a href=(space_path(&context, &entry.space)) title=(entry.space) { (entry.space) } }
                     td { (state(standing(entry))) }
                     td.number { (entry.waiting) }
-                    td.wide.less.mono.dim { @if let Some((owner, _)) = &entry.host { (cut(owner, 60)) } }
+                    td.wide.less.mono.dim { @if let Some((owner, _)) = &entry.host { (brief(owner, 60)) } }
                 } } }
             } }
         }
@@ -106,6 +106,7 @@ async fn gather(context: &ServerContext, space: &SpaceName) -> Result<SpacePageP
         values.push((name, value));
     }
     let mut changes = store.history().await?;
+    changes.retain(|change| is_news(change, &documents));
     changes.reverse();
     changes.truncate(CHANGES);
     Ok(SpacePageParts {
@@ -117,6 +118,19 @@ async fn gather(context: &ServerContext, space: &SpaceName) -> Result<SpacePageP
     })
 }
 
+/// Is it a change of what people named or of what a process works with? The rest is bookkeeping.
+fn is_news(change: &HistoryEntry, documents: &[ListedDocument]) -> bool {
+    let mut known = documents.iter();
+    let Some(document) = known.find(|it| it.id == change.at.id) else {
+        return false;
+    };
+    let first = change.at.path.keys().first().map(|key| &**key);
+    match document.kind {
+        "process" => matches!(first, Some("internal" | "argument")),
+        _ => document.name.is_some(),
+    }
+}
+
 pub(super) async fn show(context: Arc<ServerContext>, call: ApiCall) -> ApiResult {
     let space = super::space(&call)?;
     // Whatever happens after this number is told by events.
@@ -124,7 +138,7 @@ pub(super) async fn show(context: Arc<ServerContext>, call: ApiCall) -> ApiResul
     let parts = gather(&context, &space).await?;
     let acts = call.caller.right >= Right::Act;
     let body = html! {
-        div.head { h1 { "Space " (cut(space.as_str(), 120)) } (copy("as command", &format!("lope recipes list {space}"))) span.grow {} span.dim #live {} }
+        div.head { h1 { "Space " (brief(space.as_str(), 120)) } (copy("as command", &format!("lope recipes list {space}"))) span.grow {} span.dim #live {} }
         (note(call.query("said")))
         p.sentence data-part="sentence" { (sentence(&parts)) }
         div data-part="errors" { (errors(&parts.reports)) }
@@ -143,7 +157,7 @@ pub(super) async fn show(context: Arc<ServerContext>, call: ApiCall) -> ApiResul
         encoded(space.as_str())
     );
     let page = Page {
-        title: &format!("Space {}", cut(space.as_str(), 60)),
+        title: &format!("Space {}", brief(space.as_str(), 60)),
         section: "/spaces",
         events: Some(context.path(&events)),
     };
@@ -207,11 +221,12 @@ fn document(context: &ServerContext, space: &SpaceName, name: &str, value: &Cell
     let cell = format!("{space}/{name}");
     html! {
         div.card.flush {
-            div.title { strong { (cut(name, 80)) } span.grow {} (copy("as command", &format!("lope cells get {cell}"))) }
+            div.title { strong { (brief(name, 80)) } span.grow {} (copy("as command", &format!("lope cells get {cell}"))) }
             @match value {
+                CellJson::Object(object) if object.is_empty() => div.empty { "It holds nothing yet." },
                 CellJson::Object(object) => table.cells { tbody {
                     @for (key, entry) in object.iter().take(ENTRIES) { tr {
-                        th { (cut(key, 60)) }
+                        th { (brief(key, 60)) }
                         td { (entry_value(context, space, &format!("{name}/{key}"), entry)) }
                     } }
                     @if object.len() > ENTRIES { tr { td.dim colspan="2" { "and " (object.len() - ENTRIES) " more" } } }
@@ -296,9 +311,9 @@ fn changes(parts: &SpacePageParts) -> Markup {
     html! {
         div.title { strong { "What happened" } }
         @if parts.changes.is_empty() { div.empty { "Nothing has changed yet." } }
-        @else { table { tbody { @for change in &parts.changes { tr {
+        @else { table.changes { tbody { @for change in &parts.changes { tr {
             td.wide title=(change.at) { (cell_label(&named(&format!("{}{}", change.at.id, change.at.path)))) }
-            td.wide.mono { @match &change.value { Some(value) => (cut(&value.to_string(), 200)), None if change.is_left_out => "(long)", None => "–" } }
+            td.wide.mono { @match &change.value { Some(value) => (brief(&value.to_string(), 120)), None if change.is_left_out => "(long)", None => "–" } }
             td.number.tight title=(named(&change.by)) { (ago(change.time)) }
         } } } } }
     }
@@ -323,7 +338,7 @@ fn graphs(parts: &SpacePageParts) -> Markup {
     html! {
         @for report in parts.reports.iter().take(6) {
             div.card {
-                h2 { (report.name.as_deref().unwrap_or("recipe")) span.dim { " → " (cut(&report.result, 120)) } }
+                h2 { (report.name.as_deref().unwrap_or("recipe")) span.dim { " → " (brief(&report.result, 120)) } }
                 div.graph { (drawn(&drawing::of_process(report))) }
                 details { summary.dim { "Why did it run?" } (why(report)) }
             }
@@ -338,7 +353,7 @@ fn why(report: &ProcessReport) -> Markup {
             thead { tr { th.number { "Node" } th { "Module" } th.number { "Runs" } th { "Ran last because" } th.less { "Reads" } th.less { "Writes" } } }
             tbody { @for node in &report.nodes { tr {
                 td.number { (node.node) } td { (node.module) } td.number { (node.runs) }
-                td.wide { @if let Some(reason) = &node.reason { (cut(reason, 200)) } @else if !node.live { span.dim { "nobody wants what it writes" } } @else { span.dim { "it has not run" } } }
+                td.wide { @if let Some(reason) = &node.reason { (brief(reason, 200)) } @else if !node.live { span.dim { "nobody wants what it writes" } } @else { span.dim { "it has not run" } } }
                 td.wide.less.mono { (listed(&node.reads)) } td.wide.less.mono { (listed(&node.writes)) }
             } } }
         }
@@ -346,7 +361,7 @@ fn why(report: &ProcessReport) -> Markup {
 }
 
 fn listed(cells: &[String]) -> String {
-    cut(&cells.join(", "), 200)
+    brief(&cells.join(", "), 200)
 }
 
 fn others(space: &SpaceName, documents: &[ListedDocument]) -> Markup {
@@ -356,7 +371,7 @@ fn others(space: &SpaceName, documents: &[ListedDocument]) -> Markup {
             summary { (counted(unnamed.len() as u64, "document")) " without a name" }
             table { tbody { @for it in unnamed.iter().take(OTHERS) { tr {
                 td { (it.kind) } td.wide.mono { (it.id.as_str()) }
-                td.wide.mono.less { (cut(&it.value.to_string(), 160)) }
+                td.wide.mono.less { (brief(&it.value.to_string(), 160)) }
                 td.tight { (copy("as command", &format!("lope cells get '{space}/{}' --raw", it.id.as_str()))) }
             } } } }
         } }

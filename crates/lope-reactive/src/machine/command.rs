@@ -22,6 +22,11 @@ pub enum SpaceAction {
     /// A cell gets a value, or loses it.
     Set {
         at: CellAddress,
+        #[serde(
+            default,
+            skip_serializing_if = "Option::is_none",
+            deserialize_with = "present"
+        )]
         value: Option<Json>,
     },
     /// The list in a cell gets elements at its end.
@@ -49,4 +54,9 @@ pub enum SpaceAction {
     Name { at: CellAddress, name: String },
     /// Several of these, together or not at all.
     All(Vec<SpaceAction>),
+}
+
+/// What is written is a value, null too; none is not written.
+fn present<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Json>, D::Error> {
+    Json::deserialize(deserializer).map(Some)
 }
