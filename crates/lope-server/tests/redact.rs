@@ -156,7 +156,7 @@ async fn nobody_finds_out_by_searching_or_by_running_again() {
     assert_eq!(json!(given), input("bob"));
     // A fork has no input of its own to tell what is to be hidden, so nothing of it is shown.
     let fork = ground
-        .post(&format!("/api/runs/{run}/fork"), json!({}))
+        .post(&format!("/api/runs/{run}/fork"), json!({ "at": 1 }))
         .await
         .json();
     let fork = fork["run_id"].as_str().unwrap().to_owned();
