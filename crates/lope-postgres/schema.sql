@@ -275,6 +275,12 @@ create table lope.tasks (
     primary key (id)
 );
 
+create table lope.timer_workers (
+    worker bytea not null,
+    key bytea not null,
+    primary key (worker, key)
+) with (autovacuum_vacuum_scale_factor=0.02);
+
 create table lope.workflows (
     version bytea not null,
     name text collate "C" not null,
@@ -825,6 +831,12 @@ comment on column lope.tasks.title is 'what is to be done, in a line';
 
 comment on column lope.tasks.updated_at is 'when it last changed';
 
+comment on table lope.timer_workers is 'whose each timer is, kept by triggers of table_rows';
+
+comment on column lope.timer_workers.key is 'table_rows.key of the timer';
+
+comment on column lope.timer_workers.worker is 'the worker that the message of the timer names, as its frame has it';
+
 comment on table lope.workflows is 'a definition, by version';
 
 comment on column lope.workflows.body is 'the definition, opaque to the store';
@@ -834,3 +846,21 @@ comment on column lope.workflows.deployed_at is 'when it last became the latest 
 comment on column lope.workflows.name is 'the workflow''s name; many versions share it';
 
 comment on column lope.workflows.version is 'digest of the definition';
+
+create function lope.keep_timer_worker() returns trigger language plpgsql as $function$
+begin
+    if tg_op <> 'INSERT' then
+        delete from lope.timer_workers w where w.worker = substr(old.value, 17, 8) and w.key = old.key;
+    end if;
+    if tg_op <> 'DELETE' then
+        insert into lope.timer_workers (worker, key) values (substr(new.value, 17, 8), new.key);
+    end if;
+    return null;
+end
+$function$;
+
+CREATE TRIGGER timer_armed AFTER INSERT ON lope.table_rows FOR EACH ROW WHEN ((new.tbl = 4)) EXECUTE FUNCTION lope.keep_timer_worker();
+
+CREATE TRIGGER timer_changed AFTER UPDATE ON lope.table_rows FOR EACH ROW WHEN ((new.tbl = 4)) EXECUTE FUNCTION lope.keep_timer_worker();
+
+CREATE TRIGGER timer_gone AFTER DELETE ON lope.table_rows FOR EACH ROW WHEN ((old.tbl = 4)) EXECUTE FUNCTION lope.keep_timer_worker();

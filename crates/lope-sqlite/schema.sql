@@ -298,6 +298,8 @@ CREATE INDEX sessions_live ON sessions (expires) WHERE ended_at IS NULL;
 
 CREATE INDEX sessions_started ON sessions (started_at);
 
+CREATE INDEX table_rows_timers ON table_rows (substr(value, 17, 8), key) WHERE tbl = 4;
+
 CREATE INDEX task_attempts_project ON task_attempts (project_path, started_at);
 
 CREATE INDEX task_locks_runner ON task_locks (runner_id);

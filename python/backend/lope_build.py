@@ -17,7 +17,7 @@ import sysconfig
 import tarfile
 import zipfile
 from pathlib import Path
-from typing import Any, Iterator, Optional
+from typing import Any, Iterator, Optional, TextIO
 
 HERE = Path(__file__).resolve().parent.parent
 CRATE = HERE.parent / "crates" / "lope-cli" / "Cargo.toml"
@@ -90,14 +90,24 @@ def command() -> Optional[Path]:
             raise SystemExit(f"LOPE_BIN names '{named}', which is not there")
         return Path(named)
     if CRATE.is_file() and shutil.which("cargo"):
-        print("building the command with cargo; this takes some minutes", file=sys.stderr)
-        subprocess.run(["cargo", "build", "--release", "--manifest-path", str(CRATE)], check=True)
+        with terminal() as out:
+            print("lope: building the command 'lope' with cargo; this takes some minutes, once.", file=out)
+            print("      LOPE_BIN=PATH takes one that is built already; 'cargo xtask wheel' makes wheels.", file=out, flush=True)
+            subprocess.run(["cargo", "build", "--release", "--manifest-path", str(CRATE)], check=True, stderr=out)
         target = Path(os.environ.get("CARGO_TARGET_DIR", CRATE.parent.parent.parent / "target"))
         return target / "release" / "lope"
     found = shutil.which("lope")
     if found is None:
         print("no cargo and no command 'lope': the package goes without it", file=sys.stderr)
     return Path(found) if found else None
+
+
+def terminal() -> TextIO:
+    """Where a person sees it: installers keep what is written to standard error to themselves."""
+    try:
+        return open("/dev/tty", "w")
+    except OSError:
+        return open(os.dup(sys.stderr.fileno()), "w")
 
 
 def platform() -> str:

@@ -23,11 +23,15 @@ def main(given: list[str]) -> int:
     parser.add_argument("--path", action="append", default=[], dest="paths", help="look for modules here first")
     parser.add_argument("--bundle", action="store_true", help="with all workflows it starts, and the input from stdin")
     parser.add_argument("--all", action="store_true", help="with all workflows it starts")
+    parser.add_argument("--list", action="store_true", help="the workflows of a module, and how they are called")
     options = parser.parse_args(given)
     sys.path[:0] = options.paths
     # What a module prints while it is loaded is no definition.
     out, sys.stdout = sys.stdout, sys.stderr
     try:
+        if options.list:
+            print(json.dumps(listed(options.target), ensure_ascii=False), file=out)
+            return 0
         workflow = find(options.target)
         definitions = compile_all(workflow)
         found: Any = definitions[0]
@@ -52,25 +56,38 @@ class Unknown(Exception):
     """No such module or workflow."""
 
 
+def listed(module: str) -> list[tuple[str, str]]:
+    """The workflows that a module defines, in the order of the source."""
+    home = load(module)
+    found = {id(each): (name, each) for name, each in vars(home).items() if isinstance(each, Workflow)}
+    own = [(name, each) for name, each in found.values() if each.function.__module__ == home.__name__]
+    own.sort(key=lambda pair: pair[1].function.__code__.co_firstlineno)
+    return [(name, f"{name}{each.signature}") for name, each in own]
+
+
 def find(target: str) -> Workflow[..., Any]:
     module, _, name = target.rpartition(":")
+    loaded = load(module)
+    found = getattr(loaded, name, None)
+    if not isinstance(found, Workflow):
+        found = workflows.get(name)
+    if found is None:
+        known = ", ".join(sorted(workflows)) or "none"
+        raise Unknown(f"{loaded.__name__} has no @workflow '{name}'; there are: {known}")
+    return found
+
+
+def load(module: str) -> Any:
     if module.endswith(".py"):
         sys.path.insert(0, str(Path(module).resolve().parent))
         module = Path(module).stem
     client.loading = f"the module '{module}' is loaded to be compiled"
     try:
-        loaded = importlib.import_module(module)
+        return importlib.import_module(module)
     except ModuleNotFoundError as error:
         if error.name != module:
             raise
         raise Unknown(f"there is no module '{module}'") from None
     finally:
         client.loading = None
-    found = getattr(loaded, name, None)
-    if not isinstance(found, Workflow):
-        found = workflows.get(name)
-    if found is None:
-        known = ", ".join(sorted(workflows)) or "none"
-        raise Unknown(f"{module} has no @workflow '{name}'; there are: {known}")
-    return found
 

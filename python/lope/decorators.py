@@ -177,6 +177,16 @@ class _Runs(Protocol[P, R_co]):
     def run(self, *args: P.args, **kwargs: P.kwargs) -> Coroutine[Any, Any, R_co]: ...
 
 
+# What can be run. Type checkers that overlook decorators of classes take a workflow for the class that it is.
+Startable = Union[Workflow[P, R], type[_Runs[P, R]]]
+
+
+def known(given: Startable[P, R]) -> Workflow[P, R]:
+    if not isinstance(given, Workflow):
+        raise TypeError(f"{getattr(given, '__name__', given)!r} is no workflow: put @workflow before it")
+    return given
+
+
 class _MakesAction(Protocol):
     @overload
     def __call__(self, function: Callable[P, Awaitable[R]]) -> Action[P, R]: ...
@@ -188,7 +198,7 @@ class _MakesWorkflow(Protocol):
     @overload
     def __call__(self, target: Callable[P, Awaitable[R]]) -> Workflow[P, R]: ...
     @overload
-    def __call__(self, target: type[Any]) -> Workflow[..., Any]: ...
+    def __call__(self, target: type[_Runs[P, R]]) -> Workflow[P, R]: ...
 
 
 @overload
@@ -234,7 +244,7 @@ def action(
 @overload
 def workflow(target: Callable[P, Awaitable[R]], /) -> Workflow[P, R]: ...
 @overload
-def workflow(target: type[Any], /) -> Workflow[..., Any]: ...
+def workflow(target: type[_Runs[P, R]], /) -> Workflow[P, R]: ...
 @overload
 def workflow(*, name: Optional[str] = None) -> _MakesWorkflow: ...
 

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import importlib.util
 import random
+import re
 import sys
 import tempfile
+from collections import Counter
 from pathlib import Path
 from typing import Any, Callable, Optional
 
@@ -21,7 +23,7 @@ from differential import binary, durably, plainly  # noqa: E402
 from lope import CompileError  # noqa: E402
 from lope.decorators import actions, workflows  # noqa: E402
 from lope.region import heap as heaps  # noqa: E402
-from lope.testing import Law  # noqa: E402
+from lope.testing import Law, _compiled  # noqa: E402
 
 HEAD = '''
 import asyncio, collections, copy, dataclasses, datetime, decimal, enum, functools, itertools, json, math, operator, re, string
@@ -30,6 +32,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import NamedTuple
 from zoneinfo import ZoneInfo
+from pydantic import BaseModel, Field, ValidationError, field_validator
 from differential import crossed
 from lope import action, gather, workflow
 
@@ -142,6 +145,27 @@ async def deep(n, found):
     found.append(await add(n))
     return await deep(n - 1, found)
 
+class Model(BaseModel):
+    n: int = Field(default=1, ge=-10**30)
+    parts: list = []
+    when: datetime.date = datetime.date(2024, 2, 29)
+    @field_validator("n")
+    @classmethod
+    def whole(cls, value): return value
+    @property
+    def double(self): return self.n * 2
+    def grow(self, x):
+        self.parts.append(x)
+        return self.parts
+def maker(n):
+    past = []
+    def step(v=1):
+        nonlocal n
+        n += v
+        past.append(n)
+        return n
+    return step, past
+
 def shown(value, depth=0):
     if depth > 6: return "..."
     if isinstance(value, (str, int, float, type(None), Decimal, datetime.datetime, datetime.date, datetime.timedelta)) and not isinstance(value, enum.Enum):
@@ -154,12 +178,80 @@ def shown(value, depth=0):
         return [type(value).__name__, [shown(v, depth + 1) for v in value]]
     if isinstance(value, BaseException):
         return [type(value).__name__, str(value), shown(value.__cause__, depth + 1)]
+    if isinstance(value, BaseModel): return ["Model", shown(vars(value), depth + 1), sorted(value.model_fields_set)]
     if isinstance(value, Slim): return ["Slim", value.n, shown(value.parts, depth + 1)]
     if dataclasses.is_dataclass(value): return [type(value).__name__, shown(vars(value), depth + 1)]
     return [type(value).__name__, repr(value) if not callable(value) else "callable"]
 '''
 
 LISTS, NUMBERS, DICTS, OBJECTS = ("xs", "ys", "zs"), ("a", "b", "c"), ("d", "e"), ("p", "q")
+
+# What a token of a form stands for, by the method that writes it.
+TOKENS = {
+    "n": "n", "l": "x", "k": "k", "o": "o", "N": "number", "V": "value", "A": "any", "T": "test", "C": "change",
+}  # fmt: skip
+TOKEN = re.compile("@([a-zA-Z])")
+
+NUMBER_FORMS = (
+    "@n", "@i", "len(@l)", "@n % 3", "@n // @h", "sum(flat(@l))", "await add(@n)", "@n + @n", "@n * @n % 10007", "2 ** abs(@n % 90)",
+    "max(@n, @i)", "int(Decimal('@i.5'))", "round(@n / 3, 2)", "@n if @T else @i", "(await echo([@n]))[0]", "len(@k)", "@o.n",
+    "Level.HIGH + @i", "abs(@n)", "hash(@i) % 7", "@l.count(@i)", "divmod(@n, 4)[1]", "math.gcd(abs(@n), 12)", "(lambda v: v + @i)(@n)",
+    "await fail(@n)",
+)  # fmt: skip
+
+LIST_FORMS = (
+    "[]", "[@N]", "[@x]", "@x", "list(@x)", "@x + @y", "@x[1:]", "[v for v in @x]", "[@x, @y]", "[*@x, 7]", "@x if @T else @y",
+    "await echo(@x)", "keep(@x)", "fresh(@x)", "@x or @y", "[@x] * 2", "@x.copy()", "(@x[0] if @x and isinstance(@x[0], list) else [])",
+    "grow(@x)", "await held(@x, @n)", "[@x for _ in range(2)]", "copy.deepcopy(@x)", "sorted(flat(@x), reverse=True)",
+    "await deep(2, @x)", "@o.log", "[await add(v) for v in flat(@x)[:3]]", "list(itertools.chain(@x, @y))", "@k.setdefault(@n, @x)",
+    "list(@k.values())", "Plain.shared[:]", "[f() for f in [lambda: @n] * 2]",
+)  # fmt: skip
+
+ANY_FORMS = (
+    "@N", "@V", "Decimal(@n) / 4", "Decimal('0.00')", "Point(@n).moved(1)", "Colour.CRIMSON", "Level.LOW", "Word.YES", "Flag.A | Flag.B",
+    "Version(@n)", "f'{@n:>4}|{@l!r}'", "Counter(@l[:0] or 'abca')", "datetime.datetime(2024, 3, 31, 1, 30, tzinfo=UTC).astimezone(ROME)",
+    "datetime.date(2024, 1, 1) + datetime.timedelta(days=abs(@n) % 400)", "{@n: @l}", "(@n, @l)", "'@w'.split('-')", "frozenset([@n, 1])",
+    "0.1 + 0.2", "await echo(Decimal(@n))", "await echo(Point(@n, 2))", "await echo(Colour.BLUE)", "None", "True",
+    "json.loads(json.dumps(flat(@l)))", "Slim(@n, @l)", "model.double", "await echo(model)", "model.model_copy(update={'n': 3})",
+    "Model(parts=[@n], when='2024-01-02').model_dump()", "[f(@n) for f in fs]", "[g() for g in gs]", "step(@i)", "past", "hoard(@n)",
+)  # fmt: skip
+
+TESTS = (
+    "@n > @j", "@l", "not @n", "@l == @l", "@l is @l", "@n in @l", "isinstance(@n, int) and @l", "Decimal('0.00')",
+    "Decimal('1.0') == Decimal('1.00')", "acc", "acc == Account('ANN')", "@n in @k", "isinstance(Level.LOW, int)",
+    "Colour.RED is Colour.CRIMSON", "Word.YES == 'yes'", "Version(1, 2) < Version(@n)", "sum([0.1] * 10) == 1.0", "any(@l)", "@o is @o",
+    "(m := len(log)) % 2", "await add(@n) > 3", "0 < @n <= 5", "@k is @k",
+)  # fmt: skip
+
+CHANGES = (
+    "@x.append(@N)", "@x.append(@l[:2])", "@x.extend(@l[:3])", "@x += [@N]", "@x.insert(0, @N)", "@x.reverse()", "@x[0] = @N",
+    "@x[-1] = @l[:]", "@x.clear()", "a = @x.pop() if @x else 0", "@x[:1] = [@N]", "@k[@n] = @A", "@k.setdefault(@n, []).append(@N)",
+    "@k.pop(@n, None)", "@k.update({'z': @n})", "@o += @n", "@o.log.append(@N)", "@o.n = @N", "@o = @o", "@o = Plain(@N)", "acc.add(@N)",
+    "acc.same().append(@n)", "@x = acc.items", "acc.balance += Decimal('0.10')", "del @x[0]", "@k = @k", "@k = dict.fromkeys([1, 2], @x)",
+    "min([@x, [9] * 50], key=len).append(1)", "groups[@n % 3].append(@n)", "counts[str(@n)] += 1", "queue.append(@n)",
+    "a = queue.popleft() if queue else @n", "seen.add(@n)", "seen -= {@n}", "@x.sort(key=str)", "slim.parts = @x",
+    "slim.parts.append(@n)", "slim.n += @n", "@x = slim.parts",
+    "od.move_to_end('k', last=False) if 'k' in od else od.__setitem__('k', @n)",
+    "od[@n] = @x", "model.parts.append(@N)", "model.n = @N", "@x = model.grow(@n)", "model = model.model_copy()", "model.parts = @x",
+    "fs.append(lambda v: (v, @n))", "fs.append(lambda v, w=@n: w)", "fs.append(closure)", "fs.append(bump)", "gs.append(lambda: @x)",
+    "gs = [lambda: (i, @n) for i in range(2)]", "step, past = maker(@n)", "gs.append(functools.partial(bump, @n))", "other = bump",
+    "gs.append(@x.copy)", "bump(@n)", "hoard.seen = @x", "gs.append(lambda: hoard(1))", "del fs[1:]",
+)  # fmt: skip
+
+STATEMENTS = (
+    "@n = @N", "@n += @N", "@x = @V", "@x = @y = @V", "@C", "@C", "@C", "@C", "@x, @y = @y, @x", "log.append(@A)",
+    "log.append(shown(@A))", "await add(@n)", "@x[0:0] = [await add(@n)]", "log.append(await gather(held(@x[:1], 1), held(@y[:], 2)))",
+    "log.append([type(r).__name__ for r in await gather(risky([], @n), risky(@y[:], 7), return_exceptions=True)])",
+    "@n, *rest = [*flat(@x), 1, 2]; log.append(rest)", "log.append(@x is @y)", "log.append([f() for f in [lambda: @n, lambda v=@n: v]])",
+    "log.append([f() for f in [lambda: i for i in range(3)]])", "call = add(@n); @n = 0; log.append(await call)",
+    "log.append(closure(@n))", "log.append(await inner(@n))", "log.append(await pick(inner)(@n))", "log.append(fs[-1](@n))",
+    "log.append([shown(f(1)) for f in fs])", "log.append(step() + len(past))", "log.append([fs[0] is f for f in fs])",
+    "log.append(getattr(hoard, 'seen', None))", "hs.append(inner); await add(1); log.append(await hs[0](@n))", "@x = [await echo(@n), await add(@n)]", "log.append(@o.log is @x)",
+    "log.append(min(@x, default=0, key=str))", "log.append(' '.join(map(str, flat(@x))))",
+    "log.append({k: len(str(v)) for k, v in @k.items()})", "log.append(list(zip(@x, @y)))",
+    "log.append(functools.reduce(operator.add, flat(@x), 0))", "log.append(sorted({*flat(@x)}))",
+    "log.append(re.sub(r'\\d', 'n', str(@x))[:40])", "log.append([*enumerate(@x)][:2])",
+)  # fmt: skip
 
 
 class Writer:
@@ -190,76 +282,32 @@ class Writer:
         return f"{word}{self.count}"
 
     def number(self) -> str:
-        i = str(self.dice.randint(-2, 9))
-        return self.one(
-            self.n(), i, f"len({self.x()})", f"{self.n()} % 3", f"{self.n()} // {self.one('2', self.n())}", f"sum(flat({self.x()}))",
-            f"await add({self.n()})", f"{self.n()} + {self.n()}", f"{self.n()} * {self.n()} % 10007", f"2 ** abs({self.n()} % 90)",
-            f"max({self.n()}, {i})", f"int(Decimal('{i}.5'))", f"round({self.n()} / 3, 2)", f"{self.n()} if {self.test()} else {i}",
-            f"(await echo([{self.n()}]))[0]", f"len({self.k()})", f"{self.o()}.n", f"Level.HIGH + {i}", f"abs({self.n()})",
-            f"hash({i}) % 7", f"{self.x()}.count({i})", f"divmod({self.n()}, 4)[1]", f"math.gcd(abs({self.n()}), 12)",
-            f"(lambda v: v + {i})({self.n()})", f"await fail({self.n()})",
-        )  # fmt: skip
+        return self.form(NUMBER_FORMS)
 
     def value(self) -> str:
-        x, y = self.x(), self.x()
-        return self.one(
-            "[]", f"[{self.number()}]", f"[{x}]", x, f"list({x})", f"{x} + {y}", f"{x}[1:]", f"[v for v in {x}]", f"[{x}, {y}]",
-            f"[*{x}, 7]", f"{x} if {self.test()} else {y}", f"await echo({x})", f"keep({x})", f"fresh({x})", f"{x} or {y}",
-            f"[{x}] * 2", f"{x}.copy()", f"({x}[0] if {x} and isinstance({x}[0], list) else [])", f"grow({x})",
-            f"await held({x}, {self.n()})", f"[{x} for _ in range(2)]", f"copy.deepcopy({x})", f"sorted(flat({x}), reverse=True)",
-            f"await deep(2, {x})", f"{self.o()}.log", f"[await add(v) for v in flat({x})[:3]]", f"list(itertools.chain({x}, {y}))",
-            f"{self.k()}.setdefault({self.n()}, {x})", f"list({self.k()}.values())", "Plain.shared[:]", f"[f() for f in [lambda: {self.n()}] * 2]",
-        )  # fmt: skip
+        return self.form(LIST_FORMS)
 
     def any(self) -> str:
-        return self.one(
-            self.number(), self.value(), f"Decimal({self.n()}) / 4", "Decimal('0.00')", f"Point({self.n()}).moved(1)", "Colour.CRIMSON",
-            "Level.LOW", "Word.YES", "Flag.A | Flag.B", f"Version({self.n()})", f"f'{{{self.n()}:>4}}|{{{self.x()}!r}}'",
-            f"Counter({self.x()}[:0] or 'abca')", "datetime.datetime(2024, 3, 31, 1, 30, tzinfo=UTC).astimezone(ROME)",
-            f"datetime.date(2024, 1, 1) + datetime.timedelta(days=abs({self.n()}) % 400)", f"{{{self.n()}: {self.x()}}}",
-            f"({self.n()}, {self.x()})", f"'{self.one('a-b', 'Zoë', '', 'x y')}'.split('-')", f"frozenset([{self.n()}, 1])", "0.1 + 0.2",
-            f"await echo(Decimal({self.n()}))", f"await echo(Point({self.n()}, 2))", "await echo(Colour.BLUE)", "None", "True",
-            f"json.loads(json.dumps(flat({self.x()})))", f"Slim({self.n()}, {self.x()})",
-        )  # fmt: skip
+        return self.form(ANY_FORMS)
 
     def test(self) -> str:
-        return self.one(
-            f"{self.n()} > {self.dice.randint(-1, 4)}", self.x(), f"not {self.n()}", f"{self.x()} == {self.x()}", f"{self.x()} is {self.x()}",
-            f"{self.n()} in {self.x()}", f"isinstance({self.n()}, int) and {self.x()}", "Decimal('0.00')", "Decimal('1.0') == Decimal('1.00')",
-            f"acc", "acc == Account('ANN')", f"{self.n()} in {self.k()}", "isinstance(Level.LOW, int)", "Colour.RED is Colour.CRIMSON",
-            "Word.YES == 'yes'", f"Version(1, 2) < Version({self.n()})", "sum([0.1] * 10) == 1.0", f"any({self.x()})", f"{self.o()} is {self.o()}",
-            "(m := len(log)) % 2", f"await add({self.n()}) > 3", f"0 < {self.n()} <= 5", f"{self.k()} is {self.k()}",
-        )  # fmt: skip
+        return self.form(TESTS)
 
     def change(self) -> str:
-        x = self.x()
-        return self.one(
-            f"{x}.append({self.number()})", f"{x}.append({self.x()}[:2])", f"{x}.extend({self.x()}[:3])", f"{x} += [{self.number()}]",
-            f"{x}.insert(0, {self.number()})", f"{x}.reverse()", f"{x}[0] = {self.number()}", f"{x}[-1] = {self.x()}[:]", f"{x}.clear()",
-            f"a = {x}.pop() if {x} else 0", f"{x}[:1] = [{self.number()}]", f"{self.k()}[{self.n()}] = {self.any()}",
-            f"{self.k()}.setdefault({self.n()}, []).append({self.number()})", f"{self.k()}.pop({self.n()}, None)", f"{self.k()}.update({{'z': {self.n()}}})",
-            f"{self.o()} += {self.n()}", f"{self.o()}.log.append({self.number()})", f"{self.o()}.n = {self.number()}", f"{self.o()} = {self.o()}",
-            f"{self.o()} = Plain({self.number()})", f"acc.add({self.number()})", f"acc.same().append({self.n()})", f"{x} = acc.items", "acc.balance += Decimal('0.10')",
-            f"del {x}[0]", f"{self.k()} = {self.k()}", f"{self.k()} = dict.fromkeys([1, 2], {x})", f"min([{x}, [9] * 50], key=len).append(1)",
-            f"groups[{self.n()} % 3].append({self.n()})", f"counts[str({self.n()})] += 1", f"queue.append({self.n()})", f"a = queue.popleft() if queue else {self.n()}",
-            f"seen.add({self.n()})", f"seen -= {{{self.n()}}}", f"{x}.sort(key=str)", f"slim.parts = {x}", f"slim.parts.append({self.n()})", f"slim.n += {self.n()}",
-            f"{x} = slim.parts", f"od.move_to_end('k', last=False) if 'k' in od else od.__setitem__('k', {self.n()})", f"od[{self.n()}] = {x}",
-        )  # fmt: skip
+        return self.form(CHANGES)
 
     def simple(self) -> str:
-        x, y = self.x(), self.x()
-        return self.one(
-            f"{self.n()} = {self.number()}", f"{self.n()} += {self.number()}", f"{x} = {self.value()}", f"{x} = {y} = {self.value()}",
-            self.change(), self.change(), self.change(), self.change(), f"{x}, {y} = {y}, {x}", f"log.append({self.any()})", f"log.append(shown({self.any()}))",
-            f"await add({self.n()})", f"{x}[0:0] = [await add({self.n()})]", f"log.append(await gather(held({x}[:1], 1), held({y}[:], 2)))",
-            f"log.append([type(r).__name__ for r in await gather(risky([], {self.n()}), risky({y}[:], 7), return_exceptions=True)])",
-            f"{self.n()}, *rest = [*flat({x}), 1, 2]; log.append(rest)", f"log.append({x} is {y})", f"log.append([f() for f in [lambda: {self.n()}, lambda v={self.n()}: v]])",
-            "log.append([f() for f in [lambda: i for i in range(3)]])", f"call = add({self.n()}); {self.n()} = 0; log.append(await call)", f"log.append(closure({self.n()}))",
-            f"log.append(await inner({self.n()}))", f"{x} = [await echo({self.n()}), await add({self.n()})]", f"log.append({self.o()}.log is {x})",
-            f"log.append(min({x}, default=0, key=str))", f"log.append(' '.join(map(str, flat({x}))))", f"log.append({{k: len(str(v)) for k, v in {self.k()}.items()}})",
-            f"log.append(list(zip({x}, {y})))", f"log.append(functools.reduce(operator.add, flat({x}), 0))", f"log.append(sorted({{*flat({x})}}))",
-            f"log.append(re.sub(r'\\d', 'n', str({x}))[:40])", f"log.append([*enumerate({x})][:2])",
-        )  # fmt: skip
+        return self.form(STATEMENTS)
+
+    def form(self, forms: tuple[str, ...]) -> str:
+        """One of the forms, with what its tokens stand for: `@x` and `@y` are the same list wherever they stand in it."""
+        fixed = {"x": self.x(), "y": self.x(), "i": str(self.dice.randint(-2, 9))}
+        return TOKEN.sub(lambda found: fixed.get(found[1]) or self.token(found[1]), self.dice.choice(forms))
+
+    def token(self, letter: str) -> str:
+        if letter in "jhw":
+            return {"j": str(self.dice.randint(-1, 4)), "h": self.one("2", self.n()), "w": self.one("a-b", "Zoë", "", "x y")}[letter]
+        return str(getattr(self, TOKENS[letter])())
 
     def block(self, depth: int, indent: str) -> None:
         for _ in range(self.dice.randint(1, 3)):
@@ -271,6 +319,7 @@ class Writer:
             return
         kinds: list[Callable[[int, str], None]] = [
             self.branch, self.loop, self.loop, self.attempt, self.attempt, self.manager, self.matching, self.counting, self.task, self.batches,
+            self.guarded, self.group,
         ]  # fmt: skip
         self.dice.choice(kinds)(depth, indent)
 
@@ -343,6 +392,19 @@ class Writer:
         self.block(depth - 1, indent)
         self.lines.append(f"{indent}log.append(shown(await {name}))")
 
+    def guarded(self, depth: int, indent: str) -> None:
+        self.lines.append(f"{indent}async with asyncio.{self.one('Semaphore(1)', 'Lock()')}:")
+        self.block(depth - 1, indent + "    ")
+
+    def group(self, depth: int, indent: str) -> None:
+        if sys.version_info < (3, 11):
+            return self.guarded(depth, indent)
+        name, inner = self.fresh("g"), indent + "    "
+        self.lines += [
+            f"{indent}async with asyncio.TaskGroup() as {name}:", f"{inner}{name}1 = {name}.create_task(held({self.x()}[:], {self.n()}))",
+            f"{inner}{name}2 = {name}.create_task(deep(2, []))", f"{indent}log.append([{name}1.result(), {name}2.result()])",
+        ]  # fmt: skip
+
     def batches(self, depth: int, indent: str) -> None:
         inner, x = indent + "    ", self.x()
         self.lines += [
@@ -351,18 +413,34 @@ class Writer:
         ]  # fmt: skip
 
     def source(self, name: str) -> str:
-        self.lines = [
-            f"async def {name}(xs, ys, a, b):", "    zs = xs", "    c = 2", "    log = []", "    d = {1: xs}", "    e = d", "    p = Plain(1)", "    q = p",
-            "    acc = Account('Ann')", "    groups = defaultdict(list)", "    counts = Counter()", "    queue = deque([1])", "    seen = {1, 2}",
-            "    slim = Slim(1)", "    od = OrderedDict(k=1)", "    last = None",
-            "    def closure(v):", "        log.append(a)", "        return [v, len(xs)]",
-            "    async def inner(v):", "        nonlocal c", "        c += 1", "        log.append(await add(v))", "        return c + a",
-        ]  # fmt: skip
+        """A program; of what it could use it has what it uses."""
         for _ in range(6):
             self.statement(2, "    ")
-        parts = "xs, ys, zs, a, b, c, d, e, p, q, acc, groups, counts, queue, seen, slim, od, last, log[:80]"
-        self.lines.append(f"    return [shown([{parts}]), xs is zs, d is e, p is q, xs is acc.items]")
-        return "\n".join(self.lines)
+        used = set(re.findall(r"[A-Za-z_]\w*", "\n".join(self.lines))) | {"xs", "ys", "zs", "a", "b", "c", "log"}
+        given: list[str] = []
+        for made, lines in reversed(PRELUDE.items()):
+            if used & set(made.split()):
+                given[:0] = lines.splitlines()
+                used |= set(made.split()) | set(re.findall(r"[A-Za-z_]\w*", lines))
+        parts = ", ".join(each for each in SHOWN if each in used)
+        same = [each for each in ("d is e", "p is q", "xs is acc.items") if set(re.findall("[a-z]+", each)) - {"is", "items"} <= used]
+        ending = f"    return [shown([{parts}, log[:80]]), {', '.join(['xs is zs', *same])}]"
+        return "\n".join([f"async def {name}(xs, ys, a, b):", *given, *self.lines, ending])
+
+
+# What programs begin with, by the names that it makes.
+PRELUDE = {
+    "zs": "    zs = xs", "c": "    c = 2", "log": "    log = []", "d e": "    d = {1: xs}\n    e = d", "p q w": "    p = Plain(1)\n    q = p",
+    "acc": "    acc = Account('Ann')", "groups": "    groups = defaultdict(list)", "counts": "    counts = Counter()",
+    "queue": "    queue = deque([1])", "seen": "    seen = {1, 2}", "slim": "    slim = Slim(1)", "od": "    od = OrderedDict(k=1)",
+    "last": "    last = None", "model": "    model = Model(parts=[1])", "hs": "    hs = []", "fs": "    fs = [lambda v: v + c]",
+    "gs": "    gs = []", "step past": "    step, past = maker(a)", "pick": "    pick = lambda f: f",
+    "hoard": "    def hoard(v, kept=[]):\n        kept.append(v)\n        return len(kept)",
+    "bump": "    def bump(v):\n        nonlocal b\n        b += 1\n        log.append(b)\n        return [b, v]",
+    "closure": "    def closure(v):\n        log.append(a)\n        return [v, len(xs)]",
+    "inner": "    async def inner(v):\n        nonlocal c\n        c += 1\n        log.append(await add(v))\n        return c + a",
+}  # fmt: skip
+SHOWN = ("xs", "ys", "zs", "a", "b", "c", "d", "e", "p", "q", "acc", "groups", "counts", "queue", "seen", "slim", "od", "last", "model", "past")
 
 
 CASES: tuple[tuple[Any, ...], ...] = (([1, 2], [3], 1, 2), ([[5], 6], [], 0, 3))
@@ -382,7 +460,9 @@ class Tried:
     """What became of programs."""
 
     def __init__(self) -> None:
-        self.same = self.refused = 0
+        self.same = 0
+        # Why programs were refused, and how many for each reason.
+        self.reasons: Counter[str] = Counter()
         self.differ: list[tuple[int, str]] = []
 
 
@@ -415,9 +495,9 @@ def attempt(seeds: range, folder: Path, tried: Optional[Tried] = None) -> Tried:
         for seed, source in sources.items():
             workflow = getattr(module, f"program_{seed}")
             try:
-                workflow.compile()
-            except CompileError:
-                tried.refused += 1
+                _compiled(workflow)
+            except CompileError as refusal:
+                tried.reasons[refusal.reason] += 1
                 continue
             for case in CASES:
                 expected = plainly(workflow, case, {}).crossed().shown()
@@ -440,11 +520,12 @@ def main() -> int:
         for start in range(first, first + count, 200):
             seeds = range(start, min(start + 200, first + count))
             attempt(seeds, Path(folder), tried)
-            print(f"{seeds.stop - first} tried: {tried.same} the same, {tried.refused} refused, {len(tried.differ)} differ", flush=True)
+            print(f"{seeds.stop - first} tried: {tried.same} the same, {tried.reasons.total()} refused, {len(tried.differ)} differ", flush=True)
             for _, text in tried.differ[:3]:
                 print(text)
             if len(tried.differ) > 20:
                 break
+    print("refused:", dict(tried.reasons.most_common()))
     return 1 if tried.differ else 0
 
 

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
+import os
 import random
+import signal
+import time
 import uuid
 from dataclasses import dataclass
 from collections import defaultdict
 from datetime import datetime, timedelta
 from decimal import Decimal
 
-from lope import action, gather, wait_signal, workflow
+from lope import action, gather, start, start_async, wait_signal, workflow
 
 
 @dataclass
@@ -89,3 +93,67 @@ async def shared(path: str, rounds: int) -> tuple[dict[str, list[Decimal]], bool
     for n in range(rounds):
         await into(found, "odd" if n % 2 else "even", path, n)
     return dict(found), same is found["even"], sum(same, Decimal())
+
+
+@action
+def crashes(path: str) -> None:
+    with open(path, "a", encoding="utf-8") as file:
+        file.write("tried\n")
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+@workflow
+async def crashing(path: str) -> None:
+    await crashes(path)
+
+
+@workflow
+async def parent(n: int) -> tuple[str, str, list[str]]:
+    first = start(waits, n)
+    others = [start(waits, each) for each in range(2)]
+    await same(1.0)
+    last = await start_async(waits, n + 1)
+    return first.id, last.id, [each.id for each in others]
+
+
+@dataclass
+class Approval:
+    by: str
+    approved: bool
+
+
+@workflow
+async def approving() -> Approval:
+    return await wait_signal("approved", type=Approval)
+
+
+@action(concurrency=1)
+async def alone(path: str, n: int) -> int:
+    """Says how many are at work at once."""
+    with open(path, "a", encoding="utf-8") as file:
+        file.write("+")
+    await asyncio.sleep(0.02)
+    with open(path, "a", encoding="utf-8") as file:
+        file.write("-")
+    return n
+
+
+@action(rate="2/300ms")
+async def slowly(n: int) -> float:
+    return time.time()
+
+
+@workflow
+async def limited(path: str) -> tuple[list[int], list[float]]:
+    return await gather(*[alone(path, n) for n in range(4)]), await gather(*[slowly(n) for n in range(5)])
+
+
+@workflow
+class Tally:
+    def __init__(self) -> None:
+        self.total = 0
+
+    async def run(self, numbers: list[int]) -> int:
+        for number in numbers:
+            self.total += number
+        return self.total

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -123,3 +125,116 @@ def test_a_run_with_regions_survives_its_runner(tmp_path: Path) -> None:
     assert handle.result("120s") == ({"even": even, "odd": odd}, True, sum(even))
     done = [int(line) for line in path.read_text(encoding="utf-8").splitlines()]
     assert sorted(set(done)) == list(range(rounds)) and len(done) <= rounds + 2
+
+
+def test_a_worker_that_crashes_counts_attempts(tmp_path: Path) -> None:
+    """"A crash of the worker counts as the docs say": three more attempts, then the run fails."""
+    path = tmp_path / "tried"
+    with pytest.raises(Exception) as caught:
+        client.run(app.crashing, str(path))
+    assert getattr(caught.value, "kind", "") == "WorkerLost", repr(caught.value)
+    assert path.read_text(encoding="utf-8").count("tried") == 4
+
+
+def test_a_child_that_is_started_gives_a_handle() -> None:
+    first, last, others = client.start(app.parent, 5).result("120s")
+    assert len({first, last, *others}) == 4
+    for id, n in ((first, 5), (last, 6), (others[0], 0), (others[1], 1)):
+        handle = client.Handle(id, app.waits)
+        handle.signal("go", 10)
+        assert handle.result("120s") == 10 + n
+
+
+def test_a_signal_has_the_type_that_is_asked_for() -> None:
+    handle = client.start(app.approving)
+    handle.signal("approved", {"by": "Ann", "approved": True})
+    assert handle.result("120s") == app.Approval("Ann", True)
+    wrong = client.start(app.approving)
+    wrong.signal("approved", {"by": "Ann", "approved": "perhaps"})
+    with pytest.raises(Exception, match="approved"):
+        wrong.result("120s")
+
+
+def test_an_action_has_its_own_rate_and_concurrency(tmp_path: Path) -> None:
+    path = tmp_path / "marks"
+    numbers, times = client.start(app.limited, str(path)).result("120s")
+    assert numbers == [0, 1, 2, 3] and path.read_text(encoding="utf-8") == "+-+-+-+-"
+    times.sort()
+    # Five of them at two a span take at least two spans.
+    assert times[-1] - times[0] >= 0.5, times
+
+
+def test_many_calls_take_one_process() -> None:
+    """"an async client without a process per call": one process answers, however many ask at once."""
+
+    async def many() -> list[int]:
+        handles = await asyncio.gather(*[client.start_async(app.waits, n) for n in range(20)])
+        await asyncio.gather(*[handle.signal_async("go", 1) for handle in handles])
+        return list(await asyncio.gather(*[handle.result_async("120s") for handle in handles]))
+
+    before = client._talk()
+    assert asyncio.run(many()) == [n + 1 for n in range(20)]
+    assert client._talk() is before
+
+
+def test_a_conversation_that_ended_is_begun_again() -> None:
+    handle = client.start(app.waits, 1)
+    client._talk()._process.kill()
+    client._talk()._process.wait()
+    handle.signal("go", 1)
+    assert handle.result("120s") == 2
+
+
+def test_a_class_is_started_like_a_function() -> None:
+    assert client.start(app.Tally, [1, 2, 3]).result("120s") == 6
+    assert asyncio.run(client.run_async(app.Tally, [4])) == 4
+
+
+EDITED = """
+from lope import action, wait_signal, workflow
+
+@action
+def greet(NAMES) -> str:
+    return "hello " + name
+
+@workflow
+async def waits(name: str) -> str:
+    await wait_signal("go")
+    return await greet(name)
+"""
+
+
+def test_an_action_that_was_edited_says_how_to_go_on(tmp_path: Path) -> None:
+    def lope(*words: str) -> "subprocess.CompletedProcess[str]":
+        command = [os.environ["LOPE_BIN"], *words, "--python-bin", sys.executable] if words[0] != "runs" else [os.environ["LOPE_BIN"], *words]
+        return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300, env=client._environment())
+
+    app_file = tmp_path / "edited.py"
+    app_file.write_text(EDITED.replace("NAMES", "name: str"), encoding="utf-8")
+    run = lope("start", "edited.py:waits", "--input", '"Ann"', "--quiet", "--json")
+    id = json.loads(run.stdout)["run_id"]
+    lope("runs", "signal", id, "go")
+    app_file.write_text(EDITED.replace("NAMES", "name: str, title: str"), encoding="utf-8")
+    failed = lope("run", "edited.py:waits", "--resume", id)
+    assert failed.returncode == 1 and "greet() missing 1 required positional argument: 'title'" in failed.stdout, failed
+    assert f"mend the cause, then go on from there: lope runs retry {id}" in failed.stderr, failed.stderr
+    app_file.write_text(EDITED.replace("NAMES", "name: str, title: str = ''"), encoding="utf-8")
+    assert lope("runs", "retry", id).returncode == 0
+    assert lope("run", "edited.py:waits", "--resume", id).stdout.strip() == "hello Ann"
+
+
+def test_one_sigterm_stops_a_run(tmp_path: Path) -> None:
+    """"One SIGTERM stops `lope run`", and the run goes on later."""
+    (tmp_path / "long.py").write_text(EDITED.replace("NAMES", "name: str"), encoding="utf-8")
+    command = [os.environ["LOPE_BIN"], "run", "long.py:waits", "--input", '"Bo"', "--python-bin", sys.executable]
+    running = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True, env=client._environment())
+    assert running.stderr is not None
+    first = running.stderr.readline()
+    assert "started" in first, first
+    running.send_signal(signal.SIGTERM)
+    said = running.communicate(timeout=120)[1]
+    assert running.returncode == 1 and "nothing is lost" in said, said
+    id = first.split()[1]
+    client.Handle[str](id).signal("go")
+    again = subprocess.run([*command[:3], "--resume", id, *command[-2:]], cwd=tmp_path, capture_output=True, text=True, timeout=300, env=client._environment())
+    assert again.stdout.strip() == "hello Bo", again.stderr

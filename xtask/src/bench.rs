@@ -11,6 +11,7 @@ use crate::needs::Setting;
 use crate::steps::Steps;
 use crate::tree;
 use crate::workspace::{self, Package};
+use crate::{counts, peers};
 
 #[derive(Debug)]
 struct Benchmark {
@@ -62,6 +63,13 @@ const BENCHMARKS: &[Benchmark] = &[
 ];
 
 pub(crate) fn run(arguments: &[String]) -> Result<ExitCode> {
+    if let Some((name, rest)) = arguments.split_first() {
+        match name.as_str() {
+            "peers" => return peers::run(rest),
+            "counts" => return counts::run(rest),
+            _ => {}
+        }
+    }
     let end = arguments
         .iter()
         .position(|word| word == "--")

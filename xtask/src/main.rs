@@ -4,7 +4,9 @@
 
 mod bench;
 mod chaos;
+mod counts;
 mod needs;
+mod peers;
 mod python;
 mod steps;
 mod sweeper;
@@ -12,6 +14,7 @@ mod test;
 mod tidy;
 mod timed;
 mod tree;
+mod wheel;
 mod with;
 mod workspace;
 
@@ -51,6 +54,24 @@ const VERBS: &[Verb] = &[
         usage: "bench [NAME...] [-- ARGUMENT...]",
         summary: "benchmarks in release: store, flow, mailbox; arguments after -- go to the benchmark",
         run: bench::run,
+    },
+    Verb {
+        name: "wheel",
+        usage: "wheel [FOLDER]",
+        summary: "the Python package as a wheel with the command inside, in release",
+        run: wheel::run,
+    },
+    Verb {
+        name: "bench peers",
+        usage: "bench peers [--rounds N] [--scale PERCENT] …",
+        summary: "Lope beside other engines, same work on the same server; writes docs/benchmarks.md",
+        run: peers::run,
+    },
+    Verb {
+        name: "bench counts",
+        usage: "bench counts [--write]",
+        summary: "instructions of the law, a shard and the stores, against benches/counts.json",
+        run: counts::run,
     },
     Verb {
         name: "with",

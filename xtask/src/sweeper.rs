@@ -85,6 +85,11 @@ impl Sweeper {
 
     /// Starts a command in a process group of its own that ends with us.
     pub(crate) fn spawn(&self, command: &mut Command) -> Result<Child> {
+        self.spawn_with_input(command.stdin(Stdio::null()))
+    }
+
+    /// As `spawn`, with the input that the command was given.
+    pub(crate) fn spawn_with_input(&self, command: &mut Command) -> Result<Child> {
         // We may be killed between its start and the order that names it: until then its mark
         // tells the sweeper whom to look for.
         let count = self.commands.get() + 1;
@@ -92,11 +97,19 @@ impl Sweeper {
         let mark = format!("{}-{count}", self.process.id());
         self.order(&format!("starting {mark}"))?;
         command.env(MARK, mark);
-        let started = command.stdin(Stdio::null()).process_group(0).spawn();
+        let started = command.process_group(0).spawn();
         let child =
             started.with_context(|| format!("cannot start {}", command.get_program().display()))?;
         self.order(&format!("group {}", child.id()))?;
         Ok(child)
+    }
+
+    /// Kills what was spawned, with its whole group.
+    pub(crate) fn kill(&self, child: &mut Child) -> Result<()> {
+        let group = child.id().to_string();
+        send("KILL", &[format!("-{group}")]);
+        child.wait().context("what was killed does not end")?;
+        self.order(&format!("forget {group}"))
     }
 
     /// Makes a private folder that is removed with us, and ends whatever runs on it before.

@@ -2,8 +2,8 @@
 //! licences. In: the JSON of `cargo metadata`; out: plain structs that the rules and the commands
 //! read. Builds nothing, judges nothing.
 
-use std::path::Path;
-use std::process::Command;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
@@ -53,6 +53,22 @@ impl Package {
             .iter()
             .any(|target| target.kind == kind && target.name == name)
     }
+}
+
+/// Builds one program with a command of cargo and says where it is.
+pub(crate) fn built(command: &mut Command) -> Result<PathBuf> {
+    let output = command
+        .arg("--message-format=json-render-diagnostics")
+        .stderr(Stdio::inherit())
+        .output()
+        .context("cannot run cargo")?;
+    if !output.status.success() {
+        bail!("it cannot be built");
+    }
+    let lines = output.stdout.rsplit(|byte| *byte == b'\n');
+    let mut messages = lines.filter_map(|line| serde_json::from_slice::<Value>(line).ok());
+    let program = messages.find_map(|message| Some(message["executable"].as_str()?.into()));
+    program.context("cargo names no program")
 }
 
 /// The cargo that started us, so that a chosen toolchain stays chosen.

@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex};
 use lope_agents::law::budget::micros;
 use lope_agents::records::StopReason;
 use lope_agents::settings::{AgentSettings, AgentsSettings, PromptBy, RunnerSettings};
-use lope_engine::executor::{Done, Executor, Task, Token};
+use lope_engine::executor::{Done, Executor, StartRight, Task, Token};
 use lope_model::{Failure, Map, Span, Value, failure, value};
 use lope_workers::process_tree::{ProcessTrees, TreeCommand, TreeWork};
 use lope_workers::{InheritedEnvironment, Logs};
@@ -52,7 +52,8 @@ impl AgentSteps {
         runtime: Handle,
         logs: Logs,
         environment: InheritedEnvironment,
-        (agents, settings): (AgentsSettings, RunnerSettings),
+        agents: AgentsSettings,
+        settings: RunnerSettings,
     ) -> Self {
         let kit = StepKit {
             trees: ProcessTrees::begin(&runtime),
@@ -103,7 +104,8 @@ impl StepKit {
     ) -> Result<Value, Failure> {
         let request = AgentRequest::read(&task.arguments)?;
         let agent = self.agent(request.agent.as_deref())?;
-        let (order, _file) = self.order(task, &request, &agent)?;
+        let (mut order, _file) = self.order(task, &request, &agent)?;
+        order.right = done.start_right();
         let log = self.logs.begin_masked(&task.token, done.masks().clone());
         done.logged(log.name());
         let heard = |_: &_, has_spoken| {
@@ -172,6 +174,7 @@ impl StepKit {
                 input,
             },
             limits: self.limits(request, agent),
+            right: StartRight::Always,
             stop_grace: self.settings.stop_grace,
         };
         Ok((order, file))

@@ -8,12 +8,13 @@ use std::sync::{Mutex, MutexGuard};
 use std::time::Instant;
 
 use lope_agents::records::StopReason;
+use lope_engine::executor::StartRight;
 use lope_model::{Span, Timestamp};
 use lope_workers::clock::wall;
 use lope_workers::lines::each_line;
 use lope_workers::logs::{MaskedLog, Stream};
 use lope_workers::process_tree::{
-    CpuMeter, ProcessTree, ProcessTrees, TreeCommand, TreeWork, is_subreaper_lost,
+    CpuMeter, ProcessTree, ProcessTrees, TreeCommand, TreeWork, is_subreaper_lost, is_too_late,
 };
 use tokio::sync::watch;
 
@@ -34,6 +35,8 @@ pub struct AgentOrder {
     pub command: TreeCommand,
     pub reader: AgentReader,
     pub limits: AgentLimits,
+    /// Until when it may be started.
+    pub right: StartRight,
     /// How long it may take to end when it is told to.
     pub stop_grace: Span,
 }
@@ -59,6 +62,12 @@ struct Heard {
     complaints: String,
 }
 
+/// The watchdog of an agent, and since when it looks.
+struct AgentWatch {
+    dog: Watchdog,
+    begun: Instant,
+}
+
 /// Why an agent was told to end.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum AgentStop {
@@ -82,22 +91,30 @@ pub async fn attend(
         command,
         reader,
         limits,
+        right,
         stop_grace,
     } = order;
     let program = command.program.to_string_lossy().into_owned();
     let heard = Mutex::new(Heard::new(reader, log));
     let started = tokio::select! {
-        started = trees.start_work(&work, command) => started,
+        started = trees.start_work(&work, command, || right) => started,
         reason = asked(&mut stop) => return unstarted(begun, reason, None),
     };
     let mut tree = match started {
         Ok(tree) => tree,
+        Err(error) if is_too_late(&error) => {
+            return unstarted(begun, StopReason::LostLock, None);
+        }
         Err(error) => {
             let message = format!("'{program}' cannot be started: {error}");
             return unstarted(begun, StopReason::Startup, Some(message));
         }
     };
-    let attended = watched(&mut tree, &heard, (limits, begun), &mut stop, &heard_of).await;
+    let watch = AgentWatch {
+        dog: Watchdog::new(limits),
+        begun,
+    };
+    let attended = watched(&mut tree, &heard, watch, &mut stop, &heard_of).await;
     let (status, told) = match attended {
         Ok(status) => (status, None),
         Err(told) => (tree.stop(stop_grace.to_duration()).await, Some(told)),
@@ -111,7 +128,7 @@ pub async fn attend(
 async fn watched(
     tree: &mut ProcessTree,
     heard: &Mutex<Heard>,
-    (limits, begun): (AgentLimits, Instant),
+    watch: AgentWatch,
     stop: &mut watch::Receiver<Option<StopReason>>,
     heard_of: &impl Fn(&AgentReport, bool),
 ) -> Result<io::Result<ExitStatus>, AgentStop> {
@@ -145,32 +162,34 @@ async fn watched(
     tokio::select! {
         biased;
         status = ended => Ok(status),
-        cause = looking(heard, (limits, begun), cpu, heard_of) => Err(AgentStop::ByWatchdog(cause)),
+        cause = watch.look(heard, cpu, heard_of) => Err(AgentStop::ByWatchdog(cause)),
         reason = asked(stop) => Err(AgentStop::ByOrder(reason)),
     }
 }
 
-async fn looking(
-    heard: &Mutex<Heard>,
-    (limits, begun): (AgentLimits, Instant),
-    cpu: CpuMeter,
-    heard_of: &impl Fn(&AgentReport, bool),
-) -> StopCause {
-    let mut dog = Watchdog::new(limits);
-    loop {
-        tokio::time::sleep(dog.tick()).await;
-        let signs = {
-            let mut heard = lock(heard);
-            heard_of(&heard.reader.report, heard.has_spoken);
-            AgentSigns {
-                elapsed: begun.elapsed(),
-                has_spoken: std::mem::take(&mut heard.has_spoken),
-                is_final: heard.reader.report.is_final,
-                cost_micros: heard.reader.report.cost_micros,
+impl AgentWatch {
+    /// Look now and then, until the agent must end.
+    async fn look(
+        mut self,
+        heard: &Mutex<Heard>,
+        cpu: CpuMeter,
+        heard_of: &impl Fn(&AgentReport, bool),
+    ) -> StopCause {
+        loop {
+            tokio::time::sleep(self.dog.tick()).await;
+            let signs = {
+                let mut heard = lock(heard);
+                heard_of(&heard.reader.report, heard.has_spoken);
+                AgentSigns {
+                    elapsed: self.begun.elapsed(),
+                    has_spoken: std::mem::take(&mut heard.has_spoken),
+                    is_final: heard.reader.report.is_final,
+                    cost_micros: heard.reader.report.cost_micros,
+                }
+            };
+            if let Some(cause) = self.dog.look(&signs, || cpu.used()) {
+                return cause;
             }
-        };
-        if let Some(cause) = dog.look(&signs, || cpu.used()) {
-            return cause;
         }
     }
 }

@@ -13,6 +13,7 @@ pub mod python;
 mod raw;
 mod reactive;
 mod shapes;
+mod sleepers;
 mod work;
 
 pub use error::{BenchError, BenchResult};
@@ -28,7 +29,7 @@ pub struct Benchmark {
 }
 
 /// Everything that can be measured.
-pub const BENCHMARKS: [Benchmark; 11] = [
+pub const BENCHMARKS: [Benchmark; 12] = [
     on_every_store("runs"),
     on_every_store("steps"),
     on_every_store("fan"),
@@ -38,6 +39,7 @@ pub const BENCHMARKS: [Benchmark; 11] = [
     on_every_store("reactive"),
     on_every_store(PYTHON),
     on_lasting_stores(SERVER),
+    on_lasting_stores("sleepers"),
     on_lasting_stores("idle"),
     on_lasting_stores("footprint"),
 ];
@@ -96,6 +98,7 @@ pub async fn measure(name: &str, scale: u64, store: &MeasuredStore) -> BenchResu
             .beside(raw::one_by_one(scaled(500), store).await?),
         "mailbox" => mailbox::mailbox(scale, store).await?,
         "reactive" => reactive::reactive(scale, store).await?,
+        "sleepers" => vec![sleepers::sleepers(scaled(100_000), store).await?],
         "idle" => vec![idle::idle(scaled(20), store).await?],
         "footprint" => vec![footprint::footprint(store)?],
         other => {

@@ -42,6 +42,13 @@ steps:
   done: { return: '${{ size(all) }}' }
 ";
 
+/// It sleeps as long as the input says.
+pub(crate) const SLEEPER: &str = "
+name: bench-sleeper
+steps:
+  nap: { sleep: '${{ input }}' }
+";
+
 /// A plan of one of these texts.
 pub(crate) fn plan(text: &str) -> Arc<Plan> {
     workflows::read(text, "bench").expect("the texts above are workflows")
@@ -51,7 +58,7 @@ pub(crate) fn plan(text: &str) -> Arc<Plan> {
 mod tests {
     #[test]
     fn every_shape_is_a_workflow() {
-        for text in [super::ONE, super::SEQUENCE, super::FAN] {
+        for text in [super::ONE, super::SEQUENCE, super::FAN, super::SLEEPER] {
             assert!(super::plan(text).name().starts_with("bench-"));
         }
     }

@@ -167,7 +167,7 @@ async fn first(runner: &Runner, store: &MeasuredStore) -> BenchResult<()> {
 }
 
 /// A run that failed would be a fast one.
-async fn completed(store: &MeasuredStore) -> BenchResult<()> {
+pub(crate) async fn completed(store: &MeasuredStore) -> BenchResult<()> {
     let others = [FinalStatus::Failed, FinalStatus::Cancelled].map(RunStatus::Final);
     let filter = RunFilter {
         statuses: others.into(),
@@ -275,7 +275,25 @@ pub(crate) async fn long_loop(steps: u64, store: &MeasuredStore) -> BenchResult<
     let (wall, cpu) = share(before, &marks);
     Ok(figure
         .note("last tenth against first", wall)
-        .note("its CPU", cpu))
+        .note("its CPU", cpu)
+        .note("CPU of each tenth", tenths(before, &marks)))
+}
+
+/// CPU time of both ends in each tenth, beside that of the first.
+fn tenths(before: Reading, marks: &[Reading]) -> String {
+    let begins = std::iter::once(&before).chain(marks);
+    let costs = begins.zip(marks).map(|(begin, end)| begin.until(*end));
+    let times: Vec<f64> = costs.map(|cost| cpu(cost).as_secs_f64()).collect();
+    let first = times.first().copied().unwrap_or_default().max(1e-9);
+    let shares: Vec<String> = times
+        .iter()
+        .map(|time| format!("{:.2}", time / first))
+        .collect();
+    shares.join(" ")
+}
+
+fn cpu(cost: Cost) -> Duration {
+    cost.ours + cost.theirs.unwrap_or_default()
 }
 
 /// The last tenth against the first: time, and CPU time of both ends.
@@ -284,7 +302,6 @@ fn share(before: Reading, marks: &[Reading]) -> (String, String) {
         return ("unknown".to_owned(), "unknown".to_owned());
     };
     let (first, last) = (before.until(*first), penultimate.until(*last));
-    let cpu = |cost: Cost| cost.ours + cost.theirs.unwrap_or_default();
     let times = |last: Duration, first: Duration| {
         format!("{:.2}×", last.as_secs_f64() / first.as_secs_f64().max(1e-9))
     };

@@ -181,11 +181,15 @@ impl Transaction {
     }
 
     fn intend(&mut self, at: CellAddress, change: Change) -> Result<(), CommitRefusal> {
-        self.operate(Operation { at, change })
+        self.operate(Operation { at, change }, Operation::apply)
     }
 
     /// Applies an operation to this transaction's own copy and keeps it for the commit.
-    fn operate(&mut self, operation: Operation) -> Result<(), CommitRefusal> {
+    fn operate<E: From<WriteError>>(
+        &mut self,
+        operation: Operation,
+        apply: impl FnOnce(&Operation, &mut Option<Json>) -> Result<(), E>,
+    ) -> Result<(), E> {
         let at = &operation.at;
         if at.id.is_inline() {
             return Err(WriteError::Inline { at: at.clone() }.into());
@@ -198,7 +202,7 @@ impl Transaction {
             Some(document) => document,
             None => self.begun.document(&at.space, &at.id).cloned(),
         };
-        let applied = operation.apply(&mut document);
+        let applied = apply(&operation, &mut document);
         self.documents.insert(at.id.clone(), document);
         applied?;
         self.space = Some(at.space.clone());
@@ -234,11 +238,10 @@ impl Writes for Transaction {
     fn put(&mut self, at: &CellAddress, value: Option<Json>) -> Result<(), WriteError> {
         let operation = Operation {
             at: at.clone(),
-            change: Change::Put(value),
+            change: Change::Put(value.clone()),
         };
-        self.operate(operation).map_err(|refusal| match refusal {
-            CommitRefusal::Write(error) => error,
-            other => unreachable!("a put is refused as a write only: {other}"),
+        self.operate(operation, |operation, document| {
+            operation.store(document, value)
         })
     }
 }

@@ -77,6 +77,9 @@ pub(crate) enum Command {
     /// Fold runs in memory for tests in other languages: requests and answers are lines of JSON
     #[command(hide = true)]
     Drive,
+    /// Start runs and steer them for one program: requests and answers are lines of JSON
+    #[command(hide = true)]
+    Converse,
     /// Measure this machine
     Bench(crate::commands::bench::BenchArgs),
     /// Print a completion script for a shell

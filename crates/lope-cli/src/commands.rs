@@ -4,6 +4,7 @@ pub(crate) mod agents;
 pub(crate) mod begin;
 pub(crate) mod bench;
 pub(crate) mod config;
+pub(crate) mod converse;
 pub(crate) mod copy;
 pub(crate) mod doctor;
 pub(crate) mod drawing;

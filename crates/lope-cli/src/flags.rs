@@ -22,6 +22,9 @@ pub(crate) struct Everywhere {
     /// Print one JSON value on stdout and nothing else there
     #[arg(long, global = true)]
     pub(crate) json: bool,
+    /// Keep the types of values in what is printed: {"$tag": [NAME, VALUE]}
+    #[arg(long, global = true)]
+    pub(crate) tagged: bool,
     /// Say less
     #[arg(short, long, global = true)]
     pub(crate) quiet: bool,

@@ -50,6 +50,7 @@ fn main() -> ExitCode {
 fn run(lope: Lope) -> CliResult<Exit> {
     let output = Output {
         json: lope.everywhere.json,
+        tagged: lope.everywhere.tagged,
         quiet: lope.everywhere.quiet,
         verbose: lope.everywhere.verbose,
     };
@@ -90,6 +91,7 @@ fn run(lope: Lope) -> CliResult<Exit> {
         )),
         Command::Doctor => block_on(commands::doctor::run(settings(), output)),
         Command::Drive => commands::drive::run(),
+        Command::Converse => block_on(commands::converse::run(settings()?)),
         Command::Bench(args) => block_on(commands::bench::run(args, &settings()?, output)),
         Command::Completions { shell } => Ok(completions(shell, output)),
         Command::Version => Ok(version(output)),

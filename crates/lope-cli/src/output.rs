@@ -11,11 +11,21 @@ use serde_json::Value;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Output {
     pub(crate) json: bool,
+    /// Values keep their types, in a form of Lope's.
+    pub(crate) tagged: bool,
     pub(crate) quiet: bool,
     pub(crate) verbose: bool,
 }
 
 impl Output {
+    /// What is said about a run, with its values as they are to be printed.
+    pub(crate) fn shown(self, value: Value) -> Value {
+        if self.tagged {
+            return value;
+        }
+        lope::describe::plain(value)
+    }
+
     /// The command's result: `value` with `--json`, otherwise `text`.
     pub(crate) fn result(self, value: &Value, text: &str) {
         if self.json {

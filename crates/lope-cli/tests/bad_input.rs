@@ -69,6 +69,7 @@ const ROWS: &[Row] = &[
         2,
         "memory: ends with this command",
     ),
+    ("up", &["--app", "nowhere"], 2, "is no folder"),
     ("up", &["--concurrency", "0"], 2, "concurrency"),
     ("up", &["--concurrency", "many"], 2, "many"),
     ("up", &["--queue", ""], 2, "queue"),

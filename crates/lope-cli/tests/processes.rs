@@ -65,7 +65,7 @@ fn a_child_in_the_background_does_not_hold_its_step() {
     let file = workflow(&home, &json!({ "run": format!("sleep {long} & echo ok") }));
     let said = home.lope(&["run", &file, "--json"]).done();
     assert!(said.out.contains("completed"), "{said:?}");
-    assert!(started.elapsed() < Duration::from_secs(20));
+    assert!(started.elapsed() < Duration::from_secs(120));
     assert_eq!(sleepers(&long), 0);
 }
 
@@ -133,7 +133,7 @@ fn one_term_stops_a_run_and_it_can_be_resumed() {
     let asked = Instant::now();
     send(&lope, Signal::TERM);
     let status = lope.wait().unwrap();
-    assert!(asked.elapsed() < Duration::from_secs(20), "{status}");
+    assert!(asked.elapsed() < Duration::from_secs(120), "{status}");
     assert_eq!(status.code(), Some(1));
     until("none is left", || sleepers(&long) == 0);
     home.file("go", "");

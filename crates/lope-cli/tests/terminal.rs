@@ -16,7 +16,7 @@ use rustix::termios::{Winsize, tcsetwinsize};
 use stage::{Home, Said};
 
 /// How long a terminal is watched for something to appear.
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_secs(120);
 
 /// A command whose stderr is a terminal.
 struct Terminal {

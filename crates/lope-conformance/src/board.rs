@@ -372,7 +372,8 @@ async fn another_handle_sees_and_hears_of_the_board(ground: Ground) -> Kept {
     let (mut here, mut there) = (ground.store.board.watch(), other.store.board.watch());
     made(&ground, &[task("a", "pending")]).await?;
     for watch in [&mut here, &mut there] {
-        let woken = tokio::time::timeout(std::time::Duration::from_secs(10), watch.changed()).await;
+        let woken =
+            tokio::time::timeout(std::time::Duration::from_secs(120), watch.changed()).await;
         assert!(woken.is_ok(), "nobody was woken by a new task");
     }
     assert_eq!(keys(&other, BoardSelect::all(TASKS)).await?, ["a"]);

@@ -30,6 +30,7 @@ mod site;
 mod suite;
 mod tables;
 mod takeover;
+mod timers;
 mod upkeep;
 mod watch;
 

@@ -549,7 +549,8 @@ async fn another_handle_sees_and_hears_of_it(ground: Ground) -> Kept {
     let (mut here, mut there) = (ground.runs().watch(), other.runs().watch());
     let schedule = written(&ground, fresh(stored("nightly"))).await?;
     for watch in [&mut here, &mut there] {
-        let woken = tokio::time::timeout(std::time::Duration::from_secs(10), watch.changed()).await;
+        let woken =
+            tokio::time::timeout(std::time::Duration::from_secs(120), watch.changed()).await;
         assert!(woken.is_ok(), "nobody was woken by a new schedule");
     }
     assert_eq!(find(&other, "nightly").await?.schedule, schedule);

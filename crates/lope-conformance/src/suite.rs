@@ -12,7 +12,7 @@ use super::promise::{Promise, SuiteReport};
 use super::site::Harness;
 use super::{
     admit, batch, board, claim, commit, concurrency, damage, definitions, deliver, heartbeat,
-    mailbox_send, marker, prune, query, release, schedule, tables, takeover, upkeep, watch,
+    mailbox_send, marker, prune, query, release, schedule, tables, takeover, timers, upkeep, watch,
 };
 
 /// Promises run at once: most wait for their store, two cores have room.
@@ -24,6 +24,7 @@ pub(super) fn all() -> impl Iterator<Item = &'static Promise> {
     let groups = [
         tables::PROMISES,
         batch::PROMISES,
+        timers::PROMISES,
         marker::PROMISES,
         definitions::PROMISES,
         admit::PROMISES,

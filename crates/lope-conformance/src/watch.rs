@@ -18,7 +18,7 @@ promises![
 ];
 
 /// Hints may take a moment; one that takes longer is lost.
-const PATIENCE: Duration = Duration::from_secs(10);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 async fn woken(watch: &mut Watch, by: &str) {
     let waited = tokio::time::timeout(PATIENCE, watch.changed()).await;

@@ -195,6 +195,12 @@ impl Engine {
         let _ = self.session_tx.send(SessionEvent::Serve(realm));
     }
 
+    /// Claim no more runs of this realm. Those that are here stay.
+    pub fn unserve(&self, realm: Realm) {
+        // As above.
+        let _ = self.session_tx.send(SessionEvent::Unserve(realm));
+    }
+
     /// Is the run in memory here, or on its way?
     pub fn holds(&self, run: RunId) -> bool {
         self.adopter.has(run)

@@ -6,6 +6,7 @@
 
 use std::fmt;
 use std::sync::{Arc, OnceLock};
+use std::time::Instant;
 
 use lope_model::policy::{CircuitBreaker, RateLimit};
 use lope_model::{Epoch, Failure, Priority, RunId, RunnerId, Span, Timestamp, Value, failure};
@@ -112,11 +113,36 @@ impl TaskOutcome {
     }
 }
 
+/// Until when an attempt may begin.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum StartRight {
+    /// Nobody else could begin it.
+    Always,
+    /// The lease of its session is known to hold until then.
+    Until(Instant),
+    /// Not here any more.
+    Over,
+}
+
+impl StartRight {
+    pub fn is_over(self) -> bool {
+        match self {
+            Self::Always => false,
+            Self::Until(end) => Instant::now() >= end,
+            Self::Over => true,
+        }
+    }
+}
+
 /// Where outcomes go: the shard that owns the run.
 pub trait OutcomeSink: Send + Sync {
     fn settle(&self, outcome: TaskOutcome);
     /// The attempt got its slot or showed life; its time limits count from here.
     fn alive(&self, token: &Token);
+    /// May the attempt still begin?
+    fn start_right(&self, _token: &Token) -> StartRight {
+        StartRight::Always
+    }
     /// The attempt has not begun and will not here. Where nobody could begin it elsewhere it is
     /// lost.
     fn give_back(&self, token: &Token) {
@@ -158,6 +184,15 @@ impl Done {
         self.token
             .iter()
             .for_each(|token| self.outcomes.alive(token));
+    }
+
+    /// May it still begin? A process that stood still for a while finds out here, just before it
+    /// does what cannot be taken back.
+    pub fn start_right(&self) -> StartRight {
+        match &self.token {
+            Some(token) => self.outcomes.start_right(token),
+            None => StartRight::Over,
+        }
     }
 
     /// Where the attempt's log is; the first word counts.

@@ -69,6 +69,8 @@ pub enum SessionEvent {
     },
     /// Runs of this realm can be served from now on.
     Serve(Realm),
+    /// They cannot be served any more.
+    Unserve(Realm),
     /// Which ones, for limits of queues.
     Gone(Vec<RunId>),
     /// These runs are ours to work on, also if nothing else is claimed.
@@ -307,6 +309,10 @@ impl SessionMachine {
             // Runs of a session that has ended are counted no more.
             SessionEvent::Took { .. } | SessionEvent::Left { .. } => {}
             SessionEvent::Serve(realm) => self.serve(now.moment, realm),
+            SessionEvent::Unserve(realm) => {
+                self.unannounced |= self.settings.realms.contains(&realm);
+                self.settings.realms.retain(|served| *served != realm);
+            }
             SessionEvent::Gone(runs) => {
                 if self.lanes.left(&runs) {
                     self.timer(SessionRequest::Claim).next = now.moment;

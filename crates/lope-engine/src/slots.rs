@@ -82,6 +82,8 @@ struct RunningTask {
     timeout_at: Option<Moment>,
     silence: Option<(Span, Moment)>,
     since: Moment,
+    /// The session in which its run is owned.
+    session: Option<RunnerId>,
     stage: SlotStage,
 }
 
@@ -382,6 +384,14 @@ impl SlotScheduler {
             .is_some_and(|running| matches!(running.stage, SlotStage::Working))
     }
 
+    /// Until when an attempt that has its slot may begin; `None`: it may not.
+    pub fn begins_until(&self, token: &Token) -> Option<Moment> {
+        let running = self.running.get(token)?;
+        let is_other = running.session.is_some() && running.session != self.session;
+        let may = matches!(running.stage, SlotStage::Working) && !is_other;
+        may.then_some(self.lease_until)
+    }
+
     /// When `tick` must be called at the latest.
     pub fn next_deadline(&self) -> Option<Moment> {
         self.deadlines.first().map(|(due, _)| *due)
@@ -415,6 +425,7 @@ impl SlotScheduler {
             timeout_at: None,
             silence: None,
             since: now,
+            session: task.limits.session,
             stage: SlotStage::Working,
         };
         self.running.insert(task.token.clone(), running);

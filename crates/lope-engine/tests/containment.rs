@@ -4,6 +4,7 @@
 
 use crate::fixture;
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
@@ -12,6 +13,9 @@ use lope_engine::executor::{Done, Executor, Task, Token};
 use lope_engine::{Engine, Executors, Settings, client};
 use lope_flow::law::EventKind;
 use lope_model::{Value, failure};
+use lope_store::door::DoorCall;
+use lope_store::tables::{Tables, TablesAnswer, TablesRequest};
+use lope_store::{MemoryStore, Watch};
 
 /// Does not return from `start` before it is let.
 #[derive(Debug, Default)]
@@ -141,4 +145,51 @@ async fn runs_that_grew_are_counted_as_they_are_and_the_others_wait_for_room() {
         assert_eq!(fixture.end(run).await.status.as_str(), "completed");
     }
     engine.shutdown(Duration::from_secs(20)).await.unwrap();
+}
+
+/// What limits ask of the store.
+struct CountingDoor {
+    inner: Arc<dyn Tables>,
+    calls: AtomicUsize,
+}
+
+impl Tables for CountingDoor {
+    fn call(&self, request: TablesRequest) -> DoorCall<'_, TablesAnswer> {
+        self.calls.fetch_add(1, Ordering::SeqCst);
+        self.inner.call(request)
+    }
+
+    fn watch(&self) -> Watch {
+        self.inner.watch()
+    }
+}
+
+/// A step that uses no key, rate, circuit or idempotency key costs no request to the store for them;
+/// one that does is seen to.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_step_without_limits_asks_nothing_of_them() {
+    let mut store = MemoryStore::open();
+    let door = Arc::new(CountingDoor {
+        inner: Arc::clone(&store.tables),
+        calls: AtomicUsize::new(0),
+    });
+    store.tables = Arc::clone(&door) as Arc<dyn Tables>;
+    let fixture = EngineFixture::on(store, |_| Some(Ok(Value::Int(1))));
+    let engine = fixture.engine();
+    let calls = async |yaml: &str| {
+        let before = door.calls.load(Ordering::SeqCst);
+        let run = fixture.start(&engine, yaml, Value::Null).await;
+        fixture.end(run).await;
+        door.calls.load(Ordering::SeqCst) - before
+    };
+    let many = |step: &str| {
+        format!(
+            "name: m\nsteps: {{ a: {{ each: '${{{{ range(200) }}}}', as: n, parallel: max, steps: {{ b: {step} }} }} }}"
+        )
+    };
+    let none = calls("name: n\nsteps: { a: { return: 1 } }").await;
+    let plain = calls(&many("{ action: x }")).await;
+    assert_eq!(plain, none, "200 steps cost nothing");
+    let keyed = calls(&many("{ action: x, concurrency: { limit: 200, key: k } }")).await;
+    assert!(keyed > plain, "{keyed}");
 }

@@ -65,7 +65,7 @@ async fn parked(path: &Path, run: RunId) -> String {
             tokio::task::yield_now().await;
         }
     };
-    tokio::time::timeout(std::time::Duration::from_secs(20), looking)
+    tokio::time::timeout(std::time::Duration::from_secs(120), looking)
         .await
         .expect("the damaged run is set aside")
 }

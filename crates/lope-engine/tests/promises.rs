@@ -12,7 +12,7 @@ use lope_engine::secret::Secrets;
 use lope_engine::{Engine, Settings, codec};
 use lope_flow::law::EventKind;
 use lope_model::{RunId, Value, failure};
-use lope_store::runs::{Delivered, RunFilter, RunRecord};
+use lope_store::runs::{Deliver, Delivered, Reach, RunFilter, RunRecord};
 use lope_store::tables::{Append, TableId};
 
 use crate::fixture::{EngineFixture, settings};
@@ -135,6 +135,38 @@ async fn flood(fixture: &EngineFixture, run: RunId, count: usize) {
     let mail = (0..count).map(|number| codec::mail(run, format!("x{number}"), &signal));
     let delivered = fixture.store.runs.deliver(mail.collect()).await.unwrap();
     assert!(delivered.iter().all(|it| *it == Delivered::Accepted));
+}
+
+/// "Mail that an older runner cannot decode is marked taken": it stays for a program that can read
+/// it, and is in nobody's way.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn mail_that_cannot_be_read_stays_and_the_rest_is_read() {
+    let fixture = EngineFixture::new(|_| None);
+    let engine = fixture.engine();
+    let yaml = "{ name: w, steps: { a: { wait: go }, b: { wait: more, needs: [a] } } }";
+    let run = fixture.start(&engine, yaml, Value::Null).await;
+    let strange = Deliver {
+        run,
+        id: "strange".to_owned(),
+        kind: "of-tomorrow".to_owned(),
+        body: vec![0xc1],
+        reach: Reach::Live,
+        reserved: false,
+    };
+    let delivered = fixture.store.runs.deliver(vec![strange]).await.unwrap();
+    assert_eq!(delivered, [Delivered::Accepted]);
+    let signal = |name: &str| EventKind::Signal {
+        name: name.into(),
+        value: Value::Null,
+    };
+    tell(&fixture, run, signal("go")).await;
+    fixture.stands(run, |record| record.head == 2).await;
+    fixture.stands(run, is_released).await;
+    let loaded = fixture.store.runs.load(&[run]).await.unwrap().remove(0);
+    let waiting: Vec<String> = loaded.unwrap().mail.into_iter().map(|it| it.id).collect();
+    assert_eq!(waiting, ["strange"]);
+    tell(&fixture, run, signal("more")).await;
+    fixture.result(run).await;
 }
 
 /// "At 100,000 signals a paused run can be neither resumed nor cancelled; above about 50,000 taking

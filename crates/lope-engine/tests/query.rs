@@ -89,7 +89,7 @@ impl EngineFixture {
 
     async fn end(&self, run: RunId) -> RunRecord {
         let waiting = client::wait(&self.store, run);
-        tokio::time::timeout(Duration::from_secs(20), waiting)
+        tokio::time::timeout(Duration::from_secs(120), waiting)
             .await
             .expect("it ends in time")
             .unwrap()

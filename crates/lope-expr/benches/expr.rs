@@ -62,10 +62,6 @@ fn scope() -> Map {
         .clone()
 }
 
-fn python(code: &str) -> Expr {
-    Expr::from_value(&value::from_json(code).expect("JSON")).expect("a tree")
-}
-
 fn main() {
     let scope = scope();
     let figure = r#"x.total > 100 && y == "a""#;
@@ -99,8 +95,6 @@ fn main() {
     );
     let template = Template::parse(&template.expect("JSON")).expect("a template");
     report("a template of two texts", template.expr(), &scope);
-    let formatted = r#"[["name","x"],["field","total"],".2f",["call","py.format",2]]"#;
-    report("Python's f'{x.total:.2f}'", &python(formatted), &scope);
     let time = nanos(|| {
         let _ = black_box(parse(black_box(figure)));
     });

@@ -2,23 +2,20 @@
 //! it need not.
 //!
 //! Every node costs a step of fuel; an error gets the place of the nearest node that has one.
-//! Operators are in `compare`, `arithmetic`, `select` and `py`; loops in `each`.
+//! Operators are in `compare`, `arithmetic` and `select`; loops in `each`.
 
 use std::borrow::Cow;
 use std::sync::Arc;
 
 use lope_model::{Map, Value};
 use lope_values::compare::{self, Relation};
-use lope_values::{Binary, ErrorKind, EvalError, Fuel, Logic, Unary, arithmetic, py, select, text};
+use lope_values::{Binary, ErrorKind, EvalError, Fuel, Logic, Unary, arithmetic, select, text};
 
 use super::scope::Scope;
 use super::tree::{Expr, Name, Node};
 use super::{DEPTH_MAX, functions::Function};
 
-mod change;
 mod each;
-
-pub use change::change;
 
 /// The value of an expression.
 pub fn eval(expr: &Expr, scope: &dyn Scope, fuel: &mut Fuel) -> Result<Value, EvalError> {
@@ -29,9 +26,7 @@ pub fn eval(expr: &Expr, scope: &dyn Scope, fuel: &mut Fuel) -> Result<Value, Ev
         locals: Vec::new(),
         depth: 0,
     };
-    let found = machine.eval(expr).map(Cow::into_owned);
-    fuel.end();
-    let value = found?;
+    let value = machine.eval(expr)?.into_owned();
     fuel.check_result(&value)
         .map_err(|error| error.or_at(expr.at))?;
     Ok(value)
@@ -85,7 +80,6 @@ impl<'a> Machine<'a, '_> {
             Node::Has(operand, name) => {
                 select::has(&*self.eval(operand)?, name).map(|found| owned(Value::Bool(found)))
             }
-            Node::Chain(operands, operators) => self.chain(operands, operators).map(Cow::Owned),
             Node::List(items) => self.list(items).map(Cow::Owned),
             Node::Map(entries) => self.map(entries).map(Cow::Owned),
             Node::Text(parts) => {
@@ -96,10 +90,9 @@ impl<'a> Machine<'a, '_> {
             Node::Each(each) => self.each(each).map(Cow::Owned),
             Node::Let(bound) => {
                 let value = self.eval(&bound.value)?.into_owned();
-                let before = self.locals.len();
-                self.bind(&bound.target, value)?;
+                self.locals.push((&bound.name, value));
                 let body = self.eval(&bound.body);
-                self.locals.truncate(before);
+                self.locals.pop();
                 body
             }
         }
@@ -132,9 +125,6 @@ impl<'a> Machine<'a, '_> {
                 ))),
             },
             Unary::Neg => arithmetic::negate(&value),
-            Unary::Truth => py::truth(&value).map(Value::Bool),
-            Unary::PyNot => py::truth(&value).map(|truth| Value::Bool(!truth)),
-            Unary::PyNeg | Unary::PyPos | Unary::PyInvert => py::unary(operator, &value),
         }
     }
 
@@ -148,8 +138,6 @@ impl<'a> Machine<'a, '_> {
         let right = self.eval(right)?;
         match operator {
             Binary::Index => select::index(left, &right),
-            Binary::Attr => py::attribute(left, &right),
-            Binary::PyIndex => py::index(left, &right, self.fuel),
             _ => apply(operator, &left, &right, self.fuel).map(Cow::Owned),
         }
     }
@@ -158,8 +146,6 @@ impl<'a> Machine<'a, '_> {
         match operator {
             Logic::And => self.absorbing(operands, false),
             Logic::Or => self.absorbing(operands, true),
-            Logic::PyAnd => self.first(operands, false),
-            Logic::PyOr => self.first(operands, true),
         }
     }
 
@@ -179,35 +165,6 @@ impl<'a> Machine<'a, '_> {
             }
         }
         verdict.answer().map(|value| owned(Value::Bool(value)))
-    }
-
-    /// Python's: the first operand whose truth is `wanted`, else the last.
-    fn first(&mut self, operands: &'a [Expr], wanted: bool) -> Result<Evaluated<'a>, EvalError> {
-        let mut last = Cow::Owned(Value::Null);
-        for operand in operands {
-            last = self.eval(operand)?;
-            if py::truth(&last)? == wanted {
-                break;
-            }
-        }
-        Ok(last)
-    }
-
-    fn chain(&mut self, operands: &'a [Expr], operators: &[Binary]) -> Result<Value, EvalError> {
-        let [first, rest @ ..] = operands else {
-            return Ok(Value::Bool(true));
-        };
-        let mut left = self.eval(first)?;
-        let mut answer = Value::Bool(true);
-        for (operator, operand) in operators.iter().zip(rest) {
-            let right = self.eval(operand)?;
-            answer = apply(*operator, &left, &right, self.fuel)?;
-            if !py::truth(&answer)? {
-                break;
-            }
-            left = right;
-        }
-        Ok(answer)
     }
 
     fn values(&mut self, items: &'a [Expr]) -> Result<Vec<Value>, EvalError> {
@@ -347,8 +304,5 @@ fn apply(
         Binary::Div => arithmetic::divide(left, right),
         Binary::Rem => arithmetic::remainder(left, right),
         Binary::Index => select::index(Cow::Borrowed(left), right).map(Cow::into_owned),
-        Binary::Attr => py::attribute(Cow::Borrowed(left), right).map(Cow::into_owned),
-        Binary::PyIndex => py::index(Cow::Borrowed(left), right, fuel).map(Cow::into_owned),
-        _ => py::binary(operator, left, right, fuel),
     }
 }

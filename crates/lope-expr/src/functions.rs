@@ -17,34 +17,16 @@ mod convert;
 mod list;
 mod map;
 mod number;
-mod py_builtin;
-mod py_call;
-mod py_case;
-mod py_convert;
-mod py_dict;
-mod py_list;
-mod py_parts;
-mod py_set;
-mod py_text;
 mod text;
 mod time;
 
-/// How a function is written, and what a front end does with its answer.
+/// How a function is written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum FunctionKind {
     /// `f(x)` in text.
     Function,
     /// `x.f()` in text.
     Method,
-    /// Python's `f(x)`.
-    PyFunction,
-    /// Python's `x.f()`, which leaves `x` alone.
-    PyMethod,
-    /// Python's `x.f()` that changes `x` and answers `None`: here it answers the changed `x`.
-    PyChange,
-    /// Python's `x.f()` that changes `x` and answers something: here it answers the list `[changed
-    /// x, answer]`.
-    PyTake,
 }
 
 /// What a function answers.
@@ -67,9 +49,6 @@ pub struct FunctionEntry {
 #[derive(Clone, Copy)]
 pub struct Function(&'static FunctionEntry);
 
-/// Functions that may be given a variable's own value, to change it in place.
-const IN_PLACE: &[&str] = &["py.m.append", "py.m.extend", "py.m.insert", "py.set_item"];
-
 static TABLE: LazyLock<HashMap<&'static str, &'static FunctionEntry>> = LazyLock::new(|| {
     families()
         .flatten()
@@ -85,15 +64,6 @@ fn families() -> impl Iterator<Item = &'static [FunctionEntry]> {
         number::TABLE,
         convert::TABLE,
         time::TABLE,
-        py_builtin::TABLE,
-        py_call::TABLE,
-        py_convert::TABLE,
-        py_parts::TABLE,
-        py_text::TABLE,
-        py_case::TABLE,
-        py_list::TABLE,
-        py_dict::TABLE,
-        py_set::TABLE,
     ]
     .into_iter()
 }
@@ -108,24 +78,8 @@ impl Function {
         TABLE.get(name).map(|entry| Self(entry))
     }
 
-    /// A function that text may call.
-    pub fn in_text(name: &str) -> Option<Self> {
-        Self::named(name).filter(|function| {
-            matches!(
-                function.0.kind,
-                FunctionKind::Function | FunctionKind::Method
-            )
-        })
-    }
-
     pub fn entry(self) -> &'static FunctionEntry {
         self.0
-    }
-
-    /// Does it change its first argument without a look at all of it, and leave it alone if it
-    /// fails?
-    pub(crate) fn changes_in_place(self) -> bool {
-        IN_PLACE.contains(&self.0.name)
     }
 
     pub fn takes(self, arguments: usize) -> bool {
@@ -209,12 +163,4 @@ fn numbers_from(start: i64, stop: i64, step: i64, fuel: &mut Fuel) -> Result<Val
             .map(|index| Value::Int(start + index * step))
             .collect(),
     ))
-}
-
-/// Another function of the table.
-fn call(name: &str, args: &mut [Value], fuel: &mut Fuel) -> Result<Value, EvalError> {
-    match Function::named(name) {
-        Some(function) => (function.0.body)(args, fuel),
-        None => Err(EvalError::typed(format!("unknown function '{name}'"))),
-    }
 }

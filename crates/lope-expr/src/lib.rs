@@ -19,14 +19,14 @@ mod tree;
 mod wire;
 
 pub use error::SyntaxError;
-pub use eval::{change, eval};
+pub use eval::eval;
 pub use functions::Function;
 pub use lope_values::text::{SECRET, SECRET_TEXT};
 pub use lope_values::{At, Binary, EachKind, ErrorKind, EvalError, Fuel, Logic, Unary, nearest};
 pub use parser::parse;
 pub use scope::{NoNames, Scope};
 pub use template::{Origin, PathPart, Template, TemplateError};
-pub use tree::{BindingTarget, Each, Expr, Let, Name, Node};
+pub use tree::{Each, Expr, Let, Name, Node};
 pub use wire::BadTree;
 
 /// Longest text of one expression, in bytes.

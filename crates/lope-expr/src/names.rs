@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use lope_values::At;
 
-use super::tree::{BindingTarget, Expr, Node};
+use super::tree::{Expr, Node};
 
 impl Expr {
     /// Names the expression needs from its scope, each once, in the order they are met.
@@ -60,7 +60,6 @@ impl Expr {
             Node::Binary(_, pair) => [&pair.0, &pair.1].into_iter().for_each(visit),
             Node::Choice(three) => [&three.0, &three.1, &three.2].into_iter().for_each(visit),
             Node::Logic(_, items)
-            | Node::Chain(items, _)
             | Node::List(items)
             | Node::Text(items)
             | Node::Call(_, items) => items.iter().for_each(visit),
@@ -88,7 +87,6 @@ impl Expr {
                 .into_iter()
                 .for_each(visit),
             Node::Logic(_, items)
-            | Node::Chain(items, _)
             | Node::List(items)
             | Node::Text(items)
             | Node::Call(_, items) => items.iter_mut().for_each(visit),
@@ -114,16 +112,11 @@ impl Expr {
     }
 }
 
-/// Runs `inner` while the names of `target` are bound.
-fn within(
-    target: &BindingTarget,
-    bound: &mut Vec<Arc<str>>,
-    inner: impl FnOnce(&mut Vec<Arc<str>>),
-) {
-    let before = bound.len();
-    target.names(&mut |name| bound.push(Arc::clone(name)));
+/// Runs `inner` while `name` is bound.
+fn within(name: &Arc<str>, bound: &mut Vec<Arc<str>>, inner: impl FnOnce(&mut Vec<Arc<str>>)) {
+    bound.push(Arc::clone(name));
     inner(bound);
-    bound.truncate(before);
+    bound.pop();
 }
 
 fn is_bound(bound: &[Arc<str>], name: &str) -> bool {
@@ -135,7 +128,7 @@ fn free(expr: &Expr, bound: &mut Vec<Arc<str>>, visit: &mut dyn FnMut(&str, At))
         Node::Name(name) if !is_bound(bound, &name.text) => visit(&name.text, expr.at),
         Node::Each(each) => {
             free(&each.over, bound, visit);
-            within(&each.target, bound, |bound| {
+            within(&each.name, bound, |bound| {
                 each.when
                     .iter()
                     .chain([&each.body])
@@ -144,7 +137,7 @@ fn free(expr: &Expr, bound: &mut Vec<Arc<str>>, visit: &mut dyn FnMut(&str, At))
         }
         Node::Let(held) => {
             free(&held.value, bound, visit);
-            within(&held.target, bound, |bound| free(&held.body, bound, visit));
+            within(&held.name, bound, |bound| free(&held.body, bound, visit));
         }
         _ => expr.each_child(&mut |child| free(child, bound, visit)),
     }
@@ -166,7 +159,7 @@ fn resolve(
         Node::Each(each) => {
             resolve(&mut each.over, bound, slot_of);
             let each = &mut **each;
-            within(&each.target, bound, |bound| {
+            within(&each.name, bound, |bound| {
                 each.when
                     .iter_mut()
                     .chain([&mut each.body])
@@ -176,7 +169,7 @@ fn resolve(
         Node::Let(held) => {
             resolve(&mut held.value, bound, slot_of);
             let held = &mut **held;
-            within(&held.target, bound, |bound| {
+            within(&held.name, bound, |bound| {
                 resolve(&mut held.body, bound, slot_of);
             });
         }

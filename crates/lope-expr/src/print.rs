@@ -1,19 +1,18 @@
-//! Trees as text, for graphs and messages. What CEL can say is written so that it parses back to
-//! the same tree; Python's operators are written as Python writes them.
+//! Trees as text, for graphs and messages, written so that it parses back to the same tree.
 
 use std::fmt;
 
 use lope_model::Value;
-use lope_values::{Binary, EachKind, Logic, Unary, text};
+use lope_values::{Binary, Logic, Unary, text};
 
 use super::functions::{Function, FunctionKind};
 use super::parser::{MACROS, OPERATORS};
 use super::template::Template;
-use super::tree::{BindingTarget, Each, Expr, Node};
+use super::tree::{Each, Expr, Node};
 
 mod words;
 
-use words::{literal, name, python_sign, reserved_name};
+use words::{literal, name, reserved_name};
 
 /// How tightly things bind: what is looser than its place needs parentheses.
 const CHOICE: usize = 0;
@@ -89,7 +88,6 @@ impl Printer {
                 self.push(" : ");
                 self.expr(&three.2, CHOICE);
             }
-            Node::Chain(operands, operators) => self.chain(operands, operators),
             Node::List(items) => self.items("[", items, "]"),
             Node::Map(entries) => self.map(entries),
             Node::Text(parts) => self.items("text(", parts, ")"),
@@ -97,7 +95,7 @@ impl Printer {
             Node::Each(each) => self.each(each),
             Node::Let(bound) => {
                 self.push("bind(");
-                self.target(&bound.target);
+                reserved_name(&bound.name, &mut self.text);
                 self.push(", ");
                 self.expr(&bound.value, CHOICE);
                 self.push(", ");
@@ -116,11 +114,7 @@ impl Printer {
     fn unary(&mut self, operator: Unary, operand: &Expr) {
         self.push(match operator {
             Unary::Not => "!",
-            Unary::Neg | Unary::PyNeg => "-",
-            Unary::PyNot => "not ",
-            Unary::PyPos => "+",
-            Unary::PyInvert => "~",
-            Unary::Truth => return self.expr(operand, UNARY),
+            Unary::Neg => "-",
         });
         let before = self.text.len();
         self.expr(operand, UNARY);
@@ -133,16 +127,11 @@ impl Printer {
 
     fn binary(&mut self, operator: Binary, left: &Expr, right: &Expr) {
         match operator {
-            Binary::Index | Binary::PyIndex => {
+            Binary::Index => {
                 self.expr(left, MEMBER);
                 self.push("[");
                 self.expr(right, CHOICE);
                 self.push("]");
-            }
-            Binary::Attr => {
-                self.expr(left, MEMBER);
-                self.push(".");
-                self.push(right.as_literal().and_then(Value::as_str).unwrap_or("?"));
             }
             _ => {
                 let (sign, level) = sign(operator);
@@ -157,21 +146,10 @@ impl Printer {
         let (sign, level) = match operator {
             Logic::And => (" && ", AND),
             Logic::Or => (" || ", OR),
-            Logic::PyAnd => (" and ", AND),
-            Logic::PyOr => (" or ", OR),
         };
         for (index, operand) in operands.iter().enumerate() {
             self.push(if index > 0 { sign } else { "" });
             self.expr(operand, level + 1);
-        }
-    }
-
-    fn chain(&mut self, operands: &[Expr], operators: &[Binary]) {
-        for (index, operand) in operands.iter().enumerate() {
-            if let Some(operator) = index.checked_sub(1).and_then(|index| operators.get(index)) {
-                self.push(&format!(" {} ", sign(*operator).0));
-            }
-            self.expr(operand, RELATION + 1);
         }
     }
 
@@ -197,61 +175,27 @@ impl Printer {
 
     fn call(&mut self, function: Function, arguments: &[Expr]) {
         let entry = function.entry();
-        let short = entry
-            .name
-            .trim_start_matches("py.")
-            .trim_start_matches("m.");
         match (entry.kind, arguments) {
-            (
-                FunctionKind::Method
-                | FunctionKind::PyMethod
-                | FunctionKind::PyChange
-                | FunctionKind::PyTake,
-                [receiver, rest @ ..],
-            ) => {
+            (FunctionKind::Method, [receiver, rest @ ..]) => {
                 self.expr(receiver, MEMBER);
-                self.items(&format!(".{short}("), rest, ")");
+                self.items(&format!(".{}(", entry.name), rest, ")");
             }
-            _ => self.items(&format!("{short}("), arguments, ")"),
+            _ => self.items(&format!("{}(", entry.name), arguments, ")"),
         }
     }
 
     fn each(&mut self, each: &Each) {
         self.expr(&each.over, MEMBER);
         self.push(".");
-        self.push(match each.kind {
-            EachKind::PyAll => "all",
-            EachKind::PyAny => "any",
-            kind => MACROS
-                .iter()
-                .find(|(_, known)| *known == kind)
-                .map_or("map", |(name, _)| name),
-        });
+        let kind = MACROS.iter().find(|(_, known)| *known == each.kind);
+        self.push(kind.map_or("map", |(name, _)| name));
         self.push("(");
-        self.target(&each.target);
+        reserved_name(&each.name, &mut self.text);
         for part in each.when.iter().chain([&each.body]) {
             self.push(", ");
             self.expr(part, CHOICE);
         }
         self.push(")");
-    }
-
-    fn target(&mut self, target: &BindingTarget) {
-        match target {
-            BindingTarget::Name(found) => reserved_name(found, &mut self.text),
-            BindingTarget::Star(found) => {
-                self.push("*");
-                reserved_name(found, &mut self.text);
-            }
-            BindingTarget::Parts(parts) => {
-                self.push("(");
-                for (index, part) in parts.iter().enumerate() {
-                    self.push(if index > 0 { ", " } else { "" });
-                    self.target(part);
-                }
-                self.push(")");
-            }
-        }
     }
 }
 
@@ -261,18 +205,16 @@ fn sign(operator: Binary) -> (&'static str, usize) {
         .iter()
         .find(|(_, _, known)| *known == operator)
         .map(|(sign, level, _)| (*sign, *level));
-    cel.unwrap_or_else(|| python_sign(operator))
+    cel.unwrap_or((operator.word(), RELATION))
 }
 
 fn tightness(node: &Node) -> usize {
     match node {
         Node::Choice(_) => CHOICE,
-        Node::Logic(Logic::Or | Logic::PyOr, _) => OR,
-        Node::Logic(Logic::And | Logic::PyAnd, _) => AND,
-        Node::Chain(..) => RELATION,
-        Node::Binary(Binary::Index | Binary::PyIndex | Binary::Attr, _) => MEMBER,
+        Node::Logic(Logic::Or, _) => OR,
+        Node::Logic(Logic::And, _) => AND,
+        Node::Binary(Binary::Index, _) => MEMBER,
         Node::Binary(operator, _) => sign(*operator).1,
-        Node::Unary(Unary::Truth, operand) => tightness(&operand.node),
         Node::Unary(..) => UNARY,
         _ => MEMBER,
     }

@@ -1,9 +1,7 @@
-//! The tree of an expression. Both front ends meet here: CEL text is parsed into it, Python source
-//! is compiled into it.
+//! The tree of an expression. Both front ends meet here: CEL text is parsed into it, the compiler of
+//! Python writes the little that workflows ask of it.
 //!
-//! There are no modes: where CEL and Python differ the tree has distinct operators (those of Python
-//! are named `Py…`, or exist only in Python). Names come in as text and may be given slots by the
-//! law. Positions are kept for messages and graphs; two trees that differ in positions alone are
+//! Names come in as text and may be given slots by the law. Positions are kept for messages and graphs; two trees that differ in positions alone are
 //! equal. How a tree is stored is in `wire`, how it is written for people in `print`; what it means
 //! is in `eval`.
 
@@ -34,12 +32,10 @@ pub enum Node {
     Has(Box<Expr>, Arc<str>),
     Unary(Unary, Box<Expr>),
     Binary(Binary, Box<(Expr, Expr)>),
-    /// Two or more operands of one `&&`, `||`, `and`, `or`.
+    /// Two or more operands of one `&&` or `||`.
     Logic(Logic, Vec<Expr>),
-    /// `c ? a : b`; the condition is a bool (Python's is wrapped in `Truth`).
+    /// `c ? a : b`; the condition is a bool.
     Choice(Box<(Expr, Expr, Expr)>),
-    /// Python's `a < b <= c`: one operator fewer than operands, each operand evaluated once.
-    Chain(Vec<Expr>, Vec<Binary>),
     List(Vec<Expr>),
     /// A map with text keys.
     Map(Vec<(Expr, Expr)>),
@@ -61,27 +57,19 @@ pub struct Name {
 #[derive(Clone, PartialEq, Debug)]
 pub struct Each {
     pub kind: EachKind,
-    pub target: BindingTarget,
+    /// What the element is called in it.
+    pub name: Arc<str>,
     pub over: Expr,
     pub when: Option<Expr>,
     pub body: Expr,
 }
 
-/// `body` with the names of `target` bound to `value`.
+/// `body` with `name` bound to `value`.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Let {
-    pub target: BindingTarget,
+    pub name: Arc<str>,
     pub value: Expr,
     pub body: Expr,
-}
-
-/// What a value is bound to: a name, or its parts to several (Python's unpacking; at most one is
-/// starred).
-#[derive(Clone, PartialEq, Debug)]
-pub enum BindingTarget {
-    Name(Arc<str>),
-    Star(Arc<str>),
-    Parts(Vec<BindingTarget>),
 }
 
 impl Expr {
@@ -140,15 +128,5 @@ impl PartialEq for Name {
 impl fmt::Debug for Name {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.text)
-    }
-}
-
-impl BindingTarget {
-    /// Calls `visit` with every name bound here, in order.
-    pub fn names<'a>(&'a self, visit: &mut dyn FnMut(&'a Arc<str>)) {
-        match self {
-            Self::Name(name) | Self::Star(name) => visit(name),
-            Self::Parts(parts) => parts.iter().for_each(|part| part.names(visit)),
-        }
     }
 }

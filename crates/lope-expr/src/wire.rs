@@ -15,7 +15,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use thiserror::Error;
 
 use super::functions::Function;
-use super::tree::{BindingTarget, Each, Expr, Let, Name, Node};
+use super::tree::{Each, Expr, Let, Name, Node};
 use super::{DEPTH_MAX, NODES_MAX};
 
 /// A stored tree that is none.
@@ -106,10 +106,6 @@ fn instruction(node: &Node) -> Value {
         Node::Binary(operator, _) => op(operator.word(), []),
         Node::Logic(operator, items) => op(operator.word(), [count(items.len())]),
         Node::Choice(_) => op("if", []),
-        Node::Chain(_, operators) => op(
-            "chain",
-            operators.iter().map(|operator| operator.word().into()),
-        ),
         Node::List(items) => op("list", [count(items.len())]),
         Node::Map(entries) => op("map", [count(entries.len())]),
         Node::Text(items) => op("text", [count(items.len())]),
@@ -120,49 +116,16 @@ fn instruction(node: &Node) -> Value {
             "each",
             [
                 each.kind.word().into(),
-                write_target(&each.target),
+                Value::Str(Arc::clone(&each.name)),
                 each.when.is_some().into(),
             ],
         ),
-        Node::Let(bound) => op("let", [write_target(&bound.target)]),
+        Node::Let(bound) => op("let", [Value::Str(Arc::clone(&bound.name))]),
     }
 }
 
 fn op(word: &str, rest: impl IntoIterator<Item = Value>) -> Value {
     Value::list([Value::str(word)].into_iter().chain(rest).collect())
-}
-
-/// A name is text, a starred one has `*` before it, parts are a list.
-fn write_target(target: &BindingTarget) -> Value {
-    match target {
-        BindingTarget::Name(name) => Value::Str(Arc::clone(name)),
-        BindingTarget::Star(name) => Value::str(format!("*{name}")),
-        BindingTarget::Parts(parts) => Value::list(parts.iter().map(write_target).collect()),
-    }
-}
-
-fn read_target(value: &Value, levels: usize) -> Result<BindingTarget, BadTree> {
-    match value {
-        Value::Str(text) => Ok(match text.strip_prefix('*') {
-            Some(name) => BindingTarget::Star(name.into()),
-            None => BindingTarget::Name(Arc::clone(text)),
-        }),
-        Value::List(parts) if levels > 0 => {
-            let parts: Vec<BindingTarget> = parts
-                .iter()
-                .map(|part| read_target(part, levels - 1))
-                .collect::<Result<_, _>>()?;
-            match parts
-                .iter()
-                .filter(|part| matches!(part, BindingTarget::Star(_)))
-                .count()
-            {
-                0 | 1 => Ok(BindingTarget::Parts(parts)),
-                _ => Err(bad("two starred names in one target")),
-            }
-        }
-        _ => Err(bad("a target is a name or a list of targets")),
-    }
 }
 
 /// Trees read so far, each with its depth.
@@ -225,7 +188,6 @@ impl Stack {
                 let [condition, yes, no] = self.some(&mut taken)?;
                 Node::Choice(Box::new((condition, yes, no)))
             }
-            "chain" => self.chain(rest, &mut taken)?,
             "list" => Node::List(self.many(number(rest, 0)?, &mut taken)?),
             "text" => Node::Text(self.many(number(rest, 0)?, &mut taken)?),
             "map" => Node::Map(pairs(
@@ -236,7 +198,7 @@ impl Stack {
             "let" => {
                 let [value, body] = self.some(&mut taken)?;
                 Node::Let(Box::new(Let {
-                    target: read_target(argument(rest, 0)?, DEPTH_MAX)?,
+                    name: text(rest, 0)?,
                     value,
                     body,
                 }))
@@ -244,18 +206,6 @@ impl Stack {
             _ => return Err(bad(format!("unknown instruction '{word}'"))),
         };
         Ok((node, taken))
-    }
-
-    fn chain(&mut self, words: &[Value], taken: &mut Taken) -> Result<Node, BadTree> {
-        let operator = |word: &Value| word.as_str().and_then(Binary::from_word);
-        let operators: Option<Vec<Binary>> = words.iter().map(operator).collect();
-        let operators = operators
-            .filter(|found| !found.is_empty())
-            .ok_or_else(|| bad("a chain names its operators"))?;
-        Ok(Node::Chain(
-            self.many(operators.len() + 1, taken)?,
-            operators,
-        ))
     }
 
     fn call(&mut self, rest: &[Value], taken: &mut Taken) -> Result<Node, BadTree> {
@@ -276,7 +226,7 @@ impl Stack {
         let kind = text(rest, 0)?;
         let kind = EachKind::from_word(&kind)
             .ok_or_else(|| bad(format!("unknown kind of each '{kind}'")))?;
-        let target = read_target(argument(rest, 1)?, DEPTH_MAX)?;
+        let name = text(rest, 1)?;
         let Value::Bool(filtered) = argument(rest, 2)? else {
             return Err(bad("an each says whether it has a condition"));
         };
@@ -289,7 +239,7 @@ impl Stack {
         let over = self.one(taken)?;
         Ok(Node::Each(Box::new(Each {
             kind,
-            target,
+            name,
             over,
             when,
             body,

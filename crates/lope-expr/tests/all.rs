@@ -9,8 +9,6 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod expr_limits;
-mod expr_objects;
 mod expr_properties;
-mod expr_python;
 mod expr_template;
 mod expr_text;

@@ -4,8 +4,8 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use lope_expr::{
-    Binary, BindingTarget, Each, EachKind, Expr, Fuel, Function, Let, Logic, NoNames, Node, Unary,
-    eval, functions, parse,
+    Binary, Each, EachKind, Expr, Fuel, Function, Let, Logic, NoNames, Node, Unary, eval,
+    functions, parse,
 };
 use lope_model::{Map, Value, value};
 use proptest::collection::vec;
@@ -89,7 +89,7 @@ fn each_of(
             let when = when.filter(|_| matches!(kind, EachKind::List | EachKind::Flat));
             Expr::new(Node::Each(Box::new(Each {
                 kind,
-                target: BindingTarget::Name(name.into()),
+                name: name.into(),
                 over,
                 when,
                 body,
@@ -98,13 +98,9 @@ fn each_of(
         .boxed()
 }
 
-/// Calls of functions of the kinds asked for, with as many arguments as they take.
-fn call_of(text: bool, inner: BoxedStrategy<Expr>) -> BoxedStrategy<Expr> {
-    let wanted = move |name: &str| Function::in_text(name).is_some() == text || !text;
-    let known: Vec<&'static str> = functions::all()
-        .map(|entry| entry.name)
-        .filter(|name| wanted(name))
-        .collect();
+/// Calls of functions, with as many arguments as they take.
+fn call_of(inner: BoxedStrategy<Expr>) -> BoxedStrategy<Expr> {
+    let known: Vec<&'static str> = functions::all().map(|entry| entry.name).collect();
     (select(known), vec(inner, 1..5))
         .prop_map(|(name, mut arguments)| {
             let function = Function::named(name).unwrap();
@@ -155,11 +151,7 @@ fn cel_tree() -> BoxedStrategy<Expr> {
         name().prop_map(|name| Expr::name(&name)),
         Just(Expr::new(Node::Secret("KEY".into()))),
     ];
-    let operators = Binary::ALL
-        .iter()
-        .copied()
-        .filter(|operator| !operator.word().starts_with("py."))
-        .collect::<Vec<_>>();
+    let operators = Binary::ALL.to_vec();
     leaf.prop_recursive(5, 40, 4, move |inner| {
         let inner = inner.boxed();
         let pair = || (inner.clone(), inner.clone());
@@ -190,34 +182,16 @@ fn cel_tree() -> BoxedStrategy<Expr> {
             vec(inner.clone(), 0..3).prop_map(|parts| Expr::new(Node::Text(parts))),
             (name(), pair()).prop_map(|(name, (value, body))| {
                 Expr::new(Node::Let(Box::new(Let {
-                    target: BindingTarget::Name(name.into()),
+                    name: name.into(),
                     value,
                     body,
                 })))
             }),
             each_of(each, inner.clone(), true),
             each_of(more, inner.clone(), false),
-            call_of(true, inner.clone()),
+            call_of(inner.clone()),
         ]
     })
-    .boxed()
-}
-
-fn target() -> BoxedStrategy<BindingTarget> {
-    let one = name().prop_map(|name| BindingTarget::Name(name.into()));
-    prop_oneof![
-        one.clone(),
-        vec(one.clone(), 0..3).prop_map(BindingTarget::Parts),
-        (one.clone(), vec(one, 0..2)).prop_map(|(first, rest)| {
-            let star = BindingTarget::Star("star".into());
-            BindingTarget::Parts(
-                [first, star]
-                    .into_iter()
-                    .chain([BindingTarget::Parts(rest)])
-                    .collect(),
-            )
-        }),
-    ]
     .boxed()
 }
 
@@ -236,35 +210,33 @@ fn any_tree() -> BoxedStrategy<Expr> {
             (select(Unary::ALL), inner.clone()).prop_map(|(op, a)| Expr::unary(op, a)),
             (select(Logic::ALL), vec(inner.clone(), 2..4))
                 .prop_map(|(op, items)| Expr::new(Node::Logic(op, items))),
-            (vec(inner.clone(), 3), vec(select(Binary::ALL), 2))
-                .prop_map(|(a, b)| Expr::new(Node::Chain(a, b))),
             vec(inner.clone(), 0..3).prop_map(|items| Expr::new(Node::List(items))),
             vec(pair(), 0..3).prop_map(|entries| Expr::new(Node::Map(entries))),
             vec(inner.clone(), 0..3).prop_map(|parts| Expr::new(Node::Text(parts))),
-            (target(), pair()).prop_map(|(target, (value, body))| {
+            (name(), pair()).prop_map(|(name, (value, body))| {
                 Expr::new(Node::Let(Box::new(Let {
-                    target,
+                    name: name.into(),
                     value,
                     body,
                 })))
             }),
             (
                 select(EachKind::ALL),
-                target(),
+                name(),
                 pair(),
                 proptest::option::of(inner.clone())
             )
-                .prop_map(|(kind, target, (over, body), when)| {
+                .prop_map(|(kind, name, (over, body), when)| {
                     Expr::new(Node::Each(Box::new(Each {
                         kind,
-                        target,
+                        name: name.into(),
                         over,
                         when,
                         body,
                     })))
                 }),
-            call_of(false, inner.clone()),
-            call_of(false, inner.clone()),
+            call_of(inner.clone()),
+            call_of(inner.clone()),
         ]
     })
     .boxed()
@@ -329,7 +301,7 @@ proptest! {
     #[test]
     fn damaged_trees_are_refused_or_run(code in vec(prop_oneof![
         scalar(),
-        (select(vec!["add", "not", "and", "if", "list", "map", "call", "each", "let", "name", "chain", "text", "zzz"]), vec(scalar(), 0..3))
+        (select(vec!["add", "not", "and", "if", "list", "map", "call", "each", "let", "name", "text", "zzz"]), vec(scalar(), 0..3))
             .prop_map(|(word, rest)| Value::list([Value::str(word)].into_iter().chain(rest).collect())),
     ], 0..8)) {
         if let Ok(expr) = Expr::from_value(&Value::list(code)) {

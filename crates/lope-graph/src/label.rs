@@ -183,7 +183,7 @@ fn plain(value: &Value) -> String {
 }
 
 /// One line, not too long.
-fn cut(text: &str) -> String {
+pub(super) fn cut(text: &str) -> String {
     let line: String = text.split_whitespace().collect::<Vec<_>>().join(" ");
     if line.chars().count() <= LINE_MAX {
         return line;

@@ -5,6 +5,7 @@
 //! units: cells for the one, pixels for the other. Nothing here knows how a run proceeds or where a
 //! drawing goes.
 
+mod boxes;
 mod canvas;
 mod coordinates;
 mod dot;
@@ -27,6 +28,7 @@ use thiserror::Error;
 
 use picture::Picture;
 
+pub use boxes::{BoxGraph, GraphBox};
 pub use standing::{StepStanding, StepStandings, standings};
 
 /// Most steps of a drawing with boxes.
@@ -62,23 +64,31 @@ pub fn draw(
     standing: Option<&StepStandings>,
     format: Format,
 ) -> Result<String, TooLarge> {
-    let picture = Picture::of(definition, standing);
+    draw_picture(&Picture::of(definition, standing), format)
+}
+
+/// Draws any graph.
+pub fn draw_boxes(graph: &BoxGraph, format: Format) -> Result<String, TooLarge> {
+    draw_picture(&graph.picture(), format)
+}
+
+fn draw_picture(picture: &Picture, format: Format) -> Result<String, TooLarge> {
     let steps = picture.items();
     if format == Format::Text {
         return Ok(if steps > DRAWN_MAX {
-            tree::draw(&picture)
+            tree::draw(picture)
         } else {
-            text::draw(&picture, TEXT_WIDTH)
+            text::draw(picture, TEXT_WIDTH)
         });
     }
     if steps > DRAWN_MAX {
         return Err(TooLarge { steps });
     }
     Ok(match format {
-        Format::Text => tree::draw(&picture),
-        Format::Mermaid => mermaid::draw(&picture),
-        Format::Dot => dot::draw(&picture),
-        Format::Svg => svg::draw(&picture),
+        Format::Text => tree::draw(picture),
+        Format::Mermaid => mermaid::draw(picture),
+        Format::Dot => dot::draw(picture),
+        Format::Svg => svg::draw(picture),
     })
 }
 

@@ -36,8 +36,8 @@ pub use counters::{Counters, LATENCY_BOUNDS, MailboxCounts, Series};
 pub use error::{BadMessage, BootError, ConsumerError, HandlerError};
 pub use handler::{AsyncFnHandler, Handled, HandledFuture, Handler, SyncFnHandler, handler, plain};
 pub use mailbox::{
-    Armed, Counting, Dead, Depth, FoundTimers, Leased, Mailbox, MailboxError, Queued, Sent, Stats,
-    TimerQuery, WorkerStats,
+    Armed, Counting, Dead, Depth, Leased, Mailbox, MailboxError, Queued, Sent, Stats, TimerQuery,
+    WorkerStats,
 };
 pub use stop::StopSignal;
 

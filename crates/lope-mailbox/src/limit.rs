@@ -21,8 +21,6 @@ pub const LEASE_MIN: Span = Span::from_millis(50);
 pub const LEASES_PAGE: usize = 1_000;
 /// Most timers that are read at a time while looking for those of one worker.
 pub const TIMERS_PAGE: usize = 1_000;
-/// About how many timers of all workers are read to list those of one.
-pub const TIMERS_LOOK_MAX: usize = 100_000;
 /// Most pages of timers that one claim looks through.
 pub const TIMER_PAGES_MAX: usize = 16;
 /// Most outbox rows that are forwarded at a time.

@@ -15,7 +15,7 @@ use lope_store::{StoreError, Tables};
 use thiserror::Error;
 
 pub use dead::Dead;
-pub use list::{Armed, FoundTimers, Leased, Queued, TimerQuery};
+pub use list::{Armed, Leased, Queued, TimerQuery};
 pub use send::Sent;
 pub use stats::{Counting, Depth, Stats, WorkerStats};
 

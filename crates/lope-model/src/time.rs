@@ -164,7 +164,7 @@ impl FromStr for Span {
 /// Digits (with a decimal part if wanted) and a unit, one or more times, each unit smaller than the
 /// one before.
 fn parse_span(text: &str) -> Option<Span> {
-    let mut rest = text.trim();
+    let mut rest = text.trim_ascii();
     let mut total = 0_u64;
     let mut larger = u64::MAX;
     if rest.is_empty() {
@@ -233,7 +233,7 @@ impl FromStr for Timestamp {
 
     fn from_str(text: &str) -> Result<Self, BadTimestamp> {
         let time: jiff::Timestamp = text
-            .trim()
+            .trim_ascii()
             .parse()
             .map_err(|_| BadTimestamp(text.to_owned()))?;
         Ok(Self(time.as_millisecond()))

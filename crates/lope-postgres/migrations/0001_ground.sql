@@ -187,6 +187,33 @@ create table {schema}.table_rows (
     primary key (tbl, key)
 ) with (fillfactor = 90, autovacuum_vacuum_scale_factor = 0.02);
 
+-- the timers (table 4) by the worker that they name. An index on the values would make every write of every table one of an
+-- index, so these rows are kept by triggers, which only a timer fires,
+create table {schema}.timer_workers (
+    worker bytea not null,
+    key    bytea not null,
+    primary key (worker, key)
+) with (autovacuum_vacuum_scale_factor = 0.02);
+
+create function {schema}.keep_timer_worker() returns trigger language plpgsql as $function$
+begin
+    if tg_op <> 'INSERT' then
+        delete from {schema}.timer_workers w where w.worker = substr(old.value, 17, 8) and w.key = old.key;
+    end if;
+    if tg_op <> 'DELETE' then
+        insert into {schema}.timer_workers (worker, key) values (substr(new.value, 17, 8), new.key);
+    end if;
+    return null;
+end
+$function$;
+
+create trigger timer_armed after insert on {schema}.table_rows
+    for each row when (new.tbl = 4) execute function {schema}.keep_timer_worker();
+create trigger timer_gone after delete on {schema}.table_rows
+    for each row when (old.tbl = 4) execute function {schema}.keep_timer_worker();
+create trigger timer_changed after update on {schema}.table_rows
+    for each row when (new.tbl = 4) execute function {schema}.keep_timer_worker();
+
 -- how often each scope was written,
 create table {schema}.table_scopes (
     tbl     smallint not null,
@@ -484,6 +511,9 @@ comment on table {schema}.table_rows is 'a row of a byte table, sorted by key as
 comment on column {schema}.table_rows.tbl is 'table_manifest.idx';
 comment on column {schema}.table_rows.key is 'its key';
 comment on column {schema}.table_rows.value is 'its value';
+comment on table {schema}.timer_workers is 'whose each timer is, kept by triggers of table_rows';
+comment on column {schema}.timer_workers.worker is 'the worker that the message of the timer names, as its frame has it';
+comment on column {schema}.timer_workers.key is 'table_rows.key of the timer';
 comment on table {schema}.table_scopes is 'how often a scope was written';
 comment on column {schema}.table_scopes.tbl is 'table_manifest.idx';
 comment on column {schema}.table_scopes.scope is 'what the keys of the scope have in common';

@@ -180,8 +180,10 @@ impl<'a> ServerReport<'a> {
             return Then::Again;
         }
         match self.class() {
-            // The class of the cause: data, constraints, limits of the server.
-            "22" | "23" | "54" => Then::Isolate,
+            // The class of the cause: data, constraints, limits of the server, rules that somebody
+            // added, damaged pages.
+            "22" | "23" | "54" | "P0" => Then::Isolate,
+            "XX" if !self.is_fatal => Then::Isolate,
             _ => Then::Tell,
         }
     }

@@ -7,6 +7,7 @@
 use lope_model::{RunId, limit};
 use lope_store::runs::{Prune, Pruned};
 use lope_store::store::owned;
+use tokio_postgres::Row;
 use uuid::Uuid;
 
 use crate::connection::DbConnection;
@@ -90,10 +91,54 @@ static REMOVE: Statement = Statement {
     types: "uuid",
 };
 
+/// The same without what belongs to it.
+static REMOVE_RECORD: Statement = Statement {
+    name: "remove_record",
+    text: include_str!("remove_record.sql"),
+    types: "uuid",
+};
+
+/// What belongs to a run that nobody owns, table by table.
+static REMOVE_BELONGINGS: [Statement; 5] = [
+    Statement {
+        name: "remove_rows",
+        text: "delete from {schema}.journal d where d.run_id = $1 and not exists
+                   (select from {schema}.queue q where q.run_id = $1 and q.owner is not null)",
+        types: "uuid",
+    },
+    Statement {
+        name: "remove_snapshots",
+        text: "delete from {schema}.snapshots d where d.run_id = $1 and not exists
+                   (select from {schema}.queue q where q.run_id = $1 and q.owner is not null)",
+        types: "uuid",
+    },
+    Statement {
+        name: "remove_blobs",
+        text: "delete from {schema}.blobs d where d.run_id = $1 and not exists
+                   (select from {schema}.queue q where q.run_id = $1 and q.owner is not null)",
+        types: "uuid",
+    },
+    Statement {
+        name: "remove_mail",
+        text: "delete from {schema}.mail d where d.run_id = $1 and not exists
+                   (select from {schema}.queue q where q.run_id = $1 and q.owner is not null)",
+        types: "uuid",
+    },
+    Statement {
+        name: "remove_tags",
+        text: "delete from {schema}.run_tags d where d.run_id = $1 and not exists
+                   (select from {schema}.queue q where q.run_id = $1 and q.owner is not null)",
+        types: "uuid",
+    },
+];
+
 impl PostgresInner {
     pub(crate) async fn remove_run(&self, run: RunId) -> Worked<bool> {
         let id = run.uuid();
-        let rows = self.reads.write_surely(&REMOVE, vec![&id]).await?;
+        let rows = match self.reads.write_surely(&REMOVE, vec![&id]).await {
+            Err(fault) if fault.is_damage() => self.remove_around_damage(run).await?,
+            rows => rows?,
+        };
         let (is_owned, gone): (bool, i64) = rows
             .first()
             .map_or((false, 0), |row| (row.get(0), row.get(1)));
@@ -101,6 +146,22 @@ impl PostgresInner {
             return Err(owned(run).into());
         }
         Ok(gone > 0)
+    }
+
+    /// Rows on a page that cannot be read stay there; the run leaves all the same. The record goes
+    /// first: once it is gone nobody claims the run.
+    async fn remove_around_damage(&self, run: RunId) -> Worked<Vec<Row>> {
+        let id = run.uuid();
+        let rows = self.reads.write_surely(&REMOVE_RECORD, vec![&id]).await?;
+        for statement in &REMOVE_BELONGINGS {
+            match self.reads.write_surely(statement, vec![&id]).await {
+                Err(fault) if fault.is_damage() => {
+                    tracing::warn!(%run, error = %fault.error, "rows on a damaged page stay there");
+                }
+                removed => drop(removed?),
+            }
+        }
+        Ok(rows)
     }
 }
 

@@ -1,4 +1,4 @@
--- The schema as statements, tables first, then indexes, then views, then comments, by name.
+-- The schema as statements, tables first, then indexes, views, comments, functions and triggers, by name.
 with relations as (
     select c.oid, c.relname, c.relkind, c.reloptions, c.relispartition
     from pg_class c join pg_namespace n on n.oid = c.relnamespace
@@ -59,8 +59,20 @@ comments as (
     from pg_description d
         join relations r on r.oid = d.objoid and d.classoid = 'pg_class'::regclass
         left join columns c on c.attrelid = d.objoid and c.attnum = d.objsubid
+),
+functions as (
+    select 5 as part, p.proname::text as name,
+           'create function {schema}.' || p.proname || '() returns trigger language plpgsql as $function$' || p.prosrc || '$function$' as text
+    from pg_proc p join pg_namespace n on n.oid = p.pronamespace
+    where n.nspname = '{schema}' and p.prorettype = 'trigger'::regtype
+),
+triggers as (
+    select 6 as part, t.tgname::text as name, pg_get_triggerdef(t.oid) as text
+    from pg_trigger t join relations r on r.oid = t.tgrelid
+    where not t.tgisinternal
 )
 select text from (
     select * from tables union all select * from indexes union all select * from views union all select * from comments
+    union all select * from functions union all select * from triggers
 ) all_of_it
 order by part, name collate "C"

@@ -82,6 +82,22 @@ static BACKWARD_TO: Statement = Statement {
     types: "short byte int byte",
 };
 
+/// The timers of a worker: which they are is read in a table of their own.
+static TIMERS_FORWARD: Statement = Statement {
+    name: "timers_forward",
+    text: "select r.key, r.value
+           from {schema}.timer_workers w join {schema}.table_rows r on r.tbl = 4 and r.key = w.key
+           where w.worker = $1 and w.key >= $2 and ($4 is null or w.key < $4) order by w.key limit $3",
+    types: "byte byte int byte",
+};
+static TIMERS_BACKWARD: Statement = Statement {
+    name: "timers_backward",
+    text: "select r.key, r.value
+           from {schema}.timer_workers w join {schema}.table_rows r on r.tbl = 4 and r.key = w.key
+           where w.worker = $1 and w.key >= $2 and ($4 is null or w.key < $4) order by w.key desc limit $3",
+    types: "byte byte int byte",
+};
+
 impl PostgresInner {
     /// The manifest as this process last saw it; tables are only ever added.
     pub(crate) fn known_manifest(&self) -> Manifest {
@@ -180,6 +196,23 @@ impl PostgresInner {
             .collect())
     }
 
+    async fn timers_of(&self, worker: &[u8], range: &Range) -> Worked<Vec<Row>> {
+        let most = range.limit.min(limit::PAGE_MAX) as i64;
+        let statement = match range.direction {
+            Direction::Forward => &TIMERS_FORWARD,
+            Direction::Backward => &TIMERS_BACKWARD,
+        };
+        let params: Params<'_> = vec![&worker, &range.from, &most, &range.to];
+        let rows = self.reads.read(statement, params).await?;
+        Ok(rows
+            .iter()
+            .map(|row| Row {
+                key: row.get(0),
+                value: row.get(1),
+            })
+            .collect())
+    }
+
     async fn count(&self, range: &Range) -> Worked<u64> {
         let statement = if range.to.is_some() {
             &COUNT_TO
@@ -266,6 +299,11 @@ impl TablesVerbs for Handle {
             .fitting(|manifest| manifest.table(range.table).map(drop))
             .await?;
         Ok(self.0.range(&range).await?)
+    }
+
+    async fn timers_of(&self, worker: Vec<u8>, range: Range) -> StoreResult<Vec<Row>> {
+        range.of_timers()?;
+        Ok(self.0.timers_of(&worker, &range).await?)
     }
 
     async fn count(&self, range: Range) -> StoreResult<u64> {

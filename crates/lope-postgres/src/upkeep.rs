@@ -28,6 +28,10 @@ static CLOCK: Statement = Statement {
     types: "",
 };
 
+/// What helps when pages cannot be read.
+const PAGES: &str = "restore a backup; or take the runs away that are named (`lope store remove-run ID`), and let the \
+    server clear its pages: set zero_damaged_pages = on, then vacuum full";
+
 /// A rule, and the statement that finds what breaks it: one text a row.
 struct IntegrityRule {
     name: &'static str,
@@ -39,7 +43,7 @@ const RULES: &[IntegrityRule] = &[
     IntegrityRule {
         name: "journal",
         text: include_str!("check_journal.sql"),
-        hint: "restore these runs from a backup, or cancel them",
+        hint: "restore a backup, or take it away: `lope store remove-run ID`",
     },
     IntegrityRule {
         name: "queue",
@@ -65,6 +69,11 @@ const RULES: &[IntegrityRule] = &[
         name: "schedules",
         text: include_str!("check_schedules.sql"),
         hint: "remove the schedule and add it again; if it comes back, report a bug",
+    },
+    IntegrityRule {
+        name: "timers",
+        text: include_str!("check_timers.sql"),
+        hint: "this is a bug in Lope, or somebody changed the tables by hand",
     },
     IntegrityRule {
         name: "board",
@@ -148,12 +157,43 @@ impl PostgresInner {
             },
             vec![&marker::KEY],
         ));
-        let answers = self.reads.read_together(View::Whole, &asked).await?;
+        let answers = match self.reads.read_together(View::Whole, &asked).await {
+            Err(fault) if fault.is_damage() => {
+                self.read_around_damage(&asked, &mut findings).await?
+            }
+            answers => answers?,
+        };
         for (rule, rows) in RULES.iter().zip(&answers) {
             findings.extend(rows.iter().map(|row| rule.finding(row)));
         }
         findings.extend(answers.get(RULES.len()).and_then(|rows| check_marker(rows)));
         Ok(findings)
+    }
+
+    /// Some page cannot be read: each rule is asked alone, and those that meet the damage say so.
+    async fn read_around_damage(
+        &self,
+        asked: &[(ReadStatement<'_>, Params<'_>)],
+        findings: &mut Vec<Finding>,
+    ) -> Worked<Vec<Vec<Row>>> {
+        let mut answers = Vec::with_capacity(asked.len());
+        for one in asked.chunks(1) {
+            match self.reads.read_together(View::Whole, one).await {
+                Err(fault) if fault.is_damage() => {
+                    let message = fault.error.to_string();
+                    if findings.iter().all(|finding| finding.message != message) {
+                        findings.push(Finding {
+                            rule: "file",
+                            message,
+                            hint: PAGES.to_owned(),
+                        });
+                    }
+                    answers.push(Vec::new());
+                }
+                rows => answers.extend(rows?),
+            }
+        }
+        Ok(answers)
     }
 
     async fn check_schema(&self) -> Worked<Vec<Finding>> {

@@ -440,7 +440,7 @@ async fn changes_elsewhere_are_found_by_looking(store: &Store, url: &str) {
         .admit(vec![admission(run_id())])
         .await
         .unwrap();
-    tokio::time::timeout(Duration::from_secs(10), watch.changed())
+    tokio::time::timeout(Duration::from_secs(120), watch.changed())
         .await
         .unwrap();
 }
@@ -466,7 +466,7 @@ async fn a_store_that_closes_right_after_a_commit_has_woken_the_others() {
         deploy(&command).await;
         command.runs.admit(vec![admission(run_id())]).await.unwrap();
         command.upkeep.close().await.unwrap();
-        let woken = tokio::time::timeout(Duration::from_secs(10), watch.changed()).await;
+        let woken = tokio::time::timeout(Duration::from_secs(120), watch.changed()).await;
         assert!(woken.is_ok(), "round {round}: the runner was not woken");
     }
     runner.upkeep.close().await.unwrap();

@@ -16,7 +16,7 @@ use lope_store::runs::{Claim, CommitReply, Deliver, FinalStatus, Finish, Reach, 
 use tokio_postgres::Client;
 
 /// Everything that is waited for happens within this time, or never.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(120);
 
 async fn until<F: Future<Output = bool>>(what: &str, is_so: impl Fn() -> F) {
     let waited = async {

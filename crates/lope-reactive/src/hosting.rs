@@ -18,8 +18,10 @@ mod on_runtime;
 mod pool;
 mod records;
 mod request;
+mod sightings;
 mod space_host;
 mod space_store;
+mod wave_number;
 
 use lope_mailbox::{BadMessage, MailboxError};
 use lope_model::Timestamp;
@@ -36,6 +38,7 @@ pub use records::HistoryEntry;
 pub use request::SpaceClient;
 pub use space_host::SpaceHost;
 pub use space_store::{SpaceStore, StoredReceipt};
+pub use wave_number::WaveNumber;
 
 /// Why a space cannot be hosted, or not any more.
 #[derive(Debug, Error)]

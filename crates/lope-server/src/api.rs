@@ -43,6 +43,6 @@ pub(crate) fn endpoints() -> &'static [Endpoint] {
             tokens::ENDPOINTS,
             health::ENDPOINTS,
         ];
-        tables.concat()
+        [&tables[..], lope_pages::ENDPOINTS].concat().concat()
     })
 }

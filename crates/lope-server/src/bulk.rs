@@ -7,8 +7,6 @@
 
 mod worker;
 
-use std::sync::Arc;
-
 use lope::runs::Steering;
 use lope::stores::{StoreError, StoreResult};
 use lope::{Client, RunId};
@@ -288,6 +286,3 @@ fn read<T: for<'de> Deserialize<'de>>(bytes: &[u8]) -> StoreResult<T> {
     serde_json::from_slice(bytes)
         .map_err(|error| StoreError::corrupt(format!("a bulk action cannot be read: {error}")))
 }
-
-/// Wakes whoever works on actions of this process.
-pub(crate) type BulkBell = Arc<tokio::sync::Notify>;

@@ -6,27 +6,19 @@
 //! same table. Everything about runs is a call of the crate `lope`; nothing here decides what
 //! becomes of a run, reads the environment or knows which store it is.
 
+use lope_http::{
+    api_error, call, clock, context, endpoint, event_stream, gate, guesses, parameter, redactions,
+    reply, settings,
+};
+
 mod api;
-mod api_error;
 mod bulk;
-mod call;
-mod clock;
-mod context;
-mod endpoint;
-mod event_stream;
-mod gate;
-mod guesses;
 mod openapi;
 mod pages;
-mod parameter;
-mod redactions;
-mod reply;
 mod router;
-mod run_feed;
 mod schemas;
 mod search;
 mod serve;
-mod settings;
 
 pub use context::ServerParts;
 pub use serve::{Listening, Server, ServerError};

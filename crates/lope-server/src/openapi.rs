@@ -19,7 +19,7 @@ pub(crate) fn document(endpoints: &[Endpoint]) -> Json {
         "info": {
             "title": "Lope",
             "version": env!("CARGO_PKG_VERSION"),
-            "description": "A durable runner: workflows, runs, schedules, mailboxes.",
+            "description": "A durable runner: workflows, runs, schedules, mailboxes, spaces, agents.",
             "license": { "name": "MIT OR Apache-2.0" },
         },
         "paths": paths,
@@ -118,7 +118,10 @@ fn failures(endpoint: &Endpoint) -> impl Iterator<Item = ErrorKind> {
     let named = endpoint.path.contains('{');
     let bodied = endpoint.body.is_some();
     let conflicts = endpoint.conflicts;
-    let names_run = endpoint.query.iter().any(|given| given.name == "parent");
+    let names_other = endpoint
+        .query
+        .iter()
+        .any(|given| ["parent", "project"].contains(&given.name));
     ErrorKind::ALL.into_iter().filter(move |kind| match kind {
         ErrorKind::BadRequest
         | ErrorKind::Forbidden
@@ -126,7 +129,7 @@ fn failures(endpoint: &Endpoint) -> impl Iterator<Item = ErrorKind> {
         | ErrorKind::Unavailable
         | ErrorKind::Bug => true,
         ErrorKind::Unauthorized | ErrorKind::TooManyRequests => !open,
-        ErrorKind::NotFound => named || bodied || names_run,
+        ErrorKind::NotFound => named || bodied || names_other,
         ErrorKind::Conflict => conflicts || named,
         ErrorKind::UnsupportedMediaType => bodied,
         ErrorKind::MethodNotAllowed => false,

@@ -7,42 +7,38 @@ mod compare;
 mod lists;
 mod login;
 mod mailboxes;
-mod parts;
 mod run;
 mod run_actions;
 mod run_page;
 mod run_tabs;
 mod runs;
 mod schedules;
-mod shell;
 mod timeline;
 mod workflows;
 
 use std::future::ready;
+use std::sync::OnceLock;
 
-use axum::http::{HeaderValue, StatusCode};
 use maud::html;
-use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 
 use crate::api_error::{ApiError, ErrorKind};
 use crate::context::ServerContext;
-use crate::endpoint::{Answer, Endpoint, EndpointHandler};
-use crate::reply::{self, Reply};
+use crate::endpoint::{Endpoint, EndpointHandler};
+use crate::reply::Reply;
+
+pub(crate) use crate::reply::{encoded, to};
+use lope_http::{parts, shell};
 
 const fn page(path: &'static str, handle: EndpointHandler) -> Endpoint {
-    Endpoint::get(path, path, handle)
-        .answers(Answer::Text(&["text/html"]))
-        .as_page()
+    Endpoint::page(path, handle)
 }
 
 const fn form(path: &'static str, handle: EndpointHandler) -> Endpoint {
-    Endpoint::post(path, path, handle)
-        .answers(Answer::Text(&["text/html"]))
-        .as_page()
+    Endpoint::form(path, handle)
 }
 
 /// Every page, and every form that one sends.
-pub(crate) const ENDPOINTS: &[Endpoint] = &[
+const ENDPOINTS: &[Endpoint] = &[
     page("/", |context, call| Box::pin(runs::show(context, call))),
     page("/runs/{id}", |context, call| {
         Box::pin(run::show(context, call))
@@ -127,6 +123,15 @@ pub(crate) const ENDPOINTS: &[Endpoint] = &[
     .for_all(),
 ];
 
+/// Every page of the dashboard, those of spaces and agents too.
+pub(crate) fn endpoints() -> &'static [Endpoint] {
+    static ALL: OnceLock<Vec<Endpoint>> = OnceLock::new();
+    ALL.get_or_init(|| {
+        let more = lope_pages::PAGES.concat();
+        [ENDPOINTS, &more, lope_pages::FILES].concat()
+    })
+}
+
 /// What went wrong, as a page; whoever needs a token is led to where it is asked for.
 pub(crate) fn error(context: &ServerContext, error: &ApiError, path: &str) -> Reply {
     if error.kind == ErrorKind::Unauthorized {
@@ -144,18 +149,4 @@ pub(crate) fn error(context: &ServerContext, error: &ApiError, path: &str) -> Re
     let mut reply = shell::plain(context, "Not done", &body);
     *reply.status_mut() = error.kind.status();
     reply
-}
-
-/// Go and look there.
-pub(crate) fn to(target: &str) -> Reply {
-    let mut reply = reply::typed(StatusCode::SEE_OTHER, "text/plain; charset=utf-8", "");
-    if let Ok(target) = HeaderValue::from_str(target) {
-        reply.headers_mut().insert("location", target);
-    }
-    reply
-}
-
-/// A text as a part of a path or a parameter.
-pub(crate) fn encoded(text: &str) -> String {
-    utf8_percent_encode(text, NON_ALPHANUMERIC).to_string()
 }

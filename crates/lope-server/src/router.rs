@@ -26,9 +26,9 @@ use crate::reply::{self, Reply};
 pub(crate) fn router(context: &Arc<ServerContext>) -> Router {
     let mut router = Router::new();
     let pages = if context.settings.dashboard {
-        pages::ENDPOINTS
+        pages::endpoints()
     } else {
-        &[]
+        lope_pages::FILES
     };
     for endpoint in api::endpoints().iter().chain(pages) {
         let shared = Arc::clone(context);

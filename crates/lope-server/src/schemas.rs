@@ -314,7 +314,11 @@ pub(crate) fn all() -> Map<String, Json> {
         json!({ "type": "string", "description": "A workflow file in YAML." }),
     );
     put("RunWithExecutions", object(RUN.iter().chain(RUN_MORE)));
-    for (name, fields) in SHAPES.iter().chain(keeping::SHAPES) {
+    for (name, fields) in SHAPES
+        .iter()
+        .chain(keeping::SHAPES)
+        .chain(lope_pages::SHAPES)
+    {
         put(name, object(fields.iter()));
     }
     schemas

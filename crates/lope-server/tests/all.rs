@@ -7,8 +7,10 @@
 )]
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+mod agents;
 mod api;
 mod browser;
+mod browser_rooms;
 mod bulk;
 mod events;
 mod fixture;
@@ -20,4 +22,5 @@ mod openapi;
 mod pages;
 mod redact;
 mod security;
+mod spaces;
 mod tls;

@@ -21,19 +21,19 @@ const PATIENCE: Duration = Duration::from_secs(120);
 
 /// An event as a browser would have it.
 #[derive(Clone, PartialEq, Debug)]
-struct Told {
-    id: String,
-    event: String,
-    data: Json,
+pub(super) struct Told {
+    pub(super) id: String,
+    pub(super) event: String,
+    pub(super) data: Json,
 }
 
 /// An open stream.
-struct Listener {
+pub(super) struct Listener {
     lines: Lines<BufReader<TcpStream>>,
 }
 
 impl Listener {
-    async fn open(ground: &Ground, request: Request) -> Self {
+    pub(super) async fn open(ground: &Ground, request: Request) -> Self {
         let address = ground.server.address();
         let mut stream = TcpStream::connect(address).await.unwrap();
         let head = request.head(address);
@@ -45,7 +45,7 @@ impl Listener {
     }
 
     /// The next event; nothing: the stream has ended.
-    async fn next(&mut self) -> Option<Told> {
+    pub(super) async fn next(&mut self) -> Option<Told> {
         let (mut id, mut event) = (String::new(), String::new());
         loop {
             let line = tokio::time::timeout(PATIENCE, self.lines.next_line()).await;

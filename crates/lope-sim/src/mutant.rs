@@ -25,25 +25,17 @@ pub enum Mutant {
 }
 
 impl Mutant {
-    /// Those that the tests plant; the others are for trying by hand.
-    pub const PLANTED: [Self; 3] = [
+    /// All of them.
+    pub const PLANTED: [Self; 8] = [
         Self::ForgetChildCancels,
         Self::SendTwice,
         Self::AnnounceWhatWaits,
+        Self::GrantEverything,
+        Self::FreeSlotsEarly,
+        Self::StartAfterLease,
+        Self::DropMail,
+        Self::SnapshotAhead,
     ];
-
-    /// The shape of runs in which it shows.
-    pub const fn shape(self) -> &'static str {
-        match self {
-            Self::ForgetChildCancels => "called-off",
-            Self::SendTwice => "order",
-            Self::AnnounceWhatWaits => "fan-out",
-            Self::GrantEverything | Self::FreeSlotsEarly => "limited",
-            Self::StartAfterLease => "long-haul",
-            Self::DropMail => "sleeper",
-            Self::SnapshotAhead => "paused",
-        }
-    }
 }
 
 /// A commit as the mistaken engine sends it.

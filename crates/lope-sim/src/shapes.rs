@@ -274,6 +274,9 @@ steps:
     },
 ];
 
+/// Shapes whose runs ask for the same keys, rates or slots, or tell each other something.
+const CROWDED: [&str; 4] = ["limited", "fan-out", "race", "called-off"];
+
 /// Ends only if it is cancelled.
 const PATIENT: &str = "{ name: patient, steps: { w: { wait: never } } }";
 
@@ -344,11 +347,25 @@ pub fn one(name: &str, dice: &mut Dice) -> SimJob {
     job
 }
 
-/// A few runs of any shapes.
+/// A few runs of any shapes; in some worlds all of one that shares something with its like, at about
+/// the same time.
 pub fn rolled(dice: &mut Dice) -> Vec<SimJob> {
+    if dice.chance(200) {
+        return crowd(dice);
+    }
     (0..=dice.below(5))
         .map(|_| job(dice.clone().pick(SHAPES), dice))
         .collect()
+}
+
+/// Runs that stand in each other's way.
+fn crowd(dice: &mut Dice) -> Vec<SimJob> {
+    let name = *dice.pick(&CROWDED);
+    let mut jobs: Vec<SimJob> = (0..2 + dice.below(4)).map(|_| one(name, dice)).collect();
+    for job in &mut jobs {
+        job.at = dice.between(0, 400);
+    }
+    jobs
 }
 
 fn job(shape: &JobShape, dice: &mut Dice) -> SimJob {

@@ -345,6 +345,7 @@ pub(crate) fn says_something(event: &SessionEvent) -> bool {
         SessionEvent::Took { .. }
         | SessionEvent::Left { .. }
         | SessionEvent::Serve(_)
+        | SessionEvent::Unserve(_)
         | SessionEvent::Drain => true,
         SessionEvent::Gone(_) | SessionEvent::Own(_) | SessionEvent::Disown(_) => true,
     }

@@ -176,6 +176,9 @@ CREATE TABLE table_rows (
     PRIMARY KEY (tbl, key)
 ) WITHOUT ROWID, STRICT;
 
+-- and the timers by the worker that they name,
+CREATE INDEX table_rows_timers ON table_rows (substr(value, 17, 8), key) WHERE tbl = 4;
+
 -- how often each scope was written,
 CREATE TABLE table_scopes (
     tbl     INTEGER NOT NULL,

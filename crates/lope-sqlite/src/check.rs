@@ -36,7 +36,7 @@ const RULES: [IntegrityRule; 19] = [
         broken: "SELECT 'the journal of run ' || lower(hex(run_id)) || ' has a gap' FROM journal
                  WHERE run_id IN (SELECT run_id FROM runs) GROUP BY run_id
                  HAVING max(seq) - min(seq) + 1 <> count(*)",
-        hint: RESTORE,
+        hint: REMOVE,
     },
     IntegrityRule {
         name: "journal",
@@ -44,7 +44,7 @@ const RULES: [IntegrityRule; 19] = [
                  JOIN runs AS r ON r.run_id = j.run_id
                  LEFT JOIN snapshots AS s ON s.run_id = j.run_id GROUP BY j.run_id
                  HAVING min(j.seq) > coalesce(min(s.seq), 0) + 1",
-        hint: RESTORE,
+        hint: REMOVE,
     },
     IntegrityRule {
         name: "journal",
@@ -52,14 +52,14 @@ const RULES: [IntegrityRule; 19] = [
                  FROM runs AS r LEFT JOIN queue AS q ON q.run_id = r.run_id
                  WHERE coalesce(q.head, r.head) <> coalesce((SELECT max(seq) FROM journal WHERE run_id = r.run_id),
                      (SELECT seq FROM snapshots WHERE run_id = r.run_id), 0)",
-        hint: RESTORE,
+        hint: REMOVE,
     },
     IntegrityRule {
         name: "journal",
         broken: "SELECT 'the snapshot of run ' || lower(hex(s.run_id)) || ' lies beyond its journal' FROM snapshots AS s
                  JOIN runs AS r ON r.run_id = s.run_id LEFT JOIN queue AS q ON q.run_id = s.run_id
                  WHERE s.seq > coalesce(q.head, r.head)",
-        hint: RESTORE,
+        hint: REMOVE,
     },
     IntegrityRule {
         name: "lease",
@@ -140,11 +140,13 @@ const RULES: [IntegrityRule; 19] = [
                      WHEN r.queue = '' OR q.queue = '' THEN 'queue'
                      WHEN coalesce(q.epoch, r.epoch) < 0 THEN 'epoch'
                      WHEN coalesce(q.head, r.head) < 0 THEN 'head'
-                     WHEN NOT json_valid(r.tags) OR json_type(r.tags) <> 'object' THEN 'tags'
+                     WHEN NOT json_valid(r.tags) OR json_type(r.tags) <> 'object' OR EXISTS (SELECT 1 FROM json_each(r.tags) WHERE type <> 'text') THEN 'tags'
                      ELSE 'status' END || ' cannot be read'
                  FROM runs AS r LEFT JOIN queue AS q ON q.run_id = r.run_id
                  WHERE length(r.version) <> 32 OR r.priority NOT BETWEEN 0 AND 9 OR q.priority NOT BETWEEN 0 AND 9 OR NOT json_valid(r.tags)
-                    OR json_type(r.tags) <> 'object' OR r.workflow = '' OR r.realm = '' OR r.queue = ''
+                    OR json_type(r.tags) <> 'object'
+                    OR EXISTS (SELECT 1 FROM json_each(CASE WHEN json_valid(r.tags) THEN r.tags ELSE '{}' END) WHERE type <> 'text')
+                    OR r.workflow = '' OR r.realm = '' OR r.queue = ''
                     OR q.realm = '' OR q.queue = '' OR coalesce(q.epoch, r.epoch) < 0 OR coalesce(q.head, r.head) < 0
                     OR q.status NOT IN ('queued', 'running', 'idle', 'sleeping', 'waiting', 'paused')
                     OR r.status NOT IN ('live', 'completed', 'failed', 'cancelled')",

@@ -324,7 +324,9 @@ impl RunsVerbs for Doors {
     }
 
     async fn prune(&self, prune: Prune) -> StoreResult<Pruned> {
-        self.write(prune.limit, move |tx| prune::prune(tx, &prune))
+        let meant = prune.clone();
+        let found = self.read(move |tx| prune::ended(tx, &meant)).await?;
+        self.write(prune.limit, move |tx| prune::prune(tx, &prune, &found))
             .await
     }
 
@@ -384,6 +386,12 @@ impl TablesVerbs for Doors {
 
     async fn range(&self, range: Range) -> StoreResult<Vec<Row>> {
         self.read(move |tx| tables::range(tx, &range)).await
+    }
+
+    async fn timers_of(&self, worker: Vec<u8>, range: Range) -> StoreResult<Vec<Row>> {
+        range.of_timers()?;
+        self.read(move |tx| tables::timers_of(tx, &worker, &range))
+            .await
     }
 
     async fn count(&self, range: Range) -> StoreResult<u64> {

@@ -2,13 +2,14 @@
 //! locks of its runners, and what it knows of the log and the manifest.
 
 use std::sync::atomic::{AtomicBool, AtomicU32};
-use std::sync::{Arc, RwLock};
+use std::sync::{Arc, Mutex, RwLock};
 
 use lope_store::tables::Manifest;
 use lope_store::watch::Notifier;
 
 use crate::files::StoreFiles;
 use crate::options::SqliteOptions;
+use crate::prune::PrunePace;
 use crate::runner_locks::RunnerLocks;
 
 /// The common ground of one open store.
@@ -21,6 +22,8 @@ pub(crate) struct SqliteInner {
     pub(crate) log: Log,
     /// The manifest as this process read it last; it only grows.
     pub(crate) manifest: RwLock<Option<Arc<Manifest>>>,
+    /// How much pruning takes at a time.
+    pub(crate) prune_pace: Mutex<PrunePace>,
 }
 
 /// One notifier for each door.
@@ -49,6 +52,7 @@ impl SqliteInner {
             runner_locks,
             log: Log::default(),
             manifest: RwLock::new(None),
+            prune_pace: Mutex::default(),
         }
     }
 }

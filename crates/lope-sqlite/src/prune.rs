@@ -1,8 +1,10 @@
 //! `prune`: ended runs leave the store with everything that belongs to them, the longest ended
 //! first.
 //!
-//! Others write in between: a prune stops after a few milliseconds. A run with more rows than that
-//! leaves first, and its rows follow in the prunes behind it; `meta` remembers whose they are.
+//! Others write in between: which runs are meant is read beside the writer, and a prune holds the
+//! writer for a few milliseconds, in portions whose size follows from how long the last ones took. A
+//! run with more rows than that leaves first, and its rows follow in the prunes behind it; `meta`
+//! remembers whose they are.
 
 use std::time::{Duration, Instant};
 
@@ -11,7 +13,7 @@ use lope_store::StoreError;
 use lope_store::runs::{Prune, Pruned};
 use lope_store::store::owned;
 use rusqlite::types::Value;
-use rusqlite::{OptionalExtension, params_from_iter};
+use rusqlite::{ErrorCode, OptionalExtension, params, params_from_iter};
 
 use crate::failure::Worked;
 use crate::tx::Tx;
@@ -19,7 +21,8 @@ use crate::tx::Tx;
 /// What belongs to a run, table by table; a test compares this with the schema.
 pub(crate) const BELONGINGS: [&str; 6] = [
     "DELETE FROM run_tags WHERE run_id = ?1 AND (tag, value, created_at) IN
-         (SELECT t.key, t.value, r.created_at FROM runs AS r, json_each(r.tags) AS t WHERE r.run_id = ?1)",
+         (SELECT t.key, t.value, r.created_at FROM runs AS r,
+              json_each(CASE WHEN json_valid(r.tags) THEN r.tags ELSE '{}' END) AS t WHERE r.run_id = ?1)",
     "DELETE FROM journal WHERE run_id = ?1",
     "DELETE FROM snapshots WHERE run_id = ?1",
     "DELETE FROM blobs WHERE run_id = ?1",
@@ -28,7 +31,7 @@ pub(crate) const BELONGINGS: [&str; 6] = [
 ];
 
 /// What belongs to a run and may be too much for one transaction: table, key of a row within the
-/// run, and how many rows are taken at a time.
+/// run, and how many rows are taken at a time at most.
 const PORTIONS: [(&str, &str, usize); 4] = [
     ("journal", "seq", 200),
     ("mail", "number", 200),
@@ -37,51 +40,143 @@ const PORTIONS: [(&str, &str, usize); 4] = [
 ];
 /// Most rows that one prune deletes.
 const ROWS_MAX: usize = 5_000;
-/// How long one prune keeps others from writing.
-const TIME_MAX: Duration = Duration::from_millis(6);
+/// How long one prune keeps others from writing: a portion that was begun before is finished.
+const TIME_MAX: Duration = Duration::from_millis(5);
+/// A portion that takes longer is too large,
+const PORTION_SLOW: Duration = Duration::from_millis(2);
+/// and one that takes less may grow.
+const PORTION_QUICK: Duration = Duration::from_micros(500);
 /// What `meta` remembers of a run that is gone while some of its rows are not.
 const REST: &str = "pruning ";
 
-/// How much one prune has done, and whether it should make room for others.
-struct PruneBudget {
-    rows: usize,
-    until: Instant,
+/// How large portions are, as a part of what they may be at most: half as large after one that took
+/// long, twice as large after one that did not. Kept from prune to prune.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct PrunePace {
+    /// How often they were halved.
+    halved: u32,
 }
 
-impl PruneBudget {
-    fn is_spent(&self) -> bool {
-        self.rows >= ROWS_MAX || Instant::now() >= self.until
+impl PrunePace {
+    fn portion(self, most: usize) -> usize {
+        (most >> self.halved.min(usize::BITS - 1)).max(1)
+    }
+
+    /// After a portion of so many rows, of which there may be `most`, that took so long.
+    fn after(self, rows: usize, most: usize, took: Duration) -> Self {
+        // One that was not full says nothing about larger ones.
+        let was_full = rows >= self.portion(most);
+        let halved = if took > PORTION_SLOW && self.portion(most) > 1 {
+            self.halved + 1
+        } else if took < PORTION_QUICK && was_full {
+            self.halved.saturating_sub(1)
+        } else {
+            self.halved
+        };
+        Self { halved }
     }
 }
 
-pub(crate) fn prune(tx: &Tx<'_>, prune: &Prune) -> Worked<Pruned> {
-    let mut budget = PruneBudget {
-        rows: 0,
-        until: Instant::now() + TIME_MAX,
+/// How much one prune has done, and whether it should make room for others.
+struct PruneBudget<'a> {
+    rows: usize,
+    spent: Duration,
+    pace: PrunePace,
+    /// How long the portion took that has just deleted so many rows.
+    took: &'a mut dyn FnMut(usize) -> Duration,
+}
+
+impl<'a> PruneBudget<'a> {
+    fn new(pace: PrunePace, took: &'a mut dyn FnMut(usize) -> Duration) -> Self {
+        Self {
+            rows: 0,
+            spent: Duration::ZERO,
+            pace,
+            took,
+        }
+    }
+
+    fn is_spent(&self) -> bool {
+        self.rows >= ROWS_MAX || self.spent >= TIME_MAX
+    }
+
+    fn note(&mut self, rows: usize) -> Duration {
+        let took = (self.took)(rows);
+        self.rows += rows;
+        self.spent += took;
+        took
+    }
+}
+
+/// Delete these runs as far as there is time.
+pub(crate) fn prune(tx: &Tx<'_>, prune: &Prune, found: &[[u8; 16]]) -> Worked<Pruned> {
+    let pace = &tx.inner.prune_pace;
+    let mut last = Instant::now();
+    let mut took = |_: usize| {
+        let began = std::mem::replace(&mut last, Instant::now());
+        last.saturating_duration_since(began)
     };
+    let known = *pace.lock().expect("nobody panics while holding the pace");
+    let mut budget = PruneBudget::new(known, &mut took);
+    let pruned = prune_within(tx, prune, found, &mut budget);
+    *pace.lock().expect("nobody panics while holding the pace") = budget.pace;
+    pruned
+}
+
+fn prune_within(
+    tx: &Tx<'_>,
+    prune: &Prune,
+    found: &[[u8; 16]],
+    budget: &mut PruneBudget<'_>,
+) -> Worked<Pruned> {
     for run in rests(tx)? {
-        if !delete_rest(tx, &run, &mut budget)? {
+        if !delete_rest(tx, &run, budget)? {
             return Ok(Pruned {
                 runs: Vec::new(),
                 more: true,
             });
         }
     }
-    let found = ended(tx, prune)?;
     let mut gone = Vec::new();
+    let mut seen = 0;
     for run in found.iter().take(prune.limit) {
-        for delete in [BELONGINGS[0], BELONGINGS[5]] {
-            budget.rows += tx.statement(delete)?.execute([run])?;
+        if budget.is_spent() {
+            break;
+        }
+        seen += 1;
+        if !delete_record(tx, prune, run, budget)? {
+            continue;
         }
         gone.push(RunId::from_bytes(*run));
-        if !delete_rest(tx, run, &mut budget)? || budget.is_spent() {
+        if !delete_rest(tx, run, budget)? {
             break;
         }
     }
     Ok(Pruned {
-        more: found.len() > gone.len() || !rests(tx)?.is_empty(),
+        more: found.len() > seen || !rests(tx)?.is_empty(),
         runs: gone,
     })
+}
+
+/// The run itself and its tags, unless it was opened again since it was found.
+fn delete_record(
+    tx: &Tx<'_>,
+    prune: &Prune,
+    run: &[u8; 16],
+    budget: &mut PruneBudget<'_>,
+) -> Worked<bool> {
+    let has_ended = tx
+        .statement("SELECT 1 FROM runs WHERE run_id = ?1 AND finished_at < ?2")?
+        .exists(params![run, prune.before.millis()])?;
+    if !has_ended {
+        return Ok(false);
+    }
+    let mut rows = 0;
+    for delete in [BELONGINGS[0], BELONGINGS[5]] {
+        rows += tx.statement(delete)?.execute([run])?;
+    }
+    budget.note(rows);
+    Ok(true)
 }
 
 /// Runs that are gone and whose rows are not, in the order in which they went.
@@ -99,15 +194,19 @@ fn rests(tx: &Tx<'_>) -> Worked<Vec<[u8; 16]>> {
 
 /// Delete the rows of a run that is gone, portion by portion; what is left is remembered. Is nothing
 /// left?
-fn delete_rest(tx: &Tx<'_>, run: &[u8; 16], budget: &mut PruneBudget) -> Worked<bool> {
+fn delete_rest(tx: &Tx<'_>, run: &[u8; 16], budget: &mut PruneBudget<'_>) -> Worked<bool> {
     let id = RunId::from_bytes(*run).to_string();
-    for (table, key, portion) in PORTIONS {
+    for (table, key, most) in PORTIONS {
         let delete = format!(
-            "DELETE FROM {table} WHERE run_id = ?1 AND {key} IN (SELECT {key} FROM {table} WHERE run_id = ?1 LIMIT {portion})"
+            "DELETE FROM {table} WHERE run_id = ?1 AND {key} IN (SELECT {key} FROM {table} WHERE run_id = ?1 LIMIT ?2)"
         );
         loop {
-            let rows = tx.statement(&delete)?.execute([run])?;
-            budget.rows += rows;
+            let portion = budget.pace.portion(most);
+            let rows = tx
+                .statement(&delete)?
+                .execute(params![run, portion as i64])?;
+            let took = budget.note(rows);
+            budget.pace = budget.pace.after(rows, most, took);
             if rows < portion {
                 break;
             }
@@ -123,7 +222,8 @@ fn delete_rest(tx: &Tx<'_>, run: &[u8; 16], budget: &mut PruneBudget) -> Worked<
     Ok(true)
 }
 
-/// One run, whatever it is, by its id alone: what it holds may be damaged.
+/// One run, whatever it is, by its id alone: what it holds may be damaged. Rows on a page that cannot
+/// be read stay there.
 pub(crate) fn remove(tx: &Tx<'_>, run: RunId) -> Worked<bool> {
     let owner = tx
         .statement("SELECT owner IS NOT NULL FROM queue WHERE run_id = ?1")?
@@ -140,13 +240,19 @@ pub(crate) fn remove(tx: &Tx<'_>, run: RunId) -> Worked<bool> {
     .iter()
     .chain(&BELONGINGS[1..])
     {
-        rows += tx.statement(delete)?.execute([run.as_bytes()])?;
+        match tx.statement(delete)?.execute([run.as_bytes()]) {
+            Ok(deleted) => rows += deleted,
+            Err(error) if error.sqlite_error_code() == Some(ErrorCode::DatabaseCorrupt) => {
+                tracing::warn!(%run, %error, delete, "rows on a damaged page stay there");
+            }
+            Err(error) => return Err(error.into()),
+        }
     }
     Ok(rows > 0)
 }
 
 /// Runs to delete, and one more if there is one.
-fn ended(tx: &Tx<'_>, prune: &Prune) -> Worked<Vec<[u8; 16]>> {
+pub(crate) fn ended(tx: &Tx<'_>, prune: &Prune) -> Worked<Vec<[u8; 16]>> {
     let mut sql =
         String::from("SELECT run_id FROM runs INDEXED BY runs_finished WHERE finished_at < ?");
     let mut given = vec![Value::Integer(prune.before.millis())];
@@ -205,6 +311,74 @@ mod tests {
         assert_eq!(portions, behind);
         assert_eq!(table(BELONGINGS[0]), "run_tags");
         assert_eq!(table(BELONGINGS[5]), "runs");
+    }
+
+    /// Portions of a machine that takes this long for a row, one after the other.
+    fn portions(micros_a_row: u64, count: usize) -> Vec<usize> {
+        let mut pace = PrunePace::default();
+        let mut sizes = Vec::new();
+        for _ in 0..count {
+            let rows = pace.portion(200);
+            sizes.push(rows);
+            let took = Duration::from_micros(micros_a_row * rows as u64);
+            pace = pace.after(rows, 200, took);
+        }
+        sizes
+    }
+
+    #[test]
+    fn portions_follow_from_how_long_they_take() {
+        assert_eq!(portions(1, 5), [200; 5], "a quick machine");
+        assert_eq!(portions(40, 5), [200, 100, 50, 50, 50], "2 ms at most");
+        assert_eq!(portions(900, 9)[7..], [1, 1], "never none");
+        let slow = PrunePace { halved: 3 };
+        let quick = Duration::from_micros(10);
+        assert_eq!(
+            slow.after(25, 200, quick).portion(200),
+            50,
+            "and grow again"
+        );
+        assert_eq!(slow.after(3, 200, quick), slow, "a rest says nothing");
+        assert_eq!(slow.portion(4), 1);
+        let whole = PrunePace::default();
+        assert_eq!(whole.after(200, 200, quick), whole, "as large as may be");
+    }
+
+    /// One prune after the other with a clock of its own: none takes more than ten milliseconds once
+    /// the first portions have shown how slow the machine is, and all of the rows go.
+    #[test]
+    fn a_prune_keeps_to_its_time_on_a_slow_machine() {
+        let folder = tempfile::tempdir().unwrap();
+        let files = crate::files::StoreFiles::find(&folder.path().join("lope.db")).unwrap();
+        let db = schema();
+        let run = [7_u8; 16];
+        for seq in 0..3_000_i64 {
+            let insert =
+                "INSERT INTO journal (run_id, seq, at, event, body) VALUES (?1, ?2, 0, 'x', x'00')";
+            db.execute(insert, params![run, seq]).unwrap();
+        }
+        let options = crate::options::SqliteOptions::new(folder.path().join("lope.db"));
+        let inner = crate::inner::SqliteInner::new(files, options);
+        let tx = Tx::new(&db, &inner);
+        let mut pace = PrunePace::default();
+        let mut held = Vec::new();
+        loop {
+            let mut took = |rows: usize| Duration::from_micros(50 * rows as u64);
+            let mut budget = PruneBudget::new(pace, &mut took);
+            let done = delete_rest(&tx, &run, &mut budget).unwrap();
+            pace = budget.pace;
+            held.push(budget.spent);
+            if done {
+                break;
+            }
+        }
+        assert!(held.len() > 15, "{held:?}");
+        let most = Duration::from_millis(10);
+        assert!(held[1..].iter().all(|held| *held <= most), "{held:?}");
+        let left: i64 = db
+            .query_row("SELECT count(*) FROM journal", [], |row| row.get(0))
+            .unwrap();
+        assert_eq!(left, 0);
     }
 
     /// Enumerates the schema: a table of runs that pruning forgets is named.

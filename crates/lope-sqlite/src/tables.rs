@@ -37,6 +37,13 @@ const FORWARD_TO: &str = "SELECT key, value FROM table_rows WHERE tbl = ?1 AND k
 const BACKWARD: &str =
     "SELECT key, value FROM table_rows WHERE tbl = ?1 AND key >= ?2 ORDER BY key DESC LIMIT ?3";
 const BACKWARD_TO: &str = "SELECT key, value FROM table_rows WHERE tbl = ?1 AND key >= ?2 AND key < ?4 ORDER BY key DESC LIMIT ?3";
+/// The index holds what `TIMER_WORKER` names.
+const TIMERS_FORWARD: &str =
+    "SELECT key, value FROM table_rows INDEXED BY table_rows_timers
+     WHERE tbl = 4 AND substr(value, 17, 8) = ?1 AND key >= ?2 AND (?4 IS NULL OR key < ?4) ORDER BY key LIMIT ?3";
+const TIMERS_BACKWARD: &str =
+    "SELECT key, value FROM table_rows INDEXED BY table_rows_timers
+     WHERE tbl = 4 AND substr(value, 17, 8) = ?1 AND key >= ?2 AND (?4 IS NULL OR key < ?4) ORDER BY key DESC LIMIT ?3";
 const NEXT: &str = "INSERT INTO table_sequences (name, next) VALUES (?1, 2)
      ON CONFLICT (name) DO UPDATE SET next = next + 1 RETURNING next - 1";
 const SCOPE: &str = "SELECT version FROM table_scopes WHERE tbl = ?1 AND scope = ?2";
@@ -143,6 +150,23 @@ pub(crate) fn range(tx: &Tx<'_>, range: &Range) -> Worked<Vec<Row>> {
         None => statement.query(params![range.table.0, range.from, limit])?,
         Some(to) => statement.query(params![range.table.0, range.from, limit, to])?,
     };
+    let mut found = Vec::new();
+    while let Some(row) = rows.next()? {
+        found.push(Row {
+            key: row.get(0)?,
+            value: row.get(1)?,
+        });
+    }
+    Ok(found)
+}
+
+pub(crate) fn timers_of(tx: &Tx<'_>, worker: &[u8], range: &Range) -> Worked<Vec<Row>> {
+    let limit = range.limit.min(limit::PAGE_MAX) as i64;
+    let mut statement = tx.statement(match range.direction {
+        Direction::Forward => TIMERS_FORWARD,
+        Direction::Backward => TIMERS_BACKWARD,
+    })?;
+    let mut rows = statement.query(params![worker, range.from, limit, range.to])?;
     let mut found = Vec::new();
     while let Some(row) = rows.next()? {
         found.push(Row {

@@ -30,6 +30,8 @@ use crate::tx::{Notices, StoreJob, Tx, job};
 const RESTART_PATIENCE: Duration = Duration::from_millis(5);
 /// The same, when the log is so long that waiting is better than writing on.
 const PRESSURE_PATIENCE: Duration = Duration::from_millis(250);
+/// Until we ask again whether another one has copied its pages back.
+const COPYING_PAUSE: Duration = Duration::from_millis(1);
 
 /// What the writer is asked to do.
 enum WriterMessage {
@@ -347,7 +349,7 @@ impl Writer {
         } else {
             PRESSURE_PATIENCE
         };
-        let left = self.restart_log(patience).map_err(failure::sqlite)?;
+        let left = self.restart_log(patience, pages).map_err(failure::sqlite)?;
         self.inner.log.pages.store(left, Ordering::Relaxed);
         if left >= limits.stop {
             let message = format!(
@@ -358,18 +360,47 @@ impl Writer {
         Ok(())
     }
 
-    /// The pages of the log that are still needed: none, if it will start over.
-    fn restart_log(&self, patience: Duration) -> rusqlite::Result<u32> {
+    /// The pages of the log that are still needed: none, if it will start over. While another one
+    /// copies pages back, SQLite neither waits nor tells how many there are: we ask again, and in
+    /// the end believe that there are as many as we `know` of.
+    fn restart_log(&self, patience: Duration, known: u32) -> rusqlite::Result<u32> {
         self.db.busy_timeout(patience)?;
-        let tried = self
-            .db
-            .query_row("PRAGMA wal_checkpoint(RESTART)", [], |row| {
-                Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?))
-            });
+        let started = Instant::now();
+        let tried = loop {
+            let tried = self.try_restart();
+            let copying = matches!(&tried, Ok(LogRestart::AnotherCopies));
+            if !copying || started.elapsed() >= patience {
+                break tried;
+            }
+            thread::sleep(COPYING_PAUSE);
+        };
         self.db.busy_timeout(self.inner.options.patience)?;
-        let (busy, pages) = tried?;
-        Ok(if busy == 0 { 0 } else { pages.max(0) as u32 })
+        Ok(match tried? {
+            LogRestart::StartsOver => 0,
+            LogRestart::StillNeeded(pages) => pages,
+            LogRestart::AnotherCopies => known,
+        })
     }
+
+    fn try_restart(&self) -> rusqlite::Result<LogRestart> {
+        self.db
+            .query_row("PRAGMA wal_checkpoint(RESTART)", [], |row| {
+                let busy: i64 = row.get(0)?;
+                let pages: i64 = row.get(1)?;
+                Ok(match u32::try_from(pages) {
+                    _ if busy == 0 => LogRestart::StartsOver,
+                    Ok(pages) => LogRestart::StillNeeded(pages),
+                    Err(_) => LogRestart::AnotherCopies,
+                })
+            })
+    }
+}
+
+/// What became of an attempt to start the log over.
+enum LogRestart {
+    StartsOver,
+    StillNeeded(u32),
+    AnotherCopies,
 }
 
 /// May other jobs join a transaction?

@@ -5,6 +5,8 @@
 use crate::ground;
 
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use ground::{Ground, admit, claim, commit, hold, register, rows};
 use lope_model::Span;
@@ -26,11 +28,7 @@ fn log_pages(database: &Path) -> u64 {
 
 #[tokio::test]
 async fn the_log_starts_over_while_work_goes_on() {
-    let ground = Ground::with(|options| SqliteOptions {
-        wal: SMALL,
-        ..options
-    })
-    .await;
+    let ground = small_log().await;
     let runner = register(&ground.store, Span::from_secs(600)).await;
     let run = admit(&ground.store, 1).await[0];
     let claimed = claim(&ground.store, runner).await.remove(0);
@@ -59,11 +57,45 @@ async fn the_log_starts_over_while_work_goes_on() {
 
 #[tokio::test]
 async fn a_reader_that_stays_stops_the_log_at_its_limit_and_no_later() {
-    let ground = Ground::with(|options| SqliteOptions {
+    let ground = small_log().await;
+    grows_to_its_limit(&ground).await;
+}
+
+/// Whoever copies pages back at that moment keeps others from counting them.
+#[tokio::test]
+async fn a_log_that_others_copy_back_all_the_time_stops_at_its_limit_too() {
+    let ground = small_log().await;
+    let done = Arc::new(AtomicBool::new(false));
+    let copiers: Vec<_> = (0..2)
+        .map(|_| {
+            let copier = Connection::open(ground.path()).unwrap();
+            let done = Arc::clone(&done);
+            std::thread::spawn(move || {
+                while !done.load(Ordering::Relaxed) {
+                    copier
+                        .query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()))
+                        .unwrap();
+                }
+            })
+        })
+        .collect();
+    grows_to_its_limit(&ground).await;
+    done.store(true, Ordering::Relaxed);
+    for copier in copiers {
+        copier.join().unwrap();
+    }
+}
+
+async fn small_log() -> Ground {
+    Ground::with(|options| SqliteOptions {
         wal: SMALL,
         ..options
     })
-    .await;
+    .await
+}
+
+/// Write beside a forgotten reader until the store refuses, and again when the reader has gone.
+async fn grows_to_its_limit(ground: &Ground) {
     let runner = register(&ground.store, Span::from_secs(600)).await;
     admit(&ground.store, 1).await;
     let claimed = claim(&ground.store, runner).await.remove(0);
@@ -73,16 +105,8 @@ async fn a_reader_that_stays_stops_the_log_at_its_limit_and_no_later() {
         .unwrap();
     let mut head = 1;
     let message = loop {
-        match ground
-            .store
-            .runs
-            .commit(vec![hold(
-                runner,
-                &claimed,
-                rows(head + 1, head + 50, 3_000),
-            )])
-            .await
-        {
+        let written = hold(runner, &claimed, rows(head + 1, head + 50, 3_000));
+        match ground.store.runs.commit(vec![written]).await {
             Ok(_) => head += 50,
             Err(StoreError::Unavailable { message }) => break message,
             Err(other) => panic!("{other:?}"),
@@ -92,11 +116,8 @@ async fn a_reader_that_stays_stops_the_log_at_its_limit_and_no_later() {
     let pages = log_pages(&ground.path());
     assert!(pages < u64::from(SMALL.stop) + 200, "{pages}");
     forgotten.execute_batch("COMMIT").unwrap();
-    commit(
-        &ground.store,
-        hold(runner, &claimed, rows(head + 1, head + 50, 3_000)),
-    )
-    .await;
+    let written = hold(runner, &claimed, rows(head + 1, head + 50, 3_000));
+    commit(&ground.store, written).await;
 }
 
 /// "A copy of the file is the store": the one file, without the log beside it.

@@ -15,6 +15,7 @@ pub use manifest::{BadManifest, Manifest, ScopeRule, TableSpec};
 pub use named::find_or_make_table;
 
 use crate::door::{IntoRequest, door};
+use crate::error::{StoreError, StoreResult};
 use crate::watch::Watch;
 
 /// A table by its index in the manifest.
@@ -36,6 +37,16 @@ impl fmt::Display for TableId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.0)
     }
+}
+
+/// Where the value of a timer names its worker. Stores keep the timers in the order of these bytes,
+/// too.
+pub const TIMER_WORKER: std::ops::Range<usize> = 16..24;
+
+/// The worker that the value of a timer names: fewer bytes, or none, of a value that is too short.
+pub fn timer_worker(value: &[u8]) -> &[u8] {
+    let end = value.len().min(TIMER_WORKER.end);
+    &value[end.min(TIMER_WORKER.start)..end]
 }
 
 /// A key in a table.
@@ -83,6 +94,17 @@ impl Range {
             direction: Direction::Forward,
             limit,
         }
+    }
+
+    /// Is this a range of the timers?
+    pub fn of_timers(&self) -> StoreResult<()> {
+        if self.table == TableId::TIMERS {
+            return Ok(());
+        }
+        Err(StoreError::refused(format!(
+            "table {} has no workers to look for",
+            self.table
+        )))
     }
 
     /// Every key of a table, forwards, without a limit of its own.
@@ -140,6 +162,11 @@ door! {
 
         /// The rows of a range, from one snapshot. A `limit` above `limit::PAGE_MAX` means that many.
         async fn range as Range(range: Range) -> StoreResult<Vec<Row>>;
+
+        /// The rows of a range of the timers whose values name this worker: those that have these bytes
+        /// at [`TIMER_WORKER`]. Others' timers are not looked at, however many there are. A range of
+        /// another table is refused.
+        async fn timers_of as TimersOf(worker: &[u8] => Vec<u8>, range: Range) -> StoreResult<Vec<Row>>;
 
         /// How many rows a range holds. Counting stops at its `limit`, which may be above
         /// `limit::PAGE_MAX`; it takes time in proportion to what is counted.

@@ -3,8 +3,8 @@
 //! A failed evaluation becomes a step's `Failure` with the name and bases that Python gives it, so
 //! that handlers of either front end match it.
 
+use lope_model::Failure;
 use lope_model::failure::kind;
-use lope_model::{Failure, Value};
 use thiserror::Error;
 
 use crate::at::At;
@@ -14,14 +14,10 @@ use crate::at::At;
 pub enum ErrorKind {
     Type,
     Value,
-    UnicodeEncode,
-    UnicodeDecode,
     Key,
     Index,
     ZeroDivision,
     Overflow,
-    Attribute,
-    FrozenInstance,
     Name,
     Unbound,
     Limit,
@@ -35,8 +31,6 @@ pub struct EvalError {
     pub message: String,
     /// The nearest node that was written somewhere.
     pub at: At,
-    /// What the exception was made with, where that is not its message: a `KeyError` has the key.
-    pub argument: Option<Box<Value>>,
 }
 
 impl ErrorKind {
@@ -44,14 +38,10 @@ impl ErrorKind {
         match self {
             Self::Type => "TypeError",
             Self::Value => "ValueError",
-            Self::UnicodeEncode => "UnicodeEncodeError",
-            Self::UnicodeDecode => "UnicodeDecodeError",
             Self::Key => "KeyError",
             Self::Index => "IndexError",
             Self::ZeroDivision => "ZeroDivisionError",
             Self::Overflow => "OverflowError",
-            Self::Attribute => "AttributeError",
-            Self::FrozenInstance => "FrozenInstanceError",
             Self::Name => "NameError",
             Self::Unbound => "UnboundLocalError",
             Self::Limit => kind::LIMIT,
@@ -61,22 +51,11 @@ impl ErrorKind {
     /// Base types, nearest first.
     pub const fn bases(self) -> &'static [&'static str] {
         match self {
-            Self::Type | Self::Value | Self::Attribute | Self::Name => {
-                &["Exception", kind::EXPRESSION]
-            }
-            Self::UnicodeEncode | Self::UnicodeDecode => {
-                &["UnicodeError", "ValueError", "Exception", kind::EXPRESSION]
-            }
+            Self::Type | Self::Value | Self::Name => &["Exception", kind::EXPRESSION],
             Self::Key | Self::Index => &["LookupError", "Exception", kind::EXPRESSION],
             Self::ZeroDivision | Self::Overflow => {
                 &["ArithmeticError", "Exception", kind::EXPRESSION]
             }
-            Self::FrozenInstance => &[
-                "AttributeError",
-                "Exception",
-                "dataclasses:FrozenInstanceError",
-                kind::EXPRESSION,
-            ],
             Self::Unbound => &["NameError", "Exception", kind::EXPRESSION],
             Self::Limit => &[kind::EXPRESSION],
         }
@@ -89,15 +68,6 @@ impl EvalError {
             kind,
             message: message.into(),
             at: At::NOWHERE,
-            argument: None,
-        }
-    }
-
-    /// A key that is not there.
-    pub fn missing(key: &Value, shown: String) -> Self {
-        Self {
-            argument: Some(Box::new(key.clone())),
-            ..Self::new(ErrorKind::Key, shown)
         }
     }
 
@@ -134,9 +104,6 @@ impl EvalError {
 impl From<EvalError> for Failure {
     fn from(error: EvalError) -> Self {
         let mut failure = Self::new(error.kind.name(), error.message);
-        if let Some(argument) = error.argument {
-            failure.detail = Value::map([("args", Value::list(vec![*argument]))]);
-        }
         failure.bases = error
             .kind
             .bases()

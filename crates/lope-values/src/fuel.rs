@@ -7,7 +7,6 @@
 use lope_model::{Value, limit};
 
 use super::error::EvalError;
-use super::lookup::LookupCache;
 
 /// Steps of one evaluation unless the law gives it another budget.
 const STEPS: u64 = 10_000_000;
@@ -15,9 +14,6 @@ const STEPS: u64 = 10_000_000;
 const BYTES: u64 = 8 * limit::PAYLOAD_MAX as u64;
 /// What an element costs beside its text: about what a scalar takes in memory.
 pub const ELEMENT_BYTES: u64 = 16;
-
-/// An addition of so many bytes has the whole measured.
-const MUCH: u64 = 64;
 
 /// A budget that evaluations draw on. One budget may serve several evaluations.
 #[derive(Debug, Clone)]
@@ -28,10 +24,6 @@ pub struct Fuel {
     /// Did the evaluation make a container? Only then can its result be larger or deeper than what
     /// came in.
     built: bool,
-    /// Is a value changed that nobody else sees? Then its items are not made anew.
-    in_place: bool,
-    /// What the evaluation has learnt about large dicts and sets.
-    pub(crate) lookup: LookupCache,
 }
 
 impl Default for Fuel {
@@ -47,24 +39,12 @@ impl Fuel {
             bytes: BYTES,
             given: steps,
             built: false,
-            in_place: false,
-            lookup: LookupCache::default(),
         }
     }
 
     /// Begins an evaluation: nothing is built yet.
     pub fn begin(&mut self) {
         self.built = false;
-    }
-
-    /// Ends an evaluation: what it learnt about dicts and sets is forgotten.
-    pub fn end(&mut self) {
-        self.lookup.0.clear();
-    }
-
-    /// Begins or ends a change of a value that nobody else sees.
-    pub fn set_in_place(&mut self, in_place: bool) {
-        self.in_place = in_place;
     }
 
     /// Notes that a container was made whose elements are accounted for elsewhere.
@@ -110,33 +90,6 @@ impl Fuel {
     pub fn build(&mut self, len: usize) -> Result<(), EvalError> {
         self.built = true;
         self.grow(ELEMENT_BYTES.saturating_mul((len as u64).saturating_add(1)))
-    }
-
-    /// Accounts for a change of a container with `len` elements.
-    pub fn change(&mut self, len: usize) -> Result<(), EvalError> {
-        self.build(if self.in_place { 0 } else { len })
-    }
-
-    /// Refuses to add to a container what would make it too large or too deep to be stored. What is
-    /// added is measured each time, the whole only at every eighth of its growth, or when much is
-    /// added.
-    pub fn check_growth(&mut self, whole: &Value, added: &[Value]) -> Result<(), EvalError> {
-        let mut room = limit::PAYLOAD_MAX as u64;
-        for value in added {
-            measure(value, limit::DEPTH_MAX - 1, &mut room)?;
-        }
-        let len = match whole {
-            Value::List(items) => items.len(),
-            Value::Map(map) => map.len(),
-            _ => 0,
-        };
-        let much = limit::PAYLOAD_MAX as u64 - room >= MUCH;
-        let due = len % (len.next_power_of_two() / 16).max(1) == 0;
-        if much || due {
-            self.spend(len as u64 / 4)?;
-            measure(whole, limit::DEPTH_MAX, &mut room)?;
-        }
-        Ok(())
     }
 
     /// Refuses a result that is too large or too deep to be stored.

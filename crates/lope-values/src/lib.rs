@@ -1,5 +1,5 @@
-//! What values mean: operators, comparison, text forms, formats and patterns, as text expressions
-//! (CEL) and as Python have them.
+//! What values mean: operators, comparison, text forms and patterns, as text expressions (CEL) have
+//! them.
 //!
 //! Values and [`Fuel`] flow in, a value or an [`EvalError`] flows out. Pure and the same on every
 //! machine: no clock, no locale, no mathematics library; whatever grows with its input draws on the
@@ -7,10 +7,8 @@
 
 pub mod arithmetic;
 pub mod compare;
-pub mod format;
 pub mod number;
 pub mod pattern;
-pub mod py;
 pub mod select;
 pub mod sort;
 pub mod text;
@@ -19,8 +17,6 @@ pub mod unicode;
 mod at;
 mod error;
 mod fuel;
-mod key;
-mod lookup;
 mod nearest;
 mod operator;
 

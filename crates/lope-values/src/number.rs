@@ -1,16 +1,10 @@
-//! Floats as text, rounded, and raised to powers: the same digits on every machine.
+//! Floats as text and rounded: the same digits on every machine.
 //!
-//! Digits come from exact decimal conversion; powers are computed in double-double arithmetic
-//! instead of by the system's mathematics library, whose last bit differs from one machine to the
-//! next.
-
-mod power;
+//! Digits come from exact decimal conversion.
 
 use lope_model::Value;
 
 use crate::error::{ErrorKind, EvalError};
-
-pub use power::power;
 
 /// The shortest digits that read back as the same float, without sign or point, and the exponent of
 /// the first one. Of two that are equally near, the even one.

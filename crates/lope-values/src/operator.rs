@@ -1,8 +1,7 @@
 //! The operators of expressions, each with the word that stored trees have for it.
 //!
-//! Where CEL and Python differ there are two operators; those of Python are named `Py…`, or exist
-//! only in Python. What they do is in `compare`, `arithmetic`, `select` and `py`; logic and loops,
-//! which need to leave operands alone, are evaluated by whoever has the tree.
+//! What they do is in `compare`, `arithmetic` and `select`; logic and loops, which need to leave
+//! operands alone, are evaluated by whoever has the tree.
 
 /// Declares an enum of operators with the word each has in stored trees.
 macro_rules! words {
@@ -30,7 +29,7 @@ words!(
     EachKind {
         /// A list of the bodies.
         List = "list",
-        /// The bodies are lists, put end to end (a comprehension with several `for`).
+        /// The bodies are lists, put end to end.
         Flat = "flat",
         /// The elements whose body is true.
         Filter = "filter",
@@ -44,10 +43,6 @@ words!(
         SortBy = "sort_by",
         /// A map from the bodies, which are texts, to the lists of their elements.
         GroupBy = "group_by",
-        /// Python's: stops at the first body that is not true.
-        PyAll = "py.all",
-        /// Python's: stops at the first body that is true.
-        PyAny = "py.any",
     }
 );
 
@@ -57,10 +52,6 @@ words!(
         And = "and",
         /// CEL's `||`: true if any operand is true, whatever the others are.
         Or = "or",
-        /// Python's: the first operand that is not true, else the last.
-        PyAnd = "py.and",
-        /// Python's: the first operand that is true, else the last.
-        PyOr = "py.or",
     }
 );
 
@@ -69,13 +60,6 @@ words!(
         /// Of a bool.
         Not = "not",
         Neg = "neg",
-        /// Python's truth of any value, as a bool.
-        Truth = "truth",
-        /// Python's `not`.
-        PyNot = "py.not",
-        PyNeg = "py.neg",
-        PyPos = "py.pos",
-        PyInvert = "py.invert",
     }
 );
 
@@ -97,34 +81,5 @@ words!(
         In = "in",
         /// Strict: from 0, below the length; or a key that exists.
         Index = "index",
-        PyAdd = "py.add",
-        PySub = "py.sub",
-        PyMul = "py.mul",
-        /// Python's `/`.
-        TrueDiv = "py.truediv",
-        /// Python's `//`.
-        FloorDiv = "py.floordiv",
-        /// Python's `%`: sign of the right operand; formats if the left one is text.
-        PyMod = "py.mod",
-        Pow = "py.pow",
-        PyEq = "py.eq",
-        PyNe = "py.ne",
-        PyLt = "py.lt",
-        PyLe = "py.le",
-        PyGt = "py.gt",
-        PyGe = "py.ge",
-        PyIn = "py.in",
-        PyNotIn = "py.not_in",
-        Is = "py.is",
-        IsNot = "py.is_not",
-        /// Python's `a.b`; the name is the right operand.
-        Attr = "py.attr",
-        /// Negative indexes count from the end.
-        PyIndex = "py.index",
-        BitAnd = "py.bitand",
-        BitOr = "py.bitor",
-        BitXor = "py.bitxor",
-        Shl = "py.shl",
-        Shr = "py.shr",
     }
 );

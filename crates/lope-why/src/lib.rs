@@ -133,7 +133,8 @@ pub enum Why {
     },
     NoWorker {
         execution: Arc<str>,
-        until: Timestamp,
+        /// When it is tried again; nothing: as soon as there is one.
+        until: Option<Timestamp>,
         message: String,
     },
     /// A limit that many runs share.
@@ -349,6 +350,14 @@ fn particular(sight: &Sight<'_>, reason: &Reason, owned: bool) -> Option<Why> {
                 execution,
             }
         }
+        Reason::InFlight { execution, .. } if owned && worker_gone(sight) => Why::NoWorker {
+            execution,
+            until: None,
+            message: format!(
+                "the last worker that brought '{}' to its runner is gone",
+                sight.record.realm
+            ),
+        },
         Reason::InFlight {
             execution,
             attempt,
@@ -403,6 +412,18 @@ fn particular(sight: &Sight<'_>, reason: &Reason, owned: bool) -> Option<Why> {
     })
 }
 
+/// Does the owner not serve the run's realm any more? Workers from elsewhere bring realms and take
+/// them along.
+fn worker_gone(sight: &Sight<'_>) -> bool {
+    let record = sight.record;
+    let owner = sight
+        .runners
+        .iter()
+        .find(|runner| Some(runner.runner) == record.owner);
+    record.realm != Realm::default()
+        && owner.is_some_and(|owner| !owner.serves.realms.contains(&record.realm))
+}
+
 /// Those that hold a limit, by name.
 fn named(sight: &Sight<'_>, limit: &BlockingLimit) -> Vec<NamedHolder> {
     let name = |record: &RunnerRecord| {
@@ -432,7 +453,7 @@ fn backing_off(
     match failure {
         Some(failure) if &*failure.kind == failure::kind::UNKNOWN_ACTION => Why::NoWorker {
             execution,
-            until,
+            until: Some(until),
             message: failure.message,
         },
         failure => Why::BackingOff {
@@ -504,10 +525,9 @@ impl Why {
         match self {
             Self::NotDue { until }
             | Self::BackingOff { until, .. }
-            | Self::NoWorker { until, .. }
             | Self::Limited { until, .. }
             | Self::Sleeping { until, .. } => Some(*until),
-            Self::Signal { until, .. } => *until,
+            Self::Signal { until, .. } | Self::NoWorker { until, .. } => *until,
             Self::Ended { .. }
             | Self::Paused { .. }
             | Self::SetAside { .. }

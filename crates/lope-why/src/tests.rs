@@ -196,6 +196,29 @@ fn how_a_paused_run_goes_on_depends_on_who_is_up() {
 }
 
 #[test]
+fn a_run_whose_worker_from_elsewhere_is_gone_says_so() {
+    let run = RunRecord {
+        realm: Realm::parse("python:app").expect("a good name"),
+        ..owned(7)
+    };
+    let serving = |realms: &str| RunnerRecord {
+        serves: Serves::parse(&format!("queue default\nrealm default{realms}")),
+        ..runner(7, true)
+    };
+    let there = explain(&run, &[in_flight()], &[serving("\nrealm python:app")], 0);
+    assert_eq!(words(&there), ["working", "owned"]);
+    let gone = explain(&run, &[in_flight()], &[serving("")], 0);
+    assert_eq!(words(&gone), ["no_worker", "owned"]);
+    let said = gone[0].message(NOW);
+    assert!(
+        said.contains("no worker serves a: the last worker that brought 'python:app'"),
+        "{said}"
+    );
+    let hint = gone[0].hint(run.run).expect("a hint");
+    assert!(hint.contains("python -m lope worker"), "{hint}");
+}
+
+#[test]
 fn mail_makes_a_run_due() {
     assert_eq!(
         words(&explain(&record(), &[Reason::Idle], &[], 2)),

@@ -121,10 +121,11 @@ impl Why {
                 until,
                 message,
             } => {
-                format!(
-                    "no worker serves {execution}: {message}; it is tried again {}",
-                    ahead(*until, now)
-                )
+                let again = until.map_or_else(
+                    || "it goes on when one is there".to_owned(),
+                    |until| format!("it is tried again {}", ahead(until, now)),
+                );
+                format!("no worker serves {execution}: {message}; {again}")
             }
             Self::Limited {
                 execution,
@@ -233,6 +234,10 @@ impl Why {
             Self::NotTaken { .. } => return None,
             Self::OwnerGone { .. } => "lope up".to_owned(),
             Self::Idle => format!("lope runs feed {run} JSON"),
+            Self::NoWorker { until: None, .. } => {
+                "start its worker again: python -m lope worker --connect ADDRESS --module MODULE"
+                    .to_owned()
+            }
             Self::NoWorker { .. } => "start a runner that has this action".to_owned(),
             Self::Signal { signal, .. } => format!("lope runs signal {run} {signal} [JSON]"),
             Self::Child { child, .. } => format!("lope runs why {child}"),

@@ -7,7 +7,7 @@ use lope_engine::executor::{Done, Executor, Limits, OutcomeSink, Task, TaskOutco
 use lope_model::{Epoch, Failure, RunId, Value, value};
 
 /// How long a test waits before it gives up on an answer.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
 
 struct OutcomeChannel(mpsc::Sender<TaskOutcome>);
 
@@ -52,29 +52,29 @@ impl<E: Executor> Bench<E> {
         self.start_attempt(action, arguments, ("a/0/b", 1))
     }
 
+    /// The same, answered to another.
+    pub(crate) fn start_with(
+        &self,
+        action: &str,
+        arguments: &str,
+        outcomes: Arc<dyn OutcomeSink>,
+    ) -> Token {
+        let task = task(action, arguments, ("a/0/b", 1));
+        let token = task.token.clone();
+        self.executor
+            .start(task, Done::new(token.clone(), outcomes));
+        token
+    }
+
     /// The same for an attempt of an execution.
     pub(crate) fn start_attempt(
         &self,
         action: &str,
         arguments: &str,
-        (execution, attempt): (&str, u32),
+        attempt: (&str, u32),
     ) -> Token {
-        let token = Token {
-            run: RUN,
-            execution: execution.into(),
-            attempt,
-            epoch: Epoch(1),
-        };
-        let task = Task {
-            token: token.clone(),
-            workflow: "w".into(),
-            step: "b".into(),
-            executor: "test".into(),
-            action: action.into(),
-            arguments: value::from_json(arguments).unwrap(),
-            limits: Limits::default(),
-            idempotency_key: Some("key-1".to_owned()),
-        };
+        let task = task(action, arguments, attempt);
+        let token = task.token.clone();
         let outcomes: Arc<dyn OutcomeSink> = self.sink.clone();
         self.executor
             .start(task, Done::new(token.clone(), outcomes));
@@ -92,5 +92,24 @@ impl<E: Executor> Bench<E> {
     pub(crate) fn run(&self, action: &str, arguments: &str) -> Result<Value, Failure> {
         self.start(action, arguments);
         self.outcome()
+    }
+}
+
+fn task(action: &str, arguments: &str, (execution, attempt): (&str, u32)) -> Task {
+    let token = Token {
+        run: RUN,
+        execution: execution.into(),
+        attempt,
+        epoch: Epoch(1),
+    };
+    Task {
+        token,
+        workflow: "w".into(),
+        step: "b".into(),
+        executor: "test".into(),
+        action: action.into(),
+        arguments: value::from_json(arguments).unwrap(),
+        limits: Limits::default(),
+        idempotency_key: Some("key-1".to_owned()),
     }
 }

@@ -76,12 +76,19 @@ impl Executor for Requests {
         let token = task.token.clone();
         let mut entries = self.lock();
         let work = self.runtime.spawn(async move {
-            let result = request(&client, &task).await;
+            let result = if done.start_right().is_over() {
+                None
+            } else {
+                Some(request(&client, &task).await)
+            };
             running
                 .lock()
                 .expect("no panic while the lock is held")
                 .remove(&task.token);
-            done.finish(result, None);
+            match result {
+                Some(result) => done.finish(result, None),
+                None => done.give_back(),
+            }
         });
         entries.insert(token, work.abort_handle());
     }

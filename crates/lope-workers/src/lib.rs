@@ -20,6 +20,6 @@ pub use environment::InheritedEnvironment;
 pub use function::{FunctionCall, Functions};
 pub use http::Requests;
 pub use logs::Logs;
-pub use pool::{Pool, PoolSettings};
+pub use pool::{Pool, PoolSettings, RealmChange};
 pub use process::Processes;
 pub use script::Scripts;

@@ -8,7 +8,7 @@ mod bound;
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use bound::LogGrowth;
@@ -98,6 +98,11 @@ impl Logs {
     pub fn of_at_most(mut self, log_max: u64) -> Self {
         self.log_max = log_max;
         self
+    }
+
+    /// Where they are.
+    pub fn folder(&self) -> &Path {
+        &self.folder
     }
 
     /// The logs of runs that are gone go too.

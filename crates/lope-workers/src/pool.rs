@@ -17,7 +17,7 @@ mod settings;
 mod socket_folder;
 pub mod tls;
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fmt;
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -52,7 +52,7 @@ const MASKS_KEPT: usize = 10_000;
 pub struct Pool {
     inner: Arc<PoolInner>,
     tasks: Mutex<Vec<AbortHandle>>,
-    realms: Mutex<Option<mpsc::Receiver<Realm>>>,
+    realms: Mutex<Option<mpsc::Receiver<RealmChange>>>,
 }
 
 struct PoolInner {
@@ -69,8 +69,8 @@ struct PoolInner {
     deadline: Notify,
     /// Rings when workers came or went.
     changed: Notify,
-    /// What workers make this runner able to serve, as they come.
-    realms: mpsc::Sender<Realm>,
+    /// What workers make this runner able to serve, as they come and go.
+    realms: mpsc::Sender<RealmChange>,
 }
 
 struct PoolState {
@@ -82,6 +82,16 @@ struct PoolState {
     heaps: RememberedHeaps,
     /// Processes that were started and have not said their first word.
     expected: HashMap<WorkerId, oneshot::Sender<Arrival>>,
+    /// What processes of the pool's own brought; they are replaced when they go.
+    own_realms: HashSet<Realm>,
+}
+
+/// What workers from elsewhere make a runner able to serve.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum RealmChange {
+    Came(Realm),
+    /// The last worker that brought it is gone.
+    Gone(Realm),
 }
 
 /// The way to one worker.
@@ -90,6 +100,7 @@ struct WorkerLink {
     outbox: Vec<ToWorker>,
     bell: Arc<Notify>,
     kill: Arc<Notify>,
+    realms: Vec<Realm>,
 }
 
 impl Pool {
@@ -109,6 +120,7 @@ impl Pool {
             links: HashMap::new(),
             heaps: RememberedHeaps::default(),
             expected: HashMap::new(),
+            own_realms: HashSet::new(),
         };
         let inner = Arc::new(PoolInner {
             trees: ProcessTrees::begin(&runtime),
@@ -156,8 +168,9 @@ impl Pool {
         self.inner.lock().roster.actions()
     }
 
-    /// What workers make this runner able to serve, as they come and come again. Answered once.
-    pub fn realms(&self) -> Option<mpsc::Receiver<Realm>> {
+    /// What workers make this runner able to serve, as they come, go and come again. Answered
+    /// once.
+    pub fn realms(&self) -> Option<mpsc::Receiver<RealmChange>> {
         self.realms
             .lock()
             .expect("no panic while the lock is held")
@@ -309,30 +322,41 @@ impl PoolInner {
         self: &Arc<Self>,
         state: &mut PoolState,
         now: Moment,
-        events: Vec<RosterEvent>,
+        mut events: Vec<RosterEvent>,
         later: &mut Vec<DeferredReply>,
     ) {
-        let mut acts = Vec::new();
-        for event in events {
-            if matches!(
-                event,
-                RosterEvent::Hello { .. } | RosterEvent::Gone { .. } | RosterEvent::Broken { .. }
-            ) {
-                self.changed.notify_waiters();
+        while !events.is_empty() {
+            let mut acts = Vec::new();
+            for event in events {
+                if matches!(
+                    event,
+                    RosterEvent::Hello { .. }
+                        | RosterEvent::Gone { .. }
+                        | RosterEvent::Broken { .. }
+                ) {
+                    self.changed.notify_waiters();
+                }
+                state.roster.handle(now, event, &mut acts);
             }
-            state.roster.handle(now, event, &mut acts);
+            let followed = acts
+                .into_iter()
+                .filter_map(|act| self.perform(state, act, later));
+            events = followed.collect();
         }
-        acts.into_iter()
-            .for_each(|act| self.perform(state, act, later));
     }
 
+    /// What the roster must hear of it, if anything.
     fn perform(
         self: &Arc<Self>,
         state: &mut PoolState,
         act: RosterAction,
         later: &mut Vec<DeferredReply>,
-    ) {
+    ) -> Option<RosterEvent> {
         match act {
+            RosterAction::Give { worker, task } if state.is_too_late(task) => {
+                later.extend(state.take_back(task));
+                return Some(RosterEvent::Answered { worker, task });
+            }
             RosterAction::Spawn(worker) => {
                 let (sender, arrival) = oneshot::channel();
                 state.expected.insert(worker, sender);
@@ -356,6 +380,7 @@ impl PoolInner {
             RosterAction::Return(task) => later.extend(state.take_back(task)),
             RosterAction::Fail { task, why } => later.extend(state.answer(task, Err(why), None)),
         }
+        None
     }
 
     /// Tell the roster the time when it wants to know.
@@ -386,6 +411,7 @@ impl WorkerLink {
             outbox: Vec::new(),
             bell: Arc::new(Notify::new()),
             kill,
+            realms: Vec::new(),
         }
     }
 }

@@ -9,11 +9,13 @@ mod spec;
 
 use std::collections::HashMap;
 use std::io;
+use std::pin::pin;
 use std::process::ExitStatus;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use lope_engine::executor::{Done, Executor, Task, Token};
+use lope_engine::executor::{Done, Executor, StartRight, Task, Token};
 use lope_model::{Failure, Value, failure, limit, value};
 use tokio::runtime::Handle;
 use tokio::sync::Notify;
@@ -23,7 +25,7 @@ use crate::clock::wall;
 use crate::environment::InheritedEnvironment;
 use crate::lines::each_line;
 use crate::logs::{Logs, MaskedLog, Stream};
-use crate::process_tree::{ProcessTree, ProcessTrees, is_subreaper_lost};
+use crate::process_tree::{ProcessTree, ProcessTrees, is_subreaper_lost, is_too_late};
 
 /// How long a process that was told to end may take before it is killed.
 const GRACE: Duration = Duration::from_secs(2);
@@ -90,7 +92,10 @@ impl Executor for Processes {
                 .lock()
                 .expect("no panic while the lock is held")
                 .remove(&task.token);
-            done.finish(result, None);
+            match result {
+                Some(result) => done.finish(result, None),
+                None => done.give_back(),
+            }
         });
     }
 
@@ -118,15 +123,45 @@ struct ProcessWork {
 }
 
 impl ProcessWork {
-    async fn run(&self, task: &Task, done: &Done) -> Result<Value, Failure> {
-        let spec = ProcessSpec::read(&task.arguments)?;
-        let command = spec.command(task, self.environment.for_processes());
-        let started = tokio::select! {
-            started = self.trees.start_attempt(&task.token, command) => started,
-            () = self.stop.notified() => return Err(stopped()),
+    /// Nothing if it may not begin here any more.
+    async fn run(&self, task: &Task, done: &Done) -> Option<Result<Value, Failure>> {
+        let spec = match ProcessSpec::read(&task.arguments) {
+            Ok(spec) => spec,
+            Err(failure) => return Some(Err(failure)),
         };
-        let mut tree = started
-            .map_err(|error| subreaper_lost(&error).unwrap_or_else(|| spec.not_started(&error)))?;
+        let command = spec.command(task, self.environment.for_processes());
+        let is_stopped = AtomicBool::new(false);
+        let right = || match is_stopped.load(Ordering::Relaxed) {
+            true => StartRight::Over,
+            false => done.start_right(),
+        };
+        let mut starting = pin!(self.trees.start_attempt(&task.token, command, right));
+        let started = tokio::select! {
+            started = &mut starting => started,
+            () = self.stop.notified() => {
+                is_stopped.store(true, Ordering::Relaxed);
+                // What has begun meanwhile is ended with all that it started.
+                if let Ok(mut tree) = starting.await {
+                    stop(&mut tree).await;
+                }
+                return Some(Err(stopped()));
+            }
+        };
+        match started {
+            Ok(tree) => Some(self.attend(tree, task, done).await),
+            Err(error) if is_too_late(&error) => None,
+            Err(error) => Some(Err(
+                subreaper_lost(&error).unwrap_or_else(|| spec.not_started(&error))
+            )),
+        }
+    }
+
+    async fn attend(
+        &self,
+        mut tree: ProcessTree,
+        task: &Task,
+        done: &Done,
+    ) -> Result<Value, Failure> {
         let log = self.logs.begin_masked(&task.token, done.masks().clone());
         done.logged(log.name());
         let ended = tokio::select! {
@@ -134,9 +169,7 @@ impl ProcessWork {
             () = self.stop.notified() => None,
         };
         let Some(ended) = ended else {
-            if let Err(error) = tree.stop(GRACE).await {
-                tracing::warn!(%error, "a process was stopped, and how it ended is not known");
-            }
+            stop(&mut tree).await;
             return Err(stopped());
         };
         let status = ended.status.map_err(|error| {
@@ -151,6 +184,12 @@ impl ProcessWork {
 /// worker dies.
 fn subreaper_lost(error: &io::Error) -> Option<Failure> {
     is_subreaper_lost(error).then(|| Failure::new(failure::kind::WORKER_LOST, error.to_string()))
+}
+
+async fn stop(tree: &mut ProcessTree) {
+    if let Err(error) = tree.stop(GRACE).await {
+        tracing::warn!(%error, "a process was stopped, and how it ended is not known");
+    }
 }
 
 fn stopped() -> Failure {

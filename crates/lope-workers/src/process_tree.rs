@@ -9,6 +9,7 @@
 mod cookie;
 mod identity;
 mod spawner;
+mod start_limit;
 mod subreaper;
 mod sweep;
 mod wire;
@@ -21,7 +22,7 @@ use std::process::{ExitStatus, Stdio};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use lope_engine::executor::Token;
+use lope_engine::executor::{StartRight, Token};
 use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::io::AsyncWriteExt;
 use tokio::net::UnixStream;
@@ -32,9 +33,10 @@ pub(crate) use self::cookie::TreeCookie;
 pub use self::cookie::TreeWork;
 pub use self::identity::ProcessIdentity;
 use self::spawner::{Spawner, die_with_parent};
+use self::start_limit::TooLate;
 use self::subreaper::LEFTOVER_GRACE;
 pub use self::wire::TreeCommand;
-use self::wire::{ReportBuffer, SubreaperReport, send_command};
+use self::wire::{ReportBuffer, StartOrder, SubreaperReport, send_order};
 
 /// The argument with which an executable is asked to supervise a tree.
 const SUBREAPER_ARGUMENT: &str = "__subreaper-of-process-tree";
@@ -123,13 +125,15 @@ impl ProcessTrees {
         }
     }
 
-    /// Start the tree of an attempt, when nothing is left of earlier ones.
+    /// Start the tree of an attempt, when nothing is left of earlier ones. Its `right` to begin is
+    /// asked for at the last moment.
     pub(crate) async fn start_attempt(
         &self,
         token: &Token,
         command: TreeCommand,
+        right: impl Fn() -> StartRight,
     ) -> io::Result<ProcessTree> {
-        self.start_after_earlier(TreeCookie::of_attempt(&self.owner, token), command)
+        self.start_after_earlier(TreeCookie::of_attempt(&self.owner, token), command, right)
             .await
     }
 
@@ -138,8 +142,9 @@ impl ProcessTrees {
         &self,
         work: &TreeWork,
         command: TreeCommand,
+        right: impl Fn() -> StartRight,
     ) -> io::Result<ProcessTree> {
-        self.start_after_earlier(TreeCookie::of_work(&self.owner, work), command)
+        self.start_after_earlier(TreeCookie::of_work(&self.owner, work), command, right)
             .await
     }
 
@@ -147,11 +152,16 @@ impl ProcessTrees {
         &self,
         cookie: TreeCookie,
         command: TreeCommand,
+        right: impl Fn() -> StartRight,
     ) -> io::Result<ProcessTree> {
+        // A later owner may have it by now: what is before ours is then not ours to end.
+        if right().is_over() {
+            return Err(too_late());
+        }
         if !cookie.is_first() {
             sweep::end(SWEEP_GRACE, |other| other.is_before(&cookie)).await?;
         }
-        self.start(cookie, command).await
+        self.start(cookie, command, right).await
     }
 
     pub(crate) async fn start_worker(
@@ -159,15 +169,22 @@ impl ProcessTrees {
         worker: u64,
         command: TreeCommand,
     ) -> io::Result<ProcessTree> {
-        self.start(TreeCookie::of_worker(&self.owner, worker), command)
-            .await
+        let cookie = TreeCookie::of_worker(&self.owner, worker);
+        self.start(cookie, command, || StartRight::Always).await
     }
 
-    async fn start(&self, cookie: TreeCookie, mut command: TreeCommand) -> io::Result<ProcessTree> {
+    async fn start(
+        &self,
+        cookie: TreeCookie,
+        mut command: TreeCommand,
+        right: impl Fn() -> StartRight,
+    ) -> io::Result<ProcessTree> {
         let carried = OsString::from(cookie.to_string());
         command.environment.push((cookie::VARIABLE.into(), carried));
         if CAN_REAP.get().is_some() {
-            ProcessTree::under_subreaper(cookie, &command).await
+            ProcessTree::under_subreaper(cookie, command, right).await
+        } else if right().is_over() {
+            Err(too_late())
         } else {
             self.start_alone(cookie, &command).await
         }
@@ -206,7 +223,11 @@ impl ProcessTree {
         }
     }
 
-    async fn under_subreaper(cookie: TreeCookie, command: &TreeCommand) -> io::Result<Self> {
+    async fn under_subreaper(
+        cookie: TreeCookie,
+        command: TreeCommand,
+        right: impl Fn() -> StartRight,
+    ) -> io::Result<Self> {
         let (ours, theirs) = std::os::unix::net::UnixStream::pair()?;
         ours.set_nonblocking(true)?;
         let child = subreaper_process(&cookie, theirs.into()).spawn()?;
@@ -214,13 +235,15 @@ impl ProcessTree {
             stream: UnixStream::from_std(ours)?,
             reports: ReportBuffer::default(),
         };
-        send_command(&mut link.stream, command).await?;
+        let before = start_limit::limit(right()).map_err(|TooLate| too_late())?;
+        send_order(&mut link.stream, &StartOrder { command, before }).await?;
         match link.next().await? {
             Some(SubreaperReport::Started) => Ok(Self::new(cookie, child, Some(link))),
             Some(SubreaperReport::NotStarted { code, message }) => Err(match code {
                 Some(code) => io::Error::from_raw_os_error(code),
                 None => io::Error::other(message),
             }),
+            Some(SubreaperReport::TooLate) => Err(too_late()),
             Some(SubreaperReport::Ended(_)) | None => Err(subreaper_lost()),
         }
     }
@@ -324,6 +347,15 @@ fn subreaper_lost() -> io::Error {
         io::ErrorKind::ConnectionAborted,
         "the process that supervised it was killed",
     )
+}
+
+fn too_late() -> io::Error {
+    io::Error::other(TooLate)
+}
+
+/// Was a tree not started because its time to begin was over?
+pub fn is_too_late(error: &io::Error) -> bool {
+    error.get_ref().is_some_and(|error| error.is::<TooLate>())
 }
 
 /// Is nothing known of a tree because somebody killed its subreaper?

@@ -4,6 +4,7 @@
 
 mod loose;
 mod mailbox;
+mod plain;
 mod schedule;
 mod token;
 
@@ -19,6 +20,7 @@ use serde_json::{Map, Value, json};
 
 pub use loose::loose;
 pub use mailbox::{dead_letter, mailbox_stats, queued, timer};
+pub use plain::plain;
 pub use schedule::{schedule, schedule_status};
 pub use token::token;
 

@@ -31,19 +31,29 @@ pub fn inherited(config: &Config) -> InheritedEnvironment {
 }
 
 /// Which agents there are, and how long they may be silent.
-pub(crate) type AgentKit = (AgentsSettings, RunnerSettings);
+#[derive(Default, Debug)]
+pub(crate) struct AgentKit {
+    pub(crate) agents: AgentsSettings,
+    pub(crate) settings: RunnerSettings,
+}
 
 /// Processes, scripts, HTTP and agents; logs go under `logs`.
 pub(crate) fn standard(
     runtime: &Handle,
     logs: PathBuf,
     environment: InheritedEnvironment,
-    agents: AgentKit,
+    kit: AgentKit,
 ) -> Result<Executors, lope_workers::http::NoClient> {
     let requests = Requests::new(runtime.clone())?;
     let logs = Logs::at(logs);
     let processes = Processes::new(runtime.clone(), logs.clone());
-    let agents = AgentSteps::new(runtime.clone(), logs, environment.clone(), agents);
+    let agents = AgentSteps::new(
+        runtime.clone(),
+        logs,
+        environment.clone(),
+        kit.agents,
+        kit.settings,
+    );
     let all: [(&str, Arc<dyn Executor>); 4] = [
         (executor::RUN, Arc::new(processes.inheriting(environment))),
         (executor::AGENT, Arc::new(agents)),

@@ -10,10 +10,9 @@ pub use lope_mailbox::bench;
 pub use lope_mailbox::{
     About, Armed, AsyncFnHandler, BadMessage, Boot, BootError, Config, Consumer, ConsumerError,
     ConsumerLoop, ConsumerLoopError, ConsumerPool, ConsumerState, Context, Counters, Counting,
-    Dead, Depth, FoundTimers, Handled, HandledFuture, Handler, HandlerError, IsGone,
-    LATENCY_BOUNDS, Leased, Mailbox, MailboxCounts, MailboxError, NestedScope, Queued, Sent,
-    Series, Stats, StopSignal, SyncFnHandler, Tally, TimerQuery, Until, WorkerStats, boot, handler,
-    plain,
+    Dead, Depth, Handled, HandledFuture, Handler, HandlerError, IsGone, LATENCY_BOUNDS, Leased,
+    Mailbox, MailboxCounts, MailboxError, NestedScope, Queued, Sent, Series, Stats, StopSignal,
+    SyncFnHandler, Tally, TimerQuery, Until, WorkerStats, boot, handler, plain,
 };
 pub use lope_mailbox::{frame, key, law, limit, message, process, record, time, trace};
 

@@ -14,7 +14,7 @@ pub use lope_cells::*;
 pub use lope_reactive::hosting::{
     Directory, EffectPerformer, HistoryEntry, HostError, HostIdentity, NoEffects, PoolOptions,
     RequestedEffect, SpaceClient, SpaceEntry, SpaceFinding, SpaceHost, SpacePool, SpaceStore,
-    StoredReceipt,
+    StoredReceipt, WaveNumber,
 };
 pub use lope_reactive::machine::{
     Arrival, SpaceAction, SpaceCommand, SpaceInput, SpaceMachine, SpaceOutput, StreamEvent,

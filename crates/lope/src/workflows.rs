@@ -8,7 +8,7 @@ use lope_definition::yaml;
 pub use lope_definition::yaml::{ProblemReport, Snippet};
 pub use lope_definition::{Definition, Problem, Step};
 pub use lope_flow::law::Plan;
-pub use lope_graph::{Format, StepStanding, draw, standings};
+pub use lope_graph::{BoxGraph, Format, GraphBox, StepStanding, draw, draw_boxes, standings};
 
 pub use crate::client::DeployedWorkflow;
 

@@ -15,6 +15,7 @@ mod embedding_checkpoints;
 mod embedding_concurrency;
 mod embedding_policies;
 mod embedding_runner;
+mod embedding_stop;
 mod embedding_store;
 mod embedding_telemetry;
 mod mailbox_handlers;

@@ -80,7 +80,7 @@ async fn until(store: &Store, run: RunId, status: &str) {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     };
-    tokio::time::timeout(Duration::from_secs(30), reached)
+    tokio::time::timeout(Duration::from_secs(120), reached)
         .await
         .expect("it gets there in time");
 }
@@ -215,7 +215,7 @@ async fn check(from: &Store, to: &Store, live: RunId, failed: RunId) {
         schedules(to).await
     );
     let working = engine(to);
-    let ended = tokio::time::timeout(Duration::from_secs(30), client::wait(to, live))
+    let ended = tokio::time::timeout(Duration::from_secs(120), client::wait(to, live))
         .await
         .unwrap()
         .unwrap()

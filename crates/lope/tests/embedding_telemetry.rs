@@ -316,7 +316,7 @@ async fn spans_are_made_of_workflows_steps_and_store_calls() {
         .await
         .unwrap();
     soon(runner.run_to_end("w", 1)).await.unwrap();
-    tokio::time::timeout(Duration::from_secs(10), runner.wait_idle("w"))
+    tokio::time::timeout(Duration::from_secs(120), runner.wait_idle("w"))
         .await
         .unwrap()
         .unwrap();

@@ -54,14 +54,6 @@ def op(instruction: list[Any], *operands: Code, at: At = (0, 0)) -> Code:
     return Code([*instructions, instruction], [*places, *at])
 
 
-def call(function: str, *arguments: Code, at: At = (0, 0)) -> Code:
-    return op(["call", function, len(arguments)], *arguments, at=at)
-
-
-def truth(operand: Code, at: At = (0, 0)) -> Code:
-    return op(["truth"], operand, at=at)
-
-
 def text_map(entries: list[tuple[str, Code]], at: At = (0, 0)) -> Code:
     operands = [part for key, value in entries for part in (literal(key), value)]
     return op(["map", len(entries)], *operands, at=at)
@@ -69,7 +61,3 @@ def text_map(entries: list[tuple[str, Code]], at: At = (0, 0)) -> Code:
 
 def listed(items: list[Code], at: At = (0, 0)) -> Code:
     return op(["list", len(items)], *items, at=at)
-
-
-def item(whole: Code, index: int, at: At = (0, 0)) -> Code:
-    return op(["py.index"], whole, literal(index), at=at)

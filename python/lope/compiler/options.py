@@ -7,6 +7,7 @@ import asyncio
 from dataclasses import dataclass
 from typing import Any, Optional
 
+import lope.client
 import lope.signals
 import lope.spans
 
@@ -20,7 +21,8 @@ SLEEP = (asyncio.sleep, lope.spans.sleep)
 WAIT_FOR = (asyncio.wait_for,)
 TASK = (asyncio.create_task, asyncio.ensure_future)
 SIGNAL = (lope.signals.wait_signal,)
-AWAITABLE = (*GATHER, *SLEEP, *WAIT_FOR, *SIGNAL)
+START = (lope.client.start_async,)
+AWAITABLE = (*GATHER, *SLEEP, *WAIT_FOR, *SIGNAL, *START)
 
 
 @dataclass

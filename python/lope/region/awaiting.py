@@ -13,8 +13,8 @@ import types
 import weakref
 from typing import TYPE_CHECKING, Any, Optional
 
-from .. import signals, spans
-from ..decorators import Action, workflows
+from .. import client, signals, spans
+from ..decorators import Action, Workflow, workflows
 from ..policy import policy_key
 from ..values.arguments import encode_arguments
 from ..values.encode import Encoded
@@ -97,6 +97,7 @@ _KNOWN: dict[types.CodeType, str] = {
     asyncio.sleep.__code__: "sleep",
     spans.sleep.__code__: "sleep",
     signals.wait_signal.__code__: "signal",
+    client.start_async.__code__: "start",
     asyncio.Semaphore.acquire.__code__: "acquire",
     asyncio.Lock.acquire.__code__: "acquire",
     asyncio.Event.wait.__code__: "acquire",
@@ -128,14 +129,47 @@ def described(value: Any, region: "Region") -> dict[str, Any]:
 
 def _action(call: Pending, region: "Region") -> dict[str, Any]:
     action: Action[..., Any] = call.given["self"]
+    _fits(action, call.given["args"], call.given["kwargs"])
     given = encode_arguments(action, call.given["args"], call.given["kwargs"])
     return {"kind": "action", "name": f"{action.name}\n{policy_key(action.policy)}", "with": Encoded(given)}
+
+
+def _fits(action: Action[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    """Fails as a call of the function does that gives it other arguments than it takes."""
+    try:
+        action.signature.bind(*args, **kwargs)
+    except TypeError:
+        _stub(action)(*args, **kwargs)
+        raise
+
+
+def _stub(action: Action[..., Any]) -> Any:
+    """A function that takes what the action's takes, and does nothing."""
+    empty = inspect.Parameter.empty
+    plain = [
+        each.replace(annotation=empty, default=empty if each.default is empty else None)
+        for each in action.signature.parameters.values()
+    ]
+    made: dict[str, Any] = {}
+    exec(f"def stub{inspect.Signature(plain)}: pass", made)
+    made["stub"].__name__, made["stub"].__qualname__ = action.function.__name__, action.function.__qualname__
+    return made["stub"]
 
 
 def _workflow(call: Pending, region: "Region") -> dict[str, Any]:
     workflow = workflows[call.name]
     given = {name: each for name, each in call.given.items() if name in workflow.signature.parameters}
     return {"kind": "workflow", "name": workflow.name, "with": Encoded(encode_arguments(workflow, (), given))}
+
+
+def _start(call: Pending, region: "Region") -> dict[str, Any]:
+    workflow = call.given["workflow"]
+    if not isinstance(workflow, Workflow):
+        raise TypeError(f"start takes a workflow, not {type(workflow).__name__}")
+    if workflow.options:
+        raise ValueError("a child has no options of its own: it has its parent's queue and priority")
+    given = encode_arguments(workflow, call.given["args"], call.given["kwargs"])
+    return {"kind": "start", "name": workflow.name, "with": Encoded(given)}
 
 
 def _sleep(call: Pending, region: "Region") -> dict[str, Any]:
@@ -169,10 +203,14 @@ def _function(call: Pending, region: "Region") -> dict[str, Any]:
 
 
 def _nested(call: Pending, region: "Region") -> dict[str, Any]:
-    up, key = region.home_of(call.name)
-    frame = region.heap.frame({**call.given, UP: up})
-    return {"kind": "function", "name": key, "frame": frame}
+    given = dict(call.given)
+    if HOME not in given:
+        raise TypeError(f"the function '{call.name}' cannot be awaited here")
+    up, key = given.pop(HOME)
+    return {"kind": "function", "name": key, "frame": region.heap.frame({**given, UP: up})}
 
 
+# The parameter of a function inside a function that says where it was defined.
+HOME = "_lope_home"
 # The entry of a frame that names the frame of the function around it.
 UP = "\0up"

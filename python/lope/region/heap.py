@@ -10,14 +10,16 @@ from __future__ import annotations
 
 import importlib
 import io
+import marshal
 import pickle
 import secrets
 import sys
 import types
 from collections import OrderedDict
+from contextvars import ContextVar
 from typing import Any, Callable, Iterable, Optional
 
-from ..values.names import class_name, find_class, module_name
+from ..values.names import class_name, find_class, find_module, module_name
 from .tracking import Opaque, Tracker, apply
 
 # Heaps that a worker keeps for the next region of their runs.
@@ -25,6 +27,24 @@ KEPT_MAX = 256
 # A log is written anew when it has grown by so many bytes and to more than twice its size.
 _GROWTH = 64 * 1024
 _TABLES = ("frames", "failures", "kept", "tasks")
+
+
+# The region that is being run, and the names that the code of its module sees.
+running: ContextVar[Any] = ContextVar("lope_region")
+scopes: ContextVar[dict[str, dict[str, Any]]] = ContextVar("lope_scopes")
+
+
+class Current:
+    """What the code of regions knows as `_lope`: the region that is being run, also for functions of earlier ones."""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(running.get(), name)
+
+    def __reduce__(self) -> str:
+        return "CURRENT"
+
+
+CURRENT = Current()
 
 
 class Forgotten(Exception):
@@ -159,7 +179,8 @@ class Heap:
                 try:
                     _Pickler(io.BytesIO(), protocol=5).dump(value)
                 except Exception as error:
-                    variables[name] = Unkept(type(value).__name__, line, str(error))
+                    held = (*content(value), None)[0] if isinstance(value, types.CellType) else value
+                    variables[name] = Unkept(type(held).__name__, line, str(error))
 
     # Remembering and reading.
 
@@ -269,14 +290,49 @@ def _function(value: types.FunctionType) -> Any:
         found = found_function(module, name)
     except (ImportError, AttributeError):
         found = None
-    if found is not value:
-        raise pickle.PicklingError(f"the function {name} is not found by its name")
-    return found_function, (module, name)
+    if found is value:
+        return found_function, (module, name)
+    written = sys.version_info[:2], marshal.dumps(value.__code__)
+    state = (value.__qualname__, value.__defaults__, value.__kwdefaults__, value.__dict__, value.__annotations__)
+    return new_function, (module, value.__name__, written, value.__closure__), state, None, None, restore_function
+
+
+def new_function(module: str, name: str, written: tuple[tuple[int, int], bytes], closure: Optional[tuple[Any, ...]]) -> Any:
+    """A function that is found under no name: its code goes with it, for the same version of Python."""
+    if written[0] != sys.version_info[:2]:
+        had = ".".join(map(str, written[0]))
+        raise TypeError(f"the function '{name}' was kept by Python {had}; go on with that one")
+    known = scopes.get({}).get(module)
+    return types.FunctionType(marshal.loads(written[1]), known or vars(find_module(module)), name, None, closure)
+
+
+def restore_function(function: Any, state: Any) -> None:
+    function.__qualname__, function.__defaults__, function.__kwdefaults__, attributes, function.__annotations__ = state
+    vars(function).update(attributes)
+
+
+def _cell(value: types.CellType) -> Any:
+    return new_cell, (), content(value), None, None, restore_cell
+
+
+def new_cell() -> types.CellType:
+    return types.CellType()
+
+
+def content(cell: types.CellType) -> tuple[Any, ...]:
+    """What is in a cell, if something is."""
+    try:
+        return (cell.cell_contents,)
+    except ValueError:
+        return ()
+
+
+def restore_cell(cell: types.CellType, found: tuple[Any, ...]) -> None:
+    if found:
+        cell.cell_contents = found[0]
 
 
 def found_function(module: str, name: str) -> Any:
-    from ..values.names import find_module
-
     found: Any = find_module(module)
     for part in name.split("."):
         found = getattr(found, part)
@@ -314,6 +370,7 @@ def _coroutine(value: Any) -> Any:
 
 _REDUCERS: dict[type, Callable[[Any], Any]] = {
     types.FunctionType: _function,
+    types.CellType: _cell,
     types.ModuleType: _module,
     types.CoroutineType: _coroutine,
 }

@@ -7,9 +7,11 @@ import asyncio
 import functools
 import inspect
 import re
+import sys
 import types
 from typing import Any, Iterator, Optional, Sequence, cast
 
+from .. import client
 from ..decorators import Workflow, workflows
 from ..values import decode
 from ..values.arguments import call_arguments
@@ -18,29 +20,41 @@ from ..values.failures import decode_failure, encode_failure
 from ..values.names import find_module
 from .awaiting import UP, Gather, WaitFor, _span, described
 from .cursors import EnumerateCursor, ZipCursor, over
-from .heap import Heap, Unkept, found_class, load
-from .tasks import Group, Task, Turns, as_completed, running
+from .heap import CURRENT, Heap, Unkept, found_class, load, running, scopes
+from .tasks import Group, Task, Turns, as_completed
 
-# The entries of a frame that hold what its function returned and that a function was defined in it.
+# The entry of a frame that holds what its function returned.
 RETURNED = "\0returned"
-DEFINED = "\0defined"
 ROOT = 1
+_UNBOUND = object()
 _FOREVER = 100 * 365 * 86_400
 
 
 def run_region(request: dict[str, Any], given: Optional[dict[str, Any]]) -> dict[str, Any]:
     """What a region led to: `flow` says how it was left, `v` with what, `heap` what it changed, `tasks` whom it started,
     woke and cancelled."""
-    region = Region(request, load(given))
-    token = running.set(region)
+    module = find_module(request["module"])
+    scope = _globals(module, request)
+    token = scopes.set({request["module"]: scope})
     try:
-        flow, value = region.function()(region) or ("next", None)
+        region = Region(request, load(given))
+        return _run(region, module, scope)
+    finally:
+        scopes.reset(token)
+
+
+def _run(region: "Region", module: Any, scope: dict[str, Any]) -> dict[str, Any]:
+    request = region.request
+    token, working = running.set(region), client.working.set(True)
+    try:
+        flow, value = region.function(module, scope)(CURRENT) or ("next", None)
         if flow == "return" and request.get("root"):
             value = Encoded(encode(value, "result"))
     except (Exception, asyncio.CancelledError) as error:
         flow, value = "raise", Encoded(region.raised(error))
     finally:
         running.reset(token)
+        client.working.reset(working)
     found = {"flow": flow, "v": value, "heap": region.heap.write(int(request.get("line", 0)))}
     tasks = {word: each for word, each in vars(region.turns).items() if each}
     return {**found, "tasks": tasks} if tasks else found
@@ -62,76 +76,64 @@ class Region:
         self.handled: Optional[tuple[int, BaseException]] = None
         heap.touch_frame(self.f)
 
-    def function(self) -> Any:
+    def function(self, module: Any, scope: dict[str, Any]) -> Any:
         request = self.request
-        module = find_module(request["module"])
         code = _compiled(request["code"], tuple(request["lines"]), getattr(module, "__file__", None) or request["module"])
-        made: dict[str, Any] = {}
-        exec(code, _globals(module, request), made)
-        return made["region"]
+        cells: dict[str, int] = request.get("cells") or {}
+        bound = tuple(self.cell(name, cells[name]) for name in code.co_freevars)
+        return types.FunctionType(code, scope, "region", None, bound)
 
     # Variables.
 
-    def owner(self, name: str) -> Optional[dict[str, Any]]:
-        """The frame that has a variable: this one, or that of a function around it."""
-        frame: Optional[dict[str, Any]] = self.f
-        while frame is not None and name not in frame:
-            frame = self.heap.frames.get(frame.get(UP, 0))
-        return frame
-
     def has(self, name: str) -> bool:
-        frame = self.owner(name)
-        if frame is None:
+        if name not in self.f:
             return False
-        value = frame[name]
+        value = self.f[name]
         if isinstance(value, Unkept):
             self.unkept[name] = value
             return False
         return True
 
     def get(self, name: str) -> Any:
-        frame = self.owner(name)
-        assert frame is not None
-        self.heap.touch(frame[name])
-        return frame[name]
+        self.heap.touch(self.f[name])
+        return self.f[name]
+
+    def cell(self, name: str, depth: int) -> types.CellType:
+        """A variable that functions share, of this frame or of one around it."""
+        frame = self.f
+        for _ in range(depth):
+            around = self.heap.frames.get(frame[UP])
+            if around is None:
+                raise TypeError(f"the function that '{name}' belongs to has returned")
+            frame = around
+        self.heap.touch_frame(frame)
+        found = frame.get(name, _UNBOUND)
+        if isinstance(found, Unkept):
+            self.unkept[name] = found
+        if not isinstance(found, types.CellType):
+            bound = found is not _UNBOUND and not isinstance(found, Unkept)
+            found = frame[name] = types.CellType(found) if bound else types.CellType()
+        self.heap.touch(found)
+        return found
+
+    def home(self, key: str) -> tuple[int, str]:
+        """Where a function inside a function is defined, and the name under which the law knows it."""
+        return self.frame, key
 
     # What a loop with awaits in it goes over.
     iterate = staticmethod(over)
     enumerate = EnumerateCursor
     zip = ZipCursor
 
-    def save(self, found: dict[str, Any], names: Sequence[str], outer: Sequence[str]) -> None:
+    def save(self, found: dict[str, Any], names: Sequence[str]) -> None:
         for name in names:
-            self._keep(self.f, name, found)
-        for name in outer:
-            up = self.heap.frames.get(self.f.get(UP, 0))
-            while up is not None and name not in up and UP in up:
-                up = self.heap.frames.get(up[UP])
-            if up is not None:
-                self.heap.touch_frame(up)
-                self._keep(up, name, found)
-
-    def _keep(self, frame: dict[str, Any], name: str, found: dict[str, Any]) -> None:
-        if name not in found:
-            if name not in self.unkept:
-                frame.pop(name, None)
-            return
-        value = found[name]
-        inner = isinstance(value, types.FunctionType) and value.__qualname__ == f"region.<locals>.{name}"
-        frame[name] = DEFINED if inner else value
+            if name in found:
+                self.f[name] = found[name]
+            elif name not in self.unkept:
+                self.f.pop(name, None)
 
     def class_of(self, name: str) -> type:
         return found_class(name)
-
-    def home_of(self, name: str) -> tuple[int, str]:
-        """The frame in which a function inside a function is defined, and the name under which the law knows it."""
-        known = self.request.get("nested", {}).get(name)
-        if known is None:
-            raise TypeError(f"the function '{name}' cannot be awaited here")
-        frame = self.frame
-        for _ in range(known[0]):
-            frame = self.heap.frames[frame][UP]
-        return frame, known[1]
 
     # How a region is left.
 
@@ -163,6 +165,10 @@ class Region:
 
     def gather(self, *items: Any, return_exceptions: bool = False) -> Gather:
         return Gather(list(items), bool(return_exceptions))
+
+    # What `start` is in a workflow.
+    def start_async(self, *args: Any, **kwargs: Any) -> Any:
+        return client.start_async(*args, **kwargs)
 
     def wait_for(self, fut: Any, timeout: Any) -> WaitFor:
         return WaitFor(fut, timeout)
@@ -252,7 +258,7 @@ class Region:
 
     def raised(self, error: BaseException) -> dict[str, Any]:
         """An exception as the law's failure; the object itself stays on the heap."""
-        error = self._named(error)
+        error = _unbound(self._named(error))
         handled = self.f.get(self.request.get("handling", ""))
         if isinstance(handled, BaseException) and error.__context__ is None and handled is not error:
             error.__context__ = handled
@@ -294,6 +300,8 @@ class Region:
             return default if value == "\0default" else decode(value, hint, "signal")
         if kind == "k":
             return self.heap.take("kept", value)
+        if kind == "h":
+            return client.Handle(value, workflows[answer[2]])
         if kind == "q":
             owner, waiter = self.heap.take("kept", value)
             return waiter.resume(owner)
@@ -358,9 +366,13 @@ def _globals(module: Any, request: dict[str, Any]) -> dict[str, Any]:
 
 @functools.lru_cache(maxsize=4096)
 def _compiled(text: str, lines: tuple[int, ...], file: str) -> types.CodeType:
+    """The code of the region's function; what is around it names its cells."""
     tree = ast.parse(text)
     place(tree, iter(lines), 1)
-    return compile(ast.fix_missing_locations(tree), file, "exec")
+    found = compile(ast.fix_missing_locations(tree), file, "exec")
+    while found.co_name != "region":
+        found = next(each for each in found.co_consts if isinstance(each, types.CodeType))
+    return found
 
 
 def place(node: ast.AST, lines: Iterator[int], line: int) -> None:
@@ -380,6 +392,24 @@ def places(node: ast.AST) -> list[int]:
     for each in ast.iter_child_nodes(node):
         found += places(each)
     return found
+
+
+def _unbound(error: BaseException) -> BaseException:
+    """A variable of the workflow's own that has no value: in a region it is a free one, where functions share it."""
+    if type(error) is not NameError:
+        return error
+    last = error.__traceback__
+    while last is not None and last.tb_next is not None:
+        last = last.tb_next
+    found = re.search(r"free variable '(\w+)'", str(error))
+    if found is None or last is None or last.tb_frame.f_code.co_name != "region":
+        return error
+    text = f"cannot access local variable '{found[1]}' where it is not associated with a value"
+    if sys.version_info < (3, 11):
+        text = f"local variable '{found[1]}' referenced before assignment"
+    made = UnboundLocalError(text)
+    made.__traceback__, made.__context__, made.__cause__ = error.__traceback__, error.__context__, error.__cause__
+    return made
 
 
 def _own(traceback: Optional[types.TracebackType]) -> Optional[types.TracebackType]:

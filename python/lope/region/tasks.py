@@ -9,18 +9,16 @@ from __future__ import annotations
 import asyncio
 import builtins
 import collections
-import sys
-from contextvars import ContextVar
+import functools
+import types
 from typing import TYPE_CHECKING, Any, Callable, Iterable, Optional
 
 from ..values.encode import Encoded
 from .awaiting import Awaitable, described
+from .heap import running
 
 if TYPE_CHECKING:
     from .running import Region
-
-running: ContextVar["Region"] = ContextVar("lope_region")
-
 
 class Turns:
     """What a region asks of the law about tasks."""
@@ -290,7 +288,7 @@ class Waiter:
             owner._waiters.remove(self)
         if isinstance(owner, asyncio.Lock):
             inside._locked = True
-        elif isinstance(owner, asyncio.Semaphore) and sys.version_info < (3, 11):
+        elif isinstance(owner, asyncio.Semaphore) and not _hands_over():
             inside._value -= 1
         return True
 
@@ -304,9 +302,18 @@ class Waiter:
             if not inside._locked:
                 inside._wake_up_first()
         elif isinstance(owner, asyncio.Semaphore) and told:
-            if sys.version_info >= (3, 11):
+            if _hands_over():
                 inside._value += 1
             inside._wake_up_next()
+
+
+@functools.lru_cache(maxsize=None)
+def _hands_over() -> bool:
+    """Does a semaphore take its place back for whoever it wakes? Some versions leave that to the one that wakes up."""
+    probe: Any = asyncio.Semaphore(1)
+    probe._waiters = collections.deque([types.SimpleNamespace(done=lambda: False, set_result=lambda value: None)])
+    probe._wake_up_next()
+    return bool(probe._value == 0)
 
 
 def acquire(owner: Any, region: "Region") -> dict[str, Any]:

@@ -26,11 +26,11 @@ Edit = tuple[Any, ...]
 
 _ATOMS: set[type] = {
     int, float, str, bytes, bool, complex, type(None), type, range, slice, type(...), type(NotImplemented), object,
-    types.FunctionType, types.ModuleType, types.WrapperDescriptorType, types.MethodDescriptorType,
+    types.ModuleType, types.WrapperDescriptorType, types.MethodDescriptorType,
     decimal.Decimal, fractions.Fraction, datetime.date, datetime.time, datetime.datetime, datetime.timedelta,
     datetime.timezone, zoneinfo.ZoneInfo, uuid.UUID, re.Pattern, Action, Workflow,
 }  # fmt: skip
-_ATOM, _TUPLE, _LIST, _DICT, _SET, _DEQUE, _OBJECT, _ERROR, _METHOD, _CALL, _MODEL, _OPAQUE = range(12)
+_ATOM, _TUPLE, _LIST, _DICT, _SET, _DEQUE, _OBJECT, _ERROR, _METHOD, _CALL, _MODEL, _FUNCTION, _CELL, _OPAQUE = range(14)
 
 
 class Opaque(Exception):
@@ -52,6 +52,10 @@ def _new_kind(cls: type) -> int:
 
     if issubclass(cls, (enum.Enum, type, pathlib.PurePath)):
         return _ATOM
+    if cls is types.FunctionType:
+        return _FUNCTION
+    if cls is types.CellType:
+        return _CELL
     if cls is types.CoroutineType or cls is Pending:
         return _CALL
     if cls in (types.MethodType, types.BuiltinFunctionType, types.MethodWrapperType):
@@ -257,10 +261,30 @@ class Tracker:
         waiting.extend(now)
 
 
+    def _function(self, value: Any, known: list[Any], waiting: list[Any], fresh: bool) -> None:
+        """What a function keeps: the cells and the defaults of one that is found under no name."""
+        if "<" in value.__qualname__:
+            waiting.extend(value.__closure__ or ())
+            waiting.extend(value.__defaults__ or ())
+            waiting.extend((value.__kwdefaults__ or {}).values())
+            self._attributes(value, known, waiting, fresh)
+
+    def _cell(self, value: types.CellType, known: list[Any], waiting: list[Any], fresh: bool) -> None:
+        try:
+            now: tuple[Any, ...] = (value.cell_contents,)
+        except ValueError:
+            now = ()
+        if not fresh and (len(known[1]) != len(now) or (now and known[1][0] is not now[0])):
+            self.note("c", value, now)
+        known[1] = now
+        waiting.extend(now)
+
+
 _NOTHING = object()
 _LOOKS: dict[int, Callable[[Tracker, Any, list[Any], list[Any], bool], None]] = {
     _TUPLE: Tracker._tuple, _LIST: Tracker._list, _DICT: Tracker._dict, _SET: Tracker._set, _DEQUE: Tracker._deque,
     _OBJECT: Tracker._object, _ERROR: Tracker._error, _METHOD: Tracker._method, _CALL: Tracker._call, _MODEL: Tracker._model,
+    _FUNCTION: Tracker._function, _CELL: Tracker._cell,
 }  # fmt: skip
 
 
@@ -320,5 +344,10 @@ def apply(edit: Edit) -> None:
         value.args, value.__cause__, value.__context__, value.__suppress_context__ = rest[0]
     elif word == "u":
         value.used = True
+    elif word == "c":
+        if rest[0]:
+            value.cell_contents = rest[0][0]
+        else:
+            del value.cell_contents
     else:
         raise ValueError(f"the heap was written by a later version: '{word}'")

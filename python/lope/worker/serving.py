@@ -45,6 +45,8 @@ class Served:
         kinds = {each.kind for each in action.signature.parameters.values()}
         plain = kinds <= {inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY}
         self._decoders: Optional[dict[str, Callable[[Any], Any]]] = None
+        empty = inspect.Parameter.empty
+        self._required = {name for name, each in action.signature.parameters.items() if each.default is empty}
         if plain:
             try:
                 hints = get_type_hints(action.function, include_extras=True)
@@ -56,13 +58,22 @@ class Served:
     def arguments(self, packed: bytes) -> tuple[tuple[Any, ...], dict[str, Any]]:
         given = _unpack(packed)
         decoders = self._decoders
-        if decoders is not None and type(given) is dict and given.keys() <= decoders.keys():
+        if decoders is not None and type(given) is dict and self._required <= given.keys() <= decoders.keys():
             try:
                 return (), {name: decoders[name](value) for name, value in given.items()}
             except ValueProblem:
                 # Said again below, with its place.
                 pass
-        return call_arguments(self.action, given)
+        args, kwargs = call_arguments(self.action, given)
+        try:
+            self.action.signature.bind(*args, **kwargs)
+        except TypeError as error:
+            name, signature = self.action.name, self.action.signature
+            raise TypeError(
+                f"{name}(): {error}: the run calls it in another way than {name}{signature} allows. Was it edited since? "
+                "Mend it so that both ways work, then go on where the run failed: lope runs retry RUN"
+            ) from None
+        return args, kwargs
 
 
 class Job:

@@ -24,6 +24,8 @@ from .wire import Closed, Socket, Wire
 # How long the runner may take to answer the first words.
 _WELCOME = 30.0
 _RECONNECT_MAX = 30.0
+# How long a worker that wants to end waits for the runner's word.
+_DRAIN = 2.0
 
 
 class Refused(Exception):
@@ -166,10 +168,29 @@ async def serve(options: argparse.Namespace) -> bool:
         if not ended.done():
             ended.set_result(False)
 
+    asked = False
+
+    def at_once() -> None:
+        nonlocal draining
+        draining = True
+        serving.cancel_all()
+        if not ended.done():
+            ended.set_result(True)
+
+    def leave() -> None:
+        """The runner answers with `drain`; whoever asks twice, or has a runner that says nothing, does not wait for it."""
+        nonlocal asked
+        if asked:
+            at_once()
+            return
+        asked = True
+        wire.post(("leaving",))
+        loop.call_later(_DRAIN, lambda: None if serving.jobs else at_once())
+
     serving.on_idle = finish
     wire.attach(loop, messages, closed)
     for each in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(each, lambda: wire.post(("leaving",)))
+        loop.add_signal_handler(each, leave)
     wire.flush()
     finished = await ended
     beat.stop()

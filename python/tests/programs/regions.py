@@ -605,6 +605,6 @@ class Packing(Box):
     total = 0
 
     async def later(self, x):
-        found = await double(x)
+        found = await add(x)
         self.total += found
         return super().put(x)

@@ -3,8 +3,10 @@
 //! one file here and one method below.
 
 mod browser;
+mod packages;
 mod postgres;
 mod python;
+mod valgrind;
 
 use std::any::Any;
 use std::path::{Path, PathBuf};
@@ -14,6 +16,7 @@ use anyhow::Result;
 
 pub(crate) use self::browser::provide as browser;
 pub(crate) use self::python::target;
+pub(crate) use self::valgrind::provide as valgrind;
 use crate::sweeper::Sweeper;
 
 /// Told to the tests when the caller chose to go without Postgres; they print that they were left
@@ -73,6 +76,12 @@ impl Setting {
 
     pub(crate) fn set(&mut self, name: &'static str, value: &str) {
         self.variables.push((name, value.to_owned()));
+    }
+
+    /// What commands are told under this name.
+    pub(crate) fn variable(&self, name: &str) -> Option<&str> {
+        let found = self.variables.iter().find(|(known, _)| *known == name);
+        found.map(|(_, value)| value.as_str())
     }
 
     /// Gives a command the variables of this setting and takes away those that would lead it to

@@ -219,6 +219,15 @@ mod tests {
     }
 
     #[test]
+    fn a_name_that_the_root_has_from_another_crate_leads_out() {
+        let files = [
+            ("lib.rs", "use other::things; mod a; fn f() { a::run() }"),
+            ("a.rs", "use crate::things::Thing; pub fn run() {}"),
+        ];
+        assert_eq!(found(&files), [""; 0]);
+    }
+
+    #[test]
     fn a_child_may_use_the_module_it_stands_in() {
         let files = [
             ("lib.rs", "mod a;"),

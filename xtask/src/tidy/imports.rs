@@ -36,19 +36,21 @@ pub(super) struct Import {
     pub(super) public: bool,
 }
 
+/// What a file names of its own crate, and the names that it has from other crates.
 pub(super) fn imports(
     file: &syn::File,
     at: &ModulePath,
     known: &BTreeSet<ModulePath>,
-) -> Vec<Import> {
+) -> (Vec<Import>, BTreeSet<String>) {
     let mut walk = ImportVisitor {
         at: at.clone(),
         known,
         inline: BTreeSet::new(),
         found: Vec::new(),
+        foreign: BTreeSet::new(),
     };
     walk.visit_file(file);
-    walk.found
+    (walk.found, walk.foreign)
 }
 
 struct ImportVisitor<'known> {
@@ -57,6 +59,7 @@ struct ImportVisitor<'known> {
     known: &'known BTreeSet<ModulePath>,
     inline: BTreeSet<ModulePath>,
     found: Vec<Import>,
+    foreign: BTreeSet<String>,
 }
 
 impl ImportVisitor<'_> {
@@ -134,6 +137,8 @@ impl ImportVisitor<'_> {
                 name,
                 public,
             });
+        } else {
+            self.foreign.extend(name);
         }
     }
 

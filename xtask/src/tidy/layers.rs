@@ -65,7 +65,9 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("lope-bench", &["lope"]),
     // Commands that are many enough for a room of their own; the binary mounts them.
     ("lope-agents-cli", &["lope"]),
-    ("lope-server", &["lope"]),
+    ("lope-http", &["lope"]),
+    ("lope-pages", &["lope-http"]),
+    ("lope-server", &["lope-pages"]),
     (
         "lope-cli",
         &["lope-agents-cli", "lope-bench", "lope-server"],
@@ -74,13 +76,22 @@ const LAYERS: &[(&str, &[&str])] = &[
 ];
 
 /// Rooms that stand on the face: of what is below it they may name the values alone.
-const FACED: &[&str] = &["lope-agents-cli", "lope-bench", "lope-cli", "lope-server"];
+const FACED: &[&str] = &[
+    "lope-agents-cli",
+    "lope-bench",
+    "lope-cli",
+    "lope-http",
+    "lope-pages",
+    "lope-server",
+];
 /// What they may name.
 const FACE: &[&str] = &[
     "lope",
     "lope-agents-cli",
     "lope-bench",
+    "lope-http",
     "lope-model",
+    "lope-pages",
     "lope-server",
 ];
 
@@ -93,6 +104,8 @@ const TOP: &[&str] = &[
     "lope",
     "lope-agents-cli",
     "lope-bench",
+    "lope-http",
+    "lope-pages",
     "lope-server",
     "lope-cli",
     "xtask",

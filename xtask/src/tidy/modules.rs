@@ -25,6 +25,8 @@ struct Module<'tree> {
     /// home.
     items: BTreeSet<String>,
     imports: Vec<Import>,
+    /// Names that it has from other crates: a path through one of them leads out.
+    foreign: BTreeSet<String>,
 }
 
 impl<'tree> Crate<'tree> {
@@ -43,11 +45,12 @@ impl<'tree> Crate<'tree> {
                 file,
                 items: items(file),
                 imports: Vec::new(),
+                foreign: BTreeSet::new(),
             });
         }
         let known: BTreeSet<ModulePath> = found.modules.keys().cloned().collect();
         for (path, module) in &mut found.modules {
-            module.imports = imports(&module.file.ast, path, &known);
+            (module.imports, module.foreign) = imports(&module.file.ast, path, &known);
         }
         found
     }
@@ -68,7 +71,7 @@ impl<'tree> Crate<'tree> {
                 .filter(|import| !hands_on(path, import))
             {
                 let home = self.home(&import.target, HANDS);
-                if home != *path {
+                if let Some(home) = home.filter(|home| home != path) {
                     edges.entry(home).or_insert(import.line);
                 }
             }
@@ -77,15 +80,15 @@ impl<'tree> Crate<'tree> {
         self.modules.iter().map(edges).collect()
     }
 
-    /// The module where the thing at this path is defined.
-    fn home(&self, target: &ModulePath, hands: usize) -> ModulePath {
+    /// The module where the thing at this path is defined; none if that is in another crate.
+    fn home(&self, target: &ModulePath, hands: usize) -> Option<ModulePath> {
         let module = self.deepest(target);
         let rest = &target.0[module.0.len()..];
         let Some(name) = rest.first().filter(|_| hands > 0) else {
-            return module;
+            return Some(module);
         };
         if self.modules[&module].items.contains(name) {
-            return module;
+            return Some(module);
         }
         for import in &self.modules[&module].imports {
             let Some(handed) = &import.name else { continue };
@@ -102,7 +105,8 @@ impl<'tree> Crate<'tree> {
             }
             return self.home(&next, hands - 1);
         }
-        module
+        let is_foreign = self.modules[&module].foreign.contains(name);
+        (!is_foreign).then_some(module)
     }
 
     fn defines(&self, target: &ModulePath) -> bool {

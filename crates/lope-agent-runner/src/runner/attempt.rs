@@ -12,6 +12,7 @@ use lope_agents::records::{
     AttemptRole, Author, StopReason, TaskAttemptRecord, TaskEventKind, TaskEventRecord,
 };
 use lope_agents::settings::{AgentSettings, PromptBy};
+use lope_engine::executor::StartRight;
 use lope_model::Span;
 use lope_model::masks::Masks;
 use lope_workers::process_tree::{TreeCommand, TreeWork};
@@ -37,6 +38,7 @@ impl TaskRunner {
         mut held: HeldTask,
         wishes: &mut StopWishes,
     ) -> Result<(), RunnerStop> {
+        let begins_until = Instant::now() + self.bearable();
         let detail = self.board.task_detail(&held.task.id.to_string()).await?;
         let attempts = self.board.attempts(&held.task.project_path).await?;
         let now = self.board.now().await?;
@@ -62,6 +64,7 @@ impl TaskRunner {
             detail: &detail,
             started: &started,
             left,
+            begins_until,
         };
         let end = self.agent_end(&call, &mut held, wishes).await;
         let detail = self.board.task_detail(&task.to_string()).await;
@@ -159,6 +162,7 @@ impl TaskRunner {
             },
             reader: AgentReader::new(agent.adapter(), zone, tokens_before),
             limits: self.limits(agent, call.left),
+            right: StartRight::Until(call.begins_until),
             stop_grace: self.equipment.settings.stop_grace,
         };
         Ok((order, masks, file))
@@ -258,6 +262,8 @@ struct AgentCall<'a> {
     detail: &'a TaskDetail,
     started: &'a StartedAttempt,
     left: BudgetLeft,
+    /// The task is surely ours until then.
+    begins_until: Instant,
 }
 
 impl AgentCall<'_> {

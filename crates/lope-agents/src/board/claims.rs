@@ -73,8 +73,8 @@ impl AgentBoard {
             let own = attempts.iter().filter(|attempt| attempt.task_id == task.id);
             let open: Vec<&TaskAttemptRecord> =
                 own.filter(|attempt| attempt.ended_at.is_none()).collect();
-            let Claim { held, changes, end } =
-                Claim::of(&view, task, &open, (me, expiry), &self.rules);
+            let lock = acquired(&view, task, me, expiry);
+            let Claim { held, changes, end } = Claim::of(&view, task, &open, lock, &self.rules);
             if end.is_none()
                 && let Some(reason) = exhausted(task, &attempts, &self.rules, view.clock.now)
             {
@@ -301,9 +301,10 @@ impl Claim {
         view: &BoardView,
         task: &TaskRecord,
         open: &[&TaskAttemptRecord],
-        (me, expiry): (RunnerId, Span),
+        lock: TaskLockRecord,
         rules: &TaskRules,
     ) -> Self {
+        let me = lock.runner_id;
         let old = view.lock_of(task);
         let role = open.last().map_or(role(task), |attempt| attempt.role);
         let mut changes: Vec<BoardChange> = old.map(BoardRecord::deleted).into_iter().collect();
@@ -326,7 +327,6 @@ impl Claim {
             let settled = settle(task, &end, rules, view.clock.now);
             changes.extend(settled.map(|settled| settled.task.updated()));
         }
-        let lock = acquired(view, task, me, expiry);
         let mut next = task.clone();
         next.epoch = lock.epoch;
         next.updated_at = view.clock.now;

@@ -39,9 +39,18 @@ impl Operation {
                 Some(self.intended(intent, current)?)
             }
         };
+        Ok(self.store(document, value)?)
+    }
+
+    /// Puts `value` where the operation applies.
+    pub(super) fn store(
+        &self,
+        document: &mut Option<Json>,
+        value: Option<Json>,
+    ) -> Result<(), WriteError> {
         put(document, self.at.path.keys(), value).map_err(|source| {
             let at = self.at.clone();
-            WriteError::NotAContainer { at, source }.into()
+            WriteError::NotAContainer { at, source }
         })
     }
 

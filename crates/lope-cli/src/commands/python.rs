@@ -5,6 +5,7 @@
 pub(crate) mod remote;
 
 use std::collections::BTreeSet;
+use std::fmt;
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output as Ended, Stdio};
@@ -24,6 +25,7 @@ use serde_json::Value as Json;
 use super::workflow_file;
 use crate::error::{CliError, CliResult, Exit};
 use crate::home::Settings;
+use crate::output::counted;
 
 /// How long an action waits for a worker from elsewhere that serves it.
 const REMOTE_WAIT: Span = Span::from_secs(30);
@@ -116,6 +118,13 @@ impl Module {
 }
 
 impl PythonWorkflow {
+    fn of(module: &Module, workflow: &str) -> Self {
+        Self {
+            module: module.clone(),
+            workflow: workflow.to_owned(),
+        }
+    }
+
     /// `app.py:welcome` or `package.app:welcome`; nothing if the text does not look like one.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         let (module, workflow) = text.rsplit_once(':')?;
@@ -124,6 +133,23 @@ impl PythonWorkflow {
             module,
             workflow: workflow.to_owned(),
         })
+    }
+}
+
+/// Is it a file of Python's?
+fn is_python(file: &Path) -> bool {
+    file.extension().is_some_and(|end| end == "py")
+}
+
+impl fmt::Display for PythonWorkflow {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.module.folder {
+            None => write!(f, "{}:{}", self.module.name, self.workflow),
+            Some(folder) => {
+                let file = folder.join(format!("{}.py", self.module.name));
+                write!(f, "{}:{}", file.display(), self.workflow)
+            }
+        }
     }
 }
 
@@ -141,8 +167,56 @@ impl PythonArgs {
         self.asked(target, "--bundle", input)
     }
 
-    fn definitions(&self, target: &PythonWorkflow) -> CliResult<Vec<Arc<Plan>>> {
+    pub(crate) fn definitions(&self, target: &PythonWorkflow) -> CliResult<Vec<Arc<Plan>>> {
         self.asked(target, "--all", None).map(|bundle| bundle.plans)
+    }
+
+    /// The workflows of a module, each with how it is called.
+    fn listed(&self, module: &Module) -> CliResult<Vec<(String, String)>> {
+        let said = self.told(module, "--list", &module.name, "null")?;
+        let found: Vec<[String; 2]> = serde_json::from_str(&said).map_err(|error| {
+            let message = format!("the compiler of Python said what is no list: {error}");
+            CliError::new(Exit::Bug, message)
+        })?;
+        Ok(found.into_iter().map(|[name, call]| (name, call)).collect())
+    }
+
+    /// A file without the name of a workflow in it: which there are.
+    pub(crate) fn unnamed(&self, file: &Path) -> Option<CliError> {
+        let shown = file.display().to_string();
+        let module = Module::parse(&shown).ok().filter(|_| is_python(file))?;
+        let known = match self.listed(&module) {
+            Ok(known) => known,
+            Err(error) => return Some(error),
+        };
+        let Some((first, _)) = known.first() else {
+            return Some(CliError::usage(format!("there is no @workflow in {shown}")));
+        };
+        let calls = known.iter().map(|(_, call)| format!("\n  {call}"));
+        let message = format!(
+            "{shown} has {}; say which:{}",
+            counted(known.len() as u64, "workflow"),
+            calls.collect::<String>()
+        );
+        Some(CliError::usage(message).hint(format!("write {shown}:{first}")))
+    }
+
+    /// The workflows that a text names: one of a module, or all of it.
+    pub(crate) fn targets(&self, file: &Path) -> CliResult<Vec<PythonWorkflow>> {
+        let text = file.to_string_lossy();
+        if let Some(target) = PythonWorkflow::parse(&text) {
+            return Ok(vec![target]);
+        }
+        if !is_python(file) {
+            return Ok(Vec::new());
+        }
+        let module = Module::parse(&text)?;
+        let known = self.listed(&module)?;
+        if known.is_empty() {
+            return Err(CliError::usage(format!("there is no @workflow in {text}")));
+        }
+        let named = |(name, _): &(String, String)| PythonWorkflow::of(&module, name);
+        Ok(known.iter().map(named).collect())
     }
 
     fn asked(
@@ -151,19 +225,25 @@ impl PythonArgs {
         how: &str,
         input: Option<&Value>,
     ) -> CliResult<Bundle> {
+        let given = input.map_or_else(|| "null".to_owned(), Value::to_string);
+        let named = format!("{}:{}", target.module.name, target.workflow);
+        read_bundle(&self.told(&target.module, how, &named, &given)?, target)
+    }
+
+    /// What `python -m lope compile` prints.
+    fn told(&self, module: &Module, how: &str, named: &str, given: &str) -> CliResult<String> {
         let interpreter = self.interpreter();
         let mut command = Command::new(&interpreter);
         command.args(["-m", "lope", "compile", how]);
-        if let Some(folder) = &target.module.folder {
+        if let Some(folder) = &module.folder {
             command.arg("--path").arg(folder);
         }
-        command.arg(format!("{}:{}", target.module.name, target.workflow));
-        let given = input.map_or_else(|| "null".to_owned(), Value::to_string);
-        let ended = fed(&mut command, &given).map_err(|error| missing(&interpreter, &error))?;
+        command.arg(named);
+        let ended = fed(&mut command, given).map_err(|error| missing(&interpreter, &error))?;
         if !ended.status.success() {
             return Err(refused(&interpreter, &ended));
         }
-        read_bundle(&String::from_utf8_lossy(&ended.stdout), target)
+        Ok(String::from_utf8_lossy(&ended.stdout).into_owned())
     }
 
     /// The workflow and those it starts; the input of `options` becomes what its parameters ask
@@ -176,6 +256,14 @@ impl PythonArgs {
         let bundle = self.compile(target, options.input.as_ref())?;
         options.input = options.input.as_ref().map(|_| bundle.input);
         Ok(bundle.plans)
+    }
+
+    /// The plan of a workflow in Python; nothing if the text names something else.
+    pub(crate) fn plan(&self, file: &Path) -> CliResult<Option<Arc<Plan>>> {
+        match PythonWorkflow::parse(&file.to_string_lossy()) {
+            Some(target) => Ok(self.definitions(&target)?.into_iter().next()),
+            None => self.unnamed(file).map_or(Ok(None), Err),
+        }
     }
 
     /// The plans of workflow files and of workflows in Python. All are read first: one bad one, and
@@ -367,8 +455,24 @@ fn read_bundle(text: &str, target: &PythonWorkflow) -> CliResult<Bundle> {
     let definitions = bundle["definitions"]
         .as_array()
         .ok_or_else(|| bad("no definitions".into()))?;
-    let realm = target.module.realm()?;
-    let plans: CliResult<Vec<Arc<Plan>>> = definitions
+    let input =
+        value::from_json(&bundle["input"].to_string()).map_err(|error| bad(error.to_string()))?;
+    Ok(Bundle {
+        plans: plans_of(definitions, &target.module)?,
+        input,
+    })
+}
+
+/// Definitions that the compiler of Python made, of workflows of a module.
+pub(crate) fn plans_of(definitions: &[Json], module: &Module) -> CliResult<Vec<Arc<Plan>>> {
+    let bad = |what: String| {
+        CliError::new(
+            Exit::Bug,
+            format!("the compiler of Python made a bad definition: {what}"),
+        )
+    };
+    let realm = module.realm()?;
+    definitions
         .iter()
         .map(|definition| {
             let mut definition = Definition::from_json(&definition.to_string())
@@ -384,13 +488,7 @@ fn read_bundle(text: &str, target: &PythonWorkflow) -> CliResult<Bundle> {
             };
             plan.map(Arc::new).map_err(|problems| bad(all(&problems)))
         })
-        .collect();
-    let input =
-        value::from_json(&bundle["input"].to_string()).map_err(|error| bad(error.to_string()))?;
-    Ok(Bundle {
-        plans: plans?,
-        input,
-    })
+        .collect()
 }
 
 #[cfg(test)]

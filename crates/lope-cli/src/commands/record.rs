@@ -28,14 +28,15 @@ pub(crate) async fn present(
         let history = client.history(record.run, &plan, None).await?;
         value["steps"] = json!(history.executions().count() as u64 + history.dropped());
     }
+    let value = output.shown(value);
     output.document(&value, &text(record, &value));
     let done = record.status == RunStatus::Final(FinalStatus::Completed);
     Ok(if done { Exit::Done } else { Exit::Failed })
 }
 
 /// How a run ended, in a line.
-pub(crate) fn summary(record: &RunRecord) -> String {
-    let value = describe::run(record);
+pub(crate) fn summary(record: &RunRecord, output: Output) -> String {
+    let value = output.shown(describe::run(record));
     match record.status {
         RunStatus::Final(FinalStatus::Completed) => format!("completed: {}", text(record, &value)),
         RunStatus::Final(_) | RunStatus::Live(_) => text(record, &value),
@@ -51,12 +52,47 @@ fn text(record: &RunRecord, value: &Json) -> String {
             let source = error["source"]
                 .as_str()
                 .map_or_else(String::new, |source| format!(" ({source})"));
+            let raised = error["traceback"]
+                .as_str()
+                .and_then(raised_at)
+                .map_or_else(String::new, |place| format!("\n  raised in {place}"));
             format!(
-                "{}: {}: {}{source}",
+                "{}: {}: {}{source}{raised}",
                 record.status,
                 plain(&error["type"]),
                 plain(&error["message"])
             )
+        }
+    }
+}
+
+/// The last place that a traceback names and that is written in the user's files: FILE:LINE, in
+/// FUNCTION, and the line itself.
+fn raised_at(traceback: &str) -> Option<String> {
+    let mut lines = traceback.lines().rev();
+    let mut below = "";
+    loop {
+        let line = lines.next()?.trim();
+        if let Some((file, rest)) = line
+            .strip_prefix("File \"")
+            .and_then(|rest| rest.split_once("\", line "))
+        {
+            let (number, function) = rest.split_once(", in ").unwrap_or((rest, ""));
+            let function = if function.is_empty() {
+                String::new()
+            } else {
+                format!(", {function}")
+            };
+            let code = if below.is_empty() {
+                String::new()
+            } else {
+                format!(": {below}")
+            };
+            return Some(format!("{file}:{number}{function}{code}"));
+        }
+        // Carets and tildes that later Pythons put below a line.
+        if !line.chars().all(|c| matches!(c, '^' | '~' | ' ')) {
+            below = line;
         }
     }
 }

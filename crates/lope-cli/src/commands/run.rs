@@ -7,7 +7,7 @@ use std::time::Duration;
 use clap::Args;
 use lope::describe;
 use lope::runs::{
-    Admitted, Historian, JournalRow, News, RunRecord, RunStatus, Status, is_set_aside,
+    Admitted, FinalStatus, Historian, JournalRow, News, RunRecord, RunStatus, Status, is_set_aside,
 };
 use lope::stores::CreateStore;
 use lope::{Client, PreparedRun, Runner, Settings as EngineSettings};
@@ -71,6 +71,9 @@ pub(crate) async fn run(args: RunArgs, settings: &Settings, output: Output) -> C
             return resume(id, file.as_deref(), &args.python, settings, output).await;
         }
     };
+    if let Some(asked) = args.python.unnamed(file) {
+        return Err(asked);
+    }
     let called = target.as_ref().map(|_| file.display().to_string());
     let mut options = options(&args.begin, settings)?;
     let plans = match &target {
@@ -91,6 +94,7 @@ pub(crate) async fn run(args: RunArgs, settings: &Settings, output: Output) -> C
         let (run, _) = client.start(prepared).await?;
         return announce(&client, run, output).await;
     }
+    let stops = Stops::listen()?;
     let modules: Vec<Module> = target.into_iter().map(|target| target.module).collect();
     let (pool, wanted) = args
         .python
@@ -112,6 +116,7 @@ pub(crate) async fn run(args: RunArgs, settings: &Settings, output: Output) -> C
         client,
         runner,
         news,
+        stops,
         settings,
         output,
         left,
@@ -142,6 +147,7 @@ async fn resume(
 ) -> CliResult<Exit> {
     let client = super::runs::open(settings).await?;
     let record = find(&client, id).await?;
+    let stops = Stops::listen()?;
     let modules = modules_of(&record, file)?;
     let (pool, wanted) = python
         .serve(&modules, false, settings, own_only(settings))
@@ -159,6 +165,7 @@ async fn resume(
         client,
         runner,
         news,
+        stops,
         settings,
         output,
         left,
@@ -225,6 +232,8 @@ struct RunHere<'a> {
     client: Client,
     runner: Runner,
     news: broadcast::Receiver<News>,
+    /// Heard from before the run begins.
+    stops: Stops,
     settings: &'a Settings,
     output: Output,
     /// The last journal row when the run was left, of a run that was there before.
@@ -258,12 +267,15 @@ impl RunHere<'_> {
         let exit = match waited? {
             Waited::Ended => {
                 stopped.unwrap_or(Ok(0))?;
-                present(
-                    &client,
-                    &found(client.run(record.run).await?, record.run)?,
-                    output,
-                )
-                .await?
+                let record = found(client.run(record.run).await?, record.run)?;
+                let exit = present(&client, &record, output).await?;
+                if record.status == RunStatus::Final(FinalStatus::Failed) {
+                    let (called, run) = (&settings.called, record.run);
+                    let text =
+                        format!("mend the cause, then go on from there: {called} runs retry {run}");
+                    remark(output, &text);
+                }
+                exit
             }
             left @ (Waited::Paused | Waited::AtOnce | Waited::Terminated) => {
                 leave(&left, record.run, called.as_deref(), settings, output);
@@ -289,7 +301,6 @@ impl RunHere<'_> {
         let mut progress = Progress::new(record, self.output);
         let mut asked = 0;
         let mut looks = 0_u32;
-        let mut stops = Stops::listen()?;
         let waited = loop {
             let tell = |row: &JournalRow, history: &Historian<'_>| {
                 if self.left.is_none_or(|left| row.seq > left) {
@@ -313,7 +324,7 @@ impl RunHere<'_> {
             if looks.is_multiple_of(RECORD_EVERY) {
                 not_set_aside(&self.client, record.run).await?;
             }
-            match interrupted(&mut stops, &mut self.news, record.run).await {
+            match interrupted(&mut self.stops, &mut self.news, record.run).await {
                 None => continue,
                 Some(StopRequest::Terminate) => break Waited::Terminated,
                 Some(StopRequest::Interrupt) => asked += 1,

@@ -1,5 +1,7 @@
 //! The server beside a runner: where it listens, and what it says about that.
 
+use std::path::PathBuf;
+
 use clap::Args;
 use lope::Runner;
 use lope::config::Config;
@@ -20,6 +22,9 @@ pub(crate) struct HttpArgs {
     /// Serve the API without the dashboard
     #[arg(long)]
     no_dashboard: bool,
+    /// Serve the web pages of this folder at /app/
+    #[arg(long, value_name = "DIR")]
+    app: Option<PathBuf>,
 }
 
 impl HttpArgs {
@@ -38,6 +43,13 @@ impl HttpArgs {
         let chosen = configured || self.http.is_some();
         settings.listen = self.http.clone().unwrap_or(settings.listen);
         settings.dashboard &= !self.no_dashboard;
+        settings.app = self.app.clone().or(settings.app);
+        if let Some(folder) = settings.app.as_ref().filter(|it| !it.is_dir()) {
+            return Err(CliError::usage(format!(
+                "--app: {} is no folder",
+                folder.display()
+            )));
+        }
         if settings.listen == "off" {
             return Ok(None);
         }

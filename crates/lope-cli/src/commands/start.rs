@@ -70,6 +70,9 @@ pub(crate) async fn run(args: StartArgs, settings: &Settings, output: Output) ->
         options.priority = level;
     }
     let target = PythonWorkflow::parse(&args.workflow);
+    if let Some(asked) = args.python.unnamed(Path::new(&args.workflow)) {
+        return Err(asked);
+    }
     let bundle = target
         .map(|target| args.python.bundle(&target, &mut options))
         .transpose()?;

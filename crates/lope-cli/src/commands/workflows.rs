@@ -20,13 +20,17 @@ use crate::output::{self, Output, counted};
 pub(crate) enum WorkflowsCommand {
     /// Say everything that is wrong with workflow files; exit 2 if anything is
     Check {
-        #[arg(required = true, value_name = "FILE")]
+        #[arg(required = true, value_name = "FILE.yaml|MODULE.py[:NAME]")]
         files: Vec<PathBuf>,
+        #[command(flatten)]
+        python: PythonArgs,
     },
     /// Draw a workflow: a file, or the latest version deployed under a name
     Graph {
-        #[arg(value_name = "FILE|NAME")]
+        #[arg(value_name = "FILE.yaml|MODULE.py:NAME|NAME")]
         workflow: String,
+        #[command(flatten)]
+        python: PythonArgs,
         /// text, mermaid, dot or svg
         #[arg(long, default_value = "text")]
         format: Format,
@@ -56,16 +60,22 @@ pub(crate) async fn run(
     output: Output,
 ) -> CliResult<Exit> {
     match command {
-        WorkflowsCommand::Check { files } => {
-            let checked: Vec<Checked> = files.iter().map(|file| Checked::read(file)).collect();
+        WorkflowsCommand::Check { files, python } => {
+            let checked: Vec<Checked> = files
+                .iter()
+                .flat_map(|file| Checked::all(file, &python))
+                .collect();
             Ok(report(&checked, output))
         }
         WorkflowsCommand::Graph {
             workflow,
+            python,
             format,
             output: target,
         } => {
-            let plan = if workflow_file::is_file(&workflow) {
+            let plan = if let Some(plan) = python.plan(Path::new(&workflow))? {
+                plan
+            } else if workflow_file::is_file(&workflow) {
                 workflow_file::read(Path::new(&workflow))?
             } else {
                 deployed::latest(&workflow, &settings()?).await?
@@ -99,6 +109,30 @@ enum Outcome {
 }
 
 impl Checked {
+    /// A workflow file, or the workflows of a module that a text names.
+    fn all(path: &Path, python: &PythonArgs) -> Vec<Self> {
+        let unreadable = |file: String, error: &CliError| Self {
+            file,
+            text: String::new(),
+            outcome: Outcome::Unreadable(error.to_string()),
+        };
+        match python.targets(path) {
+            Err(error) => vec![unreadable(path.display().to_string(), &error)],
+            Ok(targets) if targets.is_empty() => vec![Self::read(path)],
+            Ok(targets) => targets
+                .iter()
+                .map(|target| match python.definitions(target) {
+                    Err(error) => unreadable(target.to_string(), &error),
+                    Ok(plans) => Self {
+                        file: target.to_string(),
+                        text: String::new(),
+                        outcome: Outcome::Sound(Box::new(Definition::clone(plans[0].definition()))),
+                    },
+                })
+                .collect(),
+        }
+    }
+
     fn read(path: &Path) -> Self {
         let file = path.display().to_string();
         let text = match workflow_file::text(path) {

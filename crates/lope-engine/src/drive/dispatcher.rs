@@ -18,7 +18,7 @@ use super::limit_input::LimitInput;
 use super::seam;
 use super::shards::Shards;
 use super::supervisor::{SupervisedTask, words};
-use crate::executor::{Done, Executor, OutcomeSink, Task, TaskOutcome, Token};
+use crate::executor::{Done, Executor, OutcomeSink, StartRight, Task, TaskOutcome, Token};
 use crate::secret::{self, Secrets};
 use crate::settings::Settings;
 use crate::shard::ShardInput;
@@ -414,6 +414,15 @@ impl OutcomeSink for Dispatcher {
 
     fn alive(&self, token: &Token) {
         self.change(|machine, now, _| machine.alive(now, token));
+    }
+
+    fn start_right(&self, token: &Token) -> StartRight {
+        let until = self.lock().machine.begins_until(token);
+        match until {
+            None => StartRight::Over,
+            Some(Moment(i64::MAX)) => StartRight::Always,
+            Some(until) => StartRight::Until(self.clock.instant(until)),
+        }
     }
 
     fn give_back(&self, token: &Token) {

@@ -32,7 +32,7 @@ use crate::{Engine, Settings, client};
 use lope_schedule::timing::Timing;
 use lope_schedule::{Schedule, store};
 
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(120);
 
 const TWO: &str = "name: two\nsteps: { a: { action: one }, b: { action: one, needs: [a] }, done: { return: '${{ a + b }}' } }";
 const POST: &str = "

@@ -579,8 +579,12 @@ fn what_is_served_from_now_on_is_said_in_the_registry_until_it_is_heard() {
     );
     play.hear(SessionEvent::Announced(Ok(())));
     assert_eq!(
-        announced(&play.hear(SessionEvent::Serve(realm))),
+        announced(&play.hear(SessionEvent::Serve(realm.clone()))),
         None,
         "nothing new"
     );
+    let said = announced(&play.hear(SessionEvent::Unserve(realm.clone())));
+    assert_eq!(said.as_deref(), Some("queue default\nrealm default\n"));
+    play.hear(SessionEvent::Announced(Ok(())));
+    assert_eq!(announced(&play.hear(SessionEvent::Unserve(realm))), None);
 }

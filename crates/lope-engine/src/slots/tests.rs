@@ -526,6 +526,35 @@ fn signs_of_life_do_not_lift_a_timeout_that_falls_together_with_the_silence() {
     assert_eq!(short(&mut commands), "+t -t !t");
 }
 
+/// An executor that takes its time asks again before it begins.
+#[test]
+fn what_has_its_slot_may_begin_as_long_as_its_session_is_held() {
+    let mut slots = SlotScheduler::new(2);
+    let mut commands = Vec::new();
+    let [first, second] = [1, 2].map(|session| RunnerId::from_bytes([session; 16]));
+    let session = Some(first);
+    let limits = Limits {
+        session,
+        ..Limits::default()
+    };
+    let a = plain("a").token;
+    slots.begin_session(Moment(0), first, &mut commands);
+    slots.renew_lease(Moment(0), Moment(1_000), &mut commands);
+    assert_eq!(slots.begins_until(&a), None);
+    slots.submit(Moment(0), task("a", limits), &mut commands);
+    assert_eq!(slots.begins_until(&a), Some(Moment(1_000)));
+    slots.renew_lease(Moment(500), Moment(1_500), &mut commands);
+    assert_eq!(slots.begins_until(&a), Some(Moment(1_500)));
+    slots.begin_session(Moment(1_600), second, &mut commands);
+    slots.renew_lease(Moment(1_600), Moment(2_600), &mut commands);
+    assert_eq!(slots.begins_until(&a), None);
+    slots.submit(Moment(1_700), plain("b"), &mut commands);
+    let b = plain("b").token;
+    assert_eq!(slots.begins_until(&b), Some(Moment(2_600)));
+    slots.cancel(Moment(1_800), &b, &mut commands);
+    assert_eq!(slots.begins_until(&b), None);
+}
+
 /// A process that stood still finds its lease over before it starts what waited for a slot.
 #[test]
 fn nothing_starts_when_the_lease_is_over_and_what_waited_starts_when_it_is_renewed() {

@@ -1,13 +1,13 @@
-//! Loops inside expressions (macros, comprehensions), and binding values to names.
+//! Loops inside expressions: macros.
 
 use std::borrow::Cow;
 use std::sync::Arc;
 
 use lope_model::{Map, Value};
-use lope_values::{EachKind, EvalError, py, sort};
+use lope_values::{EachKind, EvalError, sort};
 
 use super::{Absorption, Evaluated, Machine, as_bool};
-use crate::tree::{BindingTarget, Each};
+use crate::tree::Each;
 
 impl<'a> Machine<'a, '_> {
     pub(super) fn each(&mut self, each: &'a Each) -> Result<Value, EvalError> {
@@ -17,8 +17,6 @@ impl<'a> Machine<'a, '_> {
             EachKind::All => self.verdict(each, &items, false),
             EachKind::Exists => self.verdict(each, &items, true),
             EachKind::ExistsOne => self.exists_one(each, &items),
-            EachKind::PyAll => self.stops_at(each, &items, false),
-            EachKind::PyAny => self.stops_at(each, &items, true),
             EachKind::List => self.collect(each, &items, |found, _, body| {
                 found.push(body);
                 Ok(())
@@ -46,10 +44,9 @@ impl<'a> Machine<'a, '_> {
 
     /// The body's value with `item` bound, or nothing if the condition does not hold.
     fn body(&mut self, each: &'a Each, item: &Value) -> Result<Option<Evaluated<'a>>, EvalError> {
-        let before = self.locals.len();
-        self.bind(&each.target, item.clone())?;
+        self.locals.push((&each.name, item.clone()));
         let found = self.body_bound(each);
-        self.locals.truncate(before);
+        self.locals.pop();
         found
     }
 
@@ -108,22 +105,6 @@ impl<'a> Machine<'a, '_> {
         Ok(Value::Bool(count == 1))
     }
 
-    fn stops_at(
-        &mut self,
-        each: &'a Each,
-        items: &[Value],
-        wanted: bool,
-    ) -> Result<Value, EvalError> {
-        for item in items {
-            if let Some(body) = self.body(each, item)?
-                && py::truth(&body)? == wanted
-            {
-                return Ok(Value::Bool(wanted));
-            }
-        }
-        Ok(Value::Bool(!wanted))
-    }
-
     fn sort_by(&mut self, each: &'a Each, items: &[Value]) -> Result<Value, EvalError> {
         let mut keyed = Vec::new();
         for item in items {
@@ -165,28 +146,6 @@ impl<'a> Machine<'a, '_> {
             .map(|(key, items)| (key, Value::list(items)))
             .collect();
         Ok(Value::Map(Arc::new(map)))
-    }
-
-    pub(super) fn bind(
-        &mut self,
-        target: &'a BindingTarget,
-        value: Value,
-    ) -> Result<(), EvalError> {
-        match target {
-            BindingTarget::Name(name) | BindingTarget::Star(name) => {
-                self.locals.push((name, value));
-            }
-            BindingTarget::Parts(parts) => {
-                let star = parts
-                    .iter()
-                    .position(|part| matches!(part, BindingTarget::Star(_)));
-                let values = py::unpack(&value, parts.len(), star, self.fuel)?;
-                for (part, value) in parts.iter().zip(values) {
-                    self.bind(part, value)?;
-                }
-            }
-        }
-        Ok(())
     }
 }
 

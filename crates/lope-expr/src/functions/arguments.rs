@@ -3,8 +3,7 @@
 use std::sync::Arc;
 
 use lope_model::{Map, Value};
-use lope_values::py::type_name;
-use lope_values::{ErrorKind, EvalError, text};
+use lope_values::{EvalError, text};
 
 fn wrong(wanted: &str, found: &Value) -> EvalError {
     let secret = text::no_secret(found).err();
@@ -42,13 +41,4 @@ pub(super) fn count(value: &Value) -> Result<usize, EvalError> {
 /// The argument at `index`, if it was given and is not null.
 pub(super) fn given(args: &[Value], index: usize) -> Option<&Value> {
     args.get(index).filter(|value| !value.is_null())
-}
-
-/// Python's complaint about a method that a type lacks.
-pub(super) fn no_method(value: &Value, name: &str) -> EvalError {
-    let secret = text::no_secret(value).err();
-    secret.unwrap_or_else(|| {
-        let message = format!("'{}' object has no attribute '{name}'", type_name(value));
-        EvalError::new(ErrorKind::Attribute, message)
-    })
 }

@@ -1,9 +1,9 @@
 //! Functions of lists for text expressions.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use lope_model::Value;
-use lope_values::py::Distinct;
 use lope_values::{EvalError, Fuel, arithmetic, compare, sort, text};
 
 use super::arguments::{count, given, int, list};
@@ -71,15 +71,46 @@ fn reverse(args: &mut [Value], fuel: &mut Fuel) -> FunctionResult {
     Ok(Value::list(items.iter().rev().cloned().collect()))
 }
 
+/// A text or a number up to equality: `1` and `1.0` are one.
+#[derive(PartialEq, Eq, Hash)]
+enum HashKey {
+    Int(i64),
+    Float(u64),
+    Text(Arc<str>),
+}
+
+impl HashKey {
+    fn of(value: &Value) -> Option<Self> {
+        match value {
+            Value::Int(number) => Some(Self::Int(*number)),
+            Value::Float(number) => Some(Self::float(*number)),
+            Value::Str(text) => Some(Self::Text(Arc::clone(text))),
+            Value::Null | Value::Bool(_) | Value::Bytes(_) => None,
+            Value::List(_) | Value::Map(_) | Value::Tag(_) => None,
+        }
+    }
+
+    fn float(number: f64) -> Self {
+        // Comparing as floats would let 2^63 pass for the largest int.
+        if number.fract() == 0.0
+            && (-9_223_372_036_854_775_808.0..9_223_372_036_854_775_808.0).contains(&number)
+        {
+            return Self::Int(number as i64);
+        }
+        Self::Float(number.to_bits())
+    }
+}
+
 /// Items without later equals. Texts and numbers are found by hashing, the rest by comparing.
 fn distinct(args: &mut [Value], fuel: &mut Fuel) -> FunctionResult {
-    let mut hashed = Distinct::default();
+    let mut hashed = HashSet::new();
     let mut compared = Vec::new();
     let mut kept = Vec::new();
     for item in list(&args[0])?.iter() {
         let before = (hashed.len(), compared.len());
-        if matches!(item, Value::Int(_) | Value::Float(_) | Value::Str(_)) {
-            hashed.add(item, fuel)?;
+        if let Some(key) = HashKey::of(item) {
+            fuel.spend(1)?;
+            hashed.insert(key);
         } else if !is_among(item, &compared, fuel)? {
             compared.push(item.clone());
         }

@@ -9,7 +9,7 @@ use lope_values::{EachKind, nearest};
 use super::{Parsed, Parser, Sub};
 use crate::error::SyntaxError;
 use crate::functions::{self, Function, FunctionKind};
-use crate::tree::{BindingTarget, Each, Expr, Let, Node};
+use crate::tree::{Each, Expr, Let, Node};
 
 /// Macros called on a value: their name and what they make.
 pub(crate) const MACROS: [(&str, EachKind); 9] = [
@@ -59,7 +59,7 @@ impl Parser<'_> {
         span: Range<usize>,
     ) -> Parsed<Sub> {
         let at = self.lexer.location(span.start);
-        let Some(function) = Function::in_text(name) else {
+        let Some(function) = Function::named(name) else {
             return Err(self.unknown(name, span));
         };
         if !function.takes(arguments.len()) {
@@ -107,7 +107,7 @@ impl Parser<'_> {
         };
         let each = Each {
             kind,
-            target: BindingTarget::Name(name),
+            name,
             over: *left.expr,
             when,
             body,
@@ -142,7 +142,7 @@ impl Parser<'_> {
         let depth = value.depth.max(body.depth);
         self.sub(
             Node::Let(Box::new(Let {
-                target: BindingTarget::Name(name),
+                name,
                 value: *value.expr,
                 body: *body.expr,
             })),

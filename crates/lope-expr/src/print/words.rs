@@ -1,9 +1,9 @@
-//! The smallest pieces of printed trees: literals, names, Python's signs.
+//! The smallest pieces of printed trees: literals and names.
 
 use std::fmt::Write as _;
 
 use lope_model::Value;
-use lope_values::{Binary, number, unicode};
+use lope_values::{number, unicode};
 
 use super::quoted;
 
@@ -77,34 +77,5 @@ pub(super) fn reserved_name(found: &str, text: &mut String) {
         text.push_str("`secrets`");
     } else {
         name(found, text);
-    }
-}
-
-/// How Python writes an operator, and how tightly it binds among CEL's.
-pub(super) fn python_sign(operator: Binary) -> (&'static str, usize) {
-    match operator {
-        Binary::PyEq => ("==", 3),
-        Binary::PyNe => ("!=", 3),
-        Binary::PyLt => ("<", 3),
-        Binary::PyLe => ("<=", 3),
-        Binary::PyGt => (">", 3),
-        Binary::PyGe => (">=", 3),
-        Binary::PyIn => ("in", 3),
-        Binary::PyNotIn => ("not in", 3),
-        Binary::Is => ("is", 3),
-        Binary::IsNot => ("is not", 3),
-        Binary::BitOr => ("|", 4),
-        Binary::BitXor => ("^", 4),
-        Binary::BitAnd => ("&", 4),
-        Binary::Shl => ("<<", 4),
-        Binary::Shr => (">>", 4),
-        Binary::PyAdd => ("+", 4),
-        Binary::PySub => ("-", 4),
-        Binary::PyMul => ("*", 5),
-        Binary::TrueDiv => ("/", 5),
-        Binary::FloorDiv => ("//", 5),
-        Binary::PyMod => ("%", 5),
-        Binary::Pow => ("**", 5),
-        other => (other.word(), 3),
     }
 }

@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use lope_expr::{Expr, Fuel, change, eval};
+use lope_expr::{Expr, Fuel, eval};
 use lope_model::failure::kind;
 use lope_model::{Failure, Value};
 
@@ -156,29 +156,6 @@ impl<'a> Machine<'a> {
                 state: self.state,
                 act,
                 extra,
-            },
-            &mut fuel,
-        );
-        self.spend(fuel.spent());
-        result.map_err(Failure::from)
-    }
-
-    /// Change a value as an expression says.
-    pub(crate) fn change_with(
-        &mut self,
-        act: Key,
-        expr: &Expr,
-        value: &mut Value,
-    ) -> Result<(), Failure> {
-        let mut fuel = Fuel::new(EVAL_FUEL);
-        let result = change(
-            expr,
-            value,
-            &BlockNames {
-                plan: self.plan,
-                state: self.state,
-                act,
-                extra: &[],
             },
             &mut fuel,
         );

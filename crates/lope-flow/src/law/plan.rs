@@ -73,8 +73,6 @@ pub(crate) struct PlanStep {
     pub(crate) then: Vec<Link>,
     pub(crate) when: Option<Expr>,
     pub(crate) set: Option<SlotAddress>,
-    /// Does it replace the variable that it sets by a changed self?
-    pub(crate) in_place: bool,
     /// How many will want the output; 0: it is not kept.
     pub(crate) uses: u32,
     /// Slots of the block that are wanted once less when the step is settled.

@@ -14,15 +14,7 @@ use super::trace::{Mark, StepTrace};
 impl<'a> Machine<'a> {
     /// A step has its output.
     pub(crate) fn settle(&mut self, spot: Spot<'a>, value: Value) {
-        // A history that kept every stage of a value that grows in place would hold it many times
-        // over.
-        self.mark(spot, || {
-            Mark::Done(if spot.step.in_place {
-                Value::Null
-            } else {
-                value.clone()
-            })
-        });
+        self.mark(spot, || Mark::Done(value.clone()));
         if let Some(address) = spot.step.set
             && let Some(owner) = self.state.outward(spot.act, address.hops)
         {

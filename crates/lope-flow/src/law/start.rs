@@ -1,7 +1,7 @@
 //! Starting steps: what each kind does when its needs are settled.
 
 use lope_definition::{BlockId, Case, StepKind};
-use lope_expr::{Expr, Template};
+use lope_expr::Template;
 use lope_model::failure::kind;
 use lope_model::{Failure, Value};
 
@@ -63,9 +63,6 @@ impl<'a> Machine<'a> {
     fn start_kind(&mut self, spot: Spot<'a>) {
         let started = match &spot.step.kind {
             StepKind::Dispatch(dispatch) => self.start_work(spot, dispatch),
-            StepKind::Let { value } if spot.step.in_place => {
-                self.change(spot, value.expr()).map(Some)
-            }
             StepKind::Let { value } => self.eval(spot.act, value.expr()).map(Some),
             StepKind::If {
                 when,
@@ -107,26 +104,6 @@ impl<'a> Machine<'a> {
             Ok(None) => {}
             Err(failure) => self.raise(spot, failure),
         }
-    }
-
-    /// The new value of a variable that is changed in place; it is taken out of its slot meanwhile,
-    /// and put back if that fails.
-    fn change(&mut self, spot: Spot<'a>, expr: &Expr) -> Result<Value, Failure> {
-        let address = spot
-            .step
-            .set
-            .and_then(|address| Some((self.state.outward(spot.act, address.hops)?, address.slot)));
-        let slot = address
-            .and_then(|(owner, slot)| self.state.acts.get_mut(owner)?.slots.get_mut(slot as usize));
-        let Some(mut value) = slot.and_then(Option::take) else {
-            return self.eval(spot.act, expr);
-        };
-        let changed = self.change_with(spot.act, expr, &mut value);
-        if let (Err(_), Some((owner, slot))) = (&changed, address) {
-            self.set_slot(owner, slot, value);
-            return changed.map(|()| Value::Null);
-        }
-        Ok(value)
     }
 
     fn leave_with(&mut self, spot: Spot<'a>, value: &Template) {

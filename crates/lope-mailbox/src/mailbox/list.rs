@@ -29,25 +29,13 @@ pub struct Armed {
     pub frame: Vec<u8>,
 }
 
-/// Whose timers are looked for is not in their keys, so others' are read on the way: where to
-/// begin, and when to stop.
+/// Which timers of a worker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TimerQuery {
     /// The earliest due time.
     pub from: Timestamp,
     /// Most timers that are found.
     pub limit: usize,
-    /// About how many timers of all workers are read. Of one due time all are, so that whoever goes
-    /// on from there gets further.
-    pub most: usize,
-}
-
-/// The timers of a worker, as far as they were looked for.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct FoundTimers {
-    pub timers: Vec<Armed>,
-    /// Those that are due later than this, and perhaps some that are due then, were not looked at.
-    pub unseen_from: Option<Timestamp>,
 }
 
 /// A lease on a message, its own or that of the stretch it stands in.
@@ -91,40 +79,26 @@ impl Mailbox {
         queued.collect()
     }
 
-    /// Timers of a worker, the earliest first, wherever they stand among those of others.
+    /// Timers of a worker, the earliest first.
     pub async fn timers(&self, worker: WorkerId, limit: usize) -> Result<Vec<Armed>, MailboxError> {
-        Ok(self
-            .query_timers(
-                worker,
-                TimerQuery {
-                    limit,
-                    most: usize::MAX,
-                    ..TimerQuery::default()
-                },
-            )
-            .await?
-            .timers)
+        let from = Timestamp::EPOCH;
+        self.query_timers(worker, TimerQuery { from, limit }).await
     }
 
-    /// Timers of a worker, the earliest first, as far as a look at everybody's goes.
+    /// Timers of a worker from a due time on, the earliest first. Those of others are not read.
     pub async fn query_timers(
         &self,
         worker: WorkerId,
         query: TimerQuery,
-    ) -> Result<FoundTimers, MailboxError> {
-        let (mut found, mut seen) = (FoundTimers::default(), 0);
+    ) -> Result<Vec<Armed>, MailboxError> {
+        let mut found = Vec::new();
         let mut from = TimerKey::new(query.from, 0).ok();
-        while let Some(start) = from.filter(|_| found.timers.len() < query.limit) {
-            if seen >= query.most && start.due() > query.from {
-                found.unseen_from = Some(start.due());
-                break;
-            }
-            let (page, next) = self.timer_page(worker, start).await?;
-            found.timers.extend(page);
-            seen += limit::TIMERS_PAGE;
+        while let Some(start) = from.filter(|_| found.len() < query.limit) {
+            let most = query.limit - found.len();
+            let (page, next) = self.timer_page(worker, start, most).await?;
+            found.extend(page);
             from = next;
         }
-        found.timers.truncate(query.limit);
         Ok(found)
     }
 
@@ -132,7 +106,7 @@ impl Mailbox {
     pub async fn timer(&self, worker: WorkerId, seq: u64) -> Result<Option<Armed>, MailboxError> {
         let mut from = TimerKey::new(Timestamp::EPOCH, 0).ok();
         while let Some(start) = from {
-            let (page, next) = self.timer_page(worker, start).await?;
+            let (page, next) = self.timer_page(worker, start, limit::TIMERS_PAGE).await?;
             if let Some(timer) = page.into_iter().find(|timer| timer.seq == seq) {
                 return Ok(Some(timer));
             }
@@ -141,31 +115,23 @@ impl Mailbox {
         Ok(None)
     }
 
-    /// The worker's timers of a page of everybody's, and where the next page begins.
+    /// A page of a worker's timers, and where the next one begins.
     async fn timer_page(
         &self,
         worker: WorkerId,
         start: TimerKey,
+        most: usize,
     ) -> StoreResult<(Vec<Armed>, Option<TimerKey>)> {
-        let page = self
-            .tables
-            .range(key::rows(
-                worker,
-                MessagePosition::Timer(start),
-                None,
-                limit::TIMERS_PAGE,
-            ))
-            .await?;
-        let last = page.last().filter(|_| page.len() == limit::TIMERS_PAGE);
+        let size = most.min(limit::TIMERS_PAGE);
+        let range = key::rows(worker, MessagePosition::Timer(start), None, size);
+        let named = worker.number().to_le_bytes();
+        let page = self.tables.timers_of(&named, range).await?;
+        let last = page.last().filter(|_| page.len() == size);
         let next = last
             .and_then(|row| TimerKey::from_bytes(&row.key))
             .and_then(TimerKey::next);
-        Ok((
-            page.into_iter()
-                .filter_map(|row| of_worker(row, worker))
-                .collect(),
-            next,
-        ))
+        let its = page.into_iter().filter_map(|row| of_worker(row, worker));
+        Ok((its.collect(), next))
     }
 
     /// Who holds a message, or since when it waits.
@@ -219,16 +185,6 @@ impl Queued {
 impl Armed {
     pub fn message(&self) -> Option<Message<'_>> {
         Message::decode(&self.frame).ok()
-    }
-}
-
-impl Default for TimerQuery {
-    fn default() -> Self {
-        Self {
-            from: Timestamp::EPOCH,
-            limit: limit::TIMERS_PAGE,
-            most: limit::TIMERS_LOOK_MAX,
-        }
     }
 }
 

@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use lope_model::{Span, Timestamp};
+use lope_model::{Moment, Span, Timestamp};
 use lope_store::StoreError;
 use lope_store::tables::{Batch, Guard, Write};
 use serde::{Deserialize, Serialize};
@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use super::HostError;
 use super::codec::{decode, encode};
 use super::keys;
+use super::sightings::Sightings;
 use super::space_store::SpaceStore;
 
 /// A lease on a space.
@@ -20,8 +21,27 @@ use super::space_store::SpaceStore;
 pub struct SpaceLease {
     pub owner: String,
     pub epoch: u64,
-    /// Milliseconds since 1970.
+    /// Milliseconds since 1970, by the clock of the owner.
     pub until: i64,
+    /// For how many milliseconds it runs when it is taken or renewed.
+    #[serde(default = "usual_span")]
+    pub span: u64,
+}
+
+/// Leases that do not say for how long they run.
+const fn usual_span() -> u64 {
+    15_000
+}
+
+/// A lease on a space as somebody else sees it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum LeaseView {
+    /// Nobody has the space, or somebody who is known to be dead.
+    Free,
+    /// Whoever has it has not renewed its lease for as long as that runs.
+    Over { until: Timestamp },
+    /// Somebody has it, for so long at least.
+    Held { owner: String, left: Span },
 }
 
 /// Who hosts spaces: one process, or one part of one.
@@ -32,6 +52,8 @@ pub struct HostIdentity {
     is_gone: Arc<dyn Fn(&str) -> bool + Send + Sync>,
     /// Whether it may take what it already has: it knows by itself what it hosts.
     retakes: bool,
+    /// What it has seen of others.
+    sightings: Arc<Sightings>,
 }
 
 impl HostIdentity {
@@ -43,6 +65,7 @@ impl HostIdentity {
             owner: owner.into(),
             is_gone: Arc::new(is_gone),
             retakes: false,
+            sightings: Arc::default(),
         }
     }
 
@@ -115,6 +138,7 @@ impl SpaceStore {
             owner: identity.owner.to_string(),
             epoch: known.map_or(0, |known| known.epoch) + 1,
             until: now.plus(span).millis(),
+            span: span.millis(),
         };
         let guard = |at: usize, row: &Option<Vec<u8>>| match row {
             Some(value) => Guard::Equals(rows[at].clone(), value.clone()),
@@ -151,6 +175,7 @@ impl SpaceStore {
     ) -> Result<SpaceLease, HostError> {
         let renewed = SpaceLease {
             until: now.plus(span).millis(),
+            span: span.millis(),
             ..lease.clone()
         };
         self.put_lease(&renewed).await?;
@@ -186,14 +211,32 @@ impl SpaceStore {
         Ok(held.map(|(owner, until)| (owner, Timestamp::from_millis(until))))
     }
 
-    /// Whether `identity` could take the space at this moment.
-    pub async fn is_free(
+    /// The lease on the space as `identity` sees it, who has been looking for a while perhaps. No
+    /// step of a wall clock, here or elsewhere, changes what is seen.
+    pub(super) async fn view_lease(
         &self,
         identity: &HostIdentity,
-        now: Timestamp,
-    ) -> Result<bool, HostError> {
-        let held = self.held(now).await?;
-        Ok(held.is_none_or(|(owner, _)| identity.may_take_from(&owner)))
+        now: Moment,
+    ) -> Result<LeaseView, HostError> {
+        let rows = self.tables.get(&[self.keys.lease()]).await?;
+        let row = rows.into_iter().next().flatten();
+        let known: Option<SpaceLease> = row.as_deref().map(decode).transpose()?;
+        let taken = known.filter(|lease| lease.until > 0 && !identity.may_take_from(&lease.owner));
+        let Some((lease, row)) = taken.zip(row) else {
+            identity.sightings.forget(self.space());
+            return Ok(LeaseView::Free);
+        };
+        let host = self.host_of(Some(&lease)).await?;
+        let rows = [row, host.until.to_be_bytes().to_vec()].concat();
+        let unchanged = identity.sightings.unchanged_for(self.space(), rows, now);
+        let span = Span::from_millis(lease.span);
+        if unchanged >= span {
+            let until = Timestamp::from_millis(lease.until.max(host.until));
+            return Ok(LeaseView::Over { until });
+        }
+        let left = Span::from_millis(span.millis() - unchanged.millis());
+        let owner = lease.owner;
+        Ok(LeaseView::Held { owner, left })
     }
 
     /// Until when the host of a lease keeps all its spaces. A lease that was given back has none.

@@ -19,6 +19,7 @@ use super::HostError;
 use super::codec::{decode, encode};
 use super::keys::{HISTORY, NODES, RECEIPTS, WIRINGS};
 use super::space_store::{SpaceStore, StoredReceipt};
+use super::wave_number::WaveNumber;
 use crate::limit;
 use crate::machine::{CellChange, NodeWiring, StoredNode, Wave};
 
@@ -149,17 +150,50 @@ impl SpaceStore {
     pub async fn history(&self) -> Result<Vec<HistoryEntry>, HostError> {
         let mut entries = Vec::new();
         for row in self.rows(&self.keys.all(HISTORY)).await? {
-            let row: HistoryRow = decode(&row.value)?;
-            let time = Timestamp::from_millis(row.time);
-            entries.extend(row.changes.into_iter().map(|change| HistoryEntry {
-                at: CellAddress::document(self.space().clone(), change.id).with_path(change.path),
-                value: change.value,
-                is_left_out: change.left_out,
-                by: change.by,
-                time,
-            }));
+            entries.extend(self.changes_of(&row)?);
         }
         Ok(entries)
+    }
+
+    /// The waves behind a number that changed something, oldest first, at most so many.
+    pub async fn changes_after(
+        &self,
+        after: WaveNumber,
+        limit: usize,
+    ) -> Result<Vec<(WaveNumber, Vec<HistoryEntry>)>, HostError> {
+        let prefix = self.keys.all(HISTORY);
+        let mut range = Range::prefix(self.keys.table(), &prefix, limit.min(PAGE_MAX));
+        let last = self.keys.history(after.epoch, after.wave);
+        range.from = [&*last.key, &[0]].concat();
+        let rows = self.tables.range(range).await?;
+        let waves = rows.iter().map(|row| {
+            let number = WaveNumber::read(&row.key[prefix.len()..]);
+            let number = number.ok_or_else(|| HostError::Damaged("a wave's number".to_owned()))?;
+            Ok((number, self.changes_of(row)?))
+        });
+        waves.collect()
+    }
+
+    /// The number of the last wave that was saved.
+    pub async fn last_wave(&self) -> Result<WaveNumber, HostError> {
+        let rows = self.tables.get(&[self.keys.wave()]).await?;
+        let row = rows.into_iter().next().flatten();
+        Ok(row
+            .and_then(|row| WaveNumber::read(&row))
+            .unwrap_or_default())
+    }
+
+    fn changes_of(&self, row: &Row) -> Result<Vec<HistoryEntry>, HostError> {
+        let row: HistoryRow = decode(&row.value)?;
+        let time = Timestamp::from_millis(row.time);
+        let changes = row.changes.into_iter().map(|change| HistoryEntry {
+            at: CellAddress::document(self.space().clone(), change.id).with_path(change.path),
+            value: change.value,
+            is_left_out: change.left_out,
+            by: change.by,
+            time,
+        });
+        Ok(changes.collect())
     }
 
     /// Forgets what is older than it is kept: receipts that were written before `before`, the

@@ -13,6 +13,7 @@ use lope_store::{Tables, Watch};
 use super::HostError;
 use super::directory::Directory;
 use super::effects::EffectPerformer;
+use super::lease::LeaseView;
 use super::pool::{PoolOptions, SpacePool};
 use super::space_store::{SpaceStore, StoredReceipt};
 use crate::javascript::JavaScript;
@@ -126,13 +127,12 @@ impl SpaceClient {
         store: &SpaceStore,
         pool: &mut Option<SpacePool>,
     ) -> Result<(), HostError> {
-        let now = self.clock.now();
-        let is_free = match store.is_free(&self.options.identity, now).await {
-            Err(error) if error.is_passing() => false,
-            other => other?,
-        };
-        if !is_free {
-            return Ok(());
+        let now = self.clock.moment();
+        match store.view_lease(&self.options.identity, now).await {
+            Err(error) if error.is_passing() => return Ok(()),
+            Ok(LeaseView::Held { .. }) => return Ok(()),
+            Ok(LeaseView::Free | LeaseView::Over { .. }) => {}
+            Err(error) => return Err(error),
         }
         if pool.is_none() {
             let (tables, clock) = (Arc::clone(&self.tables), Arc::clone(&self.clock));

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod chaos_reactive;
+mod clock_steps;
 mod effects;
 mod elsewhere;
 mod events;

@@ -9,6 +9,7 @@ use axum::http::StatusCode;
 use lope::describe;
 use lope::runs::{Follower, News, RunRecord, RunStatus};
 use lope::stores::StoreResult;
+use lope_http::log_file::whole_characters;
 use lope_model::RunId;
 use serde_json::{Value as Json, json};
 use tokio::sync::broadcast;
@@ -382,13 +383,5 @@ async fn tail(
                 sink.keep_alive().await?;
             }
         }
-    }
-}
-
-/// How many bytes end with a whole character; all of them if they are no text.
-fn whole_characters(bytes: &[u8]) -> usize {
-    match std::str::from_utf8(bytes) {
-        Err(cut) if cut.error_len().is_none() && cut.valid_up_to() > 0 => cut.valid_up_to(),
-        _ => bytes.len(),
     }
 }

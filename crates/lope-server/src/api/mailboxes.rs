@@ -58,7 +58,7 @@ pub(crate) const ENDPOINTS: &[Endpoint] = &[
         "listTimers",
         |context, call| Box::pin(timers(context, call)),
     )
-    .about("A worker's timers, earliest first. Those from 'unseen_from' on were not looked at.")
+    .about("A worker's timers, earliest first.")
     .does(&["mailbox timers"])
     .query(&[
         text("from", "Due at this time or later, or in how long (2h)"),
@@ -189,15 +189,11 @@ async fn timers(context: Arc<ServerContext>, call: ApiCall) -> ApiResult {
     let query = TimerQuery {
         from: from.max(Timestamp::EPOCH),
         limit,
-        ..TimerQuery::default()
     };
     let mailbox = context.client.mailbox().await?;
     let found = mailbox.query_timers(worker, query).await?;
-    let rows: Vec<Json> = found.timers.iter().map(describe::timer).collect();
-    let unseen = found.unseen_from.map(describe::time);
-    Ok(reply::json(
-        &json!({ "timers": rows, "unseen_from": unseen }),
-    ))
+    let rows: Vec<Json> = found.iter().map(describe::timer).collect();
+    Ok(reply::json(&json!({ "timers": rows })))
 }
 
 async fn dead(context: Arc<ServerContext>, call: ApiCall) -> ApiResult {

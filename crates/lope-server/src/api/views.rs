@@ -1,7 +1,5 @@
 //! Looking at one run: why it is not moving, its journal, results, graph, logs, all of it.
 
-use std::io::{Read, Seek, SeekFrom};
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,6 +7,7 @@ use lope::runs::RunRecord;
 use lope::workers::LogEntry;
 use lope::workflows::{self, Format};
 use lope::{Redaction, describe};
+pub(crate) use lope_http::log_file::{read_from, tail};
 use lope_model::Span;
 use serde_json::{Value as Json, json};
 
@@ -162,17 +161,9 @@ pub(crate) async fn draw_run(
         .map_err(|error| ApiError::conflict(error.to_string()))
 }
 
-/// A drawing as a response. An SVG carries its own style, which may be applied to it alone.
+/// A drawing as a response.
 pub(crate) fn drawn(format: Format, drawing: String) -> reply::Reply {
-    if format != Format::Svg {
-        return reply::text("text/plain; charset=utf-8", drawing);
-    }
-    let mut reply = reply::text("image/svg+xml", drawing);
-    reply.headers_mut().insert(
-        "content-security-policy",
-        axum::http::HeaderValue::from_static("default-src 'none'; style-src 'unsafe-inline'"),
-    );
-    reply
+    reply::drawing(format == Format::Svg, drawing)
 }
 
 async fn logs(context: Arc<ServerContext>, call: ApiCall) -> ApiResult {
@@ -203,13 +194,6 @@ async fn logs(context: Arc<ServerContext>, call: ApiCall) -> ApiResult {
     Ok(reply::json(&json!({ "logs": told })))
 }
 
-/// The end of a file, and at which byte it begins.
-pub(crate) fn tail(path: &Path, most: u64) -> std::io::Result<(String, u64)> {
-    let from = std::fs::metadata(path)?.len().saturating_sub(most);
-    let bytes = read_from(path, from, most)?;
-    Ok((String::from_utf8_lossy(&bytes).into_owned(), from))
-}
-
 /// The end of a log, as it may be shown. Of a text that is cut off, what may be a part of a secret
 /// goes too.
 pub(crate) fn shown_tail(
@@ -235,15 +219,6 @@ pub(crate) fn hidden(execution: &str, text: &str, redaction: &Redaction) -> Stri
         return format!("{}\n", redaction.left_out());
     }
     redaction.text(text)
-}
-
-/// At most so many bytes of a file, from one of them on.
-pub(crate) fn read_from(path: &Path, from: u64, most: u64) -> std::io::Result<Vec<u8>> {
-    let mut file = std::fs::File::open(path)?;
-    file.seek(SeekFrom::Start(from))?;
-    let mut bytes = Vec::new();
-    file.take(most).read_to_end(&mut bytes)?;
-    Ok(bytes)
 }
 
 async fn export(context: Arc<ServerContext>, call: ApiCall) -> ApiResult {

@@ -31,10 +31,14 @@
       const next = new DOMParser().parseFromString(await answer.text(), "text/html");
       for (const part of $$("[data-part]")) {
         const fresh = $(`[data-part="${part.dataset.part}"]`, next);
-        if (!fresh || fresh.innerHTML === part.innerHTML || part.contains(document.activeElement) && $("input:focus, textarea:focus, details[open]", part)) continue;
-        part.replaceWith(document.importNode(fresh, true));
+        if (!fresh || (part.dataset.keep && part.dataset.keep === fresh.dataset.keep) || fresh.innerHTML === part.innerHTML || part.contains(document.activeElement) && $("input:focus, textarea:focus, details[open]", part)) continue;
+        const before = new Map($$("[data-cell]", part).map((cell) => [cell.dataset.cell, cell.textContent]));
+        const made = document.importNode(fresh, true);
+        part.replaceWith(made);
+        $$("[data-cell]", made).forEach((cell) => { if (before.has(cell.dataset.cell) && before.get(cell.dataset.cell) !== cell.textContent) cell.classList.add("moved"); });
       }
       say(liveness);
+      tails();
       times();
       zoned();
     } catch {
@@ -44,6 +48,21 @@
       if (again) { again = false; setTimeout(refresh, 1000); }
     }
   };
+  // A log that is written while one looks. Whoever reads further up is not dragged along.
+  const tails = () => $$("pre[data-log]:not([data-followed])").forEach((log) => {
+    log.dataset.followed = "yes";
+    const source = new EventSource(log.dataset.log);
+    const end = () => { log.scrollTop = log.scrollHeight; };
+    source.addEventListener("text", (event) => {
+      if (!log.isConnected) return source.close();
+      const follows = log.scrollHeight - log.scrollTop - log.clientHeight < 40;
+      log.append(JSON.parse(event.data).text);
+      if (follows) end();
+    });
+    source.addEventListener("end", () => { source.close(); soon(); });
+    addEventListener("pagehide", () => source.close());
+    end();
+  });
   let planned = 0;
   const soon = () => { clearTimeout(planned); planned = setTimeout(refresh, 150); };
 
@@ -71,7 +90,7 @@
         retry();
       }, 2000);
       source.onerror = () => { if (!cut) { cut = true; say("reconnecting…"); retry(); } };
-      for (const name of ["row", "run", "reset"]) source.addEventListener(name, heard);
+      for (const name of ["row", "run", "change", "task", "removed", "reset"]) source.addEventListener(name, heard);
       source.addEventListener("end", () => { ended = true; source.close(); say("ended"); soon(); });
       addEventListener("pagehide", () => source.close());
     };
@@ -128,7 +147,7 @@
     if (ask && !window.confirm(ask)) event.preventDefault();
   });
 
-  const KEYS = [["/", "search"], ["j k", "next and previous row"], ["Enter", "open"], ["1 – 5", "tabs of a run"], ["g r", "runs"], ["g w", "workflows"], ["g s", "schedules"], ["g q", "queues"], ["g u", "runners"], ["g m", "mailboxes"], ["?", "these keys"]];
+  const KEYS = [["/", "search"], ["j k", "next and previous row"], ["Enter", "open"], ["1 – 5", "tabs of a run"], ["g r", "runs"], ["g w", "workflows"], ["g s", "schedules"], ["g q", "queues"], ["g u", "runners"], ["g m", "mailboxes"], ["g p", "spaces"], ["g a", "agents"], ["?", "these keys"]];
   const help = (open) => {
     let box = $("dialog.keys");
     if (!box) {
@@ -159,12 +178,13 @@
     if (event.key === "Escape" || event.key === "?") help(event.key === "?");
     if (goes) {
       goes = false;
-      const place = { r: 0, w: 1, s: 2, q: 3, u: 4, m: 5 }[event.key];
+      const place = { r: 0, w: 1, s: 2, q: 3, u: 4, m: 5, p: 6, a: 7 }[event.key];
       if (place !== undefined) $$("nav.side a.to")[place]?.click();
     } else if (event.key === "g") { goes = true; setTimeout(() => { goes = false; }, 1500); }
     const tab = Number(event.key);
     if (tab >= 1) $$("nav.tabs a")[tab - 1]?.click();
   });
+  tails();
   times();
   setInterval(times, 15000);
 })();

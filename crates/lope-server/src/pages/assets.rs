@@ -7,9 +7,6 @@ use crate::reply;
 const STYLE: &str = include_str!("../assets/app.css");
 const SCRIPT: &str = include_str!("../assets/app.js");
 
-/// Links name the version, so that a browser may keep what it has.
-pub(crate) const VERSION: &str = env!("CARGO_PKG_VERSION");
-
 pub(crate) fn style() -> reply::Reply {
     kept("text/css; charset=utf-8", STYLE)
 }

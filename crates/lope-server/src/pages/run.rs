@@ -8,13 +8,13 @@ use lope::runs::{
     ExecutionStatus, FinalStatus, Historian, RecentHistory, RunFilter, RunRecord, RunStatus,
 };
 use lope::workflows::{self, Format, Plan};
-use maud::{Markup, PreEscaped, html};
+use maud::{Markup, html};
 use serde_json::{Value as Json, json};
 
 use super::parts::{cut, json as shown_json, lasted, note};
 use super::run_page::RunPage;
 use super::timeline::{self, Bars};
-use super::{run_actions, runs};
+use super::{parts, run_actions, runs};
 use crate::api::find;
 use crate::api::views::shown_tail;
 use crate::api_error::ApiError;
@@ -27,8 +27,6 @@ use crate::endpoint::ApiResult;
 const LAST_LINES: usize = 5;
 /// Children shown.
 const CHILDREN: usize = 20;
-/// Graphs with more text than this are not put into a page.
-const GRAPH_MAX: usize = 300 * 1024;
 
 pub(crate) async fn show(context: Arc<ServerContext>, call: ApiCall) -> ApiResult {
     let (record, redaction) = find::shown(&context, &call).await?;
@@ -185,16 +183,9 @@ pub(crate) fn cut_off(page: &RunPage<'_>, from: Option<u64>) -> Markup {
     }
 }
 
-/// A drawing inside a page: its style is the page's.
+/// A drawing inside a page.
 pub(crate) fn svg(drawing: Option<String>) -> Markup {
-    let Some(drawing) = drawing.filter(|it| it.len() < GRAPH_MAX) else {
-        return html! { p.dim { "The workflow is too large for a drawing." } };
-    };
-    let without = match (drawing.find("<style>"), drawing.find("</style>")) {
-        (Some(from), Some(to)) => format!("{}{}", &drawing[..from], &drawing[to + 8..]),
-        _ => drawing,
-    };
-    html! { (PreEscaped(without)) }
+    parts::svg(drawing, "The workflow is too large for a drawing.")
 }
 
 async fn children(context: &ServerContext, record: &RunRecord) -> Result<Markup, ApiError> {

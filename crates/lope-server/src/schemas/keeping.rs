@@ -46,10 +46,7 @@ pub(super) const SHAPES: &[(&str, ShapeFields)] = &[
             ("lease", "any"),
         ],
     ),
-    (
-        "TimerPage",
-        &[("timers", "[Timer]"), ("unseen_from", "time|null")],
-    ),
+    ("TimerPage", &[("timers", "[Timer]")]),
     (
         "Timer",
         &[

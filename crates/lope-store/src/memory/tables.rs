@@ -4,7 +4,7 @@
 mod apply;
 mod key;
 
-use std::collections::{BTreeMap, HashMap, btree_map};
+use std::collections::{BTreeMap, BTreeSet, HashMap, btree_map};
 use std::ops::Bound;
 
 use lope_model::limit;
@@ -20,6 +20,8 @@ pub(super) struct TableState {
     pub(super) manifest: Manifest,
     /// By the tables' indexes.
     tables: Vec<Rows>,
+    /// The timers in the order of their workers: worker, key.
+    timers: BTreeSet<(Vec<u8>, Vec<u8>)>,
     /// How often each scope was written.
     scopes: HashMap<At, u64>,
     /// The last number that each sequence gave.
@@ -33,6 +35,7 @@ impl Default for TableState {
         Self {
             manifest,
             tables,
+            timers: BTreeSet::new(),
             scopes: HashMap::new(),
             sequences: HashMap::new(),
         }
@@ -73,6 +76,32 @@ impl TableState {
             Direction::Forward => found.take(limit).map(row).collect(),
             Direction::Backward => found.rev().take(limit).map(row).collect(),
         })
+    }
+
+    /// The rows of a range whose values name this worker.
+    pub(super) fn timers_of(&self, worker: &[u8], range: &Range) -> StoreResult<Vec<Row>> {
+        range.of_timers()?;
+        let rows = self.rows(range.table)?;
+        if range.to.as_ref().is_some_and(|to| *to <= range.from) {
+            return Ok(Vec::new());
+        }
+        let from = (worker.to_vec(), range.from.clone());
+        let to = range.to.clone();
+        let its = self
+            .timers
+            .range(from..)
+            .take_while(|(its, key)| its == worker && to.as_ref().is_none_or(|to| key < to));
+        let mut keys: Vec<&[u8]> = its.map(|(_, key)| key.as_slice()).collect();
+        if range.direction == Direction::Backward {
+            keys.reverse();
+        }
+        keys.truncate(range.limit.min(limit::PAGE_MAX));
+        let row = |key: &[u8]| {
+            let value = key::find(rows, key)?.clone();
+            let key = key.to_vec();
+            Some(Row { key, value })
+        };
+        Ok(keys.into_iter().filter_map(row).collect())
     }
 
     pub(super) fn count(&self, range: &Range) -> StoreResult<u64> {

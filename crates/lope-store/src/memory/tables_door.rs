@@ -23,6 +23,10 @@ impl TablesVerbs for Handle {
         self.tables()?.range(&range)
     }
 
+    async fn timers_of(&self, worker: Vec<u8>, range: Range) -> StoreResult<Vec<Row>> {
+        self.tables()?.timers_of(&worker, &range)
+    }
+
     async fn count(&self, range: Range) -> StoreResult<u64> {
         self.tables()?.count(&range)
     }

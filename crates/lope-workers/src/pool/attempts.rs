@@ -140,6 +140,19 @@ impl PoolState {
         }
     }
 
+    /// May a task not begin here any more?
+    pub(super) fn is_too_late(&self, id: TaskId) -> bool {
+        self.attempts.get(&id).is_some_and(|attempt| {
+            let right = attempt
+                .right
+                .lock()
+                .expect("no panic while the lock is held");
+            right
+                .as_ref()
+                .is_none_or(|done| done.start_right().is_over())
+        })
+    }
+
     pub(super) fn give(&mut self, worker: WorkerId, id: TaskId) -> Option<DeferredReply> {
         let attempt = self.attempts.get_mut(&id)?;
         let mut task = attempt.task.take()?;

@@ -11,7 +11,7 @@ use tokio::sync::Notify;
 use super::attempts::DeferredReply;
 use super::message::{self, FRAME_MAX, FromWorker, Hello, PROTOCOL, ToWorker};
 use super::roster::{RosterEvent, TaskId, WorkerId};
-use super::{PoolInner, frame};
+use super::{PoolInner, RealmChange, frame};
 use crate::clock::wall;
 
 /// How long a connection may take to its first word.
@@ -146,12 +146,15 @@ impl PoolInner {
     fn welcome(self: &Arc<Self>, worker: WorkerId, hello: Hello, remote: bool) -> Arc<Notify> {
         let mut bell = None;
         // Nobody may want to know.
-        hello
-            .realms
-            .into_iter()
-            .for_each(|realm| drop(self.realms.try_send(realm)));
+        for realm in &hello.realms {
+            drop(self.realms.try_send(RealmChange::Came(realm.clone())));
+        }
         self.change(|state| {
+            if !remote {
+                state.own_realms.extend(hello.realms.iter().cloned());
+            }
             if let Some(link) = state.links.get_mut(&worker) {
+                link.realms = hello.realms;
                 link.name = Arc::clone(&hello.name);
                 bell = Some(Arc::clone(&link.bell));
             }
@@ -269,6 +272,13 @@ impl PoolInner {
         self.change(|state| {
             state.expected.remove(&worker);
             let link = state.links.remove(&worker);
+            for realm in link.iter().flat_map(|link| &link.realms) {
+                let others = || state.links.values().any(|link| link.realms.contains(realm));
+                if !state.own_realms.contains(realm) && !others() {
+                    // As when it came.
+                    drop(self.realms.try_send(RealmChange::Gone(realm.clone())));
+                }
+            }
             let name = link.map_or_else(|| "worker".into(), |link| link.name);
             vec![RosterEvent::Gone {
                 worker,

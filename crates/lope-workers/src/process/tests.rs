@@ -6,7 +6,7 @@ use crate::bench_tests::{Bench, RUN};
 struct Shop {
     bench: Bench<Processes>,
     logs: Logs,
-    _folder: tempfile::TempDir,
+    folder: tempfile::TempDir,
 }
 
 fn shop() -> Shop {
@@ -16,7 +16,7 @@ fn shop() -> Shop {
     Shop {
         bench,
         logs,
-        _folder: folder,
+        folder,
     }
 }
 
@@ -215,4 +215,38 @@ fn a_failure_shows_the_last_lines() {
         .unwrap_err();
     let lines = "line 3\nline 4\nline 5\nline 6\nline 7";
     assert_eq!(failure.message, format!("exit status: 2: {lines}"));
+}
+
+/// A sink for which every attempt comes too late.
+struct TooLateSink(std::sync::mpsc::Sender<Token>);
+
+impl lope_engine::executor::OutcomeSink for TooLateSink {
+    fn settle(&self, outcome: lope_engine::executor::TaskOutcome) {
+        panic!("it was begun: {outcome:?}");
+    }
+
+    fn alive(&self, _token: &Token) {}
+
+    fn start_right(&self, _token: &Token) -> lope_engine::executor::StartRight {
+        lope_engine::executor::StartRight::Over
+    }
+
+    fn give_back(&self, token: &Token) {
+        self.0.send(token.clone()).unwrap();
+    }
+}
+
+/// A runner that stood still when it had the task in its hands.
+#[test]
+fn what_may_not_begin_any_more_goes_back_and_nothing_is_started() {
+    let shop = shop();
+    let made = shop.folder.path().join("made");
+    let arguments = format!(r#"{{"argv": ["touch", "{}"]}}"#, made.display());
+    let (sender, returned) = std::sync::mpsc::channel();
+    let token = shop
+        .bench
+        .start_with("run", &arguments, Arc::new(TooLateSink(sender)));
+    let back = returned.recv_timeout(crate::bench_tests::PATIENCE);
+    assert_eq!(back.unwrap(), token);
+    assert!(!made.exists());
 }

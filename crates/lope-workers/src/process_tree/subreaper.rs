@@ -18,8 +18,9 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use super::identity;
 use super::spawner::die_with_parent;
+use super::start_limit::forward_nanos;
 use super::sweep::KILL_LIMIT;
-use super::wire::{SubreaperReport, TreeCommand, read_command, send};
+use super::wire::{SubreaperReport, TreeCommand, read_order, send};
 
 /// How long what a process leaves behind may take to end when it is told to.
 pub(super) const LEFTOVER_GRACE: Duration = Duration::from_millis(200);
@@ -50,8 +51,11 @@ async fn work() -> io::Result<()> {
     .map(signal);
     let mut deaths = signal(SignalKind::child())?;
     let mut runner = control()?;
-    let command = read_command(&mut runner).await?;
-    let first = match start(command) {
+    let order = read_order(&mut runner).await?;
+    if order.before.is_some_and(|before| forward_nanos() >= before) {
+        return send(&mut runner, &SubreaperReport::TooLate).await;
+    }
+    let first = match start(&order.command) {
         Ok(child) => child.id(),
         Err(error) => {
             return send(&mut runner, &SubreaperReport::not_started(&error)).await;
@@ -92,7 +96,7 @@ fn control() -> io::Result<UnixStream> {
     UnixStream::from_std(stream)
 }
 
-fn start(command: TreeCommand) -> io::Result<Child> {
+fn start(command: &TreeCommand) -> io::Result<Child> {
     let mut child = command.to_process()?;
     child
         .process_group(0)

@@ -25,6 +25,14 @@ pub struct TreeCommand {
     pub input: Option<Vec<u8>>,
 }
 
+/// What a subreaper is asked to start.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub(super) struct StartOrder {
+    pub(super) command: TreeCommand,
+    /// Not at this time of the machine's forward clock, in nanoseconds, or later.
+    pub(super) before: Option<u64>,
+}
+
 /// What a subreaper says.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub(super) enum SubreaperReport {
@@ -32,6 +40,8 @@ pub(super) enum SubreaperReport {
         code: Option<i32>,
         message: String,
     },
+    /// Its time to begin was over.
+    TooLate,
     Started,
     /// All is gone; the first process ended so, as the kernel says it.
     Ended(i32),
@@ -72,33 +82,33 @@ impl TreeCommand {
     }
 }
 
-pub(super) async fn send_command(
+pub(super) async fn send_order(
     stream: &mut (impl AsyncWrite + Unpin),
-    command: &TreeCommand,
+    order: &StartOrder,
 ) -> io::Result<()> {
-    send(stream, command).await?;
-    let input = command.input.as_deref();
+    send(stream, order).await?;
+    let input = order.command.input.as_deref();
     let length = input.map_or(u64::MAX, |bytes| bytes.len() as u64);
     stream.write_all(&length.to_be_bytes()).await?;
     stream.write_all(input.unwrap_or_default()).await?;
     stream.flush().await
 }
 
-pub(super) async fn read_command(stream: &mut (impl AsyncRead + Unpin)) -> io::Result<TreeCommand> {
+pub(super) async fn read_order(stream: &mut (impl AsyncRead + Unpin)) -> io::Result<StartOrder> {
     let mut head = [0; 4];
     stream.read_exact(&mut head).await?;
     let mut body = vec![0; bounded(u32::from_be_bytes(head) as usize)?];
     stream.read_exact(&mut body).await?;
-    let mut command: TreeCommand = rmp_serde::from_slice(&body).map_err(io::Error::other)?;
+    let mut order: StartOrder = rmp_serde::from_slice(&body).map_err(io::Error::other)?;
     let mut length = [0; 8];
     stream.read_exact(&mut length).await?;
     let length = u64::from_be_bytes(length);
     if length != u64::MAX {
         let mut input = vec![0; bounded(usize::try_from(length).unwrap_or(usize::MAX))?];
         stream.read_exact(&mut input).await?;
-        command.input = Some(input);
+        order.command.input = Some(input);
     }
-    Ok(command)
+    Ok(order)
 }
 
 /// One message with its length before it.

@@ -11,7 +11,7 @@ use lope_workers::pool::{Pool, PoolSettings, Program};
 use lope_workers::{Logs, logs::LogEntry};
 
 /// How long a test waits before it gives up on an answer.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
 pub(crate) const RUN: RunId = RunId::from_bytes([9; 16]);
 
 struct Ear {

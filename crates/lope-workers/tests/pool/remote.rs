@@ -5,8 +5,8 @@ use std::net::TcpStream;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-use lope_model::{Span, Value, value};
-use lope_workers::pool::{PoolSettings, Remote, tls};
+use lope_model::{Realm, Span, Value, value};
+use lope_workers::pool::{PoolSettings, RealmChange, Remote, tls};
 
 use crate::bench::{Bench, PATIENCE, python};
 
@@ -161,11 +161,23 @@ fn what_comes_together_goes_in_one_frame() {
 fn a_worker_says_what_its_runner_may_take() {
     let (bench, address) = listening(None);
     let mut realms = bench.pool.realms().unwrap();
-    Speaker::with_token(address, "secret").say(vec![hello(1, &["python:app", "no realm at all?"])]);
-    let told = bench
-        .runtime
-        .block_on(async { tokio::time::timeout(PATIENCE, realms.recv()).await });
-    assert_eq!(told.unwrap().unwrap().as_str(), "python:app");
+    let mut told = || {
+        bench
+            .runtime
+            .block_on(async { tokio::time::timeout(PATIENCE, realms.recv()).await })
+            .unwrap()
+            .unwrap()
+    };
+    let app = Realm::parse("python:app").unwrap();
+    let mut first = Speaker::with_token(address, "secret");
+    first.say(vec![hello(1, &["python:app", "no realm at all?"])]);
+    assert_eq!(told(), RealmChange::Came(app.clone()));
+    let mut second = Speaker::with_token(address, "secret");
+    second.say(vec![hello(1, &["python:app"])]);
+    assert_eq!(told(), RealmChange::Came(app.clone()));
+    drop(first);
+    drop(second);
+    assert_eq!(told(), RealmChange::Gone(app), "when the last has gone");
 }
 
 #[test]

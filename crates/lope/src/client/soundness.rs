@@ -14,21 +14,39 @@ use lope_store::{Store, StoreError, StoreResult};
 /// Runs and definitions read at a time.
 const PAGE: usize = 200;
 /// Most findings that are told.
-const TOLD: usize = 20;
+const TOLD: usize = 100;
 /// How the reason of a run begins that was set aside as damaged.
 const DAMAGED: &str = "damaged:";
 const REMOVE: &str = "restore a backup, or take it away: `lope store remove-run ID`";
+const RESTORE: &str = "restore a backup";
 const DEPLOY: &str = "deploy the workflow again: `lope workflows deploy FILE`";
 
-/// What the store finds wrong, and then what cannot be read of definitions and unfinished runs.
+/// What the store finds wrong, and then what cannot be read of definitions and unfinished runs. A
+/// damaged file may break any reading: what can be read is read, so that what cannot is named.
 pub(super) async fn check(store: &Store) -> StoreResult<Vec<Finding>> {
     let mut findings = store.upkeep.check().await?;
-    let is_damaged = findings.iter().any(|finding| finding.rule == "file");
-    if !is_damaged {
-        definitions(store, &mut findings).await?;
-        runs(store, &mut findings).await?;
-    }
+    let read = definitions(store, &mut findings).await;
+    note_damage(read, &mut findings)?;
+    let read = runs(store, &mut findings).await;
+    note_damage(read, &mut findings)?;
     Ok(findings)
+}
+
+/// A listing that meets damage is a finding of its own.
+fn note_damage(read: StoreResult<()>, findings: &mut Vec<Finding>) -> StoreResult<()> {
+    match read {
+        Err(StoreError::Corrupt { message }) => {
+            if findings.iter().all(|finding| finding.message != message) {
+                findings.push(Finding {
+                    rule: "file",
+                    message,
+                    hint: RESTORE.to_owned(),
+                });
+            }
+            Ok(())
+        }
+        read => read,
+    }
 }
 
 async fn definitions(store: &Store, findings: &mut Vec<Finding>) -> StoreResult<()> {

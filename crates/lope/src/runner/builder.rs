@@ -13,13 +13,14 @@ use lope_engine::secret::Secrets;
 use lope_engine::{Engine, Executors, Settings};
 use lope_model::QueueName;
 use lope_store::{MemoryStore, Store};
-use lope_workers::{Functions, InheritedEnvironment, Logs, Pool};
+use lope_workers::{Functions, InheritedEnvironment, Logs, Pool, RealmChange};
 use tokio::runtime::{Handle, Runtime};
 use tokio::sync::RwLock as AsyncLock;
 
 use super::{Runner, RunnerState};
 use crate::client::Client;
 use crate::error::{Error, Result};
+use crate::executors::AgentKit;
 use crate::stores::{self, CreateStore, StoreUrl};
 use crate::telemetry::{self, Telemetry};
 
@@ -54,7 +55,7 @@ pub struct RunnerBuilder {
     shared: bool,
     unobserved: bool,
     inherited: InheritedEnvironment,
-    agents: crate::executors::AgentKit,
+    agents: AgentKit,
 }
 
 impl RunnerBuilder {
@@ -113,7 +114,7 @@ impl RunnerBuilder {
     /// Which agents `agent` steps may name, and how they are run.
     #[must_use]
     pub fn agents(mut self, agents: AgentsSettings, settings: RunnerSettings) -> Self {
-        self.agents = (agents, settings);
+        self.agents = AgentKit { agents, settings };
         self
     }
 
@@ -274,12 +275,15 @@ fn serve_brought(runner: &Runner, pool: &Pool) {
     };
     let state = Arc::downgrade(&runner.0);
     tokio::spawn(async move {
-        while let Some(realm) = realms.recv().await {
+        while let Some(change) = realms.recv().await {
             let Some(state) = state.upgrade() else {
                 return;
             };
             if let Some(engine) = state.engine.read().await.as_ref() {
-                engine.serve(realm);
+                match change {
+                    RealmChange::Came(realm) => engine.serve(realm),
+                    RealmChange::Gone(realm) => engine.unserve(realm),
+                }
             }
         }
     });

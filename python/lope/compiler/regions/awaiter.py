@@ -6,10 +6,12 @@ gather, `e` a failure in its place, `s` a signal.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import asyncio
+from typing import TYPE_CHECKING, Any, Callable
 
 from .. import code
 from ...region.tasks import ABORTED
+from ...values.failures import encode_failure
 from ...values.names import module_name
 from ..code import Code, listed, literal, op, text_map
 from .program import FRAME
@@ -46,11 +48,11 @@ def _case(frame: "Frame", when: Code, kind: Any, answer: Any, **options: Any) ->
 
 
 def _is(kind: str) -> Code:
-    return op(["py.eq"], _part("kind"), literal(kind))
+    return op(["eq"], _part("kind"), literal(kind))
 
 
 def _named(kind: str, name: str) -> Code:
-    return op(["if"], _is(kind), op(["py.eq"], _part("name"), literal(name)), literal(False))
+    return op(["if"], _is(kind), op(["eq"], _part("name"), literal(name)), literal(False))
 
 
 def _value(found: Code) -> Code:
@@ -65,10 +67,17 @@ def _calls(whole: "Whole", frame: "Frame") -> list[dict[str, Any]]:
     for name in whole.program.children:
         child = {"workflow": {"workflow": literal(name).to_json(), "with": _part("with").to_json()}}
         cases.append(_case(frame, _named("workflow", name), child, _value))
+        if whole.starts:
+            detached = {"workflow": {**child["workflow"], "detach": True}}
+            cases.append(_case(frame, _named("start", name), detached, _handle(name)))
     for key, routine in whole.routines.items():
         call = {"call": {"function": routine.block.number, "with": [[FRAME, _part("frame").to_json()]]}}
         cases.append(_case(frame, _named("function", key), call, lambda found: found))
     return cases
+
+
+def _handle(name: str) -> Callable[[Code], Code]:
+    return lambda found: listed([literal("h"), found, literal(name)])
 
 
 def _waits(frame: "Frame") -> list[dict[str, Any]]:
@@ -91,7 +100,7 @@ def _settled(frame: "Frame", found: Code) -> Code:
     """What came of a task: its failure is raised, its value is on the heap."""
     with frame.inside(frame.program.block()) as failed:
         frame.emit({"raise": {"error": op(["field", "v"], found).to_json()}}, "raise", None)
-    when = op(["py.eq"], op(["field", "flow"], found), literal("raise"))
+    when = op(["eq"], op(["field", "flow"], found), literal("raise"))
     frame.emit({"if": {"when": when.to_json(), "then": failed.number}}, "failed", None)
     return listed([literal("k"), op(["field", "v"], found)])
 
@@ -140,7 +149,7 @@ def _unless_cancelled(whole: "Whole", frame: "Frame", work: Any, cancelled: tupl
     with frame.inside(frame.program.block()) as gone:
         own_region(whole, frame, *cancelled)
     with frame.inside(frame.program.block()) as left:
-        when = op(["py.not"], code.name(passed))
+        when = op(["not"], code.name(passed))
         frame.emit({"if": {"when": when.to_json(), "then": gone.number}}, "gone", None)
     frame.emit({"try": {"block": body.number, "finally": left.number}}, "try", None)
 
@@ -185,7 +194,7 @@ def timer(frame: "Frame", span: Code) -> int:
     """A block that ends as asyncio's timeouts do."""
     with frame.inside(frame.program.block()) as block:
         frame.emit({"sleep": {"span": span.to_json()}}, "sleep", None)
-        error = {"type": "TimeoutError", "message": "", "bases": ["OSError", "Exception", "BaseException"]}
+        error = encode_failure(asyncio.TimeoutError())
         frame.emit({"raise": {"error": literal(error).to_json()}}, "raise", None)
     return block.number
 

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import ast
+import functools
 import inspect
 import types
+from dataclasses import dataclass, field
 from typing import Any, Iterator, Optional, Sequence
+
+import lope.client
 
 from ...decorators import Action, Workflow
 from ...region.running import places
 from ...values.names import class_name
 from .. import code
-from ..blocks import step
+from ..blocks import Block, step
 from ..code import Code, listed, literal, op, text_map
 from ..frame import Frame
 from ..source import FunctionNode, Unit
@@ -20,7 +24,7 @@ from .awaiter import host_tasks, write_awaiter
 from .contexts import FOREIGN, Contexts
 from .mistakes import check_node
 from .program import FRAME, Routine, Whole, async_methods, has_await
-from .source import DEFS, bound_names, leaving, load, parsed, region_function, store
+from .source import DEFS, SCOPES, bound_names, free_names, leaving, load, parsed, region_function, store
 
 ROOT = 1
 
@@ -37,19 +41,26 @@ class Flow(Contexts):
         # What the law answered to the await before the pending statements.
         self.answer: Optional[Code] = None
         self.started = not root
-        self.law_loops: list[Optional[str]] = []
+        # The loops around: the variable that says whether one was left by a break, and the word that says that it is over.
+        self.law_loops: list[tuple[Optional[str], str]] = []
+        # A loop that waits for its first region, and the word that says that the loop being written is over.
+        self.turning: Optional[Turning] = None
+        self.ending = TURNED
         self.handling: list[str] = []
+        self.locals = bound_names(self.unit.node) | {each.arg for each in _arguments(self.unit.node)}
+        _Starting(self).visit(self.unit.node)
         # The value of a run that returns inside a try with finally is made when that is through.
-        self.late = root and any(_ends_late(each) for each in self.own())
+        self.late = root and any(_ends_late(each) for each in self.own)
 
-    def own(self) -> Iterator[ast.AST]:
-        yield from _own(self.unit.node)
+    @functools.cached_property
+    def own(self) -> list[ast.AST]:
+        return list(_own(self.unit.node))
 
     def whole(self) -> None:
         """Compiles the function."""
         node = self.unit.node
         self.check(node)
-        if self.late or (self.root and self.whole_program.tasks):
+        if self.late or (self.root and self.whole_program.hosted):
             self.later(node)
             return
         self.statements(node.body)
@@ -62,7 +73,7 @@ class Flow(Contexts):
         self.region(node)
         inner = Routine("\0main", self.unit, self.whole_program.function_block(), self.klass, None)
         self.whole_program.add(inner)
-        if self.whole_program.tasks:
+        if self.whole_program.hosted:
             self.beside_tasks(inner, node)
         else:
             self.call_main(inner, node)
@@ -86,36 +97,44 @@ class Flow(Contexts):
 
     def check(self, node: FunctionNode) -> None:
         """Refuses what cannot be followed, and finds what may be awaited."""
-        self.routine.locals = self.locals = bound_names(node) | {each.arg for each in _arguments(node)}
-        self.routine.locals -= self.nonlocals()
+        self.routine.locals = self.locals
+        self.routine.locals -= self.nonlocals
         inside = bound_names(node, inside=True) | self.locals
-        for each in self.own():
+        for each in self.own:
             if isinstance(each, (ast.Yield, ast.YieldFrom)):
                 self.refuse(each, "a workflow cannot yield", "collect the values in a list and return it")
             if isinstance(each, ast.Global):
                 self.refuse(each, "a global statement", "return the value, or keep it in a variable of the workflow")
             if isinstance(each, DEFS):
                 self.define_inner(each)
+            if isinstance(each, (ast.FunctionDef, ast.Lambda, ast.ClassDef)):
+                self.refuse_async(each)
+            if isinstance(each, SCOPES):
+                self.routine.cells |= free_names(each) & self.routine.locals
         for each in ast.walk(node):
             if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Load) and each.id not in inside and not self.known(each.id):
                 self.refuse(
                     each, f"the name '{each.id}' is not defined", "define it in this function or at the top of the module"
                 )
-        for each in self.own():
+        for each in self.own:
             self.discover(each)
             check_node(each, self)
 
     def known(self, name: str) -> bool:
-        return name == "__class__" or self.unit.lookup(name)[0] or any(name in each.locals for each in self.around())
+        return name in ("__class__", "_lope") or self.unit.lookup(name)[0] or any(name in each.locals for each in self.around())
 
     def define_inner(self, node: FunctionNode) -> None:
         if node.decorator_list and isinstance(node, ast.AsyncFunctionDef):
             self.refuse(node, f"'{node.name}' has a decorator", "define decorated functions at the top of the module")
-        self.routine.nested[node.name] = node
         if isinstance(node, ast.AsyncFunctionDef):
-            key = f"{self.routine.key}/{node.name}"
+            key = self.nested_key(node)
             unit = Unit(node, self.unit.file, self.unit.outside, self.unit.owner)
             self.whole_program.add(Routine(key, unit, self.whole_program.function_block(), None, self.routine))
+
+    def refuse_async(self, node: ast.AST) -> None:
+        for each in ast.walk(node):
+            if isinstance(each, ast.AsyncFunctionDef):
+                self.refuse(each, "an async function inside a plain one", "define it in the workflow, or at the top of the module")
 
     def around(self) -> list[Routine]:
         found, each = [], self.routine.parent
@@ -124,24 +143,13 @@ class Flow(Contexts):
             each = each.parent
         return found
 
+    @functools.cached_property
     def nonlocals(self) -> set[str]:
-        return {name for each in self.own() if isinstance(each, ast.Nonlocal) for name in each.names}
+        return {name for each in self.own if isinstance(each, ast.Nonlocal) for name in each.names}
 
-    def definition_of(self, name: str) -> Optional[FunctionNode]:
-        for each in (self.routine, *self.around()):
-            if name in each.nested:
-                return each.nested[name]
-            if name in each.locals:
-                return None
-        return None
-
-    def nested_keys(self) -> dict[str, Any]:
-        found: dict[str, Any] = {}
-        for depth, each in enumerate((self.routine, *self.around())):
-            for name, node in each.nested.items():
-                if isinstance(node, ast.AsyncFunctionDef):
-                    found.setdefault(name, [depth, f"{each.key}/{name}"])
-        return found
+    def nested_key(self, node: ast.AST) -> str:
+        """The name under which the law knows a function inside this one."""
+        return f"{self.routine.key}/{getattr(node, 'name', '')}:{getattr(node, 'lineno', 0)}"
 
     def discover(self, node: ast.AST) -> None:
         """Actions, workflows and async functions that this code names may be awaited."""
@@ -170,7 +178,23 @@ class Flow(Contexts):
 
     def region(self, node: ast.AST, leaves: Optional[set[str]] = None) -> Code:
         """The pending statements as a step; the name of what it leads to."""
-        made, left = region_function(self, self.pending)
+        turning = self.turning
+        if turning is not None and turning.block is self.block:
+            return self.turned(turning, node)
+        return self.region_to(self.program.fresh("out"), node, leaves)
+
+    def turned(self, loop: "Turning", node: ast.AST) -> Code:
+        """The beginning of a loop's body runs before the loop, and then with the end of each round."""
+        self.turning = loop.around
+        loop.again, loop.node = self.pending[loop.before :], node
+        loops, self.law_loops = self.law_loops, self.law_loops[:-1]
+        with self.inside(loop.outer):
+            loop.out = self.region(node)
+        self.law_loops = loops
+        return loop.out
+
+    def region_to(self, out: str, node: ast.AST, leaves: Optional[set[str]] = None) -> Code:
+        made, left, cells = region_function(self, self.pending)
         ast.fix_missing_locations(made)
         entries: list[tuple[str, Code]] = [
             ("code", literal(ast.unparse(made))), ("lines", literal(places(made))), ("module", literal(self.module_name())),
@@ -186,10 +210,9 @@ class Flow(Contexts):
             entries.append(("given", self.answer))
         if self.handling:
             entries.append(("handling", literal(self.handling[-1])))
-        if keys := self.nested_keys():
-            entries.append(("nested", literal(keys)))
+        if cells:
+            entries.append(("cells", literal(cells)))
         first = next((each for each in self.pending if getattr(each, "lineno", 0)), node)
-        out = self.program.fresh("out")
         given = text_map([("request", text_map(entries))])
         kind = {"dispatch": {"executor": "action", "action": self.whole_program.action, "with": given.to_json(), "heap": True}}
         self.emit(kind, f"code-{getattr(first, 'lineno', 0)}", first, to=out)
@@ -204,10 +227,14 @@ class Flow(Contexts):
 
     def leaving(self, out: Code, ways: set[str], node: ast.AST) -> None:
         cases = []
+        innermost = self.law_loops[-1][1] if self.law_loops else None
         for way in ("raise", *sorted(ways)):
+            if way.startswith(f"{TURNED}.") and way != innermost:
+                # The loop itself asks.
+                continue
             with self.inside(self.program.block()) as block:
                 self.leave(way, out, node)
-            when = op(["py.eq"], op(["field", "flow"], out), literal(way))
+            when = op(["eq"], op(["field", "flow"], out), literal(way))
             cases.append({"when": when.to_json(), "block": block.number})
         self.emit({"switch": {"cases": cases}}, f"flow-{getattr(node, 'lineno', 0)}", None)
 
@@ -220,9 +247,10 @@ class Flow(Contexts):
             found = value if self.root else listed([literal("f"), code.name(FRAME)])
             self.emit({"return": {"value": found.to_json()}}, f"return-{line}", node)
         else:
-            if way == "break" and self.law_loops and self.law_loops[-1] is not None:
-                self.let(literal(True), None, self.law_loops[-1])
-            self.emit("break" if way == "end" else way, f"{way}-{line}", node)
+            if way == "break" and self.law_loops and self.law_loops[-1][0] is not None:
+                self.let(literal(True), None, self.law_loops[-1][0])
+            word = "break" if way.startswith(TURNED) else way
+            self.emit(word, f"{word}-{line}", node)
 
     def value_of(self, out: Code) -> Code:
         return op(["field", "v"], out)
@@ -335,9 +363,10 @@ class Flow(Contexts):
     def _on_While(self, node: ast.While) -> None:
         def head() -> None:
             over = ast.UnaryOp(ast.Not(), self.lift(node.test))
-            self.pending.append(ast.copy_location(ast.If(over, [leaving("leave", ast.Constant("end"))], []), node))
+            self.pending.append(ast.copy_location(ast.If(over, [leaving("leave", ast.Constant(self.ending))], []), node))
 
-        self.ready(node)
+        if not self.turns(node):
+            self.ready(node)
         self.looped(node, head)
 
     def _on_For(self, node: ast.For) -> None:
@@ -346,10 +375,11 @@ class Flow(Contexts):
             self.refuse(node.iter, "a generator that is gone over with awaits between", "make a list: [… for … in …]")
         whole = self.lift(node.iter)
         self.pending.append(store(iterator, self.iterator(whole), node))
-        self.region(node)
+        if not self.turns(node):
+            self.region(node)
 
         def head() -> None:
-            over: list[ast.stmt] = [leaving("leave", ast.Constant("end"))]
+            over: list[ast.stmt] = [leaving("leave", ast.Constant(self.ending))]
             found = ast.For(node.target, load(iterator), [ast.copy_location(ast.Break(), node)], over, None)
             self.pending.append(ast.copy_location(found, node))
 
@@ -364,12 +394,46 @@ class Flow(Contexts):
                 word, given = found.__name__, whole.args
         return ast.copy_location(ast.Call(ast.Attribute(load("_lope"), word, ast.Load()), given, []), whole)
 
+    def turns(self, node: ast.For | ast.While) -> bool:
+        """Can the end of a round and the beginning of the next be one region? Not where a round may end in the middle."""
+        early: list[ast.stmt] = []
+        for each in node.body:
+            if has_await(each):
+                break
+            early.append(each)
+        awaits = len(early) < len(node.body) or has_await(getattr(node, "test", ast.Pass()))
+        return awaits and not node.orelse and not _leaves(node.body, ast.Continue) and not _leaves(early, ast.Break)
+
+    def turned_loop(self, node: ast.For | ast.While, head: Any) -> None:
+        if _leaves(self.pending, ast.Break) or _leaves(self.pending, ast.Continue):
+            self.ready(node)
+        before, self.ending, outer = self.ending, self.program.fresh(TURNED), self.block
+        ending = self.ending
+        with self.inside(self.program.block()) as body:
+            loop = self.turning = Turning(body, outer, len(self.pending), self.turning)
+            self.law_loops.append((None, ending))
+            head()
+            self.ending = before
+            self.statements(node.body)
+            assert loop.out is not None and self.turning is not loop
+            if not body.left:
+                self.pending += loop.again
+                self.region_to(str(loop.out.instructions[0][1]), loop.node)
+            self.pending, self.answer = [], None
+            self.law_loops.pop()
+        over = op(["eq"], op(["field", "flow"], loop.out), literal(ending))
+        kind = {"while": {"when": op(["not"], over).to_json(), "block": body.number}}
+        self.emit(kind, f"{'for' if isinstance(node, ast.For) else 'while'}-{node.lineno}", node)
+
     def looped(self, node: ast.For | ast.While, head: Any) -> None:
+        if self.turns(node):
+            self.turned_loop(node, head)
+            return
         broke = self.program.fresh("broke") if node.orelse else None
         if broke is not None:
             self.let(literal(False), node, broke)
         with self.inside(self.program.block()) as body:
-            self.law_loops.append(broke)
+            self.law_loops.append((broke, TURNED))
             head()
             self.statements(node.body)
             if not body.left and (self.pending or self.answer is not None):
@@ -380,7 +444,7 @@ class Flow(Contexts):
         word = "for" if isinstance(node, ast.For) else "while"
         self.emit(kind, f"{word}-{node.lineno}", node)
         if broke is not None:
-            when = op(["py.not"], code.name(broke))
+            when = op(["not"], code.name(broke))
             self.emit({"if": {"when": when.to_json(), "then": self.branch(node.orelse)}}, f"else-{node.lineno}", node)
 
     def ready(self, node: ast.AST) -> None:
@@ -427,7 +491,7 @@ class Flow(Contexts):
             cases = []
             for place, each in enumerate(node.handlers):
                 forget = parsed(f"{each.name} = None\ndel {each.name}", each) if each.name else []
-                when = op(["py.eq"], self.value_of(out), literal(place))
+                when = op(["eq"], self.value_of(out), literal(place))
                 cases.append({"when": when.to_json(), "block": self.branch([*each.body, *forget])})
             self.handling.pop()
             with self.inside(self.program.block()) as otherwise:
@@ -457,7 +521,7 @@ class Flow(Contexts):
         out = self.region(node)
         chosen = []
         for place, each in enumerate(node.cases):
-            when = op(["py.eq"], self.value_of(out), literal(place))
+            when = op(["eq"], self.value_of(out), literal(place))
             chosen.append({"when": when.to_json(), "block": self.branch(each.body)})
         self.emit({"switch": {"cases": chosen}}, f"match-{node.lineno}", node)
 
@@ -477,6 +541,67 @@ class Flow(Contexts):
             made = whole.awaiter = self.program.block()
             whole.write_awaiter = lambda: write_awaiter(whole, Frame(self.program, self.unit, made, None))
         return whole.awaiter.number
+
+
+@dataclass
+class Turning:
+    """A loop whose rounds begin with what ends the round before."""
+
+    block: Block
+    outer: Block
+    # How many pending statements there were before it.
+    before: int
+    # The loop around it that waits for its first region, too.
+    around: Optional["Turning"]
+    again: list[ast.stmt] = field(default_factory=list)
+    node: ast.AST = field(default_factory=ast.Pass)
+    out: Optional[Code] = None
+
+
+# How a region says that a loop is over; each loop has its own word.
+TURNED = "end"
+
+
+def _leaves(body: Sequence[ast.stmt], word: type[ast.stmt]) -> bool:
+    """Is there a break, or a continue, that belongs to the loop with this body?"""
+    waiting: list[ast.AST] = list(body)
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, word):
+            return True
+        if isinstance(node, (ast.For, ast.While, ast.AsyncFor)):
+            waiting += node.orelse
+        elif not isinstance(node, (*DEFS, ast.Lambda, ast.ClassDef)):
+            waiting += ast.iter_child_nodes(node)
+    return False
+
+
+class _Starting(ast.NodeTransformer):
+    """`start(child)` waits until the child is there, which in a workflow takes an await."""
+
+    def __init__(self, flow: Flow) -> None:
+        self.flow = flow
+
+    def visit_Await(self, node: ast.Await) -> ast.AST:
+        for each in ast.iter_child_nodes(node.value):
+            self.visit(each)
+        return node
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        self.generic_visit(node)
+        if quiet_static(node.func, self.flow) is not lope.client.start:
+            return node
+        awaited = ast.Call(ast.Attribute(load("_lope"), "start_async", ast.Load()), node.args, node.keywords)
+        self.flow.whole_program.starts = True
+        return ast.fix_missing_locations(ast.copy_location(ast.Await(ast.copy_location(awaited, node)), node))
+
+    def skip(self, node: ast.AST) -> ast.AST:
+        return node
+
+    visit_FunctionDef = visit_Lambda = visit_ClassDef = skip
+
+    def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> ast.AST:
+        return self.generic_visit(node) if node is self.flow.unit.node else node
 
 
 def _own(node: ast.AST) -> Iterator[ast.AST]:

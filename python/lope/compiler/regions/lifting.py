@@ -4,29 +4,24 @@ from __future__ import annotations
 
 import ast
 import asyncio
-import copy
 from typing import TYPE_CHECKING, Any, Optional, Sequence
-
-import lope.signals
-import lope.spans
 
 from ...decorators import Action, Workflow
 from .. import code
 from ..blocks import Block
 from ..code import Code, listed, literal, op
 from ..frame import Frame
-from ..options import GATHER, SLEEP, WAIT_FOR, Options, call_options
+from ..options import AWAITABLE, GATHER, SLEEP, START, WAIT_FOR, Options, call_options
 from ..refuse import CompileError
-from ..source import FunctionNode
 from ..static import frame_knows, quiet_static
-from .program import has_await
-from .source import leaving, load, store
+from .program import copied, has_await, shallow
+from .source import SCOPES, free_names, leaving, load, store
 
 if TYPE_CHECKING:
     from .program import Routine, Whole
 
 _NOT_HERE = ("wait", "shield", "timeout", "timeout_at", "run")
-_TASKS = ("create_task", "ensure_future", "as_completed", "TaskGroup")
+TASKS = ("create_task", "ensure_future", "as_completed", "TaskGroup")
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 _REGIONS_CALL: list[tuple[Any, str]] = [*((each, "gather") for each in GATHER), *((each, "wait_for") for each in WAIT_FOR)]
 
@@ -45,9 +40,6 @@ class Lifting(Frame):
         raise NotImplementedError
 
     def any_awaiter(self) -> int:
-        raise NotImplementedError
-
-    def definition_of(self, name: str) -> Optional[FunctionNode]:
         raise NotImplementedError
 
     def hidden(self) -> str:
@@ -73,9 +65,7 @@ class Lifting(Frame):
         return ast.copy_location(load(name), node)
 
     def is_steady(self, node: ast.expr) -> bool:
-        """Is it something of the module's, or a function defined here, which no await changes?"""
-        if isinstance(node, ast.Name) and self.definition_of(node.id) is not None:
-            return True
+        """Is it something of the module's, which no await changes?"""
         return isinstance(node, (ast.Name, ast.Attribute)) and callable(quiet_static(node, self))
 
     def lift(self, node: ast.expr) -> ast.expr:
@@ -98,11 +88,11 @@ class Lifting(Frame):
 
     def lift_parts(self, node: ast.expr) -> ast.expr:
         """The parts in the order in which Python computes them."""
-        made = copy.copy(node)
+        made: ast.expr = shallow(node)
         places: list[tuple[Any, Any, ast.expr]] = []
         for field, value in ast.iter_fields(made):
             if isinstance(value, list):
-                found = [copy.copy(each) if isinstance(each, ast.keyword) else each for each in value]
+                found = [shallow(each) if isinstance(each, ast.keyword) else each for each in value]
                 setattr(made, field, found)
                 places += [_place(found, index, each) for index, each in enumerate(found) if _place(found, index, each)]
             elif isinstance(value, ast.expr):
@@ -173,8 +163,10 @@ class Lifting(Frame):
             for part in ast.walk(each.target)
             if isinstance(part, ast.Name)
         }
-        made = _Renaming(renamed).visit(copy.deepcopy(node))
-        made.generators[0].iter = copy.deepcopy(node.generators[0].iter)
+        if any(isinstance(each, SCOPES) and free_names(each) & set(renamed) for each in ast.walk(node)):
+            self.refuse(node, "a function that keeps a variable of a comprehension that awaits", "write a loop: for … in …:")
+        made = _Renaming(renamed).visit(copied(node))
+        made.generators[0].iter = copied(node.generators[0].iter)
         empty: ast.expr = ast.List([], ast.Load())
         if isinstance(node, ast.DictComp):
             empty = ast.Dict([], [])
@@ -253,7 +245,8 @@ class Lifting(Frame):
         if not isinstance(node, ast.Call):
             return
         found = quiet_static(node.func, self)
-        if found is None or _is_one_of(found, (*GATHER, *WAIT_FOR, lope.signals.wait_signal, lope.spans.sleep)):
+        self.whole_program.starts |= _is_one_of(found, START)
+        if found is None or _is_one_of(found, AWAITABLE):
             return
         if not asyncio.iscoroutinefunction(found) or not frame_knows(found):
             title = ast.unparse(node.func)
@@ -273,7 +266,7 @@ class Lifting(Frame):
                     node, f"'{ast.unparse(node.func)}' has no meaning in a workflow",
                     "use gather, wait_for, create_task, TaskGroup, as_completed, or async with asyncio.timeout(…)",
                 )  # fmt: skip
-            if module.startswith("asyncio") and name in _TASKS:
+            if module.startswith("asyncio") and name in TASKS:
                 self.whole_program.tasks = True
                 self.any_awaiter()
                 node.func = ast.copy_location(ast.Attribute(load("_lope"), name, ast.Load()), node)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import copy
 import inspect
 import types
 from dataclasses import dataclass, field
@@ -14,7 +15,7 @@ from ...values.names import module_name
 from ..blocks import Block, Program
 from ..code import listed, literal, name
 from ..refuse import CompileError
-from ..source import FunctionNode, Unit, unit_of
+from ..source import Unit, unit_of
 
 # The variable of a function's block that holds the number of its frame.
 FRAME = "frame.n"
@@ -41,7 +42,8 @@ class Routine:
     klass: Optional[type]
     parent: Optional["Routine"]
     locals: set[str] = field(default_factory=set)
-    nested: dict[str, FunctionNode] = field(default_factory=dict)
+    # Those of them that functions inside it see: they are cells, which all regions and functions share.
+    cells: set[str] = field(default_factory=set)
 
     @property
     def module(self) -> str:
@@ -59,8 +61,11 @@ class Whole:
     waiting: list[Routine] = field(default_factory=list)
     # Actions that may be awaited, with their policies.
     actions: dict[str, tuple[str, dict[str, Any]]] = field(default_factory=dict)
-    # Does it start tasks? Known when it was compiled once.
+    # Does it start tasks? Known when it is compiled; until then, whether it is taken for one that does.
     tasks: bool = False
+    hosted: bool = False
+    # Does it start runs that nobody waits for?
+    starts: bool = False
     awaiter: Optional[Block] = None
     write_awaiter: Optional[Callable[[], None]] = None
 
@@ -117,7 +122,36 @@ def async_methods(outside: dict[str, Any], attribute: str) -> list[tuple[types.F
 
 
 def has_await(node: ast.AST) -> bool:
-    """Is there an await in it, apart from those of the functions inside it?"""
+    """Is there an await in it, apart from those of the functions inside it? Asked again and again, and kept in the node."""
+    found: Optional[bool] = node.__dict__.get(_AWAITS)
+    if found is None:
+        found = node.__dict__[_AWAITS] = _has_await(node)
+    return found
+
+
+_AWAITS = "_lope_awaits"
+
+
+def shallow(node: Any) -> Any:
+    """A copy of a node whose parts will be others."""
+    made = copy.copy(node)
+    made.__dict__.pop(_AWAITS, None)
+    return made
+
+
+def copied(node: Any) -> Any:
+    """A copy of a node and all in it."""
+    if isinstance(node, ast.AST):
+        made = node.__class__.__new__(node.__class__)
+        inside = made.__dict__
+        for name, each in node.__dict__.items():
+            inside[name] = copied(each) if isinstance(each, (ast.AST, list)) else each
+        inside.pop(_AWAITS, None)
+        return made
+    return [copied(each) for each in node] if isinstance(node, list) else node
+
+
+def _has_await(node: ast.AST) -> bool:
     if isinstance(node, (ast.Await, ast.AsyncFor, ast.AsyncWith, Racing)):
         return True
     if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)):

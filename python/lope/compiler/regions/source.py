@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import ast
-import copy
+import functools
 from typing import TYPE_CHECKING, Any, Iterable, Optional, Sequence
 
-from ..source import FunctionNode
+from ...region.awaiting import HOME
+from .program import copied
 
 if TYPE_CHECKING:
     from .flow import Flow
@@ -87,6 +88,21 @@ def mentioned(nodes: Iterable[ast.AST]) -> set[str]:
     return found
 
 
+def free_names(scope: ast.AST) -> set[str]:
+    """The names that a function or class inside another takes from outside; perhaps more."""
+    if isinstance(scope, ast.ClassDef):
+        return mentioned(scope.body)
+    body = scope.body if isinstance(scope, DEFS) else [getattr(scope, "body")]
+    own = bound_names(ast.Module(list(body), [])) | bound_names(getattr(scope, "args"))
+    found: set[str] = set()
+    for node in body:
+        for each in ast.walk(node):
+            if isinstance(each, (ast.Nonlocal, ast.Global)):
+                own -= set(each.names)
+                found |= set(each.names)
+    return found | (mentioned(body) - own)
+
+
 class Rewriting(ast.NodeTransformer):
     """What the user's statements become in a region: they leave it by telling the law how."""
 
@@ -104,7 +120,10 @@ class Rewriting(ast.NodeTransformer):
         return node
 
     def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> ast.AST:
-        # It is called, never run: the law follows what it does.
+        # It is called, never run: the law follows what it does, in the frame that it is defined in.
+        home = ast.Call(ast.Attribute(load("_lope"), "home", ast.Load()), [ast.Constant(self.flow.nested_key(node))], [])
+        node.args.kwonlyargs.append(ast.arg(HOME))
+        node.args.kw_defaults.append(home)
         node.body = [ast.copy_location(ast.Pass(), node)]
         node.decorator_list = []
         return node
@@ -165,6 +184,14 @@ class Rewriting(ast.NodeTransformer):
         self.leaves.add(word)
         return self.visit_Leaving(ast.copy_location(leaving("leave", ast.Constant(word)), node))
 
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AST:
+        """What a local name is said to be is never computed, and a cell takes no annotation."""
+        self.generic_visit(node)
+        if self.inner or not isinstance(node.target, ast.Name):
+            return node
+        plain: ast.stmt = ast.Assign([node.target], node.value) if node.value is not None else ast.Pass()
+        return ast.copy_location(plain, node)
+
     def visit_Nonlocal(self, node: ast.Nonlocal) -> ast.AST:
         return node if self.inner else ast.copy_location(ast.Pass(), node)
 
@@ -188,40 +215,34 @@ class Rewriting(ast.NodeTransformer):
         return node
 
 
-def region_function(flow: "Flow", body: Sequence[ast.stmt]) -> tuple[ast.FunctionDef, set[str]]:
-    """The function of a region, and how it may be left besides by its end."""
+def region_function(flow: "Flow", body: Sequence[ast.stmt]) -> tuple[ast.FunctionDef, set[str], dict[str, int]]:
+    """The function of a region, how it may be left besides by its end, and which of its variables are cells: each with how
+    far out its frame is."""
     rewriting = Rewriting(flow)
-    written = [rewriting.visit(copy.deepcopy(each)) for each in body]
+    written = [rewriting.visit(copied(each)) for each in body]
     names = mentioned(written)
-    defined = _definitions(flow, names)
     mine = {name for name in names if name in flow.routine.locals}
-    outer = {name for name in names - mine if any(name in each.locals for each in flow.around())}
-    prelude: list[ast.stmt] = []
-    for name in sorted((mine | outer) - set(defined)):
-        prelude += parsed(f"if _lope.has({name!r}):\n    {name} = _lope.get({name!r})")
-    for name, node in defined.items():
-        guard = parsed(f"if _lope.has({name!r}):\n    pass")[0]
-        assert isinstance(guard, ast.If)
-        guard.body = [Rewriting(flow).visit(copy.deepcopy(node))]
-        prelude.append(guard)
-    save = parsed(f"_lope.save(locals(), {sorted(mine)!r}, {sorted(outer & flow.nonlocals())!r})")
+    cells = {name: 0 for name in sorted(mine & flow.routine.cells)}
+    for name in sorted(names - mine):
+        depth = next((depth for depth, each in enumerate(flow.around(), 1) if name in each.locals), None)
+        if depth is not None:
+            cells[name] = depth
+    plain = sorted(mine - set(cells))
+    save = parsed(f"_lope.save(locals(), {plain!r})")
     guarded = ast.Try(written or [ast.Pass()], [], [], save)
-    made = parsed("def region(_lope):\n    pass")[0]
+    shape = "def region(_lope):\n    pass"
+    if cells:
+        inner = f"    def region(_lope):\n        nonlocal {', '.join(cells)}"
+        shape = f"def around({', '.join(cells)}):\n{inner}"
+    made = parsed(shape)[0]
     assert isinstance(made, ast.FunctionDef)
-    made.body = [*prelude, guarded]
-    return made, rewriting.leaves
+    region = made.body[0] if cells else made
+    assert isinstance(region, ast.FunctionDef)
+    region.body = [*(region.body if cells else ()), *map(_fetched, plain), guarded]
+    return made, rewriting.leaves, cells
 
 
-def _definitions(flow: "Flow", names: set[str]) -> dict[str, FunctionNode]:
-    """The functions inside functions that a region uses, and what they use; `names` grows with it."""
-    found: dict[str, FunctionNode] = {}
-    waiting = sorted(names)
-    while waiting:
-        name = waiting.pop()
-        node = flow.definition_of(name)
-        if node is not None and name not in found:
-            found[name] = node
-            inner = mentioned([node]) if isinstance(node, ast.FunctionDef) else set()
-            waiting += sorted(inner - names)
-            names |= inner
-    return found
+@functools.lru_cache(maxsize=4096)
+def _fetched(name: str) -> ast.stmt:
+    """The variable of the frame, if it is bound."""
+    return parsed(f"if _lope.has({name!r}):\n    {name} = _lope.get({name!r})")[0]

@@ -11,7 +11,7 @@ use serde_json::Value as Json;
 use super::{OpenMailbox, Page, show};
 use crate::clock::later;
 use crate::error::{CliError, CliResult, Exit};
-use crate::output::{Output, remark};
+use crate::output::Output;
 use crate::table::Column;
 
 pub(super) async fn messages(page: &Page, opened: &OpenMailbox, output: Output) -> CliResult<Exit> {
@@ -71,7 +71,6 @@ fn timer_query(args: &TimersArgs) -> CliResult<TimerQuery> {
     Ok(TimerQuery {
         from: from.map_or(Timestamp::EPOCH, |from| from.max(Timestamp::EPOCH)),
         limit: bounded(args.limit)?,
-        ..TimerQuery::default()
     })
 }
 
@@ -83,16 +82,7 @@ pub(super) async fn timers(
     let (mut values, mut rows) = (Vec::new(), Vec::new());
     let query = timer_query(args)?;
     let found = opened.mailbox.query_timers(args.worker, query).await?;
-    if let Some(unseen) = found.unseen_from {
-        let hint = format!("lope mailbox timers {} --from {unseen}", args.worker);
-        remark(
-            output,
-            &format!(
-                "timers due from {unseen} on were not looked at: there are too many\n  hint: {hint}"
-            ),
-        );
-    }
-    for timer in found.timers {
+    for timer in found {
         let (id, kind, payload) = show::glance(&timer.frame);
         rows.push(vec![
             timer.seq.to_string(),

@@ -23,6 +23,6 @@ pub(crate) async fn run(client: &Client, id: &str, output: Output) -> CliResult<
         lines.push(line.trim_end().to_owned());
         values.push(entry.json);
     }
-    output.document(&Json::Array(values), &lines.join("\n"));
+    output.document(&output.shown(Json::Array(values)), &lines.join("\n"));
     Ok(Exit::Done)
 }

@@ -68,7 +68,7 @@ pub(crate) async fn run(args: ListArgs, settings: &Settings, output: Output) -> 
     }
     client.close().await?;
     output.result(
-        &records.iter().map(describe::run).collect(),
+        &output.shown(records.iter().map(describe::run).collect()),
         &text(&records, limit),
     );
     Ok(Exit::Done)

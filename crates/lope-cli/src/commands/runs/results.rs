@@ -3,7 +3,7 @@
 use lope::Client;
 use lope::describe;
 use lope::runs::Settled;
-use serde_json::Value as Json;
+use serde_json::{Value as Json, json};
 
 use super::find::find;
 use crate::error::{CliResult, Exit};
@@ -17,7 +17,7 @@ pub(crate) async fn run(client: &Client, id: &str, output: Output) -> CliResult<
         .map(|it| describe::result(&it.input, &it.result))
         .collect();
     let lines = results.iter().map(|it| match (&it.input, &it.result) {
-        (input, Settled::Done(value)) => format!("{input}: {value}"),
+        (input, Settled::Done(value)) => format!("{input}: {}", output.shown(json!(value))),
         (input, Settled::Failed(failure)) => {
             format!("{input}: failed with {}: {}", failure.kind, failure.message)
         }
@@ -25,7 +25,7 @@ pub(crate) async fn run(client: &Client, id: &str, output: Output) -> CliResult<
     });
     let text = lines.collect::<Vec<_>>().join("\n");
     output.document(
-        &Json::Array(values),
+        &output.shown(Json::Array(values)),
         if text.is_empty() {
             "no results yet"
         } else {

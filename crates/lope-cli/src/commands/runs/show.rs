@@ -22,7 +22,7 @@ pub(crate) async fn run(client: &Client, id: &str, output: Output) -> CliResult<
     let record = find(client, id).await?;
     let plan = client.plan(&record).await?;
     let history = client.history(record.run, &plan, None).await?;
-    let value = describe::run_with_steps(&record, &history);
+    let value = output.shown(describe::run_with_steps(&record, &history));
     if output.json {
         output.document(&value, "");
         return Ok(Exit::Done);

@@ -115,15 +115,20 @@ fn not_failed(record: &RunRecord) -> CliError {
 }
 
 fn sent(record: &RunRecord, word: &str, delivered: &Delivered, output: Output) -> CliResult<Exit> {
+    taken(record, delivered)?;
+    let run = record.run;
+    output.result(
+        &json!({ "run_id": run, "sent": word }),
+        &format!("{word} sent to {run}"),
+    );
+    Ok(Exit::Done)
+}
+
+/// Was the mail taken? If not, why.
+pub(crate) fn taken(record: &RunRecord, delivered: &Delivered) -> CliResult<()> {
     let run = record.run;
     match delivered {
-        Delivered::Accepted | Delivered::Duplicate => {
-            output.result(
-                &json!({ "run_id": run, "sent": word }),
-                &format!("{word} sent to {run}"),
-            );
-            Ok(Exit::Done)
-        }
+        Delivered::Accepted | Delivered::Duplicate => Ok(()),
         Delivered::Finished => {
             let error = CliError::new(
                 Exit::Refused,

@@ -50,9 +50,9 @@ pub(crate) async fn run(client: &Client, id: &str, output: Output) -> CliResult<
     }
     progress.end(follower.historian());
     if output.json {
-        output::line(&describe::run(&record));
+        output::line(&output.shown(describe::run(&record)));
     } else {
-        output.result(&Json::Null, &summary(&record));
+        output.result(&Json::Null, &summary(&record, output));
     }
     Ok(Exit::Done)
 }

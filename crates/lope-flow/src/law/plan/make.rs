@@ -218,7 +218,6 @@ impl Maker<'_> {
             .as_ref()
             .and_then(|variable| self.scopes.resolve(outline.id, variable));
         PlanStep {
-            in_place: self.is_in_place(&step.kind, set),
             waits: (step.needs.len() + step.follows.len()) as u32,
             then: outline.links[index].clone(),
             set,
@@ -234,11 +233,6 @@ impl Maker<'_> {
             state: None,
             holds_state: false,
         }
-    }
-
-    fn is_in_place(&self, kind: &StepKind, set: Option<SlotAddress>) -> bool {
-        let slot = set.and_then(|address| self.known.get(&address));
-        matches!((kind, slot), (StepKind::Let { value }, Some(slot)) if value.expr().changes(*slot))
     }
 
     /// The expression with its names resolved to places in the blocks around it.

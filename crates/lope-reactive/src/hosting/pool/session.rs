@@ -9,6 +9,7 @@ use tokio::sync::{Notify, watch};
 
 use super::SpacePoolInner;
 use crate::hosting::effects::RequestedEffect;
+use crate::hosting::lease::LeaseView;
 use crate::hosting::{HostError, SpaceHost};
 use crate::javascript::JavaScript;
 use crate::machine::SpaceOutput;
@@ -86,8 +87,20 @@ async fn take(
     let scripts = Box::new(JavaScript::new(options.scripts));
     let runner = RecipeRunner::new(space.clone(), options.modules.clone(), scripts);
     let store = inner.directory.space(space.clone());
-    let lease = (inner.now(), options.lease);
-    SpaceHost::take(store, runner, &options.identity, lease).await
+    let now = inner.now();
+    // One that was seen to be over is taken whatever time it names, unless it is renewed just now.
+    let now = match store
+        .view_lease(&options.identity, inner.clock.moment())
+        .await?
+    {
+        LeaseView::Free => now,
+        LeaseView::Over { until } => now.max(until),
+        LeaseView::Held { owner, left } => {
+            let until = now.plus(left);
+            return Err(HostError::Held { owner, until });
+        }
+    };
+    SpaceHost::take(store, runner, &options.identity, (now, options.lease)).await
 }
 
 fn not_taken(inner: &SpacePoolInner, space: &SpaceName, error: &HostError) {

@@ -6,7 +6,9 @@ use std::convert::Infallible;
 
 use super::TableState;
 use super::key::{TableKey, find, remove};
-use crate::tables::{Append, Applied, At, Batch, BatchReply, Conflict, TableId, Write};
+use crate::tables::{
+    Append, Applied, At, Batch, BatchReply, Conflict, TableId, Write, timer_worker,
+};
 use crate::verdict::{self, RowFacts, TableFacts};
 
 impl TableState {
@@ -83,11 +85,12 @@ impl TableState {
         match write {
             Write::Put(at, value) | Write::Create(at, value) => {
                 self.touch(&at);
-                self.tables[usize::from(at.table.0)].insert(TableKey::of(&at.key), value);
+                self.insert(&at, value);
                 None
             }
             Write::Delete(at) => {
                 self.touch(&at);
+                self.forget_timer(&at);
                 remove(&mut self.tables[usize::from(at.table.0)], &at.key);
                 None
             }
@@ -101,9 +104,29 @@ impl TableState {
                 let at = next_free(table, &prefix, &mut number, |at| self.value(at).is_some());
                 self.sequences.insert(sequence, number);
                 self.touch(&at);
-                self.tables[usize::from(at.table.0)].insert(TableKey::of(&at.key), value);
+                self.insert(&at, value);
                 Some(number)
             }
+        }
+    }
+
+    fn insert(&mut self, at: &At, value: Vec<u8>) {
+        self.forget_timer(at);
+        if at.table == TableId::TIMERS {
+            let worker = timer_worker(&value).to_vec();
+            self.timers.insert((worker, at.key.clone()));
+        }
+        self.tables[usize::from(at.table.0)].insert(TableKey::of(&at.key), value);
+    }
+
+    /// A timer at this key is about to go, or to be another.
+    fn forget_timer(&mut self, at: &At) {
+        if at.table != TableId::TIMERS {
+            return;
+        }
+        let worker = self.value(at).map(|value| timer_worker(value).to_vec());
+        if let Some(worker) = worker {
+            self.timers.remove(&(worker, at.key.clone()));
         }
     }
 

@@ -1,0 +1,125 @@
+//! What every handler is given: the store's client, the runner of this process if there is one, the
+//! logs of steps, and the settings.
+
+use std::fmt;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use lope::agents::AgentBoard;
+use lope::config::Config;
+use lope::reactive::{HostError, PoolOptions, SpaceClient, process_identity};
+use lope::runs::RunRecord;
+use lope::stores::StoreResult;
+use lope::workers::Logs;
+use lope::{Client, Redaction, Runner};
+use lope_model::Value;
+use serde_json::Value as Json;
+use tokio::sync::{OnceCell, Semaphore, watch};
+
+use crate::guesses::Guesses;
+use crate::run_feed::RunFeed;
+use crate::settings::ServerSettings;
+
+/// Wakes whoever works on bulk actions of this process.
+pub type BulkBell = Arc<tokio::sync::Notify>;
+
+/// What a server works with.
+pub struct ServerContext {
+    pub client: Client,
+    /// The runner of this process, whose metrics are told and whose events come at once.
+    pub runner: Option<Runner>,
+    pub logs: Logs,
+    pub config: Config,
+    /// What expressions of runs that are started here see as `env`.
+    pub env: Value,
+    pub settings: ServerSettings,
+    /// Where it listens.
+    pub address: SocketAddr,
+    /// What describes the API.
+    pub document: Json,
+    pub streams: Arc<Semaphore>,
+    pub feed: Arc<RunFeed>,
+    /// Rung when there is a new bulk action.
+    pub bulk_bell: BulkBell,
+    pub guesses: Guesses,
+    /// Asks spaces; opened with the first question.
+    spaces: OnceCell<SpaceClient>,
+    /// Turns true when the server ends.
+    pub ending: watch::Receiver<bool>,
+}
+
+/// What a program gives a server to work with.
+#[derive(Debug)]
+pub struct ServerParts {
+    pub client: Client,
+    pub runner: Option<Runner>,
+    pub logs: Logs,
+    pub config: Config,
+    pub env: Value,
+}
+
+/// Returns when the server ends.
+pub async fn ended(ending: &mut watch::Receiver<bool>) {
+    let _ = ending.wait_for(|ends| *ends).await;
+}
+
+impl ServerContext {
+    pub fn new(
+        parts: ServerParts,
+        settings: ServerSettings,
+        address: SocketAddr,
+        document: Json,
+        ending: watch::Receiver<bool>,
+    ) -> Self {
+        let streams = Arc::new(Semaphore::new(settings.streams_max));
+        Self {
+            client: parts.client,
+            runner: parts.runner,
+            logs: parts.logs,
+            config: parts.config,
+            env: parts.env,
+            settings,
+            address,
+            document,
+            streams,
+            feed: Arc::default(),
+            bulk_bell: BulkBell::default(),
+            guesses: Guesses::default(),
+            spaces: OnceCell::new(),
+            ending,
+        }
+    }
+
+    /// What must not be shown of a run; nothing for most.
+    pub async fn redaction(&self, record: &RunRecord) -> StoreResult<Option<Redaction>> {
+        self.feed.redactions.of(&self.client, record).await
+    }
+
+    /// Asks spaces. A space that nobody hosts is hosted here while it is asked.
+    pub async fn spaces(&self) -> Result<&SpaceClient, HostError> {
+        let open = async || {
+            let options = PoolOptions {
+                lease: self.config.engine.lease,
+                ..PoolOptions::new(process_identity())
+            };
+            self.client.space_client(options).await
+        };
+        self.spaces.get_or_try_init(open).await
+    }
+
+    /// The board of agents.
+    pub fn board(&self) -> AgentBoard {
+        self.client.agents(&self.config.runners)
+    }
+
+    /// A path of this server, as links say it.
+    pub fn path(&self, path: &str) -> String {
+        format!("{}{path}", self.settings.base)
+    }
+}
+
+impl fmt::Debug for ServerContext {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "ServerContext({})", self.address)
+    }
+}

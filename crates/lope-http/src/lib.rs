@@ -1,0 +1,23 @@
+//! What every endpoint and every page of the server is made of: requests as handlers see them,
+//! the gate before them, the shape of the table of endpoints, replies, event streams, and what
+//! stands around a page.
+//!
+//! A request's head flows in, a caller or a refusal flows out; handlers give replies. Which
+//! endpoints there are is not known here: `lope-server` has the table and the listener.
+
+pub mod api_error;
+pub mod call;
+pub mod clock;
+pub mod context;
+pub mod endpoint;
+pub mod event_stream;
+pub mod gate;
+pub mod guesses;
+pub mod log_file;
+pub mod parameter;
+pub mod parts;
+pub mod redactions;
+pub mod reply;
+pub mod run_feed;
+pub mod settings;
+pub mod shell;

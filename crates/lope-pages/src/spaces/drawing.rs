@@ -1,0 +1,150 @@
+//! Graphs of spaces: the nodes of a process with the cells between them, and documents with the
+//! links between them.
+
+use std::collections::BTreeMap;
+
+use lope::reactive::{CellAddress, NodeLine, ProcessReport, SpaceName};
+use lope::workflows::{BoxGraph, GraphBox, StepStanding};
+
+use super::cells::collect_links;
+use super::list::ListedDocument;
+
+/// With more boxes a drawing says nothing.
+const BOXES: usize = 120;
+
+/// The nodes of a process, the cells that they read and write.
+pub(crate) fn of_process(report: &ProcessReport) -> BoxGraph {
+    let mut graph = BoxGraph {
+        name: report.result.clone(),
+        ..BoxGraph::default()
+    };
+    let mut cells: BTreeMap<String, usize> = BTreeMap::new();
+    for node in &report.nodes {
+        graph.boxes.push(node_box(node));
+    }
+    for written in report.nodes.iter().flat_map(|node| &node.writes) {
+        cell_box(&mut graph, &mut cells, written);
+    }
+    for (place, node) in report.nodes.iter().enumerate() {
+        for read in &node.reads {
+            let from =
+                overlapping(&cells, read).unwrap_or_else(|| cell_box(&mut graph, &mut cells, read));
+            graph.arrows.push((from, place));
+        }
+        for written in &node.writes {
+            let to = cell_box(&mut graph, &mut cells, written);
+            graph.arrows.push((place, to));
+        }
+    }
+    if graph.boxes.len() > BOXES {
+        return nodes_alone(report);
+    }
+    graph
+}
+
+/// The nodes, and who reads what whom wrote.
+fn nodes_alone(report: &ProcessReport) -> BoxGraph {
+    let place = |number: usize| report.nodes.iter().position(|node| node.node == number);
+    let arrows = report.nodes.iter().enumerate().flat_map(|(to, node)| {
+        let after = node.after.iter();
+        after.filter_map(move |from| Some((place(*from)?, to)))
+    });
+    BoxGraph {
+        name: report.result.clone(),
+        boxes: report.nodes.iter().map(node_box).collect(),
+        arrows: arrows.collect(),
+    }
+}
+
+fn node_box(node: &NodeLine) -> GraphBox {
+    let standing = if node.error.is_some() {
+        StepStanding::Failed
+    } else if node.unsettled.is_some() || node.pending.is_some() {
+        StepStanding::Running
+    } else if !node.live {
+        StepStanding::Skipped
+    } else if node.runs > 0 {
+        StepStanding::Done
+    } else {
+        StepStanding::Pending
+    };
+    GraphBox {
+        name: format!("{} {}", node.node, node.module),
+        kind: node.role.to_owned(),
+        detail: match node.runs {
+            1 => "1 run".to_owned(),
+            runs => format!("{runs} runs"),
+        },
+        standing: Some(standing),
+    }
+}
+
+/// The box of a cell; it is made if it is not there.
+fn cell_box(graph: &mut BoxGraph, cells: &mut BTreeMap<String, usize>, cell: &str) -> usize {
+    if let Some(known) = cells.get(cell) {
+        return *known;
+    }
+    let place = graph.boxes.len();
+    let mut parts = cell.splitn(3, '/').skip(1);
+    let document = parts.next().unwrap_or_default();
+    let path = parts.next().unwrap_or_default();
+    graph.boxes.push(GraphBox {
+        name: if path.is_empty() { document } else { path }.to_owned(),
+        kind: "cell".to_owned(),
+        detail: short(document),
+        standing: None,
+    });
+    cells.insert(cell.to_owned(), place);
+    place
+}
+
+/// The box of a cell that is this one, holds it or is part of it.
+fn overlapping(cells: &BTreeMap<String, usize>, cell: &str) -> Option<usize> {
+    let within = |outer: &str, inner: &str| {
+        inner
+            .strip_prefix(outer)
+            .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    };
+    let mut known = cells.iter();
+    let found = known.find(|(known, _)| within(known, cell) || within(cell, known));
+    found.map(|(_, place)| *place)
+}
+
+/// An id that nobody needs to read whole.
+pub(crate) fn short(id: &str) -> String {
+    match id.strip_prefix("of:") {
+        Some(digest) => digest.chars().take(10).collect(),
+        None => id.to_owned(),
+    }
+}
+
+/// Documents, and the links from one to another.
+pub(crate) fn of_links(space: &SpaceName, documents: &[ListedDocument]) -> BoxGraph {
+    let shown: Vec<&ListedDocument> = documents
+        .iter()
+        .filter(|it| it.kind != "kept by the runner")
+        .take(BOXES)
+        .collect();
+    let boxes = shown.iter().map(|it| GraphBox {
+        name: it.name.clone().unwrap_or_else(|| short(it.id.as_str())),
+        kind: it.kind.to_owned(),
+        detail: String::new(),
+        standing: None,
+    });
+    let mut arrows = Vec::new();
+    for (from, it) in shown.iter().enumerate() {
+        let at = CellAddress::document(space.clone(), it.id.clone());
+        let mut links = Vec::new();
+        collect_links(&it.value, &at, &mut links);
+        for (_, _, target) in links {
+            let to = shown.iter().position(|other| other.id == target.id);
+            let arrow = to.filter(|to| *to != from).map(|to| (from, to));
+            arrows.extend(arrow.filter(|arrow| !arrows.contains(arrow)));
+        }
+    }
+    BoxGraph {
+        name: format!("Links of {space}"),
+        boxes: boxes.collect(),
+        arrows,
+    }
+}

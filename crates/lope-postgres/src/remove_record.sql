@@ -1,0 +1,15 @@
+-- As remove_run.sql, the run alone: is it owned, and how much went.
+with owned as materialized (
+    select q.owner is not null as yes from {schema}.queue q where q.run_id = $1 for update
+),
+free as materialized (
+    select 1 where not coalesce((select o.yes from owned o), false)
+),
+no_queue as (
+    delete from {schema}.queue d using free where d.run_id = $1 returning 1
+),
+gone as (
+    delete from {schema}.runs d using free where d.run_id = $1 returning 1
+)
+select coalesce((select o.yes from owned o), false),
+       (select count(*) from gone) + (select count(*) from no_queue)
