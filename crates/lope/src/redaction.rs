@@ -41,7 +41,7 @@ impl Client {
         paths: Arc<[RedactedPath]>,
     ) -> StoreResult<Redaction> {
         let plan = self.plan(record).await?;
-        let mut follower = self.follow(record.run, &plan).await?.keeping(1);
+        let mut follower = self.follow(record.run, &plan).await?;
         let mut found = Vec::new();
         let mut has_start = false;
         let read = follower.catch_up(|_, event, history| {

@@ -92,7 +92,10 @@ fn only_text(value: &Json) -> Option<String> {
     match value {
         Json::String(text) => Some(text.clone()),
         Json::Array(all) if all.len() == 1 => only_text(&all[0]),
-        Json::Object(fields) if fields.len() == 1 => fields.values().next().and_then(only_text),
+        Json::Object(fields) => {
+            let only = (fields.len() == 1).then(|| fields.values().next());
+            fields.get("code").or(only.flatten()).and_then(only_text)
+        }
         _ => None,
     }
 }
