@@ -26,6 +26,8 @@ const SOURCES: &str = "benches/peers";
 pub(super) struct Workshop<'root> {
     pub(super) root: &'root Path,
     pub(super) scratch: PathBuf,
+    /// Words for cargo: how programs are built.
+    pub(super) profile: &'static [&'static str],
 }
 
 impl Workshop<'_> {
@@ -50,7 +52,8 @@ impl Workshop<'_> {
     fn ours(&self) -> Result<PeerProgram> {
         let mut command = workspace::cargo();
         command
-            .args(["build", "--release", "-p", "lope", "--bench", "peer"])
+            .args(["build", "-p", "lope", "--bench", "peer"])
+            .args(self.profile)
             // As for the binary and the counts, so that nothing is built twice.
             .args(["--features", "measure"])
             .current_dir(self.root);
@@ -68,7 +71,8 @@ impl Workshop<'_> {
         let mut command = workspace::cargo();
         // Built as our own releases are.
         command
-            .args(["build", "--release"])
+            .arg("build")
+            .args(self.profile)
             .current_dir(&folder)
             .env("CARGO_TARGET_DIR", self.scratch.join("build"))
             .env("CARGO_PROFILE_RELEASE_LTO", "thin")

@@ -52,6 +52,11 @@ fn measure(options: &PeerOptions, root: &Path, scratch: &Path) -> Result<PeerRes
     let workshop = Workshop {
         root,
         scratch: scratch.to_path_buf(),
+        profile: if options.is_debug {
+            &[]
+        } else {
+            &["--release"]
+        },
     };
     let mut results = PeerResults {
         rounds: options.rounds,
