@@ -52,7 +52,9 @@ fn load_one(tx: &Tx<'_>, run: RunId) -> Worked<Option<Loaded>> {
     let snapshot = snapshot(tx, run)?;
     let behind = snapshot.as_ref().map_or(0, |snapshot| snapshot.seq);
     let rows = if behind < record.head {
-        rows_after(tx, run, behind, i64::MAX)?
+        // No more than there are: what stands behind the last one may be a page that cannot be read.
+        let count = i64::try_from(record.head - behind).unwrap_or(i64::MAX);
+        rows_after(tx, run, behind, count)?
     } else {
         Vec::new()
     };
