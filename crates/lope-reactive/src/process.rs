@@ -77,6 +77,11 @@ pub fn entries(set: Option<&Json>) -> Vec<(EntityId, Option<Owner>)> {
         .collect()
 }
 
+/// Whether a process is in a running set, with its owner if it has one.
+pub fn entry(set: Option<&Json>, process: &EntityId) -> Option<Option<Owner>> {
+    set?.child(process.as_str()).map(owner_of)
+}
+
 fn owner_of(entry: &Json) -> Option<Owner> {
     Some(Owner {
         process: entry.child("parent")?.as_str()?.parse().ok()?,

@@ -11,6 +11,7 @@ mod events;
 mod fixture;
 mod host;
 mod hosting;
+mod modules;
 mod oracle;
 mod pools;
 mod recipes;
