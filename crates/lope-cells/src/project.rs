@@ -256,6 +256,7 @@ impl Projection<'_> {
 
     /// What stands for an entry of a value of which everything is wanted, undefined perhaps; none if
     /// it stands for itself.
+    #[allow(clippy::option_option, reason = "undefined is not the same as itself")]
     fn entry(
         &mut self,
         at: &CellAddress,

@@ -140,7 +140,9 @@ fn a_raw_module_sees_cells_and_depends_on_what_it_looks_at() {
                 let link = call.inputs.child(name).and_then(Link::from_json);
                 link.map(|link| link.target(call.base)).unwrap()
             };
-            let (which, left, right) = (target("which"), target("left"), target("right"));
+            let which = target("which");
+            let left = target("left");
+            let right = target("right");
             let chosen = match call.transaction.get(&which) {
                 Some(Json::Bool(true)) => left,
                 Some(Json::Bool(false)) => right,
