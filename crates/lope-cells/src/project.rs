@@ -4,7 +4,7 @@
 //! an error. Where the schema says `asCell` or `asStream` the answer has the place instead of the
 //! value. A link that leads back into the value it stands in stays a link.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::address::CellAddress;
@@ -105,6 +105,40 @@ pub fn project_value(
     projection.value(found, schema)
 }
 
+/// Looks at where the links in everything that `at` stands for lead, and at nothing else: for one who
+/// wants all of it kept up to date and does nothing with it.
+pub fn observe(reads: &mut dyn Reads, at: &CellAddress) {
+    let mut seen = BTreeSet::new();
+    let mut open = vec![at.clone()];
+    while let Some(at) = open.pop() {
+        let Ok(found) = resolve(reads, &at, Follow::Every) else {
+            continue;
+        };
+        if seen.len() >= limit::PROJECTED_MAX || !seen.insert(found.address.clone()) {
+            continue;
+        }
+        reads.record(&found.address, Extent::Links);
+        if let Some(value) = &found.value {
+            collect_targets(value, &found.address, &mut open);
+        }
+    }
+}
+
+fn collect_targets(value: &Json, base: &CellAddress, found: &mut Vec<CellAddress>) {
+    match value {
+        Json::Array(array) => array
+            .iter()
+            .for_each(|element| collect_targets(element, base, found)),
+        Json::Object(object) => match Link::from_json(value) {
+            Some(link) => found.push(link.target(base)),
+            None => object
+                .iter()
+                .for_each(|(_, value)| collect_targets(value, base, found)),
+        },
+        Json::Null | Json::Bool(_) | Json::Number(_) | Json::Text(_) => {}
+    }
+}
+
 struct Projection<'a> {
     reads: &'a mut dyn Reads,
     /// The targets of the links that led here.
@@ -157,7 +191,8 @@ impl Projection<'_> {
     fn fitting(&mut self, found: &Resolved, value: &Json, schema: &Schema) -> Option<Projected> {
         if schema.is_any() {
             self.reads.record(&found.address, Extent::Whole);
-            return Some(self.children(found, value, schema));
+            let followed = self.followed(&found.address, value);
+            return Some(followed.unwrap_or_else(|| Projected::Plain(value.clone())));
         }
         let is_scalar = !matches!(value, Json::Array(_) | Json::Object(_));
         let compared = schema.get("const").or_else(|| schema.get("enum")).is_some();
@@ -174,6 +209,70 @@ impl Projection<'_> {
         }
         let projected = self.children(found, value, schema);
         has_required(&projected, schema).then_some(projected)
+    }
+
+    /// A value of which everything is wanted, with what its links lead to; none if it has none. All
+    /// of it is recorded already.
+    fn followed(&mut self, at: &CellAddress, value: &Json) -> Option<Projected> {
+        match value {
+            Json::Array(array) => {
+                self.parts += array.len();
+                let mut changed = BTreeMap::new();
+                for (index, element) in array.iter().enumerate() {
+                    if let Some(other) = self.entry(at, element, || index.to_string().into()) {
+                        changed.insert(index, other);
+                    }
+                }
+                (!changed.is_empty()).then(|| {
+                    let elements = array.iter().enumerate().map(|(index, element)| {
+                        let other = changed.remove(&index);
+                        let other =
+                            other.unwrap_or_else(|| Some(Projected::Plain(element.clone())));
+                        other.unwrap_or(Projected::Plain(Json::Null))
+                    });
+                    list(elements.collect())
+                })
+            }
+            Json::Object(object) => {
+                self.parts += object.len();
+                let mut changed = BTreeMap::new();
+                for (key, value) in object.iter() {
+                    if let Some(other) = self.entry(at, value, || Arc::clone(key)) {
+                        changed.insert(Arc::clone(key), other);
+                    }
+                }
+                (!changed.is_empty()).then(|| {
+                    let entries = object.iter().filter_map(|(key, value)| {
+                        let other = changed.remove(key);
+                        let other = other.unwrap_or_else(|| Some(Projected::Plain(value.clone())));
+                        Some((Arc::clone(key), other?))
+                    });
+                    record(entries.collect())
+                })
+            }
+            Json::Null | Json::Bool(_) | Json::Number(_) | Json::Text(_) => None,
+        }
+    }
+
+    /// What stands for an entry of a value of which everything is wanted, undefined perhaps; none if
+    /// it stands for itself.
+    #[allow(clippy::option_option, reason = "undefined is not the same as itself")]
+    fn entry(
+        &mut self,
+        at: &CellAddress,
+        value: &Json,
+        key: impl FnOnce() -> Arc<str>,
+    ) -> Option<Option<Projected>> {
+        match value {
+            Json::Null | Json::Bool(_) | Json::Number(_) | Json::Text(_) => None,
+            Json::Array(_) | Json::Object(_) => {
+                let at = at.key(key());
+                match Link::from_json(value) {
+                    Some(link) => Some(self.linked(&link, &at, &Schema::any())),
+                    None => self.followed(&at, value).map(Some),
+                }
+            }
+        }
     }
 
     fn children(&mut self, found: &Resolved, value: &Json, schema: &Schema) -> Projected {
@@ -215,9 +314,14 @@ impl Projection<'_> {
             return self.value(Resolved { address: at, value }, schema);
         };
         self.reads.record(&at, Extent::Whole);
-        let found = resolve(self.reads, &link.target(&at), Follow::Every).ok()?;
+        self.linked(&link, &at, schema)
+    }
+
+    /// What a link at `at` leads to.
+    fn linked(&mut self, link: &Link, at: &CellAddress, schema: &Schema) -> Option<Projected> {
+        let found = resolve(self.reads, &link.target(at), Follow::Every).ok()?;
         if self.visiting.contains(&found.address) && !schema.flag("asCell") {
-            return Some(Projected::Plain(link.absolute(&at).to_json()));
+            return Some(Projected::Plain(link.absolute(at).to_json()));
         }
         self.visiting.push(found.address.clone());
         let projected = self.value(found, schema);

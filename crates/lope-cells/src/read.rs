@@ -1,13 +1,16 @@
 //! What was looked at. Everything that is read is recorded with its extent, so that a transaction
 //! can be checked and a computation run again exactly when something it saw has changed.
 
+use std::sync::Arc;
+
 use lope_model::Digest;
 use serde::{Deserialize, Serialize};
 
 use crate::address::CellAddress;
 use crate::id::{EntityId, SpaceName};
 use crate::json::{Json, Object};
-use crate::link::Link;
+use crate::link::{Link, rewrite};
+use crate::path::CellPath;
 
 /// How much of a value was looked at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -16,6 +19,8 @@ pub enum Extent {
     Shape,
     /// Its shape and the keys of an object.
     Keys,
+    /// Where the links in it lead, however deep they stand; nothing else.
+    Links,
     /// All of it.
     Whole,
 }
@@ -35,10 +40,13 @@ impl Extent {
         let (before, after) = match (before, after) {
             (None, None) => return true,
             (Some(before), Some(after)) => (before, after),
-            _ => return false,
+            (Some(only), None) | (None, Some(only)) => {
+                return self == Self::Links && !has_links(only);
+            }
         };
         match self {
             Self::Whole => before == after,
+            Self::Links => has_same_links(before, after),
             Self::Shape => is_same_shape(before, after),
             Self::Keys => is_same_shape(before, after) && has_same_keys(before, after),
         }
@@ -54,6 +62,7 @@ impl Extent {
         };
         match self {
             Self::Whole => value.digest(),
+            Self::Links => links_digest(value),
             Self::Shape => shape_digest(value),
             Self::Keys => {
                 let keys = value.as_object().into_iter().flat_map(Object::keys);
@@ -73,6 +82,62 @@ fn shape_digest(value: &Json) -> Digest {
     }
 }
 
+/// The links in a value, each with where it stands.
+fn links_digest(value: &Json) -> Digest {
+    fn collect(value: &Json, at: &CellPath, found: &mut Vec<Digest>) {
+        if Link::from_json(value).is_some() {
+            found.extend([at.to_json().digest(), value.digest()]);
+            return;
+        }
+        rewrite(value, &mut |child, key| {
+            collect(child, &at.join(key.clone()), found);
+            None
+        });
+    }
+    let mut found = Vec::new();
+    collect(value, &CellPath::root(), &mut found);
+    let parts: Vec<&[u8]> = found.iter().map(|digest| &digest.as_bytes()[..]).collect();
+    Digest::of_parts(&parts)
+}
+
+/// Whether a value is a link or has one in it.
+pub fn has_links(value: &Json) -> bool {
+    match value {
+        Json::Array(array) => array.iter().any(has_links),
+        Json::Object(object) => {
+            Link::from_json(value).is_some() || object.iter().any(|(_, value)| has_links(value))
+        }
+        Json::Null | Json::Bool(_) | Json::Number(_) | Json::Text(_) => false,
+    }
+}
+
+fn has_same_links(before: &Json, after: &Json) -> bool {
+    let same = |one: Option<&Json>, other: Option<&Json>| Extent::Links.is_same(one, other);
+    match (Link::from_json(before), Link::from_json(after)) {
+        (None, None) => {}
+        (before, after) => return before == after,
+    }
+    match (before, after) {
+        (Json::Object(before), Json::Object(after)) => {
+            let is_gone = |key: &&Arc<str>| !after.contains_key(key);
+            before.is_same(after)
+                || (after
+                    .iter()
+                    .all(|(key, value)| same(before.get(key), Some(value)))
+                    && before
+                        .keys()
+                        .filter(is_gone)
+                        .all(|key| same(before.get(key), None)))
+        }
+        (Json::Array(before), Json::Array(after)) => {
+            let longest = before.len().max(after.len());
+            before.is_same(after)
+                || (0..longest).all(|index| same(before.get(index), after.get(index)))
+        }
+        _ => !has_links(before) && !has_links(after),
+    }
+}
+
 fn is_same_shape(before: &Json, after: &Json) -> bool {
     match (before, after) {
         (Json::Array(before), Json::Array(after)) => before.len() == after.len(),
@@ -89,7 +154,7 @@ fn is_same_shape(before: &Json, after: &Json) -> bool {
 
 fn has_same_keys(before: &Json, after: &Json) -> bool {
     match (before.as_object(), after.as_object()) {
-        (Some(before), Some(after)) => before.is_same(after) || before.keys().eq(after.keys()),
+        (Some(before), Some(after)) => before.has_same_keys(after),
         _ => true,
     }
 }

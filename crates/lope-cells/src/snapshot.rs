@@ -34,6 +34,11 @@ impl Snapshot {
         self.document(&at.space, &at.id)?.at(at.path.keys())
     }
 
+    /// Whether both are the same moment.
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.spaces, &other.spaces)
+    }
+
     /// How many commits have changed a space.
     pub fn revision(&self, space: &SpaceName) -> u64 {
         self.spaces.get(space).map_or(0, |space| space.revision)

@@ -40,6 +40,7 @@ mod python;
 mod python_commands;
 mod python_runs;
 mod reactive;
+mod reactive_examples;
 mod reactive_runners;
 mod reactive_stores;
 mod readme;

@@ -84,6 +84,22 @@ fn collect(
     });
 }
 
+/// The recipes that stand in a binding as values.
+pub fn recipes_in(binding: &Json) -> Vec<Json> {
+    fn collect(binding: &Json, found: &mut Vec<Json>) {
+        if is_recipe(binding) {
+            return found.push(binding.clone());
+        }
+        rewrite(binding, &mut |child, _| {
+            collect(child, found);
+            None
+        });
+    }
+    let mut found = Vec::new();
+    collect(binding, &mut found);
+    found
+}
+
 /// The first link of a bound binding that leads to a stream: where it stands, and the stream.
 pub fn stream_in(
     transaction: &mut Transaction,

@@ -36,3 +36,6 @@ pub const PROCESS_DEPTH_MAX: usize = 64;
 
 /// Children that one node may have.
 pub const CHILDREN_MAX: usize = 10_000;
+
+/// Recipes met as values that are kept; beyond it they are read anew when they are met again.
+pub const DISCOVERED_RECIPES_MAX: usize = 1_024;

@@ -94,7 +94,7 @@ pub struct SpaceMachine<P> {
     /// Nodes that ran since the last wave, and those that did not settle.
     ran: BTreeMap<NodeKey, Option<NonSettling>>,
     /// Where documents changed since the last wave, and who did it.
-    changed: BTreeMap<(EntityId, CellPath), Arc<str>>,
+    changed: BTreeMap<(EntityId, CellPath), ChangedBy>,
     checks_twice: bool,
 }
 
@@ -329,9 +329,10 @@ impl<P: Program> SpaceMachine<P> {
                 id,
                 path,
                 value,
-                by,
+                by: self.nodes.describe(&by),
             });
         }
+        self.nodes.forget_removed();
     }
 
     fn has_events(&self) -> bool {
@@ -465,7 +466,6 @@ impl<P: Program> SpaceMachine<P> {
     fn apply(&mut self, committed: &Committed, by: &ChangedBy) {
         self.nodes.scheduler.changed(&committed.changes, by);
         self.wave.add(committed);
-        let by = self.nodes.describe(by);
         for change in &committed.changes {
             let paths = change.paths.iter();
             let keys = paths.map(|path| (change.id.clone(), path.clone()));

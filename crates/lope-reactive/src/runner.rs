@@ -6,8 +6,10 @@
 //! starts the same nodes from the same documents.
 
 mod command;
+mod discovery;
 mod execution;
 mod node;
+mod offspring;
 mod report;
 mod setup;
 
@@ -29,10 +31,11 @@ use lope_cells::error::WriteError;
 use lope_cells::id::{EntityId, SpaceName};
 use lope_cells::json::Json;
 use lope_cells::read::Reads;
-use lope_cells::space::{Committed, Spaces};
+use lope_cells::space::{Committed, DocumentChange, Spaces};
 use lope_cells::transaction::Transaction;
 use node::BoundNode;
 pub use node::run_request;
+use offspring::Offspring;
 pub use report::{NodeLine, ProcessReport};
 
 /// Why a recipe was not run.
@@ -61,6 +64,8 @@ pub struct RecipeOptions {
 #[derive(Debug)]
 pub struct RecipeRunner {
     space: SpaceName,
+    /// Where it stands which processes run.
+    running_set: CellAddress,
     modules: Modules,
     scripts: Box<dyn ScriptHost>,
     /// What runs, by process cell.
@@ -68,8 +73,11 @@ pub struct RecipeRunner {
     nodes: BTreeMap<NodeKey, Arc<BoundNode>>,
     /// Recipes that were read, by id.
     recipes: BTreeMap<Arc<str>, Arc<Recipe>>,
+    /// Recipes that were met as values, by id.
+    discovered: BTreeMap<Arc<str>, Arc<Recipe>>,
     /// Effects that were asked for since this runner has the space, and are not done.
     requested: BTreeSet<Arc<str>>,
+    offspring: Offspring,
 }
 
 impl RecipeRunner {
@@ -79,13 +87,16 @@ impl RecipeRunner {
         crate::builtin::install(&mut known);
         known.extend(modules);
         Self {
+            running_set: running_set(&space),
             space,
             modules: known,
             scripts,
             executions: BTreeMap::new(),
             nodes: BTreeMap::new(),
             recipes: BTreeMap::new(),
+            discovered: BTreeMap::new(),
             requested: BTreeSet::new(),
+            offspring: Offspring::default(),
         }
     }
 
@@ -136,8 +147,7 @@ impl RecipeRunner {
         let Some((node, hash)) = key.rsplit_once('/') else {
             return Ok(());
         };
-        let bound = self.nodes.values().find(|bound| bound.name() == node);
-        match bound.cloned() {
+        match self.named(node) {
             Some(bound) => Ok(bound.record_effect(hash, outcome, transaction)?),
             None => Ok(()),
         }
@@ -208,10 +218,10 @@ impl Program for RecipeRunner {
     fn committed(&mut self, committed: &Committed, spaces: &Spaces, nodes: &mut Nodes) {
         let effects = committed.effects.iter().map(|effect| effect.key.clone());
         self.requested.extend(effects);
-        let set = running_set(&self.space);
-        let concerns_all = committed.changes.iter().any(|change| change.id == set.id);
-        if concerns_all {
-            return self.resumed(spaces, nodes);
+        let mut changes = committed.changes.iter();
+        let set_change = changes.find(|change| change.id == self.running_set.id);
+        if let Some(change) = set_change {
+            self.take_set_change(change, spaces, nodes);
         }
         for change in &committed.changes {
             let is_active = self.executions.get(&change.id);
@@ -222,6 +232,7 @@ impl Program for RecipeRunner {
     }
 
     fn resumed(&mut self, spaces: &Spaces, nodes: &mut Nodes) {
+        self.offspring = Offspring::in_set(spaces.snapshot().at(&self.running_set));
         for process in self.differing(spaces) {
             self.reconcile(&process, spaces, nodes);
         }
@@ -229,6 +240,40 @@ impl Program for RecipeRunner {
 }
 
 impl RecipeRunner {
+    /// Starts and stops what a change of the running set says; looks at nothing else.
+    fn take_set_change(&mut self, change: &DocumentChange, spaces: &Spaces, nodes: &mut Nodes) {
+        let mut processes = BTreeSet::new();
+        for path in &change.paths {
+            match path.keys().first() {
+                Some(process) => processes.extend(process.parse::<EntityId>()),
+                None => return self.resumed(spaces, nodes),
+            }
+        }
+        for process in &processes {
+            let before = change.before.as_ref();
+            self.offspring
+                .replace(process, before, change.after.as_ref());
+        }
+        for process in processes {
+            if self.differs(&process, spaces) {
+                self.reconcile(&process, spaces, nodes);
+            }
+        }
+    }
+
+    /// The node of this name, if it is in place.
+    fn named(&self, name: &str) -> Option<Arc<BoundNode>> {
+        let (process, index) = name.rsplit_once('/')?;
+        let execution = self.executions.get(&process.parse::<EntityId>().ok()?)?;
+        let index: usize = index.parse().ok()?;
+        let place = execution
+            .nodes
+            .binary_search_by_key(&index, |(index, _)| *index);
+        self.nodes
+            .get(&execution.nodes.get(place.ok()?)?.1)
+            .cloned()
+    }
+
     fn bound(&self, node: NodeKey) -> Result<Arc<BoundNode>, Failure> {
         let bound = self.nodes.get(&node).cloned();
         bound.ok_or_else(|| Failure::new("Stopped", "the node was stopped"))

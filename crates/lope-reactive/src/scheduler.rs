@@ -40,7 +40,17 @@ pub struct Scheduler {
     reports: Vec<NonSettling>,
     /// Nodes whose reads or writes are others than when last asked.
     rewired: BTreeSet<NodeKey>,
+    /// What was found out for the last event.
+    upstream: Upstream,
     registered: u64,
+}
+
+/// The nodes whose writes may reach a handler.
+#[derive(Debug, Default)]
+struct Upstream {
+    /// The handler, and the edition of the graph.
+    of: Option<(NodeKey, u64)>,
+    nodes: BTreeSet<NodeKey>,
 }
 
 impl Scheduler {
@@ -152,14 +162,11 @@ impl Scheduler {
             return None;
         }
         self.reorder();
-        let stale =
-            |node: &NodeKey| self.invalid.contains(node) && self.nodes[node].waits_until.is_none();
-        let before = self.graph.everything_before(handler);
-        let mut ready_keys: Vec<ReadyKey> = before
-            .into_iter()
-            .filter(stale)
-            .map(|node| self.graph.ready_key(node))
-            .collect();
+        self.look_upstream(handler);
+        let may_run = |node: &&NodeKey| self.nodes[node].waits_until.is_none();
+        let stale = self.upstream.nodes.intersection(&self.invalid);
+        let stale = stale.filter(may_run);
+        let mut ready_keys: Vec<ReadyKey> = stale.map(|node| self.graph.ready_key(*node)).collect();
         ready_keys.sort_unstable();
         for (_, _, node) in ready_keys {
             self.dequeue(node);
@@ -168,6 +175,17 @@ impl Scheduler {
             }
         }
         None
+    }
+
+    /// Finds out whose writes may reach `handler`, unless that is known and the graph is the same.
+    fn look_upstream(&mut self, handler: NodeKey) {
+        let edition = self.graph.edition();
+        if self.upstream.of != Some((handler, edition)) {
+            self.upstream = Upstream {
+                of: Some((handler, edition)),
+                nodes: self.graph.everything_before(handler),
+            };
+        }
     }
 
     /// Tells that `node` ran, what it read, and where it wrote. What it changed is told by
@@ -298,8 +316,8 @@ impl Scheduler {
         if self.nodes[&node].reads == reads {
             return;
         }
-        for at in std::mem::take(&mut self.state(node).reads).keys() {
-            self.index.remove_reader(node, at);
+        for (at, extent) in std::mem::take(&mut self.state(node).reads) {
+            self.index.remove_reader(node, &at, extent);
         }
         let mut writers = BTreeSet::new();
         for (at, extent) in &reads {

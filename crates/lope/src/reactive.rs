@@ -7,6 +7,7 @@
 mod effects;
 mod file;
 mod host;
+mod single_step;
 
 pub use lope_cells::address::BadAddress;
 pub use lope_cells::project::is_stream;

@@ -1,7 +1,9 @@
-//! A persistent map from keys to values, sorted by key: sorted chunks behind shared pointers.
+//! A persistent map from keys to values, sorted by key: a tree of small nodes behind shared
+//! pointers.
 //!
-//! A clone is one count; changing an entry copies its chunk and the list of chunks, so that one
-//! entry of a very wide object changes in microseconds.
+//! A clone is one count; changing an entry copies the nodes on the way to it, so that one entry of
+//! a very wide object changes as fast as one of a small object. Comparing two versions of an object
+//! skips what they share.
 
 use std::sync::{Arc, OnceLock};
 
@@ -9,22 +11,35 @@ use lope_model::Digest;
 
 use super::Json;
 
-/// A chunk that grows beyond this is split in two.
-const CHUNK: usize = 128;
+/// A node that grows beyond this is split in two.
+const WIDTH: usize = 32;
 
 /// A map from keys to values.
 #[derive(Clone, Debug, Default)]
-pub struct Object(Arc<Entries>);
+pub struct Object(Arc<Root>);
 
 #[derive(Clone, Debug, Default)]
-struct Entries {
-    /// Sorted in themselves and among each other, none empty.
-    chunks: Vec<Arc<Chunk>>,
+struct Root {
+    top: TreeNode,
     len: usize,
     digest: OnceLock<Digest>,
 }
 
-type Chunk = Vec<(Arc<str>, Json)>;
+type Entry = (Arc<str>, Json);
+
+/// Sorted by key; only the top may be empty.
+#[derive(Clone, Debug)]
+enum TreeNode {
+    Leaf(Vec<Entry>),
+    Inner(Vec<Branch>),
+}
+
+#[derive(Clone, Debug)]
+struct Branch {
+    /// No key below is less; every key in the branch before is.
+    least: Arc<str>,
+    below: Arc<TreeNode>,
+}
 
 impl Object {
     pub fn len(&self) -> usize {
@@ -36,9 +51,16 @@ impl Object {
     }
 
     pub fn get(&self, key: &str) -> Option<&Json> {
-        let chunk = self.0.chunks.get(self.0.chunk_of(key))?;
-        let place = find(chunk, key).ok()?;
-        Some(&chunk[place].1)
+        let mut node = &self.0.top;
+        loop {
+            match node {
+                TreeNode::Leaf(entries) => {
+                    let place = find(entries, key).ok()?;
+                    return Some(&entries[place].1);
+                }
+                TreeNode::Inner(branches) => node = &branches[branch_of(branches, key)].below,
+            }
+        }
     }
 
     pub fn contains_key(&self, key: &str) -> bool {
@@ -47,8 +69,15 @@ impl Object {
 
     /// The entries, sorted by key.
     pub fn iter(&self) -> impl Iterator<Item = (&Arc<str>, &Json)> {
-        let chunks = self.0.chunks.iter();
-        chunks.flat_map(|chunk| chunk.iter().map(|(key, value)| (key, value)))
+        let mut open = vec![Part::Node(&self.0.top)];
+        std::iter::from_fn(move || {
+            loop {
+                match open.pop()? {
+                    Part::Node(node) => node.open(&mut open),
+                    Part::Entry((key, value)) => return Some((key, value)),
+                }
+            }
+        })
     }
 
     pub fn keys(&self) -> impl Iterator<Item = &Arc<str>> {
@@ -57,34 +86,29 @@ impl Object {
 
     /// Puts an entry in, and gives back the one it replaces.
     pub fn insert(&mut self, key: Arc<str>, value: Json) -> Option<Json> {
-        let entries = self.change();
-        if entries.chunks.is_empty() {
-            entries.chunks.push(Arc::default());
+        let root = self.change();
+        let replaced = root.top.insert(key, value);
+        root.len += usize::from(replaced.is_none());
+        if let Some(upper) = root.top.split() {
+            let lower = std::mem::take(&mut root.top);
+            let lower = Branch {
+                least: Arc::clone(lower.least()),
+                below: Arc::new(lower),
+            };
+            root.top = TreeNode::Inner(vec![lower, upper]);
         }
-        let index = entries.chunk_of(&key);
-        let chunk = Arc::make_mut(&mut entries.chunks[index]);
-        match find(chunk, &key) {
-            Ok(place) => Some(std::mem::replace(&mut chunk[place].1, value)),
-            Err(place) => {
-                chunk.insert(place, (key, value));
-                entries.len += 1;
-                entries.split(index);
-                None
-            }
-        }
+        replaced
     }
 
     pub fn remove(&mut self, key: &str) -> Option<Json> {
-        let index = self.0.chunk_of(key);
-        let place = find(self.0.chunks.get(index)?, key).ok()?;
-        let entries = self.change();
-        let chunk = Arc::make_mut(&mut entries.chunks[index]);
-        let (_, value) = chunk.remove(place);
-        if chunk.is_empty() {
-            entries.chunks.remove(index);
+        if !self.contains_key(key) {
+            return None;
         }
-        entries.len -= 1;
-        Some(value)
+        let root = self.change();
+        let removed = root.top.remove(key);
+        root.len -= 1;
+        root.shrink();
+        removed
     }
 
     /// Whether both are the same piece of memory, which implies that they are equal.
@@ -92,54 +116,215 @@ impl Object {
         Arc::ptr_eq(&self.0, &other.0)
     }
 
+    /// Whether both have the same keys.
+    pub fn has_same_keys(&self, other: &Self) -> bool {
+        self.agrees(other, |(one, _), (other, _)| one == other)
+    }
+
     pub(super) fn get_mut(&mut self, key: &str) -> Option<&mut Json> {
-        let entries = self.change();
-        let index = entries.chunk_of(key);
-        let chunk = entries.chunks.get_mut(index)?;
-        let place = find(chunk, key).ok()?;
-        Some(&mut Arc::make_mut(chunk)[place].1)
+        let mut node = &mut self.change().top;
+        loop {
+            match node {
+                TreeNode::Leaf(entries) => {
+                    let place = find(entries, key).ok()?;
+                    return Some(&mut entries[place].1);
+                }
+                TreeNode::Inner(branches) => {
+                    let index = branch_of(branches, key);
+                    node = Arc::make_mut(&mut branches[index].below);
+                }
+            }
+        }
     }
 
     pub(super) fn digest_cache(&self) -> &OnceLock<Digest> {
         &self.0.digest
     }
 
-    fn change(&mut self) -> &mut Entries {
-        let entries = Arc::make_mut(&mut self.0);
-        entries.digest = OnceLock::new();
-        entries
+    fn change(&mut self) -> &mut Root {
+        let root = Arc::make_mut(&mut self.0);
+        root.digest = OnceLock::new();
+        root
+    }
+
+    /// Whether the entries agree pair by pair; those that both share are taken as agreeing.
+    fn agrees(&self, other: &Self, same: impl Fn(&Entry, &Entry) -> bool) -> bool {
+        if self.is_same(other) {
+            return true;
+        }
+        if self.len() != other.len() {
+            return false;
+        }
+        let mut left = vec![Part::Node(&self.0.top)];
+        let mut right = vec![Part::Node(&other.0.top)];
+        while let Some(one) = left.pop() {
+            let Some(two) = right.pop() else {
+                return false;
+            };
+            match (one, two) {
+                (Part::Node(one), Part::Node(two)) if std::ptr::eq(one, two) => {}
+                (Part::Entry(one), Part::Entry(two)) if !same(one, two) => return false,
+                (Part::Entry(_), Part::Entry(_)) => {}
+                (Part::Node(one), two @ Part::Entry(_)) => {
+                    one.open(&mut left);
+                    right.push(two);
+                }
+                (one @ Part::Entry(_), Part::Node(two)) => {
+                    left.push(one);
+                    two.open(&mut right);
+                }
+                (Part::Node(one @ TreeNode::Inner(_)), Part::Node(two @ TreeNode::Leaf(_))) => {
+                    one.open(&mut left);
+                    right.push(Part::Node(two));
+                }
+                (Part::Node(one @ TreeNode::Leaf(_)), Part::Node(two @ TreeNode::Inner(_))) => {
+                    left.push(Part::Node(one));
+                    two.open(&mut right);
+                }
+                (Part::Node(one), Part::Node(two)) => {
+                    one.open(&mut left);
+                    two.open(&mut right);
+                }
+            }
+        }
+        true
     }
 }
 
-impl Entries {
-    /// The chunk in which `key` stands or would stand.
-    fn chunk_of(&self, key: &str) -> usize {
-        let starts_after =
-            |chunk: &Arc<Chunk>| chunk.first().is_some_and(|(first, _)| **first > *key);
-        let behind = self.chunks.partition_point(|chunk| !starts_after(chunk));
-        behind.saturating_sub(1)
-    }
+/// What is left to be looked at: the last is the next.
+enum Part<'a> {
+    Node(&'a TreeNode),
+    Entry(&'a Entry),
+}
 
-    fn split(&mut self, index: usize) {
-        if self.chunks[index].len() > CHUNK {
-            let upper = Arc::make_mut(&mut self.chunks[index]).split_off(CHUNK / 2);
-            self.chunks.insert(index + 1, Arc::new(upper));
+impl Root {
+    /// Drops levels that hold a single branch.
+    fn shrink(&mut self) {
+        while let TreeNode::Inner(branches) = &mut self.top {
+            match branches.len() {
+                0 => self.top = TreeNode::default(),
+                1 => {
+                    let only = branches.remove(0);
+                    self.top = Arc::unwrap_or_clone(only.below);
+                }
+                _ => return,
+            }
         }
     }
 }
 
-fn find(chunk: &Chunk, key: &str) -> Result<usize, usize> {
-    chunk.binary_search_by(|(other, _)| (**other).cmp(key))
+impl TreeNode {
+    fn insert(&mut self, key: Arc<str>, value: Json) -> Option<Json> {
+        match self {
+            Self::Leaf(entries) => match find(entries, &key) {
+                Ok(place) => Some(std::mem::replace(&mut entries[place].1, value)),
+                Err(place) => {
+                    entries.insert(place, (key, value));
+                    None
+                }
+            },
+            Self::Inner(branches) => {
+                let index = branch_of(branches, &key);
+                let branch = &mut branches[index];
+                if key < branch.least {
+                    branch.least = Arc::clone(&key);
+                }
+                let below = Arc::make_mut(&mut branch.below);
+                let replaced = below.insert(key, value);
+                if let Some(upper) = below.split() {
+                    branches.insert(index + 1, upper);
+                }
+                replaced
+            }
+        }
+    }
+
+    fn remove(&mut self, key: &str) -> Option<Json> {
+        match self {
+            Self::Leaf(entries) => {
+                let place = find(entries, key).ok()?;
+                Some(entries.remove(place).1)
+            }
+            Self::Inner(branches) => {
+                let index = branch_of(branches, key);
+                let below = Arc::make_mut(&mut branches[index].below);
+                let removed = below.remove(key);
+                if below.is_empty() {
+                    branches.remove(index);
+                }
+                removed
+            }
+        }
+    }
+
+    /// Splits off the upper half of a node that is too wide.
+    fn split(&mut self) -> Option<Branch> {
+        let upper = match self {
+            Self::Leaf(entries) if entries.len() > WIDTH => {
+                Self::Leaf(entries.split_off(WIDTH / 2))
+            }
+            Self::Inner(branches) if branches.len() > WIDTH => {
+                Self::Inner(branches.split_off(WIDTH / 2))
+            }
+            Self::Leaf(_) | Self::Inner(_) => return None,
+        };
+        Some(Branch {
+            least: Arc::clone(upper.least()),
+            below: Arc::new(upper),
+        })
+    }
+
+    /// The bound of a node that is not empty.
+    fn least(&self) -> &Arc<str> {
+        match self {
+            Self::Leaf(entries) => &entries[0].0,
+            Self::Inner(branches) => &branches[0].least,
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        match self {
+            Self::Leaf(entries) => entries.is_empty(),
+            Self::Inner(branches) => branches.is_empty(),
+        }
+    }
+
+    /// Puts the parts of the node where the first is the next.
+    fn open<'a>(&'a self, parts: &mut Vec<Part<'a>>) {
+        match self {
+            Self::Leaf(entries) => parts.extend(entries.iter().rev().map(Part::Entry)),
+            Self::Inner(branches) => {
+                let nodes = branches.iter().rev();
+                parts.extend(nodes.map(|branch| Part::Node(&branch.below)));
+            }
+        }
+    }
+}
+
+impl Default for TreeNode {
+    fn default() -> Self {
+        Self::Leaf(Vec::new())
+    }
+}
+
+/// The branch in which `key` stands or would stand.
+fn branch_of(branches: &[Branch], key: &str) -> usize {
+    let behind = branches.partition_point(|branch| *branch.least <= *key);
+    behind.saturating_sub(1)
+}
+
+fn find(entries: &[Entry], key: &str) -> Result<usize, usize> {
+    entries.binary_search_by(|(other, _)| (**other).cmp(key))
 }
 
 impl PartialEq for Object {
     fn eq(&self, other: &Self) -> bool {
-        self.is_same(other) || (self.len() == other.len() && self.iter().eq(other.iter()))
+        self.agrees(other, |one, other| one == other)
     }
 }
 
-impl FromIterator<(Arc<str>, Json)> for Object {
-    fn from_iter<I: IntoIterator<Item = (Arc<str>, Json)>>(entries: I) -> Self {
+impl FromIterator<Entry> for Object {
+    fn from_iter<I: IntoIterator<Item = Entry>>(entries: I) -> Self {
         let mut object = Self::default();
         for (key, value) in entries {
             object.insert(key, value);

@@ -71,12 +71,14 @@ impl SpaceStore {
     pub async fn load(&self) -> Result<Spaces, HostError> {
         let mut spaces = Spaces::default();
         let prefix = self.keys.documents();
-        for row in self.rows(&prefix).await? {
+        let load = |row: Row| {
             let id = std::str::from_utf8(&row.key[prefix.len()..]);
             let id = id.ok().and_then(|id| id.parse().ok());
             let id = id.ok_or_else(|| HostError::Damaged("the id of a document".to_owned()))?;
             spaces.load(&self.space, id, decode(&row.value)?);
-        }
+            Ok(())
+        };
+        self.each_row(&prefix, load).await?;
         Ok(spaces)
     }
 
@@ -91,17 +93,31 @@ impl SpaceStore {
 
     /// All rows whose keys begin with `prefix`.
     pub(super) async fn rows(&self, prefix: &[u8]) -> Result<Vec<Row>, HostError> {
-        let mut range = Range::prefix(self.keys.table(), prefix, PAGE_MAX);
         let mut all = Vec::new();
+        let keep = |row: Row| {
+            all.push(row);
+            Ok(())
+        };
+        self.each_row(prefix, keep).await?;
+        Ok(all)
+    }
+
+    /// Shows all rows whose keys begin with `prefix`; no more than a page of them is in memory.
+    async fn each_row(
+        &self,
+        prefix: &[u8],
+        mut see: impl FnMut(Row) -> Result<(), HostError>,
+    ) -> Result<(), HostError> {
+        let mut range = Range::prefix(self.keys.table(), prefix, PAGE_MAX);
         loop {
             let rows = self.tables.range(range.clone()).await?;
             let is_last = rows.len() < PAGE_MAX;
             if let Some(last) = rows.last() {
                 range.from = [&*last.key, &[0]].concat();
             }
-            all.extend(rows);
+            rows.into_iter().try_for_each(&mut see)?;
             if is_last {
-                return Ok(all);
+                return Ok(());
             }
         }
     }

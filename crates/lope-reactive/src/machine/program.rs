@@ -65,6 +65,8 @@ pub struct Nodes {
     names: BTreeMap<NodeKey, NodeName>,
     /// Names whose nodes were taken out since last asked.
     removed: BTreeSet<Arc<str>>,
+    /// The names of nodes that are gone and did something in this wave, perhaps.
+    former: BTreeMap<NodeKey, Arc<str>>,
     /// Records of nodes that were not added yet.
     stored: BTreeMap<Arc<str>, StoredNode>,
     /// How the nodes fared that were added with a record.
@@ -138,12 +140,17 @@ impl Nodes {
     /// Who changed something, in words that mean the same after a restart.
     pub(super) fn describe(&self, by: &ChangedBy) -> Arc<str> {
         match by {
-            ChangedBy::Node(node) => match self.name_of(*node) {
+            ChangedBy::Node(node) => match self.name_of(*node).or_else(|| self.former.get(node)) {
                 Some(name) => format!("node {name}").into(),
                 None => node.to_string().into(),
             },
             ChangedBy::Event(_) | ChangedBy::Edit => by.to_string().into(),
         }
+    }
+
+    /// Forgets what nodes were called that are gone.
+    pub(super) fn forget_removed(&mut self) {
+        self.former.clear();
     }
 
     fn explain(&self, reason: &RunReason) -> String {
@@ -209,8 +216,10 @@ impl Nodes {
     pub fn remove(&mut self, node: NodeKey) {
         self.scheduler.unregister(node);
         self.recorded.remove(&node);
-        self.removed
-            .extend(self.names.remove(&node).map(|named| named.name));
+        if let Some(named) = self.names.remove(&node) {
+            self.former.insert(node, named.name.clone());
+            self.removed.insert(named.name);
+        }
         let Some(stream) = self.streams.remove(&node) else {
             return;
         };

@@ -8,7 +8,7 @@ use super::RecipeRunner;
 use super::node::{BoundNode, NodeWork};
 use crate::binding::{bind, links_in, stream_in, targets};
 use crate::machine::{NodeName, Nodes};
-use crate::process::{entries, recorded_type, running_set};
+use crate::process::{entries, entry, recorded_type};
 use crate::recipe::{NodeModule, Recipe, RecipeNode};
 use crate::scheduler::{NodeKey, NodeRole, NodeSpec};
 use lope_cells::address::CellAddress;
@@ -16,8 +16,6 @@ use lope_cells::id::EntityId;
 use lope_cells::json::Json;
 use lope_cells::link::Link;
 use lope_cells::path::CellPath;
-use lope_cells::project::project_value;
-use lope_cells::schema::Schema;
 use lope_cells::space::Spaces;
 use lope_cells::transaction::ReadLog;
 
@@ -42,28 +40,34 @@ impl Execution {
 impl RecipeRunner {
     /// The processes that run and should not, should and do not, or run something else.
     pub(super) fn differing(&self, spaces: &Spaces) -> BTreeSet<EntityId> {
-        let wanted = entries(spaces.snapshot().at(&running_set(&self.space)));
-        let mut differing: BTreeSet<EntityId> = self.executions.keys().cloned().collect();
-        for (process, owner) in wanted {
-            let stored = spaces.snapshot().document(&self.space, &process);
-            let is_right = self.executions.get(&process).is_some_and(|active| {
-                active.is_of(stored) && active.is_elevated == owner.is_none()
-            });
-            if is_right {
-                differing.remove(&process);
-            } else {
-                differing.insert(process);
+        let wanted = entries(spaces.snapshot().at(&self.running_set));
+        let mut known: BTreeSet<EntityId> = self.executions.keys().cloned().collect();
+        known.extend(wanted.into_iter().map(|(process, _)| process));
+        known.retain(|process| self.differs(process, spaces));
+        known
+    }
+
+    /// Whether a process runs and should not, should and does not, or runs something else.
+    pub(super) fn differs(&self, process: &EntityId, spaces: &Spaces) -> bool {
+        let active = self.executions.get(process);
+        let set = spaces.snapshot().at(&self.running_set);
+        match (active, entry(set, process)) {
+            (None, None) => false,
+            (Some(active), Some(owner)) => {
+                let stored = spaces.snapshot().document(&self.space, process);
+                !active.is_of(stored) || active.is_elevated != owner.is_none()
             }
+            _ => true,
         }
-        differing
     }
 
     /// Makes one process run what the documents say.
     pub(super) fn reconcile(&mut self, process: &EntityId, spaces: &Spaces, nodes: &mut Nodes) {
         self.stop_execution(process, nodes);
-        let set = spaces.snapshot().at(&running_set(&self.space));
-        let wanted = entries(set).into_iter().find(|(id, _)| id == process);
-        let Some((_, owner)) = wanted else { return };
+        let set = spaces.snapshot().at(&self.running_set);
+        let Some(owner) = entry(set, process) else {
+            return;
+        };
         let stored = spaces.snapshot().document(&self.space, process);
         let recipe = recorded_type(stored).and_then(|id| self.recipe(&id, spaces));
         let Some(recipe) = recipe else { return };
@@ -82,6 +86,7 @@ impl RecipeRunner {
             let Some(bound) = self.bind_node(index, part, &at) else {
                 continue;
             };
+            self.discover_in(&bound.inputs);
             let key = register(&bound, (parent, Some(&recipe.id)), spaces, nodes);
             execution.nodes.push((index, key.0));
             self.nodes.insert(key.0, Arc::new(key.1));
@@ -117,9 +122,14 @@ impl RecipeRunner {
         if let Some(known) = self.recipes.get(id) {
             return Some(Arc::clone(known));
         }
-        let document = spaces.snapshot();
-        let document = document.document(&self.space, &Recipe::stored_as(id))?;
-        let recipe = Arc::new(Recipe::parse(document).ok()?);
+        let recipe = match self.discovered.remove(id) {
+            Some(recipe) => recipe,
+            None => {
+                let document = spaces.snapshot();
+                let document = document.document(&self.space, &Recipe::stored_as(id))?;
+                Arc::new(Recipe::parse(document).ok()?)
+            }
+        };
         self.recipes.insert(id.clone(), Arc::clone(&recipe));
         Some(recipe)
     }
@@ -219,7 +229,7 @@ fn reads_of(bound: &BoundNode, without: Option<&CellPath>, spaces: &Spaces) -> R
     }
     if matches!(bound.work, NodeWork::Observer) {
         // It wants all of the result, so that whoever writes a part of it is wanted from the start.
-        project_value(&mut looking, &bound.base, &bound.inputs, &Schema::any());
+        bound.observe(&mut looking);
         return looking.reads().clone();
     }
     for (at, target) in links_in(&bound.inputs, &bound.base) {

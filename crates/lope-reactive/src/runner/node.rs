@@ -7,19 +7,19 @@ use lope_model::Failure;
 
 use super::setup::{Launch, set_up};
 use super::{RecipeError, RecipeOptions, RecipeRunner};
-use crate::binding::{place_of, send};
+use crate::binding::{links_in, place_of, send};
 use crate::limit;
 use crate::machine::StreamEvent;
 use crate::module::{ChildRequest, RawCall};
-use crate::process::{Owner, child_result, children, mark_stopped, process_of};
-use crate::recipe::{FunctionCode, FunctionModule, Recipe};
+use crate::process::{Owner, child_result, mark_stopped, process_of};
+use crate::recipe::{FunctionCode, FunctionModule, Recipe, is_recipe};
 use lope_cells::address::CellAddress;
 use lope_cells::error::WriteError;
 use lope_cells::id::EntityId;
 use lope_cells::json::{Json, put};
 use lope_cells::link::{Link, cycle_in, rewrite, sigil};
 use lope_cells::path::CellPath;
-use lope_cells::project::{Projected, project_value};
+use lope_cells::project::{Projected, observe, project_value};
 use lope_cells::read::Reads;
 use lope_cells::schema::Schema;
 use lope_cells::transaction::Transaction;
@@ -66,6 +66,13 @@ impl BoundNode {
             inputs,
             outputs: Json::Null,
             stream: None,
+        }
+    }
+
+    /// Wants everything that the inputs stand for.
+    pub(super) fn observe(&self, transaction: &mut Transaction) {
+        for (_, target) in links_in(&self.inputs, &self.base) {
+            observe(transaction, &target);
         }
     }
 
@@ -159,7 +166,7 @@ impl RecipeRunner {
         let mut kept = BTreeSet::new();
         let value = match &node.work {
             NodeWork::Observer => {
-                project_value(transaction, &node.base, &inputs, &Schema::any());
+                node.observe(transaction);
                 return Ok(());
             }
             NodeWork::Passthrough => Some(inputs),
@@ -170,13 +177,15 @@ impl RecipeRunner {
                 self.call_raw(node, name, (&inputs, &mut kept), transaction)?
             }
         };
-        let mut wanted = Vec::new();
-        let value = value.map(|value| requests_in(value, node, &mut wanted));
-        for request in wanted {
+        let mut found = FoundInResult::default();
+        let value = value.map(|value| found.look_through(value, node));
+        self.discover(&found.recipes);
+        for request in found.requests {
             self.start_child(node, request, transaction, &mut kept)?;
         }
         if event.is_none() {
-            stop_other_children(node, &kept, transaction).map_err(refused)?;
+            self.stop_other_children(node, &kept, transaction)
+                .map_err(refused)?;
         }
         send(transaction, &node.outputs, &node.base, value.as_ref()).map_err(refused)?;
         forget_failure(node, transaction).map_err(refused)
@@ -249,8 +258,8 @@ impl RecipeRunner {
             return Err(Failure::new("Limit", message));
         }
         let document = recipe_document(&request.recipe, &node.process, transaction);
-        let recipe = match self.recipes.get(&*document.digest().to_string()) {
-            Some(recipe) => Arc::clone(recipe),
+        let recipe = match self.known_recipe(&document.digest().to_string()) {
+            Some(recipe) => recipe,
             None => Arc::new(Recipe::parse(&document).map_err(RecipeError::from)?),
         };
         let owner = node.owner();
@@ -267,22 +276,24 @@ impl RecipeRunner {
             Ok(result)
         })
     }
-}
 
-/// Stops the children that the node no longer wants. What a handler started stays: the next event
-/// is another one.
-fn stop_other_children(
-    node: &BoundNode,
-    kept: &BTreeSet<EntityId>,
-    transaction: &mut Transaction,
-) -> Result<(), WriteError> {
-    let space = &node.process.space;
-    let is_own = |index: usize| index == node.index;
-    let known = children(transaction, space, &node.process.id, is_own);
-    transaction.quietly(|transaction| {
-        let mut gone = known.difference(kept);
-        gone.try_for_each(|child| mark_stopped(transaction, space, child))
-    })
+    /// Stops the children that the node no longer wants. What a handler started stays: the next
+    /// event is another one.
+    fn stop_other_children(
+        &self,
+        node: &BoundNode,
+        kept: &BTreeSet<EntityId>,
+        transaction: &mut Transaction,
+    ) -> Result<(), WriteError> {
+        let Some(known) = self.offspring.of(&node.process.id, node.index) else {
+            return Ok(());
+        };
+        let space = &node.process.space;
+        transaction.quietly(|transaction| {
+            let mut gone = known.difference(kept);
+            gone.try_for_each(|child| mark_stopped(transaction, space, child))
+        })
+    }
 }
 
 impl From<RecipeError> for Failure {
@@ -301,23 +312,34 @@ fn recipe_document(recipe: &Json, base: &CellAddress, transaction: &mut Transact
     found.unwrap_or_else(|| recipe.clone())
 }
 
-/// `value` with a link to the child's result in place of each run request in it, and with links for
-/// what leads back.
-fn requests_in(value: Json, node: &BoundNode, wanted: &mut Vec<ChildRequest>) -> Json {
-    fn replaced(
-        value: &Json,
-        at: &CellPath,
-        node: &BoundNode,
-        wanted: &mut Vec<ChildRequest>,
-    ) -> Option<Json> {
+/// What stands in a result besides values.
+#[derive(Default)]
+struct FoundInResult {
+    requests: Vec<ChildRequest>,
+    recipes: Vec<Json>,
+}
+
+impl FoundInResult {
+    /// `value` with a link to the child's result in place of each run request in it, and with links
+    /// for what leads back. A recipe stays as it is: what stands in it is its own.
+    fn look_through(&mut self, value: Json, node: &BoundNode) -> Json {
+        let replaced = self.replaced(&value, &CellPath::root(), node);
+        replaced.unwrap_or(value)
+    }
+
+    fn replaced(&mut self, value: &Json, at: &CellPath, node: &BoundNode) -> Option<Json> {
         if let Some(path) = cycle_in(value) {
             let place = place_of(&node.outputs, &node.base, path.keys());
             let link = place.map(|place| Link::to(&place, &node.base).absolute(&node.base));
             return Some(link.map_or(Json::Null, |link| link.to_json()));
         }
+        if is_recipe(value) {
+            self.recipes.push(value.clone());
+            return None;
+        }
         let Some(request) = sigil(value, RUN) else {
             return rewrite(value, &mut |child, key| {
-                replaced(child, &at.join(key.clone()), node, wanted)
+                self.replaced(child, &at.join(key.clone()), node)
             });
         };
         let part = |key: &str| request.child(key).cloned();
@@ -327,10 +349,9 @@ fn requests_in(value: Json, node: &BoundNode, wanted: &mut Vec<ChildRequest>) ->
             argument: part("argument").unwrap_or_else(|| Json::object::<&str>([])),
         };
         let result = child_result(&node.owner(), &node.process.space, &request.key);
-        wanted.push(request);
+        self.requests.push(request);
         Some(Link::to(&result, &node.base).absolute(&node.base).to_json())
     }
-    replaced(&value, &CellPath::root(), node, wanted).unwrap_or(value)
 }
 
 /// A request to run a recipe, as a function's result may have it.

@@ -11,7 +11,7 @@ use super::RecipeRunner;
 use super::command::names_of;
 use super::execution::Execution;
 use crate::machine::{Nodes, UnsettledNote};
-use crate::process::{entries, running_set};
+use crate::process::entries;
 use crate::scheduler::{NodeKey, NodeRole};
 
 /// A process that runs.
@@ -57,7 +57,7 @@ impl RecipeRunner {
     /// Everything that runs.
     pub fn report(&self, spaces: &Spaces, nodes: &Nodes) -> Vec<ProcessReport> {
         let labels = Labels::of(self, spaces);
-        let running = entries(spaces.snapshot().at(&running_set(&self.space)));
+        let running = entries(spaces.snapshot().at(&self.running_set));
         let reports = running.into_iter().filter_map(|(process, owner)| {
             let execution = self.executions.get(&process)?;
             let parent = owner.map(|owner| labels.document(&owner.process));

@@ -18,6 +18,8 @@ pub(super) struct Graph {
     misplaced: BTreeSet<NodeKey>,
     /// Nodes that became live or ceased to be, since last asked.
     pub(super) revived: Vec<NodeKey>,
+    /// Grows with every change of an edge.
+    edition: u64,
 }
 
 #[derive(Debug, Default)]
@@ -164,7 +166,13 @@ impl Graph {
         found
     }
 
+    /// Another number whenever somebody reads from another node than before.
+    pub(super) fn edition(&self) -> u64 {
+        self.edition
+    }
+
     fn connect(&mut self, writer: NodeKey, reader: NodeKey) {
+        self.edition += 1;
         self.vertex(writer).read_by.insert(reader);
         self.vertex(reader).reads_from.insert(writer);
         if self.vertices[&reader].rank <= self.vertices[&writer].rank {
@@ -176,6 +184,7 @@ impl Graph {
     }
 
     fn disconnect(&mut self, writer: NodeKey, reader: NodeKey) {
+        self.edition += 1;
         self.vertex(writer).read_by.remove(&reader);
         self.vertex(reader).reads_from.remove(&writer);
         if self.vertices[&reader].live {

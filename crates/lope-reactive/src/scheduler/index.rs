@@ -3,6 +3,7 @@
 //! Answers three questions without looking at anybody else: whom does this change concern, whose
 //! writes might this read see, whose reads might this write touch.
 
+use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
@@ -10,6 +11,7 @@ use super::node::NodeKey;
 use lope_cells::address::CellAddress;
 use lope_cells::id::{EntityId, SpaceName};
 use lope_cells::json::Json;
+use lope_cells::link::Link;
 use lope_cells::path::CellPath;
 use lope_cells::read::Extent;
 use lope_cells::space::DocumentChange;
@@ -20,21 +22,24 @@ pub(super) struct PathIndex {
     documents: HashMap<SpaceName, HashMap<EntityId, PathTree>>,
 }
 
+const EXTENTS: [Extent; 4] = [Extent::Shape, Extent::Keys, Extent::Links, Extent::Whole];
+
 #[derive(Debug, Default)]
 struct PathTree {
-    readers: BTreeMap<NodeKey, Extent>,
+    /// By extent, so that what a change means to all who look equally far is found out once.
+    readers: BTreeSet<(Extent, NodeKey)>,
     writers: BTreeSet<NodeKey>,
     below: BTreeMap<Arc<str>, PathTree>,
 }
 
 impl PathIndex {
     pub(super) fn add_reader(&mut self, node: NodeKey, at: &CellAddress, extent: Extent) {
-        self.place(at).readers.insert(node, extent);
+        self.place(at).readers.insert((extent, node));
     }
 
-    pub(super) fn remove_reader(&mut self, node: NodeKey, at: &CellAddress) {
+    pub(super) fn remove_reader(&mut self, node: NodeKey, at: &CellAddress, extent: Extent) {
         self.change(at, |place| {
-            place.readers.remove(&node);
+            place.readers.remove(&(extent, node));
         });
     }
 
@@ -89,7 +94,9 @@ impl PathIndex {
                 .below
                 .values()
                 .for_each(|child| found.extend(&child.writers)),
-            Extent::Whole => place.visit(&mut |place| found.extend(&place.writers)),
+            Extent::Links | Extent::Whole => {
+                place.visit(&mut |place| found.extend(&place.writers));
+            }
         }
         found
     }
@@ -99,20 +106,17 @@ impl PathIndex {
         let mut found = BTreeSet::new();
         let depth = at.path.len();
         let place = self.walk(at, |above, place| {
-            let sees = |extent: Extent| match extent {
-                Extent::Whole => true,
+            let sees = |extent: &Extent| match extent {
+                Extent::Links | Extent::Whole => true,
                 Extent::Keys => above + 1 >= depth,
                 Extent::Shape => above == depth,
             };
-            let readers = place.readers.iter();
-            found.extend(
-                readers
-                    .filter(|(_, extent)| sees(**extent))
-                    .map(|(node, _)| *node),
-            );
+            for extent in EXTENTS.into_iter().filter(sees) {
+                found.extend(place.readers_of(extent));
+            }
         });
         if let Some(place) = place {
-            place.visit(&mut |place| found.extend(place.readers.keys()));
+            place.visit(&mut |place| found.extend(place.readers.iter().map(|(_, node)| *node)));
         }
         found
     }
@@ -178,10 +182,18 @@ impl PathTree {
     }
 
     fn concerned(&self, change: &DocumentChange, path: &CellPath, mut see: impl FnMut(NodeKey)) {
-        let (mut before, mut after) = (change.before.as_ref(), change.after.as_ref());
+        let mut before = change.before.as_ref();
+        let mut after = change.after.as_ref();
         let mut place = self;
+        let has_moved = OnceCell::new();
         for key in path.keys() {
-            place.differing(before, after, &mut see);
+            for extent in EXTENTS {
+                place.show(extent, &mut see, || match extent {
+                    Extent::Whole => true,
+                    Extent::Links => *has_moved.get_or_init(|| has_moved_links(change, path)),
+                    Extent::Shape | Extent::Keys => !extent.is_same(before, after),
+                });
+            }
             let Some(child) = place.below.get(key) else {
                 return;
             };
@@ -192,18 +204,24 @@ impl PathTree {
         place.differing_below(before, after, &mut see);
     }
 
-    /// The readers right here to whom the two values look different.
-    fn differing(
+    /// Shows the readers right here that look so far, if these see something else.
+    fn show(
         &self,
-        before: Option<&Json>,
-        after: Option<&Json>,
+        extent: Extent,
         see: &mut impl FnMut(NodeKey),
+        is_different: impl FnOnce() -> bool,
     ) {
-        for (node, extent) in &self.readers {
-            if *extent == Extent::Whole || !extent.is_same(before, after) {
-                see(*node);
-            }
+        let mut readers = self.readers_of(extent).peekable();
+        if readers.peek().is_some() && is_different() {
+            readers.for_each(see);
         }
+    }
+
+    /// The readers right here that look so far.
+    fn readers_of(&self, extent: Extent) -> impl Iterator<Item = NodeKey> {
+        let first = (extent, NodeKey::FIRST);
+        let readers = self.readers.range(first..=(extent, NodeKey::LAST));
+        readers.map(|(_, node)| *node)
     }
 
     fn differing_below(
@@ -215,11 +233,32 @@ impl PathTree {
         if before == after {
             return;
         }
-        self.differing(before, after, see);
+        for extent in EXTENTS {
+            self.show(extent, see, || {
+                extent == Extent::Whole || !extent.is_same(before, after)
+            });
+        }
         for (key, child) in &self.below {
             let before = before.and_then(|value| value.child(key));
             let after = after.and_then(|value| value.child(key));
             child.differing_below(before, after, see);
         }
     }
+}
+
+/// Whether a change at `path` changes where links lead: those in what stands there, or one that it
+/// is a part of.
+fn has_moved_links(change: &DocumentChange, path: &CellPath) -> bool {
+    let mut before = change.before.as_ref();
+    let mut after = change.after.as_ref();
+    for key in path.keys() {
+        let is_link =
+            |value: Option<&Json>| value.is_some_and(|value| Link::from_json(value).is_some());
+        if is_link(before) || is_link(after) {
+            return true;
+        }
+        before = before.and_then(|value| value.child(key));
+        after = after.and_then(|value| value.child(key));
+    }
+    !Extent::Links.is_same(before, after)
 }

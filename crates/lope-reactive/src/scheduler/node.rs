@@ -13,6 +13,11 @@ use lope_cells::transaction::ReadLog;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct NodeKey(pub(super) u64);
 
+impl NodeKey {
+    pub(super) const FIRST: Self = Self(0);
+    pub(super) const LAST: Self = Self(u64::MAX);
+}
+
 /// What a node is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NodeRole {

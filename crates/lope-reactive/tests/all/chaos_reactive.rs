@@ -1,6 +1,7 @@
 //! A host that ends at any of its writes, and its successor: the same final cells as without the
-//! kill, each event counted once, each effect asked for at least once and recorded once. 100 events
-//! normally, 2,000 with `LOPE_CHAOS=full`.
+//! kill, each event counted once, each effect asked for at least once and recorded once. One kill in
+//! each life of 100 events; with `LOPE_CHAOS=full` also lives of 2,000 events in which every single
+//! write is the end of a host.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -28,6 +29,7 @@ const ORDERS: i64 = 10;
 
 on_every_store! {
     killed_at_every_write_each_event_counts_once_and_each_effect_is_recorded_once => super::kill_at_every_write;
+    a_life_of_kills_ends_like_a_calm_one => super::kill_after_kill;
 }
 
 fn alias(path: &[&str]) -> serde_json::Value {
@@ -86,6 +88,11 @@ fn int(value: &Json, key: &str) -> i64 {
     value.child(key).and_then(Json::as_int).unwrap_or(0)
 }
 
+/// How many children a sum has.
+fn children_of(sum: i64) -> i64 {
+    (sum / 1_000).min(40)
+}
+
 fn modules() -> Modules {
     let mut modules = Modules::default();
     modules.function("double", |value| Ok(Some((int(value, "x") * 2).into())));
@@ -109,7 +116,7 @@ fn modules() -> Modules {
             let argument = json!({ "x": number }).into();
             run_request(doubling().into(), argument, Some(Json::from(number)))
         };
-        let children = (0..int(value, "sum") / 1_000).map(child);
+        let children = (0..children_of(int(value, "sum"))).map(child);
         Ok(Some(Json::array(children)))
     });
     modules
@@ -160,8 +167,12 @@ impl Life {
         SpaceHost::take(store, runner, &"me".into(), (self.now, LEASE)).await
     }
 
-    /// Lives it through: hosted on `hosted` until that is gone, then on `healthy`.
-    async fn live(&mut self, healthy: &Arc<dyn Tables>, hosted: &Arc<dyn Tables>) -> Remains {
+    /// Lives it through: each host on what `next` gives, until that is gone.
+    async fn live(
+        &mut self,
+        healthy: &Arc<dyn Tables>,
+        mut next: impl FnMut() -> Arc<dyn Tables>,
+    ) -> Remains {
         let sender = self.store(healthy).await.unwrap();
         let run = SpaceCommand {
             id: "run".into(),
@@ -173,7 +184,7 @@ impl Life {
             },
         };
         sender.ask(&run).await.unwrap();
-        let mut tables = hosted;
+        let mut tables = next();
         let mut host = None;
         for group in 0..self.events / GROUP {
             for n in group * GROUP..(group + 1) * GROUP {
@@ -187,13 +198,13 @@ impl Life {
                     sender.send(&event).await.unwrap();
                 }
             }
-            while let Err(error) = self.settle(tables, &mut host).await {
+            while let Err(error) = self.settle(&tables, &mut host).await {
                 match error {
                     // It is not known whether it happened; the host finds out.
                     HostError::Store(StoreError::Unknown { .. }) => {}
                     HostError::Store(StoreError::Closed) => {
                         // Killed. Somebody else takes the space when the lease is over.
-                        (host, tables) = (None, healthy);
+                        (host, tables) = (None, next());
                         self.now = self.now.plus(LEASE);
                     }
                     error => panic!("{error}"),
@@ -288,7 +299,7 @@ impl Life {
             assert_eq!(int(order, "result"), n * 2, "{order}");
         }
         let children = shown.child("children").unwrap().as_array().unwrap();
-        assert_eq!(children.len() as i64, sum / 1_000);
+        assert_eq!(children.len() as i64, children_of(sum));
         assert!(
             children
                 .iter()
@@ -299,22 +310,21 @@ impl Life {
     }
 }
 
-/// `store`, with something happening to the write of this number.
+/// `store`, with something happening to some of its writes, by number.
 fn faulty(
-    store: Store,
-    number: u64,
-    fault: fn() -> InjectedFault,
+    store: &Store,
+    fault: impl Fn(u64) -> InjectedFault + Send + Sync + 'static,
 ) -> (Arc<dyn Tables>, Arc<AtomicU64>) {
     let writes = Arc::new(AtomicU64::new(0));
     let counted = Arc::clone(&writes);
     let hook = move |call: StoreCall| {
         let is_write = call.door == Door::Tables && call.verb.starts_with("commit");
-        if is_write && counted.fetch_add(1, Ordering::Relaxed) == number {
-            return fault();
+        if is_write {
+            return fault(counted.fetch_add(1, Ordering::Relaxed));
         }
         InjectedFault::None
     };
-    (with_faults(store, Arc::new(hook)).tables, writes)
+    (with_faults(store.clone(), Arc::new(hook)).tables, writes)
 }
 
 /// Takes everything away, so that the next life begins in an empty store.
@@ -341,21 +351,33 @@ async fn clear(tables: &Arc<dyn Tables>) {
     }
 }
 
-async fn kill_at_every_write(place: Place) {
-    let full = std::env::var("LOPE_CHAOS").is_ok_and(|word| word == "full");
-    let events = if full { 2_000 } else { 100 };
-    let store = place.open().await;
-    let healthy = Arc::clone(&store.tables);
-    let (counted, writes) = faulty(store.clone(), u64::MAX, || InjectedFault::None);
+/// A life in which nothing happens, and how many writes its host made.
+async fn calm(store: &Store, events: i64) -> (Remains, u64) {
+    let (counted, writes) = faulty(store, |_| InjectedFault::None);
     let mut calm = Life::new("home", events);
-    let expected = calm.live(&healthy, &counted).await;
-    calm.check(&healthy).await;
+    let expected = calm.live(&store.tables, || Arc::clone(&counted)).await;
+    calm.check(&store.tables).await;
     assert!(expected.outcomes.iter().all(|outcome| outcome == "handled"));
     assert_eq!(expected.recorded.len() as i64, events / ORDERS);
     assert!(expected.recorded.values().all(|times| *times == 1));
     assert!(calm.requested.values().all(|times| *times == 1));
     let writes = writes.load(Ordering::Relaxed);
     assert!(writes as i64 >= 3 * events / GROUP, "{writes}");
+    (expected, writes)
+}
+
+fn compare(remains: &Remains, expected: &Remains, place: &str) {
+    assert_eq!(remains.outcomes, expected.outcomes, "{place}");
+    assert_eq!(remains.recorded, expected.recorded, "{place}");
+    assert_eq!(remains.effects, expected.effects, "{place}");
+    assert!(remains.documents == expected.documents, "{place}");
+}
+
+async fn kill_at_every_write(place: Place) {
+    let events = 100;
+    let store = place.open().await;
+    let healthy = Arc::clone(&store.tables);
+    let (expected, writes) = calm(&store, events).await;
     let faults: [fn() -> InjectedFault; 3] = [
         || InjectedFault::CrashBefore,
         || InjectedFault::CrashAfter,
@@ -366,16 +388,70 @@ async fn kill_at_every_write(place: Place) {
         for fault in faults {
             clear(&healthy).await;
             let mut life = Life::new("home", events);
-            let (hosted, _) = faulty(store.clone(), number, fault);
-            let remains = life.live(&healthy, &hosted).await;
+            let at = move |write| {
+                if write == number {
+                    fault()
+                } else {
+                    InjectedFault::None
+                }
+            };
+            let mut first = Some(faulty(&store, at).0);
+            let next = || first.take().unwrap_or_else(|| Arc::clone(&healthy));
+            let remains = life.live(&healthy, next).await;
             let place = format!("write {number}, {:?}", fault());
-            assert_eq!(remains.outcomes, expected.outcomes, "{place}");
-            assert_eq!(remains.recorded, expected.recorded, "{place}");
-            assert_eq!(remains.effects, expected.effects, "{place}");
-            assert!(remains.documents == expected.documents, "{place}");
+            compare(&remains, &expected, &place);
             asked_again += life.requested.values().filter(|times| **times > 1).count();
         }
     }
     assert!(asked_again > 0, "a kill while an effect is under way");
     println!("{events} events, killed at each of {writes} writes in three ways");
+}
+
+/// Every host dies: before its second write but one to take the space, behind its first, or it never
+/// hears of every other one. So each write of a life is once the one that a host ends at.
+async fn kill_after_kill(place: Place) {
+    let full = std::env::var("LOPE_CHAOS").is_ok_and(|word| word == "full");
+    let events = if full { 2_000 } else { 40 };
+    let store = place.open().await;
+    let healthy = Arc::clone(&store.tables);
+    let (expected, writes) = calm(&store, events).await;
+    let faults: [fn(u64) -> InjectedFault; 3] = [
+        |write| {
+            if write == 2 {
+                InjectedFault::CrashBefore
+            } else {
+                InjectedFault::None
+            }
+        },
+        |write| {
+            if write == 1 {
+                InjectedFault::CrashAfter
+            } else {
+                InjectedFault::None
+            }
+        },
+        |write| {
+            if write % 2 == 1 {
+                InjectedFault::LoseAnswer
+            } else {
+                InjectedFault::None
+            }
+        },
+    ];
+    for (number, fault) in faults.into_iter().enumerate() {
+        clear(&healthy).await;
+        let mut life = Life::new("home", events);
+        let mut hosts = 0;
+        let next = || {
+            hosts += 1;
+            faulty(&store, fault).0
+        };
+        let remains = life.live(&healthy, next).await;
+        compare(&remains, &expected, &format!("way {number}"));
+        assert!(
+            number == 2 || hosts >= writes / 2,
+            "{hosts} hosts, {writes} writes"
+        );
+        println!("{events} events, {hosts} hosts, one after the other");
+    }
 }

@@ -12,6 +12,7 @@ mod events;
 mod fixture;
 mod host;
 mod hosting;
+mod modules;
 mod oracle;
 mod pools;
 mod recipes;

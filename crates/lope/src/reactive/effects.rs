@@ -1,15 +1,18 @@
-//! Effects that are durable runs: a node of the kind `workflow` starts one, and what comes of it
-//! lands in its cell.
+//! Effects that are durable runs: a node of the kind `workflow` starts one, an effect `http` or
+//! `action` one of a single step, and what comes of it lands in its cell.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use lope_cells::Json;
+use lope_flow::law::Plan;
 use lope_model::{Digest, Failure, RunId, Span, value};
 use lope_reactive::hosting::{EffectPerformer, RequestedEffect};
 use lope_store::StoreResult;
 use lope_store::runs::Admitted;
 
+use super::single_step::SingleStep;
 use crate::client::Client;
 use crate::describe;
 use crate::runs::StartOptions;
@@ -44,16 +47,10 @@ impl WorkflowEffects {
     }
 
     async fn start(&self, effect: &RequestedEffect) -> StoreResult<Result<RunId, Failure>> {
-        let name = effect.request.child("workflow").and_then(Json::as_str);
-        let Some(name) = name.filter(|_| &*effect.name == "workflow") else {
-            let message = format!("'{}' is no effect of this runner", effect.name);
-            return Ok(Err(Failure::new("UnknownEffect", message)));
+        let (plan, input) = match self.asked(effect).await? {
+            Ok(asked) => asked,
+            Err(failure) => return Ok(Err(failure)),
         };
-        let Some(plan) = self.client.latest_plan(name).await? else {
-            let message = format!("no workflow '{name}' is deployed");
-            return Ok(Err(Failure::new("UnknownWorkflow", message)));
-        };
-        let input = effect.request.child("input").cloned().unwrap_or_default();
         let input = match value::from_json(&input.to_string()) {
             Ok(input) => input,
             Err(error) => return Ok(Err(Failure::new("BadInput", error.to_string()))),
@@ -75,6 +72,42 @@ impl WorkflowEffects {
             Admitted::Created { .. } | Admitted::Exists { .. } => Ok(run),
             Admitted::UnknownVersion => Err(Failure::new("UnknownWorkflow", "it was removed")),
         })
+    }
+
+    /// The workflow that does an effect, and the input of its run.
+    async fn asked(
+        &self,
+        effect: &RequestedEffect,
+    ) -> StoreResult<Result<(Arc<Plan>, Json), Failure>> {
+        if let Some(step) = SingleStep::of(&effect.name, &effect.request) {
+            return match step {
+                Ok(step) => {
+                    self.keep(&step.plan).await?;
+                    Ok(Ok((step.plan, step.input)))
+                }
+                Err(failure) => Ok(Err(failure)),
+            };
+        }
+        let name = effect.request.child("workflow").and_then(Json::as_str);
+        let Some(name) = name.filter(|_| &*effect.name == "workflow") else {
+            let message = format!("'{}' is no effect of this runner", effect.name);
+            return Ok(Err(Failure::new("UnknownEffect", message)));
+        };
+        let Some(plan) = self.client.latest_plan(name).await? else {
+            let message = format!("no workflow '{name}' is deployed");
+            return Ok(Err(Failure::new("UnknownWorkflow", message)));
+        };
+        let input = effect.request.child("input").cloned().unwrap_or_default();
+        Ok(Ok((plan, input)))
+    }
+
+    /// Has a workflow in the store.
+    async fn keep(&self, plan: &Plan) -> StoreResult<()> {
+        let known = self.client.workflow(plan.name()).await?;
+        if known.is_some_and(|known| known.version == plan.version()) {
+            return Ok(());
+        }
+        self.client.deploy(plan).await
     }
 
     async fn outcome(&self, run: RunId) -> StoreResult<Result<Json, Failure>> {

@@ -1,0 +1,67 @@
+//! Which children each node has, as the running set of the space says: kept beside it so that a node
+//! that runs does not look through everything that runs.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::process::{Owner, entries, entry};
+use lope_cells::id::EntityId;
+use lope_cells::json::Json;
+
+/// The children of nodes, by process and node.
+#[derive(Debug, Default)]
+pub(super) struct Offspring {
+    children: BTreeMap<EntityId, BTreeMap<usize, BTreeSet<EntityId>>>,
+}
+
+impl Offspring {
+    /// All that a running set says.
+    pub(super) fn in_set(set: Option<&Json>) -> Self {
+        let mut offspring = Self::default();
+        for (process, owner) in entries(set) {
+            offspring.add(process, owner);
+        }
+        offspring
+    }
+
+    /// The children of one node; none if it has none.
+    pub(super) fn of(&self, process: &EntityId, node: usize) -> Option<&BTreeSet<EntityId>> {
+        self.children.get(process)?.get(&node)
+    }
+
+    /// Takes in what became of the entry of one process.
+    pub(super) fn replace(
+        &mut self,
+        process: &EntityId,
+        before: Option<&Json>,
+        after: Option<&Json>,
+    ) {
+        if let Some(owner) = entry(before, process).flatten() {
+            self.remove(process, &owner);
+        }
+        if let Some(owner) = entry(after, process) {
+            self.add(process.clone(), owner);
+        }
+    }
+
+    fn add(&mut self, process: EntityId, owner: Option<Owner>) {
+        if let Some(owner) = owner {
+            let nodes = self.children.entry(owner.process).or_default();
+            nodes.entry(owner.node).or_default().insert(process);
+        }
+    }
+
+    fn remove(&mut self, process: &EntityId, owner: &Owner) {
+        let Some(nodes) = self.children.get_mut(&owner.process) else {
+            return;
+        };
+        if let Some(children) = nodes.get_mut(&owner.node) {
+            children.remove(process);
+            if children.is_empty() {
+                nodes.remove(&owner.node);
+            }
+        }
+        if nodes.is_empty() {
+            self.children.remove(&owner.process);
+        }
+    }
+}
