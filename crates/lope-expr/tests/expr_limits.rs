@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use lope_expr::{DEPTH_MAX, Expr, Fuel, NODES_MAX, NoNames, Node, SOURCE_MAX, Unary, eval, parse};
-use lope_model::{Map, Value, value};
+use lope_model::{Map, Value};
 
 fn limit(text: &str) -> String {
     let expr = parse(text).unwrap_or_else(|error| panic!("{text}: {error}"));

@@ -131,9 +131,12 @@ impl ProcessWork {
         };
         let command = spec.command(task, self.environment.for_processes());
         let is_stopped = AtomicBool::new(false);
-        let right = || match is_stopped.load(Ordering::Relaxed) {
-            true => StartRight::Over,
-            false => done.start_right(),
+        let right = || {
+            if is_stopped.load(Ordering::Relaxed) {
+                StartRight::Over
+            } else {
+                done.start_right()
+            }
         };
         let mut starting = pin!(self.trees.start_attempt(&task.token, command, right));
         let started = tokio::select! {

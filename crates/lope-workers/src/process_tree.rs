@@ -355,7 +355,10 @@ fn too_late() -> io::Error {
 
 /// Was a tree not started because its time to begin was over?
 pub fn is_too_late(error: &io::Error) -> bool {
-    error.get_ref().is_some_and(|error| error.is::<TooLate>())
+    let inner = error.get_ref();
+    inner
+        .and_then(|inner| inner.downcast_ref::<TooLate>())
+        .is_some()
 }
 
 /// Is nothing known of a tree because somebody killed its subreaper?

@@ -46,7 +46,7 @@ fn main() {
             lope_sqlite::SqliteStore::open(options).unwrap()
         }),
         other => {
-            println!("law, shard, memory or sqlite, not '{other}': see cargo xtask bench counts")
+            println!("law, shard, memory or sqlite, not '{other}': see cargo xtask bench counts");
         }
     }
 }

@@ -6,6 +6,10 @@
     reason = "a figure that cannot be had ends the benchmark"
 )]
 
+#[allow(
+    unreachable_pub,
+    reason = "it is a crate of its own for other programs"
+)]
 #[path = "../../../benches/peers/protocol/src/lib.rs"]
 mod protocol;
 

@@ -303,10 +303,8 @@ fn changes(parts: &SpacePageParts) -> Markup {
         .filter_map(|it| Some((it.id.as_str(), it.name.as_deref()?)))
         .collect();
     let named = |text: &str| {
-        let shorter = names
-            .iter()
-            .fold(text.to_owned(), |text, (id, name)| text.replace(id, name));
-        shorter
+        let named = names.iter();
+        named.fold(text.to_owned(), |text, (id, name)| text.replace(id, name))
     };
     html! {
         div.title { strong { "What happened" } }

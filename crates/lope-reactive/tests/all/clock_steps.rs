@@ -84,8 +84,8 @@ async fn count(client: &SpaceClient, id: &str) {
 }
 
 async fn owner(client: &SpaceClient) -> String {
-    let held = client.space(&space("home")).held(Timestamp::EPOCH);
-    held.await.unwrap().unwrap().0
+    let home = client.space(&space("home"));
+    home.held(Timestamp::EPOCH).await.unwrap().unwrap().0
 }
 
 /// A host that lives keeps its space, whatever time others believe it is.
@@ -127,8 +127,9 @@ async fn no_step_keeps_the_space_of_a_dead_host() {
         let scripts = Box::new(JavaScript::default());
         let runner = RecipeRunner::new(space("home"), modules(), scripts);
         let taken = (theirs.now(), lease);
-        let dead = SpaceHost::take(client.space(&space("home")), runner, &"dead".into(), taken);
-        drop(dead.await.unwrap());
+        let name = "dead".into();
+        let dead = SpaceHost::take(client.space(&space("home")), runner, &name, taken).await;
+        drop(dead.unwrap());
         assert_eq!(owner(&client).await, "dead");
         let next = pool(&store, SteppedClock::by(0), options("next", lease)).await;
         count(&client, "one").await;

@@ -93,7 +93,7 @@ fn a_missing_module_leaves_its_node_out_with_a_warning_and_fails_a_strict_run() 
         json!({"0": "'nobody' is no module; the node is left out"}).into()
     );
     with_modules(&mut host, |modules| {
-        modules.function("nobody", |_| Ok(Some(1.into())))
+        modules.function("nobody", |_| Ok(Some(1.into())));
     });
     host.run(None, None, "result").unwrap();
     assert_eq!(
