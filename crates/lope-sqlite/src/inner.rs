@@ -9,7 +9,7 @@ use lope_store::watch::Notifier;
 
 use crate::files::StoreFiles;
 use crate::options::SqliteOptions;
-use crate::prune::PrunePace;
+use crate::prune_pace::PrunePace;
 use crate::runner_locks::RunnerLocks;
 
 /// The common ground of one open store.

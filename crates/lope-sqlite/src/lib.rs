@@ -34,6 +34,7 @@ mod options;
 #[cfg(test)]
 mod plans;
 mod prune;
+mod prune_pace;
 mod query;
 mod readers;
 mod runner_locks;

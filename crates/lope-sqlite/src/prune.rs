@@ -16,6 +16,7 @@ use rusqlite::types::Value;
 use rusqlite::{ErrorCode, OptionalExtension, params, params_from_iter};
 
 use crate::failure::Worked;
+use crate::prune_pace::PrunePace;
 use crate::tx::Tx;
 
 /// What belongs to a run, table by table; a test compares this with the schema.
@@ -42,40 +43,8 @@ const PORTIONS: [(&str, &str, usize); 4] = [
 const ROWS_MAX: usize = 5_000;
 /// How long one prune keeps others from writing: a portion that was begun before is finished.
 const TIME_MAX: Duration = Duration::from_millis(5);
-/// A portion that takes longer is too large,
-const PORTION_SLOW: Duration = Duration::from_millis(2);
-/// and one that takes less may grow.
-const PORTION_QUICK: Duration = Duration::from_micros(500);
 /// What `meta` remembers of a run that is gone while some of its rows are not.
 const REST: &str = "pruning ";
-
-/// How large portions are, as a part of what they may be at most: half as large after one that took
-/// long, twice as large after one that did not. Kept from prune to prune.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(crate) struct PrunePace {
-    /// How often they were halved.
-    halved: u32,
-}
-
-impl PrunePace {
-    fn portion(self, most: usize) -> usize {
-        (most >> self.halved.min(usize::BITS - 1)).max(1)
-    }
-
-    /// After a portion of so many rows, of which there may be `most`, that took so long.
-    fn after(self, rows: usize, most: usize, took: Duration) -> Self {
-        // One that was not full says nothing about larger ones.
-        let was_full = rows >= self.portion(most);
-        let halved = if took > PORTION_SLOW && self.portion(most) > 1 {
-            self.halved + 1
-        } else if took < PORTION_QUICK && was_full {
-            self.halved.saturating_sub(1)
-        } else {
-            self.halved
-        };
-        Self { halved }
-    }
-}
 
 /// How much one prune has done, and whether it should make room for others.
 struct PruneBudget<'a> {

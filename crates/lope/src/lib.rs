@@ -62,9 +62,9 @@ pub use lope_engine::{Breakdown, Settings};
 pub use lope_flow::law::Settled;
 pub use lope_model::policy::Backoff;
 pub use lope_model::{Failure, RunId, Value};
+pub use lope_redaction::Redaction;
 pub use lope_store::runs::RunStatus;
 pub use lope_workers::{FunctionCall, InheritedEnvironment, process_tree};
-pub use redaction::Redaction;
 pub use results::{Completion, InputResult, Results};
 pub use runner::{
     LiveWorkflow, PendingAttempt, RunOptions, Runner, RunnerBuilder, StartOptions, Stop, Workflow,

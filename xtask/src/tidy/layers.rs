@@ -37,6 +37,7 @@ const LAYERS: &[(&str, &[&str])] = &[
         &["lope-flow", "lope-limits", "lope-schedule"],
     ),
     ("lope-workers", &["lope-engine"]),
+    ("lope-redaction", &["lope-engine"]),
     ("lope-agents", &["lope-workers"]),
     ("lope-agent-runner", &["lope-agents"]),
     ("lope-mailbox", &["lope-store"]),
@@ -55,6 +56,7 @@ const LAYERS: &[(&str, &[&str])] = &[
         "lope",
         &[
             "lope-graph",
+            "lope-redaction",
             "lope-why",
             "lope-agent-runner",
             "lope-reactive",

@@ -96,7 +96,7 @@ async fn lateness(context: &ServerContext) -> StoreResult<f64> {
     let now = clock::now();
     let due = schedules.iter().filter_map(|it| it.entry.due());
     let late = due.filter(|due| *due < now).map(|due| now.since(due));
-    let longest = late.map(|span| span.millis()).max().unwrap_or(0);
+    let longest = late.map(lope_model::Span::millis).max().unwrap_or(0);
     Ok(longest as f64 / 1e3)
 }
 

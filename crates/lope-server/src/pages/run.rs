@@ -135,7 +135,9 @@ fn failure(
     if error.is_null() {
         return html! {};
     }
-    let all = history.into_iter().flat_map(|it| it.executions());
+    let all = history
+        .into_iter()
+        .flat_map(lope::runs::Historian::executions);
     let mut failed = all.filter(|it| it.status == ExecutionStatus::Failed);
     let lines = failed
         .find(|it| !it.attempts.is_empty())

@@ -42,7 +42,9 @@ pub(crate) async fn steps(context: Arc<ServerContext>, call: ApiCall) -> ApiResu
         only.as_deref()
             .is_none_or(|only| it.status.as_str() == only)
     };
-    let all = history.into_iter().flat_map(|it| it.executions());
+    let all = history
+        .into_iter()
+        .flat_map(lope::runs::Historian::executions);
     let asked = all.filter(fits);
     let rows: Vec<&Execution> = asked.skip(after).take(ROWS + 1).collect();
     let picked = call

@@ -1,0 +1,350 @@
+//! What a workflow says must not be shown (`redact:`), taken out of whatever is shown of a run.
+//!
+//! A run's record, events and executions flow in; what may be shown of them flows out. Reads no
+//! store.
+//!
+//! A path hides what stands at it. What stood at the paths in this run (texts, and numbers of four
+//! digits or more) is hidden wherever else it turns up as well: in other outputs, in errors, in
+//! logs. Runs themselves go on with what is there; only what is shown is changed.
+
+use std::sync::Arc;
+
+use lope_definition::{RedactedOf, RedactedPath};
+use lope_engine::codec;
+use lope_flow::history::Execution;
+use lope_flow::law::{Event, EventKind, Settled};
+use lope_model::masks::{MASK, Masks};
+use lope_model::{Failure, Value};
+use lope_store::runs::RunRecord;
+use serde_json::{Value as Json, json};
+
+/// What must not be shown of one run.
+#[derive(Clone, Debug)]
+pub struct Redaction {
+    paths: Arc<[RedactedPath]>,
+    masks: Masks,
+    /// Is everything hidden, because it is not known what stood at the paths?
+    is_blind: bool,
+}
+
+/// What stands at the paths of a run, gathered from its events in order.
+#[derive(Debug)]
+pub struct RedactionSearch {
+    paths: Arc<[RedactedPath]>,
+    found: Vec<Arc<str>>,
+    has_start: bool,
+}
+
+impl RedactionSearch {
+    pub fn new(paths: Arc<[RedactedPath]>) -> Self {
+        Self {
+            paths,
+            found: Vec::new(),
+            has_start: false,
+        }
+    }
+
+    pub fn event(&mut self, event: &Event) {
+        self.has_start |= matches!(event.kind, EventKind::Start(_));
+        if let Some(input) = input_of(event) {
+            gather(&self.paths, &RedactedOf::Input, input, &mut self.found);
+        }
+    }
+
+    pub fn execution(&mut self, execution: &Execution) {
+        let of = RedactedOf::Step(Arc::clone(&execution.step));
+        if let Some(output) = &execution.output {
+            gather(&self.paths, &of, output, &mut self.found);
+        }
+    }
+
+    pub fn end(mut self, record: &RunRecord) -> Redaction {
+        if let Some(result) = result_of(record) {
+            gather(&self.paths, &RedactedOf::Result, &result, &mut self.found);
+        }
+        Redaction {
+            paths: self.paths,
+            masks: Masks::of(self.found),
+            // A fork begins with a state instead of an input.
+            is_blind: !self.has_start,
+        }
+    }
+}
+
+impl Redaction {
+    /// What is shown where nobody looks into runs, as in a list: nothing of what they gave.
+    pub fn blind(paths: Arc<[RedactedPath]>) -> Self {
+        Self {
+            paths,
+            masks: Masks::default(),
+            is_blind: true,
+        }
+    }
+
+    /// A run as it may be shown.
+    pub fn record(&self, record: &mut RunRecord) {
+        if let Some(result) = result_of(record) {
+            let shown = self.value(&RedactedOf::Result, &result);
+            record.result = Some(codec::result_bytes(&shown));
+        }
+        let error = record.error.as_deref();
+        if let Some(failure) = error.and_then(|bytes| codec::read_error(bytes).ok()) {
+            record.error = Some(codec::error_bytes(&self.failure(failure)));
+        }
+    }
+
+    /// An execution as it may be shown.
+    pub fn execution(&self, execution: &Execution) -> Execution {
+        let mut shown = execution.clone();
+        let of = RedactedOf::Step(Arc::clone(&execution.step));
+        shown.output = shown.output.map(|output| self.value(&of, &output));
+        shown.failure = shown.failure.map(|failure| self.failure(failure));
+        for attempt in &mut shown.attempts {
+            let failure = attempt.failure.take();
+            attempt.failure = failure.map(|failure| self.failure(failure));
+        }
+        shown
+    }
+
+    /// An input as it may be shown.
+    pub fn input(&self, input: &Value) -> Value {
+        self.value(&RedactedOf::Input, input)
+    }
+
+    /// What became of an input, as it may be shown.
+    pub fn settled(&self, settled: &Settled) -> Settled {
+        match settled {
+            Settled::Done(value) => Settled::Done(self.value(&RedactedOf::Result, value)),
+            Settled::Failed(failure) => {
+                Settled::Failed(Box::new(self.failure(Failure::clone(failure))))
+            }
+            Settled::Cancelled => Settled::Cancelled,
+        }
+    }
+
+    /// Words about a run, as they may be shown.
+    pub fn words(&self, text: &str) -> String {
+        self.masks.hide(text)
+    }
+
+    /// A text that the run's steps wrote, as it may be shown.
+    pub fn text(&self, text: &str) -> String {
+        if self.is_blind && !text.is_empty() {
+            return MASK.to_owned();
+        }
+        self.masks.hide(text)
+    }
+
+    /// Must the log of a step not be shown at all? What it will give is not known while it works,
+    /// and what it gives may be what it writes.
+    pub fn hides_log(&self, step: &str) -> bool {
+        let is_step =
+            |path: &RedactedPath| matches!(&path.of, RedactedOf::Step(of) if **of == *step);
+        self.is_blind || self.paths.iter().any(is_step)
+    }
+
+    /// What stands in place of a log that is not shown.
+    pub const fn left_out(&self) -> &'static str {
+        "*** (this log is not shown: the workflow redacts what its step gives)"
+    }
+
+    /// Does a search by this path of an input tell something that must not be shown?
+    pub fn hides_input(paths: &[RedactedPath], keys: &str) -> bool {
+        let keys: Vec<&str> = keys.split('.').collect();
+        let meets = |path: &RedactedPath| {
+            let pairs = path.keys.iter().zip(&keys);
+            path.of == RedactedOf::Input
+                && pairs.into_iter().all(|(known, asked)| {
+                    let is_number = |key: &str| key.parse::<usize>().is_ok();
+                    &**known == "*" || &**known == *asked || is_number(known) || is_number(asked)
+                })
+        };
+        paths.iter().any(meets)
+    }
+
+    /// An input that a person edited where it was shown: what was hidden is as it was before.
+    pub fn restored(&self, edited: Value, original: &Value) -> Value {
+        let shown = self.input(original);
+        restored(edited, &shown, original)
+    }
+
+    /// A whole run as a document: what rows, states and executions hold is left out.
+    pub fn document(&self, export: &mut Json) {
+        for (list, field) in [("journal", "body"), ("mail", "body"), ("results", "result")] {
+            for entry in export[list].as_array_mut().into_iter().flatten() {
+                cover(entry, field);
+            }
+        }
+        cover(&mut export["snapshot"], "state");
+        for result in export["results"].as_array_mut().into_iter().flatten() {
+            if let Some(error) = result.get_mut("error") {
+                cover(error, "message");
+            }
+        }
+        let executions = export["run"]["executions"].as_array_mut();
+        for execution in executions.into_iter().flatten() {
+            cover(execution, "output");
+            if let Some(error) = execution.get_mut("error") {
+                cover(error, "message");
+            }
+            let attempts = execution.get_mut("attempts").and_then(Json::as_array_mut);
+            for attempt in attempts.into_iter().flatten() {
+                if let Some(error) = attempt.get_mut("error") {
+                    cover(error, "message");
+                }
+            }
+        }
+    }
+
+    fn value(&self, of: &RedactedOf, value: &Value) -> Value {
+        if self.is_blind {
+            return hidden(value, &[]);
+        }
+        let own = self.paths.iter().filter(|path| path.of == *of);
+        let shown = own.fold(value.clone(), |value, path| hidden(&value, &path.keys));
+        self.masks.hide_in(shown)
+    }
+
+    fn failure(&self, failure: Failure) -> Failure {
+        if !self.is_blind {
+            return self.masks.hide_in_failure(failure);
+        }
+        Failure {
+            message: MASK.to_owned(),
+            traceback: None,
+            detail: Value::Null,
+            ..failure
+        }
+    }
+}
+
+/// Hides a field of an object, if both are there.
+fn cover(object: &mut Json, field: &str) {
+    let found = object.get_mut(field).filter(|value| !value.is_null());
+    if let Some(value) = found {
+        *value = json!(MASK);
+    }
+}
+
+/// The input that an event brings.
+fn input_of(event: &Event) -> Option<&Value> {
+    match &event.kind {
+        EventKind::Start(start) => start.input.as_ref().map(|fed| &fed.value),
+        EventKind::Input(fed) => Some(&fed.value),
+        _ => None,
+    }
+}
+
+fn result_of(record: &RunRecord) -> Option<Value> {
+    let bytes = record.result.as_deref()?;
+    codec::read_result(bytes).ok()
+}
+
+/// Everything at the paths of a value, as text.
+fn gather(paths: &[RedactedPath], of: &RedactedOf, value: &Value, found: &mut Vec<Arc<str>>) {
+    for path in paths.iter().filter(|path| path.of == *of) {
+        at(value, &path.keys, &mut |value| scalars(value, found));
+    }
+}
+
+fn at(value: &Value, keys: &[Arc<str>], each: &mut impl FnMut(&Value)) {
+    let Some((first, rest)) = keys.split_first() else {
+        return each(value);
+    };
+    match value {
+        Value::Map(map) => {
+            let meant = map.iter().filter(|(key, _)| is_meant(first, key));
+            meant.for_each(|(_, inner)| at(inner, rest, each));
+        }
+        Value::List(items) => {
+            let meant = items.iter().enumerate();
+            let meant = meant.filter(|(index, _)| is_meant(first, &index.to_string()));
+            meant.for_each(|(_, inner)| at(inner, rest, each));
+        }
+        Value::Tag(tag) => at(&tag.value, keys, each),
+        Value::Null | Value::Bool(_) | Value::Int(_) | Value::Float(_) => {}
+        Value::Str(_) | Value::Bytes(_) => {}
+    }
+}
+
+fn is_meant(asked: &str, key: &str) -> bool {
+    asked == "*" || asked == key
+}
+
+fn scalars(value: &Value, found: &mut Vec<Arc<str>>) {
+    match value {
+        Value::Null | Value::Bool(_) => {}
+        Value::Int(_) | Value::Float(_) => found.push(value.to_string().into()),
+        Value::Str(text) => found.push(text.as_ref().into()),
+        Value::Bytes(bytes) => found.push(String::from_utf8_lossy(bytes).into()),
+        Value::List(items) => items.iter().for_each(|item| scalars(item, found)),
+        Value::Map(map) => map.iter().for_each(|(_, inner)| scalars(inner, found)),
+        Value::Tag(tag) => scalars(&tag.value, found),
+    }
+}
+
+/// The value without what stands at a path.
+fn hidden(value: &Value, keys: &[Arc<str>]) -> Value {
+    let Some((first, rest)) = keys.split_first() else {
+        return match value {
+            Value::Null => Value::Null,
+            _ => Value::from(MASK),
+        };
+    };
+    match value {
+        Value::Map(map) => Value::map(map.iter().map(|(key, inner)| {
+            let is_on_path = is_meant(first, key);
+            let inner = if is_on_path {
+                hidden(inner, rest)
+            } else {
+                inner.clone()
+            };
+            (key.as_ref().to_owned(), inner)
+        })),
+        Value::List(items) => {
+            let items = items.iter().enumerate().map(|(index, inner)| {
+                if is_meant(first, &index.to_string()) {
+                    hidden(inner, rest)
+                } else {
+                    inner.clone()
+                }
+            });
+            Value::list(items.collect())
+        }
+        Value::Tag(tag) => Value::tag(&tag.name, hidden(&tag.value, keys)),
+        Value::Null
+        | Value::Bool(_)
+        | Value::Int(_)
+        | Value::Float(_)
+        | Value::Str(_)
+        | Value::Bytes(_) => value.clone(),
+    }
+}
+
+fn restored(edited: Value, shown: &Value, original: &Value) -> Value {
+    if edited == *shown {
+        return original.clone();
+    }
+    match (edited, shown, original) {
+        (Value::Map(edited), Value::Map(shown), Value::Map(original)) => {
+            Value::map(edited.iter().map(|(key, value)| {
+                let before = shown.get(key).zip(original.get(key));
+                let value = match before {
+                    Some((shown, original)) => restored(value.clone(), shown, original),
+                    None => value.clone(),
+                };
+                (key.as_ref().to_owned(), value)
+            }))
+        }
+        (Value::List(edited), Value::List(shown), Value::List(original)) => {
+            let items = edited.iter().enumerate().map(|(index, value)| {
+                match shown.get(index).zip(original.get(index)) {
+                    Some((shown, original)) => restored(value.clone(), shown, original),
+                    None => value.clone(),
+                }
+            });
+            Value::list(items.collect())
+        }
+        (edited, _, _) => edited,
+    }
+}
