@@ -17,6 +17,7 @@ promises![
     mail_after_the_release_wakes_the_run,
     mail_known_at_the_release_does_not_wake_it,
     unseen_mail_prevents_parking,
+    whoever_parks_a_run_whatever_its_mail_parks_it,
     a_runner_gives_back_all_it_owns,
     giving_back_leaves_others_alone,
     a_stranger_gives_back_nothing,
@@ -216,6 +217,20 @@ async fn unseen_mail_prevents_parking(ground: Ground) -> Kept {
             "known mail does not"
         );
     }
+    Ok(())
+}
+
+/// A runner that sets a run aside does not know its mail, and says that it has seen all there is.
+async fn whoever_parks_a_run_whatever_its_mail_parks_it(ground: Ground) -> Kept {
+    let (owner, run) = ground.owned_run().await?;
+    ground.deliver(run.run, "unread").await?;
+    let parked = Wake::Parked("set aside".to_owned());
+    ground
+        .commit(release(owner, &run, parked, u64::MAX))
+        .await?;
+    let record = ground.record(run.run).await?;
+    assert_eq!(record.parked.as_deref(), Some("set aside"));
+    assert!(ground.claim(owner).await?.runs.is_empty());
     Ok(())
 }
 

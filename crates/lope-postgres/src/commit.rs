@@ -131,7 +131,7 @@ impl<'a> HoldColumns<'a> {
             .push((!commit.taken.is_empty()).then(|| array(&commit.taken)));
         self.release.push(release);
         self.due.push(due.millis());
-        self.seen.push(seen as i64);
+        self.seen.push(i64::try_from(seen).unwrap_or(i64::MAX));
         self.parked.push(parked);
     }
 
@@ -155,7 +155,10 @@ impl<'a> HoldColumns<'a> {
 impl<'a> FinishColumns<'a> {
     fn add(&mut self, commit: &'a RunCommit, finish: &'a Finish) {
         self.guards.add(commit, finish.status.as_str());
-        self.seen.push(finish.seen.map(|seen| seen as i64));
+        let seen = finish
+            .seen
+            .map(|seen| i64::try_from(seen).unwrap_or(i64::MAX));
+        self.seen.push(seen);
         self.result.push(finish.result.as_deref());
         self.error.push(finish.error.as_deref());
     }
