@@ -7,7 +7,7 @@ use std::process::{Child, Command, Stdio};
 use serde_json::Value;
 
 use crate::browser_todo::WebUp;
-use crate::browser_todo::browser::{Browser, Look, wanted};
+use crate::fixture::browser::{Browser, Look, wanted};
 use crate::stage::Home;
 
 /// A home with a project whose agent is the script, and a runner at work.

@@ -9,14 +9,8 @@ use std::process::{Child, Stdio};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
+use crate::fixture::browser::{Browser, Look, wanted};
 use crate::stage::Home;
-
-#[path = "../../lope-server/tests/fixture/browser.rs"]
-pub(crate) mod browser;
-#[path = "../../lope-server/tests/fixture/http.rs"]
-pub(crate) mod http;
-
-use browser::{Browser, Look, wanted};
 
 /// A `lope up` on an address of its own, with the web examples; it may be killed and started again.
 pub(crate) struct WebUp {

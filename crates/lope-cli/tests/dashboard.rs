@@ -1,12 +1,7 @@
 //! The dashboard of a real runner in a real browser: pages that stay open while the runner is killed
 //! and started again.
 
-#[path = "../../lope-server/tests/fixture/browser.rs"]
-mod browser;
-#[path = "../../lope-server/tests/fixture/http.rs"]
-mod http;
-
-use self::browser::{Browser, wanted};
+use crate::fixture::browser::{Browser, wanted};
 use crate::server::Up;
 use crate::stage::Home;
 

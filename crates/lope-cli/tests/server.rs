@@ -5,12 +5,8 @@ use std::process::{Child, Stdio};
 
 use serde_json::json;
 
+use crate::fixture::http::{self, HttpAnswer, Request};
 use crate::stage::Home;
-
-#[path = "../../lope-server/tests/fixture/http.rs"]
-mod http;
-
-use http::{HttpAnswer, Request};
 
 /// A `lope up` that is stopped when the test is over.
 pub(crate) struct Up {
