@@ -26,9 +26,9 @@ pub(crate) async fn reactive(scale: u64, measured: &MeasuredStore) -> BenchResul
     let scaled = |usual: u64| (usual * scale / 100).max(1);
     if measured.kind == StoreKind::Memory {
         return Ok(vec![
-            chain(("native", NATIVE), scaled(1_000), 20)?,
-            chain(("javascript", SCRIPT), scaled(1_000), 5)?,
-            chain(("native", NATIVE), scaled(10_000), 3)?,
+            chain("native", NATIVE, scaled(1_000), 20)?,
+            chain("javascript", SCRIPT, scaled(1_000), 5)?,
+            chain("native", NATIVE, scaled(10_000), 3)?,
             fan(scaled(1_000))?,
             fan(scaled(10_000))?,
             leaf(scaled(100_000))?,
@@ -154,7 +154,7 @@ fn figure(unit: &'static str, units: u64, cost: Cost) -> Figure {
 }
 
 /// Nodes that each read what the one before wrote.
-fn chain((kind, code): (&'static str, &str), nodes: u64, times: u64) -> BenchResult<Figure> {
+fn chain(kind: &'static str, code: &str, nodes: u64, times: u64) -> BenchResult<Figure> {
     let mut builder = RecipeBuilder::new();
     let mut from = builder.argument("x");
     for number in 0..nodes {

@@ -98,7 +98,8 @@ impl SpacePool {
         let look = look_for_spaces(
             Arc::clone(&pool.inner),
             pool.wakes.clone(),
-            (tables.watch(), pool.stop.subscribe()),
+            tables.watch(),
+            pool.stop.subscribe(),
         );
         pool.tasks.push(tokio::spawn(look));
         let pruning = prune_spaces(Arc::clone(&pool.inner));
@@ -263,7 +264,8 @@ impl SpacePoolInner {
 async fn look_for_spaces(
     inner: Arc<SpacePoolInner>,
     wakes: Vec<mpsc::UnboundedSender<SpaceName>>,
-    (mut changes, mut stop): (lope_store::watch::Watch, watch::Receiver<bool>),
+    mut changes: lope_store::watch::Watch,
+    mut stop: watch::Receiver<bool>,
 ) {
     while !*stop.borrow() {
         match inner.directory.needing_hosts().await {

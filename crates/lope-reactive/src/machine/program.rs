@@ -92,7 +92,8 @@ impl Nodes {
         &mut self,
         spec: NodeSpec,
         name: NodeName,
-        (now, may_rest): (&Snapshot, bool),
+        now: &Snapshot,
+        may_rest: bool,
     ) -> NodeKey {
         self.removed.remove(&name.name);
         let stored = self.stored.remove(&name.name);

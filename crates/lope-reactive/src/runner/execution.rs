@@ -87,7 +87,7 @@ impl RecipeRunner {
                 continue;
             };
             self.discover_in(&bound.inputs);
-            let key = register(&bound, (parent, Some(&recipe.id)), spaces, nodes);
+            let key = register(&bound, parent, Some(&recipe.id), spaces, nodes);
             execution.nodes.push((index, key.0));
             self.nodes.insert(key.0, Arc::new(key.1));
         }
@@ -97,7 +97,7 @@ impl RecipeRunner {
             .map(|link| link.target(&at));
         if let Some(result) = result.filter(|_| execution.is_elevated) {
             let observer = BoundNode::observer(at, result);
-            let (key, bound) = register(&observer, (None, None), spaces, nodes);
+            let (key, bound) = register(&observer, None, None, spaces, nodes);
             execution.observer = Some(key);
             self.nodes.insert(key, Arc::new(bound));
         }
@@ -181,7 +181,8 @@ fn workflow_request(name: &Arc<str>, inputs: Json) -> Json {
 /// inputs is a stream.
 fn register(
     bound: &BoundNode,
-    (parent, recipe): (Option<NodeKey>, Option<&Arc<str>>),
+    parent: Option<NodeKey>,
+    recipe: Option<&Arc<str>>,
     spaces: &Spaces,
     nodes: &mut Nodes,
 ) -> (NodeKey, BoundNode) {
@@ -214,7 +215,7 @@ fn register(
             };
             // What was asked for and is not done is asked for again.
             let may_rest = !bound.is_pending(&mut looking);
-            nodes.add_named(spec, name, (spaces.snapshot(), may_rest))
+            nodes.add_named(spec, name, spaces.snapshot(), may_rest)
         }
         None => nodes.add(spec),
     };

@@ -155,6 +155,12 @@ impl BoundNode {
     }
 }
 
+/// What a raw module gave, and which children it goes on with.
+struct CalledRaw {
+    value: Option<Json>,
+    kept: BTreeSet<EntityId>,
+}
+
 impl RecipeRunner {
     pub(super) fn run_node(
         &mut self,
@@ -162,19 +168,18 @@ impl RecipeRunner {
         event: Option<&StreamEvent>,
         transaction: &mut Transaction,
     ) -> Result<(), Failure> {
-        let inputs = node.inputs_with(event);
         let mut kept = BTreeSet::new();
         let value = match &node.work {
             NodeWork::Observer => {
                 node.observe(transaction);
                 return Ok(());
             }
-            NodeWork::Passthrough => Some(inputs),
-            NodeWork::Function(function) => {
-                self.call(node, function, (&inputs, event), transaction)?
-            }
+            NodeWork::Passthrough => Some(node.inputs_with(event)),
+            NodeWork::Function(function) => self.call(node, function, event, transaction)?,
             NodeWork::Raw(name) | NodeWork::Effect(name) => {
-                self.call_raw(node, name, (&inputs, &mut kept), transaction)?
+                let called = self.call_raw(node, name, &node.inputs_with(event), transaction)?;
+                kept = called.kept;
+                called.value
             }
         };
         let mut found = FoundInResult::default();
@@ -195,15 +200,16 @@ impl RecipeRunner {
         &self,
         node: &BoundNode,
         name: &Arc<str>,
-        (inputs, kept): (&Json, &mut BTreeSet<EntityId>),
+        inputs: &Json,
         transaction: &mut Transaction,
-    ) -> Result<Option<Json>, Failure> {
+    ) -> Result<CalledRaw, Failure> {
         let raw = self.modules.find_raw(name);
         let raw = raw.ok_or_else(|| unknown(name))?;
+        let mut kept = BTreeSet::new();
         let mut start = |transaction: &mut Transaction, request: ChildRequest| {
-            self.start_child(node, request, transaction, kept)
+            self.start_child(node, request, transaction, &mut kept)
         };
-        raw(&mut RawCall {
+        let value = raw(&mut RawCall {
             inputs,
             base: &node.base,
             transaction,
@@ -211,16 +217,18 @@ impl RecipeRunner {
             node: &node.name(),
             start: &mut start,
             requested: &self.requested,
-        })
+        })?;
+        Ok(CalledRaw { value, kept })
     }
 
     fn call(
         &mut self,
         node: &BoundNode,
         function: &FunctionModule,
-        (inputs, event): (&Json, Option<&StreamEvent>),
+        event: Option<&StreamEvent>,
         transaction: &mut Transaction,
     ) -> Result<Option<Json>, Failure> {
+        let inputs = &node.inputs_with(event);
         let any = Schema::any();
         let schema = function.argument_schema.as_ref().unwrap_or(&any);
         let mut read = |value: &Json, schema: &Schema| {

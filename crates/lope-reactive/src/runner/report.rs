@@ -59,9 +59,8 @@ impl RecipeRunner {
         let labels = Labels::of(self, spaces);
         let running = entries(spaces.snapshot().at(&self.running_set));
         let reports = running.into_iter().filter_map(|(process, owner)| {
-            let execution = self.executions.get(&process)?;
             let parent = owner.map(|owner| labels.document(&owner.process));
-            let mut report = self.process_report((&process, execution), spaces, nodes, &labels)?;
+            let mut report = self.process_report(&process, spaces, nodes, &labels)?;
             report.parent = parent;
             Some(report)
         });
@@ -70,11 +69,12 @@ impl RecipeRunner {
 
     fn process_report(
         &self,
-        (process, execution): (&EntityId, &Execution),
+        process: &EntityId,
         spaces: &Spaces,
         nodes: &Nodes,
         labels: &Labels,
     ) -> Option<ProcessReport> {
+        let execution = self.executions.get(process)?;
         let at = CellAddress::document(self.space.clone(), process.clone());
         let stored = spaces.snapshot().at(&at)?;
         let result = Link::from_json(stored.child("resultRef")?)?.target(&at);

@@ -40,7 +40,7 @@ async fn host(
     while !*stop.borrow() {
         tokio::select! {
             space = woken.recv() => match space {
-                Some(space) => attend(space, &inner, &bells, (&mut spaces, &stop)),
+                Some(space) => attend(space, &inner, &bells, &mut spaces, &stop),
                 None => break,
             },
             _ = stop.changed() => break,
@@ -56,7 +56,8 @@ fn attend(
     space: SpaceName,
     inner: &Arc<SpacePoolInner>,
     bells: &Bells,
-    (spaces, stop): (&mut JoinSet<()>, &watch::Receiver<bool>),
+    spaces: &mut JoinSet<()>,
+    stop: &watch::Receiver<bool>,
 ) {
     if let Some(bell) = bells.borrow().get(&space) {
         return bell.notify_one();
