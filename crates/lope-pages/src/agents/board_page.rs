@@ -91,9 +91,11 @@ pub(super) async fn show(context: Arc<ServerContext>, call: ApiCall) -> ApiResul
         (note(call.query("said")))
         p.sentence data-part="sentence" { (sentence(&parts)) }
         (presets(&context, &parts.projects, only.as_deref()))
+        div data-part="board" {
         @if parts.projects.is_empty() { div.card { (empty("Agents work through the tasks of projects. Register a folder and give it a task:", "lope projects add . && lope tasks add 'Write a README' && lope runners start")) } }
         @else if parts.tasks.is_empty() { div.card { (empty("There are no tasks yet. Add one:", "lope tasks add 'Write a README' --project PATH")) } }
-        @else { div.board data-part="board" { @for (title, states, none) in COLUMNS { (column(&context, &parts, title, states, none)) } } }
+        @else { div.board { @for (title, states, none) in COLUMNS { (column(&context, &parts, title, states, none)) } } }
+        }
         h2 { "Runners" }
         div.card.flush data-part="runners" { (runners_table(&context, &parts)) }
     };

@@ -15,8 +15,6 @@ use lope_store::{Store, StoreError, StoreResult};
 const PAGE: usize = 200;
 /// Most findings that are told.
 const TOLD: usize = 100;
-/// How the reason of a run begins that was set aside as damaged.
-const DAMAGED: &str = "damaged:";
 const REMOVE: &str = "restore a backup, or take it away: `lope store remove-run ID`";
 const RESTORE: &str = "restore a backup";
 const DEPLOY: &str = "deploy the workflow again: `lope workflows deploy FILE`";
@@ -148,11 +146,10 @@ async fn unreadable(
         .or_else(|| set_aside(record)))
 }
 
-/// It can be read by now, and waits for somebody to look at it.
+/// It can be read, and waits for somebody to look at it: it was damaged, or a commit of it was refused.
 fn set_aside(record: &RunRecord) -> Option<String> {
     let parked = record.parked.as_deref()?;
-    let was_damaged = parked.starts_with(DAMAGED);
-    was_damaged.then(|| format!("run {} was set aside: {parked}", record.run))
+    Some(format!("run {} was set aside: {parked}", record.run))
 }
 
 fn unfolded(loaded: &Loaded) -> Option<String> {
