@@ -77,8 +77,8 @@ def survive(seeds: range, kills: int, folder: Path) -> tuple[int, list[int], lis
     dice = random.Random(seeds.start)
     name = f"killed_programs_{seeds.start}"
     sources = {seed: Writer(seed).source(f"program_{seed}") for seed in seeds}
-    text = "\n\n".join(f'@workflow(name="generated.program_{seed}")\n{source}' for seed, source in sources.items())
-    module = load(folder / f"{name}.py", HEAD + text)
+    text = "\n\n".join(f'@workflow(name="killed.program_{seed}")\n{source}' for seed, source in sources.items())
+    module = load(folder / f"{name}.py", HEAD.replace('name="generated.', 'name="killed.') + text)
     before = dict(os.environ)
     os.environ.update({"LOPE_HOME": str(folder), "LOPE_BIN": binary()})
     sys.path.insert(0, str(folder))

@@ -359,12 +359,12 @@ fn a_damaged_page_keeps_its_runs_and_no_other_on_sqlite() {
     let noise = vec![0xff; size];
     file.write_all_at(&noise, (page * size) as u64).unwrap();
     drop(file);
-    // A page may hold what was moved to another one long ago: those are damaged that SQLite itself
-    // cannot read any more.
+    // A page may hold what was moved to another one long ago: those are damaged whose rows SQLite
+    // itself cannot read any more.
     let db = rusqlite::Connection::open(&path).unwrap();
     let is_readable = |run: &RunId| {
         let mut rows = db
-            .prepare("select body from journal where run_id = ?")
+            .prepare("select body from journal where run_id = ?1 order by seq limit (select head from queue where run_id = ?1)")
             .unwrap();
         let mut rows = rows.query([run.as_bytes()]).unwrap();
         loop {

@@ -13,7 +13,7 @@ use super::fixture::http::{self, HttpAnswer, Request};
 use super::fixture::{Ground, described};
 
 /// Requests to each operation.
-const EACH: usize = 45;
+const EACH: usize = 20;
 const SEED: u64 = 0x0010_be00;
 
 const PLAIN: &str = "name: plain

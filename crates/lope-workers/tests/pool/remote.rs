@@ -171,13 +171,16 @@ fn a_worker_says_what_its_runner_may_take() {
     let app = Realm::parse("python:app").unwrap();
     let mut first = Speaker::with_token(address, "secret");
     first.say(vec![hello(1, &["python:app", "no realm at all?"])]);
-    assert_eq!(told(), RealmChange::Came(app.clone()));
+    let came = [told(), told()];
+    assert!(came.contains(&RealmChange::Came(app.clone())), "{came:?}");
     let mut second = Speaker::with_token(address, "secret");
     second.say(vec![hello(1, &["python:app"])]);
     assert_eq!(told(), RealmChange::Came(app.clone()));
     drop(first);
     drop(second);
-    assert_eq!(told(), RealmChange::Gone(app), "when the last has gone");
+    let gone = [told(), told()];
+    let app = RealmChange::Gone(app);
+    assert!(gone.contains(&app), "when the last has gone: {gone:?}");
 }
 
 #[test]
