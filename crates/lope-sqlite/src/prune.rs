@@ -13,7 +13,7 @@ use lope_store::StoreError;
 use lope_store::runs::{Prune, Pruned};
 use lope_store::store::owned;
 use rusqlite::types::Value;
-use rusqlite::{ErrorCode, OptionalExtension, params, params_from_iter};
+use rusqlite::{OptionalExtension, params, params_from_iter};
 
 use crate::failure::Worked;
 use crate::prune_pace::PrunePace;
@@ -191,9 +191,35 @@ fn delete_rest(tx: &Tx<'_>, run: &[u8; 16], budget: &mut PruneBudget<'_>) -> Wor
     Ok(true)
 }
 
-/// One run, whatever it is, by its id alone: what it holds may be damaged. Rows on a page that cannot
-/// be read stay there.
+/// What a run leaves in each table that grows with it, to be deleted one by one.
+pub(crate) const ROWS_OF_RUN: &[&str] = {
+    let (_, rows) = BELONGINGS.split_at(1);
+    let (rows, _) = rows.split_at(4);
+    rows
+};
+
+/// The rows of a run in one table. Those on a page that cannot be read stay there: a transaction that
+/// has met such a page may not end well, so each table has one of its own.
+pub(crate) fn remove_rows(tx: &Tx<'_>, run: RunId, delete: &str) -> Worked<usize> {
+    refuse_owned(tx, run)?;
+    Ok(tx.statement(delete)?.execute([run.as_bytes()])?)
+}
+
+/// One run, whatever it is, by its id alone: what it holds may be damaged.
 pub(crate) fn remove(tx: &Tx<'_>, run: RunId) -> Worked<bool> {
+    refuse_owned(tx, run)?;
+    let mut rows = 0;
+    for delete in [
+        "DELETE FROM run_tags WHERE run_id = ?1",
+        "DELETE FROM queue WHERE run_id = ?1",
+        BELONGINGS[5],
+    ] {
+        rows += tx.statement(delete)?.execute([run.as_bytes()])?;
+    }
+    Ok(rows > 0)
+}
+
+fn refuse_owned(tx: &Tx<'_>, run: RunId) -> Worked<()> {
     let owner = tx
         .statement("SELECT owner IS NOT NULL FROM queue WHERE run_id = ?1")?
         .query_row([run.as_bytes()], |row| row.get::<_, bool>(0))
@@ -201,23 +227,7 @@ pub(crate) fn remove(tx: &Tx<'_>, run: RunId) -> Worked<bool> {
     if owner == Some(true) {
         return Err(owned(run).into());
     }
-    let mut rows = 0;
-    for delete in [
-        "DELETE FROM run_tags WHERE run_id = ?1",
-        "DELETE FROM queue WHERE run_id = ?1",
-    ]
-    .iter()
-    .chain(&BELONGINGS[1..])
-    {
-        match tx.statement(delete)?.execute([run.as_bytes()]) {
-            Ok(deleted) => rows += deleted,
-            Err(error) if error.sqlite_error_code() == Some(ErrorCode::DatabaseCorrupt) => {
-                tracing::warn!(%run, %error, delete, "rows on a damaged page stay there");
-            }
-            Err(error) => return Err(error.into()),
-        }
-    }
-    Ok(rows > 0)
+    Ok(())
 }
 
 /// Runs to delete, and one more if there is one.

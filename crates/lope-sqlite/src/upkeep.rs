@@ -43,6 +43,16 @@ impl UpkeepVerbs for Doors {
     }
 
     async fn remove_run(&self, run: RunId) -> StoreResult<bool> {
+        for delete in prune::ROWS_OF_RUN {
+            let removed = self.write(1, move |tx| prune::remove_rows(tx, run, delete));
+            match removed.await {
+                Ok(_) => {}
+                Err(StoreError::Corrupt { message }) => {
+                    tracing::warn!(%run, message, delete, "rows on a damaged page stay there");
+                }
+                Err(error) => return Err(error),
+            }
+        }
         self.write(1, move |tx| prune::remove(tx, run)).await
     }
 
