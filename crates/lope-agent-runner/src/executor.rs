@@ -104,8 +104,7 @@ impl StepKit {
     ) -> Result<Value, Failure> {
         let request = AgentRequest::read(&task.arguments)?;
         let agent = self.agent(request.agent.as_deref())?;
-        let (mut order, _file) = self.order(task, &request, &agent)?;
-        order.right = done.start_right();
+        let (order, _file) = self.order(task, &request, &agent)?;
         let log = self.logs.begin_masked(&task.token, done.masks().clone());
         done.logged(log.name());
         let heard = |_: &_, has_spoken| {

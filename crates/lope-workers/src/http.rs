@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::error::Error;
 use std::sync::{Arc, Mutex};
 
-use lope_engine::executor::{Done, Executor, Task, Token};
+use lope_engine::executor::{Done, Executor, StartRight, Task, Token};
 use lope_model::{Failure, Map, Value, failure, limit, value};
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Client, Method, Response};
@@ -76,7 +76,7 @@ impl Executor for Requests {
         let token = task.token.clone();
         let mut entries = self.lock();
         let work = self.runtime.spawn(async move {
-            let result = if done.start_right().is_over() {
+            let result = if done.start_right() == StartRight::Over {
                 None
             } else {
                 Some(request(&client, &task).await)

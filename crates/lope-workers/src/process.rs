@@ -29,6 +29,8 @@ use crate::process_tree::{ProcessTree, ProcessTrees, is_subreaper_lost, is_too_l
 
 /// How long a process that was told to end may take before it is killed.
 const GRACE: Duration = Duration::from_secs(2);
+/// Until it is asked again whether an attempt may begin whose lease was over.
+const ASK_AGAIN: Duration = Duration::from_millis(20);
 /// How many of the last lines of stderr a failure shows.
 const TAIL: usize = 20;
 /// How many of them its message shows.
@@ -129,7 +131,6 @@ impl ProcessWork {
             Ok(spec) => spec,
             Err(failure) => return Some(Err(failure)),
         };
-        let command = spec.command(task, self.environment.for_processes());
         let is_stopped = AtomicBool::new(false);
         let right = || {
             if is_stopped.load(Ordering::Relaxed) {
@@ -138,7 +139,7 @@ impl ProcessWork {
                 done.start_right()
             }
         };
-        let mut starting = pin!(self.trees.start_attempt(&task.token, command, right));
+        let mut starting = pin!(self.start(task, &spec, right));
         let started = tokio::select! {
             started = &mut starting => started,
             () = self.stop.notified() => {
@@ -156,6 +157,26 @@ impl ProcessWork {
             Err(error) => Some(Err(
                 subreaper_lost(&error).unwrap_or_else(|| spec.not_started(&error))
             )),
+        }
+    }
+
+    /// Start it as soon as it may begin: a lease that could not be renewed for a while may be held
+    /// again a moment later.
+    async fn start(
+        &self,
+        task: &Task,
+        spec: &ProcessSpec,
+        right: impl Fn() -> StartRight,
+    ) -> io::Result<ProcessTree> {
+        loop {
+            let command = spec.command(task, self.environment.for_processes());
+            let started = self.trees.start_attempt(&task.token, command, &right).await;
+            match started {
+                Err(error) if is_too_late(&error) && right() != StartRight::Over => {
+                    tokio::time::sleep(ASK_AGAIN).await;
+                }
+                started => return started,
+            }
         }
     }
 

@@ -3,7 +3,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use lope_engine::executor::{Done, Task, Token};
+use lope_engine::executor::{Done, StartRight, Task, Token};
 use lope_model::{Digest, Failure, Value};
 
 use super::PoolState;
@@ -149,7 +149,7 @@ impl PoolState {
                 .expect("no panic while the lock is held");
             right
                 .as_ref()
-                .is_none_or(|done| done.start_right().is_over())
+                .is_none_or(|done| done.start_right() == StartRight::Over)
         })
     }
 

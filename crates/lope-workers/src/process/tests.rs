@@ -250,3 +250,43 @@ fn what_may_not_begin_any_more_goes_back_and_nothing_is_started() {
     assert_eq!(back.unwrap(), token);
     assert!(!made.exists());
 }
+
+/// A sink whose lease is over for a while and is then renewed.
+struct RenewedSink {
+    asked: std::sync::atomic::AtomicUsize,
+    outcomes: std::sync::mpsc::Sender<Result<Value, Box<Failure>>>,
+}
+
+impl lope_engine::executor::OutcomeSink for RenewedSink {
+    fn settle(&self, outcome: lope_engine::executor::TaskOutcome) {
+        self.outcomes.send(outcome.result).unwrap();
+    }
+
+    fn alive(&self, _token: &Token) {}
+
+    fn start_right(&self, _token: &Token) -> StartRight {
+        match self.asked.fetch_add(1, Ordering::Relaxed) {
+            0..5 => StartRight::Until(std::time::Instant::now()),
+            _ => StartRight::Always,
+        }
+    }
+
+    fn give_back(&self, token: &Token) {
+        panic!("it was given up: {token:?}");
+    }
+}
+
+/// A heartbeat that came late: the session is held after all, and so is the attempt.
+#[test]
+fn what_may_not_begin_for_a_moment_begins_when_the_lease_is_renewed() {
+    let shop = shop();
+    let (outcomes, settled) = std::sync::mpsc::channel();
+    let sink = RenewedSink {
+        asked: std::sync::atomic::AtomicUsize::new(0),
+        outcomes,
+    };
+    shop.bench
+        .start_with("run", r#"{"argv": ["echo", "late"]}"#, Arc::new(sink));
+    let settled = settled.recv_timeout(crate::bench_tests::PATIENCE).unwrap();
+    assert_eq!(settled, Ok(Value::from("late")));
+}
