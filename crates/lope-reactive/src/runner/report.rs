@@ -9,7 +9,6 @@ use serde::Serialize;
 
 use super::RecipeRunner;
 use super::command::names_of;
-use super::execution::Execution;
 use crate::machine::{Nodes, UnsettledNote};
 use crate::process::entries;
 use crate::scheduler::{NodeKey, NodeRole};
