@@ -16,6 +16,7 @@ mod reports;
 mod signals;
 mod table;
 
+use std::pin::Pin;
 use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser};
@@ -121,11 +122,13 @@ fn version(output: Output) -> Exit {
 }
 
 fn block_on(work: impl Future<Output = CliResult<Exit>>) -> CliResult<Exit> {
+    // Tokio polls what it is given in three places; in a box a command is in the program once.
+    let boxed: Pin<Box<dyn Future<Output = CliResult<Exit>> + '_>> = Box::pin(work);
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .enable_all()
         .build();
     runtime
         .map_err(|error| CliError::new(Exit::Bug, format!("no runtime: {error}")))?
-        .block_on(work)
+        .block_on(boxed)
 }

@@ -97,7 +97,11 @@ impl Yard {
 }
 
 /// A runner that is killed when the test ends.
-struct RunnerChild(Child, #[allow(dead_code)] Watch);
+struct RunnerChild {
+    child: Child,
+    /// Kills it when it hangs.
+    _watch: Watch,
+}
 
 impl RunnerChild {
     fn of(command: &mut Command) -> Self {
@@ -108,38 +112,41 @@ impl RunnerChild {
             .spawn()
             .unwrap();
         let watch = Watch::over(&child);
-        Self(child, watch)
+        Self {
+            child,
+            _watch: watch,
+        }
     }
 
     fn signal(&self, signal: Signal) {
-        kill_process(Pid::from_child(&self.0), signal).unwrap();
+        kill_process(Pid::from_child(&self.child), signal).unwrap();
     }
 
     fn said(mut self) -> Said {
         let mut out = String::new();
         let mut err = String::new();
         use std::io::Read;
-        self.0
+        self.child
             .stdout
             .take()
             .unwrap()
             .read_to_string(&mut out)
             .unwrap();
-        self.0
+        self.child
             .stderr
             .take()
             .unwrap()
             .read_to_string(&mut err)
             .unwrap();
-        let code = self.0.wait().unwrap().code().unwrap_or(-1);
+        let code = self.child.wait().unwrap().code().unwrap_or(-1);
         Said { code, out, err }
     }
 }
 
 impl Drop for RunnerChild {
     fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
+        let _ = self.child.kill();
+        let _ = self.child.wait();
     }
 }
 
@@ -390,7 +397,7 @@ fn a_runner_that_stood_still_past_its_lease_writes_nothing() {
             stopped = std::time::Instant::now();
         }
         let runner = second.get_or_insert_with(|| yard.start());
-        if runner.0.try_wait().unwrap().is_some() {
+        if runner.child.try_wait().unwrap().is_some() {
             // The first one's place is not free yet.
             second = None;
         }

@@ -59,7 +59,7 @@ fn a_function_that_fails_gives_back_too() {
 /// A step that works on the heap of its run.
 fn region(name: &str) -> Step {
     let StepKind::Dispatch(mut spec) = dispatch(ACTION, name, "{}") else {
-        unreachable!()
+        panic!("a dispatch is a dispatch");
     };
     spec.heap = true;
     Step::new(name, StepKind::Dispatch(spec))
@@ -126,7 +126,7 @@ fn a_lost_region_changes_nothing() {
                 assert_eq!(heap_of(dispatch), "one");
                 failed("WorkerLost")
             }
-            _ => unreachable!(),
+            (other, _) => panic!("no step calls {other}"),
         }
     });
     assert!(tries > 2, "it was tried again: {tries}");
@@ -212,7 +212,7 @@ fn regions_start_wake_and_cancel_tasks() {
         ..
     } = each("tasks", "[]", "task", Parallel::Max, task).kind
     else {
-        unreachable!()
+        panic!("a loop is a loop");
     };
     let host = StepKind::Each {
         over,

@@ -170,7 +170,11 @@ impl World {
         for (_, verdict) in reply.done {
             let Some(verdict) = verdict else { continue };
             let takes = self.dice.between(0, 40);
-            if let LimitVerdict::Held(_) = verdict {
+            let is_held = matches!(verdict, LimitVerdict::Held(_));
+            let verdict = ProcessMessage::Verdict(token.clone(), verdict);
+            self.to(slot, takes, ProcessPart::Dispatcher, verdict);
+            // After the verdict, also when both have to wait for a part that stands still.
+            if is_held {
                 self.to(
                     slot,
                     takes + LOOK_EVERY,
@@ -178,8 +182,6 @@ impl World {
                     ProcessMessage::AskAgain,
                 );
             }
-            let verdict = ProcessMessage::Verdict(token.clone(), verdict);
-            self.to(slot, takes, ProcessPart::Dispatcher, verdict);
         }
     }
 

@@ -14,7 +14,7 @@ fn thousands_of_worlds_end_well() {
     for seed in FIRST..FIRST + count {
         let setup = Setup::rolled(seed);
         if let Some(complaint) = complaint(&setup) {
-            let replay = format!("LOPE_SIM_SEED={seed} cargo test -p lope-sim --test seeds worlds");
+            let replay = format!("LOPE_SIM_SEED={seed} cargo test -p lope-sim --test all worlds");
             panic!("{}\n\n{complaint}\n\nreplay: {replay}", story(&setup, 80));
         }
     }

@@ -38,7 +38,7 @@ fn worlds_out_of_seeds_end_well() {
     }
     if let Some((seed, complaint)) = bad.first() {
         let tail = wanted("LOPE_SIM_TAIL").map_or(80, |tail| usize::try_from(tail).unwrap());
-        let replay = format!("LOPE_SIM_SEED={seed} cargo test -p lope-sim --test seeds worlds");
+        let replay = format!("LOPE_SIM_SEED={seed} cargo test -p lope-sim --test all worlds");
         panic!(
             "{}\n\n{complaint}\n\nreplay: {replay}",
             story(&Setup::rolled(*seed), tail)
