@@ -1,6 +1,7 @@
 //! What a measurement cannot do.
 
 use lope::mailbox::{BootError, ConsumerLoopError, MailboxError};
+use lope::runs::InputError;
 use lope::stores::StoreError;
 use thiserror::Error;
 
@@ -21,6 +22,8 @@ pub enum BenchError {
     Store(#[from] StoreError),
     #[error(transparent)]
     Runner(#[from] lope::Error),
+    #[error(transparent)]
+    Start(#[from] InputError),
     #[error(transparent)]
     Mailbox(#[from] MailboxError),
     #[error(transparent)]

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use lope::Breakdown;
+use lope::runs::InputError;
 use lope::stores::StoreError;
 
 /// The exit codes that scripts rely on.
@@ -78,9 +79,25 @@ impl From<lope::Error> for CliError {
     fn from(error: lope::Error) -> Self {
         match error {
             lope::Error::Store(error) => error.into(),
+            lope::Error::Input(error) => error.into(),
             lope::Error::Broken { why, .. } => Self::broken(&why),
             other => Self::new(Exit::Bug, other.to_string()),
         }
+    }
+}
+
+impl From<InputError> for CliError {
+    fn from(error: InputError) -> Self {
+        let (exit, hint) = match error {
+            InputError::Store(error) => return error.into(),
+            InputError::Unfit { .. } => (Exit::Usage, "the workflow's 'input' says what it takes"),
+            InputError::OtherWorkflow { .. } => (Exit::Refused, "give another --key"),
+            InputError::NotOpen { .. } => (
+                Exit::Refused,
+                "'lope start --open' starts a run that may be fed",
+            ),
+        };
+        Self::new(exit, error.to_string()).hint(hint)
     }
 }
 

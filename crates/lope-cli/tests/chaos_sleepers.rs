@@ -95,14 +95,11 @@ async fn admit(store: &Store, plan: &Plan, count: usize, first: Timestamp, sprea
                 "the first wakes before all are admitted; give more time"
             );
             let input = Some(Value::str(format!("{nap}ms")));
-            client::admission(
-                plan,
-                StartOptions {
-                    input,
-                    ..StartOptions::default()
-                },
-                at,
-            )
+            let options = StartOptions {
+                input,
+                ..StartOptions::default()
+            };
+            client::new_run(plan, options, at).admit
         });
         store.runs.admit(batch.collect()).await.unwrap();
     }

@@ -8,10 +8,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lope_definition::Rule;
+use lope_definition::json_schema::{self, SchemaViolation};
 use lope_flow::law::{EventKind, Fed, Plan};
 use lope_model::{Priority, QueueName, Realm, RunId, Timestamp, Value};
-use lope_store::runs::{Admit, Admitted, Delivered, Deploy, RunRecord, RunStatus};
-use lope_store::{Store, StoreResult};
+use lope_store::runs::{Admit, Admitted, Delivered, Deploy, RunRecord, RunStatus, validate};
+use lope_store::{Store, StoreError, StoreResult};
+use thiserror::Error;
 use uuid::Uuid;
 
 pub use crate::admission::PendingRun;
@@ -58,11 +60,6 @@ pub async fn deploy(store: &Store, plan: &Plan) -> StoreResult<()> {
 }
 
 /// A run as it will be admitted, under a fresh id.
-pub fn admission(plan: &Plan, options: StartOptions, now: Timestamp) -> Admit {
-    new_run(plan, options, now).admit
-}
-
-/// The same, for an engine that takes it on.
 pub fn new_run(plan: &Plan, options: StartOptions, now: Timestamp) -> PendingRun {
     new_run_as(RunId::from_uuid(Uuid::now_v7()), plan, options, now)
 }
@@ -100,33 +97,100 @@ pub fn new_run_as(run: RunId, plan: &Plan, options: StartOptions, now: Timestamp
     PendingRun { admit, start }
 }
 
-/// Would a store take a run that is started so? Its input is not held against what the workflow
-/// asks for.
-pub fn validate_start(plan: &Plan, options: StartOptions) -> StoreResult<()> {
-    let admit = admission(plan, options, Timestamp::from_millis(0));
-    lope_store::runs::validate::admits(&[admit])
+/// Why a run is not started, or does not take what it is given. Nothing was written.
+#[derive(Debug, Clone, PartialEq, Error)]
+pub enum InputError {
+    #[error("the input does not fit the workflow '{workflow}': {violation}")]
+    Unfit {
+        workflow: String,
+        violation: SchemaViolation,
+    },
+    /// A key names one run: whoever starts another workflow with it meant another run.
+    #[error(
+        "the key '{key}' belongs to run {run} of the workflow '{workflow}', not to one of '{wanted}'"
+    )]
+    OtherWorkflow {
+        key: String,
+        run: RunId,
+        workflow: String,
+        wanted: String,
+    },
+    /// A second input would be dropped without a word.
+    #[error("run {run} is not open: it has its input, and ends with it")]
+    NotOpen { run: RunId },
+    #[error(transparent)]
+    Store(#[from] StoreError),
 }
 
-/// Admit a run for whoever claims it.
+/// Does an input fit what a workflow says about it?
+pub fn validate_input(plan: &Plan, input: &Value) -> Result<(), InputError> {
+    let fits = json_schema::validate(&plan.definition().input, input);
+    fits.map_err(|violation| InputError::Unfit {
+        workflow: plan.name().to_string(),
+        violation,
+    })
+}
+
+/// Would a store take a run that is started so, and the workflow its input?
+pub fn validate_start(plan: &Plan, options: StartOptions) -> Result<(), InputError> {
+    fresh_run(plan, options, Timestamp::from_millis(0)).map(drop)
+}
+
+/// A run that a store would take, and whose workflow takes its input, under a fresh id.
+pub fn fresh_run(
+    plan: &Plan,
+    options: StartOptions,
+    now: Timestamp,
+) -> Result<PendingRun, InputError> {
+    let mut inputs = options.input.iter();
+    inputs.try_for_each(|input| validate_input(plan, input))?;
+    let new_run = new_run(plan, options, now);
+    validate::admits(std::slice::from_ref(&new_run.admit))?;
+    Ok(new_run)
+}
+
+/// Start a run for whoever claims it.
 pub async fn start(
     store: &Store,
     plan: &Plan,
     options: StartOptions,
     now: Timestamp,
-) -> StoreResult<(RunId, Admitted)> {
-    let admit = admission(plan, options, now);
-    let run = admit.run;
+) -> Result<(RunId, Admitted), InputError> {
+    admit(store, plan, fresh_run(plan, options, now)?.admit).await
+}
+
+/// Admit a run for whoever claims it. A key that exists answers with the run that has it.
+pub async fn admit(
+    store: &Store,
+    plan: &Plan,
+    admit: Admit,
+) -> Result<(RunId, Admitted), InputError> {
+    let fresh = admit.run;
     let answers = store.runs.admit(vec![admit]).await?;
-    let answer = answers
-        .into_iter()
-        .next()
-        .ok_or(lope_store::StoreError::Closed)?;
-    let run = if let Admitted::Exists { run } = answer {
-        run
-    } else {
-        run
+    let answer = answers.into_iter().next().ok_or(StoreError::Closed)?;
+    run_of(store, plan, fresh, answer).await
+}
+
+/// What an admission came to: the run that was started, or the one of the same workflow that has
+/// its key.
+pub async fn run_of(
+    store: &Store,
+    plan: &Plan,
+    fresh: RunId,
+    answer: Admitted,
+) -> Result<(RunId, Admitted), InputError> {
+    let Admitted::Exists { run } = answer else {
+        return Ok((fresh, answer));
     };
-    Ok((run, answer))
+    match store.runs.run(run).await? {
+        Some(record) if record.workflow != **plan.name() => Err(InputError::OtherWorkflow {
+            key: record.key.unwrap_or_default(),
+            run,
+            workflow: record.workflow,
+            wanted: plan.name().to_string(),
+        }),
+        Some(_) | None => Ok((run, answer)),
+    }
 }
 
 /// Send an event to a run. `id` makes it arrive once; absent: a fresh one.
@@ -138,10 +202,7 @@ pub async fn tell(
 ) -> StoreResult<Delivered> {
     let id = id.unwrap_or_else(|| Uuid::now_v7().to_string());
     let answers = store.runs.deliver(vec![codec::mail(run, id, kind)]).await?;
-    answers
-        .into_iter()
-        .next()
-        .ok_or(lope_store::StoreError::Closed)
+    answers.into_iter().next().ok_or(StoreError::Closed)
 }
 
 /// What was dispatched and has no outcome yet, as far as the journal tells: only attempts whose
@@ -178,7 +239,7 @@ pub async fn dispatched(store: &Store, run: RunId) -> StoreResult<Vec<(Arc<str>,
                 Ok(EventKind::Adopted { .. }) => outstanding.clear(),
                 Ok(_) => {}
                 Err(unreadable) => {
-                    return Err(lope_store::StoreError::corrupt(unreadable.to_string()));
+                    return Err(StoreError::corrupt(unreadable.to_string()));
                 }
             }
         }

@@ -233,7 +233,7 @@ async fn admission(
             schedule.workflow
         )));
     }
-    let admit = client::admission(&plan, options(schedule, tick), now);
+    let admit = client::new_run(&plan, options(schedule, tick), now).admit;
     Ok(validate::admits(std::slice::from_ref(&admit))
         .map(|()| admit)
         .map_err(|error| error.to_string()))

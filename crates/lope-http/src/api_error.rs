@@ -4,6 +4,7 @@ use axum::http::StatusCode;
 use lope::agents::BoardError;
 use lope::mailbox::{BootError, MailboxError};
 use lope::reactive::HostError;
+use lope::runs::InputError;
 use lope::stores::StoreError;
 use serde_json::{Value as Json, json};
 
@@ -146,6 +147,21 @@ impl From<StoreError> for ApiError {
             | StoreError::Closed => ErrorKind::Unavailable,
         };
         Self::new(kind, error.to_string())
+    }
+}
+
+impl From<InputError> for ApiError {
+    fn from(error: InputError) -> Self {
+        let (kind, hint) = match error {
+            InputError::Store(error) => return error.into(),
+            InputError::Unfit { .. } => (
+                ErrorKind::BadRequest,
+                "the workflow's 'input' says what it takes",
+            ),
+            InputError::OtherWorkflow { .. } => (ErrorKind::Conflict, "give another key"),
+            InputError::NotOpen { .. } => (ErrorKind::Conflict, "start one with 'open' to feed it"),
+        };
+        Self::new(kind, error.to_string()).hint(hint)
     }
 }
 

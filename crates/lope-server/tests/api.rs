@@ -102,6 +102,15 @@ async fn a_key_starts_one_run() {
     assert_eq!(second.json()["existed"], true);
     let named = ground.get("/api/runs/order-1").await.json();
     assert_eq!(named["run_id"], first.json()["run_id"]);
+    ground.deploy(FAILING).await;
+    let other = json!({ "workflow": "failing", "key": "order-1" });
+    let refused = ground.post("/api/runs", other).await;
+    assert_eq!(refused.status, 409, "{}", refused.text());
+    assert!(
+        refused.text().contains("of the workflow 'approve'"),
+        "{}",
+        refused.text()
+    );
     let body = json!({ "workflow": "approve" });
     let by_header = || {
         Request::post("/api/runs")

@@ -22,7 +22,7 @@ use lope_store::{Store, StoreResult};
 use crate::error::{Error, Result};
 use crate::stores::{self, CreateStore, StoreUrl};
 
-pub use prune::PruneChoice;
+pub use prune::{PruneChoice, PrunedRuns};
 pub use runs::{JournalEntry, RecentHistory};
 pub use schedules::FireError;
 pub use start::PreparedRun;

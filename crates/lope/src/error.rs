@@ -3,6 +3,7 @@
 
 use lope_definition::Problem;
 use lope_engine::Breakdown;
+use lope_engine::client::InputError;
 use lope_model::RunId;
 use lope_store::StoreError;
 use lope_store::runs::RunStatus;
@@ -55,6 +56,9 @@ pub enum Error {
     /// It did not happen in the time allowed.
     #[error("'{id}' was not {what} in time")]
     Late { id: String, what: &'static str },
+    /// A run is not started so. Nothing was written.
+    #[error(transparent)]
+    Input(#[from] InputError),
     /// The store failed; what it says is what to do.
     #[error(transparent)]
     Store(#[from] StoreError),

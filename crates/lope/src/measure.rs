@@ -172,7 +172,7 @@ fn birth(plan: &Plan, owner: RunnerId) -> Admit {
     };
     Admit {
         claimed_by: Some(owner),
-        ..client::admission(plan, options, clock::now())
+        ..client::new_run(plan, options, clock::now()).admit
     }
 }
 

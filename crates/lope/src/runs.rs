@@ -2,7 +2,7 @@
 
 pub use lope_definition::json_schema::SchemaViolation;
 pub use lope_engine::News;
-pub use lope_engine::client::StartOptions;
+pub use lope_engine::client::{InputError, StartOptions};
 pub use lope_engine::fork::{Fork, Forked};
 pub use lope_engine::query::{Follower, FoundRun};
 pub use lope_flow::history::{AttemptRecord, Execution, ExecutionStatus, Historian};
@@ -14,4 +14,6 @@ pub use lope_store::runs::{
 };
 pub use lope_why::{Why, is_set_aside};
 
-pub use crate::client::{JournalEntry, PreparedRun, PruneChoice, RecentHistory, Steering};
+pub use crate::client::{
+    JournalEntry, PreparedRun, PruneChoice, PrunedRuns, RecentHistory, Steering,
+};

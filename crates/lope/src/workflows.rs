@@ -4,13 +4,29 @@
 use std::sync::Arc;
 
 use lope_definition::yaml;
+use lope_flow::history::Historian;
+use lope_graph::StepStandings;
+use lope_store::runs::{LiveStatus, RunRecord, RunStatus};
 
 pub use lope_definition::yaml::{ProblemReport, Snippet};
 pub use lope_definition::{Definition, Problem, Step};
 pub use lope_flow::law::Plan;
-pub use lope_graph::{BoxGraph, Format, GraphBox, StepStanding, draw, draw_boxes, standings};
+pub use lope_graph::{BoxGraph, Format, GraphBox, StepStanding, draw, draw_boxes};
 
 pub use crate::client::DeployedWorkflow;
+
+/// How far each step of a run is, now or as it was after a row of its journal. While nobody works
+/// on a run, what was opened waits.
+pub fn standings(record: &RunRecord, history: &Historian, at: Option<u64>) -> StepStandings {
+    let mut standings = lope_graph::standings(history);
+    if at.is_none() && record.status == RunStatus::Live(LiveStatus::Queued) {
+        let opened = standings.values_mut();
+        opened
+            .filter(|standing| **standing == StepStanding::Running)
+            .for_each(|standing| *standing = StepStanding::Pending);
+    }
+    standings
+}
 
 /// The plan of a workflow file's text, or everything that is wrong with it. Steps say that they
 /// were written in `file`.

@@ -9,6 +9,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod chaos_embedding;
+mod client_inputs;
 mod copy;
 mod embedding_by_hand;
 mod embedding_checkpoints;

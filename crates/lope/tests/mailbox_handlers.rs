@@ -196,6 +196,30 @@ async fn the_payload_is_the_input_and_the_sender_learns_the_run() {
     );
 }
 
+/// A message whose payload the workflow does not take starts nothing.
+#[tokio::test]
+async fn a_payload_that_does_not_fit_is_a_dead_letter() {
+    let store = MemoryStore::open();
+    let plan = plan(
+        "{ name: order, input: { type: object, required: [sum] }, steps: { done: { return: 1 } } }",
+    );
+    client::deploy(&store, &plan).await.unwrap();
+    send(&store, "good", r#"{"sum": 3}"#).await;
+    send(&store, "bad", "{}").await;
+    let handler = WorkflowHandler::new(store.clone(), Source::Plan(plan));
+    work(&store, handler).await.unwrap();
+    let keys: Vec<_> = runs(&store).await.into_iter().map(|run| run.key).collect();
+    assert_eq!(keys, [Some("mailbox:7:good".to_owned())]);
+    let mailbox = Mailbox::new(Arc::clone(&store.tables));
+    let dead = mailbox.dead(seven(), None, 9).await.unwrap();
+    assert_eq!(dead.len(), 1);
+    assert!(
+        dead[0].reason.contains("does not fit the workflow 'order'"),
+        "{}",
+        dead[0].reason
+    );
+}
+
 #[tokio::test]
 async fn a_name_means_what_is_deployed_last_and_one_that_nobody_deployed_stops_the_worker() {
     let store = MemoryStore::open();

@@ -7,14 +7,13 @@ use lope::executors::inherited;
 use lope::runs::StartOptions;
 use lope::secrets::ConfiguredSecrets;
 use lope::workers::Pool;
-use lope::workflows::Plan;
-use lope::{Client, PreparedRun, Runner, Settings as EngineSettings};
+use lope::{Client, Runner, Settings as EngineSettings};
 use lope_model::{RunId, Value};
 use serde_json::json;
 
 use super::runs::find::found;
 use super::workflow_file;
-use crate::error::{CliError, CliResult, Exit};
+use crate::error::{CliResult, Exit};
 use crate::home::Settings;
 use crate::output::Output;
 
@@ -52,41 +51,6 @@ pub(crate) fn captured(settings: &Settings) -> Value {
         .into_iter()
         .filter_map(|name| Some((name.as_str(), Value::from(std::env::var(name).ok()?))));
     Value::map(found)
-}
-
-/// A run that could be admitted so. Made before anything is stored.
-pub(crate) fn prepare(plan: &Arc<Plan>, options: StartOptions) -> CliResult<PreparedRun> {
-    options
-        .input
-        .iter()
-        .try_for_each(|input| validate_input(plan, input))?;
-    Ok(PreparedRun::new(plan, options)?)
-}
-
-/// A key names one run: whoever starts another workflow with it meant another run.
-pub(crate) async fn same_workflow(client: &Client, run: RunId, wanted: &Plan) -> CliResult<()> {
-    let record = found(client.run(run).await?, run)?;
-    if record.workflow == **wanted.name() {
-        return Ok(());
-    }
-    let key = record.key.unwrap_or_default();
-    let message = format!(
-        "the key '{key}' belongs to run {run} of the workflow '{}', not to one of '{}'",
-        record.workflow,
-        wanted.name()
-    );
-    Err(CliError::new(Exit::Refused, message).hint("give another --key"))
-}
-
-/// Does an input fit what the workflow says about it?
-pub(crate) fn validate_input(plan: &Plan, input: &Value) -> CliResult<()> {
-    PreparedRun::validate_input(plan, input).map_err(|misfit| {
-        let message = format!(
-            "the input does not fit the workflow '{}': {misfit}",
-            plan.name()
-        );
-        CliError::usage(message).hint("the workflow's 'input' says what it takes")
-    })
 }
 
 /// A runner with everything that this process brings: its executors, the secrets of the config, and

@@ -196,6 +196,7 @@ impl From<BenchError> for CliError {
             BenchError::Broken(message) => Self::new(Exit::Bug, message),
             BenchError::Store(error) => error.into(),
             BenchError::Runner(error) => error.into(),
+            BenchError::Start(error) => error.into(),
             BenchError::Mailbox(error) => error.into(),
             BenchError::Boot(error) => error.into(),
             BenchError::Consumer(error) => error.into(),

@@ -8,14 +8,14 @@ use std::sync::{Arc, Mutex};
 use lope::runs::StartOptions;
 use lope::stores::CreateStore;
 use lope::workflows::Plan;
-use lope::{Client, describe};
+use lope::{Client, PreparedRun, describe};
 use lope_model::{Priority, QueueName, Span, Value};
 use serde::Deserialize;
 use serde_json::{Value as Json, json};
 use tokio::sync::{OnceCell, mpsc};
 use tokio::task::JoinSet;
 
-use super::begin::{captured, prepare, same_workflow};
+use super::begin::captured;
 use super::python::{Module, plans_of};
 use super::runs::find::{find, found};
 use super::runs::steer::taken;
@@ -178,10 +178,9 @@ impl Conversation {
             loaded.get(words.plan).cloned()
         };
         let plan = plan.ok_or_else(|| CliError::usage("no such plan"))?;
-        let prepared = prepare(&plan, self.options(words)?)?;
+        let prepared = PreparedRun::new(&plan, self.options(words)?)?;
         let client = self.client().await?;
         let (run, _) = client.start(prepared).await?;
-        same_workflow(client, run, &plan).await?;
         let record = found(client.run(run).await?, run)?;
         Ok(json!({ "run_id": run, "status": record.status.as_str() }))
     }

@@ -2,7 +2,7 @@
 //! work, and so do old receipts and changes of reactive spaces.
 
 use clap::Args;
-use lope::runs::{FinalStatus, PruneChoice};
+use lope::runs::{FinalStatus, PruneChoice, PrunedRuns};
 use lope::stores::StoreError;
 use lope::workers::Logs;
 use lope_model::{Span, Timestamp};
@@ -39,39 +39,24 @@ pub(crate) async fn run(args: PruneArgs, settings: &Settings, output: Output) ->
         .collect::<CliResult<Vec<_>>>()?;
     let older = args.older.as_deref().map(age).transpose()?;
     let client = open(settings).await?;
-    // Who asks for some runs alone means no spaces.
-    let with_spaces = args.status.is_empty() && args.workflow.is_none();
     let choice = PruneChoice {
         older,
         statuses,
         workflow: args.workflow,
     };
-    let prunes = client
-        .chosen_prunes(choice, &settings.config.engine)
+    let logs = Logs::at(settings.logs.clone());
+    let PrunedRuns {
+        runs,
+        before,
+        space_rows: spaces,
+    } = client
+        .prune_chosen(choice, &settings.config.engine, &logs, args.dry_run)
         .await?;
-    if prunes.is_empty() && !args.compact {
+    if before.is_none() && !args.compact {
         let error = CliError::usage("runs are kept for ever, as the config says");
         return Err(error.hint("say how old: --older 30d"));
     }
-    let before = prunes.iter().map(|prune| prune.before).max();
     let before = before.unwrap_or(Timestamp::EPOCH);
-    let mut runs = 0;
-    for prune in prunes {
-        runs += if args.dry_run {
-            client.count_prunable(&prune).await?
-        } else {
-            let gone = client.prune(prune).await?;
-            Logs::at(settings.logs.clone()).remove(&gone);
-            gone.len() as u64
-        };
-    }
-    let spaces = if with_spaces {
-        let now = client.now().await?;
-        let before = older.map_or(now, |older| now.minus(older));
-        client.prune_spaces(before, args.dry_run).await?
-    } else {
-        0
-    };
     let freed = if args.compact {
         Some(client.compact().await.map_err(not_now)?)
     } else {

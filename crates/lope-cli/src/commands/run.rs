@@ -14,7 +14,7 @@ use lope::{Client, PreparedRun, Runner, Settings as EngineSettings};
 use lope_model::RunId;
 use tokio::sync::broadcast;
 
-use super::begin::{Begin, announce, options, prepare, runner_with, same_workflow};
+use super::begin::{Begin, announce, options, runner_with};
 use super::python::{Module, PythonArgs, PythonWorkflow};
 use super::record::present;
 use super::runs::find::{find, found};
@@ -80,7 +80,7 @@ pub(crate) async fn run(args: RunArgs, settings: &Settings, output: Output) -> C
         None => vec![workflow_file::read(file)?],
         Some(target) => args.python.bundle(target, &mut options)?,
     };
-    let prepared = prepare(&plans[0], options)?;
+    let prepared = PreparedRun::new(&plans[0], options)?;
     let url = if args.detach {
         settings.lasting("the run")?
     } else {
@@ -212,7 +212,6 @@ async fn admit(runner: &Runner, prepared: PreparedRun, output: Output) -> CliRes
     let (run, admitted) = runner.start(prepared).await?;
     match admitted {
         Admitted::Exists { .. } => {
-            same_workflow(runner.client(), run, &plan).await?;
             remark(
                 output,
                 &format!("run {run} has the key '{key}' and goes on"),

@@ -4,14 +4,14 @@ use std::path::Path;
 use std::sync::Arc;
 
 use clap::Args;
-use lope::runs::{Admitted, StartOptions};
+use lope::runs::StartOptions;
 use lope::stores::CreateStore;
 use lope::stores::StoreError;
 use lope::workflows::Plan;
 use lope::{Client, PreparedRun};
 use lope_model::{Priority, QueueName};
 
-use super::begin::{Begin, announce, options, prepare, same_workflow};
+use super::begin::{Begin, announce, options};
 use super::python::{PythonArgs, PythonWorkflow};
 use super::tags::tags;
 use super::workflow_file;
@@ -80,11 +80,7 @@ pub(crate) async fn run(args: StartArgs, settings: &Settings, output: Output) ->
         None => prepared(&args.workflow, options, settings).await?,
         Some(plans) => deployed(&plans, options, settings).await?,
     };
-    let plan = Arc::clone(run.plan());
-    let (run, admitted) = client.start(run).await?;
-    if matches!(admitted, Admitted::Exists { .. }) {
-        same_workflow(&client, run, &plan).await?;
-    }
+    let (run, _) = client.start(run).await?;
     announce(&client, run, output).await
 }
 
@@ -95,7 +91,7 @@ async fn deployed(
     options: StartOptions,
     settings: &Settings,
 ) -> CliResult<(Client, PreparedRun)> {
-    let run = prepare(&plans[0], options)?;
+    let run = PreparedRun::new(&plans[0], options)?;
     let client = Client::open_store(settings.lasting("the run")?, CreateStore::IfMissing).await?;
     for plan in plans {
         client.deploy(plan).await?;
@@ -119,7 +115,7 @@ async fn prepared(
         opened => opened?,
     };
     let plan = plan(&client, named).await?;
-    Ok((client, prepare(&plan, options)?))
+    Ok((client, PreparedRun::new(&plan, options)?))
 }
 
 /// A file if there is one, else the latest version deployed under the name.

@@ -12,7 +12,6 @@ use lope_model::{Priority, QueueName, Span, Timestamp, Value};
 use serde::Deserialize;
 
 use super::find::no_workflow;
-use super::start::check_input;
 use crate::api_error::ApiError;
 use crate::call::{ApiCall, later};
 use crate::context::ServerContext;
@@ -68,7 +67,6 @@ async fn add(context: Arc<ServerContext>, call: ApiCall) -> ApiResult {
     }
     let plan = client.latest_plan(&schedule.workflow).await?;
     let plan = plan.ok_or_else(|| no_workflow(&schedule.workflow))?;
-    check_input(&plan, &schedule.input)?;
     PreparedRun::validate(&plan, options(&schedule))?;
     let entry = if replace {
         client.put_schedule(schedule).await?

@@ -6,7 +6,6 @@ use std::sync::Arc;
 use axum::http::StatusCode;
 use lope::PreparedRun;
 use lope::runs::{Admitted, StartOptions};
-use lope::workflows::Plan;
 use lope_model::{Priority, QueueName, Value};
 use serde::{Deserialize, Deserializer};
 use serde_json::json;
@@ -83,9 +82,6 @@ pub(crate) async fn begin(
     let plan = context.client.latest_plan(&request.workflow).await?;
     let plan = plan.ok_or_else(|| no_workflow(&request.workflow))?;
     let options = options(context, request)?;
-    if let Some(input) = &options.input {
-        check_input(&plan, input)?;
-    }
     let prepared = PreparedRun::new(&plan, options)?;
     let (run, admitted) = context.client.start(prepared).await?;
     match admitted {
@@ -93,17 +89,6 @@ pub(crate) async fn begin(
         Admitted::Exists { .. } => Ok((run, false)),
         Admitted::UnknownVersion => Err(no_workflow(plan.name())),
     }
-}
-
-/// Does an input fit what the workflow says about it?
-pub(crate) fn check_input(plan: &Plan, input: &Value) -> Result<(), ApiError> {
-    PreparedRun::validate_input(plan, input).map_err(|misfit| {
-        let name = plan.name();
-        ApiError::bad(format!(
-            "the input does not fit the workflow '{name}': {misfit}"
-        ))
-        .hint("the workflow's 'input' says what it takes")
-    })
 }
 
 fn options(context: &ServerContext, request: StartRequest) -> Result<StartOptions, ApiError> {

@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::find;
-use super::start::{check_input, said};
+use super::start::said;
 use crate::api_error::{ApiError, ErrorKind};
 use crate::call::ApiCall;
 use crate::context::ServerContext;
@@ -130,16 +130,7 @@ async fn feed(context: Arc<ServerContext>, call: ApiCall) -> ApiResult {
         .input
         .ok_or_else(|| ApiError::bad("body: the input is missing"))?;
     let record = find::run(&context, &call).await?;
-    check_input(&*context.client.plan(&record).await?, &input)?;
-    let live = matches!(record.status, RunStatus::Live(_));
-    if live && !context.client.is_open(record.run).await? {
-        let message = format!(
-            "run {} is not open: it ends with its first input",
-            record.run
-        );
-        return Err(ApiError::conflict(message).hint("start one with 'open' to feed it"));
-    }
-    taken(&record, &context.client.feed(record.run, input).await?)?;
+    taken(&record, &context.client.feed(&record, input).await?)?;
     Ok(sent(&record, "input"))
 }
 

@@ -6,7 +6,7 @@ use axum::body::Body;
 use axum::http::HeaderValue;
 use bytes::Bytes;
 use lope::describe;
-use lope::runs::{FinalStatus, PruneChoice};
+use lope::runs::{FinalStatus, PruneChoice, PrunedRuns};
 use lope::stores::StoreError;
 use lope_model::{RunId, Span, Timestamp};
 use serde::Deserialize;
@@ -142,21 +142,17 @@ async fn prune(context: Arc<ServerContext>, call: ApiCall) -> ApiResult {
         workflow: request.workflow,
     };
     let client = &context.client;
-    let prunes = client.chosen_prunes(choice, &context.config.engine).await?;
-    if prunes.is_empty() && !request.compact {
+    let settings = &context.config.engine;
+    let PrunedRuns {
+        runs,
+        before,
+        space_rows,
+    } = client
+        .prune_chosen(choice, settings, &context.logs, request.dry_run)
+        .await?;
+    if before.is_none() && !request.compact {
         let error = ApiError::bad("runs are kept for ever, as the configuration says");
         return Err(error.hint("say how old: \"older\": \"30d\""));
-    }
-    let before = prunes.iter().map(|it| it.before).max();
-    let mut runs = 0;
-    for prune in prunes {
-        runs += if request.dry_run {
-            client.count_prunable(&prune).await?
-        } else {
-            let gone = client.prune(prune).await?;
-            context.logs.remove(&gone);
-            gone.len() as u64
-        };
     }
     let freed = if request.compact {
         Some(client.compact().await.map_err(not_now)?)
@@ -164,8 +160,7 @@ async fn prune(context: Arc<ServerContext>, call: ApiCall) -> ApiResult {
         None
     };
     let before = before.unwrap_or(Timestamp::EPOCH).to_string();
-    let value =
-        json!({ "runs": runs, "before": before, "dry_run": request.dry_run, "freed": freed });
+    let value = json!({ "runs": runs, "before": before, "dry_run": request.dry_run, "freed": freed, "space_rows": space_rows });
     Ok(reply::json(&value))
 }
 

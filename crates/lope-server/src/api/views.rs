@@ -156,7 +156,7 @@ pub(crate) async fn draw_run(
 ) -> Result<String, ApiError> {
     let plan = context.client.plan(record).await?;
     let history = context.client.history(record.run, &plan, at).await?;
-    let standings = workflows::standings(&history);
+    let standings = workflows::standings(record, &history, at);
     workflows::draw(plan.definition(), Some(&standings), format)
         .map_err(|error| ApiError::conflict(error.to_string()))
 }

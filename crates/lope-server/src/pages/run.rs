@@ -67,7 +67,7 @@ pub(crate) async fn show(context: Arc<ServerContext>, call: ApiCall) -> ApiResul
             div.card { h2 { "Timeline" } div data-part="timeline" { (timeline::draw(&Bars::of(history, record.finished_at))) } }
         }
         div.split {
-            div.card { h2 { "Graph" } div.graph data-part="graph" { (graph(&plan, history)) } }
+            div.card { h2 { "Graph" } div.graph data-part="graph" { (graph(page.record, &plan, history)) } }
             div data-part="facts" { (page.facts()) }
         }
         div.columns data-part="values" {
@@ -168,8 +168,8 @@ fn last_lines(
     Some(lines[from..].join("\n")).filter(|text| !text.is_empty())
 }
 
-fn graph(plan: &Plan, history: Option<&Historian<'_>>) -> Markup {
-    let standings = history.map(workflows::standings);
+fn graph(record: &RunRecord, plan: &Plan, history: Option<&Historian<'_>>) -> Markup {
+    let standings = history.map(|history| workflows::standings(record, history, None));
     svg(workflows::draw(plan.definition(), standings.as_ref(), Format::Svg).ok())
 }
 

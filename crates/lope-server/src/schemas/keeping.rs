@@ -174,6 +174,7 @@ pub(super) const SHAPES: &[(&str, ShapeFields)] = &[
             ("before", "time"),
             ("dry_run", "boolean"),
             ("freed", "integer|null"),
+            ("space_rows", "integer"),
         ],
     ),
     (

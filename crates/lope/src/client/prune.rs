@@ -4,6 +4,7 @@ use lope_engine::Settings;
 use lope_model::{Span, Timestamp};
 use lope_store::StoreResult;
 use lope_store::runs::{FinalStatus, Prune};
+use lope_workers::Logs;
 
 use super::Client;
 
@@ -20,9 +21,50 @@ pub struct PruneChoice {
     pub workflow: Option<String>,
 }
 
+/// What a prune took away, or would.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct PrunedRuns {
+    pub runs: u64,
+    /// They ended before; absent: by settings and workflows runs are kept for ever.
+    pub before: Option<Timestamp>,
+    /// Receipts and changes of reactive spaces.
+    pub space_rows: u64,
+}
+
 impl Client {
+    /// Delete the runs that were chosen and their logs, and what spaces have kept for its time
+    /// unless some runs alone were asked for. A rehearsal deletes nothing.
+    pub async fn prune_chosen(
+        &self,
+        choice: PruneChoice,
+        settings: &Settings,
+        logs: &Logs,
+        is_rehearsal: bool,
+    ) -> StoreResult<PrunedRuns> {
+        let mut pruned = PrunedRuns::default();
+        let older = choice.older;
+        let takes_all = choice.statuses.is_empty() && choice.workflow.is_none();
+        let prunes = self.chosen_prunes(choice, settings).await?;
+        if takes_all && !prunes.is_empty() {
+            let now = self.now().await?;
+            let before = older.map_or(now, |older| now.minus(older));
+            pruned.space_rows = self.prune_spaces(before, is_rehearsal).await?;
+        }
+        for prune in prunes {
+            pruned.before = pruned.before.max(Some(prune.before));
+            pruned.runs += if is_rehearsal {
+                self.count_prunable(&prune).await?
+            } else {
+                let gone = self.prune(prune).await?;
+                logs.remove(&gone);
+                gone.len() as u64
+            };
+        }
+        Ok(pruned)
+    }
+
     /// What a choice means now, as prunes. Nothing: by settings and workflows runs are kept for ever.
-    pub async fn chosen_prunes(
+    async fn chosen_prunes(
         &self,
         choice: PruneChoice,
         settings: &Settings,

@@ -1,10 +1,11 @@
 //! Steering runs: each call is mail to the run and takes effect when its owner reads it.
 
-use lope_engine::{client, codec};
+use lope_engine::client::{self, InputError};
+use lope_engine::codec;
 use lope_flow::law::{EventKind, Fed};
 use lope_model::{Epoch, RunId, Value};
 use lope_store::StoreResult;
-use lope_store::runs::Delivered;
+use lope_store::runs::{Delivered, RunRecord, RunStatus};
 use uuid::Uuid;
 
 use super::Client;
@@ -55,14 +56,19 @@ impl Client {
         client::tell(self.store(), run, &kind, id).await
     }
 
-    /// Feed an open run an input. One that is not [open](Self::is_open) drops it.
-    pub async fn feed(&self, run: RunId, input: Value) -> StoreResult<Delivered> {
+    /// Feed an open run an input that its workflow takes.
+    pub async fn feed(&self, record: &RunRecord, input: Value) -> Result<Delivered, InputError> {
+        let run = record.run;
+        client::validate_input(&*self.plan(record).await?, &input)?;
+        if matches!(record.status, RunStatus::Live(_)) && !self.is_open(run).await? {
+            return Err(InputError::NotOpen { run });
+        }
         let fed = Fed::new(&Uuid::now_v7().to_string(), input);
-        self.tell(run, EventKind::Input(Box::new(fed))).await
+        Ok(self.tell(run, EventKind::Input(Box::new(fed))).await?)
     }
 
     /// Does a run take inputs beside its first?
-    pub async fn is_open(&self, run: RunId) -> StoreResult<bool> {
+    async fn is_open(&self, run: RunId) -> StoreResult<bool> {
         let rows = self.store().runs.journal(run, 0, 1).await?;
         let start = rows.first().and_then(|row| codec::kind_of(row).ok());
         Ok(!matches!(start, Some(EventKind::Start(start)) if !start.open))

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
-use lope_engine::client::{self, StartOptions};
+use lope_engine::client::{self, InputError, StartOptions};
 use lope_flow::law::Plan;
 use lope_mailbox::frame::Message;
 use lope_mailbox::key::WorkerId;
@@ -80,7 +80,11 @@ impl WorkflowHandler {
             tags: BTreeMap::from([(TAG.to_owned(), about.worker.to_string())]),
             ..StartOptions::default()
         };
-        let (run, admitted) = client::start(&self.store, &plan, options, about.now).await?;
+        let started = client::start(&self.store, &plan, options, about.now).await;
+        let (run, admitted) = started.map_err(|error| match error {
+            InputError::Store(error) => HandlerError::from(error),
+            other => HandlerError::Failed(other.to_string()),
+        })?;
         match admitted {
             Admitted::Created { .. } | Admitted::Exists { .. } => Ok(run.to_string()),
             Admitted::UnknownVersion => {

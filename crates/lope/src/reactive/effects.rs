@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use lope_cells::Json;
+use lope_engine::client::{self, InputError};
 use lope_flow::law::Plan;
 use lope_model::{Digest, Failure, RunId, Span, value};
 use lope_reactive::hosting::{EffectPerformer, RequestedEffect};
@@ -67,7 +68,11 @@ impl WorkflowEffects {
         };
         let now = self.client.now().await?;
         let store = self.client.store();
-        let (run, admitted) = lope_engine::client::start(store, &plan, options, now).await?;
+        let (run, admitted) = match client::start(store, &plan, options, now).await {
+            Ok(started) => started,
+            Err(InputError::Store(error)) => return Err(error),
+            Err(other) => return Ok(Err(Failure::new("BadInput", other.to_string()))),
+        };
         Ok(match admitted {
             Admitted::Created { .. } | Admitted::Exists { .. } => Ok(run),
             Admitted::UnknownVersion => Err(Failure::new("UnknownWorkflow", "it was removed")),

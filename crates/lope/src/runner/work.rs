@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use lope_engine::News;
+use lope_engine::{News, client};
 use lope_flow::law::Plan;
 use lope_model::{Realm, RunId, RunnerId};
 use lope_store::runs::Admitted;
@@ -21,14 +21,13 @@ impl Runner {
     }
 
     /// Start a run of a deployed workflow and work on it here at once. A key that exists answers
-    /// with the run that has it, which is taken up here if nobody has it.
+    /// with the run that has it, which is taken up here if nobody has it; one of another workflow is
+    /// an error.
     pub async fn start(&self, run: PreparedRun) -> Result<(RunId, Admitted)> {
         let fresh = run.new_run.admit.run;
         let answer = self.engine().await?.admit(run.new_run, &run.plan).await?;
-        Ok(match answer {
-            Admitted::Exists { run } => (run, answer),
-            Admitted::Created { .. } | Admitted::UnknownVersion => (fresh, answer),
-        })
+        let store = self.client().store();
+        Ok(client::run_of(store, &run.plan, fresh, answer).await?)
     }
 
     /// Keep a plan at hand, so that its first run need not ask the store for it.

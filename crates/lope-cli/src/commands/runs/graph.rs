@@ -4,7 +4,6 @@ use std::path::PathBuf;
 
 use clap::Args;
 use lope::Client;
-use lope::runs::{LiveStatus, RunStatus};
 use lope::workflows::{self, Format, StepStanding};
 use serde_json::json;
 
@@ -31,14 +30,7 @@ pub(crate) async fn run(client: &Client, args: GraphArgs, output: Output) -> Cli
     let record = find(client, &args.id).await?;
     let plan = client.plan(&record).await?;
     let history = client.history(record.run, &plan, args.at).await?;
-    let mut standings = workflows::standings(&history);
-    if args.at.is_none() && record.status == RunStatus::Live(LiveStatus::Queued) {
-        // Nobody works on it: what was opened waits.
-        let opened = standings.values_mut();
-        opened
-            .filter(|standing| **standing == StepStanding::Running)
-            .for_each(|standing| *standing = StepStanding::Pending);
-    }
+    let standings = workflows::standings(&record, &history, args.at);
     let drawing = workflows::draw(plan.definition(), Some(&standings), args.format);
     let mut drawing = drawing.map_err(|error| CliError::usage(error.to_string()))?;
     if args.format == Format::Text && args.output.is_none() {

@@ -6,7 +6,6 @@ use serde_json::json;
 
 use super::find::find;
 use super::open;
-use crate::commands::begin::validate_input;
 use crate::commands::workflow_file;
 use crate::error::{CliError, CliResult, Exit};
 use crate::home::Settings;
@@ -43,26 +42,10 @@ pub(crate) async fn feed(
     let input = workflow_file::input(Some(input))?;
     let client = open(settings).await?;
     let record = find(&client, id).await?;
-    validate_input(&*client.plan(&record).await?, &input)?;
-    refuse_closed(&client, &record).await?;
-    let delivered = client.feed(record.run, input).await?;
+    let delivered = client.feed(&record, input).await?;
     let exit = sent(&record, "input", &delivered, output);
     client.close().await?;
     exit
-}
-
-/// A run that was not opened ends with its first input: a second one would be dropped without a
-/// word.
-async fn refuse_closed(client: &Client, record: &RunRecord) -> CliResult<()> {
-    if matches!(record.status, RunStatus::Final(_)) || client.is_open(record.run).await? {
-        return Ok(());
-    }
-    let message = format!(
-        "run {} is not open: it has its input, and ends with it",
-        record.run
-    );
-    Err(CliError::new(Exit::Refused, message)
-        .hint("'lope start --open' starts a run that may be fed"))
 }
 
 pub(crate) async fn cancel(

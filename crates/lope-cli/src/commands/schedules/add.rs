@@ -16,7 +16,7 @@ use lope_model::{Priority, QueueName, Span, Timestamp, Value};
 
 use super::query::when;
 use crate::clock::{later, wall};
-use crate::commands::begin::{captured, validate_input};
+use crate::commands::begin::captured;
 use crate::commands::python::{PythonArgs, PythonWorkflow};
 use crate::commands::start::missing_workflow;
 use crate::commands::tags::tags;
@@ -183,10 +183,6 @@ async fn enter(
             .ok_or_else(|| missing_workflow(&args.workflow))?,
     };
     let input = options.input.clone().unwrap_or_default();
-    options
-        .input
-        .iter()
-        .try_for_each(|input| validate_input(&plan, input))?;
     PreparedRun::validate(&plan, options)?;
     for plan in &plans {
         client.deploy(plan).await?;

@@ -1,0 +1,85 @@
+//! What a client refuses before anything is written: inputs that a workflow does not take, keys of
+//! other workflows' runs, inputs of runs that take none. Programs and commands are refused alike.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+use std::sync::Arc;
+
+use lope::runs::{InputError, StartOptions};
+use lope::{Client, PreparedRun, Runner, Value};
+use lope_definition::yaml;
+use lope_flow::law::Plan;
+use lope_store::MemoryStore;
+
+async fn deployed(client: &Client, text: &str) -> Arc<Plan> {
+    let plan = Arc::new(Plan::new(&yaml::read(text, "test.yaml").unwrap()).unwrap());
+    client.deploy(&plan).await.unwrap();
+    plan
+}
+
+fn options(input: Value, key: &str) -> StartOptions {
+    StartOptions {
+        input: Some(input),
+        key: Some(key.to_owned()),
+        ..StartOptions::default()
+    }
+}
+
+#[tokio::test]
+async fn what_a_workflow_does_not_take_is_refused_before_anything_is_written() {
+    let client = Client::new(MemoryStore::open());
+    let asks = deployed(
+        &client,
+        "{ name: asks, input: { type: object, required: [n] }, steps: { a: { let: 1 } } }",
+    )
+    .await;
+    let other = deployed(&client, "{ name: other, steps: { a: { let: 1 } } }").await;
+    let good = Value::map([("n", Value::Int(1))]);
+
+    let unfit = PreparedRun::new(&asks, options(Value::Int(1), "k")).unwrap_err();
+    assert!(matches!(unfit, InputError::Unfit { .. }), "{unfit}");
+    let text = unfit.to_string();
+    assert!(
+        text.starts_with("the input does not fit the workflow 'asks': "),
+        "{text}"
+    );
+
+    let first = PreparedRun::new(&asks, options(good.clone(), "k")).unwrap();
+    let (run, _) = client.start(first).await.unwrap();
+    let again = PreparedRun::new(&asks, options(good.clone(), "k")).unwrap();
+    assert_eq!(client.start(again).await.unwrap().0, run);
+    let foreign = || PreparedRun::new(&other, options(Value::Null, "k")).unwrap();
+    let is_of_another = |error: &InputError| {
+        matches!(error, InputError::OtherWorkflow { run: there, workflow, wanted, .. }
+            if *there == run && workflow == "asks" && wanted == "other")
+    };
+    let refused = client.start(foreign()).await.unwrap_err();
+    assert!(is_of_another(&refused), "{refused}");
+    let runner = Runner::builder().client(&client).build().await.unwrap();
+    match runner.start(foreign()).await.unwrap_err() {
+        lope::Error::Input(refused) => assert!(is_of_another(&refused), "{refused}"),
+        refused => panic!("{refused}"),
+    }
+
+    let record = client.run(run).await.unwrap().unwrap();
+    let unfit = client.feed(&record, Value::Null).await.unwrap_err();
+    assert!(matches!(unfit, InputError::Unfit { .. }), "{unfit}");
+    let closed = PreparedRun::new(
+        &other,
+        StartOptions {
+            input: Some(Value::Null),
+            at: Some(
+                client
+                    .now()
+                    .await
+                    .unwrap()
+                    .plus(lope_model::Span::from_secs(3_600)),
+            ),
+            ..StartOptions::default()
+        },
+    );
+    let (closed, _) = client.start(closed.unwrap()).await.unwrap();
+    let record = client.run(closed).await.unwrap().unwrap();
+    let refused = client.feed(&record, Value::Int(2)).await.unwrap_err();
+    assert_eq!(refused, InputError::NotOpen { run: closed });
+}
