@@ -309,13 +309,11 @@ impl Heard {
             (_, _) => StopReason::Exit,
         };
         let complaint = Some(self.complaints.trim().to_owned()).filter(|text| !text.is_empty());
-        let message = match reason {
-            StopReason::Success => report.text.clone(),
-            _ => report
-                .error
-                .clone()
-                .or(complaint)
-                .or_else(|| Some(how(&status, told, must_be_final))),
+        let message = if reason == StopReason::Success {
+            report.text.clone()
+        } else {
+            let said = report.error.clone().or(complaint);
+            said.or_else(|| Some(how(&status, told, must_be_final)))
         };
         AgentEnd {
             reason,

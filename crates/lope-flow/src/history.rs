@@ -273,10 +273,11 @@ impl<'a> Historian<'a> {
         };
         execution.finished_at = (status != ExecutionStatus::Running).then_some(at);
         (execution.status, execution.output, execution.failure) = (status, output, failure);
-        match status {
-            ExecutionStatus::Running => self.over.remove(&number),
-            _ => self.over.insert(number),
-        };
+        if status == ExecutionStatus::Running {
+            self.over.remove(&number);
+        } else {
+            self.over.insert(number);
+        }
     }
 
     /// The number of the execution that a trace speaks of; a new one if it is not known.

@@ -1,5 +1,5 @@
 -- Due runs that nobody owns go to runner $1, if its session is held: lane by lane in the order given ($5 queue, $6 realm,
--- $7 priority, $8 floor: nothing older is looked at), each lane by due time, no run of a later law than $2, at most $3 runs
+-- $7 priority, $8 claim_cursor: nothing older is looked at), each lane by due time, no run of a later law than $2, at most $3 runs
 -- of at most $4 weight together (the first whatever it weighs). All lanes are of one queue and realm, so that the order of
 -- lanes is the order of claims; rows that others have locked are stepped over. $9: sessions are judged by no later time.
 -- Answer: the time, whether the session is held, when to come again, and the runs, one a row.
@@ -13,13 +13,13 @@ me as materialized (
 ),
 picked as materialized (
     select p.*
-    from me, clock c, unnest($5, $6, $7, $8) as l (queue, realm, priority, floor),
+    from me, clock c, unnest($5, $6, $7, $8) as l (queue, realm, priority, claim_cursor),
         lateral (
             select q.run_id, q.priority, q.due, q.weight
             from {schema}.queue q
             where q.queue = l.queue and q.realm = l.realm and q.priority = l.priority
                 and q.owner is null and q.parked is null
-                and q.due >= l.floor and q.due <= c.now and q.law <= $2
+                and q.due >= l.claim_cursor and q.due <= c.now and q.law <= $2
             order by q.due
             limit $3
             for update of q skip locked

@@ -10,13 +10,13 @@ me as materialized (
 ),
 heads as materialized (
     select h.run_id
-    from me, clock c, unnest($5, $6, $7, $8) as l (queue, realm, priority, floor),
+    from me, clock c, unnest($5, $6, $7, $8) as l (queue, realm, priority, claim_cursor),
         lateral (
             select q.run_id, q.priority, q.due
             from {schema}.queue q
             where q.queue = l.queue and q.realm = l.realm and q.priority = l.priority
                 and q.owner is null and q.parked is null
-                and q.due >= l.floor and q.due <= c.now and q.law <= $2
+                and q.due >= l.claim_cursor and q.due <= c.now and q.law <= $2
             order by q.due
             limit $3
         ) h

@@ -8,7 +8,7 @@
 use std::collections::HashMap;
 
 use lope_model::{Epoch, RunId, RunnerId, Timestamp};
-use lope_store::runs::{Admit, CommitReply, Finish, RunCommit, Then, Wake};
+use lope_store::runs::{Admit, CommitReply, Finish, Release, RunCommit, Then, Wake};
 use lope_store::verdict::{self, ChildFacts, CommitFacts};
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
@@ -119,17 +119,20 @@ impl<'a> Guards<'a> {
 }
 
 impl<'a> HoldColumns<'a> {
-    fn add(
-        &mut self,
-        commit: &'a RunCommit,
-        status: &'a str,
-        way: (bool, Timestamp, u64, Option<&'a str>),
-    ) {
-        let (release, due, seen, parked) = way;
+    fn add(&mut self, commit: &'a RunCommit, status: &'a str, release: Option<&'a Release>) {
+        let due = match release.map(|release| &release.wake) {
+            Some(Wake::At(due)) => *due,
+            Some(Wake::OnMail | Wake::Parked(_)) | None => Timestamp::NEVER,
+        };
+        let parked = match release.map(|release| &release.wake) {
+            Some(Wake::Parked(reason)) => Some(reason.as_str()),
+            Some(Wake::At(_) | Wake::OnMail) | None => None,
+        };
+        let seen = release.map_or(0, |release| release.seen);
         self.guards.add(commit, status);
         self.taken
             .push((!commit.taken.is_empty()).then(|| array(&commit.taken)));
-        self.release.push(release);
+        self.release.push(release.is_some());
         self.due.push(due.millis());
         self.seen.push(i64::try_from(seen).unwrap_or(i64::MAX));
         self.parked.push(parked);
@@ -183,21 +186,8 @@ pub(crate) fn columns<'a>(
     let (mut holds, mut finishes) = (HoldColumns::default(), FinishColumns::default());
     for commit in sorted {
         match &commit.then {
-            Then::Hold(status) => {
-                holds.add(commit, status.as_str(), (false, Timestamp::NEVER, 0, None));
-            }
-            Then::Release(release) => {
-                let (due, parked) = match &release.wake {
-                    Wake::At(due) => (*due, None),
-                    Wake::OnMail => (Timestamp::NEVER, None),
-                    Wake::Parked(reason) => (Timestamp::NEVER, Some(reason.as_str())),
-                };
-                holds.add(
-                    commit,
-                    release.status.as_str(),
-                    (true, due, release.seen, parked),
-                );
-            }
+            Then::Hold(status) => holds.add(commit, status.as_str(), None),
+            Then::Release(release) => holds.add(commit, release.status.as_str(), Some(release)),
             Then::Finish(finish) => finishes.add(commit, finish),
         }
     }

@@ -5,7 +5,7 @@
 with clock as materialized (
     select {now} as now
 ),
-judged as materialized (
+found as materialized (
     select i.ordinal, i.run_id, i.id, i.kind, i.body, i.reach, i.room,
            q.run_id is not null as live,
            coalesce(q.mail, r.mail) as mail,
@@ -20,7 +20,7 @@ judged as materialized (
         left join {schema}.queue q on q.run_id = i.run_id
 ),
 ranked as materialized (
-    select j.*, row_number() over (partition by j.run_id, j.state, j.room order by j.ordinal) as rank from judged j
+    select j.*, row_number() over (partition by j.run_id, j.state, j.room order by j.ordinal) as rank from found j
 ),
 decided as materialized (
     select r.*, r.state = 'fresh' and r.waiting + r.rank <= r.room as accepted from ranked r

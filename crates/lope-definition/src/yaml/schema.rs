@@ -1,7 +1,7 @@
 //! The JSON Schema of an input: kept as it is written; mistakes that would make it mean nothing are
 //! found here.
 //!
-//! Whether an input fits the schema is judged by `fits`, where inputs come in.
+//! Whether an input fits the schema is asked of `json_schema::validate`, where inputs come in.
 
 use lope_model::{Value, limit};
 use lope_values::At;

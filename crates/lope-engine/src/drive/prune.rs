@@ -15,8 +15,22 @@ use crate::settings::Settings;
 /// Most runs that one call deletes: others get their turn between calls.
 const BATCH: usize = 200;
 
-/// How long runs that ended in some way are kept; no ways: any.
-type Kept = (Vec<FinalStatus>, Option<Span>);
+/// How long runs that ended in some way are kept.
+struct KeptRuns {
+    /// None: any.
+    statuses: Vec<FinalStatus>,
+    /// None: for ever.
+    span: Option<Span>,
+}
+
+impl KeptRuns {
+    const fn all(span: Option<Span>) -> Self {
+        Self {
+            statuses: Vec::new(),
+            span,
+        }
+    }
+}
 
 /// Workflows, and how long they say that their runs are kept.
 #[derive(Default)]
@@ -66,7 +80,7 @@ pub async fn due(store: &Store, settings: &Settings, now: Timestamp) -> StoreRes
     }
     let of_workflow = |name: String| {
         let kept = match own.get(&name) {
-            Some(span) => vec![(Vec::new(), *span)],
+            Some(span) => vec![KeptRuns::all(*span)],
             None => general(settings),
         };
         kept.into_iter()
@@ -76,22 +90,25 @@ pub async fn due(store: &Store, settings: &Settings, now: Timestamp) -> StoreRes
 }
 
 /// How long runs are kept of whose workflow nothing is said.
-fn general(settings: &Settings) -> Vec<Kept> {
+fn general(settings: &Settings) -> Vec<KeptRuns> {
     if settings.retention_by_status.is_empty() {
-        return vec![(Vec::new(), settings.retention)];
+        return vec![KeptRuns::all(settings.retention)];
     }
     let of = |status: FinalStatus| {
         let span = settings.retention_by_status.get(&status).copied();
-        (vec![status], span.unwrap_or(settings.retention))
+        KeptRuns {
+            statuses: vec![status],
+            span: span.unwrap_or(settings.retention),
+        }
     };
-    FinalStatus::ALL.map(of).to_vec()
+    FinalStatus::ALL.map(of).into()
 }
 
 /// Nothing where runs are kept for ever.
-fn prune(workflow: Option<String>, (statuses, span): Kept, now: Timestamp) -> Option<Prune> {
+fn prune(workflow: Option<String>, kept: KeptRuns, now: Timestamp) -> Option<Prune> {
     Some(Prune {
-        before: now.minus(span?),
-        statuses,
+        before: now.minus(kept.span?),
+        statuses: kept.statuses,
         workflow,
         limit: BATCH,
     })

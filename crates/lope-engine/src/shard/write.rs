@@ -386,12 +386,14 @@ impl Resident {
         } else {
             status
         };
-        let wake = match (self.state.status(), self.state.next_wake()) {
-            _ if self.stopped => Wake::Parked(STOPPED.to_owned()),
-            (Status::Paused, _) => Wake::Parked("paused".to_owned()),
-            _ if runnable => Wake::At(now),
-            (_, Some(due)) => Wake::At(due),
-            (_, None) => Wake::OnMail,
+        let wake = if self.stopped {
+            Wake::Parked(STOPPED.to_owned())
+        } else if self.state.status() == Status::Paused {
+            Wake::Parked("paused".to_owned())
+        } else if runnable {
+            Wake::At(now)
+        } else {
+            self.state.next_wake().map_or(Wake::OnMail, Wake::At)
         };
         (
             Then::Release(Release {

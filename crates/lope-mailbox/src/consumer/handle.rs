@@ -358,10 +358,10 @@ impl Consumer {
         number: Number,
     ) {
         let worker = self.config.worker;
-        let claim = (
-            progress.claim_guards(item, worker),
-            progress.removal(item, worker),
-        );
+        let claim = Batch {
+            guards: progress.claim_guards(item, worker),
+            writes: progress.removal(item, worker),
+        };
         let letter = DeadLetter {
             reason,
             attempts: progress.claimed.lease(item).attempts,

@@ -146,13 +146,13 @@ pub(super) enum Number {
 
 /// The message moves to the dead letters, and its sender learns of it.
 pub(super) fn dead(
-    claim: (Vec<Guard>, Vec<Write>),
+    claim: Batch,
     worker: WorkerId,
     position: MessagePosition,
     letter: &DeadLetter,
     number: Number,
 ) -> StepBatch {
-    let (guards, mut writes) = claim;
+    let Batch { guards, mut writes } = claim;
     let record = letter.encode();
     writes.push(match (position, number) {
         (MessagePosition::Inbox(seq), Number::Own) => {
