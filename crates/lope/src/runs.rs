@@ -14,4 +14,6 @@ pub use lope_store::runs::{
 };
 pub use lope_why::{Why, is_set_aside};
 
-pub use crate::client::{JournalEntry, PreparedRun, PruneChoice, RecentHistory, Steering};
+pub use crate::client::{
+    JournalEntry, PreparedRun, PruneChoice, RECENT_ROWS, RecentHistory, Steering,
+};
