@@ -7,9 +7,13 @@ from typing import Callable, Optional
 
 
 class Attempt:
-    """One try of a step. `idempotency_key` is the same for all tries of one step, if the step has one."""
+    """One try of a step. `idempotency_key` is the same for all tries of one step, if the step has one.
 
-    __slots__ = ("action", "attempt", "execution", "idempotency_key", "run_id", "step", "timeout_ms", "workflow", "_alive")
+    `traceparent` is the span that the attempt is, in W3C's form, where the runner exports traces: whoever goes on with it
+    (a request to another service, spans of one's own) is found below the run.
+    """
+
+    __slots__ = ("action", "attempt", "execution", "idempotency_key", "run_id", "step", "timeout_ms", "traceparent", "workflow", "_alive")
 
     def __init__(
         self,
@@ -22,6 +26,7 @@ class Attempt:
         idempotency_key: Optional[str] = None,
         timeout_ms: Optional[int] = None,
         alive: Optional[Callable[[], None]] = None,
+        traceparent: Optional[str] = None,
     ) -> None:
         self.action = action
         self.run_id = run_id
@@ -32,6 +37,7 @@ class Attempt:
         self.idempotency_key = idempotency_key
         self.timeout_ms = timeout_ms
         self._alive = alive
+        self.traceparent = traceparent
 
     def heartbeat(self) -> None:
         """Tells the runner that the action is alive; a step with a `heartbeat` policy wants to hear it."""

@@ -7,6 +7,7 @@ use lope::agents::settings::{AgentsSettings, RunnerSettings};
 use lope::agents::{AgentBoard, BoardError, InheritedEnvironment, TaskToken};
 use lope::stores::{CreateStore, StoreError, StoreUrl};
 use lope::{Client, agents::records::ProjectRecord};
+use lope_remote::caller;
 
 use crate::report::{CommandError, CommandResult};
 
@@ -14,6 +15,8 @@ use crate::report::{CommandError, CommandResult};
 #[derive(Clone, Debug)]
 pub struct AgentsContext {
     pub store: StoreUrl,
+    /// The store, where it is open already: in a server that does a command for somebody.
+    pub lent: Option<Client>,
     pub home: PathBuf,
     /// The folder in which the command was called.
     pub folder: PathBuf,
@@ -43,7 +46,7 @@ pub(crate) struct OpenBoard {
 impl AgentsContext {
     /// The board, made if it is missing.
     pub(crate) async fn board(&self) -> CommandResult<OpenBoard> {
-        if self.store == StoreUrl::Memory {
+        if self.store == StoreUrl::Memory && self.lent.is_none() {
             let message = "memory: ends with this command, and with it what it changed";
             return Err(CommandError::usage(message)
                 .hint("use a file, as in --store sqlite:lope.db, or a Postgres server"));
@@ -74,7 +77,15 @@ impl AgentsContext {
     }
 
     async fn open(&self, create: CreateStore) -> CommandResult<OpenBoard> {
-        let client = Client::open_store(&self.store, create).await?;
+        if caller::is_short() {
+            return Err(CommandError::usage(
+                "something of the caller's is asked for first",
+            ));
+        }
+        let client = match &self.lent {
+            Some(client) => client.clone(),
+            None => Client::open_store(&self.store, create).await?,
+        };
         let board = client.agents(&self.runners);
         Ok(OpenBoard { client, board })
     }

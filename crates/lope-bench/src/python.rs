@@ -137,6 +137,7 @@ fn timed(count: u64, pool: &Pool) -> BenchResult<Vec<f64>> {
             arguments: Value::map([("number", Value::Int(number.cast_signed()))]),
             limits: Limits::default(),
             idempotency_key: None,
+            trace: None,
         };
         let began = Instant::now();
         pool.start(task, Done::new(token, Arc::clone(&sender)));

@@ -5,6 +5,7 @@ use std::fmt;
 use lope::Breakdown;
 use lope::runs::InputError;
 use lope::stores::StoreError;
+use lope_remote::CallError;
 
 /// The exit codes that scripts rely on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -20,6 +21,20 @@ pub(crate) enum Exit {
     OutOfReach = 4,
     /// A bug in Lope.
     Bug = 70,
+}
+
+impl Exit {
+    /// From its number.
+    pub(crate) const fn of(code: u8) -> Self {
+        match code {
+            0 => Self::Done,
+            1 => Self::Failed,
+            2 => Self::Usage,
+            3 => Self::Refused,
+            4 => Self::OutOfReach,
+            _ => Self::Bug,
+        }
+    }
 }
 
 /// A command that could not do what was asked.
@@ -60,6 +75,11 @@ impl CliError {
         Self::new(exit, format!("this runner cannot go on: {why}")).hint(hint)
     }
 
+    /// The message and the hint apart.
+    pub(crate) fn words(self) -> (String, Option<String>) {
+        (self.message, self.hint)
+    }
+
     pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
         self
@@ -98,6 +118,36 @@ impl From<InputError> for CliError {
             ),
         };
         Self::new(exit, error.to_string()).hint(hint)
+    }
+}
+
+impl From<CallError> for CliError {
+    fn from(error: CallError) -> Self {
+        let message = error.to_string();
+        let (exit, hint) = match error {
+            CallError::BadUrl(_) => (Exit::Usage, None),
+            CallError::Unreachable(_) => {
+                let hint = "is it running ('lope up'), and is the address right?";
+                (Exit::OutOfReach, Some(hint.to_owned()))
+            }
+            CallError::Broken(_) => (Exit::OutOfReach, None),
+            CallError::Denied { hint, .. } => (Exit::Refused, hint),
+            CallError::Refused { status, hint, .. } => match status {
+                404 => (Exit::Failed, hint),
+                409 => (Exit::Refused, hint),
+                500 => (Exit::Bug, hint),
+                _ => (Exit::Usage, hint),
+            },
+            CallError::Unwritten { hint, exists, .. } => {
+                let exit = if exists { Exit::Refused } else { Exit::Usage };
+                (exit, hint)
+            }
+        };
+        Self {
+            exit,
+            message,
+            hint,
+        }
     }
 }
 

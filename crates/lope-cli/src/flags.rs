@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use clap::Args;
 
+use crate::output::Output;
+
 /// Flags that every command takes.
 #[derive(Debug, Args)]
 pub(crate) struct Everywhere {
@@ -16,6 +18,18 @@ pub(crate) struct Everywhere {
         value_name = "URL"
     )]
     pub(crate) store: Option<String>,
+    /// Have a running server do it, as in http://127.0.0.1:7420, instead of opening a store
+    #[arg(long, global = true, env = "LOPE_SERVER", value_name = "URL")]
+    pub(crate) server: Option<String>,
+    /// The token that the server asks for
+    #[arg(
+        long,
+        global = true,
+        env = "LOPE_TOKEN",
+        hide_env_values = true,
+        value_name = "TOKEN"
+    )]
+    pub(crate) token: Option<String>,
     /// Folder of config.yaml, lope.db and logs  [default: ~/.lope]
     #[arg(long, global = true, env = "LOPE_HOME", value_name = "DIR")]
     pub(crate) home: Option<PathBuf>,
@@ -31,4 +45,16 @@ pub(crate) struct Everywhere {
     /// Say more
     #[arg(short, long, global = true, conflicts_with = "quiet")]
     pub(crate) verbose: bool,
+}
+
+impl Everywhere {
+    /// How much is said, and in which form.
+    pub(crate) const fn output(&self) -> Output {
+        Output {
+            json: self.json,
+            tagged: self.tagged,
+            quiet: self.quiet,
+            verbose: self.verbose,
+        }
+    }
 }

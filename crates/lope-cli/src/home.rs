@@ -5,15 +5,18 @@
 //! settings of them.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
+use lope::Client;
 use lope::config::{BadConfig, Config};
-use lope::stores::StoreUrl;
+use lope::stores::{CreateStore, StoreError, StoreResult, StoreUrl};
+use lope_remote::{CommandHost, caller};
 
 use crate::error::{CliError, CliResult};
 use crate::flags::Everywhere;
 
 /// The settings that every command needs.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Settings {
     pub(crate) home: PathBuf,
     pub(crate) store: StoreUrl,
@@ -23,7 +26,14 @@ pub(crate) struct Settings {
     /// How this program was called, with the flags that say where it works: what a command to type
     /// next begins with.
     pub(crate) called: String,
+    /// The store, where it is open already: in a server that does a command for somebody.
+    pub(crate) lent: Option<Client>,
+    /// What makes a server of this process do commands for others.
+    pub(crate) host: Option<HostMaker>,
 }
+
+/// Does the commands of a server with these settings and this store.
+pub(crate) type HostMaker = fn(&Settings, &Client) -> Arc<dyn CommandHost>;
 
 impl Settings {
     pub(crate) fn read(flags: &Everywhere) -> CliResult<Self> {
@@ -44,13 +54,33 @@ impl Settings {
             home,
             config,
             called,
+            lent: None,
+            host: None,
         })
+    }
+
+    /// The store.
+    pub(crate) async fn open(&self, create: CreateStore) -> StoreResult<Client> {
+        if caller::is_short() {
+            let message = "something of the caller's is asked for first".to_owned();
+            return Err(StoreError::Refused { message });
+        }
+        match &self.lent {
+            Some(client) => Ok(client.clone()),
+            None => Client::open_store(&self.store, create).await,
+        }
+    }
+
+    /// The same for a command that leaves something in it for others.
+    pub(crate) async fn open_lasting(&self, what: &str, create: CreateStore) -> CliResult<Client> {
+        self.lasting(what)?;
+        Ok(self.open(create).await?)
     }
 
     /// The store, for a command that leaves something in it for others: in the memory of a command
     /// that ends it would be lost without a word.
     pub(crate) fn lasting(&self, what: &str) -> CliResult<&StoreUrl> {
-        if self.store == StoreUrl::Memory {
+        if self.store == StoreUrl::Memory && self.lent.is_none() {
             let message = format!("memory: ends with this command, and with it {what}");
             return Err(CliError::usage(message)
                 .hint("use a file, as in --store sqlite:lope.db, or a Postgres server"));
@@ -93,6 +123,13 @@ fn called(flags: &Everywhere, store: &StoreUrl) -> String {
         .is_some_and(|url| typed("LOPE_STORE", url.as_ref()))
     {
         words.push(format!("--store {store}"));
+    }
+    if let Some(server) = flags
+        .server
+        .as_ref()
+        .filter(|url| typed("LOPE_SERVER", url.as_ref()))
+    {
+        words.push(format!("--server {server}"));
     }
     words.join(" ")
 }

@@ -5,6 +5,7 @@
 
 use std::io::Write;
 
+use lope_remote::{CommandFrame, caller};
 use serde_json::Value;
 
 /// How much a command says, and in which form.
@@ -60,6 +61,9 @@ pub(crate) fn text(text: &str) {
 
 /// What was asked for, as it is.
 pub(crate) fn bytes(bytes: &[u8]) {
+    if caller::say(|| CommandFrame::OutBytes(bytes.to_vec())) {
+        return;
+    }
     // As for `print`.
     let _ = std::io::stdout().write_all(bytes);
 }
@@ -70,6 +74,9 @@ pub(crate) fn counted(count: u64, what: &str) -> String {
 }
 
 fn print(text: &str) {
+    if caller::say(|| CommandFrame::Out(format!("{text}\n"))) {
+        return;
+    }
     // A closed pipe is the reader's decision, not a failure of ours.
     let _ = writeln!(anstream::stdout(), "{text}");
 }
@@ -77,13 +84,20 @@ fn print(text: &str) {
 /// Progress and other words beside the result; silent when quiet.
 pub(crate) fn remark(output: Output, text: &str) {
     if !output.quiet {
-        // Nobody may be reading.
-        let _ = writeln!(anstream::stderr(), "{text}");
+        warn(text);
     }
+}
+
+fn warn(text: &str) {
+    if caller::say(|| CommandFrame::Err(format!("{text}\n"))) {
+        return;
+    }
+    // Nobody may be reading.
+    let _ = writeln!(anstream::stderr(), "{text}");
 }
 
 /// A message beside the result.
 pub(crate) fn complain(text: &str) {
     let red = anstyle::AnsiColor::Red.on_default().bold();
-    let _ = writeln!(anstream::stderr(), "{red}error{red:#}: {text}");
+    warn(&format!("{red}error{red:#}: {text}"));
 }

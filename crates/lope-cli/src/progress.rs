@@ -55,7 +55,7 @@ impl Progress {
         if output.quiet {
             return Self::Silent;
         }
-        if !std::io::stderr().is_terminal() {
+        if lope_remote::caller::is_remote() || !std::io::stderr().is_terminal() {
             return Self::Lines(output);
         }
         Self::Tree(Box::new(Tree {

@@ -133,6 +133,9 @@ pub(crate) fn shorten(text: &str, width: usize) -> String {
 
 /// How wide stdout is; very wide where it is no terminal.
 pub(crate) fn width() -> usize {
+    if let Some(call) = lope_remote::CommandCall::current() {
+        return call.order.width.unwrap_or(usize::MAX);
+    }
     terminal_size_of(std::io::stdout()).map_or(usize::MAX, |(Width(width), _)| usize::from(width))
 }
 

@@ -14,12 +14,12 @@ use stage::{Home, Said};
 
 /// Commands, and what is wrong with what they are given: arguments, exit code, a word of the
 /// message.
-type Row = (&'static str, &'static [&'static str], i32, &'static str);
+pub(crate) type Row = (&'static str, &'static [&'static str], i32, &'static str);
 
 const GOOD: &str = "name: good\nsteps: { say: { run: [echo, hi] } }\n";
 const BAD: &str = "name: bad\nsteps:\n  a: { rnu: echo }\n";
 
-const ROWS: &[Row] = &[
+pub(crate) const ROWS: &[Row] = &[
     ("run", &["nowhere.yaml"], 2, "nowhere.yaml"),
     ("run", &["bad.yaml"], 2, "bad.yaml:3:"),
     ("run", &["torn.yaml"], 2, "torn.yaml:"),
@@ -492,7 +492,7 @@ const ROWS: &[Row] = &[
     ),
     ("tasks remove", &["nobody"], 1, "no task"),
     ("tasks import", &["nowhere.md"], 2, "nowhere.md"),
-    ("tasks import", &["."], 2, "no file"),
+    ("tasks import", &["."], 2, "Is a directory"),
     ("tasks import", &["binary.yaml"], 2, "not text in UTF-8"),
     (
         "tasks import",
@@ -582,7 +582,12 @@ const ROWS: &[Row] = &[
         "no store",
     ),
     ("store backup", &["good.yaml"], 3, "exists already"),
-    ("store backup", &["nowhere/x.db"], 1, "nowhere"),
+    (
+        "store backup",
+        &["nowhere/x.db"],
+        2,
+        "nowhere/x.db: No such",
+    ),
     (
         "store copy",
         &["sqlite:a.db", "mysql:b"],
@@ -630,7 +635,7 @@ const ROWS: &[Row] = &[
 const HELP: &str = "help";
 
 /// The commands that help names, as they are typed.
-fn commands(home: &Home, path: &[&str]) -> BTreeSet<String> {
+pub(crate) fn commands(home: &Home, path: &[&str]) -> BTreeSet<String> {
     let mut asked = path.to_vec();
     asked.push("--help");
     let help = home.lope(&asked).done().out;
@@ -650,7 +655,7 @@ fn commands(home: &Home, path: &[&str]) -> BTreeSet<String> {
         .collect()
 }
 
-fn stage() -> (Home, String) {
+pub(crate) fn stage() -> (Home, String) {
     let home = Home::new();
     home.file("good.yaml", GOOD);
     home.file("bad.yaml", BAD);
@@ -679,7 +684,7 @@ fn stage() -> (Home, String) {
     (home, run)
 }
 
-fn filled(home: &Home, args: &[&str]) -> Vec<String> {
+pub(crate) fn filled(home: &Home, args: &[&str]) -> Vec<String> {
     let place = home.path().display().to_string();
     args.iter()
         .map(|arg| {

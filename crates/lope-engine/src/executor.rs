@@ -36,6 +36,8 @@ pub struct Task {
     pub arguments: Value,
     pub limits: Limits,
     pub idempotency_key: Option<String>,
+    /// The span that it is, for whoever goes on with the trace; absent: nobody traces.
+    pub trace: Option<Arc<str>>,
 }
 
 /// What bounds an attempt.

@@ -13,9 +13,11 @@ use lope::stores::StoreResult;
 use lope::workers::Logs;
 use lope::{Client, Redaction, Runner};
 use lope_model::Value;
+use lope_remote::CommandHost;
 use serde_json::Value as Json;
 use tokio::sync::{OnceCell, Semaphore, watch};
 
+use crate::change_feed::ChangeFeed;
 use crate::guesses::Guesses;
 use crate::run_feed::RunFeed;
 use crate::settings::ServerSettings;
@@ -32,6 +34,8 @@ pub struct ServerContext {
     pub config: Config,
     /// What expressions of runs that are started here see as `env`.
     pub env: Value,
+    /// Does commands of the command line for those who have no store at hand.
+    pub commands: Option<Arc<dyn CommandHost>>,
     pub settings: ServerSettings,
     /// Where it listens.
     pub address: SocketAddr,
@@ -39,6 +43,8 @@ pub struct ServerContext {
     pub document: Json,
     pub streams: Arc<Semaphore>,
     pub feed: Arc<RunFeed>,
+    pub schedule_changes: Arc<ChangeFeed>,
+    pub mailbox_changes: Arc<ChangeFeed>,
     /// Rung when there is a new bulk action.
     pub bulk_bell: BulkBell,
     pub guesses: Guesses,
@@ -56,6 +62,8 @@ pub struct ServerParts {
     pub logs: Logs,
     pub config: Config,
     pub env: Value,
+    /// Who does commands of the command line; absent: nobody.
+    pub commands: Option<Arc<dyn CommandHost>>,
 }
 
 /// Returns when the server ends.
@@ -78,11 +86,14 @@ impl ServerContext {
             logs: parts.logs,
             config: parts.config,
             env: parts.env,
+            commands: parts.commands,
             settings,
             address,
             document,
             streams,
             feed: Arc::default(),
+            schedule_changes: Arc::new(ChangeFeed::of_schedules()),
+            mailbox_changes: Arc::new(ChangeFeed::of_mailboxes()),
             bulk_bell: BulkBell::default(),
             guesses: Guesses::default(),
             spaces: OnceCell::new(),

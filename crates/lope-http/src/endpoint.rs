@@ -171,6 +171,14 @@ impl Endpoint {
         }
     }
 
+    /// Whoever may look may ask; what they ask for may take more.
+    pub const fn for_readers(self) -> Self {
+        Self {
+            right: Some(Right::Read),
+            ..self
+        }
+    }
+
     pub const fn for_all(self) -> Self {
         Self {
             right: None,

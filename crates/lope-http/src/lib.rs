@@ -7,6 +7,7 @@
 
 pub mod api_error;
 pub mod call;
+pub mod change_feed;
 pub mod clock;
 pub mod context;
 pub mod endpoint;

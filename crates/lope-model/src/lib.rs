@@ -13,6 +13,7 @@ pub mod masks;
 pub mod name;
 pub mod policy;
 pub mod time;
+pub mod trace;
 pub mod value;
 
 pub use digest::Digest;

@@ -20,6 +20,9 @@ pub(crate) const PAGES: &[Endpoint] = &[
     Endpoint::form("/agents/tasks", |context, call| {
         Box::pin(board_page::add(context, call))
     }),
+    Endpoint::form("/agents/runners/{id}/stop", |context, call| {
+        Box::pin(board_page::stop(context, call))
+    }),
     Endpoint::page("/agents/tasks/{id}", |context, call| {
         Box::pin(task_page::show(context, call))
     }),

@@ -6,6 +6,8 @@
 //! expression with a `*` in either ticks by what the clock shows: not in the leap, and in both of
 //! two equal hours.
 
+mod words;
+
 use std::fmt;
 use std::sync::Arc;
 

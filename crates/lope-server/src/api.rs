@@ -1,6 +1,8 @@
 //! The endpoints: one file a group of verbs, each with its table.
 
 pub(crate) mod bulk;
+mod changes;
+mod commands;
 mod events;
 pub(crate) mod find;
 mod gauges;
@@ -35,6 +37,7 @@ pub(crate) fn endpoints() -> &'static [Endpoint] {
             bulk::ENDPOINTS,
             events::ENDPOINTS,
             workflows::ENDPOINTS,
+            changes::ENDPOINTS,
             schedules::ENDPOINTS,
             schedule_add::ENDPOINTS,
             mailboxes::ENDPOINTS,
@@ -42,6 +45,7 @@ pub(crate) fn endpoints() -> &'static [Endpoint] {
             store::ENDPOINTS,
             tokens::ENDPOINTS,
             health::ENDPOINTS,
+            commands::ENDPOINTS,
         ];
         [&tables[..], lope_pages::ENDPOINTS].concat().concat()
     })

@@ -44,7 +44,10 @@ const SHAPES: &[(&str, ShapeFields)] = &[
             ("worker?", "string"),
             ("error?", "any"),
             ("output?", "any"),
+            ("output_bytes?", "integer"),
+            ("error_bytes?", "integer"),
             ("attempts?", "[Attempt]"),
+            ("attempts_bytes?", "integer"),
             ("source?", "string"),
         ],
     ),
@@ -295,8 +298,9 @@ const RUN: ShapeFields = &[
 
 /// What comes with a run beside its record.
 const RUN_MORE: ShapeFields = &[
-    ("steps", "integer"),
+    ("steps", "integer|null"),
     ("executions", "[Execution]"),
+    ("executions_from", "integer"),
     ("executions_next", "integer|null"),
 ];
 

@@ -4,7 +4,7 @@
 use std::io::Write;
 
 use lope::agents::law::select::TaskQuery;
-use lope::agents::{ClaimOutcome, settings::RunnerSettings};
+use lope::agents::{ClaimOutcome, RunnerEntry, settings::RunnerSettings};
 use lope::tokens::Right;
 use lope_model::{RunnerId, Span};
 use serde_json::{Value as Json, json};
@@ -365,6 +365,59 @@ async fn pages_of_agents_teach_show_the_board_and_take_decisions() {
             .await
             .status,
         404
+    );
+    ground.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_runner_of_agents_is_asked_to_stop_from_its_page_by_those_who_may() {
+    let mut guarded = settings("127.0.0.1:0");
+    guarded.authentication = lope_server::Authentication::Always;
+    let ground = Ground::with(guarded).await;
+    let board = ground.client.agents(&RunnerSettings::default());
+    let place = ground.folder.path().display().to_string();
+    board.add_project(&place, None).await.unwrap();
+    let entry = RunnerEntry {
+        id: RunnerId::from_uuid(uuid()),
+        pid: std::process::id(),
+        pid_started: String::new(),
+        boot_id: String::new(),
+        host: "here".to_owned(),
+        project: place,
+        section: None,
+        places: 1,
+    };
+    board.enter_runner(&entry).await.unwrap();
+    let (read, act) = (
+        ground.token("r", Right::Read).await,
+        ground.token("a", Right::Act).await,
+    );
+    let page = async |token: &str| {
+        let shown = ground.send(Request::get("/agents").token(token)).await;
+        assert_eq!(shown.status, 200, "{}", shown.text());
+        shown.text()
+    };
+    let path = format!("/agents/runners/{}/stop", entry.id);
+    assert!(page(&act).await.contains(&path));
+    assert!(
+        !page(&read).await.contains(&path),
+        "a reader sees no button"
+    );
+    let stop = |token: &str| {
+        Request::post(&path)
+            .body("application/x-www-form-urlencoded", "")
+            .token(token)
+    };
+    assert_eq!(ground.send(stop(&read)).await.status, 403);
+    let runner = || board.runner(path.split('/').nth(3).unwrap());
+    assert_eq!(runner().await.unwrap().stop, None);
+    let asked = ground.send(stop(&act)).await;
+    assert_eq!(asked.status, 303, "{}", asked.text());
+    assert!(runner().await.unwrap().stop.is_some());
+    let after = page(&act).await;
+    assert!(
+        after.contains("stopping") && !after.contains(&path),
+        "{after}"
     );
     ground.close().await;
 }

@@ -191,6 +191,7 @@ async fn serve_at(client: &Client, folder: &std::path::Path) -> Server {
         logs: Logs::at(folder.join("logs")),
         config: Config::default(),
         env: Value::Null,
+        commands: None,
     };
     Listening::bind(settings("127.0.0.1:0"))
         .await

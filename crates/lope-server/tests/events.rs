@@ -225,3 +225,82 @@ async fn streams_are_bounded_in_number_and_end_with_the_server() {
         .await
         .unwrap();
 }
+
+/// Until all of these were told, as event and name; none of it twice, nothing that was told before.
+async fn told_until(listener: &mut Listener, named: &str, wanted: &[(&str, Json)]) -> Vec<Told> {
+    let is_told = |told: &[Told], (event, name): &(&str, Json)| {
+        told.iter()
+            .any(|it| it.event == *event && it.data[named] == *name)
+    };
+    let mut told: Vec<Told> = Vec::new();
+    while !wanted.iter().all(|it| is_told(&told, it)) {
+        let next = listener.next().await.unwrap();
+        assert!(
+            told.iter().all(|it| it.id != next.id),
+            "{next:?} came twice"
+        );
+        told.push(next);
+    }
+    told
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn schedules_are_told_as_they_change_also_after_a_cut() {
+    let ground = Ground::open().await;
+    ground.deploy(STEPS).await;
+    let add = |name: &str| json!({ "name": name, "workflow": "steps", "cron": "30 6 * * *" });
+    ground.post("/api/schedules", add("before")).await;
+    let path = "/api/schedules/events";
+    let mut listener = Listener::open(&ground, Request::get(path)).await;
+    assert_eq!(
+        ground.post("/api/schedules", add("nightly")).await.status,
+        201
+    );
+    let told = told_until(&mut listener, "name", &[("schedule", json!("nightly"))]).await;
+    assert_eq!(told.len(), 1, "what was there before is no news: {told:?}");
+    let last = told[0].clone();
+    drop(listener);
+    ground.post("/api/schedules/before/pause", json!({})).await;
+    ground.post("/api/schedules", add("weekly")).await;
+    ground
+        .send(Request::new("DELETE", "/api/schedules/nightly"))
+        .await;
+    let back = Request::get(path).header("last-event-id", &last.id);
+    let mut listener = Listener::open(&ground, back).await;
+    let wanted = [
+        ("schedule", json!("before")),
+        ("schedule", json!("weekly")),
+        ("removed", json!("nightly")),
+    ];
+    let rest = told_until(&mut listener, "name", &wanted).await;
+    assert!(rest.iter().all(|it| it.id != last.id && *it != last));
+    let paused = rest.iter().find(|it| it.data["name"] == "before").unwrap();
+    assert_eq!(paused.data["status"], "paused");
+    // An id of another server: what came after it is not known.
+    let strange = Request::get(path).header("last-event-id", "elsewhere-7");
+    let first = Listener::open(&ground, strange).await.next().await.unwrap();
+    assert_eq!(first.event, "reset");
+    ground.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn mailboxes_are_told_as_they_fill_and_empty_also_after_a_cut() {
+    let ground = Ground::open().await;
+    let path = "/api/mailboxes/events";
+    let send = || ground.post("/api/mailboxes/7/messages", json!({ "payload": "hello" }));
+    let mut listener = Listener::open(&ground, Request::get(path)).await;
+    assert_eq!(send().await.status, 201);
+    let wanted = [("mailbox", json!(7)), ("mailbox", json!(null))];
+    let told = told_until(&mut listener, "worker", &wanted).await;
+    let of_7 = told.iter().find(|it| it.data["worker"] == 7).unwrap();
+    assert_eq!(of_7.data["inbox"], 1);
+    let last = told.last().unwrap().clone();
+    drop(listener);
+    assert_eq!(send().await.status, 201);
+    let back = Request::get(path).header("last-event-id", &last.id);
+    let mut listener = Listener::open(&ground, back).await;
+    let rest = told_until(&mut listener, "worker", &wanted).await;
+    let of_7 = rest.iter().find(|it| it.data["worker"] == 7).unwrap();
+    assert_eq!(of_7.data["inbox"], 2, "{rest:?}");
+    ground.close().await;
+}

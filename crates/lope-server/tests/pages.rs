@@ -2,7 +2,7 @@
 //! strangers wrote as text.
 
 use lope::tokens::Right;
-use serde_json::json;
+use serde_json::{Value as Json, json};
 
 use super::fixture::http::{HttpAnswer, Request};
 use super::fixture::{Ground, settings};
@@ -327,6 +327,18 @@ async fn a_long_run_is_shown_without_folding_all_of_its_journal() {
     assert_eq!(page.status, 200, "{text}");
     assert!(text.contains("Completed in"), "{text}");
     assert!(page.body.len() < 1_000_000, "{} bytes", page.body.len());
+    let answer = ground.get(&format!("/api/runs/{run}")).await;
+    assert!(answer.body.len() < 1_000_000, "{} bytes", answer.body.len());
+    let shown = answer.json();
+    let from = shown["executions_from"].as_u64().unwrap();
+    assert!(from > 0, "only what came since a snapshot is read");
+    assert_eq!(
+        (&shown["steps"], &shown["executions_next"]),
+        (&json!(null), &json!(null))
+    );
+    let executions = shown["executions"].as_array().unwrap();
+    assert!((1..=500).contains(&executions.len()));
+    assert_eq!(executions.last().unwrap()["step"], "done");
     let steps = ground.get(&format!("/runs/{run}/steps")).await;
     assert_eq!(steps.status, 200, "{}", steps.text());
     let record = ground
@@ -352,5 +364,31 @@ async fn a_long_run_is_shown_without_folding_all_of_its_journal() {
         read.extend(page);
     }
     assert_eq!(read, folded);
+    ground.close().await;
+}
+
+/// An answer about a run stays small, whatever its steps gave; what was left out is read by itself.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_too_much_for_an_answer_is_left_out_and_said() {
+    let ground = Ground::open().await;
+    ground
+        .deploy("name: fat\nsteps:\n  all:\n    each: [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12]\n    as: number\n    steps:\n      one: { js: \"({ n }) => 'x'.repeat(n < 3 ? 200000 : 60000)\", with: { n: \"${{ number }}\" } }\n  done: { return: 1, needs: [all] }\n")
+        .await;
+    let run = ground.start("fat", json!(null)).await;
+    assert_eq!(ground.ended(&run).await["status"], "completed");
+    for path in ["", "/executions"] {
+        let answer = ground.get(&format!("/api/runs/{run}{path}")).await;
+        assert!(answer.body.len() < 1_000_000, "{} bytes", answer.body.len());
+        let shown = answer.json();
+        let all = shown["executions"].as_array().unwrap();
+        let ones = all.iter().filter(|it| it["step"] == "all/one");
+        let ones: Vec<&Json> = ones.collect();
+        assert_eq!(ones[0]["output_bytes"], 200_002, "{path}");
+        assert!(ones[0].get("output").is_none());
+        assert_eq!(ones[2]["output"].as_str().unwrap().len(), 60_000);
+    }
+    let value = format!("/api/runs/{run}/value?of=output&execution=all/0/one&limit=10");
+    let piece = ground.get(&value).await;
+    assert_eq!(piece.status, 200, "{}", piece.text());
     ground.close().await;
 }

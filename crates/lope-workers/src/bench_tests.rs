@@ -111,5 +111,6 @@ fn task(action: &str, arguments: &str, (execution, attempt): (&str, u32)) -> Tas
         arguments: value::from_json(arguments).unwrap(),
         limits: Limits::default(),
         idempotency_key: Some("key-1".to_owned()),
+        trace: None,
     }
 }

@@ -29,7 +29,12 @@ const PYTHON: [&str; 5] = [
     "LD_PRELOAD",
 ];
 /// What no process gets, whoever names it.
-const WITHHELD: [&str; 3] = ["LOPE_WORKER_TOKEN", "LOPE_STORE", "LOPE_PROCESS_TREE*"];
+const WITHHELD: [&str; 4] = [
+    "LOPE_WORKER_TOKEN",
+    "LOPE_STORE",
+    "LOPE_TOKEN",
+    "LOPE_PROCESS_TREE*",
+];
 
 /// Which variables processes inherit.
 #[derive(Clone, Debug, Default)]

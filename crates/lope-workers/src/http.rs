@@ -116,6 +116,11 @@ async fn request(client: &Client, task: &Task) -> Result<Value, Failure> {
             .entry("idempotency-key")
             .or_insert(header_value("idempotency-key", key)?);
     }
+    if let Some(trace) = &task.trace {
+        headers
+            .entry("traceparent")
+            .or_insert(header_value("traceparent", trace)?);
+    }
     let mut request = client.request(method, url);
     if let Some(body) = map.get("body").filter(|body| !body.is_null()) {
         request = request.body(body_bytes(body, &mut headers));

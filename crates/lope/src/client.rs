@@ -23,7 +23,7 @@ use crate::error::{Error, Result};
 use crate::stores::{self, CreateStore, StoreUrl};
 
 pub use prune::{PruneChoice, PrunedRuns};
-pub use runs::{JournalEntry, RecentHistory};
+pub use runs::{JournalEntry, RECENT_ROWS, RecentHistory};
 pub use schedules::FireError;
 pub use start::PreparedRun;
 pub use steer::Steering;
@@ -33,6 +33,8 @@ pub use workflows::DeployedWorkflow;
 #[derive(Clone, Debug)]
 pub struct Client {
     store: Store,
+    /// Somebody else's: it is not closed here.
+    is_lent: bool,
 }
 
 impl Client {
@@ -53,7 +55,17 @@ impl Client {
 
     /// A client of a store that is open, whoever wrote it.
     pub const fn new(store: Store) -> Self {
-        Self { store }
+        let is_lent = false;
+        Self { store, is_lent }
+    }
+
+    /// The same for somebody who may use it and not end it: closing it closes nothing.
+    pub fn lent(&self) -> Self {
+        let is_lent = true;
+        Self {
+            is_lent,
+            ..self.clone()
+        }
     }
 
     /// The store behind it.
@@ -63,6 +75,9 @@ impl Client {
 
     /// End: what others hold of the store answers no more.
     pub async fn close(&self) -> StoreResult<()> {
+        if self.is_lent {
+            return Ok(());
+        }
         self.store.upkeep.close().await
     }
 }

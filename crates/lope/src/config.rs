@@ -66,7 +66,7 @@ pub struct Config {
     pub agents: AgentsSettings,
     /// Runners of agents.
     pub runners: RunnerSettings,
-    /// Sections that other rooms read: `server`.
+    /// Sections that other rooms read: `server`, `telemetry`.
     pub others: BTreeMap<String, Json>,
     sources: BTreeMap<&'static str, Source>,
 }

@@ -90,6 +90,12 @@ impl Runner {
         self.0.telemetry.subscribe()
     }
 
+    /// From now on attempts are told which span of their run's trace they are: HTTP steps and
+    /// actions hand it on as `traceparent`.
+    pub fn trace(&self) {
+        self.0.telemetry.trace();
+    }
+
     pub fn metrics(&self) -> &Metrics {
         self.0.telemetry.metrics()
     }

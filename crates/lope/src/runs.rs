@@ -15,5 +15,5 @@ pub use lope_store::runs::{
 pub use lope_why::{Why, is_set_aside};
 
 pub use crate::client::{
-    JournalEntry, PreparedRun, PruneChoice, PrunedRuns, RecentHistory, Steering,
+    JournalEntry, PreparedRun, PruneChoice, PrunedRuns, RECENT_ROWS, RecentHistory, Steering,
 };

@@ -110,7 +110,8 @@ class Serving:
 
     def begin(self, words: list[Any]) -> None:
         _, id, name, packed, run, execution, number, workflow, step, key, timeout = words[:11]
-        attempt = Attempt(name, run, execution, number, workflow, step, key, timeout, self._alive(id))
+        trace = words[11] if len(words) > 11 else None
+        attempt = Attempt(name, run, execution, number, workflow, step, key, timeout, self._alive(id), trace)
         job = Job(id, attempt, Output(id, self._post))
         self.jobs[id] = job
         job.task = self._loop.create_task(self._attempt(job, packed))

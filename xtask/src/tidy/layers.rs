@@ -65,14 +65,17 @@ const LAYERS: &[(&str, &[&str])] = &[
         ],
     ),
     ("lope-bench", &["lope"]),
+    ("lope-otel", &["lope"]),
+    // What a command and a server say to each other.
+    ("lope-remote", &["lope"]),
     // Commands that are many enough for a room of their own; the binary mounts them.
-    ("lope-agents-cli", &["lope"]),
-    ("lope-http", &["lope"]),
+    ("lope-agents-cli", &["lope-remote"]),
+    ("lope-http", &["lope-remote"]),
     ("lope-pages", &["lope-http"]),
     ("lope-server", &["lope-pages"]),
     (
         "lope-cli",
-        &["lope-agents-cli", "lope-bench", "lope-server"],
+        &["lope-agents-cli", "lope-bench", "lope-otel", "lope-server"],
     ),
     ("xtask", &[]),
 ];
@@ -83,7 +86,9 @@ const FACED: &[&str] = &[
     "lope-bench",
     "lope-cli",
     "lope-http",
+    "lope-otel",
     "lope-pages",
+    "lope-remote",
     "lope-server",
 ];
 /// What they may name.
@@ -93,7 +98,9 @@ const FACE: &[&str] = &[
     "lope-bench",
     "lope-http",
     "lope-model",
+    "lope-otel",
     "lope-pages",
+    "lope-remote",
     "lope-server",
 ];
 
@@ -107,7 +114,9 @@ const TOP: &[&str] = &[
     "lope-agents-cli",
     "lope-bench",
     "lope-http",
+    "lope-otel",
     "lope-pages",
+    "lope-remote",
     "lope-server",
     "lope-cli",
     "xtask",

@@ -1,6 +1,7 @@
 //! `lope tasks import|export`.
 
 use std::collections::BTreeSet;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
@@ -9,6 +10,7 @@ use lope::agents::task_list::{
 };
 use lope::agents::{TaskDraft, TaskFilter, describe};
 use lope_model::limit;
+use lope_remote::caller;
 use serde_json::{Value as Json, json};
 
 use crate::context::{AgentsContext, OpenBoard};
@@ -103,16 +105,19 @@ pub(super) async fn import(args: ImportArgs, context: &AgentsContext) -> Command
 fn read(path: &Path, typed: &Path) -> CommandResult<Vec<ListedTask>> {
     let shown = typed.display();
     let unread = |error: std::io::Error| CommandError::usage(format!("{shown}: {error}"));
-    let size = std::fs::metadata(path).map_err(unread)?;
-    if !size.is_file() {
+    // What is no file may never end; a folder says so itself.
+    let is_odd = |meta: std::fs::Metadata| !meta.is_file() && !meta.is_dir();
+    if !caller::is_remote() && is_odd(std::fs::metadata(path).map_err(unread)?) {
         return Err(CommandError::usage(format!("{shown}: it is no file")));
     }
-    if size.len() > LIST_MAX {
+    // Whoever sits elsewhere is asked for it by the name that was typed.
+    let named = if caller::is_remote() { typed } else { path };
+    let bytes = caller::read_file(named, LIST_MAX).map_err(unread)?;
+    if bytes.len() as u64 > LIST_MAX {
         return Err(CommandError::usage(format!(
             "{shown}: more than {LIST_MAX} bytes"
         )));
     }
-    let bytes = std::fs::read(path).map_err(unread)?;
     let Ok(text) = String::from_utf8(bytes) else {
         return Err(CommandError::usage(format!("{shown}: not text in UTF-8")));
     };
@@ -147,13 +152,18 @@ pub(super) async fn export(args: ExportArgs, context: &AgentsContext) -> Command
     let Some(file) = args.output else {
         return Ok(CommandReport::document(value(), text.trim_end()));
     };
-    let path = context.folder.join(&file);
-    if path.exists() {
-        let message = format!("{} exists already", file.display());
-        return Err(CommandError::new(CommandExit::Refused, message));
-    }
-    std::fs::write(&path, text)
-        .map_err(|error| CommandError::usage(format!("{}: {error}", file.display())))?;
+    let path = if caller::is_remote() {
+        file.clone()
+    } else {
+        context.folder.join(&file)
+    };
+    caller::create_file(&path, text.as_bytes(), None).map_err(|error| {
+        if error.kind() == ErrorKind::AlreadyExists {
+            let message = format!("{} exists already", file.display());
+            return CommandError::new(CommandExit::Refused, message);
+        }
+        CommandError::usage(format!("{}: {error}", file.display()))
+    })?;
     let line = format!("wrote {} tasks to {}", tasks.len(), file.display());
     Ok(CommandReport::new(value(), line))
 }

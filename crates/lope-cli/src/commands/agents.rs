@@ -1,9 +1,12 @@
 //! The commands of agents, which have a room of their own: what they need of the environment goes
 //! in, what they report is printed.
 
+use std::path::PathBuf;
+
 use lope::agents::{TOKEN_VARIABLE, TaskToken};
 use lope::executors::inherited;
 use lope_agents_cli::{AgentsCommand, AgentsContext, CommandError, CommandExit};
+use lope_remote::CommandCall;
 
 use crate::error::{CliError, CliResult, Exit};
 use crate::home::Settings;
@@ -27,12 +30,11 @@ pub(crate) async fn run(
 }
 
 pub(super) fn context(settings: &Settings, output: Output) -> CliResult<AgentsContext> {
-    let folder = std::env::current_dir()
-        .map_err(|error| CliError::usage(format!("the current folder: {error}")))?;
-    let token = std::env::var(TOKEN_VARIABLE).ok();
+    let (folder, token) = whereabouts()?;
     let token = token.map(|text| text.parse::<TaskToken>()).transpose();
     Ok(AgentsContext {
         store: settings.store.clone(),
+        lent: settings.lent.clone(),
         home: settings.home.clone(),
         folder,
         user_folder: std::env::home_dir(),
@@ -46,6 +48,16 @@ pub(super) fn context(settings: &Settings, output: Output) -> CliResult<AgentsCo
         path: std::env::var("PATH").unwrap_or_default(),
         print: output::text,
     })
+}
+
+/// The folder in which the command was called, and the claim that its caller speaks for.
+fn whereabouts() -> CliResult<(PathBuf, Option<String>)> {
+    if let Some(call) = CommandCall::current() {
+        return Ok((PathBuf::from(&call.order.folder), call.order.task.clone()));
+    }
+    let folder = std::env::current_dir()
+        .map_err(|error| CliError::usage(format!("the current folder: {error}")))?;
+    Ok((folder, std::env::var(TOKEN_VARIABLE).ok()))
 }
 
 impl From<CommandExit> for Exit {

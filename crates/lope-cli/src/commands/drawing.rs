@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use lope::workflows::Format;
+use lope_remote::caller;
 use serde_json::{Value, json};
 
 use crate::error::{CliError, CliResult, Exit};
@@ -27,7 +28,7 @@ pub(crate) fn present(drawing: Drawing, target: Option<&Path>, output: Output) -
         .map_or("text", |(word, _)| *word);
     value["format"] = json!(word);
     if let Some(target) = target {
-        let written = std::fs::write(target, &text);
+        let written = caller::write_file(target, text.as_bytes());
         written.map_err(|error| CliError::usage(format!("{}: {error}", target.display())))?;
         value["output"] = json!(target);
         output.result(&value, &format!("drawn into {}", target.display()));

@@ -68,8 +68,8 @@ impl OpenMailbox {
     /// Whoever looks makes no store: one that is missing is an empty one that is gone again when
     /// the command ends.
     async fn open_read_only(settings: &Settings) -> CliResult<Self> {
-        let store = settings.lasting("every message")?;
-        let client = match Client::open_store(store, CreateStore::Never).await {
+        settings.lasting("every message")?;
+        let client = match settings.open(CreateStore::Never).await {
             Err(StoreError::Missing { .. }) => {
                 Client::open_store(&StoreUrl::Memory, CreateStore::IfMissing).await?
             }
@@ -85,7 +85,9 @@ impl OpenMailbox {
 }
 
 async fn open(settings: &Settings) -> CliResult<Client> {
-    Ok(Client::open_store(settings.lasting("every message")?, CreateStore::IfMissing).await?)
+    settings
+        .open_lasting("every message", CreateStore::IfMissing)
+        .await
 }
 
 pub(crate) async fn run(

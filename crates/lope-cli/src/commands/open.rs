@@ -7,6 +7,7 @@ use clap::Args;
 use lope::Client;
 use lope::runs::FoundRun;
 use lope::stores::CreateStore;
+use lope_remote::ServerClient;
 use lope_server::ServerSettings;
 use serde_json::json;
 use tokio::net::TcpStream;
@@ -52,6 +53,40 @@ pub(crate) async fn run(args: OpenArgs, settings: &Settings, output: Output) -> 
     }
     output.result(&json!({ "url": url }), &url);
     Ok(Exit::Done)
+}
+
+/// The same where the server is named.
+pub(crate) async fn on_server(
+    args: &OpenArgs,
+    server: &ServerClient,
+    output: Output,
+) -> CliResult<Exit> {
+    let page = match &args.run {
+        None => {
+            server.get("/healthz").await?;
+            String::new()
+        }
+        Some(named) => {
+            let found = server.get(&format!("/api/runs/{}", encoded(named))).await?;
+            format!("runs/{}", found["run_id"].as_str().unwrap_or_default())
+        }
+    };
+    let url = format!("{}/{page}", server.url());
+    if !args.print {
+        browse(&url)?;
+    }
+    output.result(&json!({ "url": url }), &url);
+    Ok(Exit::Done)
+}
+
+/// A text as a part of a path.
+fn encoded(text: &str) -> String {
+    let plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_.~".contains(byte);
+    let one = |byte: u8| match plain(&byte) {
+        true => char::from(byte).to_string(),
+        false => format!("%{byte:02X}"),
+    };
+    text.bytes().map(one).collect()
 }
 
 /// An address that listens everywhere is reached on this machine.

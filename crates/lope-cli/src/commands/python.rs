@@ -20,6 +20,7 @@ use lope::workflows::Definition;
 use lope::workflows::Plan;
 use lope::{InheritedEnvironment, Settings as EngineSettings};
 use lope_model::{Failure, Realm, Span, Value, value};
+use lope_remote::{Attached, CommandCall, Need};
 use serde_json::Value as Json;
 
 use super::workflow_file;
@@ -230,8 +231,68 @@ impl PythonArgs {
         read_bundle(&self.told(&target.module, how, &named, &given)?, target)
     }
 
-    /// What `python -m lope compile` prints.
+    /// What `python -m lope compile` prints, here or where the command was typed.
     fn told(&self, module: &Module, how: &str, named: &str, given: &str) -> CliResult<String> {
+        let Some(call) = CommandCall::current() else {
+            return self.compiled(module, how, named, given);
+        };
+        workflow_file::may_deploy()?;
+        let need = Need::Python {
+            how: how.to_owned(),
+            folder: module
+                .folder
+                .as_ref()
+                .map(|folder| folder.to_string_lossy().into_owned()),
+            named: named.to_owned(),
+            input: given.to_owned(),
+        };
+        match call.given(need) {
+            Some(Attached::Bytes(text)) => Ok(String::from_utf8_lossy(text).into_owned()),
+            Some(Attached::Nothing { message, hint }) => {
+                let error = CliError::usage(message);
+                Err(match hint {
+                    Some(hint) => error.hint(hint),
+                    None => error,
+                })
+            }
+            None => Err(CliError::usage("it is asked for")),
+        }
+    }
+
+    /// What the compiler says about a module that a command line names, for a server that asks.
+    pub(crate) fn answer(&self, words: &[String], need: &Need) -> Option<CliResult<String>> {
+        let Need::Python {
+            how,
+            folder,
+            named,
+            input,
+        } = need
+        else {
+            return None;
+        };
+        let name = named.split(':').next().unwrap_or_default();
+        let is_meant = |module: &Module| {
+            let asked = folder.as_deref().map(Path::new);
+            module.name == name && module.folder.as_deref() == asked
+        };
+        let typed = words.iter().filter_map(|word| {
+            let workflow = PythonWorkflow::parse(word).map(|it| it.module);
+            workflow.or_else(|| Module::parse(word).ok())
+        });
+        let module = typed.into_iter().find(is_meant)?;
+        let known = ["--bundle", "--all", "--list"].contains(&how.as_str());
+        known.then(|| self.compiled(&module, how, named, input))
+    }
+
+    /// The same with this interpreter.
+    pub(crate) fn by(python_bin: Option<PathBuf>) -> Self {
+        Self {
+            python_bin,
+            ..Self::default()
+        }
+    }
+
+    fn compiled(&self, module: &Module, how: &str, named: &str, given: &str) -> CliResult<String> {
         let interpreter = self.interpreter();
         let mut command = Command::new(&interpreter);
         command.args(["-m", "lope", "compile", how]);

@@ -5,15 +5,18 @@ use lope::describe;
 use lope::runs::{FinalStatus, RunRecord, RunStatus};
 use serde_json::{Value as Json, json};
 
+use super::shown;
 use crate::error::{CliResult, Exit};
 use crate::output::Output;
 
 /// Print the result; exit 1 unless the run completed.
 pub(crate) async fn present(
     client: &Client,
-    record: &RunRecord,
+    mut record: RunRecord,
     output: Output,
 ) -> CliResult<Exit> {
+    shown::redact(client, &mut record).await?;
+    let record = &record;
     let mut value = describe::run(record);
     let failed = !value["error"].is_null();
     let plan = if output.json || failed {

@@ -1,5 +1,7 @@
 //! `lope run FILE`: a run from its beginning (or from where it was left) to its end, here.
 
+mod there;
+
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,9 +14,11 @@ use lope::runs::{
 use lope::stores::CreateStore;
 use lope::{Client, PreparedRun, Runner, Settings as EngineSettings};
 use lope_model::RunId;
+use lope_remote::caller;
 use tokio::sync::broadcast;
 
 use super::begin::{Begin, announce, options, runner_with};
+use super::exporting::Exporting;
 use super::python::{Module, PythonArgs, PythonWorkflow};
 use super::record::present;
 use super::runs::find::{find, found};
@@ -81,18 +85,19 @@ pub(crate) async fn run(args: RunArgs, settings: &Settings, output: Output) -> C
         Some(target) => args.python.bundle(target, &mut options)?,
     };
     let prepared = PreparedRun::new(&plans[0], options)?;
-    let url = if args.detach {
-        settings.lasting("the run")?
-    } else {
-        &settings.store
-    };
-    let client = Client::open_store(url, CreateStore::IfMissing).await?;
+    if args.detach {
+        settings.lasting("the run")?;
+    }
+    let client = settings.open(CreateStore::IfMissing).await?;
     for plan in &plans {
         client.deploy(plan).await?;
     }
     if args.detach {
         let (run, _) = client.start(prepared).await?;
         return announce(&client, run, output).await;
+    }
+    if caller::is_remote() {
+        return there::begin(&client, prepared, settings, output).await;
     }
     let stops = Stops::listen()?;
     let modules: Vec<Module> = target.into_iter().map(|target| target.module).collect();
@@ -102,6 +107,7 @@ pub(crate) async fn run(args: RunArgs, settings: &Settings, output: Output) -> C
         .await?;
     let runner = runner_with(&client, settings, wanted, pool.as_ref()).await?;
     runner.keep_at_hand(&plans[0]).await?;
+    let exporting = Exporting::start(&runner, settings).await?;
     let news = runner.news().await?;
     let (run, fresh) = match admit(&runner, prepared, output).await {
         Ok(admitted) => admitted,
@@ -116,6 +122,7 @@ pub(crate) async fn run(args: RunArgs, settings: &Settings, output: Output) -> C
         client,
         runner,
         news,
+        exporting,
         stops,
         settings,
         output,
@@ -147,13 +154,17 @@ async fn resume(
 ) -> CliResult<Exit> {
     let client = super::runs::open(settings).await?;
     let record = find(&client, id).await?;
-    let stops = Stops::listen()?;
     let modules = modules_of(&record, file)?;
+    if caller::is_remote() {
+        return there::resume(&client, record, settings, output).await;
+    }
+    let stops = Stops::listen()?;
     let (pool, wanted) = python
         .serve(&modules, false, settings, own_only(settings))
         .await?;
     let runner = runner_with(&client, settings, wanted, pool.as_ref()).await?;
     runner.take_up(record.run).await?;
+    let exporting = Exporting::start(&runner, settings).await?;
     let news = runner.news().await?;
     remark(
         output,
@@ -165,6 +176,7 @@ async fn resume(
         client,
         runner,
         news,
+        exporting,
         stops,
         settings,
         output,
@@ -231,6 +243,7 @@ struct RunHere<'a> {
     client: Client,
     runner: Runner,
     news: broadcast::Receiver<News>,
+    exporting: Exporting,
     /// Heard from before the run begins.
     stops: Stops,
     settings: &'a Settings,
@@ -252,6 +265,7 @@ impl RunHere<'_> {
         let Self {
             client,
             runner,
+            exporting,
             settings,
             output,
             called,
@@ -263,11 +277,12 @@ impl RunHere<'_> {
             GRACE
         };
         let stopped = tokio::time::timeout(grace + AT_ONCE, runner.give_back(grace)).await;
+        exporting.stop().await;
         let exit = match waited? {
             Waited::Ended => {
                 stopped.unwrap_or(Ok(0))?;
                 let record = found(client.run(record.run).await?, record.run)?;
-                let exit = present(&client, &record, output).await?;
+                let exit = present(&client, record.clone(), output).await?;
                 if record.status == RunStatus::Final(FinalStatus::Failed) {
                     let called = &settings.called;
                     let run = record.run;

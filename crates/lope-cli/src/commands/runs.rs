@@ -170,7 +170,7 @@ async fn with_store(
 
 /// The store, which must exist: looking at runs creates nothing.
 pub(crate) async fn open(settings: &Settings) -> CliResult<Client> {
-    match Client::open_store(&settings.store, CreateStore::Never).await {
+    match settings.open(CreateStore::Never).await {
         Ok(client) => Ok(client),
         Err(StoreError::Missing { message }) => {
             let error = CliError::new(

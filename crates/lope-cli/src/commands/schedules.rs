@@ -59,7 +59,7 @@ pub(crate) async fn run(
 
 /// The store in which a schedule is looked for.
 async fn open(settings: &Settings, name: &str) -> CliResult<Client> {
-    match Client::open_store(&settings.store, CreateStore::Never).await {
+    match settings.open(CreateStore::Never).await {
         Err(StoreError::Missing { .. }) => Err(missing(name)),
         opened => Ok(opened?),
     }

@@ -85,6 +85,7 @@ pub(crate) fn start(
         logs: Logs::at(settings.logs.clone()),
         config: settings.config.clone(),
         env: captured(settings),
+        commands: settings.host.map(|host| host(settings, runner.client())),
     });
     remark(output, &format!("dashboard and API at {}", server.url()));
     server

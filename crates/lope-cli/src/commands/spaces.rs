@@ -45,8 +45,7 @@ impl OpenSpaces {
     }
 
     async fn open_store(settings: &Settings, create: CreateStore) -> CliResult<Self> {
-        let store = settings.lasting("every cell")?;
-        let client = Client::open_store(store, create).await?;
+        let client = settings.open_lasting("every cell", create).await?;
         let spaces = client.space_client(pool_options(settings)).await?;
         Ok(Self { client, spaces })
     }

@@ -92,7 +92,9 @@ async fn deployed(
     settings: &Settings,
 ) -> CliResult<(Client, PreparedRun)> {
     let run = PreparedRun::new(&plans[0], options)?;
-    let client = Client::open_store(settings.lasting("the run")?, CreateStore::IfMissing).await?;
+    let client = settings
+        .open_lasting("the run", CreateStore::IfMissing)
+        .await?;
     for plan in plans {
         client.deploy(plan).await?;
     }
@@ -110,7 +112,7 @@ async fn prepared(
         let plans = [workflow_file::read(Path::new(named))?];
         return deployed(&plans, options, settings).await;
     }
-    let client = match Client::open_store(&settings.store, CreateStore::Never).await {
+    let client = match settings.open(CreateStore::Never).await {
         Err(StoreError::Missing { .. }) => return Err(missing_workflow(named)),
         opened => opened?,
     };

@@ -9,11 +9,15 @@ use lope::stores::StoreError;
 use lope::stores::{self, CreateStore, StoreUrl};
 use lope::workers::Logs;
 use lope_model::RunId;
+use lope_remote::{CommandCall, caller};
 use serde_json::json;
 
 use crate::error::{CliError, CliResult, Exit};
 use crate::home::Settings;
 use crate::output::Output;
+
+/// What to do about a file that is there.
+pub(crate) const OTHER_FILE: &str = "name a file that does not exist";
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum StoreCommand {
@@ -50,22 +54,23 @@ pub(crate) async fn run(
 ) -> CliResult<Exit> {
     let url = &settings.store;
     match command {
-        StoreCommand::Check => check(url, output).await,
+        StoreCommand::Check => check(settings, output).await,
         StoreCommand::Migrate { dry_run } => migrate(url, dry_run, output).await,
-        StoreCommand::Schema => schema(url, output).await,
+        StoreCommand::Schema => schema(settings, output).await,
         StoreCommand::Copy(args) => super::copy::run(args, output).await,
         StoreCommand::Prune(args) => super::prune::run(args, settings, output).await,
         StoreCommand::RemoveRun { id } => remove_run(settings, &id, output).await,
-        StoreCommand::Backup { file } => backup(url, &file, output).await,
+        StoreCommand::Backup { file } => backup(settings, &file, output).await,
     }
 }
 
-async fn open(url: &StoreUrl) -> CliResult<Client> {
-    Ok(Client::open_store(url, CreateStore::Never).await?)
+async fn open(settings: &Settings) -> CliResult<Client> {
+    Ok(settings.open(CreateStore::Never).await?)
 }
 
-async fn check(url: &StoreUrl, output: Output) -> CliResult<Exit> {
-    let client = open(url).await?;
+async fn check(settings: &Settings, output: Output) -> CliResult<Exit> {
+    let url = &settings.store;
+    let client = open(settings).await?;
     let findings = client.check().await?;
     let sound = findings.is_empty();
     let listed: Vec<_> = findings
@@ -107,25 +112,21 @@ async fn migrate(url: &StoreUrl, dry_run: bool, output: Output) -> CliResult<Exi
     Ok(Exit::Done)
 }
 
-async fn schema(url: &StoreUrl, output: Output) -> CliResult<Exit> {
-    let client = open(url).await?;
+async fn schema(settings: &Settings, output: Output) -> CliResult<Exit> {
+    let url = &settings.store;
+    let client = open(settings).await?;
     let text = client.schema().await?;
     output.document(&json!({ "store": url.to_string(), "schema": text }), &text);
     client.close().await?;
     Ok(Exit::Done)
 }
 
-async fn backup(url: &StoreUrl, file: &Path, output: Output) -> CliResult<Exit> {
-    if file.exists() {
-        let message = format!("{} exists already", file.display());
-        return Err(CliError::new(Exit::Refused, message).hint("name a file that does not exist"));
-    }
-    let client = open(url).await?;
-    client.backup(file).await.map_err(no_backup)?;
-    client.close().await?;
-    let bytes = std::fs::metadata(file)
-        .map(|meta| meta.len())
-        .unwrap_or_default();
+async fn backup(settings: &Settings, file: &Path, output: Output) -> CliResult<Exit> {
+    let url = &settings.store;
+    let bytes = match CommandCall::current() {
+        Some(call) => hand_over(settings, file, &call).await?,
+        None => write_backup(settings, file).await?,
+    };
     let value = json!({ "store": url.to_string(), "file": file, "bytes": bytes });
     output.result(
         &value,
@@ -134,13 +135,50 @@ async fn backup(url: &StoreUrl, file: &Path, output: Output) -> CliResult<Exit> 
     Ok(Exit::Done)
 }
 
+/// How many bytes the copy has.
+async fn write_backup(settings: &Settings, file: &Path) -> CliResult<u64> {
+    if file.exists() {
+        let message = format!("{} exists already", file.display());
+        return Err(CliError::new(Exit::Refused, message).hint(OTHER_FILE));
+    }
+    let folder = file.parent().filter(|it| !it.as_os_str().is_empty());
+    if let Some(Err(error)) = folder.map(std::fs::metadata) {
+        return Err(CliError::usage(format!("{}: {error}", file.display())));
+    }
+    let client = open(settings).await?;
+    client.backup(file).await.map_err(no_backup)?;
+    client.close().await?;
+    let written = std::fs::metadata(file);
+    Ok(written.map(|meta| meta.len()).unwrap_or_default())
+}
+
+/// The same for somebody elsewhere: the copy is made here, sent and taken away.
+async fn hand_over(settings: &Settings, file: &Path, call: &CommandCall) -> CliResult<u64> {
+    let name = format!("backup-{}.db", uuid::Uuid::now_v7());
+    let own = OwnCopy(settings.home.join(name));
+    let client = open(settings).await?;
+    client.backup(&own.0).await.map_err(no_backup)?;
+    let sent = caller::hand_over(call, &own.0, file, Some(OTHER_FILE)).await;
+    sent.map_err(|error| CliError::new(Exit::Failed, format!("{}: {error}", own.0.display())))
+}
+
+/// A file that goes with its name, also when nobody waits for it any more.
+struct OwnCopy(PathBuf);
+
+impl Drop for OwnCopy {
+    fn drop(&mut self) {
+        // It may never have been made.
+        let _ = std::fs::remove_file(&self.0);
+    }
+}
+
 async fn remove_run(settings: &Settings, id: &str, output: Output) -> CliResult<Exit> {
     let url = &settings.store;
     let run: RunId = id.parse().map_err(|_| {
         CliError::usage(format!("'{id}' is not the id of a run"))
             .hint("a damaged run is named by its whole id: 'lope store check' shows it")
     })?;
-    let client = open(url).await?;
+    let client = open(settings).await?;
     let removed = client.remove_run(run).await;
     client.close().await?;
     match removed {

@@ -1,7 +1,6 @@
 //! `lope tokens …`: who may use a server, and what for.
 
 use clap::Subcommand;
-use lope::Client;
 use lope::describe;
 use lope::stores::CreateStore;
 use lope::tokens::{Right, TokenError, TokenRecord};
@@ -33,8 +32,9 @@ pub(crate) async fn run(
     settings: &Settings,
     output: Output,
 ) -> CliResult<Exit> {
-    let store = settings.lasting("the token")?;
-    let client = Client::open_store(store, CreateStore::IfMissing).await?;
+    let client = settings
+        .open_lasting("the token", CreateStore::IfMissing)
+        .await?;
     match command {
         TokensCommand::Add { name, right } => {
             let fresh = client.add_token(&name, right).await?;

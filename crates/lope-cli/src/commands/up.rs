@@ -11,6 +11,7 @@ use lope::{Client, Runner};
 use lope_model::QueueName;
 
 use super::begin::runner_with;
+use super::exporting::Exporting;
 use super::python::{Module, PythonArgs, remote};
 use super::serving::{self, HttpArgs};
 use super::spaces::pool_options;
@@ -94,6 +95,7 @@ pub(crate) async fn run(args: UpArgs, settings: &Settings, output: Output) -> Cl
             settings.store
         ),
     );
+    let exporting = Exporting::start(&runner, settings).await?;
     let server = listening.map(|it| serving::start(it, &runner, settings, output));
     let broken = asked_or_broken(&runner, &mut stops).await;
     if let Some(server) = server {
@@ -118,6 +120,7 @@ pub(crate) async fn run(args: UpArgs, settings: &Settings, output: Output) -> Cl
         output,
         &format!("stopped; {} given back", counted(given_back, "run")),
     );
+    exporting.stop().await;
     if let Some(pool) = pool {
         pool.close().await;
     }

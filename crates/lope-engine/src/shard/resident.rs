@@ -527,6 +527,7 @@ impl Resident {
             arguments: dispatch.with,
             limits,
             idempotency_key,
+            trace: None,
         }
     }
 }

@@ -23,6 +23,7 @@ fn task(name: &str, limits: Limits) -> Box<Task> {
         arguments: Value::Null,
         limits,
         idempotency_key: None,
+        trace: None,
     })
 }
 

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use lope::agents::TaskFilter;
 use lope::agents::records::{
-    AgentRunnerRecord, ProjectRecord, ReviewBy, TaskAttemptRecord, TaskRecord, TaskStatus,
+    AgentRunnerRecord, ProjectRecord, ReviewBy, StopLevel, TaskAttemptRecord, TaskRecord,
+    TaskStatus,
 };
 use lope::tokens::Right;
 use lope_http::api_error::ApiError;
@@ -97,7 +98,7 @@ pub(super) async fn show(context: Arc<ServerContext>, call: ApiCall) -> ApiResul
         @else { div.board { @for (title, states, none) in COLUMNS { (column(&context, &parts, title, states, none)) } } }
         }
         h2 { "Runners" }
-        div.card.flush data-part="runners" { (runners_table(&context, &parts)) }
+        div.card.flush data-part="runners" { (runners_table(&context, &parts, acts)) }
     };
     let page = Page {
         title: "Agents",
@@ -216,7 +217,7 @@ fn add_form(context: &ServerContext, projects: &[ProjectRecord], only: Option<&s
     }
 }
 
-fn runners_table(context: &ServerContext, parts: &BoardParts) -> Markup {
+fn runners_table(context: &ServerContext, parts: &BoardParts, acts: bool) -> Markup {
     let title = |runner: &AgentRunnerRecord| {
         let id = runner.current_task_id?;
         parts.tasks.iter().find(|task| task.id == id)
@@ -224,16 +225,40 @@ fn runners_table(context: &ServerContext, parts: &BoardParts) -> Markup {
     html! {
         @if parts.runners.is_empty() { (empty("No runner of agents was ever up. Start one in a project's folder:", "lope runners start")) }
         @else { table {
-            thead { tr { th { "State" } th { "Project" } th { "At work on" } th.number.less { "Process" } th.number { "Heartbeat" } th.number.less { "Up since" } } }
+            thead { tr { th { "State" } th { "Project" } th { "At work on" } th.number.less { "Process" } th.number { "Heartbeat" } th.number.less { "Up since" } th {} } }
             tbody { @for runner in parts.runners.iter().take(RUNNERS) { tr {
                 td { (state(runner_word(runner))) }
                 td.wide title=[runner.project_path.as_ref()] { (runner.project_path.as_deref().map_or("–", |path| path.rsplit('/').next().unwrap_or(path))) }
                 td.wide { @if let Some(task) = title(runner) { a href=(context.path(&format!("/agents/tasks/{}", task.id))) { (brief(&task.title, 80)) } } @else if let Some(error) = &runner.error { (brief(error, 120)) } }
                 td.number.less { @if let Some(pid) = runner.pid { (pid) } }
                 td.number.tight { (ago(runner.heartbeat_at)) } td.number.tight.less { (ago(runner.started_at)) }
+                td.tight { @if acts && is_live(runner) && runner.stop.is_none() { (stop_form(context, runner)) } }
             } } }
         } }
     }
+}
+
+fn stop_form(context: &ServerContext, runner: &AgentRunnerRecord) -> Markup {
+    let action = context.path(&format!("/agents/runners/{}/stop", runner.id));
+    html! {
+        form.inline method="post" action=(action) data-ask="Stop this runner? It ends the task it is at work on first." {
+            button title=(format!("lope runners stop {}", runner.id)) { "Stop" }
+        }
+    }
+}
+
+/// Asks a runner to end its task and then itself.
+pub(super) async fn stop(context: Arc<ServerContext>, call: ApiCall) -> ApiResult {
+    let board = context.board();
+    let runner = board.runner(call.param("id")).await?;
+    let said = if is_live(&runner) {
+        board.ask_to_stop(runner.id, StopLevel::Drain).await?;
+        "The runner ends what it is at work on, then stops."
+    } else {
+        "The runner has ended already."
+    };
+    let path = context.path("/agents");
+    Ok(to(&format!("{path}?said={}", encoded(said))))
 }
 
 fn runner_word(runner: &AgentRunnerRecord) -> &'static str {

@@ -22,6 +22,29 @@ pub(crate) async fn shown(
     Ok((record, redaction))
 }
 
+/// The same without reading all of a long run: what must not be shown of such a one is not looked
+/// for, and everything that may hold it is hidden.
+pub(crate) async fn shown_in_part(
+    context: &ServerContext,
+    call: &ApiCall,
+) -> Result<(RunRecord, Option<Redaction>), ApiError> {
+    let mut record = run(context, call).await?;
+    if record.head <= lope::runs::RECENT_ROWS {
+        let redaction = redact(context, &mut record).await?;
+        return Ok((record, redaction));
+    }
+    let paths = context
+        .feed
+        .redactions
+        .paths(&context.client, &record)
+        .await?;
+    let redaction = (!paths.is_empty()).then(|| Redaction::blind(paths));
+    if let Some(redaction) = &redaction {
+        redaction.record(&mut record);
+    }
+    Ok((record, redaction))
+}
+
 /// Makes a record one that may be shown.
 pub(crate) async fn redact(
     context: &ServerContext,

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use lope::runs::{Execution, ExecutionStatus};
+use lope::runs::{Execution, ExecutionStatus, Historian};
 use lope::{Redaction, RunId, describe};
 use serde_json::{Value as Json, json};
 
@@ -22,6 +22,9 @@ const MOST: usize = 1_000;
 /// Executions that come with a run, or in a page.
 const EXECUTIONS: usize = 500;
 const EXECUTIONS_MOST: usize = 1_000;
+/// Bytes of what one execution gave, and of all in an answer.
+const VALUE_MAX: usize = 64 * 1024;
+const VALUES_MAX: usize = 512 * 1024;
 
 pub(crate) const ENDPOINTS: &[Endpoint] = &[
     Endpoint::get("/api/runs", "listRuns", |context, call| {
@@ -40,7 +43,10 @@ pub(crate) const ENDPOINTS: &[Endpoint] = &[
     Endpoint::get("/api/runs/{id}", "getRun", |context, call| {
         Box::pin(get(context, call))
     })
-    .about("A run with its first executions. The id may be its key, or the beginning of its id.")
+    .about(
+        "A run with its first executions, or the youngest of a long one: those since row \
+         'executions_from'. The id may be its key, or the beginning of its id.",
+    )
     .does(&["runs show"])
     .answers(Answer::Json("RunWithExecutions")),
     Endpoint::get(
@@ -95,20 +101,33 @@ async fn count_runs(context: Arc<ServerContext>, call: ApiCall) -> ApiResult {
     Ok(reply::json(&json!({ "count": count, "more": more })))
 }
 
+/// Never reads more of a run than its last part, however long it is.
 async fn get(context: Arc<ServerContext>, call: ApiCall) -> ApiResult {
-    let (record, redaction) = find::shown(&context, &call).await?;
+    let (record, redaction) = find::shown_in_part(&context, &call).await?;
     let plan = context.client.plan(&record).await?;
-    let history = context.client.history(record.run, &plan, None).await?;
+    let recent = context.client.recent_history(&record, &plan).await?;
+    let described = |it: &Execution| described(record.run, it, redaction.as_ref());
     let mut value = describe::run(&record);
-    let total = history.executions().count() as u64 + history.dropped();
-    let first = history.executions().take(EXECUTIONS);
-    let executions: Vec<Json> = first
-        .map(|it| described(record.run, it, redaction.as_ref()))
-        .collect();
-    let shown = executions.len() as u64 + history.dropped();
-    value["steps"] = json!(total);
+    let from = recent.as_ref().map_or(record.head, |recent| recent.from);
+    let history = recent.as_ref().map(|recent| &recent.history);
+    let known = history.map_or(0, |it| it.executions().count());
+    let all = history.into_iter().flat_map(Historian::executions);
+    let is_whole = from == 0 && recent.is_some();
+    let executions: Vec<Json> = if is_whole {
+        all.take(EXECUTIONS).map(described).collect()
+    } else {
+        all.skip(known.saturating_sub(EXECUTIONS))
+            .map(described)
+            .collect()
+    };
+    let mut executions = executions;
+    leave_out(&mut executions);
+    let next = (is_whole && executions.len() < known).then_some(EXECUTIONS);
+    let dropped = history.map_or(0, Historian::dropped);
+    value["steps"] = json!(is_whole.then_some(known as u64 + dropped));
     value["executions"] = Json::Array(executions);
-    value["executions_next"] = json!((shown < total).then_some(EXECUTIONS));
+    value["executions_from"] = json!(from);
+    value["executions_next"] = json!(next);
     describe::add_sources(&mut value, plan.definition());
     Ok(reply::json(&value))
 }
@@ -136,9 +155,31 @@ async fn executions(context: Arc<ServerContext>, call: ApiCall) -> ApiResult {
         .collect();
     let next = (page.len() > limit).then(|| after + limit);
     page.truncate(limit);
+    leave_out(&mut page);
     let mut value = json!({ "executions": page, "next": next });
     describe::add_sources(&mut value, plan.definition());
     Ok(reply::json(&value))
+}
+
+/// Outputs and errors that are too much for one answer go; `…/value` has them, piece by piece.
+fn leave_out(executions: &mut [Json]) {
+    let mut room = VALUES_MAX;
+    for execution in executions {
+        for name in ["output", "error", "attempts"] {
+            let Some(value) = execution.get(name) else {
+                continue;
+            };
+            let bytes = value.to_string().len();
+            if bytes <= room.min(VALUE_MAX) {
+                room -= bytes;
+                continue;
+            }
+            if let Some(fields) = execution.as_object_mut() {
+                fields.remove(name);
+                fields.insert(format!("{name}_bytes"), json!(bytes));
+            }
+        }
+    }
 }
 
 /// An execution as it may be shown.

@@ -90,7 +90,7 @@
         retry();
       }, 2000);
       source.onerror = () => { if (!cut) { cut = true; say("reconnecting…"); retry(); } };
-      for (const name of ["row", "run", "change", "task", "removed", "reset"]) source.addEventListener(name, heard);
+      for (const name of ["row", "run", "change", "task", "schedule", "mailbox", "removed", "reset"]) source.addEventListener(name, heard);
       source.addEventListener("end", () => { ended = true; source.close(); say("ended"); soon(); });
       addEventListener("pagehide", () => source.close());
     };

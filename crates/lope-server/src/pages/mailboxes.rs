@@ -20,12 +20,13 @@ const WORKERS: usize = 200;
 const ROWS: usize = 50;
 
 pub(crate) async fn list(context: Arc<ServerContext>, call: ApiCall) -> ApiResult {
+    let cursor = context.mailbox_changes.cursor(&context.client).await?;
     let mailbox = context.client.mailbox().await?;
     let stats = mailbox.stats(WORKERS, Counting::Quick).await?;
     let body = html! {
         div.head { h1 { "Mailboxes" } }
-        p.sentence { (depth(stats.inbox)) " messages wait, " (depth(stats.timers)) " timers are armed, " (depth(stats.dead_letters)) " dead letters." }
-        div.card.flush {
+        p.sentence data-part="sentence" { (depth(stats.inbox)) " messages wait, " (depth(stats.timers)) " timers are armed, " (depth(stats.dead_letters)) " dead letters." }
+        div.card.flush data-part="mailboxes" {
             @if stats.workers.is_empty() { (empty("No message waits for anybody.", "lope mailbox send 7 --payload hello")) }
             @else { table {
                 thead { tr { th { "Worker" } th.number { "Waiting" } th.number { "Dead letters" } } }
@@ -36,19 +37,19 @@ pub(crate) async fn list(context: Arc<ServerContext>, call: ApiCall) -> ApiResul
             } }
         }
     };
-    Ok(reply(&context, &call, "Mailboxes", &body))
+    Ok(reply(&context, &call, ("Mailboxes", &cursor), &body))
 }
 
 fn reply(
     context: &ServerContext,
     call: &ApiCall,
-    title: &str,
+    (title, cursor): (&str, &str),
     body: &Markup,
 ) -> crate::reply::Reply {
     let page = Page {
         title,
         section: "/mailboxes",
-        events: None,
+        events: Some(context.path(&format!("/api/mailboxes/events?after={cursor}"))),
     };
     shell::show(context, &call.caller, &page, body)
 }
@@ -63,6 +64,7 @@ fn depth(depth: Depth) -> String {
 
 pub(crate) async fn show(context: Arc<ServerContext>, call: ApiCall) -> ApiResult {
     let worker = worker(&call)?;
+    let cursor = context.mailbox_changes.cursor(&context.client).await?;
     let mailbox = context.client.mailbox().await?;
     let waiting = mailbox.list(worker, None, ROWS).await?;
     let dead = mailbox.dead(worker, None, ROWS).await?;
@@ -70,10 +72,10 @@ pub(crate) async fn show(context: Arc<ServerContext>, call: ApiCall) -> ApiResul
     let path = |verb: &str| context.path(&format!("/mailboxes/{worker}/{verb}"));
     let body = html! {
         div.head { h1 { "Mailbox " (worker) } }
-        p.sentence { (counted(dead.len(), "dead letter")) ", " (counted(waiting.len(), "message").to_lowercase()) " in the inbox." }
+        p.sentence data-part="sentence" { (counted(dead.len(), "dead letter")) ", " (counted(waiting.len(), "message").to_lowercase()) " in the inbox." }
         (note(call.query("said")))
         h2 { "Dead letters" }
-        div.card.flush {
+        div.card.flush data-part="dead" {
             @if dead.is_empty() { div.empty { "Everything could be handled so far." } } @else { table {
                 thead { tr { th.number { "Number" } th { "Message" } th { "Reason" } th.number.less { "Attempts" } th.less { "Failed" } th {} } }
                 tbody { @for letter in &dead { tr {
@@ -85,7 +87,7 @@ pub(crate) async fn show(context: Arc<ServerContext>, call: ApiCall) -> ApiResul
         }
         @if acts && dead.len() > 1 { form.inline method="post" action=(path("replay")) data-ask="Replay all dead letters of this worker?" { button { "Replay all" } } }
         h2 { "Waiting" }
-        div.card.flush {
+        div.card.flush data-part="waiting" {
             @if waiting.is_empty() { div.empty { "Nothing waits." } } @else { table {
                 thead { tr { th.number { "Number" } th { "Message" } th { "In hand" } } }
                 tbody { @for message in &waiting { tr {
@@ -95,7 +97,8 @@ pub(crate) async fn show(context: Arc<ServerContext>, call: ApiCall) -> ApiResul
             } }
         }
     };
-    Ok(reply(&context, &call, &format!("Mailbox {worker}"), &body))
+    let title = format!("Mailbox {worker}");
+    Ok(reply(&context, &call, (&title, &cursor), &body))
 }
 
 /// How many there are, as far as a page shows them.

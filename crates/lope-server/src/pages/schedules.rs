@@ -19,12 +19,13 @@ use crate::endpoint::ApiResult;
 const TICKS: usize = 5;
 
 pub(crate) async fn list(context: Arc<ServerContext>, call: ApiCall) -> ApiResult {
+    let cursor = context.schedule_changes.cursor(&context.client).await?;
     let all = context.client.schedules().await?;
     let acts = call.caller.right >= Right::Act;
     let paused = all.iter().filter(|it| it.entry.schedule.paused).count();
     let body = html! {
         div.head { h1 { "Schedules" } }
-        p.sentence { (all.len() - paused) " active, " (paused) " paused." }
+        p.sentence data-part="sentence" { (all.len() - paused) " active, " (paused) " paused." }
         (note(call.query("said")))
         div.card.flush data-part="schedules" {
             @if all.is_empty() { (empty("Nothing is started by itself yet:", "lope schedules add nightly examples/hello.yaml --cron '30 6 * * *'")) }
@@ -37,7 +38,7 @@ pub(crate) async fn list(context: Arc<ServerContext>, call: ApiCall) -> ApiResul
     let page = Page {
         title: "Schedules",
         section: "/schedules",
-        events: Some(context.path("/api/events")),
+        events: Some(context.path(&format!("/api/schedules/events?after={cursor}"))),
     };
     Ok(shell::show(&context, &call.caller, &page, &body))
 }
@@ -54,7 +55,7 @@ fn row(context: &ServerContext, record: &ScheduleRecord, acts: bool) -> Markup {
         tr {
             td.tight { (state(describe::schedule_status(&record.entry))) }
             td.wide title=(schedule.name) { (schedule.name) @if let Some(trouble) = &standing.trouble { br; span.state.failed { (trouble.message) } } }
-            td { (schedule.timing) }
+            td title=(schedule.timing) { @match schedule.timing.in_words() { Some(words) => (words), None => (schedule.timing) } }
             td.wide.less { a href=(context.path(&format!("/workflows/{}", encoded(&schedule.workflow)))) { (schedule.workflow) } }
             td.tight title=(upcoming.join("\n")) { @if let Some(due) = record.entry.due() { (ahead(due)) } @else { span.dim { "–" } } }
             td.number.less { (standing.counts.fired) } td.number.less { (standing.counts.skipped) }

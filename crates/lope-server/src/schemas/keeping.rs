@@ -4,6 +4,34 @@ use super::ShapeFields;
 
 pub(super) const SHAPES: &[(&str, ShapeFields)] = &[
     (
+        "MailboxEvent",
+        &[
+            ("worker?", "integer|null"),
+            ("inbox?", "integer"),
+            ("dead_letters?", "integer"),
+            ("timers?", "integer"),
+        ],
+    ),
+    (
+        "ScheduleEvent",
+        &[
+            ("name?", "string"),
+            ("workflow?", "string"),
+            ("status?", "string"),
+        ],
+    ),
+    (
+        "CommandOrder",
+        &[
+            ("arguments?", "[string]"),
+            ("attachments?", "any"),
+            ("width?", "integer|null"),
+            ("called?", "string"),
+            ("folder?", "string"),
+            ("task?", "string|null"),
+        ],
+    ),
+    (
         "MailboxStats",
         &[
             ("inbox", "integer"),

@@ -127,7 +127,7 @@ impl Serialize for ToWorker {
 
 fn task_words<S: Serializer>(id: TaskId, task: &Task, serializer: S) -> Result<S::Ok, S::Error> {
     let arguments = value::to_msgpack(&task.arguments);
-    let mut words = serializer.serialize_seq(Some(11))?;
+    let mut words = serializer.serialize_seq(Some(12))?;
     words.serialize_element("task")?;
     words.serialize_element(&id.0)?;
     words.serialize_element(&*task.action)?;
@@ -139,6 +139,7 @@ fn task_words<S: Serializer>(id: TaskId, task: &Task, serializer: S) -> Result<S
     words.serialize_element(&*task.step)?;
     words.serialize_element(&task.idempotency_key)?;
     words.serialize_element(&task.limits.timeout.map(Span::millis))?;
+    words.serialize_element(&task.trace.as_deref())?;
     words.end()
 }
 

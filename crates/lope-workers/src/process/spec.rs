@@ -50,6 +50,8 @@ impl ProcessSpec {
         ];
         let key = task.idempotency_key.clone();
         own.extend(key.map(|key| ("LOPE_IDEMPOTENCY_KEY", key)));
+        let trace = task.trace.as_deref().map(str::to_owned);
+        own.extend(trace.map(|trace| ("TRACEPARENT", trace)));
         let pair = |name: &str, value: &str| (OsString::from(name), OsString::from(value));
         let mut environment = inherited;
         environment.extend(self.env.iter().map(|(name, value)| pair(name, value)));

@@ -151,6 +151,7 @@ impl Bench {
                 ..Limits::default()
             },
             idempotency_key: Some("key-1".to_owned()),
+            trace: None,
         };
         let outcomes: Arc<dyn OutcomeSink> = self.ear.clone();
         let done = Done::new(token, outcomes);

@@ -28,7 +28,7 @@ const EXPORT_FORMAT: u32 = 1;
 /// Runs with so many rows are shown whole.
 const WHOLE_ROWS: u64 = 2_000;
 /// Most rows behind a snapshot that are folded to show a run.
-const RECENT_ROWS: u64 = 10_000;
+pub const RECENT_ROWS: u64 = 10_000;
 
 /// The last part of a run's history.
 #[derive(Debug)]

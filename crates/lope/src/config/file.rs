@@ -30,6 +30,8 @@ pub(super) struct File {
     pub(super) agents: AgentsSettings,
     pub(super) runners: Option<Spanned<RunnerSettings>>,
     pub(super) server: Option<Json>,
+    /// Where traces and metrics go.
+    pub(super) telemetry: Option<Json>,
 }
 
 /// A scalar as text: numbers and words are read alike, whichever source they come from.

@@ -63,7 +63,8 @@ impl Config {
             self.runners = said.value;
         }
         let server = file.server.map(|json| ("server".to_owned(), json));
-        self.others = server.into_iter().collect();
+        let telemetry = file.telemetry.map(|json| ("telemetry".to_owned(), json));
+        self.others = server.into_iter().chain(telemetry).collect();
         Ok(())
     }
 

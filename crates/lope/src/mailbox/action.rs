@@ -79,6 +79,7 @@ impl ActionHandler {
                 ..Limits::default()
             },
             idempotency_key: Some(super::run_key(about.worker, message.id)),
+            trace: None,
         }
     }
 

@@ -25,14 +25,14 @@ pub(crate) fn observed(executors: Executors, telemetry: &Arc<Telemetry>) -> Exec
 }
 
 impl Executor for ObservedExecutor {
-    fn start(&self, task: Task, done: Done) {
-        self.telemetry.attempt_began(&task);
+    fn start(&self, mut task: Task, done: Done) {
+        self.telemetry.attempt_began(&mut task);
         self.inner.start(task, done);
     }
 
-    fn start_all(&self, tasks: Vec<(Task, Done)>) {
+    fn start_all(&self, mut tasks: Vec<(Task, Done)>) {
         tasks
-            .iter()
+            .iter_mut()
             .for_each(|(task, _)| self.telemetry.attempt_began(task));
         self.inner.start_all(tasks);
     }

@@ -7,12 +7,14 @@ use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 use lope_engine::executor::Task;
 use lope_engine::{News, NewsListener};
 use lope_flow::law::{Notice, Settled};
+use lope_model::trace::traceparent;
 use lope_model::{Failure, RunId};
 use lope_store::{StoreError, StoreResult};
 use tokio::runtime::Handle;
@@ -36,6 +38,7 @@ pub(crate) struct Telemetry {
     /// Rings with all news.
     bell: watch::Sender<u64>,
     watched: Mutex<Watched>,
+    is_traced: AtomicBool,
 }
 
 /// When attempts of a run began, by execution and number.
@@ -93,6 +96,7 @@ impl Telemetry {
             metrics,
             bell,
             watched: Mutex::default(),
+            is_traced: AtomicBool::new(false),
         })
     }
 
@@ -187,8 +191,17 @@ impl Telemetry {
         });
     }
 
-    pub(crate) fn attempt_began(&self, task: &Task) {
+    /// Attempts are told which span they are.
+    pub(crate) fn trace(&self) {
+        self.is_traced.store(true, Ordering::Release);
+    }
+
+    pub(crate) fn attempt_began(&self, task: &mut Task) {
         let token = &task.token;
+        if self.is_traced.load(Ordering::Acquire) {
+            let span = traceparent(token.run, &token.execution, token.attempt);
+            task.trace = Some(span.into());
+        }
         let key = (Arc::clone(&token.execution), token.attempt);
         let now = Instant::now();
         let mut watched = self.watched();

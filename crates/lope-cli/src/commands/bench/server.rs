@@ -83,6 +83,7 @@ async fn serve(runner: &Runner) -> BenchResult<Server> {
         logs: Logs::at(std::env::temp_dir().join("lope-bench-logs")),
         config: Config::default(),
         env: Value::Null,
+        commands: None,
     }))
 }
 

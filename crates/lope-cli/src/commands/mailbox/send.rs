@@ -1,13 +1,13 @@
 //! `lope mailbox send`: a message into an inbox, now or at a time.
 
-use std::fs::File;
-use std::io::Read;
+use std::path::Path;
 
 use clap::{Args, ValueEnum};
 use lope::mailbox::frame::{Flags, Message, MessageKind};
 use lope::mailbox::key::WorkerId;
 use lope::mailbox::limit;
 use lope_model::Timestamp;
+use lope_remote::caller;
 use serde_json::json;
 
 use super::OpenMailbox;
@@ -90,23 +90,19 @@ fn time(said: &str) -> CliResult<Timestamp> {
 }
 
 fn payload(said: &str) -> CliResult<Vec<u8>> {
+    let most = limit::FRAME_MAX as u64;
     if said == "-" {
-        return bounded(std::io::stdin(), "standard input");
+        return bounded(caller::read_stdin(most), "standard input");
     }
-    let Some(name) = said.strip_prefix('@') else {
-        return Ok(said.as_bytes().to_vec());
-    };
-    let file = File::open(name).map_err(|error| CliError::usage(format!("{name}: {error}")))?;
-    bounded(file, name)
+    match said.strip_prefix('@') {
+        Some(name) => bounded(caller::read_file(Path::new(name), most), name),
+        None => Ok(said.as_bytes().to_vec()),
+    }
 }
 
 /// All of it, unless it is more than any message can hold: what never ends is not read for ever.
-fn bounded(from: impl Read, name: &str) -> CliResult<Vec<u8>> {
-    let mut bytes = Vec::new();
-    let read = from
-        .take(limit::FRAME_MAX as u64 + 1)
-        .read_to_end(&mut bytes);
-    read.map_err(|error| CliError::usage(format!("{name}: {error}")))?;
+fn bounded(read: std::io::Result<Vec<u8>>, name: &str) -> CliResult<Vec<u8>> {
+    let bytes = read.map_err(|error| CliError::usage(format!("{name}: {error}")))?;
     if bytes.len() > limit::FRAME_MAX {
         let hint = "send where it is, and keep the bytes elsewhere";
         let message = format!(

@@ -1,11 +1,15 @@
 //! `lope runs export`: everything there is of a run, as one JSON document.
 
+use std::io::ErrorKind;
 use std::path::Path;
 
 use lope::Client;
+use lope_remote::caller;
 use serde_json::{Value as Json, json};
 
 use super::find::find;
+use crate::commands::shown;
+use crate::commands::store::OTHER_FILE;
 use crate::error::{CliError, CliResult, Exit};
 use crate::output::Output;
 
@@ -15,8 +19,13 @@ pub(crate) async fn run(
     target: Option<&Path>,
     output: Output,
 ) -> CliResult<Exit> {
-    let record = find(client, id).await?;
-    write(&client.export(&record).await?, target, output)
+    let mut record = find(client, id).await?;
+    let redaction = shown::redact(client, &mut record).await?;
+    let mut export = client.export(&record).await?;
+    if let Some(redaction) = redaction {
+        redaction.document(&mut export);
+    }
+    write(&export, target, output)
 }
 
 fn write(value: &Json, target: Option<&Path>, output: Output) -> CliResult<Exit> {
@@ -25,12 +34,14 @@ fn write(value: &Json, target: Option<&Path>, output: Output) -> CliResult<Exit>
         output.document(value, &text);
         return Ok(Exit::Done);
     };
-    if target.exists() {
-        let message = format!("{} exists already", target.display());
-        return Err(CliError::new(Exit::Refused, message).hint("name a file that does not exist"));
-    }
-    std::fs::write(target, text)
-        .map_err(|error| CliError::usage(format!("{}: {error}", target.display())))?;
+    let written = caller::create_file(target, text.as_bytes(), Some(OTHER_FILE));
+    written.map_err(|error| {
+        if error.kind() == ErrorKind::AlreadyExists {
+            let message = format!("{} exists already", target.display());
+            return CliError::new(Exit::Refused, message).hint(OTHER_FILE);
+        }
+        CliError::usage(format!("{}: {error}", target.display()))
+    })?;
     let run = &value["run"]["run_id"];
     output.result(
         &json!({ "run_id": run, "output": target }),

@@ -3,12 +3,13 @@
 use clap::Args;
 use lope::describe;
 use lope::runs::{FinalStatus, RunFilter, RunRecord, RunStatus};
-use lope::stores::StoreError;
+use lope::stores::{CreateStore, StoreError};
 use lope_model::{QueueName, Span, Timestamp};
 use serde_json::Value as Json;
 
 use super::find::find;
 use crate::clock::wall;
+use crate::commands::shown;
 use crate::commands::tags::tags;
 use crate::error::{CliError, CliResult, Exit};
 use crate::format::{age, paint_status};
@@ -47,15 +48,14 @@ pub(crate) struct ListArgs {
 
 pub(crate) async fn run(args: ListArgs, settings: &Settings, output: Output) -> CliResult<Exit> {
     let mut filter = filter(&args)?;
-    let client =
-        match lope::Client::open_store(&settings.store, lope::stores::CreateStore::Never).await {
-            Ok(client) => client,
-            Err(StoreError::Missing { .. }) if args.parent.is_none() => {
-                output.result(&Json::Array(Vec::new()), "no runs");
-                return Ok(Exit::Done);
-            }
-            Err(error) => return Err(error.into()),
-        };
+    let client = match settings.open(CreateStore::Never).await {
+        Ok(client) => client,
+        Err(StoreError::Missing { .. }) if args.parent.is_none() => {
+            output.result(&Json::Array(Vec::new()), "no runs");
+            return Ok(Exit::Done);
+        }
+        Err(error) => return Err(error.into()),
+    };
     if let Some(parent) = &args.parent {
         filter.parent = Some(find(&client, parent).await?.run);
     }
@@ -66,6 +66,7 @@ pub(crate) async fn run(args: ListArgs, settings: &Settings, output: Output) -> 
             complete(&client, record).await?;
         }
     }
+    shown::redact_all(&client, &mut records).await;
     client.close().await?;
     output.result(
         &output.shown(records.iter().map(describe::run).collect()),

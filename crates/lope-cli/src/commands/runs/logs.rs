@@ -4,13 +4,14 @@ use std::collections::HashMap;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
-use lope::Client;
 use lope::runs::{RunRecord, RunStatus};
 use lope::workers::LogEntry;
 use lope::workers::Logs;
+use lope::{Client, Redaction, describe};
 use serde_json::{Value as Json, json};
 
 use super::find::{find, found};
+use crate::commands::shown;
 use crate::error::{CliError, CliResult, Exit};
 use crate::output::{self, Output};
 use crate::progress;
@@ -22,9 +23,11 @@ pub(crate) async fn run(
     follow: bool,
     output: Output,
 ) -> CliResult<Exit> {
-    let record = find(client, id).await?;
+    let mut record = find(client, id).await?;
+    let redaction = shown::redact(client, &mut record).await?;
     if follow {
         return Tail {
+            redaction,
             seen: HashMap::new(),
             last: None,
             output,
@@ -34,7 +37,7 @@ pub(crate) async fn run(
     }
     let (mut values, mut text) = (Vec::new(), String::new());
     for entry in logs.of_run(record.run).unwrap_or_default() {
-        let lines = read_from(&entry.path, 0)?;
+        let lines = hidden(&entry, read_from(&entry.path, 0)?, redaction.as_ref());
         text.extend([title(&entry), "\n".to_owned(), lines.clone()]);
         values
             .push(json!({ "execution": entry.execution, "attempt": entry.attempt, "text": lines }));
@@ -53,6 +56,7 @@ struct Tail {
     seen: HashMap<PathBuf, u64>,
     last: Option<PathBuf>,
     output: Output,
+    redaction: Option<Redaction>,
 }
 
 impl Tail {
@@ -73,6 +77,10 @@ impl Tail {
             }
             progress::pause(&mut watch).await;
             record = found(client.run(record.run).await?, record.run)?;
+            if self.redaction.is_some() {
+                // What the run gave meanwhile is hidden too.
+                self.redaction = shown::redact(client, &mut record).await?;
+            }
         }
     }
 
@@ -90,6 +98,8 @@ impl Tail {
             return Ok(());
         }
         *seen += fresh.len() as u64;
+        let fresh = hidden(entry, fresh.to_owned(), self.redaction.as_ref());
+        let fresh = &*fresh;
         if self.output.json {
             for line in fresh.lines() {
                 output::line(
@@ -104,6 +114,17 @@ impl Tail {
         }
         output::text(fresh.trim_end_matches('\n'));
         Ok(())
+    }
+}
+
+/// A piece of a log as it may be shown.
+fn hidden(entry: &LogEntry, text: String, redaction: Option<&Redaction>) -> String {
+    match redaction {
+        None => text,
+        Some(it) if it.hides_log(&describe::step_of(&entry.execution)) => {
+            format!("{}\n", it.left_out())
+        }
+        Some(it) => it.text(&text),
     }
 }
 

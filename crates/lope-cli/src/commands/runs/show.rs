@@ -9,6 +9,7 @@ use serde_json::Value as Json;
 use super::find::find;
 use crate::clock::wall;
 use crate::commands::record::plain;
+use crate::commands::shown;
 use crate::error::{CliResult, Exit};
 use crate::format::{age, lasted, paint_status, step_lines};
 use crate::output::Output;
@@ -19,10 +20,15 @@ const SHOWN: usize = 200;
 const LINE: usize = 2_000;
 
 pub(crate) async fn run(client: &Client, id: &str, output: Output) -> CliResult<Exit> {
-    let record = find(client, id).await?;
+    let mut record = find(client, id).await?;
+    let redaction = shown::redact(client, &mut record).await?;
     let plan = client.plan(&record).await?;
     let history = client.history(record.run, &plan, None).await?;
-    let value = output.shown(describe::run_with_steps(&record, &history));
+    let mut value = describe::run_with_steps(&record, &history);
+    if let Some(redaction) = &redaction {
+        value["executions"] = shown::executions(&record, history.executions(), redaction);
+    }
+    let value = output.shown(value);
     if output.json {
         output.document(&value, "");
         return Ok(Exit::Done);
@@ -30,14 +36,21 @@ pub(crate) async fn run(client: &Client, id: &str, output: Output) -> CliResult<
     let mut text = head(&record, &value).join("\n");
     let steps = step_lines(&history, wall(), SHOWN, record.owner.is_none());
     if !steps.is_empty() {
-        text.extend(["\n\n", &steps.join("\n")]);
+        let steps = steps.join("\n");
+        let steps = redaction
+            .as_ref()
+            .map_or(steps.clone(), |it| it.text(&steps));
+        text.extend(["\n\n", &steps]);
     }
     if matches!(record.status, RunStatus::Live(_)) {
         let reasons = client.why_of(&record, &history).await?;
-        reasons
-            .iter()
-            .take(1)
-            .for_each(|why| text.push_str(&format!("\n\n{}", why.message(wall()))));
+        if let Some(why) = reasons.first() {
+            let words = why.message(wall());
+            let words = redaction
+                .as_ref()
+                .map_or(words.clone(), |it| it.words(&words));
+            text.push_str(&format!("\n\n{words}"));
+        }
     }
     output.document(&value, &text);
     Ok(Exit::Done)

@@ -34,7 +34,7 @@ pub(crate) async fn run(
                 ))
             })??,
     };
-    let exit = present(&client, &found(ended, record.run)?, output).await;
+    let exit = present(&client, found(ended, record.run)?, output).await;
     client.close().await?;
     exit
 }

@@ -7,6 +7,7 @@ use serde_json::{Value as Json, json};
 
 use super::find::{find, found};
 use crate::commands::record::summary;
+use crate::commands::shown;
 use crate::error::{CliResult, Exit};
 use crate::output::{self, Output};
 use crate::progress::{self, KNOWN_MAX, Progress};
@@ -19,6 +20,9 @@ pub(crate) async fn run(client: &Client, id: &str, output: Output) -> CliResult<
         follower = follower.keeping(KNOWN_MAX);
     }
     let mut progress = Progress::new(&record, output);
+    if shown::hides_progress(client, &record).await? {
+        progress = Progress::Silent;
+    }
     let mut watch = client.watch();
     let mut record = record;
     loop {
@@ -49,6 +53,7 @@ pub(crate) async fn run(client: &Client, id: &str, output: Output) -> CliResult<
         progress::pause(&mut watch).await;
     }
     progress.end(follower.historian());
+    shown::redact(client, &mut record).await?;
     if output.json {
         output::line(&output.shown(describe::run(&record)));
     } else {

@@ -107,7 +107,7 @@ enum CatchUpWord {
 }
 
 pub(crate) async fn run(args: AddArgs, settings: &Settings, output: Output) -> CliResult<Exit> {
-    let url = settings.lasting("the schedule")?;
+    settings.lasting("the schedule")?;
     let mut options = options(&args, settings)?;
     let said = schedule(&args, &options, wall())?;
     let plans = plans(&args, &mut options)?;
@@ -116,7 +116,7 @@ pub(crate) async fn run(args: AddArgs, settings: &Settings, output: Output) -> C
     } else {
         CreateStore::IfMissing
     };
-    let client = match Client::open_store(url, create).await {
+    let client = match settings.open(create).await {
         Err(StoreError::Missing { .. }) => {
             return Err(missing_workflow(&args.workflow));
         }

@@ -13,6 +13,7 @@ use serde_json::{Value as Json, json};
 
 use super::missing;
 use crate::clock::wall;
+use crate::commands::shown;
 use crate::error::{CliResult, Exit};
 use crate::format::{age, paint_status};
 use crate::home::Settings;
@@ -23,7 +24,7 @@ use crate::table::{Column, Table, width};
 const SHOWN: usize = 5;
 
 pub(super) async fn list(settings: &Settings, output: Output) -> CliResult<Exit> {
-    let all = match Client::open_store(&settings.store, CreateStore::Never).await {
+    let all = match settings.open(CreateStore::Never).await {
         Ok(client) => {
             let all = client.schedules().await;
             client.close().await?;
@@ -75,13 +76,13 @@ pub(super) async fn list(settings: &Settings, output: Output) -> CliResult<Exit>
 pub(super) async fn show(client: &Client, name: &str, output: Output) -> CliResult<Exit> {
     let record = client.schedule(name).await?.ok_or_else(|| missing(name))?;
     let tags = BTreeMap::from([(TAG.to_owned(), name.to_owned())]);
-    let runs = client
-        .list(RunFilter {
-            tags,
-            limit: SHOWN,
-            ..RunFilter::default()
-        })
-        .await?;
+    let filter = RunFilter {
+        tags,
+        limit: SHOWN,
+        ..RunFilter::default()
+    };
+    let mut runs = client.list(filter).await?;
+    shown::redact_all(client, &mut runs).await;
     client.close().await?;
     let ScheduleEntry { schedule, standing } = &record.entry;
     let upcoming = schedule.upcoming(standing.next.filter(|_| !schedule.paused), SHOWN);

@@ -12,6 +12,7 @@ use lope::workflows::{Definition, Step};
 use serde_json::{Value as Json, json};
 
 use crate::clock::wall;
+use crate::commands::shown;
 use crate::error::{CliError, CliResult, Exit};
 use crate::format::{age, paint_status};
 use crate::home::Settings;
@@ -29,8 +30,9 @@ pub(super) async fn deploy(
     output: Output,
 ) -> CliResult<Exit> {
     if !dry_run {
-        let client =
-            Client::open_store(settings.lasting("the workflow")?, CreateStore::IfMissing).await?;
+        let client = settings
+            .open_lasting("the workflow", CreateStore::IfMissing)
+            .await?;
         for plan in plans {
             client.deploy(plan).await?;
         }
@@ -57,7 +59,7 @@ fn short(plan: &Plan) -> String {
 }
 
 pub(super) async fn list(settings: &Settings, output: Output) -> CliResult<Exit> {
-    let all = match Client::open_store(&settings.store, CreateStore::Never).await {
+    let all = match settings.open(CreateStore::Never).await {
         Ok(client) => {
             let all = client.workflows().await?;
             client.close().await?;
@@ -99,7 +101,7 @@ pub(super) async fn latest(name: &str, settings: &Settings) -> CliResult<Arc<Pla
 
 /// The store in which a workflow is looked for: where there is none, it is not deployed.
 async fn open(name: &str, settings: &Settings) -> CliResult<Client> {
-    match Client::open_store(&settings.store, CreateStore::Never).await {
+    match settings.open(CreateStore::Never).await {
         Err(StoreError::Missing { .. }) => Err(missing(name)),
         opened => Ok(opened?),
     }
@@ -128,7 +130,8 @@ pub(super) async fn show(name: &str, settings: &Settings, output: Output) -> Cli
         limit: RUNS,
         ..RunFilter::default()
     };
-    let runs = client.list(filter).await?;
+    let mut runs = client.list(filter).await?;
+    shown::redact_all(&client, &mut runs).await;
     client.close().await?;
     let mut value = describe::workflow(name, stored.version, stored.deployed_at);
     value["definition"] = describe::definition(&definition);

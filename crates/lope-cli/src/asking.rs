@@ -1,0 +1,361 @@
+//! `--server URL`: this command is done by a running server. It is told what was typed; what it
+//! says is printed, what it needs of this machine is given, and nothing else.
+
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+
+use clap::ArgMatches;
+use lope::agents::TOKEN_VARIABLE;
+use lope_agents_cli::{AgentsCommand, RunnersCommand};
+use lope_remote::{
+    ATTACHMENT_MAX, Attached, CallError, CommandOrder, Need, NewFile, OrderGiver, ServerClient,
+};
+
+use crate::args::Command;
+use crate::commands::mailbox::MailboxCommand;
+use crate::commands::open;
+use crate::commands::python::{PythonArgs, PythonWorkflow};
+use crate::commands::spaces::RecipesCommand;
+use crate::commands::store::StoreCommand;
+use crate::commands::workflow_file;
+use crate::commands::workflows::WorkflowsCommand;
+use crate::error::{CliError, CliResult, Exit};
+use crate::flags::Everywhere;
+use crate::home::typed;
+use crate::output::Output;
+use crate::table::width;
+
+/// Flags that say where a command is done; a server need not hear them.
+const OWN_FLAGS: [&str; 4] = ["--server", "--token", "--store", "--home"];
+
+/// Where a command is done when a server is named.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum CommandPlace {
+    /// It needs no store.
+    Here,
+    Server,
+    /// It works on the machine where it is typed, with a store of its own.
+    Store,
+}
+
+/// The server that a command is for. Nothing: it is for a store.
+pub(crate) fn server(flags: &Everywhere) -> CliResult<Option<ServerClient>> {
+    let Some(url) = &flags.server else {
+        return Ok(None);
+    };
+    let is_typed = typed("LOPE_SERVER", url.as_ref());
+    let store = flags.store.as_ref();
+    if store.is_some_and(|store| typed("LOPE_STORE", store.as_ref())) {
+        if is_typed {
+            let message = "--server and --store: a command is for one of them";
+            return Err(CliError::usage(message));
+        }
+        return Ok(None);
+    }
+    if url.is_empty() {
+        return Ok(None);
+    }
+    let token = flags.token.clone().filter(|token| !token.is_empty());
+    Ok(Some(ServerClient::new(url, token)?))
+}
+
+/// Does a command that a server is named for. Nothing: it needs neither server nor store.
+pub(crate) async fn run(
+    server: &ServerClient,
+    command: &Command,
+    matches: &ArgMatches,
+    output: Output,
+) -> CliResult<Option<Exit>> {
+    if let Command::Open(args) = command {
+        return open::on_server(args, server, output).await.map(Some);
+    }
+    match place(command) {
+        CommandPlace::Here => Ok(None),
+        CommandPlace::Store => Err(store_only(&verb(matches))),
+        CommandPlace::Server => {
+            let words: Vec<String> = std::env::args().skip(1).collect();
+            ask(server, words, matches).await.map(Some)
+        }
+    }
+}
+
+async fn ask(server: &ServerClient, words: Vec<String>, matches: &ArgMatches) -> CliResult<Exit> {
+    let columns = width();
+    let order = CommandOrder {
+        arguments: without_own(&words),
+        attachments: Vec::new(),
+        width: (columns != usize::MAX).then_some(columns),
+        called: called(server),
+        folder: std::env::current_dir()
+            .map(|folder| folder.to_string_lossy().into_owned())
+            .unwrap_or_default(),
+        task: std::env::var(TOKEN_VARIABLE).ok(),
+    };
+    let mut giver = ThisProcess {
+        python: PythonArgs::by(python_bin(matches)),
+        words,
+        file: None,
+    };
+    let code = server.run(order, &mut giver).await?;
+    Ok(Exit::of(code))
+}
+
+fn place(command: &Command) -> CommandPlace {
+    match command {
+        Command::Run(_)
+        | Command::Start(_)
+        | Command::Runs(_)
+        | Command::Schedules(_)
+        | Command::Cells(_)
+        | Command::Streams(_)
+        | Command::Tokens(_)
+        | Command::Open(_) => CommandPlace::Server,
+        Command::Workflows(command) => match command {
+            WorkflowsCommand::Check { .. } => CommandPlace::Here,
+            WorkflowsCommand::Graph { workflow, .. } if is_own(workflow) => CommandPlace::Here,
+            _ => CommandPlace::Server,
+        },
+        Command::Mailbox(MailboxCommand::Work(_)) => CommandPlace::Store,
+        Command::Mailbox(_) => CommandPlace::Server,
+        Command::Recipes(RecipesCommand::Check { .. }) => CommandPlace::Here,
+        Command::Recipes(_) => CommandPlace::Server,
+        Command::Agents(AgentsCommand::Mcp) => CommandPlace::Store,
+        Command::Agents(AgentsCommand::Runners(command)) => match command {
+            RunnersCommand::Start(_) | RunnersCommand::Wakeup(_) | RunnersCommand::Cron(_) => {
+                CommandPlace::Store
+            }
+            _ => CommandPlace::Server,
+        },
+        Command::Agents(_) => CommandPlace::Server,
+        Command::Store(StoreCommand::Migrate { .. } | StoreCommand::Copy(_)) => CommandPlace::Store,
+        Command::Store(_) => CommandPlace::Server,
+        Command::Up(_) | Command::Doctor | Command::Converse => CommandPlace::Store,
+        Command::Config(_)
+        | Command::Drive
+        | Command::Bench(_)
+        | Command::Completions { .. }
+        | Command::Version => CommandPlace::Here,
+    }
+}
+
+/// Does a text name a workflow of this machine's?
+fn is_own(workflow: &str) -> bool {
+    workflow_file::is_file(workflow)
+        || PythonWorkflow::parse(workflow).is_some()
+        || workflow.ends_with(".py")
+}
+
+fn store_only(verb: &str) -> CliError {
+    let message = format!("'lope {verb}' works on this machine with a store, not through a server");
+    CliError::usage(message).hint("leave out --server, or unset LOPE_SERVER; --store names a store")
+}
+
+fn verb(matches: &ArgMatches) -> String {
+    let mut words = Vec::new();
+    let mut at = matches;
+    while let Some((name, below)) = at.subcommand() {
+        words.push(name);
+        at = below;
+    }
+    words.join(" ")
+}
+
+/// The Python that was named for the command, or in the environment.
+fn python_bin(matches: &ArgMatches) -> Option<PathBuf> {
+    let mut at = matches;
+    while let Some((_, below)) = at.subcommand() {
+        at = below;
+    }
+    let found = at.try_get_one::<PathBuf>("python_bin");
+    found.ok().flatten().cloned()
+}
+
+/// What was typed, without the flags that say where it is done.
+fn without_own(words: &[String]) -> Vec<String> {
+    let mut left = Vec::new();
+    let mut words = words.iter();
+    while let Some(word) = words.next() {
+        if word == "--" {
+            left.push(word.clone());
+            left.extend(words.cloned());
+            break;
+        }
+        if OWN_FLAGS.contains(&word.as_str()) {
+            words.next();
+            continue;
+        }
+        let is_own = |flag: &&str| {
+            word.strip_prefix(*flag)
+                .is_some_and(|it| it.starts_with('='))
+        };
+        if !OWN_FLAGS.iter().any(|flag| is_own(&flag)) {
+            left.push(word.clone());
+        }
+    }
+    left
+}
+
+fn called(server: &ServerClient) -> String {
+    let program = std::env::args().next().unwrap_or_else(|| "lope".to_owned());
+    let flagged = std::env::args().any(|word| word.starts_with("--server"));
+    if flagged {
+        format!("{program} --server {}", server.url())
+    } else {
+        program
+    }
+}
+
+/// The process that the command was typed into.
+struct ThisProcess {
+    words: Vec<String>,
+    python: PythonArgs,
+    /// The file that is written now.
+    file: Option<(String, File)>,
+}
+
+impl ThisProcess {
+    /// Was it typed? A server is given nothing else, and writes nothing else.
+    fn names(&self, path: &str) -> bool {
+        self.words.iter().any(|word| {
+            let value = word.split_once('=').map_or("", |(_, value)| value);
+            [word.as_str(), value]
+                .iter()
+                .any(|text| *text == path || text.strip_prefix('@') == Some(path))
+        })
+    }
+
+    fn read(&self, need: &Need) -> io::Result<Vec<u8>> {
+        match need {
+            Need::Stdin if self.words.iter().any(|word| is_stdin(word)) => some_of(io::stdin()),
+            Need::File(path) if self.names(path) => some_of(File::open(path)?),
+            Need::Stdin | Need::File(_) | Need::Python { .. } => {
+                Err(io::Error::other("the command line does not name it"))
+            }
+        }
+    }
+}
+
+fn is_stdin(word: &str) -> bool {
+    word == "-" || word.ends_with("=-")
+}
+
+fn some_of(from: impl Read) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    from.take(ATTACHMENT_MAX as u64 + 1)
+        .read_to_end(&mut bytes)?;
+    if bytes.len() > ATTACHMENT_MAX {
+        let message =
+            format!("it has more than {ATTACHMENT_MAX} bytes, which a server does not take");
+        return Err(io::Error::other(message));
+    }
+    Ok(bytes)
+}
+
+impl OrderGiver for ThisProcess {
+    fn out(&mut self, text: &str) {
+        // A closed pipe is the reader's decision, not a failure of ours.
+        let _ = anstream::stdout().write_all(text.as_bytes());
+    }
+
+    fn out_bytes(&mut self, bytes: &[u8]) {
+        let _ = io::stdout().write_all(bytes);
+    }
+
+    fn err(&mut self, text: &str) {
+        let _ = anstream::stderr().write_all(text.as_bytes());
+    }
+
+    fn file(&mut self, file: &NewFile) -> Result<(), CallError> {
+        let unwritten = |message: String, hint: Option<String>, exists: bool| {
+            Err(CallError::Unwritten {
+                message,
+                hint,
+                exists,
+            })
+        };
+        if !self.names(&file.path) {
+            let message = format!(
+                "the server wants to write '{}', which was not asked for",
+                file.path
+            );
+            return Err(CallError::Broken(message));
+        }
+        let path = Path::new(&file.path);
+        let made = if file.is_new {
+            File::create_new(path)
+        } else {
+            File::create(path)
+        };
+        match made {
+            Ok(made) => {
+                self.file = Some((file.path.clone(), made));
+                Ok(())
+            }
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => unwritten(
+                format!("{} exists already", file.path),
+                file.hint.clone(),
+                true,
+            ),
+            Err(error) => unwritten(format!("{}: {error}", file.path), None, false),
+        }
+    }
+
+    fn piece(&mut self, bytes: &[u8]) -> Result<(), CallError> {
+        let Some((path, file)) = &mut self.file else {
+            return Err(CallError::Broken(
+                "the server sends a piece of no file".to_owned(),
+            ));
+        };
+        file.write_all(bytes).map_err(|error| CallError::Unwritten {
+            message: format!("{path}: {error}"),
+            hint: None,
+            exists: false,
+        })
+    }
+
+    fn answer(&mut self, need: &Need) -> Attached {
+        let given = match self.python.answer(&self.words, need) {
+            Some(Ok(text)) => return Attached::Bytes(text.into_bytes()),
+            Some(Err(error)) => {
+                let (message, hint) = error.words();
+                return Attached::Nothing { message, hint };
+            }
+            None => self.read(need),
+        };
+        match given {
+            Ok(bytes) => Attached::Bytes(bytes),
+            Err(error) => Attached::Nothing {
+                message: error.to_string(),
+                hint: None,
+            },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(text: &str) -> Vec<String> {
+        text.split(' ').map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn a_server_hears_what_was_typed_but_not_where() {
+        let typed = words("--server http://x runs --token=t list --store=s --json -- --server");
+        assert_eq!(without_own(&typed), words("runs list --json -- --server"));
+    }
+
+    #[test]
+    fn a_server_is_given_only_what_was_typed() {
+        let giver = ThisProcess {
+            words: words("start a.yaml --input=@in.json --payload @p -"),
+            python: PythonArgs::default(),
+            file: None,
+        };
+        assert!(["a.yaml", "in.json", "p"].iter().all(|it| giver.names(it)));
+        assert!(!giver.names("b.yaml") && !giver.names("yaml"));
+        assert!(giver.words.iter().any(|word| is_stdin(word)));
+    }
+}
