@@ -153,6 +153,23 @@ fn of_64_processes_one_wins_each_task_on_sqlite() {
     one_wins(&format!("sqlite:{}/lope.db", folder.path().display()));
 }
 
+/// A schema of its own in the server for tests.
+fn on_postgres(name: &str) -> Option<String> {
+    let server = fixture::server()?;
+    let parameter = if server.contains('?') { '&' } else { '?' };
+    let id = std::process::id();
+    Some(format!(
+        "{server}{parameter}schema=chaos_agents_{name}_{id}"
+    ))
+}
+
+#[test]
+fn of_64_processes_one_wins_each_task_on_postgres() {
+    if let Some(url) = on_postgres("race") {
+        one_wins(&url);
+    }
+}
+
 /// A night is over after this time, or never.
 const NIGHT: Duration = Duration::from_secs(1_800);
 
@@ -176,15 +193,16 @@ struct Night {
 }
 
 impl Night {
-    fn new(attempts: usize) -> Self {
+    fn new(attempts: usize, store: Option<&str>) -> Self {
         let home = Home::new();
         let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixture/night.sh");
         let script = script.display().to_string();
         std::fs::create_dir(home.path().join(".lope")).unwrap();
+        let store = store.map_or_else(String::new, |url| format!("store: {url:?}\n"));
         let config = format!(
             "agents:\n  default: {{ command: [sh, {script:?}] }}\nrunners:\n  review: agent\n  heartbeatInterval: 500ms\n  \
              staleTimeout: 30s\n  subprocessHangTimeout: 3s\n  stopGrace: 1s\n  limitPause: 1s\n  maxAttempts: {attempts}\n  \
-             wakeup: {{ checkInterval: 1s }}\n"
+             wakeup: {{ checkInterval: 1s }}\n{store}"
         );
         std::fs::write(home.path().join(".lope/config.yaml"), config).unwrap();
         let folders = ["north", "east", "south"].map(|name| home.path().join(name));
@@ -247,16 +265,27 @@ impl Drop for Night {
 }
 
 /// "A night in small: 3 projects, 60 tasks, scripted agents with 20 % trouble of every kind, two
-/// runners killed at random: every task ends as it should, none done twice, no process left, cost
-/// adds up."
+/// runners killed at random on SQLite and on Postgres: every task ends as it should, none done
+/// twice, no process left, cost adds up."
 #[test]
-fn a_night_in_small_ends_as_it_should() {
+fn a_night_in_small_on_sqlite_ends_as_it_should() {
+    night(None);
+}
+
+#[test]
+fn a_night_in_small_on_postgres_ends_as_it_should() {
+    if let Some(url) = on_postgres("night") {
+        night(Some(&url));
+    }
+}
+
+fn night(store: Option<&str>) {
     let (tasks, kills, attempts) = if fixture::full() {
         (60, 8, 8)
     } else {
         (12, 1, 3)
     };
-    let night = Night::new(attempts);
+    let night = Night::new(attempts, store);
     let mut expected = BTreeMap::new();
     for number in 0..tasks {
         let (deed, end) = DEEDS[number % DEEDS.len()];
@@ -314,6 +343,13 @@ fn a_night_in_small_ends_as_it_should() {
         assert!(overlap.is_err(), "two agents at once: {overlap:?}");
     }
     until("all processes to end", || night.left().is_empty());
+    let runs = night.json(&["runs", "list", "--limit", "1000"]);
+    let runs = runs.as_array().unwrap();
+    let live = runs.iter().filter(|run| {
+        !["completed", "failed", "cancelled"].contains(&run["status"].as_str().unwrap())
+    });
+    assert_eq!(live.collect::<Vec<_>>(), Vec::<&Value>::new(), "rounds end");
+    night.lope(&["store", "check"]).done();
     assert_eq!(night.json(&["locks", "list"]), serde_json::json!([]));
     assert_eq!(killed, kills, "as many as were meant");
 }
