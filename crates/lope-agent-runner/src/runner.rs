@@ -4,6 +4,7 @@
 mod attempt;
 mod checkouts;
 mod keep;
+mod left_runs;
 mod round;
 mod steps;
 
@@ -182,7 +183,9 @@ impl TaskRunner {
         self.remove_old_logs();
         self.forget_old_runners().await;
         self.remove_old_worktrees().await;
+        self.end_left_runs().await;
         let worked = self.work_through(&mut stops).await;
+        self.end_left_runs().await;
         self.hooks.finish().await;
         let (end, status, error) = match worked {
             Ok(()) => (RunnerEnd::Completed, RunnerStatus::Completed, None),

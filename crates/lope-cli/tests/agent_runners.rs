@@ -208,6 +208,8 @@ fn the_agents_of_a_killed_runner_are_gone_and_its_task_is_done_by_the_next() {
         "skipped",
         "a person's decision stays"
     );
+    let runs = yard.json(&["runs", "list", "--tag", &format!("task={id}")]);
+    assert_eq!(runs[0]["status"], "cancelled", "what was left ends: {runs}");
 }
 
 #[test]

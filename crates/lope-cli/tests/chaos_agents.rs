@@ -343,6 +343,17 @@ fn night(store: Option<&str>) {
         assert!(overlap.is_err(), "two agents at once: {overlap:?}");
     }
     until("all processes to end", || night.left().is_empty());
+    // What a runner that was killed left of a task that has ended is ended by the next one.
+    for project in &night.projects {
+        let project = project.to_str().unwrap();
+        let start = ["runners", "start", "--foreground", "--until-idle"];
+        let start: Vec<&str> = start
+            .iter()
+            .copied()
+            .chain(["--project", project])
+            .collect();
+        night.lope(&start).done();
+    }
     let runs = night.json(&["runs", "list", "--limit", "1000"]);
     let runs = runs.as_array().unwrap();
     let live = runs.iter().filter(|run| {

@@ -8,7 +8,7 @@ use std::time::Instant;
 use jiff::tz::TimeZone;
 use lope_agents::board::{
     AttemptStart, BoardError, NotBegun, StartedAttempt, TOKEN_VARIABLE, TaskDetail, TaskToken,
-    at_work,
+    run_at_work,
 };
 use lope_agents::law::budget::{BudgetLeft, exhausted, left, micros};
 use lope_agents::law::settle::{AttemptEnd, ReviewVerdict, goes_on};
@@ -57,7 +57,8 @@ impl TaskRunner {
         };
         // What must end begins nothing more, whatever its policy says.
         let asked = *round.stop.borrow();
-        if let Some(reason) = asked {
+        let is_over = round.instead_of == Some(task.token.run);
+        if let Some(reason) = asked.or(is_over.then_some(StopReason::Cancel)) {
             return Err(refused(reason, "the round ends".to_owned()));
         }
         let store = |error: BoardError| refused(StopReason::Startup, error.to_string());
@@ -482,7 +483,7 @@ fn conclude(role: AttemptRole, end: &AgentEnd, said: &[&TaskEventRecord]) -> Con
 /// The end of an attempt of this step that a runner before this one wrote down, and died before its
 /// journal heard of it.
 fn recorded(round: &Round, token: &Token, detail: &TaskDetail) -> Option<AttemptEnd> {
-    if round.held.task.reason.as_deref() != Some(&at_work(token.run)) {
+    if run_at_work(&round.held.task) != Some(token.run) {
         return None;
     }
     let mut own = detail.attempts.iter().rev().filter(|attempt| {

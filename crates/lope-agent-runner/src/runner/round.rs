@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
-use lope_agents::board::{BoardError, HeldTask, TaskDetail, at_work};
+use lope_agents::board::{BoardError, HeldTask, NotBegun, TaskDetail, run_at_work};
 use lope_agents::law::settle::AttemptEnd;
 use lope_agents::records::{AttemptRole, StopReason, TaskEventKind};
 use lope_definition::executor::AGENT;
@@ -51,6 +51,8 @@ impl std::fmt::Debug for RoundEngine {
 #[derive(Debug)]
 pub(super) struct Round {
     pub(super) held: HeldTask,
+    /// A run in whose place it is, which only ends.
+    pub(super) instead_of: Option<RunId>,
     /// Why its agents must end, once they must.
     pub(super) stop: watch::Receiver<Option<StopReason>>,
     standing: Mutex<RoundStanding>,
@@ -90,8 +92,11 @@ impl Round {
 
 /// Which run a round is.
 enum RoundRun {
-    /// A new one.
-    Fresh(Arc<Plan>),
+    /// A new one, in the place of another that has not ended.
+    Fresh {
+        plan: Arc<Plan>,
+        instead_of: Option<RunId>,
+    },
     /// One that was left.
     Left(RunId),
     /// One that failed, where it failed.
@@ -121,6 +126,10 @@ impl TaskRunner {
         let (stop, asked) = watch::channel(None);
         let round = Arc::new(Round {
             held: held.clone(),
+            instead_of: match &run {
+                RoundRun::Fresh { instead_of, .. } => *instead_of,
+                RoundRun::Left(_) | RoundRun::Again(_) | RoundRun::Ended(_) => None,
+            },
             stop: asked,
             standing: Mutex::new(RoundStanding {
                 role: held.role,
@@ -135,15 +144,16 @@ impl TaskRunner {
     async fn which_run(&self, held: &HeldTask) -> Result<Result<RoundRun, String>, BoardError> {
         let store = &self.equipment.engine.store;
         let detail = self.board.task_detail(&held.task.id.to_string()).await?;
+        let named = run_at_work(&held.task);
         let last = detail.attempts.last().and_then(|attempt| attempt.run_id);
-        let record = match last {
+        let record = match named.or(last) {
             Some(run) => store.runs.run(run).await?,
             None => None,
         };
         let Some(record) = record else {
-            return Ok(self.fresh(held));
+            return Ok(fresh(held, None));
         };
-        let is_unwritten = held.task.reason.as_deref() == Some(&at_work(record.run));
+        let is_unwritten = named.is_some();
         if let (true, Some(end)) = (is_unwritten, end_of(&record, held.role)) {
             return Ok(Ok(RoundRun::Ended(Box::new(end))));
         }
@@ -151,18 +161,9 @@ impl TaskRunner {
         Ok(match record.status {
             RunStatus::Live(_) if goes_on => Ok(RoundRun::Left(record.run)),
             RunStatus::Final(FinalStatus::Failed) if goes_on => Ok(RoundRun::Again(record.run)),
-            RunStatus::Live(_) => {
-                let kind = EventKind::Cancel { force: true };
-                client::tell(store, record.run, &kind, None).await?;
-                self.fresh(held)
-            }
-            RunStatus::Final(_) => self.fresh(held),
+            RunStatus::Live(_) => fresh(held, Some(record.run)),
+            RunStatus::Final(_) => fresh(held, None),
         })
-    }
-
-    fn fresh(&self, held: &HeldTask) -> Result<RoundRun, String> {
-        let plan = task_workflow::plan(Path::new(&held.task.project_path), held.role);
-        plan.map(RoundRun::Fresh)
     }
 
     /// Work on a run until it ends or must be left.
@@ -199,22 +200,23 @@ impl TaskRunner {
 
     fn engine(&self, agents: &RoundAgents) -> std::io::Result<Engine> {
         let RoundEngine {
-            store,
-            executors,
-            settings,
-            ..
+            store, executors, ..
         } = &self.equipment.engine;
         let mut executors = executors.clone();
         let agents: Arc<dyn Executor> = Arc::new(agents.clone());
         executors.insert(AGENT.into(), agents);
-        let settings = Settings {
+        Engine::begin(store.clone(), executors, self.engine_settings())
+    }
+
+    /// It works on what it is given and claims nothing.
+    pub(super) fn engine_settings(&self) -> Settings {
+        Settings {
             name: ROUND_ENGINE.to_owned(),
             shards: 1,
             claims: false,
             queues: Vec::new(),
-            ..settings.clone()
-        };
-        Engine::begin(store.clone(), executors, settings)
+            ..self.equipment.engine.settings.clone()
+        }
     }
 
     async fn see_through(
@@ -228,7 +230,18 @@ impl TaskRunner {
         let role = round.held.role;
         let run = match run {
             RoundRun::Ended(end) => return Ok((**end).clone()),
-            RoundRun::Fresh(plan) => self.begin(engine, plan, &round.held).await?,
+            RoundRun::Fresh { plan, instead_of } => {
+                if let Some(old) = instead_of {
+                    let kind = EventKind::Cancel { force: true };
+                    client::tell(store, *old, &kind, None).await?;
+                    engine.own(*old);
+                }
+                match self.begin(engine, plan, &round.held).await? {
+                    Ok(run) => run,
+                    Err(NotBegun::LockLost) => return Ok(ended(role, StopReason::LostLock, None)),
+                    Err(NotBegun::Decided) => return Ok(ended(role, StopReason::Cancel, None)),
+                }
+            }
             RoundRun::Left(run) => {
                 engine.own(*run);
                 *run
@@ -266,7 +279,7 @@ impl TaskRunner {
         engine: &Engine,
         plan: &Arc<Plan>,
         held: &HeldTask,
-    ) -> Result<RunId, StoreError> {
+    ) -> Result<Result<RunId, NotBegun>, StoreError> {
         let RoundEngine { store, env, .. } = &self.equipment.engine;
         client::deploy(store, plan).await?;
         let options = client::StartOptions {
@@ -283,8 +296,14 @@ impl TaskRunner {
         let new_run = client::new_run(plan, options, lope_workers::clock::wall());
         lope_store::runs::validate::admits(std::slice::from_ref(&new_run.admit))?;
         let run = new_run.admit.run;
+        match self.board.begin_round(held, run).await {
+            Ok(Ok(())) => {}
+            Ok(Err(not_begun)) => return Ok(Err(not_begun)),
+            Err(BoardError::Store(error)) => return Err(error),
+            Err(error) => return Err(StoreError::unavailable(error.to_string())),
+        }
         match engine.admit(new_run, plan).await? {
-            Admitted::Created { .. } | Admitted::Exists { .. } => Ok(run),
+            Admitted::Created { .. } | Admitted::Exists { .. } => Ok(Ok(run)),
             Admitted::UnknownVersion => Err(StoreError::unavailable("the workflow was not kept")),
         }
     }
@@ -336,6 +355,12 @@ impl TaskRunner {
             }
         }
     }
+}
+
+/// A new run, or in words why there can be none.
+fn fresh(held: &HeldTask, instead_of: Option<RunId>) -> Result<RoundRun, String> {
+    let plan = task_workflow::plan(Path::new(&held.task.project_path), held.role);
+    plan.map(|plan| RoundRun::Fresh { plan, instead_of })
 }
 
 /// Is what comes next part of the round of the last attempt? Not if it is for another role, or if the

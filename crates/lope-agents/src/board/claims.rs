@@ -3,11 +3,11 @@
 //! wanted to write is kept as evidence.
 
 use lope_model::id::TaskId;
-use lope_model::{RunId, RunnerId, Span, Timestamp};
+use lope_model::{RunnerId, Span, Timestamp};
 use lope_store::board::{BoardChange, BoardSelect, TASK_LOCKS};
 use lope_store::transfer::TransferValue;
 
-use super::{AgentBoard, BoardResult, TRIES_MAX, contended, pause};
+use super::{AgentBoard, BoardResult, TRIES_MAX, contended, pause, run_at_work};
 use crate::law::budget::exhausted;
 use crate::law::lock::{acquired, standing};
 use crate::law::select::{NotEligible, TaskQuery, eligible, objection, role};
@@ -68,7 +68,7 @@ impl AgentBoard {
             let lock = acquired(&view, task, me, expiry);
             let Claim { held, changes, end } = Claim::of(&view, task, &open, lock, &self.rules);
             // What is left of a round may be its end alone; before each agent it is asked again.
-            let is_begun = end.is_none() && !is_at_work(task);
+            let is_begun = end.is_none() && run_at_work(task).is_none();
             if is_begun
                 && let Some(reason) = exhausted(task, &attempts, &self.rules, view.clock.now)
             {
@@ -258,13 +258,6 @@ pub(super) fn close(
 
 pub(super) fn is_own(found: &TaskLockRecord, own: &TaskLockRecord) -> bool {
     found.runner_id == own.runner_id && found.epoch == own.epoch
-}
-
-/// Was a run at work on the task, whose end nobody has written?
-fn is_at_work(task: &TaskRecord) -> bool {
-    let reason = task.reason.as_deref().unwrap_or_default();
-    let run = reason.strip_prefix("run ").map(str::parse::<RunId>);
-    matches!(run, Some(Ok(_)))
 }
 
 /// The lock is there, and it is ours.

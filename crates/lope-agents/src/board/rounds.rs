@@ -57,7 +57,36 @@ pub fn at_work(run: RunId) -> String {
     format!("run {run}")
 }
 
+/// The run that a task's `reason` names.
+pub fn run_at_work(task: &TaskRecord) -> Option<RunId> {
+    let reason = task.reason.as_deref()?;
+    reason.strip_prefix("run ")?.parse().ok()
+}
+
 impl AgentBoard {
+    /// Write down which run a round is going to be, before there is one: whoever comes next finds
+    /// it, or finds that there is none.
+    pub async fn begin_round(
+        &self,
+        held: &HeldTask,
+        run: RunId,
+    ) -> BoardResult<Result<(), NotBegun>> {
+        for tries in 1..=TRIES_MAX {
+            let mut task = self.task(&held.task.id.to_string()).await?;
+            if !is_open(&task) {
+                return Ok(Err(NotBegun::Decided));
+            }
+            task.reason = Some(at_work(run));
+            let changes = vec![own_lock(&held.lock), task.updated()];
+            match self.board.commit(changes).await? {
+                Ok(()) => return Ok(Ok(())),
+                Err(conflict) if conflict.change == 0 => return Ok(Err(NotBegun::LockLost)),
+                Err(_) => pause(tries).await,
+            }
+        }
+        contended()
+    }
+
     /// Write down that an agent is started for a task that we hold.
     pub async fn begin_attempt(
         &self,
@@ -81,8 +110,7 @@ impl AgentBoard {
             let Some(task) = tasks.first() else {
                 return Ok(Err(NotBegun::LockLost));
             };
-            let is_open = matches!(task.status, TaskStatus::InProgress | TaskStatus::Review);
-            if !is_open || task.decided_by == Some(Author::Person) {
+            if !is_open(task) {
                 return Ok(Err(NotBegun::Decided));
             }
             let now = read.clock.now;
@@ -230,6 +258,12 @@ impl AgentBoard {
         }
         contended()
     }
+}
+
+/// Is it worked on, and did nobody decide about it?
+fn is_open(task: &TaskRecord) -> bool {
+    let is_worked_on = matches!(task.status, TaskStatus::InProgress | TaskStatus::Review);
+    is_worked_on && task.decided_by != Some(Author::Person)
 }
 
 /// The task while an agent is at work on it.
