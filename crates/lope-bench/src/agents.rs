@@ -9,13 +9,14 @@ use std::time::{Duration, Instant};
 use lope::agents::law::select::TaskQuery;
 use lope::agents::settings::{AgentSettings, AgentsSettings, RunnerSettings};
 use lope::agents::{
-    EnteredRunner, InheritedEnvironment, RoundKit, RunnerEquipment, RunnerOrder, TaskDraft,
-    TaskRunner,
+    AgentBoard, EnteredRunner, InheritedEnvironment, RoundKit, RunnerEquipment, RunnerOrder,
+    TaskDraft, TaskRunner,
 };
 use lope::runs::StartOptions;
 use lope::secrets::ConfiguredSecrets;
 use lope::stores::CreateStore;
 use lope::{Client, PreparedRun, Runner, workflows};
+use lope_model::id::TaskId;
 use lope_model::{RunnerId, Span, Value};
 use tokio::sync::{Barrier, watch};
 use tokio::task::JoinSet;
@@ -170,24 +171,9 @@ async fn output(seconds: u64, store: &MeasuredStore) -> BenchResult<Figure> {
         () = memory.watch() => return Err(BenchError::broken("the watch ended")),
     };
     let cost = before.until(store.read().await?);
-    let detail = board
-        .task_detail(&task.id.to_string())
-        .await
-        .map_err(broken)?;
-    let attempt = detail
-        .attempts
-        .first()
-        .ok_or_else(|| broken("no attempt"))?;
-    let log = folder
-        .join("logs")
-        .join(attempt.log.as_deref().unwrap_or_default());
-    let logged = std::fs::read(&log).map_err(broken)?;
-    let said: usize = logged
-        .split(|byte| *byte == b'\n')
-        .map(|line| line.iter().filter(|byte| **byte == b'x').count())
-        .sum();
+    let said = said_by(&board, task.id, &folder.join("logs")).await?;
     std::fs::remove_dir_all(&folder).map_err(broken)?;
-    if said as u64 != pieces * PIECE {
+    if said != pieces * PIECE {
         let message = format!(
             "{said} of {} bytes are in the log: {ended:?}",
             pieces * PIECE
@@ -200,7 +186,7 @@ async fn output(seconds: u64, store: &MeasuredStore) -> BenchResult<Figure> {
         bench: "agents: output",
         store: store.kind.name(),
         unit: "megabytes",
-        units: said as u64 / 1_000_000,
+        units: said / 1_000_000,
         cost,
         notes: Vec::new(),
     };
@@ -210,6 +196,17 @@ async fn output(seconds: u64, store: &MeasuredStore) -> BenchResult<Figure> {
         .note("memory before", Memory::shown(memory.before))
         .note("half way", Memory::shown(memory.half_way()))
         .note("most", Memory::shown(memory.most())))
+}
+
+/// How many of the bytes that a task's agent said are in its log.
+async fn said_by(board: &AgentBoard, task: TaskId, logs: &Path) -> BenchResult<u64> {
+    let detail = board.task_detail(&task.to_string()).await.map_err(broken)?;
+    let attempt = detail.attempts.first();
+    let attempt = attempt.ok_or_else(|| broken("no agent was started"))?;
+    let log = logs.join(attempt.log.as_deref().unwrap_or_default());
+    let logged = std::fs::read(&log).map_err(broken)?;
+    let said = logged.iter().filter(|byte| **byte == b'x').count();
+    Ok(said as u64)
 }
 
 /// Resident memory as it goes, in KiB.

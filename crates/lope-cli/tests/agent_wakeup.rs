@@ -357,7 +357,8 @@ fn a_timer_of_systemd_wakes_runners_up() {
     assert_eq!(called(), wanted);
     let text =
         |end: &str| std::fs::read_to_string(units.join(format!("lope-wakeup.{end}"))).unwrap();
-    let (service, timer) = (text("service"), text("timer"));
+    let service = text("service");
+    let timer = text("timer");
     cron(&["install", "--systemd"]);
     assert_eq!(
         (text("service"), text("timer")),

@@ -6,7 +6,9 @@ use std::process::Command;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
+use crate::fixture::http::Request;
 use crate::fixture::yard::Yard;
+use crate::server::Up;
 use crate::stage::until;
 
 fn git(folder: &Path, args: &[&str]) {
@@ -57,6 +59,12 @@ fn an_attempt_works_in_a_worktree_whose_changes_are_shown_and_never_lost() {
     assert!(text.out.contains("+++ b/done.log"), "{text:?}");
     let described = yard.lope(&["tasks", "show", &id]).done().out;
     assert!(described.contains(first.to_str().unwrap()), "{described}");
+    let up = Up::start(&yard.home, &["--http", "127.0.0.1:0"]);
+    let served = up.send(Request::get(&format!("/api/tasks/{id}/diff")));
+    assert_eq!(served.json()["diff"], shown["diff"]);
+    let page = up.send(Request::get(&format!("/agents/tasks/{id}")));
+    assert!(page.text().contains(&format!("+reject {id}")));
+    drop(up);
     // Neither what is not committed nor what is on no other branch goes.
     yard.work();
     assert!(first.join("done.log").is_file());

@@ -3,7 +3,7 @@
 //! `LOPE_CHAOS=full`.
 
 use std::collections::BTreeMap;
-use std::io::Read;
+use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -31,10 +31,16 @@ fn runtime() -> tokio::runtime::Runtime {
         .unwrap()
 }
 
+/// A server to which very many connect at once takes its time.
 async fn client(url: &str) -> Client {
-    Client::open_store(&url.parse().unwrap(), CreateStore::IfMissing)
-        .await
-        .unwrap()
+    let begun = Instant::now();
+    loop {
+        match Client::open_store(&url.parse().unwrap(), CreateStore::IfMissing).await {
+            Ok(client) => return client,
+            Err(error) => assert!(begun.elapsed() < NIGHT, "{error}"),
+        }
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
 }
 
 /// A project for each task, so that a claim reads one task.
@@ -43,8 +49,7 @@ fn project(round: usize) -> String {
 }
 
 /// Claim one task after the other; those that were won.
-async fn race(url: &str, rounds: usize) -> Vec<usize> {
-    let client = client(url).await;
+async fn race(client: Client, rounds: usize) -> Vec<usize> {
     let settings = RunnerSettings::default();
     let board = client.agents(&settings);
     let me = RunnerId::from_uuid(uuid::Uuid::now_v7());
@@ -55,7 +60,13 @@ async fn race(url: &str, rounds: usize) -> Vec<usize> {
             project: Some(&path),
             ..TaskQuery::default()
         };
-        let claimed = board.claim(&query, me, settings.lock_expiry).await.unwrap();
+        let claimed = loop {
+            match board.claim(&query, me, settings.lock_expiry).await {
+                Ok(claimed) => break claimed,
+                // Nothing was asked yet.
+                Err(error) => assert!(error.to_string().contains("connecting"), "{error}"),
+            }
+        };
         if let ClaimOutcome::Claimed(held) = claimed {
             assert_eq!(held.lock.epoch, 1);
             won.push(round);
@@ -85,9 +96,12 @@ async fn add_tasks(url: &str, rounds: usize) {
 fn racer() {
     if let Ok(race_of) = std::env::var(RACE) {
         let (rounds, url) = race_of.split_once(' ').unwrap();
+        let runtime = runtime();
+        let client = runtime.block_on(client(url));
+        println!("ready");
         // All begin together: when whoever started them closes their input.
         std::io::stdin().read_to_end(&mut Vec::new()).unwrap();
-        let won = runtime().block_on(race(url, rounds.parse().unwrap()));
+        let won = runtime.block_on(race(client, rounds.parse().unwrap()));
         for round in won {
             println!("won {round}");
         }
@@ -97,7 +111,7 @@ fn racer() {
     let url = format!("sqlite:{}/lope.db", folder.path().display());
     let won = runtime().block_on(async {
         add_tasks(&url, 2).await;
-        race(&url, 2).await
+        race(client(&url).await, 2).await
     });
     assert_eq!(won, [0, 1]);
 }
@@ -120,14 +134,23 @@ fn racers(url: &str, rounds: usize) -> BTreeMap<usize, usize> {
             .unwrap()
     };
     let mut children: Vec<Child> = (0..RACERS).map(begin).collect();
+    let said = |child: &mut Child| BufReader::new(child.stdout.take().unwrap());
+    let mut said: Vec<_> = children.iter_mut().map(said).collect();
+    for lines in &mut said {
+        let mut line = String::new();
+        while !line.contains("ready") {
+            line.clear();
+            assert_ne!(lines.read_line(&mut line).unwrap(), 0, "it ended early");
+        }
+    }
     for child in &mut children {
         drop(child.stdin.take());
     }
     let mut winners = BTreeMap::new();
-    for child in children {
-        let output = child.wait_with_output().unwrap();
-        assert!(output.status.success());
-        let text = String::from_utf8(output.stdout).unwrap();
+    for (mut child, mut said) in children.into_iter().zip(said) {
+        let mut text = String::new();
+        said.read_to_string(&mut text).unwrap();
+        assert!(child.wait().unwrap().success());
         let won = text.lines().filter_map(|line| line.split("won ").nth(1));
         for round in won {
             *winners.entry(round.trim().parse().unwrap()).or_insert(0) += 1;

@@ -90,18 +90,14 @@ impl TaskRunner {
         };
         let log = |number| Some(TaskLogs::name(id, role, number));
         let begun = self.board.begin_attempt(&round.held, &start, log).await;
-        let started = match begun.map_err(store)? {
-            Ok(started) => started,
-            Err(NotBegun::LockLost) => {
-                self.log
-                    .line(&format!("task {id}: lease lost before it began"));
-                return Err(refused(StopReason::LostLock, "lease lost".to_owned()));
+        let started = begun.map_err(store)?.map_err(|not_begun| {
+            self.log
+                .line(&format!("task {id}: not begun: {not_begun:?}"));
+            match not_begun {
+                NotBegun::LockLost => refused(StopReason::LostLock, "lease lost".to_owned()),
+                NotBegun::Decided => refused(StopReason::Cancel, "it was decided".to_owned()),
             }
-            Err(NotBegun::Decided) => {
-                let words = "somebody decided about the task".to_owned();
-                return Err(refused(StopReason::Cancel, words));
-            }
-        };
+        })?;
         let call = AgentCall {
             left: left(&detail.task, &attempts, &self.board.rules, now),
             agent: &agent,
@@ -122,7 +118,8 @@ impl TaskRunner {
         stop: watch::Receiver<Option<StopReason>>,
     ) -> Result<Value, Failure> {
         let attempt = &call.started.attempt;
-        let (task, role) = (attempt.task_id, attempt.role);
+        let task = attempt.task_id;
+        let role = attempt.role;
         self.log.line(&format!(
             "task {task}: attempt {} ({role}) by agent '{}': {}",
             attempt.number, call.name, call.detail.task.title
