@@ -205,6 +205,7 @@ create table lope.task_attempts (
     runner_id text collate "C" not null,
     epoch bigint not null,
     run_id text collate "C",
+    execution text collate "C",
     started_at text collate "C" not null,
     ended_at text collate "C",
     stop_reason text collate "C",
@@ -216,6 +217,7 @@ create table lope.task_attempts (
     session text collate "C",
     summary text collate "C",
     log text collate "C",
+    worktree text collate "C",
     primary key (task_id, number)
 );
 
@@ -707,6 +709,8 @@ comment on column lope.task_attempts.ended_at is 'when it ended; absent while it
 
 comment on column lope.task_attempts.epoch is 'tasks.epoch under which it ran';
 
+comment on column lope.task_attempts.execution is 'which step of that run it was for';
+
 comment on column lope.task_attempts.exit_code is 'of the agent, if it had one';
 
 comment on column lope.task_attempts.log is 'the file of its output, below the home folder';
@@ -736,6 +740,8 @@ comment on column lope.task_attempts.task_id is 'tasks.id';
 comment on column lope.task_attempts.tokens is 'tokens in and out';
 
 comment on column lope.task_attempts.wall_ms is 'how long it ran';
+
+comment on column lope.task_attempts.worktree is 'the git worktree that it worked in';
 
 comment on table lope.task_events is 'what people and programs said about a task';
 

@@ -13,7 +13,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
 use lope_agents::law::budget::micros;
-use lope_agents::records::StopReason;
+use lope_agents::records::{AttemptRole, StopReason};
 use lope_agents::settings::{AgentSettings, AgentsSettings, PromptBy, RunnerSettings};
 use lope_engine::executor::{Done, Executor, StartRight, Task, Token};
 use lope_model::{Failure, Map, Span, Value, failure, value};
@@ -103,8 +103,12 @@ impl StepKit {
         stop: watch::Receiver<Option<StopReason>>,
     ) -> Result<Value, Failure> {
         let request = AgentRequest::read(&task.arguments)?;
+        let words = request.prompt.as_deref();
+        let words = words.ok_or_else(|| {
+            bad("an agent needs a prompt; a role alone is for workflows of tasks")
+        })?;
         let agent = self.agent(request.agent.as_deref())?;
-        let (order, _file) = self.order(task, &request, &agent)?;
+        let (order, _file) = self.order(task, &request, words, &agent)?;
         let log = self.logs.begin_masked(&task.token, done.masks().clone());
         done.logged(log.name());
         let heard = |_: &_, has_spoken| {
@@ -130,6 +134,7 @@ impl StepKit {
         &self,
         task: &Task,
         request: &AgentRequest,
+        words: &str,
         agent: &AgentSettings,
     ) -> Result<(AgentOrder, Option<tempfile::NamedTempFile>), Failure> {
         let facts = CallFacts {
@@ -140,10 +145,10 @@ impl StepKit {
         let mut argv = argv(agent, &facts);
         let (mut input, mut file) = (None, None);
         match agent.prompt {
-            PromptBy::Stdin => input = Some(request.prompt.clone().into_bytes()),
-            PromptBy::Argument => argv.push(request.prompt.clone()),
+            PromptBy::Stdin => input = Some(words.as_bytes().to_vec()),
+            PromptBy::Argument => argv.push(words.to_owned()),
             PromptBy::File => {
-                let made = prompt_file(&request.prompt)
+                let made = prompt_file(words)
                     .map_err(|error| not_started(format!("its prompt: {error}")))?;
                 argv.push(made.path().display().to_string());
                 file = Some(made);
@@ -200,25 +205,34 @@ fn prompt_file(words: &str) -> std::io::Result<tempfile::NamedTempFile> {
 
 /// What a step asks for.
 #[derive(Debug)]
-struct AgentRequest {
-    prompt: String,
-    agent: Option<String>,
-    cwd: Option<String>,
+pub(crate) struct AgentRequest {
+    pub(crate) prompt: Option<String>,
+    pub(crate) agent: Option<String>,
+    pub(crate) cwd: Option<String>,
+    /// What it is for, in the workflow of a task.
+    pub(crate) role: Option<AttemptRole>,
     /// In dollars.
-    budget: Option<f64>,
-    silence: Option<Span>,
+    pub(crate) budget: Option<f64>,
+    pub(crate) silence: Option<Span>,
 }
 
 impl AgentRequest {
-    fn read(arguments: &Value) -> Result<Self, Failure> {
+    pub(crate) fn read(arguments: &Value) -> Result<Self, Failure> {
         let map = arguments
             .as_map()
             .ok_or_else(|| bad("the arguments of an agent must be a map"))?;
         let text = |key| map.get(key).and_then(Value::as_str).map(str::to_owned);
         Ok(Self {
-            prompt: text("prompt").ok_or_else(|| bad("an agent needs a prompt"))?,
+            prompt: text("prompt"),
             agent: text("agent"),
             cwd: text("cwd"),
+            role: match text("role") {
+                Some(word) => Some(
+                    word.parse::<AttemptRole>()
+                        .map_err(|error| bad(&format!("'role': {error}")))?,
+                ),
+                None => None,
+            },
             budget: budget(map)?,
             silence: silence(map)?,
         })
@@ -251,13 +265,16 @@ fn silence(map: &Map) -> Result<Option<Span>, Failure> {
         .ok_or_else(|| bad("'silence' is a duration, as in 15m"))
 }
 
-fn answer(end: AgentEnd) -> Result<Value, Failure> {
-    let kind = match end.reason {
-        StopReason::Success => {
-            let text = end.message.unwrap_or_default();
-            let read = value::from_json(&text);
-            return Ok(read.unwrap_or_else(|_| Value::from(text)));
-        }
+/// An agent's last words as a value: what is JSON is read as such.
+pub(crate) fn result_value(words: Option<&str>) -> Value {
+    let text = words.unwrap_or_default();
+    value::from_json(text).unwrap_or_else(|_| Value::from(text))
+}
+
+/// What the failure of a step is called whose agent ended so.
+pub(crate) const fn failure_kind(reason: StopReason) -> &'static str {
+    match reason {
+        StopReason::Success | StopReason::Exit => "AgentFailed",
         StopReason::Startup => "NotStarted",
         StopReason::Hang => "AgentHang",
         StopReason::Budget => "AgentBudget",
@@ -265,8 +282,14 @@ fn answer(end: AgentEnd) -> Result<Value, Failure> {
         StopReason::Timeout => failure::kind::TIMEOUT,
         StopReason::Cancel | StopReason::Drain | StopReason::LostLock => failure::kind::CANCELLED,
         StopReason::RunnerDeath => failure::kind::WORKER_LOST,
-        StopReason::Exit => "AgentFailed",
-    };
+    }
+}
+
+fn answer(end: AgentEnd) -> Result<Value, Failure> {
+    if end.reason == StopReason::Success {
+        return Ok(result_value(end.message.as_deref()));
+    }
+    let kind = failure_kind(end.reason);
     let words = end.message.unwrap_or_else(|| end.reason.to_string());
     let mut failure = Failure::new(kind, words);
     let reset = end.report.limit.and_then(|limit| limit.reset);

@@ -2,7 +2,8 @@
 //!
 //! `adapter` reads what a tool says (pure), `invocation` says how it is called, `watchdog` when it
 //! must stop (pure); `process` starts an agent and attends to it until nothing of it is left.
-//! `runner` claims tasks and gives them to agents, `executor` does `agent` steps, `wake` acts on
+//! `runner` claims tasks and works on their runs, whose steps start agents; `task_workflow` says
+//! what those runs are. `executor` does `agent` steps of other workflows, `wake` acts on
 //! what a wake-up decided, `crontab` edits the user's. What a stop means for a task is the law of
 //! `lope-agents`; nothing is decided about tasks here.
 
@@ -18,8 +19,10 @@ pub mod runner;
 pub mod runner_log;
 pub mod systemd_timer;
 pub mod task_logs;
+pub mod task_workflow;
 pub mod wake;
 pub mod watchdog;
+pub mod worktree;
 
 pub use executor::AgentSteps;
-pub use runner::{RunnerEnd, RunnerOrder, TaskRunner};
+pub use runner::{RoundEngine, RunnerEnd, RunnerOrder, TaskRunner};

@@ -16,17 +16,18 @@ const QUOTE_MAX: usize = 4_000;
 /// Most of them.
 const QUOTES_MAX: usize = 30;
 
-/// The prompt for a task.
-pub fn prompt(detail: &TaskDetail, role: AttemptRole) -> String {
+/// The prompt for a task. A workflow of the project's own may say the first words.
+pub fn prompt(detail: &TaskDetail, role: AttemptRole, first: Option<&str>) -> String {
     let task = &detail.task;
-    let mut text = match role {
-        AttemptRole::Work => "You are at work on one task of this project. Do it completely.\n",
+    let usual = match role {
+        AttemptRole::Work => "You are at work on one task of this project. Do it completely.",
         AttemptRole::Review => {
             "Another agent says that it has done the task below. Review its work: read what it changed, \
-             check it against the task and its specification, run the tests. Change nothing.\n"
+             check it against the task and its specification, run the tests. Change nothing."
         }
-    }
-    .to_owned();
+    };
+    let mut text = first.unwrap_or(usual).to_owned();
+    text.push('\n');
     describe(&mut text, task);
     history(&mut text, detail);
     text.push_str(match role {

@@ -2,7 +2,11 @@
 //! gives signs of life, and ends when it is asked to or when nothing is left.
 
 mod attempt;
+mod checkouts;
 mod keep;
+mod left_runs;
+mod round;
+mod steps;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -17,12 +21,15 @@ use lope_model::id::TaskId;
 use lope_model::{RunnerId, Span};
 use lope_workers::InheritedEnvironment;
 use lope_workers::process_tree::ProcessTrees;
+use tokio::runtime::Handle;
 use tokio::sync::watch;
 
 pub(crate) use self::attempt::zone_of;
+pub use self::round::{ROUND_ENGINE, RoundEngine, TASK_QUEUE};
 use crate::hooks::TaskHooks;
 use crate::runner_log::RunnerLog;
 use crate::task_logs::{TaskLogs, remove_older};
+use crate::worktree::Worktrees;
 
 /// Many changes of the board at once are looked at once.
 const CHANGES_TOGETHER: Duration = Duration::from_millis(200);
@@ -46,6 +53,8 @@ pub struct RunnerOrder {
 /// What a runner works with.
 #[derive(Clone, Debug)]
 pub struct RunnerEquipment {
+    /// What works on the runs of tasks.
+    pub engine: RoundEngine,
     pub settings: RunnerSettings,
     pub agents: AgentsSettings,
     /// What agents inherit.
@@ -54,6 +63,8 @@ pub struct RunnerEquipment {
     pub variables: Vec<(String, String)>,
     /// Where the logs of attempts go.
     pub task_logs: PathBuf,
+    /// Where worktrees of attempts go, if they have any.
+    pub worktrees: PathBuf,
     /// Where logs of runners go.
     pub runner_logs: PathBuf,
     /// What it does is also told at the terminal.
@@ -68,8 +79,10 @@ pub struct TaskRunner {
     equipment: RunnerEquipment,
     trees: ProcessTrees,
     logs: TaskLogs,
+    worktrees: Worktrees,
     log: Arc<RunnerLog>,
     hooks: TaskHooks,
+    runtime: Handle,
 }
 
 /// How a runner ended.
@@ -100,7 +113,7 @@ impl From<BoardError> for RunnerStop {
 /// What becomes of a place.
 #[derive(Debug)]
 pub enum EnteredRunner {
-    Entered(Box<TaskRunner>),
+    Entered(Arc<TaskRunner>),
     /// These work on the project, and there is no place for another.
     Full(Vec<RunnerId>),
 }
@@ -139,9 +152,11 @@ impl TaskRunner {
                 let _ = std::fs::remove_file(log.path());
                 Ok(EnteredRunner::Full(others))
             }
-            RunnerPlace::Taken(_) => Ok(EnteredRunner::Entered(Box::new(Self {
-                trees: ProcessTrees::begin(&tokio::runtime::Handle::current()),
+            RunnerPlace::Taken(_) => Ok(EnteredRunner::Entered(Arc::new(Self {
+                trees: ProcessTrees::begin(&Handle::current()),
+                runtime: Handle::current(),
                 logs: TaskLogs::at(equipment.task_logs.clone()),
+                worktrees: Worktrees::at(equipment.worktrees.clone()),
                 hooks: TaskHooks::new(
                     equipment.settings.hooks.clone(),
                     equipment.environment.clone(),
@@ -160,14 +175,17 @@ impl TaskRunner {
     }
 
     /// Work until the end. `stops` is how a person or the machine asks this process to stop.
-    pub async fn run(&self, mut stops: StopWishes) -> RunnerEnd {
+    pub async fn run(self: &Arc<Self>, mut stops: StopWishes) -> RunnerEnd {
         self.log.line(&format!(
             "runner {} works on {}",
             self.order.id, self.order.project
         ));
         self.remove_old_logs();
         self.forget_old_runners().await;
+        self.remove_old_worktrees().await;
+        self.end_left_runs().await;
         let worked = self.work_through(&mut stops).await;
+        self.end_left_runs().await;
         self.hooks.finish().await;
         let (end, status, error) = match worked {
             Ok(()) => (RunnerEnd::Completed, RunnerStatus::Completed, None),
@@ -221,7 +239,7 @@ impl TaskRunner {
         }
     }
 
-    async fn work_through(&self, stops: &mut StopWishes) -> Result<(), RunnerStop> {
+    async fn work_through(self: &Arc<Self>, stops: &mut StopWishes) -> Result<(), RunnerStop> {
         let mut changes = self.board.watch();
         let mut status = RunnerStatus::Running;
         let mut next_beat = Instant::now();
@@ -238,7 +256,7 @@ impl TaskRunner {
             match self.claim().await? {
                 NextStep::Work(held) => {
                     (status, next_beat) = (RunnerStatus::Running, Instant::now());
-                    self.attempt(*held, stops).await?;
+                    self.round(*held, stops).await?;
                     if self.order.task.is_some() && !self.is_open().await? {
                         return Ok(());
                     }

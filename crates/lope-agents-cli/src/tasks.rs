@@ -3,6 +3,7 @@
 mod add;
 mod agent;
 mod decide;
+mod diff;
 mod lists;
 mod logs;
 mod query;
@@ -49,6 +50,8 @@ pub enum TasksCommand {
     Reset(decide::SkipArgs),
     /// Print what an agent said during an attempt
     Logs(logs::TaskLogsArgs),
+    /// Print what an attempt changed in its worktree
+    Diff(diff::TaskDiffArgs),
     /// Forget a task
     Remove { task: String },
     /// Add the tasks of a Markdown check list or a JSON file
@@ -96,6 +99,7 @@ pub(crate) async fn run(command: TasksCommand, context: &AgentsContext) -> Comma
         TasksCommand::Skip(args) => decide::skip(args, context).await,
         TasksCommand::Reset(args) => decide::reset(args, context).await,
         TasksCommand::Logs(args) => logs::run(&args, context).await,
+        TasksCommand::Diff(args) => diff::run(&args, context).await,
         TasksCommand::Remove { task } => decide::remove(&task, context).await,
         TasksCommand::Import(args) => lists::import(args, context).await,
         TasksCommand::Export(args) => lists::export(args, context).await,

@@ -4,6 +4,7 @@
 mod claims;
 mod declare;
 mod projects;
+mod rounds;
 mod runners;
 mod tasks;
 
@@ -27,9 +28,10 @@ use crate::records::{
     TaskStatus,
 };
 
-pub use claims::{ClaimOutcome, HeldTask, LockLost, StartedAttempt};
+pub use claims::{ClaimOutcome, HeldTask, LockLost};
 pub use declare::{TOKEN_VARIABLE, TaskToken};
 pub use projects::RemovedProject;
+pub use rounds::{AttemptStart, NotBegun, StartedAttempt, at_work, run_at_work};
 pub use runners::{RunnerEntry, RunnerPlace};
 pub use tasks::{TaskDetail, TaskDraft, TaskFilter};
 

@@ -65,6 +65,8 @@ pub fn attempt(attempt: &TaskAttemptRecord) -> Json {
         "agent": attempt.agent,
         "runner": attempt.runner_id.to_string(),
         "epoch": attempt.epoch,
+        "run": attempt.run_id.map(|run| run.to_string()),
+        "execution": attempt.execution,
         "startedAt": attempt.started_at.to_string(),
         "endedAt": attempt.ended_at.map(|time| time.to_string()),
         "stopReason": attempt.stop_reason.map(crate::records::StopReason::as_str),
@@ -76,6 +78,7 @@ pub fn attempt(attempt: &TaskAttemptRecord) -> Json {
         "session": attempt.session,
         "summary": attempt.summary,
         "log": attempt.log,
+        "worktree": attempt.worktree,
     }))
 }
 

@@ -197,6 +197,7 @@ record! {
         runner_id: RunnerId,
         epoch: i64,
         run_id: Option<RunId>,
+        execution: Option<String>,
         started_at: Timestamp,
         ended_at: Option<Timestamp>,
         stop_reason: Option<StopReason>,
@@ -208,6 +209,7 @@ record! {
         session: Option<String>,
         summary: Option<String>,
         log: Option<String>,
+        worktree: Option<String>,
     }
 }
 

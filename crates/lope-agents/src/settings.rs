@@ -48,6 +48,8 @@ pub struct RunnerSettings {
     /// Who reviews tasks that do not say it themselves.
     #[serde(deserialize_with = "review")]
     pub review: ReviewBy,
+    /// Does each attempt have a worktree of git of its own?
+    pub worktrees: bool,
     pub budget: BudgetSettings,
     pub wakeup: WakeupSettings,
     /// Who else is told what became of tasks.
@@ -207,6 +209,7 @@ impl Default for RunnerSettings {
             max_rejections: 3,
             limit_pause: Span::from_secs(15 * 60),
             review: ReviewBy::None,
+            worktrees: false,
             budget: BudgetSettings::default(),
             wakeup: WakeupSettings::default(),
             hooks: Vec::new(),

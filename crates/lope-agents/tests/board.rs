@@ -1,6 +1,9 @@
 //! The board as runners use it: claims, renewals, results that come too late, places, wake-ups.
 
-use lope_agents::board::{BoardError, ClaimOutcome, HeldTask, RunnerPlace, TaskDraft, TaskFilter};
+use lope_agents::board::{
+    AttemptStart, BoardError, ClaimOutcome, HeldTask, NotBegun, RunnerPlace, StartedAttempt,
+    TaskDraft, TaskFilter,
+};
 use lope_agents::law::decide::Decision;
 use lope_agents::law::lock::LockStanding;
 use lope_agents::law::select::{NotEligible, TaskQuery};
@@ -46,15 +49,17 @@ fn ended(role: AttemptRole, reason: StopReason) -> AttemptEnd {
 
 /// Work on what was claimed until it ends so.
 async fn work(stage: &Stage, held: &HeldTask, reason: StopReason) -> TaskRecord {
-    let started = stage.board.begin_attempt(held, "default", |_| None).await;
-    let started = started.unwrap().unwrap();
+    let started = begun(stage, held).await;
     let end = ended(held.role, reason);
-    stage
-        .board
-        .settle(&started, &end, |_| ())
-        .await
-        .unwrap()
-        .unwrap()
+    let attempted = stage.board.end_attempt(&started, &end, |_| ()).await;
+    attempted.unwrap().unwrap();
+    stage.board.end_round(held, &end).await.unwrap().unwrap()
+}
+
+async fn begun(stage: &Stage, held: &HeldTask) -> StartedAttempt {
+    let start = AttemptStart::alone(held.role, "default");
+    let begun = stage.board.begin_attempt(held, &start, |_| None).await;
+    begun.unwrap().unwrap()
 }
 
 #[tokio::test]
@@ -202,12 +207,7 @@ async fn a_late_result_is_refused_and_kept_as_evidence() {
     let task = stage.task("a").await;
     let (slow, quick) = (stage.runner().await, stage.runner().await);
     let held = claimed(&stage, slow).await;
-    let started = stage
-        .board
-        .begin_attempt(&held, "default", |_| None)
-        .await
-        .unwrap()
-        .unwrap();
+    let started = begun(&stage, &held).await;
     assert_eq!(claim(&stage, quick).await, ClaimOutcome::Nothing);
     stage.pass(HOUR);
     let taken = claimed(&stage, quick).await;
@@ -219,19 +219,16 @@ async fn a_late_result_is_refused_and_kept_as_evidence() {
     assert!(
         stage
             .board
-            .settle(&started, &success, |_| ())
+            .end_attempt(&started, &success, |_| ())
             .await
             .unwrap()
             .is_err()
     );
-    assert!(
-        stage
-            .board
-            .begin_attempt(&held, "default", |_| None)
-            .await
-            .unwrap()
-            .is_err()
-    );
+    let ended_late = stage.board.end_round(&held, &success).await.unwrap();
+    assert!(ended_late.is_err());
+    let start = AttemptStart::alone(held.role, "default");
+    let begun_late = stage.board.begin_attempt(&held, &start, |_| None).await;
+    assert_eq!(begun_late.unwrap(), Err(NotBegun::LockLost));
     let shown = stage.board.task_detail(&task.id.to_string()).await.unwrap();
     assert_eq!(shown.task.status, TaskStatus::InProgress);
     assert_eq!(shown.attempts[0].stop_reason, Some(StopReason::RunnerDeath));
@@ -423,20 +420,13 @@ async fn a_task_without_budget_is_blocked() {
     let task = stage.task("a").await;
     let me = stage.runner().await;
     let held = claimed(&stage, me).await;
-    let started = stage
-        .board
-        .begin_attempt(&held, "default", |_| None)
-        .await
-        .unwrap()
-        .unwrap();
+    let started = begun(&stage, &held).await;
     stage.pass(Span::from_secs(20));
     let drained = ended(AttemptRole::Work, StopReason::Drain);
-    stage
-        .board
-        .settle(&started, &drained, |_| ())
-        .await
-        .unwrap()
-        .unwrap();
+    let attempted = stage.board.end_attempt(&started, &drained, |_| ()).await;
+    attempted.unwrap().unwrap();
+    let round = stage.board.end_round(&held, &drained).await;
+    round.unwrap().unwrap();
     let outcome = claim(&stage, me).await;
     assert!(matches!(outcome, ClaimOutcome::Exhausted { task: id, .. } if id == task.id));
     let shown = stage.board.task(&task.id.to_string()).await.unwrap();
@@ -613,4 +603,57 @@ async fn a_released_lock_gives_the_task_back() {
     let removed = stage.board.remove_project(PROJECT, true).await.unwrap();
     assert_eq!(removed.tasks, 1);
     assert!(stage.board.projects().await.unwrap().is_empty());
+}
+
+/// "Clock ±1 h: no lock stolen." Nor is a runner held to be dead, or a place given away.
+#[tokio::test]
+async fn steps_of_the_wall_clock_steal_no_lock() {
+    let stage = Stage::new().await;
+    let task = stage.task("a").await;
+    let me = stage.runner().await;
+    let mut held = claimed(&stage, me).await;
+    let started = begun(&stage, &held).await;
+    let quick = stage.runner().await;
+    let morning = stage.board.now().await.unwrap();
+    for wall in [morning.plus(HOUR), morning.minus(HOUR), morning.plus(HOUR)] {
+        stage.clock.set_wall(wall);
+        assert_eq!(claim(&stage, quick).await, ClaimOutcome::Nothing, "{wall}");
+        let view = stage.board.view(None).await.unwrap();
+        let steps = wakeup(&view, &TaskRules::default());
+        assert!(
+            steps
+                .iter()
+                .all(|step| matches!(step.action, WakeAction::Healthy { .. })),
+            "{wall}: {steps:?}"
+        );
+        let entry = new_runner(runner_id());
+        let place = stage.board.enter_runner(&entry).await.unwrap();
+        assert!(matches!(place, RunnerPlace::Full(_)), "{wall}");
+        let renewed = stage.board.renew(&mut held, HOUR).await.unwrap();
+        assert_eq!(renewed, Ok(()), "{wall}");
+        let beat = stage.board.beat(me, RunnerStatus::Running, Some(task.id));
+        assert!(beat.await.unwrap().is_some(), "{wall}");
+        stage.pass(Span::from_secs(30));
+    }
+    let end = ended(AttemptRole::Work, StopReason::Success);
+    let attempted = stage.board.end_attempt(&started, &end, |_| ()).await;
+    attempted.unwrap().unwrap();
+    let round = stage.board.end_round(&held, &end).await.unwrap().unwrap();
+    assert_eq!(round.status, TaskStatus::Completed);
+}
+
+/// A holder on another machine is judged by the store's moments, which no wall clock moves.
+#[tokio::test]
+async fn steps_of_the_wall_clock_steal_nothing_from_another_machine() {
+    let stage = Stage::new().await;
+    stage.task("a").await;
+    let me = stage.runner().await;
+    stage.prove(me, ProcessProof::Unknown);
+    claimed(&stage, me).await;
+    let quick = stage.runner().await;
+    let morning = stage.board.now().await.unwrap();
+    stage.clock.set_wall(morning.plus(HOUR));
+    assert_eq!(claim(&stage, quick).await, ClaimOutcome::Nothing);
+    stage.pass(HOUR);
+    claimed(&stage, quick).await;
 }

@@ -82,7 +82,8 @@ async fn every_stop_has_its_state_and_counts_or_not() {
     let lost = settle(&task, &end(AttemptRole::Work, Stop::LostLock), &rules, NOW);
     assert_eq!(lost, None, "nothing is written");
     let blocked = settle(&task, &end(AttemptRole::Work, Stop::Budget), &rules, NOW).unwrap();
-    assert_eq!(blocked.task.reason.as_deref(), Some("budget_exhausted"));
+    let reason = blocked.task.reason.as_deref();
+    assert_eq!(reason, Some("budget_exhausted: words"));
 }
 
 #[tokio::test]
@@ -226,6 +227,8 @@ fn attempt(task: &TaskRecord, started_at: Timestamp, cost_micros: i64) -> TaskAt
         runner_id: runner_id(),
         epoch: 1,
         run_id: None,
+        execution: None,
+        worktree: None,
         started_at,
         ended_at: Some(started_at),
         stop_reason: Some(StopReason::Exit),

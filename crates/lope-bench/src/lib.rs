@@ -2,6 +2,7 @@
 //! what that store could do at best in the same minute. Nothing here judges; timings swing, CPU
 //! time hardly does.
 
+mod agents;
 mod error;
 mod figure;
 pub mod filling;
@@ -29,7 +30,7 @@ pub struct Benchmark {
 }
 
 /// Everything that can be measured.
-pub const BENCHMARKS: [Benchmark; 12] = [
+pub const BENCHMARKS: [Benchmark; 13] = [
     on_every_store("runs"),
     on_every_store("steps"),
     on_every_store("fan"),
@@ -40,6 +41,7 @@ pub const BENCHMARKS: [Benchmark; 12] = [
     on_every_store(PYTHON),
     on_lasting_stores(SERVER),
     on_lasting_stores("sleepers"),
+    on_lasting_stores("agents"),
     on_lasting_stores("idle"),
     on_lasting_stores("footprint"),
 ];
@@ -99,6 +101,7 @@ pub async fn measure(name: &str, scale: u64, store: &MeasuredStore) -> BenchResu
         "mailbox" => mailbox::mailbox(scale, store).await?,
         "reactive" => reactive::reactive(scale, store).await?,
         "sleepers" => vec![sleepers::sleepers(scaled(100_000), store).await?],
+        "agents" => agents::agents(scale, store).await?,
         "idle" => vec![idle::idle(scaled(20), store).await?],
         "footprint" => vec![footprint::footprint(store)?],
         other => {

@@ -70,6 +70,11 @@ impl MeasuredStore {
         })
     }
 
+    /// Where files beside it may be made.
+    pub(crate) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
     pub async fn read(&self) -> BenchResult<Reading> {
         let Some(meter) = &self.meter else {
             return Ok(Reading::now(None, None));

@@ -1,160 +1,13 @@
 //! Runners that have agents do tasks: real processes, a scripted agent that succeeds, fails, hangs,
 //! forks, floods and meets limits.
 
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::Stdio;
 
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::Signal;
 use serde_json::Value;
 
-use crate::stage::{Home, Said, Watch, said, until};
-
-/// A home with a project whose agent is the script.
-struct Yard {
-    home: Home,
-    project: PathBuf,
-}
-
-impl Yard {
-    fn new() -> Self {
-        Self::with("", "")
-    }
-
-    /// With more settings of runners, and of the agent.
-    fn with(runners: &str, agent: &str) -> Self {
-        let home = Home::new();
-        let project = home.path().join("shop");
-        std::fs::create_dir(&project).unwrap();
-        let project = project.canonicalize().unwrap();
-        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixture/agent.sh");
-        let script = script.display().to_string();
-        std::fs::create_dir(home.path().join(".lope")).unwrap();
-        let config = format!(
-            "agents:\n  default: {{ command: [sh, {script:?}], env: [AGENT_SECRET]{agent} }}\nrunners:\n  \
-             review: none\n  heartbeatInterval: 200ms\n{runners}"
-        );
-        std::fs::write(home.path().join(".lope/config.yaml"), config).unwrap();
-        let yard = Self { home, project };
-        yard.json(&["projects", "add", "shop"]);
-        yard
-    }
-
-    fn command(&self, args: &[&str]) -> Command {
-        let mut command = self.home.command(args);
-        // The agent finds the binary that is tested.
-        let lope = Path::new(env!("CARGO_BIN_EXE_lope")).parent().unwrap();
-        let path = format!("{}:{}", lope.display(), std::env::var("PATH").unwrap());
-        command.env("PATH", path);
-        command
-    }
-
-    fn lope(&self, args: &[&str]) -> Said {
-        said(&mut self.command(args))
-    }
-
-    #[track_caller]
-    fn json(&self, args: &[&str]) -> Value {
-        let args: Vec<&str> = args.iter().copied().chain(["--json"]).collect();
-        self.lope(&args).done().json()
-    }
-
-    fn add(&self, title: &str, more: &[&str]) -> String {
-        let args = ["tasks", "add", title, "--project", "shop"];
-        let args: Vec<&str> = args.iter().copied().chain(more.iter().copied()).collect();
-        self.json(&args)["id"].as_str().unwrap().to_owned()
-    }
-
-    fn task(&self, id: &str) -> Value {
-        self.json(&["tasks", "show", id])
-    }
-
-    /// A runner in the foreground that ends when nothing can be started.
-    #[track_caller]
-    fn work(&self) -> Said {
-        let args = [
-            "runners",
-            "start",
-            "--project",
-            "shop",
-            "--foreground",
-            "--until-idle",
-        ];
-        self.lope(&args).done()
-    }
-
-    fn start(&self) -> RunnerChild {
-        let args = ["runners", "start", "--project", "shop", "--foreground"];
-        RunnerChild::of(&mut self.command(&args))
-    }
-
-    fn file(&self, name: &str) -> String {
-        std::fs::read_to_string(self.project.join(name)).unwrap_or_default()
-    }
-
-    fn begun(&self, id: &str) -> bool {
-        self.file("begun.log").contains(id)
-    }
-}
-
-/// A runner that is killed when the test ends.
-struct RunnerChild {
-    child: Child,
-    /// Kills it when it hangs.
-    _watch: Watch,
-}
-
-impl RunnerChild {
-    fn of(command: &mut Command) -> Self {
-        let child = command
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let watch = Watch::over(&child);
-        Self {
-            child,
-            _watch: watch,
-        }
-    }
-
-    fn signal(&self, signal: Signal) {
-        kill_process(Pid::from_child(&self.child), signal).unwrap();
-    }
-
-    fn said(mut self) -> Said {
-        let mut out = String::new();
-        let mut err = String::new();
-        use std::io::Read;
-        self.child
-            .stdout
-            .take()
-            .unwrap()
-            .read_to_string(&mut out)
-            .unwrap();
-        self.child
-            .stderr
-            .take()
-            .unwrap()
-            .read_to_string(&mut err)
-            .unwrap();
-        let code = self.child.wait().unwrap().code().unwrap_or(-1);
-        Said { code, out, err }
-    }
-}
-
-impl Drop for RunnerChild {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-fn is_there(pid: &str) -> bool {
-    let stat = std::fs::read_to_string(format!("/proc/{}/stat", pid.trim())).unwrap_or_default();
-    stat.rsplit_once(')')
-        .is_some_and(|(_, rest)| !rest.trim_start().starts_with('Z'))
-}
+use crate::fixture::yard::{Yard, is_there};
+use crate::stage::{Watch, said, until};
 
 #[test]
 fn a_runner_has_agents_do_the_tasks_of_a_project_with_review() {
@@ -355,6 +208,8 @@ fn the_agents_of_a_killed_runner_are_gone_and_its_task_is_done_by_the_next() {
         "skipped",
         "a person's decision stays"
     );
+    let runs = yard.json(&["runs", "list", "--tag", &format!("task={id}")]);
+    assert_eq!(runs[0]["status"], "cancelled", "what was left ends: {runs}");
 }
 
 #[test]

@@ -313,6 +313,177 @@ fn cron_wakes_runners_up() {
     );
 }
 
+/// A program that writes down how it was called.
+fn systemctl(folder: &Path) -> PathBuf {
+    let bin = folder.join("bin");
+    std::fs::create_dir(&bin).unwrap();
+    let program = bin.join("systemctl");
+    let script = format!("#!/bin/sh\necho \"$@\" >>'{}/called'\n", folder.display());
+    std::fs::write(&program, script).unwrap();
+    std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
+    bin
+}
+
+/// A value as systemd reads it.
+fn unquoted(text: &str) -> String {
+    let inner = text.strip_prefix('"').unwrap().strip_suffix('"').unwrap();
+    let plain = inner.replace("%%", "%").replace("$$", "$");
+    plain.replace("\\\"", "\"").replace("\\\\", "\\")
+}
+
+/// "a systemd user timer is offered as the other way": its units do what they say, with the user's
+/// PATH and home; twice is once; other units stay.
+#[test]
+fn a_timer_of_systemd_wakes_runners_up() {
+    let village = Village::new("");
+    let project = village.project("shop");
+    let task = village.add(&project, "one");
+    let bin = systemctl(village.home.path());
+    let path = format!("{}:/usr/bin:/bin:/odd 100% $x", bin.display());
+    let cron = |args: &[&str]| {
+        let args: Vec<&str> = ["runners", "cron"].iter().chain(args).copied().collect();
+        said(village.home.command(&args).env("PATH", &path)).done()
+    };
+    let units = village.home.path().join(".config/systemd/user");
+    std::fs::create_dir_all(&units).unwrap();
+    std::fs::write(units.join("other.timer"), "mine").unwrap();
+    let called = || std::fs::read_to_string(village.home.path().join("called")).unwrap();
+    assert_eq!(
+        cron(&["uninstall", "--systemd", "--json"]).json()["changed"],
+        false
+    );
+    cron(&["install", "--systemd"]);
+    let wanted = "--user daemon-reload\n--user enable --now lope-wakeup.timer\n";
+    assert_eq!(called(), wanted);
+    let text =
+        |end: &str| std::fs::read_to_string(units.join(format!("lope-wakeup.{end}"))).unwrap();
+    let service = text("service");
+    let timer = text("timer");
+    cron(&["install", "--systemd"]);
+    assert_eq!(
+        (text("service"), text("timer")),
+        (service.clone(), timer.clone())
+    );
+    for line in [
+        "OnBootSec=60s",
+        "OnUnitActiveSec=60s",
+        "WantedBy=timers.target",
+    ] {
+        assert!(timer.lines().any(|it| it == line), "{timer}");
+    }
+    let status = cron(&["status", "--json"]).json();
+    assert_eq!(
+        (&status["installed"], &status["timer"]),
+        (
+            &json!(true),
+            &json!(units.join("lope-wakeup.timer").display().to_string())
+        )
+    );
+    // What systemd does with the service.
+    let start = service
+        .lines()
+        .find_map(|line| line.strip_prefix("ExecStart="));
+    let (program, words) = start.unwrap().rsplit_once("\" ").unwrap();
+    let mut command = Command::new(unquoted(&format!("{program}\"")));
+    command.args(words.split(' ')).env_clear();
+    command.env("HOME", "/nonexistent").current_dir("/");
+    for line in service.lines() {
+        if let Some(set) = line.strip_prefix("Environment=") {
+            let set = unquoted(set);
+            let (name, value) = set.split_once('=').unwrap();
+            command.env(name, value);
+            if name == "PATH" {
+                assert_eq!(value, path);
+            }
+        }
+    }
+    assert!(service.contains("KillMode=process"), "its runners go on");
+    let woken = said(&mut command);
+    assert_eq!(
+        (woken.code, woken.out.as_str(), woken.err.as_str()),
+        (0, "", ""),
+        "{woken:?}"
+    );
+    until("the task's end", || village.status(&task) == "completed");
+    assert_eq!(
+        cron(&["uninstall", "--systemd", "--json"]).json()["changed"],
+        true
+    );
+    assert!(called().ends_with("--user disable --now lope-wakeup.timer\n--user daemon-reload\n"));
+    let left: Vec<_> = std::fs::read_dir(&units).unwrap().flatten().collect();
+    assert_eq!(left.len(), 1, "the other one stays");
+    let nobody = said(
+        village
+            .home
+            .command(&["runners", "cron", "install", "--systemd"])
+            .env("PATH", "/nonexistent"),
+    );
+    assert_eq!(
+        (nobody.code, nobody.err.contains("systemctl")),
+        (1, true),
+        "{nobody:?}"
+    );
+}
+
+/// `lope doctor` looks at the programs of agents, the folders of projects, git and who wakes runners.
+#[test]
+fn the_doctor_says_what_agents_lack() {
+    let bare = Home::new();
+    let told = bare.lope(&["doctor", "--json"]).done().json();
+    let about = |told: &Value, check: &str| -> Vec<(String, String)> {
+        let lines = told.as_array().unwrap().iter();
+        let lines = lines.filter(|line| line["check"] == check);
+        lines
+            .map(|line| {
+                let word = |key: &str| line[key].as_str().unwrap().to_owned();
+                (word("health"), word("message"))
+            })
+            .collect()
+    };
+    for check in ["agents", "projects", "git", "wakeup"] {
+        assert_eq!(about(&told, check), [], "nothing is configured");
+    }
+    let village = Village::new("");
+    let shop = village.project("shop");
+    let gone = village.project("gone");
+    let bin = crontab(village.home.path());
+    let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap());
+    let examined = |path: &str| {
+        let mut command = village.home.command(&["doctor", "--json"]);
+        said(command.env("PATH", path))
+    };
+    let first = |told: &Value, check: &str| about(told, check).remove(0);
+    let told = examined(&path).done().json();
+    assert_eq!(first(&told, "agents").0, "ok");
+    assert!(first(&told, "agents").1.ends_with("/sh"), "{told}");
+    assert_eq!(first(&told, "projects").0, "ok");
+    assert_eq!(first(&told, "git").0, "ok");
+    let nobody = ("warn".to_owned(), "nobody wakes runners up".to_owned());
+    assert_eq!(first(&told, "wakeup"), nobody);
+    said(
+        village
+            .home
+            .command(&["runners", "cron", "install"])
+            .env("PATH", &path),
+    )
+    .done();
+    std::fs::remove_dir(&gone).unwrap();
+    let told = examined(&path).done().json();
+    assert_eq!(first(&told, "wakeup").0, "ok");
+    let (health, message) = first(&told, "projects");
+    assert_eq!(health, "warn");
+    assert!(message.contains(gone.to_str().unwrap()), "{message}");
+    assert!(!message.contains(shop.to_str().unwrap()), "{message}");
+    let lacking = examined("/nonexistent");
+    assert_eq!(lacking.code, 1, "no agent can be started: {lacking:?}");
+    let told = lacking.json();
+    assert_eq!(first(&told, "agents").0, "fail");
+    assert_eq!(first(&told, "git").0, "warn");
+    let (health, message) = first(&told, "wakeup");
+    assert_eq!(health, "warn");
+    assert!(message.contains("no cron"), "{message}");
+}
+
 #[test]
 fn the_guide_does_what_it_says() {
     assert_eq!(crate::stage::guide("agents.md"), 3);

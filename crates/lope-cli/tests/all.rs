@@ -8,8 +8,10 @@
 )]
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+mod agent_rounds;
 mod agent_runners;
 mod agent_wakeup;
+mod agent_worktrees;
 mod agents;
 mod bad_input;
 mod browser_agents;

@@ -505,6 +505,8 @@ pub(crate) const ROWS: &[Row] = &[
     ("locks list", &["--store", "mysql://x"], 2, "mysql"),
     ("locks release", &["nobody"], 1, "no task"),
     ("tasks logs", &["nobody"], 1, "no task"),
+    ("tasks diff", &["nobody"], 1, "no task"),
+    ("tasks diff", &["nobody", "--attempt", "one"], 2, "one"),
     ("mcp", &["extra"], 2, "extra"),
     ("runners list", &["--store", "mysql://x"], 2, "mysql"),
     ("runners show", &["nobody"], 1, "no runner"),

@@ -3,7 +3,7 @@
 //! `LOPE_CHAOS=full`.
 
 use std::collections::BTreeMap;
-use std::io::Read;
+use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -31,10 +31,16 @@ fn runtime() -> tokio::runtime::Runtime {
         .unwrap()
 }
 
+/// A server to which very many connect at once takes its time.
 async fn client(url: &str) -> Client {
-    Client::open_store(&url.parse().unwrap(), CreateStore::IfMissing)
-        .await
-        .unwrap()
+    let begun = Instant::now();
+    loop {
+        match Client::open_store(&url.parse().unwrap(), CreateStore::IfMissing).await {
+            Ok(client) => return client,
+            Err(error) => assert!(begun.elapsed() < NIGHT, "{error}"),
+        }
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
 }
 
 /// A project for each task, so that a claim reads one task.
@@ -43,8 +49,7 @@ fn project(round: usize) -> String {
 }
 
 /// Claim one task after the other; those that were won.
-async fn race(url: &str, rounds: usize) -> Vec<usize> {
-    let client = client(url).await;
+async fn race(client: Client, rounds: usize) -> Vec<usize> {
     let settings = RunnerSettings::default();
     let board = client.agents(&settings);
     let me = RunnerId::from_uuid(uuid::Uuid::now_v7());
@@ -55,7 +60,13 @@ async fn race(url: &str, rounds: usize) -> Vec<usize> {
             project: Some(&path),
             ..TaskQuery::default()
         };
-        let claimed = board.claim(&query, me, settings.lock_expiry).await.unwrap();
+        let claimed = loop {
+            match board.claim(&query, me, settings.lock_expiry).await {
+                Ok(claimed) => break claimed,
+                // Nothing was asked yet.
+                Err(error) => assert!(error.to_string().contains("connecting"), "{error}"),
+            }
+        };
         if let ClaimOutcome::Claimed(held) = claimed {
             assert_eq!(held.lock.epoch, 1);
             won.push(round);
@@ -85,9 +96,12 @@ async fn add_tasks(url: &str, rounds: usize) {
 fn racer() {
     if let Ok(race_of) = std::env::var(RACE) {
         let (rounds, url) = race_of.split_once(' ').unwrap();
+        let runtime = runtime();
+        let client = runtime.block_on(client(url));
+        println!("ready");
         // All begin together: when whoever started them closes their input.
         std::io::stdin().read_to_end(&mut Vec::new()).unwrap();
-        let won = runtime().block_on(race(url, rounds.parse().unwrap()));
+        let won = runtime.block_on(race(client, rounds.parse().unwrap()));
         for round in won {
             println!("won {round}");
         }
@@ -97,7 +111,7 @@ fn racer() {
     let url = format!("sqlite:{}/lope.db", folder.path().display());
     let won = runtime().block_on(async {
         add_tasks(&url, 2).await;
-        race(&url, 2).await
+        race(client(&url).await, 2).await
     });
     assert_eq!(won, [0, 1]);
 }
@@ -120,14 +134,23 @@ fn racers(url: &str, rounds: usize) -> BTreeMap<usize, usize> {
             .unwrap()
     };
     let mut children: Vec<Child> = (0..RACERS).map(begin).collect();
+    let said = |child: &mut Child| BufReader::new(child.stdout.take().unwrap());
+    let mut said: Vec<_> = children.iter_mut().map(said).collect();
+    for lines in &mut said {
+        let mut line = String::new();
+        while !line.contains("ready") {
+            line.clear();
+            assert_ne!(lines.read_line(&mut line).unwrap(), 0, "it ended early");
+        }
+    }
     for child in &mut children {
         drop(child.stdin.take());
     }
     let mut winners = BTreeMap::new();
-    for child in children {
-        let output = child.wait_with_output().unwrap();
-        assert!(output.status.success());
-        let text = String::from_utf8(output.stdout).unwrap();
+    for (mut child, mut said) in children.into_iter().zip(said) {
+        let mut text = String::new();
+        said.read_to_string(&mut text).unwrap();
+        assert!(child.wait().unwrap().success());
         let won = text.lines().filter_map(|line| line.split("won ").nth(1));
         for round in won {
             *winners.entry(round.trim().parse().unwrap()).or_insert(0) += 1;
@@ -153,6 +176,23 @@ fn of_64_processes_one_wins_each_task_on_sqlite() {
     one_wins(&format!("sqlite:{}/lope.db", folder.path().display()));
 }
 
+/// A schema of its own in the server for tests.
+fn on_postgres(name: &str) -> Option<String> {
+    let server = fixture::server()?;
+    let parameter = if server.contains('?') { '&' } else { '?' };
+    let id = std::process::id();
+    Some(format!(
+        "{server}{parameter}schema=chaos_agents_{name}_{id}"
+    ))
+}
+
+#[test]
+fn of_64_processes_one_wins_each_task_on_postgres() {
+    if let Some(url) = on_postgres("race") {
+        one_wins(&url);
+    }
+}
+
 /// A night is over after this time, or never.
 const NIGHT: Duration = Duration::from_secs(1_800);
 
@@ -176,15 +216,16 @@ struct Night {
 }
 
 impl Night {
-    fn new(attempts: usize) -> Self {
+    fn new(attempts: usize, store: Option<&str>) -> Self {
         let home = Home::new();
         let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixture/night.sh");
         let script = script.display().to_string();
         std::fs::create_dir(home.path().join(".lope")).unwrap();
+        let store = store.map_or_else(String::new, |url| format!("store: {url:?}\n"));
         let config = format!(
             "agents:\n  default: {{ command: [sh, {script:?}] }}\nrunners:\n  review: agent\n  heartbeatInterval: 500ms\n  \
              staleTimeout: 30s\n  subprocessHangTimeout: 3s\n  stopGrace: 1s\n  limitPause: 1s\n  maxAttempts: {attempts}\n  \
-             wakeup: {{ checkInterval: 1s }}\n"
+             wakeup: {{ checkInterval: 1s }}\n{store}"
         );
         std::fs::write(home.path().join(".lope/config.yaml"), config).unwrap();
         let folders = ["north", "east", "south"].map(|name| home.path().join(name));
@@ -247,16 +288,27 @@ impl Drop for Night {
 }
 
 /// "A night in small: 3 projects, 60 tasks, scripted agents with 20 % trouble of every kind, two
-/// runners killed at random: every task ends as it should, none done twice, no process left, cost
-/// adds up."
+/// runners killed at random on SQLite and on Postgres: every task ends as it should, none done
+/// twice, no process left, cost adds up."
 #[test]
-fn a_night_in_small_ends_as_it_should() {
+fn a_night_in_small_on_sqlite_ends_as_it_should() {
+    night(None);
+}
+
+#[test]
+fn a_night_in_small_on_postgres_ends_as_it_should() {
+    if let Some(url) = on_postgres("night") {
+        night(Some(&url));
+    }
+}
+
+fn night(store: Option<&str>) {
     let (tasks, kills, attempts) = if fixture::full() {
         (60, 8, 8)
     } else {
         (12, 1, 3)
     };
-    let night = Night::new(attempts);
+    let night = Night::new(attempts, store);
     let mut expected = BTreeMap::new();
     for number in 0..tasks {
         let (deed, end) = DEEDS[number % DEEDS.len()];
@@ -314,6 +366,24 @@ fn a_night_in_small_ends_as_it_should() {
         assert!(overlap.is_err(), "two agents at once: {overlap:?}");
     }
     until("all processes to end", || night.left().is_empty());
+    // What a runner that was killed left of a task that has ended is ended by the next one.
+    for project in &night.projects {
+        let project = project.to_str().unwrap();
+        let start = ["runners", "start", "--foreground", "--until-idle"];
+        let start: Vec<&str> = start
+            .iter()
+            .copied()
+            .chain(["--project", project])
+            .collect();
+        night.lope(&start).done();
+    }
+    let runs = night.json(&["runs", "list", "--limit", "1000"]);
+    let runs = runs.as_array().unwrap();
+    let live = runs.iter().filter(|run| {
+        !["completed", "failed", "cancelled"].contains(&run["status"].as_str().unwrap())
+    });
+    assert_eq!(live.collect::<Vec<_>>(), Vec::<&Value>::new(), "rounds end");
+    night.lope(&["store", "check"]).done();
     assert_eq!(night.json(&["locks", "list"]), serde_json::json!([]));
     assert_eq!(killed, kills, "as many as were meant");
 }

@@ -28,7 +28,7 @@ impl Up {
         Self { child, address }
     }
 
-    fn send(&self, request: Request) -> HttpAnswer {
+    pub(crate) fn send(&self, request: Request) -> HttpAnswer {
         let port: u16 = self.address.rsplit(':').next().unwrap().parse().unwrap();
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()

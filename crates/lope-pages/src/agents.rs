@@ -3,6 +3,7 @@
 
 mod board_page;
 pub(crate) mod decide;
+pub(crate) mod diff;
 pub(crate) mod log;
 pub(crate) mod projects;
 pub(crate) mod runners;

@@ -23,6 +23,7 @@ pub const ENDPOINTS: &[&[Endpoint]] = &[
     agents::projects::ENDPOINTS,
     agents::tasks::ENDPOINTS,
     agents::decide::ENDPOINTS,
+    agents::diff::ENDPOINTS,
     agents::log::ENDPOINTS,
     agents::watch::ENDPOINTS,
     agents::runners::ENDPOINTS,

@@ -232,6 +232,15 @@ pub const SHAPES: &[(&str, RoomFields)] = &[
             ("text", "string"),
         ],
     ),
+    (
+        "TaskDiff",
+        &[
+            ("task", "string"),
+            ("attempt", "integer"),
+            ("worktree", "string"),
+            ("diff", "string"),
+        ],
+    ),
     ("AgentRunnerPage", &[("runners", "[AgentRunner]")]),
     (
         "AgentRunner",

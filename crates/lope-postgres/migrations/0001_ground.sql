@@ -312,6 +312,7 @@ create table {schema}.task_attempts (
     runner_id    text collate "C" not null,
     epoch        bigint not null,
     run_id       text collate "C",
+    execution    text collate "C",
     started_at   text collate "C" not null,
     ended_at     text collate "C",
     stop_reason  text collate "C",
@@ -323,6 +324,7 @@ create table {schema}.task_attempts (
     session      text collate "C",
     summary      text collate "C",
     log          text collate "C",
+    worktree     text collate "C",
     primary key (task_id, number)
 );
 
@@ -584,6 +586,7 @@ comment on column {schema}.task_attempts.agent is 'which agent of the configurat
 comment on column {schema}.task_attempts.runner_id is 'runners.id of whoever started it';
 comment on column {schema}.task_attempts.epoch is 'tasks.epoch under which it ran';
 comment on column {schema}.task_attempts.run_id is 'the run of the task''s workflow';
+comment on column {schema}.task_attempts.execution is 'which step of that run it was for';
 comment on column {schema}.task_attempts.started_at is 'when it was started';
 comment on column {schema}.task_attempts.ended_at is 'when it ended; absent while it runs';
 comment on column {schema}.task_attempts.stop_reason is 'why it ended: success, exit, timeout, hang, limit, budget, cancel, drain, lost_lock, …';
@@ -595,6 +598,7 @@ comment on column {schema}.task_attempts.tokens is 'tokens in and out';
 comment on column {schema}.task_attempts.session is 'the agent''s own session';
 comment on column {schema}.task_attempts.summary is 'the last words of the agent, or what went wrong';
 comment on column {schema}.task_attempts.log is 'the file of its output, below the home folder';
+comment on column {schema}.task_attempts.worktree is 'the git worktree that it worked in';
 comment on table {schema}.task_events is 'what people and programs said about a task';
 comment on column {schema}.task_events.task_id is 'tasks.id';
 comment on column {schema}.task_events.number is 'which event it was, from 1';

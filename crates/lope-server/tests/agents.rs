@@ -4,7 +4,7 @@
 use std::io::Write;
 
 use lope::agents::law::select::TaskQuery;
-use lope::agents::{ClaimOutcome, RunnerEntry, settings::RunnerSettings};
+use lope::agents::{AttemptStart, ClaimOutcome, RunnerEntry, settings::RunnerSettings};
 use lope::tokens::Right;
 use lope_model::{RunnerId, Span};
 use serde_json::{Value as Json, json};
@@ -47,7 +47,10 @@ pub(super) async fn begun(ground: &Ground, path: &str) -> String {
         panic!("no task can be claimed");
     };
     let name = |number: i64| Some(format!("{}/work.{number}.log", held.task.id));
-    let started = board.begin_attempt(&held, "default", name).await.unwrap();
+    let started = board
+        .begin_attempt(&held, &AttemptStart::alone(held.role, "default"), name)
+        .await
+        .unwrap();
     let name = started.unwrap().attempt.log.unwrap();
     let file = ground.folder.path().join("logs/tasks").join(&name);
     std::fs::create_dir_all(file.parent().unwrap()).unwrap();

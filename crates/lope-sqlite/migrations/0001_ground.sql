@@ -274,6 +274,7 @@ CREATE TABLE task_attempts (
     runner_id    TEXT NOT NULL,    -- runners.id of whoever started it
     epoch        INTEGER NOT NULL, -- tasks.epoch under which it ran
     run_id       TEXT,             -- the run of the task's workflow
+    execution    TEXT,             -- which step of that run it was for
     started_at   TEXT NOT NULL,    -- when it was started
     ended_at     TEXT,             -- when it ended; absent while it runs
     stop_reason  TEXT,             -- why it ended: success, exit, timeout, hang, limit, budget, cancel, drain, lost_lock, …
@@ -285,6 +286,7 @@ CREATE TABLE task_attempts (
     session      TEXT,             -- the agent's own session
     summary      TEXT,             -- the last words of the agent, or what went wrong
     log          TEXT,             -- the file of its output, below the home folder
+    worktree     TEXT,             -- the git worktree that it worked in
     PRIMARY KEY (task_id, number)
 ) WITHOUT ROWID, STRICT;
 

@@ -1,98 +1,174 @@
-//! One attempt: the agent is chosen, told its task, attended to, and what it came to is written.
+//! One attempt for a step of a round: the agent is chosen, told its task, attended to, and what it came to is written.
 
+use std::convert::Infallible;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
 use jiff::tz::TimeZone;
-use lope_agents::board::{HeldTask, StartedAttempt, TOKEN_VARIABLE, TaskDetail, TaskToken};
-use lope_agents::law::budget::{BudgetLeft, left};
-use lope_agents::law::settle::{AttemptEnd, ReviewVerdict};
+use lope_agents::board::{
+    AttemptStart, BoardError, NotBegun, StartedAttempt, TOKEN_VARIABLE, TaskDetail, TaskToken,
+    run_at_work,
+};
+use lope_agents::law::budget::{BudgetLeft, exhausted, left, micros};
+use lope_agents::law::settle::{AttemptEnd, ReviewVerdict, goes_on};
 use lope_agents::records::{
-    AttemptRole, Author, StopReason, TaskAttemptRecord, TaskEventKind, TaskEventRecord,
+    AttemptRole, Author, StopReason, TaskAttemptRecord, TaskEventKind, TaskEventRecord, TaskRecord,
 };
 use lope_agents::settings::{AgentSettings, PromptBy};
-use lope_engine::executor::StartRight;
-use lope_model::Span;
+use lope_engine::executor::{Done, StartRight, Task, Token};
 use lope_model::masks::Masks;
+use lope_model::{Failure, Span, Value};
 use lope_workers::process_tree::{TreeCommand, TreeWork};
 use tokio::sync::watch;
 
-use super::{RunnerStop, StopWishes, TaskRunner};
+use super::TaskRunner;
+use super::round::Round;
 use crate::adapter::{AgentReader, AgentReport};
+use crate::executor::{AgentRequest, failure_kind, result_value};
 use crate::invocation::{CallFacts, argv};
 use crate::process::{AgentEnd, AgentOrder, attend};
 use crate::prompt::{prompt, verdict};
 use crate::task_logs::TaskLogs;
+use crate::task_workflow::{self, review_value, step_failure};
 use crate::watchdog::AgentLimits;
 
+/// Where logs of attempts are, below those of steps.
+const TASK_LOGS: &str = "tasks";
 /// Shortest value of a variable that is hidden in logs.
 const MASKED_LENGTH: usize = 6;
 /// Most bytes of a prompt that is given as an argument.
 const ARGUMENT_MAX: usize = 100_000;
 
 impl TaskRunner {
-    /// Have an agent work on a task that is ours, and write what came of it.
-    pub(super) async fn attempt(
+    /// Have an agent do a step of a round, and write what came of it before anybody else hears it.
+    pub(super) async fn step(
         &self,
-        mut held: HeldTask,
-        wishes: &mut StopWishes,
-    ) -> Result<(), RunnerStop> {
-        let begins_until = Instant::now() + self.bearable();
-        let detail = self.board.task_detail(&held.task.id.to_string()).await?;
-        let attempts = self.board.attempts(&held.task.project_path).await?;
-        let now = self.board.now().await?;
-        let left = left(&held.task, &attempts, &self.board.rules, now);
-        let (name, agent) = self.agent(held.role);
-        let task = held.task.id;
-        let role = held.role;
-        let log = |number| Some(TaskLogs::name(task, role, number));
-        let Ok(started) = self.board.begin_attempt(&held, &name, log).await? else {
-            self.log
-                .line(&format!("task {task}: lease lost before it began"));
-            return Ok(());
+        round: &Round,
+        task: &Task,
+        done: &Done,
+        stop: watch::Receiver<Option<StopReason>>,
+    ) -> Result<Value, Failure> {
+        let request = AgentRequest::read(&task.arguments)?;
+        let role = request.role.unwrap_or(AttemptRole::Work);
+        let refused = |reason, message: String| {
+            let end = task_workflow::ended(role, reason, Some(message));
+            step_failure(failure_kind(reason), &end)
         };
-        let number = started.attempt.number;
-        self.log.line(&format!(
-            "task {task}: attempt {number} ({role}) by agent '{name}': {}",
-            held.task.title
-        ));
-        let before = detail.events.last().map_or(0, |event| event.number);
+        // What must end begins nothing more, whatever its policy says.
+        let asked = *round.stop.borrow();
+        let is_over = round.instead_of == Some(task.token.run);
+        if let Some(reason) = asked.or(is_over.then_some(StopReason::Cancel)) {
+            return Err(refused(reason, "the round ends".to_owned()));
+        }
+        let store = |error: BoardError| refused(StopReason::Startup, error.to_string());
+        let id = round.held.task.id;
+        let detail = self.board.task_detail(&id.to_string()).await;
+        let detail = detail.map_err(store)?;
+        if let Some(end) = recorded(round, &task.token, &detail) {
+            self.log
+                .line(&format!("task {id}: what its agent did is known"));
+            return answer(&detail.task, &end);
+        }
+        let attempts = self.board.attempts(&detail.task.project_path).await;
+        let attempts = attempts.map_err(store)?;
+        let now = self.board.now().await.map_err(store)?;
+        if let Some(reason) = exhausted(&detail.task, &attempts, &self.board.rules, now) {
+            return Err(refused(StopReason::Budget, reason));
+        }
+        let not_started = |message| refused(StopReason::Startup, message);
+        let agent = self.agent(role, request.agent.as_deref());
+        let (name, agent) = agent.map_err(not_started)?;
+        let worktree = self.worktree(&detail, role, &name).await;
+        let worktree = worktree.map_err(|error| not_started(error.to_string()))?;
+        round.enter(role);
+        let start = AttemptStart {
+            role,
+            agent: name.clone(),
+            of: Some((task.token.run, task.token.execution.to_string())),
+            worktree,
+        };
+        let log = |number| Some(TaskLogs::name(id, role, number));
+        let begun = self.board.begin_attempt(&round.held, &start, log).await;
+        let started = begun.map_err(store)?.map_err(|not_begun| {
+            self.log
+                .line(&format!("task {id}: not begun: {not_begun:?}"));
+            match not_begun {
+                NotBegun::LockLost => refused(StopReason::LostLock, "lease lost".to_owned()),
+                NotBegun::Decided => refused(StopReason::Cancel, "it was decided".to_owned()),
+            }
+        })?;
         let call = AgentCall {
+            left: left(&detail.task, &attempts, &self.board.rules, now),
             agent: &agent,
             name: &name,
             detail: &detail,
             started: &started,
-            left,
-            begins_until,
+            request: &request,
+            begins_until: round.ours_until(),
         };
-        let end = self.agent_end(&call, &mut held, wishes).await;
+        self.attempt(&call, done, stop).await
+    }
+
+    /// One attempt, from the start of its agent to what is written of it.
+    async fn attempt(
+        &self,
+        call: &AgentCall<'_>,
+        done: &Done,
+        stop: watch::Receiver<Option<StopReason>>,
+    ) -> Result<Value, Failure> {
+        let attempt = &call.started.attempt;
+        let task = attempt.task_id;
+        let role = attempt.role;
+        self.log.line(&format!(
+            "task {task}: attempt {} ({role}) by agent '{}': {}",
+            attempt.number, call.name, call.detail.task.title
+        ));
+        let before = call.detail.events.last().map_or(0, |event| event.number);
+        let end = self.agent_end(call, done, stop).await;
         let detail = self.board.task_detail(&task.to_string()).await;
         let events = detail.map(|detail| detail.events).unwrap_or_default();
         let said = events.iter().filter(|event| event.number > before);
         let end = conclude(role, &end, &said.collect::<Vec<_>>());
-        self.write_end(&started, &end).await
+        match self.write_attempt(call.started, &end).await {
+            Some(settled) => answer(&settled, &end.end),
+            None => {
+                let lost = task_workflow::ended(role, StopReason::LostLock, None);
+                Err(step_failure(failure_kind(StopReason::LostLock), &lost))
+            }
+        }
     }
 
-    fn agent(&self, role: AttemptRole) -> (String, AgentSettings) {
+    fn agent(
+        &self,
+        role: AttemptRole,
+        named: Option<&str>,
+    ) -> Result<(String, AgentSettings), String> {
         let agents = &self.equipment.agents;
-        let names: &[&str] = match role {
-            AttemptRole::Work => &["default"],
-            AttemptRole::Review => &["reviewer", "default"],
+        if let Some(name) = named.filter(|name| *name != "default") {
+            let agent = agents.get(name).ok_or_else(|| {
+                format!("there is no agent '{name}' under 'agents:' in the configuration")
+            })?;
+            return Ok((name.to_owned(), agent.clone()));
+        }
+        let names: &[&str] = match (role, named) {
+            (AttemptRole::Review, None) => &["reviewer", "default"],
+            (AttemptRole::Review | AttemptRole::Work, _) => &["default"],
         };
         let known = names
             .iter()
             .find_map(|name| Some(((*name).to_owned(), agents.get(*name)?.clone())));
-        known.unwrap_or_else(|| ("default".to_owned(), AgentSettings::usual()))
+        Ok(known.unwrap_or_else(|| ("default".to_owned(), AgentSettings::usual())))
     }
 
     async fn agent_end(
         &self,
         call: &AgentCall<'_>,
-        held: &mut HeldTask,
-        wishes: &mut StopWishes,
+        done: &Done,
+        stop: watch::Receiver<Option<StopReason>>,
     ) -> AgentEnd {
-        let (order, masks, file) = match self.order_of(call) {
+        let right = earlier(done.start_right(), call.begins_until);
+        let (order, masks, file) = match self.order_of(call, right) {
             Ok(order) => order,
             Err(error) => {
                 return AgentEnd {
@@ -108,31 +184,71 @@ impl TaskRunner {
         let log = self
             .logs
             .begin(attempt.task_id, attempt.role, attempt.number, masks);
-        let (stop, asked) = watch::channel(None);
+        if let Some(name) = &attempt.log {
+            done.logged(&format!("{TASK_LOGS}/{name}"));
+        }
+        let (sessions, told) = watch::channel(None);
+        let heard = |report: &AgentReport, has_spoken| {
+            if has_spoken {
+                done.alive();
+            }
+            sessions.send_if_modified(|known| {
+                let is_new = report.session.is_some() && *known != report.session;
+                if is_new {
+                    known.clone_from(&report.session);
+                }
+                is_new
+            });
+        };
         let end = tokio::select! {
-            end = attend(&self.trees, order, log, asked, |_, _| ()) => end,
-            never = self.keep(held, &stop, wishes) => match never {},
+            end = attend(&self.trees, order, log, stop, heard) => end,
+            never = self.note_sessions(call.started, told) => match never {},
         };
         drop(file);
         end
     }
 
-    fn order_of(&self, call: &AgentCall<'_>) -> std::io::Result<AgentParts> {
+    /// Write an agent's session as soon as it tells it: the next attempt goes on in it, also when
+    /// this runner dies.
+    async fn note_sessions(
+        &self,
+        started: &StartedAttempt,
+        mut told: watch::Receiver<Option<String>>,
+    ) -> Infallible {
+        loop {
+            if told.changed().await.is_err() {
+                std::future::pending::<()>().await;
+            }
+            let session = told.borrow_and_update().clone();
+            let is_work = started.attempt.role == AttemptRole::Work;
+            let Some(session) = session.filter(|_| is_work) else {
+                continue;
+            };
+            if let Err(error) = self.board.note_session(started, &session).await {
+                self.log
+                    .line(&format!("its session cannot be written: {error}"));
+            }
+        }
+    }
+
+    fn order_of(&self, call: &AgentCall<'_>, right: StartRight) -> std::io::Result<AgentParts> {
         let AgentCall {
             agent,
             detail,
             started,
             ..
         } = call;
-        let task = &started.held.task;
+        let folder = call.folder();
         let resumed = call.resumed();
+        let cost_left = call.cost_left();
         let facts = CallFacts {
-            folder: &task.project_path,
+            folder: &folder,
             session: resumed.map(|(session, _)| session),
-            cost_left: call.left.cost_micros.map(|micros| micros as f64 / 1e6),
+            cost_left: cost_left.map(|micros| micros as f64 / 1e6),
         };
         let mut argv = argv(agent, &facts);
-        let words = prompt(detail, started.attempt.role);
+        let first = call.request.prompt.as_deref();
+        let words = prompt(detail, started.attempt.role, first);
         let (mut input, mut file) = (None, None);
         match agent.prompt {
             PromptBy::Stdin => input = Some(words.into_bytes()),
@@ -157,24 +273,25 @@ impl TaskRunner {
                 program: argv.remove(0).into(),
                 arguments: argv.into_iter().map(Into::into).collect(),
                 environment,
-                folder: Some(task.project_path.clone().into()),
+                folder: Some(folder.into()),
                 input,
             },
             reader: AgentReader::new(agent.adapter(), zone, tokens_before),
-            limits: self.limits(agent, call.left),
-            right: StartRight::Until(call.begins_until),
+            limits: self.limits(call),
+            right,
             stop_grace: self.equipment.settings.stop_grace,
         };
         Ok((order, masks, file))
     }
 
-    fn limits(&self, agent: &AgentSettings, left: BudgetLeft) -> AgentLimits {
+    fn limits(&self, call: &AgentCall<'_>) -> AgentLimits {
         let settings = &self.equipment.settings;
+        let silence = call.request.silence.or(call.agent.silence);
         AgentLimits {
-            silence: agent.silence.unwrap_or(settings.subprocess_hang_timeout),
-            wall: Some(agent.timeout.unwrap_or(settings.task_timeout)),
-            wall_left: left.wall_time,
-            cost_left: left.cost_micros,
+            silence: silence.unwrap_or(settings.subprocess_hang_timeout),
+            wall: Some(call.agent.timeout.unwrap_or(settings.task_timeout)),
+            wall_left: call.left.wall_time,
+            cost_left: call.cost_left(),
             result_grace: settings.stop_grace,
         }
     }
@@ -212,39 +329,26 @@ impl TaskRunner {
         Masks::of(long.map(Arc::from))
     }
 
-    /// Write what an attempt came to. As long as the lock is surely ours, a store that is out of
-    /// reach is asked again.
-    async fn write_end(
+    /// Write what an attempt came to; the task then. As long as the lock is surely ours, a store that
+    /// is out of reach is asked again.
+    async fn write_attempt(
         &self,
         started: &StartedAttempt,
         end: &ConcludedAttempt,
-    ) -> Result<(), RunnerStop> {
+    ) -> Option<TaskRecord> {
         let begun = Instant::now();
         let task = started.held.task.id;
         loop {
             let written = self
                 .board
-                .settle(started, &end.end, |attempt| end.measure(attempt))
+                .end_attempt(started, &end.end, |attempt| end.measure(attempt))
                 .await;
             match written {
-                Ok(Ok(settled)) => {
-                    let why = settled.reason.as_deref().unwrap_or("well");
-                    self.log.line(&format!(
-                        "task {task}: {} → {} ({why})",
-                        end.end.reason, settled.status
-                    ));
-                    self.hooks.tell(&settled, &self.log);
-                    return Ok(());
-                }
-                Ok(Err(_)) => {
-                    self.log
-                        .line(&format!("task {task}: lease lost, nothing is written"));
-                    return Ok(());
-                }
+                Ok(written) => return written.ok(),
                 Err(error) => {
                     self.log.line(&format!("task {task}: the store: {error}"));
                     if begun.elapsed() >= self.bearable() {
-                        return Err(RunnerStop::LeaseLost);
+                        return None;
                     }
                     tokio::time::sleep(self.heartbeat() / 4).await;
                 }
@@ -261,12 +365,30 @@ struct AgentCall<'a> {
     name: &'a str,
     detail: &'a TaskDetail,
     started: &'a StartedAttempt,
+    /// What its step asks for.
+    request: &'a AgentRequest,
     left: BudgetLeft,
     /// The task is surely ours until then.
     begins_until: Instant,
 }
 
 impl AgentCall<'_> {
+    /// Where the agent works.
+    fn folder(&self) -> String {
+        let project = &self.started.held.task.project_path;
+        let own = self.started.attempt.worktree.as_ref().unwrap_or(project);
+        let named = self.request.cwd.as_deref();
+        let folder = named.map(|named| Path::new(own).join(named));
+        folder.map_or_else(|| own.clone(), |folder| folder.display().to_string())
+    }
+
+    /// What it may cost, in millionths of a dollar.
+    fn cost_left(&self) -> Option<i64> {
+        let of_step = self.request.budget.map(micros);
+        let both = [of_step, self.left.cost_micros];
+        both.into_iter().flatten().min()
+    }
+
     /// The session that work goes on with, and what was used in it so far. A review begins anew.
     fn resumed(&self) -> Option<(&str, i64)> {
         if self.started.attempt.role == AttemptRole::Review {
@@ -352,6 +474,64 @@ fn conclude(role: AttemptRole, end: &AgentEnd, said: &[&TaskEventRecord]) -> Con
         wall: end.wall,
         cost_micros: end.report.cost_micros,
         tokens: end.report.tokens,
+    }
+}
+
+/// The end of an attempt of this step that a runner before this one wrote down, and died before its
+/// journal heard of it.
+fn recorded(round: &Round, token: &Token, detail: &TaskDetail) -> Option<AttemptEnd> {
+    if run_at_work(&round.held.task) != Some(token.run) {
+        return None;
+    }
+    let mut own = detail.attempts.iter().rev().filter(|attempt| {
+        attempt.run_id == Some(token.run)
+            && attempt.execution.as_deref() == Some(&token.execution)
+            && attempt.stop_reason == Some(StopReason::Success)
+    });
+    let attempt = own.next()?;
+    let ended_at = attempt.ended_at?;
+    let said = detail
+        .events
+        .iter()
+        .filter(|event| event.at >= attempt.started_at && event.at <= ended_at);
+    let said: Vec<&TaskEventRecord> = said.collect();
+    // Whoever asked something is started again, with the answer.
+    if said.iter().any(|it| it.kind == TaskEventKind::Question) {
+        return None;
+    }
+    let end = AgentEnd {
+        reason: StopReason::Success,
+        exit_code: None,
+        report: AgentReport::default(),
+        message: attempt.summary.clone(),
+        wall: Span::ZERO,
+    };
+    Some(conclude(attempt.role, &end, &said).end)
+}
+
+/// What a step answers when its attempt has ended so.
+fn answer(task: &TaskRecord, end: &AttemptEnd) -> Result<Value, Failure> {
+    if !goes_on(task, end) {
+        // The engine would try again what was lost with its worker; here the board decides.
+        let kind = match end.reason {
+            StopReason::RunnerDeath => "AgentLost",
+            reason => failure_kind(reason),
+        };
+        return Err(step_failure(kind, end));
+    }
+    let words = end.message.as_deref();
+    Ok(end.verdict.map_or_else(
+        || result_value(words),
+        |verdict| review_value(verdict, words),
+    ))
+}
+
+/// A right that ends with another.
+fn earlier(right: StartRight, end: Instant) -> StartRight {
+    match right {
+        StartRight::Always => StartRight::Until(end),
+        StartRight::Until(before) => StartRight::Until(before.min(end)),
+        StartRight::Over => StartRight::Over,
     }
 }
 

@@ -1,4 +1,4 @@
-//! While an agent works: its task's lock is renewed, its runner gives signs of life, and what others
+//! While a round is worked on: its task's lock is renewed, its runner gives signs of life, and what others
 //! want is heard: a stop, a person's decision, a lock that was taken away.
 
 use std::convert::Infallible;
@@ -8,6 +8,7 @@ use lope_agents::board::{BoardError, HeldTask};
 use lope_agents::records::{AttemptRole, RunnerStatus, StopLevel, StopReason, TaskStatus};
 use tokio::sync::watch;
 
+use super::round::Round;
 use super::{CHANGES_TOGETHER, StopWishes, TaskRunner};
 
 impl TaskRunner {
@@ -15,6 +16,7 @@ impl TaskRunner {
     pub(super) async fn keep(
         &self,
         held: &mut HeldTask,
+        round: &Round,
         stop: &watch::Sender<Option<StopReason>>,
         wishes: &mut StopWishes,
     ) -> Infallible {
@@ -30,8 +32,12 @@ impl TaskRunner {
         loop {
             changes.take();
             if Instant::now() >= next {
+                let began = Instant::now();
                 match self.renewed(held).await {
-                    Ok(true) => renewed = Instant::now(),
+                    Ok(true) => {
+                        renewed = began;
+                        round.renewed(began + self.bearable());
+                    }
                     Ok(false) => end(StopReason::LostLock),
                     Err(error) => {
                         self.log
@@ -43,7 +49,7 @@ impl TaskRunner {
                 }
                 next = Instant::now() + self.heartbeat();
             }
-            if let Ok(Some(reason)) = self.wanted(held, wishes).await {
+            if let Ok(Some(reason)) = self.wanted(held, round.role(), wishes).await {
                 end(reason);
             }
             tokio::select! {
@@ -77,6 +83,7 @@ impl TaskRunner {
     async fn wanted(
         &self,
         held: &HeldTask,
+        role: AttemptRole,
         wishes: &StopWishes,
     ) -> Result<Option<StopReason>, BoardError> {
         let by_signal = *wishes.borrow();
@@ -92,10 +99,13 @@ impl TaskRunner {
         if task.epoch != held.lock.epoch {
             return Ok(Some(StopReason::LostLock));
         }
-        let expected = match held.role {
-            AttemptRole::Work => TaskStatus::InProgress,
-            AttemptRole::Review => TaskStatus::Review,
+        let is_expected = match role {
+            AttemptRole::Work => task.status == TaskStatus::InProgress,
+            // The role is told before the board is.
+            AttemptRole::Review => {
+                matches!(task.status, TaskStatus::Review | TaskStatus::InProgress)
+            }
         };
-        Ok((task.status != expected).then_some(StopReason::Cancel))
+        Ok((!is_expected).then_some(StopReason::Cancel))
     }
 }

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use lope::agents::records::{AgentRunnerRecord, RunnerStatus};
-use lope::agents::{BoardError, describe};
+use lope::agents::{BoardError, ROUND_ENGINE, describe};
 use serde_json::{Value as Json, json};
 
 use crate::context::{AgentsContext, OpenBoard};
@@ -24,7 +24,8 @@ pub(super) async fn list(all: bool, context: &AgentsContext) -> CommandResult {
     let mut agents = board.runners().await?;
     agents.retain(|runner| all || is_live(runner));
     let mut engines = client.runners(ENGINE_RUNNERS_MAX).await?;
-    engines.retain(|runner| all || runner.live);
+    // What a runner of agents works with is no runner of its own.
+    engines.retain(|runner| (all || runner.live) && runner.name != ROUND_ENGINE);
     client.close().await?;
     let columns = ["ID", "STATUS", "PID", "PROJECT", "SECTION", "HEARTBEAT"];
     let mut table = RuledTable::new("RUNNERS", &columns);

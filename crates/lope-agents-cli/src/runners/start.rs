@@ -7,8 +7,8 @@ use std::process::Stdio;
 use clap::Args;
 use lope::agents::records::StopLevel;
 use lope::agents::{
-    AgentBoard, BoardError, EnteredRunner, RunnerEnd, RunnerEquipment, RunnerOrder, TaskRunner,
-    describe, detach,
+    AgentBoard, BoardError, EnteredRunner, RoundEngine, RunnerEnd, RunnerEquipment, RunnerOrder,
+    TaskRunner, describe, detach,
 };
 use lope::stores::StoreUrl;
 use lope_model::{RunnerId, Span};
@@ -53,7 +53,10 @@ pub(super) async fn run(args: StartRunnerArgs, context: &AgentsContext) -> Comma
     let OpenBoard { client, board } = context.board().await?;
     let order = order(&args, &board, context).await?;
     let report = if args.foreground || args.detached {
-        work(order, board, &args, context).await
+        let engine = client.round_engine(context.steps.clone());
+        let engine =
+            engine.map_err(|error| CommandError::new(CommandExit::Failed, error.to_string()))?;
+        work(order, board, equipment(&args, context, engine), &args).await
     } else {
         let started = start_detached(&order, context).await;
         match started {
@@ -114,14 +117,13 @@ async fn order(
 async fn work(
     order: RunnerOrder,
     board: AgentBoard,
+    equipment: RunnerEquipment,
     args: &StartRunnerArgs,
-    context: &AgentsContext,
 ) -> CommandResult {
     if args.detached {
         detach::leave_terminal();
     }
     let stops = listen()?;
-    let equipment = equipment(args, context);
     let id = order.id;
     let runner = match TaskRunner::enter(board, order, equipment).await? {
         EnteredRunner::Entered(runner) => runner,
@@ -150,7 +152,11 @@ fn full(others: &[RunnerId]) -> CommandError {
         .hint("'lope runners stop ID' stops it; runners.maxConcurrent allows more than one")
 }
 
-fn equipment(args: &StartRunnerArgs, context: &AgentsContext) -> RunnerEquipment {
+fn equipment(
+    args: &StartRunnerArgs,
+    context: &AgentsContext,
+    engine: RoundEngine,
+) -> RunnerEquipment {
     let mut variables = vec![("LOPE_HOME".to_owned(), context.home.display().to_string())];
     // A password in a URL is not for agents; those of such a store find it in the configuration.
     if let StoreUrl::Sqlite(path) = &context.store {
@@ -161,11 +167,13 @@ fn equipment(args: &StartRunnerArgs, context: &AgentsContext) -> RunnerEquipment
         ));
     }
     RunnerEquipment {
+        engine,
         settings: context.runners.clone(),
         agents: context.agents.clone(),
         environment: context.environment.clone(),
         variables,
         task_logs: context.task_logs(),
+        worktrees: context.home.join("worktrees"),
         runner_logs: context.runner_logs(),
         is_shown: args.foreground && !context.quiet,
     }

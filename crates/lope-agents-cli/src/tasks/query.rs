@@ -181,6 +181,12 @@ fn history(attempts: &[TaskAttemptRecord], events: &[TaskEventRecord]) -> Vec<St
             "  {} {} by {} at {}: {reason}{counted}, ${cost:.2}",
             attempt.number, attempt.role, attempt.agent, attempt.started_at
         ));
+        if let Some(run) = attempt.run_id {
+            lines.push(format!("    run {run}"));
+        }
+        if let Some(worktree) = &attempt.worktree {
+            lines.push(format!("    worktree {worktree}"));
+        }
     }
     if !events.is_empty() {
         lines.push("\nevents".to_owned());

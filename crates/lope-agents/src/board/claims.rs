@@ -4,18 +4,17 @@
 
 use lope_model::id::TaskId;
 use lope_model::{RunnerId, Span, Timestamp};
-use lope_store::board::{BoardChange, BoardSelect, TASK_ATTEMPTS, TASK_LOCKS};
+use lope_store::board::{BoardChange, BoardSelect, TASK_LOCKS};
 use lope_store::transfer::TransferValue;
 
-use super::{AgentBoard, BoardResult, TRIES_MAX, bounded, contended, pause};
+use super::{AgentBoard, BoardResult, TRIES_MAX, contended, pause, run_at_work};
 use crate::law::budget::exhausted;
 use crate::law::lock::{acquired, standing};
 use crate::law::select::{NotEligible, TaskQuery, eligible, objection, role};
 use crate::law::settle::{AttemptEnd, settle};
 use crate::law::{BoardView, TaskRules};
 use crate::records::{
-    AttemptRole, Author, BoardRecord, StopReason, TaskAttemptRecord, TaskEventKind, TaskLockRecord,
-    TaskRecord, TaskStatus,
+    AttemptRole, BoardRecord, StopReason, TaskAttemptRecord, TaskLockRecord, TaskRecord, TaskStatus,
 };
 
 /// A task that is ours for a while.
@@ -39,13 +38,6 @@ pub enum ClaimOutcome {
         task: TaskId,
         reason: String,
     },
-}
-
-/// An attempt that was begun.
-#[derive(Clone, PartialEq, Debug)]
-pub struct StartedAttempt {
-    pub held: HeldTask,
-    pub attempt: TaskAttemptRecord,
 }
 
 /// Somebody else holds the task, or it was taken away.
@@ -75,7 +67,9 @@ impl AgentBoard {
                 own.filter(|attempt| attempt.ended_at.is_none()).collect();
             let lock = acquired(&view, task, me, expiry);
             let Claim { held, changes, end } = Claim::of(&view, task, &open, lock, &self.rules);
-            if end.is_none()
+            // What is left of a round may be its end alone; before each agent it is asked again.
+            let is_begun = end.is_none() && run_at_work(task).is_none();
+            if is_begun
                 && let Some(reason) = exhausted(task, &attempts, &self.rules, view.clock.now)
             {
                 if self.block(task, &reason, &view).await? {
@@ -146,123 +140,6 @@ impl AgentBoard {
         contended()
     }
 
-    /// Write down that an agent is started for a task that we hold.
-    pub async fn begin_attempt(
-        &self,
-        held: &HeldTask,
-        agent: &str,
-        log: impl Fn(i64) -> Option<String>,
-    ) -> BoardResult<Result<StartedAttempt, LockLost>> {
-        for tries in 1..=TRIES_MAX {
-            let select =
-                BoardSelect::all(TASK_ATTEMPTS).among("task_id", [held.task.id.to_string()]);
-            let read = self.board.read(vec![select.last(1)]).await?;
-            let last = read.rows[0].first().map(TaskAttemptRecord::from_row);
-            let number = last.transpose()?.map_or(1, |last| last.number + 1);
-            let attempt = TaskAttemptRecord {
-                task_id: held.task.id,
-                number,
-                revision: 1,
-                project_path: held.task.project_path.clone(),
-                role: held.role,
-                agent: agent.to_owned(),
-                runner_id: held.lock.runner_id,
-                epoch: held.lock.epoch,
-                run_id: None,
-                started_at: read.clock.now,
-                ended_at: None,
-                stop_reason: None,
-                counted: false,
-                exit_code: None,
-                wall_ms: 0,
-                cost_micros: 0,
-                tokens: 0,
-                session: None,
-                summary: None,
-                log: log(number),
-            };
-            let changes = vec![own_lock(&held.lock), attempt.clone().inserted()];
-            match self.board.commit(changes).await? {
-                Ok(()) => {
-                    return Ok(Ok(StartedAttempt {
-                        held: held.clone(),
-                        attempt,
-                    }));
-                }
-                Err(conflict) if conflict.change == 0 => return Ok(Err(LockLost)),
-                Err(_) => pause(tries).await,
-            }
-        }
-        contended()
-    }
-
-    /// Write what an attempt came to, and give the lock back. A stale holder's is refused and kept as
-    /// evidence.
-    pub async fn settle(
-        &self,
-        started: &StartedAttempt,
-        end: &AttemptEnd,
-        measured: impl Fn(&mut TaskAttemptRecord),
-    ) -> BoardResult<Result<TaskRecord, LockLost>> {
-        let id = started.held.task.id;
-        for tries in 1..=TRIES_MAX {
-            let task = self.task(&id.to_string()).await?;
-            let now = self.now().await?;
-            let locks: Vec<TaskLockRecord> = self
-                .rows(BoardSelect::all(TASK_LOCKS).among("task_id", [id.to_string()]))
-                .await?;
-            let lock = locks
-                .into_iter()
-                .find(|lock| is_own(lock, &started.held.lock));
-            let settled = settle(&task, end, &self.rules, now);
-            let (Some(lock), Some(settled)) = (lock, settled) else {
-                self.refuse(started, end).await?;
-                return Ok(Err(LockLost));
-            };
-            let mut attempt = started.attempt.clone();
-            measured(&mut attempt);
-            close(&mut attempt, end.reason, settled.counted, now);
-            attempt.summary = end.message.as_deref().map(bounded);
-            attempt.session.clone_from(&end.session);
-            let changes = vec![
-                settled.task.clone().updated(),
-                attempt.updated(),
-                lock.deleted(),
-            ];
-            if self.commit(changes).await? {
-                return Ok(Ok(settled.task));
-            }
-            pause(tries).await;
-        }
-        contended()
-    }
-
-    async fn refuse(&self, started: &StartedAttempt, end: &AttemptEnd) -> BoardResult<()> {
-        let words = format!(
-            "attempt {} of runner {} under epoch {} came too late with '{}': {}",
-            started.attempt.number,
-            started.attempt.runner_id,
-            started.attempt.epoch,
-            end.reason,
-            end.message.as_deref().unwrap_or_default()
-        );
-        for tries in 1..=TRIES_MAX {
-            let event = self
-                .event(
-                    started.held.task.id,
-                    TaskEventKind::Refused,
-                    Author::Runner,
-                    &words,
-                )
-                .await?;
-            if self.commit(vec![event]).await? {
-                return Ok(());
-            }
-            pause(tries).await;
-        }
-        contended()
-    }
-
     /// Give a task back that no agent was started for.
     pub async fn give_back(&self, held: &HeldTask) -> BoardResult<()> {
         let id = held.task.id.to_string();
@@ -316,7 +193,10 @@ impl Claim {
                 reset: None,
                 verdict: None,
                 message: None,
-                session: None,
+                session: open
+                    .last()
+                    .filter(|_| role == AttemptRole::Work)
+                    .and_then(|attempt| attempt.session.clone()),
                 is_split: false,
             };
             for attempt in open {
@@ -362,7 +242,12 @@ impl Claim {
     }
 }
 
-fn close(attempt: &mut TaskAttemptRecord, reason: StopReason, counted: bool, now: Timestamp) {
+pub(super) fn close(
+    attempt: &mut TaskAttemptRecord,
+    reason: StopReason,
+    counted: bool,
+    now: Timestamp,
+) {
     attempt.ended_at = Some(now);
     attempt.stop_reason = Some(reason);
     attempt.counted = counted;
@@ -371,7 +256,7 @@ fn close(attempt: &mut TaskAttemptRecord, reason: StopReason, counted: bool, now
     }
 }
 
-fn is_own(found: &TaskLockRecord, own: &TaskLockRecord) -> bool {
+pub(super) fn is_own(found: &TaskLockRecord, own: &TaskLockRecord) -> bool {
     found.runner_id == own.runner_id && found.epoch == own.epoch
 }
 

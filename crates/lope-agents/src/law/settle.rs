@@ -68,13 +68,23 @@ pub const fn is_counted(reason: StopReason) -> bool {
     }
 }
 
-/// The task after an attempt; nothing if the attempt may write nothing.
+/// The task after an attempt that was the end of its round; nothing if the attempt may write
+/// nothing.
 pub fn settle(
     task: &TaskRecord,
     end: &AttemptEnd,
     rules: &TaskRules,
     now: Timestamp,
 ) -> Option<Settlement> {
+    let counted = count(task, end, now)?;
+    Some(Settlement {
+        task: end_round(&counted.task, end, rules, now),
+        ..counted
+    })
+}
+
+/// The task after an attempt whose round may go on: it is counted, and stands where it stood.
+pub fn count(task: &TaskRecord, end: &AttemptEnd, now: Timestamp) -> Option<Settlement> {
     if end.reason == StopReason::LostLock {
         return None;
     }
@@ -85,16 +95,44 @@ pub fn settle(
     if let Some(session) = &end.session {
         next.session = Some(session.clone());
     }
+    let is_work_done = end.role == AttemptRole::Work && end.reason == StopReason::Success;
+    let is_decided = task.decided_by == Some(Author::Person);
+    if is_work_done && !end.is_split && !is_decided {
+        next.result.clone_from(&end.message);
+    }
+    Some(Settlement {
+        task: next,
+        counted,
+    })
+}
+
+/// The task after its round, whose attempts were counted.
+pub fn end_round(
+    task: &TaskRecord,
+    end: &AttemptEnd,
+    rules: &TaskRules,
+    now: Timestamp,
+) -> TaskRecord {
+    let mut next = task.clone();
+    next.updated_at = now;
     // What a person decided meanwhile stays.
     let decided = task.decided_by == Some(Author::Person);
     if !decided {
         place(&mut next, end, rules, now);
         wait_for_answer(&mut next);
     }
-    Some(Settlement {
-        task: next,
-        counted,
-    })
+    next
+}
+
+/// Does a round go on after this attempt? Not after one that failed, asked something, fell apart or
+/// gave no verdict.
+pub fn goes_on(task: &TaskRecord, end: &AttemptEnd) -> bool {
+    let is_asked = task.question.is_some() && task.answer.is_none();
+    let has_said = match end.role {
+        AttemptRole::Work => !end.is_split,
+        AttemptRole::Review => end.verdict.is_some(),
+    };
+    end.reason == StopReason::Success && has_said && !is_asked
 }
 
 /// Nobody goes on with a task before its question is answered.
@@ -152,7 +190,10 @@ fn place(task: &mut TaskRecord, end: &AttemptEnd, rules: &TaskRules, now: Timest
             task.not_before = Some(now.plus(rules.wakeup_interval));
             explain(task, end.message.as_deref());
         }
-        (StopReason::Budget, _) => task.status = TaskStatus::Blocked,
+        (StopReason::Budget, _) => {
+            task.status = TaskStatus::Blocked;
+            explain(task, end.message.as_deref());
+        }
         (StopReason::LostLock, _) => {}
         (
             StopReason::Exit

@@ -3,11 +3,12 @@
 
 use std::path::PathBuf;
 
-use lope::agents::{TOKEN_VARIABLE, TaskToken};
+use lope::agents::{RoundKit, TOKEN_VARIABLE, TaskToken};
 use lope::executors::inherited;
 use lope_agents_cli::{AgentsCommand, AgentsContext, CommandError, CommandExit};
 use lope_remote::CommandCall;
 
+use super::begin::{captured, secrets};
 use crate::error::{CliError, CliResult, Exit};
 use crate::home::Settings;
 use crate::output::{self, Output};
@@ -44,6 +45,13 @@ pub(super) fn context(settings: &Settings, output: Output) -> CliResult<AgentsCo
         quiet: output.quiet,
         json: output.json,
         environment: inherited(&settings.config),
+        steps: RoundKit {
+            engine: settings.config.engine.clone(),
+            secrets: secrets(settings),
+            env: captured(settings),
+            logs: settings.logs.clone(),
+            environment: inherited(&settings.config),
+        },
         program: std::env::current_exe().unwrap_or_else(|_| "lope".into()),
         path: std::env::var("PATH").unwrap_or_default(),
         print: output::text,

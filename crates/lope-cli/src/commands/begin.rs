@@ -61,13 +61,10 @@ pub(crate) async fn runner_with(
     engine: EngineSettings,
     pool: Option<&Arc<Pool>>,
 ) -> CliResult<Runner> {
-    let secrets = ConfiguredSecrets::new(settings.config.secrets.clone(), |variable| {
-        std::env::var(variable).ok()
-    });
     let mut builder = Runner::builder()
         .client(client)
         .shared_settings(engine)
-        .secrets(Arc::new(secrets))
+        .secrets(secrets(settings))
         .inherited(inherited(&settings.config))
         .agents(
             settings.config.agents.clone(),
@@ -78,6 +75,14 @@ pub(crate) async fn runner_with(
         builder = builder.pool(Arc::clone(pool));
     }
     Ok(builder.build().await?)
+}
+
+/// Where steps find the secrets that the configuration names.
+pub(crate) fn secrets(settings: &Settings) -> Arc<ConfiguredSecrets> {
+    let sources = settings.config.secrets.clone();
+    Arc::new(ConfiguredSecrets::new(sources, |variable| {
+        std::env::var(variable).ok()
+    }))
 }
 
 /// Tell which run was started.

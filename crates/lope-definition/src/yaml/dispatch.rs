@@ -6,7 +6,7 @@
 //! | `run` | `run` | `argv` (a list) or `command` (a text for a shell), `cwd`, `env`, `stdin`, `shell` |
 //! | `js` | `js` | `source`, `with` |
 //! | `http` | `http` | `method`, `url`, `headers`, `body`, `accept` |
-//! | `agent` | `agent` | `prompt`, `agent`, `cwd`, `budget`, `silence` |
+//! | `agent` | `agent` | `prompt`, `agent`, `cwd`, `role`, `budget`, `silence` |
 
 use lope_expr::{Expr, Template};
 use lope_model::Value;
@@ -178,9 +178,12 @@ impl<'a> WorkflowReader<'a> {
         let mut parts = vec![("budget", budget), ("silence", silence)];
         if self.as_text(id).is_some() {
             parts.push(("prompt", Some(self.text_template(id, "agent"))));
-        } else if let Some(task) = self.fields(id, "'agent'", &["prompt", "agent", "cwd"]) {
-            self.required(task, "prompt", "agent");
-            for key in ["prompt", "agent", "cwd"] {
+        } else if let Some(task) = self.fields(id, "'agent'", &["prompt", "agent", "cwd", "role"]) {
+            // In the workflow of a task, a role alone means the task's own prompt.
+            if task.get("role").is_none() {
+                self.required(task, "prompt", "agent");
+            }
+            for key in ["prompt", "agent", "cwd", "role"] {
                 parts.push((key, task.get(key).map(|id| self.text_template(id, key))));
             }
         }

@@ -19,9 +19,9 @@ use lope_model::Span;
 use maud::{Markup, html};
 
 use super::decide::{decided, meant};
-use super::log;
 use super::watch::told_task;
 use super::words::{dollars, status_word};
+use super::{diff, log};
 
 /// Bytes of a log that a page begins with.
 const LOG: u64 = 48 * 1024;
@@ -38,6 +38,7 @@ pub(super) async fn show(context: Arc<ServerContext>, call: ApiCall) -> ApiResul
         Some(number) => detail.attempts.iter().find(|it| it.number == number),
         None => detail.attempts.last(),
     };
+    let changes = diff::card(&context, &detail, shown).await;
     let acts = call.caller.right >= Right::Act;
     let (_, told) = told_task(&detail);
     let body = html! {
@@ -54,6 +55,7 @@ pub(super) async fn show(context: Arc<ServerContext>, call: ApiCall) -> ApiResul
                 @if !task.description.is_empty() { div.card { pre { (cut(&task.description, 32 * 1024)) } } }
                 @if let Some(result) = &task.result { div.card data-part="result" { h2 { "Result" } pre { (cut(result, 32 * 1024)) } } } @else { div data-part="result" {} }
                 div.card.flush data-part="log" data-keep=[shown.map(log_mark)] { (log_card(&context, &id, shown)) }
+                div data-part="changes" { (changes) }
                 div.card.flush data-part="attempts" { (attempts(&context, &detail)) }
             }
             div {

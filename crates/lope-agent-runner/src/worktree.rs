@@ -1,0 +1,295 @@
+//! Worktrees of git: an agent's own checkout of its project, on a branch of its own, with what it
+//! changed there. One goes only when nothing in it would be lost: no change that is not committed,
+//! and no commit that is on no other branch.
+
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+
+use lope_model::id::TaskId;
+use tokio::process::Command;
+
+/// Most bytes of a diff that is shown.
+pub const DIFF_MAX: usize = 1024 * 1024;
+/// Most new files whose contents a diff shows.
+const NEW_FILES_MAX: usize = 200;
+
+/// Why git did not do something, in its words.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct GitError(String);
+
+type GitResult<T> = Result<T, GitError>;
+
+/// What becomes of a worktree that is no longer needed.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Removal {
+    Removed,
+    /// It stays, and why.
+    Kept(String),
+}
+
+/// The worktrees of tasks, below a folder.
+#[derive(Clone, Debug)]
+pub struct Worktrees {
+    folder: PathBuf,
+}
+
+impl Worktrees {
+    pub fn at(folder: PathBuf) -> Self {
+        Self { folder }
+    }
+
+    /// A checkout of the project as it is committed now, for one attempt; where its agent works.
+    pub async fn make(&self, project: &Path, task: TaskId, number: i64) -> GitResult<PathBuf> {
+        let top = text(project, &["rev-parse", "--show-toplevel"]).await?;
+        let prefix = text(project, &["rev-parse", "--show-prefix"]).await?;
+        let base = text(project, &["rev-parse", "--verify", "HEAD^{commit}"]).await?;
+        let folder = self.folder.join(task.to_string());
+        std::fs::create_dir_all(&folder)
+            .map_err(|error| GitError(format!("{}: {error}", folder.display())))?;
+        // A runner that died may have made one that nobody knows of.
+        let free = (0..).map(|again| match again {
+            0 => number.to_string(),
+            again => format!("{number}-{again}"),
+        });
+        let mut free = free.filter(|name| !folder.join(name).exists());
+        let name = free.next().expect("names do not end");
+        let path = folder.join(&name);
+        let shown = path.display().to_string();
+        let branch = format!("lope/{task}/{name}");
+        let top = Path::new(&top);
+        git(
+            top,
+            &["worktree", "add", "--quiet", "-B", &branch, &shown, &base],
+        )
+        .await?;
+        Ok(path.join(prefix))
+    }
+}
+
+/// What was changed in a worktree since it left the project's branch, whether it is committed or not.
+pub async fn diff(worktree: &Path, project: &Path) -> GitResult<String> {
+    let ours = text(project, &["rev-parse", "--verify", "HEAD^{commit}"]).await?;
+    let base = text(worktree, &["merge-base", "HEAD", &ours]).await?;
+    let top = text(worktree, &["rev-parse", "--show-toplevel"]).await?;
+    let top = Path::new(&top);
+    let options = ["--no-color", "--no-ext-diff", "--no-textconv"];
+    let known = [&["diff"], &options[..], &[base.as_str()]].concat();
+    let mut shown = git(top, &known).await?;
+    let new = git(top, &["ls-files", "--others", "--exclude-standard", "-z"]).await?;
+    for file in new
+        .split('\0')
+        .filter(|file| !file.is_empty())
+        .take(NEW_FILES_MAX)
+    {
+        if shown.len() > DIFF_MAX {
+            break;
+        }
+        let of_new = [
+            &["diff", "--no-index"],
+            &options[..],
+            &["--", "/dev/null", file],
+        ]
+        .concat();
+        // It ends with 1 when there is a difference, which there is.
+        let output = run(top, &of_new).await?;
+        shown.push_str(&String::from_utf8_lossy(&output.stdout));
+    }
+    Ok(cut(shown))
+}
+
+fn cut(mut text: String) -> String {
+    if text.len() > DIFF_MAX {
+        let end = (0..=DIFF_MAX).rev().find(|end| text.is_char_boundary(*end));
+        text.truncate(end.unwrap_or_default());
+        text.push_str("\n… (the rest is left out)\n");
+    }
+    text
+}
+
+/// Take a worktree away if nothing in it would be lost.
+pub async fn remove(worktree: &Path, project: &Path) -> GitResult<Removal> {
+    let kept = |why: &str| Ok(Removal::Kept(why.to_owned()));
+    let top = text(worktree, &["rev-parse", "--show-toplevel"]).await?;
+    let top = Path::new(&top);
+    let ours = text(project, &["rev-parse", "--show-toplevel"]).await?;
+    if top == Path::new(&ours) {
+        return kept("it is the project itself");
+    }
+    let changed = git(top, &["status", "--porcelain", "--untracked-files=all"]).await?;
+    if !changed.is_empty() {
+        return kept("it has changes that are not committed");
+    }
+    let branch = text(top, &["symbolic-ref", "--quiet", "HEAD"]).await;
+    let branch = branch.unwrap_or_default();
+    let holders = ["for-each-ref", "--format=%(refname)", "--contains", "HEAD"];
+    let holders = [&holders[..], &["refs/heads", "refs/remotes"]].concat();
+    let holders = git(top, &holders).await?;
+    if !holders.lines().any(|name| name != branch) {
+        return kept("it has commits that are on no other branch");
+    }
+    let shown = top.display().to_string();
+    // Without force: git itself refuses one that is not clean or is locked.
+    git(project, &["worktree", "remove", &shown]).await?;
+    if let Some(name) = branch.strip_prefix("refs/heads/lope/") {
+        // What it held is on another branch.
+        git(project, &["branch", "-q", "-D", &format!("lope/{name}")]).await?;
+    }
+    if let Some(folder) = top.parent() {
+        // Only if it is empty.
+        let _ = std::fs::remove_dir(folder);
+    }
+    Ok(Removal::Removed)
+}
+
+/// What git says, without the line's end.
+async fn text(folder: &Path, arguments: &[&str]) -> GitResult<String> {
+    let said = git(folder, arguments).await?;
+    Ok(said.trim_end_matches('\n').to_owned())
+}
+
+async fn git(folder: &Path, arguments: &[&str]) -> GitResult<String> {
+    let output = run(folder, arguments).await?;
+    if output.status.success() {
+        return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
+    }
+    let said = String::from_utf8_lossy(&output.stderr);
+    let what = arguments.first().unwrap_or(&"");
+    let said = said.trim();
+    let said = if said.is_empty() {
+        output.status.to_string()
+    } else {
+        said.to_owned()
+    };
+    Err(GitError(format!("git {what}: {said}")))
+}
+
+async fn run(folder: &Path, arguments: &[&str]) -> GitResult<std::process::Output> {
+    let mut command = Command::new("git");
+    command
+        .arg("-C")
+        .arg(folder)
+        // Nothing that an agent wrote into the settings of the repository is run.
+        .args(["-c", "core.fsmonitor=false"])
+        .args(arguments)
+        .env("LC_ALL", "C")
+        .env("GIT_TERMINAL_PROMPT", "0")
+        .env("GIT_OPTIONAL_LOCKS", "0")
+        // What a hook of git's leaves in the environment is about another repository.
+        .env_remove("GIT_DIR")
+        .env_remove("GIT_WORK_TREE")
+        .env_remove("GIT_INDEX_FILE")
+        .stdin(Stdio::null())
+        .kill_on_drop(true);
+    let output = command.output().await;
+    output.map_err(|error| GitError(format!("git: {error}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Repository {
+        folder: tempfile::TempDir,
+    }
+
+    impl Repository {
+        async fn new() -> Self {
+            let folder = tempfile::tempdir().unwrap();
+            let repository = Self { folder };
+            let project = repository.project();
+            std::fs::create_dir(&project).unwrap();
+            git(&project, &["init", "-q", "-b", "main"]).await.unwrap();
+            std::fs::write(project.join("a.txt"), "one\n").unwrap();
+            repository.commit(&project, "begin").await;
+            repository
+        }
+
+        fn project(&self) -> PathBuf {
+            self.folder.path().join("project")
+        }
+
+        fn worktrees(&self) -> Worktrees {
+            Worktrees::at(self.folder.path().join("worktrees"))
+        }
+
+        async fn commit(&self, folder: &Path, words: &str) {
+            git(folder, &["add", "-A"]).await.unwrap();
+            let who = ["-c", "user.name=t", "-c", "user.email=t@example.org"];
+            let commit = [&who[..], &["commit", "-q", "-m", words]].concat();
+            git(folder, &commit).await.unwrap();
+        }
+    }
+
+    fn task() -> TaskId {
+        "a1b2c3d4-e5f6-7890-abcd-ef1234567890".parse().unwrap()
+    }
+
+    #[tokio::test]
+    async fn a_worktree_shows_what_was_changed_in_it_and_nothing_else() {
+        let repository = Repository::new().await;
+        let project = repository.project();
+        let made = repository.worktrees().make(&project, task(), 1).await;
+        let worktree = made.unwrap();
+        assert_eq!(diff(&worktree, &project).await.unwrap(), "");
+        std::fs::write(worktree.join("a.txt"), "two\n").unwrap();
+        repository.commit(&worktree, "two").await;
+        std::fs::write(worktree.join("new.txt"), "new\n").unwrap();
+        std::fs::write(project.join("b.txt"), "beside\n").unwrap();
+        repository.commit(&project, "beside").await;
+        let shown = diff(&worktree, &project).await.unwrap();
+        for line in ["-one", "+two", "+new"] {
+            assert!(shown.lines().any(|it| it == line), "{shown}");
+        }
+        assert!(!shown.contains("beside"), "{shown}");
+        assert_eq!(
+            std::fs::read_to_string(project.join("a.txt")).unwrap(),
+            "one\n"
+        );
+    }
+
+    /// "never deleted while dirty or unpushed"
+    #[tokio::test]
+    async fn a_worktree_goes_only_when_nothing_is_lost() {
+        let repository = Repository::new().await;
+        let project = repository.project();
+        let worktrees = repository.worktrees();
+        let untouched = worktrees.make(&project, task(), 1).await.unwrap();
+        assert_eq!(remove(&untouched, &project).await, Ok(Removal::Removed));
+        assert!(!untouched.exists());
+        let worktree = worktrees.make(&project, task(), 2).await.unwrap();
+        let is_kept = |removal| matches!(removal, Ok(Removal::Kept(_)));
+        std::fs::write(worktree.join("new.txt"), "new\n").unwrap();
+        assert!(is_kept(remove(&worktree, &project).await), "dirty");
+        repository.commit(&worktree, "new").await;
+        assert!(is_kept(remove(&worktree, &project).await), "unpushed");
+        assert!(worktree.join("new.txt").exists());
+        let branch = text(&worktree, &["symbolic-ref", "--short", "HEAD"]).await;
+        git(&project, &["merge", "-q", &branch.unwrap()])
+            .await
+            .unwrap();
+        assert_eq!(remove(&worktree, &project).await, Ok(Removal::Removed));
+        assert!(!worktree.exists() && project.join("new.txt").exists());
+        assert!(
+            is_kept(remove(&project, &project).await),
+            "never the project"
+        );
+    }
+
+    #[tokio::test]
+    async fn a_project_within_a_repository_has_its_own_place_in_the_worktree() {
+        let repository = Repository::new().await;
+        let inner = repository.project().join("inner");
+        std::fs::create_dir(&inner).unwrap();
+        std::fs::write(inner.join("c.txt"), "c\n").unwrap();
+        repository.commit(&repository.project(), "inner").await;
+        let worktree = repository.worktrees().make(&inner, task(), 1).await;
+        let worktree = worktree.unwrap();
+        assert!(worktree.join("c.txt").is_file());
+        let again = repository.worktrees().make(&inner, task(), 1).await;
+        assert_ne!(again.unwrap(), worktree, "each has its own");
+        let elsewhere = repository.worktrees();
+        let elsewhere = elsewhere.make(repository.folder.path(), task(), 1).await;
+        assert!(elsewhere.is_err(), "no repository");
+    }
+}
