@@ -113,29 +113,61 @@ impl FromStr for EntityId {
     type Err = BadEntityId;
 
     fn from_str(text: &str) -> Result<Self, BadEntityId> {
-        let is_scheme = |scheme: &str| {
-            scheme.starts_with(|first: char| first.is_ascii_lowercase())
-                && scheme.bytes().all(|byte| byte.is_ascii_alphanumeric())
-        };
-        match text.split_once(':') {
-            Some((scheme, rest)) if is_scheme(scheme) && !rest.is_empty() => {}
-            _ => return Err(BadEntityId::NoUri(text.to_owned())),
-        }
-        if !text.starts_with("data:") && text.len() > limit::ENTITY_ID_MAX {
-            return Err(BadEntityId::TooLong(text.len()));
-        }
+        check_id(text)?;
         Ok(Self(text.into()))
     }
+}
+
+/// The id that a text is, without a copy of it.
+impl TryFrom<&Arc<str>> for EntityId {
+    type Error = BadEntityId;
+
+    fn try_from(text: &Arc<str>) -> Result<Self, BadEntityId> {
+        check_id(text)?;
+        Ok(Self(Arc::clone(text)))
+    }
+}
+
+fn check_id(text: &str) -> Result<(), BadEntityId> {
+    let is_scheme = |scheme: &str| {
+        scheme.starts_with(|first: char| first.is_ascii_lowercase())
+            && scheme.bytes().all(|byte| byte.is_ascii_alphanumeric())
+    };
+    let is_rest =
+        |rest: &str| !rest.is_empty() && !rest.bytes().any(|byte| byte.is_ascii_control());
+    match text.split_once(':') {
+        Some((scheme, rest)) if is_scheme(scheme) && is_rest(rest) => {}
+        _ => return Err(BadEntityId::NoUri(text.to_owned())),
+    }
+    if !text.starts_with("data:") && text.len() > limit::ENTITY_ID_MAX {
+        return Err(BadEntityId::TooLong(text.len()));
+    }
+    Ok(())
 }
 
 impl FromStr for SpaceName {
     type Err = BadSpaceName;
 
     fn from_str(text: &str) -> Result<Self, BadSpaceName> {
-        let fits = !text.is_empty() && text.len() <= limit::SPACE_NAME_MAX && !text.contains('/');
-        fits.then(|| Self(text.into()))
-            .ok_or_else(|| BadSpaceName(text.to_owned()))
+        check_name(text)?;
+        Ok(Self(text.into()))
     }
+}
+
+/// The name that a text is, without a copy of it.
+impl TryFrom<&Arc<str>> for SpaceName {
+    type Error = BadSpaceName;
+
+    fn try_from(text: &Arc<str>) -> Result<Self, BadSpaceName> {
+        check_name(text)?;
+        Ok(Self(Arc::clone(text)))
+    }
+}
+
+fn check_name(text: &str) -> Result<(), BadSpaceName> {
+    let fits = !text.is_empty() && text.len() <= limit::SPACE_NAME_MAX && !text.contains('/');
+    fits.then_some(())
+        .ok_or_else(|| BadSpaceName(text.to_owned()))
 }
 
 impl TryFrom<String> for EntityId {

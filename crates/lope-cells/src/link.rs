@@ -52,8 +52,8 @@ impl Link {
         let mut link = Self::default();
         for (key, value) in fields.iter() {
             match &**key {
-                "id" => link.id = Some(value.as_str()?.parse().ok()?),
-                "space" => link.space = Some(value.as_str()?.parse().ok()?),
+                "id" => link.id = Some(value.as_text()?.try_into().ok()?),
+                "space" => link.space = Some(value.as_text()?.try_into().ok()?),
                 "path" => link.path = CellPath::from_json(value)?,
                 "schema" => link.schema = Some(value.clone()),
                 "overwrite" => link.redirect = value.as_str()? == "redirect",

@@ -157,6 +157,7 @@ impl Projection<'_> {
             return self.stream(found, schema);
         }
         if schema.flag("asCell") {
+            self.reads.record(&found.address, Extent::Link);
             return Some(Projected::Cell(Cell {
                 address: found.address,
                 schema: schema.without("asCell"),
