@@ -5,8 +5,9 @@ use std::time::Instant;
 
 use lope::reactive::javascript::JavaScript;
 use lope::reactive::{
-    CellAddress, Json, Modules, Recipe, RecipeBuilder, RecipeOptions, RecipeRunner, SpaceHost,
-    SpaceInput, SpaceMachine, SpaceName, SpaceOutput, SpaceStore, Spaces, StreamEvent, Transaction,
+    CellAddress, Json, LeaseRequest, Modules, Recipe, RecipeBuilder, RecipeRun, RecipeRunner,
+    SpaceHost, SpaceInput, SpaceMachine, SpaceName, SpaceOutput, SpaceStore, Spaces, StreamEvent,
+    Transaction,
 };
 use lope_model::{Span, Timestamp};
 use tokio::task::JoinSet;
@@ -81,14 +82,9 @@ impl InMemory {
     fn run(&mut self, recipe: &Recipe, argument: &Json) -> BenchResult<()> {
         let mut transaction = self.machine.spaces().begin();
         let result = at("result")?;
-        let options = RecipeOptions::default();
         let runner = self.machine.program();
-        let ran = runner.run(
-            &mut transaction,
-            Some(recipe),
-            Some(argument),
-            (&result, &options),
-        );
+        let run = RecipeRun::at(&result).recipe(recipe).argument(argument);
+        let ran = runner.run(&mut transaction, run);
         ran.map_err(broken)?;
         self.settle(transaction);
         Ok(())
@@ -239,7 +235,12 @@ async fn taken(store: SpaceStore, now: Timestamp) -> BenchResult<SpaceHost<Recip
         Ok(Some((int("x") + int("y")).into()))
     });
     let runner = RecipeRunner::new(name()?, modules, Box::new(JavaScript::default()));
-    let host = SpaceHost::take(store, runner, &"bench".into(), (now, LEASE)).await;
+    let asked = LeaseRequest {
+        identity: &"bench".into(),
+        now,
+        span: LEASE,
+    };
+    let host = SpaceHost::take(store, runner, asked).await;
     host.map_err(broken)
 }
 
@@ -255,12 +256,9 @@ async fn events(count: u64, measured: &MeasuredStore) -> BenchResult<Figure> {
     let mut host = taken(store.clone(), now).await?;
     let mut start = host.machine().spaces().begin();
     let result = at("result")?;
-    let options = RecipeOptions::default();
-    let into = (&result, &options);
-    let ran = host
-        .machine()
-        .program()
-        .run(&mut start, Some(&counter()?), None, into);
+    let recipe = counter()?;
+    let run = RecipeRun::at(&result).recipe(&recipe);
+    let ran = host.machine().program().run(&mut start, run);
     ran.map_err(broken)?;
     host.edit(1, start);
     host.turn(now).await.map_err(broken)?;

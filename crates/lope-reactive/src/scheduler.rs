@@ -21,7 +21,9 @@ use lope_cells::id::SpaceName;
 use lope_cells::space::DocumentChange;
 use lope_cells::transaction::ReadLog;
 use node::NodeState;
-pub use node::{ChangedBy, NodeKey, NodeReport, NodeRole, NodeSpec, NonSettling, RunReason};
+pub use node::{
+    ChangedBy, NodeKey, NodeReport, NodeRole, NodeSpec, NonSettling, RunCount, RunReason,
+};
 
 /// The order of computations in one space.
 #[derive(Debug, Default)]
@@ -273,6 +275,16 @@ impl Scheduler {
         })
     }
 
+    /// How a node fared so far.
+    pub fn fared(&self, node: NodeKey) -> Option<RunCount<'_>> {
+        let state = self.nodes.get(&node)?;
+        Some(RunCount {
+            is_current: state.invalid.is_none(),
+            runs: state.runs,
+            last_reason: state.last_reason.as_ref(),
+        })
+    }
+
     /// Sends a node that ran too often to wait; says whether it may run.
     fn may_run(&mut self, node: NodeKey, now: Timestamp) -> bool {
         let state = self.state(node);
@@ -333,8 +345,10 @@ impl Scheduler {
     /// A node keeps what it once wrote: a run that changes nothing does not make it less its own.
     fn add_writes(&mut self, node: NodeKey, writes: BTreeSet<CellAddress>) {
         let known = &self.nodes[&node].writes;
-        let is_known =
-            |at: &CellAddress| (0..=at.path.len()).any(|length| known.contains(&at.prefix(length)));
+        let is_known = |at: &CellAddress| {
+            known.contains(at)
+                || (0..at.path.len()).any(|length| known.contains(&at.prefix(length)))
+        };
         let added: Vec<CellAddress> = writes.into_iter().filter(|at| !is_known(at)).collect();
         if added.is_empty() {
             return;

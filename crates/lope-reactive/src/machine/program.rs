@@ -175,13 +175,13 @@ impl Nodes {
     ) -> Option<(Arc<str>, NodeRecord, Option<NodeWiring>)> {
         let named = self.names.get(&node)?.clone();
         let wiring = self.scheduler.take_wiring(node);
-        let report = self.scheduler.why(node)?;
+        let fared = self.scheduler.fared(node)?;
         let reads = self.scheduler.reads(node)?;
         let record = NodeRecord {
             recipe: named.recipe,
-            seen: report.invalid.is_none().then(|| seen(reads, now)),
-            runs: report.runs,
-            reason: report.last_reason.map(|reason| self.explain(&reason)),
+            seen: fared.is_current.then(|| seen(reads, now)),
+            runs: fared.runs,
+            reason: fared.last_reason.map(|reason| self.explain(reason)),
             unsettled,
         };
         let wiring = wiring.map(|(reads, writes)| NodeWiring { reads, writes });

@@ -401,6 +401,10 @@ fn joined(mut arguments: Vec<Projected>) -> Projected {
 }
 
 fn forget_failure(node: &BoundNode, transaction: &mut Transaction) -> Result<(), WriteError> {
+    let process = transaction.document(&node.process.space, &node.process.id);
+    if process.is_none_or(|process| process.child("errors").is_none()) {
+        return Ok(());
+    }
     transaction.quietly(|transaction| transaction.remove(&node.error_cell()))
 }
 
