@@ -4,6 +4,7 @@
 //! gives the same id on every machine and after every restart. A `data:` id holds the document
 //! itself; such a document is never stored and never changes.
 
+use std::cmp::Ordering;
 use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
@@ -18,12 +19,12 @@ const STORED: &str = "of:";
 const INLINE: &str = "data:application/json,";
 
 /// The name of a space.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct SpaceName(Arc<str>);
 
 /// The id of a document: a URI.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct EntityId(Arc<str>);
 
@@ -47,6 +48,43 @@ impl SpaceName {
     pub fn as_str(&self) -> &str {
         &self.0
     }
+
+    /// The name as it can be kept without a copy.
+    pub fn text(&self) -> &Arc<str> {
+        &self.0
+    }
+}
+
+impl Ord for SpaceName {
+    fn cmp(&self, other: &Self) -> Ordering {
+        compare_shared(&self.0, &other.0)
+    }
+}
+
+impl PartialOrd for SpaceName {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for EntityId {
+    fn cmp(&self, other: &Self) -> Ordering {
+        compare_shared(&self.0, &other.0)
+    }
+}
+
+impl PartialOrd for EntityId {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+/// The order of two texts; those that are one piece of memory are not looked at.
+pub(crate) fn compare_shared(one: &Arc<str>, other: &Arc<str>) -> Ordering {
+    if Arc::ptr_eq(one, other) {
+        return Ordering::Equal;
+    }
+    one.cmp(other)
 }
 
 impl EntityId {
@@ -76,6 +114,11 @@ impl EntityId {
     }
 
     pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// The id as it can be kept without a copy.
+    pub fn text(&self) -> &Arc<str> {
         &self.0
     }
 }

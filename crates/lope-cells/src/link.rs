@@ -66,10 +66,10 @@ impl Link {
     pub fn to_json(&self) -> Json {
         let mut fields: Vec<(&str, Json)> = Vec::new();
         if let Some(id) = &self.id {
-            fields.push(("id", id.as_str().into()));
+            fields.push(("id", id.text().clone().into()));
         }
         if let Some(space) = &self.space {
-            fields.push(("space", space.as_str().into()));
+            fields.push(("space", space.text().clone().into()));
         }
         if !self.path.is_root() {
             fields.push(("path", self.path.to_json()));

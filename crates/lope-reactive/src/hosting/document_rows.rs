@@ -321,7 +321,7 @@ fn merge(earlier: &mut PathChanges, later: &PathChanges) -> bool {
             earlier.remove(&other);
         }
         let above = (0..path.len()).map(|length| path.prefix(length));
-        let above = above.filter(|above| earlier.contains_key(above)).last();
+        let above = above.rev().find(|above| earlier.contains_key(above));
         match above.and_then(|above| Some((above.len(), earlier.get_mut(&above)?))) {
             Some((length, whole)) => {
                 if put(whole, &path.keys()[length..], value.clone()).is_err() {

@@ -193,7 +193,7 @@ impl PathTree {
         let mut place = self;
         let has_moved = OnceCell::new();
         for key in path.keys() {
-            for extent in EXTENTS {
+            for extent in EXTENTS.into_iter().filter(|_| !place.readers.is_empty()) {
                 place.show(extent, &mut see, || match extent {
                     Extent::Whole => true,
                     Extent::Links => *has_moved.get_or_init(|| has_moved_links(change, path)),
