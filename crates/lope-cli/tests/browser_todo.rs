@@ -198,15 +198,17 @@ async fn a_form_starts_a_workflow_and_shows_what_came_of_it() {
     browser.sees("live · saved").await;
     browser.sees("The workflow is at work…").await;
     let begun = until_runs(&home, 1);
-    let id = begun[0]["id"].as_str().unwrap();
+    let id = begun[0]["run_id"].as_str().unwrap();
     home.lope(&["runs", "signal", id, "go"]).done();
     browser.sees("Hello, Ada!").await;
     // Another request is another run; one that ends badly says so.
     submit(&browser, "Bob").await;
     browser.sees("The workflow is at work…").await;
     let others = until_runs(&home, 2);
-    let other = others.iter().find(|run| run["id"] != begun[0]["id"]);
-    let other = other.unwrap()["id"].as_str().unwrap();
+    let other = others
+        .iter()
+        .find(|run| run["run_id"] != begun[0]["run_id"]);
+    let other = other.unwrap()["run_id"].as_str().unwrap();
     home.lope(&["runs", "cancel", other]).done();
     browser.sees("It failed").await;
     until_runs(&home, 2);
