@@ -5,8 +5,9 @@ use std::time::Instant;
 
 use lope::reactive::javascript::JavaScript;
 use lope::reactive::{
-    CellAddress, Json, Modules, Recipe, RecipeBuilder, RecipeOptions, RecipeRunner, SpaceHost,
-    SpaceInput, SpaceMachine, SpaceName, SpaceOutput, SpaceStore, Spaces, StreamEvent, Transaction,
+    CellAddress, Json, LeaseRequest, Modules, Recipe, RecipeBuilder, RecipeRun, RecipeRunner,
+    SpaceHost, SpaceInput, SpaceMachine, SpaceName, SpaceOutput, SpaceStore, Spaces, StreamEvent,
+    Transaction,
 };
 use lope_model::{Span, Timestamp};
 use tokio::task::JoinSet;
@@ -81,14 +82,9 @@ impl InMemory {
     fn run(&mut self, recipe: &Recipe, argument: &Json) -> BenchResult<()> {
         let mut transaction = self.machine.spaces().begin();
         let result = at("result")?;
-        let options = RecipeOptions::default();
         let runner = self.machine.program();
-        let ran = runner.run(
-            &mut transaction,
-            Some(recipe),
-            Some(argument),
-            (&result, &options),
-        );
+        let run = RecipeRun::at(&result).recipe(recipe).argument(argument);
+        let ran = runner.run(&mut transaction, run);
         ran.map_err(broken)?;
         self.settle(transaction);
         Ok(())
@@ -239,7 +235,12 @@ async fn taken(store: SpaceStore, now: Timestamp) -> BenchResult<SpaceHost<Recip
         Ok(Some((int("x") + int("y")).into()))
     });
     let runner = RecipeRunner::new(name()?, modules, Box::new(JavaScript::default()));
-    let host = SpaceHost::take(store, runner, &"bench".into(), (now, LEASE)).await;
+    let asked = LeaseRequest {
+        identity: &"bench".into(),
+        now,
+        span: LEASE,
+    };
+    let host = SpaceHost::take(store, runner, asked).await;
     host.map_err(broken)
 }
 
@@ -255,12 +256,9 @@ async fn events(count: u64, measured: &MeasuredStore) -> BenchResult<Figure> {
     let mut host = taken(store.clone(), now).await?;
     let mut start = host.machine().spaces().begin();
     let result = at("result")?;
-    let options = RecipeOptions::default();
-    let into = (&result, &options);
-    let ran = host
-        .machine()
-        .program()
-        .run(&mut start, Some(&counter()?), None, into);
+    let recipe = counter()?;
+    let run = RecipeRun::at(&result).recipe(&recipe);
+    let ran = host.machine().program().run(&mut start, run);
     ran.map_err(broken)?;
     host.edit(1, start);
     host.turn(now).await.map_err(broken)?;
@@ -325,12 +323,11 @@ async fn take_up(cells: u64, measured: &MeasuredStore) -> BenchResult<Figure> {
     }
     host.release().await.map_err(broken)?;
     now = now.plus(LEASE);
-    let own = std::process::id();
-    let memory = resident(own).unwrap_or_default();
     let before = measured.read().await?;
     let mut host = taken(store, now).await?;
     let cost = before.until(measured.read().await?);
-    let more = resident(own).unwrap_or_default().saturating_sub(memory);
+    // What filling it left behind is in it, too: the space itself needs no more than that.
+    let memory = resident(std::process::id()).unwrap_or_default();
     let last = host
         .machine()
         .spaces()
@@ -349,7 +346,8 @@ async fn take_up(cells: u64, measured: &MeasuredStore) -> BenchResult<Figure> {
         notes: Vec::new(),
     };
     let took = figure.cost.wall.as_secs_f64() * 1e3;
-    Ok(figure
-        .note("taken up in", format!("{took:.0} ms"))
-        .note("memory", format!("{:.1} MB", more as f64 / 1024.0)))
+    Ok(figure.note("taken up in", format!("{took:.0} ms")).note(
+        "memory of the process",
+        format!("{:.0} MB", memory as f64 / 1024.0),
+    ))
 }

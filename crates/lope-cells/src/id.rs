@@ -4,6 +4,7 @@
 //! gives the same id on every machine and after every restart. A `data:` id holds the document
 //! itself; such a document is never stored and never changes.
 
+use std::cmp::Ordering;
 use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
@@ -18,12 +19,12 @@ const STORED: &str = "of:";
 const INLINE: &str = "data:application/json,";
 
 /// The name of a space.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct SpaceName(Arc<str>);
 
 /// The id of a document: a URI.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct EntityId(Arc<str>);
 
@@ -47,6 +48,43 @@ impl SpaceName {
     pub fn as_str(&self) -> &str {
         &self.0
     }
+
+    /// The name as it can be kept without a copy.
+    pub fn text(&self) -> &Arc<str> {
+        &self.0
+    }
+}
+
+impl Ord for SpaceName {
+    fn cmp(&self, other: &Self) -> Ordering {
+        compare_shared(&self.0, &other.0)
+    }
+}
+
+impl PartialOrd for SpaceName {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for EntityId {
+    fn cmp(&self, other: &Self) -> Ordering {
+        compare_shared(&self.0, &other.0)
+    }
+}
+
+impl PartialOrd for EntityId {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+/// The order of two texts; those that are one piece of memory are not looked at.
+pub(crate) fn compare_shared(one: &Arc<str>, other: &Arc<str>) -> Ordering {
+    if Arc::ptr_eq(one, other) {
+        return Ordering::Equal;
+    }
+    one.cmp(other)
 }
 
 impl EntityId {
@@ -76,6 +114,11 @@ impl EntityId {
     }
 
     pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// The id as it can be kept without a copy.
+    pub fn text(&self) -> &Arc<str> {
         &self.0
     }
 }
@@ -113,29 +156,61 @@ impl FromStr for EntityId {
     type Err = BadEntityId;
 
     fn from_str(text: &str) -> Result<Self, BadEntityId> {
-        let is_scheme = |scheme: &str| {
-            scheme.starts_with(|first: char| first.is_ascii_lowercase())
-                && scheme.bytes().all(|byte| byte.is_ascii_alphanumeric())
-        };
-        match text.split_once(':') {
-            Some((scheme, rest)) if is_scheme(scheme) && !rest.is_empty() => {}
-            _ => return Err(BadEntityId::NoUri(text.to_owned())),
-        }
-        if !text.starts_with("data:") && text.len() > limit::ENTITY_ID_MAX {
-            return Err(BadEntityId::TooLong(text.len()));
-        }
+        check_id(text)?;
         Ok(Self(text.into()))
     }
+}
+
+/// The id that a text is, without a copy of it.
+impl TryFrom<&Arc<str>> for EntityId {
+    type Error = BadEntityId;
+
+    fn try_from(text: &Arc<str>) -> Result<Self, BadEntityId> {
+        check_id(text)?;
+        Ok(Self(Arc::clone(text)))
+    }
+}
+
+fn check_id(text: &str) -> Result<(), BadEntityId> {
+    let is_scheme = |scheme: &str| {
+        scheme.starts_with(|first: char| first.is_ascii_lowercase())
+            && scheme.bytes().all(|byte| byte.is_ascii_alphanumeric())
+    };
+    let is_rest =
+        |rest: &str| !rest.is_empty() && !rest.bytes().any(|byte| byte.is_ascii_control());
+    match text.split_once(':') {
+        Some((scheme, rest)) if is_scheme(scheme) && is_rest(rest) => {}
+        _ => return Err(BadEntityId::NoUri(text.to_owned())),
+    }
+    if !text.starts_with("data:") && text.len() > limit::ENTITY_ID_MAX {
+        return Err(BadEntityId::TooLong(text.len()));
+    }
+    Ok(())
 }
 
 impl FromStr for SpaceName {
     type Err = BadSpaceName;
 
     fn from_str(text: &str) -> Result<Self, BadSpaceName> {
-        let fits = !text.is_empty() && text.len() <= limit::SPACE_NAME_MAX && !text.contains('/');
-        fits.then(|| Self(text.into()))
-            .ok_or_else(|| BadSpaceName(text.to_owned()))
+        check_name(text)?;
+        Ok(Self(text.into()))
     }
+}
+
+/// The name that a text is, without a copy of it.
+impl TryFrom<&Arc<str>> for SpaceName {
+    type Error = BadSpaceName;
+
+    fn try_from(text: &Arc<str>) -> Result<Self, BadSpaceName> {
+        check_name(text)?;
+        Ok(Self(Arc::clone(text)))
+    }
+}
+
+fn check_name(text: &str) -> Result<(), BadSpaceName> {
+    let fits = !text.is_empty() && text.len() <= limit::SPACE_NAME_MAX && !text.contains('/');
+    fits.then_some(())
+        .ok_or_else(|| BadSpaceName(text.to_owned()))
 }
 
 impl TryFrom<String> for EntityId {

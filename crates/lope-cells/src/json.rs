@@ -70,6 +70,14 @@ impl Json {
         self.as_number().and_then(Number::as_int)
     }
 
+    /// The text, as it can be kept without a copy.
+    pub const fn as_text(&self) -> Option<&Arc<str>> {
+        match self {
+            Self::Text(text) => Some(text),
+            _ => None,
+        }
+    }
+
     pub fn as_str(&self) -> Option<&str> {
         match self {
             Self::Text(text) => Some(text),

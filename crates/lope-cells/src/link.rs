@@ -52,8 +52,8 @@ impl Link {
         let mut link = Self::default();
         for (key, value) in fields.iter() {
             match &**key {
-                "id" => link.id = Some(value.as_str()?.parse().ok()?),
-                "space" => link.space = Some(value.as_str()?.parse().ok()?),
+                "id" => link.id = Some(value.as_text()?.try_into().ok()?),
+                "space" => link.space = Some(value.as_text()?.try_into().ok()?),
                 "path" => link.path = CellPath::from_json(value)?,
                 "schema" => link.schema = Some(value.clone()),
                 "overwrite" => link.redirect = value.as_str()? == "redirect",
@@ -66,10 +66,10 @@ impl Link {
     pub fn to_json(&self) -> Json {
         let mut fields: Vec<(&str, Json)> = Vec::new();
         if let Some(id) = &self.id {
-            fields.push(("id", id.as_str().into()));
+            fields.push(("id", id.text().clone().into()));
         }
         if let Some(space) = &self.space {
-            fields.push(("space", space.as_str().into()));
+            fields.push(("space", space.text().clone().into()));
         }
         if !self.path.is_root() {
             fields.push(("path", self.path.to_json()));

@@ -1,16 +1,37 @@
 //! Paths: the keys that lead from a document's root to a value in it. An element of a list has its
 //! index as key, in decimal.
 
+use std::cmp::Ordering;
 use std::fmt;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use crate::id::compare_shared;
 use crate::json::Json;
 
 /// A path inside a document. Clones are cheap.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct CellPath(Arc<[Arc<str>]>);
+
+/// Key by key; a path stands before those that lead on from it.
+impl Ord for CellPath {
+    fn cmp(&self, other: &Self) -> Ordering {
+        if Arc::ptr_eq(&self.0, &other.0) {
+            return Ordering::Equal;
+        }
+        let keys = self.0.iter().zip(&*other.0);
+        let mut orders = keys.map(|(one, other)| compare_shared(one, other));
+        let first = orders.find(|order| order.is_ne());
+        first.unwrap_or_else(|| self.len().cmp(&other.len()))
+    }
+}
+
+impl PartialOrd for CellPath {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
 
 impl CellPath {
     /// The path of a document's root.
@@ -97,9 +118,14 @@ impl<K: Into<Arc<str>>> FromIterator<K> for CellPath {
 /// As a JSON pointer: `/a/b`, with `~1` for a slash in a key and `~0` for a tilde.
 impl fmt::Display for CellPath {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let escape = |key: &str| key.replace('~', "~0").replace('/', "~1");
-        self.keys()
-            .iter()
-            .try_for_each(|key| write!(f, "/{}", escape(key)))
+        for key in self.keys() {
+            f.write_str("/")?;
+            if key.contains(['~', '/']) {
+                f.write_str(&key.replace('~', "~0").replace('/', "~1"))?;
+            } else {
+                f.write_str(key)?;
+            }
+        }
+        Ok(())
     }
 }

@@ -105,6 +105,32 @@ pub fn project_value(
     projection.value(found, schema)
 }
 
+/// An entry of an argument.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ArgumentPart {
+    /// JSON without links in it.
+    Plain(Json),
+    /// What stands in a cell.
+    Cell(CellAddress),
+}
+
+/// An object of which everything is wanted, its entries known beforehand: the same as reading an
+/// inline document with links to the cells.
+pub fn project_parts(reads: &mut dyn Reads, parts: &[(Arc<str>, ArgumentPart)]) -> Projected {
+    let any = Schema::any();
+    let mut entries = BTreeMap::new();
+    for (key, part) in parts {
+        let value = match part {
+            ArgumentPart::Plain(value) => Some(Projected::Plain(value.clone())),
+            ArgumentPart::Cell(at) => project(reads, at, &any),
+        };
+        if let Some(value) = value {
+            entries.insert(Arc::clone(key), value);
+        }
+    }
+    record(entries)
+}
+
 /// Looks at where the links in everything that `at` stands for lead, and at nothing else: for one who
 /// wants all of it kept up to date and does nothing with it.
 pub fn observe(reads: &mut dyn Reads, at: &CellAddress) {
@@ -157,6 +183,7 @@ impl Projection<'_> {
             return self.stream(found, schema);
         }
         if schema.flag("asCell") {
+            self.reads.record(&found.address, Extent::Link);
             return Some(Projected::Cell(Cell {
                 address: found.address,
                 schema: schema.without("asCell"),

@@ -15,6 +15,9 @@ use crate::path::CellPath;
 /// How much of a value was looked at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Extent {
+    /// Whether it is a link, and where that leads: for one who was on the way to something below
+    /// and found nothing. Whether a value stands there does not matter.
+    Link,
     /// Its kind; the length of a list; where a link leads.
     Shape,
     /// Its shape and the keys of an object.
@@ -37,34 +40,35 @@ pub trait Reads {
 impl Extent {
     /// Whether a reader that looked this far sees the same in both.
     pub fn is_same(self, before: Option<&Json>, after: Option<&Json>) -> bool {
-        let (before, after) = match (before, after) {
-            (None, None) => return true,
-            (Some(before), Some(after)) => (before, after),
-            (Some(only), None) | (None, Some(only)) => {
-                return self == Self::Links && !has_links(only);
+        match (self, before, after) {
+            (Self::Link, _, _) => link_of(before) == link_of(after),
+            (Self::Links | Self::Shape | Self::Keys | Self::Whole, None, None) => true,
+            (Self::Links, Some(only), None) | (Self::Links, None, Some(only)) => !has_links(only),
+            (Self::Shape | Self::Keys | Self::Whole, Some(_), None)
+            | (Self::Shape | Self::Keys | Self::Whole, None, Some(_)) => false,
+            (Self::Whole, Some(before), Some(after)) => before == after,
+            (Self::Links, Some(before), Some(after)) => has_same_links(before, after),
+            (Self::Shape, Some(before), Some(after)) => is_same_shape(before, after),
+            (Self::Keys, Some(before), Some(after)) => {
+                is_same_shape(before, after) && has_same_keys(before, after)
             }
-        };
-        match self {
-            Self::Whole => before == after,
-            Self::Links => has_same_links(before, after),
-            Self::Shape => is_same_shape(before, after),
-            Self::Keys => is_same_shape(before, after) && has_same_keys(before, after),
         }
     }
-}
 
-impl Extent {
     /// What a reader that looked this far saw, as a digest: the same for values that look the same
     /// to it.
     pub fn digest(self, value: Option<&Json>) -> Digest {
-        let Some(value) = value else {
-            return Digest::of(b"absent");
-        };
-        match self {
-            Self::Whole => value.digest(),
-            Self::Links => links_digest(value),
-            Self::Shape => shape_digest(value),
-            Self::Keys => {
+        match (self, value) {
+            (Self::Link, value) => {
+                let link = link_of(value).map(|link| link.to_json().digest());
+                link.unwrap_or_else(|| Digest::of(b"no link"))
+            }
+            (Self::Links, None) => Digest::of_parts(&[]),
+            (Self::Links, Some(value)) => links_digest(value),
+            (Self::Shape | Self::Keys | Self::Whole, None) => Digest::of(b"absent"),
+            (Self::Whole, Some(value)) => value.digest(),
+            (Self::Shape, Some(value)) => shape_digest(value),
+            (Self::Keys, Some(value)) => {
                 let keys = value.as_object().into_iter().flat_map(Object::keys);
                 let keys: Vec<&[u8]> = keys.map(|key| key.as_bytes()).collect();
                 let keys = Digest::of_parts(&keys);
@@ -74,19 +78,25 @@ impl Extent {
     }
 }
 
+fn link_of(value: Option<&Json>) -> Option<Link> {
+    value.and_then(Link::from_json)
+}
+
 fn shape_digest(value: &Json) -> Digest {
     match value {
         Json::Array(array) => Digest::of_parts(&[b"array", &array.len().to_be_bytes()]),
-        link if Link::from_json(link).is_some() => link.digest(),
-        other => Digest::of_parts(&[other.kind().as_bytes()]),
+        other => match Link::from_json(other) {
+            Some(link) => link.to_json().digest(),
+            None => Digest::of_parts(&[other.kind().as_bytes()]),
+        },
     }
 }
 
 /// The links in a value, each with where it stands.
 fn links_digest(value: &Json) -> Digest {
     fn collect(value: &Json, at: &CellPath, found: &mut Vec<Digest>) {
-        if Link::from_json(value).is_some() {
-            found.extend([at.to_json().digest(), value.digest()]);
+        if let Some(link) = Link::from_json(value) {
+            found.extend([at.to_json().digest(), link.to_json().digest()]);
             return;
         }
         rewrite(value, &mut |child, key| {
@@ -134,7 +144,7 @@ fn has_same_links(before: &Json, after: &Json) -> bool {
             before.is_same(after)
                 || (0..longest).all(|index| same(before.get(index), after.get(index)))
         }
-        _ => !has_links(before) && !has_links(after),
+        _ => links_digest(before) == links_digest(after),
     }
 }
 

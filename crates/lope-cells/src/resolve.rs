@@ -68,7 +68,7 @@ enum Walk {
 /// One document's part of the way.
 fn walk(reads: &mut dyn Reads, at: &CellAddress, follow: Follow) -> Walk {
     let Some(root) = document_at(reads, at) else {
-        reads.record(&at.prefix(0), Extent::Shape);
+        record_way(reads, at, 0);
         return Walk::Arrived(None);
     };
     let mut value = &root;
@@ -80,9 +80,7 @@ fn walk(reads: &mut dyn Reads, at: &CellAddress, follow: Follow) -> Walk {
             return Walk::Onward(target.with_path(path));
         }
         let Some(child) = value.child(key) else {
-            // Either of the two may become a link that leads on.
-            reads.record(&at.prefix(depth), Extent::Shape);
-            reads.record(&at.prefix(depth + 1), Extent::Shape);
+            record_way(reads, at, depth);
             return Walk::Arrived(None);
         };
         value = child;
@@ -93,6 +91,15 @@ fn walk(reads: &mut dyn Reads, at: &CellAddress, follow: Follow) -> Walk {
             Walk::Onward(link.target(at))
         }
         _ => Walk::Arrived(Some(value.clone())),
+    }
+}
+
+/// Notes what may lead on once it is a link: the last value that is there, and everything between it
+/// and the end of the path. Whether anything else appears there does not matter: what was looked for
+/// is a place of its own.
+fn record_way(reads: &mut dyn Reads, at: &CellAddress, last: usize) {
+    for depth in last..=at.path.len() {
+        reads.record(&at.prefix(depth), Extent::Link);
     }
 }
 

@@ -84,13 +84,11 @@ impl Default for Documents {
     }
 }
 
-/// Where a document stands: FNV-1a of its id.
+/// Where a document stands: by the end of its id, which is the end of a digest.
 fn piece(id: &EntityId) -> usize {
-    let hash = id
-        .as_str()
-        .bytes()
-        .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
-            (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-        });
-    hash as usize % PIECES
+    let bytes = id.as_str().as_bytes();
+    let end = bytes.last_chunk::<8>().copied();
+    let end = u64::from_be_bytes(end.unwrap_or_default());
+    // The upper bits of a product by the golden ratio are spread evenly.
+    (end.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as usize % PIECES
 }

@@ -15,7 +15,7 @@ use crate::read::{Extent, Reads};
 use crate::resolve;
 use crate::snapshot::Snapshot;
 use crate::transaction::operation::Operation;
-use crate::transaction::{EffectRequest, Transaction};
+use crate::transaction::{EffectRequest, ReadLog, Transaction};
 
 /// The documents of several spaces, and the way to change them.
 #[derive(Clone, Debug, Default)]
@@ -71,6 +71,15 @@ impl Spaces {
         let change = changed(space, id.clone(), (before, value), paths)?;
         self.now.put(space, id.clone(), change.after.clone());
         Some(change)
+    }
+
+    /// What a transaction read; taken out of it if nothing has changed since it began, so that
+    /// there is nothing to check.
+    pub fn take_reads(&self, transaction: &mut Transaction) -> ReadLog {
+        if self.now.is_same(&transaction.begun) {
+            return std::mem::take(&mut transaction.reads);
+        }
+        transaction.reads.clone()
     }
 
     /// Applies a transaction, or leaves everything as it was.
@@ -183,11 +192,10 @@ fn changed(
     (before, after): (Option<Json>, Option<Json>),
     paths: BTreeSet<CellPath>,
 ) -> Option<DocumentChange> {
-    let at = |root: &Option<Json>, path: &CellPath| {
-        let root = root.as_ref();
-        root.and_then(|root| root.at(path.keys())).cloned()
+    let differs = |path: &CellPath| {
+        let at = |root: &Json| root.at(path.keys()).cloned();
+        before.as_ref().and_then(at) != after.as_ref().and_then(at)
     };
-    let differs = |path: &CellPath| at(&before, path) != at(&after, path);
     let paths: Vec<CellPath> = paths.into_iter().filter(differs).collect();
     (!paths.is_empty()).then(|| DocumentChange {
         space: space.clone(),

@@ -161,7 +161,9 @@ impl Transaction {
 
     /// Where an intent for `at` applies: at the end of all links.
     fn list_at(&mut self, at: &CellAddress) -> Result<CellAddress, WriteError> {
-        Ok(resolve(self, at, Follow::Every)?.address)
+        let found = resolve(self, at, Follow::Every)?.address;
+        self.record(&found, Extent::Link);
+        Ok(found)
     }
 
     /// The elements as a list at `at` holds them; those that are documents are written.

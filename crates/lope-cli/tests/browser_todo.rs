@@ -1,5 +1,5 @@
 //! The web examples in a real browser against the real binary: two tabs in step, a runner that is
-//! killed between two clicks, nothing lost, nothing doubled.
+//! killed between two clicks, nothing lost, nothing doubled; a form and the workflow that it starts.
 
 use std::io::{BufRead, BufReader};
 use std::net::{SocketAddr, TcpListener};
@@ -10,7 +10,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
 use crate::fixture::browser::{Browser, Look, wanted};
-use crate::stage::Home;
+use crate::stage::{Home, until};
 
 /// A `lope up` on an address of its own, with the web examples; it may be killed and started again.
 pub(crate) struct WebUp {
@@ -151,27 +151,66 @@ async fn two_tabs_stay_in_step_and_a_runner_killed_between_two_clicks_loses_and_
     browser.close().await;
 }
 
+async fn submit(browser: &Browser, who: &str) {
+    browser.fill("input[name=who]", who).await;
+    browser.click("#submit button").await;
+}
+
+/// Waits until there are so many runs; more are too many.
+fn until_runs(home: &Home, count: usize) -> Vec<Value> {
+    let runs = || {
+        let runs: Value = home.lope(&["--json", "runs", "list"]).done().json();
+        runs.as_array().unwrap().clone()
+    };
+    until("the run is started", || runs().len() >= count);
+    let runs = runs();
+    assert_eq!(runs.len(), count, "{runs:?}");
+    runs
+}
+
+/// "a form whose submit starts a workflow and shows its progress in a cell": at work, through the
+/// death of its runner, then done; and one that fails.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_form_starts_a_workflow_and_shows_what_came_of_it() {
     if !wanted() {
         return;
     }
     let home = Home::new();
-    let workflow = example("greet.yaml");
-    home.lope(&["workflows", "deploy", workflow.as_str()])
-        .done();
+    // As `greet.yaml`, but it waits in the middle for as long as the test wants.
+    let patient = "name: greet\nsteps:\n  asked: { wait: go }\n  greet: { run: [echo, 'Hello, ${{ input.name }}!'], needs: [asked] }\n  done: { return: '${{ greet }}', needs: [greet] }\n";
+    let file = home.path().join("greet.yaml");
+    std::fs::write(&file, patient).unwrap();
+    let file = file.display().to_string();
+    home.lope(&["workflows", "deploy", &file]).done();
     let recipe = example("form.yaml");
     let run = ["recipes", "run", recipe.as_str(), "--into", "home/form"];
     home.lope(&run).done();
-    let up = WebUp::start(&home);
+    let mut up = WebUp::start(&home);
     let browser = Browser::open(up.address).await;
     browser.go("/app/").await;
     browser.click("a[href='form/']").await;
     browser.sees("Nothing was asked for yet").await;
-    browser.fill("input[name=who]", "Ada").await;
-    browser.click("#submit button").await;
+    submit(&browser, "Ada").await;
+    browser.sees("The workflow is at work…").await;
+    up.kill();
+    browser.sees("offline").await;
+    up.again(&home);
+    browser.sees("live · saved").await;
+    browser.sees("The workflow is at work…").await;
+    let begun = until_runs(&home, 1);
+    let id = begun[0]["run_id"].as_str().unwrap();
+    home.lope(&["runs", "signal", id, "go"]).done();
     browser.sees("Hello, Ada!").await;
-    let runs: Value = home.lope(&["--json", "runs", "list"]).done().json();
-    assert_eq!(runs.as_array().unwrap().len(), 1, "{runs}");
+    // Another request is another run; one that ends badly says so.
+    submit(&browser, "Bob").await;
+    browser.sees("The workflow is at work…").await;
+    let others = until_runs(&home, 2);
+    let other = others
+        .iter()
+        .find(|run| run["run_id"] != begun[0]["run_id"]);
+    let other = other.unwrap()["run_id"].as_str().unwrap();
+    home.lope(&["runs", "cancel", other]).done();
+    browser.sees("It failed").await;
+    until_runs(&home, 2);
     browser.close().await;
 }

@@ -2,7 +2,9 @@
 
 use lope::Client;
 use lope::reactive::javascript::JavaScript;
-use lope::reactive::{CellAddress, Json, Modules, RecipeRunner, SpaceHost, SpaceName};
+use lope::reactive::{
+    CellAddress, Json, LeaseRequest, Modules, RecipeRunner, SpaceHost, SpaceName,
+};
 use lope_model::{Span, Timestamp};
 use lope_store::tables::{At, Batch, Range, Row, TableId, Tables, Write};
 use serde_json::{Value, json};
@@ -131,10 +133,13 @@ async fn old_space(rig: &SpaceRig) {
     for numbers in [0..550_i64, 550..1_100] {
         let scripts = Box::new(JavaScript::default());
         let runner = RecipeRunner::new(name.clone(), Modules::default(), scripts);
-        let (store, lease) = (directory.space(name.clone()), Span::from_secs(60));
-        let mut host = SpaceHost::take(store, runner, &"then".into(), (then, lease))
-            .await
-            .unwrap();
+        let asked = LeaseRequest {
+            identity: &"then".into(),
+            now: then,
+            span: Span::from_secs(60),
+        };
+        let store = directory.space(name.clone());
+        let mut host = SpaceHost::take(store, runner, asked).await.unwrap();
         for number in numbers {
             let mut edit = host.machine().spaces().begin();
             edit.set(&at, &Json::from(number)).unwrap();

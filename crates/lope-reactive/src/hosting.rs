@@ -8,6 +8,7 @@
 mod check;
 mod codec;
 mod directory;
+mod document_rows;
 mod effects;
 mod found_message;
 mod inbox;
@@ -31,7 +32,7 @@ use thiserror::Error;
 pub use check::SpaceFinding;
 pub use directory::{Directory, SpaceEntry};
 pub use effects::{EffectPerformer, NoEffects, RequestedEffect};
-pub use lease::{HostIdentity, SpaceLease};
+pub use lease::{HostIdentity, LeaseRequest, SpaceLease};
 use lope_cells::address::CellAddress;
 pub use pool::{PoolOptions, SpacePool};
 pub use records::HistoryEntry;

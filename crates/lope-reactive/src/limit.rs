@@ -39,3 +39,11 @@ pub const CHILDREN_MAX: usize = 10_000;
 
 /// Recipes met as values that are kept; beyond it they are read anew when they are met again.
 pub const DISCOVERED_RECIPES_MAX: usize = 1_024;
+
+/// Longest row, in bytes, of a document that is written whole whenever it changes; and the first of
+/// the rows that hold what changed of a longer one.
+pub const DOCUMENT_WHOLE_MAX: usize = 4 * 1_024;
+
+/// Rows that hold what changed of a long document; each may be sixteen times as long as the one
+/// before.
+pub const DOCUMENT_LEVELS: usize = 3;

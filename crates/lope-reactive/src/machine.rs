@@ -31,6 +31,7 @@ use lope_cells::space::{Committed, Spaces};
 use lope_cells::transaction::{EffectRequest, Transaction};
 pub use program::{NodeName, Nodes, Program};
 pub use record::{NodeRecord, NodeWiring, StoredNode, UnsettledNote};
+use wave::WaveUnderWay;
 pub use wave::{CellChange, Wave};
 
 /// What a space is told.
@@ -90,9 +91,9 @@ pub struct SpaceMachine<P> {
     program: P,
     events: EventQueue,
     wave: Wave,
-    saving: Option<Wave>,
+    saving: Option<WaveUnderWay>,
     /// Nodes that ran since the last wave, and those that did not settle.
-    ran: BTreeMap<NodeKey, Option<NonSettling>>,
+    ran: BTreeMap<NodeKey, Option<Box<NonSettling>>>,
     /// Where documents changed since the last wave, and who did it.
     changed: BTreeMap<(EntityId, CellPath), ChangedBy>,
     checks_twice: bool,
@@ -161,7 +162,8 @@ impl<P: Program> SpaceMachine<P> {
         }
         self.readdress();
         for report in self.nodes.scheduler.take_reports() {
-            self.ran.insert(report.node, Some(report.clone()));
+            let noted = Some(Box::new(report.clone()));
+            self.ran.insert(report.node, noted);
             outputs.push(SpaceOutput::NonSettling(report));
         }
         self.save(outputs);
@@ -252,8 +254,8 @@ impl<P: Program> SpaceMachine<P> {
 
     /// The receipt of an event that was delivered again, unless it is still to be saved.
     fn repeat(&mut self, receipt: EventReceipt, outputs: &mut Vec<SpaceOutput>) {
-        let saving = self.saving.iter().chain([&self.wave]);
-        let mut unsaved = saving.flat_map(|wave| &wave.receipts);
+        let saving = self.saving.iter().flat_map(|wave| &wave.receipts);
+        let mut unsaved = saving.chain(&self.wave.receipts);
         if !unsaved.any(|other| other.event == receipt.event) {
             outputs.push(SpaceOutput::Receipt(receipt));
         }
@@ -289,7 +291,7 @@ impl<P: Program> SpaceMachine<P> {
             ..Wave::default()
         };
         let wave = std::mem::replace(&mut self.wave, next);
-        self.saving = Some(wave.clone());
+        self.saving = Some(WaveUnderWay::of(&wave));
         outputs.push(SpaceOutput::Save(wave));
     }
 
@@ -394,11 +396,10 @@ impl<P: Program> SpaceMachine<P> {
         }
         let mut transaction = self.spaces.begin();
         let result = self.program.handle(handler, &event, &mut transaction);
-        let reads = transaction.reads().clone();
+        let reads = self.spaces.take_reads(&mut transaction);
+        let nowhere = std::iter::empty();
+        self.nodes.scheduler.finished(handler, reads, nowhere);
         let result = result.and_then(|()| self.commit(transaction).map_err(failure_of));
-        self.nodes
-            .scheduler
-            .finished(handler, reads, BTreeSet::new());
         self.settle(event.id, result);
     }
 
@@ -420,12 +421,11 @@ impl<P: Program> SpaceMachine<P> {
         let mut transaction = self.spaces.begin();
         let result = self.program.run(node, &mut transaction);
         let result = result.and_then(|()| self.check(node, &transaction));
-        let reads = transaction.reads().clone();
-        let operations = transaction.operations().iter();
-        let writes = operations.map(|operation| operation.at.clone()).collect();
-        let result = result.and_then(|()| self.commit(transaction).map_err(failure_of));
+        let reads = self.spaces.take_reads(&mut transaction);
+        let writes = transaction.operations().iter().map(|write| &write.at);
         self.nodes.scheduler.finished(node, reads, writes);
         self.ran.insert(node, None);
+        let result = result.and_then(|()| self.commit(transaction).map_err(failure_of));
         match result {
             Ok(committed) => self.apply(&committed, &ChangedBy::Node(node)),
             Err(failure) => self.fail(node, failure, outputs),

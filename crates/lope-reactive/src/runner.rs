@@ -60,6 +60,47 @@ pub struct RecipeOptions {
     pub strict: bool,
 }
 
+/// What is to run into a result cell.
+#[derive(Clone, Debug)]
+pub struct RecipeRun<'a> {
+    result: &'a CellAddress,
+    recipe: Option<&'a Recipe>,
+    argument: Option<&'a Json>,
+    options: RecipeOptions,
+}
+
+impl<'a> RecipeRun<'a> {
+    /// What the process cell of `result` records, with its argument as it is.
+    pub fn at(result: &'a CellAddress) -> Self {
+        Self {
+            result,
+            recipe: None,
+            argument: None,
+            options: RecipeOptions::default(),
+        }
+    }
+
+    /// This recipe.
+    pub fn recipe(self, recipe: &'a Recipe) -> Self {
+        Self {
+            recipe: Some(recipe),
+            ..self
+        }
+    }
+
+    /// With this argument.
+    pub fn argument(self, argument: &'a Json) -> Self {
+        Self {
+            argument: Some(argument),
+            ..self
+        }
+    }
+
+    pub fn options(self, options: RecipeOptions) -> Self {
+        Self { options, ..self }
+    }
+}
+
 /// The recipes of one space.
 #[derive(Debug)]
 pub struct RecipeRunner {
@@ -106,10 +147,14 @@ impl RecipeRunner {
     pub fn run(
         &self,
         transaction: &mut Transaction,
-        recipe: Option<&Recipe>,
-        argument: Option<&Json>,
-        (result, options): (&CellAddress, &RecipeOptions),
+        asked: RecipeRun<'_>,
     ) -> Result<CellAddress, RecipeError> {
+        let RecipeRun {
+            result,
+            recipe,
+            argument,
+            options,
+        } = asked;
         let launch = setup::Launch {
             argument: argument.cloned(),
             result: result.clone(),
@@ -120,7 +165,7 @@ impl RecipeRunner {
             None => setup::recorded(transaction, result)?,
         };
         if let Some(recipe) = recorded {
-            setup::set_up(transaction, &self.modules, &recipe, launch, options)?;
+            setup::set_up(transaction, &self.modules, &recipe, launch, &options)?;
         }
         Ok(result.clone())
     }

@@ -21,7 +21,9 @@ use lope_cells::id::SpaceName;
 use lope_cells::space::DocumentChange;
 use lope_cells::transaction::ReadLog;
 use node::NodeState;
-pub use node::{ChangedBy, NodeKey, NodeReport, NodeRole, NodeSpec, NonSettling, RunReason};
+pub use node::{
+    ChangedBy, NodeKey, NodeReport, NodeRole, NodeSpec, NonSettling, RunCount, RunReason,
+};
 
 /// The order of computations in one space.
 #[derive(Debug, Default)]
@@ -93,7 +95,7 @@ impl Scheduler {
             if self.nodes[&node].invalid.is_some() {
                 self.invalid.insert(node);
             }
-            self.add_writes(node, spec.writes);
+            self.add_writes(node, spec.writes.iter());
         }
         self.reconsider(node);
         self.reconsider_revived();
@@ -190,16 +192,22 @@ impl Scheduler {
 
     /// Tells that `node` ran, what it read, and where it wrote. What it changed is told by
     /// `changed`.
-    pub fn finished(&mut self, node: NodeKey, reads: ReadLog, writes: BTreeSet<CellAddress>) {
+    pub fn finished<'a>(
+        &mut self,
+        node: NodeKey,
+        reads: ReadLog,
+        writes: impl Iterator<Item = &'a CellAddress>,
+    ) {
         if !self.nodes.contains_key(&node) {
             return;
         }
         self.ran.insert(node);
         self.invalid.remove(&node);
+        let mut writes = writes.peekable();
         let state = self.state(node);
         state.runs += 1;
         // Who writes nothing keeps nobody busy.
-        let writes_something = !state.writes.is_empty() || !writes.is_empty();
+        let writes_something = !state.writes.is_empty() || writes.peek().is_some();
         state.runs_in_pass += u32::from(writes_something);
         state.last_reason = state.invalid.take();
         let is_handler = state.role == NodeRole::Handler;
@@ -273,6 +281,16 @@ impl Scheduler {
         })
     }
 
+    /// How a node fared so far.
+    pub fn fared(&self, node: NodeKey) -> Option<RunCount<'_>> {
+        let state = self.nodes.get(&node)?;
+        Some(RunCount {
+            is_current: state.invalid.is_none(),
+            runs: state.runs,
+            last_reason: state.last_reason.as_ref(),
+        })
+    }
+
     /// Sends a node that ran too often to wait; says whether it may run.
     fn may_run(&mut self, node: NodeKey, now: Timestamp) -> bool {
         let state = self.state(node);
@@ -331,11 +349,13 @@ impl Scheduler {
     }
 
     /// A node keeps what it once wrote: a run that changes nothing does not make it less its own.
-    fn add_writes(&mut self, node: NodeKey, writes: BTreeSet<CellAddress>) {
+    fn add_writes<'a>(&mut self, node: NodeKey, writes: impl Iterator<Item = &'a CellAddress>) {
         let known = &self.nodes[&node].writes;
-        let is_known =
-            |at: &CellAddress| (0..=at.path.len()).any(|length| known.contains(&at.prefix(length)));
-        let added: Vec<CellAddress> = writes.into_iter().filter(|at| !is_known(at)).collect();
+        let is_known = |at: &CellAddress| {
+            known.contains(at)
+                || (0..at.path.len()).any(|length| known.contains(&at.prefix(length)))
+        };
+        let added: Vec<CellAddress> = writes.filter(|at| !is_known(at)).cloned().collect();
         if added.is_empty() {
             return;
         }

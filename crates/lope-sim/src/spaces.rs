@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use lope_model::{Span, Timestamp};
-use lope_reactive::hosting::{HostError, SpaceHost, SpaceStore};
+use lope_reactive::hosting::{HostError, LeaseRequest, SpaceHost, SpaceStore};
 use lope_reactive::javascript::JavaScript;
 use lope_reactive::machine::{SpaceAction, SpaceCommand, SpaceOutput, StreamEvent};
 use lope_reactive::module::Modules;
@@ -246,14 +246,13 @@ impl SpaceWorld {
             Some(host) => host,
             None => {
                 let runner = RecipeRunner::new(name(), modules(), Box::new(JavaScript::default()));
-                let lease = (self.now, LEASE);
                 let owner = format!("process {number}");
-                let taken = at_once(SpaceHost::take(
-                    store,
-                    runner,
-                    &owner.as_str().into(),
-                    lease,
-                ))?;
+                let asked = LeaseRequest {
+                    identity: &owner.as_str().into(),
+                    now: self.now,
+                    span: LEASE,
+                };
+                let taken = at_once(SpaceHost::take(store, runner, asked))?;
                 self.story.takings += 1;
                 process.host.insert(taken)
             }

@@ -13,9 +13,9 @@ pub use lope_cells::address::BadAddress;
 pub use lope_cells::project::is_stream;
 pub use lope_cells::*;
 pub use lope_reactive::hosting::{
-    Directory, EffectPerformer, HistoryEntry, HostError, HostIdentity, NoEffects, PoolOptions,
-    RequestedEffect, SpaceClient, SpaceEntry, SpaceFinding, SpaceHost, SpacePool, SpaceStore,
-    StoredReceipt, WaveNumber,
+    Directory, EffectPerformer, HistoryEntry, HostError, HostIdentity, LeaseRequest, NoEffects,
+    PoolOptions, RequestedEffect, SpaceClient, SpaceEntry, SpaceFinding, SpaceHost, SpacePool,
+    SpaceStore, StoredReceipt, WaveNumber,
 };
 pub use lope_reactive::machine::{
     Arrival, SpaceAction, SpaceCommand, SpaceInput, SpaceMachine, SpaceOutput, StreamEvent,
@@ -23,8 +23,8 @@ pub use lope_reactive::machine::{
 pub use lope_reactive::module::Modules;
 pub use lope_reactive::process;
 pub use lope_reactive::runner::{
-    NodeLine, ProcessReport, RecipeError, RecipeOptions, RecipeRunner, name_of, names_of,
-    run_request,
+    NodeLine, ProcessReport, RecipeError, RecipeOptions, RecipeRun, RecipeRunner, name_of,
+    names_of, run_request,
 };
 pub use lope_reactive::{Recipe, RecipeBuilder, javascript, limit as runner_limit, scheduler};
 

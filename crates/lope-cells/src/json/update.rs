@@ -31,6 +31,12 @@ pub fn put(
     if value.is_none() && root.as_ref().is_none_or(|root| root.at(path).is_none()) {
         return Ok(());
     }
+    if let Some(value) = &value
+        && let Some(there) = root.as_mut().and_then(|root| existing(root, path))
+    {
+        *there = value.clone();
+        return Ok(());
+    }
     check(root.as_ref(), path)?;
     let mut place = root.get_or_insert_with(|| Json::Object(Object::default()));
     for key in way {
@@ -41,6 +47,15 @@ pub fn put(
         None => remove(place, last),
     }
     Ok(())
+}
+
+/// What stands at a path already.
+fn existing<'a>(root: &'a mut Json, path: &[Arc<str>]) -> Option<&'a mut Json> {
+    path.iter().try_fold(root, |place, key| match place {
+        Json::Array(array) => array.get_mut(index(key)?),
+        Json::Object(object) => object.get_mut(key),
+        Json::Null | Json::Bool(_) | Json::Number(_) | Json::Text(_) => None,
+    })
 }
 
 /// Fails before anything was changed.

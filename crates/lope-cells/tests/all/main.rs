@@ -5,6 +5,7 @@
 mod fixture;
 mod identity;
 mod links;
+mod reads;
 mod schemas;
 mod transactions;
 mod values;

@@ -141,7 +141,7 @@ fn a_change_at_a_path_makes_the_way_and_refuses_what_leads_nowhere() {
 
 #[test]
 fn ids_and_names_are_checked() {
-    for bad in ["", "of:", "nocolon", "Of:x", ":x"] {
+    for bad in ["", "of:", "nocolon", "Of:x", ":x", "of:a\0b", "of:a\nb"] {
         assert!(bad.parse::<EntityId>().is_err(), "{bad}");
     }
     assert!(

@@ -11,6 +11,7 @@ use lope_store::tables::{Range, Row};
 use super::HostError;
 use super::codec::decode;
 use super::directory::Directory;
+use super::document_rows::{is_readable, no_document};
 use super::keys::{self, ACTIVE, DOCUMENTS, ENTRIES, EPOCHS, HISTORY, HOSTS, LEASES, NODES};
 use super::keys::{RECEIPTS, WAVES, WIRINGS};
 use super::lease::SpaceLease;
@@ -34,6 +35,8 @@ struct Seen {
     has_entry: bool,
     lease: Option<u64>,
     epoch: Option<u64>,
+    /// The document whose rows were seen last.
+    last_document: Option<EntityId>,
 }
 
 impl Directory {
@@ -136,10 +139,18 @@ fn check_row(row: &Row, seen: &mut BTreeMap<SpaceName, Seen>) -> Result<(), Stri
     let space = seen.entry(space).or_default();
     let told = match kind {
         Some(DOCUMENTS) => {
-            let id = keys::rest_of(&row.key).and_then(|id| std::str::from_utf8(id).ok());
-            let id: Option<EntityId> = id.and_then(|id| id.parse().ok());
-            let id = id.ok_or_else(|| unreadable("the id of a document"))?;
-            return read::<Json>(row).map_err(|()| unreadable(&format!("the document {id}")));
+            let of = keys::rest_of(&row.key).and_then(keys::read_document);
+            let (id, level) = of.ok_or_else(|| unreadable("the id of a document"))?;
+            let is_readable = match level {
+                None => read::<Json>(row).is_ok(),
+                Some(_) if space.last_document.as_ref() != Some(&id) => {
+                    return Err(no_document(&id).to_string());
+                }
+                Some(_) => is_readable(&row.value),
+            };
+            let told = unreadable(&format!("the document {id}"));
+            space.last_document = Some(id);
+            return is_readable.then_some(()).ok_or(told);
         }
         Some(LEASES) => {
             let lease: Option<SpaceLease> = decode(&row.value).ok();

@@ -5,6 +5,7 @@ use lope_mailbox::key::WorkerId;
 use lope_model::Digest;
 use lope_store::tables::{At, TableId};
 
+use crate::limit::DOCUMENT_LEVELS;
 use lope_cells::id::{EntityId, SpaceName};
 
 /// The table that spaces live in.
@@ -38,6 +39,29 @@ pub(super) fn host(table: TableId, owner: &str) -> At {
 pub(super) fn space_of(key: &[u8]) -> Option<SpaceName> {
     let (name, _) = parts(key)?;
     std::str::from_utf8(name).ok()?.parse().ok()
+}
+
+/// The key of one of the rows that hold what changed of a document. No id has a byte 0, so that these
+/// rows stand right behind the document's.
+pub(super) fn document_level(document: &At, number: usize) -> At {
+    let key = [&*document.key, &[0, number as u8]].concat();
+    At::new(document.table, key)
+}
+
+/// The document that a key is of, and the number of the row if it holds changes; `key` is what stands
+/// behind the name of the space.
+pub(super) fn read_document(key: &[u8]) -> Option<(EntityId, Option<usize>)> {
+    let end = key.iter().position(|byte| *byte == 0);
+    let (id, rest) = key.split_at(end.unwrap_or(key.len()));
+    let level = match rest {
+        [] => None,
+        [_, number] => Some(usize::from(*number)).filter(|number| *number < DOCUMENT_LEVELS),
+        _ => return None,
+    };
+    if !rest.is_empty() && level.is_none() {
+        return None;
+    }
+    Some((std::str::from_utf8(id).ok()?.parse().ok()?, level))
 }
 
 /// What stands behind the name of the space in a key.

@@ -28,6 +28,14 @@ pub struct SpaceLease {
     pub span: u64,
 }
 
+/// Who asks for a space, when, and for how long.
+#[derive(Clone, Copy, Debug)]
+pub struct LeaseRequest<'a> {
+    pub identity: &'a HostIdentity,
+    pub now: Timestamp,
+    pub span: Span,
+}
+
 /// Leases that do not say for how long they run.
 const fn usual_span() -> u64 {
     15_000
@@ -110,12 +118,12 @@ impl fmt::Debug for HostIdentity {
 
 impl SpaceStore {
     /// Takes the space for a while.
-    pub async fn acquire(
-        &self,
-        identity: &HostIdentity,
-        now: Timestamp,
-        span: Span,
-    ) -> Result<SpaceLease, HostError> {
+    pub async fn acquire(&self, asked: LeaseRequest<'_>) -> Result<SpaceLease, HostError> {
+        let LeaseRequest {
+            identity,
+            now,
+            span,
+        } = asked;
         let rows = [self.keys.lease(), self.keys.epoch()];
         let [lease_row, epoch_row] = &self.tables.get(&rows).await?[..] else {
             return Err(HostError::Damaged("two rows were asked for".to_owned()));

@@ -14,7 +14,6 @@ use lope_cells::transaction::Transaction;
 use lope_store::tables::At;
 
 use super::HostError;
-use super::codec::decode;
 use super::space_store::SpaceStore;
 
 /// Documents that one look may gather; beyond this, what it did not find yet counts as absent.
@@ -76,10 +75,10 @@ impl SpaceStore {
         let places = known.iter();
         let places = places.map(|(space, id)| self.beside(space.clone()).keys.document(id));
         let places: Vec<At> = places.collect();
-        let rows = self.tables.get(&places).await?;
-        for ((space, id), row) in known.iter().zip(rows) {
-            if let Some(row) = row {
-                spaces.load(space, id.clone(), decode(&row)?);
+        let documents = self.documents_at(&places).await?;
+        for ((space, id), document) in known.iter().zip(documents) {
+            if let Some(document) = document {
+                spaces.load(space, id.clone(), document);
             }
         }
         Ok(spaces)

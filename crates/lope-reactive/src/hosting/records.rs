@@ -17,6 +17,7 @@ use serde::{Deserialize, Serialize};
 
 use super::HostError;
 use super::codec::{decode, encode};
+use super::document_rows::DocumentRows;
 use super::keys::{HISTORY, NODES, RECEIPTS, WIRINGS};
 use super::space_store::{SpaceStore, StoredReceipt};
 use super::wave_number::WaveNumber;
@@ -32,6 +33,17 @@ pub struct HistoryEntry {
     pub is_left_out: bool,
     pub by: String,
     pub time: Timestamp,
+}
+
+/// What a host begins with.
+#[derive(Debug)]
+pub(super) struct TakenUp {
+    /// The documents of the space, and those of other spaces that its nodes looked at.
+    pub(super) spaces: Spaces,
+    /// What is known of its nodes.
+    pub(super) nodes: BTreeMap<Arc<str>, StoredNode>,
+    /// What is known of the rows of its documents.
+    pub(super) rows: DocumentRows,
 }
 
 /// What one wave changed.
@@ -121,16 +133,14 @@ impl SpaceStore {
         Ok(nodes)
     }
 
-    /// Everything that whoever hosts the space begins with: its documents, the documents of other
-    /// spaces that its nodes looked at, and what is known of its nodes.
-    pub(super) async fn take_up(
-        &self,
-    ) -> Result<(Spaces, BTreeMap<Arc<str>, StoredNode>), HostError> {
-        let mut spaces = self.load().await?;
+    /// Everything that whoever hosts the space begins with.
+    pub(super) async fn take_up(&self) -> Result<TakenUp, HostError> {
+        let read = self.read_documents().await?;
+        let mut spaces = read.spaces;
         let nodes = self.nodes().await?;
         let mut foreign: BTreeMap<SpaceName, BTreeSet<EntityId>> = BTreeMap::new();
-        let read = nodes.values().flat_map(|node| node.wiring.reads.keys());
-        for at in read.filter(|at| at.space != *self.space() && !at.id.is_inline()) {
+        let looked_at = nodes.values().flat_map(|node| node.wiring.reads.keys());
+        for at in looked_at.filter(|at| at.space != *self.space() && !at.id.is_inline()) {
             let ids = foreign.entry(at.space.clone()).or_default();
             ids.insert(at.id.clone());
         }
@@ -143,7 +153,11 @@ impl SpaceStore {
                 }
             }
         }
-        Ok((spaces, nodes))
+        Ok(TakenUp {
+            spaces,
+            nodes,
+            rows: read.rows,
+        })
     }
 
     /// What changed in the space, oldest first.

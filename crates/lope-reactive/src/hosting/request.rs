@@ -73,11 +73,11 @@ impl SpaceClient {
     /// What runs in a space, as its documents and records say. Nothing is run.
     pub async fn report(&self, space: &SpaceName) -> Result<Vec<ProcessReport>, HostError> {
         let store = self.space(space);
-        let (spaces, nodes) = store.take_up().await?;
+        let taken = store.take_up().await?;
         let scripts = Box::new(JavaScript::new(self.options.scripts));
         let runner = RecipeRunner::new(space.clone(), self.options.modules.clone(), scripts);
-        let mut machine = SpaceMachine::new(space.clone(), spaces, runner);
-        machine.resume(nodes);
+        let mut machine = SpaceMachine::new(space.clone(), taken.spaces, runner);
+        machine.resume(taken.nodes);
         Ok(machine.with_program(|runner, spaces, nodes| runner.report(spaces, nodes)))
     }
 

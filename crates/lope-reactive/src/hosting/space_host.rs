@@ -6,9 +6,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use lope_model::{Span, Timestamp};
 
 use super::HostError;
+use super::document_rows::{DocumentRows, PlannedRows};
 use super::found_message::FoundMessage;
-use super::lease::{HostIdentity, SpaceLease};
-use super::space_store::SpaceStore;
+use super::lease::{LeaseRequest, SpaceLease};
+use super::space_store::{SavedWave, SpaceStore};
 use crate::limit;
 use crate::machine::{Program, SpaceInput, SpaceMachine, SpaceOutput, Wave};
 use lope_cells::address::CellAddress;
@@ -24,10 +25,18 @@ pub struct SpaceHost<P> {
     /// Events that the machine has and the inbox still holds, by number.
     fetched: BTreeMap<u64, FoundMessage>,
     inputs: Vec<SpaceInput>,
+    rows: DocumentRows,
     /// A wave that is to be saved, or was sent and not answered.
-    unsaved: Option<Wave>,
+    unsaved: Option<UnsavedWave>,
     /// Whether the commit of that wave was sent and not answered.
     is_unanswered: bool,
+}
+
+/// A wave with the rows that save its documents.
+#[derive(Debug)]
+struct UnsavedWave {
+    wave: Wave,
+    planned: PlannedRows,
 }
 
 impl<P: Program> SpaceHost<P> {
@@ -35,19 +44,19 @@ impl<P: Program> SpaceHost<P> {
     pub async fn take(
         store: SpaceStore,
         program: P,
-        identity: &HostIdentity,
-        (now, span): (Timestamp, Span),
+        asked: LeaseRequest<'_>,
     ) -> Result<Self, HostError> {
-        let lease = store.acquire(identity, now, span).await?;
-        let (spaces, nodes) = store.take_up().await?;
-        let mut machine = SpaceMachine::new(store.space().clone(), spaces, program);
-        machine.resume(nodes);
+        let lease = store.acquire(asked).await?;
+        let taken = store.take_up().await?;
+        let mut machine = SpaceMachine::new(store.space().clone(), taken.spaces, program);
+        machine.resume(taken.nodes);
         Ok(Self {
             store,
             lease,
             machine,
             fetched: BTreeMap::new(),
             inputs: Vec::new(),
+            rows: taken.rows,
             unsaved: None,
             is_unanswered: false,
         })
@@ -73,7 +82,7 @@ impl<P: Program> SpaceHost<P> {
             self.machine.handle(now, &mut self.inputs, &mut outputs);
             for output in outputs {
                 match output {
-                    SpaceOutput::Save(wave) => self.unsaved = Some(wave),
+                    SpaceOutput::Save(wave) => self.unsaved = Some(self.planned(wave)?),
                     SpaceOutput::Refused(event) => self.forget(&event.id),
                     other => told.push(other),
                 }
@@ -125,27 +134,40 @@ impl<P: Program> SpaceHost<P> {
 
     /// Saves the wave that waits. One whose commit was not answered is looked for first.
     async fn save(&mut self, now: Timestamp) -> Result<(), HostError> {
-        let Some(wave) = &self.unsaved else {
+        let Some(unsaved) = &self.unsaved else {
             return Ok(());
         };
+        let wave = &unsaved.wave;
         let epoch = self.lease.epoch;
+        let done = self.done_with(wave);
         let is_saved = self.is_unanswered && self.store.is_saved(epoch, wave).await?;
         if !is_saved {
-            let done = self.done_with(wave);
             self.is_unanswered = true;
-            if !self.store.save(epoch, wave, &done, now).await? {
+            let saved = SavedWave {
+                epoch,
+                wave,
+                documents: &unsaved.planned.writes,
+                done: &done,
+            };
+            if !self.store.save(saved, now).await? {
                 return Err(HostError::Lost);
             }
         }
         self.is_unanswered = false;
-        let number = wave.number;
-        let done = self.done_with(wave);
         for found in done {
             self.fetched.remove(&found.seq);
         }
-        self.unsaved = None;
-        self.inputs.push(SpaceInput::Saved { wave: number });
+        if let Some(saved) = self.unsaved.take() {
+            let wave = saved.wave.number;
+            self.inputs.push(SpaceInput::Saved { wave });
+            self.rows.saved(saved.planned);
+        }
         Ok(())
+    }
+
+    fn planned(&self, wave: Wave) -> Result<UnsavedWave, HostError> {
+        let planned = self.rows.plan(&self.store.keys, &wave)?;
+        Ok(UnsavedWave { wave, planned })
     }
 
     /// The fetched messages that a wave ends.

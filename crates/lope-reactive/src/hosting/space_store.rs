@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use super::HostError;
 use super::codec::{decode, encode};
+use super::document_rows::{ReadDocuments, RowsOfDocument};
 use super::found_message::FoundMessage;
 use super::keys::{SpaceKeys, TABLE};
 use crate::machine::{EventOutcome, EventReceipt, Wave};
@@ -24,6 +25,17 @@ pub struct SpaceStore {
     pub(super) tables: Arc<dyn Tables>,
     pub(super) keys: SpaceKeys,
     space: SpaceName,
+}
+
+/// A wave on its way to the store.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct SavedWave<'a> {
+    pub(super) epoch: u64,
+    pub(super) wave: &'a Wave,
+    /// The rows of its documents.
+    pub(super) documents: &'a [Write],
+    /// The messages that it ends.
+    pub(super) done: &'a [FoundMessage],
 }
 
 /// What became of an event, as it is stored.
@@ -69,26 +81,46 @@ impl SpaceStore {
 
     /// All documents of the space.
     pub async fn load(&self) -> Result<Spaces, HostError> {
-        let mut spaces = Spaces::default();
-        let prefix = self.keys.documents();
-        let load = |row: Row| {
-            let id = std::str::from_utf8(&row.key[prefix.len()..]);
-            let id = id.ok().and_then(|id| id.parse().ok());
-            let id = id.ok_or_else(|| HostError::Damaged("the id of a document".to_owned()))?;
-            spaces.load(&self.space, id, decode(&row.value)?);
-            Ok(())
-        };
-        self.each_row(&prefix, load).await?;
-        Ok(spaces)
+        Ok(self.read_documents().await?.spaces)
     }
 
-    /// Some documents of the space, as they stand now.
+    /// All documents of the space, and what is known of their rows; no more than a page of rows is in
+    /// memory. A document whose rows are not all in one page is read with the next.
+    pub(super) async fn read_documents(&self) -> Result<ReadDocuments, HostError> {
+        let mut read = ReadDocuments::default();
+        let prefix = self.keys.documents();
+        let mut range = Range::prefix(self.keys.table(), &prefix, PAGE_MAX);
+        loop {
+            let rows = self.tables.range(range.clone()).await?;
+            let is_last = rows.len() < PAGE_MAX;
+            let mut documents = RowsOfDocument::of_rows(rows, &prefix)?;
+            if !is_last && let Some((id, _)) = documents.pop() {
+                range.from = self.keys.document(&id).key;
+            }
+            for (id, stored) in documents {
+                read.take(&self.space, id, &stored)?;
+            }
+            if is_last {
+                return Ok(read);
+            }
+        }
+    }
+
+    /// Some documents of the space, as they stood together at one moment.
     pub async fn documents(&self, ids: &[EntityId]) -> Result<Vec<Option<Json>>, HostError> {
-        let keys: Vec<At> = ids.iter().map(|id| self.keys.document(id)).collect();
-        let rows = self.tables.get(&keys).await?;
-        let rows = rows.iter();
-        rows.map(|row| row.as_deref().map(decode).transpose())
-            .collect()
+        let places: Vec<At> = ids.iter().map(|id| self.keys.document(id)).collect();
+        self.documents_at(&places).await
+    }
+
+    /// The documents whose rows begin at these keys, as they stood together at one moment.
+    pub(super) async fn documents_at(&self, places: &[At]) -> Result<Vec<Option<Json>>, HostError> {
+        let keys: Vec<At> = places.iter().flat_map(RowsOfDocument::keys).collect();
+        if keys.is_empty() {
+            return Ok(Vec::new());
+        }
+        let answers = self.tables.get(&keys).await?;
+        let stored = RowsOfDocument::from_answers(answers);
+        stored.iter().map(RowsOfDocument::document).collect()
     }
 
     /// All rows whose keys begin with `prefix`.
@@ -147,19 +179,16 @@ impl SpaceStore {
     /// Saves a wave, with the events it is done with; says whether the space is still the owner's.
     pub(super) async fn save(
         &self,
-        epoch: u64,
-        wave: &Wave,
-        done: &[FoundMessage],
+        saved: SavedWave<'_>,
         now: Timestamp,
     ) -> Result<bool, HostError> {
-        let mut writes = Vec::new();
-        for (id, document) in &wave.documents {
-            let at = self.keys.document(id);
-            writes.push(match document {
-                Some(value) => Write::Put(at, encode(value)?),
-                None => Write::Delete(at),
-            });
-        }
+        let SavedWave {
+            epoch,
+            wave,
+            documents,
+            done,
+        } = saved;
+        let mut writes = documents.to_vec();
         for receipt in &wave.receipts {
             let at = self.keys.receipt(&receipt.event);
             writes.push(Write::Put(at, encode(&stored(receipt, now))?));

@@ -62,15 +62,23 @@ pub struct Nodes {
     /// Whether a handler was added since last asked.
     has_fresh_handlers: bool,
     /// The names of the nodes that a store keeps a record of, with their recipes.
-    names: BTreeMap<NodeKey, NodeName>,
+    names: BTreeMap<NodeKey, LabelledNode>,
     /// Names whose nodes were taken out since last asked.
     removed: BTreeSet<Arc<str>>,
-    /// The names of nodes that are gone and did something in this wave, perhaps.
+    /// What nodes are called in words that are gone and did something in this wave, perhaps.
     former: BTreeMap<NodeKey, Arc<str>>,
     /// Records of nodes that were not added yet.
     stored: BTreeMap<Arc<str>, StoredNode>,
     /// How the nodes fared that were added with a record.
     recorded: BTreeMap<NodeKey, NodeRecord>,
+}
+
+/// A node that has a name.
+#[derive(Debug)]
+struct LabelledNode {
+    named: NodeName,
+    /// What it is called in words.
+    label: Arc<str>,
 }
 
 /// What a node is called over the life of a space.
@@ -112,7 +120,11 @@ impl Nodes {
             }
             None => self.scheduler.register(spec),
         };
-        self.names.insert(node, name);
+        let labelled = LabelledNode {
+            label: format!("node {}", name.name).into(),
+            named: name,
+        };
+        self.names.insert(node, labelled);
         node
     }
 
@@ -123,7 +135,7 @@ impl Nodes {
 
     /// What a node is called, if it has a name.
     pub fn name_of(&self, node: NodeKey) -> Option<&Arc<str>> {
-        self.names.get(&node).map(|named| &named.name)
+        self.names.get(&node).map(|known| &known.named.name)
     }
 
     /// Where a node reads and writes, as far as is known.
@@ -141,10 +153,11 @@ impl Nodes {
     /// Who changed something, in words that mean the same after a restart.
     pub(super) fn describe(&self, by: &ChangedBy) -> Arc<str> {
         match by {
-            ChangedBy::Node(node) => match self.name_of(*node).or_else(|| self.former.get(node)) {
-                Some(name) => format!("node {name}").into(),
-                None => node.to_string().into(),
-            },
+            ChangedBy::Node(node) => {
+                let label = self.names.get(node).map(|known| &known.label);
+                let label = label.or_else(|| self.former.get(node));
+                label.map_or_else(|| node.to_string().into(), Arc::clone)
+            }
             ChangedBy::Event(_) | ChangedBy::Edit => by.to_string().into(),
         }
     }
@@ -173,15 +186,15 @@ impl Nodes {
         now: &Snapshot,
         unsettled: Option<UnsettledNote>,
     ) -> Option<(Arc<str>, NodeRecord, Option<NodeWiring>)> {
-        let named = self.names.get(&node)?.clone();
+        let named = self.names.get(&node)?.named.clone();
         let wiring = self.scheduler.take_wiring(node);
-        let report = self.scheduler.why(node)?;
+        let fared = self.scheduler.fared(node)?;
         let reads = self.scheduler.reads(node)?;
         let record = NodeRecord {
             recipe: named.recipe,
-            seen: report.invalid.is_none().then(|| seen(reads, now)),
-            runs: report.runs,
-            reason: report.last_reason.map(|reason| self.explain(&reason)),
+            seen: fared.is_current.then(|| seen(reads, now)),
+            runs: fared.runs,
+            reason: fared.last_reason.map(|reason| self.explain(reason)),
             unsettled,
         };
         let wiring = wiring.map(|(reads, writes)| NodeWiring { reads, writes });
@@ -217,9 +230,9 @@ impl Nodes {
     pub fn remove(&mut self, node: NodeKey) {
         self.scheduler.unregister(node);
         self.recorded.remove(&node);
-        if let Some(named) = self.names.remove(&node) {
-            self.former.insert(node, named.name.clone());
-            self.removed.insert(named.name);
+        if let Some(known) = self.names.remove(&node) {
+            self.former.insert(node, known.label);
+            self.removed.insert(known.named.name);
         }
         let Some(stream) = self.streams.remove(&node) else {
             return;

@@ -6,9 +6,10 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use lope_cells::address::CellAddress;
+use lope_cells::json::Json;
+use lope_cells::read::Extent;
 use lope_cells::snapshot::Snapshot;
 use lope_cells::transaction::ReadLog;
-use lope_model::Digest;
 use serde::{Deserialize, Serialize};
 
 use crate::scheduler::NodeSpec;
@@ -70,13 +71,28 @@ impl StoredNode {
     }
 }
 
-/// A digest of what stands where a node read.
+/// A digest of what stands where a node read: enough to tell apart, not to prove.
 pub(super) fn seen(reads: &ReadLog, now: &Snapshot) -> u64 {
-    let digests = reads.iter().map(|(at, extent)| extent.digest(now.at(at)));
-    let digests: Vec<Digest> = digests.collect();
-    let parts: Vec<&[u8]> = digests
-        .iter()
-        .map(|digest| &digest.as_bytes()[..])
-        .collect();
-    Digest::of_parts(&parts).short()
+    reads.iter().fold(0, |hash, (at, extent)| {
+        mix(hash ^ looked_at(*extent, now.at(at)))
+    })
+}
+
+/// What a reader that looked so far saw, as a number. Digests are for what is longer than one.
+fn looked_at(extent: Extent, value: Option<&Json>) -> u64 {
+    let Some(Json::Number(number)) = value.filter(|_| extent == Extent::Whole) else {
+        return extent.digest(value).short();
+    };
+    match number.as_int() {
+        Some(whole) => mix(whole.cast_unsigned()),
+        None => mix(!number.as_f64().to_bits()),
+    }
+}
+
+/// Spreads every bit over all others (the end of SplitMix64).
+const fn mix(value: u64) -> u64 {
+    let value = value.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let value = (value ^ (value >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let value = (value ^ (value >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    value ^ (value >> 31)
 }

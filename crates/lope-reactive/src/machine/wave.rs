@@ -46,6 +46,26 @@ pub struct CellChange {
     pub by: Arc<str>,
 }
 
+/// What is to be told once a wave is on disk.
+#[derive(Debug)]
+pub(super) struct WaveUnderWay {
+    pub(super) number: u64,
+    pub(super) edits: Vec<(u64, u64)>,
+    pub(super) receipts: Vec<EventReceipt>,
+    pub(super) effects: Vec<EffectRequest>,
+}
+
+impl WaveUnderWay {
+    pub(super) fn of(wave: &Wave) -> Self {
+        Self {
+            number: wave.number,
+            edits: wave.edits.clone(),
+            receipts: wave.receipts.clone(),
+            effects: wave.effects.clone(),
+        }
+    }
+}
+
 impl Wave {
     pub(super) fn is_empty(&self) -> bool {
         self.documents.is_empty()

@@ -11,7 +11,7 @@ use lope_cells::transaction::Transaction;
 use lope_cells::write::replace;
 use lope_model::Failure;
 
-use super::{RecipeError, RecipeOptions, RecipeRunner};
+use super::{RecipeError, RecipeOptions, RecipeRun, RecipeRunner};
 use crate::machine::SpaceAction;
 use crate::recipe::Recipe;
 
@@ -40,11 +40,15 @@ impl RecipeRunner {
                 argument,
                 strict,
             } => {
-                let options = RecipeOptions { strict: *strict };
                 let recipe = recipe.as_ref().map(Recipe::parse).transpose();
                 let recipe = recipe.map_err(RecipeError::from)?;
-                let into = (result, &options);
-                self.run(transaction, recipe.as_ref(), argument.as_ref(), into)?;
+                let asked = RecipeRun {
+                    result,
+                    recipe: recipe.as_ref(),
+                    argument: argument.as_ref(),
+                    options: RecipeOptions { strict: *strict },
+                };
+                self.run(transaction, asked)?;
                 Ok(())
             }
             SpaceAction::Stop { result } => Ok(self.stop(transaction, result)?),

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::RecipeRunner;
-use super::node::{BoundNode, NodeWork};
+use super::node::{BoundNode, NamedPart, NodeWork};
 use crate::binding::{bind, links_in, stream_in, targets};
 use crate::machine::{NodeName, Nodes};
 use crate::process::{entries, entry, recorded_type};
@@ -16,6 +16,8 @@ use lope_cells::id::EntityId;
 use lope_cells::json::Json;
 use lope_cells::link::Link;
 use lope_cells::path::CellPath;
+use lope_cells::project::ArgumentPart;
+use lope_cells::read::has_links;
 use lope_cells::space::Spaces;
 use lope_cells::transaction::ReadLog;
 
@@ -33,7 +35,8 @@ pub(super) struct Execution {
 impl Execution {
     /// Whether it runs what a process cell records.
     pub(super) fn is_of(&self, process: Option<&Json>) -> bool {
-        recorded_type(process).as_ref() == Some(&self.recipe)
+        let recorded = process.and_then(|process| process.child("TYPE"));
+        recorded.and_then(Json::as_str) == Some(&*self.recipe)
     }
 }
 
@@ -158,16 +161,32 @@ impl RecipeRunner {
                 NodeWork::Effect("effect".into())
             }
         };
+        let outputs = bind(&part.outputs, process);
+        let base = CellAddress::document(process.space.clone(), EntityId::inline(&inputs));
         Some(BoundNode {
             process: process.clone(),
             index,
             work,
-            base: CellAddress::document(process.space.clone(), EntityId::inline(&inputs)),
+            parts: parts_of(&inputs, &base),
+            output: Link::from_json(&outputs).map(|link| link.target(&base)),
+            base,
             inputs,
-            outputs: bind(&part.outputs, process),
+            outputs,
             stream: None,
         })
     }
+}
+
+/// Inputs entry by entry, if each is a cell or has no links in it.
+fn parts_of(inputs: &Json, base: &CellAddress) -> Option<Arc<[NamedPart]>> {
+    let entries = inputs.as_object()?.iter();
+    let part = |value: &Json| match Link::from_json(value) {
+        Some(link) => Some(ArgumentPart::Cell(link.target(base))),
+        None => (!has_links(value)).then(|| ArgumentPart::Plain(value.clone())),
+    };
+    let parts = entries.map(|(key, value)| Some((Arc::clone(key), part(value)?)));
+    let is_link = Link::from_json(inputs).is_some();
+    parts.collect::<Option<Arc<[_]>>>().filter(|_| !is_link)
 }
 
 /// A durable run is an effect: its request is the workflow and its input, and the key it is asked

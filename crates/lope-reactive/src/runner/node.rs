@@ -19,8 +19,8 @@ use lope_cells::id::EntityId;
 use lope_cells::json::{Json, put};
 use lope_cells::link::{Link, cycle_in, rewrite, sigil};
 use lope_cells::path::CellPath;
-use lope_cells::project::{Projected, observe, project_value};
-use lope_cells::read::Reads;
+use lope_cells::project::{ArgumentPart, Projected, observe, project_parts, project_value};
+use lope_cells::read::{Reads, has_links};
 use lope_cells::schema::Schema;
 use lope_cells::transaction::Transaction;
 use lope_cells::write::replace;
@@ -37,7 +37,14 @@ pub(super) struct BoundNode {
     pub(super) base: CellAddress,
     /// Which input is the stream, if one is.
     pub(super) stream: Option<CellPath>,
+    /// The inputs entry by entry, if they are so simple, and the one cell that the outputs are, if
+    /// they are: found out once instead of with every run.
+    pub(super) parts: Option<Arc<[NamedPart]>>,
+    pub(super) output: Option<CellAddress>,
 }
+
+/// An input and its key.
+pub(super) type NamedPart = (Arc<str>, ArgumentPart);
 
 #[derive(Clone, Debug)]
 pub(super) enum NodeWork {
@@ -66,6 +73,37 @@ impl BoundNode {
             inputs,
             outputs: Json::Null,
             stream: None,
+            parts: None,
+            output: None,
+        }
+    }
+
+    /// All of the inputs, with the event in place of the stream; none if that is not so simple.
+    fn simple_argument(
+        &self,
+        event: Option<&StreamEvent>,
+        transaction: &mut Transaction,
+    ) -> Option<Projected> {
+        let parts = self.parts.as_ref()?;
+        let Some(event) = event else {
+            return Some(project_parts(transaction, parts));
+        };
+        let stream = self.stream.as_ref().filter(|stream| stream.len() == 1)?;
+        if has_links(&event.payload) {
+            return None;
+        }
+        let mut parts = parts.to_vec();
+        let (_, part) = parts.iter_mut().find(|(key, _)| *key == stream.keys()[0])?;
+        *part = ArgumentPart::Plain(event.payload.clone());
+        Some(project_parts(transaction, &parts))
+    }
+
+    /// Writes a result where the outputs say; what is undefined is removed.
+    fn send(&self, transaction: &mut Transaction, value: Option<&Json>) -> Result<(), WriteError> {
+        match (&self.output, value) {
+            (Some(output), Some(value)) => transaction.set(output, value),
+            (Some(output), None) => transaction.remove(output),
+            (None, value) => send(transaction, &self.outputs, &self.base, value),
         }
     }
 
@@ -80,7 +118,7 @@ impl BoundNode {
     pub(super) fn record_failure(&self, failure: &Failure, transaction: &mut Transaction) {
         let error = described(failure);
         // A write that cannot be done leaves the rest: there is nobody else to tell.
-        let _cleared = send(transaction, &self.outputs, &self.base, None);
+        let _cleared = self.send(transaction, None);
         let _noted = replace(transaction, &self.error_cell(), &error);
     }
 
@@ -121,7 +159,7 @@ impl BoundNode {
             ("requestHash", hash.into()),
             (key, value),
         ]);
-        send(transaction, &self.outputs, &self.base, Some(&done))
+        self.send(transaction, Some(&done))
     }
 
     /// Whether it is an effect that was asked for and is not done.
@@ -133,6 +171,29 @@ impl BoundNode {
         let output = output.and_then(|output| transaction.get(&output.target(&self.base)));
         let pending = output.as_ref().and_then(|output| output.child("pending"));
         pending == Some(&Json::Bool(true))
+    }
+
+    /// What the function is called with, read through its schema.
+    fn arguments(
+        &self,
+        function: &FunctionModule,
+        event: Option<&StreamEvent>,
+        transaction: &mut Transaction,
+    ) -> Vec<Projected> {
+        let inputs = &self.inputs_with(event);
+        let any = Schema::any();
+        let schema = function.argument_schema.as_ref().unwrap_or(&any);
+        let mut read = |value: &Json, schema: &Schema| {
+            let found = project_value(transaction, &self.base, value, schema);
+            found.unwrap_or(Projected::Plain(Json::Null))
+        };
+        match event.filter(|_| function.is_handler) {
+            Some(event) => {
+                let context = context_of(inputs, self.stream.as_ref());
+                vec![read(&event.payload, &any), read(&context, schema)]
+            }
+            None => vec![read(inputs, schema)],
+        }
     }
 
     fn owner(&self) -> Owner {
@@ -192,7 +253,7 @@ impl RecipeRunner {
             self.stop_other_children(node, &kept, transaction)
                 .map_err(refused)?;
         }
-        send(transaction, &node.outputs, &node.base, value.as_ref()).map_err(refused)?;
+        node.send(transaction, value.as_ref()).map_err(refused)?;
         forget_failure(node, transaction).map_err(refused)
     }
 
@@ -228,19 +289,11 @@ impl RecipeRunner {
         event: Option<&StreamEvent>,
         transaction: &mut Transaction,
     ) -> Result<Option<Json>, Failure> {
-        let inputs = &node.inputs_with(event);
-        let any = Schema::any();
-        let schema = function.argument_schema.as_ref().unwrap_or(&any);
-        let mut read = |value: &Json, schema: &Schema| {
-            let found = project_value(transaction, &node.base, value, schema);
-            found.unwrap_or(Projected::Plain(Json::Null))
-        };
-        let arguments = match event.filter(|_| function.is_handler) {
-            Some(event) => {
-                let context = context_of(inputs, node.stream.as_ref());
-                vec![read(&event.payload, &any), read(&context, schema)]
-            }
-            None => vec![read(inputs, schema)],
+        let is_plain = function.argument_schema.is_none() && !function.is_handler;
+        let simple = is_plain.then(|| node.simple_argument(event, transaction));
+        let arguments = match simple.flatten() {
+            Some(argument) => vec![argument],
+            None => node.arguments(function, event, transaction),
         };
         match &function.code {
             FunctionCode::JavaScript(source) => self.scripts.call(source, &arguments, transaction),
@@ -401,6 +454,10 @@ fn joined(mut arguments: Vec<Projected>) -> Projected {
 }
 
 fn forget_failure(node: &BoundNode, transaction: &mut Transaction) -> Result<(), WriteError> {
+    let process = transaction.document(&node.process.space, &node.process.id);
+    if process.is_none_or(|process| process.child("errors").is_none()) {
+        return Ok(());
+    }
     transaction.quietly(|transaction| transaction.remove(&node.error_cell()))
 }
 

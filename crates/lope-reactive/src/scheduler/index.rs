@@ -22,7 +22,13 @@ pub(super) struct PathIndex {
     documents: HashMap<SpaceName, HashMap<EntityId, PathTree>>,
 }
 
-const EXTENTS: [Extent; 4] = [Extent::Shape, Extent::Keys, Extent::Links, Extent::Whole];
+const EXTENTS: [Extent; 5] = [
+    Extent::Link,
+    Extent::Shape,
+    Extent::Keys,
+    Extent::Links,
+    Extent::Whole,
+];
 
 #[derive(Debug, Default)]
 struct PathTree {
@@ -89,7 +95,7 @@ impl PathIndex {
             return found;
         };
         match extent {
-            Extent::Shape => {}
+            Extent::Link | Extent::Shape => {}
             Extent::Keys => place
                 .below
                 .values()
@@ -109,7 +115,7 @@ impl PathIndex {
             let sees = |extent: &Extent| match extent {
                 Extent::Links | Extent::Whole => true,
                 Extent::Keys => above + 1 >= depth,
-                Extent::Shape => above == depth,
+                Extent::Link | Extent::Shape => above == depth,
             };
             for extent in EXTENTS.into_iter().filter(sees) {
                 found.extend(place.readers_of(extent));
@@ -187,11 +193,11 @@ impl PathTree {
         let mut place = self;
         let has_moved = OnceCell::new();
         for key in path.keys() {
-            for extent in EXTENTS {
+            for extent in EXTENTS.into_iter().filter(|_| !place.readers.is_empty()) {
                 place.show(extent, &mut see, || match extent {
                     Extent::Whole => true,
                     Extent::Links => *has_moved.get_or_init(|| has_moved_links(change, path)),
-                    Extent::Shape | Extent::Keys => !extent.is_same(before, after),
+                    Extent::Link | Extent::Shape | Extent::Keys => !extent.is_same(before, after),
                 });
             }
             let Some(child) = place.below.get(key) else {

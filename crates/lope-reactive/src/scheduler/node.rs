@@ -80,6 +80,15 @@ pub struct NodeReport {
     pub read_by: BTreeSet<NodeKey>,
 }
 
+/// How often a node ran, and why.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RunCount<'a> {
+    /// Whether nothing it saw has changed since it ran.
+    pub is_current: bool,
+    pub runs: u64,
+    pub last_reason: Option<&'a RunReason>,
+}
+
 /// A node that runs again and again without coming to rest.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NonSettling {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use lope_model::{Span, Timestamp};
-use lope_reactive::hosting::{HostError, SpaceHost, SpaceStore};
+use lope_reactive::hosting::{HostError, LeaseRequest, SpaceHost, SpaceStore};
 use lope_reactive::javascript::JavaScript;
 use lope_reactive::machine::{SpaceAction, SpaceCommand, SpaceOutput, StreamEvent};
 use lope_reactive::module::Modules;
@@ -164,7 +164,12 @@ impl Life {
         let scripts = Box::new(JavaScript::default());
         let runner = RecipeRunner::new(self.space.clone(), modules(), scripts);
         let store = self.store(tables).await?;
-        SpaceHost::take(store, runner, &"me".into(), (self.now, LEASE)).await
+        let asked = LeaseRequest {
+            identity: &"me".into(),
+            now: self.now,
+            span: LEASE,
+        };
+        SpaceHost::take(store, runner, asked).await
     }
 
     /// Lives it through: each host on what `next` gives, until that is gone.

@@ -5,7 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lope_model::{Clock, Moment, Span, Timestamp};
-use lope_reactive::hosting::{NoEffects, PoolOptions, SpaceClient, SpaceHost, SpacePool};
+use lope_reactive::hosting::{
+    LeaseRequest, NoEffects, PoolOptions, SpaceClient, SpaceHost, SpacePool,
+};
 use lope_reactive::javascript::JavaScript;
 use lope_reactive::machine::{Arrival, SpaceAction, SpaceCommand};
 use lope_reactive::runner::RecipeRunner;
@@ -126,9 +128,12 @@ async fn no_step_keeps_the_space_of_a_dead_host() {
         let client = client(&store, SteppedClock::by(0), options("client", lease)).await;
         let scripts = Box::new(JavaScript::default());
         let runner = RecipeRunner::new(space("home"), modules(), scripts);
-        let taken = (theirs.now(), lease);
-        let name = "dead".into();
-        let dead = SpaceHost::take(client.space(&space("home")), runner, &name, taken).await;
+        let asked = LeaseRequest {
+            identity: &"dead".into(),
+            now: theirs.now(),
+            span: lease,
+        };
+        let dead = SpaceHost::take(client.space(&space("home")), runner, asked).await;
         drop(dead.unwrap());
         assert_eq!(owner(&client).await, "dead");
         let next = pool(&store, SteppedClock::by(0), options("next", lease)).await;

@@ -7,7 +7,7 @@ use lope_reactive::javascript::JavaScript;
 use lope_reactive::machine::{EventOutcome, SpaceInput, SpaceMachine, SpaceOutput, StreamEvent};
 use lope_reactive::module::{Modules, ScriptHost};
 use lope_reactive::process::process_of;
-use lope_reactive::runner::{RecipeError, RecipeOptions};
+use lope_reactive::runner::{RecipeError, RecipeRun};
 use lope_reactive::{
     CellAddress, Json, Projected, Recipe, RecipeRunner, Schema, Spaces, Transaction,
 };
@@ -120,8 +120,14 @@ impl Host {
         let argument = argument.map(Json::from);
         let result = cell(result);
         self.edit(|runner, transaction| {
-            let into = (&result, &RecipeOptions::default());
-            runner.run(transaction, recipe.as_ref(), argument.as_ref(), into)
+            let mut run = RecipeRun::at(&result);
+            if let Some(recipe) = &recipe {
+                run = run.recipe(recipe);
+            }
+            if let Some(argument) = &argument {
+                run = run.argument(argument);
+            }
+            runner.run(transaction, run)
         })
     }
 

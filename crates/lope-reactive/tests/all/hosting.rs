@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use lope_mailbox::Mailbox;
 use lope_model::{Span, Timestamp};
-use lope_reactive::hosting::{HostError, SpaceHost, SpaceStore};
+use lope_reactive::hosting::{HostError, LeaseRequest, SpaceHost, SpaceStore};
 use lope_reactive::javascript::JavaScript;
 use lope_reactive::machine::{SpaceOutput, StreamEvent};
-use lope_reactive::runner::RecipeOptions;
+use lope_reactive::runner::RecipeRun;
 use lope_reactive::{Json, Recipe, RecipeRunner, Schema};
 use lope_store::{MemoryStore, SystemClock, Tables};
 
@@ -60,13 +60,12 @@ async fn take(
     tables: &Arc<dyn Tables>,
     now: Timestamp,
 ) -> Result<SpaceHost<RecipeRunner>, HostError> {
-    SpaceHost::take(
-        store_of(tables).await?,
-        runner(),
-        &"me".into(),
-        (now, LEASE),
-    )
-    .await
+    let asked = LeaseRequest {
+        identity: &"me".into(),
+        now,
+        span: LEASE,
+    };
+    SpaceHost::take(store_of(tables).await?, runner(), asked).await
 }
 
 fn event(id: &str, n: i64) -> StreamEvent {
@@ -81,10 +80,12 @@ fn event(id: &str, n: i64) -> StreamEvent {
 async fn prepare(tables: &Arc<dyn Tables>) {
     let mut host = take(tables, Timestamp::from_millis(0)).await.unwrap();
     let mut transaction = host.machine().spaces().begin();
-    let into = (&cell("result"), &RecipeOptions::default());
     host.machine()
         .program()
-        .run(&mut transaction, Some(&recipe()), None, into)
+        .run(
+            &mut transaction,
+            RecipeRun::at(&cell("result")).recipe(&recipe()),
+        )
         .unwrap();
     host.edit(1, transaction);
     let told = host.turn(Timestamp::from_millis(0)).await.unwrap();
@@ -233,16 +234,19 @@ async fn a_thousand_spaces_on_one_store_do_not_mix() {
             .await
             .unwrap();
         let runner = RecipeRunner::new(name.clone(), modules(), Box::new(JavaScript::default()));
-        let mut host = SpaceHost::take(store, runner, &"me".into(), (now, LEASE))
-            .await
-            .unwrap();
+        let asked = LeaseRequest {
+            identity: &"me".into(),
+            now,
+            span: LEASE,
+        };
+        let mut host = SpaceHost::take(store, runner, asked).await.unwrap();
         let mut transaction = host.machine().spaces().begin();
         let result = cell(&format!("s{number}:result"));
         let argument = Json::from(json!({"x": number}));
-        let into = (&result, &RecipeOptions::default());
+        let run = RecipeRun::at(&result);
         host.machine()
             .program()
-            .run(&mut transaction, Some(&doubling), Some(&argument), into)
+            .run(&mut transaction, run.recipe(&doubling).argument(&argument))
             .unwrap();
         host.edit(0, transaction);
         hosts.push(host);

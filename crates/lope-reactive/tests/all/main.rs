@@ -4,6 +4,7 @@
 
 mod chaos_reactive;
 mod clock_steps;
+mod document_rows;
 mod effects;
 mod elsewhere;
 mod events;
@@ -15,9 +16,11 @@ mod hosting;
 mod modules;
 mod oracle;
 mod pools;
+mod promises;
 mod recipes;
 mod scheduling;
 mod scripts;
 mod sheet;
+mod stops;
 mod stores;
 mod worked_examples;

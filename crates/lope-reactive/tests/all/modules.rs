@@ -1,14 +1,14 @@
 //! What nodes are made of: modules that are missing, raw modules, functions that are not what they
 //! seem, recipes that are met as values.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, Mutex};
 
 use lope_model::Failure;
 use lope_reactive::javascript::JavaScript;
 use lope_reactive::module::{ChildRequest, Modules, ScriptHost};
-use lope_reactive::runner::{RecipeError, RecipeOptions, run_request};
-use lope_reactive::{Json, Link, Projected, Recipe, Transaction};
+use lope_reactive::runner::{RecipeError, RecipeOptions, RecipeRun, run_request};
+use lope_reactive::{Json, Link, Projected, Recipe, Spaces, Transaction};
 
 use crate::fixture::{cell, json, link};
 use crate::host::Host;
@@ -62,12 +62,12 @@ fn a_missing_module_leaves_its_node_out_with_a_warning_and_fails_a_strict_run() 
         .documents(&cell("result").space)
         .len();
     let mut transaction = host.machine.spaces().begin();
-    let refused = host.machine.program().run(
-        &mut transaction,
-        Some(&known),
-        Some(&argument),
-        (&cell("result"), &strict),
-    );
+    let result = cell("result");
+    let run = RecipeRun::at(&result).recipe(&known).argument(&argument);
+    let refused = host
+        .machine
+        .program()
+        .run(&mut transaction, run.options(strict));
     let expected = RecipeError::MissingModule {
         node: 0,
         name: "nobody".into(),
@@ -117,12 +117,12 @@ fn a_module_that_is_missing_in_a_nested_recipe_fails_a_strict_run_too() {
     let outer = Recipe::parse(&outer.into()).unwrap();
     let mut transaction = host.machine.spaces().begin();
     let strict = RecipeOptions { strict: true };
-    let refused = host.machine.program().run(
-        &mut transaction,
-        Some(&outer),
-        None,
-        (&cell("result"), &strict),
-    );
+    let result = cell("result");
+    let run = RecipeRun::at(&result).recipe(&outer);
+    let refused = host
+        .machine
+        .program()
+        .run(&mut transaction, run.options(strict));
     assert!(
         matches!(refused, Err(RecipeError::MissingModule { .. })),
         "{refused:?}"
@@ -406,4 +406,46 @@ fn a_function_is_compiled_once_whoever_has_it() {
         }
     }
     assert_eq!(scripts.compiled(), 2);
+}
+
+/// Calls nothing, and keeps which pieces of memory it was to call.
+#[derive(Debug)]
+struct Noting(Arc<Mutex<Vec<Arc<str>>>>);
+
+impl ScriptHost for Noting {
+    fn call(
+        &mut self,
+        source: &Arc<str>,
+        _: &[Projected],
+        _: &mut Transaction,
+    ) -> Result<Option<Json>, Failure> {
+        self.0.lock().unwrap().push(Arc::clone(source));
+        Ok(Some(1.into()))
+    }
+}
+
+/// "refs resolved once": all nodes that name a module, in every process and run, call the same
+/// function.
+#[test]
+fn a_ref_is_resolved_once_and_whoever_names_it_calls_the_same_function() {
+    let called = Arc::new(Mutex::new(Vec::new()));
+    let noting = Box::new(Noting(Arc::clone(&called)));
+    let mut host = Host::with(noting, Spaces::default());
+    with_modules(&mut host, |modules| {
+        let module = json!({"type": "javascript", "implementation": "({x}) => x"});
+        modules.document("same", &module.into()).unwrap();
+    });
+    let inputs = || json!({"x": alias(&["argument", "x"])});
+    let twice = recipe(&[
+        ("one", node("ref", "same", inputs(), "one")),
+        ("two", node("ref", "same", inputs(), "two")),
+    ]);
+    for result in ["a", "b"] {
+        host.run(Some(twice.clone()), Some(json!({"x": 0})), result)
+            .unwrap();
+        host.run(None, Some(json!({"x": 1})), result).unwrap();
+    }
+    let called = called.lock().unwrap();
+    assert_eq!(called.len(), 2 * 2 * 2 * 2, "each twice in the test mode");
+    assert!(called.iter().all(|source| Arc::ptr_eq(source, &called[0])));
 }

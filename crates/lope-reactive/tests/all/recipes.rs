@@ -2,7 +2,7 @@
 
 use lope_model::Failure;
 use lope_reactive::machine::{EventOutcome, SpaceOutput};
-use lope_reactive::runner::{RecipeError, RecipeOptions, run_request};
+use lope_reactive::runner::{RecipeError, RecipeOptions, RecipeRun, run_request};
 use lope_reactive::{Json, Link, Projected, Recipe};
 
 use crate::fixture::{cell, json, link};
@@ -145,7 +145,9 @@ fn a_recipe_whose_setup_fails_leaves_the_old_one_running() {
     let recipe = Recipe::parse(&broken.into()).unwrap();
     let refused = host.edit(|runner, transaction| {
         let strict = RecipeOptions { strict: true };
-        runner.run(transaction, Some(&recipe), None, (&cell("result"), &strict))
+        let result = cell("result");
+        let run = RecipeRun::at(&result).recipe(&recipe);
+        runner.run(transaction, run.options(strict))
     });
     assert_eq!(
         refused,
@@ -293,6 +295,35 @@ fn internal_state_is_defaults_then_initial_then_what_was_stored_and_separate_per
     );
 }
 
+/// "defaults fill in, nested, and are copied per instance"
+#[test]
+fn defaults_of_an_argument_are_copied_per_instance() {
+    let mut host = Host::new();
+    let recipe = json!({
+        "argumentSchema": {"type": "object", "properties": {"conf": {"type": "object", "properties": {
+            "depth": {"default": 2}, "list": {"default": [1]}, "deep": {"type": "object", "properties": {"x": {"default": 1}}}}}}},
+        "result": {"conf": alias(&["argument", "conf"])}, "nodes": []
+    });
+    let fresh = || {
+        Some(Json::from(
+            json!({"depth": 2, "list": [1], "deep": {"x": 1}}),
+        ))
+    };
+    for result in ["one", "two"] {
+        host.run(Some(recipe.clone()), None, result).unwrap();
+        assert_eq!(host.get(&format!("{result}/conf")), fresh());
+    }
+    host.set("one/conf/list", json!([1, 2]));
+    host.set("one/conf/deep/x", 5);
+    let changed = json!({"depth": 2, "list": [1, 2], "deep": {"x": 5}});
+    assert_eq!(host.get("one/conf"), Some(changed.into()));
+    host.run(Some(recipe), Some(json!({"conf": {"depth": 7}})), "three")
+        .unwrap();
+    assert_eq!(host.get("two/conf"), fresh());
+    let filled = json!({"depth": 7, "list": [1], "deep": {"x": 1}});
+    assert_eq!(host.get("three/conf"), Some(filled.into()));
+}
+
 #[test]
 fn an_event_runs_its_handler_with_the_event_in_place_of_the_stream() {
     let mut host = Host::new();
@@ -425,9 +456,7 @@ fn stopping_a_parent_stops_its_children_unless_they_were_started_in_their_own_ri
     assert_eq!(host.running(), 0, "the child stopped with it");
     host.run(None, None, "result").unwrap();
     host.edit(|runner, transaction| {
-        runner
-            .run(transaction, None, None, (&child, &RecipeOptions::default()))
-            .unwrap();
+        runner.run(transaction, RecipeRun::at(&child)).unwrap();
     });
     host.stop("result");
     assert_eq!(host.running(), 1, "elevated");
@@ -710,10 +739,12 @@ fn an_uncommitted_run_has_started_nothing() {
     let mut host = Host::new();
     let recipe = Recipe::parse(&doubling().into()).unwrap();
     let mut transaction = host.machine.spaces().begin();
-    let into = (&cell("result"), &RecipeOptions::default());
     host.machine
         .program()
-        .run(&mut transaction, Some(&recipe), None, into)
+        .run(
+            &mut transaction,
+            RecipeRun::at(&cell("result")).recipe(&recipe),
+        )
         .unwrap();
     transaction.abort();
     host.turn(Vec::new());

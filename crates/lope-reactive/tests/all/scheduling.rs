@@ -78,6 +78,27 @@ fn invalidation_is_by_value_and_path() {
 }
 
 #[test]
+fn a_value_under_a_parent_that_was_not_there_runs_its_own_readers_alone() {
+    let mut sheet = Sheet::new(json!({}));
+    let reads_x = sheet.observe("a/b/x");
+    let reads_y = sheet.observe("a/b/y");
+    let reads_b = sheet.observe("a/b");
+    sheet.turn(Vec::new());
+    sheet.ran();
+    sheet.set("a/b/x", 1);
+    assert_eq!(sheet.ran(), [reads_x, reads_b]);
+    sheet.set("a/b/y", 1);
+    assert_eq!(sheet.ran(), [reads_y, reads_b]);
+    sheet.set("a", json!({"b": {}}));
+    assert_eq!(sheet.ran(), [reads_x, reads_y, reads_b]);
+    sheet.set("a", json!({}));
+    assert_eq!(sheet.ran(), [reads_b], "nothing was there but an object");
+    sheet.set("elsewhere", json!({"x": 1}));
+    sheet.set("a/b", link("sheet/elsewhere"));
+    assert_eq!(sheet.ran(), [reads_x, reads_y, reads_b], "a link leads on");
+}
+
+#[test]
 fn an_actions_own_writes_do_not_trigger_it() {
     let mut sheet = Sheet::new(json!({"a": 1, "log": 0}));
     let node = sheet.node(NodeRole::Observer, &["a"], "log", |transaction| {

@@ -273,6 +273,41 @@ fn cells_are_read_and_written_in_the_transaction_of_the_call() {
     assert_eq!(get(&spaces, "doc/list"), Some(json!([2, 3]).into()));
 }
 
+/// "Async functions are driven to their end inside the same transaction and limits"
+#[test]
+fn an_async_function_reads_and_writes_in_the_transaction_of_its_call() {
+    let mut spaces = Spaces::default();
+    set(&mut spaces, "doc", json!({"n": 1}));
+    let mut transaction = spaces.begin();
+    let argument =
+        || Projected::Object([("n".into(), Projected::Cell(Cell::new(cell("doc/n"))))].into());
+    let source = "async ({n}) => {
+        const seen = [n.get()];
+        n.set(2);
+        await null;
+        seen.push(n.get());
+        await Promise.all([1, 2].map(async (x) => { await null; n.increment(x) }));
+        seen.push(n.get());
+        return seen;
+    }";
+    let mut scripts = JavaScript::default();
+    let seen = scripts.call(&Arc::from(source), &[argument()], &mut transaction);
+    assert_eq!(seen, Ok(Some(json!([1, 2, 5]).into())));
+    assert_eq!(
+        get(&spaces, "doc/n"),
+        Some(1.into()),
+        "nothing before the commit"
+    );
+    spaces.commit(transaction).unwrap();
+    assert_eq!(get(&spaces, "doc/n"), Some(5.into()));
+    let mut transaction = spaces.begin();
+    let failing = "async ({n}) => { n.set(9); await null; throw new RangeError('late') }";
+    let failure = scripts.call(&Arc::from(failing), &[argument()], &mut transaction);
+    assert_eq!(&*failure.unwrap_err().kind, "RangeError");
+    transaction.abort();
+    assert_eq!(get(&spaces, "doc/n"), Some(5.into()));
+}
+
 fn alias(path: &[&str]) -> serde_json::Value {
     json!({"$alias": {"path": path}})
 }
@@ -315,6 +350,33 @@ fn a_script_node_with_a_stream_is_a_handler() {
         Some("Y:F".into()),
         "a throwing handler leaves no writes"
     );
+}
+
+/// "`wrapper: "handler"` calls `fn(event, context)`", with and without a context of its own.
+#[test]
+fn a_wrapped_script_gets_the_event_and_the_other_inputs() {
+    let mut host = Host::scripted();
+    let handler = |inputs: serde_json::Value| {
+        json!({"module": {"type": "javascript", "wrapper": "handler",
+                "argumentSchema": {"properties": {"log": {"asCell": true}, "by": true}},
+                "implementation": "(event, {log, by}) => { log.push([event, by]) }"},
+            "inputs": inputs, "outputs": {}})
+    };
+    let recipe = json!({
+        "initial": {"internal": {"s": {"$stream": true}, "t": {"$stream": true}, "log": []}},
+        "result": {"s": alias(&["internal", "s"]), "t": alias(&["internal", "t"]), "log": alias(&["internal", "log"])},
+        "nodes": [
+            handler(json!({"$event": alias(&["internal", "s"]), "$ctx": {"log": alias(&["internal", "log"]), "by": "context"}})),
+            handler(json!({"$event": alias(&["internal", "t"]), "log": alias(&["internal", "log"]), "by": "inputs"}))
+        ]
+    });
+    host.run(Some(recipe), None, "result").unwrap();
+    for (stream, payload) in [("s", json!({"n": 1})), ("t", json!(2)), ("s", json!(null))] {
+        let outcome = host.send(&cell(&format!("result/{stream}")), payload);
+        assert_eq!(outcome, EventOutcome::Handled);
+    }
+    let expected = json!([[{"n": 1}, "context"], [2, "inputs"], [null, "context"]]);
+    assert_eq!(host.get("result/log"), Some(expected.into()));
 }
 
 #[test]

@@ -2,11 +2,11 @@
 //! space goes away between two steps and the store is opened again.
 
 use lope_model::{Span, Timestamp};
-use lope_reactive::hosting::{SpaceHost, SpaceStore};
+use lope_reactive::hosting::{LeaseRequest, SpaceHost, SpaceStore};
 use lope_reactive::javascript::JavaScript;
 use lope_reactive::machine::{EventOutcome, SpaceOutput, StreamEvent};
 use lope_reactive::process::{process_of, source_of};
-use lope_reactive::runner::{ProcessReport, RecipeOptions};
+use lope_reactive::runner::{ProcessReport, RecipeRun};
 use lope_reactive::{CellAddress, Json, Link, Reads, Recipe, RecipeRunner, Schema, Transaction};
 
 use crate::fixture::{cell, json, space};
@@ -50,9 +50,12 @@ impl Steps {
         let store = SpaceStore::open(tables, space("home")).await.unwrap();
         let scripts = Box::new(JavaScript::default());
         let runner = RecipeRunner::new(space("home"), modules(), scripts);
-        SpaceHost::take(store, runner, &"me".into(), (self.now, LEASE))
-            .await
-            .unwrap()
+        let asked = LeaseRequest {
+            identity: &"me".into(),
+            now: self.now,
+            span: LEASE,
+        };
+        SpaceHost::take(store, runner, asked).await.unwrap()
     }
 
     /// One transaction, committed; then everything that follows from it.
@@ -70,8 +73,12 @@ impl Steps {
     async fn run(&mut self, recipe: Option<&Recipe>, argument: serde_json::Value) {
         let argument = Json::from(argument);
         self.step(|runner, transaction| {
-            let into = (&cell("demo"), &RecipeOptions::default());
-            let returned = runner.run(transaction, recipe, Some(&argument), into);
+            let demo = cell("demo");
+            let mut run = RecipeRun::at(&demo).argument(&argument);
+            if let Some(recipe) = recipe {
+                run = run.recipe(recipe);
+            }
+            let returned = runner.run(transaction, run);
             assert_eq!(
                 returned.unwrap(),
                 cell("demo"),

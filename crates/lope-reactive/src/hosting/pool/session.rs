@@ -10,7 +10,7 @@ use tokio::sync::{Notify, watch};
 use super::SpacePoolInner;
 use crate::hosting::effects::RequestedEffect;
 use crate::hosting::lease::LeaseView;
-use crate::hosting::{HostError, SpaceHost};
+use crate::hosting::{HostError, LeaseRequest, SpaceHost};
 use crate::javascript::JavaScript;
 use crate::machine::SpaceOutput;
 use crate::runner::RecipeRunner;
@@ -100,7 +100,12 @@ async fn take(
             return Err(HostError::Held { owner, until });
         }
     };
-    SpaceHost::take(store, runner, &options.identity, (now, options.lease)).await
+    let asked = LeaseRequest {
+        identity: &options.identity,
+        now,
+        span: options.lease,
+    };
+    SpaceHost::take(store, runner, asked).await
 }
 
 fn not_taken(inner: &SpacePoolInner, space: &SpaceName, error: &HostError) {
