@@ -7,6 +7,7 @@ mod error;
 mod figure;
 pub mod filling;
 mod footprint;
+pub mod http_client;
 mod idle;
 mod mailbox;
 mod measured_store;

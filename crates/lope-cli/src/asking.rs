@@ -1,16 +1,13 @@
 //! `--server URL`: this command is done by a running server. It is told what was typed; what it
 //! says is printed, what it needs of this machine is given, and nothing else.
 
-use std::fs::File;
-use std::io::{self, Read, Write};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::ArgMatches;
 use lope::agents::TOKEN_VARIABLE;
 use lope_agents_cli::{AgentsCommand, RunnersCommand};
-use lope_remote::{
-    ATTACHMENT_MAX, Attached, CallError, CommandOrder, Need, NewFile, OrderGiver, ServerClient,
-};
+use lope_remote::{CommandOrder, ServerClient};
+use lope_terminal::this_process::ThisProcess;
 
 use crate::args::Command;
 use crate::commands::mailbox::MailboxCommand;
@@ -92,11 +89,9 @@ async fn ask(server: &ServerClient, words: Vec<String>, matches: &ArgMatches) ->
             .unwrap_or_default(),
         task: std::env::var(TOKEN_VARIABLE).ok(),
     };
-    let mut giver = ThisProcess {
-        python: PythonArgs::by(python_bin(matches)),
-        words,
-        file: None,
-    };
+    let python = PythonArgs::by(python_bin(matches));
+    let compile = move |words: &[String], need: &_| python.answer(words, need);
+    let mut giver = ThisProcess::new(words, Box::new(compile));
     let code = server.run(order, &mut giver).await?;
     Ok(Exit::of(code))
 }
@@ -206,133 +201,6 @@ fn called(server: &ServerClient) -> String {
     }
 }
 
-/// The process that the command was typed into.
-struct ThisProcess {
-    words: Vec<String>,
-    python: PythonArgs,
-    /// The file that is written now.
-    file: Option<(String, File)>,
-}
-
-impl ThisProcess {
-    /// Was it typed? A server is given nothing else, and writes nothing else.
-    fn names(&self, path: &str) -> bool {
-        self.words.iter().any(|word| {
-            let value = word.split_once('=').map_or("", |(_, value)| value);
-            [word.as_str(), value]
-                .iter()
-                .any(|text| *text == path || text.strip_prefix('@') == Some(path))
-        })
-    }
-
-    fn read(&self, need: &Need) -> io::Result<Vec<u8>> {
-        match need {
-            Need::Stdin if self.words.iter().any(|word| is_stdin(word)) => some_of(io::stdin()),
-            Need::File(path) if self.names(path) => some_of(File::open(path)?),
-            Need::Stdin | Need::File(_) | Need::Python { .. } => {
-                Err(io::Error::other("the command line does not name it"))
-            }
-        }
-    }
-}
-
-fn is_stdin(word: &str) -> bool {
-    word == "-" || word.ends_with("=-")
-}
-
-fn some_of(from: impl Read) -> io::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    from.take(ATTACHMENT_MAX as u64 + 1)
-        .read_to_end(&mut bytes)?;
-    if bytes.len() > ATTACHMENT_MAX {
-        let message =
-            format!("it has more than {ATTACHMENT_MAX} bytes, which a server does not take");
-        return Err(io::Error::other(message));
-    }
-    Ok(bytes)
-}
-
-impl OrderGiver for ThisProcess {
-    fn out(&mut self, text: &str) {
-        // A closed pipe is the reader's decision, not a failure of ours.
-        let _ = anstream::stdout().write_all(text.as_bytes());
-    }
-
-    fn out_bytes(&mut self, bytes: &[u8]) {
-        let _ = io::stdout().write_all(bytes);
-    }
-
-    fn err(&mut self, text: &str) {
-        let _ = anstream::stderr().write_all(text.as_bytes());
-    }
-
-    fn file(&mut self, file: &NewFile) -> Result<(), CallError> {
-        let unwritten = |message: String, hint: Option<String>, exists: bool| {
-            Err(CallError::Unwritten {
-                message,
-                hint,
-                exists,
-            })
-        };
-        if !self.names(&file.path) {
-            let message = format!(
-                "the server wants to write '{}', which was not asked for",
-                file.path
-            );
-            return Err(CallError::Broken(message));
-        }
-        let path = Path::new(&file.path);
-        let made = if file.is_new {
-            File::create_new(path)
-        } else {
-            File::create(path)
-        };
-        match made {
-            Ok(made) => {
-                self.file = Some((file.path.clone(), made));
-                Ok(())
-            }
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => unwritten(
-                format!("{} exists already", file.path),
-                file.hint.clone(),
-                true,
-            ),
-            Err(error) => unwritten(format!("{}: {error}", file.path), None, false),
-        }
-    }
-
-    fn piece(&mut self, bytes: &[u8]) -> Result<(), CallError> {
-        let Some((path, file)) = &mut self.file else {
-            return Err(CallError::Broken(
-                "the server sends a piece of no file".to_owned(),
-            ));
-        };
-        file.write_all(bytes).map_err(|error| CallError::Unwritten {
-            message: format!("{path}: {error}"),
-            hint: None,
-            exists: false,
-        })
-    }
-
-    fn answer(&mut self, need: &Need) -> Attached {
-        let given = match self.python.answer(&self.words, need) {
-            Some(Ok(text)) => return Attached::Bytes(text.into_bytes()),
-            Some(Err(error)) => {
-                let (message, hint) = error.words();
-                return Attached::Nothing { message, hint };
-            }
-            None => self.read(need),
-        };
-        match given {
-            Ok(bytes) => Attached::Bytes(bytes),
-            Err(error) => Attached::Nothing {
-                message: error.to_string(),
-                hint: None,
-            },
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -345,17 +213,5 @@ mod tests {
     fn a_server_hears_what_was_typed_but_not_where() {
         let typed = words("--server http://x runs --token=t list --store=s --json -- --server");
         assert_eq!(without_own(&typed), words("runs list --json -- --server"));
-    }
-
-    #[test]
-    fn a_server_is_given_only_what_was_typed() {
-        let giver = ThisProcess {
-            words: words("start a.yaml --input=@in.json --payload @p -"),
-            python: PythonArgs::default(),
-            file: None,
-        };
-        assert!(["a.yaml", "in.json", "p"].iter().all(|it| giver.names(it)));
-        assert!(!giver.names("b.yaml") && !giver.names("yaml"));
-        assert!(giver.words.iter().any(|word| is_stdin(word)));
     }
 }

@@ -10,20 +10,16 @@ mod commands;
 mod dispatch;
 mod error;
 mod flags;
-mod format;
 mod home;
-mod output;
-mod progress;
-mod reports;
 mod served;
 mod signals;
-mod table;
 
 use std::panic::AssertUnwindSafe;
 use std::pin::Pin;
 use std::process::ExitCode;
 
 use clap::{ArgMatches, CommandFactory, FromArgMatches};
+pub(crate) use lope_terminal::{format, output, progress, reports, table};
 
 use crate::args::Lope;
 use crate::error::{CliError, CliResult, Exit};

@@ -8,7 +8,7 @@ use lope::tokens::Right;
 
 use crate::ATTACHMENT_MAX;
 use crate::command_call::CommandCall;
-use crate::order::{Attached, CommandFrame, Need, NewFile};
+use crate::order::{Attached, CommandFrame, Need, OutputFile};
 
 /// Is this command done for somebody else?
 pub fn is_remote() -> bool {
@@ -114,7 +114,7 @@ pub async fn hand_over(
 }
 
 fn begin_file(call: &CommandCall, path: &Path, is_new: bool, hint: Option<&str>) {
-    call.say(&CommandFrame::File(NewFile {
+    call.say(&CommandFrame::File(OutputFile {
         path: path.to_string_lossy().into_owned(),
         is_new,
         hint: hint.map(str::to_owned),

@@ -11,7 +11,7 @@ mod order;
 mod server_client;
 
 pub use command_call::{CommandCall, CommandHost, FrameReceiver};
-pub use order::{Attached, Attachment, CommandFrame, CommandOrder, Need, NewFile};
+pub use order::{Attached, Attachment, CommandFrame, CommandOrder, Need, OutputFile};
 pub use server_client::{CallError, OrderGiver, ServerClient};
 
 /// Most bytes of one file, or of standard input, that go with an order.

@@ -69,7 +69,7 @@ pub enum CommandFrame {
     /// For stderr, as it is.
     Err(String),
     /// A file to write begins.
-    File(NewFile),
+    File(OutputFile),
     /// The next bytes of the file that began last.
     Piece(#[serde(with = "Base64")] Vec<u8>),
     /// The command has done nothing: it needs these first.
@@ -80,7 +80,7 @@ pub enum CommandFrame {
 
 /// A file that a command writes for its caller.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct NewFile {
+pub struct OutputFile {
     /// As the command line names it.
     pub path: String,
     /// It must not be there yet.

@@ -6,7 +6,7 @@ use reqwest::{Client, Response, StatusCode, Url};
 use serde_json::Value as Json;
 use thiserror::Error;
 
-use crate::order::{Attached, Attachment, CommandFrame, CommandOrder, Need, NewFile};
+use crate::order::{Attached, Attachment, CommandFrame, CommandOrder, Need, OutputFile};
 
 /// How long a server may take to take a connection.
 const CONNECT: Duration = Duration::from_secs(10);
@@ -65,7 +65,7 @@ pub trait OrderGiver {
     fn out_bytes(&mut self, bytes: &[u8]);
     fn err(&mut self, text: &str);
     /// A file begins; its bytes follow.
-    fn file(&mut self, file: &NewFile) -> Result<(), CallError>;
+    fn file(&mut self, file: &OutputFile) -> Result<(), CallError>;
     fn piece(&mut self, bytes: &[u8]) -> Result<(), CallError>;
     fn answer(&mut self, need: &Need) -> Attached;
 }

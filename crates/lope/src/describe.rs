@@ -4,7 +4,6 @@
 
 mod loose;
 mod mailbox;
-mod plain;
 mod schedule;
 mod token;
 
@@ -20,7 +19,6 @@ use serde_json::{Map, Value, json};
 
 pub use loose::loose;
 pub use mailbox::{dead_letter, mailbox_stats, queued, timer};
-pub use plain::plain;
 pub use schedule::{schedule, schedule_status};
 pub use token::token;
 

@@ -68,6 +68,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("lope-otel", &["lope"]),
     // What a command and a server say to each other.
     ("lope-remote", &["lope"]),
+    ("lope-terminal", &["lope-remote"]),
     // Commands that are many enough for a room of their own; the binary mounts them.
     ("lope-agents-cli", &["lope-remote"]),
     ("lope-http", &["lope-remote"]),
@@ -75,7 +76,13 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("lope-server", &["lope-pages"]),
     (
         "lope-cli",
-        &["lope-agents-cli", "lope-bench", "lope-otel", "lope-server"],
+        &[
+            "lope-agents-cli",
+            "lope-bench",
+            "lope-otel",
+            "lope-server",
+            "lope-terminal",
+        ],
     ),
     ("xtask", &[]),
 ];
@@ -90,6 +97,7 @@ const FACED: &[&str] = &[
     "lope-pages",
     "lope-remote",
     "lope-server",
+    "lope-terminal",
 ];
 /// What they may name.
 const FACE: &[&str] = &[
@@ -102,6 +110,7 @@ const FACE: &[&str] = &[
     "lope-pages",
     "lope-remote",
     "lope-server",
+    "lope-terminal",
 ];
 
 /// The simulator: named in tests alone, by any room.
@@ -118,6 +127,7 @@ const TOP: &[&str] = &[
     "lope-pages",
     "lope-remote",
     "lope-server",
+    "lope-terminal",
     "lope-cli",
     "xtask",
 ];

@@ -1,6 +1,5 @@
 //! `lope bench`: figures of this machine, one line each.
 
-mod http_client;
 mod server;
 
 use std::path::Path;

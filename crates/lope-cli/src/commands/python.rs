@@ -260,7 +260,7 @@ impl PythonArgs {
     }
 
     /// What the compiler says about a module that a command line names, for a server that asks.
-    pub(crate) fn answer(&self, words: &[String], need: &Need) -> Option<CliResult<String>> {
+    pub(crate) fn answer(&self, words: &[String], need: &Need) -> Option<Attached> {
         let Need::Python {
             how,
             folder,
@@ -281,7 +281,13 @@ impl PythonArgs {
         });
         let module = typed.into_iter().find(is_meant)?;
         let known = ["--bundle", "--all", "--list"].contains(&how.as_str());
-        known.then(|| self.compiled(&module, how, named, input))
+        known.then(|| match self.compiled(&module, how, named, input) {
+            Ok(text) => Attached::Bytes(text.into_bytes()),
+            Err(error) => {
+                let (message, hint) = error.words();
+                Attached::Nothing { message, hint }
+            }
+        })
     }
 
     /// The same with this interpreter.

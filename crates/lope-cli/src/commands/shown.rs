@@ -9,6 +9,9 @@ use lope_remote::caller;
 
 use crate::error::CliResult;
 
+/// What to do about a file that is there.
+pub(crate) const OTHER_FILE: &str = "name a file that does not exist";
+
 /// Makes a run one that may be shown; what else must not be shown of it.
 pub(crate) async fn redact(
     client: &Client,

@@ -12,12 +12,10 @@ use lope_model::RunId;
 use lope_remote::{CommandCall, caller};
 use serde_json::json;
 
+use super::shown::OTHER_FILE;
 use crate::error::{CliError, CliResult, Exit};
 use crate::home::Settings;
 use crate::output::Output;
-
-/// What to do about a file that is there.
-pub(crate) const OTHER_FILE: &str = "name a file that does not exist";
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum StoreCommand {

@@ -4,12 +4,11 @@ use std::time::{Duration, Instant};
 
 use lope::workers::Logs;
 use lope::{Runner, config::Config};
+use lope_bench::http_client::{Events, HttpConnection};
 use lope_bench::{BenchError, BenchResult, Cost, Figure, MeasuredStore, Reading, filling};
 use lope_model::Value;
 use lope_server::{Listening, Server, ServerError, ServerParts, ServerSettings};
 use tokio::task::JoinSet;
-
-use super::http_client::{Events, HttpConnection};
 
 /// What the store holds at a scale of 100 percent.
 const RUNS: u64 = 1_000_000;

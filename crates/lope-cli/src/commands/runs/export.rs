@@ -8,8 +8,7 @@ use lope_remote::caller;
 use serde_json::{Value as Json, json};
 
 use super::find::find;
-use crate::commands::shown;
-use crate::commands::store::OTHER_FILE;
+use crate::commands::shown::{self, OTHER_FILE};
 use crate::error::{CliError, CliResult, Exit};
 use crate::output::Output;
 

@@ -7,32 +7,32 @@ const NARROW: usize = 8;
 
 /// A column of a table.
 #[derive(Debug)]
-pub(crate) struct Column {
+pub struct Column {
     title: &'static str,
     cut: bool,
 }
 
 impl Column {
     /// Never cut.
-    pub(crate) const fn whole(title: &'static str) -> Self {
+    pub const fn whole(title: &'static str) -> Self {
         Self { title, cut: false }
     }
 
     /// Cut where the terminal is too narrow.
-    pub(crate) const fn cut(title: &'static str) -> Self {
+    pub const fn cut(title: &'static str) -> Self {
         Self { title, cut: true }
     }
 }
 
 /// Rows of cells under titles. Cells may hold colours.
 #[derive(Debug)]
-pub(crate) struct Table {
+pub struct Table {
     columns: Vec<Column>,
     rows: Vec<Vec<String>>,
 }
 
 impl Table {
-    pub(crate) fn new(columns: impl IntoIterator<Item = Column>) -> Self {
+    pub fn new(columns: impl IntoIterator<Item = Column>) -> Self {
         Self {
             columns: columns.into_iter().collect(),
             rows: Vec::new(),
@@ -40,16 +40,16 @@ impl Table {
     }
 
     /// A column that is there only if somebody has something to say in it.
-    pub(crate) fn also(&mut self, wanted: bool, column: Column) {
+    pub fn also(&mut self, wanted: bool, column: Column) {
         self.columns.extend(wanted.then_some(column));
     }
 
-    pub(crate) fn row(&mut self, cells: Vec<String>) {
+    pub fn row(&mut self, cells: Vec<String>) {
         self.rows.push(cells);
     }
 
     /// The table, at most so many columns wide.
-    pub(crate) fn lines(&self, width: usize) -> Vec<String> {
+    pub fn lines(&self, width: usize) -> Vec<String> {
         let widths = self.widths(width);
         let bold = anstyle::Style::new().bold();
         let titles = self
@@ -116,7 +116,7 @@ fn columns(text: &str) -> usize {
 }
 
 /// A text of at most so many columns; what is cut off shows as an ellipsis, and loses its colours.
-pub(crate) fn shorten(text: &str, width: usize) -> String {
+pub fn shorten(text: &str, width: usize) -> String {
     let plain = anstream::adapter::strip_str(text)
         .to_string()
         .replace(['\n', '\r', '\t'], " ");
@@ -132,7 +132,7 @@ pub(crate) fn shorten(text: &str, width: usize) -> String {
 }
 
 /// How wide stdout is; very wide where it is no terminal.
-pub(crate) fn width() -> usize {
+pub fn width() -> usize {
     if let Some(call) = lope_remote::CommandCall::current() {
         return call.order.width.unwrap_or(usize::MAX);
     }

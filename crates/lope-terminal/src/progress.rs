@@ -3,6 +3,7 @@
 //!
 //! All of it goes to stderr. What is shown comes from the run's journal, so it is what is durable.
 
+use std::fmt;
 use std::io::IsTerminal;
 use std::time::Duration;
 
@@ -22,25 +23,25 @@ use crate::output::{Output, remark};
 use crate::table::shorten;
 
 /// Between two looks at a run.
-pub(crate) const TICK: Duration = Duration::from_millis(100);
+pub const TICK: Duration = Duration::from_millis(100);
 /// Most lines of a live tree, however high the terminal is.
 const ROWS_MAX: usize = 40;
 /// Steps that are over and still known while a run is looked at, however long it lasts.
-pub(crate) const KNOWN_MAX: usize = 1_000;
+pub const KNOWN_MAX: usize = 1_000;
 /// Lines of the terminal that are left free.
 const FREE: usize = 4;
 /// A step that took no time and had no attempt is not worth a line.
 const WORTH: Span = Span::from_millis(1);
 
 /// How progress is shown.
-pub(crate) enum Progress {
+pub enum Progress {
     Tree(Box<Tree>),
     Lines(Output),
     Silent,
 }
 
 /// A tree that is drawn over and over in place.
-pub(crate) struct Tree {
+pub struct Tree {
     title: String,
     started: Timestamp,
     screen: MultiProgress,
@@ -51,7 +52,7 @@ pub(crate) struct Tree {
 }
 
 impl Progress {
-    pub(crate) fn new(record: &RunRecord, output: Output) -> Self {
+    pub fn new(record: &RunRecord, output: Output) -> Self {
         if output.quiet {
             return Self::Silent;
         }
@@ -71,7 +72,7 @@ impl Progress {
     }
 
     /// A row was folded: say what it changed.
-    pub(crate) fn row(&self, history: &Historian<'_>) {
+    pub fn row(&self, history: &Historian<'_>) {
         let Self::Lines(output) = self else { return };
         let at = history.state().at();
         for line in history
@@ -83,14 +84,14 @@ impl Progress {
     }
 
     /// Show how things are now.
-    pub(crate) fn draw(&mut self, history: &Historian<'_>) {
+    pub fn draw(&mut self, history: &Historian<'_>) {
         if let Self::Tree(tree) = self {
             tree.draw(history);
         }
     }
 
     /// A word beside the progress.
-    pub(crate) fn say(&self, text: &str) {
+    pub fn say(&self, text: &str) {
         match self {
             Self::Tree(tree) => drop(tree.screen.println(text)),
             Self::Lines(output) => remark(*output, text),
@@ -99,7 +100,7 @@ impl Progress {
     }
 
     /// Leave the last picture standing.
-    pub(crate) fn end(self, history: &Historian<'_>) {
+    pub fn end(self, history: &Historian<'_>) {
         if let Self::Tree(tree) = self {
             tree.end(history);
         }
@@ -253,7 +254,23 @@ fn running(execution: &Execution, at: Timestamp, verbose: bool) -> Option<String
 }
 
 /// Wait until something may have happened.
-pub(crate) async fn pause(watch: &mut Watch) {
+pub async fn pause(watch: &mut Watch) {
     // The watch rings for new work, not for every commit; look again now and then.
     let _ = tokio::time::timeout(TICK, watch.changed()).await;
+}
+
+impl fmt::Debug for Progress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Tree(_) => "Progress(tree)",
+            Self::Lines(_) => "Progress(lines)",
+            Self::Silent => "Progress(silent)",
+        })
+    }
+}
+
+impl fmt::Debug for Tree {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Tree({})", self.title)
+    }
 }

@@ -6,10 +6,10 @@ use anstyle::{AnsiColor, Style};
 use lope::runs::{FinalStatus, LiveStatus, RunStatus};
 use lope_model::Span;
 
-pub(crate) use tree::{SPINNER, TreeView, said, step_lines};
+pub use tree::{SPINNER, TreeView, said, step_lines};
 
 /// How long ago, roughly: `12s`, `5m`, `3h`, `9d`.
-pub(crate) fn age(span: Span) -> String {
+pub fn age(span: Span) -> String {
     let seconds = span.millis() / 1_000;
     match seconds {
         0..=99 => format!("{seconds}s"),
@@ -20,7 +20,7 @@ pub(crate) fn age(span: Span) -> String {
 }
 
 /// How long something took: `12ms`, `4.2s`, `3m12s`.
-pub(crate) fn lasted(span: Span) -> String {
+pub fn lasted(span: Span) -> String {
     match span.millis() {
         millis @ 0..=999 => format!("{millis}ms"),
         millis @ 1_000..=59_999 => format!("{}.{}s", millis / 1_000, millis % 1_000 / 100),
@@ -28,7 +28,7 @@ pub(crate) fn lasted(span: Span) -> String {
     }
 }
 
-pub(crate) fn paint_status(status: RunStatus) -> String {
+pub fn paint_status(status: RunStatus) -> String {
     let style = match status {
         RunStatus::Final(FinalStatus::Completed) => AnsiColor::Green.on_default(),
         RunStatus::Final(FinalStatus::Failed) => AnsiColor::Red.on_default(),

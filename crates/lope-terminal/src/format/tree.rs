@@ -11,7 +11,7 @@ use super::lasted;
 use crate::table::shorten;
 
 /// What a step at work turns.
-pub(crate) const SPINNER: [char; 10] = ['⠋', '⠙', '⠹', '⠸', '⠼', '⠴', '⠦', '⠧', '⠇', '⠏'];
+pub const SPINNER: [char; 10] = ['⠋', '⠙', '⠹', '⠸', '⠼', '⠴', '⠦', '⠧', '⠇', '⠏'];
 /// Longest message of a failure on a line.
 const MESSAGE: usize = 160;
 /// Deepest level that is still indented further.
@@ -19,18 +19,18 @@ const INDENTED: usize = 12;
 
 /// How the tree is looked at.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct TreeView {
-    pub(crate) now: Timestamp,
+pub struct TreeView {
+    pub now: Timestamp,
     /// Where the spinner is; `None`: nothing turns.
-    pub(crate) frame: Option<usize>,
+    pub frame: Option<usize>,
     /// Most lines.
-    pub(crate) rows: usize,
+    pub rows: usize,
     /// Nobody is at work: what was begun waits.
-    pub(crate) resting: bool,
+    pub resting: bool,
 }
 
 /// The steps of a run at rest.
-pub(crate) fn step_lines(
+pub fn step_lines(
     history: &Historian<'_>,
     now: Timestamp,
     rows: usize,
@@ -46,7 +46,7 @@ pub(crate) fn step_lines(
 }
 
 impl TreeView {
-    pub(crate) fn lines(self, history: &Historian<'_>) -> Vec<String> {
+    pub fn lines(self, history: &Historian<'_>) -> Vec<String> {
         let all: Vec<&Execution> = history.executions().collect();
         let shown = chosen(&all, self.rows);
         let kept: HashSet<&str> = shown.iter().map(|execution| &*execution.id).collect();
@@ -143,7 +143,7 @@ impl TreeView {
 }
 
 /// A failure on one line.
-pub(crate) fn said(failure: &Failure) -> String {
+pub fn said(failure: &Failure) -> String {
     shorten(&format!("{}: {}", failure.kind, failure.message), MESSAGE)
 }
 

@@ -8,27 +8,29 @@ use std::io::Write;
 use lope_remote::{CommandFrame, caller};
 use serde_json::Value;
 
+use crate::plain::plain;
+
 /// How much a command says, and in which form.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Output {
-    pub(crate) json: bool,
+pub struct Output {
+    pub json: bool,
     /// Values keep their types, in a form of Lope's.
-    pub(crate) tagged: bool,
-    pub(crate) quiet: bool,
-    pub(crate) verbose: bool,
+    pub tagged: bool,
+    pub quiet: bool,
+    pub verbose: bool,
 }
 
 impl Output {
     /// What is said about a run, with its values as they are to be printed.
-    pub(crate) fn shown(self, value: Value) -> Value {
+    pub fn shown(self, value: Value) -> Value {
         if self.tagged {
             return value;
         }
-        lope::describe::plain(value)
+        plain(value)
     }
 
     /// The command's result: `value` with `--json`, otherwise `text`.
-    pub(crate) fn result(self, value: &Value, text: &str) {
+    pub fn result(self, value: &Value, text: &str) {
         if self.json {
             print(&value.to_string());
         } else if !self.quiet {
@@ -37,7 +39,7 @@ impl Output {
     }
 
     /// Text that is itself what was asked for: printed also when quiet.
-    pub(crate) fn document(self, value: &Value, text: &str) {
+    pub fn document(self, value: &Value, text: &str) {
         print(
             if self.json {
                 value.to_string()
@@ -50,17 +52,17 @@ impl Output {
 }
 
 /// One of many values, on a line of its own: what `watch`-like commands print with `--json`.
-pub(crate) fn line(value: &Value) {
+pub fn line(value: &Value) {
     print(&value.to_string());
 }
 
 /// Text that was asked for and comes bit by bit.
-pub(crate) fn text(text: &str) {
+pub fn text(text: &str) {
     print(text);
 }
 
 /// What was asked for, as it is.
-pub(crate) fn bytes(bytes: &[u8]) {
+pub fn bytes(bytes: &[u8]) {
     if caller::say(|| CommandFrame::OutBytes(bytes.to_vec())) {
         return;
     }
@@ -69,7 +71,7 @@ pub(crate) fn bytes(bytes: &[u8]) {
 }
 
 /// `1 run`, `2 runs`.
-pub(crate) fn counted(count: u64, what: &str) -> String {
+pub fn counted(count: u64, what: &str) -> String {
     format!("{count} {what}{}", if count == 1 { "" } else { "s" })
 }
 
@@ -82,7 +84,7 @@ fn print(text: &str) {
 }
 
 /// Progress and other words beside the result; silent when quiet.
-pub(crate) fn remark(output: Output, text: &str) {
+pub fn remark(output: Output, text: &str) {
     if !output.quiet {
         warn(text);
     }
@@ -97,7 +99,7 @@ fn warn(text: &str) {
 }
 
 /// A message beside the result.
-pub(crate) fn complain(text: &str) {
+pub fn complain(text: &str) {
     let red = anstyle::AnsiColor::Red.on_default().bold();
     warn(&format!("{red}error{red:#}: {text}"));
 }

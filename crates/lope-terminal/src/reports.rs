@@ -25,7 +25,7 @@ const NAMED: usize = 100;
 
 /// Show reports from now on: errors when quiet, everything that matters to a user otherwise, more
 /// with `-v`.
-pub(crate) fn show(output: Output) {
+pub fn show(output: Output) {
     let most = match (output.quiet, output.verbose) {
         (true, _) => Level::ERROR,
         (false, false) => Level::WARN,
