@@ -8,6 +8,7 @@
 //! `lope-agents`; nothing is decided about tasks here.
 
 pub mod adapter;
+mod agent_request;
 pub mod crontab;
 pub mod detach;
 pub mod executor;
@@ -25,4 +26,4 @@ pub mod watchdog;
 pub mod worktree;
 
 pub use executor::AgentSteps;
-pub use runner::{RoundEngine, RunnerEnd, RunnerOrder, TaskRunner};
+pub use runner::{RoundEngine, RoundKit, RunnerEnd, RunnerOrder, TaskRunner};

@@ -6,6 +6,8 @@ mod checkouts;
 mod keep;
 mod left_runs;
 mod round;
+mod round_engine;
+mod round_state;
 mod steps;
 
 use std::path::{Path, PathBuf};
@@ -25,7 +27,8 @@ use tokio::runtime::Handle;
 use tokio::sync::watch;
 
 pub(crate) use self::attempt::zone_of;
-pub use self::round::{ROUND_ENGINE, RoundEngine, TASK_QUEUE};
+pub use self::round::{ROUND_ENGINE, TASK_QUEUE};
+pub use self::round_engine::{RoundEngine, RoundKit};
 use crate::hooks::TaskHooks;
 use crate::runner_log::RunnerLog;
 use crate::task_logs::{TaskLogs, remove_older};

@@ -31,7 +31,7 @@ use crate::records::{
 pub use claims::{ClaimOutcome, HeldTask, LockLost};
 pub use declare::{TOKEN_VARIABLE, TaskToken};
 pub use projects::RemovedProject;
-pub use rounds::{AttemptStart, NotBegun, StartedAttempt, at_work, run_at_work};
+pub use rounds::{AttemptStart, NotBegun, StartedAttempt};
 pub use runners::{RunnerEntry, RunnerPlace};
 pub use tasks::{TaskDetail, TaskDraft, TaskFilter};
 

@@ -205,8 +205,8 @@ async fn said_by(board: &AgentBoard, task: TaskId, logs: &Path) -> BenchResult<u
     let attempt = attempt.ok_or_else(|| broken("no agent was started"))?;
     let log = logs.join(attempt.log.as_deref().unwrap_or_default());
     let logged = std::fs::read(&log).map_err(broken)?;
-    let said = logged.iter().filter(|byte| **byte == b'x').count();
-    Ok(said as u64)
+    let said = logged.split(|byte| *byte != b'x').map(<[u8]>::len);
+    Ok(said.sum::<usize>() as u64)
 }
 
 /// Resident memory as it goes, in KiB.

@@ -8,10 +8,9 @@ use std::time::Instant;
 use jiff::tz::TimeZone;
 use lope_agents::board::{
     AttemptStart, BoardError, NotBegun, StartedAttempt, TOKEN_VARIABLE, TaskDetail, TaskToken,
-    run_at_work,
 };
 use lope_agents::law::budget::{BudgetLeft, exhausted, left, micros};
-use lope_agents::law::settle::{AttemptEnd, ReviewVerdict, goes_on};
+use lope_agents::law::settle::{AttemptEnd, ReviewVerdict, goes_on, run_at_work};
 use lope_agents::records::{
     AttemptRole, Author, StopReason, TaskAttemptRecord, TaskEventKind, TaskEventRecord, TaskRecord,
 };
@@ -23,9 +22,9 @@ use lope_workers::process_tree::{TreeCommand, TreeWork};
 use tokio::sync::watch;
 
 use super::TaskRunner;
-use super::round::Round;
+use super::round_state::Round;
 use crate::adapter::{AgentReader, AgentReport};
-use crate::executor::{AgentRequest, failure_kind, result_value};
+use crate::agent_request::{AgentRequest, failure_kind, result_value};
 use crate::invocation::{CallFacts, argv};
 use crate::process::{AgentEnd, AgentOrder, attend};
 use crate::prompt::{prompt, verdict};

@@ -8,7 +8,7 @@ use lope_agents::board::{BoardError, HeldTask};
 use lope_agents::records::{AttemptRole, RunnerStatus, StopLevel, StopReason, TaskStatus};
 use tokio::sync::watch;
 
-use super::round::Round;
+use super::round_state::Round;
 use super::{CHANGES_TOGETHER, StopWishes, TaskRunner};
 
 impl TaskRunner {

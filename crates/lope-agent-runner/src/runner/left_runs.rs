@@ -14,8 +14,9 @@ use lope_model::{Failure, QueueName, RunId};
 use lope_store::runs::{LiveStatus, RunFilter, RunStatus};
 use lope_store::{StoreError, StoreResult};
 
+use super::TaskRunner;
 use super::round::TASK_QUEUE;
-use super::{RoundEngine, TaskRunner};
+use super::round_engine::RoundEngine;
 
 /// Most runs that are looked at by one runner.
 const LOOKED_AT_MAX: usize = 1_000;

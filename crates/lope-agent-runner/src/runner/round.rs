@@ -2,21 +2,23 @@
 //! engine of its own while the lock is kept, and its end is written on the board.
 
 use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use lope_agents::board::{BoardError, HeldTask, NotBegun, TaskDetail, run_at_work};
-use lope_agents::law::settle::AttemptEnd;
+use lope_agents::board::{BoardError, HeldTask, NotBegun, TaskDetail};
+use lope_agents::law::settle::{AttemptEnd, run_at_work};
 use lope_agents::records::{AttemptRole, StopReason, TaskEventKind};
 use lope_definition::executor::AGENT;
 use lope_engine::executor::Executor;
-use lope_engine::{Engine, Executors, News, Settings, client};
+use lope_engine::{Engine, News, Settings, client};
 use lope_flow::law::{EventKind, Plan};
-use lope_model::{Epoch, QueueName, RunId, Value};
+use lope_model::{Epoch, QueueName, RunId};
+use lope_store::StoreError;
 use lope_store::runs::{Admitted, FinalStatus, RunRecord, RunStatus};
-use lope_store::{Store, StoreError};
 use tokio::sync::{broadcast, watch};
 
+use super::round_engine::RoundEngine;
+use super::round_state::{Round, RoundStanding};
 use super::steps::RoundAgents;
 use super::{RunnerStop, StopWishes, TaskRunner};
 use crate::task_workflow::{self, end_of, ended};
@@ -29,66 +31,6 @@ pub const ROUND_ENGINE: &str = "lope.tasks";
 const LOOK: Duration = Duration::from_secs(2);
 /// How much longer than its agents a round that must end may take.
 const STOP_MARGIN: Duration = Duration::from_secs(5);
-
-/// What works on the runs of rounds.
-#[derive(Clone)]
-pub struct RoundEngine {
-    pub store: Store,
-    /// Who does steps that are no agent's.
-    pub executors: Executors,
-    pub settings: Settings,
-    /// What expressions see as `env`.
-    pub env: Value,
-}
-
-impl std::fmt::Debug for RoundEngine {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "RoundEngine({})", self.store.upkeep.describe())
-    }
-}
-
-/// A round that is worked on.
-#[derive(Debug)]
-pub(super) struct Round {
-    pub(super) held: HeldTask,
-    /// A run in whose place it is, which only ends.
-    pub(super) instead_of: Option<RunId>,
-    /// Why its agents must end, once they must.
-    pub(super) stop: watch::Receiver<Option<StopReason>>,
-    standing: Mutex<RoundStanding>,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct RoundStanding {
-    /// What the agent at work is for.
-    role: AttemptRole,
-    /// The task is surely ours until then.
-    ours_until: Instant,
-}
-
-impl Round {
-    fn standing(&self) -> MutexGuard<'_, RoundStanding> {
-        let standing = self.standing.lock();
-        standing.expect("no panic while the lock is held")
-    }
-
-    pub(super) fn role(&self) -> AttemptRole {
-        self.standing().role
-    }
-
-    /// An agent for this role is about to be started.
-    pub(super) fn enter(&self, role: AttemptRole) {
-        self.standing().role = role;
-    }
-
-    pub(super) fn ours_until(&self) -> Instant {
-        self.standing().ours_until
-    }
-
-    pub(super) fn renewed(&self, until: Instant) {
-        self.standing().ours_until = until;
-    }
-}
 
 /// Which run a round is.
 enum RoundRun {

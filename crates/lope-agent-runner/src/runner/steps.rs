@@ -10,7 +10,7 @@ use lope_engine::executor::{Done, Executor, Task, Token};
 use tokio::sync::{Notify, watch};
 
 use super::TaskRunner;
-use super::round::Round;
+use super::round_state::Round;
 
 type StopSender = watch::Sender<Option<StopReason>>;
 

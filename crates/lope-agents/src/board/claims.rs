@@ -7,11 +7,11 @@ use lope_model::{RunnerId, Span, Timestamp};
 use lope_store::board::{BoardChange, BoardSelect, TASK_LOCKS};
 use lope_store::transfer::TransferValue;
 
-use super::{AgentBoard, BoardResult, TRIES_MAX, contended, pause, run_at_work};
+use super::{AgentBoard, BoardResult, TRIES_MAX, contended, pause};
 use crate::law::budget::exhausted;
 use crate::law::lock::{acquired, standing};
 use crate::law::select::{NotEligible, TaskQuery, eligible, objection, role};
-use crate::law::settle::{AttemptEnd, settle};
+use crate::law::settle::{AttemptEnd, run_at_work, settle};
 use crate::law::{BoardView, TaskRules};
 use crate::records::{
     AttemptRole, BoardRecord, StopReason, TaskAttemptRecord, TaskLockRecord, TaskRecord, TaskStatus,

@@ -8,7 +8,7 @@ use lope_store::board::{BoardSelect, TASK_ATTEMPTS, TASK_LOCKS, TASKS};
 
 use super::claims::{LockLost, close, is_own, own_lock};
 use super::{AgentBoard, BoardResult, HeldTask, TRIES_MAX, bounded, contended, pause, taken};
-use crate::law::settle::{AttemptEnd, count, end_round};
+use crate::law::settle::{AttemptEnd, at_work, count, end_round};
 use crate::records::{
     AttemptRole, Author, BoardRecord, StopReason, TaskAttemptRecord, TaskEventKind, TaskLockRecord,
     TaskRecord, TaskStatus,
@@ -50,17 +50,6 @@ pub enum NotBegun {
     LockLost,
     /// Somebody decided about the task meanwhile.
     Decided,
-}
-
-/// What a task's `reason` says while a run is at work on it.
-pub fn at_work(run: RunId) -> String {
-    format!("run {run}")
-}
-
-/// The run that a task's `reason` names.
-pub fn run_at_work(task: &TaskRecord) -> Option<RunId> {
-    let reason = task.reason.as_deref()?;
-    reason.strip_prefix("run ")?.parse().ok()
 }
 
 impl AgentBoard {

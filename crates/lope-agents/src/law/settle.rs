@@ -15,7 +15,7 @@
 //! A task that its agent split is `pending` again after `success`, until its parts are completed.
 //! A task whose agent asked something and got no answer waits for it, `blocked`, instead of going on.
 
-use lope_model::Timestamp;
+use lope_model::{RunId, Timestamp};
 
 use super::TaskRules;
 use crate::records::{AttemptRole, Author, ReviewBy, StopReason, TaskRecord, TaskStatus};
@@ -49,6 +49,17 @@ pub enum ReviewVerdict {
 pub struct Settlement {
     pub task: TaskRecord,
     pub counted: bool,
+}
+
+/// What a task's `reason` says while a run is at work on it.
+pub fn at_work(run: RunId) -> String {
+    format!("run {run}")
+}
+
+/// The run that a task's `reason` names.
+pub fn run_at_work(task: &TaskRecord) -> Option<RunId> {
+    let reason = task.reason.as_deref()?;
+    reason.strip_prefix("run ")?.parse().ok()
 }
 
 /// Does an attempt that ended so count?
