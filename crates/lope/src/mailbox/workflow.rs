@@ -2,17 +2,18 @@
 //! message which is handled again after a crash finds its run and starts no second one.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use lope_engine::client::{self, InputError, StartOptions};
+use lope_engine::plans::Plans;
 use lope_flow::law::Plan;
 use lope_mailbox::frame::Message;
 use lope_mailbox::key::WorkerId;
 use lope_mailbox::{Context, Handled, Handler, HandlerError};
 use lope_model::{Digest, Value, limit, value};
+use lope_store::Store;
 use lope_store::runs::Admitted;
-use lope_store::{Store, StoreResult};
 
 /// The tag of a run that a message started; its value is the worker.
 const TAG: &str = "mailbox";
@@ -32,8 +33,7 @@ pub enum Source {
 pub struct WorkflowHandler {
     store: Store,
     source: Source,
-    /// The plan that was read last, so that it is read once a version.
-    last: Mutex<Option<Arc<Plan>>>,
+    plans: Plans,
 }
 
 impl WorkflowHandler {
@@ -41,7 +41,7 @@ impl WorkflowHandler {
         Self {
             store,
             source,
-            last: Mutex::default(),
+            plans: Plans::default(),
         }
     }
 
@@ -52,19 +52,7 @@ impl WorkflowHandler {
         };
         let missing = || HandlerError::Unfit(format!("no workflow '{name}' is deployed"));
         let deployed = self.store.runs.latest(name).await?.ok_or_else(missing)?;
-        let known = self
-            .last
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone();
-        if let Some(plan) = known.filter(|plan| plan.version() == deployed.version) {
-            return Ok(plan);
-        }
-        let plan = client::latest_plan(&self.store, name)
-            .await?
-            .ok_or_else(missing)?;
-        *self.last.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&plan));
-        Ok(plan)
+        Ok(self.plans.get(&self.store, deployed.version).await?)
     }
 
     async fn start(
@@ -88,7 +76,7 @@ impl WorkflowHandler {
         match admitted {
             Admitted::Created { .. } | Admitted::Exists { .. } => Ok(run.to_string()),
             Admitted::UnknownVersion => {
-                deploy(&self.store, &plan).await?;
+                client::deploy(&self.store, &plan).await?;
                 Err(HandlerError::Busy(
                     "the workflow had to be deployed again".into(),
                 ))
@@ -104,10 +92,6 @@ impl Handler for WorkflowHandler {
         context.reply(run);
         Ok(())
     }
-}
-
-async fn deploy(store: &Store, plan: &Plan) -> StoreResult<()> {
-    client::deploy(store, plan).await
 }
 
 /// The input of a run: the payload as JSON, null if there is none.
