@@ -55,6 +55,7 @@ pub struct FrameReceiver {
 }
 
 /// While it is held, this thread works for a call.
+#[derive(Debug)]
 pub struct Entered(());
 
 impl CommandCall {
