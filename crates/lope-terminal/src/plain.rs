@@ -12,7 +12,7 @@ const KEPT: &[&str] = &["secret", "secret-text"];
 
 /// The same with tuples and sets as lists, objects as their fields, enums as their values, numbers
 /// and times that JSON does not have as text.
-pub fn plain(value: Value) -> Value {
+pub(crate) fn plain(value: Value) -> Value {
     match value {
         Value::Array(items) => items.into_iter().map(plain).collect(),
         Value::Object(mut map) if map.len() == 1 => {
