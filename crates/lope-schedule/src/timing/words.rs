@@ -124,7 +124,7 @@ fn number(text: &str, names: &[&str], least: u32) -> Option<u32> {
         let short = name.get(..3);
         short.is_some_and(|short| short.eq_ignore_ascii_case(text))
     };
-    let at = names.iter().position(|name| is_meant(&name))?;
+    let at = names.iter().position(is_meant)?;
     u32::try_from(at).ok().map(|at| at + least)
 }
 

@@ -113,14 +113,13 @@ async fn get(context: Arc<ServerContext>, call: ApiCall) -> ApiResult {
     let known = history.map_or(0, |it| it.executions().count());
     let all = history.into_iter().flat_map(Historian::executions);
     let is_whole = from == 0 && recent.is_some();
-    let executions: Vec<Json> = if is_whole {
+    let mut executions: Vec<Json> = if is_whole {
         all.take(EXECUTIONS).map(described).collect()
     } else {
         all.skip(known.saturating_sub(EXECUTIONS))
             .map(described)
             .collect()
     };
-    let mut executions = executions;
     leave_out(&mut executions);
     let next = (is_whole && executions.len() < known).then_some(EXECUTIONS);
     let dropped = history.map_or(0, Historian::dropped);
