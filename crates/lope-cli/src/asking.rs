@@ -184,7 +184,7 @@ fn without_own(words: &[String]) -> Vec<String> {
             word.strip_prefix(*flag)
                 .is_some_and(|it| it.starts_with('='))
         };
-        if !OWN_FLAGS.iter().any(|flag| is_own(&flag)) {
+        if !OWN_FLAGS.iter().any(is_own) {
             left.push(word.clone());
         }
     }

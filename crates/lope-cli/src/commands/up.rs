@@ -106,10 +106,8 @@ pub(crate) async fn run(args: UpArgs, settings: &Settings, output: Output) -> Cl
         let _ = tokio::time::timeout(AT_ONCE, runner.give_back(Duration::ZERO)).await;
         return Err(broken.into());
     }
-    remark(
-        output,
-        "finishing what is in flight; once more to stop at once",
-    );
+    let words = "finishing what is in flight; once more to stop at once";
+    remark(output, words);
     let grace = async {
         // The second time is as good as the end of the grace.
         let _ = tokio::time::timeout(GRACE, stops.asked()).await;

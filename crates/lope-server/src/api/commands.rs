@@ -30,7 +30,7 @@ const BUG: u8 = 70;
 pub(crate) const ENDPOINTS: &[Endpoint] = &[Endpoint::post(
     "/api/commands",
     "doCommand",
-    |context, call| Box::pin(order(context, call)),
+    |context, call| Box::pin(async move { order(&context, &call) }),
 )
 .about(
     "Do a command of the command line: 'lope --server' sends it. Answers with a line of JSON for \
@@ -59,7 +59,7 @@ pub(crate) fn right_of(verb: &str) -> Option<Right> {
     of_endpoints.chain(more.map(|(_, right)| *right)).max()
 }
 
-async fn order(context: Arc<ServerContext>, call: ApiCall) -> ApiResult {
+fn order(context: &ServerContext, call: &ApiCall) -> ApiResult {
     let order: CommandOrder = call.body()?;
     let Some(host) = context.commands.clone() else {
         return Err(ApiError::missing("this server does no commands"));
