@@ -30,7 +30,7 @@ struct IntegrityRule {
 }
 
 /// Every table that belongs to runs is named in one of these; a test compares them with the schema.
-const RULES: [IntegrityRule; 19] = [
+const RULES: [IntegrityRule; 21] = [
     IntegrityRule {
         name: "journal",
         broken: "SELECT 'the journal of run ' || lower(hex(run_id)) || ' has a gap' FROM journal
@@ -65,13 +65,13 @@ const RULES: [IntegrityRule; 19] = [
         name: "lease",
         broken: "SELECT 'run ' || lower(hex(run_id)) || ' is in the queue but not stored' FROM queue
                  WHERE run_id NOT IN (SELECT run_id FROM runs)",
-        hint: REPORT,
+        hint: REMOVE,
     },
     IntegrityRule {
         name: "lease",
         broken: "SELECT 'run ' || lower(hex(run_id)) || ' is live but not in the queue' FROM runs
                  WHERE status = 'live' AND run_id NOT IN (SELECT run_id FROM queue)",
-        hint: REPORT,
+        hint: REMOVE,
     },
     IntegrityRule {
         name: "lease",
@@ -82,8 +82,20 @@ const RULES: [IntegrityRule; 19] = [
     IntegrityRule {
         name: "lease",
         broken: "SELECT 'run ' || lower(hex(run_id)) || ' belongs to a runner that is not in the registry' FROM queue
-                 WHERE owner IS NOT NULL AND owner NOT IN (SELECT runner_id FROM sessions)",
+                 WHERE length(owner) = 16 AND owner NOT IN (SELECT runner_id FROM sessions)",
         hint: TAKEN_OVER,
+    },
+    IntegrityRule {
+        name: "lease",
+        broken: "SELECT 'the owner of run ' || lower(hex(run_id)) || ' cannot be read' FROM queue
+                 WHERE owner IS NOT NULL AND length(owner) <> 16",
+        hint: "start a runner: it takes the run over; or take it away: `lope store remove-run ID`",
+    },
+    IntegrityRule {
+        name: "lease",
+        broken: "SELECT 'the session ' || lower(hex(runner_id)) || ' (' || name || ' on ' || host || ') is of a runner that cannot be read'
+                 FROM sessions WHERE length(runner_id) <> 16",
+        hint: "start a runner: it takes the session out of the registry",
     },
     IntegrityRule {
         name: "mail",

@@ -281,20 +281,12 @@ impl ClaimBatch<'_> {
 /// Damaged runs leave the queue, each with the reason, for a person to look at.
 fn set_aside(tx: &Tx<'_>, damaged: &[DamagedRun]) -> Worked<()> {
     for DamagedRun { run, why } in damaged {
-        let name = written(run);
+        let name = columns::written(run);
         tracing::error!(run = %name, %why, "a damaged run is set aside");
         tx.statement(SET_ASIDE)?
             .execute(params![run, lope_store::runs::damaged(&why.to_string())])?;
     }
     Ok(())
-}
-
-/// An id as it is written everywhere, whatever became of it.
-fn written(bytes: &[u8]) -> String {
-    if let Ok(id) = <[u8; 16]>::try_from(bytes) {
-        return RunId::from_bytes(id).to_string();
-    }
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 fn take(tx: &Tx<'_>, owner: RunnerId, runs: impl Iterator<Item = RunId>) -> Worked<()> {

@@ -14,6 +14,9 @@ use rusqlite::Row;
 
 use crate::failure::Worked;
 
+/// How long an id is.
+pub(crate) const ID_BYTES: usize = 16;
+
 pub(crate) fn run(row: &Row<'_>, column: usize) -> Worked<RunId> {
     Ok(RunId::from_bytes(row.get(column)?))
 }
@@ -22,10 +25,23 @@ pub(crate) fn runner(row: &Row<'_>, column: usize) -> Worked<RunnerId> {
     Ok(RunnerId::from_bytes(row.get(column)?))
 }
 
-pub(crate) fn maybe_runner(row: &Row<'_>, column: usize) -> Worked<Option<RunnerId>> {
-    Ok(row
-        .get::<_, Option<[u8; 16]>>(column)?
-        .map(RunnerId::from_bytes))
+/// Who owns a run. An owner that cannot be read is nobody.
+pub(crate) fn owner(row: &Row<'_>, column: usize) -> Worked<Option<RunnerId>> {
+    let owner: Option<Vec<u8>> = row.get(column)?;
+    let bytes: Option<[u8; 16]> = owner.and_then(|owner| owner.try_into().ok());
+    Ok(bytes.map(RunnerId::from_bytes))
+}
+
+/// An id as it is written everywhere, whatever became of it.
+pub(crate) fn written(bytes: &[u8]) -> String {
+    match <[u8; 16]>::try_from(bytes) {
+        Ok(id) => RunId::from_bytes(id).to_string(),
+        Err(_) => hex(bytes),
+    }
+}
+
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 pub(crate) fn version(row: &Row<'_>, column: usize) -> Worked<VersionId> {

@@ -112,7 +112,7 @@ fn find(tx: &Tx<'_>, run: RunId) -> Worked<Option<QueueRow>> {
     };
     Ok(Some(QueueRow {
         facts: CommitFacts {
-            owner: columns::maybe_runner(row, 0)?,
+            owner: columns::owner(row, 0)?,
             epoch: columns::epoch(row, 1)?,
             head: columns::count(row, 2)?,
             mail: columns::count(row, 3)?,

@@ -13,10 +13,12 @@ use lope_store::StoreError;
 use lope_store::runs::{Prune, Pruned};
 use lope_store::store::owned;
 use rusqlite::types::Value;
-use rusqlite::{OptionalExtension, params, params_from_iter};
+use rusqlite::{params, params_from_iter};
 
+use crate::columns;
 use crate::failure::Worked;
 use crate::prune_pace::PrunePace;
+use crate::session;
 use crate::tx::Tx;
 
 /// What belongs to a run, table by table; a test compares this with the schema.
@@ -219,12 +221,18 @@ pub(crate) fn remove(tx: &Tx<'_>, run: RunId) -> Worked<bool> {
     Ok(rows > 0)
 }
 
+/// An owner that does not live, or cannot be read, works on nothing: what it still might write meets
+/// no run.
 fn refuse_owned(tx: &Tx<'_>, run: RunId) -> Worked<()> {
-    let owner = tx
-        .statement("SELECT owner IS NOT NULL FROM queue WHERE run_id = ?1")?
-        .query_row([run.as_bytes()], |row| row.get::<_, bool>(0))
-        .optional()?;
-    if owner == Some(true) {
+    let mut statement = tx.statement("SELECT owner FROM queue WHERE run_id = ?1")?;
+    let mut rows = statement.query([run.as_bytes()])?;
+    let owner = match rows.next()? {
+        Some(row) => columns::owner(row, 0)?,
+        None => None,
+    };
+    if let Some(owner) = owner
+        && session::live(tx, &[owner])? == [true]
+    {
         return Err(owned(run).into());
     }
     Ok(())

@@ -134,7 +134,7 @@ fn find(tx: &Tx<'_>, sql: &str, run: RunId) -> Worked<Option<(RunRecord, u64)>> 
 }
 
 fn record(row: &Row<'_>) -> Worked<RunRecord> {
-    let owner = columns::maybe_runner(row, 16)?;
+    let owner = columns::owner(row, 16)?;
     let tags = row.get_ref(10)?.as_str().map_err(StoreError::corrupt)?;
     Ok(RunRecord {
         run: columns::run(row, 0)?,

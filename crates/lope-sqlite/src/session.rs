@@ -20,7 +20,8 @@ const REGISTER: &str =
     "INSERT OR REPLACE INTO sessions (runner_id, name, host, pid, program, started_at, heartbeat_at, expires,
      lease, boot_id, ended_at, serves) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?6, ?7, ?8, ?9, NULL, ?10)";
 const ANNOUNCE: &str = "UPDATE sessions SET serves = ?2 WHERE runner_id = ?1";
-const FORGET: &str = "DELETE FROM sessions WHERE ended_at < ?1 AND NOT EXISTS (SELECT 1 FROM queue WHERE owner = runner_id)";
+const FORGET: &str = "DELETE FROM sessions WHERE ended_at < ?1 AND NOT EXISTS (SELECT 1 FROM queue WHERE owner = runner_id)
+     OR ended_at IS NOT NULL AND length(runner_id) <> 16";
 const BEAT: &str = "UPDATE sessions SET heartbeat_at = ?2, expires = ?3 WHERE runner_id = ?1";
 const OPEN: &str = "SELECT runner_id, expires, boot_id FROM sessions WHERE ended_at IS NULL";
 const END: &str = "UPDATE sessions SET ended_at = ?2 WHERE runner_id = ?1 AND ended_at IS NULL";
@@ -38,6 +39,10 @@ const RUNNERS: &str = "SELECT runner_id, name, host, pid, program, started_at, h
        ended_at IS NULL AND expires > ?1 AND boot_id = ?2, ended_at,
        (SELECT count(*) FROM queue WHERE owner = runner_id), serves
      FROM sessions ORDER BY started_at DESC, runner_id DESC LIMIT ?3";
+const IS_OWNER: &str = "SELECT 1 FROM queue INDEXED BY queue_owner WHERE owner = ?1";
+const DISOWNED: &str =
+    "SELECT run_id FROM queue INDEXED BY queue_owner WHERE owner = ?1 ORDER BY run_id LIMIT ?2";
+const DROP_UNREADABLE: &str = "DELETE FROM sessions WHERE runner_id = ?1";
 const IS_OPEN: &str = "SELECT 1 FROM sessions WHERE runner_id = ?1 AND ended_at IS NULL";
 
 /// Does the runner's session live?
@@ -133,48 +138,82 @@ pub(crate) fn takeover(tx: &Tx<'_>, takeover: Takeover) -> Worked<TakenOver> {
     let (mut runs, mut more) = (0, false);
     for owner in ended_owners(tx)? {
         let room = takeover.limit.saturating_sub(runs as usize);
-        runs += put_back(tx, owner, room)?;
-        more = more || !owned(tx, owner, None, 1)?.is_empty();
+        tell_unreadable(tx, &owner, room)?;
+        runs += put_back(tx, &owner, room)?;
+        more = more || tx.statement(IS_OWNER)?.exists([&owner])?;
     }
     Ok(TakenOver { ended, runs, more })
 }
 
-/// Open sessions whose time is over, or whose process is gone.
+/// Open sessions whose time is over, or whose process is gone. One whose id cannot be read is
+/// nobody's: it is told once and leaves the registry.
 fn dead(tx: &Tx<'_>) -> Worked<Vec<RunnerId>> {
     let mut open = tx.statement(OPEN)?;
     let mut rows = open.query([])?;
     let mut dead = Vec::new();
+    let mut unreadable = Vec::new();
     while let Some(row) = rows.next()? {
-        let runner = columns::runner(row, 0)?;
+        let id: Vec<u8> = row.get(0)?;
+        let Ok(bytes) = <[u8; 16]>::try_from(id.as_slice()) else {
+            unreadable.push(id);
+            continue;
+        };
+        let runner = RunnerId::from_bytes(bytes);
         let is_over = row.get::<_, i64>(1)? <= tx.moment.0
             || row.get::<_, String>(2)? != tx.inner.options.boot_id;
         if is_over || !tx.inner.runner_locks.is_taken(runner) {
             dead.push(runner);
         }
     }
+    for id in unreadable {
+        let session = columns::hex(&id);
+        tracing::error!(%session, "a session whose runner cannot be read leaves the registry");
+        tx.statement(DROP_UNREADABLE)?.execute([&id])?;
+    }
     Ok(dead)
 }
 
-/// Runners without an open session that still own runs.
-fn ended_owners(tx: &Tx<'_>) -> Worked<Vec<RunnerId>> {
+/// Owners without an open session; one that cannot be read has none.
+fn ended_owners(tx: &Tx<'_>) -> Worked<Vec<Vec<u8>>> {
     let mut next = tx.statement(NEXT_OWNER)?;
     let mut is_open = tx.statement(IS_OPEN)?;
     let mut ended = Vec::new();
     let mut after: Vec<u8> = Vec::new();
-    while let Some(owner) = next.query_row([&after], |row| row.get::<_, Option<[u8; 16]>>(0))? {
-        if !is_open.exists([owner])? {
-            ended.push(RunnerId::from_bytes(owner));
-        }
-        after = owner.to_vec();
+    if tx.statement(IS_OWNER)?.exists([&after])? {
+        ended.push(after.clone());
     }
-    Ok(ended)
+    loop {
+        let owner = next.query_row([&after], |row| row.get::<_, Option<Vec<u8>>>(0))?;
+        let Some(owner) = owner else {
+            return Ok(ended);
+        };
+        if owner.len() != columns::ID_BYTES || !is_open.exists([&owner])? {
+            ended.push(owner.clone());
+        }
+        after = owner;
+    }
 }
 
-fn put_back(tx: &Tx<'_>, owner: RunnerId, limit: usize) -> Worked<u64> {
+/// The runs of an owner that cannot be read are named when they are taken over.
+fn tell_unreadable(tx: &Tx<'_>, owner: &[u8], limit: usize) -> Worked<()> {
+    if owner.len() == columns::ID_BYTES {
+        return Ok(());
+    }
     let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-    let runs =
-        tx.statement(PUT_BACK)?
-            .execute(params![owner.as_bytes(), tx.now.millis(), limit])?;
+    let mut disowned = tx.statement(DISOWNED)?;
+    let mut rows = disowned.query(params![owner, limit])?;
+    while let Some(row) = rows.next()? {
+        let run = columns::written(&row.get::<_, Vec<u8>>(0)?);
+        tracing::error!(%run, "a run whose owner cannot be read is taken over");
+    }
+    Ok(())
+}
+
+fn put_back(tx: &Tx<'_>, owner: &[u8], limit: usize) -> Worked<u64> {
+    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+    let runs = tx
+        .statement(PUT_BACK)?
+        .execute(params![owner, tx.now.millis(), limit])?;
     if runs > 0 {
         tx.made_work();
     }
@@ -184,7 +223,7 @@ fn put_back(tx: &Tx<'_>, owner: RunnerId, limit: usize) -> Worked<u64> {
 pub(crate) fn release(tx: &Tx<'_>, runner: RunnerId) -> Worked<u64> {
     tx.statement(END)?
         .execute(params![runner.as_bytes(), tx.now.millis()])?;
-    put_back(tx, runner, usize::MAX)
+    put_back(tx, runner.as_bytes(), usize::MAX)
 }
 
 pub(crate) fn owned(
@@ -242,7 +281,15 @@ pub(crate) fn runners(tx: &Tx<'_>, limit: usize) -> Worked<Vec<RunnerRecord>> {
     let mut rows = runners.query(given)?;
     let mut records = Vec::new();
     while let Some(row) = rows.next()? {
-        let mut record = runner_record(row)?;
+        let mut record = match runner_record(row).map_err(StoreError::from) {
+            Ok(record) => record,
+            // The next takeover, or `store check`, says more about it.
+            Err(error @ StoreError::Corrupt { .. }) => {
+                tracing::warn!(%error, "a session cannot be read");
+                continue;
+            }
+            Err(error) => return Err(error.into()),
+        };
         // One whose process is gone is dead before its lease ends.
         record.live = record.live && tx.inner.runner_locks.is_taken(record.runner);
         records.push(record);

@@ -260,3 +260,87 @@ async fn the_files_of_lost_sessions_go_when_the_process_begins_again() {
     ground.store.upkeep.close().await.unwrap();
     assert_eq!(files(), Vec::<String>::new());
 }
+
+/// By hand, behind the store's back.
+fn by_hand(ground: &Ground, text: &str, run: &lope_model::RunId) {
+    let db = rusqlite::Connection::open(ground.path()).unwrap();
+    db.busy_timeout(std::time::Duration::from_secs(60)).unwrap();
+    let changed = db.execute(text, [run.as_bytes()]).unwrap();
+    assert_eq!(changed, 1, "{text}");
+}
+
+/// A session of which nobody knows whose it was, and two runs whose owner cannot be read.
+#[tokio::test]
+async fn a_takeover_goes_on_around_what_cannot_be_read() {
+    let ground = Ground::new().await;
+    let dead = SqliteStore::open(SqliteOptions::existing(ground.path())).unwrap();
+    let runner = register(&dead, Span::from_secs(3_600)).await;
+    admit(&ground.store, 5).await;
+    let claimed = claim(&dead, runner).await;
+    assert_eq!(claimed.len(), 5);
+    dead.upkeep.close().await.unwrap();
+    let unreadable = "UPDATE queue SET owner = x'01' WHERE run_id = ?1";
+    by_hand(&ground, unreadable, &claimed[1].run);
+    let empty = "UPDATE queue SET owner = x'' WHERE run_id = ?1";
+    by_hand(&ground, empty, &claimed[3].run);
+    let session = "INSERT INTO sessions SELECT x'07', name, host, pid, program, started_at, heartbeat_at, expires,
+                       lease, boot_id, NULL, serves FROM sessions WHERE EXISTS (SELECT 1 FROM queue WHERE run_id = ?1)";
+    by_hand(&ground, session, &claimed[0].run);
+
+    let found = ground.store.upkeep.check().await.unwrap();
+    for run in [claimed[1].run, claimed[3].run] {
+        let names = format!("the owner of run {run} cannot be read");
+        let finding = found.iter().find(|finding| finding.message == names);
+        assert!(
+            finding.is_some_and(|finding| finding.hint.contains("lope store remove-run")),
+            "{found:?}"
+        );
+    }
+    let is_session =
+        |finding: &lope_store::store::Finding| finding.message.starts_with("the session 07 ");
+    assert!(found.iter().any(is_session), "{found:?}");
+    assert_eq!(found.len(), 3, "{found:?}");
+    assert_eq!(ground.store.runs.runners(10).await.unwrap().len(), 1);
+
+    let taken = ground.store.runs.takeover(ALL).await.unwrap();
+    let expected = TakenOver {
+        ended: vec![runner],
+        runs: 5,
+        more: false,
+    };
+    assert_eq!(taken, expected);
+    assert_eq!(
+        ground.store.runs.takeover(ALL).await.unwrap(),
+        TakenOver::default()
+    );
+    assert_eq!(ground.store.upkeep.check().await.unwrap(), vec![]);
+    let heir = register(&ground.store, Span::from_secs(60)).await;
+    assert_eq!(claim(&ground.store, heir).await.len(), 5);
+}
+
+/// What nobody works on can be removed before anybody has taken it over; what somebody works on
+/// cannot.
+#[tokio::test]
+async fn a_run_is_removed_when_its_owner_does_not_live() {
+    let ground = Ground::new().await;
+    let other = SqliteStore::open(SqliteOptions::existing(ground.path())).unwrap();
+    let runner = register(&other, Span::from_secs(3_600)).await;
+    admit(&ground.store, 2).await;
+    let claimed = claim(&other, runner).await;
+    let unreadable = claimed[1].run;
+    by_hand(
+        &ground,
+        "UPDATE queue SET owner = x'01' WHERE run_id = ?1",
+        &unreadable,
+    );
+    assert!(ground.store.upkeep.remove_run(unreadable).await.unwrap());
+    let run = claimed[0].run;
+    let refused = ground.store.upkeep.remove_run(run).await;
+    assert!(
+        matches!(&refused, Err(lope_store::StoreError::Refused { message }) if message.contains("a runner works on")),
+        "{refused:?}"
+    );
+    other.upkeep.close().await.unwrap();
+    assert!(ground.store.upkeep.remove_run(run).await.unwrap());
+    assert_eq!(ground.store.upkeep.check().await.unwrap(), vec![]);
+}
