@@ -3,7 +3,7 @@
 use lope::{Client, describe};
 use serde_json::json;
 
-use super::find::find;
+use super::find::{damaged, find};
 use crate::clock::wall;
 use crate::error::{CliResult, Exit};
 use crate::format::paint_status;
@@ -11,7 +11,8 @@ use crate::output::Output;
 
 pub(crate) async fn run(client: &Client, id: &str, output: Output) -> CliResult<Exit> {
     let record = find(client, id).await?;
-    let reasons = client.why(&record).await?;
+    let reasons = client.why(&record).await;
+    let reasons = reasons.map_err(|error| damaged(error, Some(record.run)))?;
     let now = wall();
     let values: Vec<_> = reasons
         .iter()
