@@ -411,3 +411,174 @@ fn a_damaged_page_keeps_its_runs_and_no_other_on_postgres() {
     cluster.up();
     a_damaged_page_keeps_its_runs_and_no_other(&site, &runs, &damaged);
 }
+
+/// "Takeover goes on around what cannot be read": one run of a killed runner has an owner, and one
+/// session a runner, that nobody can read.
+#[test]
+fn runs_of_a_killed_runner_are_taken_over_beside_an_owner_that_cannot_be_read() {
+    let site = DamageSite::sqlite();
+    let go = site.home.path().join("go");
+    let held = format!(
+        "name: held\nsteps: {{ a: {{ run: \"until [ -e '{}' ]; do sleep 0.1; done\" }} }}\n",
+        go.display()
+    );
+    let held = site.home.file("held.yaml", &held);
+    let runs: Vec<RunId> = (0..4).map(|_| site.start(&held, "x")).collect();
+    let mut killed = site.up();
+    let owned = "select hex(run_id) from queue where length(owner) = 16";
+    until("the runner has them", || {
+        site.sql(owned).len() == runs.len()
+    });
+    killed.child.kill().unwrap();
+    killed.child.wait().unwrap();
+    let [gone, unreadable] = [runs[0], runs[1]];
+    for run in [gone, unreadable] {
+        let id = site.id(run);
+        site.sql(&format!(
+            "update queue set owner = x'01' where run_id = {id}"
+        ));
+    }
+    site.sql(
+        "insert into sessions select x'07', name, host, pid, program, started_at, heartbeat_at, expires, lease,
+             boot_id, null, serves from sessions limit 1",
+    );
+    let checked = site.lope(&["store", "check"]);
+    assert_eq!(checked.code, 1, "{checked:?}");
+    for named in [
+        gone.to_string(),
+        unreadable.to_string(),
+        "the session 07".to_owned(),
+    ] {
+        assert!(checked.out.contains(&named), "{named}: {checked:?}");
+    }
+    // Neither an owner that cannot be read nor one that is dead stands in the way.
+    for run in [gone, runs[2]] {
+        site.lope(&["store", "remove-run", &run.to_string()]).done();
+    }
+    let up = site.up();
+    std::fs::write(&go, "").unwrap();
+    until("the others end", || {
+        let statuses = site.statuses();
+        [unreadable, runs[3]]
+            .iter()
+            .all(|run| statuses.get(&run.to_string()).map(String::as_str) == Some("completed"))
+    });
+    up.ends();
+    let words = std::fs::read_to_string(site.home.path().join("words")).unwrap();
+    assert!(words.contains(&unreadable.to_string()), "{words}");
+    assert!(!words.contains("Cannot read"), "{words}");
+    let sound = site.lope(&["store", "check"]);
+    assert_eq!(sound.code, 0, "{sound:?}");
+}
+
+/// "Each damaged schedule is passed by and named with what mends it, list shows the others and names
+/// the damaged one, `store check` finds it."
+fn a_damaged_schedule_stops_no_other(site: &DamageSite, damages: &[(&str, String)]) {
+    let echo = site.home.file("echo.yaml", ECHO);
+    site.lope(&["workflows", "deploy", &echo]).done();
+    let add = |name: &str| {
+        let added = [
+            "schedules",
+            "add",
+            name,
+            "echo",
+            "--every",
+            "1s",
+            "--input",
+            "\"x\"",
+        ];
+        site.lope(&added).done();
+    };
+    for (name, damage) in damages {
+        add(name);
+        site.sql(&format!(
+            "update schedules set {damage} where name = '{name}'"
+        ));
+    }
+    add("sound");
+    let listed = site.lope(&["schedules", "list"]).done();
+    assert!(listed.out.contains("sound"), "{listed:?}");
+    let checked = site.lope(&["store", "check"]);
+    assert_eq!(checked.code, 1, "{checked:?}");
+    let up = site.up();
+    until("the sound one starts runs", || !site.statuses().is_empty());
+    let words = || std::fs::read_to_string(site.home.path().join("words")).unwrap();
+    for (name, _) in damages {
+        let mends = format!("lope schedules remove {name}");
+        assert!(listed.err.contains(&mends), "{listed:?}");
+        assert!(checked.out.contains(&mends), "{checked:?}");
+        until("a runner names it", || words().contains(&mends));
+    }
+    up.ends();
+    for (name, _) in damages {
+        site.lope(&["schedules", "remove", name]).done();
+        add(name);
+    }
+    let listed = site.lope(&["schedules", "list"]).done();
+    assert_eq!(listed.err, "", "{listed:?}");
+    let sound = site.lope(&["store", "check"]);
+    assert_eq!(sound.code, 0, "{sound:?}");
+}
+
+#[test]
+fn a_damaged_schedule_stops_no_other_on_sqlite() {
+    let site = DamageSite::sqlite();
+    let damages = ["revision = x'00'", "last_run = x'00'", "body = x'00'"];
+    let names = ["a-revision", "b-run", "c-body"];
+    let damages: Vec<(&str, String)> = names.into_iter().zip(damages.map(str::to_owned)).collect();
+    a_damaged_schedule_stops_no_other(&site, &damages);
+}
+
+#[test]
+fn a_damaged_schedule_stops_no_other_on_postgres() {
+    if let Some(site) = DamageSite::postgres("schedules") {
+        let damage = format!("body = {}", site.bytes(&[0]));
+        a_damaged_schedule_stops_no_other(&site, &[("c-body", damage)]);
+    }
+}
+
+/// "It shall name the run and `lope store remove-run ID`", whatever of the run is damaged; and what
+/// `store check` says of one that is live and not in the queue mends it.
+fn what_mends_a_damaged_run_is_said(site: &DamageSite) {
+    let echo = site.home.file("echo.yaml", ECHO);
+    let none = site.bytes(&[0]);
+    let garbage = site.bytes(&[0xff, 0xfe, 0xfd]);
+    let damages = [
+        format!("update runs set version = {none} where run_id = "),
+        "update queue set status = 'nothing' where run_id = ".to_owned(),
+        format!("update journal set body = {garbage} where seq = 1 and run_id = "),
+    ];
+    for damage in &damages {
+        let run = site.start(&echo, "x");
+        site.sql(&format!("{damage}{}", site.id(run)));
+        let why = site.lope(&["runs", "why", &run.to_string()]);
+        assert_eq!(why.code, 1, "{damage}: {why:?}");
+        assert!(
+            why.err.contains(&format!("run {run} is damaged")),
+            "{why:?}"
+        );
+        let mends = format!("lope store remove-run {run}");
+        assert!(why.err.contains(&mends), "{damage}: {why:?}");
+        site.lope(&["store", "remove-run", &run.to_string()]).done();
+    }
+    let run = site.start(&echo, "x");
+    site.sql(&format!(
+        "delete from queue where run_id = {}",
+        site.id(run)
+    ));
+    site.check_and_remove(&[run]);
+    let sound = site.lope(&["store", "check"]);
+    assert_eq!(sound.code, 0, "{sound:?}");
+}
+
+#[test]
+fn what_mends_a_damaged_run_is_said_on_sqlite() {
+    what_mends_a_damaged_run_is_said(&DamageSite::sqlite());
+}
+
+#[test]
+fn what_mends_a_damaged_run_is_said_on_postgres() {
+    if let Some(site) = DamageSite::postgres("mends") {
+        what_mends_a_damaged_run_is_said(&site);
+    }
+}

@@ -266,6 +266,64 @@ fn secrets_are_masked_in_every_form_in_which_they_come_out() {
     nowhere(&home, &secrets);
 }
 
+/// Numbers in another writing, the escapes of several programs, and lines too short to be looked
+/// for one by one, in results, logs and the store.
+#[test]
+fn secrets_are_masked_as_numbers_escaped_and_over_short_lines() {
+    let home = Home::new();
+    let folder = home.path().join(".lope");
+    std::fs::create_dir_all(&folder).unwrap();
+    let config = "secrets: { pin: { env: PIN }, long: { env: LONG }, odd: { env: ODD }, short: { env: SHORT } }\n";
+    std::fs::write(folder.join("config.yaml"), config).unwrap();
+    let escaped = r#"printf '%s\n' 'a <p\/q\u003Cr\u003e\u00E4> b' 'a <p/q\u003cr\u003E\u00e4> b'"#;
+    let steps = json!({ "name": "w", "steps": {
+        "a": { "run": ["echo", "${{ secrets.pin }}"] },
+        "b": { "run": ["echo", "${{ secrets.long }}"] },
+        "c": { "js": "({p}) => [Number(p), -Number(p), 12345.5]", "with": { "p": "${{ secrets.pin }}" } },
+        "d": { "run": escaped, "env": { "ODD": "${{ secrets.odd }}" } },
+        "e": { "run": "echo begin; printf '%s\\n' \"$SHORT\"; echo end", "env": { "SHORT": "${{ secrets.short }}" } },
+        "r": { "return": ["${{ a }}", "${{ b }}", "${{ c }}", "${{ d }}", "${{ e }}"] }
+    } });
+    let file = home.file("w.yaml", &steps.to_string());
+    let mut command = home.command(&["run", &file, "--json"]);
+    command
+        .env("PIN", "12345.60")
+        .env("LONG", "1234567890123456789012")
+        .env("ODD", "p/q<r>ä")
+        .env("SHORT", "zq1\nzq2\nzq3");
+    let said = stage::said(&mut command).done();
+    let shown = said.json();
+    let expected = json!([
+        "***",
+        "***",
+        ["***", "***", 12345.5],
+        "a <***> b\na <***> b",
+        "begin\n***\nend"
+    ]);
+    assert_eq!(shown["result"], expected);
+    let logs = home
+        .lope(&["runs", "logs", shown["run_id"].as_str().unwrap()])
+        .done();
+    assert!(
+        logs.out.contains("begin") && logs.out.contains("end"),
+        "{logs:?}"
+    );
+    let secrets = [
+        "12345.6",
+        "1.23456e",
+        "1.2345678901",
+        "u003",
+        "p\\/q",
+        "zq1",
+        "zq2",
+        "zq3",
+    ];
+    for secret in secrets {
+        assert!(!logs.out.contains(secret), "{secret}: {logs:?}");
+    }
+    nowhere(&home, &["12345.60", "1.2345678901", "zq1\n", "zq2", "zq3"]);
+}
+
 /// Much on one line: the error carries its end, the log all of it.
 #[test]
 fn the_error_of_a_process_is_bounded_however_much_it_complained() {

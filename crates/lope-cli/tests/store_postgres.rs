@@ -4,6 +4,7 @@
 
 use std::process::{Command, Output};
 
+use crate::fixture;
 use crate::fixture::cluster::{Cluster, Stop};
 use crate::stage;
 use rustix::process::{Pid, Signal, kill_process};
@@ -377,4 +378,28 @@ fn commands_that_end_at_once_have_notified_the_runners() {
     }
     site.done(&["runs", "list"]);
     assert_eq!(told(&mut heard), Vec::<String>::new());
+}
+
+/// "Other commands end at once with exit code 4": a database that is not there is not an empty store.
+#[test]
+fn a_database_that_is_not_there_is_out_of_reach() {
+    let Some(server) = fixture::server() else {
+        return;
+    };
+    let (server, _) = server.rsplit_once('/').unwrap();
+    let home = stage::Home::new();
+    let asked: [&[&str]; 5] = [
+        &["runs", "list"],
+        &["runs", "show", "x"],
+        &["schedules", "list"],
+        &["workflows", "list"],
+        &["store", "check"],
+    ];
+    for asked in asked {
+        let mut command = home.command(asked);
+        command.env("LOPE_STORE", format!("{server}/no_such_database"));
+        let said = stage::said(&mut command);
+        assert_eq!(said.code, 4, "{asked:?}: {said:?}");
+        assert!(said.err.contains("does not exist"), "{asked:?}: {said:?}");
+    }
 }

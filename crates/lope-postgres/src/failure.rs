@@ -210,7 +210,9 @@ impl<'a> ServerReport<'a> {
             // Somebody was faster, again and again.
             "23" if *code == SqlState::UNIQUE_VIOLATION => StoreError::Unavailable { message },
             "08" | "40" | "53" | "55" | "57" => StoreError::Unavailable { message },
-            "3D" | "3F" => StoreError::Missing { message },
+            // A database that is not there may come, as a server may: it is not Lope's to create.
+            "3D" => StoreError::Unavailable { message },
+            "3F" => StoreError::Missing { message },
             "42" if *code == SqlState::UNDEFINED_TABLE => StoreError::Missing { message },
             "58" | "XX" => StoreError::Corrupt { message },
             _ => StoreError::Refused { message },
@@ -240,7 +242,7 @@ mod tests {
             ("42501", "ReadOnly"),
             ("XX001", "Corrupt"),
             ("58030", "Corrupt"),
-            ("3D000", "Missing"),
+            ("3D000", "Unavailable"),
             ("42P01", "Missing"),
             ("53300", "Unavailable"),
             ("57014", "Unavailable"),
@@ -267,6 +269,6 @@ mod tests {
             assert_eq!(decided(code, true, Sent::Work), "Unavailable", "{code}");
         }
         assert_eq!(decided("28000", true, Sent::Work), "Refused");
-        assert_eq!(decided("3D000", true, Sent::Work), "Missing");
+        assert_eq!(decided("3D000", true, Sent::Work), "Unavailable");
     }
 }

@@ -88,14 +88,14 @@ impl PostgresInner {
 static REMOVE: Statement = Statement {
     name: "remove_run",
     text: include_str!("remove_run.sql"),
-    types: "uuid",
+    types: "uuid int",
 };
 
 /// The same without what belongs to it.
 static REMOVE_RECORD: Statement = Statement {
     name: "remove_record",
     text: include_str!("remove_record.sql"),
-    types: "uuid",
+    types: "uuid int",
 };
 
 /// What belongs to a run that nobody owns, table by table.
@@ -135,7 +135,8 @@ static REMOVE_BELONGINGS: [Statement; 5] = [
 impl PostgresInner {
     pub(crate) async fn remove_run(&self, run: RunId) -> Worked<bool> {
         let id = run.uuid();
-        let rows = match self.reads.write_surely(&REMOVE, vec![&id]).await {
+        let latest = self.clock.latest();
+        let rows = match self.reads.write_surely(&REMOVE, vec![&id, &latest]).await {
             Err(fault) if fault.is_damage() => self.remove_around_damage(run).await?,
             rows => rows?,
         };
@@ -152,7 +153,11 @@ impl PostgresInner {
     /// first: once it is gone nobody claims the run.
     async fn remove_around_damage(&self, run: RunId) -> Worked<Vec<Row>> {
         let id = run.uuid();
-        let rows = self.reads.write_surely(&REMOVE_RECORD, vec![&id]).await?;
+        let latest = self.clock.latest();
+        let rows = self
+            .reads
+            .write_surely(&REMOVE_RECORD, vec![&id, &latest])
+            .await?;
         for statement in &REMOVE_BELONGINGS {
             match self.reads.write_surely(statement, vec![&id]).await {
                 Err(fault) if fault.is_damage() => {

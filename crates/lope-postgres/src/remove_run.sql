@@ -1,6 +1,10 @@
--- Run $1 goes with all that belongs to it, unless a runner owns it: is it owned, and how much went.
+-- Run $1 goes with all that belongs to it, unless a runner that lives owns it, judged by no later time than $2: is it owned, and how much went.
 with owned as materialized (
-    select q.owner is not null as yes from {schema}.queue q where q.run_id = $1 for update
+    select exists (
+        select from {schema}.sessions s
+        where s.runner_id = q.owner and s.ended_at is null and s.expires > least({now}, $2)
+    ) as yes
+    from {schema}.queue q where q.run_id = $1 for update of q
 ),
 free as materialized (
     select 1 where not coalesce((select o.yes from owned o), false)

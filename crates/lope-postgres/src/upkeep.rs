@@ -48,7 +48,7 @@ const RULES: &[IntegrityRule] = &[
     IntegrityRule {
         name: "queue",
         text: include_str!("check_queue.sql"),
-        hint: "this is a bug in Lope, or somebody changed the tables by hand",
+        hint: "restore a backup, or take it away: `lope store remove-run ID`",
     },
     IntegrityRule {
         name: "lease",

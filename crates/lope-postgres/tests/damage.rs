@@ -306,3 +306,24 @@ async fn timers_that_are_not_found_under_their_worker_are_told() {
     let timers = found.iter().filter(|finding| finding.rule == "timers");
     assert_eq!(timers.count(), 2, "{found:?}");
 }
+
+/// What nobody works on can be removed before anybody has taken it over; what somebody works on
+/// cannot.
+#[tokio::test]
+async fn a_run_is_removed_when_its_owner_does_not_live() {
+    let Some(url) = server() else { return };
+    let place = Schema::new(&url);
+    let store = place.open().await;
+    deploy(&store).await;
+    let owner = register(&store).await.unwrap();
+    let run = born(&store, owner).await.unwrap();
+    let refused = store.upkeep.remove_run(run).await;
+    assert!(
+        matches!(refused, Err(StoreError::Refused { .. })),
+        "{refused:?}"
+    );
+    let expired = format!("update {}.sessions set expires = 0", place.name);
+    connect(&url).await.batch_execute(&expired).await.unwrap();
+    assert!(store.upkeep.remove_run(run).await.unwrap());
+    assert_eq!(store.upkeep.check().await.unwrap(), vec![]);
+}

@@ -62,7 +62,7 @@ async fn what_is_not_there_is_missing_and_is_not_made() {
     let nowhere = PostgresOptions::new(&format!("{there}/no_such_database")).unwrap();
     assert!(matches!(
         open(nowhere).await,
-        Err(StoreError::Missing { .. })
+        Err(StoreError::Unavailable { .. })
     ));
     place.open().await;
     assert_eq!(schema_version(&existing).await.unwrap(), SCHEMA_VERSION);

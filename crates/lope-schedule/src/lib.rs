@@ -212,9 +212,14 @@ impl ScheduleEntry {
     }
 
     pub fn decode(stored: &StoredSchedule) -> StoreResult<Self> {
-        rmp_serde::from_slice(&stored.body).map_err(|error| {
-            let name = &stored.name;
-            StoreError::corrupt(format!("schedule '{name}' cannot be read: {error}"))
-        })
+        let StoredSchedule { name, body, .. } = stored;
+        let why = match rmp_serde::from_slice(body) {
+            Ok(entry) => return Ok(entry),
+            Err(_) if body.is_empty() => "its row is damaged".to_owned(),
+            Err(error) => error.to_string(),
+        };
+        Err(StoreError::corrupt(format!(
+            "schedule '{name}' cannot be read: {why}; take it away: `lope schedules remove {name}`"
+        )))
     }
 }

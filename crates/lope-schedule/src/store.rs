@@ -92,8 +92,25 @@ pub async fn find(store: &Store, name: &str) -> StoreResult<Option<ScheduleRecor
 }
 
 /// Every schedule, by name.
-pub async fn all(store: &Store) -> StoreResult<Vec<ScheduleRecord>> {
-    let (mut all, mut after) = (Vec::new(), None::<String>);
+#[derive(Clone, Default, PartialEq, Debug)]
+pub struct ScheduleList {
+    pub records: Vec<ScheduleRecord>,
+    /// Those that cannot be read.
+    pub damaged: Vec<DamagedSchedule>,
+}
+
+/// A schedule that cannot be read.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct DamagedSchedule {
+    pub name: String,
+    /// Why, and what mends it.
+    pub why: String,
+}
+
+/// Every schedule; one that cannot be read hides no other.
+pub async fn all(store: &Store) -> StoreResult<ScheduleList> {
+    let mut all = ScheduleList::default();
+    let mut after = None::<String>;
     loop {
         let page = store
             .runs
@@ -104,7 +121,14 @@ pub async fn all(store: &Store) -> StoreResult<Vec<ScheduleRecord>> {
         };
         after = Some(last.schedule.name.clone());
         for found in page {
-            all.push(record(found)?);
+            let name = found.schedule.name.clone();
+            match record(found) {
+                Ok(record) => all.records.push(record),
+                Err(StoreError::Corrupt { message: why }) => {
+                    all.damaged.push(DamagedSchedule { name, why });
+                }
+                Err(error) => return Err(error),
+            }
         }
     }
 }

@@ -1,6 +1,7 @@
 //! What the threads and doors of one open store hold together: its files, limits, clock, notifiers,
 //! locks of its runners, and what it knows of the log and the manifest.
 
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, AtomicU32};
 use std::sync::{Arc, Mutex, RwLock};
 
@@ -24,6 +25,8 @@ pub(crate) struct SqliteInner {
     pub(crate) manifest: RwLock<Option<Arc<Manifest>>>,
     /// How much pruning takes at a time.
     pub(crate) prune_pace: Mutex<PrunePace>,
+    /// Schedules that were named because they are damaged.
+    pub(crate) told_schedules: Mutex<BTreeSet<String>>,
 }
 
 /// One notifier for each door.
@@ -53,6 +56,7 @@ impl SqliteInner {
             log: Log::default(),
             manifest: RwLock::new(None),
             prune_pace: Mutex::default(),
+            told_schedules: Mutex::default(),
         }
     }
 }

@@ -25,8 +25,11 @@ const DUE: &str = "SELECT name, revision, due, last_run, waits, body,
        EXISTS (SELECT 1 FROM queue WHERE run_id = last_run) FROM schedules
      WHERE (due <= ?1 OR (waits = 1 AND NOT EXISTS (SELECT 1 FROM queue WHERE run_id = last_run)))
        AND NOT EXISTS (SELECT 1 FROM meta WHERE key = 'copy_from')
+       AND length(revision) = 16 AND length(coalesce(last_run, revision)) = 16
      ORDER BY due IS NULL, due, name LIMIT ?2";
 const NEXT_DUE: &str = "SELECT min(due) FROM schedules INDEXED BY schedules_due WHERE due > ?1";
+const DAMAGED: &str = "SELECT name FROM schedules
+     WHERE (due <= ?1 OR waits = 1) AND (length(revision) <> 16 OR length(last_run) <> 16) ORDER BY name LIMIT ?2";
 const WAITS: &str = "SELECT 1 FROM schedules INDEXED BY schedules_waits WHERE waits = 1 LIMIT 1";
 
 /// About how many rows a writing writes.
@@ -56,12 +59,13 @@ pub(crate) fn schedule(tx: &Tx<'_>, write: &ScheduleWrite) -> Worked<Scheduled> 
     Ok(Scheduled::Done)
 }
 
+/// One that cannot be read is none that anybody has seen.
 fn revision(tx: &Tx<'_>, name: &str) -> Worked<Option<Revision>> {
-    let found: Option<[u8; 16]> = tx
+    let found: Option<Vec<u8>> = tx
         .statement(REVISION)?
         .query_row([name], |row| row.get(0))
         .optional()?;
-    Ok(found.map(Revision::from_bytes))
+    Ok(found.map(|found| Revision::from_bytes(found.try_into().unwrap_or_default())))
 }
 
 fn put(tx: &Tx<'_>, schedule: &StoredSchedule) -> Worked<()> {
@@ -105,6 +109,7 @@ pub(crate) fn list(tx: &Tx<'_>, after: Option<&str>, limit: usize) -> Worked<Vec
 
 pub(crate) fn due(tx: &Tx<'_>, limit: usize) -> Worked<DueSchedules> {
     let now = tx.now.millis();
+    tell_damaged(tx)?;
     let due = read(tx, DUE, params![now, limit.min(limit::PAGE_MAX) as i64])?;
     let next_due: Option<i64> = tx.statement(NEXT_DUE)?.query_row([now], |row| row.get(0))?;
     let waits = tx.statement(WAITS)?.exists([])?;
@@ -126,14 +131,40 @@ fn read(tx: &Tx<'_>, sql: &str, given: impl Params) -> Worked<Vec<FoundSchedule>
     Ok(schedules)
 }
 
+/// Those that would be due and cannot be read are passed by, and named once.
+fn tell_damaged(tx: &Tx<'_>) -> Worked<()> {
+    let mut damaged = tx.statement(DAMAGED)?;
+    let given = params![tx.now.millis(), limit::PAGE_MAX as i64];
+    let names = damaged.query_map(given, |row| row.get::<_, String>(0))?;
+    for name in names {
+        let name = name?;
+        let told = tx.inner.told_schedules.lock();
+        let mut told = told.expect("nobody panics while holding the names");
+        if !told.contains(&name) {
+            tracing::error!(
+                schedule = name,
+                "a damaged schedule is passed by; take it away: `lope schedules remove {name}`"
+            );
+            told.insert(name);
+        }
+    }
+    Ok(())
+}
+
+/// A row that cannot be read is found without a body, which nobody can decode: so it is named.
 fn found(row: &Row<'_>) -> Worked<FoundSchedule> {
+    let revision: Option<[u8; 16]> = row.get::<_, Vec<u8>>(1)?.try_into().ok();
+    let last_run: Option<Vec<u8>> = row.get(3)?;
+    let is_whole = revision.is_some() && last_run.as_ref().is_none_or(|run| run.len() == 16);
+    let last_run: Option<[u8; 16]> = last_run.and_then(|run| run.try_into().ok());
+    let body: Vec<u8> = row.get(5)?;
     let schedule = StoredSchedule {
         name: row.get(0)?,
-        revision: Revision::from_bytes(row.get(1)?),
+        revision: Revision::from_bytes(revision.unwrap_or_default()),
         due: columns::maybe_time(row, 2)?,
-        last_run: row.get::<_, Option<[u8; 16]>>(3)?.map(RunId::from_bytes),
+        last_run: last_run.map(RunId::from_bytes),
         waits: row.get::<_, i64>(4)? != 0,
-        body: row.get(5)?,
+        body: Some(body).filter(|_| is_whole).unwrap_or_default(),
     };
     Ok(FoundSchedule {
         schedule,

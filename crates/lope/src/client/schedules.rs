@@ -2,7 +2,7 @@
 
 use lope_engine::fire;
 use lope_model::RunId;
-use lope_schedule::store::{self, ScheduleChange, ScheduleRecord};
+use lope_schedule::store::{self, ScheduleChange, ScheduleList, ScheduleRecord};
 use lope_schedule::{Schedule, ScheduleEntry};
 use lope_store::{StoreError, StoreResult};
 use thiserror::Error;
@@ -21,8 +21,13 @@ pub enum FireError {
 }
 
 impl Client {
-    /// All schedules, by name.
+    /// All schedules that can be read, by name.
     pub async fn schedules(&self) -> StoreResult<Vec<ScheduleRecord>> {
+        Ok(self.schedule_list().await?.records)
+    }
+
+    /// All schedules, and which of them are damaged.
+    pub async fn schedule_list(&self) -> StoreResult<ScheduleList> {
         store::all(self.store()).await
     }
 

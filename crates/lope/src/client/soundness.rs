@@ -17,13 +17,16 @@ const PAGE: usize = 200;
 const TOLD: usize = 100;
 const REMOVE: &str = "restore a backup, or take it away: `lope store remove-run ID`";
 const RESTORE: &str = "restore a backup";
+const UNSCHEDULE: &str = "take it away and add it again: `lope schedules remove NAME`";
 const DEPLOY: &str = "deploy the workflow again: `lope workflows deploy FILE`";
 
-/// What the store finds wrong, and then what cannot be read of definitions and unfinished runs. A
-/// damaged file may break any reading: what can be read is read, so that what cannot is named.
+/// What the store finds wrong, and then what cannot be read of definitions, schedules and unfinished
+/// runs. A damaged file may break any reading: what can be read is read, so that what cannot is named.
 pub(super) async fn check(store: &Store) -> StoreResult<Vec<Finding>> {
     let mut findings = store.upkeep.check().await?;
     let read = definitions(store, &mut findings).await;
+    note_damage(read, &mut findings)?;
+    let read = schedules(store, &mut findings).await;
     note_damage(read, &mut findings)?;
     let read = runs(store, &mut findings).await;
     note_damage(read, &mut findings)?;
@@ -72,6 +75,16 @@ async fn definitions(store: &Store, findings: &mut Vec<Finding>) -> StoreResult<
         };
         after = Some(last.name.clone());
     }
+}
+
+async fn schedules(store: &Store, findings: &mut Vec<Finding>) -> StoreResult<()> {
+    let damaged = lope_schedule::store::all(store).await?.damaged;
+    findings.extend(damaged.into_iter().take(TOLD).map(|schedule| Finding {
+        rule: "schedules",
+        message: schedule.why,
+        hint: UNSCHEDULE.to_owned(),
+    }));
+    Ok(())
 }
 
 async fn runs(store: &Store, findings: &mut Vec<Finding>) -> StoreResult<()> {

@@ -3,7 +3,7 @@
 use lope::{Client, describe};
 use serde_json::json;
 
-use super::find::find;
+use super::find::{damaged, find};
 use crate::clock::wall;
 use crate::commands::shown;
 use crate::error::{CliResult, Exit};
@@ -12,12 +12,13 @@ use crate::output::Output;
 
 pub(crate) async fn run(client: &Client, id: &str, output: Output) -> CliResult<Exit> {
     let mut record = find(client, id).await?;
+    let reasons = client.why(&record).await;
+    let reasons = reasons.map_err(|error| damaged(error, Some(record.run)))?;
     let redaction = shown::redact(client, &mut record).await?;
     let hidden = |words: String| match &redaction {
         Some(redaction) => redaction.words(&words),
         None => words,
     };
-    let reasons = client.why(&record).await?;
     let now = wall();
     let values: Vec<_> = reasons
         .iter()

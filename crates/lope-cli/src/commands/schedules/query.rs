@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use lope::Client;
 use lope::describe;
 use lope::runs::{RunFilter, RunRecord};
-use lope::schedules::{Schedule, ScheduleEntry, ScheduleRecord, TAG, Timing};
+use lope::schedules::{Schedule, ScheduleEntry, ScheduleList, ScheduleRecord, TAG, Timing};
 use lope::stores::CreateStore;
 use lope::stores::StoreError;
 use lope_model::{Span, Timestamp, limit};
@@ -17,7 +17,7 @@ use crate::commands::shown;
 use crate::error::{CliResult, Exit};
 use crate::format::{age, paint_status};
 use crate::home::Settings;
-use crate::output::Output;
+use crate::output::{Output, complain};
 use crate::table::{Column, Table, width};
 
 /// Ticks and runs shown with a schedule.
@@ -26,13 +26,17 @@ const SHOWN: usize = 5;
 pub(super) async fn list(settings: &Settings, output: Output) -> CliResult<Exit> {
     let all = match settings.open(CreateStore::Never).await {
         Ok(client) => {
-            let all = client.schedules().await;
+            let all = client.schedule_list().await;
             client.close().await?;
             all?
         }
-        Err(StoreError::Missing { .. }) => Vec::new(),
+        Err(StoreError::Missing { .. }) => ScheduleList::default(),
         Err(error) => return Err(error.into()),
     };
+    let ScheduleList {
+        records: all,
+        damaged,
+    } = all;
     let mut table = Table::new([
         Column::cut("SCHEDULE"),
         Column::cut("WORKFLOW"),
@@ -64,12 +68,13 @@ pub(super) async fn list(settings: &Settings, output: Output) -> CliResult<Exit>
             last.unwrap_or_default(),
         ]);
     }
-    let text = if all.is_empty() {
+    let text = if all.is_empty() && damaged.is_empty() {
         "no schedules".to_owned()
     } else {
         table.lines(width()).join("\n")
     };
     output.result(&all.iter().map(describe::schedule).collect(), &text);
+    damaged.iter().for_each(|damaged| complain(&damaged.why));
     Ok(Exit::Done)
 }
 
