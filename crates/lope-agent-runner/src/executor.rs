@@ -105,7 +105,7 @@ impl StepKit {
         let request = AgentRequest::read(&task.arguments)?;
         let agent = self.agent(request.agent.as_deref())?;
         let (order, _file) = self.order(task, &request, &agent)?;
-        let log = self.logs.begin_masked(&task.token, done.masks().clone());
+        let log = self.logs.begin_masked(&task.token, done.masks());
         done.logged(log.name());
         let heard = |_: &_, has_spoken| {
             if has_spoken {

@@ -107,7 +107,7 @@ impl TaskRunner {
         let attempt = &call.started.attempt;
         let log = self
             .logs
-            .begin(attempt.task_id, attempt.role, attempt.number, masks);
+            .begin(attempt.task_id, attempt.role, attempt.number, &masks);
         let (stop, asked) = watch::channel(None);
         let end = tokio::select! {
             end = attend(&self.trees, order, log, asked, |_, _| ()) => end,
