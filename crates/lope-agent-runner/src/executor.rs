@@ -110,7 +110,7 @@ impl StepKit {
         })?;
         let agent = self.agent(request.agent.as_deref())?;
         let (order, _file) = self.order(task, &request, words, &agent)?;
-        let log = self.logs.begin_masked(&task.token, done.masks().clone());
+        let log = self.logs.begin_masked(&task.token, done.masks());
         done.logged(log.name());
         let heard = |_: &_, has_spoken| {
             if has_spoken {

@@ -258,17 +258,23 @@ impl Heard {
     fn err(&mut self, piece: &[u8]) {
         let now = wall();
         self.has_spoken = true;
-        if let Some(line) = self.log.push(now, Stream::Err, piece) {
-            self.reader.complaint(&line, now);
-            self.complaints.push_str(line.trim_end());
-            self.complaints.push('\n');
-            self.complaints = ending(&self.complaints, COMPLAINT_MAX).to_owned();
+        for line in self.log.push(now, Stream::Err, piece) {
+            self.complained(&line, now);
         }
+    }
+
+    fn complained(&mut self, line: &str, now: Timestamp) {
+        self.reader.complaint(line, now);
+        self.complaints.push_str(line.trim_end());
+        self.complaints.push('\n');
+        self.complaints = ending(&self.complaints, COMPLAINT_MAX).to_owned();
     }
 
     fn finish(&mut self) {
         let now = wall();
-        self.log.finish(now);
+        for line in self.log.finish(now).err {
+            self.complained(&line, now);
+        }
         if !self.event.is_empty() {
             self.event_ended(now);
         }

@@ -33,7 +33,7 @@ impl TaskLogs {
         }
     }
 
-    pub fn begin(&self, task: TaskId, role: AttemptRole, number: i64, masks: Masks) -> MaskedLog {
+    pub fn begin(&self, task: TaskId, role: AttemptRole, number: i64, masks: &Masks) -> MaskedLog {
         self.logs.begin_masked(&token(task, role, number), masks)
     }
 

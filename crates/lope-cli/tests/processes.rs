@@ -275,7 +275,7 @@ fn secrets_are_masked_as_numbers_escaped_and_over_short_lines() {
     std::fs::create_dir_all(&folder).unwrap();
     let config = "secrets: { pin: { env: PIN }, long: { env: LONG }, odd: { env: ODD }, short: { env: SHORT } }\n";
     std::fs::write(folder.join("config.yaml"), config).unwrap();
-    let escaped = r#"printf '%s\n' 'a <p\/q\u003Cr\u003e\u00E4> b' 'a <p/q\u003cr\u003E\u00e4> b'"#;
+    let escaped = r"printf '%s\n' 'a <p\/q\u003Cr\u003e\u00E4> b' 'a <p/q\u003cr\u003E\u00e4> b'";
     let steps = json!({ "name": "w", "steps": {
         "a": { "run": ["echo", "${{ secrets.pin }}"] },
         "b": { "run": ["echo", "${{ secrets.long }}"] },

@@ -1,7 +1,7 @@
 //! Traces of the real binary: a collector gets them, and an action in Python is told its span; and
 //! workflows in Python through a server.
 
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{BufRead, BufReader, Write};
 use std::net::TcpListener;
 use std::process::{Child, Stdio};
 use std::sync::{Arc, Mutex};
@@ -51,7 +51,7 @@ fn collector() -> (String, Collected) {
 }
 
 /// The body of the next request; nothing: the connection is over.
-fn request(reader: &mut (impl BufRead + Read)) -> Option<Value> {
+fn request(reader: &mut impl BufRead) -> Option<Value> {
     let mut length = 0;
     loop {
         let mut line = String::new();

@@ -7,6 +7,7 @@
 //! references into the schema itself. `keyword` names them all; a workflow file with another word
 //! in its schema is refused.
 
+mod decimal;
 pub(crate) mod keyword;
 
 use std::cmp::Ordering;
@@ -38,6 +39,18 @@ pub fn validate(schema: &Value, input: &Value) -> Result<(), SchemaViolation> {
         }
         .validate(schema, input),
     }
+}
+
+/// The keys that lead from the whole schema to what a reference means; nothing if that is
+/// elsewhere.
+pub(crate) fn reference_parts(path: &str) -> Option<Vec<String>> {
+    let parts = path.strip_prefix('#')?.split('/');
+    let parts = parts.filter(|part| !part.is_empty());
+    Some(
+        parts
+            .map(|part| part.replace("~1", "/").replace("~0", "~"))
+            .collect(),
+    )
 }
 
 struct SchemaValidator<'a> {
@@ -93,13 +106,10 @@ impl<'a> SchemaValidator<'a> {
         let Some(path) = rules.get("$ref").and_then(Value::as_str) else {
             return Ok(());
         };
-        let Some(rest) = path.strip_prefix('#') else {
+        let Some(parts) = reference_parts(path) else {
             return self.misfit(format!("'{path}' refers outside the schema"));
         };
-        let parts = rest.split('/').filter(|part| !part.is_empty());
-        let found = parts
-            .map(|part| part.replace("~1", "/").replace("~0", "~"))
-            .try_fold(self.root, |at, part| at.get(&part));
+        let found = parts.iter().try_fold(self.root, |at, part| at.get(part));
         match found {
             Some(schema) => self.under(schema, value),
             None => self.misfit(format!("'{path}' refers to nothing")),
@@ -184,12 +194,10 @@ impl<'a> SchemaValidator<'a> {
         let Some(step) = rules.get("multipleOf") else {
             return Ok(());
         };
-        let whole = match (value, step) {
-            (Value::Int(value), Value::Int(step)) => *step == 0 || value % step == 0,
-            _ => match (float(value), float(step)) {
-                (Some(value), Some(step)) if step != 0.0 => (value / step).fract() == 0.0,
-                _ => true,
-            },
+        let whole = match (decimal::of(value), decimal::of(step)) {
+            (Some(value), Some(step)) => decimal::is_multiple(value, step),
+            (None, Some(_)) => false,
+            (_, None) => true,
         };
         if whole {
             Ok(())
@@ -445,6 +453,17 @@ mod tests {
             ("{\"minimum\": 2}", "2", "1", "at least 2"),
             ("{\"exclusiveMaximum\": 2.5}", "2", "2.5", "less than 2.5"),
             ("{\"multipleOf\": 3}", "9", "10", "multiple of 3"),
+            ("{\"multipleOf\": 0.1}", "0.3", "0.35", "multiple of 0.1"),
+            ("{\"multipleOf\": 0.01}", "19.99", "19.999", "of 0.01"),
+            ("{\"multipleOf\": 0.0001}", "0.0075", "0.00751", "of 0.0001"),
+            ("{\"multipleOf\": 0.1}", "-7", "1e-30", "multiple of 0.1"),
+            (
+                "{\"multipleOf\": 2.5}",
+                "1e300",
+                "1e-300",
+                "multiple of 2.5",
+            ),
+            ("{\"multipleOf\": 3}", "9.0", "1e20", "multiple of 3"),
             (
                 "{\"minLength\": 2}",
                 "\"äö\"",

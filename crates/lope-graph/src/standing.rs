@@ -19,11 +19,14 @@ pub enum StepStanding {
 pub type StepStandings = BTreeMap<String, StepStanding>;
 
 /// How far each step of a run is: one that has several executions is as far as the one that says
-/// most.
-pub fn standings(history: &Historian) -> StepStandings {
+/// most. While nobody works on the run, what was opened waits.
+pub fn standings(history: &Historian, is_waiting: bool) -> StepStandings {
     let mut standings = StepStandings::new();
     for execution in history.executions() {
-        let standing = StepStanding::from(execution.status);
+        let standing = match StepStanding::from(execution.status) {
+            StepStanding::Running if is_waiting => StepStanding::Pending,
+            standing => standing,
+        };
         let known = standings
             .entry(execution.step.to_string())
             .or_insert(standing);

@@ -15,6 +15,7 @@ use bound::LogGrowth;
 use lope_engine::PrunedListener;
 use lope_engine::executor::Token;
 use lope_engine::secret::Masks;
+use lope_model::masks::MaskedStream;
 use lope_model::{RunId, Timestamp};
 
 /// Most bytes of one log; what comes after is counted, not kept.
@@ -49,26 +50,56 @@ pub struct Log {
     logs: Logs,
 }
 
-/// A log that shows no secrets, also none that comes in two pieces of a long line.
+/// A log that shows no secrets, also none that comes in two pieces of a long line, or over several
+/// lines: a line that may be the beginning of one waits for the next.
 #[derive(Debug)]
 pub struct MaskedLog {
     log: Log,
-    masks: Masks,
-    held: HeldPieces,
+    out: MaskedLines,
+    err: MaskedLines,
 }
 
-/// Ends of pieces that may be the beginning of a secret, by stream.
-#[derive(Debug, Default)]
-struct HeldPieces {
-    out: Vec<u8>,
-    err: Vec<u8>,
+/// What comes in on one stream.
+#[derive(Debug)]
+struct MaskedLines {
+    stream: MaskedStream,
+    /// The beginning of a line whose end is kept back.
+    begun: Vec<u8>,
+}
+
+/// Most bytes of a line that wait for its end.
+const BEGUN_MAX: usize = 64 * 1024;
+
+impl MaskedLines {
+    fn of(masks: &Masks) -> Self {
+        Self {
+            stream: masks.stream(),
+            begun: Vec::new(),
+        }
+    }
+
+    fn push(&mut self, piece: &[u8]) -> Vec<u8> {
+        let shown = self.stream.push(piece);
+        self.begun.extend(shown);
+        let is_cut = piece.ends_with(b"\n") && self.stream.is_holding();
+        if is_cut && self.begun.len() < BEGUN_MAX {
+            return Vec::new();
+        }
+        std::mem::take(&mut self.begun)
+    }
+
+    fn finish(&mut self) -> Vec<u8> {
+        let shown = self.stream.finish();
+        self.begun.extend(shown);
+        std::mem::take(&mut self.begun)
+    }
 }
 
 /// What was kept back until the end, by stream.
 #[derive(Debug, Default)]
 pub struct LastWords {
-    pub out: Option<String>,
-    pub err: Option<String>,
+    pub out: Vec<String>,
+    pub err: Vec<String>,
 }
 
 /// A log that exists.
@@ -135,11 +166,11 @@ impl Logs {
     }
 
     /// The same, without what must not be seen.
-    pub fn begin_masked(&self, token: &Token, masks: Masks) -> MaskedLog {
+    pub fn begin_masked(&self, token: &Token, masks: &Masks) -> MaskedLog {
         MaskedLog {
             log: self.begin(token),
-            masks,
-            held: HeldPieces::default(),
+            out: MaskedLines::of(masks),
+            err: MaskedLines::of(masks),
         }
     }
 
@@ -220,40 +251,36 @@ impl MaskedLog {
     }
 
     /// A line with its end, or a piece of one that is too long. The answer is what was written.
-    pub fn push(&mut self, at: Timestamp, stream: Stream, piece: &[u8]) -> Option<String> {
-        let held = match stream {
-            Stream::Out => &mut self.held.out,
-            Stream::Err => &mut self.held.err,
+    pub fn push(&mut self, at: Timestamp, stream: Stream, piece: &[u8]) -> Vec<String> {
+        let shown = match stream {
+            Stream::Out => self.out.push(piece),
+            Stream::Err => self.err.push(piece),
         };
-        let mut bytes = std::mem::take(held);
-        bytes.extend_from_slice(piece);
-        if !self.masks.is_empty() {
-            bytes = self.masks.hide_bytes(&bytes);
-            if !piece.ends_with(b"\n") {
-                let kept = self.masks.longest().saturating_sub(1).min(bytes.len());
-                *held = bytes.split_off(bytes.len() - kept);
-            }
-        }
-        self.write(at, stream, &bytes)
+        self.write(at, stream, &shown)
     }
 
     /// Write what was kept back.
     pub fn finish(&mut self, at: Timestamp) -> LastWords {
-        let HeldPieces { out, err } = std::mem::take(&mut self.held);
+        let out = self.out.finish();
+        let err = self.err.finish();
         LastWords {
             out: self.write(at, Stream::Out, &out),
             err: self.write(at, Stream::Err, &err),
         }
     }
 
-    fn write(&mut self, at: Timestamp, stream: Stream, bytes: &[u8]) -> Option<String> {
+    fn write(&mut self, at: Timestamp, stream: Stream, bytes: &[u8]) -> Vec<String> {
         if bytes.is_empty() {
-            return None;
+            return Vec::new();
         }
         let text = String::from_utf8_lossy(bytes);
-        let text = text.trim_end_matches('\n');
-        self.log.line(at, stream, text);
-        Some(text.trim_end().to_owned())
+        let lines = text.strip_suffix('\n').unwrap_or(&text).split('\n');
+        lines
+            .map(|line| {
+                self.log.line(at, stream, line);
+                line.trim_end().to_owned()
+            })
+            .collect()
     }
 }
 
@@ -314,6 +341,63 @@ mod tests {
 
     use super::*;
 
+    fn token() -> Token {
+        Token {
+            run: RunId::from_bytes([1; 16]),
+            execution: Arc::from("a"),
+            attempt: 1,
+            epoch: Epoch(1),
+        }
+    }
+
+    /// The texts of a log that was pushed these pieces to its standard output.
+    fn logged(secret: &str, pieces: &[&str]) -> Vec<String> {
+        let folder = tempfile::tempdir().unwrap();
+        let logs = Logs::at(folder.path().to_owned());
+        let mut log = logs.begin_masked(&token(), &Masks::of([Arc::from(secret)]));
+        let now = Timestamp::from_millis(0);
+        let mut said = Vec::new();
+        for piece in pieces {
+            said.extend(log.push(now, Stream::Out, piece.as_bytes()));
+            log.push(now, Stream::Err, b"beside\n");
+        }
+        said.extend(log.finish(now).out);
+        let read = fs::read_to_string(folder.path().join(log.name())).unwrap();
+        let lines = read.lines().filter_map(|line| line.split_once(" out "));
+        let lines: Vec<String> = lines.map(|(_, text)| text.to_owned()).collect();
+        let trimmed: Vec<&str> = lines.iter().map(|line| line.trim_end()).collect();
+        assert_eq!(trimmed, said);
+        lines
+    }
+
+    #[test]
+    fn a_secret_of_several_short_lines_is_not_seen() {
+        let secret = "ab\ncd\nef\n";
+        assert_eq!(
+            logged(secret, &["x ab\n", "cd\n", "ef\n", "y\n"]),
+            ["x ***", "y"]
+        );
+        assert_eq!(logged(secret, &["ab\r\n", "cd\r\n", "ef"]), ["***"]);
+        // What only began like it is written as it is, line by line.
+        assert_eq!(
+            logged(secret, &["ab\n", "cd\n", "gh\n", "\n"]),
+            ["ab", "cd", "gh", ""]
+        );
+        assert_eq!(logged(secret, &["ab\n", "cd\n"]), ["ab", "cd"]);
+    }
+
+    /// "JSON-escaped, split at a buffer's edge"
+    #[test]
+    fn an_escaped_secret_that_comes_in_pieces_is_not_seen() {
+        let written = r#"p\/q\b\u003cr\u003E\u00E4\"s"#;
+        for at in 0..=written.len() {
+            let first = format!("before {}", &written[..at]);
+            let second = format!("{} after\n", &written[at..]);
+            let text = logged("p/q\u{8}<r>ä\"s", &[&first, &second]).concat();
+            assert_eq!(text, "before *** after", "{at}");
+        }
+    }
+
     /// "split at a buffer's edge"
     #[test]
     fn a_secret_that_comes_in_pieces_is_not_seen() {
@@ -321,13 +405,7 @@ mod tests {
         for at in 0..=secret.len() {
             let folder = tempfile::tempdir().unwrap();
             let logs = Logs::at(folder.path().to_owned());
-            let token = Token {
-                run: RunId::from_bytes([1; 16]),
-                execution: Arc::from("a"),
-                attempt: 1,
-                epoch: Epoch(1),
-            };
-            let mut log = logs.begin_masked(&token, Masks::of([Arc::from(secret)]));
+            let mut log = logs.begin_masked(&token(), &Masks::of([Arc::from(secret)]));
             let now = Timestamp::from_millis(0);
             let (first, second) = secret.split_at(at);
             let mut said = Vec::new();

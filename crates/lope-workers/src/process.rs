@@ -186,7 +186,7 @@ impl ProcessWork {
         task: &Task,
         done: &Done,
     ) -> Result<Value, Failure> {
-        let log = self.logs.begin_masked(&task.token, done.masks().clone());
+        let log = self.logs.begin_masked(&task.token, done.masks());
         done.logged(log.name());
         let ended = tokio::select! {
             ended = attend(&mut tree, log, done) => ended,
@@ -283,7 +283,7 @@ async fn until_ended<T>(
 }
 
 /// Into the log; what stands there now.
-fn write(log: &Mutex<MaskedLog>, stream: Stream, line: &[u8]) -> Option<String> {
+fn write(log: &Mutex<MaskedLog>, stream: Stream, line: &[u8]) -> Vec<String> {
     log.lock()
         .expect("no panic while the lock is held")
         .push(wall(), stream, line)

@@ -18,14 +18,8 @@ pub use crate::client::DeployedWorkflow;
 /// How far each step of a run is, now or as it was after a row of its journal. While nobody works
 /// on a run, what was opened waits.
 pub fn standings(record: &RunRecord, history: &Historian, at: Option<u64>) -> StepStandings {
-    let mut standings = lope_graph::standings(history);
-    if at.is_none() && record.status == RunStatus::Live(LiveStatus::Queued) {
-        let opened = standings.values_mut();
-        opened
-            .filter(|standing| **standing == StepStanding::Running)
-            .for_each(|standing| *standing = StepStanding::Pending);
-    }
-    standings
+    let is_waiting = at.is_none() && record.status == RunStatus::Live(LiveStatus::Queued);
+    lope_graph::standings(history, is_waiting)
 }
 
 /// The plan of a workflow file's text, or everything that is wrong with it. Steps say that they

@@ -182,7 +182,7 @@ impl TaskRunner {
         let attempt = &call.started.attempt;
         let log = self
             .logs
-            .begin(attempt.task_id, attempt.role, attempt.number, masks);
+            .begin(attempt.task_id, attempt.role, attempt.number, &masks);
         if let Some(name) = &attempt.log {
             done.logged(&format!("{TASK_LOGS}/{name}"));
         }

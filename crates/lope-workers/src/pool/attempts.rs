@@ -106,7 +106,7 @@ impl PoolAttempt {
         let log = self.log.get_or_insert_with(|| {
             let right = self.right.lock().expect("no panic while the lock is held");
             let masks = right.as_ref().map(|done| done.masks().clone());
-            let log = logs.begin_masked(&self.token, masks.unwrap_or_default());
+            let log = logs.begin_masked(&self.token, &masks.unwrap_or_default());
             right.iter().for_each(|done| done.logged(log.name()));
             Arc::new(Mutex::new(log))
         });

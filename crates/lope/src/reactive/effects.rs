@@ -67,15 +67,14 @@ impl WorkflowEffects {
             ..StartOptions::default()
         };
         let now = self.client.now().await?;
-        let store = self.client.store();
-        let (run, admitted) = match client::start(store, &plan, options, now).await {
-            Ok(started) => started,
+        let started = client::start(self.client.store(), &plan, options, now).await;
+        Ok(match started {
+            Ok((run, Admitted::Created { .. } | Admitted::Exists { .. })) => Ok(run),
+            Ok((_, Admitted::UnknownVersion)) => {
+                Err(Failure::new("UnknownWorkflow", "it was removed"))
+            }
             Err(InputError::Store(error)) => return Err(error),
-            Err(other) => return Ok(Err(Failure::new("BadInput", other.to_string()))),
-        };
-        Ok(match admitted {
-            Admitted::Created { .. } | Admitted::Exists { .. } => Ok(run),
-            Admitted::UnknownVersion => Err(Failure::new("UnknownWorkflow", "it was removed")),
+            Err(other) => Err(Failure::new("BadInput", other.to_string())),
         })
     }
 
