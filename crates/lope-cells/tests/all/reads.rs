@@ -20,9 +20,10 @@ fn any_value(links: bool) -> impl Strategy<Value = Json> {
     let targets = prop::sample::select(vec!["doc/a", "doc/b/a", "other/a"]);
     let leaf =
         (number, targets, prop::bool::weighted(0.3)).prop_map(move |(number, target, is_link)| {
-            match is_link && links {
-                true => link(target),
-                false => number,
+            if is_link && links {
+                link(target)
+            } else {
+                number
             }
         });
     leaf.prop_recursive(3, 12, 2, |inner| {
