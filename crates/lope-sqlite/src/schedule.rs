@@ -29,7 +29,7 @@ const DUE: &str = "SELECT name, revision, due, last_run, waits, body,
      ORDER BY due IS NULL, due, name LIMIT ?2";
 const NEXT_DUE: &str = "SELECT min(due) FROM schedules INDEXED BY schedules_due WHERE due > ?1";
 const DAMAGED: &str = "SELECT name FROM schedules
-     WHERE (due <= ?1 OR waits = 1) AND (length(revision) <> 16 OR length(last_run) <> 16) ORDER BY name LIMIT ?2";
+     WHERE length(revision) <> 16 OR length(last_run) <> 16 ORDER BY name LIMIT ?1";
 const WAITS: &str = "SELECT 1 FROM schedules INDEXED BY schedules_waits WHERE waits = 1 LIMIT 1";
 
 /// About how many rows a writing writes.
@@ -131,22 +131,23 @@ fn read(tx: &Tx<'_>, sql: &str, given: impl Params) -> Worked<Vec<FoundSchedule>
     Ok(schedules)
 }
 
-/// Those that would be due and cannot be read are passed by, and named once.
+/// Those that cannot be read are passed by, and named once, together.
 fn tell_damaged(tx: &Tx<'_>) -> Worked<()> {
     let mut damaged = tx.statement(DAMAGED)?;
-    let given = params![tx.now.millis(), limit::PAGE_MAX as i64];
-    let names = damaged.query_map(given, |row| row.get::<_, String>(0))?;
+    let names = damaged.query_map([limit::PAGE_MAX as i64], |row| row.get::<_, String>(0))?;
+    let told = tx.inner.told_schedules.lock();
+    let mut told = told.expect("nobody panics while holding the names");
+    let mut mends = Vec::new();
     for name in names {
         let name = name?;
-        let told = tx.inner.told_schedules.lock();
-        let mut told = told.expect("nobody panics while holding the names");
         if !told.contains(&name) {
-            tracing::error!(
-                schedule = name,
-                "a damaged schedule is passed by; take it away: `lope schedules remove {name}`"
-            );
+            mends.push(format!("`lope schedules remove {name}`"));
             told.insert(name);
         }
+    }
+    if !mends.is_empty() {
+        let mends = mends.join(", ");
+        tracing::error!("damaged schedules are passed by; take them away: {mends}");
     }
     Ok(())
 }
