@@ -79,6 +79,7 @@ const LOOKS: &[Pair] = &[
     ("tasks next", &["--project", "shop"]),
     ("tasks export", &["--project", "shop"]),
     ("tasks logs", &["TASK(first-s)"]),
+    ("tasks diff", &["TASK(first-s)"]),
     ("locks list", &[]),
     ("runners list", &[]),
     ("runners show", &["nobody"]),
