@@ -52,16 +52,8 @@ impl TaskRunner {
     }
 
     async fn left_runs(&self) -> StoreResult<Vec<RunId>> {
-        let live = [
-            LiveStatus::Queued,
-            LiveStatus::Running,
-            LiveStatus::Idle,
-            LiveStatus::Sleeping,
-            LiveStatus::Waiting,
-            LiveStatus::Paused,
-        ];
         let filter = RunFilter {
-            statuses: live.map(RunStatus::Live).to_vec(),
+            statuses: LiveStatus::ALL.map(RunStatus::Live).to_vec(),
             queue: QueueName::parse(TASK_QUEUE).ok(),
             tags: [("project".to_owned(), self.order.project.clone())].into(),
             limit: LOOKED_AT_MAX,

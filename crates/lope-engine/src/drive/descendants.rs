@@ -47,15 +47,7 @@ pub(crate) async fn own_descendants(
 }
 
 async fn children(store: &Store, parent: RunId) -> StoreResult<Vec<RunId>> {
-    let live = [
-        LiveStatus::Queued,
-        LiveStatus::Running,
-        LiveStatus::Idle,
-        LiveStatus::Sleeping,
-        LiveStatus::Waiting,
-        LiveStatus::Paused,
-    ];
-    let statuses = live.map(RunStatus::Live).to_vec();
+    let statuses = LiveStatus::ALL.map(RunStatus::Live).to_vec();
     let mut filter = RunFilter {
         statuses,
         parent: Some(parent),

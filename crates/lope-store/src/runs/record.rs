@@ -185,6 +185,15 @@ impl RunStatus {
 }
 
 impl LiveStatus {
+    pub const ALL: [Self; 6] = [
+        Self::Queued,
+        Self::Running,
+        Self::Idle,
+        Self::Sleeping,
+        Self::Waiting,
+        Self::Paused,
+    ];
+
     pub fn as_str(self) -> &'static str {
         RunStatus::Live(self).as_str()
     }

@@ -16,22 +16,13 @@ pub struct LiveWorkflow {
     pub status: RunStatus,
 }
 
-const LIVE: [LiveStatus; 6] = [
-    LiveStatus::Queued,
-    LiveStatus::Running,
-    LiveStatus::Idle,
-    LiveStatus::Sleeping,
-    LiveStatus::Waiting,
-    LiveStatus::Paused,
-];
-
 impl Runner {
     /// The workflows that were started and neither stopped nor ended, youngest first.
     pub async fn list(&self) -> Result<Vec<LiveWorkflow>> {
         let mut found = Vec::new();
         let mut after = None;
         loop {
-            let statuses = LIVE.map(RunStatus::Live).to_vec();
+            let statuses = LiveStatus::ALL.map(RunStatus::Live).to_vec();
             let queue = Some(self.queue());
             let limit = limit::PAGE_MAX;
             let filter = RunFilter {
