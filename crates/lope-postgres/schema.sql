@@ -86,7 +86,7 @@ create table lope.runners (
     host text collate "C" not null,
     project_path text collate "C",
     section_id text collate "C",
-    slot bigint not null,
+    place bigint not null,
     current_task_id text collate "C",
     started_at text collate "C" not null,
     completed_at text collate "C",
@@ -305,7 +305,7 @@ CREATE INDEX queue_status ON lope.queue USING btree (status, created_at, run_id)
 
 CREATE INDEX run_tags_run ON lope.run_tags USING btree (run_id);
 
-CREATE UNIQUE INDEX runners_project ON lope.runners USING btree (project_path, slot) WHERE (status = ANY (ARRAY['idle'::text, 'running'::text]));
+CREATE UNIQUE INDEX runners_project ON lope.runners USING btree (project_path, place) WHERE (status = ANY (ARRAY['idle'::text, 'running'::text]));
 
 CREATE UNIQUE INDEX runners_section ON lope.runners USING btree (project_path, section_id) WHERE ((status = ANY (ARRAY['idle'::text, 'running'::text])) AND (section_id IS NOT NULL));
 
@@ -555,7 +555,7 @@ comment on column lope.runners.revision is 'grows with every change of the row; 
 
 comment on column lope.runners.section_id is 'the section it is focused on';
 
-comment on column lope.runners.slot is 'its place among the runners of the project, from 1 to maxConcurrent';
+comment on column lope.runners.place is 'its place among the runners of the project, from 1 to maxConcurrent';
 
 comment on column lope.runners.started_at is 'when it started';
 

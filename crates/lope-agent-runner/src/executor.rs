@@ -25,7 +25,7 @@ use tokio::sync::watch;
 use crate::adapter::AgentReader;
 use crate::agent_request::{AgentRequest, bad, failure_kind, result_value};
 use crate::invocation::{CallFacts, argv};
-use crate::process::{AgentEnd, AgentOrder, attend};
+use crate::process::{AgentEnd, AgentLaunch, attend};
 use crate::runner::zone_of;
 use crate::watchdog::AgentLimits;
 
@@ -35,12 +35,12 @@ type StopSender = watch::Sender<Option<StopReason>>;
 #[derive(Debug)]
 pub struct AgentSteps {
     runtime: Handle,
-    kit: Arc<StepKit>,
+    settings: Arc<AgentStepSettings>,
     running: Arc<Mutex<HashMap<Token, StopSender>>>,
 }
 
 #[derive(Debug)]
-struct StepKit {
+struct AgentStepSettings {
     logs: Logs,
     trees: ProcessTrees,
     environment: InheritedEnvironment,
@@ -56,7 +56,7 @@ impl AgentSteps {
         agents: AgentsSettings,
         settings: RunnerSettings,
     ) -> Self {
-        let kit = StepKit {
+        let settings = AgentStepSettings {
             trees: ProcessTrees::begin(&runtime),
             logs,
             environment,
@@ -65,7 +65,7 @@ impl AgentSteps {
         };
         Self {
             runtime,
-            kit: Arc::new(kit),
+            settings: Arc::new(settings),
             running: Arc::default(),
         }
     }
@@ -75,9 +75,9 @@ impl Executor for AgentSteps {
     fn start(&self, task: Task, done: Done) {
         let (stop, asked) = watch::channel(None);
         lock(&self.running).insert(task.token.clone(), stop);
-        let (kit, running) = (Arc::clone(&self.kit), Arc::clone(&self.running));
+        let (settings, running) = (Arc::clone(&self.settings), Arc::clone(&self.running));
         self.runtime.spawn(async move {
-            let result = kit.run(&task, &done, asked).await;
+            let result = settings.run(&task, &done, asked).await;
             lock(&running).remove(&task.token);
             done.finish(result, None);
         });
@@ -96,7 +96,7 @@ fn lock(
     running.lock().expect("no panic while the lock is held")
 }
 
-impl StepKit {
+impl AgentStepSettings {
     async fn run(
         &self,
         task: &Task,
@@ -109,7 +109,7 @@ impl StepKit {
             bad("an agent needs a prompt; a role alone is for workflows of tasks")
         })?;
         let agent = self.agent(request.agent.as_deref())?;
-        let (order, _file) = self.order(task, &request, words, &agent)?;
+        let (launch, _file) = self.launch(task, &request, words, &agent)?;
         let log = self.logs.begin_masked(&task.token, done.masks());
         done.logged(log.name());
         let heard = |_: &_, has_spoken| {
@@ -117,7 +117,7 @@ impl StepKit {
                 done.alive();
             }
         };
-        answer(attend(&self.trees, order, log, stop, heard).await)
+        answer(attend(&self.trees, launch, log, stop, heard).await)
     }
 
     fn agent(&self, named: Option<&str>) -> Result<AgentSettings, Failure> {
@@ -131,13 +131,13 @@ impl StepKit {
         }
     }
 
-    fn order(
+    fn launch(
         &self,
         task: &Task,
         request: &AgentRequest,
         words: &str,
         agent: &AgentSettings,
-    ) -> Result<(AgentOrder, Option<tempfile::NamedTempFile>), Failure> {
+    ) -> Result<(AgentLaunch, Option<tempfile::NamedTempFile>), Failure> {
         let facts = CallFacts {
             folder: request.cwd.as_deref().unwrap_or("."),
             session: None,
@@ -164,7 +164,7 @@ impl StepKit {
             ("LOPE_ATTEMPT", token.attempt.to_string()),
         ];
         environment.extend(own.map(|(name, value)| (name.into(), value.into())));
-        let order = AgentOrder {
+        let launch = AgentLaunch {
             work: TreeWork {
                 name: format!("{}/{}", token.run, token.execution),
                 attempt: token.attempt,
@@ -182,7 +182,7 @@ impl StepKit {
             right: StartRight::Always,
             stop_grace: self.settings.stop_grace,
         };
-        Ok((order, file))
+        Ok((launch, file))
     }
 
     /// How long it may take is the step's `timeout`, which the engine judges.

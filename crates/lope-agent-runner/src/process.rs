@@ -30,7 +30,7 @@ const OUTPUT_GRACE: std::time::Duration = std::time::Duration::from_secs(1);
 
 /// An agent to be started.
 #[derive(Debug)]
-pub struct AgentOrder {
+pub struct AgentLaunch {
     pub work: TreeWork,
     pub command: TreeCommand,
     pub reader: AgentReader,
@@ -53,7 +53,7 @@ pub struct AgentEnd {
 }
 
 /// What an agent has said so far.
-struct Heard {
+struct AgentOutput {
     reader: AgentReader,
     log: MaskedLog,
     has_spoken: bool,
@@ -73,29 +73,29 @@ struct AgentWatch {
 enum AgentStop {
     ByWatchdog(StopCause),
     /// By its runner.
-    ByOrder(StopReason),
+    ByRunner(StopReason),
 }
 
-/// Run an agent to its end. `stop` tells it to end, and what that means; `heard_of` hears now and
+/// Run an agent to its end. `stop` tells it to end, and what that means; `on_report` is told now and
 /// then what it says about itself, and whether it said anything since the last time.
 pub async fn attend(
     trees: &ProcessTrees,
-    order: AgentOrder,
+    launch: AgentLaunch,
     log: MaskedLog,
     mut stop: watch::Receiver<Option<StopReason>>,
-    heard_of: impl Fn(&AgentReport, bool),
+    on_report: impl Fn(&AgentReport, bool),
 ) -> AgentEnd {
     let begun = Instant::now();
-    let AgentOrder {
+    let AgentLaunch {
         work,
         command,
         reader,
         limits,
         right,
         stop_grace,
-    } = order;
+    } = launch;
     let program = command.program.to_string_lossy().into_owned();
-    let heard = Mutex::new(Heard::new(reader, log));
+    let output = Mutex::new(AgentOutput::new(reader, log));
     let started = tokio::select! {
         started = trees.start_work(&work, command, || right) => started,
         reason = asked(&mut stop) => return unstarted(begun, reason, None),
@@ -114,23 +114,25 @@ pub async fn attend(
         dog: Watchdog::new(limits),
         begun,
     };
-    let attended = watched(&mut tree, &heard, watch, &mut stop, &heard_of).await;
+    let attended = watched(&mut tree, &output, watch, &mut stop, &on_report).await;
     let (status, told) = match attended {
         Ok(status) => (status, None),
         Err(told) => (tree.stop(stop_grace.to_duration()).await, Some(told)),
     };
-    let mut heard = heard.into_inner().expect("no panic while the lock is held");
-    heard.finish();
-    heard.conclude(status, told, begun)
+    let mut output = output
+        .into_inner()
+        .expect("no panic while the lock is held");
+    output.finish();
+    output.conclude(status, told, begun)
 }
 
 /// Read and look until the tree has ended, or must.
 async fn watched(
     tree: &mut ProcessTree,
-    heard: &Mutex<Heard>,
+    output: &Mutex<AgentOutput>,
     watch: AgentWatch,
     stop: &mut watch::Receiver<Option<StopReason>>,
-    heard_of: &impl Fn(&AgentReport, bool),
+    on_report: &impl Fn(&AgentReport, bool),
 ) -> Result<io::Result<ExitStatus>, AgentStop> {
     let cpu = tree.cpu_meter();
     let (stdout, stderr) = (tree.stdout.take(), tree.stderr.take());
@@ -138,12 +140,12 @@ async fn watched(
         tokio::join!(
             async {
                 if let Some(pipe) = stdout {
-                    each_line(pipe, || (), |line| lock(heard).out(line)).await;
+                    each_line(pipe, || (), |line| lock(output).out(line)).await;
                 }
             },
             async {
                 if let Some(pipe) = stderr {
-                    each_line(pipe, || (), |line| lock(heard).err(line)).await;
+                    each_line(pipe, || (), |line| lock(output).err(line)).await;
                 }
             }
         )
@@ -162,32 +164,32 @@ async fn watched(
     tokio::select! {
         biased;
         status = ended => Ok(status),
-        cause = watch.look(heard, cpu, heard_of) => Err(AgentStop::ByWatchdog(cause)),
-        reason = asked(stop) => Err(AgentStop::ByOrder(reason)),
+        cause = watch.until_stop(output, cpu, on_report) => Err(AgentStop::ByWatchdog(cause)),
+        reason = asked(stop) => Err(AgentStop::ByRunner(reason)),
     }
 }
 
 impl AgentWatch {
     /// Look now and then, until the agent must end.
-    async fn look(
+    async fn until_stop(
         mut self,
-        heard: &Mutex<Heard>,
+        output: &Mutex<AgentOutput>,
         cpu: CpuMeter,
-        heard_of: &impl Fn(&AgentReport, bool),
+        on_report: &impl Fn(&AgentReport, bool),
     ) -> StopCause {
         loop {
             tokio::time::sleep(self.dog.tick()).await;
             let signs = {
-                let mut heard = lock(heard);
-                heard_of(&heard.reader.report, heard.has_spoken);
+                let mut output = lock(output);
+                on_report(&output.reader.report, output.has_spoken);
                 AgentSigns {
                     elapsed: self.begun.elapsed(),
-                    has_spoken: std::mem::take(&mut heard.has_spoken),
-                    is_final: heard.reader.report.is_final,
-                    cost_micros: heard.reader.report.cost_micros,
+                    has_spoken: std::mem::take(&mut output.has_spoken),
+                    is_final: output.reader.report.is_final,
+                    cost_micros: output.reader.report.cost_micros,
                 }
             };
-            if let Some(cause) = self.dog.look(&signs, || cpu.used()) {
+            if let Some(cause) = self.dog.observe(&signs, || cpu.used()) {
                 return cause;
             }
         }
@@ -216,11 +218,11 @@ fn unstarted(begun: Instant, reason: StopReason, message: Option<String>) -> Age
     }
 }
 
-fn lock(heard: &Mutex<Heard>) -> MutexGuard<'_, Heard> {
-    heard.lock().expect("no panic while the lock is held")
+fn lock(output: &Mutex<AgentOutput>) -> MutexGuard<'_, AgentOutput> {
+    output.lock().expect("no panic while the lock is held")
 }
 
-impl Heard {
+impl AgentOutput {
     fn new(reader: AgentReader, log: MaskedLog) -> Self {
         Self {
             reader,
@@ -295,9 +297,9 @@ impl Heard {
         let report = self.reader.report;
         let is_told_well = report.is_final && report.error.is_none();
         let reason = match (&status, told) {
-            (_, Some(AgentStop::ByOrder(StopReason::LostLock))) => StopReason::LostLock,
+            (_, Some(AgentStop::ByRunner(StopReason::LostLock))) => StopReason::LostLock,
             (_, Some(_)) if is_told_well => StopReason::Success,
-            (_, Some(AgentStop::ByOrder(reason))) => reason,
+            (_, Some(AgentStop::ByRunner(reason))) => reason,
             (_, Some(AgentStop::ByWatchdog(StopCause::Timeout))) => StopReason::Timeout,
             (_, Some(AgentStop::ByWatchdog(StopCause::Hang))) => StopReason::Hang,
             (_, Some(AgentStop::ByWatchdog(StopCause::Budget))) => StopReason::Budget,

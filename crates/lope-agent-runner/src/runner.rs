@@ -28,7 +28,7 @@ use tokio::sync::watch;
 
 pub(crate) use self::attempt::zone_of;
 pub use self::round::{ROUND_ENGINE, TASK_QUEUE};
-pub use self::round_engine::{RoundEngine, RoundKit};
+pub use self::round_engine::{RoundEngine, RoundSettings};
 use crate::hooks::TaskHooks;
 use crate::runner_log::RunnerLog;
 use crate::task_logs::{TaskLogs, remove_older};
@@ -42,7 +42,7 @@ const FORGOTTEN_MAX: usize = 200;
 
 /// What a runner is to do.
 #[derive(Clone, PartialEq, Debug)]
-pub struct RunnerOrder {
+pub struct RunnerSpec {
     pub id: RunnerId,
     pub project: String,
     pub section: Option<String>,
@@ -78,7 +78,7 @@ pub struct RunnerEquipment {
 #[derive(Debug)]
 pub struct TaskRunner {
     board: AgentBoard,
-    order: RunnerOrder,
+    spec: RunnerSpec,
     equipment: RunnerEquipment,
     trees: ProcessTrees,
     logs: TaskLogs,
@@ -115,8 +115,8 @@ impl From<BoardError> for RunnerStop {
 
 /// What becomes of a place.
 #[derive(Debug)]
-pub enum EnteredRunner {
-    Entered(Arc<TaskRunner>),
+pub enum RunnerAdmission {
+    Admitted(Arc<TaskRunner>),
     /// These work on the project, and there is no place for another.
     Full(Vec<RunnerId>),
 }
@@ -125,14 +125,14 @@ impl TaskRunner {
     /// Take a place on the board.
     pub async fn enter(
         board: AgentBoard,
-        order: RunnerOrder,
+        spec: RunnerSpec,
         equipment: RunnerEquipment,
-    ) -> Result<EnteredRunner, BoardError> {
+    ) -> Result<RunnerAdmission, BoardError> {
         let process = LocalMachine::own_process();
         let log = RunnerLog::open(
             &equipment.runner_logs,
             process.pid,
-            order.id,
+            spec.id,
             equipment.is_shown,
         );
         let log = log.map_err(|error| {
@@ -140,22 +140,22 @@ impl TaskRunner {
             BoardError::Refused(format!("no log can be written in {folder}: {error}"))
         })?;
         let entry = RunnerEntry {
-            id: order.id,
+            id: spec.id,
             pid: process.pid,
             pid_started: process.start_time.to_string(),
             boot_id: process.scope.clone(),
             host: LocalMachine::host(),
-            project: order.project.clone(),
-            section: order.section.clone(),
+            project: spec.project.clone(),
+            section: spec.section.clone(),
             places: equipment.settings.max_concurrent,
         };
         match board.enter_runner(&entry).await? {
             RunnerPlace::Full(others) => {
                 // It has not begun, so it has nothing to tell.
                 let _ = std::fs::remove_file(log.path());
-                Ok(EnteredRunner::Full(others))
+                Ok(RunnerAdmission::Full(others))
             }
-            RunnerPlace::Taken(_) => Ok(EnteredRunner::Entered(Arc::new(Self {
+            RunnerPlace::Taken(_) => Ok(RunnerAdmission::Admitted(Arc::new(Self {
                 trees: ProcessTrees::begin(&Handle::current()),
                 runtime: Handle::current(),
                 logs: TaskLogs::at(equipment.task_logs.clone()),
@@ -165,7 +165,7 @@ impl TaskRunner {
                     equipment.environment.clone(),
                 ),
                 board,
-                order,
+                spec,
                 equipment,
                 log: Arc::new(log),
             }))),
@@ -181,7 +181,7 @@ impl TaskRunner {
     pub async fn run(self: &Arc<Self>, mut stops: StopWishes) -> RunnerEnd {
         self.log.line(&format!(
             "runner {} works on {}",
-            self.order.id, self.order.project
+            self.spec.id, self.spec.project
         ));
         self.remove_old_logs();
         self.forget_old_runners().await;
@@ -205,7 +205,7 @@ impl TaskRunner {
         };
         let ended = self
             .board
-            .end_runner(self.order.id, status, error.as_deref());
+            .end_runner(self.spec.id, status, error.as_deref());
         if let Err(error) = ended.await {
             self.log
                 .line(&format!("its end cannot be written: {error}"));
@@ -260,7 +260,7 @@ impl TaskRunner {
                 NextStep::Work(held) => {
                     (status, next_beat) = (RunnerStatus::Running, Instant::now());
                     self.round(*held, stops).await?;
-                    if self.order.task.is_some() && !self.is_open().await? {
+                    if self.spec.task.is_some() && !self.is_open().await? {
                         return Ok(());
                     }
                     continue;
@@ -284,13 +284,13 @@ impl TaskRunner {
 
     async fn claim(&self) -> Result<NextStep, RunnerStop> {
         let query = TaskQuery {
-            project: Some(&self.order.project),
-            section: self.order.section.as_deref(),
-            task: self.order.task,
-            me: Some(self.order.id),
+            project: Some(&self.spec.project),
+            section: self.spec.section.as_deref(),
+            task: self.spec.task,
+            me: Some(self.spec.id),
         };
-        let expiry = self.order.lock_expiry;
-        let outcome = self.board.claim(&query, self.order.id, expiry).await;
+        let expiry = self.spec.lock_expiry;
+        let outcome = self.board.claim(&query, self.spec.id, expiry).await;
         Ok(match self.bear(outcome).await? {
             None => NextStep::Wait,
             Some(ClaimOutcome::Claimed(held)) => NextStep::Work(held),
@@ -298,9 +298,9 @@ impl TaskRunner {
                 self.log.line(&format!("task {task} is blocked: {reason}"));
                 NextStep::Again
             }
-            Some(ClaimOutcome::Nothing) if self.order.until_idle => NextStep::End,
+            Some(ClaimOutcome::Nothing) if self.spec.until_idle => NextStep::End,
             Some(ClaimOutcome::Nothing) => NextStep::Wait,
-            Some(ClaimOutcome::NotNow(why)) if is_passing(&why) && !self.order.until_idle => {
+            Some(ClaimOutcome::NotNow(why)) if is_passing(&why) && !self.spec.until_idle => {
                 NextStep::Wait
             }
             Some(ClaimOutcome::NotNow(why)) => {
@@ -313,7 +313,7 @@ impl TaskRunner {
 
     /// Can the one task that is meant still be worked on by this runner?
     async fn is_open(&self) -> Result<bool, RunnerStop> {
-        let Some(task) = self.order.task else {
+        let Some(task) = self.spec.task else {
             return Ok(true);
         };
         let task = self.board.task(&task.to_string()).await?;
@@ -334,7 +334,7 @@ impl TaskRunner {
     }
 
     async fn sign_of_life(&self, status: RunnerStatus) -> Result<(), RunnerStop> {
-        let beat = self.board.beat(self.order.id, status, None).await;
+        let beat = self.board.beat(self.spec.id, status, None).await;
         match self.bear(beat).await? {
             None | Some(Some(_)) => Ok(()),
             Some(None) => Err(RunnerStop::LeaseLost),
@@ -344,7 +344,7 @@ impl TaskRunner {
     /// How it is asked to stop: by its process's signals, or on the board.
     async fn wished(&self, stops: &StopWishes) -> Result<Option<StopLevel>, RunnerStop> {
         let by_signal = *stops.borrow();
-        let found = self.board.runner(&self.order.id.to_string()).await;
+        let found = self.board.runner(&self.spec.id.to_string()).await;
         let on_board = self.bear(found).await?;
         if on_board
             .as_ref()

@@ -90,7 +90,7 @@ impl Watchdog {
 
     /// Should it stop? `cpu` measures what its tree has used of a processor so far; it is asked only
     /// when the agent is silent.
-    pub fn look(
+    pub fn observe(
         &mut self,
         signs: &AgentSigns,
         cpu: impl FnOnce() -> Duration,
@@ -179,7 +179,7 @@ mod tests {
                 ..signs(0)
             };
             let cpu = Duration::from_millis(half * 5 * cpu_percent);
-            let cause = dog.look(&seen, || cpu)?;
+            let cause = dog.observe(&seen, || cpu)?;
             Some((half / 2, cause))
         })
     }
@@ -206,13 +206,13 @@ mod tests {
     #[test]
     fn a_machine_that_stood_still_has_not_waited() {
         let mut dog = Watchdog::new(LIMITS);
-        assert_eq!(dog.look(&signs(1), || Duration::ZERO), None);
+        assert_eq!(dog.observe(&signs(1), || Duration::ZERO), None);
         assert_eq!(
-            dog.look(&signs(4_000), || Duration::ZERO),
+            dog.observe(&signs(4_000), || Duration::ZERO),
             None,
             "a laptop that slept"
         );
-        assert_eq!(dog.look(&signs(4_001), || Duration::ZERO), None);
+        assert_eq!(dog.observe(&signs(4_001), || Duration::ZERO), None);
     }
 
     #[test]
@@ -222,13 +222,17 @@ mod tests {
             cost_micros: 1_001,
             ..signs(1)
         };
-        assert_eq!(dog.look(&dear, || Duration::ZERO), Some(StopCause::Budget));
+        assert_eq!(
+            dog.observe(&dear, || Duration::ZERO),
+            Some(StopCause::Budget)
+        );
         let told = |seconds| AgentSigns {
             is_final: true,
             ..signs(seconds)
         };
         let mut dog = Watchdog::new(LIMITS);
-        let found = (1..100).find(|second| dog.look(&told(*second), || Duration::ZERO).is_some());
+        let found =
+            (1..100).find(|second| dog.observe(&told(*second), || Duration::ZERO).is_some());
         assert!(
             found.is_some_and(|second| (10..=21).contains(&second)),
             "{found:?}"

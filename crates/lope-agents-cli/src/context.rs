@@ -4,7 +4,7 @@ use std::path::{Component, Path, PathBuf};
 
 use lope::agents::records::ReviewBy;
 use lope::agents::settings::{AgentsSettings, RunnerSettings};
-use lope::agents::{AgentBoard, BoardError, InheritedEnvironment, RoundKit, TaskToken};
+use lope::agents::{AgentBoard, BoardError, InheritedEnvironment, RoundSettings, TaskToken};
 use lope::stores::{CreateStore, StoreError, StoreUrl};
 use lope::{Client, agents::records::ProjectRecord};
 use lope_remote::caller;
@@ -31,7 +31,7 @@ pub struct AgentsContext {
     /// What agents inherit.
     pub environment: InheritedEnvironment,
     /// What other steps of the workflows of tasks work with.
-    pub steps: RoundKit,
+    pub steps: RoundSettings,
     /// This program's file, and where it finds others: for what cron is told.
     pub program: PathBuf,
     pub path: String,

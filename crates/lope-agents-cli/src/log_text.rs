@@ -8,7 +8,7 @@ use tokio::io::{AsyncReadExt, AsyncSeekExt};
 
 /// Most bytes of a log that are read at once: its end.
 const TAIL_MAX: u64 = 16 * 1024 * 1024;
-const LOOK_AGAIN: Duration = Duration::from_millis(100);
+const POLL: Duration = Duration::from_millis(100);
 
 /// The last lines of a file.
 pub(crate) async fn tail(path: &Path, limit: usize) -> io::Result<Vec<String>> {
@@ -55,6 +55,6 @@ where
         if ended {
             return Ok(());
         }
-        tokio::time::sleep(LOOK_AGAIN).await;
+        tokio::time::sleep(POLL).await;
     }
 }

@@ -238,7 +238,7 @@ record! {
         host: String,
         project_path: Option<String>,
         section_id: Option<String>,
-        slot: i64,
+        place: i64,
         current_task_id: Option<TaskId>,
         started_at: Timestamp,
         completed_at: Option<Timestamp>,

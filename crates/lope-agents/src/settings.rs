@@ -244,7 +244,7 @@ impl RunnerSettings {
     }
 
     /// What must hold between settings; the name of the one that is wrong, and why.
-    pub fn check(&self) -> Result<(), (&'static str, String)> {
+    pub fn validate(&self) -> Result<(), (&'static str, String)> {
         let beat = self.heartbeat_interval;
         if beat.times(2) > self.stale_timeout {
             let message = format!(

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use lope::agents::law::select::TaskQuery;
 use lope::agents::settings::{AgentSettings, AgentsSettings, RunnerSettings};
 use lope::agents::{
-    AgentBoard, EnteredRunner, InheritedEnvironment, RoundKit, RunnerEquipment, RunnerOrder,
+    AgentBoard, InheritedEnvironment, RoundSettings, RunnerAdmission, RunnerEquipment, RunnerSpec,
     TaskDraft, TaskRunner,
 };
 use lope::runs::StartOptions;
@@ -31,7 +31,7 @@ const CONTENDERS: usize = 64;
 /// Agents at work at once.
 const AGENTS: usize = 20;
 /// How often memory is looked at.
-const LOOK: Duration = Duration::from_millis(100);
+const POLL: Duration = Duration::from_millis(100);
 /// Bytes that the agent says at a time, ten times a second.
 const PIECE: u64 = 1_000_000;
 const PIECES_PER_SECOND: u64 = 10;
@@ -225,7 +225,7 @@ impl Memory {
 
     async fn watch(&mut self) {
         loop {
-            tokio::time::sleep(LOOK).await;
+            tokio::time::sleep(POLL).await;
             self.seen.extend(resident(std::process::id()));
         }
     }
@@ -252,14 +252,14 @@ async fn entered(
     (settings, agents): (RunnerSettings, AgentsSettings),
 ) -> BenchResult<Arc<TaskRunner>> {
     let environment = InheritedEnvironment::default();
-    let engine = store.client.round_engine(RoundKit {
+    let engine = store.client.round_engine(RoundSettings {
         engine: store.engine.clone(),
         secrets: Arc::new(ConfiguredSecrets::new(BTreeMap::new(), |_| None)),
         env: Value::Null,
         logs: folder.join("logs"),
         environment: environment.clone(),
     })?;
-    let order = RunnerOrder {
+    let spec = RunnerSpec {
         id: RunnerId::from_uuid(uuid::Uuid::now_v7()),
         project: project.to_owned(),
         section: None,
@@ -279,12 +279,12 @@ async fn entered(
         runner_logs: folder.join("runners"),
         is_shown: false,
     };
-    match TaskRunner::enter(board, order, equipment)
+    match TaskRunner::enter(board, spec, equipment)
         .await
         .map_err(broken)?
     {
-        EnteredRunner::Entered(runner) => Ok(runner),
-        EnteredRunner::Full(_) => Err(BenchError::broken("the project is new")),
+        RunnerAdmission::Admitted(runner) => Ok(runner),
+        RunnerAdmission::Full(_) => Err(BenchError::broken("the project is new")),
     }
 }
 

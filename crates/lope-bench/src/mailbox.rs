@@ -105,9 +105,9 @@ impl MailboxBench<'_> {
 
     async fn late(&self, timers: u64) -> BenchResult<Figure> {
         let flush = self.store.flush_share(0.99)?;
-        let keeper = self.ground.timekeeper(timers as usize, APART).await?;
+        let timekeeper = self.ground.timekeeper(timers as usize, APART).await?;
         let before = self.store.read().await?;
-        let late = keeper.lateness().await?;
+        let late = timekeeper.lateness().await?;
         let cost = before.until(self.store.read().await?);
         let at = |share: f64| late[((late.len() - 1) as f64 * share) as usize];
         let figure = self.figure("timers", timers, cost);

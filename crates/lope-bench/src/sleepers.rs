@@ -22,7 +22,7 @@ const LEAD: Duration = Duration::from_secs(30);
 const ASLEEP_PER_SECOND: u64 = 4_000;
 /// How often it is asked whether all sleep, which reads all of them, and whether all have ended.
 const ASK: Duration = Duration::from_secs(5);
-const LOOK: Duration = Duration::from_millis(100);
+const POLL: Duration = Duration::from_millis(100);
 
 pub(crate) async fn sleepers(count: u64, store: &MeasuredStore) -> BenchResult<Figure> {
     let runner = work::runner(store).await?;
@@ -44,7 +44,7 @@ pub(crate) async fn sleepers(count: u64, store: &MeasuredStore) -> BenchResult<F
     tokio::time::sleep(ahead).await;
     let before = store.read().await?;
     while sleeps(store).await? {
-        tokio::time::sleep(LOOK).await;
+        tokio::time::sleep(POLL).await;
     }
     let cost = before.until(store.read().await?);
     runner.give_back(ASK).await?;

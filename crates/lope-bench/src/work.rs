@@ -24,7 +24,7 @@ pub(crate) const CALLERS: u64 = 256;
 /// engine holds.
 const ROOM: usize = 1_000;
 /// How often ends are looked for.
-const LOOK: Duration = Duration::from_millis(1);
+const POLL: Duration = Duration::from_millis(1);
 /// How often a long run is looked at.
 const GLANCE: Duration = Duration::from_millis(20);
 /// How long an engine may take to end.
@@ -147,7 +147,7 @@ async fn admit_all(runner: &Runner, load: &Load, runs: u64) -> BenchResult<()> {
 async fn keep_the_door(runner: Runner, room: Arc<Semaphore>, admitted: Arc<AtomicUsize>) {
     let mut let_in = 0;
     loop {
-        tokio::time::sleep(LOOK).await;
+        tokio::time::sleep(POLL).await;
         let Ok(here) = runner.resident_runs().await else {
             return;
         };
@@ -195,7 +195,7 @@ pub(crate) async fn admit(runner: &Runner, plan: &Arc<Plan>, input: i64) -> Benc
 /// Wait until the runner holds no run.
 async fn rest(runner: &Runner) -> BenchResult<()> {
     while runner.resident_runs().await? > 0 {
-        tokio::time::sleep(LOOK).await;
+        tokio::time::sleep(POLL).await;
     }
     Ok(())
 }

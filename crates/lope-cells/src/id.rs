@@ -156,7 +156,7 @@ impl FromStr for EntityId {
     type Err = BadEntityId;
 
     fn from_str(text: &str) -> Result<Self, BadEntityId> {
-        check_id(text)?;
+        validate_id(text)?;
         Ok(Self(text.into()))
     }
 }
@@ -166,12 +166,12 @@ impl TryFrom<&Arc<str>> for EntityId {
     type Error = BadEntityId;
 
     fn try_from(text: &Arc<str>) -> Result<Self, BadEntityId> {
-        check_id(text)?;
+        validate_id(text)?;
         Ok(Self(Arc::clone(text)))
     }
 }
 
-fn check_id(text: &str) -> Result<(), BadEntityId> {
+fn validate_id(text: &str) -> Result<(), BadEntityId> {
     let is_scheme = |scheme: &str| {
         scheme.starts_with(|first: char| first.is_ascii_lowercase())
             && scheme.bytes().all(|byte| byte.is_ascii_alphanumeric())
@@ -192,7 +192,7 @@ impl FromStr for SpaceName {
     type Err = BadSpaceName;
 
     fn from_str(text: &str) -> Result<Self, BadSpaceName> {
-        check_name(text)?;
+        validate_name(text)?;
         Ok(Self(text.into()))
     }
 }
@@ -202,12 +202,12 @@ impl TryFrom<&Arc<str>> for SpaceName {
     type Error = BadSpaceName;
 
     fn try_from(text: &Arc<str>) -> Result<Self, BadSpaceName> {
-        check_name(text)?;
+        validate_name(text)?;
         Ok(Self(Arc::clone(text)))
     }
 }
 
-fn check_name(text: &str) -> Result<(), BadSpaceName> {
+fn validate_name(text: &str) -> Result<(), BadSpaceName> {
     let fits = !text.is_empty() && text.len() <= limit::SPACE_NAME_MAX && !text.contains('/');
     fits.then_some(())
         .ok_or_else(|| BadSpaceName(text.to_owned()))

@@ -84,8 +84,8 @@ impl Spaces {
 
     /// Applies a transaction, or leaves everything as it was.
     pub fn commit(&mut self, transaction: Transaction) -> Result<Committed, CommitError> {
-        self.check_preconditions(&transaction)?;
-        self.check_reads(&transaction)?;
+        self.validate_preconditions(&transaction)?;
+        self.validate_reads(&transaction)?;
         let effects = transaction.effects.clone();
         let Some(space) = transaction.space.clone() else {
             return Ok(Committed {
@@ -111,7 +111,7 @@ impl Spaces {
         })
     }
 
-    fn check_preconditions(&self, transaction: &Transaction) -> Result<(), CommitRefusal> {
+    fn validate_preconditions(&self, transaction: &Transaction) -> Result<(), CommitRefusal> {
         for (at, expected) in &transaction.preconditions {
             let found = resolve::read(&mut Unrecorded(&self.now), at);
             if found != *expected {
@@ -125,7 +125,7 @@ impl Spaces {
         Ok(())
     }
 
-    fn check_reads(&self, transaction: &Transaction) -> Result<(), CommitError> {
+    fn validate_reads(&self, transaction: &Transaction) -> Result<(), CommitError> {
         if self.now.is_same(&transaction.begun) {
             return Ok(());
         }

@@ -6,42 +6,42 @@ use std::process::Stdio;
 use rustix::process::Signal;
 use serde_json::Value;
 
-use crate::fixture::yard::{Yard, is_there};
+use crate::fixture::agent_project::{AgentProject, is_there};
 use crate::stage::{Watch, said, until};
 
 #[test]
 fn a_runner_has_agents_do_the_tasks_of_a_project_with_review() {
-    let yard = Yard::new();
-    let first = yard.add(
+    let shop = AgentProject::new();
+    let first = shop.add(
         "succeed at once",
         &["--source", "docs/SPEC.md#login", "--review", "agent"],
     );
-    let second = yard.add(
+    let second = shop.add(
         "reject this first",
         &["--needs", &first, "--review", "agent"],
     );
-    let third = yard.add("cost something", &[]);
-    let told = yard.work();
+    let third = shop.add("cost something", &[]);
+    let told = shop.work();
     assert!(
         told.err.contains("attempt 1 (work) by agent 'default'"),
         "{told:?}"
     );
     for id in [&first, &second, &third] {
-        assert_eq!(yard.task(id)["status"], "completed", "{}", yard.task(id));
+        assert_eq!(shop.task(id)["status"], "completed", "{}", shop.task(id));
     }
-    let prompt = yard.file(&format!("prompt.{first}"));
+    let prompt = shop.file(&format!("prompt.{first}"));
     assert!(prompt.contains("docs/SPEC.md#login"), "{prompt}");
-    let again = yard.file(&format!("prompt.{second}"));
+    let again = shop.file(&format!("prompt.{second}"));
     assert!(
         again.contains("a reviewer said: the tests are missing"),
         "{again}"
     );
-    let second = yard.task(&second);
+    let second = shop.task(&second);
     assert_eq!(
         (&second["rejections"], &second["attempts"]),
         (&1.into(), &4.into())
     );
-    let third = yard.task(&third);
+    let third = shop.task(&third);
     let attempt = &third["attemptList"][0];
     assert_eq!(
         (
@@ -58,27 +58,27 @@ fn a_runner_has_agents_do_the_tasks_of_a_project_with_review() {
         )
     );
     assert_eq!(third["result"], "did cost");
-    let log = yard
+    let log = shop
         .lope(&["tasks", "logs", third["id"].as_str().unwrap()])
         .done();
     assert!(
         log.out.lines().any(|line| line.ends_with(" out did cost")),
         "{log:?}"
     );
-    assert_eq!(yard.json(&["runners", "list"]), serde_json::json!([]));
-    let all = yard.json(&["runners", "list", "--all"]);
+    assert_eq!(shop.json(&["runners", "list"]), serde_json::json!([]));
+    let all = shop.json(&["runners", "list", "--all"]);
     assert_eq!(
         (&all[0]["status"], &all[0]["projectPath"]),
-        (&"completed".into(), &yard.project.to_str().unwrap().into())
+        (&"completed".into(), &shop.project.to_str().unwrap().into())
     );
-    assert_eq!(yard.json(&["locks", "list"]), serde_json::json!([]));
+    assert_eq!(shop.json(&["locks", "list"]), serde_json::json!([]));
 }
 
 /// The table of stops in `docs/agents.md`, row by row: what a stop means for its task, and whether
 /// the attempt counts.
 #[test]
 fn each_stop_means_what_the_table_says() {
-    let yard = Yard::with("  subprocessHangTimeout: 2s\n  stopGrace: 1s\n", "");
+    let shop = AgentProject::with("  subprocessHangTimeout: 2s\n  stopGrace: 1s\n", "");
     let rows: [(&str, &[&str], &str, &str, bool); 8] = [
         ("succeed", &[], "completed", "success", true),
         ("linger", &[], "completed", "success", true),
@@ -95,10 +95,10 @@ fn each_stop_means_what_the_table_says() {
             false,
         ),
     ];
-    let ids: Vec<String> = rows.iter().map(|row| yard.add(row.0, row.1)).collect();
-    yard.work();
+    let ids: Vec<String> = rows.iter().map(|row| shop.add(row.0, row.1)).collect();
+    shop.work();
     for ((deed, _, status, reason, counted), id) in rows.iter().zip(&ids) {
-        let task = yard.task(id);
+        let task = shop.task(id);
         let attempt = &task["attemptList"][0];
         assert_eq!(
             (&task["status"], &attempt["stopReason"], &attempt["counted"]),
@@ -110,7 +110,7 @@ fn each_stop_means_what_the_table_says() {
     }
     let of = |deed: &str| {
         let place = rows.iter().position(|row| row.0 == deed).unwrap();
-        yard.task(&ids[place])
+        shop.task(&ids[place])
     };
     assert_eq!(of("limit")["notBefore"], "2099-01-02T03:04:05.000Z");
     assert!(of("hang")["notBefore"].is_string());
@@ -129,14 +129,14 @@ fn each_stop_means_what_the_table_says() {
 
 #[test]
 fn an_agent_that_cannot_be_started_is_seen_and_not_counted() {
-    let yard = Yard::new();
-    let config = yard.home.path().join(".lope/config.yaml");
+    let shop = AgentProject::new();
+    let config = shop.home.path().join(".lope/config.yaml");
     let text = std::fs::read_to_string(&config).unwrap();
     let text = text.replace("command: [sh,", "command: [no-such-program-anywhere,");
     std::fs::write(&config, text).unwrap();
-    let id = yard.add("succeed", &[]);
-    yard.work();
-    let task = yard.task(&id);
+    let id = shop.add("succeed", &[]);
+    shop.work();
+    let task = shop.task(&id);
     assert_eq!(
         (&task["status"], &task["attempts"]),
         (&"pending".into(), &0.into())
@@ -151,19 +151,19 @@ fn an_agent_that_cannot_be_started_is_seen_and_not_counted() {
 
 #[test]
 fn silence_with_use_of_a_processor_is_no_hang_and_time_is_bounded() {
-    let yard = Yard::with("  subprocessHangTimeout: 2s\n  stopGrace: 1s\n", "");
-    let busy = yard.add("busy for six seconds", &[]);
-    yard.work();
+    let shop = AgentProject::with("  subprocessHangTimeout: 2s\n  stopGrace: 1s\n", "");
+    let busy = shop.add("busy for six seconds", &[]);
+    shop.work();
     assert_eq!(
-        yard.task(&busy)["status"],
+        shop.task(&busy)["status"],
         "completed",
         "{}",
-        yard.task(&busy)
+        shop.task(&busy)
     );
-    let yard = Yard::with("  stopGrace: 1s\n", ", timeout: 1s");
-    let stubborn = yard.add("stubborn", &[]);
-    yard.work();
-    let task = yard.task(&stubborn);
+    let shop = AgentProject::with("  stopGrace: 1s\n", ", timeout: 1s");
+    let stubborn = shop.add("stubborn", &[]);
+    shop.work();
+    let task = shop.task(&stubborn);
     assert_eq!(
         (&task["status"], &task["attemptList"][0]["stopReason"]),
         (&"failed".into(), &"timeout".into())
@@ -172,11 +172,11 @@ fn silence_with_use_of_a_processor_is_no_hang_and_time_is_bounded() {
 
 #[test]
 fn what_an_agent_leaves_behind_ends_with_it() {
-    let yard = Yard::new();
-    let id = yard.add("fork twice", &[]);
-    yard.work();
-    assert_eq!(yard.task(&id)["status"], "completed");
-    let child = yard.file("child.pid");
+    let shop = AgentProject::new();
+    let id = shop.add("fork twice", &[]);
+    shop.work();
+    assert_eq!(shop.task(&id)["status"], "completed");
+    let child = shop.file("child.pid");
     assert!(!child.is_empty() && !is_there(&child), "{child}");
 }
 
@@ -184,45 +184,45 @@ fn what_an_agent_leaves_behind_ends_with_it() {
 /// result refused"
 #[test]
 fn the_agents_of_a_killed_runner_are_gone_and_its_task_is_done_by_the_next() {
-    let yard = Yard::new();
-    let id = yard.add("double-fork", &[]);
-    let runner = yard.start();
-    until("the grandchild", || !yard.file("grandchild.pid").is_empty());
-    let grandchild = yard.file("grandchild.pid");
+    let shop = AgentProject::new();
+    let id = shop.add("double-fork", &[]);
+    let runner = shop.start();
+    until("the grandchild", || !shop.file("grandchild.pid").is_empty());
+    let grandchild = shop.file("grandchild.pid");
     assert!(is_there(&grandchild));
     runner.signal(Signal::KILL);
     let killed = std::time::Instant::now();
     until("the grandchild's end", || !is_there(&grandchild));
     println!("gone after {:?}", killed.elapsed());
     drop(runner);
-    let task = yard.task(&id);
+    let task = shop.task(&id);
     assert_eq!(task["status"], "in_progress");
     assert_eq!(task["lock"]["state"], "dead", "proven by its process");
-    let skipped = yard.lope(&["tasks", "skip", &id]).done();
+    let skipped = shop.lope(&["tasks", "skip", &id]).done();
     drop(skipped);
-    let other = yard.add("once", &[]);
-    yard.work();
-    assert_eq!(yard.task(&other)["status"], "completed");
+    let other = shop.add("once", &[]);
+    shop.work();
+    assert_eq!(shop.task(&other)["status"], "completed");
     assert_eq!(
-        yard.task(&id)["status"],
+        shop.task(&id)["status"],
         "skipped",
         "a person's decision stays"
     );
-    let runs = yard.json(&["runs", "list", "--tag", &format!("task={id}")]);
+    let runs = shop.json(&["runs", "list", "--tag", &format!("task={id}")]);
     assert_eq!(runs[0]["status"], "cancelled", "what was left ends: {runs}");
 }
 
 #[test]
 fn a_task_whose_runner_died_is_done_once_by_the_next_one() {
-    let yard = Yard::new();
-    let id = yard.add("wait for it", &[]);
-    let runner = yard.start();
-    until("its beginning", || yard.begun(&id));
+    let shop = AgentProject::new();
+    let id = shop.add("wait for it", &[]);
+    let runner = shop.start();
+    until("its beginning", || shop.begun(&id));
     runner.signal(Signal::KILL);
     drop(runner);
-    std::fs::write(yard.project.join("go"), "").unwrap();
-    yard.work();
-    let task = yard.task(&id);
+    std::fs::write(shop.project.join("go"), "").unwrap();
+    shop.work();
+    let task = shop.task(&id);
     assert_eq!(task["status"], "completed");
     let attempts = task["attemptList"].as_array().unwrap();
     let reasons: Vec<&str> = attempts
@@ -230,17 +230,17 @@ fn a_task_whose_runner_died_is_done_once_by_the_next_one() {
         .map(|it| it["stopReason"].as_str().unwrap())
         .collect();
     assert_eq!(reasons, ["runner_death", "success"]);
-    assert_eq!(yard.file("done.log").lines().count(), 1);
+    assert_eq!(shop.file("done.log").lines().count(), 1);
 }
 
 /// "SIGSTOP a holder past its lease, let another work, SIGCONT: the first writes nothing and exits
 /// with 'lease lost'."
 #[test]
 fn a_runner_that_stood_still_past_its_lease_writes_nothing() {
-    let yard = Yard::with("  staleTimeout: 1s\n  lockExpiry: 1s\n", "");
-    let id = yard.add("wait for it", &[]);
-    let first = yard.start();
-    until("its beginning", || yard.begun(&id));
+    let shop = AgentProject::with("  staleTimeout: 1s\n  lockExpiry: 1s\n", "");
+    let id = shop.add("wait for it", &[]);
+    let first = shop.start();
+    until("its beginning", || shop.begun(&id));
     first.signal(Signal::STOP);
     let (mut second, mut stopped) = (None, std::time::Instant::now());
     until("the second runner's claim", || {
@@ -251,16 +251,16 @@ fn a_runner_that_stood_still_past_its_lease_writes_nothing() {
             first.signal(Signal::STOP);
             stopped = std::time::Instant::now();
         }
-        let runner = second.get_or_insert_with(|| yard.start());
+        let runner = second.get_or_insert_with(|| shop.start());
         if runner.child.try_wait().unwrap().is_some() {
             // The first one's place is not free yet.
             second = None;
         }
-        yard.file("begun.log").lines().count() == 2
+        shop.file("begun.log").lines().count() == 2
     });
-    std::fs::write(yard.project.join("go"), "").unwrap();
-    until("the task's end", || yard.task(&id)["status"] == "completed");
-    let before = yard.task(&id);
+    std::fs::write(shop.project.join("go"), "").unwrap();
+    until("the task's end", || shop.task(&id)["status"] == "completed");
+    let before = shop.task(&id);
     first.signal(Signal::CONT);
     let told = first.said();
     assert_eq!(
@@ -268,14 +268,14 @@ fn a_runner_that_stood_still_past_its_lease_writes_nothing() {
         (3, true),
         "{told:?}"
     );
-    let after = yard.task(&id);
+    let after = shop.task(&id);
     assert_eq!(after["attemptList"], before["attemptList"]);
     assert_eq!(
         (&after["status"], &after["epoch"]),
         (&before["status"], &before["epoch"])
     );
     assert_eq!(
-        yard.file("done.log").lines().count(),
+        shop.file("done.log").lines().count(),
         1,
         "one agent finished"
     );
@@ -283,48 +283,48 @@ fn a_runner_that_stood_still_past_its_lease_writes_nothing() {
 
 #[test]
 fn a_task_that_a_person_decides_about_or_whose_lock_is_taken_away_ends_its_agent() {
-    let yard = Yard::new();
-    let skipped = yard.add("hang until it is skipped", &[]);
-    let runner = yard.start();
-    until("its beginning", || yard.begun(&skipped));
-    yard.lope(&["tasks", "skip", &skipped]).done();
+    let shop = AgentProject::new();
+    let skipped = shop.add("hang until it is skipped", &[]);
+    let runner = shop.start();
+    until("its beginning", || shop.begun(&skipped));
+    shop.lope(&["tasks", "skip", &skipped]).done();
     until("its end", || {
-        yard.task(&skipped)["attemptList"][0]["stopReason"] == "cancel"
+        shop.task(&skipped)["attemptList"][0]["stopReason"] == "cancel"
     });
-    let task = yard.task(&skipped);
+    let task = shop.task(&skipped);
     assert_eq!(
         (&task["status"], &task["attempts"]),
         (&"skipped".into(), &0.into())
     );
-    let released = yard.add("once-hang", &[]);
-    until("its beginning", || yard.begun(&released));
-    yard.lope(&["locks", "release", &released, "--force"])
+    let released = shop.add("once-hang", &[]);
+    until("its beginning", || shop.begun(&released));
+    shop.lope(&["locks", "release", &released, "--force"])
         .done();
     until("its second attempt", || {
-        yard.task(&released)["status"] == "completed"
+        shop.task(&released)["status"] == "completed"
     });
     drop(runner);
 }
 
 #[test]
 fn runners_are_started_listed_followed_and_stopped() {
-    let yard = Yard::with("  stopGrace: 1s\n", "");
-    let id = yard.add("wait for it", &["--section", "Phase 2"]);
-    let started = yard.json(&["runners", "start", "--project", "shop"]);
+    let shop = AgentProject::with("  stopGrace: 1s\n", "");
+    let id = shop.add("wait for it", &["--section", "Phase 2"]);
+    let started = shop.json(&["runners", "start", "--project", "shop"]);
     let runner = started["id"].as_str().unwrap().to_owned();
-    let second = yard.lope(&["runners", "start", "--project", "shop"]);
+    let second = shop.lope(&["runners", "start", "--project", "shop"]);
     assert_eq!(
         (second.code, second.err.contains(&runner)),
         (3, true),
         "{second:?}"
     );
-    until("its beginning", || yard.begun(&id));
-    let shown = yard.json(&["runners", "show", &runner[..8]]);
+    until("its beginning", || shop.begun(&id));
+    let shown = shop.json(&["runners", "show", &runner[..8]]);
     assert_eq!(
         (&shown["status"], &shown["currentTask"]),
         (&"running".into(), &id.as_str().into())
     );
-    let table = yard.lope(&["runners", "list"]).done().out;
+    let table = shop.lope(&["runners", "list"]).done().out;
     let lines: Vec<&str> = table.lines().collect();
     assert_eq!(lines[0], "RUNNERS");
     let columns: Vec<&str> = lines[2].split_whitespace().collect();
@@ -335,7 +335,7 @@ fn runners_are_started_listed_followed_and_stopped() {
     assert!(lines[4].starts_with(&runner[..8]), "{table}");
     let query = "SELECT id, status, project_path, current_task_id, datetime(heartbeat_at) as last_heartbeat \
                  FROM runners WHERE status = 'running'";
-    let db = rusqlite::Connection::open(yard.home.path().join(".lope/lope.db")).unwrap();
+    let db = rusqlite::Connection::open(shop.home.path().join(".lope/lope.db")).unwrap();
     let row: (String, String) = db
         .query_row(query, [], |row| Ok((row.get(0)?, row.get(4)?)))
         .unwrap();
@@ -344,26 +344,26 @@ fn runners_are_started_listed_followed_and_stopped() {
         (runner.clone(), "2026-01-01 00:00:00".len())
     );
     let pid = started["pid"].to_string();
-    let stopped = yard.json(&["runners", "stop", &runner[..8], "--timeout", "100ms"]);
+    let stopped = shop.json(&["runners", "stop", &runner[..8], "--timeout", "100ms"]);
     assert_eq!(stopped[0]["stopped"], "was cancelled", "{stopped}");
     until("its process", || !is_there(&pid));
-    let task = yard.task(&id);
+    let task = shop.task(&id);
     let attempt = &task["attemptList"][0];
     assert_eq!(
         (&task["status"], &task["attempts"], &attempt["stopReason"]),
         (&"pending".into(), &0.into(), &"drain".into())
     );
-    let log = yard.lope(&["runners", "logs", &runner]).done().out;
+    let log = shop.lope(&["runners", "logs", &runner]).done().out;
     assert!(
         log.contains("wait for it") && log.contains("asked to stop"),
         "{log}"
     );
-    let all = yard
+    let all = shop
         .lope(&["runners", "logs", "--all", "--limit", "2"])
         .done()
         .out;
     assert_eq!(all.lines().count(), 2, "{all}");
-    let followed = yard
+    let followed = shop
         .lope(&["runners", "logs", &runner, "--follow"])
         .done()
         .out;
@@ -372,17 +372,17 @@ fn runners_are_started_listed_followed_and_stopped() {
 
 #[test]
 fn a_forced_stop_kills_the_runner_and_its_agent() {
-    let yard = Yard::new();
-    let id = yard.add("stubborn", &[]);
-    let started = yard.json(&["runners", "start", "--project", "shop"]);
-    until("its beginning", || yard.begun(&id));
-    let stopped = yard.json(&["runners", "stop", "--all", "--force"]);
+    let shop = AgentProject::new();
+    let id = shop.add("stubborn", &[]);
+    let started = shop.json(&["runners", "start", "--project", "shop"]);
+    until("its beginning", || shop.begun(&id));
+    let stopped = shop.json(&["runners", "stop", "--all", "--force"]);
     assert_eq!(stopped[0]["stopped"], "was killed", "{stopped}");
     let pid = started["pid"].to_string();
     until("its process", || !is_there(&pid));
-    assert_eq!(yard.json(&["runners", "list"]), serde_json::json!([]));
+    assert_eq!(shop.json(&["runners", "list"]), serde_json::json!([]));
     assert_eq!(
-        yard.task(&id)["status"],
+        shop.task(&id)["status"],
         "in_progress",
         "its open attempt is settled by the next"
     );
@@ -390,28 +390,28 @@ fn a_forced_stop_kills_the_runner_and_its_agent() {
 
 #[test]
 fn a_question_waits_for_its_answer_and_the_answer_reaches_the_agent() {
-    let yard = Yard::new();
-    let id = yard.add("ask a person", &[]);
-    yard.work();
-    let task = yard.task(&id);
+    let shop = AgentProject::new();
+    let id = shop.add("ask a person", &[]);
+    shop.work();
+    let task = shop.task(&id);
     assert_eq!(
         (&task["status"], &task["question"]),
         (&"blocked".into(), &"Which colour?".into()),
         "{task}"
     );
-    yard.lope(&["tasks", "answer", &id, "green"]).done();
-    yard.work();
-    assert_eq!(yard.task(&id)["status"], "completed");
-    let prompt = yard.file(&format!("prompt.{id}"));
+    shop.lope(&["tasks", "answer", &id, "green"]).done();
+    shop.work();
+    assert_eq!(shop.task(&id)["status"], "completed");
+    let prompt = shop.file(&format!("prompt.{id}"));
     assert!(prompt.contains("answered: green"), "{prompt}");
 }
 
 #[test]
 fn a_task_that_is_split_waits_for_its_parts() {
-    let yard = Yard::new();
-    let id = yard.add("split it up", &[]);
-    yard.work();
-    let task = yard.task(&id);
+    let shop = AgentProject::new();
+    let id = shop.add("split it up", &[]);
+    shop.work();
+    let task = shop.task(&id);
     assert_eq!(
         (
             &task["status"],
@@ -420,15 +420,15 @@ fn a_task_that_is_split_waits_for_its_parts() {
         (&"completed".into(), 2),
         "{task}"
     );
-    let done: Vec<String> = yard.file("done.log").lines().map(str::to_owned).collect();
+    let done: Vec<String> = shop.file("done.log").lines().map(str::to_owned).collect();
     assert_eq!(done.len(), 3);
     assert!(done[2].contains(&id), "its parts come first: {done:?}");
 }
 
 #[test]
 fn much_output_is_logged_whole_and_secrets_are_not_shown() {
-    let yard = Yard::new();
-    let id = yard.add("flood", &[]);
+    let shop = AgentProject::new();
+    let id = shop.add("flood", &[]);
     let args = [
         "runners",
         "start",
@@ -437,13 +437,13 @@ fn much_output_is_logged_whole_and_secrets_are_not_shown() {
         "--foreground",
         "--until-idle",
     ];
-    said(yard.command(&args).env("AGENT_SECRET", "a-secret-value")).done();
-    assert_eq!(yard.task(&id)["status"], "completed");
-    let log = yard.task(&id)["attemptList"][0]["log"]
+    said(shop.command(&args).env("AGENT_SECRET", "a-secret-value")).done();
+    assert_eq!(shop.task(&id)["status"], "completed");
+    let log = shop.task(&id)["attemptList"][0]["log"]
         .as_str()
         .unwrap()
         .to_owned();
-    let path = yard.home.path().join(".lope/logs/tasks").join(log);
+    let path = shop.home.path().join(".lope/logs/tasks").join(log);
     let text = std::fs::read_to_string(&path).unwrap();
     let outputs = text
         .lines()
@@ -458,21 +458,21 @@ fn much_output_is_logged_whole_and_secrets_are_not_shown() {
 
 #[test]
 fn an_agent_does_a_step_of_any_workflow() {
-    let yard = Yard::new();
+    let shop = AgentProject::new();
     let step = "name: w\nsteps:\n  ask: { agent: { prompt: 'Task: succeed', cwd: PLACE } }\n  \
                 bad: { try: { steps: { a: { agent: 'Task: fail', retries: 0 } } }, catch: [{ match: [AgentFailed], as: e, \
                 steps: { said: { let: \"${{ e.message }}\" } } }] }\n";
-    let file = yard.home.file(
+    let file = shop.home.file(
         "w.yaml",
-        &step.replace("PLACE", yard.project.to_str().unwrap()),
+        &step.replace("PLACE", shop.project.to_str().unwrap()),
     );
-    let run = yard.json(&["run", &file]);
+    let run = shop.json(&["run", &file]);
     assert_eq!(run["result"]["ask"], "did succeed", "{run}");
     assert!(
         run["result"]["bad"].to_string().contains("cannot do it"),
         "{run}"
     );
-    let checked = yard.lope(&["workflows", "check", &file]).done();
+    let checked = shop.lope(&["workflows", "check", &file]).done();
     assert_eq!(checked.err, "", "no warning: agent steps are served");
 }
 
@@ -480,10 +480,10 @@ fn an_agent_does_a_step_of_any_workflow() {
 #[test]
 fn an_agent_speaks_of_its_task_over_mcp() {
     use std::io::Write;
-    let yard = Yard::new();
-    let id = yard.add("succeed", &[]);
-    let claimed = yard.json(&["tasks", "claim", &id]);
-    let mut command = yard.command(&["mcp"]);
+    let shop = AgentProject::new();
+    let id = shop.add("succeed", &[]);
+    let claimed = shop.json(&["tasks", "claim", &id]);
+    let mut command = shop.command(&["mcp"]);
     command.env("LOPE_TASK_TOKEN", claimed["token"].as_str().unwrap());
     let mut child = command
         .stdin(Stdio::piped())
@@ -547,14 +547,14 @@ fn an_agent_speaks_of_its_task_over_mcp() {
         true,
         "its claim was given back"
     );
-    let task = yard.task(&id);
+    let task = shop.task(&id);
     assert_eq!(
         (&task["status"], &task["result"]),
         (&"completed".into(), &"all of it".into()),
         "{task}"
     );
     assert_eq!(answers.len(), 11, "a notification has no answer");
-    assert_eq!(yard.json(&["tasks", "list"]).as_array().unwrap().len(), 3);
+    assert_eq!(shop.json(&["tasks", "list"]).as_array().unwrap().len(), 3);
 }
 
 /// "Hooks on task events (command or webhook with retry), from config"
@@ -579,10 +579,10 @@ fn hooks_are_told_what_became_of_a_task_and_are_tried_again() {
     let hooks = format!(
         "  hooks:\n    - {{ on: [completed], command: {command} }}\n    - {{ on: [failed], url: 'http://{address}/hook' }}\n"
     );
-    let yard = Yard::with(&hooks, "");
-    let (done, failed) = (yard.add("succeed", &[]), yard.add("fail", &[]));
-    let said = yard.work();
-    let heard = std::fs::read_to_string(yard.home.path().join("heard")).unwrap();
+    let shop = AgentProject::with(&hooks, "");
+    let (done, failed) = (shop.add("succeed", &[]), shop.add("fail", &[]));
+    let said = shop.work();
+    let heard = std::fs::read_to_string(shop.home.path().join("heard")).unwrap();
     let heard: Value = serde_json::from_str(&heard).unwrap();
     assert_eq!(
         (&heard["event"], &heard["task"]["id"]),
@@ -597,12 +597,12 @@ fn hooks_are_told_what_became_of_a_task_and_are_tried_again() {
         text.starts_with("POST /hook ") && text.contains(&failed),
         "{text}"
     );
-    let config = yard.home.path().join(".lope/config.yaml");
+    let config = shop.home.path().join(".lope/config.yaml");
     std::fs::write(
         &config,
         "runners:\n  hooks:\n    - { on: [flying], command: [x] }\n",
     )
     .unwrap();
-    let bad = yard.lope(&["tasks", "list"]);
+    let bad = shop.lope(&["tasks", "list"]);
     assert_eq!((bad.code, bad.err.contains("line 3")), (2, true), "{bad:?}");
 }

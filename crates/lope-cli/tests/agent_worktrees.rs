@@ -6,8 +6,8 @@ use std::process::Command;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
+use crate::fixture::agent_project::AgentProject;
 use crate::fixture::http::Request;
-use crate::fixture::yard::Yard;
 use crate::server::Up;
 use crate::stage::until;
 
@@ -22,14 +22,14 @@ fn git(folder: &Path, args: &[&str]) {
     assert!(status.unwrap().success(), "git {args:?}");
 }
 
-/// A yard whose project is a repository.
-fn repository() -> Yard {
-    let yard = Yard::with("  worktrees: true\n", "");
-    git(&yard.project, &["init", "-q", "-b", "main"]);
-    std::fs::write(yard.project.join("shop.txt"), "closed\n").unwrap();
-    git(&yard.project, &["add", "-A"]);
-    git(&yard.project, &["commit", "-q", "-m", "begin"]);
-    yard
+/// A shop whose project is a repository.
+fn repository() -> AgentProject {
+    let shop = AgentProject::with("  worktrees: true\n", "");
+    git(&shop.project, &["init", "-q", "-b", "main"]);
+    std::fs::write(shop.project.join("shop.txt"), "closed\n").unwrap();
+    git(&shop.project, &["add", "-A"]);
+    git(&shop.project, &["commit", "-q", "-m", "begin"]);
+    shop
 }
 
 fn worktree(task: &Value, attempt: usize) -> PathBuf {
@@ -39,67 +39,67 @@ fn worktree(task: &Value, attempt: usize) -> PathBuf {
 
 #[test]
 fn an_attempt_works_in_a_worktree_whose_changes_are_shown_and_never_lost() {
-    let yard = repository();
-    let id = yard.add("reject this first", &["--review", "agent"]);
-    yard.work();
-    let task = yard.task(&id);
+    let shop = repository();
+    let id = shop.add("reject this first", &["--review", "agent"]);
+    shop.work();
+    let task = shop.task(&id);
     assert_eq!(task["status"], "completed", "{task}");
     let first = worktree(&task, 0);
-    let home = yard.home.path().join(".lope/worktrees");
+    let home = shop.home.path().join(".lope/worktrees");
     assert!(first.starts_with(home.canonicalize().unwrap()), "{task}");
     for attempt in 1..4 {
         assert_eq!(worktree(&task, attempt), first, "it goes on where it was");
     }
-    assert_eq!(yard.file("done.log"), "", "the project is as it was");
-    let shown = yard.json(&["tasks", "diff", &id]);
+    assert_eq!(shop.file("done.log"), "", "the project is as it was");
+    let shown = shop.json(&["tasks", "diff", &id]);
     assert_eq!(shown["attempt"], 4);
     let diff = shown["diff"].as_str().unwrap();
     assert!(diff.contains(&format!("+reject {id}")), "{diff}");
-    let text = yard.lope(&["tasks", "diff", &id, "--attempt", "1"]).done();
+    let text = shop.lope(&["tasks", "diff", &id, "--attempt", "1"]).done();
     assert!(text.out.contains("+++ b/done.log"), "{text:?}");
-    let described = yard.lope(&["tasks", "show", &id]).done().out;
+    let described = shop.lope(&["tasks", "show", &id]).done().out;
     assert!(described.contains(first.to_str().unwrap()), "{described}");
-    let up = Up::start(&yard.home, &["--http", "127.0.0.1:0"]);
+    let up = Up::start(&shop.home, &["--http", "127.0.0.1:0"]);
     let served = up.send(Request::get(&format!("/api/tasks/{id}/diff")));
     assert_eq!(served.json()["diff"], shown["diff"]);
     let page = up.send(Request::get(&format!("/agents/tasks/{id}")));
     assert!(page.text().contains(&format!("+reject {id}")));
     drop(up);
     // Neither what is not committed nor what is on no other branch goes.
-    yard.work();
+    shop.work();
     assert!(first.join("done.log").is_file());
     git(&first, &["add", "-A"]);
     git(&first, &["commit", "-q", "-m", "work"]);
-    yard.work();
+    shop.work();
     assert!(first.join("done.log").is_file());
-    git(&yard.project, &["merge", "-q", &format!("lope/{id}/1")]);
-    yard.work();
+    git(&shop.project, &["merge", "-q", &format!("lope/{id}/1")]);
+    shop.work();
     assert!(!first.exists(), "merged: nothing would be lost");
-    assert!(yard.file("done.log").contains(&id));
-    let gone = yard.lope(&["tasks", "diff", &id]);
+    assert!(shop.file("done.log").contains(&id));
+    let gone = shop.lope(&["tasks", "diff", &id]);
     assert_eq!((gone.code, gone.err.contains("is gone")), (1, true));
 }
 
 #[test]
 fn an_attempt_that_failed_is_followed_by_one_with_a_fresh_worktree() {
-    let yard = repository();
-    let id = yard.add("fail", &[]);
-    yard.work();
-    yard.lope(&["tasks", "reset", &id]).done();
-    yard.work();
-    let task = yard.task(&id);
+    let shop = repository();
+    let id = shop.add("fail", &[]);
+    shop.work();
+    shop.lope(&["tasks", "reset", &id]).done();
+    shop.work();
+    let task = shop.task(&id);
     assert_ne!(worktree(&task, 0), worktree(&task, 1), "{task}");
-    let yard = Yard::with("  worktrees: true\n", "");
-    let id = yard.add("succeed", &[]);
-    yard.work();
-    let task = yard.task(&id);
+    let shop = AgentProject::with("  worktrees: true\n", "");
+    let id = shop.add("succeed", &[]);
+    shop.work();
+    let task = shop.task(&id);
     let reason = task["reason"].as_str().unwrap();
     assert!(reason.contains("not a git repository"), "{reason}");
     assert_eq!(
         (&task["status"], &task["attempts"]),
         (&json!("pending"), &json!(0))
     );
-    let none = yard.lope(&["tasks", "diff", &id]);
+    let none = shop.lope(&["tasks", "diff", &id]);
     assert_eq!((none.code, none.err.contains("worktree")), (1, true));
 }
 
@@ -116,8 +116,8 @@ echo '{"type":"result","subtype":"success","is_error":false,"result":"done","ses
 #[test]
 fn the_session_of_a_killed_runners_agent_is_gone_on_with() {
     use std::os::unix::fs::PermissionsExt;
-    let yard = Yard::new();
-    let program = yard.home.path().join("claude");
+    let shop = AgentProject::new();
+    let program = shop.home.path().join("claude");
     std::fs::write(&program, CLAUDE).unwrap();
     let mode = std::fs::Permissions::from_mode(0o755);
     std::fs::set_permissions(&program, mode).unwrap();
@@ -125,21 +125,21 @@ fn the_session_of_a_killed_runners_agent_is_gone_on_with() {
         "agents: {{ default: {{ command: [{:?}] }} }}\nrunners: {{ review: none, heartbeatInterval: 200ms }}\n",
         program.display().to_string()
     );
-    std::fs::write(yard.home.path().join(".lope/config.yaml"), config).unwrap();
-    let id = yard.add("succeed", &[]);
-    let runner = yard.start();
+    std::fs::write(shop.home.path().join(".lope/config.yaml"), config).unwrap();
+    let id = shop.add("succeed", &[]);
+    let runner = shop.start();
     until("its session on the board", || {
-        yard.task(&id)["attemptList"][0]["session"] == "abc123"
+        shop.task(&id)["attemptList"][0]["session"] == "abc123"
     });
-    assert!(!yard.file("args.log").contains("--resume"));
+    assert!(!shop.file("args.log").contains("--resume"));
     runner.signal(Signal::KILL);
     drop(runner);
-    std::fs::write(yard.project.join("go"), "").unwrap();
-    yard.work();
-    let task = yard.task(&id);
+    std::fs::write(shop.project.join("go"), "").unwrap();
+    shop.work();
+    let task = shop.task(&id);
     assert_eq!(task["status"], "completed", "{task}");
     assert_eq!(task["attemptList"][0]["stopReason"], "runner_death");
-    let calls = yard.file("args.log");
+    let calls = shop.file("args.log");
     let calls: Vec<&str> = calls.lines().collect();
     assert_eq!(calls.len(), 2, "{calls:?}");
     assert!(calls[1].contains("--resume=abc123"), "{calls:?}");

@@ -295,7 +295,7 @@ fn the_tables_can_be_queried_as_the_seed_does() {
     shop.add("a", &[]);
     let db = rusqlite::Connection::open(shop.home.path().join(".lope/lope.db")).unwrap();
     db.execute(
-        "INSERT INTO runners (id, revision, status, pid, pid_started, boot_id, host, project_path, slot, \
+        "INSERT INTO runners (id, revision, status, pid, pid_started, boot_id, host, project_path, place, \
          started_at, heartbeat_at, beat, awake) VALUES ('r', 1, 'running', 7, '', '', 'here', ?1, 1, \
          '2026-11-17T00:10:00.000Z', '2026-11-17T00:10:30.250Z', 0, 0)",
         [&shop.path],

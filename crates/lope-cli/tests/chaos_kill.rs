@@ -274,7 +274,7 @@ impl Series {
 
     /// Results are as expected, journals without gaps, executions settled once; no attempt ran
     /// twice, and none after the one that settled its execution.
-    async fn judge(&self) -> String {
+    async fn verify(&self) -> String {
         let mut ran: BTreeMap<(RunId, String), Vec<u32>> = BTreeMap::new();
         let log = std::fs::read_to_string(self.path().join("log")).unwrap();
         for line in log.lines() {
@@ -381,7 +381,7 @@ fn run_series(folder: tempfile::TempDir, url: String) {
         series.kill(kills()).await;
         series.find_asked().await;
         series.work_off().await;
-        let told = series.judge().await;
+        let told = series.verify().await;
         println!(
             "{} kills in {:.0} s: {told}",
             kills(),

@@ -175,11 +175,11 @@ fn killed_in_between(victim: Victim, items: usize, kills: usize) {
     assert_eq!(ended["status"], "completed", "{victim:?}: {ended}");
     let doubled: Vec<Value> = (0..items).map(|n| Value::from(n * 2)).collect();
     assert_eq!(ended["result"].as_array().unwrap(), &doubled, "{victim:?}");
-    judge(&ground, &run, &lines(&effects), items);
+    verify(&ground, &run, &lines(&effects), items);
 }
 
 /// Every item had its effect, and none after the attempt that settled it.
-fn judge(ground: &Ground, run: &str, effects: &[(i64, u64)], items: usize) {
+fn verify(ground: &Ground, run: &str, effects: &[(i64, u64)], items: usize) {
     let done: BTreeSet<i64> = effects.iter().map(|(n, _)| *n).collect();
     assert_eq!(done.len(), items, "each side effect at least once");
     let journal = ground.json(&["runs", "journal", run, "--json"]);
@@ -279,5 +279,5 @@ fn poison_stops_after_its_attempts_and_others_go_on() {
     );
     let ended = ground.json(&["runs", "wait", &others, "--timeout", "110s", "--json"]);
     assert_eq!(ended["status"], "completed", "{ended}");
-    judge(&ground, &others, &lines(&effects), 200);
+    verify(&ground, &others, &lines(&effects), 200);
 }

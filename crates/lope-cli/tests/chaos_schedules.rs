@@ -25,8 +25,8 @@ const SECOND: Span = Span::from_secs(1);
 const SCHEDULES: usize = 3;
 /// Everything that is waited for happens within this time, or never.
 const PATIENCE: Duration = Duration::from_secs(120);
-/// A bell that was not heard costs no more than this.
-const BELL_LOST: Duration = Duration::from_millis(100);
+/// A wakeup that was not heard costs no more than this.
+const WAKEUP_LOST: Duration = Duration::from_millis(100);
 
 /// Runners on one store; those that are left when it is dropped are killed.
 struct Party {
@@ -92,7 +92,7 @@ impl Party {
     /// Until every schedule has dealt with so many ticks.
     async fn has_fired(&self, ticks: u64) {
         let (started, end) = (Instant::now(), self.began.plus(SECOND.times(ticks)));
-        let mut bell = self.store.runs.watch();
+        let mut wakeup = self.store.runs.watch();
         for number in 0..SCHEDULES {
             let name = format!("s{number}");
             while store::find(&self.store, &name)
@@ -108,13 +108,13 @@ impl Party {
                     started.elapsed() < PATIENCE,
                     "{name} did not get to tick {ticks}"
                 );
-                let _ = tokio::time::timeout(BELL_LOST, bell.changed()).await;
+                let _ = tokio::time::timeout(WAKEUP_LOST, wakeup.changed()).await;
             }
         }
     }
 
     /// Every tick of a schedule, from the first to the last, has one run.
-    async fn judge(&self) -> usize {
+    async fn verify(&self) -> usize {
         let mut all = 0;
         for number in 0..SCHEDULES {
             let tags = [("schedule".to_owned(), format!("s{number}"))].into();
@@ -184,7 +184,7 @@ async fn fire_and_kill(mut party: Party) {
     party.up();
     party.has_fired(seconds + 2).await;
     party.kill_one();
-    let runs = party.judge().await;
+    let runs = party.verify().await;
     println!("{runs} ticks, each with one run");
     assert!(runs as u64 >= (seconds + 2) * SCHEDULES as u64);
     assert_eq!(party.store.upkeep.check().await.unwrap(), []);

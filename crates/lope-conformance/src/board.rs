@@ -65,12 +65,12 @@ fn lock(task: &str, section: TransferValue) -> BoardChange {
     insert(TASK_LOCKS, &values)
 }
 
-fn runner(id: &str, status: &str, slot: i64, section: TransferValue) -> BoardChange {
+fn runner(id: &str, status: &str, place: i64, section: TransferValue) -> BoardChange {
     let values = [
         ("id", text(id)),
         ("status", text(status)),
         ("project_path", text("/p")),
-        ("slot", TransferValue::Int(slot)),
+        ("place", TransferValue::Int(place)),
         ("section_id", section),
     ];
     insert(RUNNERS, &values)
@@ -274,7 +274,7 @@ async fn a_place_in_a_project_has_one_active_runner(ground: Ground) -> Kept {
     made(&ground, &[runner("e", "idle", 3, text("other"))]).await?;
     let elsewhere = insert(
         RUNNERS,
-        &[("id", text("f")), ("slot", TransferValue::Int(1))],
+        &[("id", text("f")), ("place", TransferValue::Int(1))],
     );
     made(&ground, &[elsewhere]).await?;
     assert_eq!(rows(&ground, BoardSelect::all(RUNNERS)).await?.len(), 6);

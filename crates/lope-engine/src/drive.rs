@@ -6,7 +6,7 @@ pub(crate) mod clock;
 pub(crate) mod committer;
 pub(crate) mod descendants;
 pub(crate) mod dispatcher;
-pub(crate) mod executor_door;
+pub(crate) mod executor_handle;
 pub(crate) mod inbox;
 pub(crate) mod limit_input;
 pub(crate) mod limits_task;

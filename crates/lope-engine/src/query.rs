@@ -142,9 +142,9 @@ impl<'a> Follower<'a> {
 
     /// Keeps at most so many executions that are over; for whoever looks on as long as a run lasts.
     #[must_use]
-    pub fn keeping(self, limit: usize) -> Self {
+    pub fn with_limit(self, limit: usize) -> Self {
         Self {
-            historian: self.historian.keeping(limit),
+            historian: self.historian.with_limit(limit),
             ..self
         }
     }

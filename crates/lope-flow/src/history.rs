@@ -110,7 +110,7 @@ impl<'a> Historian<'a> {
 
     /// Keeps at most so many executions that are over.
     #[must_use]
-    pub const fn keeping(mut self, limit: usize) -> Self {
+    pub const fn with_limit(mut self, limit: usize) -> Self {
         self.limit = limit;
         self
     }

@@ -203,7 +203,7 @@ fn a_history_is_bounded() {
         "start {}",
         Value::list((0..500).map(Value::Int).collect())
     ));
-    let mut historian = Historian::new(&flow).keeping(20);
+    let mut historian = Historian::new(&flow).with_limit(20);
     historian.push(1, &led.journal[0]);
     assert_eq!(historian.executions().count(), 20);
     assert_eq!(historian.dropped(), 502 - 20);

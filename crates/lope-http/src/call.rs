@@ -101,7 +101,7 @@ impl ApiCall {
     }
 
     /// Only what is described may be asked; a typing error is no silent "all".
-    pub fn check_query(&self, known: &[Parameter]) -> Result<(), ApiError> {
+    pub fn validate_query(&self, known: &[Parameter]) -> Result<(), ApiError> {
         for (name, _) in &self.query {
             let Some(parameter) = known.iter().find(|parameter| parameter.name == name) else {
                 let names: Vec<&str> = known.iter().map(|parameter| parameter.name).collect();

@@ -20,7 +20,7 @@ pub type EndpointHandler = fn(Arc<ServerContext>, ApiCall) -> BoxFuture<'static,
 
 /// The methods that endpoints have.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Verb {
+pub enum EndpointMethod {
     Get,
     Post,
     Delete,
@@ -29,7 +29,7 @@ pub enum Verb {
 /// One method of one path.
 #[derive(Clone, Copy)]
 pub struct Endpoint {
-    pub verb: Verb,
+    pub method: EndpointMethod,
     /// With names in braces, as in `/api/runs/{id}`.
     pub path: &'static str,
     /// Its name in the document, and in the programs that are generated from it.
@@ -63,7 +63,7 @@ pub enum Answer {
     Events(&'static str),
 }
 
-impl Verb {
+impl EndpointMethod {
     pub const fn filter(self) -> MethodFilter {
         match self {
             Self::Get => MethodFilter::GET,
@@ -85,7 +85,7 @@ impl Endpoint {
     /// A reading endpoint without parameters; the rest is said over it.
     pub const fn get(path: &'static str, name: &'static str, handle: EndpointHandler) -> Self {
         Self {
-            verb: Verb::Get,
+            method: EndpointMethod::Get,
             path,
             name,
             right: Some(Right::Read),
@@ -103,7 +103,7 @@ impl Endpoint {
     /// An acting endpoint.
     pub const fn post(path: &'static str, name: &'static str, handle: EndpointHandler) -> Self {
         Self {
-            verb: Verb::Post,
+            method: EndpointMethod::Post,
             right: Some(Right::Act),
             conflicts: true,
             ..Self::get(path, name, handle)
@@ -112,7 +112,7 @@ impl Endpoint {
 
     pub const fn delete(path: &'static str, name: &'static str, handle: EndpointHandler) -> Self {
         Self {
-            verb: Verb::Delete,
+            method: EndpointMethod::Delete,
             right: Some(Right::Act),
             conflicts: true,
             ..Self::get(path, name, handle)
@@ -201,6 +201,6 @@ impl Endpoint {
 
 impl fmt::Debug for Endpoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Endpoint({:?} {})", self.verb, self.path)
+        write!(f, "Endpoint({:?} {})", self.method, self.path)
     }
 }

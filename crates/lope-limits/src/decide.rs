@@ -19,7 +19,7 @@ use crate::circuit_row::CircuitRow;
 use crate::codec::UnreadableRow;
 use crate::holder::{AttemptRef, Holder};
 use crate::key::LimitKey;
-use crate::outcome_row::{Entered, OutcomeRow, enter};
+use crate::outcome_row::{KeyEntry, OutcomeRow, enter};
 use crate::permits::Permitted;
 use crate::rate_line::{LineDraft, RateLine, RateRequest};
 use crate::request::{LimitEnd, LimitRequest, LimitVerdict, LimitWork, circuit_key, rate_key};
@@ -148,10 +148,10 @@ impl LimitFacts<'_> {
     ) -> Result<bool, NotGranted> {
         let row = rows.outcome(key).map_err(NotGranted::at(key))?;
         match enter(row, self.runner, attempt, |runner| self.is_live(runner)) {
-            Entered::Begin => Ok(false),
-            Entered::Inherit => Ok(true),
-            Entered::Wait => Err(LimitVerdict::Held(key.clone()).into()),
-            Entered::Done(outcome) => Err(LimitVerdict::Done(outcome).into()),
+            KeyEntry::Begin => Ok(false),
+            KeyEntry::Inherit => Ok(true),
+            KeyEntry::Wait => Err(LimitVerdict::Held(key.clone()).into()),
+            KeyEntry::Done(outcome) => Err(LimitVerdict::Done(outcome).into()),
         }
     }
 

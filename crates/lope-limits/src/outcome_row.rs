@@ -20,7 +20,7 @@ pub(crate) enum OutcomeRow {
 
 /// What becomes of an attempt with the key.
 #[derive(Clone, PartialEq, Debug)]
-pub(crate) enum Entered {
+pub(crate) enum KeyEntry {
     Begin,
     /// In the place of one whose runner is gone; what that one started may still be there.
     Inherit,
@@ -49,13 +49,13 @@ pub(crate) fn enter(
     runner: RunnerId,
     attempt: &AttemptRef,
     is_live: impl Fn(RunnerId) -> bool,
-) -> Entered {
+) -> KeyEntry {
     match row {
-        None => Entered::Begin,
-        Some(OutcomeRow::Done { outcome, .. }) => Entered::Done(outcome.clone()),
-        Some(OutcomeRow::Working(holder)) if holder.is(runner, attempt) => Entered::Begin,
-        Some(OutcomeRow::Working(holder)) if is_live(holder.runner) => Entered::Wait,
-        Some(OutcomeRow::Working(_)) => Entered::Inherit,
+        None => KeyEntry::Begin,
+        Some(OutcomeRow::Done { outcome, .. }) => KeyEntry::Done(outcome.clone()),
+        Some(OutcomeRow::Working(holder)) if holder.is(runner, attempt) => KeyEntry::Begin,
+        Some(OutcomeRow::Working(holder)) if is_live(holder.runner) => KeyEntry::Wait,
+        Some(OutcomeRow::Working(_)) => KeyEntry::Inherit,
     }
 }
 
@@ -143,23 +143,27 @@ mod tests {
     fn every_state_and_request() {
         let failure = || Box::new(Failure::new("Limit", "too large"));
         let rows = [
-            (None, 1, Entered::Begin),
-            (Some(working(2)), 1, Entered::Wait),
-            (Some(working(9)), 1, Entered::Inherit),
-            (Some(working(1)), 1, Entered::Begin),
+            (None, 1, KeyEntry::Begin),
+            (Some(working(2)), 1, KeyEntry::Wait),
+            (Some(working(9)), 1, KeyEntry::Inherit),
+            (Some(working(1)), 1, KeyEntry::Begin),
             (
                 Some(done(Ok(Value::Int(4)))),
                 1,
-                Entered::Done(Ok(Value::Int(4))),
+                KeyEntry::Done(Ok(Value::Int(4))),
             ),
-            (Some(done(Err(failure()))), 1, Entered::Done(Err(failure()))),
+            (
+                Some(done(Err(failure()))),
+                1,
+                KeyEntry::Done(Err(failure())),
+            ),
         ];
         for (row, me, expected) in rows {
             let entered = enter(row.as_ref(), runner(me), &attempt(1), |id| id != runner(9));
             assert_eq!(entered, expected, "{row:?}");
         }
         let other = enter(Some(&working(1)), runner(1), &attempt(2), |_| true);
-        assert_eq!(other, Entered::Wait, "another attempt of the same runner");
+        assert_eq!(other, KeyEntry::Wait, "another attempt of the same runner");
     }
 
     #[test]

@@ -8,22 +8,22 @@ use tokio::sync::Notify;
 /// Asks workers to stop: no new work, the current message finishes. Clones ask the same workers.
 #[derive(Debug, Clone, Default)]
 pub struct StopSignal {
-    bell: Arc<(AtomicBool, Notify)>,
+    wakeup: Arc<(AtomicBool, Notify)>,
 }
 
 impl StopSignal {
     pub fn request(&self) {
-        self.bell.0.store(true, Ordering::Release);
-        self.bell.1.notify_waiters();
+        self.wakeup.0.store(true, Ordering::Release);
+        self.wakeup.1.notify_waiters();
     }
 
     pub fn is_requested(&self) -> bool {
-        self.bell.0.load(Ordering::Acquire)
+        self.wakeup.0.load(Ordering::Acquire)
     }
 
     /// Returns when a stop is requested.
     pub async fn requested(&self) {
-        let waiting = self.bell.1.notified();
+        let waiting = self.wakeup.1.notified();
         tokio::pin!(waiting);
         // Listen before looking, so that a request in between is heard.
         waiting.as_mut().enable();

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use lope_mailbox::time::TimeHooks;
 use lope_mailbox::{ConsumerPool, Counting, Mailbox};
 use lope_sqlite::BootClock;
-use pipeline::{DESKS, Pipeline};
+use pipeline::{Pipeline, STAGES};
 
 /// Leads a copy of this program to `child`; where its store is, is in the environment.
 const CHILD: [&str; 3] = ["chaos_kill::child", "--exact", "--nocapture"];
@@ -51,11 +51,11 @@ fn child() {
     runtime.block_on(async {
         let store = pipeline::open(&place).await;
         let mut pool = ConsumerPool::default();
-        for desk in DESKS {
+        for stage in STAGES {
             let time = TimeHooks::on(Arc::new(BootClock));
             pool.add(
                 pipeline(0)
-                    .worker(Arc::clone(&store.tables), desk, time)
+                    .worker(Arc::clone(&store.tables), stage, time)
                     .await
                     .unwrap(),
             );

@@ -16,7 +16,7 @@ use lope_model::Span;
 use lope_store::door::DoorCall;
 use lope_store::tables::{Range, TableId, Tables, TablesAnswer, TablesRequest};
 use lope_store::{ManualClock, MemoryStore, StoreError, StoreResult, Watch};
-use pipeline::{DESKS, Pipeline};
+use pipeline::{Pipeline, STAGES};
 
 /// Stores that lives are spent on at the same time.
 const LANES: usize = 4;
@@ -103,9 +103,9 @@ async fn live(
     clock: &Arc<ManualClock>,
 ) -> bool {
     let mut workers: Vec<ConsumerLoop> = Vec::new();
-    for desk in DESKS {
+    for stage in STAGES {
         match pipeline
-            .worker(Arc::clone(&tables), desk, time(clock))
+            .worker(Arc::clone(&tables), stage, time(clock))
             .await
         {
             Some(worker) => workers.push(worker),

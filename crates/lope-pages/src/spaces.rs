@@ -26,7 +26,7 @@ const TAKE_UP: Duration = Duration::from_millis(500);
 /// Longest wait of one request for a receipt.
 const WAIT: Duration = Duration::from_secs(10);
 /// How often a receipt is looked for when nobody says that anything changed.
-const LOOK: Duration = Duration::from_millis(50);
+const POLL: Duration = Duration::from_millis(50);
 
 pub(crate) const PAGES: &[Endpoint] = &[
     Endpoint::page("/spaces", |context, call| {
@@ -109,7 +109,7 @@ async fn asked(
             if let Some(receipt) = store.receipt(id).await? {
                 return Ok(receipt);
             }
-            let _ = tokio::time::timeout(LOOK, changes.changed()).await;
+            let _ = tokio::time::timeout(POLL, changes.changed()).await;
         }
         spaces.await_receipt(&store, id).await
     };

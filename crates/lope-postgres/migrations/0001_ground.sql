@@ -351,7 +351,7 @@ create table {schema}.runners (
     host            text collate "C" not null,
     project_path    text collate "C",
     section_id      text collate "C",
-    slot            bigint not null,
+    place           bigint not null,
     current_task_id text collate "C",
     started_at      text collate "C" not null,
     completed_at    text collate "C",
@@ -362,7 +362,7 @@ create table {schema}.runners (
     error           text collate "C"
 );
 
-create unique index runners_project on {schema}.runners (project_path, slot) where status in ('idle', 'running');
+create unique index runners_project on {schema}.runners (project_path, place) where status in ('idle', 'running');
 create unique index runners_section on {schema}.runners (project_path, section_id) where status in ('idle', 'running') and section_id is not null;
 
 create function {schema}.datetime(value text) returns text language sql stable parallel safe
@@ -617,7 +617,7 @@ comment on column {schema}.runners.boot_id is 'the boot of its machine';
 comment on column {schema}.runners.host is 'its machine';
 comment on column {schema}.runners.project_path is 'which project it works on';
 comment on column {schema}.runners.section_id is 'the section it is focused on';
-comment on column {schema}.runners.slot is 'its place among the runners of the project, from 1 to maxConcurrent';
+comment on column {schema}.runners.place is 'its place among the runners of the project, from 1 to maxConcurrent';
 comment on column {schema}.runners.current_task_id is 'the task it works on';
 comment on column {schema}.runners.started_at is 'when it started';
 comment on column {schema}.runners.completed_at is 'when it ended';

@@ -90,9 +90,9 @@ async fn version(link: &DbConnection, options: &PostgresOptions) -> StoreResult<
 }
 
 async fn found(link: &DbConnection) -> Worked<FoundSchema> {
-    const LOOK: &str = "select to_regclass('{schema}.meta') is not null,
+    const EXISTS: &str = "select to_regclass('{schema}.meta') is not null,
         exists (select from pg_class c join pg_namespace n on n.oid = c.relnamespace where n.nspname = '{schema}')";
-    let rows = link.read_once(LOOK, "", vec![]).await?;
+    let rows = link.read_once(EXISTS, "", vec![]).await?;
     let (is_ours, is_used) = rows
         .first()
         .map_or((false, false), |row| (row.get(0), row.get(1)));
@@ -144,9 +144,9 @@ async fn apply(link: &DbConnection, options: &PostgresOptions, migrations: &[&st
 
 /// Who may not make schemas may still use one that was made for them.
 async fn make_schema(link: &DbConnection, options: &PostgresOptions) -> Worked<()> {
-    const LOOK: &str = "select 1 from pg_namespace where nspname = $1";
+    const EXISTS: &str = "select 1 from pg_namespace where nspname = $1";
     let rows = link
-        .read_once(LOOK, "text", vec![&options.schema.as_str()])
+        .read_once(EXISTS, "text", vec![&options.schema.as_str()])
         .await?;
     if rows.is_empty() {
         link.script("create schema {schema}", Sent::Work).await?;

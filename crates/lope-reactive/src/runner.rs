@@ -5,9 +5,9 @@
 //! transaction that is not committed has started nothing, and a runner that takes a space over
 //! starts the same nodes from the same documents.
 
+mod active_process;
 mod command;
 mod discovery;
-mod execution;
 mod node;
 mod offspring;
 mod report;
@@ -24,8 +24,8 @@ use crate::module::{Modules, ScriptHost};
 use crate::process::{mark_stopped, process_of, running_set};
 use crate::recipe::{BadRecipe, Recipe};
 use crate::scheduler::NodeKey;
+use active_process::ActiveProcess;
 pub use command::{name_of, names_of};
-use execution::Execution;
 use lope_cells::address::CellAddress;
 use lope_cells::error::WriteError;
 use lope_cells::id::{EntityId, SpaceName};
@@ -110,7 +110,7 @@ pub struct RecipeRunner {
     modules: Modules,
     scripts: Box<dyn ScriptHost>,
     /// What runs, by process cell.
-    executions: BTreeMap<EntityId, Execution>,
+    active: BTreeMap<EntityId, ActiveProcess>,
     nodes: BTreeMap<NodeKey, Arc<BoundNode>>,
     /// Recipes that were read, by id.
     recipes: BTreeMap<Arc<str>, Arc<Recipe>>,
@@ -132,7 +132,7 @@ impl RecipeRunner {
             space,
             modules: known,
             scripts,
-            executions: BTreeMap::new(),
+            active: BTreeMap::new(),
             nodes: BTreeMap::new(),
             recipes: BTreeMap::new(),
             discovered: BTreeMap::new(),
@@ -206,9 +206,9 @@ impl RecipeRunner {
         change: impl FnOnce(&mut Modules),
     ) {
         change(&mut self.modules);
-        let running: Vec<EntityId> = self.executions.keys().cloned().collect();
+        let running: Vec<EntityId> = self.active.keys().cloned().collect();
         for process in running {
-            self.stop_execution(&process, nodes);
+            self.deactivate(&process, nodes);
         }
         self.resumed(spaces, nodes);
     }
@@ -216,13 +216,13 @@ impl RecipeRunner {
     /// The nodes of a process, in the order of its recipe; those left out are missing.
     pub fn nodes_of(&self, result: &CellAddress, reads: &dyn Reads) -> Vec<(usize, NodeKey)> {
         let process = process_of(reads, result);
-        let execution = self.executions.get(&process.id);
-        execution.map_or_else(Vec::new, |execution| execution.nodes.clone())
+        let process_nodes = self.active.get(&process.id);
+        process_nodes.map_or_else(Vec::new, |process_nodes| process_nodes.nodes.clone())
     }
 
     /// The process cells of what runs.
     pub fn running(&self) -> impl Iterator<Item = &EntityId> {
-        self.executions.keys()
+        self.active.keys()
     }
 }
 
@@ -269,7 +269,7 @@ impl Program for RecipeRunner {
             self.take_set_change(change, spaces, nodes);
         }
         for change in &committed.changes {
-            let is_active = self.executions.get(&change.id);
+            let is_active = self.active.get(&change.id);
             if is_active.is_some_and(|active| !active.is_of(change.after.as_ref())) {
                 self.reconcile(&change.id, spaces, nodes);
             }
@@ -309,13 +309,13 @@ impl RecipeRunner {
     /// The node of this name, if it is in place.
     fn named(&self, name: &str) -> Option<Arc<BoundNode>> {
         let (process, index) = name.rsplit_once('/')?;
-        let execution = self.executions.get(&process.parse::<EntityId>().ok()?)?;
+        let process_nodes = self.active.get(&process.parse::<EntityId>().ok()?)?;
         let index: usize = index.parse().ok()?;
-        let place = execution
+        let place = process_nodes
             .nodes
             .binary_search_by_key(&index, |(index, _)| *index);
         self.nodes
-            .get(&execution.nodes.get(place.ok()?)?.1)
+            .get(&process_nodes.nodes.get(place.ok()?)?.1)
             .cloned()
     }
 

@@ -2,10 +2,10 @@
 //! which runs fitted when it was asked for; each is asked once, and what became of it is written
 //! down too. A server that ends in the middle leaves the rest to the next one.
 //!
-//! In: a search and a verb; out: documents of the store, one for the action and one for each page of
+//! In: a search and an operation; out: documents of the store, one for the action and one for each page of
 //! its runs. Whoever works on an action holds a lease on it, renewed with every page.
 
-mod worker;
+mod action_loop;
 
 use lope::runs::Steering;
 use lope::stores::{StoreError, StoreResult};
@@ -14,7 +14,7 @@ use lope_model::{Span, Timestamp};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value as Json, json};
 
-pub(crate) use worker::work;
+pub(crate) use action_loop::work;
 
 /// Runs of a page: asked, and written down, together.
 const PAGE: usize = 100;
@@ -27,7 +27,7 @@ const LEASE: Span = Span::from_secs(15);
 /// What is asked of every run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum BulkVerb {
+pub(crate) enum BulkOperation {
     Cancel,
     Pause,
     Resume,
@@ -49,7 +49,7 @@ pub(crate) enum BulkPhase {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(crate) struct BulkAction {
     pub(crate) id: String,
-    pub(crate) verb: BulkVerb,
+    pub(crate) operation: BulkOperation,
     /// What the runs were searched by, as parameters with absolute times.
     pub(crate) query: Vec<(String, String)>,
     /// The token of whoever asked.
@@ -90,7 +90,7 @@ pub(crate) struct BulkItem {
     pub(crate) message: Option<String>,
 }
 
-impl BulkVerb {
+impl BulkOperation {
     pub(crate) const ALL: [Self; 4] = [Self::Cancel, Self::Pause, Self::Resume, Self::Retry];
 
     pub(crate) const fn as_str(self) -> &'static str {
@@ -138,13 +138,13 @@ impl BulkAction {
     /// Ask for an action; whoever works on them sees it.
     pub(crate) async fn begin(
         client: &Client,
-        verb: BulkVerb,
+        operation: BulkOperation,
         query: Vec<(String, String)>,
         by: Option<String>,
     ) -> StoreResult<Self> {
         let action = Self {
             id: uuid::Uuid::now_v7().to_string(),
-            verb,
+            operation,
             query,
             by,
             created_at: client.now().await?.millis(),
@@ -230,7 +230,7 @@ impl BulkAction {
         let time = |at: i64| Timestamp::from_millis(at).to_string();
         json!({
             "id": self.id,
-            "action": self.verb.as_str(),
+            "action": self.operation.as_str(),
             "filter": self.query.iter().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>(),
             "by": self.by,
             "status": self.phase.as_str(),

@@ -12,7 +12,7 @@ pub(crate) fn document(endpoints: &[Endpoint]) -> Json {
     let mut paths = Map::new();
     for endpoint in endpoints {
         let path = paths.entry(endpoint.path).or_insert_with(|| json!({}));
-        path[endpoint.verb.method().as_str().to_ascii_lowercase()] = operation(endpoint);
+        path[endpoint.method.method().as_str().to_ascii_lowercase()] = operation(endpoint);
     }
     json!({
         "openapi": "3.1.0",

@@ -38,7 +38,7 @@ pub(crate) fn router(context: &Arc<ServerContext>) -> Router {
         };
         router = router.route(
             &context.path(endpoint.path),
-            on(endpoint.verb.filter(), handler),
+            on(endpoint.method.filter(), handler),
         );
     }
     let missing = Arc::clone(context);
@@ -90,7 +90,7 @@ async fn handled(
         peer,
     };
     if !endpoint.page {
-        call.check_query(endpoint.query)?;
+        call.validate_query(endpoint.query)?;
     }
     (endpoint.handle)(context, call).await
 }

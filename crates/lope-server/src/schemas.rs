@@ -5,7 +5,7 @@
 //! `boolean`, `time`, `any`, `object`, the name of another shape; `[…]` is a list, `…|null` may be
 //! null.
 
-mod keeping;
+mod stored;
 
 use serde_json::{Map, Value as Json, json};
 
@@ -320,7 +320,7 @@ pub(crate) fn all() -> Map<String, Json> {
     put("RunWithExecutions", object(RUN.iter().chain(RUN_MORE)));
     for (name, fields) in SHAPES
         .iter()
-        .chain(keeping::SHAPES)
+        .chain(stored::SHAPES)
         .chain(lope_pages::SHAPES)
     {
         put(name, object(fields.iter()));

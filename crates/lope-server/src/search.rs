@@ -99,7 +99,7 @@ impl RunSearch {
             return self.by_key(client, key).await;
         }
         if self.error.is_some() || !self.input.is_empty() {
-            return self.look(client, limit).await;
+            return self.scan(client, limit).await;
         }
         let mut filter = self.filter.clone();
         filter.limit = limit + 1;
@@ -140,7 +140,7 @@ impl RunSearch {
         let mut records = Vec::new();
         if let Some(record) = found
             && self.lets_through(&record)
-            && self.fits(client, &record).await?
+            && self.matches_record(client, &record).await?
         {
             records.push(record);
         }
@@ -169,7 +169,7 @@ impl RunSearch {
     }
 
     /// Look at runs one by one, at most so many.
-    async fn look(&self, client: &Client, limit: usize) -> Result<FoundRuns, ApiError> {
+    async fn scan(&self, client: &Client, limit: usize) -> Result<FoundRuns, ApiError> {
         let most = if self.input.is_empty() {
             LOOKED_AT
         } else {
@@ -186,7 +186,7 @@ impl RunSearch {
                 let at = cursor_of(&record);
                 filter.after = Some(after(&record));
                 searched += 1;
-                if self.fits(client, &record).await? {
+                if self.matches_record(client, &record).await? {
                     found.records.push(record);
                 }
                 if found.records.len() == limit || searched == most {
@@ -202,7 +202,7 @@ impl RunSearch {
         }
     }
 
-    async fn fits(&self, client: &Client, record: &RunRecord) -> Result<bool, ApiError> {
+    async fn matches_record(&self, client: &Client, record: &RunRecord) -> Result<bool, ApiError> {
         if let Some(error) = &self.error
             && error_type(client, record).await?.as_deref() != Some(error)
         {

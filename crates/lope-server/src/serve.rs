@@ -109,12 +109,12 @@ impl Listening {
         let router = router::router(&context);
         let acting = tokio::spawn(bulk::work(context));
         let scheme = if self.tls.is_some() { "https" } else { "http" };
-        let door = Door {
+        let server = ServerListener {
             listener: self.listener,
             tls: self.tls.map(TlsAcceptor::from),
             router,
         };
-        let accepting = tokio::spawn(accept(door, most, ending));
+        let accepting = tokio::spawn(accept(server, most, ending));
         Server {
             address: self.address,
             base,
@@ -146,7 +146,7 @@ impl Server {
 }
 
 /// Where connections come in, and what answers them.
-struct Door {
+struct ServerListener {
     listener: TcpListener,
     tls: Option<TlsAcceptor>,
     router: Router,
@@ -165,13 +165,13 @@ fn encryption(settings: &ServerSettings) -> Result<Option<Arc<ServerConfig>>, Se
     }
 }
 
-async fn accept(door: Door, most: usize, mut ending: watch::Receiver<bool>) {
+async fn accept(server: ServerListener, most: usize, mut ending: watch::Receiver<bool>) {
     let places = Arc::new(Semaphore::new(most));
     let mut connections = JoinSet::new();
     loop {
         let next = async {
             let place = Arc::clone(&places).acquire_owned().await;
-            (place, door.listener.accept().await)
+            (place, server.listener.accept().await)
         };
         let (place, accepted) = tokio::select! {
             next = next => next,
@@ -182,12 +182,12 @@ async fn accept(door: Door, most: usize, mut ending: watch::Receiver<bool>) {
             Ok((stream, peer)) => {
                 let _ = stream.set_nodelay(true);
                 let service = PeerService {
-                    inner: TowerToHyperService::new(door.router.clone()),
+                    inner: TowerToHyperService::new(server.router.clone()),
                     peer: Peer(peer.ip()),
                 };
                 connections.spawn(greeted(
                     stream,
-                    door.tls.clone(),
+                    server.tls.clone(),
                     service,
                     place,
                     ending.clone(),
@@ -200,7 +200,7 @@ async fn accept(door: Door, most: usize, mut ending: watch::Receiver<bool>) {
         }
         while connections.try_join_next().is_some() {}
     }
-    drop(door);
+    drop(server);
     let all = async { while connections.join_next().await.is_some() {} };
     let _ = tokio::time::timeout(GRACE, all).await;
 }

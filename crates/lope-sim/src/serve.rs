@@ -331,7 +331,7 @@ impl World {
             return;
         }
         for slot in 0..self.processes.len() {
-            if self.processes[slot].up && !self.dice.chance(self.faults().lose_bell) {
+            if self.processes[slot].up && !self.dice.chance(self.faults().lose_wakeup) {
                 let way = self.dice.between(0, self.faults().latency);
                 self.to(
                     slot,

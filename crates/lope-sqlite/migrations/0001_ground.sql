@@ -313,7 +313,7 @@ CREATE TABLE runners (
     host            TEXT NOT NULL,                -- its machine
     project_path    TEXT,                         -- which project it works on
     section_id      TEXT,                         -- the section it is focused on
-    slot            INTEGER NOT NULL,             -- its place among the runners of the project, from 1 to maxConcurrent
+    place           INTEGER NOT NULL,             -- its place among the runners of the project, from 1 to maxConcurrent
     current_task_id TEXT,                         -- the task it works on
     started_at      TEXT NOT NULL,                -- when it started
     completed_at    TEXT,                         -- when it ended
@@ -324,7 +324,7 @@ CREATE TABLE runners (
     error           TEXT                          -- why it failed
 ) WITHOUT ROWID, STRICT;
 
-CREATE UNIQUE INDEX runners_project ON runners (project_path, slot) WHERE status IN ('idle', 'running');
+CREATE UNIQUE INDEX runners_project ON runners (project_path, place) WHERE status IN ('idle', 'running');
 
 CREATE UNIQUE INDEX runners_section ON runners (project_path, section_id) WHERE status IN ('idle', 'running') AND section_id IS NOT NULL;
 

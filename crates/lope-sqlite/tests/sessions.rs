@@ -172,15 +172,15 @@ async fn a_closed_store_leaves_its_runners_to_others() {
 }
 
 #[tokio::test]
-async fn dropping_the_last_handle_lets_go_of_the_seat() {
+async fn dropping_the_last_handle_lets_go_of_its_lock() {
     let ground = Ground::new().await;
     let other = SqliteStore::open(SqliteOptions::existing(ground.path())).unwrap();
     let runner = register(&other, Span::from_secs(3_600)).await;
-    let seat = ground
+    let lock = ground
         .folder
         .path()
         .join(format!("lope.db-runners/{runner}.lock"));
-    assert!(seat.exists());
+    assert!(lock.exists());
     drop(other);
     // The threads end by themselves; each look gives them time.
     for _ in 0..100_000 {
@@ -193,11 +193,11 @@ async fn dropping_the_last_handle_lets_go_of_the_seat() {
             .ended
             .is_empty()
         {
-            assert!(!seat.exists());
+            assert!(!lock.exists());
             return;
         }
     }
-    panic!("the seat is still taken");
+    panic!("the lock is still taken");
 }
 
 /// A runner that lost its session goes on as another one in the same process: of the lost one no

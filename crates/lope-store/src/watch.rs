@@ -62,9 +62,9 @@ impl Notifier {
     }
 }
 
-fn ring(bell: &watch::Sender<u64>) {
-    if bell.receiver_count() > 0 {
-        bell.send_modify(|count| *count = count.wrapping_add(1));
+fn ring(wakeup: &watch::Sender<u64>) {
+    if wakeup.receiver_count() > 0 {
+        wakeup.send_modify(|count| *count = count.wrapping_add(1));
     }
 }
 

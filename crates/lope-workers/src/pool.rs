@@ -98,7 +98,7 @@ pub enum RealmChange {
 struct WorkerLink {
     name: Arc<str>,
     outbox: Vec<ToWorker>,
-    bell: Arc<Notify>,
+    wakeup: Arc<Notify>,
     kill: Arc<Notify>,
     realms: Vec<Realm>,
 }
@@ -409,7 +409,7 @@ impl WorkerLink {
         Self {
             name,
             outbox: Vec::new(),
-            bell: Arc::new(Notify::new()),
+            wakeup: Arc::new(Notify::new()),
             kill,
             realms: Vec::new(),
         }

@@ -2,8 +2,8 @@
 
 pub use lope_agent_runner::executor::AgentSteps;
 pub use lope_agent_runner::runner::{
-    EnteredRunner, ROUND_ENGINE, RoundEngine, RoundKit, RunnerEnd, RunnerEquipment, RunnerOrder,
-    TASK_QUEUE, TaskRunner,
+    ROUND_ENGINE, RoundEngine, RoundSettings, RunnerAdmission, RunnerEnd, RunnerEquipment,
+    RunnerSpec, TASK_QUEUE, TaskRunner,
 };
 pub use lope_agent_runner::{
     crontab, detach, runner_log, systemd_timer, task_logs, task_workflow, wake, worktree,
@@ -29,10 +29,10 @@ impl Client {
     }
 
     /// What works on the runs of tasks, on the store of this client.
-    pub fn round_engine(&self, mut kit: RoundKit) -> Result<RoundEngine> {
-        kit.engine.host = crate::host::name();
-        kit.engine.mailbox_send = Some(crate::mailbox_send::encode);
-        let engine = RoundEngine::new(self.store().clone(), kit);
+    pub fn round_engine(&self, mut settings: RoundSettings) -> Result<RoundEngine> {
+        settings.engine.host = crate::host::name();
+        settings.engine.mailbox_send = Some(crate::mailbox_send::encode);
+        let engine = RoundEngine::new(self.store().clone(), settings);
         engine.map_err(|error| Error::System {
             message: error.to_string(),
         })

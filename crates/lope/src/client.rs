@@ -11,9 +11,9 @@ mod mailbox;
 mod prune;
 mod runs;
 mod schedules;
-mod soundness;
 mod start;
 mod steer;
+mod store_check;
 mod upkeep;
 mod workflows;
 

@@ -32,7 +32,7 @@ pub fn inherited(config: &Config) -> InheritedEnvironment {
 
 /// Which agents there are, and how long they may be silent.
 #[derive(Default, Debug)]
-pub(crate) struct AgentKit {
+pub(crate) struct AgentExecutorSettings {
     pub(crate) agents: AgentsSettings,
     pub(crate) settings: RunnerSettings,
 }
@@ -42,7 +42,7 @@ pub(crate) fn standard(
     runtime: &Handle,
     logs: PathBuf,
     environment: InheritedEnvironment,
-    kit: AgentKit,
+    agent_settings: AgentExecutorSettings,
 ) -> Result<Executors, lope_workers::http::NoClient> {
     let requests = Requests::new(runtime.clone())?;
     let logs = Logs::at(logs);
@@ -51,8 +51,8 @@ pub(crate) fn standard(
         runtime.clone(),
         logs,
         environment.clone(),
-        kit.agents,
-        kit.settings,
+        agent_settings.agents,
+        agent_settings.settings,
     );
     let all: [(&str, Arc<dyn Executor>); 4] = [
         (executor::RUN, Arc::new(processes.inheriting(environment))),

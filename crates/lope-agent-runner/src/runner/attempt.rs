@@ -26,7 +26,7 @@ use super::round_state::Round;
 use crate::adapter::{AgentReader, AgentReport};
 use crate::agent_request::{AgentRequest, failure_kind, result_value};
 use crate::invocation::{CallFacts, argv};
-use crate::process::{AgentEnd, AgentOrder, attend};
+use crate::process::{AgentEnd, AgentLaunch, attend};
 use crate::prompt::{prompt, verdict};
 use crate::task_logs::TaskLogs;
 use crate::task_workflow::{self, review_value, step_failure};
@@ -167,8 +167,8 @@ impl TaskRunner {
         stop: watch::Receiver<Option<StopReason>>,
     ) -> AgentEnd {
         let right = earlier(done.start_right(), call.begins_until);
-        let (order, masks, file) = match self.order_of(call, right) {
-            Ok(order) => order,
+        let (launch, masks, file) = match self.launch_of(call, right) {
+            Ok(launch) => launch,
             Err(error) => {
                 return AgentEnd {
                     reason: StopReason::Startup,
@@ -200,7 +200,7 @@ impl TaskRunner {
             });
         };
         let end = tokio::select! {
-            end = attend(&self.trees, order, log, stop, heard) => end,
+            end = attend(&self.trees, launch, log, stop, heard) => end,
             never = self.note_sessions(call.started, told) => match never {},
         };
         drop(file);
@@ -230,7 +230,7 @@ impl TaskRunner {
         }
     }
 
-    fn order_of(&self, call: &AgentCall<'_>, right: StartRight) -> std::io::Result<AgentParts> {
+    fn launch_of(&self, call: &AgentCall<'_>, right: StartRight) -> std::io::Result<AgentParts> {
         let AgentCall {
             agent,
             detail,
@@ -266,7 +266,7 @@ impl TaskRunner {
         let masks = self.masks(agent);
         let zone = zone_of(&environment);
         let tokens_before = resumed.map_or(0, |(_, tokens)| tokens);
-        let order = AgentOrder {
+        let launch = AgentLaunch {
             work: work_of(started),
             command: TreeCommand {
                 program: argv.remove(0).into(),
@@ -280,7 +280,7 @@ impl TaskRunner {
             right,
             stop_grace: self.equipment.settings.stop_grace,
         };
-        Ok((order, masks, file))
+        Ok((launch, masks, file))
     }
 
     fn limits(&self, call: &AgentCall<'_>) -> AgentLimits {
@@ -356,7 +356,7 @@ impl TaskRunner {
     }
 }
 
-type AgentParts = (AgentOrder, Masks, Option<tempfile::NamedTempFile>);
+type AgentParts = (AgentLaunch, Masks, Option<tempfile::NamedTempFile>);
 
 /// What an agent is started with.
 struct AgentCall<'a> {

@@ -54,7 +54,7 @@ impl TaskRunner {
         let Ok(detail) = self.board.task_detail(task).await else {
             return;
         };
-        if detail.task.project_path != self.order.project || detail.lock.is_some() {
+        if detail.task.project_path != self.spec.project || detail.lock.is_some() {
             return;
         }
         let project = Path::new(&detail.task.project_path);

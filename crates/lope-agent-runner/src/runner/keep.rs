@@ -63,20 +63,20 @@ impl TaskRunner {
     /// Is the task still ours?
     async fn renewed(&self, held: &mut HeldTask) -> Result<bool, BoardError> {
         let task = held.task.id;
-        let expiry = self.order.lock_expiry;
+        let expiry = self.spec.lock_expiry;
         if self.board.renew(held, expiry).await?.is_err() {
             return Ok(false);
         }
         let beat = self
             .board
-            .beat(self.order.id, RunnerStatus::Running, Some(task));
+            .beat(self.spec.id, RunnerStatus::Running, Some(task));
         Ok(beat.await?.is_some())
     }
 
     /// How long a lock that is not renewed is surely still ours.
     pub(super) fn bearable(&self) -> Duration {
         let stale = self.equipment.settings.stale_timeout;
-        self.order.lock_expiry.min(stale).to_duration() / 5 * 4
+        self.spec.lock_expiry.min(stale).to_duration() / 5 * 4
     }
 
     /// Must the agent end, because somebody wants it?
@@ -87,7 +87,7 @@ impl TaskRunner {
         wishes: &StopWishes,
     ) -> Result<Option<StopReason>, BoardError> {
         let by_signal = *wishes.borrow();
-        let runner = self.board.runner(&self.order.id.to_string()).await?;
+        let runner = self.board.runner(&self.spec.id.to_string()).await?;
         let level = by_signal.max(runner.stop);
         if runner.completed_at.is_some() {
             return Ok(Some(StopReason::LostLock));

@@ -55,7 +55,7 @@ impl TaskRunner {
         let filter = RunFilter {
             statuses: LiveStatus::ALL.map(RunStatus::Live).to_vec(),
             queue: QueueName::parse(TASK_QUEUE).ok(),
-            tags: [("project".to_owned(), self.order.project.clone())].into(),
+            tags: [("project".to_owned(), self.spec.project.clone())].into(),
             limit: LOOKED_AT_MAX,
             ..RunFilter::default()
         };

@@ -28,7 +28,7 @@ pub const TASK_QUEUE: &str = "lope.tasks";
 /// What engines that work on rounds are called in the registry.
 pub const ROUND_ENGINE: &str = "lope.tasks";
 /// How often the run is looked at when nothing is heard of it.
-const LOOK: Duration = Duration::from_secs(2);
+const POLL: Duration = Duration::from_secs(2);
 /// How much longer than its agents a round that must end may take.
 const STOP_MARGIN: Duration = Duration::from_secs(5);
 
@@ -340,5 +340,5 @@ async fn heard(news: &mut broadcast::Receiver<News>, run: RunId) {
             }
         }
     };
-    let _ = tokio::time::timeout(LOOK, told).await;
+    let _ = tokio::time::timeout(POLL, told).await;
 }

@@ -16,7 +16,7 @@ use tokio::runtime::Handle;
 
 /// What steps of the workflows of tasks work with, besides agents.
 #[derive(Clone, Debug)]
-pub struct RoundKit {
+pub struct RoundSettings {
     /// How the engine works.
     pub engine: Settings,
     /// Where secrets that steps name are found.
@@ -48,14 +48,14 @@ impl std::fmt::Debug for RoundEngine {
 
 impl RoundEngine {
     /// With executors for `run`, `js` and `http` steps; agents of tasks are their runner's own.
-    pub fn new(store: Store, kit: RoundKit) -> Result<Self, NoClient> {
+    pub fn new(store: Store, settings: RoundSettings) -> Result<Self, NoClient> {
         let runtime = Handle::current();
         let requests = Requests::new(runtime.clone())?;
-        let processes = Processes::new(runtime.clone(), Logs::at(kit.logs));
+        let processes = Processes::new(runtime.clone(), Logs::at(settings.logs));
         let all: [(&str, Arc<dyn Executor>); 3] = [
             (
                 executor::RUN,
-                Arc::new(processes.inheriting(kit.environment)),
+                Arc::new(processes.inheriting(settings.environment)),
             ),
             (executor::JS, Arc::new(Scripts::new(runtime))),
             (executor::HTTP, Arc::new(requests)),
@@ -65,10 +65,10 @@ impl RoundEngine {
             executors: all.map(|(name, it)| (Arc::from(name), it)).into(),
             settings: Settings {
                 end_abandoned: Some(|| Box::pin(lope_workers::process_tree::end_abandoned())),
-                secrets: Some(kit.secrets),
-                ..kit.engine
+                secrets: Some(settings.secrets),
+                ..settings.engine
             },
-            env: kit.env,
+            env: settings.env,
         })
     }
 }

@@ -7,7 +7,7 @@ use std::process::Stdio;
 use clap::Args;
 use lope::agents::records::StopLevel;
 use lope::agents::{
-    AgentBoard, BoardError, EnteredRunner, RoundEngine, RunnerEnd, RunnerEquipment, RunnerOrder,
+    AgentBoard, BoardError, RoundEngine, RunnerAdmission, RunnerEnd, RunnerEquipment, RunnerSpec,
     TaskRunner, describe, detach,
 };
 use lope::stores::StoreUrl;
@@ -51,28 +51,28 @@ pub struct StartRunnerArgs {
 pub(super) async fn run(args: StartRunnerArgs, context: &AgentsContext) -> CommandResult {
     context.for_people()?;
     let OpenBoard { client, board } = context.board().await?;
-    let order = order(&args, &board, context).await?;
+    let spec = spec(&args, &board, context).await?;
     let report = if args.foreground || args.detached {
         let engine = client.round_engine(context.steps.clone());
         let engine =
             engine.map_err(|error| CommandError::new(CommandExit::Failed, error.to_string()))?;
-        work(order, board, equipment(&args, context, engine), &args).await
+        work(spec, board, equipment(&args, context, engine), &args).await
     } else {
-        let started = start_detached(&order, context).await;
+        let started = start_detached(&spec, context).await;
         match started {
             Err(error) => Err(error),
-            Ok(()) => started_report(&order, &board).await,
+            Ok(()) => started_report(&spec, &board).await,
         }
     };
     client.close().await?;
     report
 }
 
-async fn order(
+async fn spec(
     args: &StartRunnerArgs,
     board: &AgentBoard,
     context: &AgentsContext,
-) -> CommandResult<RunnerOrder> {
+) -> CommandResult<RunnerSpec> {
     let task = match args.task.as_deref() {
         Some(named) => Some(board.task(named).await?),
         None => None,
@@ -101,7 +101,7 @@ async fn order(
     }
     let id = args.id.as_deref().map(str::parse::<RunnerId>);
     let id = id.transpose();
-    Ok(RunnerOrder {
+    Ok(RunnerSpec {
         id: id
             .map_err(|error| CommandError::usage(format!("--id: {error}")))?
             .unwrap_or_else(|| RunnerId::from_uuid(uuid::Uuid::new_v4())),
@@ -115,7 +115,7 @@ async fn order(
 
 /// Be the runner.
 async fn work(
-    order: RunnerOrder,
+    spec: RunnerSpec,
     board: AgentBoard,
     equipment: RunnerEquipment,
     args: &StartRunnerArgs,
@@ -124,10 +124,10 @@ async fn work(
         detach::leave_terminal();
     }
     let stops = listen()?;
-    let id = order.id;
-    let runner = match TaskRunner::enter(board, order, equipment).await? {
-        EnteredRunner::Entered(runner) => runner,
-        EnteredRunner::Full(others) => return Err(full(&others)),
+    let id = spec.id;
+    let runner = match TaskRunner::enter(board, spec, equipment).await? {
+        RunnerAdmission::Admitted(runner) => runner,
+        RunnerAdmission::Full(others) => return Err(full(&others)),
     };
     if args.detached {
         let told = detach::speak_into(runner.log_path());
@@ -210,20 +210,20 @@ fn listen() -> CommandResult<watch::Receiver<Option<StopLevel>>> {
 
 /// Start a runner that goes on when this command has ended, and wait until it has its place.
 pub(super) async fn start_detached(
-    order: &RunnerOrder,
+    spec: &RunnerSpec,
     context: &AgentsContext,
 ) -> CommandResult<()> {
     let mut words = vec![
         "runners".to_owned(),
         "start".to_owned(),
         "--detached".to_owned(),
-        format!("--project={}", order.project),
-        format!("--id={}", order.id),
-        format!("--lock-expiry={}", order.lock_expiry),
+        format!("--project={}", spec.project),
+        format!("--id={}", spec.id),
+        format!("--lock-expiry={}", spec.lock_expiry),
     ];
-    words.extend(order.section.iter().map(|name| format!("--section={name}")));
-    words.extend(order.task.iter().map(|id| format!("--task={id}")));
-    words.extend(order.until_idle.then(|| "--until-idle".to_owned()));
+    words.extend(spec.section.iter().map(|name| format!("--section={name}")));
+    words.extend(spec.task.iter().map(|id| format!("--task={id}")));
+    words.extend(spec.until_idle.then(|| "--until-idle".to_owned()));
     let store = match &context.store {
         StoreUrl::Postgres(url) => url.clone(),
         StoreUrl::Sqlite(path) => format!("sqlite:{}", context.folder.join(path).display()),
@@ -239,7 +239,7 @@ pub(super) async fn start_detached(
         .args(words)
         .env("LOPE_HOME", &context.home)
         .env("LOPE_STORE", store)
-        .current_dir(&order.project)
+        .current_dir(&spec.project)
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(Stdio::piped())
@@ -264,8 +264,8 @@ pub(super) async fn start_detached(
     Err(CommandError::new(exit, said))
 }
 
-async fn started_report(order: &RunnerOrder, board: &AgentBoard) -> CommandResult {
-    let runner = match board.runner(&order.id.to_string()).await {
+async fn started_report(spec: &RunnerSpec, board: &AgentBoard) -> CommandResult {
+    let runner = match board.runner(&spec.id.to_string()).await {
         Err(BoardError::Missing { .. }) => {
             let message = "the runner ended before it had its place";
             return Err(CommandError::new(CommandExit::Failed, message));
@@ -276,7 +276,7 @@ async fn started_report(order: &RunnerOrder, board: &AgentBoard) -> CommandResul
         "started runner {} (pid {}) for {}",
         runner.id,
         runner.pid.unwrap_or_default(),
-        order.project
+        spec.project
     );
     Ok(CommandReport::new(describe::runner(&runner), line))
 }

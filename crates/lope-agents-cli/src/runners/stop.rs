@@ -12,7 +12,7 @@ use crate::context::{AgentsContext, OpenBoard};
 use crate::report::{CommandError, CommandExit, CommandReport, CommandResult};
 
 /// How often it is looked whether a runner has ended.
-const LOOK_AGAIN: Duration = Duration::from_millis(50);
+const POLL: Duration = Duration::from_millis(50);
 /// How long a runner that was cancelled may take beside its agent's grace.
 const CANCEL_MARGIN: Span = Span::from_secs(10);
 
@@ -165,6 +165,6 @@ async fn ended_within(
         if is_gone || begun.elapsed() >= patience.to_duration() {
             return Ok(None);
         }
-        tokio::time::sleep(LOOK_AGAIN).await;
+        tokio::time::sleep(POLL).await;
     }
 }

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::Args;
 use lope::agents::law::wakeup::{WakeAction, WakeStep};
 use lope::agents::wake::{self, WakePlan};
-use lope::agents::{AgentBoard, RunnerOrder};
+use lope::agents::{AgentBoard, RunnerSpec};
 use lope_model::RunnerId;
 use serde_json::{Value as Json, json};
 use tokio::task::JoinSet;
@@ -103,7 +103,7 @@ async fn act(
     for project in wake::act(board, plan).await? {
         let context = context.clone();
         let lock_expiry = context.runners.lock_expiry;
-        let order = RunnerOrder {
+        let spec = RunnerSpec {
             id: RunnerId::from_uuid(uuid::Uuid::new_v4()),
             project,
             section: None,
@@ -112,9 +112,9 @@ async fn act(
             lock_expiry,
         };
         starts.spawn(async move {
-            let started = start_detached(&order, &context).await;
-            let started = started.map(|()| order.id);
-            (order.project, started.map_err(|error| error.to_string()))
+            let started = start_detached(&spec, &context).await;
+            let started = started.map(|()| spec.id);
+            (spec.project, started.map_err(|error| error.to_string()))
         });
     }
     let mut started = starts.join_all().await;

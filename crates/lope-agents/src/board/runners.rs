@@ -53,9 +53,9 @@ impl AgentBoard {
                 .iter()
                 .any(|runner| new.section.is_some() && runner.section_id == new.section);
             let free = (1..=i64::from(new.places))
-                .find(|slot| live.iter().all(|runner| runner.slot != *slot))
+                .find(|place| live.iter().all(|runner| runner.place != *place))
                 .filter(|_| !same_section);
-            let Some(slot) = free else {
+            let Some(place) = free else {
                 return Ok(RunnerPlace::Full(
                     live.iter().map(|runner| runner.id).collect(),
                 ));
@@ -70,7 +70,7 @@ impl AgentBoard {
                 host: new.host.clone(),
                 project_path: Some(new.project.clone()),
                 section_id: new.section.clone(),
-                slot,
+                place,
                 current_task_id: None,
                 started_at: view.clock.now,
                 completed_at: None,

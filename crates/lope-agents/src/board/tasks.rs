@@ -71,7 +71,7 @@ impl TaskDraft {
         }
     }
 
-    fn check(&self) -> BoardResult<()> {
+    fn validate(&self) -> BoardResult<()> {
         let bad = |message: String| Err(BoardError::Bad(message));
         if self.title.trim().is_empty() {
             return bad("a task needs a title".to_owned());
@@ -170,7 +170,7 @@ impl AgentBoard {
             let id = task.id.unwrap_or_else(fresh_task);
             records.push(task.record(id, at));
         }
-        self.check_dependencies(&records).await?;
+        self.validate_dependencies(&records).await?;
         let changes = records.iter().cloned().map(BoardRecord::inserted);
         match self.board.commit(changes.collect()).await? {
             Ok(()) => Ok(records
@@ -188,7 +188,7 @@ impl AgentBoard {
     }
 
     /// Every dependency is there, and none leads back to where it began.
-    async fn check_dependencies(&self, added: &[TaskRecord]) -> BoardResult<()> {
+    async fn validate_dependencies(&self, added: &[TaskRecord]) -> BoardResult<()> {
         let own: BTreeMap<TaskId, &TaskRecord> = added.iter().map(|task| (task.id, task)).collect();
         let named = added.iter().flat_map(|task| task.dependencies.iter());
         let elsewhere: BTreeSet<TaskId> =
@@ -364,7 +364,7 @@ impl AgentBoard {
                     parent: Some(parent.id),
                     ..TaskDraft::new(&parent.project_path, title)
                 };
-                part.check().map(|()| part.record(fresh_task(), at))
+                part.validate().map(|()| part.record(fresh_task(), at))
             });
             let parts = parts.collect::<BoardResult<Vec<TaskRecord>>>()?;
             parent.dependencies.extend(parts.iter().map(|part| part.id));

@@ -37,7 +37,7 @@ pub fn put(
         *there = value.clone();
         return Ok(());
     }
-    check(root.as_ref(), path)?;
+    validate(root.as_ref(), path)?;
     let mut place = root.get_or_insert_with(|| Json::Object(Object::default()));
     for key in way {
         place = child_mut(place, key);
@@ -59,7 +59,7 @@ fn existing<'a>(root: &'a mut Json, path: &[Arc<str>]) -> Option<&'a mut Json> {
 }
 
 /// Fails before anything was changed.
-fn check(root: Option<&Json>, path: &[Arc<str>]) -> Result<(), NotAContainer> {
+fn validate(root: Option<&Json>, path: &[Arc<str>]) -> Result<(), NotAContainer> {
     let mut place = root;
     for (depth, key) in path.iter().enumerate() {
         let Some(value) = place else { return Ok(()) };

@@ -3,7 +3,7 @@
 
 use std::path::PathBuf;
 
-use lope::agents::{RoundKit, TOKEN_VARIABLE, TaskToken};
+use lope::agents::{RoundSettings, TOKEN_VARIABLE, TaskToken};
 use lope::executors::inherited;
 use lope_agents_cli::{AgentsCommand, AgentsContext, CommandError, CommandExit};
 use lope_remote::CommandCall;
@@ -45,7 +45,7 @@ pub(super) fn context(settings: &Settings, output: Output) -> CliResult<AgentsCo
         quiet: output.quiet,
         json: output.json,
         environment: inherited(&settings.config),
-        steps: RoundKit {
+        steps: RoundSettings {
             engine: settings.config.engine.clone(),
             secrets: secrets(settings),
             env: captured(settings),

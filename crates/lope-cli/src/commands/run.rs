@@ -312,7 +312,7 @@ impl RunHere<'_> {
             .client
             .follow(record.run, &plan)
             .await?
-            .keeping(KNOWN_MAX);
+            .with_limit(KNOWN_MAX);
         let mut progress = Progress::new(record, self.output);
         let mut asked = 0;
         let mut looks = 0_u32;

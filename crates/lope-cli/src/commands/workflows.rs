@@ -103,7 +103,7 @@ struct Checked {
 }
 
 enum Outcome {
-    Sound(Box<Definition>),
+    Valid(Box<Definition>),
     Bad(Vec<Problem>),
     Unreadable(String),
 }
@@ -126,7 +126,7 @@ impl Checked {
                     Ok(plans) => Self {
                         file: target.to_string(),
                         text: String::new(),
-                        outcome: Outcome::Sound(Box::new(Definition::clone(plans[0].definition()))),
+                        outcome: Outcome::Valid(Box::new(Definition::clone(plans[0].definition()))),
                     },
                 })
                 .collect(),
@@ -146,7 +146,7 @@ impl Checked {
             }
         };
         let outcome = workflows::check(&text, &file).map_or_else(Outcome::Bad, |definition| {
-            Outcome::Sound(Box::new(definition))
+            Outcome::Valid(Box::new(definition))
         });
         Self {
             file,
@@ -157,7 +157,7 @@ impl Checked {
 
     fn to_json(&self) -> Value {
         match &self.outcome {
-            Outcome::Sound(definition) => {
+            Outcome::Valid(definition) => {
                 json!({
                     "file": self.file,
                     "ok": true,
@@ -180,7 +180,7 @@ impl Checked {
     /// Says what is wrong on stderr; answers the line for stdout if nothing is.
     fn complain(&self) -> Option<String> {
         match &self.outcome {
-            Outcome::Sound(definition) => {
+            Outcome::Valid(definition) => {
                 return Some(format!(
                     "{}: {} is sound, {}",
                     self.file,
@@ -207,7 +207,7 @@ impl Checked {
 fn report(checked: &[Checked], output: Output) -> Exit {
     let ok = checked
         .iter()
-        .all(|checked| matches!(checked.outcome, Outcome::Sound(_)));
+        .all(|checked| matches!(checked.outcome, Outcome::Valid(_)));
     let lines: Vec<String> = checked.iter().filter_map(Checked::complain).collect();
     if output.json || !lines.is_empty() {
         output.result(

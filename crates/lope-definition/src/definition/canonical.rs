@@ -27,7 +27,7 @@ impl Definition {
     pub fn decode(bytes: &[u8]) -> Result<Self, BadDefinition> {
         let definition: Self =
             rmp_serde::from_slice(bytes).map_err(|error| BadDefinition(error.to_string()))?;
-        definition.checked()
+        definition.validated()
     }
 
     pub fn to_json(&self) -> String {
@@ -37,7 +37,7 @@ impl Definition {
     pub fn from_json(text: &str) -> Result<Self, BadDefinition> {
         let definition: Self =
             serde_json::from_str(text).map_err(|error| BadDefinition(error.to_string()))?;
-        definition.checked()
+        definition.validated()
     }
 
     /// Which version of the workflow this is.
@@ -106,7 +106,7 @@ impl Definition {
 
     /// Refuses what no walk may meet: a block that is not there, and laws this program does not
     /// know.
-    fn checked(self) -> Result<Self, BadDefinition> {
+    fn validated(self) -> Result<Self, BadDefinition> {
         if self.law > WRITTEN_FOR {
             return Err(BadDefinition(format!(
                 "written for law {}, this program knows {WRITTEN_FOR}",

@@ -13,7 +13,7 @@ use tokio::runtime::Handle;
 use tokio::sync::{Notify, mpsc};
 
 use super::clock::ProcessClock;
-use super::executor_door::ExecutorDoor;
+use super::executor_handle::ExecutorHandle;
 use super::limit_input::LimitInput;
 use super::seam;
 use super::shards::Shards;
@@ -37,7 +37,7 @@ pub(crate) struct Dispatcher {
     me: Weak<Self>,
     clock: ProcessClock,
     slots: Mutex<Slots>,
-    executors: HashMap<Arc<str>, ExecutorDoor>,
+    executors: HashMap<Arc<str>, ExecutorHandle>,
     secrets: Option<Arc<dyn Secrets>>,
     shards: Arc<Shards>,
     /// Where secrets are waited for.
@@ -85,7 +85,7 @@ impl Dispatcher {
         let deadline = Notify::new();
         let executors = executors
             .into_iter()
-            .map(|(kind, executor)| (Arc::clone(&kind), ExecutorDoor::new(&kind, executor)))
+            .map(|(kind, executor)| (Arc::clone(&kind), ExecutorHandle::new(&kind, executor)))
             .collect();
         Arc::new_cyclic(|me| Self {
             name,
@@ -134,7 +134,7 @@ impl Dispatcher {
     /// Nothing more begins: what has not begun goes back to its shard.
     pub(crate) fn drain(&self) {
         self.change(SlotScheduler::drain);
-        self.executors.values().for_each(ExecutorDoor::withdraw);
+        self.executors.values().for_each(ExecutorHandle::withdraw);
     }
 
     /// What the limits said to those that asked.

@@ -32,7 +32,7 @@ impl Parser<'_> {
         while !self.accept("}")? {
             let start = self.span.start;
             let key = self.expression()?;
-            self.check_key(start, &key.expr, &entries)?;
+            self.validate_key(start, &key.expr, &entries)?;
             self.expect(":")?;
             let value = self.expression()?;
             depth = depth.max(key.depth).max(value.depth);
@@ -50,7 +50,7 @@ impl Parser<'_> {
         )
     }
 
-    fn check_key(&mut self, start: usize, key: &Expr, entries: &[(Expr, Expr)]) -> Parsed<()> {
+    fn validate_key(&mut self, start: usize, key: &Expr, entries: &[(Expr, Expr)]) -> Parsed<()> {
         let problem = match key.as_literal() {
             Some(Value::Str(text))
                 if entries

@@ -107,7 +107,7 @@ impl Plan {
         definition.infer_needs();
         let problems = definition.validate();
         if problems.is_empty() {
-            Ok(Self::of_sound(definition))
+            Ok(Self::of_valid(definition))
         } else {
             Err(problems)
         }
@@ -134,7 +134,7 @@ impl Plan {
         &self.blocks[block.index()].steps[step as usize]
     }
 
-    fn of_sound(definition: Definition) -> Self {
+    fn of_valid(definition: Definition) -> Self {
         let version = definition.version();
         let merged = definition.merged();
         let scopes = Scopes::new(&merged);

@@ -8,7 +8,7 @@ use crate::consumer::{Consumer, Tally};
 use crate::error::ConsumerError;
 
 /// After this many wake-ups in a row that brought nothing, a consumer no longer follows every ring
-/// of the bell.
+/// of the wakeup.
 const EMPTY_WAKES: u32 = 4;
 /// Longest wait between two rings that are followed.
 const WAKE_GAP_MAX: Span = Span::from_millis(8);
@@ -62,14 +62,14 @@ async fn run_once(consumer: &mut Consumer) -> Result<Tally, ConsumerError> {
     Ok(tally)
 }
 
-/// Sleep until something may have happened. Answers whether the bell woke us.
+/// Sleep until something may have happened. Answers whether the wakeup woke us.
 async fn idle(consumer: &Consumer, watch: &mut Watch, empty: u32) -> Result<bool, ConsumerError> {
     let sleep = match consumer.idle_sleep().await {
         Ok(sleep) => sleep,
         Err(error) if error.is_passing() => TROUBLE_BASE,
         Err(error) => return Err(error.into()),
     };
-    // Somebody else's commits ring the bell too: with many of them, look less often.
+    // Somebody else's commits ring the wakeup too: with many of them, look less often.
     let gap = if empty < EMPTY_WAKES {
         Span::ZERO
     } else {

@@ -44,27 +44,27 @@ pub(crate) struct Pipeline {
 
 /// What a worker of the pipeline does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Desk {
+pub(crate) enum Stage {
     Orders,
     Packing,
     Ledger,
 }
 
-pub(crate) const DESKS: [Desk; 3] = [Desk::Orders, Desk::Packing, Desk::Ledger];
+pub(crate) const STAGES: [Stage; 3] = [Stage::Orders, Stage::Packing, Stage::Ledger];
 
 struct Work {
     pipeline: Pipeline,
-    desk: Desk,
+    stage: Stage,
 }
 
 impl Pipeline {
-    pub(crate) fn worker_id(&self, desk: Desk) -> WorkerId {
-        WorkerId::new(self.number * 10 + desk as i64).unwrap()
+    pub(crate) fn worker_id(&self, stage: Stage) -> WorkerId {
+        WorkerId::new(self.number * 10 + stage as i64).unwrap()
     }
 
     /// Orders from one number up to another, into the first inbox.
     pub(crate) async fn order(&self, mailbox: &Mailbox, numbers: std::ops::Range<usize>) {
-        let to = self.worker_id(Desk::Orders).number();
+        let to = self.worker_id(Stage::Orders).number();
         let frames = numbers.map(|number| {
             Message::new(
                 MessageKind::Command,
@@ -81,20 +81,20 @@ impl Pipeline {
     pub(crate) async fn worker(
         &self,
         tables: Arc<dyn Tables>,
-        desk: Desk,
+        stage: Stage,
         time: TimeHooks,
     ) -> Option<ConsumerLoop> {
-        let owner = Owner::new(format!("{desk:?}")).unwrap();
+        let owner = Owner::new(format!("{stage:?}")).unwrap();
         let config = Config {
             max_batch: self.batch,
             max_idle: Span::from_millis(50),
-            ..Config::new(self.worker_id(desk), owner)
+            ..Config::new(self.worker_id(stage), owner)
         };
         ConsumerLoop::init(
             tables,
             Arc::new(Work {
                 pipeline: *self,
-                desk,
+                stage,
             }),
             config,
             time,
@@ -137,8 +137,8 @@ impl Pipeline {
             "outbox: {} rows",
             tables.count(Range::whole(TableId::OUTBOX)).await.unwrap()
         ));
-        for desk in DESKS {
-            let worker = self.worker_id(desk);
+        for stage in STAGES {
+            let worker = self.worker_id(stage);
             let (inbox, dead) = (
                 mailbox.list(worker, None, 1_000).await.unwrap(),
                 mailbox.dead(worker, None, 1_000).await.unwrap(),
@@ -146,7 +146,7 @@ impl Pipeline {
             let timers = mailbox.timers(worker, 1_000).await.unwrap();
             let counts = [inbox.len(), timers.len(), dead.len()];
             lines.push(format!(
-                "{desk:?}: messages, timers, dead letters {counts:?} (at most 1,000 are counted)"
+                "{stage:?}: messages, timers, dead letters {counts:?} (at most 1,000 are counted)"
             ));
             lines.extend(
                 dead.iter()
@@ -184,22 +184,22 @@ impl Pipeline {
                 "{what}s in all"
             );
         }
-        for desk in DESKS {
-            let worker = self.worker_id(desk);
+        for stage in STAGES {
+            let worker = self.worker_id(stage);
             assert_eq!(
                 mailbox.dead(worker, None, 1).await.unwrap(),
                 [],
-                "dead letters of {desk:?}"
+                "dead letters of {stage:?}"
             );
             assert_eq!(
                 mailbox.list(worker, None, 1).await.unwrap(),
                 [],
-                "messages left for {desk:?}"
+                "messages left for {stage:?}"
             );
             assert_eq!(
                 mailbox.timers(worker, 1).await.unwrap(),
                 [],
-                "timers left for {desk:?}"
+                "timers left for {stage:?}"
             );
         }
         assert_eq!(
@@ -214,17 +214,17 @@ impl Handler for Work {
     async fn handle(&self, context: &mut Context, message: &Message<'_>) -> Handled {
         let Pipeline { number, .. } = self.pipeline;
         HANDLED.call_once(|| println!("{AT_WORK}"));
-        match (self.desk, message.kind) {
-            (Desk::Orders, _) => {
+        match (self.stage, message.kind) {
+            (Stage::Orders, _) => {
                 self.count(context, "order", message.id).await?;
-                let pack = self.pipeline.worker_id(Desk::Packing).number();
+                let pack = self.pipeline.worker_id(Stage::Packing).number();
                 context.emit(&Message::new(
                     MessageKind::Command,
                     pack,
                     message.id,
                     b"to be packed",
                 ))?;
-                let ledger = self.pipeline.worker_id(Desk::Ledger).number();
+                let ledger = self.pipeline.worker_id(Stage::Ledger).number();
                 let due = Timestamp::from_millis(context.about().now.millis()).plus(TIMER);
                 context.arm(
                     due,
@@ -232,9 +232,9 @@ impl Handler for Work {
                 )?;
                 Ok(())
             }
-            (Desk::Packing, _) => {
+            (Stage::Packing, _) => {
                 self.count(context, "packed", message.id).await?;
-                let ledger = self.pipeline.worker_id(Desk::Ledger).number();
+                let ledger = self.pipeline.worker_id(Stage::Ledger).number();
                 Ok(context.emit(&Message::new(
                     MessageKind::Event,
                     ledger,
@@ -242,8 +242,8 @@ impl Handler for Work {
                     b"packed",
                 ))?)
             }
-            (Desk::Ledger, MessageKind::Timer) => self.enter(context, "timer", message.id).await,
-            (Desk::Ledger, MessageKind::Command | MessageKind::Event) => {
+            (Stage::Ledger, MessageKind::Timer) => self.enter(context, "timer", message.id).await,
+            (Stage::Ledger, MessageKind::Command | MessageKind::Event) => {
                 assert!(number >= 0);
                 self.enter(context, "ledger", message.id).await
             }

@@ -32,7 +32,7 @@ enum SpaceMessage {
 impl SpaceStore {
     /// Sends something to the space; whoever hosts it finds it. An event is refused while too many
     /// wait for its stream.
-    pub async fn post(&self, arrival: &Arrival) -> Result<u64, HostError> {
+    pub async fn deliver(&self, arrival: &Arrival) -> Result<u64, HostError> {
         match arrival {
             Arrival::Event(event) => self.send(event).await,
             Arrival::Command(command) => self.ask(command).await,
@@ -42,7 +42,7 @@ impl SpaceStore {
     /// Sends an event to a stream of the space; whoever hosts it finds it. Refused while too many
     /// events wait for the stream.
     pub async fn send(&self, event: &StreamEvent) -> Result<u64, HostError> {
-        self.check_backlog(&event.stream).await?;
+        self.validate_backlog(&event.stream).await?;
         let message = SpaceMessage::Event {
             stream: event.stream.clone(),
             payload: event.payload.clone(),
@@ -114,7 +114,7 @@ impl SpaceStore {
     }
 
     /// Refuses to send to a stream for which too many events wait.
-    async fn check_backlog(&self, stream: &CellAddress) -> Result<(), HostError> {
+    async fn validate_backlog(&self, stream: &CellAddress) -> Result<(), HostError> {
         let worker = self.keys.worker().to_bytes();
         let range = Range::prefix(TableId::INBOX, &worker, limit::BACKLOG_MAX);
         if self.tables.count(range).await? < limit::BACKLOG_MAX as u64 {

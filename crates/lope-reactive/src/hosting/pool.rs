@@ -6,7 +6,7 @@
 //! that the pool was started on.
 
 mod host_thread;
-mod session;
+mod space_loop;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;

@@ -89,7 +89,7 @@ impl SpaceClient {
         arrival: &Arrival,
     ) -> Result<StoredReceipt, HostError> {
         let store = self.space(space);
-        store.post(arrival).await?;
+        store.deliver(arrival).await?;
         self.await_receipt(&store, arrival.id()).await
     }
 

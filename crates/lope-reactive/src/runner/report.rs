@@ -73,21 +73,21 @@ impl RecipeRunner {
         nodes: &Nodes,
         labels: &Labels,
     ) -> Option<ProcessReport> {
-        let execution = self.executions.get(process)?;
+        let active = self.active.get(process)?;
         let at = CellAddress::document(self.space.clone(), process.clone());
         let stored = spaces.snapshot().at(&at)?;
         let result = Link::from_json(stored.child("resultRef")?)?.target(&at);
         let recipe = self.recipes.get(stored.child("TYPE")?.as_str()?)?;
         let field = |key: &str| stored.child(key).cloned().unwrap_or_default();
         let name = recipe.document.child("name").and_then(Json::as_str);
-        let lines = execution.nodes.iter().filter_map(|(index, key)| {
+        let lines = active.nodes.iter().filter_map(|(index, key)| {
             let module = recipe.document.child("nodes")?.child(&index.to_string());
             let kind = module?.child("module")?.child("type")?.as_str()?.to_owned();
             let errors = field("errors");
             let error = errors.child(&index.to_string()).cloned();
             let line = line(*key, nodes, labels)?;
             let after = nodes.why(*key)?.reads_from;
-            let siblings = execution.nodes.iter();
+            let siblings = active.nodes.iter();
             let after = siblings.filter(|(_, other)| after.contains(other));
             Some(NodeLine {
                 node: *index,
@@ -152,7 +152,7 @@ impl Labels {
         let named =
             names.filter_map(|(id, name)| Some((id.to_string(), name.as_str()?.to_owned())));
         let mut labels: Vec<(String, String)> = named.collect();
-        for process in runner.executions.keys() {
+        for process in runner.active.keys() {
             let at = CellAddress::document(runner.space.clone(), process.clone());
             let result = spaces.snapshot().at(&at.key("resultRef"));
             let result = result

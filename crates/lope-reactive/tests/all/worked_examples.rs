@@ -114,7 +114,7 @@ impl Steps {
         self.now = self.now.plus(LEASE);
     }
 
-    async fn look<T>(&self, work: impl Fn(&mut Transaction) -> T) -> T {
+    async fn query<T>(&self, work: impl Fn(&mut Transaction) -> T) -> T {
         let tables = self.place.open().await.tables;
         let store = SpaceStore::open(tables, space("home")).await.unwrap();
         let spaces = store.load().await.unwrap();
@@ -127,7 +127,7 @@ impl Steps {
     }
 
     async fn get_at(&self, at: &CellAddress) -> Option<Json> {
-        self.look(|transaction| {
+        self.query(|transaction| {
             let value = transaction.project(at, &Schema::any())?;
             Some(value.to_json(at))
         })
@@ -136,7 +136,7 @@ impl Steps {
 
     /// The process cell of the result cell, and what is stored there.
     async fn process(&self) -> (CellAddress, Json) {
-        self.look(|transaction| {
+        self.query(|transaction| {
             let process = process_of(transaction, &cell("demo"));
             let stored = transaction.document(&process.space, &process.id).unwrap();
             (process, stored)
@@ -298,7 +298,7 @@ async fn another_recipe(steps: &mut Steps, process: &CellAddress) {
 impl Steps {
     /// What is stored, no link followed.
     async fn get_raw(&self, at: &CellAddress) -> Option<Json> {
-        self.look(|transaction| transaction.document(&at.space, &at.id))
+        self.query(|transaction| transaction.document(&at.space, &at.id))
             .await
     }
 }
@@ -390,7 +390,7 @@ async fn nested(place: Place) {
     assert!(result.id != process.id && result.id != cell("demo").id);
     // The child runs with its inputs unwrapped relative to the parent's process cell.
     let own = steps
-        .look(|transaction| process_of(transaction, &result))
+        .query(|transaction| process_of(transaction, &result))
         .await;
     let stored = steps.get_raw(&own).await.unwrap();
     assert_eq!(stored.child("TYPE"), Some(&parse(child).id.into()));

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value as Json, json};
 
 use crate::api_error::ApiError;
-use crate::bulk::{BulkAction, BulkItem, BulkVerb};
+use crate::bulk::{BulkAction, BulkItem, BulkOperation};
 use crate::call::ApiCall;
 use crate::context::ServerContext;
 use crate::endpoint::{Answer, ApiResult, Endpoint};
@@ -54,7 +54,7 @@ pub(crate) const ENDPOINTS: &[Endpoint] = &[
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct BulkRequest {
-    action: BulkVerb,
+    action: BulkOperation,
     filter: Map<String, Json>,
     #[serde(default)]
     dry_run: bool,
@@ -67,10 +67,10 @@ async fn start(context: Arc<ServerContext>, call: ApiCall) -> ApiResult {
         let asked = ApiCall::of_query(&query);
         let search = RunSearch::read(&context.client, &asked).await?;
         let (count, more) = search.count(&context.client).await?;
-        let verb = request.action.as_str();
+        let operation = request.action.as_str();
         let now = context.client.now().await?.to_string();
         return Ok(reply::json(&json!({
-            "id": "", "action": verb, "filter": [], "by": call.caller.token, "status": "counted",
+            "id": "", "action": operation, "filter": [], "by": call.caller.token, "status": "counted",
             "created_at": now, "finished_at": now, "found": count, "more": more,
             "done": 0, "skipped": 0, "failed": 0,
         })));
@@ -83,7 +83,7 @@ async fn start(context: Arc<ServerContext>, call: ApiCall) -> ApiResult {
 pub(crate) async fn begin(
     context: &ServerContext,
     call: &ApiCall,
-    verb: BulkVerb,
+    operation: BulkOperation,
     mut query: Vec<(String, String)>,
 ) -> Result<BulkAction, ApiError> {
     query.retain(|(_, value)| !value.is_empty());
@@ -91,7 +91,7 @@ pub(crate) async fn begin(
         return Err(ApiError::bad("filter: say which runs"));
     }
     let asked = ApiCall::of_query(&query);
-    asked.check_query(&PARAMETERS)?;
+    asked.validate_query(&PARAMETERS)?;
     let search = RunSearch::read(&context.client, &asked).await?;
     // How long ago is meant from now on, not from when it is looked.
     let times = [
@@ -104,8 +104,8 @@ pub(crate) async fn begin(
         }
     }
     let by = call.caller.token.clone();
-    let action = BulkAction::begin(&context.client, verb, query, by).await?;
-    context.bulk_bell.notify_one();
+    let action = BulkAction::begin(&context.client, operation, query, by).await?;
+    context.bulk_wakeup.notify_one();
     Ok(action)
 }
 

@@ -46,11 +46,11 @@ async fn serve(feed: Arc<ChangeFeed>, context: Arc<ServerContext>, call: ApiCall
         None => feed.cursor(&context.client).await?,
     };
     let (sink, reply) = event_stream::open(&context)?;
-    let bell = feed.subscribe(&context.client);
+    let wakeup = feed.subscribe(&context.client);
     tokio::spawn(async move {
         let mut ending = context.ending.clone();
         tokio::select! {
-            _ = tell(&feed, cursor, bell, &sink) => {}
+            _ = tell(&feed, cursor, wakeup, &sink) => {}
             () = sink.gone() => {}
             () = ended(&mut ending) => {}
         }
@@ -61,12 +61,12 @@ async fn serve(feed: Arc<ChangeFeed>, context: Arc<ServerContext>, call: ApiCall
 async fn tell(
     feed: &ChangeFeed,
     mut cursor: String,
-    mut bell: watch::Receiver<u64>,
+    mut wakeup: watch::Receiver<u64>,
     sink: &EventSink,
 ) -> Result<(), Gone> {
     sink.beat().await?;
     loop {
-        let last = *bell.borrow_and_update();
+        let last = *wakeup.borrow_and_update();
         match feed.since(&cursor) {
             Some(changes) => {
                 for change in changes {
@@ -80,7 +80,7 @@ async fn tell(
             }
         }
         tokio::select! {
-            changed = bell.changed() => changed.map_err(|_| Gone)?,
+            changed = wakeup.changed() => changed.map_err(|_| Gone)?,
             () = tokio::time::sleep(BEAT) => sink.beat().await?,
         }
     }

@@ -63,7 +63,7 @@ async fn runs(context: Arc<ServerContext>, call: ApiCall) -> ApiResult {
         .or_else(|| call.query("after"))
         .map(str::to_owned);
     let (feed, mut ending) = (Arc::clone(&context.feed), context.ending.clone());
-    let mut bell = feed.subscribe(&context.client, context.runner.as_ref());
+    let mut wakeup = feed.subscribe(&context.client, context.runner.as_ref());
     let cursor = match after {
         Some(after) => after,
         None => feed.cursor(&context.client).await?,
@@ -82,7 +82,7 @@ async fn runs(context: Arc<ServerContext>, call: ApiCall) -> ApiResult {
                     sink.send(&feed.text(number), "run", &run).await?;
                 }
                 tokio::select! {
-                    changed = bell.changed() => changed.map_err(|_| Gone)?,
+                    changed = wakeup.changed() => changed.map_err(|_| Gone)?,
                     () = sink.gone() => return Err::<(), _>(Gone),
                     () = tokio::time::sleep(BEAT) => sink.beat().await?,
                 }

@@ -11,7 +11,7 @@ use super::shell::{self, Page};
 use super::{encoded, to};
 use crate::api::bulk::{begin, found};
 use crate::api_error::ApiError;
-use crate::bulk::{BulkAction, BulkVerb, ItemOutcome};
+use crate::bulk::{BulkAction, BulkOperation, ItemOutcome};
 use crate::call::ApiCall;
 use crate::context::ServerContext;
 use crate::endpoint::ApiResult;
@@ -33,7 +33,7 @@ pub(crate) async fn list(context: Arc<ServerContext>, call: ApiCall) -> ApiResul
                 thead { tr { th { "Status" } th { "Action" } th { "Runs that fit" } th.number { "Found" } th.number { "Done" } th.number.less { "Skipped" } th.number.less { "Failed" } th.number { "Asked" } } }
                 tbody { @for action in &all { tr {
                     td.tight { (state(action.phase.as_str())) }
-                    td { a href=(context.path(&format!("/bulk/{}", action.id))) { (action.verb.as_str()) } }
+                    td { a href=(context.path(&format!("/bulk/{}", action.id))) { (action.operation.as_str()) } }
                     td.wide { (in_words(&action.query)) }
                     td.number { (action.found) @if action.more { "+" } } td.number { (action.done) } td.number.less { (action.skipped) } td.number.less { (action.failed) }
                     td.number.tight { (ago(Timestamp::from_millis(action.created_at))) }
@@ -94,7 +94,7 @@ pub(crate) async fn ask(context: Arc<ServerContext>, call: ApiCall) -> ApiResult
         div.card {
             @if !acts { p.dim { "This token may only read." } }
             @else if count == 0 { p.dim { "No run fits." } }
-            @else { @for verb in BulkVerb::ALL { (button(&context, &query, verb, &number)) } }
+            @else { @for operation in BulkOperation::ALL { (button(&context, &query, operation, &number)) } }
             p { a href=(format!("{}?{}", context.path("/"), encoded_query(&query))) { "Look at them first" } }
         }
     };
@@ -111,18 +111,18 @@ fn encoded_query(query: &[(String, String)]) -> String {
 fn button(
     context: &ServerContext,
     query: &[(String, String)],
-    verb: BulkVerb,
+    operation: BulkOperation,
     number: &str,
 ) -> Markup {
-    let (word, about, class) = match verb {
-        BulkVerb::Cancel => (
+    let (word, about, class) = match operation {
+        BulkOperation::Cancel => (
             "Cancel",
             "asked to end; 'finally' blocks still run",
             "danger",
         ),
-        BulkVerb::Pause => ("Pause", "start no further step until they are resumed", ""),
-        BulkVerb::Resume => ("Resume", "go on after a pause", ""),
-        BulkVerb::Retry => ("Retry", "go on where they failed", "main"),
+        BulkOperation::Pause => ("Pause", "start no further step until they are resumed", ""),
+        BulkOperation::Resume => ("Resume", "go on after a pause", ""),
+        BulkOperation::Retry => ("Retry", "go on where they failed", "main"),
     };
     let filter: serde_json::Map<_, _> =
         query
@@ -136,7 +136,7 @@ fn button(
                 }
                 all
             });
-    let body = serde_json::json!({ "action": verb.as_str(), "filter": filter });
+    let body = serde_json::json!({ "action": operation.as_str(), "filter": filter });
     let curl = format!(
         "curl -H content-type:application/json -d '{body}' http://{}{}",
         context.address,
@@ -144,7 +144,7 @@ fn button(
     );
     html! {
         form.row.asked method="post" action=(context.path("/bulk")) data-ask=(format!("{word} {number} runs?")) {
-            input type="hidden" name="verb" value=(verb.as_str());
+            input type="hidden" name="operation" value=(operation.as_str());
             @for (name, value) in query { input type="hidden" name=(format!("q.{name}")) value=(value); }
             button class=(class) { (word) " " (number) } span.dim { (about) } span.grow {} (copy("as curl", &curl))
         }
@@ -154,15 +154,18 @@ fn button(
 /// A form asks for an action.
 pub(crate) async fn start(context: Arc<ServerContext>, call: ApiCall) -> ApiResult {
     call.expect_type(&["application/x-www-form-urlencoded"])?;
-    let said = call.field("verb").unwrap_or_default();
-    let verb = BulkVerb::ALL.into_iter().find(|verb| verb.as_str() == said);
-    let verb = verb.ok_or_else(|| ApiError::bad(format!("runs cannot be asked to '{said}'")))?;
+    let said = call.field("operation").unwrap_or_default();
+    let operation = BulkOperation::ALL
+        .into_iter()
+        .find(|operation| operation.as_str() == said);
+    let operation =
+        operation.ok_or_else(|| ApiError::bad(format!("runs cannot be asked to '{said}'")))?;
     let fields = form_urlencoded::parse(&call.body);
     let query = fields.filter_map(|(name, value)| {
         let name = name.strip_prefix("q.")?.to_owned();
         Some((name, value.into_owned()))
     });
-    let action = begin(&context, &call, verb, query.collect()).await?;
+    let action = begin(&context, &call, operation, query.collect()).await?;
     Ok(to(&context.path(&format!("/bulk/{}", action.id))))
 }
 
@@ -180,7 +183,7 @@ pub(crate) async fn show(context: Arc<ServerContext>, call: ApiCall) -> ApiResul
     let path = context.path(&format!("/bulk/{}", action.id));
     let body = html! {
         div.head data-part="head" {
-            (super::parts::pill(action.phase.as_str())) h1 { (action.verb.as_str()) " " (action.found) @if action.more { "+" } " runs" }
+            (super::parts::pill(action.phase.as_str())) h1 { (action.operation.as_str()) " " (action.found) @if action.more { "+" } " runs" }
             span.grow {} span.dim #live {}
             @if !action.is_over() && call.caller.right >= Right::Act {
                 form.inline method="post" action=(format!("{path}/stop")) data-ask="Ask no further run?" { button.danger { "Stop" } }

@@ -190,7 +190,7 @@ pub const RUNNERS: BoardTable = BoardTable {
             ("host", Text),
             ("project_path", Text),
             ("section_id", Text),
-            ("slot", Int),
+            ("place", Int),
             ("current_task_id", Text),
             ("started_at", Text),
             ("completed_at", Text),
@@ -204,7 +204,7 @@ pub const RUNNERS: BoardTable = BoardTable {
     },
     unique: &[
         BoardIndex {
-            columns: &["project_path", "slot"],
+            columns: &["project_path", "place"],
             when: Some(("status", &["idle", "running"])),
         },
         BoardIndex {

@@ -1,4 +1,4 @@
-//! A pool with the test's actions, and an ear for its answers.
+//! A pool with the test's actions, and an listener for its answers.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -14,12 +14,12 @@ use lope_workers::{Logs, logs::LogEntry};
 pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
 pub(crate) const RUN: RunId = RunId::from_bytes([9; 16]);
 
-struct Ear {
+struct OutcomeListener {
     outcomes: mpsc::Sender<TaskOutcome>,
     alive: Mutex<u64>,
 }
 
-impl OutcomeSink for Ear {
+impl OutcomeSink for OutcomeListener {
     fn settle(&self, outcome: TaskOutcome) {
         // The bench may be gone already.
         let _ = self.outcomes.send(outcome);
@@ -34,7 +34,7 @@ pub(crate) struct Bench {
     pub(crate) pool: Pool,
     pub(crate) runtime: tokio::runtime::Runtime,
     pub(crate) folder: tempfile::TempDir,
-    ear: Arc<Ear>,
+    listener: Arc<OutcomeListener>,
     outcomes: mpsc::Receiver<TaskOutcome>,
     early: HashMap<Token, TaskOutcome>,
     born: u32,
@@ -87,7 +87,7 @@ impl Bench {
         let logs = Logs::at(folder.path().join("logs"));
         let pool = Pool::begin(settings, runtime.handle().clone(), logs).unwrap();
         let (sender, outcomes) = mpsc::channel();
-        let ear = Arc::new(Ear {
+        let listener = Arc::new(OutcomeListener {
             outcomes: sender,
             alive: Mutex::new(0),
         });
@@ -95,7 +95,7 @@ impl Bench {
             pool,
             runtime,
             folder,
-            ear,
+            listener,
             outcomes,
             early: HashMap::new(),
             born: 0,
@@ -153,7 +153,7 @@ impl Bench {
             idempotency_key: Some("key-1".to_owned()),
             trace: None,
         };
-        let outcomes: Arc<dyn OutcomeSink> = self.ear.clone();
+        let outcomes: Arc<dyn OutcomeSink> = self.listener.clone();
         let done = Done::new(token, outcomes);
         (task, done)
     }
@@ -177,7 +177,7 @@ impl Bench {
     }
 
     pub(crate) fn alive(&self) -> u64 {
-        *self.ear.alive.lock().unwrap()
+        *self.listener.alive.lock().unwrap()
     }
 
     /// The log of an attempt, without times.

@@ -10,7 +10,7 @@ use lope_store::store::Finding;
 
 use lope_reactive::limit::RECEIPT_KEPT;
 
-use super::{Client, soundness};
+use super::{Client, store_check};
 use crate::copy::{self, Copied, CopyError};
 use crate::space_upkeep as spaces;
 
@@ -31,7 +31,7 @@ impl Client {
     /// What is wrong with the store, and with the definitions and unfinished runs in it; nothing if
     /// all is sound.
     pub async fn check(&self) -> StoreResult<Vec<Finding>> {
-        let mut findings = soundness::check(self.store()).await?;
+        let mut findings = store_check::check(self.store()).await?;
         findings.extend(spaces::check(self.store()).await?);
         Ok(findings)
     }

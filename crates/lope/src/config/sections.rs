@@ -54,7 +54,7 @@ impl Config {
         self.env = file.env;
         self.agents = file.agents;
         if let Some(said) = file.runners {
-            said.value.check().map_err(|(setting, message)| {
+            said.value.validate().map_err(|(setting, message)| {
                 BadConfig::new(
                     location(name, &said),
                     format!("runners.{setting}: {message}"),

@@ -20,7 +20,7 @@ use tokio::sync::RwLock as AsyncLock;
 use super::{Runner, RunnerState};
 use crate::client::Client;
 use crate::error::{Error, Result};
-use crate::executors::AgentKit;
+use crate::executors::AgentExecutorSettings;
 use crate::stores::{self, CreateStore, StoreUrl};
 use crate::telemetry::{self, Telemetry};
 
@@ -55,7 +55,7 @@ pub struct RunnerBuilder {
     shared: bool,
     unobserved: bool,
     inherited: InheritedEnvironment,
-    agents: AgentKit,
+    agents: AgentExecutorSettings,
 }
 
 impl RunnerBuilder {
@@ -114,7 +114,7 @@ impl RunnerBuilder {
     /// Which agents `agent` steps may name, and how they are run.
     #[must_use]
     pub fn agents(mut self, agents: AgentsSettings, settings: RunnerSettings) -> Self {
-        self.agents = AgentKit { agents, settings };
+        self.agents = AgentExecutorSettings { agents, settings };
         self
     }
 
@@ -179,7 +179,7 @@ impl RunnerBuilder {
 
     pub async fn build(mut self) -> Result<Runner> {
         let runtime = Handle::try_current().map_err(system)?;
-        let settings = self.checked_settings()?;
+        let settings = self.valid_settings()?;
         let name: Arc<str> = settings.name.as_str().into();
         let pools = Pools::new(self.partitions)?;
         let functions = Arc::new(Functions::over(pools.handles_or(&runtime)));
@@ -214,15 +214,15 @@ impl RunnerBuilder {
     }
 
     /// The settings as the engine gets them.
-    fn checked_settings(&mut self) -> Result<Settings> {
+    fn valid_settings(&mut self) -> Result<Settings> {
         let settings = std::mem::take(&mut self.settings);
         let concurrency = self.concurrency.unwrap_or(settings.concurrency);
-        let mut settings = checked(Settings {
+        let mut settings = validated(Settings {
             concurrency,
             ..settings
         })?;
         if !self.shared {
-            let name = checked_name(self.name.as_deref().unwrap_or("default"))?;
+            let name = valid_name(self.name.as_deref().unwrap_or("default"))?;
             let queue = QueueName::parse(&name).map_err(|error| Error::BadOption {
                 option: "name",
                 message: error.to_string(),
@@ -303,7 +303,7 @@ async fn open(source: StoreSource) -> Result<(Store, bool)> {
     }
 }
 
-fn checked_name(name: &str) -> Result<Arc<str>> {
+fn valid_name(name: &str) -> Result<Arc<str>> {
     let fits = !name.is_empty()
         && name.len() <= NAME_MAX
         && !name.contains('/')
@@ -315,7 +315,7 @@ fn checked_name(name: &str) -> Result<Arc<str>> {
     })
 }
 
-fn checked(settings: Settings) -> Result<Settings> {
+fn validated(settings: Settings) -> Result<Settings> {
     let bad = |option, message: &str| {
         Err(Error::BadOption {
             option,

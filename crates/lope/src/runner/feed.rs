@@ -18,7 +18,7 @@ use crate::flows::PolicyRule;
 use crate::results::InputResult;
 
 /// How often a wait looks for itself: somebody else may do the work.
-const LOOK: Duration = Duration::from_millis(250);
+const POLL: Duration = Duration::from_millis(250);
 
 /// How one input is run.
 #[derive(Clone, Debug, Default)]
@@ -119,7 +119,7 @@ impl Runner {
             }
             self.live(id).await?;
             self.can_go_on().await?;
-            if let Ok(Ok(result)) = tokio::time::timeout(LOOK, notified).await {
+            if let Ok(Ok(result)) = tokio::time::timeout(POLL, notified).await {
                 return Ok(InputResult {
                     input: input.into(),
                     result,
@@ -132,7 +132,7 @@ impl Runner {
     pub async fn wait_idle(&self, id: &str) -> Result<RunStatus> {
         let run = self.run_of(id).await?;
         loop {
-            let bell = self.0.telemetry.bell();
+            let wakeup = self.0.telemetry.wakeup();
             let record = self
                 .store()
                 .runs
@@ -147,7 +147,7 @@ impl Runner {
                 RunStatus::Final(_) => return Ok(record.status),
             }
             self.can_go_on().await?;
-            let _ = tokio::time::timeout(LOOK, bell).await;
+            let _ = tokio::time::timeout(POLL, wakeup).await;
         }
     }
 

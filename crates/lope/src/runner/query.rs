@@ -157,7 +157,7 @@ impl Runner {
 fn fold(plan: &Plan, events: &[(u64, Event)], keep: Option<usize>) -> Folded {
     let mut historian = Historian::new(plan);
     if let Some(most) = keep {
-        historian = historian.keeping(most);
+        historian = historian.with_limit(most);
     }
     for (seq, event) in events {
         historian.push(*seq, event);

@@ -12,7 +12,7 @@ use super::{PATIENCE, Runner};
 use crate::error::{Error, Result};
 
 /// How often a stop looks whether it has happened.
-const LOOK: Duration = Duration::from_millis(100);
+const POLL: Duration = Duration::from_millis(100);
 
 /// What becomes of progress that is not written down yet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -55,7 +55,7 @@ impl Runner {
     async fn await_stop(&self, id: &str, run: RunId) -> Result<()> {
         let stopped = async {
             loop {
-                let bell = self.0.telemetry.bell();
+                let wakeup = self.0.telemetry.wakeup();
                 match self.store().runs.run(run).await? {
                     Some(record)
                         if is_stopped(&record) || matches!(record.status, RunStatus::Final(_)) =>
@@ -65,7 +65,7 @@ impl Runner {
                     None => return Ok(()),
                     Some(_) => {}
                 }
-                let _ = tokio::time::timeout(LOOK, bell).await;
+                let _ = tokio::time::timeout(POLL, wakeup).await;
             }
         };
         let in_time = tokio::time::timeout(PATIENCE, stopped).await;

@@ -36,7 +36,7 @@ pub(crate) struct Telemetry {
     hub: broadcast::Sender<Event>,
     metrics: Metrics,
     /// Rings with all news.
-    bell: watch::Sender<u64>,
+    wakeup: watch::Sender<u64>,
     watched: Mutex<Watched>,
     is_traced: AtomicBool,
 }
@@ -88,13 +88,13 @@ impl Telemetry {
     pub(crate) fn new(runner: Arc<str>, runtime: Handle) -> Arc<Self> {
         let metrics = Metrics::new(&runner);
         let hub = broadcast::Sender::new(EVENTS_MAX);
-        let bell = watch::Sender::new(0);
+        let wakeup = watch::Sender::new(0);
         Arc::new(Self {
             runner,
             runtime,
             hub,
             metrics,
-            bell,
+            wakeup,
             watched: Mutex::default(),
             is_traced: AtomicBool::new(false),
         })
@@ -153,11 +153,11 @@ impl Telemetry {
     }
 
     /// Rings when anything happened after this call.
-    pub(crate) fn bell(&self) -> impl Future<Output = ()> + Send + use<> {
-        let mut bell = self.bell.subscribe();
+    pub(crate) fn wakeup(&self) -> impl Future<Output = ()> + Send + use<> {
+        let mut wakeup = self.wakeup.subscribe();
         async move {
             // It outlives whoever waits.
-            let _ = bell.changed().await;
+            let _ = wakeup.changed().await;
         }
     }
 
@@ -283,7 +283,7 @@ impl Telemetry {
             }
             News::Left(run) => drop(self.watched().began.remove(run)),
         }
-        self.bell
+        self.wakeup
             .send_modify(|count| *count = count.wrapping_add(1));
     }
 

@@ -62,7 +62,7 @@ async fn see_through(
 ) -> CliResult<Exit> {
     let plan = client.plan(&record).await?;
     let follower = client.follow(record.run, &plan).await?;
-    let mut follower = follower.keeping(KNOWN_MAX);
+    let mut follower = follower.with_limit(KNOWN_MAX);
     let mut progress = Progress::new(&record, output);
     if shown::hides_progress(client, &record).await? {
         progress = Progress::Silent;

@@ -17,7 +17,7 @@ pub(crate) async fn run(client: &Client, id: &str, output: Output) -> CliResult<
     let plan = client.plan(&record).await?;
     let mut follower = client.follow(record.run, &plan).await?;
     if !output.json {
-        follower = follower.keeping(KNOWN_MAX);
+        follower = follower.with_limit(KNOWN_MAX);
     }
     let mut progress = Progress::new(&record, output);
     if shown::hides_progress(client, &record).await? {

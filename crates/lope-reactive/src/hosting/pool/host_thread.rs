@@ -10,10 +10,10 @@ use tokio::sync::{Notify, mpsc, watch};
 use tokio::task::{JoinSet, LocalSet};
 
 use super::SpacePoolInner;
-use super::session::serve;
+use super::space_loop::serve;
 
-/// The bells of the spaces that are at work on this thread.
-type Bells = Rc<RefCell<BTreeMap<SpaceName, Rc<Notify>>>>;
+/// The wakeups of the spaces that are at work on this thread.
+type Wakeups = Rc<RefCell<BTreeMap<SpaceName, Rc<Notify>>>>;
 
 /// Hosts the spaces that it is woken for, until it is stopped and each of them is given back.
 pub(super) fn run(
@@ -35,12 +35,12 @@ async fn host(
     mut woken: mpsc::UnboundedReceiver<SpaceName>,
     mut stop: watch::Receiver<bool>,
 ) {
-    let bells = Bells::default();
+    let wakeups = Wakeups::default();
     let mut spaces = JoinSet::new();
     while !*stop.borrow() {
         tokio::select! {
             space = woken.recv() => match space {
-                Some(space) => attend(space, &inner, &bells, &mut spaces, &stop),
+                Some(space) => attend(space, &inner, &wakeups, &mut spaces, &stop),
                 None => break,
             },
             _ = stop.changed() => break,
@@ -55,19 +55,21 @@ async fn host(
 fn attend(
     space: SpaceName,
     inner: &Arc<SpacePoolInner>,
-    bells: &Bells,
+    wakeups: &Wakeups,
     spaces: &mut JoinSet<()>,
     stop: &watch::Receiver<bool>,
 ) {
-    if let Some(bell) = bells.borrow().get(&space) {
-        return bell.notify_one();
+    if let Some(wakeup) = wakeups.borrow().get(&space) {
+        return wakeup.notify_one();
     }
-    let bell = Rc::new(Notify::new());
-    bells.borrow_mut().insert(space.clone(), Rc::clone(&bell));
-    let (inner, bells, stop) = (Arc::clone(inner), Rc::clone(bells), stop.clone());
+    let wakeup = Rc::new(Notify::new());
+    wakeups
+        .borrow_mut()
+        .insert(space.clone(), Rc::clone(&wakeup));
+    let (inner, wakeups, stop) = (Arc::clone(inner), Rc::clone(wakeups), stop.clone());
     spaces.spawn_local(async move {
-        serve(&inner, &space, &bell, stop).await;
-        bells.borrow_mut().remove(&space);
+        serve(&inner, &space, &wakeup, stop).await;
+        wakeups.borrow_mut().remove(&space);
         inner.onlookers().remove(&space);
     });
 }

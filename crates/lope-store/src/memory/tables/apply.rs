@@ -20,7 +20,7 @@ impl TableState {
             .iter()
             .any(|write| matches!(write, Write::Create(..)))
         {
-            self.check_creates(&batch)?;
+            self.validate_creates(&batch)?;
         }
         let mut applied = Applied::default();
         for write in batch.writes {
@@ -35,7 +35,7 @@ impl TableState {
 
     /// Walk through the writes without writing: does a `Create` meet a key, stored or made by a
     /// write before it?
-    fn check_creates(&self, batch: &Batch) -> Result<(), Conflict> {
+    fn validate_creates(&self, batch: &Batch) -> Result<(), Conflict> {
         let mut made: HashMap<At, bool> = HashMap::new();
         let mut numbers: HashMap<&[u8], u64> = HashMap::new();
         for (index, write) in batch.writes.iter().enumerate() {

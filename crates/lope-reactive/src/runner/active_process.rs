@@ -23,7 +23,7 @@ use lope_cells::transaction::ReadLog;
 
 /// A process whose nodes are in place.
 #[derive(Debug)]
-pub(super) struct Execution {
+pub(super) struct ActiveProcess {
     recipe: Arc<str>,
     /// Whether somebody started it in its own right, so that its result is wanted.
     is_elevated: bool,
@@ -32,7 +32,7 @@ pub(super) struct Execution {
     observer: Option<NodeKey>,
 }
 
-impl Execution {
+impl ActiveProcess {
     /// Whether it runs what a process cell records.
     pub(super) fn is_of(&self, process: Option<&Json>) -> bool {
         let recorded = process.and_then(|process| process.child("TYPE"));
@@ -44,7 +44,7 @@ impl RecipeRunner {
     /// The processes that run and should not, should and do not, or run something else.
     pub(super) fn differing(&self, spaces: &Spaces) -> BTreeSet<EntityId> {
         let wanted = entries(spaces.snapshot().at(&self.running_set));
-        let mut known: BTreeSet<EntityId> = self.executions.keys().cloned().collect();
+        let mut known: BTreeSet<EntityId> = self.active.keys().cloned().collect();
         known.extend(wanted.into_iter().map(|(process, _)| process));
         known.retain(|process| self.differs(process, spaces));
         known
@@ -52,7 +52,7 @@ impl RecipeRunner {
 
     /// Whether a process runs and should not, should and does not, or runs something else.
     pub(super) fn differs(&self, process: &EntityId, spaces: &Spaces) -> bool {
-        let active = self.executions.get(process);
+        let active = self.active.get(process);
         let set = spaces.snapshot().at(&self.running_set);
         match (active, entry(set, process)) {
             (None, None) => false,
@@ -66,7 +66,7 @@ impl RecipeRunner {
 
     /// Makes one process run what the documents say.
     pub(super) fn reconcile(&mut self, process: &EntityId, spaces: &Spaces, nodes: &mut Nodes) {
-        self.stop_execution(process, nodes);
+        self.deactivate(process, nodes);
         let set = spaces.snapshot().at(&self.running_set);
         let Some(owner) = entry(set, process) else {
             return;
@@ -75,11 +75,11 @@ impl RecipeRunner {
         let recipe = recorded_type(stored).and_then(|id| self.recipe(&id, spaces));
         let Some(recipe) = recipe else { return };
         let parent = owner.as_ref().and_then(|owner| {
-            let active = self.executions.get(&owner.process)?;
+            let active = self.active.get(&owner.process)?;
             active.nodes.first().map(|(_, node)| *node)
         });
         let at = CellAddress::document(self.space.clone(), process.clone());
-        let mut execution = Execution {
+        let mut active = ActiveProcess {
             recipe: recipe.id.clone(),
             is_elevated: owner.is_none(),
             nodes: Vec::new(),
@@ -91,30 +91,30 @@ impl RecipeRunner {
             };
             self.discover_in(&bound.inputs);
             let key = register(&bound, parent, Some(&recipe.id), spaces, nodes);
-            execution.nodes.push((index, key.0));
+            active.nodes.push((index, key.0));
             self.nodes.insert(key.0, Arc::new(key.1));
         }
         let result = stored.and_then(|stored| stored.child("resultRef"));
         let result = result
             .and_then(Link::from_json)
             .map(|link| link.target(&at));
-        if let Some(result) = result.filter(|_| execution.is_elevated) {
+        if let Some(result) = result.filter(|_| active.is_elevated) {
             let observer = BoundNode::observer(at, result);
             let (key, bound) = register(&observer, None, None, spaces, nodes);
-            execution.observer = Some(key);
+            active.observer = Some(key);
             self.nodes.insert(key, Arc::new(bound));
         }
-        self.executions.insert(process.clone(), execution);
+        self.active.insert(process.clone(), active);
     }
 
-    pub(super) fn stop_execution(&mut self, process: &EntityId, nodes: &mut Nodes) {
-        let Some(execution) = self.executions.remove(process) else {
+    pub(super) fn deactivate(&mut self, process: &EntityId, nodes: &mut Nodes) {
+        let Some(active) = self.active.remove(process) else {
             return;
         };
         let own = format!("{process}/");
         self.requested.retain(|key| !key.starts_with(&own));
-        let keys = execution.nodes.into_iter().map(|(_, key)| key);
-        for key in keys.chain(execution.observer) {
+        let keys = active.nodes.into_iter().map(|(_, key)| key);
+        for key in keys.chain(active.observer) {
             nodes.remove(key);
             self.nodes.remove(&key);
         }

@@ -10,7 +10,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use crate::executor::{Done, Executor, Task, Token};
 
 /// An executor, and how it is called.
-pub(crate) struct ExecutorDoor {
+pub(crate) struct ExecutorHandle {
     kind: Arc<str>,
     executor: Arc<dyn Executor>,
     /// The calls that wait for its thread, if it has one.
@@ -35,8 +35,8 @@ enum ExecutorCall {
     Withdraw,
 }
 
-impl ExecutorDoor {
-    /// The thread ends when the door is dropped and its executor has returned.
+impl ExecutorHandle {
+    /// The thread ends when the handle is dropped and its executor has returned.
     pub(crate) fn new(kind: &Arc<str>, executor: Arc<dyn Executor>) -> Self {
         let line = if executor.returns_at_once() {
             None
@@ -103,7 +103,7 @@ impl ExecutorDoor {
     }
 }
 
-impl Drop for ExecutorDoor {
+impl Drop for ExecutorHandle {
     fn drop(&mut self) {
         if let Some(line) = &self.line {
             line.lock().closed = true;
@@ -153,7 +153,7 @@ impl CallLine {
             .expect("nobody panics while the line is held")
     }
 
-    /// What is to be done next; nothing when the door is gone and all is done.
+    /// What is to be done next; nothing when the handle is gone and all is done.
     fn next(&self) -> Option<CallGroup> {
         let mut waiting = self.lock();
         loop {
@@ -220,8 +220,8 @@ fn withdraw(kind: &str, executor: &dyn Executor) {
     }
 }
 
-impl fmt::Debug for ExecutorDoor {
+impl fmt::Debug for ExecutorHandle {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "ExecutorDoor({})", self.kind)
+        write!(f, "ExecutorHandle({})", self.kind)
     }
 }

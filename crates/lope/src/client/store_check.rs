@@ -1,4 +1,4 @@
-//! Is everything readable that work needs? A store proves its own rows sound without a look into them;
+//! Is everything readable that work needs? A store checks its own rows without reading their bodies;
 //! here definitions, journals and snapshots are read as a runner would.
 
 use std::collections::BTreeMap;

@@ -10,8 +10,8 @@ use lope::stores::StoreResult;
 use lope_model::Timestamp;
 
 use super::{
-    BulkAction, BulkItem, BulkPhase, BulkVerb, ItemOutcome, LEASE, PAGE, RUNS_MAX, bytes, name,
-    page_name, page_of,
+    BulkAction, BulkItem, BulkOperation, BulkPhase, ItemOutcome, LEASE, PAGE, RUNS_MAX, bytes,
+    name, page_name, page_of,
 };
 use crate::api_error::ApiError;
 use crate::call::ApiCall;
@@ -47,7 +47,7 @@ async fn work_on(context: &ServerContext, owner: &str) {
                 }
             }
             Ok(None) => {
-                let _ = tokio::time::timeout(LOOK, context.bulk_bell.notified()).await;
+                let _ = tokio::time::timeout(LOOK, context.bulk_wakeup.notified()).await;
             }
             Err(error) => {
                 tracing::debug!(%error, "no look at bulk actions");
@@ -192,16 +192,16 @@ async fn ask(
         return failed("the run is not there any more");
     };
     let status = record.status;
-    let fits = match action.verb {
-        BulkVerb::Retry => status == RunStatus::Final(FinalStatus::Failed),
-        BulkVerb::Resume => status.as_str() == "paused",
-        BulkVerb::Cancel | BulkVerb::Pause => matches!(status, RunStatus::Live(_)),
+    let is_fit = match action.operation {
+        BulkOperation::Retry => status == RunStatus::Final(FinalStatus::Failed),
+        BulkOperation::Resume => status.as_str() == "paused",
+        BulkOperation::Cancel | BulkOperation::Pause => matches!(status, RunStatus::Live(_)),
     };
-    if !fits {
+    if !is_fit {
         return skipped(format!("it is {status}"));
     }
     let id = format!("bulk-{}", action.id);
-    let steering = action.verb.steering();
+    let steering = action.operation.steering();
     match client.steer_once(item.run, steering, id).await? {
         Delivered::Accepted | Delivered::Duplicate => Ok((ItemOutcome::Done, None)),
         Delivered::Finished => skipped("it has ended".to_owned()),
@@ -219,7 +219,7 @@ mod tests {
     async fn an_action_is_worked_on_by_one_and_goes_on_where_another_left_it() {
         let client = Client::open("memory:").await.unwrap();
         let query = vec![("status".to_owned(), "failed".to_owned())];
-        let action = BulkAction::begin(&client, BulkVerb::Retry, query, None);
+        let action = BulkAction::begin(&client, BulkOperation::Retry, query, None);
         let id = action.await.unwrap().id;
         let held = next(&client, "first").await.unwrap();
         assert!(held.is_some());

@@ -19,7 +19,7 @@ use crate::runner::RecipeRunner;
 const TRY_AGAIN: Span = Span::from_secs(1);
 
 /// Longest time between two turns of a space that looks at others.
-const LOOK_AGAIN: Span = Span::from_secs(2);
+const POLL: Span = Span::from_secs(2);
 
 /// The pause before a turn that failed and may succeed is taken again.
 const PAUSE: Duration = Duration::from_millis(200);
@@ -29,7 +29,7 @@ const PAUSE: Duration = Duration::from_millis(200);
 pub(super) async fn serve(
     inner: &Arc<SpacePoolInner>,
     space: &SpaceName,
-    bell: &Notify,
+    wakeup: &Notify,
     mut stop: watch::Receiver<bool>,
 ) {
     let mut host = match take(inner, space).await {
@@ -69,8 +69,8 @@ pub(super) async fn serve(
             break;
         }
         tokio::select! {
-            () = bell.notified() => {}
-            () = tokio::time::sleep(until(now, due.unwrap_or(end.max(now.plus(LOOK_AGAIN))))) => {}
+            () = wakeup.notified() => {}
+            () = tokio::time::sleep(until(now, due.unwrap_or(end.max(now.plus(POLL))))) => {}
             _ = stop.changed() => {}
         }
     }

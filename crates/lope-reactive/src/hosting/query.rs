@@ -1,4 +1,4 @@
-//! Looking into a space from outside: only the documents that are asked for are read, all from one
+//! Reading a space from outside: only the documents that are asked for are read, all from one
 //! moment, links into other spaces included.
 
 use std::collections::BTreeSet;
@@ -16,13 +16,13 @@ use lope_store::tables::At;
 use super::HostError;
 use super::space_store::SpaceStore;
 
-/// Documents that one look may gather; beyond this, what it did not find yet counts as absent.
+/// Documents that one query may gather; beyond this, what it did not find yet counts as absent.
 const DOCUMENTS_MAX: usize = 10_000;
 
 impl SpaceStore {
     /// Does `work` on the documents that it reads, as they stood together at one moment. It may be
     /// done several times, each time with more of what it asks for.
-    pub async fn look<T>(
+    pub async fn query<T>(
         &self,
         work: impl Fn(&Spaces, &mut Transaction) -> T,
     ) -> Result<T, HostError> {
@@ -43,7 +43,7 @@ impl SpaceStore {
 
     /// What a cell stands for, every link in it followed.
     pub async fn read(&self, at: &CellAddress) -> Result<Option<Json>, HostError> {
-        self.look(|_, transaction| {
+        self.query(|_, transaction| {
             let value = transaction.project(at, &Schema::any())?;
             Some(value.to_json(at))
         })
@@ -60,7 +60,7 @@ impl SpaceStore {
 
     /// Whether events can be sent to what a cell stands for.
     pub async fn is_stream(&self, at: &CellAddress) -> Result<bool, HostError> {
-        self.look(|_, transaction| {
+        self.query(|_, transaction| {
             let found = resolve(transaction, at, Follow::Every);
             found.is_ok_and(|found| found.value.as_ref().is_some_and(is_stream))
         })
