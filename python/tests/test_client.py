@@ -179,8 +179,9 @@ def test_many_calls_take_one_process() -> None:
 
 def test_a_conversation_that_ended_is_begun_again() -> None:
     handle = client.start(app.waits, 1)
-    client._talk()._process.kill()
-    client._talk()._process.wait()
+    talk = client._talk()
+    talk._process.kill()
+    talk._process.wait()
     handle.signal("go", 1)
     assert handle.result("120s") == 2
 

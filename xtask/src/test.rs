@@ -89,6 +89,9 @@ fn run_tests(
         let mut command = cargo(root, setting, &[]);
         command.args(&runner).args(["test", "--workspace"]);
         command.args(more).args(&targets);
+        if std::env::var_os(timed::THREADS).is_none() {
+            command.env(timed::THREADS, timed::threads_for_waiting().to_string());
+        }
         command
     };
     steps.command("building tests", sweeper, &mut tests(&["--no-run"]));

@@ -19,6 +19,9 @@ pub(crate) const VERB: &str = "time-each-test";
 /// The file that the times go to.
 pub(crate) const TIMES: &str = "LOPE_TEST_TIMES";
 
+/// How many tests the harness runs at a time.
+pub(crate) const THREADS: &str = "RUST_TEST_THREADS";
+
 /// A test of a package, and how long it took.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct TestTime {
@@ -61,9 +64,18 @@ pub(crate) fn run(arguments: &[String]) -> Result<ExitCode> {
 
 /// As many tests at a time as the harness runs when it is not told otherwise.
 fn threads() -> usize {
-    let told = std::env::var("RUST_TEST_THREADS").ok();
+    let told = std::env::var(THREADS).ok();
     let told = told.and_then(|word| word.parse().ok());
-    told.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from))
+    told.unwrap_or_else(cores)
+}
+
+/// The longer tests wait for processes more than they compute: two at a time keep a core busy.
+pub(crate) fn threads_for_waiting() -> usize {
+    cores() * 2
+}
+
+fn cores() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
 }
 
 /// Prints everything, and answers with the tests in the order in which they ended.

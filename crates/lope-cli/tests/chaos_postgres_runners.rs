@@ -39,7 +39,7 @@ fn runners_that_die_or_stand_still_lose_nothing_and_settle_nothing_twice() {
             println!("round {}: {} steps begun", round + 1, party.begun());
         }
         party.is_done().await;
-        let verdict = party.judge().await;
+        let verdict = party.verify().await;
         println!("{verdict:?}");
         assert!(
             verdict.adopted > 0,
@@ -106,7 +106,7 @@ fn runners_find_a_restarted_server_again_and_nothing_is_lost() {
             );
         }
         party.is_done().await;
-        println!("{:?}", party.judge().await);
+        println!("{:?}", party.verify().await);
         for runner in &mut runners {
             assert!(runner.is_alive(), "{}", runner.said());
             assert!(runner.stop().success(), "{}", runner.said());

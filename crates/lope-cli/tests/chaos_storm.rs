@@ -151,7 +151,7 @@ async fn storm(url: &str, weather: &impl Weather) {
     weather.calm();
     runners[2].signal(Signal::CONT);
     party.is_done().await;
-    let verdict = party.judge().await;
+    let verdict = party.verify().await;
     println!(
         "{kills} kills in {:.0} s: {verdict:?}",
         begun.elapsed().as_secs_f64()

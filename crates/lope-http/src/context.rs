@@ -46,7 +46,7 @@ pub struct ServerContext {
     pub schedule_changes: Arc<ChangeFeed>,
     pub mailbox_changes: Arc<ChangeFeed>,
     /// Rung when there is a new bulk action.
-    pub bulk_bell: BulkBell,
+    pub bulk_wakeup: BulkBell,
     pub guesses: Guesses,
     /// Asks spaces; opened with the first question.
     spaces: OnceCell<SpaceClient>,
@@ -94,7 +94,7 @@ impl ServerContext {
             feed: Arc::default(),
             schedule_changes: Arc::new(ChangeFeed::of_schedules()),
             mailbox_changes: Arc::new(ChangeFeed::of_mailboxes()),
-            bulk_bell: BulkBell::default(),
+            bulk_wakeup: BulkBell::default(),
             guesses: Guesses::default(),
             spaces: OnceCell::new(),
             ending,

@@ -101,7 +101,7 @@ async fn asked(
     if let Some(receipt) = store.receipt(id).await? {
         return Ok(Some(receipt));
     }
-    store.post(arrival).await?;
+    store.deliver(arrival).await?;
     let answered = async {
         let mut changes = spaces.watch();
         let from = Instant::now();

@@ -157,7 +157,7 @@ impl TaskDraft {
 impl AgentBoard {
     /// Add tasks, all or none; they may wait for one another. Ids that are there are refused.
     pub async fn add_tasks(&self, tasks: Vec<TaskDraft>) -> BoardResult<Vec<TaskRecord>> {
-        tasks.iter().try_for_each(TaskDraft::check)?;
+        tasks.iter().try_for_each(TaskDraft::validate)?;
         if tasks.len() > limit::BOARD_CHANGES_MAX {
             let message = format!("at most {} tasks at once", limit::BOARD_CHANGES_MAX);
             return Err(BoardError::Bad(message));

@@ -49,7 +49,7 @@ async fn send(context: Arc<ServerContext>, call: ApiCall) -> ApiResult {
     } else {
         let known = store.receipt(&id).await?;
         if known.is_none() {
-            store.post(&arrival).await?;
+            store.deliver(&arrival).await?;
         }
         known
     };

@@ -76,7 +76,7 @@ fn increment(id: &str) -> Arrival {
 /// Whoever hosts the space does it.
 async fn count(client: &SpaceClient, id: &str) {
     let home = client.space(&space("home"));
-    home.post(&increment(id)).await.unwrap();
+    home.deliver(&increment(id)).await.unwrap();
     let done = async {
         while home.receipt(id).await.unwrap().is_none() {
             tokio::time::sleep(Duration::from_millis(5)).await;

@@ -117,7 +117,7 @@ async fn a_thousand_spaces(place: Place) {
         let at = cell(&format!("s{number}:result"));
         let arrival = command("run", run(&at, doubling(), number));
         let space = client.space(&at.space);
-        posting.spawn(async move { space.post(&arrival).await });
+        posting.spawn(async move { space.deliver(&arrival).await });
         if posting.len() >= 64 {
             posting.join_next().await.unwrap().unwrap().unwrap();
         }

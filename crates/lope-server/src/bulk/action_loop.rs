@@ -19,7 +19,7 @@ use crate::context::{ServerContext, ended};
 use crate::search::{RunSearch, cursor};
 
 /// How often it is looked whether another server left an action behind.
-const LOOK: Duration = Duration::from_secs(10);
+const POLL: Duration = Duration::from_secs(10);
 
 /// Work on bulk actions until the server ends; what is unfinished is given back.
 pub(crate) async fn work(context: Arc<ServerContext>) {
@@ -43,15 +43,15 @@ async fn work_on(context: &ServerContext, owner: &str) {
                         message = error.message,
                         "a bulk action cannot go on for now"
                     );
-                    tokio::time::sleep(LOOK).await;
+                    tokio::time::sleep(POLL).await;
                 }
             }
             Ok(None) => {
-                let _ = tokio::time::timeout(LOOK, context.bulk_wakeup.notified()).await;
+                let _ = tokio::time::timeout(POLL, context.bulk_wakeup.notified()).await;
             }
             Err(error) => {
                 tracing::debug!(%error, "no look at bulk actions");
-                tokio::time::sleep(LOOK).await;
+                tokio::time::sleep(POLL).await;
             }
         }
     }

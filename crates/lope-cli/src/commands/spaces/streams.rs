@@ -73,7 +73,7 @@ async fn send(
     let id = event.id.to_string();
     let arrival = Arrival::Event(event);
     if no_wait {
-        store.post(&arrival).await?;
+        store.deliver(&arrival).await?;
         output.result(
             &json!({ "event": id, "outcome": null }),
             &format!("{id} sent"),
