@@ -9,7 +9,7 @@ use lope::runs::StartOptions;
 use lope::stores::CreateStore;
 use lope::workflows::Plan;
 use lope::{Client, PreparedRun, describe};
-use lope_model::{Priority, QueueName, Span, Value};
+use lope_model::{QueueName, Span, Value};
 use serde::Deserialize;
 use serde_json::{Value as Json, json};
 use tokio::sync::{OnceCell, mpsc};
@@ -189,11 +189,7 @@ impl Conversation {
         let bad = |error: &dyn std::fmt::Display| CliError::usage(error.to_string());
         let queue = words.queue.as_deref().map(QueueName::parse).transpose();
         let queue = queue.map_err(|error| bad(&error))?.unwrap_or_default();
-        let limits = &self.settings.config.engine.queue_limits;
-        let priority = match words.priority {
-            Some(level) => Some(Priority::new(level).map_err(|error| bad(&error))?),
-            None => limits.get(&queue).and_then(|limit| limit.priority),
-        };
+        let priority = self.settings.config.engine.priority(&queue, words.priority);
         let at = words.at.as_deref().map(|time| later("at", time));
         Ok(StartOptions {
             input: Some(words.input),
@@ -201,7 +197,7 @@ impl Conversation {
             env: captured(&self.settings),
             at: at.transpose()?,
             tags: words.tags,
-            priority: priority.unwrap_or_default(),
+            priority: priority.map_err(|error| bad(&error))?,
             queue,
             ..StartOptions::default()
         })

@@ -9,7 +9,7 @@ use lope::stores::CreateStore;
 use lope::stores::StoreError;
 use lope::workflows::Plan;
 use lope::{Client, PreparedRun};
-use lope_model::{Priority, QueueName};
+use lope_model::QueueName;
 
 use super::begin::{Begin, announce, options};
 use super::python::{PythonArgs, PythonWorkflow};
@@ -58,17 +58,11 @@ pub(crate) async fn run(args: StartArgs, settings: &Settings, output: Output) ->
     if let Some(queue) = &args.queue {
         options.queue = QueueName::parse(queue).map_err(|error| bad(&error))?;
     }
-    if let Some(level) = args.priority {
-        options.priority = Priority::new(level).map_err(|error| bad(&error))?;
-    } else if let Some(level) = settings
+    let priority = settings
         .config
         .engine
-        .queue_limits
-        .get(&options.queue)
-        .and_then(|limit| limit.priority)
-    {
-        options.priority = level;
-    }
+        .priority(&options.queue, args.priority);
+    options.priority = priority.map_err(|error| bad(&error))?;
     let target = PythonWorkflow::parse(&args.workflow);
     if let Some(asked) = args.python.unnamed(Path::new(&args.workflow)) {
         return Err(asked);

@@ -12,7 +12,7 @@ use lope::stores::{CreateStore, StoreError};
 use lope::workflows::Plan;
 use lope::{Client, PreparedRun};
 use lope_model::time::BadSpan;
-use lope_model::{Priority, QueueName, Span, Timestamp, Value};
+use lope_model::{QueueName, Span, Timestamp, Value};
 
 use super::query::when;
 use crate::clock::{later, wall};
@@ -222,20 +222,10 @@ fn options(args: &AddArgs, settings: &Settings) -> CliResult<StartOptions> {
         .transpose()
         .map_err(|error| bad(&error))?;
     let queue = queue.unwrap_or_default();
-    let of_queue = settings
-        .config
-        .engine
-        .queue_limits
-        .get(&queue)
-        .and_then(|limit| limit.priority);
-    let priority = args
-        .priority
-        .map(Priority::new)
-        .transpose()
-        .map_err(|error| bad(&error))?;
+    let priority = settings.config.engine.priority(&queue, args.priority);
     Ok(StartOptions {
         input: Some(workflow_file::input(args.input.as_deref())?),
-        priority: priority.or(of_queue).unwrap_or_default(),
+        priority: priority.map_err(|error| bad(&error))?,
         queue,
         tags: tags(&args.tags)?,
         env: captured(settings),
