@@ -19,7 +19,6 @@ use uuid::Uuid;
 pub use crate::admission::PendingRun;
 use crate::admission::{Beginning, Home};
 use crate::codec;
-pub use crate::plans::latest as latest_plan;
 pub use lope_store::runs::STOPPED;
 
 /// Journal rows read at a time.

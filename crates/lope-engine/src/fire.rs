@@ -43,14 +43,9 @@ pub struct FiredDue {
     pub waits: bool,
 }
 
-/// Deal with one tick of each schedule that is due, of at most `limit` schedules.
-pub async fn fire_due(store: &Store, limit: usize) -> StoreResult<FiredDue> {
-    fire_due_from(store, &Plans::default(), limit, 0).await
-}
-
-/// The same, from another place in the line on: runners that look at once begin at different places
-/// and rarely meet.
-pub(crate) async fn fire_due_from(
+/// Deal with one tick of each schedule that is due, of at most `limit` schedules, from a place in
+/// the line on: runners that look at once begin at different places and rarely meet.
+pub async fn fire_due(
     store: &Store,
     plans: &Plans,
     limit: usize,
@@ -82,10 +77,11 @@ pub(crate) async fn fire_due_from(
 /// Start a run of a schedule now, beside whatever its ticks do. The run, or why there is none.
 pub async fn at_once(
     store: &Store,
+    plans: &Plans,
     schedule: &Schedule,
     now: Timestamp,
 ) -> StoreResult<Result<RunId, String>> {
-    let admit = match admission(store, &Plans::default(), schedule, now, now).await? {
+    let admit = match admission(store, plans, schedule, now, now).await? {
         Ok(admit) => admit,
         Err(why) => return Ok(Err(why)),
     };

@@ -51,8 +51,10 @@ impl WorkflowHandler {
             Source::Latest(name) => name,
         };
         let missing = || HandlerError::Unfit(format!("no workflow '{name}' is deployed"));
-        let deployed = self.store.runs.latest(name).await?.ok_or_else(missing)?;
-        Ok(self.plans.get(&self.store, deployed.version).await?)
+        self.plans
+            .latest(&self.store, name)
+            .await?
+            .ok_or_else(missing)
     }
 
     async fn start(
