@@ -1,16 +1,12 @@
 //! `lope bench`: figures of this machine, one line each.
 
-mod server;
-
 use std::path::Path;
 use std::sync::Arc;
 
 use clap::{Args, ValueEnum};
 use lope::workers::Pool;
 use lope::{InheritedEnvironment, Settings as EngineSettings};
-use lope_bench::{
-    BENCHMARKS, BenchError, Benchmark, Figure, MeasuredStore, PYTHON, SERVER, StoreKind,
-};
+use lope_bench::{BENCHMARKS, BenchError, Benchmark, Figure, MeasuredStore, PYTHON, StoreKind};
 use serde_json::Value;
 
 use crate::commands::python::{Module, PythonArgs};
@@ -101,7 +97,6 @@ async fn all(
                 MeasuredStore::make(kind, engine.clone(), folder, args.postgres.as_deref()).await?;
             let measured = match benchmark.name {
                 PYTHON => in_python(args, folder, &store, output).await,
-                SERVER => Ok(server::measure(args.scale, &store).await?),
                 name => Ok(lope_bench::measure(name, args.scale, &store).await?),
             };
             store.leave().await?;

@@ -4,11 +4,15 @@ use std::time::{Duration, Instant};
 
 use lope::workers::Logs;
 use lope::{Runner, config::Config};
-use lope_bench::http_client::{Events, HttpConnection};
-use lope_bench::{BenchError, BenchResult, Cost, Figure, MeasuredStore, Reading, filling};
 use lope_model::Value;
 use lope_server::{Listening, Server, ServerError, ServerParts, ServerSettings};
 use tokio::task::JoinSet;
+
+use crate::error::{BenchError, BenchResult};
+use crate::figure::{Cost, Figure, Reading};
+use crate::filling;
+use crate::http_client::{Events, HttpConnection};
+use crate::measured_store::MeasuredStore;
 
 /// What the store holds at a scale of 100 percent.
 const RUNS: u64 = 1_000_000;
@@ -42,7 +46,7 @@ struct Measuring<'a> {
     address: String,
 }
 
-pub(super) async fn measure(scale: u64, store: &MeasuredStore) -> BenchResult<Vec<Figure>> {
+pub(crate) async fn measure(scale: u64, store: &MeasuredStore) -> BenchResult<Vec<Figure>> {
     let scaled = |usual: u64| (usual * scale / 100).max(1);
     let (runner, long) = filling::fill(scaled(RUNS), scaled(STEPS), store).await?;
     let began = Instant::now();
