@@ -20,7 +20,7 @@ mod sleepers;
 mod work;
 
 pub use error::{BenchError, BenchResult};
-pub use figure::{Cost, Figure, Reading};
+pub use figure::{BenchFigure, Cost, CostReading};
 pub use measured_store::{MeasuredStore, StoreKind};
 
 /// Something that can be measured.
@@ -67,7 +67,11 @@ const fn on_lasting_stores(name: &'static str) -> Benchmark {
 
 /// Measure one of [`BENCHMARKS`] other than [`PYTHON`] on a store; `scale` is in percent of the
 /// usual work.
-pub async fn measure(name: &str, scale: u64, store: &MeasuredStore) -> BenchResult<Vec<Figure>> {
+pub async fn measure(
+    name: &str,
+    scale: u64,
+    store: &MeasuredStore,
+) -> BenchResult<Vec<BenchFigure>> {
     let scaled = |usual: u64| (usual * scale / 100).max(1);
     let in_memory = store.kind == StoreKind::Memory;
     let plenty = if in_memory { 400_000 } else { 60_000 };

@@ -8,7 +8,7 @@
 use lope_definition::json_schema;
 use lope_flow::law::EventKind;
 use lope_model::{Revision, RunId, Span, Timestamp};
-use lope_schedule::decide::{Decision, TickStart};
+use lope_schedule::decide::{TickDecision, TickStart};
 use lope_schedule::store::writing;
 use lope_schedule::{Schedule, ScheduleEntry, TAG, TICK_TAG};
 use lope_store::runs::{
@@ -17,7 +17,7 @@ use lope_store::runs::{
 use lope_store::{Store, StoreError, StoreResult};
 use uuid::Uuid;
 
-use crate::client::{self, StartOptions};
+use crate::client::{self, RunStartOptions};
 use crate::codec;
 use crate::plans::Plans;
 
@@ -120,7 +120,7 @@ async fn fire(
             return Ok(None);
         }
     };
-    let Decision { entry, start } = entry.decide(now, found.running);
+    let TickDecision { entry, start } = entry.decide(now, found.running);
     let Some(start) = start else {
         store
             .runs
@@ -235,17 +235,17 @@ async fn admission(
         .map_err(|error| error.to_string()))
 }
 
-fn options(schedule: &Schedule, tick: Timestamp) -> StartOptions {
+fn options(schedule: &Schedule, tick: Timestamp) -> RunStartOptions {
     let mut tags = schedule.tags.clone();
     tags.insert(TAG.to_owned(), schedule.name.clone());
     tags.insert(TICK_TAG.to_owned(), tick.to_string());
-    StartOptions {
+    RunStartOptions {
         input: Some(schedule.input.clone()),
         queue: schedule.queue.clone(),
         priority: schedule.priority,
         tags,
         env: schedule.env.clone(),
-        ..StartOptions::default()
+        ..RunStartOptions::default()
     }
 }
 

@@ -126,11 +126,7 @@ impl<K: FeedKind> Feed<K> {
         if !state.looking {
             state.looking = true;
             let runner = runner.filter(|_| K::HEARS_RUNNER).cloned();
-            tokio::spawn(look_while_watched(
-                Arc::clone(self),
-                client.clone(),
-                runner,
-            ));
+            tokio::spawn(look_while_watched(Arc::clone(self), client.clone(), runner));
         }
         receiver
     }

@@ -6,7 +6,9 @@ use std::sync::Arc;
 use clap::{Args, ValueEnum};
 use lope::workers::Pool;
 use lope::{InheritedEnvironment, Settings as EngineSettings};
-use lope_bench::{BENCHMARKS, BenchError, Benchmark, Figure, MeasuredStore, PYTHON, StoreKind};
+use lope_bench::{
+    BENCHMARKS, BenchError, BenchFigure, Benchmark, MeasuredStore, PYTHON, StoreKind,
+};
 use serde_json::Value;
 
 use crate::commands::python::{Module, PythonArgs};
@@ -70,7 +72,7 @@ pub(crate) async fn run(args: BenchArgs, settings: &Settings, output: Output) ->
     gone.map_err(|error| CliError::usage(format!("{}: {error}", folder.display())))?;
     if output.json {
         output.document(
-            &Value::Array(figures.iter().map(Figure::json).collect()),
+            &Value::Array(figures.iter().map(BenchFigure::json).collect()),
             "",
         );
     }
@@ -83,7 +85,7 @@ async fn all(
     engine: &EngineSettings,
     folder: &Path,
     output: Output,
-) -> CliResult<Vec<Figure>> {
+) -> CliResult<Vec<BenchFigure>> {
     if cfg!(debug_assertions) {
         remark(output, "this is a debug build: its figures mean nothing");
     }
@@ -128,7 +130,7 @@ async fn in_python(
     folder: &Path,
     store: &MeasuredStore,
     output: Output,
-) -> CliResult<Vec<Figure>> {
+) -> CliResult<Vec<BenchFigure>> {
     let pool = match pool(&args.python, folder).await {
         Ok(pool) => pool,
         Err(error) if args.names.is_empty() => {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::io::{BufRead, Write};
 use std::sync::{Arc, Mutex};
 
-use lope::runs::StartOptions;
+use lope::runs::RunStartOptions;
 use lope::stores::CreateStore;
 use lope::workflows::Plan;
 use lope::{Client, PreparedRun, describe};
@@ -185,13 +185,13 @@ impl Conversation {
         Ok(json!({ "run_id": run, "status": record.status.as_str() }))
     }
 
-    fn options(&self, words: StartWords) -> CliResult<StartOptions> {
+    fn options(&self, words: StartWords) -> CliResult<RunStartOptions> {
         let bad = |error: &dyn std::fmt::Display| CliError::usage(error.to_string());
         let queue = words.queue.as_deref().map(QueueName::parse).transpose();
         let queue = queue.map_err(|error| bad(&error))?.unwrap_or_default();
         let priority = self.settings.config.engine.priority(&queue, words.priority);
         let at = words.at.as_deref().map(|time| later("at", time));
-        Ok(StartOptions {
+        Ok(RunStartOptions {
             input: Some(words.input),
             key: words.key,
             env: captured(&self.settings),
@@ -199,7 +199,7 @@ impl Conversation {
             tags: words.tags,
             priority: priority.map_err(|error| bad(&error))?,
             queue,
-            ..StartOptions::default()
+            ..RunStartOptions::default()
         })
     }
 

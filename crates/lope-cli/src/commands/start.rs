@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use clap::Args;
-use lope::runs::StartOptions;
+use lope::runs::RunStartOptions;
 use lope::stores::CreateStore;
 use lope::stores::StoreError;
 use lope::workflows::Plan;
@@ -82,7 +82,7 @@ pub(crate) async fn run(args: StartArgs, settings: &Settings, output: Output) ->
 /// run's.
 async fn deployed(
     plans: &[Arc<Plan>],
-    options: StartOptions,
+    options: RunStartOptions,
     settings: &Settings,
 ) -> CliResult<(Client, PreparedRun)> {
     let run = PreparedRun::new(&plans[0], options)?;
@@ -99,7 +99,7 @@ async fn deployed(
 /// admitted.
 async fn prepared(
     named: &str,
-    options: StartOptions,
+    options: RunStartOptions,
     settings: &Settings,
 ) -> CliResult<(Client, PreparedRun)> {
     if workflow_file::is_file(named) {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use axum::http::StatusCode;
 use lope::PreparedRun;
 use lope::describe;
-use lope::runs::StartOptions;
+use lope::runs::RunStartOptions;
 use lope::schedules::{CatchUp, Overlap, Schedule, ScheduleRecord, Timing};
 use lope_model::{QueueName, Span, Timestamp, Value};
 use serde::Deserialize;
@@ -91,14 +91,14 @@ fn taken(name: &str) -> ApiError {
 }
 
 /// How each run is started.
-fn options(schedule: &Schedule) -> StartOptions {
-    StartOptions {
+fn options(schedule: &Schedule) -> RunStartOptions {
+    RunStartOptions {
         input: Some(schedule.input.clone()),
         priority: schedule.priority,
         queue: schedule.queue.clone(),
         tags: schedule.tags.clone(),
         env: schedule.env.clone(),
-        ..StartOptions::default()
+        ..RunStartOptions::default()
     }
 }
 

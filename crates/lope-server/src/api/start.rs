@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use axum::http::StatusCode;
 use lope::PreparedRun;
-use lope::runs::{Admitted, StartOptions};
+use lope::runs::{Admitted, RunStartOptions};
 use lope_model::{QueueName, Value};
 use serde::{Deserialize, Deserializer};
 use serde_json::json;
@@ -91,7 +91,7 @@ pub(crate) async fn begin(
     }
 }
 
-fn options(context: &ServerContext, request: StartRequest) -> Result<StartOptions, ApiError> {
+fn options(context: &ServerContext, request: StartRequest) -> Result<RunStartOptions, ApiError> {
     let queue = request.queue.as_deref().map(QueueName::parse).transpose();
     let queue = queue.map_err(|error| ApiError::bad(format!("queue: {error}")))?;
     let queue = queue.unwrap_or_default();
@@ -103,7 +103,7 @@ fn options(context: &ServerContext, request: StartRequest) -> Result<StartOption
     } else {
         Some(Value::Null)
     };
-    Ok(StartOptions {
+    Ok(RunStartOptions {
         input: request.input.or(unfed),
         open: request.open,
         key: request.key,
@@ -112,6 +112,6 @@ fn options(context: &ServerContext, request: StartRequest) -> Result<StartOption
         at: at.transpose()?,
         tags: request.tags,
         env: context.env.clone(),
-        ..StartOptions::default()
+        ..RunStartOptions::default()
     })
 }

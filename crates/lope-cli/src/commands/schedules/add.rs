@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use clap::{Args, ValueEnum};
 use lope::describe;
-use lope::runs::StartOptions;
+use lope::runs::RunStartOptions;
 use lope::schedules::ScheduleRecord;
 use lope::schedules::{BadTiming, CatchUp, Overlap, Schedule, ScheduleEntry, Timing};
 use lope::stores::{CreateStore, StoreError};
@@ -169,7 +169,7 @@ async fn enter(
     client: &Client,
     args: &AddArgs,
     said: Schedule,
-    options: StartOptions,
+    options: RunStartOptions,
     plans: Vec<Arc<Plan>>,
 ) -> CliResult<ScheduleEntry> {
     if !args.replace && client.has_schedule(&args.name).await? {
@@ -213,7 +213,7 @@ fn taken(name: &str) -> CliError {
 }
 
 /// How each run is started.
-fn options(args: &AddArgs, settings: &Settings) -> CliResult<StartOptions> {
+fn options(args: &AddArgs, settings: &Settings) -> CliResult<RunStartOptions> {
     let bad = |error: &dyn std::fmt::Display| CliError::usage(error.to_string());
     let queue = args
         .queue
@@ -223,18 +223,18 @@ fn options(args: &AddArgs, settings: &Settings) -> CliResult<StartOptions> {
         .map_err(|error| bad(&error))?;
     let queue = queue.unwrap_or_default();
     let priority = settings.config.engine.priority(&queue, args.priority);
-    Ok(StartOptions {
+    Ok(RunStartOptions {
         input: Some(workflow_file::input(args.input.as_deref())?),
         priority: priority.map_err(|error| bad(&error))?,
         queue,
         tags: tags(&args.tags)?,
         env: captured(settings),
-        ..StartOptions::default()
+        ..RunStartOptions::default()
     })
 }
 
 /// What was said, as a schedule, if it makes sense.
-fn schedule(args: &AddArgs, options: &StartOptions, now: Timestamp) -> CliResult<Schedule> {
+fn schedule(args: &AddArgs, options: &RunStartOptions, now: Timestamp) -> CliResult<Schedule> {
     let time = |flag: &str, text: &Option<String>| {
         text.as_deref().map(|text| later(flag, text)).transpose()
     };
@@ -284,7 +284,7 @@ fn span(flag: &str, text: &str) -> CliResult<Span> {
 }
 
 /// What must be deployed first: a file's workflow, or that of a Python module with those it starts.
-fn plans(args: &AddArgs, options: &mut StartOptions) -> CliResult<Vec<Arc<Plan>>> {
+fn plans(args: &AddArgs, options: &mut RunStartOptions) -> CliResult<Vec<Arc<Plan>>> {
     if let Some(target) = PythonWorkflow::parse(&args.workflow) {
         return args.python.bundle(&target, options);
     }
