@@ -117,6 +117,32 @@ impl CronJob {
         let lines = table.lines().filter(|line| !self.is_own(line));
         lines.map(|line| format!("{line}\n")).collect()
     }
+
+    /// Put our line into the user's crontab. False: it stood there.
+    pub async fn install(&self) -> Result<bool, CronError> {
+        let table = read().await?;
+        let installed = self.installed(&table)?;
+        let is_new = installed != table;
+        if is_new {
+            write(&installed).await?;
+        }
+        Ok(is_new)
+    }
+
+    /// Take our line out of the user's crontab. False: it was not there.
+    pub async fn uninstall(&self) -> Result<bool, CronError> {
+        let table = read().await?;
+        let was_there = self.find(&table).is_some();
+        if was_there {
+            write(&self.removed(&table)).await?;
+        }
+        Ok(was_there)
+    }
+
+    /// Our line in the user's crontab, if it is there.
+    pub async fn installed_line(&self) -> Result<Option<String>, CronError> {
+        Ok(self.find(&read().await?).map(str::to_owned))
+    }
 }
 
 /// One word for the shell.
@@ -129,7 +155,7 @@ fn quoted(text: &str) -> String {
 }
 
 /// The user's crontab; one that is not there is empty.
-pub async fn read() -> Result<String, CronError> {
+async fn read() -> Result<String, CronError> {
     let output = Command::new("crontab")
         .arg("-l")
         .stdin(Stdio::null())
@@ -145,7 +171,7 @@ pub async fn read() -> Result<String, CronError> {
 }
 
 /// Replace the user's crontab.
-pub async fn write(table: &str) -> Result<(), CronError> {
+async fn write(table: &str) -> Result<(), CronError> {
     let mut child = Command::new("crontab")
         .arg("-")
         .stdin(Stdio::piped())

@@ -172,6 +172,20 @@ impl TaskRunner {
         }
     }
 
+    /// Take a place on the board and work until the end, in one call. Nothing is done if there is
+    /// no place: these work on the project.
+    pub async fn work(
+        board: AgentBoard,
+        spec: RunnerSpec,
+        equipment: RunnerEquipment,
+        stops: StopWishes,
+    ) -> Result<Result<RunnerEnd, Vec<RunnerId>>, BoardError> {
+        Ok(match Self::enter(board, spec, equipment).await? {
+            RunnerAdmission::Admitted(runner) => Ok(runner.run(stops).await),
+            RunnerAdmission::Full(others) => Err(others),
+        })
+    }
+
     /// Where it tells what it does.
     pub fn log_path(&self) -> &Path {
         self.log.path()

@@ -1,6 +1,11 @@
 //! The other way to be woken up: a timer of the user's systemd.
 
+use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Stdio;
+
+use thiserror::Error;
+use tokio::process::Command;
 
 use crate::crontab::CronJob;
 
@@ -12,6 +17,58 @@ pub const UNIT: &str = "lope-wakeup";
 pub struct UnitFile {
     pub path: PathBuf,
     pub text: String,
+}
+
+/// Why a timer could not be set or taken away.
+#[derive(Debug, Error)]
+pub enum TimerError {
+    #[error("{path}: {error}", path = path.display())]
+    File {
+        path: PathBuf,
+        error: std::io::Error,
+    },
+    #[error("systemctl: {0}")]
+    Told(String),
+}
+
+/// Write the units into the user's folder of units, and set the timer.
+pub async fn install(job: &CronJob, units: &Path) -> Result<(), TimerError> {
+    for UnitFile { path, text } in unit_files(job, units) {
+        let written = fs::create_dir_all(units).and_then(|()| fs::write(&path, &text));
+        written.map_err(|error| TimerError::File { path, error })?;
+    }
+    systemctl(&["daemon-reload"]).await?;
+    systemctl(&["enable", "--now", &format!("{UNIT}.timer")]).await
+}
+
+/// Stop the timer and remove its units. False: it was not there.
+pub async fn uninstall(units: &Path) -> Result<bool, TimerError> {
+    let timer = format!("{UNIT}.timer");
+    if !units.join(&timer).is_file() {
+        return Ok(false);
+    }
+    systemctl(&["disable", "--now", &timer]).await?;
+    for end in ["timer", "service"] {
+        // One that is gone is what we want.
+        let _ = fs::remove_file(units.join(format!("{UNIT}.{end}")));
+    }
+    systemctl(&["daemon-reload"]).await?;
+    Ok(true)
+}
+
+async fn systemctl(words: &[&str]) -> Result<(), TimerError> {
+    let output = Command::new("systemctl")
+        .arg("--user")
+        .args(words)
+        .stdin(Stdio::null())
+        .output()
+        .await;
+    let output = output.map_err(|error| TimerError::Told(error.to_string()))?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+    Err(TimerError::Told(said))
 }
 
 /// The service and its timer, in the user's folder of units.

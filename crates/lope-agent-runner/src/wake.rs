@@ -2,13 +2,15 @@
 //! snapshot, and then done: runners without a sign of life are ended, runners are started.
 
 use std::collections::BTreeSet;
-use std::fs;
+use std::fs::{self, File, TryLockError};
+use std::io;
 use std::path::{Path, PathBuf};
 
-use lope_agents::board::{AgentBoard, BoardResult};
+use lope_agents::board::{AgentBoard, BoardError, BoardResult};
 use lope_agents::law::wakeup::{StaleRunner, WakeAction, WakeStep, wakeup};
 use lope_agents::machine::LocalMachine;
 use lope_agents::records::RunnerStatus;
+use thiserror::Error;
 
 /// What marks a folder as a project.
 pub const PROJECT_MARK: &str = ".lope";
@@ -25,6 +27,58 @@ pub struct WakePlan {
     /// Projects that are new.
     pub found: Vec<String>,
     pub steps: Vec<WakeStep>,
+}
+
+/// What a wake-up did. While it is kept, no other one acts: whoever starts runners drops it when
+/// they have their places.
+#[derive(Debug)]
+pub struct WakeOutcome {
+    pub plan: WakePlan,
+    /// Projects for which a runner is to be started.
+    pub start: Vec<String>,
+    _lock: File,
+}
+
+/// Why there was no wake-up.
+#[derive(Debug, Error)]
+pub enum WakeError {
+    #[error("{path}: {error}", path = path.display())]
+    Lock { path: PathBuf, error: io::Error },
+    #[error(transparent)]
+    Board(#[from] BoardError),
+}
+
+/// Wake up: register the projects that [`scan`] found, decide, end what is stale, and say where a
+/// runner is to be started. Of several at once on a machine, which share `home`, one acts; nothing:
+/// that is another one.
+pub async fn wake_up(
+    board: &AgentBoard,
+    found: Vec<String>,
+    home: &Path,
+) -> Result<Option<WakeOutcome>, WakeError> {
+    let Some(lock) = only_one(home)? else {
+        return Ok(None);
+    };
+    let plan = plan(board, found).await?;
+    let start = act(board, &plan).await?;
+    Ok(Some(WakeOutcome {
+        plan,
+        start,
+        _lock: lock,
+    }))
+}
+
+/// The right to act, on this machine.
+fn only_one(home: &Path) -> Result<Option<File>, WakeError> {
+    let folder = home.join("runners");
+    let path = folder.join("wakeup.lock");
+    let opened = fs::create_dir_all(&folder).and_then(|()| File::create(&path));
+    let locked = opened.and_then(|file| match file.try_lock() {
+        Ok(()) => Ok(Some(file)),
+        Err(TryLockError::WouldBlock) => Ok(None),
+        Err(TryLockError::Error(error)) => Err(error),
+    });
+    locked.map_err(|error| WakeError::Lock { path, error })
 }
 
 /// Folders below these that hold a `.lope` folder; `home`, which may be called so, is none.
@@ -76,7 +130,7 @@ pub async fn plan(board: &AgentBoard, found: Vec<String>) -> BoardResult<WakePla
 }
 
 /// End what is stale, and say for which projects a runner is to be started.
-pub async fn act(board: &AgentBoard, plan: &WakePlan) -> BoardResult<Vec<String>> {
+async fn act(board: &AgentBoard, plan: &WakePlan) -> BoardResult<Vec<String>> {
     for path in &plan.found {
         board.add_project(path, None).await?;
     }

@@ -5,7 +5,7 @@
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use lope::agents::crontab::{self, CronError};
+use lope::agents::crontab::CronError;
 use lope::agents::settings::AgentSettings;
 use lope::doctor::HealthCheck;
 
@@ -110,9 +110,9 @@ fn git(context: &AgentsContext) -> HealthCheck {
 async fn woken(context: &AgentsContext) -> HealthCheck {
     let job = cron::job(context);
     let has_timer = cron::timer(context).is_some_and(|timer| timer.is_file());
-    let table = crontab::read().await;
-    let has_line = table.as_ref().is_ok_and(|table| job.find(table).is_some());
-    match (has_line || has_timer, table) {
+    let line = job.installed_line().await;
+    let has_line = line.as_ref().is_ok_and(Option::is_some);
+    match (has_line || has_timer, line) {
         (true, _) => HealthCheck::ok("wakeup", "runners are woken up"),
         (false, Err(CronError::Missing)) => HealthCheck::warn(
             "wakeup",

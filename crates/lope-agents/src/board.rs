@@ -149,7 +149,7 @@ impl AgentBoard {
     fn proof(&self, runner: &AgentRunnerRecord, boot_id: &str) -> ProcessProof {
         match self.facts.proof(runner) {
             ProcessProof::Unknown if !runner.boot_id.starts_with(boot_id) => ProcessProof::Gone,
-            proof => proof,
+            proof @ (ProcessProof::Alive | ProcessProof::Gone | ProcessProof::Unknown) => proof,
         }
     }
 

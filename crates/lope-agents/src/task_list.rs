@@ -13,6 +13,7 @@
 
 mod json;
 mod markdown;
+mod transfer;
 
 use lope_model::id::TaskId;
 use thiserror::Error;
@@ -22,6 +23,7 @@ use crate::records::{Budget, ReviewBy, TaskRecord, TaskStatus};
 
 pub use json::{read_json, write_json};
 pub use markdown::{read_markdown, write_markdown};
+pub use transfer::{ImportedTasks, export, import, missing};
 
 /// A task as a list has it.
 #[derive(Clone, PartialEq, Debug)]
@@ -92,6 +94,11 @@ impl From<&TaskRecord> for ListedTask {
 const fn as_added(status: TaskStatus) -> TaskStatus {
     match status {
         TaskStatus::InProgress => TaskStatus::Pending,
-        status => status,
+        TaskStatus::Pending
+        | TaskStatus::Review
+        | TaskStatus::Completed
+        | TaskStatus::Failed
+        | TaskStatus::Skipped
+        | TaskStatus::Blocked => status,
     }
 }

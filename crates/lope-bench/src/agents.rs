@@ -12,7 +12,7 @@ use lope::agents::{
     AgentBoard, InheritedEnvironment, RoundSettings, RunnerAdmission, RunnerEquipment, RunnerSpec,
     TaskDraft, TaskRunner,
 };
-use lope::runs::StartOptions;
+use lope::runs::RunStartOptions;
 use lope::secrets::ConfiguredSecrets;
 use lope::stores::CreateStore;
 use lope::{Client, PreparedRun, Runner, workflows};
@@ -22,7 +22,7 @@ use tokio::sync::{Barrier, watch};
 use tokio::task::JoinSet;
 
 use crate::error::{BenchError, BenchResult};
-use crate::figure::Figure;
+use crate::figure::BenchFigure;
 use crate::footprint::resident;
 use crate::measured_store::MeasuredStore;
 
@@ -37,7 +37,7 @@ const PIECE: u64 = 1_000_000;
 const PIECES_PER_SECOND: u64 = 10;
 
 /// All three; `scale` is in percent of the usual work.
-pub(crate) async fn agents(scale: u64, store: &MeasuredStore) -> BenchResult<Vec<Figure>> {
+pub(crate) async fn agents(scale: u64, store: &MeasuredStore) -> BenchResult<Vec<BenchFigure>> {
     let scaled = |usual: u64| (usual * scale / 100).max(1);
     Ok(vec![
         claims(scaled(100), store).await?,
@@ -51,7 +51,7 @@ fn broken(error: impl ToString) -> BenchError {
 }
 
 /// Many want one task, again and again: each has a store of its own, as processes have.
-async fn claims(rounds: u64, store: &MeasuredStore) -> BenchResult<Figure> {
+async fn claims(rounds: u64, store: &MeasuredStore) -> BenchResult<BenchFigure> {
     let settings = RunnerSettings::default();
     let board = store.client.agents(&settings);
     for round in 0..rounds {
@@ -86,7 +86,7 @@ async fn claims(rounds: u64, store: &MeasuredStore) -> BenchResult<Figure> {
     times.sort_unstable();
     let at = |percent: usize| times[(times.len() - 1) * percent / 100];
     let millis = |time: Duration| format!("{:.1} ms", time.as_secs_f64() * 1e3);
-    let figure = Figure {
+    let figure = BenchFigure {
         bench: "agents: claims",
         store: store.kind.name(),
         unit: "claims",
@@ -139,7 +139,7 @@ fn agent(script: String) -> AgentsSettings {
 }
 
 /// A task whose agent says ten megabytes a second.
-async fn output(seconds: u64, store: &MeasuredStore) -> BenchResult<Figure> {
+async fn output(seconds: u64, store: &MeasuredStore) -> BenchResult<BenchFigure> {
     let folder = store
         .folder()
         .join(format!("agents-{}", uuid::Uuid::now_v7()));
@@ -182,7 +182,7 @@ async fn output(seconds: u64, store: &MeasuredStore) -> BenchResult<Figure> {
     }
     let busy = cost.ours.as_secs_f64() / cost.wall.as_secs_f64();
     let rate = said as f64 / cost.wall.as_secs_f64() / 1e6;
-    let figure = Figure {
+    let figure = BenchFigure {
         bench: "agents: output",
         store: store.kind.name(),
         unit: "megabytes",
@@ -289,7 +289,7 @@ async fn entered(
 }
 
 /// Twenty agents that say something every second.
-async fn at_work(seconds: u64, store: &MeasuredStore) -> BenchResult<Figure> {
+async fn at_work(seconds: u64, store: &MeasuredStore) -> BenchResult<BenchFigure> {
     let folder: PathBuf = store
         .folder()
         .join(format!("agents-{}", uuid::Uuid::now_v7()));
@@ -312,9 +312,9 @@ async fn at_work(seconds: u64, store: &MeasuredStore) -> BenchResult<Figure> {
         .build()
         .await?;
     store.client.deploy(&plan).await?;
-    let options = StartOptions {
+    let options = RunStartOptions {
         input: Some(Value::list(vec![Value::Null; AGENTS])),
-        ..StartOptions::default()
+        ..RunStartOptions::default()
     };
     let before = store.read().await?;
     let (run, _) = runner.start(PreparedRun::new(&plan, options)?).await?;
@@ -327,7 +327,7 @@ async fn at_work(seconds: u64, store: &MeasuredStore) -> BenchResult<Figure> {
     }
     std::fs::remove_dir_all(&folder).map_err(broken)?;
     let busy = cost.ours.as_secs_f64() / cost.wall.as_secs_f64();
-    let figure = Figure {
+    let figure = BenchFigure {
         bench: "agents: at work",
         store: store.kind.name(),
         unit: "agents",

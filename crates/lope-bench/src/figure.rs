@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 /// What was measured, for one shape on one store.
 #[derive(Clone, Debug)]
-pub struct Figure {
+pub struct BenchFigure {
     pub bench: &'static str,
     pub store: &'static str,
     /// What is counted: runs, steps.
@@ -33,14 +33,14 @@ pub struct Cost {
 
 /// Readings of every clock before some work.
 #[derive(Clone, Copy, Debug)]
-pub struct Reading {
+pub struct CostReading {
     pub began: std::time::Instant,
     pub ours: Duration,
     pub theirs: Option<Duration>,
     pub log: Option<u64>,
 }
 
-impl Reading {
+impl CostReading {
     pub fn now(theirs: Option<Duration>, log: Option<u64>) -> Self {
         Self {
             began: std::time::Instant::now(),
@@ -82,7 +82,7 @@ impl Cost {
     }
 }
 
-impl Figure {
+impl BenchFigure {
     pub fn per_second(&self) -> f64 {
         self.units as f64 / self.cost.wall.as_secs_f64().max(1e-9)
     }
@@ -145,7 +145,7 @@ impl Figure {
     }
 }
 
-impl fmt::Display for Figure {
+impl fmt::Display for BenchFigure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (bench, store, unit) = (self.bench, self.store, self.unit);
         write!(

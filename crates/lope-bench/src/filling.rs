@@ -7,7 +7,11 @@ use crate::measured_store::MeasuredStore;
 use crate::{shapes, work};
 
 /// A runner on a store with so many ended runs, one of them with so many steps.
-pub async fn fill(runs: u64, steps: u64, store: &MeasuredStore) -> BenchResult<(Runner, RunId)> {
+pub(crate) async fn fill(
+    runs: u64,
+    steps: u64,
+    store: &MeasuredStore,
+) -> BenchResult<(Runner, RunId)> {
     let runner = work::runner(store).await?;
     let load = work::Load {
         bench: "fill",

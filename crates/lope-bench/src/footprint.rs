@@ -6,13 +6,13 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use crate::error::{BenchError, BenchResult};
-use crate::figure::{Cost, Figure};
+use crate::figure::{BenchFigure, Cost};
 use crate::measured_store::MeasuredStore;
 
 /// How long a runner rests before its memory is looked at.
 const REST: Duration = Duration::from_secs(3);
 
-pub(crate) fn footprint(store: &MeasuredStore) -> BenchResult<Figure> {
+pub(crate) fn footprint(store: &MeasuredStore) -> BenchResult<BenchFigure> {
     let broken = |error: std::io::Error| {
         BenchError::broken(format!("the runner cannot be measured: {error}"))
     };
@@ -40,7 +40,7 @@ pub(crate) fn footprint(store: &MeasuredStore) -> BenchResult<Figure> {
         wall: ready,
         ..Cost::default()
     };
-    let figure = Figure {
+    let figure = BenchFigure {
         bench: "footprint",
         store: store.kind.name(),
         unit: "starts",

@@ -9,7 +9,7 @@ use tokio::net::TcpStream;
 
 /// One connection, one request at a time.
 #[derive(Debug)]
-pub struct HttpConnection {
+pub(crate) struct HttpConnection {
     stream: TcpStream,
     address: String,
     read: Vec<u8>,
@@ -20,7 +20,7 @@ fn broken(error: impl std::fmt::Display) -> BenchError {
 }
 
 impl HttpConnection {
-    pub async fn open(address: &str) -> BenchResult<Self> {
+    pub(crate) async fn open(address: &str) -> BenchResult<Self> {
         let stream = TcpStream::connect(address).await.map_err(broken)?;
         stream.set_nodelay(true).map_err(broken)?;
         Ok(Self {
@@ -31,12 +31,12 @@ impl HttpConnection {
     }
 
     /// How many bytes a page has.
-    pub async fn get(&mut self, path: &str) -> BenchResult<usize> {
+    pub(crate) async fn get(&mut self, path: &str) -> BenchResult<usize> {
         let head = format!("GET {path} HTTP/1.1\r\nhost: {}\r\n\r\n", self.address);
         Ok(self.exchange(head.as_bytes()).await?.len())
     }
 
-    pub async fn post(&mut self, path: &str, body: &str) -> BenchResult<Json> {
+    pub(crate) async fn post(&mut self, path: &str, body: &str) -> BenchResult<Json> {
         let request = format!(
             "POST {path} HTTP/1.1\r\nhost: {}\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
             self.address,
@@ -84,11 +84,11 @@ impl HttpConnection {
 
 /// A stream of events.
 #[derive(Debug)]
-pub struct Events(HttpConnection);
+pub(crate) struct Events(HttpConnection);
 
 impl Events {
     /// Listens; its first sign of life has come.
-    pub async fn open(address: &str, path: &str) -> BenchResult<Self> {
+    pub(crate) async fn open(address: &str, path: &str) -> BenchResult<Self> {
         let mut connection = HttpConnection::open(address).await?;
         let head = format!("GET {path} HTTP/1.1\r\nhost: {address}\r\n\r\n");
         let sent = connection.stream.write_all(head.as_bytes()).await;
@@ -99,7 +99,7 @@ impl Events {
     }
 
     /// Returns when a text has come; what came before it is forgotten.
-    pub async fn until(&mut self, text: &str) -> BenchResult<()> {
+    pub(crate) async fn until(&mut self, text: &str) -> BenchResult<()> {
         loop {
             if let Some(at) = position(&self.0.read, text.as_bytes()) {
                 self.0.read.drain(..at + text.len());

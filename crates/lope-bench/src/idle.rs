@@ -3,14 +3,14 @@
 use std::time::Duration;
 
 use crate::error::BenchResult;
-use crate::figure::Figure;
+use crate::figure::BenchFigure;
 use crate::measured_store::MeasuredStore;
 use crate::work;
 
 /// Before and after, so that starting up is over and the server's statistics have arrived.
 const SETTLE: Duration = Duration::from_secs(3);
 
-pub(crate) async fn idle(seconds: u64, store: &MeasuredStore) -> BenchResult<Figure> {
+pub(crate) async fn idle(seconds: u64, store: &MeasuredStore) -> BenchResult<BenchFigure> {
     let runner = work::runner(store).await?;
     tokio::time::sleep(SETTLE).await;
     let before = store.read().await?;
@@ -26,7 +26,7 @@ pub(crate) async fn idle(seconds: u64, store: &MeasuredStore) -> BenchResult<Fig
     let store = store.kind.name();
     let busy =
         (cost.ours + cost.theirs.unwrap_or_default()).as_secs_f64() / cost.wall.as_secs_f64();
-    let figure = Figure {
+    let figure = BenchFigure {
         bench: "idle",
         store,
         unit: "seconds",

@@ -5,21 +5,22 @@
 mod agents;
 mod error;
 mod figure;
-pub mod filling;
+mod filling;
 mod footprint;
-pub mod http_client;
+mod http_client;
 mod idle;
 mod mailbox;
 mod measured_store;
 pub mod python;
 mod raw;
 mod reactive;
+mod server;
 mod shapes;
 mod sleepers;
 mod work;
 
 pub use error::{BenchError, BenchResult};
-pub use figure::{Cost, Figure, Reading};
+pub use figure::{BenchFigure, Cost, CostReading};
 pub use measured_store::{MeasuredStore, StoreKind};
 
 /// Something that can be measured.
@@ -40,15 +41,12 @@ pub const BENCHMARKS: [Benchmark; 13] = [
     on_every_store("mailbox"),
     on_every_store("reactive"),
     on_every_store(PYTHON),
-    on_lasting_stores(SERVER),
+    on_lasting_stores("server"),
     on_lasting_stores("sleepers"),
     on_lasting_stores("agents"),
     on_lasting_stores("idle"),
     on_lasting_stores("footprint"),
 ];
-
-/// The benchmark that needs a server, which is above this room.
-pub const SERVER: &str = "server";
 
 /// The benchmark that needs a pool: see [`python::measure`].
 pub const PYTHON: &str = "python";
@@ -67,9 +65,13 @@ const fn on_lasting_stores(name: &'static str) -> Benchmark {
     }
 }
 
-/// Measure one of [`BENCHMARKS`] other than [`PYTHON`] and [`SERVER`] on a store; `scale` is in percent of the
+/// Measure one of [`BENCHMARKS`] other than [`PYTHON`] on a store; `scale` is in percent of the
 /// usual work.
-pub async fn measure(name: &str, scale: u64, store: &MeasuredStore) -> BenchResult<Vec<Figure>> {
+pub async fn measure(
+    name: &str,
+    scale: u64,
+    store: &MeasuredStore,
+) -> BenchResult<Vec<BenchFigure>> {
     let scaled = |usual: u64| (usual * scale / 100).max(1);
     let in_memory = store.kind == StoreKind::Memory;
     let plenty = if in_memory { 400_000 } else { 60_000 };
@@ -101,6 +103,7 @@ pub async fn measure(name: &str, scale: u64, store: &MeasuredStore) -> BenchResu
             .beside(raw::one_by_one(scaled(500), store).await?),
         "mailbox" => mailbox::mailbox(scale, store).await?,
         "reactive" => reactive::reactive(scale, store).await?,
+        "server" => server::measure(scale, store).await?,
         "sleepers" => vec![sleepers::sleepers(scaled(100_000), store).await?],
         "agents" => agents::agents(scale, store).await?,
         "idle" => vec![idle::idle(scaled(20), store).await?],

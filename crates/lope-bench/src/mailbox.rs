@@ -7,7 +7,7 @@ use lope::measure::{Ground, idle_handler, mailbox_ground};
 use lope_model::Span;
 
 use crate::error::BenchResult;
-use crate::figure::{Cost, Figure};
+use crate::figure::{BenchFigure, Cost};
 use crate::measured_store::{MeasuredStore, StoreKind};
 
 const BATCHES: [usize; 2] = [1_024, 64];
@@ -23,7 +23,7 @@ const TURNS: usize = 3;
 const LATE: u64 = 200;
 const APART: Span = Span::from_millis(40);
 
-pub(crate) async fn mailbox(scale: u64, store: &MeasuredStore) -> BenchResult<Vec<Figure>> {
+pub(crate) async fn mailbox(scale: u64, store: &MeasuredStore) -> BenchResult<Vec<BenchFigure>> {
     let scaled = |usual: u64| (usual * scale / 100).max(1);
     let ground = mailbox_ground(&store.client).await?;
     let bench = MailboxBench { ground, store };
@@ -56,8 +56,8 @@ struct MailboxBench<'a> {
 }
 
 impl MailboxBench<'_> {
-    fn figure(&self, unit: &'static str, units: u64, cost: Cost) -> Figure {
-        let figure = Figure {
+    fn figure(&self, unit: &'static str, units: u64, cost: Cost) -> BenchFigure {
+        let figure = BenchFigure {
             bench: "mailbox",
             store: self.store.kind.name(),
             unit,
@@ -69,7 +69,7 @@ impl MailboxBench<'_> {
         figure.note("per CPU second", format!("{per_cpu_second:.0}"))
     }
 
-    async fn messages(&self, batch: usize, count: u64) -> BenchResult<Figure> {
+    async fn messages(&self, batch: usize, count: u64) -> BenchResult<BenchFigure> {
         let flush = self.store.flush_millis()?;
         self.ground.queue(count as usize).await?;
         let (handled, cost) = self.drain(batch).await?;
@@ -84,7 +84,7 @@ impl MailboxBench<'_> {
             .note("flush", format!("{flush:.2} ms")))
     }
 
-    async fn timers(&self, count: u64) -> BenchResult<Figure> {
+    async fn timers(&self, count: u64) -> BenchResult<BenchFigure> {
         let flush = self.store.flush_millis()?;
         self.ground.arm(count as usize).await?;
         let (handled, cost) = self.drain(BATCHES[0]).await?;
@@ -103,7 +103,7 @@ impl MailboxBench<'_> {
         Ok((worker.counters().read().successes, cost))
     }
 
-    async fn late(&self, timers: u64) -> BenchResult<Figure> {
+    async fn late(&self, timers: u64) -> BenchResult<BenchFigure> {
         let flush = self.store.flush_share(0.99)?;
         let timekeeper = self.ground.timekeeper(timers as usize, APART).await?;
         let before = self.store.read().await?;
@@ -123,11 +123,11 @@ impl MailboxBench<'_> {
         &self,
         depths: impl Iterator<Item = u64>,
         taken: u64,
-    ) -> BenchResult<Vec<Figure>> {
-        let mut figures: Vec<Figure> = Vec::new();
+    ) -> BenchResult<Vec<BenchFigure>> {
+        let mut figures: Vec<BenchFigure> = Vec::new();
         let mut queued = 0;
         for depth in depths {
-            let mut best: Option<Figure> = None;
+            let mut best: Option<BenchFigure> = None;
             for _ in 0..TURNS {
                 let round = self.round(depth, taken, &mut queued).await?;
                 best = best
@@ -147,8 +147,8 @@ impl MailboxBench<'_> {
 
     /// Fill the queue up to a depth and take from its front; a short queue is filled and emptied
     /// until it is as much.
-    async fn round(&self, depth: u64, taken: u64, queued: &mut u64) -> BenchResult<Figure> {
-        let mut sum: Option<Figure> = None;
+    async fn round(&self, depth: u64, taken: u64, queued: &mut u64) -> BenchResult<BenchFigure> {
+        let mut sum: Option<BenchFigure> = None;
         let each = depth.min(taken);
         for _ in 0..taken.div_ceil(each) {
             self.ground.queue((depth - *queued) as usize).await?;
@@ -167,7 +167,7 @@ impl MailboxBench<'_> {
     }
 
     /// Handle so many messages off the front.
-    async fn take(&self, count: u64) -> BenchResult<Figure> {
+    async fn take(&self, count: u64) -> BenchResult<BenchFigure> {
         let mut worker = self.ground.taker(BATCHES[0], count as usize).await?;
         let before = self.store.read().await?;
         worker.run(Until::Stopped).await?;

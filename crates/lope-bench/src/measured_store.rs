@@ -7,7 +7,7 @@ use lope::stores::{CreateStore, StoreUrl};
 use lope::{Client, Settings};
 
 use crate::error::{BenchError, BenchResult};
-use crate::figure::Reading;
+use crate::figure::CostReading;
 
 /// Flushes that tell how slow the slow ones are.
 const FLUSHES: u32 = 300;
@@ -75,11 +75,14 @@ impl MeasuredStore {
         &self.folder
     }
 
-    pub async fn read(&self) -> BenchResult<Reading> {
+    pub async fn read(&self) -> BenchResult<CostReading> {
         let Some(meter) = &self.meter else {
-            return Ok(Reading::now(None, None));
+            return Ok(CostReading::now(None, None));
         };
-        Ok(Reading::now(meter.server_time(), Some(meter.log().await?)))
+        Ok(CostReading::now(
+            meter.server_time(),
+            Some(meter.log().await?),
+        ))
     }
 
     /// Transactions of the server so far, if there is one.

@@ -10,7 +10,7 @@ use lope::workers::Pool;
 use lope_model::{Epoch, RunId, Value};
 
 use crate::error::{BenchError, BenchResult};
-use crate::figure::{Figure, Reading};
+use crate::figure::{BenchFigure, CostReading};
 use crate::measured_store::MeasuredStore;
 use crate::{shapes, work};
 
@@ -45,7 +45,7 @@ pub async fn measure(
     scale: u64,
     pool: &Arc<Pool>,
     store: &MeasuredStore,
-) -> BenchResult<Vec<Figure>> {
+) -> BenchResult<Vec<BenchFigure>> {
     let scaled = |usual: u64| (usual * scale / 100).max(1);
     let runner = || work::runner_with(store, Arc::clone(pool) as Arc<dyn Executor>);
     let load = |bench, runs, each: u64| work::Load {
@@ -57,7 +57,7 @@ pub async fn measure(
         units: each,
     };
     let trips = trips(scaled(TRIPS), pool, store).await?;
-    let one = Figure {
+    let one = BenchFigure {
         bench: "py-run",
         ..work::latency_on(runner().await?, scaled(RUNS), store).await?
     };
@@ -95,15 +95,15 @@ impl OutcomeSink for OutcomeSender {
 }
 
 /// One action after the other through the pool alone: no store, no engine.
-async fn trips(count: u64, pool: &Arc<Pool>, store: &MeasuredStore) -> BenchResult<Figure> {
+async fn trips(count: u64, pool: &Arc<Pool>, store: &MeasuredStore) -> BenchResult<BenchFigure> {
     let before = store.read().await?;
     let pool = Arc::clone(pool);
     let timed = tokio::task::spawn_blocking(move || timed(count, &pool)).await;
     let mut times = timed.map_err(|error| BenchError::broken(error.to_string()))??;
-    let cost = Reading::until(before, store.read().await?);
+    let cost = CostReading::until(before, store.read().await?);
     times.sort_by(f64::total_cmp);
     let at = |share: f64| times[((times.len() - 1) as f64 * share) as usize];
-    let figure = Figure {
+    let figure = BenchFigure {
         bench: "py-trip",
         store: "none",
         unit: "actions",

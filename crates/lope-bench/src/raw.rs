@@ -5,14 +5,14 @@ use std::time::Instant;
 use lope::measure::RawStore;
 
 use crate::error::BenchResult;
-use crate::figure::{Cost, Figure};
+use crate::figure::{BenchFigure, Cost};
 use crate::measured_store::MeasuredStore;
 use crate::shapes;
 use crate::work::CALLERS;
 
 /// As many callers as the engine's, each with one run at a time; ends are written together, as they
 /// come.
-pub(crate) async fn one_step(runs: u64, store: &MeasuredStore) -> BenchResult<Figure> {
+pub(crate) async fn one_step(runs: u64, store: &MeasuredStore) -> BenchResult<BenchFigure> {
     let raw = begin(store).await?;
     let before = store.read().await?;
     raw.finish_all(runs, CALLERS).await?;
@@ -22,7 +22,11 @@ pub(crate) async fn one_step(runs: u64, store: &MeasuredStore) -> BenchResult<Fi
 }
 
 /// Runs that each write one row after the other, as steps in sequence do.
-pub(crate) async fn sequences(runs: u64, steps: u64, store: &MeasuredStore) -> BenchResult<Figure> {
+pub(crate) async fn sequences(
+    runs: u64,
+    steps: u64,
+    store: &MeasuredStore,
+) -> BenchResult<BenchFigure> {
     let raw = begin(store).await?;
     let born = raw.admit(runs).await?;
     let before = store.read().await?;
@@ -33,7 +37,7 @@ pub(crate) async fn sequences(runs: u64, steps: u64, store: &MeasuredStore) -> B
 }
 
 /// One run after the other, admitted and finished: two commits, and nothing else.
-pub(crate) async fn one_by_one(runs: u64, store: &MeasuredStore) -> BenchResult<Figure> {
+pub(crate) async fn one_by_one(runs: u64, store: &MeasuredStore) -> BenchResult<BenchFigure> {
     let raw = begin(store).await?;
     let before = store.read().await?;
     let mut times = Vec::new();
@@ -51,8 +55,8 @@ async fn begin(store: &MeasuredStore) -> BenchResult<RawStore> {
     Ok(RawStore::begin(&store.client, shapes::plan(shapes::ONE)).await?)
 }
 
-fn figure(store: &MeasuredStore, unit: &'static str, units: u64, cost: Cost) -> Figure {
-    Figure {
+fn figure(store: &MeasuredStore, unit: &'static str, units: u64, cost: Cost) -> BenchFigure {
+    BenchFigure {
         bench: "raw",
         store: store.kind.name(),
         unit,

@@ -13,7 +13,7 @@ use lope_model::{Span, Timestamp};
 use tokio::task::JoinSet;
 
 use crate::error::{BenchError, BenchResult};
-use crate::figure::{Cost, Figure};
+use crate::figure::{BenchFigure, Cost};
 use crate::footprint::resident;
 use crate::measured_store::{MeasuredStore, StoreKind};
 
@@ -23,7 +23,10 @@ const WAVE: u64 = 256;
 const FILL: u64 = 5_000;
 const LEASE: Span = Span::from_secs(60);
 
-pub(crate) async fn reactive(scale: u64, measured: &MeasuredStore) -> BenchResult<Vec<Figure>> {
+pub(crate) async fn reactive(
+    scale: u64,
+    measured: &MeasuredStore,
+) -> BenchResult<Vec<BenchFigure>> {
     let scaled = |usual: u64| (usual * scale / 100).max(1);
     if measured.kind == StoreKind::Memory {
         return Ok(vec![
@@ -136,8 +139,8 @@ impl InMemory {
     }
 }
 
-fn figure(unit: &'static str, units: u64, cost: Cost) -> Figure {
-    let figure = Figure {
+fn figure(unit: &'static str, units: u64, cost: Cost) -> BenchFigure {
+    let figure = BenchFigure {
         bench: "reactive",
         store: StoreKind::Memory.name(),
         unit,
@@ -150,7 +153,7 @@ fn figure(unit: &'static str, units: u64, cost: Cost) -> Figure {
 }
 
 /// Nodes that each read what the one before wrote.
-fn chain(kind: &'static str, code: &str, nodes: u64, times: u64) -> BenchResult<Figure> {
+fn chain(kind: &'static str, code: &str, nodes: u64, times: u64) -> BenchResult<BenchFigure> {
     let mut builder = RecipeBuilder::new();
     let mut from = builder.argument("x");
     for number in 0..nodes {
@@ -176,7 +179,7 @@ fn chain(kind: &'static str, code: &str, nodes: u64, times: u64) -> BenchResult<
 }
 
 /// Nodes that all read one cell.
-fn fan(nodes: u64) -> BenchResult<Figure> {
+fn fan(nodes: u64) -> BenchResult<BenchFigure> {
     let times = 3;
     let mut builder = RecipeBuilder::new();
     let from = builder.argument("x");
@@ -197,7 +200,7 @@ fn fan(nodes: u64) -> BenchResult<Figure> {
 }
 
 /// A graph in which each node has an input of its own: one of them changes.
-fn leaf(nodes: u64) -> BenchResult<Figure> {
+fn leaf(nodes: u64) -> BenchResult<BenchFigure> {
     let mut builder = RecipeBuilder::new();
     for number in 0..nodes {
         let from = builder.argument(&format!("a{number}"));
@@ -250,7 +253,7 @@ async fn space(measured: &MeasuredStore) -> BenchResult<SpaceStore> {
 }
 
 /// Events that wait, handled in waves of so many; sending them is not counted.
-async fn events(count: u64, measured: &MeasuredStore) -> BenchResult<Figure> {
+async fn events(count: u64, measured: &MeasuredStore) -> BenchResult<BenchFigure> {
     let now = Timestamp::from_millis(1_000);
     let store = space(measured).await?;
     let mut host = taken(store.clone(), now).await?;
@@ -286,7 +289,7 @@ async fn events(count: u64, measured: &MeasuredStore) -> BenchResult<Figure> {
         return Err(BenchError::broken("an event was not counted"));
     }
     host.release().await.map_err(broken)?;
-    let figure = Figure {
+    let figure = BenchFigure {
         bench: "reactive",
         store: measured.kind.name(),
         unit: "events",
@@ -305,7 +308,7 @@ fn add(one: Cost, other: Cost) -> Cost {
 }
 
 /// A space of many documents, taken up.
-async fn take_up(cells: u64, measured: &MeasuredStore) -> BenchResult<Figure> {
+async fn take_up(cells: u64, measured: &MeasuredStore) -> BenchResult<BenchFigure> {
     let mut now = Timestamp::from_millis(1_000_000);
     let store = space(measured).await?;
     let mut host = taken(store.clone(), now).await?;
@@ -337,7 +340,7 @@ async fn take_up(cells: u64, measured: &MeasuredStore) -> BenchResult<Figure> {
         return Err(BenchError::broken("a cell is missing"));
     }
     host.release().await.map_err(broken)?;
-    let figure = Figure {
+    let figure = BenchFigure {
         bench: "reactive",
         store: measured.kind.name(),
         unit: "cells",

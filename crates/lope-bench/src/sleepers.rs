@@ -5,12 +5,12 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use lope::PreparedRun;
-use lope::runs::{LiveStatus, RunFilter, RunStatus, StartOptions};
+use lope::runs::{LiveStatus, RunFilter, RunStartOptions, RunStatus};
 use lope_model::{Timestamp, Value};
 use tokio::task::JoinSet;
 
 use crate::error::{BenchError, BenchResult};
-use crate::figure::Figure;
+use crate::figure::BenchFigure;
 use crate::footprint::resident;
 use crate::measured_store::MeasuredStore;
 use crate::{shapes, work};
@@ -24,7 +24,7 @@ const ASLEEP_PER_SECOND: u64 = 4_000;
 const ASK: Duration = Duration::from_secs(5);
 const POLL: Duration = Duration::from_millis(100);
 
-pub(crate) async fn sleepers(count: u64, store: &MeasuredStore) -> BenchResult<Figure> {
+pub(crate) async fn sleepers(count: u64, store: &MeasuredStore) -> BenchResult<BenchFigure> {
     let runner = work::runner(store).await?;
     let memory = resident(std::process::id());
     let now = store.client.now().await?;
@@ -49,7 +49,7 @@ pub(crate) async fn sleepers(count: u64, store: &MeasuredStore) -> BenchResult<F
     let cost = before.until(store.read().await?);
     runner.give_back(ASK).await?;
     work::completed(store).await?;
-    let figure = Figure {
+    let figure = BenchFigure {
         bench: "sleepers",
         store: store.kind.name(),
         unit: "wake-ups",
@@ -89,9 +89,9 @@ async fn admit_all(count: u64, first_due: Timestamp, store: &MeasuredStore) -> B
                 let spread = SPREAD.as_millis() as u64 * number / count;
                 let due = later(first_due, Duration::from_millis(spread));
                 let nap = due.millis() - epoch_millis();
-                let options = StartOptions {
+                let options = RunStartOptions {
                     input: Some(Value::str(format!("{}ms", nap.max(1)))),
-                    ..StartOptions::default()
+                    ..RunStartOptions::default()
                 };
                 client.start(PreparedRun::new(&plan, options)?).await?;
             }

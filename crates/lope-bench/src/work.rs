@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use lope::executors::{self, Executor};
-use lope::runs::{FinalStatus, News, RunFilter, RunStatus, StartOptions};
+use lope::runs::{FinalStatus, News, RunFilter, RunStartOptions, RunStatus};
 use lope::workers::Functions;
 use lope::workflows::Plan;
 use lope::{PreparedRun, Runner};
@@ -14,7 +14,7 @@ use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
 use crate::error::{BenchError, BenchResult};
-use crate::figure::{Cost, Figure, Reading};
+use crate::figure::{BenchFigure, Cost, CostReading};
 use crate::measured_store::MeasuredStore;
 use crate::shapes;
 
@@ -62,7 +62,7 @@ pub(crate) async fn runner_with(
 }
 
 /// Measure a load on a place.
-pub(crate) async fn measure(load: Load, store: &MeasuredStore) -> BenchResult<Figure> {
+pub(crate) async fn measure(load: Load, store: &MeasuredStore) -> BenchResult<BenchFigure> {
     measure_on(runner(store).await?, load, store).await
 }
 
@@ -71,7 +71,7 @@ pub(crate) async fn measure_on(
     runner: Runner,
     load: Load,
     store: &MeasuredStore,
-) -> BenchResult<Figure> {
+) -> BenchResult<BenchFigure> {
     store.client.deploy(&load.plan).await?;
     runner.keep_at_hand(&load.plan).await?;
     first(&runner, store).await?;
@@ -84,7 +84,7 @@ pub(crate) async fn measure_on(
     completed(store).await?;
     let store = store.kind.name();
     let units = load.runs * load.units;
-    let figure = Figure {
+    let figure = BenchFigure {
         bench: load.bench,
         store,
         unit: load.unit,
@@ -184,9 +184,9 @@ pub(crate) async fn completed(store: &MeasuredStore) -> BenchResult<()> {
 }
 
 pub(crate) async fn admit(runner: &Runner, plan: &Arc<Plan>, input: i64) -> BenchResult<RunId> {
-    let options = StartOptions {
+    let options = RunStartOptions {
         input: Some(Value::Int(input)),
-        ..StartOptions::default()
+        ..RunStartOptions::default()
     };
     let (run, _) = runner.start(PreparedRun::new(plan, options)?).await?;
     Ok(run)
@@ -201,7 +201,7 @@ async fn rest(runner: &Runner) -> BenchResult<()> {
 }
 
 /// From asking for a one-step run until it has ended, one after the other on an idle runner.
-pub(crate) async fn latency(runs: u64, store: &MeasuredStore) -> BenchResult<Figure> {
+pub(crate) async fn latency(runs: u64, store: &MeasuredStore) -> BenchResult<BenchFigure> {
     latency_on(runner(store).await?, runs, store).await
 }
 
@@ -210,7 +210,7 @@ pub(crate) async fn latency_on(
     runner: Runner,
     runs: u64,
     store: &MeasuredStore,
-) -> BenchResult<Figure> {
+) -> BenchResult<BenchFigure> {
     let plan = shapes::plan(shapes::ONE);
     first(&runner, store).await?;
     let mut news = runner.news().await?;
@@ -225,7 +225,7 @@ pub(crate) async fn latency_on(
     }
     let cost = before.until(store.read().await?);
     runner.give_back(GRACE).await?;
-    let figure = Figure {
+    let figure = BenchFigure {
         bench: "latency",
         store: store.kind.name(),
         unit: "runs",
@@ -242,14 +242,14 @@ pub(crate) async fn latency_on(
 
 /// A long loop: its last tenth beside its first. It is looked at now and then, not step by step:
 /// whoever hears of every step is woken by every step.
-pub(crate) async fn long_loop(steps: u64, store: &MeasuredStore) -> BenchResult<Figure> {
+pub(crate) async fn long_loop(steps: u64, store: &MeasuredStore) -> BenchResult<BenchFigure> {
     let runner = runner(store).await?;
     let plan = shapes::plan(shapes::SEQUENCE);
     store.client.deploy(&plan).await?;
     first(&runner, store).await?;
     let before = store.read().await?;
     let run = admit(&runner, &plan, i64::try_from(steps).unwrap_or(i64::MAX)).await?;
-    let mut marks: Vec<Reading> = Vec::new();
+    let mut marks: Vec<CostReading> = Vec::new();
     while marks.len() < 10 {
         tokio::time::sleep(GLANCE).await;
         let record = store.client.run(run).await?;
@@ -264,7 +264,7 @@ pub(crate) async fn long_loop(steps: u64, store: &MeasuredStore) -> BenchResult<
     let cost = before.until(store.read().await?);
     runner.give_back(GRACE).await?;
     completed(store).await?;
-    let figure = Figure {
+    let figure = BenchFigure {
         bench: "loop",
         store: store.kind.name(),
         unit: "steps",
@@ -280,7 +280,7 @@ pub(crate) async fn long_loop(steps: u64, store: &MeasuredStore) -> BenchResult<
 }
 
 /// CPU time of both ends in each tenth, beside that of the first.
-fn tenths(before: Reading, marks: &[Reading]) -> String {
+fn tenths(before: CostReading, marks: &[CostReading]) -> String {
     let begins = std::iter::once(&before).chain(marks);
     let costs = begins.zip(marks).map(|(begin, end)| begin.until(*end));
     let times: Vec<f64> = costs.map(|cost| cpu(cost).as_secs_f64()).collect();
@@ -297,7 +297,7 @@ fn cpu(cost: Cost) -> Duration {
 }
 
 /// The last tenth against the first: time, and CPU time of both ends.
-fn share(before: Reading, marks: &[Reading]) -> (String, String) {
+fn share(before: CostReading, marks: &[CostReading]) -> (String, String) {
     let [first, .., penultimate, last] = marks else {
         return ("unknown".to_owned(), "unknown".to_owned());
     };

@@ -7,7 +7,7 @@ use thiserror::Error;
 
 use crate::address::CellAddress;
 use crate::error::{CommitError, CommitRefusal};
-use crate::snapshot::Snapshot;
+use crate::snapshot::SpaceSnapshot;
 use crate::space::{Committed, Spaces};
 use crate::transaction::Transaction;
 
@@ -38,7 +38,7 @@ impl ConcurrentSpaces {
         }
     }
 
-    pub fn snapshot(&self) -> Snapshot {
+    pub fn snapshot(&self) -> SpaceSnapshot {
         self.lock().snapshot().clone()
     }
 

@@ -13,7 +13,7 @@ const PIECES: usize = 256;
 
 /// Spaces as they were at one moment.
 #[derive(Clone, Debug, Default)]
-pub struct Snapshot {
+pub struct SpaceSnapshot {
     spaces: Arc<BTreeMap<SpaceName, Documents>>,
 }
 
@@ -24,7 +24,7 @@ struct Documents {
     pieces: Vec<Arc<BTreeMap<EntityId, Json>>>,
 }
 
-impl Snapshot {
+impl SpaceSnapshot {
     pub fn document(&self, space: &SpaceName, id: &EntityId) -> Option<&Json> {
         self.spaces.get(space)?.pieces[piece(id)].get(id)
     }

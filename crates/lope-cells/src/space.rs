@@ -13,14 +13,14 @@ use crate::json::Json;
 use crate::path::CellPath;
 use crate::read::{Extent, Reads};
 use crate::resolve;
-use crate::snapshot::Snapshot;
+use crate::snapshot::SpaceSnapshot;
 use crate::transaction::operation::Operation;
 use crate::transaction::{EffectRequest, ReadLog, Transaction};
 
 /// The documents of several spaces, and the way to change them.
 #[derive(Clone, Debug, Default)]
 pub struct Spaces {
-    now: Snapshot,
+    now: SpaceSnapshot,
 }
 
 /// What a commit did.
@@ -45,7 +45,7 @@ pub struct DocumentChange {
 
 impl Spaces {
     /// The state as it is, for a cheap clone.
-    pub fn snapshot(&self) -> &Snapshot {
+    pub fn snapshot(&self) -> &SpaceSnapshot {
         &self.now
     }
 
@@ -208,7 +208,7 @@ fn changed(
 
 /// Reads without a record, for looking at a state from outside a transaction.
 #[derive(Debug)]
-pub struct Unrecorded<'a>(pub &'a Snapshot);
+pub struct Unrecorded<'a>(pub &'a SpaceSnapshot);
 
 impl Reads for Unrecorded<'_> {
     fn document(&self, space: &SpaceName, id: &EntityId) -> Option<Json> {

@@ -26,7 +26,7 @@ use crate::project::{Projected, project};
 use crate::read::{Extent, Reads};
 use crate::resolve::{self, Follow, resolve};
 use crate::schema::Schema;
-use crate::snapshot::Snapshot;
+use crate::snapshot::SpaceSnapshot;
 use crate::write::{self, Writes};
 use operation::{Change, Operation};
 
@@ -44,7 +44,7 @@ pub struct EffectRequest {
 /// Reads and writes that take effect together or not at all.
 #[derive(Clone, Debug, Default)]
 pub struct Transaction {
-    pub(crate) begun: Snapshot,
+    pub(crate) begun: SpaceSnapshot,
     pub(crate) space: Option<SpaceName>,
     /// The documents of that space as this transaction left them.
     pub(crate) documents: BTreeMap<EntityId, Option<Json>>,
@@ -57,7 +57,7 @@ pub struct Transaction {
 }
 
 impl Transaction {
-    pub(crate) fn on(begun: Snapshot) -> Self {
+    pub(crate) fn on(begun: SpaceSnapshot) -> Self {
         Self {
             begun,
             space: None,

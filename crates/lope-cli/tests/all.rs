@@ -30,6 +30,7 @@ mod cli;
 mod damage;
 mod dashboard;
 mod deploy_guide;
+mod embedding_calls;
 mod fixture;
 mod limits;
 mod mailbox;

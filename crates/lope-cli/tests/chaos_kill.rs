@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use lope::stores::{self, CreateStore};
-use lope_engine::client::{self, StartOptions};
+use lope_engine::client::{self, RunStartOptions};
 use lope_engine::codec;
 use lope_flow::law::{EventKind, Plan, Settled};
 use lope_model::{RunId, Timestamp, Value};
@@ -180,9 +180,9 @@ impl Series {
         }
         for (shape, plan) in self.plans.iter().enumerate() {
             let n = i64::try_from(self.wanted.len()).unwrap();
-            let options = StartOptions {
+            let options = RunStartOptions {
                 input: Some(Value::Int(n)),
-                ..StartOptions::default()
+                ..RunStartOptions::default()
             };
             let (run, _) = client::start(&self.store, plan, options, now())
                 .await

@@ -9,7 +9,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use lope::stores::{self, CreateStore};
-use lope_engine::client::{self, StartOptions};
+use lope_engine::client::{self, RunStartOptions};
 use lope_flow::law::Plan;
 use lope_model::{Timestamp, Value};
 use lope_store::Store;
@@ -95,9 +95,9 @@ async fn admit(store: &Store, plan: &Plan, count: usize, first: Timestamp, sprea
                 "the first wakes before all are admitted; give more time"
             );
             let input = Some(Value::str(format!("{nap}ms")));
-            let options = StartOptions {
+            let options = RunStartOptions {
                 input,
-                ..StartOptions::default()
+                ..RunStartOptions::default()
             };
             client::new_run(plan, options, at).admit
         });

@@ -71,6 +71,60 @@ fn up_serves_the_runs_that_it_works_on_and_ends_when_it_is_asked() {
     assert_eq!(up.child.wait().unwrap().code(), Some(0));
 }
 
+/// The priority that is said, else that of the queue, else the usual one: whoever starts a run or
+/// adds a schedule.
+#[test]
+fn a_run_that_names_no_priority_has_that_of_its_queue() {
+    let home = Home::new();
+    std::fs::create_dir(home.path().join(".lope")).unwrap();
+    home.file(".lope/config.yaml", "queues: { urgent: { priority: 7 } }");
+    let file = home.file("hi.yaml", "name: hi\nsteps: { a: { let: 1 } }\n");
+    home.lope(&["workflows", "deploy", &file]).done();
+    let up = Up::start(&home, &["--http", "127.0.0.1:0", "--queue", "nobodys"]);
+    for (queue, said, priority) in [
+        ("urgent", None, 7),
+        ("urgent", Some(2), 2),
+        ("usual", None, 4),
+        ("usual", Some(9), 9),
+    ] {
+        let case = format!("{queue}-{said:?}");
+        let level = said.map(|level: i64| level.to_string());
+        let flags: Vec<&str> = level.iter().flat_map(|it| ["--priority", it]).collect();
+        let typed = |words: &[&str]| {
+            let more = ["--queue", queue, "--json"];
+            home.lope(&[words, &more, &flags].concat()).done().json()
+        };
+        let asked = |path: &str, mut body: serde_json::Value| {
+            body["workflow"] = json!("hi");
+            body["queue"] = json!(queue);
+            if let Some(level) = said {
+                body["priority"] = json!(level);
+            }
+            let answer = up.send(Request::post(path).json(&body));
+            assert_eq!(answer.status, 201, "{case}: {}", answer.text());
+            answer.json()
+        };
+        let of_run = |key: &str| {
+            let shown = home.lope(&["runs", "show", key, "--json"]).done().json();
+            shown["priority"].clone()
+        };
+        typed(&["start", "hi", "--key", &format!("typed-{case}")]);
+        asked("/api/runs", json!({ "key": format!("asked-{case}") }));
+        let name = format!("typed-{queue}-{priority}");
+        let added = typed(&["schedules", "add", &name, "hi", "--every", "1d"]);
+        let name = format!("asked-{queue}-{priority}");
+        let served = asked("/api/schedules", json!({ "name": name, "every": "1d" }));
+        let found = [
+            of_run(&format!("typed-{case}")),
+            of_run(&format!("asked-{case}")),
+            added["priority"].clone(),
+            served["priority"].clone(),
+        ];
+        let is_meant = |found: &serde_json::Value| *found == json!(priority);
+        assert!(found.iter().all(is_meant), "{case}: {found:?}");
+    }
+}
+
 #[test]
 fn an_address_that_others_reach_needs_a_token_that_the_command_line_makes() {
     let home = Home::new();

@@ -28,7 +28,8 @@ pub use problem::{Problem, nearest};
 pub use redact::{RedactedOf, RedactedPath};
 pub use rule::{Glob, Matcher, Rule, StepFacts, StepPolicy};
 pub use step::{
-    Branch, Case, DispatchSpec, Handler, OnError, Parallel, Recipient, Step, StepKind, executor,
+    Branch, Case, DispatchSpec, FailureHandler, OnError, Parallel, Recipient, Step, StepKind,
+    executor,
 };
 pub use validate::structure;
 pub use walk::{Field, Role, Site};

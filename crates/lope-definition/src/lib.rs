@@ -18,8 +18,8 @@ pub mod policy;
 pub mod yaml;
 
 pub use definition::{
-    BadDefinition, Block, BlockId, Branch, Case, Checkpoint, Definition, DispatchSpec, Field, Glob,
-    Handler, Matcher, NAME_MAX, NESTING_MAX, OnError, Parallel, Problem, Recipient, RedactedOf,
-    RedactedPath, Role, Rule, STEPS_MAX, Site, Step, StepFacts, StepKind, StepPolicy, Touch,
-    WRITTEN_FOR, executor, nearest, scope, structure,
+    BadDefinition, Block, BlockId, Branch, Case, Checkpoint, Definition, DispatchSpec,
+    FailureHandler, Field, Glob, Matcher, NAME_MAX, NESTING_MAX, OnError, Parallel, Problem,
+    Recipient, RedactedOf, RedactedPath, Role, Rule, STEPS_MAX, Site, Step, StepFacts, StepKind,
+    StepPolicy, Touch, WRITTEN_FOR, executor, nearest, scope, structure,
 };

@@ -25,7 +25,7 @@ mod tree;
 mod words;
 mod workflow;
 
-use lope_expr::At;
+use lope_expr::TextLocation;
 
 use crate::definition::{Definition, Problem};
 
@@ -48,7 +48,7 @@ pub fn read(text: &str, file_name: &str) -> Result<Definition, Vec<Problem>> {
             "a workflow file has at most {FILE_MAX} bytes; this one has {}",
             text.len()
         );
-        return Err(vec![Problem::new(At::new(1, 1), "", message)]);
+        return Err(vec![Problem::new(TextLocation::new(1, 1), "", message)]);
     }
     let parsed = parse::parse(text);
     let Some(tree) = &parsed.tree else {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use lope_definition::yaml::{self, ProblemReport};
 use lope_definition::{
-    BlockId, Branch, Case, Checkpoint, Definition, DispatchSpec, Handler, Matcher, OnError,
+    BlockId, Branch, Case, Checkpoint, Definition, DispatchSpec, FailureHandler, Matcher, OnError,
     Parallel, Recipient, Step, StepKind,
 };
 use lope_expr::{self as expr, Expr, Template};
@@ -300,7 +300,7 @@ fn blocks_are_read_wherever_they_stand() {
         )),
         StepKind::Try {
             block: FIRST,
-            handlers: vec![Handler {
+            handlers: vec![FailureHandler {
                 matches: names(&["A", "B"]),
                 name: Some("e".into()),
                 block: SECOND

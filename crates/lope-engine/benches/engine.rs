@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use lope_definition::executor;
-use lope_engine::client::{self, StartOptions};
+use lope_engine::client::{self, RunStartOptions};
 use lope_engine::executor::{Done, Executor, Task, TaskOutcome, Token};
 use lope_engine::shard::{Adoption, Home, Past, Shard, ShardInput, ShardOutput, ShardSettings};
 use lope_engine::slots::{SlotCommand, SlotScheduler};
@@ -164,9 +164,9 @@ fn machines(text: &str, runs: u64, each: i64) -> Figure {
 }
 
 fn newborn(plan: &Arc<Plan>, owner: RunnerId, each: i64) -> Adoption {
-    let options = StartOptions {
+    let options = RunStartOptions {
         input: Some(Value::Int(each)),
-        ..StartOptions::default()
+        ..RunStartOptions::default()
     };
     let client::PendingRun { admit, start } = client::new_run(plan, options, now());
     Adoption {
@@ -187,9 +187,9 @@ fn newborn(plan: &Arc<Plan>, owner: RunnerId, each: i64) -> Adoption {
 
 /// One run to its end: from then on the engine is registered and takes what is born here.
 async fn first(store: &Store, engine: &Engine, plan: &Arc<Plan>) {
-    let options = StartOptions {
+    let options = RunStartOptions {
         input: Some(Value::Int(1)),
-        ..StartOptions::default()
+        ..RunStartOptions::default()
     };
     let new_run = client::new_run(plan, options, now());
     let run = new_run.admit.run;
@@ -204,9 +204,9 @@ async fn first(store: &Store, engine: &Engine, plan: &Arc<Plan>) {
 
 async fn admit(engine: Arc<Engine>, plan: Arc<Plan>, runs: u64, each: i64) {
     for _ in 0..runs {
-        let options = StartOptions {
+        let options = RunStartOptions {
             input: Some(Value::Int(each)),
-            ..StartOptions::default()
+            ..RunStartOptions::default()
         };
         engine
             .admit(client::new_run(&plan, options, now()), &plan)

@@ -19,7 +19,6 @@ use uuid::Uuid;
 pub use crate::admission::PendingRun;
 use crate::admission::{Beginning, Home};
 use crate::codec;
-pub use crate::plans::latest as latest_plan;
 pub use lope_store::runs::STOPPED;
 
 /// Journal rows read at a time.
@@ -27,7 +26,7 @@ const JOURNAL_PAGE: usize = 1_000;
 
 /// How a run is started.
 #[derive(Clone, Debug, Default)]
-pub struct StartOptions {
+pub struct RunStartOptions {
     /// Absent: the run is open and waits for inputs.
     pub input: Option<Value>,
     /// Does it stay open for more inputs?
@@ -60,12 +59,12 @@ pub async fn deploy(store: &Store, plan: &Plan) -> StoreResult<()> {
 }
 
 /// A run as it will be admitted, under a fresh id.
-pub fn new_run(plan: &Plan, options: StartOptions, now: Timestamp) -> PendingRun {
+pub fn new_run(plan: &Plan, options: RunStartOptions, now: Timestamp) -> PendingRun {
     new_run_as(RunId::from_uuid(Uuid::now_v7()), plan, options, now)
 }
 
 /// The same, under this id.
-pub fn new_run_as(run: RunId, plan: &Plan, options: StartOptions, now: Timestamp) -> PendingRun {
+pub fn new_run_as(run: RunId, plan: &Plan, options: RunStartOptions, now: Timestamp) -> PendingRun {
     let realm = if options.realm == Realm::default() {
         plan.definition().realm()
     } else {
@@ -132,14 +131,14 @@ pub fn validate_input(plan: &Plan, input: &Value) -> Result<(), InputError> {
 }
 
 /// Would a store take a run that is started so, and the workflow its input?
-pub fn validate_start(plan: &Plan, options: StartOptions) -> Result<(), InputError> {
+pub fn validate_start(plan: &Plan, options: RunStartOptions) -> Result<(), InputError> {
     fresh_run(plan, options, Timestamp::from_millis(0)).map(drop)
 }
 
 /// A run that a store would take, and whose workflow takes its input, under a fresh id.
 pub fn fresh_run(
     plan: &Plan,
-    options: StartOptions,
+    options: RunStartOptions,
     now: Timestamp,
 ) -> Result<PendingRun, InputError> {
     let mut inputs = options.input.iter();
@@ -153,7 +152,7 @@ pub fn fresh_run(
 pub async fn start(
     store: &Store,
     plan: &Plan,
-    options: StartOptions,
+    options: RunStartOptions,
     now: Timestamp,
 ) -> Result<(RunId, Admitted), InputError> {
     admit(store, plan, fresh_run(plan, options, now)?.admit).await

@@ -40,7 +40,7 @@ impl Unreadable {
 pub fn row(seq: u64, event: &mut Event, blobs: &mut Vec<Blob>) -> JournalRow {
     let mut apart = Vec::new();
     let body = event.encode(&mut apart);
-    blobs.extend(apart.into_iter().map(stored));
+    blobs.append(&mut apart);
     JournalRow {
         seq,
         at: event.at,
@@ -53,18 +53,11 @@ pub fn row(seq: u64, event: &mut Event, blobs: &mut Vec<Blob>) -> JournalRow {
 pub fn snapshot(seq: u64, state: &mut State, blobs: &mut Vec<Blob>) -> Snapshot {
     let mut apart = Vec::new();
     let body = state.encode(&mut apart);
-    blobs.extend(apart.into_iter().map(stored));
+    blobs.append(&mut apart);
     Snapshot {
         seq,
         law: state.law(),
         body,
-    }
-}
-
-fn stored(blob: lope_flow::law::Blob) -> Blob {
-    Blob {
-        digest: blob.digest,
-        bytes: blob.bytes,
     }
 }
 

@@ -8,7 +8,7 @@
 use lope_definition::json_schema;
 use lope_flow::law::EventKind;
 use lope_model::{Revision, RunId, Span, Timestamp};
-use lope_schedule::decide::{Decision, TickStart};
+use lope_schedule::decide::{TickDecision, TickStart};
 use lope_schedule::store::writing;
 use lope_schedule::{Schedule, ScheduleEntry, TAG, TICK_TAG};
 use lope_store::runs::{
@@ -17,7 +17,7 @@ use lope_store::runs::{
 use lope_store::{Store, StoreError, StoreResult};
 use uuid::Uuid;
 
-use crate::client::{self, StartOptions};
+use crate::client::{self, RunStartOptions};
 use crate::codec;
 use crate::plans::Plans;
 
@@ -43,14 +43,9 @@ pub struct FiredDue {
     pub waits: bool,
 }
 
-/// Deal with one tick of each schedule that is due, of at most `limit` schedules.
-pub async fn fire_due(store: &Store, limit: usize) -> StoreResult<FiredDue> {
-    fire_due_from(store, &Plans::default(), limit, 0).await
-}
-
-/// The same, from another place in the line on: runners that look at once begin at different places
-/// and rarely meet.
-pub(crate) async fn fire_due_from(
+/// Deal with one tick of each schedule that is due, of at most `limit` schedules, from a place in
+/// the line on: runners that look at once begin at different places and rarely meet.
+pub async fn fire_due(
     store: &Store,
     plans: &Plans,
     limit: usize,
@@ -82,10 +77,11 @@ pub(crate) async fn fire_due_from(
 /// Start a run of a schedule now, beside whatever its ticks do. The run, or why there is none.
 pub async fn at_once(
     store: &Store,
+    plans: &Plans,
     schedule: &Schedule,
     now: Timestamp,
 ) -> StoreResult<Result<RunId, String>> {
-    let admit = match admission(store, &Plans::default(), schedule, now, now).await? {
+    let admit = match admission(store, plans, schedule, now, now).await? {
         Ok(admit) => admit,
         Err(why) => return Ok(Err(why)),
     };
@@ -124,7 +120,7 @@ async fn fire(
             return Ok(None);
         }
     };
-    let Decision { entry, start } = entry.decide(now, found.running);
+    let TickDecision { entry, start } = entry.decide(now, found.running);
     let Some(start) = start else {
         store
             .runs
@@ -239,17 +235,17 @@ async fn admission(
         .map_err(|error| error.to_string()))
 }
 
-fn options(schedule: &Schedule, tick: Timestamp) -> StartOptions {
+fn options(schedule: &Schedule, tick: Timestamp) -> RunStartOptions {
     let mut tags = schedule.tags.clone();
     tags.insert(TAG.to_owned(), schedule.name.clone());
     tags.insert(TICK_TAG.to_owned(), tick.to_string());
-    StartOptions {
+    RunStartOptions {
         input: Some(schedule.input.clone()),
         queue: schedule.queue.clone(),
         priority: schedule.priority,
         tags,
         env: schedule.env.clone(),
-        ..StartOptions::default()
+        ..RunStartOptions::default()
     }
 }
 

@@ -46,6 +46,14 @@ impl Plans {
         self.keep(Arc::clone(&plan));
         Ok(plan)
     }
+
+    /// The plan of the version that is deployed last under this name, if there is one.
+    pub async fn latest(&self, store: &Store, name: &str) -> StoreResult<Option<Arc<Plan>>> {
+        match store.runs.latest(name).await? {
+            Some(stored) => self.get(store, stored.version).await.map(Some),
+            None => Ok(None),
+        }
+    }
 }
 
 /// The plan of a version that is deployed in a store.
@@ -59,12 +67,4 @@ pub async fn load(store: &Store, version: VersionId) -> StoreResult<Arc<Plan>> {
     let definition = Definition::decode(&stored.body).map_err(|error| bad(error.to_string()))?;
     let plan = Plan::new(&definition).map_err(|problems| bad(problems[0].to_string()))?;
     Ok(Arc::new(plan))
-}
-
-/// The plan of the version that is deployed last under this name, if there is one.
-pub async fn latest(store: &Store, name: &str) -> StoreResult<Option<Arc<Plan>>> {
-    match store.runs.latest(name).await? {
-        Some(stored) => load(store, stored.version).await.map(Some),
-        None => Ok(None),
-    }
 }

@@ -114,7 +114,7 @@ const CLOCKED: [SessionRequest; 7] = [
 #[derive(Clone, PartialEq, Debug)]
 pub enum SessionCommand {
     /// Ask the store, and tell the answer.
-    Call(StoreCall),
+    Call(SessionCall),
     /// Load these runs and give them to their shards.
     Adopt(Vec<ClaimedRun>),
     /// Of these, adopt the ones no shard holds.
@@ -128,7 +128,7 @@ pub enum SessionCommand {
 
 /// What the store is asked.
 #[derive(Clone, PartialEq, Debug)]
-pub enum StoreCall {
+pub enum SessionCall {
     Register,
     Heartbeat,
     Claim(Claim),
@@ -143,7 +143,7 @@ pub enum StoreCall {
     Announce(Serves),
 }
 
-impl StoreCall {
+impl SessionCall {
     /// Which answer it waits for.
     pub const fn request(&self) -> SessionRequest {
         match self {
@@ -536,7 +536,7 @@ impl SessionMachine {
         }
         if self.wants(SessionRequest::Mail) {
             self.timer(SessionRequest::Mail).begin(now);
-            commands.push(SessionCommand::Call(StoreCall::Mail));
+            commands.push(SessionCommand::Call(SessionCall::Mail));
         }
         self.notified = false;
         if self.timer(SessionRequest::Claim).failures == 0 {
@@ -545,19 +545,19 @@ impl SessionMachine {
     }
 
     /// The command, if there is room for what it would bring.
-    fn call(&mut self, asked: SessionRequest) -> Option<StoreCall> {
+    fn call(&mut self, asked: SessionRequest) -> Option<SessionCall> {
         Some(match asked {
-            SessionRequest::Register => StoreCall::Register,
-            SessionRequest::Heartbeat => StoreCall::Heartbeat,
-            SessionRequest::Takeover => StoreCall::Takeover,
-            SessionRequest::Reconcile => StoreCall::Reconcile,
-            SessionRequest::Mail => StoreCall::Mail,
-            SessionRequest::Prune => StoreCall::Prune,
+            SessionRequest::Register => SessionCall::Register,
+            SessionRequest::Heartbeat => SessionCall::Heartbeat,
+            SessionRequest::Takeover => SessionCall::Takeover,
+            SessionRequest::Reconcile => SessionCall::Reconcile,
+            SessionRequest::Mail => SessionCall::Mail,
+            SessionRequest::Prune => SessionCall::Prune,
             SessionRequest::Announce => {
                 self.unannounced = false;
-                StoreCall::Announce(self.serves())
+                SessionCall::Announce(self.serves())
             }
-            SessionRequest::Claim => StoreCall::Claim(self.claim()?),
+            SessionRequest::Claim => SessionCall::Claim(self.claim()?),
         })
     }
 

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::pin::Pin;
 use std::sync::Arc;
 
+use lope_model::name::BadPriority;
 use lope_model::policy::RateLimit;
 use lope_model::{Priority, QueueName, Realm, RunId, Span, limit};
 use lope_store::runs::FinalStatus;
@@ -90,6 +91,17 @@ pub struct QueueLimit {
 }
 
 impl Settings {
+    /// The priority of a run on a queue: the level that was said, else the queue's, else normal.
+    pub fn priority(&self, queue: &QueueName, level: Option<i64>) -> Result<Priority, BadPriority> {
+        let of_queue = self.queue_limits.get(queue);
+        match level {
+            Some(level) => Priority::new(level),
+            None => Ok(of_queue
+                .and_then(|limit| limit.priority)
+                .unwrap_or_default()),
+        }
+    }
+
     /// Serves a realm no more. Did it before?
     pub(crate) fn unserve(&mut self, realm: &Realm) -> bool {
         let before = self.realms.len();

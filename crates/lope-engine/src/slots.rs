@@ -68,7 +68,7 @@ pub enum SlotCommand {
 
 /// How an attempt that was answered had run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Settlement {
+pub struct AttemptSettlement {
     pub ran: Span,
     /// The limits are to know of it before its owner does.
     pub waits: bool,
@@ -266,13 +266,13 @@ impl SlotScheduler {
         token: &Token,
         answer: Option<&Value>,
         commands: &mut Vec<SlotCommand>,
-    ) -> Option<Settlement> {
+    ) -> Option<AttemptSettlement> {
         let counts = self
             .running
             .get(token)
             .is_some_and(|running| matches!(running.stage, SlotStage::Working));
         let ended = self.end(token)?;
-        let settlement = Settlement {
+        let settlement = AttemptSettlement {
             ran: now.since(ended.since),
             waits: ended.tells_its_outcome(),
         };

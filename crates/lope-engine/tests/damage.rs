@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use lope_engine::client::{self, StartOptions};
+use lope_engine::client::{self, RunStartOptions};
 use lope_flow::law::{EventKind, Plan};
 use lope_model::{RunId, Timestamp, Value};
 use lope_sqlite::{SqliteOptions, SqliteStore};
@@ -22,9 +22,9 @@ async fn runs_in(store: &Store) -> Vec<RunId> {
     client::deploy(store, &plan).await.unwrap();
     let mut runs = Vec::new();
     for _ in 0..RUNS {
-        let options = StartOptions {
+        let options = RunStartOptions {
             input: Some(Value::Null),
-            ..StartOptions::default()
+            ..RunStartOptions::default()
         };
         let started = client::start(store, &plan, options, Timestamp::from_millis(1)).await;
         runs.push(started.unwrap().0);

@@ -470,10 +470,10 @@ async fn the_limit_of_a_queue_holds_across_runners() {
     let engines = [(); 3].map(|()| fixture.engine_with(settings()));
     let mut runs = Vec::new();
     for engine in engines.iter().cycle().take(30) {
-        let options = client::StartOptions {
+        let options = client::RunStartOptions {
             queue: queue.clone(),
             input: Some(Value::Null),
-            ..client::StartOptions::default()
+            ..client::RunStartOptions::default()
         };
         let yaml = "name: narrow\nsteps: { a: { action: x }, b: { action: x, needs: [a] } }";
         runs.push(fixture.start_with(engine, yaml, options).await);

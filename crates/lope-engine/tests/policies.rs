@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use fixture::{EngineFixture, settings, short_lease};
 use lope_definition::{Matcher, Rule};
-use lope_engine::client::{self, StartOptions};
+use lope_engine::client::{self, RunStartOptions};
 use lope_engine::executor::Task;
 use lope_engine::{Settings, codec};
 use lope_flow::law::EventKind;
@@ -276,10 +276,10 @@ async fn overrides() {
             ..Policy::default()
         },
     );
-    let options = StartOptions {
+    let options = RunStartOptions {
         input: Some(Value::Null),
         policies: vec![rule],
-        ..StartOptions::default()
+        ..RunStartOptions::default()
     };
     let run = fixture
         .start_with(

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use lope_engine::client::{self, StartOptions};
+use lope_engine::client::{self, RunStartOptions};
 use lope_engine::executor::{Done, Executor, Task, Token};
 use lope_engine::fork::{FORKED_FROM, Fork, Forked, fork};
 use lope_engine::query::{self, FoundRun};
@@ -75,10 +75,10 @@ impl EngineFixture {
     }
 
     async fn start(&self, plan: &Plan, key: &str) -> RunId {
-        let options = StartOptions {
+        let options = RunStartOptions {
             input: Some(Value::Int(1)),
             key: Some(key.to_owned()),
-            ..StartOptions::default()
+            ..RunStartOptions::default()
         };
         let (run, admitted) = client::start(&self.store, plan, options, Timestamp::EPOCH)
             .await

@@ -15,7 +15,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use lope_engine::client;
-use lope_engine::fire::{self, fire_due};
+use lope_engine::fire::{self, FiredDue};
+use lope_engine::plans::Plans;
 use lope_flow::law::Plan;
 use lope_model::{Clock, Priority, RunId, Span, Timestamp, Value};
 use lope_schedule::store::{self, ScheduleChange, ScheduleRecord};
@@ -30,6 +31,11 @@ use fixture::{EngineFixture, settings};
 const MINUTE: Span = Span::from_secs(60);
 const FLOW: &str = "name: flow\nsteps: { a: { action: one } }";
 const STRICT: &str = "name: flow\ninput: { type: object }\nsteps: { a: { action: one } }";
+
+/// Deal with what is due, from the beginning of the line on.
+async fn fire_due(store: &Store, limit: usize) -> Result<FiredDue, StoreError> {
+    fire::fire_due(store, &Plans::default(), limit, 0).await
+}
 
 /// A store on a clock moved by hand, with a schedule that ticks every minute.
 struct Scene {
@@ -465,7 +471,7 @@ async fn eight_runners_fire_each_tick_once() {
 async fn a_run_at_once_leaves_the_ticks_alone() {
     let scene = Scene::new(|it| it.paused = true).await;
     let schedule = scene.record().await.entry.schedule;
-    let run = fire::at_once(&scene.store, &schedule, scene.began)
+    let run = fire::at_once(&scene.store, &Plans::default(), &schedule, scene.began)
         .await
         .unwrap()
         .unwrap();
@@ -478,7 +484,7 @@ async fn a_run_at_once_leaves_the_ticks_alone() {
         workflow: "nobody".to_owned(),
         ..schedule
     };
-    let why = fire::at_once(&scene.store, &unknown, scene.began)
+    let why = fire::at_once(&scene.store, &Plans::default(), &unknown, scene.began)
         .await
         .unwrap()
         .unwrap_err();

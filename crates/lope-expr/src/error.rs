@@ -1,7 +1,7 @@
 //! Text that is not an expression: what is wrong with it, and where. Failed evaluations are
 //! `lope_values::EvalError`.
 
-use lope_values::At;
+use lope_values::TextLocation;
 use thiserror::Error;
 
 /// Text that is not an expression.
@@ -10,7 +10,7 @@ use thiserror::Error;
 pub struct SyntaxError {
     /// Byte offset in the text that was parsed.
     pub offset: usize,
-    pub at: At,
+    pub at: TextLocation,
     pub message: String,
     pub hint: Option<String>,
 }

@@ -6,7 +6,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use lope_model::Value;
-use lope_values::{At, unicode};
+use lope_values::{TextLocation, unicode};
 
 use crate::error::SyntaxError;
 
@@ -36,7 +36,7 @@ pub(super) struct Lexer<'a> {
     pub(super) text: &'a str,
     pub(super) offset: usize,
     /// Where lines and columns were last counted to, so that counting is linear over a whole text.
-    counted: (usize, At),
+    counted: (usize, TextLocation),
 }
 
 impl<'a> Lexer<'a> {
@@ -44,7 +44,7 @@ impl<'a> Lexer<'a> {
         Self {
             text,
             offset,
-            counted: (0, At::new(1, 1)),
+            counted: (0, TextLocation::new(1, 1)),
         }
     }
 
@@ -58,16 +58,16 @@ impl<'a> Lexer<'a> {
     }
 
     /// Line and column (in characters) of a byte offset.
-    pub(super) fn location(&mut self, offset: usize) -> At {
+    pub(super) fn location(&mut self, offset: usize) -> TextLocation {
         if offset < self.counted.0 {
-            self.counted = (0, At::new(1, 1));
+            self.counted = (0, TextLocation::new(1, 1));
         }
         let (from, mut at) = self.counted;
         for c in self.text[from..offset].chars() {
             at = if c == '\n' {
-                At::new(at.line + 1, 1)
+                TextLocation::new(at.line + 1, 1)
             } else {
-                At::new(at.line, at.column + 1)
+                TextLocation::new(at.line, at.column + 1)
             };
         }
         self.counted = (offset, at);

@@ -22,7 +22,9 @@ pub use error::SyntaxError;
 pub use eval::eval;
 pub use functions::Function;
 pub use lope_values::text::{SECRET, SECRET_TEXT};
-pub use lope_values::{At, Binary, EachKind, ErrorKind, EvalError, Fuel, Logic, Unary, nearest};
+pub use lope_values::{
+    Binary, EachKind, ErrorKind, EvalError, Fuel, Logic, TextLocation, Unary, nearest,
+};
 pub use parser::parse;
 pub use scope::{NoNames, Scope};
 pub use template::{Origin, PathPart, Template, TemplateError};

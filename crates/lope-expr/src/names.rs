@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use lope_values::At;
+use lope_values::TextLocation;
 
 use super::tree::{Expr, Node};
 
@@ -19,7 +19,7 @@ impl Expr {
     }
 
     /// Calls `visit` with every use of a free name and its place.
-    pub fn each_free_name(&self, visit: &mut dyn FnMut(&str, At)) {
+    pub fn each_free_name(&self, visit: &mut dyn FnMut(&str, TextLocation)) {
         free(self, &mut Vec::new(), visit);
     }
 
@@ -36,7 +36,7 @@ impl Expr {
     }
 
     /// Moves every known place: from a position in a string to one in a file.
-    pub fn relocate(&mut self, location: &dyn Fn(At) -> At) {
+    pub fn relocate(&mut self, location: &dyn Fn(TextLocation) -> TextLocation) {
         if self.at.is_known() {
             self.at = location(self.at);
         }
@@ -123,7 +123,7 @@ fn is_bound(bound: &[Arc<str>], name: &str) -> bool {
     bound.iter().any(|known| **known == *name)
 }
 
-fn free(expr: &Expr, bound: &mut Vec<Arc<str>>, visit: &mut dyn FnMut(&str, At)) {
+fn free(expr: &Expr, bound: &mut Vec<Arc<str>>, visit: &mut dyn FnMut(&str, TextLocation)) {
     match &expr.node {
         Node::Name(name) if !is_bound(bound, &name.text) => visit(&name.text, expr.at),
         Node::Each(each) => {

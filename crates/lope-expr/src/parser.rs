@@ -6,7 +6,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use lope_model::Value;
-use lope_values::{At, Binary, Logic, Unary};
+use lope_values::{Binary, Logic, TextLocation, Unary};
 
 use super::lexer::{Lexeme, Lexer};
 use super::tree::{Expr, Name, Node};
@@ -159,7 +159,7 @@ impl<'a> Parser<'a> {
             depth = depth.max(operand.depth);
             operands.push(*operand.expr);
         }
-        self.sub(Node::Logic(logic, operands), depth, At::NOWHERE)
+        self.sub(Node::Logic(logic, operands), depth, TextLocation::NOWHERE)
     }
 
     fn unary(&mut self) -> Parsed<Sub> {
@@ -220,7 +220,7 @@ impl<'a> Parser<'a> {
     }
 
     /// What follows a point: a field, or a call with the left side as its first argument.
-    fn selection(&mut self, left: Sub, at: At) -> Parsed<Sub> {
+    fn selection(&mut self, left: Sub, at: TextLocation) -> Parsed<Sub> {
         let (name, quoted) = match &self.token {
             Lexeme::Name(name) => (Arc::clone(name), false),
             Lexeme::Quoted(name) => (Arc::clone(name), true),
@@ -292,7 +292,7 @@ impl<'a> Parser<'a> {
     }
 
     /// `secrets.NAME` or `secrets["NAME"]`.
-    fn secret(&mut self, at: At) -> Parsed<Sub> {
+    fn secret(&mut self, at: TextLocation) -> Parsed<Sub> {
         let indexed = !self.accept(".")? && self.accept("[")?;
         let name = match &self.token {
             Lexeme::Literal(Value::Str(name)) if indexed => Arc::clone(name),
@@ -310,7 +310,7 @@ impl<'a> Parser<'a> {
         self.sub(Node::Secret(name), 0, at)
     }
 
-    fn sub(&mut self, node: Node, depth: usize, at: At) -> Parsed<Sub> {
+    fn sub(&mut self, node: Node, depth: usize, at: TextLocation) -> Parsed<Sub> {
         if depth >= DEPTH_MAX {
             return Err(self.too_deep(DEPTH_MAX));
         }
@@ -320,7 +320,7 @@ impl<'a> Parser<'a> {
         })
     }
 
-    fn here(&mut self) -> At {
+    fn here(&mut self) -> TextLocation {
         self.lexer.location(self.span.start)
     }
 
@@ -404,7 +404,7 @@ pub(super) const OPERATORS: [(&str, usize, Binary); 12] = [
 ];
 
 impl Sub {
-    fn at(mut self, at: At) -> Self {
+    fn at(mut self, at: TextLocation) -> Self {
         self.expr.at = at;
         self
     }

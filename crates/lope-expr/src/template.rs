@@ -7,7 +7,7 @@
 use std::fmt;
 
 use lope_model::Value;
-use lope_values::{At, EvalError, Fuel};
+use lope_values::{EvalError, Fuel, TextLocation};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
@@ -127,13 +127,13 @@ impl Origin {
     };
 
     /// The place in the file of a place in the text.
-    pub fn location(self, at: At) -> At {
+    pub fn location(self, at: TextLocation) -> TextLocation {
         let shift = if at.line == 1 {
             self.column.saturating_sub(1)
         } else {
             self.indent
         };
-        At::new(
+        TextLocation::new(
             self.line.saturating_add(at.line).saturating_sub(1),
             at.column.saturating_add(shift),
         )

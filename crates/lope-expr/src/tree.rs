@@ -9,7 +9,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use lope_model::Value;
-use lope_values::{At, Binary, EachKind, Logic, Unary};
+use lope_values::{Binary, EachKind, Logic, TextLocation, Unary};
 
 use super::functions::Function;
 
@@ -17,7 +17,7 @@ use super::functions::Function;
 #[derive(Clone, PartialEq, Debug)]
 pub struct Expr {
     pub node: Node,
-    pub at: At,
+    pub at: TextLocation,
 }
 
 #[derive(Clone, PartialEq, Debug)]
@@ -76,12 +76,12 @@ impl Expr {
     pub const fn new(node: Node) -> Self {
         Self {
             node,
-            at: At::NOWHERE,
+            at: TextLocation::NOWHERE,
         }
     }
 
     #[must_use]
-    pub const fn at(mut self, at: At) -> Self {
+    pub const fn at(mut self, at: TextLocation) -> Self {
         self.at = at;
         self
     }

@@ -10,7 +10,7 @@
 use std::sync::Arc;
 
 use lope_model::{Map, Value};
-use lope_values::{At, Binary, EachKind, Logic, Unary};
+use lope_values::{Binary, EachKind, Logic, TextLocation, Unary};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use thiserror::Error;
 
@@ -73,11 +73,11 @@ fn parts(map: &Map) -> Option<(&[Value], &[Value])> {
     Some((map.get("code")?.as_list()?, map.get("at")?.as_list()?))
 }
 
-fn location(numbers: &[Value], index: usize) -> Option<At> {
+fn location(numbers: &[Value], index: usize) -> Option<TextLocation> {
     let Some([line, column]) = numbers.get(index * 2..index * 2 + 2) else {
-        return Some(At::NOWHERE);
+        return Some(TextLocation::NOWHERE);
     };
-    Some(At::new(
+    Some(TextLocation::new(
         u32::try_from(line.as_int()?).ok()?,
         u32::try_from(column.as_int()?).ok()?,
     ))
@@ -87,7 +87,7 @@ fn bad(message: impl Into<String>) -> BadTree {
     BadTree(message.into())
 }
 
-fn write(expr: &Expr, code: &mut Vec<Value>, locations: &mut Vec<At>) {
+fn write(expr: &Expr, code: &mut Vec<Value>, locations: &mut Vec<TextLocation>) {
     expr.each_child(&mut |child| write(child, code, locations));
     code.push(instruction(&expr.node));
     locations.push(expr.at);
@@ -133,7 +133,7 @@ fn op(word: &str, rest: impl IntoIterator<Item = Value>) -> Value {
 struct Stack(Vec<(Expr, usize)>);
 
 impl Stack {
-    fn read(&mut self, instruction: &Value, at: At) -> Result<(), BadTree> {
+    fn read(&mut self, instruction: &Value, at: TextLocation) -> Result<(), BadTree> {
         let Value::List(parts) = instruction else {
             self.0
                 .push((Expr::new(Node::Literal(instruction.clone())).at(at), 1));

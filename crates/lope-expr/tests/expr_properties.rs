@@ -286,7 +286,7 @@ proptest! {
     #[test]
     fn trees_survive_json_and_messagepack(expr in any_tree(), line in 1_u32..100) {
         let mut placed = expr.clone();
-        placed.at = lope_expr::At::new(line, 3);
+        placed.at = lope_expr::TextLocation::new(line, 3);
         for tree in [&expr, &placed] {
             let packed = rmp_serde::to_vec_named(tree).unwrap();
             let loaded: Expr = rmp_serde::from_slice(&packed).unwrap();

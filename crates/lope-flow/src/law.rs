@@ -37,7 +37,7 @@ mod view;
 mod waits;
 mod weight;
 
-pub use codec::{BadRow, Blob, Stored};
+pub use codec::{BadRow, Stored};
 pub use drive::{Driven, World, drive, drive_with};
 pub use effect::{Dispatch, Effect, Notice, Send, StartChild};
 pub use event::{Event, EventKind, Fed, Outcome, Settled, Start};

@@ -10,7 +10,7 @@ use std::fmt::Write as _;
 use lope_definition::{
     Block, BlockId, Checkpoint, Definition, Matcher, Parallel, Problem, Rule, Step, StepKind,
 };
-use lope_expr::{At, Template};
+use lope_expr::{Template, TextLocation};
 use lope_flow::law::{Event, EventKind, Plan, State, fold};
 use lope_model::policy::{
     Backoff, CircuitBreaker, Fallback, KeyedConcurrency, OnFailure, RateLimit,
@@ -408,13 +408,15 @@ fn a_version_is_what_a_workflow_is_not_where_it_was_written() {
         } else {
             BlockId(0)
         };
-        let then = draft.block([assign("x", "1").at(At::new(9 + shift, 1))]);
+        let then = draft.block([assign("x", "1").at(TextLocation::new(9 + shift, 1))]);
         let otherwise = if shift > 0 {
             unused_order
         } else {
             draft.block([assign("y", "2")])
         };
-        draft.define([if_("c", "input > 1", then, Some(otherwise)).at(At::new(3 + shift, 4))])
+        draft.define([
+            if_("c", "input > 1", then, Some(otherwise)).at(TextLocation::new(3 + shift, 4))
+        ])
     };
     assert_eq!(
         draft(0).version(),
@@ -553,7 +555,7 @@ fn everything_to(mailbox: &str) -> Definition {
             "{'to': input, 'key': secrets.mail}",
         )
         .policy(policy)
-        .at(At::new(3, 5)),
+        .at(TextLocation::new(3, 5)),
         Step::new("script", dispatch("js", "js", "{'source': '1'}")),
         Step::new("get", dispatch("http", "get", "{'url': 'http://x'}")),
         assign("zero", "0").set("n"),

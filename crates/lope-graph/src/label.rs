@@ -2,7 +2,8 @@
 //! read at a glance.
 
 use lope_definition::{
-    Block, BlockId, DispatchSpec, Handler, Parallel, Recipient, Role, Step, StepKind, executor,
+    Block, BlockId, DispatchSpec, FailureHandler, Parallel, Recipient, Role, Step, StepKind,
+    executor,
 };
 use lope_expr::{Expr, Node, Template};
 use lope_model::Value;
@@ -209,7 +210,7 @@ pub(super) fn role(kind: &StepKind, role: Role) -> Option<String> {
     }
 }
 
-fn handler(handler: &Handler) -> String {
+fn handler(handler: &FailureHandler) -> String {
     let types = if handler.matches.is_empty() {
         String::new()
     } else {

@@ -10,7 +10,7 @@ use serde_json::{Value as Json, json};
 
 /// The kinds of errors that programs rely on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum ErrorKind {
+pub enum ApiErrorKind {
     BadRequest,
     Unauthorized,
     Forbidden,
@@ -27,12 +27,12 @@ pub enum ErrorKind {
 /// A request that was not done.
 #[derive(Clone, Debug)]
 pub struct ApiError {
-    pub kind: ErrorKind,
+    pub kind: ApiErrorKind,
     pub message: String,
     pub hint: Option<String>,
 }
 
-impl ErrorKind {
+impl ApiErrorKind {
     pub const ALL: [Self; 11] = [
         Self::BadRequest,
         Self::Unauthorized,
@@ -99,7 +99,7 @@ impl ErrorKind {
 }
 
 impl ApiError {
-    pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
+    pub fn new(kind: ApiErrorKind, message: impl Into<String>) -> Self {
         Self {
             kind,
             message: message.into(),
@@ -108,15 +108,15 @@ impl ApiError {
     }
 
     pub fn bad(message: impl Into<String>) -> Self {
-        Self::new(ErrorKind::BadRequest, message)
+        Self::new(ApiErrorKind::BadRequest, message)
     }
 
     pub fn missing(message: impl Into<String>) -> Self {
-        Self::new(ErrorKind::NotFound, message)
+        Self::new(ApiErrorKind::NotFound, message)
     }
 
     pub fn conflict(message: impl Into<String>) -> Self {
-        Self::new(ErrorKind::Conflict, message)
+        Self::new(ApiErrorKind::Conflict, message)
     }
 
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
@@ -136,15 +136,15 @@ impl ApiError {
 impl From<StoreError> for ApiError {
     fn from(error: StoreError) -> Self {
         let kind = match &error {
-            StoreError::Refused { .. } => ErrorKind::BadRequest,
-            StoreError::ReadOnly { .. } => ErrorKind::Conflict,
-            StoreError::Corrupt { .. } => ErrorKind::Bug,
+            StoreError::Refused { .. } => ApiErrorKind::BadRequest,
+            StoreError::ReadOnly { .. } => ApiErrorKind::Conflict,
+            StoreError::Corrupt { .. } => ApiErrorKind::Bug,
             StoreError::Unavailable { .. }
             | StoreError::Unknown { .. }
             | StoreError::Full { .. }
             | StoreError::Version { .. }
             | StoreError::Missing { .. }
-            | StoreError::Closed => ErrorKind::Unavailable,
+            | StoreError::Closed => ApiErrorKind::Unavailable,
         };
         Self::new(kind, error.to_string())
     }
@@ -155,11 +155,13 @@ impl From<InputError> for ApiError {
         let (kind, hint) = match error {
             InputError::Store(error) => return error.into(),
             InputError::Unfit { .. } => (
-                ErrorKind::BadRequest,
+                ApiErrorKind::BadRequest,
                 "the workflow's 'input' says what it takes",
             ),
-            InputError::OtherWorkflow { .. } => (ErrorKind::Conflict, "give another key"),
-            InputError::NotOpen { .. } => (ErrorKind::Conflict, "start one with 'open' to feed it"),
+            InputError::OtherWorkflow { .. } => (ApiErrorKind::Conflict, "give another key"),
+            InputError::NotOpen { .. } => {
+                (ApiErrorKind::Conflict, "start one with 'open' to feed it")
+            }
         };
         Self::new(kind, error.to_string()).hint(hint)
     }
@@ -196,11 +198,12 @@ impl From<HostError> for ApiError {
                 Self::conflict(error.to_string()).hint("ask again")
             }
             HostError::Backlog { .. } => {
-                Self::new(ErrorKind::TooManyRequests, error.to_string()).hint("try again later")
+                Self::new(ApiErrorKind::TooManyRequests, error.to_string()).hint("try again later")
             }
             HostError::Message(_) => Self::bad(error.to_string()),
             HostError::Damaged(_) | HostError::Thread(_) => {
-                Self::new(ErrorKind::Bug, error.to_string()).hint("'lope store check' tells more")
+                Self::new(ApiErrorKind::Bug, error.to_string())
+                    .hint("'lope store check' tells more")
             }
         }
     }

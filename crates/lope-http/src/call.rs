@@ -8,7 +8,7 @@ use lope::tokens::Right;
 use lope_model::{Span, Timestamp};
 use serde::de::DeserializeOwned;
 
-use crate::api_error::{ApiError, ErrorKind};
+use crate::api_error::{ApiError, ApiErrorKind};
 use crate::clock;
 use crate::guesses::Peer;
 use crate::parameter::{Parameter, ParameterKind};
@@ -146,7 +146,7 @@ impl ApiCall {
             return Ok(());
         }
         let message = format!("the body is of type '{bare}'");
-        let error = ApiError::new(ErrorKind::UnsupportedMediaType, message);
+        let error = ApiError::new(ApiErrorKind::UnsupportedMediaType, message);
         Err(error.hint(format!("send it as {}", types.join(" or "))))
     }
 

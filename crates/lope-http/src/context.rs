@@ -17,13 +17,13 @@ use lope_remote::CommandHost;
 use serde_json::Value as Json;
 use tokio::sync::{OnceCell, Semaphore, watch};
 
-use crate::change_feed::ChangeFeed;
+use crate::feed::{Feed, NamedChanges, RunChanges};
 use crate::guesses::Guesses;
-use crate::run_feed::RunFeed;
+use crate::redactions::Redactions;
 use crate::settings::ServerSettings;
 
 /// Wakes whoever works on bulk actions of this process.
-pub type BulkBell = Arc<tokio::sync::Notify>;
+pub type BulkWakeup = Arc<tokio::sync::Notify>;
 
 /// What a server works with.
 pub struct ServerContext {
@@ -42,11 +42,12 @@ pub struct ServerContext {
     /// What describes the API.
     pub document: Json,
     pub streams: Arc<Semaphore>,
-    pub feed: Arc<RunFeed>,
-    pub schedule_changes: Arc<ChangeFeed>,
-    pub mailbox_changes: Arc<ChangeFeed>,
+    pub redactions: Arc<Redactions>,
+    pub run_feed: Arc<Feed<RunChanges>>,
+    pub schedule_feed: Arc<Feed<NamedChanges>>,
+    pub mailbox_feed: Arc<Feed<NamedChanges>>,
     /// Rung when there is a new bulk action.
-    pub bulk_wakeup: BulkBell,
+    pub bulk_wakeup: BulkWakeup,
     pub guesses: Guesses,
     /// Asks spaces; opened with the first question.
     spaces: OnceCell<SpaceClient>,
@@ -80,6 +81,7 @@ impl ServerContext {
         ending: watch::Receiver<bool>,
     ) -> Self {
         let streams = Arc::new(Semaphore::new(settings.streams_max));
+        let redactions: Arc<Redactions> = Arc::default();
         Self {
             client: parts.client,
             runner: parts.runner,
@@ -91,10 +93,11 @@ impl ServerContext {
             address,
             document,
             streams,
-            feed: Arc::default(),
-            schedule_changes: Arc::new(ChangeFeed::of_schedules()),
-            mailbox_changes: Arc::new(ChangeFeed::of_mailboxes()),
-            bulk_wakeup: BulkBell::default(),
+            run_feed: Arc::new(Feed::new(RunChanges::new(Arc::clone(&redactions)))),
+            schedule_feed: Arc::new(Feed::new(NamedChanges::of_schedules())),
+            mailbox_feed: Arc::new(Feed::new(NamedChanges::of_mailboxes())),
+            redactions,
+            bulk_wakeup: BulkWakeup::default(),
             guesses: Guesses::default(),
             spaces: OnceCell::new(),
             ending,
@@ -103,7 +106,7 @@ impl ServerContext {
 
     /// What must not be shown of a run; nothing for most.
     pub async fn redaction(&self, record: &RunRecord) -> StoreResult<Option<Redaction>> {
-        self.feed.redactions.of(&self.client, record).await
+        self.redactions.of(&self.client, record).await
     }
 
     /// Asks spaces. A space that nobody hosts is hosted here while it is asked.

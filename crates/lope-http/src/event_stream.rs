@@ -11,7 +11,7 @@ use bytes::Bytes;
 use serde_json::Value as Json;
 use tokio::sync::{OwnedSemaphorePermit, mpsc};
 
-use crate::api_error::{ApiError, ErrorKind};
+use crate::api_error::{ApiError, ApiErrorKind};
 use crate::context::ServerContext;
 use crate::reply::{self, Reply};
 
@@ -39,7 +39,8 @@ pub fn open(context: &ServerContext) -> Result<(EventSink, Reply), ApiError> {
     let place = context.streams.clone().try_acquire_owned();
     let place = place.map_err(|_| {
         let message = "too many event streams are open";
-        ApiError::new(ErrorKind::TooManyRequests, message).hint("'server.streams_max' bounds them")
+        ApiError::new(ApiErrorKind::TooManyRequests, message)
+            .hint("'server.streams_max' bounds them")
     })?;
     let (frames, received) = mpsc::channel(FRAMES);
     let body = futures_util::stream::unfold(received, |mut received| async move {

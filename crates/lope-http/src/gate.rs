@@ -10,7 +10,7 @@ use axum::http::request::Parts;
 use axum::http::{HeaderMap, Method};
 use lope::tokens::Right;
 
-use crate::api_error::{ApiError, ErrorKind};
+use crate::api_error::{ApiError, ApiErrorKind};
 use crate::call::Caller;
 use crate::context::ServerContext;
 use crate::guesses::Peer;
@@ -64,7 +64,7 @@ pub async fn admit(
     };
     if caller.right < right {
         let message = format!("this takes the right '{right}'");
-        let error = ApiError::new(ErrorKind::Forbidden, message);
+        let error = ApiError::new(ApiErrorKind::Forbidden, message);
         return Err(error.hint(format!("the token has the right '{}'", caller.right)));
     }
     Ok(caller)
@@ -86,11 +86,11 @@ pub fn wrong(context: &ServerContext, peer: Option<Peer>, error: ApiError) -> Ap
         return error;
     }
     let message = "too many wrong tokens came from this address";
-    ApiError::new(ErrorKind::TooManyRequests, message).hint("wait a minute")
+    ApiError::new(ApiErrorKind::TooManyRequests, message).hint("wait a minute")
 }
 
 fn stranger(message: &str) -> ApiError {
-    ApiError::new(ErrorKind::Unauthorized, message)
+    ApiError::new(ApiErrorKind::Unauthorized, message)
         .hint("'lope tokens add NAME' makes one; send it as 'Authorization: Bearer TOKEN'")
 }
 
@@ -113,7 +113,7 @@ fn host(context: &ServerContext, head: &Parts) -> Result<String, ApiError> {
         return Ok(said.to_owned());
     }
     let message = format!("this server is not called '{name}'");
-    let error = ApiError::new(ErrorKind::Forbidden, message);
+    let error = ApiError::new(ApiErrorKind::Forbidden, message);
     Err(error.hint("name it in 'server.hosts' of the configuration"))
 }
 
@@ -178,5 +178,5 @@ fn same_origin(headers: &HeaderMap, host: &str, brought: Brought) -> Result<(), 
         return Ok(());
     }
     let message = "a page of another site may not change anything here";
-    Err(ApiError::new(ErrorKind::Forbidden, message))
+    Err(ApiError::new(ApiErrorKind::Forbidden, message))
 }

@@ -7,11 +7,11 @@
 
 pub mod api_error;
 pub mod call;
-pub mod change_feed;
 pub mod clock;
 pub mod context;
 pub mod endpoint;
 pub mod event_stream;
+pub mod feed;
 pub mod gate;
 pub mod guesses;
 pub mod log_file;
@@ -19,6 +19,5 @@ pub mod parameter;
 pub mod parts;
 pub mod redactions;
 pub mod reply;
-pub mod run_feed;
 pub mod settings;
 pub mod shell;

@@ -13,7 +13,7 @@ use lope_mailbox::key::WorkerId;
 use lope_mailbox::record::Owner;
 use lope_mailbox::time::TimeHooks;
 use lope_mailbox::{
-    Config, ConsumerLoop, ConsumerPool, Context, Handled, Handler, HandlerError, Mailbox,
+    ConsumerConfig, ConsumerLoop, ConsumerPool, Context, Handled, Handler, HandlerError, Mailbox,
 };
 use lope_model::{Clock, Span};
 use lope_sqlite::{BootClock, SqliteOptions, SqliteStore};
@@ -124,7 +124,7 @@ async fn worker(
     name: &str,
     handler: impl Handler + 'static,
 ) -> Result<ConsumerLoop, Failure> {
-    let config = Config::new(WorkerId::try_from(id)?, Owner::new(name)?);
+    let config = ConsumerConfig::new(WorkerId::try_from(id)?, Owner::new(name)?);
     let time = TimeHooks::on(Arc::new(BootClock));
     Ok(ConsumerLoop::init(Arc::clone(&store.tables), Arc::new(handler), config, time).await?)
 }

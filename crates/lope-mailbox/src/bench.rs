@@ -9,7 +9,7 @@ use lope_model::{Span, Timestamp};
 use lope_store::StoreResult;
 use lope_store::tables::{At, Batch, Guard, Range, TableId, Tables, Write};
 
-use crate::config::Config;
+use crate::config::ConsumerConfig;
 use crate::consumer_loop::{ConsumerLoop, ConsumerLoopError, Until};
 use crate::error::BootError;
 use crate::frame::{Message, MessageKind};
@@ -119,10 +119,10 @@ impl Ground {
         handler: Arc<dyn Handler>,
     ) -> Result<ConsumerLoop, BootError> {
         let owner = Owner::new("bench").expect("the name is short");
-        let config = Config {
+        let config = ConsumerConfig {
             max_batch,
             lease: Span::from_secs(60),
-            ..Config::new(worker_id(), owner)
+            ..ConsumerConfig::new(worker_id(), owner)
         };
         ConsumerLoop::init(Arc::clone(&self.tables), handler, config, self.time.clone()).await
     }

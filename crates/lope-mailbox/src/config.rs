@@ -18,7 +18,7 @@ use crate::record::Owner;
 pub type IsGone = Arc<dyn Fn(&Owner) -> bool + Send + Sync>;
 
 #[derive(Clone)]
-pub struct Config {
+pub struct ConsumerConfig {
     pub worker: WorkerId,
     /// The name under which leases are held: unique among those that live, and kept over a restart
     /// if it is to claim again at once what it held.
@@ -47,7 +47,7 @@ pub struct Boot {
     pub bootstrap: Bootstrap,
 }
 
-impl Config {
+impl ConsumerConfig {
     pub fn new(worker: WorkerId, owner: Owner) -> Self {
         Self {
             worker,
@@ -79,7 +79,7 @@ impl Default for Boot {
     }
 }
 
-impl fmt::Debug for Config {
+impl fmt::Debug for ConsumerConfig {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Config")
             .field("worker", &self.worker)

@@ -36,7 +36,7 @@ use lope_store::tables::{Batch, Manifest};
 
 pub use claimed_batch::Tally;
 
-use crate::config::Config;
+use crate::config::ConsumerConfig;
 use crate::counters::Counters;
 use crate::error::BootError;
 use crate::handler::Handler;
@@ -52,7 +52,7 @@ use upkeep_schedule::UpkeepSchedule;
 pub struct Consumer {
     tables: Arc<dyn Tables>,
     handler: Arc<dyn Handler>,
-    config: Config,
+    config: ConsumerConfig,
     time: TimeHooks,
     counters: Arc<Counters>,
     observer: Option<Arc<dyn Observer>>,
@@ -94,7 +94,7 @@ enum BootState {
 
 impl Consumer {
     /// A consumer that is not running yet.
-    pub fn new(tables: Arc<dyn Tables>, handler: Arc<dyn Handler>, config: Config) -> Self {
+    pub fn new(tables: Arc<dyn Tables>, handler: Arc<dyn Handler>, config: ConsumerConfig) -> Self {
         Self {
             tables,
             handler,
@@ -143,11 +143,11 @@ impl Consumer {
         &self.stop
     }
 
-    pub fn config(&self) -> &Config {
+    pub fn config(&self) -> &ConsumerConfig {
         &self.config
     }
 
-    pub fn config_mut(&mut self) -> &mut Config {
+    pub fn config_mut(&mut self) -> &mut ConsumerConfig {
         &mut self.config
     }
 

@@ -20,7 +20,7 @@ pub use error::ConsumerLoopError;
 pub use pool::ConsumerPool;
 pub use run::Until;
 
-use crate::config::Config;
+use crate::config::ConsumerConfig;
 use crate::consumer::{Consumer, Tally};
 use crate::counters::Counters;
 use crate::error::{BootError, ConsumerError};
@@ -52,7 +52,7 @@ impl ConsumerLoop {
     pub async fn init(
         tables: Arc<dyn Tables>,
         handler: Arc<dyn Handler>,
-        config: Config,
+        config: ConsumerConfig,
         time: TimeHooks,
     ) -> Result<Self, BootError> {
         let mut consumer = Consumer::new(tables, handler, config);

@@ -28,7 +28,7 @@ pub mod time;
 pub mod trace;
 
 pub use boot::boot;
-pub use config::{Boot, Config, IsGone};
+pub use config::{Boot, ConsumerConfig, IsGone};
 pub use consumer::{Consumer, ConsumerState, Tally};
 pub use consumer_loop::{ConsumerLoop, ConsumerLoopError, ConsumerPool, Until};
 pub use context::{About, Context, NestedScope};

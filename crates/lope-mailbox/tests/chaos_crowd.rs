@@ -20,7 +20,8 @@ use lope_mailbox::key::WorkerId;
 use lope_mailbox::record::Owner;
 use lope_mailbox::time::TimeHooks;
 use lope_mailbox::{
-    Config, ConsumerLoop, ConsumerPool, Context, Counting, Handled, Handler, HandlerError, Mailbox,
+    ConsumerConfig, ConsumerLoop, ConsumerPool, Context, Counting, Handled, Handler, HandlerError,
+    Mailbox,
 };
 use lope_model::Span;
 use lope_sqlite::BootClock;
@@ -95,7 +96,7 @@ fn worker_id() -> WorkerId {
 }
 
 async fn worker(tables: Arc<dyn Tables>, name: String) -> ConsumerLoop {
-    let mut config = Config::new(worker_id(), Owner::new(name.clone()).unwrap());
+    let mut config = ConsumerConfig::new(worker_id(), Owner::new(name.clone()).unwrap());
     (config.lease, config.max_batch, config.max_idle) = (LEASE, 8, Span::from_millis(50));
     let time = TimeHooks::on(Arc::new(BootClock));
     ConsumerLoop::init(tables, Arc::new(Faulty { owner: name }), config, time)

@@ -15,7 +15,7 @@ use lope_mailbox::key::WorkerId;
 use lope_mailbox::limit::COUNTED_MAX;
 use lope_mailbox::record::Owner;
 use lope_mailbox::time::{StoreClock, TimeHooks};
-use lope_mailbox::{Config, ConsumerLoop, Counting, Depth, Mailbox, Until, plain};
+use lope_mailbox::{ConsumerConfig, ConsumerLoop, Counting, Depth, Mailbox, Until, plain};
 use lope_store::Store;
 
 const WORKER: i64 = 7;
@@ -46,9 +46,9 @@ async fn fill(mailbox: &Mailbox, count: usize) {
 
 async fn worker(store: &Store, max_batch: usize) -> ConsumerLoop {
     let owner = Owner::new("many").unwrap();
-    let config = Config {
+    let config = ConsumerConfig {
         max_batch,
-        ..Config::new(WorkerId::new(WORKER).unwrap(), owner)
+        ..ConsumerConfig::new(WorkerId::new(WORKER).unwrap(), owner)
     };
     let clock = StoreClock::open(Arc::clone(&store.upkeep)).await.unwrap();
     let handler = Arc::new(plain(|_, _| Ok(())));

@@ -14,6 +14,13 @@ use thiserror::Error;
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Digest([u8; 32]);
 
+/// Bytes that are kept once by content; others refer to them by their digest.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Blob {
+    pub digest: Digest,
+    pub bytes: Vec<u8>,
+}
+
 /// A text that is not 64 hexadecimal digits.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("'{0}' is not a digest: 64 hexadecimal digits expected")]

@@ -5,9 +5,9 @@
 //! from outside (a time, a fresh id) is passed in.
 
 pub mod digest;
+pub mod epoch;
 pub mod failure;
 pub mod id;
-pub mod lease;
 pub mod limit;
 pub mod masks;
 pub mod name;
@@ -16,10 +16,10 @@ pub mod time;
 pub mod trace;
 pub mod value;
 
-pub use digest::Digest;
+pub use digest::{Blob, Digest};
+pub use epoch::Epoch;
 pub use failure::Failure;
 pub use id::{Revision, RunId, RunnerId, VersionId};
-pub use lease::{Epoch, Lease};
 pub use name::{Priority, QueueName, Realm};
 pub use policy::Policy;
 pub use time::{Clock, Moment, Span, Timestamp};

@@ -4,7 +4,7 @@
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use lope::runs::StartOptions;
+use lope::runs::RunStartOptions;
 use lope::{Client, PreparedRun, RunId, Runner, Settings};
 use lope_model::Value;
 use lope_model::trace::{SpanId, TraceId, traceparent};
@@ -52,9 +52,9 @@ impl Scene {
     async fn ran(&self, workflow: &str, input: Value) -> RunId {
         let plan = lope::workflows::read(workflow, "test.yaml").unwrap();
         self.client.deploy(&plan).await.unwrap();
-        let options = StartOptions {
+        let options = RunStartOptions {
             input: Some(input),
-            ..StartOptions::default()
+            ..RunStartOptions::default()
         };
         let run = PreparedRun::new(&plan, options).unwrap();
         let (run, _) = self.client.start(run).await.unwrap();

@@ -99,18 +99,22 @@ fn arrival(row: &Row) -> Worked<ArrivedMail> {
 }
 
 /// Split deliveries into statements: a run that is reopened gets one delivery a statement, because
-/// what is before it decides what becomes of the next. Each piece says where its deliveries stand
-/// in `mail`.
+/// what is before it decides what becomes of the next; so does one whose mail differs in how much
+/// may wait before it. Each piece says where its deliveries stand in `mail`.
 pub(crate) fn waves(mail: &[&Deliver]) -> Vec<Vec<usize>> {
-    let reopened: HashSet<RunId> = mail
+    let mut rooms: HashMap<RunId, u64> = HashMap::new();
+    let one_by_one: HashSet<RunId> = mail
         .iter()
-        .filter(|one| one.reach == Reach::Reopen)
+        .filter(|one| {
+            let room = *rooms.entry(one.run).or_insert(one.room());
+            one.reach == Reach::Reopen || one.room() != room
+        })
         .map(|one| one.run)
         .collect();
     let mut waves: Vec<Vec<usize>> = Vec::new();
     let mut seen: HashMap<RunId, usize> = HashMap::new();
     for (index, delivery) in mail.iter().enumerate() {
-        let wave = if reopened.contains(&delivery.run) {
+        let wave = if one_by_one.contains(&delivery.run) {
             *seen
                 .entry(delivery.run)
                 .and_modify(|wave| *wave += 1)

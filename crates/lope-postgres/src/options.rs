@@ -6,6 +6,7 @@
 use std::fmt;
 use std::time::Duration;
 
+pub use lope_store::Access;
 use lope_store::{StoreError, StoreResult};
 
 use crate::address::Address;
@@ -41,14 +42,6 @@ pub enum Pooler {
     /// connection (prepared statements, settings, `LISTEN`), changes by other processes are noticed
     /// by looking.
     Transaction,
-}
-
-/// What this process may do to the store.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Access {
-    ReadWrite,
-    /// For looking only: nothing is ever written.
-    ReadOnly,
 }
 
 /// Where one transaction of a writer ends, so that callers are answered and others get their turn.

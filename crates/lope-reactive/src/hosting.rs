@@ -72,7 +72,11 @@ impl HostError {
         match self {
             Self::Store(error) => error.is_passing(),
             Self::Held { .. } | Self::Backlog { .. } => true,
-            _ => false,
+            Self::Lost
+            | Self::Damaged(_)
+            | Self::Thread(_)
+            | Self::Message(_)
+            | Self::Mailbox(_) => false,
         }
     }
 }

@@ -19,7 +19,7 @@ use lope_cells::write::replace;
 
 /// Who started a process.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Owner {
+pub struct ProcessOwner {
     /// The parent's process cell.
     pub process: EntityId,
     /// The node of the parent's recipe.
@@ -59,7 +59,7 @@ fn caused(what: &str, result: &CellAddress) -> Json {
 }
 
 /// The result cell of a child, by who owns it and what the owner calls it.
-pub fn child_result(owner: &Owner, space: &SpaceName, key: &Json) -> CellAddress {
+pub fn child_result(owner: &ProcessOwner, space: &SpaceName, key: &Json) -> CellAddress {
     let id = EntityId::of_cause(&Json::object([
         ("process", Json::from(owner.process.as_str())),
         ("node", Json::from(owner.node as i64)),
@@ -69,7 +69,7 @@ pub fn child_result(owner: &Owner, space: &SpaceName, key: &Json) -> CellAddress
 }
 
 /// The processes in a running set, each with its owner if it has one.
-pub fn entries(set: Option<&Json>) -> Vec<(EntityId, Option<Owner>)> {
+pub fn entries(set: Option<&Json>) -> Vec<(EntityId, Option<ProcessOwner>)> {
     let entries = set.and_then(Json::as_object).into_iter();
     let entries = entries.flat_map(Object::iter);
     entries
@@ -79,12 +79,12 @@ pub fn entries(set: Option<&Json>) -> Vec<(EntityId, Option<Owner>)> {
 
 /// Whether a process is in a running set, with its owner if it has one.
 #[allow(clippy::option_option, reason = "one that runs may have no owner")]
-pub fn entry(set: Option<&Json>, process: &EntityId) -> Option<Option<Owner>> {
+pub fn entry(set: Option<&Json>, process: &EntityId) -> Option<Option<ProcessOwner>> {
     set?.child(process.as_str()).map(owner_of)
 }
 
-fn owner_of(entry: &Json) -> Option<Owner> {
-    Some(Owner {
+fn owner_of(entry: &Json) -> Option<ProcessOwner> {
+    Some(ProcessOwner {
         process: entry.child("parent")?.as_str()?.parse().ok()?,
         node: usize::try_from(entry.child("node")?.as_int()?).ok()?,
     })
@@ -94,7 +94,7 @@ fn owner_of(entry: &Json) -> Option<Owner> {
 pub fn mark_running(
     transaction: &mut Transaction,
     process: &CellAddress,
-    owner: Option<&Owner>,
+    owner: Option<&ProcessOwner>,
 ) -> Result<(), WriteError> {
     let set = running_set(&process.space);
     let known = transaction.document(&set.space, &set.id);
@@ -141,19 +141,19 @@ pub fn children(
 ) -> BTreeSet<EntityId> {
     let set = running_set(space);
     let known = entries(reads.document(&set.space, &set.id).as_ref()).into_iter();
-    let is_child = |owner: Owner| owner.process == *process && of(owner.node);
+    let is_child = |owner: ProcessOwner| owner.process == *process && of(owner.node);
     known
         .filter(|(_, owner)| owner.clone().is_some_and(is_child))
         .map(|(id, _)| id)
         .collect()
 }
 
-fn family(known: &[(EntityId, Option<Owner>)], process: &EntityId) -> Vec<EntityId> {
+fn family(known: &[(EntityId, Option<ProcessOwner>)], process: &EntityId) -> Vec<EntityId> {
     let mut found = vec![process.clone()];
     let mut next = 0;
     while next < found.len() {
         let parent = found[next].clone();
-        let is_child = |owner: &Option<Owner>| {
+        let is_child = |owner: &Option<ProcessOwner>| {
             let owner = owner.as_ref();
             owner.is_some_and(|owner| owner.process == parent)
         };

@@ -14,7 +14,7 @@ const MESSAGE_MAX: usize = 1_000;
 /// What a look at a due schedule comes to. The entry is what is to be written, but for what became
 /// of the start.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Decision {
+pub struct TickDecision {
     pub entry: ScheduleEntry,
     pub start: Option<TickStart>,
 }
@@ -63,9 +63,9 @@ impl ScheduleEntry {
 
     /// Look at what is due. One tick is dealt with at a time; if more have come, the entry is due
     /// again at once.
-    pub fn decide(mut self, now: Timestamp, running: bool) -> Decision {
+    pub fn decide(mut self, now: Timestamp, running: bool) -> TickDecision {
         if self.schedule.paused {
-            return Decision {
+            return TickDecision {
                 entry: self,
                 start: None,
             };
@@ -77,7 +77,7 @@ impl ScheduleEntry {
             }),
             Some(_) | None => self.chosen(now).and_then(|tick| self.meet(tick, running)),
         };
-        Decision { entry: self, start }
+        TickDecision { entry: self, start }
     }
 
     /// The tick to deal with, of those that have come; the others before it are given up.

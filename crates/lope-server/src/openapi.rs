@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value as Json, json};
 
-use crate::api_error::ErrorKind;
+use crate::api_error::ApiErrorKind;
 use crate::endpoint::{Answer, Endpoint};
 use crate::parameter::{Parameter, ParameterKind};
 use crate::schemas::{self, reference};
@@ -113,7 +113,7 @@ fn responses(endpoint: &Endpoint) -> Map<String, Json> {
 }
 
 /// How an endpoint may fail.
-fn failures(endpoint: &Endpoint) -> impl Iterator<Item = ErrorKind> {
+fn failures(endpoint: &Endpoint) -> impl Iterator<Item = ApiErrorKind> {
     let open = endpoint.right.is_none();
     let named = endpoint.path.contains('{');
     let bodied = endpoint.body.is_some();
@@ -122,16 +122,18 @@ fn failures(endpoint: &Endpoint) -> impl Iterator<Item = ErrorKind> {
         .query
         .iter()
         .any(|given| ["parent", "project"].contains(&given.name));
-    ErrorKind::ALL.into_iter().filter(move |kind| match kind {
-        ErrorKind::BadRequest
-        | ErrorKind::Forbidden
-        | ErrorKind::TooLarge
-        | ErrorKind::Unavailable
-        | ErrorKind::Bug => true,
-        ErrorKind::Unauthorized | ErrorKind::TooManyRequests => !open,
-        ErrorKind::NotFound => named || bodied || names_other,
-        ErrorKind::Conflict => conflicts || named,
-        ErrorKind::UnsupportedMediaType => bodied,
-        ErrorKind::MethodNotAllowed => false,
-    })
+    ApiErrorKind::ALL
+        .into_iter()
+        .filter(move |kind| match kind {
+            ApiErrorKind::BadRequest
+            | ApiErrorKind::Forbidden
+            | ApiErrorKind::TooLarge
+            | ApiErrorKind::Unavailable
+            | ApiErrorKind::Bug => true,
+            ApiErrorKind::Unauthorized | ApiErrorKind::TooManyRequests => !open,
+            ApiErrorKind::NotFound => named || bodied || names_other,
+            ApiErrorKind::Conflict => conflicts || named,
+            ApiErrorKind::UnsupportedMediaType => bodied,
+            ApiErrorKind::MethodNotAllowed => false,
+        })
 }

@@ -21,7 +21,7 @@ use std::sync::OnceLock;
 
 use maud::html;
 
-use crate::api_error::{ApiError, ErrorKind};
+use crate::api_error::{ApiError, ApiErrorKind};
 use crate::context::ServerContext;
 use crate::endpoint::{Endpoint, EndpointHandler};
 use crate::reply::Reply;
@@ -134,7 +134,7 @@ pub(crate) fn endpoints() -> &'static [Endpoint] {
 
 /// What went wrong, as a page; whoever needs a token is led to where it is asked for.
 pub(crate) fn error(context: &ServerContext, error: &ApiError, path: &str) -> Reply {
-    if error.kind == ErrorKind::Unauthorized {
+    if error.kind == ApiErrorKind::Unauthorized {
         let path = path.strip_prefix(&context.settings.base).unwrap_or(path);
         return to(&format!("{}?to={}", context.path("/login"), encoded(path)));
     }

@@ -13,7 +13,7 @@ use futures_util::FutureExt;
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 
 use crate::api;
-use crate::api_error::{ApiError, ErrorKind};
+use crate::api_error::{ApiError, ApiErrorKind};
 use crate::call::ApiCall;
 use crate::context::ServerContext;
 use crate::endpoint::{ApiResult, Endpoint};
@@ -63,7 +63,7 @@ async fn answer(
         Err(_) => {
             tracing::error!(endpoint = endpoint.name, "a handler panicked");
             let message = "this is a bug in Lope; please report it with the server's log";
-            reply::error(&ApiError::new(ErrorKind::Bug, message))
+            reply::error(&ApiError::new(ApiErrorKind::Bug, message))
         }
     };
     reply::harden(&mut reply);
@@ -112,7 +112,7 @@ async fn bounded(context: &ServerContext, body: Body) -> Result<Bytes, ApiError>
         Ok(Ok(all)) => Ok(all.to_bytes()),
         Ok(Err(error)) if error.downcast_ref::<LengthLimitError>().is_some() => {
             let message = format!("a body has at most {most} bytes");
-            Err(ApiError::new(ErrorKind::TooLarge, message))
+            Err(ApiError::new(ApiErrorKind::TooLarge, message))
         }
         Ok(Err(error)) => Err(ApiError::bad(format!("the body ended early: {error}"))),
         Err(_) => Err(ApiError::bad("the body did not come in time")),
@@ -131,7 +131,7 @@ async fn not_so(context: Arc<ServerContext>, request: Request) -> Reply {
     let method = request.method().clone();
     let path = request.uri().path().to_owned();
     let message = format!("'{path}' has no method {method}");
-    let error = ApiError::new(ErrorKind::MethodNotAllowed, message);
+    let error = ApiError::new(ApiErrorKind::MethodNotAllowed, message);
     refuse(&context, request, error).await
 }
 

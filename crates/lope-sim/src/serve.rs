@@ -385,7 +385,7 @@ impl World {
 
     fn new_run(&self, job: usize) -> client::PendingRun {
         let wanted = &self.jobs[job];
-        let options = client::StartOptions {
+        let options = client::RunStartOptions {
             input: Some(wanted.input.clone()),
             ..Default::default()
         };

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use lope_engine::codec;
-use lope_engine::session::{SessionCommand, SessionEvent, StoreCall};
+use lope_engine::session::{SessionCall, SessionCommand, SessionEvent};
 use lope_engine::shard::{Adoption, Home, Past, ShardInput};
 use lope_model::{Moment, RunId, RunnerId};
 use lope_store::runs::{ClaimedRun, Loaded};
@@ -153,15 +153,15 @@ impl World {
                 return;
             }
             match ask {
-                SessionCommand::Call(StoreCall::Register) => self.send(slot, Request::Register),
-                SessionCommand::Call(StoreCall::Heartbeat) => self.send(slot, Request::Heartbeat),
-                SessionCommand::Call(StoreCall::Claim(claim)) => {
+                SessionCommand::Call(SessionCall::Register) => self.send(slot, Request::Register),
+                SessionCommand::Call(SessionCall::Heartbeat) => self.send(slot, Request::Heartbeat),
+                SessionCommand::Call(SessionCall::Claim(claim)) => {
                     self.check_claim(slot, claim.limit, found);
                     self.send(slot, Request::Claim(claim));
                 }
-                SessionCommand::Call(StoreCall::Takeover) => self.send(slot, Request::Takeover),
-                SessionCommand::Call(StoreCall::Reconcile) => self.send(slot, Request::Reconcile),
-                SessionCommand::Call(StoreCall::Mail) => self.send(slot, Request::Mail),
+                SessionCommand::Call(SessionCall::Takeover) => self.send(slot, Request::Takeover),
+                SessionCommand::Call(SessionCall::Reconcile) => self.send(slot, Request::Reconcile),
+                SessionCommand::Call(SessionCall::Mail) => self.send(slot, Request::Mail),
                 SessionCommand::Adopt(runs) => self.adopt(slot, runs),
                 SessionCommand::Compare(owned) => {
                     let process = &mut self.processes[slot];
@@ -176,10 +176,10 @@ impl World {
                 SessionCommand::SetClock(ahead) => self.processes[slot].set_clock(ahead),
                 SessionCommand::Fence(why) => self.fence(slot, why),
                 // Nothing is old enough in a world of an hour.
-                SessionCommand::Call(StoreCall::Announce(_)) => {
+                SessionCommand::Call(SessionCall::Announce(_)) => {
                     self.handle_event(slot, SessionEvent::Announced(Ok(())));
                 }
-                SessionCommand::Call(StoreCall::Prune) => {
+                SessionCommand::Call(SessionCall::Prune) => {
                     self.handle_event(slot, SessionEvent::Pruned { more: false });
                 }
             }

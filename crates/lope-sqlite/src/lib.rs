@@ -50,4 +50,4 @@ mod writer;
 pub use clock::BootClock;
 pub use doors::SqliteStore;
 pub use migrate::{GOLDEN_SCHEMA, SCHEMA_VERSION, migrate, schema_version};
-pub use options::{Access, CreateFile, GroupLimits, SqliteOptions, WalLimits};
+pub use options::{Access, CreateFile, SqliteOptions, TransactionLimits, WalLimits};

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lope_model::Clock;
+pub use lope_store::Access;
 
 use crate::clock::{BootClock, boot_id};
 
@@ -28,16 +29,9 @@ pub enum CreateFile {
     Never,
 }
 
-/// What this process may do to the file.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Access {
-    ReadWrite,
-    ReadOnly,
-}
-
 /// Where one transaction of the writer ends, so that other processes get their turn.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct GroupLimits {
+pub struct TransactionLimits {
     /// No further job joins a group that holds this many rows.
     pub rows: usize,
     /// No further job joins a group that has been open this long.
@@ -63,7 +57,7 @@ pub struct SqliteOptions {
     pub access: Access,
     /// Reading connections, each with a thread of its own.
     pub readers: usize,
-    pub group: GroupLimits,
+    pub group: TransactionLimits,
     pub wal: WalLimits,
     /// How large the database may grow, in pages of 4 kB; beyond, writes answer `Full`.
     pub pages_max: u32,
@@ -86,7 +80,7 @@ impl SqliteOptions {
             create: CreateFile::IfMissing,
             access: Access::ReadWrite,
             readers: 2,
-            group: GroupLimits::default(),
+            group: TransactionLimits::default(),
             wal: WalLimits::default(),
             pages_max: PAGES_MAX,
             patience: Duration::from_secs(30),
@@ -114,7 +108,7 @@ impl SqliteOptions {
     }
 }
 
-impl Default for GroupLimits {
+impl Default for TransactionLimits {
     fn default() -> Self {
         Self {
             rows: 10_000,

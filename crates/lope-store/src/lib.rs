@@ -27,7 +27,7 @@ pub use clock::{ManualClock, Reading, SystemClock};
 pub use error::{StoreError, StoreResult};
 pub use memory::MemoryStore;
 pub use runs::{Runs, RunsVerbs};
-pub use store::{Migrated, Store, Upkeep, UpkeepVerbs};
+pub use store::{Access, Migrated, Store, Upkeep, UpkeepVerbs};
 pub use tables::{Tables, TablesVerbs};
 pub use transfer::Transfer;
 pub use watch::Watch;

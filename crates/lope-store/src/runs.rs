@@ -20,6 +20,8 @@ pub mod validate;
 
 use lope_model::{Digest, Revision, RunId, RunnerId, VersionId};
 
+pub use lope_model::Blob;
+
 pub use admit::{Admit, Admitted};
 pub use claim::{Claim, Claimed, ClaimedRun, STOPPED, damaged};
 pub use commit::{CommitReply, Finish, Release, RunCommit, Then, Wake};
@@ -28,7 +30,7 @@ pub use deliver::{Deliver, Delivered, Mail, Reach};
 pub use prune::{Prune, Pruned};
 pub use query::{Cursor, QueueCount, RunCounts, RunFilter};
 pub use record::{
-    Blob, FinalStatus, JournalRow, LiveStatus, Loaded, Parent, RunRecord, RunStatus, Snapshot,
+    FinalStatus, JournalRow, LiveStatus, Loaded, Parent, RunRecord, RunStatus, Snapshot,
 };
 pub use schedule::{DueSchedules, FoundSchedule, ScheduleWrite, Scheduled, StoredSchedule};
 pub use serves::Serves;

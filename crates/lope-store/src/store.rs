@@ -16,6 +16,14 @@ use crate::runs::Runs;
 use crate::tables::Tables;
 use crate::transfer::Transfer;
 
+/// What a process that opens a store may do to it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Access {
+    ReadWrite,
+    /// For looking only: nothing is ever written.
+    ReadOnly,
+}
+
 /// A store: the doors that rooms use, cheap to clone.
 #[derive(Clone)]
 pub struct Store {

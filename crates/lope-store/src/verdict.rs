@@ -2,8 +2,8 @@
 //!
 //! A store gathers the facts in the way that is fast for it, asks here, and stores the verdict. A
 //! store that compares some facts in the statement that writes (set-based SQL) asks here why a
-//! command was left out; Postgres decides on mail in its statement, and a test there holds both to the
-//! same answers. Pure: no clock, no I/O, and no look into a journal row.
+//! command was left out; Postgres decides on commits, mail and admissions in its statements, and
+//! tests there hold each to the same answers. Pure: no clock, no I/O, and no look into a journal row.
 
 mod admit;
 mod batch;

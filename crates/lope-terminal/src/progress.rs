@@ -34,7 +34,7 @@ const FREE: usize = 4;
 const WORTH: Span = Span::from_millis(1);
 
 /// How progress is shown.
-pub enum Progress {
+pub enum ProgressView {
     Tree(Box<Tree>),
     Lines(Output),
     Silent,
@@ -51,7 +51,7 @@ pub struct Tree {
     plain: bool,
 }
 
-impl Progress {
+impl ProgressView {
     pub fn new(record: &RunRecord, output: Output) -> Self {
         if output.quiet {
             return Self::Silent;
@@ -259,7 +259,7 @@ pub async fn pause(watch: &mut Watch) {
     let _ = tokio::time::timeout(TICK, watch.changed()).await;
 }
 
-impl fmt::Debug for Progress {
+impl fmt::Debug for ProgressView {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Tree(_) => "Progress(tree)",

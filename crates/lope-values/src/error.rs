@@ -7,7 +7,7 @@ use lope_model::Failure;
 use lope_model::failure::kind;
 use thiserror::Error;
 
-use crate::at::At;
+use crate::location::TextLocation;
 
 /// Why an evaluation failed; the names are Python's, plus `Limit`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
@@ -30,7 +30,7 @@ pub struct EvalError {
     pub kind: ErrorKind,
     pub message: String,
     /// The nearest node that was written somewhere.
-    pub at: At,
+    pub at: TextLocation,
 }
 
 impl ErrorKind {
@@ -67,7 +67,7 @@ impl EvalError {
         Self {
             kind,
             message: message.into(),
-            at: At::NOWHERE,
+            at: TextLocation::NOWHERE,
         }
     }
 
@@ -93,7 +93,7 @@ impl EvalError {
 
     /// Gives the error a place unless it already has a nearer one.
     #[must_use]
-    pub fn or_at(mut self, at: At) -> Self {
+    pub fn or_at(mut self, at: TextLocation) -> Self {
         if !self.at.is_known() {
             self.at = at;
         }

@@ -14,14 +14,14 @@ pub mod sort;
 pub mod text;
 pub mod unicode;
 
-mod at;
 mod error;
 mod fuel;
+mod location;
 mod nearest;
 mod operator;
 
-pub use at::At;
 pub use error::{ErrorKind, EvalError};
 pub use fuel::{ELEMENT_BYTES, Fuel};
+pub use location::TextLocation;
 pub use nearest::nearest;
 pub use operator::{Binary, EachKind, Logic, Unary};

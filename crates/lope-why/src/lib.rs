@@ -558,7 +558,23 @@ impl Why {
     pub fn holders(&self) -> &[NamedHolder] {
         match self {
             Self::Held { holders, .. } | Self::Limited { holders, .. } => holders,
-            _ => &[],
+            Self::Ended { .. }
+            | Self::Paused { .. }
+            | Self::SetAside { .. }
+            | Self::NotDue { .. }
+            | Self::NoRunner { .. }
+            | Self::NotTaken { .. }
+            | Self::OwnerGone { .. }
+            | Self::Owned { .. }
+            | Self::Mail { .. } => &[],
+            Self::Cancelling | Self::Idle | Self::Working { .. } | Self::Interrupted { .. } => &[],
+            Self::NoSlot { .. }
+            | Self::BackingOff { .. }
+            | Self::NoWorker { .. }
+            | Self::Sleeping { .. }
+            | Self::Signal { .. }
+            | Self::Child { .. }
+            | Self::Turn { .. } => &[],
         }
     }
 }

@@ -22,7 +22,7 @@ use tracing::{Instrument, Span};
 /// What a call becomes.
 pub type CallFuture = Pin<Box<dyn Future<Output = Result<Value, Failure>> + Send>>;
 /// From arguments to an answer.
-pub type Function = Arc<dyn Fn(Value) -> CallFuture + Send + Sync>;
+pub type BoxedFunction = Arc<dyn Fn(Value) -> CallFuture + Send + Sync>;
 
 tokio::task_local! {
     static CALL: Arc<FunctionCall>;
@@ -48,7 +48,7 @@ impl FunctionCall {
 
 /// A registry of functions.
 pub struct Functions {
-    by_name: RwLock<HashMap<Arc<str>, Function>>,
+    by_name: RwLock<HashMap<Arc<str>, BoxedFunction>>,
     /// Where calls run; those of one run are on one of them.
     pools: Vec<Handle>,
     running: Arc<RunningCalls>,
@@ -82,7 +82,7 @@ impl Functions {
     }
 
     /// As `add`, for a function whose type is not known.
-    pub fn add_boxed(&self, name: &str, function: Function) -> &Self {
+    pub fn add_boxed(&self, name: &str, function: BoxedFunction) -> &Self {
         self.by_name
             .write()
             .expect("no panic while the names are held")
@@ -108,7 +108,7 @@ impl Functions {
             .collect()
     }
 
-    fn find(&self, name: &str) -> Option<Function> {
+    fn find(&self, name: &str) -> Option<BoxedFunction> {
         self.by_name
             .read()
             .expect("no panic while the names are held")
@@ -180,7 +180,7 @@ type RunningCalls = Mutex<HashMap<Token, Option<AbortHandle>>>;
 
 /// A call to be made.
 struct PendingCall {
-    function: Function,
+    function: BoxedFunction,
     arguments: Value,
     call: Arc<FunctionCall>,
     done: Done,
@@ -188,7 +188,7 @@ struct PendingCall {
 }
 
 impl PendingCall {
-    fn new(function: Function, task: Task, done: Done) -> Self {
+    fn new(function: BoxedFunction, task: Task, done: Done) -> Self {
         let Task {
             token,
             workflow,

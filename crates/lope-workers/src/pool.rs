@@ -35,8 +35,8 @@ use self::heaps::RememberedHeaps;
 use self::link::Arrival;
 pub use self::listen::{Remote, RemoteListener};
 use self::message::ToWorker;
-use self::roster::{Roster, RosterAction, RosterEvent, TaskId, WorkerId};
-pub use self::settings::{PoolSettings, Program};
+use self::roster::{PoolWorkerId, Roster, RosterAction, RosterEvent, TaskId};
+pub use self::settings::{PoolSettings, WorkerProgram};
 use self::socket_folder::SocketFolder;
 use crate::logs::Logs;
 use crate::process_tree::ProcessTrees;
@@ -78,10 +78,10 @@ struct PoolState {
     born: u64,
     ids: HashMap<Token, TaskId>,
     attempts: HashMap<TaskId, PoolAttempt>,
-    links: HashMap<WorkerId, WorkerLink>,
+    links: HashMap<PoolWorkerId, WorkerLink>,
     heaps: RememberedHeaps,
     /// Processes that were started and have not said their first word.
-    expected: HashMap<WorkerId, oneshot::Sender<Arrival>>,
+    expected: HashMap<PoolWorkerId, oneshot::Sender<Arrival>>,
     /// What processes of the pool's own brought; they are replaced when they go.
     own_realms: HashSet<Realm>,
 }

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use lope::workflows::{self, Plan};
 use lope_engine::Settings;
-use lope_engine::client::{self, StartOptions};
+use lope_engine::client::{self, RunStartOptions};
 use lope_engine::executor::TaskOutcome;
 use lope_engine::shard::{Adoption, Home, Past, Shard, ShardInput, ShardOutput, ShardSettings};
 use lope_model::{Epoch, RunnerId, Timestamp, Value};
@@ -93,9 +93,9 @@ fn answer(output: ShardOutput) -> Option<ShardInput> {
 }
 
 fn newborn(owner: RunnerId, steps: u64) -> Adoption {
-    let options = StartOptions {
+    let options = RunStartOptions {
         input: Some(Value::Int(steps.cast_signed())),
-        ..StartOptions::default()
+        ..RunStartOptions::default()
     };
     let plan = plan();
     let client::PendingRun { admit, start } = client::new_run(&plan, options, Timestamp::EPOCH);

@@ -17,7 +17,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use lope::runs::{FinalStatus, News, RunFilter, RunStatus, StartOptions};
+use lope::runs::{FinalStatus, News, RunFilter, RunStartOptions, RunStatus};
 use lope::workers::Functions;
 use lope::workflows::{self, Plan};
 use lope::{PreparedRun, Runner, executors};
@@ -149,10 +149,10 @@ impl Lope {
     }
 
     async fn start(&self, plan: &Arc<Plan>, input: u64, key: Option<&str>) -> RunId {
-        let options = StartOptions {
+        let options = RunStartOptions {
             input: Some(Value::Int(input.cast_signed())),
             key: key.map(Into::into),
-            ..StartOptions::default()
+            ..RunStartOptions::default()
         };
         let run = PreparedRun::new(plan, options).unwrap();
         self.runner.start(run).await.unwrap().0

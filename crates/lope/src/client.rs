@@ -17,6 +17,9 @@ mod store_check;
 mod upkeep;
 mod workflows;
 
+use std::sync::Arc;
+
+use lope_engine::plans::Plans;
 use lope_store::{Store, StoreResult};
 
 use crate::error::{Error, Result};
@@ -33,6 +36,8 @@ pub use workflows::DeployedWorkflow;
 #[derive(Clone, Debug)]
 pub struct Client {
     store: Store,
+    /// Plans that were asked for, for all copies.
+    plans: Arc<Plans>,
     /// Somebody else's: it is not closed here.
     is_lent: bool,
 }
@@ -54,9 +59,12 @@ impl Client {
     }
 
     /// A client of a store that is open, whoever wrote it.
-    pub const fn new(store: Store) -> Self {
-        let is_lent = false;
-        Self { store, is_lent }
+    pub fn new(store: Store) -> Self {
+        Self {
+            store,
+            plans: Arc::default(),
+            is_lent: false,
+        }
     }
 
     /// The same for somebody who may use it and not end it: closing it closes nothing.

@@ -26,8 +26,9 @@ use file::File;
 pub const ENGINE_PREFIX: &str = "LOPE_ENGINE_";
 
 /// Where a value came from; a later one wins.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub enum Source {
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
+pub enum SettingSource {
+    #[default]
     Default,
     File,
     Environment,
@@ -40,7 +41,7 @@ pub struct Setting {
     /// Its path in the file, as in `engine.lease`.
     pub name: String,
     pub value: String,
-    pub source: Source,
+    pub source: SettingSource,
 }
 
 /// A setting that cannot be in force: where it stands, and what is wrong with it.
@@ -68,7 +69,7 @@ pub struct Config {
     pub runners: RunnerSettings,
     /// Sections that other rooms read: `server`, `telemetry`.
     pub others: BTreeMap<String, Json>,
-    sources: BTreeMap<&'static str, Source>,
+    sources: BTreeMap<&'static str, SettingSource>,
 }
 
 impl Config {
@@ -86,7 +87,7 @@ impl Config {
                 config.set_engine(
                     &name.to_ascii_lowercase(),
                     &value,
-                    Source::Environment,
+                    SettingSource::Environment,
                     &variable,
                 )?;
             }
@@ -100,7 +101,7 @@ impl Config {
         self.set_engine(
             name,
             value,
-            Source::Flag,
+            SettingSource::Flag,
             &format!("--{}", name.replace('_', "-")),
         )?;
         self.validate()
@@ -108,7 +109,7 @@ impl Config {
 
     /// Every engine setting with its value and source, in the order of the documents.
     pub fn settings(&self) -> Vec<Setting> {
-        let source = |name: &str| self.sources.get(name).copied().unwrap_or(Source::Default);
+        let source = |name: &str| self.sources.get(name).copied().unwrap_or_default();
         let rows = engine::SETTINGS.iter().map(|row| Setting {
             name: format!("engine.{}", row.name),
             value: (row.show)(&self.engine),
@@ -121,7 +122,7 @@ impl Config {
         &mut self,
         name: &str,
         value: &str,
-        source: Source,
+        source: SettingSource,
         location: &str,
     ) -> Result<(), BadConfig> {
         let row = engine::find(name).ok_or_else(|| unknown(location, name))?;
@@ -171,7 +172,7 @@ fn unknown(location: &str, name: &str) -> BadConfig {
         .hint(format!("the settings are {}", engine::NAMES.join(", ")))
 }
 
-impl fmt::Display for Source {
+impl fmt::Display for SettingSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Flag => "flag",

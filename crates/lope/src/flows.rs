@@ -17,7 +17,7 @@ use std::sync::Arc;
 use lope_definition::{Definition, Rule, StepKind};
 use lope_flow::law::Plan;
 use lope_model::{Realm, VersionId};
-use lope_workers::function::Function;
+use lope_workers::function::BoxedFunction;
 
 use crate::error::{Error, Result};
 
@@ -32,7 +32,7 @@ pub struct Flow(Arc<FlowParts>);
 
 struct FlowParts {
     plan: Arc<Plan>,
-    functions: BTreeMap<String, Function>,
+    functions: BTreeMap<String, BoxedFunction>,
     /// Flows that it starts as children.
     children: Vec<Flow>,
     realm: Realm,
@@ -48,14 +48,14 @@ impl Flow {
     /// the actions it names.
     pub fn from_definition(
         definition: &Definition,
-        functions: BTreeMap<String, Function>,
+        functions: BTreeMap<String, BoxedFunction>,
     ) -> Result<Self> {
         Self::make(definition, functions, Vec::new(), "1")
     }
 
     fn make(
         definition: &Definition,
-        functions: BTreeMap<String, Function>,
+        functions: BTreeMap<String, BoxedFunction>,
         children: Vec<Flow>,
         version: &str,
     ) -> Result<Self> {
@@ -109,8 +109,8 @@ impl Flow {
     }
 
     /// Its functions and those of its children, by the name of the action.
-    pub(crate) fn functions(&self) -> BTreeMap<String, Function> {
-        let mut all: BTreeMap<String, Function> =
+    pub(crate) fn functions(&self) -> BTreeMap<String, BoxedFunction> {
+        let mut all: BTreeMap<String, BoxedFunction> =
             self.0.children.iter().flat_map(Flow::functions).collect();
         all.extend(
             self.0
@@ -122,7 +122,7 @@ impl Flow {
     }
 
     /// The function of an action, its children's included.
-    fn function(&self, action: &str) -> Option<Function> {
+    fn function(&self, action: &str) -> Option<BoxedFunction> {
         let own = self.0.functions.get(action).map(Arc::clone);
         own.or_else(|| {
             self.0

@@ -8,13 +8,13 @@ mod workflow;
 #[cfg(feature = "measure")]
 pub use lope_mailbox::bench;
 pub use lope_mailbox::{
-    About, Armed, AsyncFnHandler, BadMessage, Boot, BootError, Config, Consumer, ConsumerError,
-    ConsumerLoop, ConsumerLoopError, ConsumerPool, ConsumerState, Context, Counters, Counting,
-    Dead, Depth, Handled, HandledFuture, Handler, HandlerError, IsGone, LATENCY_BOUNDS, Leased,
-    Mailbox, MailboxCounts, MailboxError, NestedScope, Queued, Sent, Series, Stats, StopSignal,
-    SyncFnHandler, Tally, TimerQuery, Until, WorkerStats, boot, handler, plain,
+    About, Armed, AsyncFnHandler, BadMessage, Boot, BootError, Consumer, ConsumerConfig,
+    ConsumerError, ConsumerLoop, ConsumerLoopError, ConsumerPool, ConsumerState, Context, Counters,
+    Counting, Dead, Depth, Handled, HandledFuture, Handler, HandlerError, IsGone, LATENCY_BOUNDS,
+    Leased, Mailbox, MailboxCounts, MailboxError, NestedScope, Queued, Sent, Series, Stats,
+    StopSignal, SyncFnHandler, Tally, TimerQuery, Until, WorkerStats, boot, handler, plain,
 };
 pub use lope_mailbox::{frame, key, law, limit, message, process, record, time, trace};
 
 pub use action::{ActionHandler, NEVER};
-pub use workflow::{Source, WorkflowHandler, run_key};
+pub use workflow::{WorkflowHandler, WorkflowSource, run_key};

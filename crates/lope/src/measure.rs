@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use lope_engine::client::{self, StartOptions};
+use lope_engine::client::{self, RunStartOptions};
 use lope_flow::law::Plan;
 use lope_mailbox::time::TimeHooks;
 use lope_model::{Epoch, RunnerId, Span, Value};
@@ -166,9 +166,9 @@ async fn all(mut working: JoinSet<StoreResult<()>>) -> StoreResult<()> {
 }
 
 fn birth(plan: &Plan, owner: RunnerId) -> Admit {
-    let options = StartOptions {
+    let options = RunStartOptions {
         input: Some(Value::Int(1)),
-        ..StartOptions::default()
+        ..RunStartOptions::default()
     };
     Admit {
         claimed_by: Some(owner),

@@ -28,7 +28,7 @@ use tokio::sync::{RwLock as AsyncLock, RwLockReadGuard, broadcast};
 use crate::client::Client;
 use crate::error::{Error, Result};
 use crate::flows::Flow;
-use crate::telemetry::{Event, Metrics, Telemetry};
+use crate::telemetry::{Metrics, Telemetry, TelemetryEvent};
 
 pub use builder::RunnerBuilder;
 pub use feed::RunOptions;
@@ -86,7 +86,7 @@ impl Runner {
 
     /// What happens in this runner from now on. One that is slow misses the oldest, and is told how
     /// many.
-    pub fn subscribe(&self) -> broadcast::Receiver<Event> {
+    pub fn subscribe(&self) -> broadcast::Receiver<TelemetryEvent> {
         self.0.telemetry.subscribe()
     }
 

@@ -2,7 +2,7 @@
 
 pub use lope_definition::json_schema::SchemaViolation;
 pub use lope_engine::News;
-pub use lope_engine::client::{InputError, StartOptions};
+pub use lope_engine::client::{InputError, RunStartOptions};
 pub use lope_engine::fork::{Fork, Forked};
 pub use lope_engine::query::{Follower, FoundRun};
 pub use lope_flow::history::{AttemptRecord, Execution, ExecutionStatus, Historian};

@@ -47,7 +47,7 @@ pub const fn event_names() -> [&'static str; 9] {
 
 /// Something that happened. Fields that do not apply are absent.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Event {
+pub struct TelemetryEvent {
     /// One of the constants here.
     pub name: &'static str,
     pub at: Timestamp,

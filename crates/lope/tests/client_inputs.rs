@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use lope::runs::{InputError, StartOptions};
+use lope::runs::{InputError, RunStartOptions};
 use lope::{Client, PreparedRun, Runner, Value};
 use lope_definition::yaml;
 use lope_flow::law::Plan;
@@ -17,11 +17,11 @@ async fn deployed(client: &Client, text: &str) -> Arc<Plan> {
     plan
 }
 
-fn options(input: Value, key: &str) -> StartOptions {
-    StartOptions {
+fn options(input: Value, key: &str) -> RunStartOptions {
+    RunStartOptions {
         input: Some(input),
         key: Some(key.to_owned()),
-        ..StartOptions::default()
+        ..RunStartOptions::default()
     }
 }
 
@@ -66,7 +66,7 @@ async fn what_a_workflow_does_not_take_is_refused_before_anything_is_written() {
     assert!(matches!(unfit, InputError::Unfit { .. }), "{unfit}");
     let closed = PreparedRun::new(
         &other,
-        StartOptions {
+        RunStartOptions {
             input: Some(Value::Null),
             at: Some(
                 client
@@ -75,7 +75,7 @@ async fn what_a_workflow_does_not_take_is_refused_before_anything_is_written() {
                     .unwrap()
                     .plus(lope_model::Span::from_secs(3_600)),
             ),
-            ..StartOptions::default()
+            ..RunStartOptions::default()
         },
     );
     let (closed, _) = client.start(closed.unwrap()).await.unwrap();

@@ -12,7 +12,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use async_trait::async_trait;
 use lope::copy::{CopyError, copy};
 use lope::stores::{self, CreateStore, StoreUrl};
-use lope_engine::client::{self, StartOptions};
+use lope_engine::client::{self, RunStartOptions};
 use lope_engine::{Engine, Executors, Settings, codec};
 use lope_flow::law::{EventKind, Plan};
 use lope_model::{RunId, RunnerId, Span, Timestamp, Value};
@@ -108,16 +108,16 @@ async fn filled(store: &Store) -> (RunId, RunId) {
     .into();
     let key = Some("live".to_owned());
     let big = Value::str("x".repeat(10_000));
-    let options = StartOptions {
+    let options = RunStartOptions {
         input: Some(big),
         key,
         tags,
-        ..StartOptions::default()
+        ..RunStartOptions::default()
     };
     let (live, _) = client::start(store, &flow, options, now()).await.unwrap();
-    let options = StartOptions {
+    let options = RunStartOptions {
         input: Some(Value::Null),
-        ..StartOptions::default()
+        ..RunStartOptions::default()
     };
     let (failed, _) = client::start(store, &bad, options, now()).await.unwrap();
     let working = engine(store);

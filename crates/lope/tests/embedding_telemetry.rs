@@ -8,16 +8,16 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, LazyLock, Mutex};
 use std::time::Duration;
 
-use lope::telemetry::{self, Event};
+use lope::telemetry::{self, TelemetryEvent};
 use lope::{Flow, Runner, StartOptions, StepError, policy};
 use rig::*;
 use tokio::sync::broadcast;
 
 /// Events up to the one for which `last` holds.
 async fn heard(
-    events: &mut broadcast::Receiver<Event>,
-    last: impl Fn(&Event) -> bool,
-) -> Vec<Event> {
+    events: &mut broadcast::Receiver<TelemetryEvent>,
+    last: impl Fn(&TelemetryEvent) -> bool,
+) -> Vec<TelemetryEvent> {
     let mut all = Vec::new();
     soon(async {
         loop {
@@ -74,7 +74,7 @@ async fn events_tell_what_happens_with_duration_and_metadata() {
         .unwrap();
     runner.run("w", 1).await.unwrap();
     let all = heard(&mut events, |event| event.name == telemetry::WORKFLOW_STOP).await;
-    let of_run: Vec<&Event> = all.iter().filter(|event| event.run == Some(run)).collect();
+    let of_run: Vec<&TelemetryEvent> = all.iter().filter(|event| event.run == Some(run)).collect();
     let told: Vec<(&str, Option<&str>, Option<u32>)> = of_run
         .iter()
         .map(|event| (event.name, event.step.as_deref(), event.attempt))
@@ -103,7 +103,7 @@ async fn events_tell_what_happens_with_duration_and_metadata() {
         assert_eq!(event.duration.is_some(), ends, "{event:?}");
     }
     assert_eq!(&*of_run[2].error.as_ref().unwrap().kind, "Flaky");
-    let stores: Vec<&Event> = all
+    let stores: Vec<&TelemetryEvent> = all
         .iter()
         .filter(|event| event.name == telemetry::STORE_STOP)
         .collect();

@@ -11,8 +11,8 @@ use lope::mailbox::key::WorkerId;
 use lope::mailbox::record::Owner;
 use lope::mailbox::time::TimeHooks;
 use lope::mailbox::{
-    ActionHandler, Config, ConsumerLoop, ConsumerLoopError, Handler, Mailbox, NEVER, Source, Until,
-    WorkflowHandler, run_key,
+    ActionHandler, ConsumerConfig, ConsumerLoop, ConsumerLoopError, Handler, Mailbox, NEVER, Until,
+    WorkflowHandler, WorkflowSource, run_key,
 };
 use lope_definition::yaml;
 use lope_engine::client;
@@ -40,7 +40,7 @@ async fn work(
     store: &Store,
     handler: impl Handler + 'static,
 ) -> Result<ConsumerLoop, ConsumerLoopError> {
-    let mut config = Config::new(seven(), Owner::new("desk").unwrap());
+    let mut config = ConsumerConfig::new(seven(), Owner::new("desk").unwrap());
     (config.max_batch, config.retry.base) = (2, Span::from_millis(1));
     let init = ConsumerLoop::init(
         Arc::clone(&store.tables),
@@ -127,7 +127,7 @@ async fn killed_at_every_call_each_message_starts_one_run() {
             client::deploy(&store, &plan).await.unwrap();
             send_all(&store).await;
             let handler =
-                |store: Store| WorkflowHandler::new(store, Source::Plan(Arc::clone(&plan)));
+                |store: Store| WorkflowHandler::new(store, WorkflowSource::Plan(Arc::clone(&plan)));
             let dying = mortal(&memory, dies_at, carried_out);
             let lived = work(&dying, handler(dying.clone())).await.is_ok();
             work(&store, handler(store.clone())).await.unwrap();
@@ -168,7 +168,7 @@ async fn the_payload_is_the_input_and_the_sender_learns_the_run() {
     }
     let worker = work(
         &store,
-        WorkflowHandler::new(store.clone(), Source::Plan(plan)),
+        WorkflowHandler::new(store.clone(), WorkflowSource::Plan(plan)),
     )
     .await
     .unwrap();
@@ -206,7 +206,7 @@ async fn a_payload_that_does_not_fit_is_a_dead_letter() {
     client::deploy(&store, &plan).await.unwrap();
     send(&store, "good", r#"{"sum": 3}"#).await;
     send(&store, "bad", "{}").await;
-    let handler = WorkflowHandler::new(store.clone(), Source::Plan(plan));
+    let handler = WorkflowHandler::new(store.clone(), WorkflowSource::Plan(plan));
     work(&store, handler).await.unwrap();
     let keys: Vec<_> = runs(&store).await.into_iter().map(|run| run.key).collect();
     assert_eq!(keys, [Some("mailbox:7:good".to_owned())]);
@@ -224,7 +224,7 @@ async fn a_payload_that_does_not_fit_is_a_dead_letter() {
 async fn a_name_means_what_is_deployed_last_and_one_that_nobody_deployed_stops_the_worker() {
     let store = MemoryStore::open();
     send(&store, "a", "1").await;
-    let handler = || WorkflowHandler::new(store.clone(), Source::Latest("order".into()));
+    let handler = || WorkflowHandler::new(store.clone(), WorkflowSource::Latest("order".into()));
     let error = work(&store, handler()).await.unwrap_err();
     assert!(
         error

@@ -64,7 +64,6 @@ const LAYERS: &[(&str, &[&str])] = &[
             "lope-postgres",
         ],
     ),
-    ("lope-bench", &["lope"]),
     ("lope-otel", &["lope"]),
     // What a command and a server say to each other.
     ("lope-remote", &["lope"]),
@@ -74,6 +73,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("lope-http", &["lope-remote"]),
     ("lope-pages", &["lope-http"]),
     ("lope-server", &["lope-pages"]),
+    ("lope-bench", &["lope-server"]),
     (
         "lope-cli",
         &[

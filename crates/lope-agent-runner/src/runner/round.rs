@@ -224,7 +224,7 @@ impl TaskRunner {
     ) -> Result<Result<RunId, NotBegun>, StoreError> {
         let RoundEngine { store, env, .. } = &self.equipment.engine;
         client::deploy(store, plan).await?;
-        let options = client::StartOptions {
+        let options = client::RunStartOptions {
             input: Some(task_workflow::input(&held.task, held.role)),
             queue: QueueName::parse(TASK_QUEUE).expect("it is a name"),
             tags: [
@@ -233,7 +233,7 @@ impl TaskRunner {
             ]
             .into(),
             env: env.clone(),
-            ..client::StartOptions::default()
+            ..client::RunStartOptions::default()
         };
         let new_run = client::new_run(plan, options, lope_workers::clock::wall());
         lope_store::runs::validate::admits(std::slice::from_ref(&new_run.admit))?;

@@ -2,11 +2,10 @@
 //! systemd.
 
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
 
 use clap::Subcommand;
-use lope::agents::crontab::{self, CronError, CronJob};
-use lope::agents::systemd_timer::{UNIT, unit_files};
+use lope::agents::crontab::{CronError, CronJob};
+use lope::agents::systemd_timer::{self, TimerError, UNIT};
 use lope::stores::StoreUrl;
 use serde_json::json;
 
@@ -75,12 +74,7 @@ fn failed(error: CronError) -> CommandError {
 }
 
 async fn install(job: &CronJob) -> CommandResult {
-    let table = crontab::read().await.map_err(failed)?;
-    let installed = job.installed(&table).map_err(failed)?;
-    let is_new = installed != table;
-    if is_new {
-        crontab::write(&installed).await.map_err(failed)?;
-    }
+    let is_new = job.install().await.map_err(failed)?;
     let line = job.line().map_err(failed)?;
     let verb = if is_new {
         "installed"
@@ -92,24 +86,24 @@ async fn install(job: &CronJob) -> CommandResult {
 }
 
 async fn uninstall(job: &CronJob) -> CommandResult {
-    let table = crontab::read().await.map_err(failed)?;
-    let was_there = job.find(&table).is_some();
-    if was_there {
-        crontab::write(&job.removed(&table)).await.map_err(failed)?;
-    }
+    let was_there = job.uninstall().await.map_err(failed)?;
+    Ok(uninstalled("cron", was_there))
+}
+
+fn uninstalled(by: &str, was_there: bool) -> CommandReport {
     let words = if was_there {
         "uninstalled"
     } else {
         "it was not installed"
     };
-    let value = json!({ "installed": false, "by": "cron", "changed": was_there });
-    Ok(CommandReport::new(value, words))
+    let value = json!({ "installed": false, "by": by, "changed": was_there });
+    CommandReport::new(value, words)
 }
 
 async fn status(job: &CronJob, context: &AgentsContext) -> CommandResult {
     let timer = units(context)?.join(format!("{UNIT}.timer"));
-    let (line, cron) = match crontab::read().await {
-        Ok(table) => (job.find(&table).map(str::to_owned), true),
+    let (line, cron) = match job.installed_line().await {
+        Ok(line) => (line, true),
         Err(CronError::Missing) => (None, false),
         Err(error) => return Err(failed(error)),
     };
@@ -145,19 +139,9 @@ fn units(context: &AgentsContext) -> CommandResult<PathBuf> {
 
 async fn install_timer(job: &CronJob, context: &AgentsContext) -> CommandResult {
     let units = units(context)?;
-    for file in unit_files(job, &units) {
-        let written =
-            std::fs::create_dir_all(&units).and_then(|()| std::fs::write(&file.path, &file.text));
-        written.map_err(|error| {
-            CommandError::new(
-                CommandExit::Failed,
-                format!("{}: {error}", file.path.display()),
-            )
-        })?;
-    }
-    systemctl(&["daemon-reload"]).await?;
+    let installed = systemd_timer::install(job, &units).await;
+    installed.map_err(|error| unset(&error))?;
     let timer = format!("{UNIT}.timer");
-    systemctl(&["enable", "--now", &timer]).await?;
     let value = json!({ "installed": true, "by": "systemd", "timer": timer });
     Ok(CommandReport::new(
         value,
@@ -166,40 +150,11 @@ async fn install_timer(job: &CronJob, context: &AgentsContext) -> CommandResult 
 }
 
 async fn uninstall_timer(context: &AgentsContext) -> CommandResult {
-    let units = units(context)?;
-    let timer = units.join(format!("{UNIT}.timer"));
-    let was_there = timer.is_file();
-    if was_there {
-        systemctl(&["disable", "--now", &format!("{UNIT}.timer")]).await?;
-        for end in ["timer", "service"] {
-            // One that is gone is what we want.
-            let _ = std::fs::remove_file(units.join(format!("{UNIT}.{end}")));
-        }
-        systemctl(&["daemon-reload"]).await?;
-    }
-    let words = if was_there {
-        "uninstalled"
-    } else {
-        "it was not installed"
-    };
-    let value = json!({ "installed": false, "by": "systemd", "changed": was_there });
-    Ok(CommandReport::new(value, words))
+    let removed = systemd_timer::uninstall(&units(context)?).await;
+    let was_there = removed.map_err(|error| unset(&error))?;
+    Ok(uninstalled("systemd", was_there))
 }
 
-async fn systemctl(words: &[&str]) -> CommandResult<()> {
-    let output = tokio::process::Command::new("systemctl")
-        .arg("--user")
-        .args(words)
-        .stdin(Stdio::null())
-        .output()
-        .await;
-    let told =
-        |words: String| CommandError::new(CommandExit::Failed, format!("systemctl: {words}"));
-    let output = output.map_err(|error| told(error.to_string()))?;
-    if output.status.success() {
-        return Ok(());
-    }
-    Err(told(
-        String::from_utf8_lossy(&output.stderr).trim().to_owned(),
-    ))
+fn unset(error: &TimerError) -> CommandError {
+    CommandError::new(CommandExit::Failed, error.to_string())
 }

@@ -120,20 +120,22 @@ async fn work(
     equipment: RunnerEquipment,
     args: &StartRunnerArgs,
 ) -> CommandResult {
-    if args.detached {
-        detach::leave_terminal();
-    }
-    let stops = listen()?;
     let id = spec.id;
-    let runner = match TaskRunner::enter(board, spec, equipment).await? {
-        RunnerAdmission::Admitted(runner) => runner,
-        RunnerAdmission::Full(others) => return Err(full(&others)),
-    };
-    if args.detached {
+    let end = if args.detached {
+        detach::leave_terminal();
+        let stops = listen()?;
+        let runner = match TaskRunner::enter(board, spec, equipment).await? {
+            RunnerAdmission::Admitted(runner) => runner,
+            RunnerAdmission::Full(others) => return Err(full(&others)),
+        };
         let told = detach::speak_into(runner.log_path());
         told.map_err(|error| CommandError::new(CommandExit::Failed, error.to_string()))?;
-    }
-    match runner.run(stops).await {
+        runner.run(stops).await
+    } else {
+        let worked = TaskRunner::work(board, spec, equipment, listen()?).await?;
+        worked.map_err(|others| full(&others))?
+    };
+    match end {
         RunnerEnd::Completed => Ok(CommandReport::new(
             json!({ "id": id.to_string(), "status": "completed" }),
             format!("runner {id} has ended"),

@@ -1,12 +1,11 @@
 //! `lope runners wakeup`: what cron calls. Of several at once on a machine, one acts.
 
-use std::fs::{File, TryLockError};
 use std::path::PathBuf;
 
 use clap::Args;
+use lope::agents::RunnerSpec;
 use lope::agents::law::wakeup::{WakeAction, WakeStep};
-use lope::agents::wake::{self, WakePlan};
-use lope::agents::{AgentBoard, RunnerSpec};
+use lope::agents::wake::{self, WakeError, WakeOutcome, WakePlan};
 use lope_model::RunnerId;
 use serde_json::{Value as Json, json};
 use tokio::task::JoinSet;
@@ -45,14 +44,13 @@ pub(super) async fn run(args: &WakeupArgs, context: &AgentsContext) -> CommandRe
     let Some(OpenBoard { client, board }) = open else {
         return Ok(nothing(false, "nothing to do"));
     };
-    let Some(_lock) = only_one(context)? else {
+    let Some(woken) = wake::wake_up(&board, found, &context.home).await? else {
         client.close().await?;
         return Ok(nothing(false, "another wake-up is at work"));
     };
-    let plan = wake::plan(&board, found).await?;
-    let started = act(&board, &plan, context).await?;
+    let started = start(&woken, context).await;
     client.close().await?;
-    Ok(report(&plan, &started, false))
+    Ok(report(&woken.plan, &started, false))
 }
 
 fn nothing(dry_run: bool, words: &str) -> CommandReport {
@@ -75,32 +73,21 @@ async fn dry_run(found: Vec<String>, context: &AgentsContext) -> CommandResult {
     Ok(report(&plan, &[], true))
 }
 
-/// The right to act, on this machine.
-fn only_one(context: &AgentsContext) -> CommandResult<Option<File>> {
-    let folder = context.home.join("runners");
-    let path = folder.join("wakeup.lock");
-    let failed = |error: std::io::Error| {
-        CommandError::new(CommandExit::Failed, format!("{}: {error}", path.display()))
-    };
-    std::fs::create_dir_all(&folder).map_err(failed)?;
-    let file = File::create(&path).map_err(failed)?;
-    match file.try_lock() {
-        Ok(()) => Ok(Some(file)),
-        Err(TryLockError::WouldBlock) => Ok(None),
-        Err(TryLockError::Error(error)) => Err(failed(error)),
+impl From<WakeError> for CommandError {
+    fn from(error: WakeError) -> Self {
+        match error {
+            WakeError::Board(error) => error.into(),
+            error @ WakeError::Lock { .. } => Self::new(CommandExit::Failed, error.to_string()),
+        }
     }
 }
 
 /// A project whose runner was started, or why it was not.
 type StartedRunner = (String, Result<RunnerId, String>);
 
-async fn act(
-    board: &AgentBoard,
-    plan: &WakePlan,
-    context: &AgentsContext,
-) -> CommandResult<Vec<StartedRunner>> {
+async fn start(woken: &WakeOutcome, context: &AgentsContext) -> Vec<StartedRunner> {
     let mut starts = JoinSet::new();
-    for project in wake::act(board, plan).await? {
+    for project in woken.start.iter().cloned() {
         let context = context.clone();
         let lock_expiry = context.runners.lock_expiry;
         let spec = RunnerSpec {
@@ -119,7 +106,7 @@ async fn act(
     }
     let mut started = starts.join_all().await;
     started.sort_by(|a, b| a.0.cmp(&b.0));
-    Ok(started)
+    started
 }
 
 fn report(plan: &WakePlan, started: &[StartedRunner], dry_run: bool) -> CommandReport {

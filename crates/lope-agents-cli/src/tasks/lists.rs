@@ -1,15 +1,13 @@
 //! `lope tasks import|export`.
 
-use std::collections::BTreeSet;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 use lope::agents::task_list::{
-    BadTaskList, ListedTask, read_json, read_markdown, write_json, write_markdown,
+    self, BadTaskList, ListedTask, read_json, read_markdown, write_json, write_markdown,
 };
-use lope::agents::{TaskDraft, TaskFilter, describe};
-use lope_model::limit;
+use lope::agents::{TaskFilter, describe};
 use lope_remote::caller;
 use serde_json::{Value as Json, json};
 
@@ -60,39 +58,20 @@ pub(super) async fn import(args: ImportArgs, context: &AgentsContext) -> Command
         context.board().await?
     };
     let project = context.project(&board, args.project.as_deref()).await?;
-    let filter = TaskFilter {
-        project: Some(project.path.clone()),
-        ..TaskFilter::default()
-    };
-    let known = board.tasks(&filter).await?;
-    let ids: BTreeSet<_> = known.iter().map(|task| task.id).collect();
-    let titles: BTreeSet<_> = known
-        .iter()
-        .map(|task| (&task.section_id, &task.title))
-        .collect();
-    // What is there already, by id or by section and title, is left as it is: a list may be read
-    // again when it has grown.
-    let is_new = |task: &&ListedTask| match task.id {
-        Some(id) => !ids.contains(&id),
-        None => !titles.contains(&(&task.section, &task.title)),
-    };
-    let fresh = listed.iter().filter(is_new);
-    let fresh: Vec<TaskDraft> = fresh
-        .map(|task| task.to_new(&project.path, context.review()))
-        .collect();
-    let count = fresh.len();
-    let skipped = listed.len() - count;
-    let mut added: Vec<Json> = Vec::new();
-    if args.dry_run {
-        added.extend(fresh.iter().map(|task| json!({ "title": task.title })));
+    let review = context.review();
+    let added: Vec<Json> = if args.dry_run {
+        let fresh = task_list::missing(&board, &project.path, &listed, review).await?;
+        fresh
+            .iter()
+            .map(|task| json!({ "title": task.title }))
+            .collect()
     } else {
-        // Those that others wait for come first in their list, or together with them.
-        for part in fresh.chunks(limit::BOARD_CHANGES_MAX) {
-            let tasks = board.add_tasks(part.to_vec()).await?;
-            added.extend(tasks.iter().map(describe::task));
-        }
-    }
+        let imported = task_list::import(&board, &project.path, &listed, review).await?;
+        imported.added.iter().map(describe::task).collect()
+    };
     client.close().await?;
+    let count = added.len();
+    let skipped = listed.len() - count;
     let would = if args.dry_run { "would add" } else { "added" };
     let text = format!(
         "{would} {count} tasks to {}, {skipped} were there",

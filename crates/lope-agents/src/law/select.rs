@@ -100,8 +100,17 @@ fn rank(task: &TaskRecord) -> (u8, Reverse<i64>, Timestamp, TaskId) {
     let class = match task.status {
         TaskStatus::Review => 0,
         TaskStatus::InProgress => 1,
-        _ if task.interrupted => 1,
-        _ => 2,
+        TaskStatus::Pending
+        | TaskStatus::Completed
+        | TaskStatus::Failed
+        | TaskStatus::Skipped
+        | TaskStatus::Blocked => {
+            if task.interrupted {
+                1
+            } else {
+                2
+            }
+        }
     };
     (class, Reverse(task.priority), task.created_at, task.id)
 }
@@ -141,7 +150,11 @@ impl<'a> ViewFacts<'a> {
         match task.status {
             TaskStatus::Pending | TaskStatus::InProgress => {}
             TaskStatus::Review if task.review == ReviewBy::Agent => {}
-            status => return Some(NotEligible::Status(status)),
+            TaskStatus::Review
+            | TaskStatus::Completed
+            | TaskStatus::Failed
+            | TaskStatus::Skipped
+            | TaskStatus::Blocked => return Some(NotEligible::Status(task.status)),
         }
         if self.enabled.get(task.project_path.as_str()) == Some(&false) {
             return Some(NotEligible::ProjectDisabled);

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use clap::Args;
 use lope::executors::inherited;
-use lope::runs::StartOptions;
+use lope::runs::RunStartOptions;
 use lope::secrets::ConfiguredSecrets;
 use lope::workers::Pool;
 use lope::{Client, Runner, Settings as EngineSettings};
@@ -28,13 +28,13 @@ pub(crate) struct Begin {
     pub(crate) key: Option<String>,
 }
 
-pub(crate) fn options(begin: &Begin, settings: &Settings) -> CliResult<StartOptions> {
+pub(crate) fn options(begin: &Begin, settings: &Settings) -> CliResult<RunStartOptions> {
     let input = Some(workflow_file::input(begin.input.as_deref())?);
-    Ok(StartOptions {
+    Ok(RunStartOptions {
         input,
         key: begin.key.clone(),
         env: captured(settings),
-        ..StartOptions::default()
+        ..RunStartOptions::default()
     })
 }
 

@@ -1,7 +1,5 @@
 //! `lope bench`: figures of this machine, one line each.
 
-mod server;
-
 use std::path::Path;
 use std::sync::Arc;
 
@@ -9,7 +7,7 @@ use clap::{Args, ValueEnum};
 use lope::workers::Pool;
 use lope::{InheritedEnvironment, Settings as EngineSettings};
 use lope_bench::{
-    BENCHMARKS, BenchError, Benchmark, Figure, MeasuredStore, PYTHON, SERVER, StoreKind,
+    BENCHMARKS, BenchError, BenchFigure, Benchmark, MeasuredStore, PYTHON, StoreKind,
 };
 use serde_json::Value;
 
@@ -74,7 +72,7 @@ pub(crate) async fn run(args: BenchArgs, settings: &Settings, output: Output) ->
     gone.map_err(|error| CliError::usage(format!("{}: {error}", folder.display())))?;
     if output.json {
         output.document(
-            &Value::Array(figures.iter().map(Figure::json).collect()),
+            &Value::Array(figures.iter().map(BenchFigure::json).collect()),
             "",
         );
     }
@@ -87,7 +85,7 @@ async fn all(
     engine: &EngineSettings,
     folder: &Path,
     output: Output,
-) -> CliResult<Vec<Figure>> {
+) -> CliResult<Vec<BenchFigure>> {
     if cfg!(debug_assertions) {
         remark(output, "this is a debug build: its figures mean nothing");
     }
@@ -101,7 +99,6 @@ async fn all(
                 MeasuredStore::make(kind, engine.clone(), folder, args.postgres.as_deref()).await?;
             let measured = match benchmark.name {
                 PYTHON => in_python(args, folder, &store, output).await,
-                SERVER => Ok(server::measure(args.scale, &store).await?),
                 name => Ok(lope_bench::measure(name, args.scale, &store).await?),
             };
             store.leave().await?;
@@ -133,7 +130,7 @@ async fn in_python(
     folder: &Path,
     store: &MeasuredStore,
     output: Output,
-) -> CliResult<Vec<Figure>> {
+) -> CliResult<Vec<BenchFigure>> {
     let pool = match pool(&args.python, folder).await {
         Ok(pool) => pool,
         Err(error) if args.names.is_empty() => {

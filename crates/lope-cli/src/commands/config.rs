@@ -1,7 +1,7 @@
 //! `lope config show`: which settings are in force, and where each came from.
 
 use clap::Subcommand;
-use lope::config::{Setting, Source};
+use lope::config::{Setting, SettingSource};
 use serde_json::{Value as Json, json};
 
 use crate::error::Exit;
@@ -36,19 +36,19 @@ pub(crate) fn run(
 
 fn store_settings(flags: &Everywhere, settings: &Settings) -> [Setting; 3] {
     let said = |variable: &str, value: Option<&std::ffi::OsStr>| match value {
-        Some(value) if typed(variable, value) => Some(Source::Flag),
-        Some(_) => Some(Source::Environment),
+        Some(value) if typed(variable, value) => Some(SettingSource::Flag),
+        Some(_) => Some(SettingSource::Environment),
         None => None,
     };
     let home = said(
         "LOPE_HOME",
         flags.home.as_ref().map(|home| home.as_os_str()),
     )
-    .unwrap_or(Source::Default);
+    .unwrap_or(SettingSource::Default);
     let in_file = if settings.config.store.is_some() {
-        Source::File
+        SettingSource::File
     } else {
-        Source::Default
+        SettingSource::Default
     };
     let store =
         said("LOPE_STORE", flags.store.as_ref().map(std::ffi::OsStr::new)).unwrap_or(in_file);

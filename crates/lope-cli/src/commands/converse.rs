@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use std::io::{BufRead, Write};
 use std::sync::{Arc, Mutex};
 
-use lope::runs::StartOptions;
+use lope::runs::RunStartOptions;
 use lope::stores::CreateStore;
 use lope::workflows::Plan;
 use lope::{Client, PreparedRun, describe};
-use lope_model::{Priority, QueueName, Span, Value};
+use lope_model::{QueueName, Span, Value};
 use serde::Deserialize;
 use serde_json::{Value as Json, json};
 use tokio::sync::{OnceCell, mpsc};
@@ -185,25 +185,21 @@ impl Conversation {
         Ok(json!({ "run_id": run, "status": record.status.as_str() }))
     }
 
-    fn options(&self, words: StartWords) -> CliResult<StartOptions> {
+    fn options(&self, words: StartWords) -> CliResult<RunStartOptions> {
         let bad = |error: &dyn std::fmt::Display| CliError::usage(error.to_string());
         let queue = words.queue.as_deref().map(QueueName::parse).transpose();
         let queue = queue.map_err(|error| bad(&error))?.unwrap_or_default();
-        let limits = &self.settings.config.engine.queue_limits;
-        let priority = match words.priority {
-            Some(level) => Some(Priority::new(level).map_err(|error| bad(&error))?),
-            None => limits.get(&queue).and_then(|limit| limit.priority),
-        };
+        let priority = self.settings.config.engine.priority(&queue, words.priority);
         let at = words.at.as_deref().map(|time| later("at", time));
-        Ok(StartOptions {
+        Ok(RunStartOptions {
             input: Some(words.input),
             key: words.key,
             env: captured(&self.settings),
             at: at.transpose()?,
             tags: words.tags,
-            priority: priority.unwrap_or_default(),
+            priority: priority.map_err(|error| bad(&error))?,
             queue,
-            ..StartOptions::default()
+            ..RunStartOptions::default()
         })
     }
 

@@ -13,9 +13,9 @@ use std::sync::Arc;
 
 use clap::Args;
 use lope::executors::inherited;
-use lope::runs::StartOptions;
+use lope::runs::RunStartOptions;
 use lope::workers::Logs;
-use lope::workers::{Pool, PoolSettings, Program};
+use lope::workers::{Pool, PoolSettings, WorkerProgram};
 use lope::workflows::Definition;
 use lope::workflows::Plan;
 use lope::{InheritedEnvironment, Settings as EngineSettings};
@@ -318,7 +318,7 @@ impl PythonArgs {
     pub(crate) fn bundle(
         &self,
         target: &PythonWorkflow,
-        options: &mut StartOptions,
+        options: &mut RunStartOptions,
     ) -> CliResult<Vec<Arc<Plan>>> {
         let bundle = self.compile(target, options.input.as_ref())?;
         options.input = options.input.as_ref().map(|_| bundle.input);
@@ -434,7 +434,7 @@ impl PythonArgs {
             slots: self.slots.unwrap_or(defaults.slots).max(1),
             recycle_after: self.recycle_after,
             remote_wait: remote.then_some(REMOTE_WAIT),
-            program: Program::python(self.interpreter(), &names, &folders),
+            program: WorkerProgram::python(self.interpreter(), &names, &folders),
             ..defaults
         }
     }

@@ -26,7 +26,7 @@ use super::workflow_file;
 use crate::error::{CliError, CliResult, Exit};
 use crate::home::Settings;
 use crate::output::{Output, remark};
-use crate::progress::{KNOWN_MAX, Progress, TICK};
+use crate::progress::{KNOWN_MAX, ProgressView, TICK};
 use crate::signals::{StopRequest, Stops};
 
 /// How long work in flight may take to finish when the run has ended or is left.
@@ -313,7 +313,7 @@ impl RunHere<'_> {
             .follow(record.run, &plan)
             .await?
             .with_limit(KNOWN_MAX);
-        let mut progress = Progress::new(record, self.output);
+        let mut progress = ProgressView::new(record, self.output);
         let mut asked = 0;
         let mut looks = 0_u32;
         let waited = loop {

@@ -4,12 +4,12 @@ use std::path::Path;
 use std::sync::Arc;
 
 use clap::Args;
-use lope::runs::StartOptions;
+use lope::runs::RunStartOptions;
 use lope::stores::CreateStore;
 use lope::stores::StoreError;
 use lope::workflows::Plan;
 use lope::{Client, PreparedRun};
-use lope_model::{Priority, QueueName};
+use lope_model::QueueName;
 
 use super::begin::{Begin, announce, options};
 use super::python::{PythonArgs, PythonWorkflow};
@@ -58,17 +58,11 @@ pub(crate) async fn run(args: StartArgs, settings: &Settings, output: Output) ->
     if let Some(queue) = &args.queue {
         options.queue = QueueName::parse(queue).map_err(|error| bad(&error))?;
     }
-    if let Some(level) = args.priority {
-        options.priority = Priority::new(level).map_err(|error| bad(&error))?;
-    } else if let Some(level) = settings
+    let priority = settings
         .config
         .engine
-        .queue_limits
-        .get(&options.queue)
-        .and_then(|limit| limit.priority)
-    {
-        options.priority = level;
-    }
+        .priority(&options.queue, args.priority);
+    options.priority = priority.map_err(|error| bad(&error))?;
     let target = PythonWorkflow::parse(&args.workflow);
     if let Some(asked) = args.python.unnamed(Path::new(&args.workflow)) {
         return Err(asked);
@@ -88,7 +82,7 @@ pub(crate) async fn run(args: StartArgs, settings: &Settings, output: Output) ->
 /// run's.
 async fn deployed(
     plans: &[Arc<Plan>],
-    options: StartOptions,
+    options: RunStartOptions,
     settings: &Settings,
 ) -> CliResult<(Client, PreparedRun)> {
     let run = PreparedRun::new(&plans[0], options)?;
@@ -105,7 +99,7 @@ async fn deployed(
 /// admitted.
 async fn prepared(
     named: &str,
-    options: StartOptions,
+    options: RunStartOptions,
     settings: &Settings,
 ) -> CliResult<(Client, PreparedRun)> {
     if workflow_file::is_file(named) {

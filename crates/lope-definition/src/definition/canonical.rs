@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use lope_expr::At;
+use lope_expr::TextLocation;
 use lope_model::{Digest, VersionId};
 use thiserror::Error;
 
@@ -55,13 +55,15 @@ impl Definition {
             .blocks
             .iter_mut()
             .flat_map(|block| &mut block.steps)
-            .for_each(|step| step.at = At::NOWHERE);
+            .for_each(|step| step.at = TextLocation::NOWHERE);
         canonical.file = None;
         canonical
             .policies
             .iter_mut()
-            .for_each(|rule| rule.at = At::NOWHERE);
-        each_expr_mut(&mut canonical, &mut |expr| expr.relocate(&|_| At::NOWHERE));
+            .for_each(|rule| rule.at = TextLocation::NOWHERE);
+        each_expr_mut(&mut canonical, &mut |expr| {
+            expr.relocate(&|_| TextLocation::NOWHERE);
+        });
         canonical
     }
 

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use lope_expr::At;
+use lope_expr::TextLocation;
 
 use super::Step;
 
@@ -10,7 +10,7 @@ use super::Step;
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Problem {
     /// Where it was written, if that is known.
-    pub at: At,
+    pub at: TextLocation,
     /// The path of the step, as in `mail/send`; empty: the workflow itself.
     pub path: String,
     pub message: String,
@@ -18,7 +18,7 @@ pub struct Problem {
 }
 
 impl Problem {
-    pub fn new(at: At, path: impl Into<String>, message: impl Into<String>) -> Self {
+    pub fn new(at: TextLocation, path: impl Into<String>, message: impl Into<String>) -> Self {
         Self {
             at,
             path: path.into(),

@@ -7,7 +7,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use lope_expr::{At, Expr, Fuel, Scope, Template, eval};
+use lope_expr::{Expr, Fuel, Scope, Template, TextLocation, eval};
 use lope_model::{Policy, Value};
 use serde::{Deserialize, Serialize};
 
@@ -26,7 +26,7 @@ pub struct Rule {
         with = "super::step::location",
         skip_serializing_if = "super::step::is_nowhere"
     )]
-    pub at: At,
+    pub at: TextLocation,
 }
 
 /// Which steps. All that is said must hold; a matcher that says nothing matches every step.
@@ -69,7 +69,7 @@ impl Rule {
         Self {
             matcher,
             policy,
-            at: At::NOWHERE,
+            at: TextLocation::NOWHERE,
         }
     }
 }

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use lope_expr::{At, Expr, Template};
+use lope_expr::{Expr, Template, TextLocation};
 use lope_model::Policy;
 use serde::{Deserialize, Serialize};
 
@@ -44,7 +44,7 @@ pub struct Step {
     pub kind: StepKind,
     /// Where it was written; two steps that differ only here are equal and have the same version.
     #[serde(default, with = "location", skip_serializing_if = "is_nowhere")]
-    pub at: At,
+    pub at: TextLocation,
 }
 
 /// What a step does.
@@ -95,7 +95,7 @@ pub enum StepKind {
     Try {
         block: BlockId,
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
-        handlers: Vec<Handler>,
+        handlers: Vec<FailureHandler>,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         finally: Option<BlockId>,
     },
@@ -192,7 +192,7 @@ pub struct Case {
 /// A handler of a `try`: for failures of these types or with these bases; for all (but a cancel) if
 /// it names none.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-pub struct Handler {
+pub struct FailureHandler {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub matches: Vec<Arc<str>>,
     /// The name of the failure in the block (`as`).
@@ -250,7 +250,7 @@ impl Step {
             set: None,
             policy: Policy::default(),
             kind,
-            at: At::NOWHERE,
+            at: TextLocation::NOWHERE,
         }
     }
 
@@ -298,7 +298,7 @@ impl Step {
     }
 
     #[must_use]
-    pub const fn at(mut self, at: At) -> Self {
+    pub const fn at(mut self, at: TextLocation) -> Self {
         self.at = at;
         self
     }
@@ -365,7 +365,7 @@ fn says_nothing(policy: &Policy<Template>) -> bool {
     *policy == Policy::default()
 }
 
-pub(super) fn is_nowhere(at: &At) -> bool {
+pub(super) fn is_nowhere(at: &TextLocation) -> bool {
     !at.is_known()
 }
 
@@ -373,10 +373,10 @@ pub(super) fn is_nowhere(at: &At) -> bool {
 pub(super) mod location {
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-    use lope_expr::At;
+    use lope_expr::TextLocation;
 
     pub(in crate::definition) fn serialize<S: Serializer>(
-        at: &At,
+        at: &TextLocation,
         serializer: S,
     ) -> Result<S::Ok, S::Error> {
         (at.line, at.column).serialize(serializer)
@@ -384,8 +384,8 @@ pub(super) mod location {
 
     pub(in crate::definition) fn deserialize<'de, D: Deserializer<'de>>(
         deserializer: D,
-    ) -> Result<At, D::Error> {
+    ) -> Result<TextLocation, D::Error> {
         let (line, column) = Deserialize::deserialize(deserializer)?;
-        Ok(At::new(line, column))
+        Ok(TextLocation::new(line, column))
     }
 }

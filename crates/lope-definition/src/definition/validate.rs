@@ -10,7 +10,7 @@ mod structure;
 
 use std::sync::Arc;
 
-use lope_expr::At;
+use lope_expr::TextLocation;
 
 use super::scope::Scopes;
 use super::{BlockId, Definition, Problem, RedactedPath, Step};
@@ -40,7 +40,7 @@ impl Definition {
         let mut problems = validator.problems;
         let redacted = self.redact.iter().map(|text| RedactedPath::parse(text));
         let unread = redacted.filter_map(Result::err);
-        problems.extend(unread.map(|message| Problem::new(At::NOWHERE, "", message)));
+        problems.extend(unread.map(|message| Problem::new(TextLocation::NOWHERE, "", message)));
         problems.sort_by_key(|problem| (problem.at.line, problem.at.column));
         problems
     }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 
-use lope_expr::At;
+use lope_expr::TextLocation;
 
 use super::fields::{Unread, WorkflowReader};
 use super::tree::{NodeId, Shape, YamlEntry};
@@ -12,8 +12,8 @@ use crate::definition::{Block, BlockId, NESTING_MAX, STEPS_MAX, Step};
 /// The steps that a step names, and where.
 #[derive(Debug, Default)]
 pub(super) struct NamedNeeds {
-    pub(super) needs: Vec<(Arc<str>, At)>,
-    pub(super) follows: Vec<(Arc<str>, At)>,
+    pub(super) needs: Vec<(Arc<str>, TextLocation)>,
+    pub(super) follows: Vec<(Arc<str>, TextLocation)>,
 }
 
 impl WorkflowReader<'_> {
@@ -129,7 +129,7 @@ impl WorkflowReader<'_> {
     /// The steps of the block among those that a step names; others are noted where they stand.
     fn known(
         &mut self,
-        named: Vec<(Arc<str>, At)>,
+        named: Vec<(Arc<str>, TextLocation)>,
         known: &HashSet<&str>,
         entry: &YamlEntry,
     ) -> Vec<Arc<str>> {

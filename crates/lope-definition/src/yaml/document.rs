@@ -1,7 +1,7 @@
 //! A document of plain values, JSON or YAML, in which every value knows where it was written: for
 //! files that are no workflows.
 
-use lope_expr::At;
+use lope_expr::TextLocation;
 use lope_model::Value;
 
 use super::tree::{NodeId, Shape, YamlTree};
@@ -22,7 +22,7 @@ impl LocatedDocument {
                 "a file has at most {FILE_MAX} bytes; this has {}",
                 text.len()
             );
-            return Err(vec![Problem::new(At::new(1, 1), "", message)]);
+            return Err(vec![Problem::new(TextLocation::new(1, 1), "", message)]);
         }
         let parsed = parse::parse(text);
         match parsed.tree {
@@ -38,7 +38,7 @@ impl LocatedDocument {
 
     /// Where the value that `path` leads to was written; for one that is missing, the last on the
     /// way to it. An entry of a map stands where its key does.
-    pub fn location<'a>(&self, path: impl IntoIterator<Item = &'a str>) -> At {
+    pub fn location<'a>(&self, path: impl IntoIterator<Item = &'a str>) -> TextLocation {
         let mut at = self.tree.at(self.tree.root);
         let mut node = self.tree.root;
         for key in path {
@@ -50,7 +50,7 @@ impl LocatedDocument {
         at
     }
 
-    fn child(&self, node: NodeId, key: &str) -> Option<(NodeId, At)> {
+    fn child(&self, node: NodeId, key: &str) -> Option<(NodeId, TextLocation)> {
         match self.tree.shape(node) {
             Shape::Map(entries) => {
                 let entry = entries.iter().find(|entry| *entry.key == *key)?;

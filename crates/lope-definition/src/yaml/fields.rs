@@ -4,7 +4,7 @@
 use std::str::FromStr;
 use std::sync::Arc;
 
-use lope_expr::At;
+use lope_expr::TextLocation;
 use lope_model::{Span, Value};
 
 use super::tree::{NodeId, Shape, Text, YamlEntry, YamlTree};
@@ -24,7 +24,7 @@ pub(super) struct WorkflowReader<'a> {
     /// The entries of every step and rule by its place.
     pub(super) written: super::refine::Written<'a>,
     /// What must not be shown, and where it was written.
-    pub(super) redacted: Vec<(Arc<str>, At)>,
+    pub(super) redacted: Vec<(Arc<str>, TextLocation)>,
 }
 
 /// A block that is known but not read.
@@ -41,7 +41,7 @@ pub(super) struct Unread {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Fields<'a> {
     pub(super) entries: &'a [YamlEntry],
-    pub(super) at: At,
+    pub(super) at: TextLocation,
 }
 
 impl<'a> Fields<'a> {
@@ -68,11 +68,11 @@ impl<'a> WorkflowReader<'a> {
         }
     }
 
-    pub(super) fn problem(&self, at: At, message: impl Into<String>) -> Problem {
+    pub(super) fn problem(&self, at: TextLocation, message: impl Into<String>) -> Problem {
         Problem::new(at, self.path.clone(), message)
     }
 
-    pub(super) fn refuse(&mut self, at: At, message: impl Into<String>) {
+    pub(super) fn refuse(&mut self, at: TextLocation, message: impl Into<String>) {
         let problem = self.problem(at, message);
         self.problems.push(problem);
     }
@@ -172,7 +172,7 @@ impl<'a> WorkflowReader<'a> {
     }
 
     /// One text, or a list of texts.
-    pub(super) fn texts(&mut self, id: NodeId, what: &str) -> Vec<(Arc<str>, At)> {
+    pub(super) fn texts(&mut self, id: NodeId, what: &str) -> Vec<(Arc<str>, TextLocation)> {
         let items = match self.tree.shape(id) {
             Shape::List(items) => items.clone(),
             Shape::Text(_) => vec![id],

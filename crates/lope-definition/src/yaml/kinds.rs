@@ -7,7 +7,7 @@ use lope_model::Value;
 
 use super::fields::{Fields, WorkflowReader};
 use super::tree::{NodeId, Shape, YamlEntry};
-use crate::definition::{Branch, Case, Handler, OnError, Parallel, StepKind, executor};
+use crate::definition::{Branch, Case, FailureHandler, OnError, Parallel, StepKind, executor};
 
 const ON_ERROR: [(&str, OnError); 2] = [("fail", OnError::Fail), ("collect", OnError::Collect)];
 /// The name of an element whose `each` gives it none.
@@ -174,12 +174,12 @@ impl<'a> WorkflowReader<'a> {
     }
 
     /// A list of handlers, or a single one.
-    fn handlers(&mut self, id: NodeId) -> Vec<Handler> {
+    fn handlers(&mut self, id: NodeId) -> Vec<FailureHandler> {
         let items = match self.tree.shape(id) {
             Shape::Map(_) => vec![id],
             Shape::List(_) | Shape::Plain(_) | Shape::Text(_) => self.items(id, "catch").to_vec(),
         };
-        let mut handlers: Vec<Handler> = Vec::new();
+        let mut handlers: Vec<FailureHandler> = Vec::new();
         for item in items {
             let Some(fields) = self.fields(
                 item,
@@ -204,7 +204,7 @@ impl<'a> WorkflowReader<'a> {
             let name = fields.get("as").and_then(|id| self.text(id, "as"));
             let steps = self.required(fields, "steps", "a handler of 'catch'");
             let block = self.child_of(steps, fields.get("collect"), "steps");
-            handlers.push(Handler {
+            handlers.push(FailureHandler {
                 matches: matches.into_iter().map(|(name, _)| name).collect(),
                 name,
                 block,

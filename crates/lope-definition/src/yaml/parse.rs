@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use granit_parser::{Event, Parser, ScalarStyle, ScanError, Span, Tag, options};
-use lope_expr::At;
+use lope_expr::TextLocation;
 use lope_model::Value;
 
 use super::scalar::{Scalar, resolve};
@@ -35,9 +35,11 @@ pub(super) fn parse(source: &str) -> Parsed {
         root,
     });
     if tree.is_none() && builder.problems.is_empty() {
-        builder
-            .problems
-            .push(Problem::new(At::new(1, 1), "", "the file is empty"));
+        builder.problems.push(Problem::new(
+            TextLocation::new(1, 1),
+            "",
+            "the file is empty",
+        ));
     }
     Parsed {
         tree,
@@ -58,7 +60,7 @@ struct Builder {
 
 /// A list or map whose end has not come yet.
 struct Open {
-    at: At,
+    at: TextLocation,
     anchor: usize,
     holds: Holds,
 }
@@ -72,16 +74,16 @@ enum Holds {
 #[derive(Default)]
 struct Entries {
     read: Vec<YamlEntry>,
-    seen: HashMap<Arc<str>, At>,
+    seen: HashMap<Arc<str>, TextLocation>,
     /// Maps to be laid below this one (`<<`).
-    below: Vec<(NodeId, At)>,
+    below: Vec<(NodeId, TextLocation)>,
     key: Option<PendingKey>,
 }
 
 /// A key that waits for its value.
 struct PendingKey {
     text: Arc<str>,
-    at: At,
+    at: TextLocation,
     /// `<<`, which lays other maps below this one.
     merges: bool,
 }
@@ -189,7 +191,7 @@ impl Builder {
         let known = tag.core_suffix().map(str::to_owned);
         if known.is_none() {
             let at = span.tag_start().map_or(location(span), |mark| {
-                At::new(mark.line() as u32, mark.col() as u32 + 1)
+                TextLocation::new(mark.line() as u32, mark.col() as u32 + 1)
             });
             self.problems.push(Problem::new(
                 at,
@@ -212,7 +214,7 @@ impl Builder {
         }
     }
 
-    fn leaf(&mut self, shape: Shape, at: At, anchor: usize) -> Result<(), Stop> {
+    fn leaf(&mut self, shape: Shape, at: TextLocation, anchor: usize) -> Result<(), Stop> {
         let id = self.add(Node {
             at,
             shape,
@@ -222,7 +224,7 @@ impl Builder {
         self.finish(id, anchor, at)
     }
 
-    fn open(&mut self, at: At, anchor: usize, holds: Holds) -> Result<(), Stop> {
+    fn open(&mut self, at: TextLocation, anchor: usize, holds: Holds) -> Result<(), Stop> {
         if self.open.len() >= DEPTH_MAX {
             return Err(self.stop(Problem::new(
                 at,
@@ -286,7 +288,7 @@ impl Builder {
         }
     }
 
-    fn alias(&mut self, anchor: usize, at: At) -> Result<(), Stop> {
+    fn alias(&mut self, anchor: usize, at: TextLocation) -> Result<(), Stop> {
         if let Some(id) = self.anchors.get(&anchor) {
             return self.finish(*id, 0, at);
         }
@@ -298,7 +300,7 @@ impl Builder {
         self.leaf(Shape::Plain(Value::Null), at, 0)
     }
 
-    fn unknown_alias(&mut self, name: &str, at: At) -> Result<(), Stop> {
+    fn unknown_alias(&mut self, name: &str, at: TextLocation) -> Result<(), Stop> {
         let problem = Problem::new(at, "", format!("there is no anchor '&{name}' before this"));
         self.problems
             .push(problem.did_you_mean(name, self.names.iter().map(String::as_str)));
@@ -306,7 +308,7 @@ impl Builder {
     }
 
     /// Gives a node to what is open around it: as an item, a key, a value, or as the document.
-    fn finish(&mut self, id: NodeId, anchor: usize, at: At) -> Result<(), Stop> {
+    fn finish(&mut self, id: NodeId, anchor: usize, at: TextLocation) -> Result<(), Stop> {
         if anchor > 0 {
             self.anchors.insert(anchor, id);
         }
@@ -330,7 +332,7 @@ impl Builder {
     }
 
     /// Aliases make small files large: what a node stands for is bounded, not what is written.
-    fn bounded(&mut self, id: NodeId, at: At) -> Result<(), Stop> {
+    fn bounded(&mut self, id: NodeId, at: TextLocation) -> Result<(), Stop> {
         if self.nodes[id.0 as usize].weight <= NODES_MAX {
             return Ok(());
         }
@@ -371,7 +373,7 @@ impl Builder {
 
     fn broken(&mut self, error: &ScanError, source: &str) -> Stop {
         let mark = error.marker();
-        let at = At::new(mark.line() as u32, mark.col() as u32 + 1);
+        let at = TextLocation::new(mark.line() as u32, mark.col() as u32 + 1);
         let problem = Problem::new(at, "", format!("not YAML: {}", error.info()));
         let line = source
             .lines()
@@ -391,8 +393,8 @@ impl Builder {
     }
 }
 
-fn location(span: Span) -> At {
-    At::new(span.start.line() as u32, span.start.col() as u32 + 1)
+fn location(span: Span) -> TextLocation {
+    TextLocation::new(span.start.line() as u32, span.start.col() as u32 + 1)
 }
 
 const fn written(style: ScalarStyle) -> Style {
@@ -413,7 +415,7 @@ fn tag_matches(tag: &str, value: &Value) -> bool {
 }
 
 /// The key that a node is: a text, or a scalar taken as it is written.
-fn key_of(nodes: &[Node], id: NodeId, at: At, problems: &mut Vec<Problem>) -> PendingKey {
+fn key_of(nodes: &[Node], id: NodeId, at: TextLocation, problems: &mut Vec<Problem>) -> PendingKey {
     let text: Arc<str> = match &nodes[id.0 as usize].shape {
         Shape::Text(text) => {
             let merges = text.style == Style::Plain && &*text.content == "<<";

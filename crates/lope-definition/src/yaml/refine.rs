@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 
-use lope_expr::At;
+use lope_expr::TextLocation;
 
 use super::tree::YamlEntry;
 use crate::definition::Problem;
@@ -17,7 +17,7 @@ pub(super) struct Written<'a> {
 }
 
 impl<'a> Written<'a> {
-    pub(super) fn remember(&mut self, at: At, entries: &'a [YamlEntry]) {
+    pub(super) fn remember(&mut self, at: TextLocation, entries: &'a [YamlEntry]) {
         self.by_place.insert((at.line, at.column), entries);
     }
 

@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 
 use lope_model::{Value, limit};
-use lope_values::At;
+use lope_values::TextLocation;
 
 use super::fields::WorkflowReader;
 use super::tree::{NodeId, Shape, YamlEntry};
@@ -57,7 +57,7 @@ struct SchemaWalk {
     /// Schemas that are still to be looked at.
     open: Vec<NodeId>,
     /// Where a reference stands, and the schema that it is a word of.
-    references: Vec<(NodeId, At)>,
+    references: Vec<(NodeId, TextLocation)>,
     /// Schemas that say the same value must also fit another one.
     same_value: Vec<(NodeId, NodeId)>,
 }
@@ -221,7 +221,7 @@ impl WorkflowReader<'_> {
         }
     }
 
-    fn readable(&mut self, pattern: &str, at: At) {
+    fn readable(&mut self, pattern: &str, at: TextLocation) {
         if let Err(error) = keyword::pattern(pattern) {
             self.refuse(at, error.message.clone());
         }
@@ -241,7 +241,7 @@ impl WorkflowReader<'_> {
 impl SchemaWalk {
     /// The references that never come to an end, whatever the value is. What is left when all
     /// schemas that lead only to such as end have been taken away does not end.
-    fn endless(&self) -> Vec<At> {
+    fn endless(&self) -> Vec<TextLocation> {
         let mut leading_to: HashMap<NodeId, Vec<NodeId>> = HashMap::new();
         let mut left: HashMap<NodeId, usize> = HashMap::new();
         for (from, to) in &self.same_value {

@@ -7,20 +7,20 @@
 use std::iter::Peekable;
 use std::str::Chars;
 
-use lope_expr::At;
+use lope_expr::TextLocation;
 
 use super::tree::{Style, Text};
 
 /// Where every character of a text stands in the file, line by line of the text.
 #[derive(Debug)]
 pub(super) struct SourceMap {
-    lines: Vec<Vec<At>>,
+    lines: Vec<Vec<TextLocation>>,
 }
 
 impl SourceMap {
     /// `at` is where the text starts in the file: its quote, or the first character of a block
     /// text.
-    pub(super) fn of(source: &str, text: &Text, at: At) -> Self {
+    pub(super) fn of(source: &str, text: &Text, at: TextLocation) -> Self {
         let written = source.get(text.start..text.end).unwrap_or_default();
         let mut walk = Walk {
             rest: written,
@@ -51,7 +51,7 @@ impl SourceMap {
     }
 
     /// The place in the file of a place in the text; one behind the end of a line is that end.
-    pub(super) fn find(&self, at: At) -> At {
+    pub(super) fn find(&self, at: TextLocation) -> TextLocation {
         let line = self
             .lines
             .get(at.line.saturating_sub(1) as usize)
@@ -66,7 +66,7 @@ impl SourceMap {
 /// A walk over what is written.
 struct Walk<'a> {
     rest: &'a str,
-    at: At,
+    at: TextLocation,
     style: Style,
     /// Columns that every line of a block text is indented.
     indent: u32,
@@ -185,8 +185,8 @@ impl Walk<'_> {
     fn step(&mut self) {
         let mut chars = self.rest.chars();
         match chars.next() {
-            Some('\n') => self.at = At::new(self.at.line + 1, 1),
-            Some(_) => self.at = At::new(self.at.line, self.at.column + 1),
+            Some('\n') => self.at = TextLocation::new(self.at.line + 1, 1),
+            Some(_) => self.at = TextLocation::new(self.at.line, self.at.column + 1),
             None => {}
         }
         self.rest = chars.as_str();
@@ -213,7 +213,7 @@ mod tests {
         let mut found = Vec::new();
         for (line, content) in text.content.split('\n').enumerate() {
             for (column, c) in content.chars().enumerate() {
-                let at = source_map.find(At::new(line as u32 + 1, column as u32 + 1));
+                let at = source_map.find(TextLocation::new(line as u32 + 1, column as u32 + 1));
                 let row = &lines[at.line as usize - 1];
                 found.push((c, row.get(at.column as usize - 1).copied().unwrap_or('\n')));
             }
@@ -267,7 +267,7 @@ mod tests {
             panic!()
         };
         let source_map = SourceMap::of(source, text, tree.at(entries[0].value));
-        let at = source_map.find(At::new(2, 40));
+        let at = source_map.find(TextLocation::new(2, 40));
         assert_eq!((at.line, at.column), (3, 6));
     }
 }

@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use lope_expr::{self as expr, At, Expr, Node, Origin, SyntaxError, Template};
+use lope_expr::{self as expr, Expr, Node, Origin, SyntaxError, Template, TextLocation};
 use lope_model::{Span, Timestamp, Value, limit};
 
 use super::fields::WorkflowReader;
@@ -49,7 +49,7 @@ impl WorkflowReader<'_> {
         }
     }
 
-    fn text_expr(&mut self, text: &Text, at: At) -> Expr {
+    fn text_expr(&mut self, text: &Text, at: TextLocation) -> Expr {
         if !text.content.contains(OPEN) {
             return Expr::literal(Value::Str(Arc::clone(&text.content))).at(at);
         }
@@ -58,7 +58,7 @@ impl WorkflowReader<'_> {
     }
 
     /// Moves the places of an expression from its text to the file.
-    fn placed(&mut self, text: &Text, at: At, read: Result<Expr, SyntaxError>) -> Expr {
+    fn placed(&mut self, text: &Text, at: TextLocation, read: Result<Expr, SyntaxError>) -> Expr {
         let source_map = SourceMap::of(self.source, text, at);
         match read {
             Ok(mut expr) => {

@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use lope_expr::At;
+use lope_expr::TextLocation;
 use lope_model::Value;
 
 /// A document.
@@ -22,7 +22,7 @@ pub(super) struct NodeId(pub(super) u32);
 
 #[derive(Debug)]
 pub(super) struct Node {
-    pub(super) at: At,
+    pub(super) at: TextLocation,
     pub(super) shape: Shape,
     /// Nodes below and including this one, aliases counted each time.
     pub(super) weight: u64,
@@ -43,7 +43,7 @@ pub(super) enum Shape {
 #[derive(Clone, Debug)]
 pub(super) struct YamlEntry {
     pub(super) key: Arc<str>,
-    pub(super) at: At,
+    pub(super) at: TextLocation,
     pub(super) value: NodeId,
 }
 
@@ -73,7 +73,7 @@ impl YamlTree {
         &self.nodes[id.0 as usize]
     }
 
-    pub(super) fn at(&self, id: NodeId) -> At {
+    pub(super) fn at(&self, id: NodeId) -> TextLocation {
         self.node(id).at
     }
 

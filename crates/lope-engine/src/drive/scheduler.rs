@@ -14,7 +14,7 @@ use tokio::time::Instant;
 use super::adopter::Adopter;
 use super::seam;
 use super::supervisor::SupervisedTask;
-use crate::fire::{FiredDue, fire_due_from};
+use crate::fire::{FiredDue, fire_due};
 use crate::settings::Settings;
 
 /// Most schedules dealt with in one look; if there are more, the next look follows at once.
@@ -39,20 +39,20 @@ impl SupervisedTask for Scheduler {
         let mut failures = 0;
         loop {
             seam::pass(&self.settings.name, Self::NAME);
-            let pause =
-                match fire_due_from(&self.store, &self.adopter.plans, BATCH, self.offset()).await {
-                    Ok(looked) => {
-                        failures = 0;
-                        self.pause(&looked)
-                    }
-                    Err(error) => {
-                        tracing::warn!(%error, "schedules were not looked at");
-                        failures += 1;
-                        let doubled = AGAIN.saturating_mul(1 << failures.min(10)).min(AGAIN_MAX);
-                        tokio::time::sleep(doubled).await;
-                        continue;
-                    }
-                };
+            let pause = match fire_due(&self.store, &self.adopter.plans, BATCH, self.offset()).await
+            {
+                Ok(looked) => {
+                    failures = 0;
+                    self.pause(&looked)
+                }
+                Err(error) => {
+                    tracing::warn!(%error, "schedules were not looked at");
+                    failures += 1;
+                    let doubled = AGAIN.saturating_mul(1 << failures.min(10)).min(AGAIN_MAX);
+                    tokio::time::sleep(doubled).await;
+                    continue;
+                }
+            };
             let until = Instant::now() + pause;
             tokio::time::sleep(pause.min(QUIET)).await;
             tokio::select! {

@@ -16,7 +16,7 @@ use super::dispatcher::Dispatcher;
 use super::supervisor::{SupervisedTask, Supervisor, caught};
 use super::{prune, rated_claim, seam};
 use crate::breakdown::Breakdown;
-use crate::session::{SessionCommand, SessionEvent, SessionMachine, SessionRequest, StoreCall};
+use crate::session::{SessionCall, SessionCommand, SessionEvent, SessionMachine, SessionRequest};
 use crate::settings::Settings;
 use crate::shard::ShardInput;
 
@@ -188,7 +188,7 @@ impl SessionTask {
     }
 
     /// Ask the store, and hear its answer.
-    fn call(&self, call: StoreCall, answers: mpsc::UnboundedSender<SessionReply>) {
+    fn call(&self, call: SessionCall, answers: mpsc::UnboundedSender<SessionReply>) {
         let store = self.store.clone();
         let runner = self.session.runner();
         let adopter = Arc::clone(&self.adopter);
@@ -199,7 +199,7 @@ impl SessionTask {
         let (supervisor, limits) = (Arc::clone(&self.supervisor), Arc::clone(&self.limits));
         let answer = async move {
             match call {
-                StoreCall::Register => {
+                SessionCall::Register => {
                     let registered = store.runs.register(register).await;
                     end_if_gone(&supervisor, &registered);
                     event_of(
@@ -208,31 +208,31 @@ impl SessionTask {
                         SessionEvent::Registered,
                     )
                 }
-                StoreCall::Heartbeat => {
+                SessionCall::Heartbeat => {
                     let beaten = store.runs.heartbeat(runner).await;
                     end_if_gone(&supervisor, &beaten);
                     event_of(beaten, SessionRequest::Heartbeat, SessionEvent::Beaten)
                 }
-                StoreCall::Claim(claim) => event_of(
+                SessionCall::Claim(claim) => event_of(
                     rated_claim::claim(&store, &limits, &settings, claim, now).await,
                     SessionRequest::Claim,
                     SessionEvent::Claimed,
                 ),
-                StoreCall::Takeover => {
+                SessionCall::Takeover => {
                     let taken = store.runs.takeover(Takeover { limit: SWEEP_MAX }).await;
                     event_of(taken, SessionRequest::Takeover, SessionEvent::TookOver)
                 }
-                StoreCall::Reconcile => event_of(
+                SessionCall::Reconcile => event_of(
                     owned(&store, runner).await,
                     SessionRequest::Reconcile,
                     SessionEvent::Owned,
                 ),
-                StoreCall::Announce(serves) => event_of(
+                SessionCall::Announce(serves) => event_of(
                     store.runs.announce(runner, serves).await,
                     SessionRequest::Announce,
                     SessionEvent::Announced,
                 ),
-                StoreCall::Mail => {
+                SessionCall::Mail => {
                     let mail = store.runs.waiting(runner, SWEEP_MAX).await;
                     event_of(
                         mail.map(|mail| adopter.hand_over(mail)),
@@ -240,7 +240,7 @@ impl SessionTask {
                         |()| SessionEvent::Mailed,
                     )
                 }
-                StoreCall::Prune => {
+                SessionCall::Prune => {
                     let pruned = prune::once(&store, &settings, now).await;
                     event_of(pruned, SessionRequest::Prune, |pruned| {
                         SessionEvent::Pruned { more: pruned.more }

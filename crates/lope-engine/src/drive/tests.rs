@@ -263,9 +263,9 @@ steps:
         let plan = lope_definition::yaml::read(parent, "parent.yaml").unwrap();
         let plan = lope_flow::law::Plan::new(&plan).unwrap();
         client::deploy(&fixture.store, &plan).await.unwrap();
-        let options = client::StartOptions {
+        let options = client::RunStartOptions {
             input: Some(Value::Null),
-            ..client::StartOptions::default()
+            ..client::RunStartOptions::default()
         };
         let (run, _) = client::start(
             &fixture.store,

@@ -32,14 +32,14 @@ impl Play {
 
     fn registered() -> Self {
         let mut play = Self::new();
-        assert_eq!(play.tick(0), [SessionCommand::Call(StoreCall::Register)]);
+        assert_eq!(play.tick(0), [SessionCommand::Call(SessionCall::Register)]);
         let commands = play.hear(SessionEvent::Registered(play.beat()));
         assert!(
             matches!(
                 commands[..],
                 [
-                    SessionCommand::Call(StoreCall::Claim(_)),
-                    SessionCommand::Call(StoreCall::Takeover)
+                    SessionCommand::Call(SessionCall::Claim(_)),
+                    SessionCommand::Call(SessionCall::Takeover)
                 ]
             ),
             "{commands:?}"
@@ -110,7 +110,7 @@ fn run(n: u8) -> ClaimedRun {
 
 fn limit_of(commands: &[SessionCommand]) -> Option<usize> {
     commands.iter().find_map(|ask| match ask {
-        SessionCommand::Call(StoreCall::Claim(claim)) => Some(claim.limit),
+        SessionCommand::Call(SessionCall::Claim(claim)) => Some(claim.limit),
         _ => None,
     })
 }
@@ -155,8 +155,8 @@ fn a_wakeup_leads_to_a_claim_and_to_a_look_for_mail() {
         matches!(
             commands[..],
             [
-                SessionCommand::Call(StoreCall::Mail),
-                SessionCommand::Call(StoreCall::Claim(_))
+                SessionCommand::Call(SessionCall::Mail),
+                SessionCommand::Call(SessionCall::Claim(_))
             ]
         ),
         "{commands:?}"
@@ -169,8 +169,8 @@ fn a_wakeup_leads_to_a_claim_and_to_a_look_for_mail() {
         matches!(
             commands[..],
             [
-                SessionCommand::Call(StoreCall::Mail),
-                SessionCommand::Call(StoreCall::Claim(_))
+                SessionCommand::Call(SessionCall::Mail),
+                SessionCommand::Call(SessionCall::Claim(_))
             ]
         ),
         "the second wakeup is not forgotten: {commands:?}"
@@ -186,14 +186,14 @@ fn an_idle_keeper_asks_a_handful_of_times_a_second() {
         for ask in play.tick(10) {
             count += 1;
             match ask {
-                SessionCommand::Call(StoreCall::Claim(_)) => play.hear(play.claimed(0, None)),
-                SessionCommand::Call(StoreCall::Takeover) => {
+                SessionCommand::Call(SessionCall::Claim(_)) => play.hear(play.claimed(0, None)),
+                SessionCommand::Call(SessionCall::Takeover) => {
                     play.hear(SessionEvent::TookOver(TakenOver::default()))
                 }
-                SessionCommand::Call(StoreCall::Heartbeat) => {
+                SessionCommand::Call(SessionCall::Heartbeat) => {
                     play.hear(SessionEvent::Beaten(Ok(play.beat())))
                 }
-                SessionCommand::Call(StoreCall::Reconcile) => {
+                SessionCommand::Call(SessionCall::Reconcile) => {
                     play.hear(SessionEvent::Owned(Vec::new()))
                 }
                 other => panic!("unexpected {other:?}"),
@@ -212,24 +212,26 @@ fn a_runner_that_cannot_renew_stops_before_its_lease_can_be_stolen() {
     for _ in 0..1_500 {
         for ask in play.tick(10) {
             match ask {
-                SessionCommand::Call(StoreCall::Heartbeat) => {
+                SessionCommand::Call(SessionCall::Heartbeat) => {
                     drop(play.hear(SessionEvent::Failed(SessionRequest::Heartbeat)));
                 }
-                SessionCommand::Call(StoreCall::Claim(_)) => {
+                SessionCommand::Call(SessionCall::Claim(_)) => {
                     drop(play.hear(SessionEvent::Failed(SessionRequest::Claim)));
                 }
-                SessionCommand::Call(StoreCall::Takeover) => {
+                SessionCommand::Call(SessionCall::Takeover) => {
                     drop(play.hear(SessionEvent::Failed(SessionRequest::Takeover)));
                 }
-                SessionCommand::Call(StoreCall::Reconcile) => {
+                SessionCommand::Call(SessionCall::Reconcile) => {
                     drop(play.hear(SessionEvent::Failed(SessionRequest::Reconcile)));
                 }
                 SessionCommand::Fence(_) => fenced_at = fenced_at.or(Some(play.now.moment)),
-                SessionCommand::Call(StoreCall::Register | StoreCall::Mail | StoreCall::Prune)
+                SessionCommand::Call(
+                    SessionCall::Register | SessionCall::Mail | SessionCall::Prune,
+                )
                 | SessionCommand::Adopt(_)
                 | SessionCommand::Compare(_)
                 | SessionCommand::SetClock(_) => {}
-                SessionCommand::Call(StoreCall::Announce(_)) => {}
+                SessionCommand::Call(SessionCall::Announce(_)) => {}
             }
         }
     }
@@ -246,7 +248,7 @@ fn the_lease_counts_from_when_the_heartbeat_was_sent() {
     play.idle();
     assert!(
         play.tick(5_000)
-            .contains(&SessionCommand::Call(StoreCall::Heartbeat))
+            .contains(&SessionCommand::Call(SessionCall::Heartbeat))
     );
     assert!(
         !play
@@ -281,7 +283,7 @@ fn a_lost_session_fences_and_registers_anew() {
         "{commands:?}"
     );
     play.session.reborn(RunnerId::from_bytes([2; 16]));
-    assert_eq!(play.tick(0), [SessionCommand::Call(StoreCall::Register)]);
+    assert_eq!(play.tick(0), [SessionCommand::Call(SessionCall::Register)]);
 }
 
 #[test]
@@ -337,18 +339,18 @@ fn mail_that_could_not_be_fetched_is_asked_for_again() {
     play.tick(10);
     assert!(
         play.hear(SessionEvent::Notified)
-            .contains(&SessionCommand::Call(StoreCall::Mail))
+            .contains(&SessionCommand::Call(SessionCall::Mail))
     );
     assert!(
         !play
             .hear(SessionEvent::Failed(SessionRequest::Mail))
-            .contains(&SessionCommand::Call(StoreCall::Mail)),
+            .contains(&SessionCommand::Call(SessionCall::Mail)),
         "not at once"
     );
     play.hear(play.claimed(0, None));
     assert!(
         play.tick(200)
-            .contains(&SessionCommand::Call(StoreCall::Mail))
+            .contains(&SessionCommand::Call(SessionCall::Mail))
     );
 }
 
@@ -361,7 +363,7 @@ fn comparing_also_looks_for_mail_whose_wakeup_was_not_heard() {
     play.tick(10);
     assert!(
         play.hear(SessionEvent::Owned(vec![run(0)]))
-            .contains(&SessionCommand::Call(StoreCall::Mail))
+            .contains(&SessionCommand::Call(SessionCall::Mail))
     );
 }
 
@@ -390,7 +392,7 @@ fn runs_of_a_session_that_has_ended_are_not_counted() {
 #[test]
 fn a_runner_goes_by_the_clock_of_the_store() {
     let mut play = Play::new();
-    assert_eq!(play.tick(0), [SessionCommand::Call(StoreCall::Register)]);
+    assert_eq!(play.tick(0), [SessionCommand::Call(SessionCall::Register)]);
     play.tick(100);
     let read = play.now.wall.plus(Span::from_millis(20_000 - 50));
     let beat = Beat {
@@ -420,7 +422,7 @@ fn claims(commands: &[SessionCommand]) -> Vec<&Claim> {
     commands
         .iter()
         .filter_map(|ask| {
-            if let SessionCommand::Call(StoreCall::Claim(claim)) = ask {
+            if let SessionCommand::Call(SessionCall::Claim(claim)) = ask {
                 Some(claim)
             } else {
                 None
@@ -439,7 +441,7 @@ fn a_runner_that_does_not_claim_takes_only_what_it_was_told_to_own() {
     assert!(
         commands.iter().all(|command| !matches!(
             command,
-            SessionCommand::Call(StoreCall::Claim(_) | StoreCall::Prune)
+            SessionCommand::Call(SessionCall::Claim(_) | SessionCall::Prune)
         )),
         "{commands:?}"
     );
@@ -531,23 +533,23 @@ fn a_claim_that_fails_does_not_keep_the_other_queues_waiting() {
 #[test]
 fn old_runs_are_deleted_in_batches_with_pauses() {
     let (mut play, commands) = Play::begun(Settings::default());
-    assert!(commands.contains(&SessionCommand::Call(StoreCall::Prune)));
+    assert!(commands.contains(&SessionCommand::Call(SessionCall::Prune)));
     play.idle();
     play.hear(SessionEvent::Pruned { more: true });
     assert!(
         !play
             .tick(249)
-            .contains(&SessionCommand::Call(StoreCall::Prune))
+            .contains(&SessionCommand::Call(SessionCall::Prune))
     );
     assert!(
         play.tick(1)
-            .contains(&SessionCommand::Call(StoreCall::Prune))
+            .contains(&SessionCommand::Call(SessionCall::Prune))
     );
     play.hear(SessionEvent::Pruned { more: false });
     assert!(
         !play
             .tick(10_000)
-            .contains(&SessionCommand::Call(StoreCall::Prune))
+            .contains(&SessionCommand::Call(SessionCall::Prune))
     );
 }
 
@@ -557,7 +559,7 @@ fn what_is_served_from_now_on_is_said_in_the_registry_until_it_is_heard() {
     play.idle();
     let announced = |commands: &[SessionCommand]| {
         commands.iter().find_map(|ask| {
-            if let SessionCommand::Call(StoreCall::Announce(serves)) = ask {
+            if let SessionCommand::Call(SessionCall::Announce(serves)) = ask {
                 Some(serves.to_string())
             } else {
                 None

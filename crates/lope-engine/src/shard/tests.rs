@@ -7,7 +7,7 @@ use lope_flow::law::Plan;
 use lope_model::{Epoch, RunId, RunnerId, Timestamp, Value};
 
 use super::*;
-use crate::client::{self, StartOptions};
+use crate::client::{self, RunStartOptions};
 
 const OWNER: RunnerId = RunnerId::from_bytes([1; 16]);
 const NOW: Timestamp = Timestamp::from_millis(1_000);
@@ -16,9 +16,9 @@ fn adoption(run: RunId, epoch: u64) -> ShardInput {
     let yaml = "{ name: one, steps: { a: { action: one } } }";
     let definition = lope_definition::yaml::read(yaml, "test.yaml").unwrap();
     let plan = Arc::new(Plan::new(&definition).unwrap());
-    let options = StartOptions {
+    let options = RunStartOptions {
         input: Some(Value::Null),
-        ..StartOptions::default()
+        ..RunStartOptions::default()
     };
     let client::PendingRun { admit, start } = client::new_run_as(run, &plan, options, NOW);
     ShardInput::Adopt(Box::new(Adoption {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use lope_model::{Map, Value};
-use lope_values::At;
+use lope_values::TextLocation;
 
 use super::{Lexeme, Parsed, Parser, Sub};
 use crate::tree::{Expr, Node};
@@ -12,7 +12,7 @@ use crate::tree::{Expr, Node};
 const FOLD_MAX: usize = 32;
 
 impl Parser<'_> {
-    pub(super) fn list(&mut self, at: At) -> Parsed<Sub> {
+    pub(super) fn list(&mut self, at: TextLocation) -> Parsed<Sub> {
         self.expect("[")?;
         let (items, depth) = self.items("]")?;
         self.sub(
@@ -26,7 +26,7 @@ impl Parser<'_> {
         )
     }
 
-    pub(super) fn map(&mut self, at: At) -> Parsed<Sub> {
+    pub(super) fn map(&mut self, at: TextLocation) -> Parsed<Sub> {
         self.expect("{")?;
         let (mut entries, mut depth) = (Vec::new(), 0);
         while !self.accept("}")? {

@@ -6,7 +6,7 @@
 //! a reference is always one.
 
 use lope_model::value::{from_msgpack, to_msgpack};
-use lope_model::{Digest, Value, limit};
+use lope_model::{Blob, Digest, Value, limit};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use thiserror::Error;
@@ -19,13 +19,6 @@ use super::weight::weight;
 const BLOB: &str = "$blob";
 /// How snapshots are written; the first byte of each.
 const FORMAT: u8 = 1;
-
-/// A large value, by content.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Blob {
-    pub digest: Digest,
-    pub bytes: Vec<u8>,
-}
 
 /// Bytes that hold no state or event of a law that this program knows.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]

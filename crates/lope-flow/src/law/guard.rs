@@ -1,7 +1,7 @@
 //! `try`: a block with handlers by type of failure, and `finally`, which runs however the block
 //! ended.
 
-use lope_definition::{BlockId, Handler, StepKind};
+use lope_definition::{BlockId, FailureHandler, StepKind};
 use lope_model::{Failure, Value};
 
 use super::arena::Key;
@@ -66,7 +66,7 @@ impl<'a> Machine<'a> {
         }
     }
 
-    fn handle(&mut self, exec: Key, handler: &'a Handler, failure: &Failure) {
+    fn handle(&mut self, exec: Key, handler: &'a FailureHandler, failure: &Failure) {
         match self.begin_block_of(exec, handler.block, 0) {
             Ok(act) => {
                 self.set_guard(exec, GuardPhase::Handler, act);
@@ -143,7 +143,10 @@ pub(crate) fn has_finally(kind: &StepKind) -> bool {
 
 /// The first handler that names the failure's type or a base of it; one that names none takes all
 /// but a cancel.
-pub(crate) fn handler_for<'a>(handlers: &'a [Handler], failure: &Failure) -> Option<&'a Handler> {
+pub(crate) fn handler_for<'a>(
+    handlers: &'a [FailureHandler],
+    failure: &Failure,
+) -> Option<&'a FailureHandler> {
     handlers
         .iter()
         .find(|handler| match handler.matches.as_slice() {

@@ -9,8 +9,8 @@
 pub mod script;
 
 use lope_definition::{
-    Block, BlockId, Branch, Case, Definition, DispatchSpec, Handler, Matcher, OnError, Parallel,
-    Recipient, Rule, Step, StepKind, StepPolicy, executor,
+    Block, BlockId, Branch, Case, Definition, DispatchSpec, FailureHandler, Matcher, OnError,
+    Parallel, Recipient, Rule, Step, StepKind, StepPolicy, executor,
 };
 use lope_expr::{Expr, Template, parse};
 use lope_flow::law::{Plan, Settled};
@@ -159,7 +159,12 @@ pub fn while_(name: &str, when: &str, block: BlockId, max: Option<u64>) -> Step 
     )
 }
 
-pub fn try_(name: &str, block: BlockId, handlers: Vec<Handler>, finally: Option<BlockId>) -> Step {
+pub fn try_(
+    name: &str,
+    block: BlockId,
+    handlers: Vec<FailureHandler>,
+    finally: Option<BlockId>,
+) -> Step {
     Step::new(
         name,
         StepKind::Try {
@@ -170,8 +175,8 @@ pub fn try_(name: &str, block: BlockId, handlers: Vec<Handler>, finally: Option<
     )
 }
 
-pub fn on(kinds: &[&str], name: Option<&str>, block: BlockId) -> Handler {
-    Handler {
+pub fn on(kinds: &[&str], name: Option<&str>, block: BlockId) -> FailureHandler {
+    FailureHandler {
         matches: kinds.iter().map(|kind| (*kind).into()).collect(),
         name: name.map(Into::into),
         block,

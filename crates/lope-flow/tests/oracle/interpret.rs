@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::rc::Rc;
 
 use lope_definition::{
-    Block, BlockId, Branch, Definition, Handler, OnError, Parallel, Step, StepKind,
+    Block, BlockId, Branch, Definition, FailureHandler, OnError, Parallel, Step, StepKind,
 };
 use lope_expr::{Expr, Fuel, Scope, eval};
 use lope_flow::law::Settled;
@@ -312,12 +312,12 @@ impl<'a> Interpreter<'a> {
         }
     }
 
-    fn handled(&mut self, tried: Flow, handlers: &[Handler], names: &Rc<Names>) -> Flow {
+    fn handled(&mut self, tried: Flow, handlers: &[FailureHandler], names: &Rc<Names>) -> Flow {
         let failure = match tried {
             Err(Leave::Failed(failure)) => failure,
             other => return other,
         };
-        let catches = |handler: &&Handler| {
+        let catches = |handler: &&FailureHandler| {
             handler.matches.is_empty()
                 || handler
                     .matches

@@ -7,14 +7,14 @@ use crate::frame::{Message, MessageKind};
 use crate::key::WorkerId;
 use crate::record::Owner;
 use crate::time::TimeHooks;
-use crate::{Config, ConsumerLoop, ConsumerLoopError, ConsumerPool, Mailbox, Until, plain};
+use crate::{ConsumerConfig, ConsumerLoop, ConsumerLoopError, ConsumerPool, Mailbox, Until, plain};
 use lope_store::MemoryStore;
 
 /// "a build without threads answers with an error"
 #[tokio::test]
 async fn start_and_join_answer_with_an_error_and_the_host_ticks() {
     let store = MemoryStore::open();
-    let config = Config::new(WorkerId::new(7).unwrap(), Owner::new("desk").unwrap());
+    let config = ConsumerConfig::new(WorkerId::new(7).unwrap(), Owner::new("desk").unwrap());
     let handler = Arc::new(plain(|_, _| Ok(())));
     let mut worker = ConsumerLoop::init(
         Arc::clone(&store.tables),

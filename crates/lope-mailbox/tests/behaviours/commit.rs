@@ -6,7 +6,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use lope_mailbox::frame::{Flags, Intent, Message, MessageKind};
 use lope_mailbox::{
-    BadMessage, Config, Consumer, Context, Handled, Handler, HandlerError, handler, plain,
+    BadMessage, Consumer, ConsumerConfig, Context, Handled, Handler, HandlerError, handler, plain,
 };
 use lope_model::Timestamp;
 use lope_store::door::DoorCall;
@@ -465,7 +465,7 @@ async fn a_slow_handler_does_not_hold_up_what_was_handled_before_it() {
     });
     let mut consumer = stand
         .runner_with(
-            Config {
+            ConsumerConfig {
                 max_batch: 8,
                 ..config(SEVEN, "desk")
             },

@@ -2,7 +2,7 @@
 
 use lope_mailbox::frame::{Flags, Message};
 use lope_mailbox::message::Acknowledgement;
-use lope_mailbox::{Config, Consumer, HandlerError, plain};
+use lope_mailbox::{Consumer, ConsumerConfig, HandlerError, plain};
 use lope_model::Span;
 use lope_store::tables::{Range, TableId};
 
@@ -25,7 +25,7 @@ async fn replying(stand: &Stand, seen: &Seen) -> Consumer {
     });
     stand
         .runner_with(
-            Config {
+            ConsumerConfig {
                 dedupe_window: Span::from_secs(60),
                 ..config(SEVEN, "desk")
             },

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use lope_mailbox::key::MessagePosition;
-use lope_mailbox::{Config, Consumer, HandlerError, Leased, handler, plain};
+use lope_mailbox::{Consumer, ConsumerConfig, HandlerError, Leased, handler, plain};
 use lope_model::{Epoch, Span};
 use lope_store::tables::TableId;
 use tokio::sync::Semaphore;
@@ -36,7 +36,7 @@ impl Gate {
 }
 
 /// A consumer that notes each message in the state, through the gate.
-async fn gated(stand: &Stand, config: Config, gate: &Gate, seen: &Seen) -> Consumer {
+async fn gated(stand: &Stand, config: ConsumerConfig, gate: &Gate, seen: &Seen) -> Consumer {
     let (gate, seen) = (gate.clone(), seen.clone());
     let name = config.owner.to_string();
     let handler = handler(move |context, message| {
@@ -61,8 +61,8 @@ async fn lease(stand: &Stand, seq: u64) -> Option<Leased> {
         .unwrap()
 }
 
-fn short(name: &str) -> Config {
-    Config {
+fn short(name: &str) -> ConsumerConfig {
+    ConsumerConfig {
         lease: Span::from_secs(10),
         ..config(SEVEN, name)
     }
@@ -116,7 +116,7 @@ async fn each_takeover_counts_and_too_many_are_the_end() {
     let mut config = short("any");
     config.retry.losses = 2;
     for (attempt, name) in ["a", "b", "c"].iter().enumerate() {
-        let config = Config {
+        let config = ConsumerConfig {
             owner: owner(name),
             ..config.clone()
         };
@@ -130,7 +130,7 @@ async fn each_takeover_counts_and_too_many_are_the_end() {
     }
     let mut last = stand
         .runner_with(
-            Config {
+            ConsumerConfig {
                 owner: owner("d"),
                 ..config
             },
@@ -152,7 +152,7 @@ async fn each_takeover_counts_and_too_many_are_the_end() {
 }
 
 /// Claim, call the handler, and vanish.
-async fn die_holding(stand: &Stand, config: Config) {
+async fn die_holding(stand: &Stand, config: ConsumerConfig) {
     let gate = Gate::new();
     let mut consumer = gated(stand, config, &gate, &Seen::default()).await;
     let task = tokio::spawn(async move { consumer.poll_inbox(64).await });
@@ -278,7 +278,7 @@ async fn a_message_that_takes_its_workers_with_it_rests_in_between() {
 }
 
 /// Poll until the deadly message is met, then vanish.
-async fn work_until_killed(stand: &Stand, config: Config) {
+async fn work_until_killed(stand: &Stand, config: ConsumerConfig) {
     let deadly = Arc::new(Semaphore::new(0));
     let met = Arc::clone(&deadly);
     let handler = handler(move |context, message| {
@@ -341,7 +341,7 @@ async fn leases_of_the_dead_are_not_waited_for() {
     let stand = Stand::new();
     stand.send_all(&["a"]).await;
     die_holding(&stand, short("ghost")).await;
-    let config = Config {
+    let config = ConsumerConfig {
         is_gone: Some(Arc::new(|owner| owner.as_str() == "ghost")),
         ..short("desk")
     };

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use lope_mailbox::process::{HandlerOutput, ProcessHandler};
-use lope_mailbox::{Config, ConsumerLoop, ConsumerLoopError, Until};
+use lope_mailbox::{ConsumerConfig, ConsumerLoop, ConsumerLoopError, Until};
 use lope_model::Span;
 
 use super::stand::{SEVEN, Stand, command, config, worker};
@@ -21,7 +21,7 @@ fn shell(script: &str, folder: &Path) -> ProcessHandler {
 }
 
 async fn run(stand: &Stand, handler: ProcessHandler) -> Result<ConsumerLoop, ConsumerLoopError> {
-    let config = Config {
+    let config = ConsumerConfig {
         max_batch: 4,
         ..config(SEVEN, "desk")
     };

@@ -1,7 +1,7 @@
 //! Failures: tried again, given up.
 
 use lope_mailbox::key::MessagePosition;
-use lope_mailbox::{Config, Consumer, HandlerError, handler, plain};
+use lope_mailbox::{Consumer, ConsumerConfig, HandlerError, handler, plain};
 use lope_store::tables::{At, TableId, Write};
 
 use super::stand::{SEVEN, Seen, Stand, command, config, worker};
@@ -265,7 +265,7 @@ async fn an_unfit_handler_leaves_messages_where_they_are() {
     });
     let mut consumer = stand
         .runner_with(
-            Config {
+            ConsumerConfig {
                 max_batch: 8,
                 ..config(SEVEN, "desk")
             },

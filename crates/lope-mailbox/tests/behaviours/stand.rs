@@ -8,7 +8,7 @@ use lope_mailbox::frame::{Message, MessageKind};
 use lope_mailbox::key::WorkerId;
 use lope_mailbox::record::Owner;
 use lope_mailbox::time::{Sleep, TimeHooks};
-use lope_mailbox::{Config, Consumer, Handler, Mailbox};
+use lope_mailbox::{Consumer, ConsumerConfig, Handler, Mailbox};
 use lope_model::{Clock, Span};
 use lope_store::tables::{At, Batch, Range, Row, TableId, Write};
 use lope_store::{ManualClock, MemoryStore, Tables};
@@ -43,8 +43,8 @@ pub(crate) fn owner(name: &str) -> Owner {
     Owner::new(name).expect("a name")
 }
 
-pub(crate) fn config(id: i64, name: &str) -> Config {
-    Config::new(worker(id), owner(name))
+pub(crate) fn config(id: i64, name: &str) -> ConsumerConfig {
+    ConsumerConfig::new(worker(id), owner(name))
 }
 
 /// A plain command.
@@ -90,7 +90,7 @@ impl Stand {
 
     pub(crate) async fn runner_with(
         &self,
-        config: Config,
+        config: ConsumerConfig,
         handler: impl Handler + 'static,
     ) -> Consumer {
         let mut consumer = Consumer::new(Arc::clone(&self.tables), Arc::new(handler), config);

@@ -2,7 +2,7 @@
 
 use lope_mailbox::frame::{Message, MessageKind};
 use lope_mailbox::key::TimerKey;
-use lope_mailbox::{Config, Consumer, HandlerError, MailboxError, handler, plain};
+use lope_mailbox::{Consumer, ConsumerConfig, HandlerError, MailboxError, handler, plain};
 use lope_model::{Span, Timestamp};
 use lope_store::tables::{At, TableId, Write};
 
@@ -16,7 +16,7 @@ async fn noting(stand: &Stand, seen: &Seen, max_batch: usize) -> Consumer {
     });
     stand
         .runner_with(
-            Config {
+            ConsumerConfig {
                 max_batch,
                 ..config(SEVEN, "desk")
             },

@@ -8,8 +8,8 @@ use lope_mailbox::key::MessagePosition;
 use lope_mailbox::time::{SystemSleep, TimeHooks};
 use lope_mailbox::trace::{AttemptResult, AttemptTrace, read_line};
 use lope_mailbox::{
-    Config, Consumer, ConsumerLoop, ConsumerLoopError, ConsumerPool, Handler, HandlerError, Until,
-    handler, plain,
+    Consumer, ConsumerConfig, ConsumerLoop, ConsumerLoopError, ConsumerPool, Handler, HandlerError,
+    Until, handler, plain,
 };
 use lope_model::{Span, Timestamp};
 use lope_store::SystemClock;
@@ -17,7 +17,11 @@ use tokio::sync::Semaphore;
 
 use super::stand::{SEVEN, Seen, Stand, command, config, owner, worker};
 
-async fn shell(stand: &Stand, config: Config, handler: impl Handler + 'static) -> ConsumerLoop {
+async fn shell(
+    stand: &Stand,
+    config: ConsumerConfig,
+    handler: impl Handler + 'static,
+) -> ConsumerLoop {
     ConsumerLoop::init(
         Arc::clone(&stand.tables),
         Arc::new(handler),
@@ -29,7 +33,11 @@ async fn shell(stand: &Stand, config: Config, handler: impl Handler + 'static) -
 }
 
 /// On the machine's clock, for workers that run beside the test.
-async fn live(stand: &Stand, config: Config, handler: impl Handler + 'static) -> ConsumerLoop {
+async fn live(
+    stand: &Stand,
+    config: ConsumerConfig,
+    handler: impl Handler + 'static,
+) -> ConsumerLoop {
     let time = TimeHooks {
         clock: Arc::new(SystemClock::default()),
         sleep: Arc::new(SystemSleep),
@@ -51,7 +59,7 @@ async fn a_tick_handles_up_to_max_batch() {
         .unwrap();
     let mut worker = shell(
         &stand,
-        Config {
+        ConsumerConfig {
             max_batch: 2,
             ..config(SEVEN, "desk")
         },
@@ -226,7 +234,7 @@ async fn many_workers_share_an_inbox_and_no_message_is_handled_by_two() {
             done.add_permits(1);
             Ok(())
         });
-        let config = Config {
+        let config = ConsumerConfig {
             owner: owner(&format!("desk{name}")),
             max_batch: 16,
             ..config(SEVEN, "any")
@@ -260,7 +268,7 @@ async fn a_message_wakes_an_idle_worker_at_once() {
         count.add_permits(1);
         Ok(())
     });
-    let config = Config {
+    let config = ConsumerConfig {
         max_idle: Span::from_secs(3_600),
         ..config(SEVEN, "desk")
     };

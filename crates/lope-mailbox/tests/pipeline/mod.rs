@@ -15,7 +15,9 @@ use lope_mailbox::frame::{Message, MessageKind};
 use lope_mailbox::key::WorkerId;
 use lope_mailbox::record::{Lease, Owner};
 use lope_mailbox::time::TimeHooks;
-use lope_mailbox::{Config, ConsumerLoop, Context, Handled, Handler, HandlerError, Mailbox};
+use lope_mailbox::{
+    ConsumerConfig, ConsumerLoop, Context, Handled, Handler, HandlerError, Mailbox,
+};
 use lope_model::{Span, Timestamp};
 use lope_postgres::PostgresStore;
 use lope_sqlite::SqliteStore;
@@ -85,10 +87,10 @@ impl Pipeline {
         time: TimeHooks,
     ) -> Option<ConsumerLoop> {
         let owner = Owner::new(format!("{stage:?}")).unwrap();
-        let config = Config {
+        let config = ConsumerConfig {
             max_batch: self.batch,
             max_idle: Span::from_millis(50),
-            ..Config::new(self.worker_id(stage), owner)
+            ..ConsumerConfig::new(self.worker_id(stage), owner)
         };
         ConsumerLoop::init(
             tables,

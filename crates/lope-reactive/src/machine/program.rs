@@ -10,7 +10,7 @@ use super::events::StreamEvent;
 use super::record::{NodeRecord, NodeWiring, StoredNode, UnsettledNote, seen};
 use crate::scheduler::{ChangedBy, NodeKey, NodeReport, NodeRole, NodeSpec, RunReason, Scheduler};
 use lope_cells::address::CellAddress;
-use lope_cells::snapshot::Snapshot;
+use lope_cells::snapshot::SpaceSnapshot;
 use lope_cells::space::{Committed, Spaces};
 use lope_cells::transaction::{ReadLog, Transaction};
 
@@ -100,7 +100,7 @@ impl Nodes {
         &mut self,
         spec: NodeSpec,
         name: NodeName,
-        now: &Snapshot,
+        now: &SpaceSnapshot,
         may_rest: bool,
     ) -> NodeKey {
         self.removed.remove(&name.name);
@@ -183,7 +183,7 @@ impl Nodes {
     pub(super) fn record(
         &mut self,
         node: NodeKey,
-        now: &Snapshot,
+        now: &SpaceSnapshot,
         unsettled: Option<UnsettledNote>,
     ) -> Option<(Arc<str>, NodeRecord, Option<NodeWiring>)> {
         let named = self.names.get(&node)?.named.clone();

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use lope_cells::address::CellAddress;
 use lope_cells::json::Json;
 use lope_cells::read::Extent;
-use lope_cells::snapshot::Snapshot;
+use lope_cells::snapshot::SpaceSnapshot;
 use lope_cells::transaction::ReadLog;
 use serde::{Deserialize, Serialize};
 
@@ -66,13 +66,13 @@ impl StoredNode {
     }
 
     /// Whether everything that the node read still reads the same.
-    pub fn is_current(&self, now: &Snapshot) -> bool {
+    pub fn is_current(&self, now: &SpaceSnapshot) -> bool {
         self.record.seen == Some(seen(&self.wiring.reads, now))
     }
 }
 
 /// A digest of what stands where a node read: enough to tell apart, not to prove.
-pub(super) fn seen(reads: &ReadLog, now: &Snapshot) -> u64 {
+pub(super) fn seen(reads: &ReadLog, now: &SpaceSnapshot) -> u64 {
     reads.iter().fold(0, |hash, (at, extent)| {
         mix(hash ^ looked_at(*extent, now.at(at)))
     })

@@ -218,7 +218,7 @@ fn register(
     }
     let role = match bound.work {
         NodeWork::Observer | NodeWork::Effect(_) => NodeRole::Observer,
-        _ => NodeRole::Computation,
+        NodeWork::Function(_) | NodeWork::Raw(_) | NodeWork::Passthrough => NodeRole::Computation,
     };
     let spec = NodeSpec {
         role,

@@ -11,7 +11,7 @@ use crate::binding::{links_in, place_of, send};
 use crate::limit;
 use crate::machine::StreamEvent;
 use crate::module::{ChildRequest, RawCall};
-use crate::process::{Owner, child_result, mark_stopped, process_of};
+use crate::process::{ProcessOwner, child_result, mark_stopped, process_of};
 use crate::recipe::{FunctionCode, FunctionModule, Recipe, is_recipe};
 use lope_cells::address::CellAddress;
 use lope_cells::error::WriteError;
@@ -196,8 +196,8 @@ impl BoundNode {
         }
     }
 
-    fn owner(&self) -> Owner {
-        Owner {
+    fn owner(&self) -> ProcessOwner {
+        ProcessOwner {
             process: self.process.id.clone(),
             node: self.index,
         }

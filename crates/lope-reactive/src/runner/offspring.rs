@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::process::{Owner, entries, entry};
+use crate::process::{ProcessOwner, entries, entry};
 use lope_cells::id::EntityId;
 use lope_cells::json::Json;
 
@@ -43,14 +43,14 @@ impl Offspring {
         }
     }
 
-    fn add(&mut self, process: EntityId, owner: Option<Owner>) {
+    fn add(&mut self, process: EntityId, owner: Option<ProcessOwner>) {
         if let Some(owner) = owner {
             let nodes = self.children.entry(owner.process).or_default();
             nodes.entry(owner.node).or_default().insert(process);
         }
     }
 
-    fn remove(&mut self, process: &EntityId, owner: &Owner) {
+    fn remove(&mut self, process: &EntityId, owner: &ProcessOwner) {
         let Some(nodes) = self.children.get_mut(&owner.process) else {
             return;
         };

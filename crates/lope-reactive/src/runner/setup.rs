@@ -9,8 +9,8 @@ use crate::binding::{bind, redirected, send};
 use crate::limit;
 use crate::module::Modules;
 use crate::process::{
-    Owner, child_result, children, depth, mark_running, mark_stopped, process_of, recorded_type,
-    source_of,
+    ProcessOwner, child_result, children, depth, mark_running, mark_stopped, process_of,
+    recorded_type, source_of,
 };
 use crate::recipe::{NodeModule, Recipe, RecipeNode};
 use lope_cells::address::CellAddress;
@@ -28,7 +28,7 @@ pub(super) struct Launch {
     pub(super) argument: Option<Json>,
     pub(super) result: CellAddress,
     /// The node that starts it, if one does.
-    pub(super) owner: Option<Owner>,
+    pub(super) owner: Option<ProcessOwner>,
 }
 
 /// The recipe that the process cell of a result cell records.
@@ -206,7 +206,7 @@ fn set_up_nested(
         let Some(nested) = nested_recipe(part, modules) else {
             continue;
         };
-        let owner = Owner {
+        let owner = ProcessOwner {
             process: process.id.clone(),
             node,
         };

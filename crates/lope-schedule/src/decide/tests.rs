@@ -38,7 +38,7 @@ fn fire_due(
     now: Timestamp,
     running: bool,
 ) -> (ScheduleEntry, Option<TickStart>) {
-    let Decision { mut entry, start } = entry.decide(now, running);
+    let TickDecision { mut entry, start } = entry.decide(now, running);
     start.into_iter().for_each(|start| entry.started(start));
     (entry, start)
 }
@@ -293,7 +293,7 @@ fn a_replaced_schedule_begins_now_and_remembers_its_counts() {
 
 #[test]
 fn a_start_that_fails_is_told_and_over() {
-    let Decision { mut entry, start } = entry(|_| {}).decide(minute(1), false);
+    let TickDecision { mut entry, start } = entry(|_| {}).decide(minute(1), false);
     entry.failed(start.unwrap(), minute(1), "no workflow".to_owned());
     assert_eq!(
         (entry.standing.counts.failed, entry.due()),

@@ -1,9 +1,9 @@
-//! Live events of schedules and mailboxes. A client that was cut off comes back with the id of its
-//! last event and is given what came after it, each once.
+//! Live events of what changes, by one of the feeds: schedules, mailboxes, and all runs. A client that
+//! was cut off comes back with the id of its last event and is given what came after it, each once.
 
 use std::sync::Arc;
 
-use lope_http::change_feed::ChangeFeed;
+use lope_http::feed::{Feed, FeedKind};
 use serde_json::json;
 use tokio::sync::watch;
 
@@ -13,44 +13,44 @@ use crate::endpoint::{Answer, ApiResult, Endpoint};
 use crate::event_stream::{self, BEAT, EventSink, Gone};
 use crate::parameter::text;
 
-const AFTER: &[crate::parameter::Parameter] = &[text(
+pub(super) const AFTER: &[crate::parameter::Parameter] = &[text(
     "after",
     "As 'Last-Event-ID': what came after this event",
 )];
 
 pub(crate) const ENDPOINTS: &[Endpoint] = &[
     Endpoint::get("/api/schedules/events", "watchSchedules", |context, call| {
-        Box::pin(async move {
-            let feed = Arc::clone(&context.schedule_changes);
-            serve(feed, context, call).await
-        })
+        Box::pin(watch_feed(context, call, |context| &context.schedule_feed))
     })
     .about("Schedules as they change: events 'schedule', 'removed', and 'reset' if what was missed is not known any more.")
     .query(AFTER)
     .answers(Answer::Events("ScheduleEvent")),
     Endpoint::get("/api/mailboxes/events", "watchMailboxes", |context, call| {
-        Box::pin(async move {
-            let feed = Arc::clone(&context.mailbox_changes);
-            serve(feed, context, call).await
-        })
+        Box::pin(watch_feed(context, call, |context| &context.mailbox_feed))
     })
     .about("How much waits for whom, as it changes: events 'mailbox' (the sum of all has no worker), 'removed', and 'reset' if what was missed is not known any more.")
     .query(AFTER)
     .answers(Answer::Events("MailboxEvent")),
 ];
 
-async fn serve(feed: Arc<ChangeFeed>, context: Arc<ServerContext>, call: ApiCall) -> ApiResult {
+/// One of the feeds, from an event on or from now on.
+pub(super) async fn watch_feed<K: FeedKind>(
+    context: Arc<ServerContext>,
+    call: ApiCall,
+    feed: fn(&ServerContext) -> &Arc<Feed<K>>,
+) -> ApiResult {
+    let feed = Arc::clone(feed(&context));
+    let (sink, reply) = event_stream::open(&context)?;
+    let numbers = feed.subscribe(&context.client, context.runner.as_ref());
     let after = call.header("last-event-id").or_else(|| call.query("after"));
     let cursor = match after {
         Some(after) => after.to_owned(),
         None => feed.cursor(&context.client).await?,
     };
-    let (sink, reply) = event_stream::open(&context)?;
-    let wakeup = feed.subscribe(&context.client);
     tokio::spawn(async move {
         let mut ending = context.ending.clone();
         tokio::select! {
-            _ = tell(&feed, cursor, wakeup, &sink) => {}
+            _ = tell(&feed, cursor, numbers, &sink) => {}
             () = sink.gone() => {}
             () = ended(&mut ending) => {}
         }
@@ -58,20 +58,20 @@ async fn serve(feed: Arc<ChangeFeed>, context: Arc<ServerContext>, call: ApiCall
     Ok(reply)
 }
 
-async fn tell(
-    feed: &ChangeFeed,
+async fn tell<K: FeedKind>(
+    feed: &Feed<K>,
     mut cursor: String,
-    mut wakeup: watch::Receiver<u64>,
+    mut numbers: watch::Receiver<u64>,
     sink: &EventSink,
 ) -> Result<(), Gone> {
     sink.beat().await?;
     loop {
-        let last = *wakeup.borrow_and_update();
+        let last = *numbers.borrow_and_update();
         match feed.since(&cursor) {
-            Some(changes) => {
-                for change in changes {
-                    cursor = feed.text(change.number);
-                    sink.send(&cursor, change.event, &change.value).await?;
+            Some(events) => {
+                for event in events {
+                    cursor = feed.text(event.number);
+                    sink.send(&cursor, event.name, &event.value).await?;
                 }
             }
             None => {
@@ -80,7 +80,7 @@ async fn tell(
             }
         }
         tokio::select! {
-            changed = wakeup.changed() => changed.map_err(|_| Gone)?,
+            changed = numbers.changed() => changed.map_err(|_| Gone)?,
             () = tokio::time::sleep(BEAT) => sink.beat().await?,
         }
     }

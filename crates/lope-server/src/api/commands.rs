@@ -16,7 +16,7 @@ use lope_remote::{CommandCall, CommandFrame, CommandHost, CommandOrder, FrameRec
 use tokio::sync::{OwnedSemaphorePermit, watch};
 
 use super::endpoints;
-use crate::api_error::{ApiError, ErrorKind};
+use crate::api_error::{ApiError, ApiErrorKind};
 use crate::call::ApiCall;
 use crate::context::{ServerContext, ended};
 use crate::endpoint::{Answer, ApiResult, Endpoint};
@@ -69,13 +69,14 @@ fn order(context: &ServerContext, call: &ApiCall) -> ApiResult {
         .ok_or_else(|| ApiError::bad(format!("'lope {verb}' is not done by a server")))?;
     if call.caller.right < right {
         let message = format!("'lope {verb}' takes the right '{right}'");
-        let error = ApiError::new(ErrorKind::Forbidden, message);
+        let error = ApiError::new(ApiErrorKind::Forbidden, message);
         return Err(error.hint(format!("the token has the right '{}'", call.caller.right)));
     }
     let place = context.streams.clone().try_acquire_owned();
     let place = place.map_err(|_| {
         let message = "too many event streams and commands are open";
-        ApiError::new(ErrorKind::TooManyRequests, message).hint("'server.streams_max' bounds them")
+        ApiError::new(ApiErrorKind::TooManyRequests, message)
+            .hint("'server.streams_max' bounds them")
     })?;
     let (call, frames) = CommandCall::new(order, call.caller.right);
     begin(host, &call)?;
@@ -111,7 +112,7 @@ fn begin(host: Arc<dyn CommandHost>, call: &Arc<CommandCall>) -> Result<(), ApiE
     match thread.spawn(work) {
         Ok(_) => Ok(()),
         Err(error) => Err(ApiError::new(
-            ErrorKind::Unavailable,
+            ApiErrorKind::Unavailable,
             format!("no thread for a command: {error}"),
         )),
     }

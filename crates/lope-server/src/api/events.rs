@@ -14,13 +14,14 @@ use lope_model::RunId;
 use serde_json::{Value as Json, json};
 use tokio::sync::broadcast;
 
+use super::changes::{AFTER, watch_feed};
 use super::find;
 use super::views::{hidden, read_from};
 use crate::api_error::ApiError;
 use crate::call::ApiCall;
 use crate::context::{ServerContext, ended};
 use crate::endpoint::{Answer, ApiResult, Endpoint};
-use crate::event_stream::{self, BEAT, EventSink, Gone};
+use crate::event_stream::{self, EventSink, Gone};
 use crate::parameter::{count, text};
 use crate::reply;
 
@@ -32,10 +33,10 @@ const PIECE: u64 = 64 * 1024;
 
 pub(crate) const ENDPOINTS: &[Endpoint] = &[
     Endpoint::get("/api/events", "watchRuns", |context, call| {
-        Box::pin(runs(context, call))
+        Box::pin(watch_feed(context, call, |context| &context.run_feed))
     })
     .about("Runs as they change: events 'run', and 'reset' if what was missed is not known any more.")
-    .query(&[text("after", "As 'Last-Event-ID': what came after this event")])
+    .query(AFTER)
     .answers(Answer::Events("Run")),
     Endpoint::get("/api/runs/{id}/events", "watchRun", |context, call| {
         Box::pin(run(context, call))
@@ -55,46 +56,6 @@ pub(crate) const ENDPOINTS: &[Endpoint] = &[
     ])
     .answers(Answer::Events("LogPiece")),
 ];
-
-async fn runs(context: Arc<ServerContext>, call: ApiCall) -> ApiResult {
-    let (sink, reply) = event_stream::open(&context)?;
-    let after = call
-        .header("last-event-id")
-        .or_else(|| call.query("after"))
-        .map(str::to_owned);
-    let (feed, mut ending) = (Arc::clone(&context.feed), context.ending.clone());
-    let mut wakeup = feed.subscribe(&context.client, context.runner.as_ref());
-    let cursor = match after {
-        Some(after) => after,
-        None => feed.cursor(&context.client).await?,
-    };
-    tokio::spawn(async move {
-        let mut cursor = cursor;
-        let told = async {
-            sink.beat().await?;
-            loop {
-                let (last, missed) = feed.since(Some(&cursor));
-                cursor = feed.text(last);
-                if missed.unknown {
-                    sink.send(&cursor, "reset", &json!({})).await?;
-                }
-                for (number, run) in missed.events {
-                    sink.send(&feed.text(number), "run", &run).await?;
-                }
-                tokio::select! {
-                    changed = wakeup.changed() => changed.map_err(|_| Gone)?,
-                    () = sink.gone() => return Err::<(), _>(Gone),
-                    () = tokio::time::sleep(BEAT) => sink.beat().await?,
-                }
-            }
-        };
-        tokio::select! {
-            _ = told => {}
-            () = ended(&mut ending) => {}
-        }
-    });
-    Ok(reply)
-}
 
 async fn run(context: Arc<ServerContext>, call: ApiCall) -> ApiResult {
     let record = find::run(&context, &call).await?;
@@ -276,11 +237,7 @@ async fn log(context: Arc<ServerContext>, call: ApiCall) -> ApiResult {
         None => call.parsed("after")?.unwrap_or(0),
     };
     let record = find::run(&context, &call).await?;
-    let paths = context
-        .feed
-        .redactions
-        .paths(&context.client, &record)
-        .await?;
+    let paths = context.redactions.paths(&context.client, &record).await?;
     let (sink, reply) = event_stream::open(&context)?;
     tokio::spawn(async move {
         let mut ending = context.ending.clone();

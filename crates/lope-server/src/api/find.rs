@@ -33,11 +33,7 @@ pub(crate) async fn shown_in_part(
         let redaction = redact(context, &mut record).await?;
         return Ok((record, redaction));
     }
-    let paths = context
-        .feed
-        .redactions
-        .paths(&context.client, &record)
-        .await?;
+    let paths = context.redactions.paths(&context.client, &record).await?;
     let redaction = (!paths.is_empty()).then(|| Redaction::blind(paths));
     if let Some(redaction) = &redaction {
         redaction.record(&mut record);

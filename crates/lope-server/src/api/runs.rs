@@ -84,11 +84,7 @@ async fn list(context: Arc<ServerContext>, call: ApiCall) -> ApiResult {
     let limit = call.limit(USUAL, MOST)?;
     let mut found = search.page(&context.client, limit).await?;
     for record in &mut found.records {
-        context
-            .feed
-            .redactions
-            .listed(&context.client, record)
-            .await;
+        context.redactions.listed(&context.client, record).await;
     }
     let runs: Vec<Json> = found.records.iter().map(describe::run).collect();
     let value = json!({ "runs": runs, "next": found.next, "searched": found.searched });

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use axum::http::StatusCode;
 use lope::PreparedRun;
 use lope::describe;
-use lope::runs::StartOptions;
+use lope::runs::RunStartOptions;
 use lope::schedules::{CatchUp, Overlap, Schedule, ScheduleRecord, Timing};
-use lope_model::{Priority, QueueName, Span, Timestamp, Value};
+use lope_model::{QueueName, Span, Timestamp, Value};
 use serde::Deserialize;
 
 use super::find::no_workflow;
@@ -91,14 +91,14 @@ fn taken(name: &str) -> ApiError {
 }
 
 /// How each run is started.
-fn options(schedule: &Schedule) -> StartOptions {
-    StartOptions {
+fn options(schedule: &Schedule) -> RunStartOptions {
+    RunStartOptions {
         input: Some(schedule.input.clone()),
         priority: schedule.priority,
         queue: schedule.queue.clone(),
         tags: schedule.tags.clone(),
         env: schedule.env.clone(),
-        ..StartOptions::default()
+        ..RunStartOptions::default()
     }
 }
 
@@ -115,9 +115,7 @@ impl ScheduleRequest {
         let queue = queue
             .map_err(|error| bad("queue", &error))?
             .unwrap_or_default();
-        let of_queue = context.config.engine.queue_limits.get(&queue);
-        let of_queue = of_queue.and_then(|limit| limit.priority);
-        let priority = self.priority.map(Priority::new).transpose();
+        let priority = context.config.engine.priority(&queue, self.priority);
         let priority = priority.map_err(|error| bad("priority", &error))?;
         let schedule = Schedule {
             timing: self.timing(from, now)?,
@@ -131,7 +129,7 @@ impl ScheduleRequest {
             until,
             overlap: self.overlap,
             catch_up: self.catch_up,
-            priority: priority.or(of_queue).unwrap_or_default(),
+            priority,
             queue,
             tags: self.tags,
             env: context.env.clone(),

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use axum::http::StatusCode;
 use lope::PreparedRun;
-use lope::runs::{Admitted, StartOptions};
-use lope_model::{Priority, QueueName, Value};
+use lope::runs::{Admitted, RunStartOptions};
+use lope_model::{QueueName, Value};
 use serde::{Deserialize, Deserializer};
 use serde_json::json;
 
@@ -91,32 +91,27 @@ pub(crate) async fn begin(
     }
 }
 
-fn options(context: &ServerContext, request: StartRequest) -> Result<StartOptions, ApiError> {
+fn options(context: &ServerContext, request: StartRequest) -> Result<RunStartOptions, ApiError> {
     let queue = request.queue.as_deref().map(QueueName::parse).transpose();
     let queue = queue.map_err(|error| ApiError::bad(format!("queue: {error}")))?;
     let queue = queue.unwrap_or_default();
-    let of_queue = context.config.engine.queue_limits.get(&queue);
-    let priority = match request.priority {
-        Some(level) => Some(
-            Priority::new(level).map_err(|error| ApiError::bad(format!("priority: {error}")))?,
-        ),
-        None => of_queue.and_then(|limit| limit.priority),
-    };
+    let priority = context.config.engine.priority(&queue, request.priority);
+    let priority = priority.map_err(|error| ApiError::bad(format!("priority: {error}")))?;
     let at = request.at.as_deref().map(|text| later("at", text));
     let unfed = if request.open {
         None
     } else {
         Some(Value::Null)
     };
-    Ok(StartOptions {
+    Ok(RunStartOptions {
         input: request.input.or(unfed),
         open: request.open,
         key: request.key,
         queue,
-        priority: priority.unwrap_or_default(),
+        priority,
         at: at.transpose()?,
         tags: request.tags,
         env: context.env.clone(),
-        ..StartOptions::default()
+        ..RunStartOptions::default()
     })
 }

@@ -9,7 +9,7 @@ use serde_json::json;
 
 use super::find;
 use super::start::said;
-use crate::api_error::{ApiError, ErrorKind};
+use crate::api_error::{ApiError, ApiErrorKind};
 use crate::call::ApiCall;
 use crate::context::ServerContext;
 use crate::endpoint::{Answer, ApiResult, Endpoint};
@@ -268,7 +268,7 @@ pub(crate) fn taken(record: &RunRecord, delivered: &Delivered) -> Result<(), Api
         }
         Delivered::Full => {
             let message = format!("too much waits for run {run} already");
-            Err(ApiError::new(ErrorKind::TooManyRequests, message))
+            Err(ApiError::new(ApiErrorKind::TooManyRequests, message))
         }
         Delivered::Missing => Err(ApiError::missing(format!("there is no run {run}"))),
     }

@@ -13,7 +13,7 @@ use serde::Deserialize;
 use serde_json::{Value as Json, json};
 use tokio::io::AsyncReadExt;
 
-use crate::api_error::{ApiError, ErrorKind};
+use crate::api_error::{ApiError, ApiErrorKind};
 use crate::call::ApiCall;
 use crate::context::ServerContext;
 use crate::endpoint::{Answer, ApiResult, Endpoint};
@@ -91,7 +91,8 @@ async fn check(context: Arc<ServerContext>, _: ApiCall) -> ApiResult {
 }
 
 async fn backup(context: Arc<ServerContext>, _: ApiCall) -> ApiResult {
-    let broken = |error: std::io::Error| ApiError::new(ErrorKind::Unavailable, error.to_string());
+    let broken =
+        |error: std::io::Error| ApiError::new(ApiErrorKind::Unavailable, error.to_string());
     let folder = tempfile::tempdir().map_err(broken)?;
     let path = folder.path().join("lope.db");
     context.client.backup(&path).await.map_err(no_backup)?;

@@ -8,7 +8,7 @@ use lope::tokens::{Right, TokenError};
 use serde::Deserialize;
 use serde_json::{Value as Json, json};
 
-use crate::api_error::{ApiError, ErrorKind};
+use crate::api_error::{ApiError, ApiErrorKind};
 use crate::call::ApiCall;
 use crate::context::ServerContext;
 use crate::endpoint::{Answer, ApiResult, Endpoint};
@@ -64,9 +64,9 @@ async fn add(context: Arc<ServerContext>, call: ApiCall) -> ApiResult {
 fn not_made(error: TokenError) -> ApiError {
     let kind = match error {
         TokenError::Store(store) => return store.into(),
-        TokenError::BadName => ErrorKind::BadRequest,
-        TokenError::NameTaken(_) | TokenError::TooMany => ErrorKind::Conflict,
-        TokenError::NoRandomness(_) => ErrorKind::Unavailable,
+        TokenError::BadName => ApiErrorKind::BadRequest,
+        TokenError::NameTaken(_) | TokenError::TooMany => ApiErrorKind::Conflict,
+        TokenError::NoRandomness(_) => ApiErrorKind::Unavailable,
     };
     ApiError::new(kind, error.to_string())
 }

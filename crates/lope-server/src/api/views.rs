@@ -12,7 +12,7 @@ use lope_model::Span;
 use serde_json::{Value as Json, json};
 
 use super::find;
-use crate::api_error::{ApiError, ErrorKind};
+use crate::api_error::{ApiError, ApiErrorKind};
 use crate::call::ApiCall;
 use crate::clock;
 use crate::context::{ServerContext, ended};
@@ -190,7 +190,7 @@ async fn logs(context: Arc<ServerContext>, call: ApiCall) -> ApiResult {
         told
     };
     let told = tokio::task::spawn_blocking(read).await;
-    let told = told.map_err(|error| ApiError::new(ErrorKind::Bug, error.to_string()))?;
+    let told = told.map_err(|error| ApiError::new(ApiErrorKind::Bug, error.to_string()))?;
     Ok(reply::json(&json!({ "logs": told })))
 }
 

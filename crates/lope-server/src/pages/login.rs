@@ -6,7 +6,7 @@ use axum::http::HeaderValue;
 use maud::html;
 
 use super::{shell, to};
-use crate::api_error::{ApiError, ErrorKind};
+use crate::api_error::{ApiError, ApiErrorKind};
 use crate::call::ApiCall;
 use crate::context::ServerContext;
 use crate::endpoint::ApiResult;
@@ -36,7 +36,7 @@ pub(crate) async fn enter(context: Arc<ServerContext>, call: ApiCall) -> ApiResu
     call.expect_type(&["application/x-www-form-urlencoded"])?;
     let token = call.field("token").unwrap_or_default();
     if context.client.token(token.trim()).await?.is_none() {
-        let error = ApiError::new(ErrorKind::Forbidden, "no such token");
+        let error = ApiError::new(ApiErrorKind::Forbidden, "no such token");
         let error = error.hint("'lope tokens list' shows what there is");
         return Err(wrong(&context, call.peer, error));
     }

@@ -20,7 +20,7 @@ const WORKERS: usize = 200;
 const ROWS: usize = 50;
 
 pub(crate) async fn list(context: Arc<ServerContext>, call: ApiCall) -> ApiResult {
-    let cursor = context.mailbox_changes.cursor(&context.client).await?;
+    let cursor = context.mailbox_feed.cursor(&context.client).await?;
     let mailbox = context.client.mailbox().await?;
     let stats = mailbox.stats(WORKERS, Counting::Quick).await?;
     let body = html! {
@@ -64,7 +64,7 @@ fn depth(depth: Depth) -> String {
 
 pub(crate) async fn show(context: Arc<ServerContext>, call: ApiCall) -> ApiResult {
     let worker = worker(&call)?;
-    let cursor = context.mailbox_changes.cursor(&context.client).await?;
+    let cursor = context.mailbox_feed.cursor(&context.client).await?;
     let mailbox = context.client.mailbox().await?;
     let waiting = mailbox.list(worker, None, ROWS).await?;
     let dead = mailbox.dead(worker, None, ROWS).await?;

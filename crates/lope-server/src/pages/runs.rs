@@ -39,7 +39,7 @@ pub(crate) async fn show(context: Arc<ServerContext>, mut call: ApiCall) -> ApiR
         }
         call.query.extend(words(text));
     }
-    let cursor = context.feed.cursor(&context.client).await?;
+    let cursor = context.run_feed.cursor(&context.client).await?;
     let wanted = RunSearch::read(&context.client, &call).await?;
     let FoundRuns {
         records,

@@ -19,7 +19,7 @@ use crate::endpoint::ApiResult;
 const TICKS: usize = 5;
 
 pub(crate) async fn list(context: Arc<ServerContext>, call: ApiCall) -> ApiResult {
-    let cursor = context.schedule_changes.cursor(&context.client).await?;
+    let cursor = context.schedule_feed.cursor(&context.client).await?;
     let all = context.client.schedules().await?;
     let acts = call.caller.right >= Right::Act;
     let paused = all.iter().filter(|it| it.entry.schedule.paused).count();

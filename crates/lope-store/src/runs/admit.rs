@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use lope_model::{Epoch, Priority, QueueName, Realm, RunId, RunnerId, Timestamp, VersionId};
+use lope_model::{Blob, Epoch, Priority, QueueName, Realm, RunId, RunnerId, Timestamp, VersionId};
 
-use super::record::{Blob, JournalRow, Parent, Snapshot};
+use super::record::{JournalRow, Parent, Snapshot};
 
 /// A run to be stored.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -1,11 +1,11 @@
 //! `commit`: what happened to a run, guarded by owner and epoch, in one transaction with what
 //! follows from it.
 
-use lope_model::{Epoch, RunId, RunnerId, Timestamp};
+use lope_model::{Blob, Epoch, RunId, RunnerId, Timestamp};
 
 use super::admit::Admit;
 use super::deliver::Deliver;
-use super::record::{Blob, FinalStatus, JournalRow, LiveStatus, Snapshot};
+use super::record::{FinalStatus, JournalRow, LiveStatus, Snapshot};
 use crate::tables::Append;
 use crate::watch::Hint;
 

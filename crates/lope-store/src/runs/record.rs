@@ -4,9 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
-use lope_model::{
-    Digest, Epoch, Priority, QueueName, Realm, RunId, RunnerId, Timestamp, VersionId,
-};
+use lope_model::{Epoch, Priority, QueueName, Realm, RunId, RunnerId, Timestamp, VersionId};
 
 use super::deliver::Mail;
 
@@ -34,13 +32,6 @@ pub struct Snapshot {
     pub seq: u64,
     pub law: u32,
     pub body: Vec<u8>,
-}
-
-/// A value kept once per run by content; journal and snapshot refer to it by digest.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Blob {
-    pub digest: Digest,
-    pub bytes: Vec<u8>,
 }
 
 /// What a run that is not finished is doing, in its last owner's words.

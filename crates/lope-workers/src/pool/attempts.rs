@@ -10,7 +10,7 @@ use super::PoolState;
 use super::RosterEvent;
 use super::heaps;
 use super::message::ToWorker;
-use super::roster::{TaskId, WorkerId};
+use super::roster::{PoolWorkerId, TaskId};
 use crate::clock::wall;
 use crate::logs::{Logs, MaskedLog};
 
@@ -133,7 +133,7 @@ impl PoolState {
         }
     }
 
-    pub(super) fn say(&mut self, worker: WorkerId, message: ToWorker) {
+    pub(super) fn say(&mut self, worker: PoolWorkerId, message: ToWorker) {
         if let Some(link) = self.links.get_mut(&worker) {
             link.outbox.push(message);
             link.wakeup.notify_one();
@@ -153,7 +153,7 @@ impl PoolState {
         })
     }
 
-    pub(super) fn give(&mut self, worker: WorkerId, id: TaskId) -> Option<DeferredReply> {
+    pub(super) fn give(&mut self, worker: PoolWorkerId, id: TaskId) -> Option<DeferredReply> {
         let attempt = self.attempts.get_mut(&id)?;
         let mut task = attempt.task.take()?;
         let alive = attempt.alive();
@@ -167,7 +167,7 @@ impl PoolState {
     }
 
     /// A worker has forgotten the heap of a task that it was given without.
-    pub(super) fn give_whole(&mut self, worker: WorkerId, id: TaskId) {
+    pub(super) fn give_whole(&mut self, worker: PoolWorkerId, id: TaskId) {
         let whole = self
             .attempts
             .get_mut(&id)
@@ -187,7 +187,7 @@ impl PoolState {
         &mut self,
         id: TaskId,
         result: Result<Value, Failure>,
-        worker: Option<WorkerId>,
+        worker: Option<PoolWorkerId>,
     ) -> Option<DeferredReply> {
         let attempt = self.attempts.remove(&id)?;
         self.ids.remove(&attempt.token);

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use lope_model::{Map, Value};
 
-use super::roster::WorkerId;
+use super::roster::PoolWorkerId;
 
 /// Versions whose holders are known; beyond that the knowledge goes, and heaps travel once more.
 const KNOWN_MAX: usize = 10_000;
@@ -14,16 +14,16 @@ const ENTRY: &str = "heap";
 
 #[derive(Debug, Default)]
 pub(super) struct RememberedHeaps {
-    holders: HashMap<Arc<str>, WorkerId>,
+    holders: HashMap<Arc<str>, PoolWorkerId>,
 }
 
 impl RememberedHeaps {
-    pub(super) fn holder(&self, version: &str) -> Option<WorkerId> {
+    pub(super) fn holder(&self, version: &str) -> Option<PoolWorkerId> {
         self.holders.get(version).copied()
     }
 
     /// A worker has left a heap behind, if its answer names one.
-    pub(super) fn answered(&mut self, answer: &Value, worker: WorkerId) {
+    pub(super) fn answered(&mut self, answer: &Value, worker: PoolWorkerId) {
         let Some([Value::Str(version), ..]) = answer.get(ENTRY).and_then(Value::as_list) else {
             return;
         };

@@ -10,7 +10,7 @@ use tokio::sync::Notify;
 
 use super::attempts::DeferredReply;
 use super::message::{self, FRAME_MAX, FromWorker, Hello, PROTOCOL, ToWorker};
-use super::roster::{RosterEvent, TaskId, WorkerId};
+use super::roster::{PoolWorkerId, RosterEvent, TaskId};
 use super::{PoolInner, RealmChange, frame};
 use crate::clock::wall;
 
@@ -102,7 +102,7 @@ pub(super) fn misfit(hello: &Hello) -> Option<String> {
 /// Serve a worker until its connection ends; the answer says how.
 pub(super) async fn serve(
     inner: &Arc<PoolInner>,
-    worker: WorkerId,
+    worker: PoolWorkerId,
     stream: Stream,
     hello: Hello,
     remote: bool,
@@ -143,7 +143,7 @@ pub(super) async fn serve(
 
 impl PoolInner {
     /// Enter a worker into the roster.
-    fn welcome(self: &Arc<Self>, worker: WorkerId, hello: Hello, remote: bool) -> Arc<Notify> {
+    fn welcome(self: &Arc<Self>, worker: PoolWorkerId, hello: Hello, remote: bool) -> Arc<Notify> {
         let mut wakeup = None;
         // Nobody may want to know.
         for realm in &hello.realms {
@@ -176,7 +176,7 @@ impl PoolInner {
     }
 
     /// What waits for a worker, as one frame; nothing if nothing waits.
-    fn batch(self: &Arc<Self>, worker: WorkerId) -> Option<Vec<u8>> {
+    fn batch(self: &Arc<Self>, worker: PoolWorkerId) -> Option<Vec<u8>> {
         let mut messages = {
             let mut state = self.lock();
             std::mem::take(&mut state.links.get_mut(&worker)?.outbox)
@@ -210,7 +210,7 @@ impl PoolInner {
         (count > 0).then(|| [&message::list_head(count)[..], &bodies].concat())
     }
 
-    fn too_large(self: &Arc<Self>, worker: WorkerId, words: &ToWorker, size: usize) {
+    fn too_large(self: &Arc<Self>, worker: PoolWorkerId, words: &ToWorker, size: usize) {
         if let ToWorker::Task { id, .. } = words {
             let message =
                 format!("its arguments have {size} bytes, more than {FRAME_MAX} are allowed");
@@ -220,7 +220,7 @@ impl PoolInner {
     }
 
     /// Take in what a worker said.
-    fn received(self: &Arc<Self>, worker: WorkerId, messages: Vec<FromWorker>) {
+    fn received(self: &Arc<Self>, worker: PoolWorkerId, messages: Vec<FromWorker>) {
         let (mut later, mut lines) = (Vec::new(), Vec::new());
         self.change(|state| {
             let mut events = Vec::with_capacity(messages.len());
@@ -268,7 +268,7 @@ impl PoolInner {
     }
 
     /// A worker is gone.
-    pub(super) fn farewell(self: &Arc<Self>, worker: WorkerId, how: String) {
+    pub(super) fn farewell(self: &Arc<Self>, worker: PoolWorkerId, how: String) {
         self.change(|state| {
             state.expected.remove(&worker);
             let link = state.links.remove(&worker);
@@ -287,7 +287,7 @@ impl PoolInner {
         });
     }
 
-    pub(super) fn broken(self: &Arc<Self>, worker: WorkerId, why: Failure) {
+    pub(super) fn broken(self: &Arc<Self>, worker: PoolWorkerId, why: Failure) {
         self.change(|state| {
             state.expected.remove(&worker);
             state.links.remove(&worker);
@@ -303,7 +303,7 @@ impl std::fmt::Display for TaskId {
     }
 }
 
-impl std::fmt::Display for WorkerId {
+impl std::fmt::Display for PoolWorkerId {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         self.0.fmt(f)
     }

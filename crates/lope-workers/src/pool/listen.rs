@@ -13,7 +13,7 @@ use tokio_rustls::TlsAcceptor;
 
 use super::link::{self, Arrival, Stream};
 use super::message::{FromWorker, ToWorker};
-use super::roster::WorkerId;
+use super::roster::PoolWorkerId;
 use super::{PoolInner, WorkerLink};
 
 /// Connections from elsewhere that may be open at once.
@@ -91,7 +91,7 @@ async fn introduce(inner: Arc<PoolInner>, stream: UnixStream) {
             return tracing::warn!(problem, "a process connected and was not understood");
         }
     };
-    let expected = worker.and_then(|worker| inner.lock().expected.remove(&WorkerId(worker)));
+    let expected = worker.and_then(|worker| inner.lock().expected.remove(&PoolWorkerId(worker)));
     match expected {
         // Its attendant may have given up on it meanwhile.
         Some(expected) => drop(expected.send(arrival)),

@@ -16,7 +16,7 @@ use tokio::sync::{Notify, oneshot};
 
 use super::PoolInner;
 use super::link::{self, Arrival};
-use super::roster::WorkerId;
+use super::roster::PoolWorkerId;
 use crate::process_tree::{ProcessTree, TreeCommand};
 
 /// How long a process may take to end when its connection has ended.
@@ -31,7 +31,7 @@ type Tail = Arc<Mutex<VecDeque<String>>>;
 
 pub(super) async fn attend(
     inner: Arc<PoolInner>,
-    worker: WorkerId,
+    worker: PoolWorkerId,
     arrival: oneshot::Receiver<Arrival>,
     kill: Arc<Notify>,
 ) {
@@ -81,7 +81,7 @@ pub(super) async fn attend(
     );
 }
 
-fn command(inner: &PoolInner, worker: WorkerId) -> TreeCommand {
+fn command(inner: &PoolInner, worker: PoolWorkerId) -> TreeCommand {
     let program = &inner.settings.program;
     let mut arguments = program.arguments.clone();
     let socket = inner.socket_folder.socket().into_os_string();

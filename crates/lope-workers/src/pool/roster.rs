@@ -34,7 +34,7 @@ pub struct TaskId(pub u64);
 
 /// A worker of the pool, in order of their coming.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct WorkerId(pub u64);
+pub struct PoolWorkerId(pub u64);
 
 /// Names of actions.
 pub type ActionNames = Arc<BTreeSet<Arc<str>>>;
@@ -48,7 +48,7 @@ pub enum RosterEvent {
         action: Arc<str>,
         execution: u64,
         /// Who has what it works on.
-        prefers: Option<WorkerId>,
+        prefers: Option<PoolWorkerId>,
     },
     /// A task is no longer wanted.
     Cancel(TaskId),
@@ -56,31 +56,31 @@ pub enum RosterEvent {
     Withdraw,
     /// A worker is there and serves these.
     Hello {
-        worker: WorkerId,
+        worker: PoolWorkerId,
         actions: ActionNames,
         credits: usize,
         remote: bool,
     },
     /// A worker answered a task, in whatever way.
     Answered {
-        worker: WorkerId,
+        worker: PoolWorkerId,
         task: TaskId,
     },
     /// A worker showed life; its loop has been blocked for so long.
     Beat {
-        worker: WorkerId,
+        worker: PoolWorkerId,
         blocked: Span,
     },
     /// A worker wants to end; it gets no more tasks.
-    Leaving(WorkerId),
+    Leaving(PoolWorkerId),
     /// A process could not become a worker: its modules do not load, it speaks another version.
     Broken {
-        worker: WorkerId,
+        worker: PoolWorkerId,
         why: Failure,
     },
     /// A worker is gone, with what is known about how.
     Gone {
-        worker: WorkerId,
+        worker: PoolWorkerId,
         how: Arc<str>,
     },
     /// Start nothing more and let all workers finish.
@@ -91,20 +91,20 @@ pub enum RosterEvent {
 /// What to do.
 #[derive(Clone, PartialEq, Debug)]
 pub enum RosterAction {
-    Spawn(WorkerId),
+    Spawn(PoolWorkerId),
     Give {
-        worker: WorkerId,
+        worker: PoolWorkerId,
         task: TaskId,
     },
     Cancel {
-        worker: WorkerId,
+        worker: PoolWorkerId,
         task: TaskId,
     },
     /// Let it finish what it has, then end.
-    Drain(WorkerId),
+    Drain(PoolWorkerId),
     /// End the process, or cut the connection.
     Kill {
-        worker: WorkerId,
+        worker: PoolWorkerId,
         why: &'static str,
     },
     /// Nobody has begun the task.
@@ -123,21 +123,21 @@ struct WaitingTask {
     execution: u64,
     since: Moment,
     alone: bool,
-    prefers: Option<WorkerId>,
+    prefers: Option<PoolWorkerId>,
 }
 
 /// The workers of one pool and the tasks that wait for them.
 #[derive(Debug)]
 pub struct Roster {
     settings: PoolSettings,
-    members: BTreeMap<WorkerId, Member>,
+    members: BTreeMap<PoolWorkerId, Member>,
     born: u64,
     waiting: BTreeMap<TaskId, WaitingTask>,
     /// Those that wait, by action, in order of arrival.
     queues: BTreeMap<Arc<str>, VecDeque<TaskId>>,
     /// Those that wait for a worker of their own.
     alone: VecDeque<TaskId>,
-    flying: HashMap<TaskId, (WorkerId, u64)>,
+    flying: HashMap<TaskId, (PoolWorkerId, u64)>,
     losses: HashMap<u64, u8>,
     /// What processes of our own serve, as the last one said.
     own: Option<ActionNames>,
@@ -168,9 +168,9 @@ impl Roster {
     }
 
     /// A number for a worker that comes from elsewhere.
-    pub fn admit(&mut self) -> WorkerId {
+    pub fn admit(&mut self) -> PoolWorkerId {
         self.born += 1;
-        WorkerId(self.born)
+        PoolWorkerId(self.born)
     }
 
     pub fn handle(&mut self, now: Moment, event: RosterEvent, acts: &mut Vec<RosterAction>) {
@@ -252,7 +252,7 @@ impl Roster {
     }
 
     /// Does this worker have this task?
-    pub fn holds(&self, worker: WorkerId, task: TaskId) -> bool {
+    pub fn holds(&self, worker: PoolWorkerId, task: TaskId) -> bool {
         self.members
             .get(&worker)
             .is_some_and(|member| member.in_flight.contains(&task))
@@ -296,7 +296,7 @@ impl Roster {
     }
 
     /// Give a worker what it may have.
-    fn feed(&mut self, now: Moment, worker: WorkerId, acts: &mut Vec<RosterAction>) {
+    fn feed(&mut self, now: Moment, worker: PoolWorkerId, acts: &mut Vec<RosterAction>) {
         while let Some(task) = self.next_for(worker) {
             let Some(waiting) = self.forget(task) else {
                 continue;
@@ -313,7 +313,7 @@ impl Roster {
 
     /// The next task for a worker: one that must be alone if the worker is empty (and until then
     /// nothing else), otherwise the oldest it serves.
-    fn next_for(&self, worker: WorkerId) -> Option<TaskId> {
+    fn next_for(&self, worker: PoolWorkerId) -> Option<TaskId> {
         let member = self
             .members
             .get(&worker)
@@ -336,7 +336,7 @@ impl Roster {
     }
 
     /// The worker that will be empty soonest, as far as one can tell.
-    fn emptiest(&self, action: &str) -> Option<WorkerId> {
+    fn emptiest(&self, action: &str) -> Option<PoolWorkerId> {
         let able = self
             .members
             .iter()
@@ -349,7 +349,7 @@ impl Roster {
         if self.waiting.is_empty() {
             return;
         }
-        let workers: Vec<WorkerId> = self.members.keys().copied().collect();
+        let workers: Vec<PoolWorkerId> = self.members.keys().copied().collect();
         workers
             .into_iter()
             .for_each(|worker| self.feed(now, worker, acts));
@@ -405,7 +405,7 @@ impl Roster {
     fn answered(
         &mut self,
         now: Moment,
-        worker: WorkerId,
+        worker: PoolWorkerId,
         task: TaskId,
         acts: &mut Vec<RosterAction>,
     ) {
@@ -439,7 +439,7 @@ impl Roster {
     fn hello(
         &mut self,
         now: Moment,
-        worker: WorkerId,
+        worker: PoolWorkerId,
         member: Member,
         acts: &mut Vec<RosterAction>,
     ) {
@@ -464,14 +464,20 @@ impl Roster {
         }
     }
 
-    fn drain(&mut self, worker: WorkerId, acts: &mut Vec<RosterAction>) {
+    fn drain(&mut self, worker: PoolWorkerId, acts: &mut Vec<RosterAction>) {
         if let Some(member) = self.members.get_mut(&worker) {
             member.stage = Stage::Draining;
             acts.push(RosterAction::Drain(worker));
         }
     }
 
-    fn broke(&mut self, now: Moment, worker: WorkerId, why: Failure, acts: &mut Vec<RosterAction>) {
+    fn broke(
+        &mut self,
+        now: Moment,
+        worker: PoolWorkerId,
+        why: Failure,
+        acts: &mut Vec<RosterAction>,
+    ) {
         self.members.remove(&worker);
         self.own = None;
         self.broken = Some(why);
@@ -479,7 +485,7 @@ impl Roster {
         self.give_up_hopeless(now, acts);
     }
 
-    fn gone(&mut self, now: Moment, worker: WorkerId, how: &str, acts: &mut Vec<RosterAction>) {
+    fn gone(&mut self, now: Moment, worker: PoolWorkerId, how: &str, acts: &mut Vec<RosterAction>) {
         let Some(member) = self.members.remove(&worker) else {
             return;
         };
@@ -520,7 +526,7 @@ impl Roster {
 
     fn close(&mut self, acts: &mut Vec<RosterAction>) {
         self.closing = true;
-        let open: Vec<WorkerId> = self
+        let open: Vec<PoolWorkerId> = self
             .members
             .iter()
             .filter(|(_, member)| member.accepts())

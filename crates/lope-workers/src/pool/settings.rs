@@ -16,7 +16,7 @@ pub struct PoolSettings {
     /// Tasks that one process may have at once.
     pub slots: usize,
     /// How a process is started.
-    pub program: Program,
+    pub program: WorkerProgram,
     /// Tasks after which a process is replaced by a fresh one; absent: never.
     pub recycle_after: Option<u64>,
     /// How often a worker shows life.
@@ -41,7 +41,7 @@ pub struct PoolSettings {
 
 /// How a worker process is started.
 #[derive(Clone, Debug, Default)]
-pub struct Program {
+pub struct WorkerProgram {
     /// The interpreter, or any worker's program.
     pub path: PathBuf,
     /// Its arguments; the address, the worker's number and its slots are added.
@@ -56,7 +56,7 @@ impl Default for PoolSettings {
         Self {
             processes: 0,
             slots: 128,
-            program: Program::default(),
+            program: WorkerProgram::default(),
             recycle_after: None,
             heartbeat: Span::from_secs(1),
             silence: Span::from_secs(30),
@@ -70,7 +70,7 @@ impl Default for PoolSettings {
     }
 }
 
-impl Program {
+impl WorkerProgram {
     /// Python with modules preloaded; `folders` go to the front of its path.
     pub fn python(interpreter: PathBuf, modules: &[String], folders: &[PathBuf]) -> Self {
         let mut arguments: Vec<OsString> = ["-m", "lope", "worker"].map(OsString::from).to_vec();

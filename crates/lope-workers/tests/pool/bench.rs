@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use lope_engine::executor::{Done, Executor, Limits, OutcomeSink, Task, TaskOutcome, Token};
 use lope_model::{Epoch, Failure, RunId, Span, Value, value};
-use lope_workers::pool::{Pool, PoolSettings, Program};
+use lope_workers::pool::{Pool, PoolSettings, WorkerProgram};
 use lope_workers::{Logs, logs::LogEntry};
 
 /// How long a test waits before it gives up on an answer.
@@ -60,7 +60,7 @@ fn tests() -> PathBuf {
 /// Settings for `processes` workers with the test's actions, quick where production is patient.
 pub(crate) fn settings(interpreter: PathBuf, processes: usize, module: &str) -> PoolSettings {
     let package = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../python");
-    let mut program = Program::python(interpreter, &[module.to_owned()], &[tests()]);
+    let mut program = WorkerProgram::python(interpreter, &[module.to_owned()], &[tests()]);
     program
         .environment
         .push(("PYTHONPATH".into(), package.into()));

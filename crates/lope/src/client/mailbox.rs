@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use lope_mailbox::time::StoreClock;
-use lope_mailbox::{Boot, BootError, Config, Consumer, Handler, Mailbox};
+use lope_mailbox::{Boot, BootError, Consumer, ConsumerConfig, Handler, Mailbox};
 use lope_store::StoreResult;
 
 use super::Client;
-use crate::mailbox::{Source, WorkflowHandler};
+use crate::mailbox::{WorkflowHandler, WorkflowSource};
 
 impl Client {
     /// The mailboxes: send, list, timers, dead letters, replay, drop, statistics.
@@ -16,7 +16,7 @@ impl Client {
     }
 
     /// A consumer of a worker's messages; it is booted by whoever runs it.
-    pub fn consumer(&self, handler: Arc<dyn Handler>, config: Config) -> Consumer {
+    pub fn consumer(&self, handler: Arc<dyn Handler>, config: ConsumerConfig) -> Consumer {
         Consumer::new(Arc::clone(&self.store().tables), handler, config)
     }
 
@@ -26,7 +26,7 @@ impl Client {
     }
 
     /// A handler that starts a run for each message.
-    pub fn workflow_handler(&self, source: Source) -> WorkflowHandler {
+    pub fn workflow_handler(&self, source: WorkflowSource) -> WorkflowHandler {
         WorkflowHandler::new(self.store().clone(), source)
     }
 }

@@ -79,7 +79,7 @@ impl Client {
     pub async fn fire_schedule(&self, name: &str) -> Result<RunId, FireError> {
         let found = self.schedule(name).await?.ok_or(FireError::Missing)?;
         let now = self.now().await?;
-        let fired = fire::at_once(self.store(), &found.entry.schedule, now).await?;
+        let fired = fire::at_once(self.store(), &self.plans, &found.entry.schedule, now).await?;
         fired.map_err(FireError::NoRun)
     }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use lope_engine::client::{self, InputError, PendingRun, StartOptions};
+use lope_engine::client::{self, InputError, PendingRun, RunStartOptions};
 use lope_flow::law::Plan;
 use lope_model::RunId;
 use lope_store::runs::Admitted;
@@ -20,7 +20,7 @@ pub struct PreparedRun {
 
 impl PreparedRun {
     /// Refused: what is out of bounds, and an input that the workflow does not take.
-    pub fn new(plan: &Arc<Plan>, options: StartOptions) -> Result<Self, InputError> {
+    pub fn new(plan: &Arc<Plan>, options: RunStartOptions) -> Result<Self, InputError> {
         Ok(Self {
             plan: Arc::clone(plan),
             new_run: client::fresh_run(plan, options, clock::now())?,
@@ -28,7 +28,7 @@ impl PreparedRun {
     }
 
     /// Would it be started so? For what starts later, such as a schedule's.
-    pub fn validate(plan: &Plan, options: StartOptions) -> Result<(), InputError> {
+    pub fn validate(plan: &Plan, options: RunStartOptions) -> Result<(), InputError> {
         client::validate_start(plan, options)
     }
 

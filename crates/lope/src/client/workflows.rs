@@ -73,6 +73,6 @@ impl Client {
 
     /// The plan of the version that was deployed last under a name.
     pub async fn latest_plan(&self, name: &str) -> StoreResult<Option<Arc<Plan>>> {
-        client::latest_plan(self.store(), name).await
+        self.plans.latest(self.store(), name).await
     }
 }

@@ -12,7 +12,7 @@ use serde_saphyr::Spanned;
 
 use super::engine::{FOREVER, kept, whole};
 use super::file::{File, Said, location};
-use super::{BadConfig, Config, Setting, Source};
+use super::{BadConfig, Config, Setting, SettingSource};
 
 /// Where the value of a secret is found when a step needs it.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -30,7 +30,7 @@ impl Config {
             self.set_engine(
                 &setting,
                 &said.value.0,
-                Source::File,
+                SettingSource::File,
                 &location(name, &said),
             )?;
         }
@@ -73,7 +73,7 @@ impl Config {
         let row = |name: String, value: String| Setting {
             name,
             value,
-            source: Source::File,
+            source: SettingSource::File,
         };
         let queues = self
             .engine

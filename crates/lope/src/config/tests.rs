@@ -13,7 +13,7 @@ fn read(text: &str, environment: Pairs<'_>) -> Result<Config, BadConfig> {
     Config::read(Some(("config.yaml", text)), pairs)
 }
 
-fn setting(config: &Config, name: &str) -> (String, Source) {
+fn setting(config: &Config, name: &str) -> (String, SettingSource) {
     let row = config
         .settings()
         .into_iter()
@@ -51,7 +51,7 @@ fn the_defaults_are_those_of_the_documents() {
         config
             .settings()
             .iter()
-            .all(|row| row.source == Source::Default)
+            .all(|row| row.source == SettingSource::Default)
     );
 }
 
@@ -67,12 +67,12 @@ fn flag_beats_environment_beats_file_beats_default() {
     let mut config = read(text, &environment).unwrap();
     config.flag("concurrency", "5").unwrap();
     let rows = [
-        ("engine.concurrency", "5", Source::Flag),
-        ("engine.lease", "30s", Source::Environment),
-        ("engine.sweep", "2s", Source::File),
-        ("engine.payload_max", "64KiB", Source::File),
-        ("engine.retention", "forever", Source::File),
-        ("engine.evict_after", "10s", Source::Default),
+        ("engine.concurrency", "5", SettingSource::Flag),
+        ("engine.lease", "30s", SettingSource::Environment),
+        ("engine.sweep", "2s", SettingSource::File),
+        ("engine.payload_max", "64KiB", SettingSource::File),
+        ("engine.retention", "forever", SettingSource::File),
+        ("engine.evict_after", "10s", SettingSource::Default),
     ];
     for (name, value, source) in rows {
         assert_eq!(setting(&config, name), (value.to_owned(), source), "{name}");
@@ -108,7 +108,7 @@ agents: { default: { command: [claude] } }
     );
     assert_eq!(
         setting(&config, "secrets.token"),
-        ("env TOKEN".to_owned(), Source::File)
+        ("env TOKEN".to_owned(), SettingSource::File)
     );
     assert_eq!(config.secrets["key"], Secret::File("/etc/key".into()));
     assert_eq!(

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use lope_definition::Checkpoint;
 use lope_model::Value;
-use lope_workers::function::Function;
+use lope_workers::function::BoxedFunction;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -33,22 +33,22 @@ pub(super) struct Draft {
 }
 
 pub(super) enum DraftKind {
-    Step(Function),
+    Step(BoxedFunction),
     Rule {
-        holds: Function,
-        then: Function,
+        holds: BoxedFunction,
+        then: BoxedFunction,
     },
     Map {
-        each: Function,
+        each: BoxedFunction,
         parallel: Option<u32>,
     },
     Accumulate {
         init: Value,
-        next: Function,
+        next: BoxedFunction,
     },
     Repeat {
-        first: Function,
-        round: Function,
+        first: BoxedFunction,
+        round: BoxedFunction,
     },
     Child {
         flow: Flow,

@@ -4,10 +4,10 @@
 use std::collections::BTreeMap;
 
 use lope_definition::{Block, Definition, OnError, Parallel, Problem, Step, StepKind};
-use lope_expr::{At, Expr, Node, Template};
+use lope_expr::{Expr, Node, Template, TextLocation};
 use lope_model::Value;
 use lope_workers::Functions;
-use lope_workers::function::Function;
+use lope_workers::function::BoxedFunction;
 
 use super::Flow;
 use super::builder::{Draft, DraftKind, FlowBuilder};
@@ -23,7 +23,7 @@ struct Lowering {
     flow: String,
     version: String,
     definition: Definition,
-    functions: BTreeMap<String, Function>,
+    functions: BTreeMap<String, BoxedFunction>,
     children: Vec<Flow>,
 }
 
@@ -54,7 +54,7 @@ fn lower(builder: FlowBuilder) -> Result<Flow> {
     if !problems.is_empty() {
         let problems = problems
             .into_iter()
-            .map(|message| Problem::new(At::NOWHERE, "", message))
+            .map(|message| Problem::new(TextLocation::NOWHERE, "", message))
             .collect();
         return Err(Error::BadFlow {
             flow: name,
@@ -151,7 +151,7 @@ impl Lowering {
         StepHead { name, after }: StepHead<'_>,
         with: Template,
         init: Value,
-        next: Function,
+        next: BoxedFunction,
     ) {
         let action = Some(self.function(name, next).as_str().into());
         let next = Expr::new(Node::List(vec![
@@ -177,8 +177,8 @@ impl Lowering {
         &mut self,
         StepHead { name, after }: StepHead<'_>,
         with: Template,
-        holds: Function,
-        then: Function,
+        holds: BoxedFunction,
+        then: BoxedFunction,
     ) {
         let asks = format!("{name}{ASKS}");
         self.action(&asks, after, with.clone(), holds);
@@ -195,7 +195,7 @@ impl Lowering {
         &mut self,
         StepHead { name, after }: StepHead<'_>,
         over: Template,
-        each: Function,
+        each: BoxedFunction,
         parallel: Option<u32>,
     ) {
         let action = self.function(name, each);
@@ -220,8 +220,8 @@ impl Lowering {
         &mut self,
         StepHead { name, after }: StepHead<'_>,
         with: Template,
-        first: Function,
-        round: Function,
+        first: BoxedFunction,
+        round: BoxedFunction,
     ) {
         let begin = format!("{name}.first");
         let rounds = format!("{name}.rounds");
@@ -259,7 +259,7 @@ impl Lowering {
         );
     }
 
-    fn action(&mut self, name: &str, after: &[String], with: Template, function: Function) {
+    fn action(&mut self, name: &str, after: &[String], with: Template, function: BoxedFunction) {
         let action = self.function(name, function);
         let mut step = Step::action(name, &action, with);
         after
@@ -277,7 +277,7 @@ impl Lowering {
     }
 
     /// Keeps a function under the name that the definition asks for it by.
-    fn function(&mut self, step: &str, function: Function) -> String {
+    fn function(&mut self, step: &str, function: BoxedFunction) -> String {
         let name = Functions::versioned(&format!("{}/{step}", self.flow), &self.version);
         self.functions.insert(name.clone(), function);
         name

@@ -14,7 +14,7 @@ use lope_model::policy::{
     Backoff, CircuitBreaker, Fallback, KeyedConcurrency, OnFailure, RateLimit,
 };
 use lope_model::{Policy, Priority, Span};
-use lope_workers::function::Function;
+use lope_workers::function::BoxedFunction;
 use serde::Serialize;
 
 use super::work::Work;
@@ -74,7 +74,7 @@ impl From<&str> for Match {
 pub struct PolicyRule {
     matches: Match,
     policy: StepPolicy,
-    pub(super) fallback: Option<Function>,
+    pub(super) fallback: Option<BoxedFunction>,
     problems: Vec<(&'static str, String)>,
 }
 

@@ -5,7 +5,7 @@ use std::future::Future;
 use std::sync::Arc;
 
 use lope_model::{Failure, Value};
-use lope_workers::function::{CallFuture, Function};
+use lope_workers::function::{BoxedFunction, CallFuture};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -18,7 +18,7 @@ pub const BAD_VALUE: &str = "BadValue";
 /// An async function of one argument: what a step does. Every `Fn(A) -> impl Future<Output =
 /// StepResult<T>>` is one, for an `A` that can be read by serde and a `T` that can be written.
 pub trait Work<A>: Send + Sync + 'static {
-    fn into_function(self) -> Function;
+    fn into_function(self) -> BoxedFunction;
 }
 
 impl<A, T, F, W> Work<A> for F
@@ -28,7 +28,7 @@ where
     F: Fn(A) -> W + Send + Sync + 'static,
     W: Future<Output = Result<T, StepError>> + Send + 'static,
 {
-    fn into_function(self) -> Function {
+    fn into_function(self) -> BoxedFunction {
         Arc::new(move |value| match read::<A>(&value) {
             Ok(argument) => {
                 let work = self(argument);
@@ -43,7 +43,7 @@ where
 /// A predicate as work: the answer is journalled, so that it is asked once.
 pub(super) fn asked<A: DeserializeOwned + 'static>(
     holds: impl Fn(&A) -> bool + Send + Sync + 'static,
-) -> Function {
+) -> BoxedFunction {
     Arc::new(move |value| at_once(read::<A>(&value).map(|argument| Value::Bool(holds(&argument)))))
 }
 
@@ -51,7 +51,7 @@ pub(super) fn asked<A: DeserializeOwned + 'static>(
 pub(super) fn folded<S, T>(
     init: Value,
     fold: impl Fn(S, T) -> S + Send + Sync + 'static,
-) -> Function
+) -> BoxedFunction
 where
     S: DeserializeOwned + Serialize + 'static,
     T: DeserializeOwned + 'static,
@@ -64,7 +64,7 @@ where
 }
 
 /// One step of an accumulator: `[previous, value]` to the next.
-pub(super) fn accumulated<S, T>(next: impl Fn(S, T) -> S + Send + Sync + 'static) -> Function
+pub(super) fn accumulated<S, T>(next: impl Fn(S, T) -> S + Send + Sync + 'static) -> BoxedFunction
 where
     S: DeserializeOwned + Serialize + 'static,
     T: DeserializeOwned + 'static,
@@ -77,9 +77,9 @@ where
 
 /// A round of a loop: the next value and whether there is another round.
 pub(super) fn round<A: DeserializeOwned + 'static>(
-    work: Option<Function>,
+    work: Option<BoxedFunction>,
     again: impl Fn(&A) -> bool + Send + Sync + 'static,
-) -> Function {
+) -> BoxedFunction {
     let again = Arc::new(again);
     Arc::new(move |value| {
         let again = Arc::clone(&again);

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use lope_engine::client::{self, InputError, StartOptions};
+use lope_engine::client::{self, InputError, RunStartOptions};
 use lope_engine::plans::Plans;
 use lope_flow::law::Plan;
 use lope_mailbox::frame::Message;
@@ -20,7 +20,7 @@ const TAG: &str = "mailbox";
 
 /// Which workflow is run.
 #[derive(Clone, Debug)]
-pub enum Source {
+pub enum WorkflowSource {
     /// This one; it was deployed.
     Plan(Arc<Plan>),
     /// The one that is deployed last under this name when the message is handled.
@@ -32,12 +32,12 @@ pub enum Source {
 #[derive(Debug)]
 pub struct WorkflowHandler {
     store: Store,
-    source: Source,
+    source: WorkflowSource,
     plans: Plans,
 }
 
 impl WorkflowHandler {
-    pub fn new(store: Store, source: Source) -> Self {
+    pub fn new(store: Store, source: WorkflowSource) -> Self {
         Self {
             store,
             source,
@@ -47,12 +47,11 @@ impl WorkflowHandler {
 
     async fn plan(&self) -> Result<Arc<Plan>, HandlerError> {
         let name = match &self.source {
-            Source::Plan(plan) => return Ok(Arc::clone(plan)),
-            Source::Latest(name) => name,
+            WorkflowSource::Plan(plan) => return Ok(Arc::clone(plan)),
+            WorkflowSource::Latest(name) => name,
         };
-        let missing = || HandlerError::Unfit(format!("no workflow '{name}' is deployed"));
-        let deployed = self.store.runs.latest(name).await?.ok_or_else(missing)?;
-        Ok(self.plans.get(&self.store, deployed.version).await?)
+        let plan = self.plans.latest(&self.store, name).await?;
+        plan.ok_or_else(|| HandlerError::Unfit(format!("no workflow '{name}' is deployed")))
     }
 
     async fn start(
@@ -62,11 +61,11 @@ impl WorkflowHandler {
     ) -> Result<String, HandlerError> {
         let plan = self.plan().await?;
         let about = context.about();
-        let options = StartOptions {
+        let options = RunStartOptions {
             input: Some(input(message.payload)?),
             key: Some(run_key(about.worker, message.id)),
             tags: BTreeMap::from([(TAG.to_owned(), about.worker.to_string())]),
-            ..StartOptions::default()
+            ..RunStartOptions::default()
         };
         let started = client::start(&self.store, &plan, options, about.now).await;
         let (run, admitted) = started.map_err(|error| match error {

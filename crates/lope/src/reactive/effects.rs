@@ -16,7 +16,7 @@ use lope_store::runs::Admitted;
 use super::single_step::SingleStep;
 use crate::client::Client;
 use crate::describe;
-use crate::runs::StartOptions;
+use crate::runs::RunStartOptions;
 
 /// The tag of a run that a space asked for; its value is the space.
 const TAG: &str = "space";
@@ -60,11 +60,11 @@ impl WorkflowEffects {
         let digest = Digest::of_parts(&[space.as_bytes(), effect.key.as_bytes()]);
         let mut shown = space.to_owned();
         shown.truncate(shown.floor_char_boundary(100));
-        let options = StartOptions {
+        let options = RunStartOptions {
             input: Some(input),
             key: Some(format!("space:{digest}")),
             tags: BTreeMap::from([(TAG.to_owned(), shown)]),
-            ..StartOptions::default()
+            ..RunStartOptions::default()
         };
         let now = self.client.now().await?;
         let started = client::start(self.client.store(), &plan, options, now).await;

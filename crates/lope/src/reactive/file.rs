@@ -18,7 +18,7 @@ pub struct RecipeFile {
 
 /// A file that cannot be read at all.
 pub fn unreadable(message: &str) -> Problem {
-    Problem::new(lope_expr::At::default(), "", message)
+    Problem::new(lope_expr::TextLocation::default(), "", message)
 }
 
 /// Reads a recipe file. `$alias` may be written as a text, `internal/count`.

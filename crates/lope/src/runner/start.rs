@@ -105,14 +105,14 @@ impl Runner {
             message: error.to_string(),
         })?;
         let plan = self.serve(flow, &options).await?;
-        let started = client::StartOptions {
+        let started = client::RunStartOptions {
             open: true,
             key: Some(key),
             queue: self.queue(),
             priority,
             realm: flow.realm().clone(),
             tags: options.tags,
-            ..client::StartOptions::default()
+            ..client::RunStartOptions::default()
         };
         let new_run = client::new_run(&plan, started, clock::now());
         let run = new_run.admit.run;

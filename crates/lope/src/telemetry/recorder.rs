@@ -21,8 +21,8 @@ use tokio::runtime::Handle;
 use tokio::sync::{broadcast, oneshot, watch};
 
 use super::{
-    Event, Metrics, STEP_EXCEPTION, STEP_RETRY, STEP_START, STEP_STOP, STORE_EXCEPTION,
-    STORE_START, STORE_STOP, WORKFLOW_EXCEPTION, WORKFLOW_START, WORKFLOW_STOP,
+    Metrics, STEP_EXCEPTION, STEP_RETRY, STEP_START, STEP_STOP, STORE_EXCEPTION, STORE_START,
+    STORE_STOP, TelemetryEvent, WORKFLOW_EXCEPTION, WORKFLOW_START, WORKFLOW_STOP,
 };
 use crate::clock;
 use crate::results::{Callback, Completion, InputResult};
@@ -33,7 +33,7 @@ const EVENTS_MAX: usize = 8_192;
 pub(crate) struct Telemetry {
     runner: Arc<str>,
     runtime: Handle,
-    hub: broadcast::Sender<Event>,
+    hub: broadcast::Sender<TelemetryEvent>,
     metrics: Metrics,
     /// Rings with all news.
     wakeup: watch::Sender<u64>,
@@ -106,7 +106,7 @@ impl Telemetry {
         Arc::new(move |news| telemetry.hear(news))
     }
 
-    pub(crate) fn subscribe(&self) -> broadcast::Receiver<Event> {
+    pub(crate) fn subscribe(&self) -> broadcast::Receiver<TelemetryEvent> {
         self.hub.subscribe()
     }
 
@@ -185,7 +185,7 @@ impl Telemetry {
     /// A workflow was started or resumed here.
     pub(crate) fn started(&self, run: RunId) {
         self.metrics.count_start();
-        self.emit(run, |event| Event {
+        self.emit(run, |event| TelemetryEvent {
             name: WORKFLOW_START,
             ..event
         });
@@ -207,7 +207,7 @@ impl Telemetry {
         let mut watched = self.watched();
         watched.began.entry(token.run).or_default().insert(key, now);
         drop(watched);
-        self.emit(token.run, |event| Event {
+        self.emit(token.run, |event| TelemetryEvent {
             name: STEP_START,
             workflow: Some(Arc::clone(&task.workflow)),
             step: Some(Arc::clone(&task.step)),
@@ -218,7 +218,7 @@ impl Telemetry {
     }
 
     pub(crate) fn call_began(&self, verb: &'static str) {
-        self.tell(|event| Event {
+        self.tell(|event| TelemetryEvent {
             name: STORE_START,
             operation: Some(verb),
             ..event
@@ -238,7 +238,7 @@ impl Telemetry {
             STORE_STOP
         };
         let error = error.map(|error| Failure::new("StoreError", error.to_string()));
-        self.tell(|event| Event {
+        self.tell(|event| TelemetryEvent {
             name,
             operation: Some(verb),
             duration: Some(took),
@@ -321,7 +321,7 @@ impl Telemetry {
             .for_each(|sender| drop(sender.send(result.clone())));
         if failure.is_some() {
             let duration = self.working_for(run);
-            self.emit(run, |event| Event {
+            self.emit(run, |event| TelemetryEvent {
                 name: WORKFLOW_EXCEPTION,
                 duration,
                 error: failure,
@@ -366,7 +366,7 @@ impl Telemetry {
                     },
                 );
                 self.metrics.count_retry();
-                self.emit(run, |event| Event {
+                self.emit(run, |event| TelemetryEvent {
                     name: STEP_RETRY,
                     step: Some(Arc::clone(step)),
                     execution: Some(Arc::clone(execution)),
@@ -413,7 +413,7 @@ impl Telemetry {
         let duration = began.map(|began| began.elapsed());
         self.metrics
             .count_attempt(if failure.is_some() { "failed" } else { "done" }, duration);
-        self.emit(run, |event| Event {
+        self.emit(run, |event| TelemetryEvent {
             name: if failure.is_some() {
                 STEP_EXCEPTION
             } else {
@@ -435,7 +435,7 @@ impl Telemetry {
         } else {
             WORKFLOW_STOP
         };
-        self.emit(run, |event| Event {
+        self.emit(run, |event| TelemetryEvent {
             name,
             duration,
             error: failure.cloned(),
@@ -479,7 +479,7 @@ impl Telemetry {
     }
 
     /// An event about a run.
-    fn emit(&self, run: RunId, make: impl FnOnce(Event) -> Event) {
+    fn emit(&self, run: RunId, make: impl FnOnce(TelemetryEvent) -> TelemetryEvent) {
         self.tell(|event| {
             let known = self
                 .watched()
@@ -487,7 +487,7 @@ impl Telemetry {
                 .get(&run)
                 .map(|known| (Arc::clone(&known.id), Arc::clone(&known.workflow)));
             let (id, workflow) = known.unzip();
-            make(Event {
+            make(TelemetryEvent {
                 run: Some(run),
                 id,
                 workflow,
@@ -497,11 +497,11 @@ impl Telemetry {
     }
 
     /// An event, if anybody listens.
-    fn tell(&self, make: impl FnOnce(Event) -> Event) {
+    fn tell(&self, make: impl FnOnce(TelemetryEvent) -> TelemetryEvent) {
         if self.hub.receiver_count() == 0 {
             return;
         }
-        let event = Event {
+        let event = TelemetryEvent {
             name: "",
             at: clock::now(),
             runner: Arc::clone(&self.runner),

@@ -14,8 +14,8 @@ use lope::mailbox::process::{self, ProcessHandler};
 use lope::mailbox::time::{StoreClock, TimeHooks};
 use lope::mailbox::trace::Observer;
 use lope::mailbox::{
-    Config, ConsumerError, ConsumerLoop, ConsumerLoopError, Counters, Handler, HandlerError,
-    Source, StopSignal, Until, limit,
+    ConsumerConfig, ConsumerError, ConsumerLoop, ConsumerLoopError, Counters, Handler,
+    HandlerError, StopSignal, Until, WorkflowSource, limit,
 };
 use lope_model::{Clock, Span};
 use tokio::task::JoinSet;
@@ -192,9 +192,9 @@ async fn handler(
         let plan = plan(client, named).await?;
         let is_file = **plan.name() != **named;
         let source = if is_file {
-            Source::Plan(plan)
+            WorkflowSource::Plan(plan)
         } else {
-            Source::Latest(named.clone())
+            WorkflowSource::Latest(named.clone())
         };
         return Ok(Arc::new(client.workflow_handler(source)));
     }
@@ -215,7 +215,7 @@ async fn handler(
 
 impl MailboxWork {
     async fn worker(&self, args: &WorkArgs, name: &Named) -> CliResult<ConsumerLoop> {
-        let mut config = Config::new(args.worker, name.owner.clone());
+        let mut config = ConsumerConfig::new(args.worker, name.owner.clone());
         (config.max_batch, config.lease, config.retry.budget) =
             (args.batch(), args.lease, args.attempts);
         let mut consumer = self.client.consumer(Arc::clone(&self.handler), config);

@@ -11,7 +11,7 @@ use crate::commands::shown;
 use crate::error::{CliResult, Exit};
 use crate::home::Settings;
 use crate::output::{Output, remark};
-use crate::progress::{self, KNOWN_MAX, Progress};
+use crate::progress::{self, KNOWN_MAX, ProgressView};
 
 /// Starts a run and sees it to its end.
 pub(super) async fn begin(
@@ -63,9 +63,9 @@ async fn see_through(
     let plan = client.plan(&record).await?;
     let follower = client.follow(record.run, &plan).await?;
     let mut follower = follower.with_limit(KNOWN_MAX);
-    let mut progress = Progress::new(&record, output);
+    let mut progress = ProgressView::new(&record, output);
     if shown::hides_progress(client, &record).await? {
-        progress = Progress::Silent;
+        progress = ProgressView::Silent;
     }
     let mut watch = client.watch();
     loop {

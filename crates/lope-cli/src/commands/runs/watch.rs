@@ -10,7 +10,7 @@ use crate::commands::record::summary;
 use crate::commands::shown;
 use crate::error::{CliResult, Exit};
 use crate::output::{self, Output};
-use crate::progress::{self, KNOWN_MAX, Progress};
+use crate::progress::{self, KNOWN_MAX, ProgressView};
 
 pub(crate) async fn run(client: &Client, id: &str, output: Output) -> CliResult<Exit> {
     let record = find(client, id).await?;
@@ -19,9 +19,9 @@ pub(crate) async fn run(client: &Client, id: &str, output: Output) -> CliResult<
     if !output.json {
         follower = follower.with_limit(KNOWN_MAX);
     }
-    let mut progress = Progress::new(&record, output);
+    let mut progress = ProgressView::new(&record, output);
     if shown::hides_progress(client, &record).await? {
-        progress = Progress::Silent;
+        progress = ProgressView::Silent;
     }
     let mut watch = client.watch();
     let mut record = record;

@@ -5,14 +5,14 @@ use std::sync::Arc;
 
 use clap::{Args, ValueEnum};
 use lope::describe;
-use lope::runs::StartOptions;
+use lope::runs::RunStartOptions;
 use lope::schedules::ScheduleRecord;
 use lope::schedules::{BadTiming, CatchUp, Overlap, Schedule, ScheduleEntry, Timing};
 use lope::stores::{CreateStore, StoreError};
 use lope::workflows::Plan;
 use lope::{Client, PreparedRun};
 use lope_model::time::BadSpan;
-use lope_model::{Priority, QueueName, Span, Timestamp, Value};
+use lope_model::{QueueName, Span, Timestamp, Value};
 
 use super::query::when;
 use crate::clock::{later, wall};
@@ -169,7 +169,7 @@ async fn enter(
     client: &Client,
     args: &AddArgs,
     said: Schedule,
-    options: StartOptions,
+    options: RunStartOptions,
     plans: Vec<Arc<Plan>>,
 ) -> CliResult<ScheduleEntry> {
     if !args.replace && client.has_schedule(&args.name).await? {
@@ -213,7 +213,7 @@ fn taken(name: &str) -> CliError {
 }
 
 /// How each run is started.
-fn options(args: &AddArgs, settings: &Settings) -> CliResult<StartOptions> {
+fn options(args: &AddArgs, settings: &Settings) -> CliResult<RunStartOptions> {
     let bad = |error: &dyn std::fmt::Display| CliError::usage(error.to_string());
     let queue = args
         .queue
@@ -222,29 +222,19 @@ fn options(args: &AddArgs, settings: &Settings) -> CliResult<StartOptions> {
         .transpose()
         .map_err(|error| bad(&error))?;
     let queue = queue.unwrap_or_default();
-    let of_queue = settings
-        .config
-        .engine
-        .queue_limits
-        .get(&queue)
-        .and_then(|limit| limit.priority);
-    let priority = args
-        .priority
-        .map(Priority::new)
-        .transpose()
-        .map_err(|error| bad(&error))?;
-    Ok(StartOptions {
+    let priority = settings.config.engine.priority(&queue, args.priority);
+    Ok(RunStartOptions {
         input: Some(workflow_file::input(args.input.as_deref())?),
-        priority: priority.or(of_queue).unwrap_or_default(),
+        priority: priority.map_err(|error| bad(&error))?,
         queue,
         tags: tags(&args.tags)?,
         env: captured(settings),
-        ..StartOptions::default()
+        ..RunStartOptions::default()
     })
 }
 
 /// What was said, as a schedule, if it makes sense.
-fn schedule(args: &AddArgs, options: &StartOptions, now: Timestamp) -> CliResult<Schedule> {
+fn schedule(args: &AddArgs, options: &RunStartOptions, now: Timestamp) -> CliResult<Schedule> {
     let time = |flag: &str, text: &Option<String>| {
         text.as_deref().map(|text| later(flag, text)).transpose()
     };
@@ -294,7 +284,7 @@ fn span(flag: &str, text: &str) -> CliResult<Span> {
 }
 
 /// What must be deployed first: a file's workflow, or that of a Python module with those it starts.
-fn plans(args: &AddArgs, options: &mut StartOptions) -> CliResult<Vec<Arc<Plan>>> {
+fn plans(args: &AddArgs, options: &mut RunStartOptions) -> CliResult<Vec<Arc<Plan>>> {
     if let Some(target) = PythonWorkflow::parse(&args.workflow) {
         return args.python.bundle(&target, options);
     }

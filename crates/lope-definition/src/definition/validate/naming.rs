@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use lope_expr::{At, Expr};
+use lope_expr::{Expr, TextLocation};
 use lope_values::unicode;
 
 use super::DefinitionValidator;
@@ -14,7 +14,7 @@ use crate::definition::{BlockId, Field, NAME_MAX, Problem, Step, StepKind};
 /// What an expression belongs to.
 #[derive(Clone, Copy)]
 struct ExprSite<'a> {
-    at: At,
+    at: TextLocation,
     path: &'a str,
 }
 
@@ -28,7 +28,7 @@ impl DefinitionValidator<'_> {
                 self.expression(
                     id,
                     ExprSite {
-                        at: At::NOWHERE,
+                        at: TextLocation::NOWHERE,
                         path: &path,
                     },
                     Field::Value,
@@ -100,7 +100,7 @@ impl DefinitionValidator<'_> {
 
     fn variable_names(&mut self, id: BlockId, locals: &[Arc<str>]) {
         let path = self.prefixes[id.index()].trim_end_matches('/').to_owned();
-        let at = self.scopes.sites[id.index()].map_or(At::NOWHERE, |site| {
+        let at = self.scopes.sites[id.index()].map_or(TextLocation::NOWHERE, |site| {
             self.definition.block(site.block).steps[site.step].at
         });
         for (index, name) in locals.iter().enumerate() {

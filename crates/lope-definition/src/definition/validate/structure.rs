@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use lope_expr::At;
+use lope_expr::TextLocation;
 
 use crate::definition::{
     BlockId, Checkpoint, Definition, NAME_MAX, NESTING_MAX, Problem, Role, STEPS_MAX, Step,
@@ -23,7 +23,7 @@ pub(super) fn validate(definition: &Definition) -> Vec<Problem> {
 }
 
 fn problem(message: impl Into<String>) -> Problem {
-    Problem::new(At::NOWHERE, "", message)
+    Problem::new(TextLocation::NOWHERE, "", message)
 }
 
 fn settings(definition: &Definition) -> Vec<Problem> {

@@ -6,12 +6,12 @@ use std::sync::Arc;
 use lope_model::{Failure, Moment, failure};
 
 use super::member::{Member, Stage};
-use super::{Roster, RosterAction, TaskId, WorkerId, listed};
+use super::{PoolWorkerId, Roster, RosterAction, TaskId, listed};
 
 impl Roster {
     /// Look at the clock.
     pub(super) fn tick(&mut self, now: Moment, acts: &mut Vec<RosterAction>) {
-        let workers: Vec<WorkerId> = self.members.keys().copied().collect();
+        let workers: Vec<PoolWorkerId> = self.members.keys().copied().collect();
         for worker in workers {
             self.check_silence(now, worker, acts);
         }
@@ -86,7 +86,7 @@ impl Roster {
         }
     }
 
-    fn check_silence(&mut self, now: Moment, worker: WorkerId, acts: &mut Vec<RosterAction>) {
+    fn check_silence(&mut self, now: Moment, worker: PoolWorkerId, acts: &mut Vec<RosterAction>) {
         let Some(member) = self.members.get_mut(&worker) else {
             return;
         };
@@ -137,7 +137,11 @@ impl Roster {
     }
 
     /// A worker that holds nothing but tasks that ignore their cancel is of no more use.
-    pub(super) fn kill_if_only_stuck(&mut self, worker: WorkerId, acts: &mut Vec<RosterAction>) {
+    pub(super) fn kill_if_only_stuck(
+        &mut self,
+        worker: PoolWorkerId,
+        acts: &mut Vec<RosterAction>,
+    ) {
         let Some(member) = self.members.get_mut(&worker) else {
             return;
         };

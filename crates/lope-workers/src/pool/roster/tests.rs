@@ -70,7 +70,7 @@ impl Table {
     ) -> Vec<RosterAction> {
         let actions = Arc::new(names.iter().map(|name| Arc::from(*name)).collect());
         self.event(RosterEvent::Hello {
-            worker: WorkerId(worker),
+            worker: PoolWorkerId(worker),
             actions,
             credits,
             remote,
@@ -79,7 +79,7 @@ impl Table {
 
     fn beat(&mut self, worker: u64, blocked: Span) {
         self.event(RosterEvent::Beat {
-            worker: WorkerId(worker),
+            worker: PoolWorkerId(worker),
             blocked,
         });
     }
@@ -102,14 +102,14 @@ impl Table {
 
     fn answered(&mut self, worker: u64, task: u64) -> Vec<RosterAction> {
         self.event(RosterEvent::Answered {
-            worker: WorkerId(worker),
+            worker: PoolWorkerId(worker),
             task: TaskId(task),
         })
     }
 
     fn gone(&mut self, worker: u64) -> Vec<RosterAction> {
         self.event(RosterEvent::Gone {
-            worker: WorkerId(worker),
+            worker: PoolWorkerId(worker),
             how: "killed".into(),
         })
     }
@@ -117,13 +117,13 @@ impl Table {
 
 fn give(worker: u64, task: u64) -> RosterAction {
     RosterAction::Give {
-        worker: WorkerId(worker),
+        worker: PoolWorkerId(worker),
         task: TaskId(task),
     }
 }
 
 fn spawn(worker: u64) -> RosterAction {
-    RosterAction::Spawn(WorkerId(worker))
+    RosterAction::Spawn(PoolWorkerId(worker))
 }
 
 fn failed(acts: &[RosterAction]) -> Vec<(u64, &str)> {
@@ -191,7 +191,7 @@ fn a_task_for_a_remote_worker_waits_a_while_for_it() {
     assert_eq!(
         table
             .event(RosterEvent::Gone {
-                worker: WorkerId(5),
+                worker: PoolWorkerId(5),
                 how: "cut".into()
             })
             .len(),
@@ -256,7 +256,7 @@ fn a_worn_process_works_until_its_replacement_is_there() {
         [give(1, 4)],
         "the replacement is not there yet"
     );
-    assert_eq!(table.hello(2, 4), [RosterAction::Drain(WorkerId(1))]);
+    assert_eq!(table.hello(2, 4), [RosterAction::Drain(PoolWorkerId(1))]);
     assert_eq!(table.submit("a"), [give(2, 5)]);
     assert_eq!(table.answered(1, 3), []);
     assert_eq!(table.answered(1, 4), []);
@@ -277,7 +277,7 @@ fn a_cancel_reaches_the_worker_and_its_credit_comes_back_with_the_answer() {
     assert_eq!(
         acts,
         [RosterAction::Cancel {
-            worker: WorkerId(1),
+            worker: PoolWorkerId(1),
             task: TaskId(1)
         }]
     );
@@ -307,10 +307,10 @@ fn a_task_that_ignores_its_cancel_costs_its_process_when_the_others_are_done() {
     assert_eq!(table.submit("a"), [], "the stuck one gets nothing more");
     assert_eq!(
         table.hello(2, 4),
-        [give(2, 3), RosterAction::Drain(WorkerId(1))]
+        [give(2, 3), RosterAction::Drain(PoolWorkerId(1))]
     );
     let killed = RosterAction::Kill {
-        worker: WorkerId(1),
+        worker: PoolWorkerId(1),
         why: "a cancelled task did not end",
     };
     assert_eq!(table.answered(1, 2), [killed]);
@@ -320,7 +320,7 @@ fn a_task_that_ignores_its_cancel_costs_its_process_when_the_others_are_done() {
 #[test]
 fn a_stuck_process_is_killed_in_the_end_and_at_once_if_its_loop_is_blocked() {
     let killed = RosterAction::Kill {
-        worker: WorkerId(1),
+        worker: PoolWorkerId(1),
         why: "a cancelled task did not end",
     };
     for (blocked, wait) in [(Span::ZERO, 30), (Span::from_secs(6), 0)] {
@@ -350,7 +350,7 @@ fn a_silent_worker_and_one_that_does_not_start_are_killed() {
         table.after(Span::from_secs(1)),
         [
             RosterAction::Kill {
-                worker: WorkerId(1),
+                worker: PoolWorkerId(1),
                 why: "it showed no life"
             },
             spawn(2)
@@ -359,7 +359,7 @@ fn a_silent_worker_and_one_that_does_not_start_are_killed() {
     assert_eq!(
         table.after(Span::from_secs(60))[0],
         RosterAction::Kill {
-            worker: WorkerId(2),
+            worker: PoolWorkerId(2),
             why: "it took too long to start"
         }
     );
@@ -372,7 +372,7 @@ fn what_cannot_start_fails_the_tasks_that_wait_and_is_tried_again() {
     table.submit("a");
     let why = Failure::new("WorkerBroken", "no module");
     let acts = table.event(RosterEvent::Broken {
-        worker: WorkerId(1),
+        worker: PoolWorkerId(1),
         why,
     });
     assert_eq!(failed(&acts), [(1, "WorkerBroken")]);
@@ -468,8 +468,8 @@ fn a_closed_pool_drains_and_starts_nothing() {
     assert_eq!(
         table.event(RosterEvent::Close),
         [
-            RosterAction::Drain(WorkerId(1)),
-            RosterAction::Drain(WorkerId(2))
+            RosterAction::Drain(PoolWorkerId(1)),
+            RosterAction::Drain(PoolWorkerId(2))
         ]
     );
     table.answered(1, 1);

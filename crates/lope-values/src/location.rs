@@ -5,12 +5,12 @@ use std::fmt;
 /// Where something was written: line and column from 1, or nowhere. Never part of what an
 /// expression *is*, so any two are equal.
 #[derive(Clone, Copy, Default)]
-pub struct At {
+pub struct TextLocation {
     pub line: u32,
     pub column: u32,
 }
 
-impl At {
+impl TextLocation {
     pub const NOWHERE: Self = Self { line: 0, column: 0 };
 
     pub const fn new(line: u32, column: u32) -> Self {
@@ -22,15 +22,15 @@ impl At {
     }
 }
 
-impl PartialEq for At {
+impl PartialEq for TextLocation {
     fn eq(&self, _: &Self) -> bool {
         true
     }
 }
 
-impl Eq for At {}
+impl Eq for TextLocation {}
 
-impl fmt::Debug for At {
+impl fmt::Debug for TextLocation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}", self.line, self.column)
     }

@@ -1,13 +1,8 @@
-//! Ownership for a while: owner, expiry, and an epoch that grows with every change of owner.
-//!
-//! Whether a lease has expired is judged by the store's clock; this file only compares.
+//! Epochs: how often something has changed owner.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
-
-use crate::id::RunnerId;
-use crate::time::Moment;
 
 /// How often something has changed owner. It never restarts, so a write that carries an old one can
 /// always be refused.
@@ -27,19 +22,5 @@ impl Epoch {
 impl fmt::Display for Epoch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.0)
-    }
-}
-
-/// Ownership of something until a moment on the store's clock.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct Lease {
-    pub owner: RunnerId,
-    pub epoch: Epoch,
-    pub expires: Moment,
-}
-
-impl Lease {
-    pub fn is_held_at(&self, now: Moment) -> bool {
-        now < self.expires
     }
 }

@@ -4,11 +4,15 @@ use std::time::{Duration, Instant};
 
 use lope::workers::Logs;
 use lope::{Runner, config::Config};
-use lope_bench::http_client::{Events, HttpConnection};
-use lope_bench::{BenchError, BenchResult, Cost, Figure, MeasuredStore, Reading, filling};
 use lope_model::Value;
 use lope_server::{Listening, Server, ServerError, ServerParts, ServerSettings};
 use tokio::task::JoinSet;
+
+use crate::error::{BenchError, BenchResult};
+use crate::figure::{BenchFigure, Cost, CostReading};
+use crate::filling;
+use crate::http_client::{Events, HttpConnection};
+use crate::measured_store::MeasuredStore;
 
 /// What the store holds at a scale of 100 percent.
 const RUNS: u64 = 1_000_000;
@@ -42,7 +46,7 @@ struct Measuring<'a> {
     address: String,
 }
 
-pub(super) async fn measure(scale: u64, store: &MeasuredStore) -> BenchResult<Vec<Figure>> {
+pub(crate) async fn measure(scale: u64, store: &MeasuredStore) -> BenchResult<Vec<BenchFigure>> {
     let scaled = |usual: u64| (usual * scale / 100).max(1);
     let (runner, long) = filling::fill(scaled(RUNS), scaled(STEPS), store).await?;
     let began = Instant::now();
@@ -91,8 +95,8 @@ impl Measuring<'_> {
         (usual * self.scale.min(100) / 100).max(1)
     }
 
-    fn figure(&self, unit: &'static str, units: u64, cost: Cost) -> Figure {
-        Figure {
+    fn figure(&self, unit: &'static str, units: u64, cost: Cost) -> BenchFigure {
+        BenchFigure {
             bench: "server",
             store: self.store.kind.name(),
             unit,
@@ -103,7 +107,7 @@ impl Measuring<'_> {
     }
 
     /// Pages, one request after the other, and how large the largest was.
-    async fn pages(&self, what: &'static str, paths: &[&str]) -> BenchResult<Figure> {
+    async fn pages(&self, what: &'static str, paths: &[&str]) -> BenchResult<BenchFigure> {
         let mut connection = HttpConnection::open(&self.address).await?;
         for path in paths {
             connection.get(path).await?;
@@ -126,9 +130,9 @@ impl Measuring<'_> {
     }
 
     /// Runs started over many connections at once.
-    async fn starts(&self) -> BenchResult<Figure> {
+    async fn starts(&self) -> BenchResult<BenchFigure> {
         let each = (self.scaled(STARTED) / CONNECTIONS).max(1);
-        let before: Reading = self.store.read().await?;
+        let before: CostReading = self.store.read().await?;
         let mut working = JoinSet::new();
         for _ in 0..CONNECTIONS {
             let address = self.address.clone();
@@ -149,7 +153,7 @@ impl Measuring<'_> {
     }
 
     /// From the answer to a start until every watcher has heard of the run.
-    async fn events(&self) -> BenchResult<Figure> {
+    async fn events(&self) -> BenchResult<BenchFigure> {
         let mut watchers = Vec::new();
         for _ in 0..WATCHERS {
             watchers.push(Events::open(&self.address, "/api/events").await?);
@@ -183,7 +187,7 @@ impl Measuring<'_> {
     }
 
     /// What a dashboard that is open costs while nothing happens.
-    async fn open_dashboard(&self) -> BenchResult<Figure> {
+    async fn open_dashboard(&self) -> BenchResult<BenchFigure> {
         let open = Events::open(&self.address, "/api/events").await?;
         tokio::time::sleep(Duration::from_secs(2)).await;
         let before = self.store.read().await?;

@@ -1,122 +1,99 @@
-//! A feed of small things that are known by name: what changed of them, as events with numbers, for
-//! whoever watches.
+//! Feeds: what changed of something, as events with numbers, for whoever watches.
 //!
 //! One task looks for everybody, and only while somebody watches. What differs from the last look is
 //! an event, also if nobody watched between the two. A watcher that comes back with the id of its
 //! last event is given what came after it, each once; if that is not known any more, it is told
-//! `reset`: read the list anew.
+//! `reset`: read the list anew. What is looked at, and what of it is an event, its kind knows.
 
-use std::collections::{BTreeMap, VecDeque};
+mod named;
+mod runs;
+
+use std::collections::VecDeque;
+use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use futures_util::future::BoxFuture;
-use lope::mailbox::Counting;
-use lope::{Client, describe};
-use serde_json::{Value as Json, json};
+use lope::{Client, Runner};
+use serde_json::Value as Json;
 use tokio::sync::watch;
+
+pub use named::{NamedChanges, SeenThings};
+pub use runs::{RunChanges, SeenRuns};
 
 use crate::api_error::ApiError;
 use crate::clock;
 
 /// Events kept for those who come back.
 const KEPT: usize = 4_096;
-/// How often the task looks when nobody says that anything happened.
-const IDLE: Duration = Duration::from_secs(1);
-/// Least time between two looks, and how many times as long as a look it is at least.
-const SPACING: Duration = Duration::from_millis(100);
+/// The time between two looks is at least so many times as long as a look.
 const SPACING_TIMES: u32 = 10;
 
-/// Workers that are looked at, those with most dead letters and messages first.
-const WORKERS: usize = 1_000;
+/// What a feed tells of.
+pub trait FeedKind: fmt::Debug + Send + Sync + 'static {
+    /// What one look saw.
+    type Seen: Send;
 
-/// All that is to be watched, by name.
-pub type SeenThings = BTreeMap<String, Json>;
-pub type Look = fn(Client) -> BoxFuture<'static, Result<SeenThings, ApiError>>;
+    /// How often to look when nobody says that anything happened.
+    const IDLE: Duration;
+    /// Least time between two looks.
+    const SPACING: Duration;
+    /// Does the runner of this process tell when something happened?
+    const HEARS_RUNNER: bool;
+
+    /// Look at the store.
+    fn query(&self, client: &Client) -> impl Future<Output = Result<Self::Seen, ApiError>> + Send;
+
+    /// What differs from the look before, as events with their names; the first look tells nothing.
+    fn changes(&self, seen: Self::Seen) -> Vec<(&'static str, Json)>;
+
+    /// Is a look due before it is said up to where a page shows everything?
+    fn is_due(&self) -> bool;
+}
 
 /// What changed, for whoever watches.
 #[derive(Debug)]
-pub struct ChangeFeed {
-    /// What an event about one of the things is called.
-    event: &'static str,
-    /// The field by which something that is gone is named.
-    named: &'static str,
-    look: Look,
-    state: Mutex<ChangeState>,
+pub struct Feed<K> {
+    kind: K,
+    state: Mutex<FeedState>,
     /// The number of the last event.
-    bell: watch::Sender<u64>,
+    last_number: watch::Sender<u64>,
 }
 
 #[derive(Debug)]
-struct ChangeState {
+struct FeedState {
     /// Tells the numbers of this process from those of another.
     origin: String,
-    events: VecDeque<FedChange>,
-    known: Option<SeenThings>,
+    events: VecDeque<FedEvent>,
     looking: bool,
 }
 
 /// Something that changed.
 #[derive(Clone, Debug)]
-pub struct FedChange {
+pub struct FedEvent {
     pub number: u64,
-    pub event: &'static str,
+    pub name: &'static str,
     pub value: Arc<Json>,
 }
 
-impl ChangeFeed {
-    /// The schedules.
-    pub fn of_schedules() -> Self {
-        Self::new("schedule", "name", |client| {
-            Box::pin(async move {
-                let all = client.schedules().await?;
-                let described = all.iter().map(|it| {
-                    let name = it.entry.schedule.name.clone();
-                    (name, describe::schedule(it))
-                });
-                Ok(described.collect())
-            })
-        })
-    }
-
-    /// How much waits for which worker, and the sum of it under the empty name.
-    pub fn of_mailboxes() -> Self {
-        Self::new("mailbox", "worker", |client| {
-            Box::pin(async move {
-                let mailbox = client.mailbox().await?;
-                let stats = mailbox.stats(WORKERS, Counting::Quick).await?;
-                let mut sum = describe::mailbox_stats(&stats);
-                let workers = sum["workers"].take();
-                sum["worker"] = Json::Null;
-                if let Some(fields) = sum.as_object_mut() {
-                    fields.remove("workers");
-                }
-                let workers = workers.as_array().cloned().unwrap_or_default();
-                let named = workers.into_iter().map(|it| (it["worker"].to_string(), it));
-                Ok(named.chain([(String::new(), sum)]).collect())
-            })
-        })
-    }
-
-    fn new(event: &'static str, named: &'static str, look: Look) -> Self {
+impl<K: FeedKind> Feed<K> {
+    pub fn new(kind: K) -> Self {
         Self {
-            event,
-            named,
-            look,
-            state: Mutex::new(ChangeState {
+            kind,
+            state: Mutex::new(FeedState {
                 origin: format!("{:x}", clock::now().millis()),
                 events: VecDeque::new(),
-                known: None,
                 looking: false,
             }),
-            bell: watch::Sender::new(0),
+            last_number: watch::Sender::new(0),
         }
     }
 
     /// Where a page that is made after this call goes on: it shows everything up to there.
     pub async fn cursor(&self, client: &Client) -> Result<String, ApiError> {
-        self.refresh(client).await?;
-        Ok(self.text(*self.bell.borrow()))
+        if self.kind.is_due() {
+            self.refresh(client).await?;
+        }
+        Ok(self.text(*self.last_number.borrow()))
     }
 
     /// The id of an event.
@@ -125,8 +102,8 @@ impl ChangeFeed {
     }
 
     /// What came after a cursor. Nothing: that is not known.
-    pub fn since(&self, cursor: &str) -> Option<Vec<FedChange>> {
-        let last = *self.bell.borrow();
+    pub fn since(&self, cursor: &str) -> Option<Vec<FedEvent>> {
+        let last = *self.last_number.borrow();
         let state = self.state();
         let (origin, number) = cursor.split_once('-')?;
         let number: u64 = number.parse().ok()?;
@@ -139,54 +116,44 @@ impl ChangeFeed {
     }
 
     /// Be told of the numbers of new events from now on.
-    pub fn subscribe(self: &Arc<Self>, client: &Client) -> watch::Receiver<u64> {
-        let receiver = self.bell.subscribe();
+    pub fn subscribe(
+        self: &Arc<Self>,
+        client: &Client,
+        runner: Option<&Runner>,
+    ) -> watch::Receiver<u64> {
+        let receiver = self.last_number.subscribe();
         let mut state = self.state();
         if !state.looking {
             state.looking = true;
-            tokio::spawn(look_while_watched(Arc::clone(self), client.clone()));
+            let runner = runner.filter(|_| K::HEARS_RUNNER).cloned();
+            tokio::spawn(look_while_watched(Arc::clone(self), client.clone(), runner));
         }
         receiver
     }
 
     async fn refresh(&self, client: &Client) -> Result<(), ApiError> {
-        let seen = (self.look)(client.clone()).await?;
+        let seen = self.kind.query(client).await?;
         self.note(seen);
         Ok(())
     }
 
     /// What differs from the last look becomes events.
-    fn note(&self, seen: SeenThings) {
+    fn note(&self, seen: K::Seen) {
         let mut state = self.state();
-        let mut number = *self.bell.borrow();
-        let mut changes = Vec::new();
-        if let Some(known) = &state.known {
-            let differs = seen
-                .iter()
-                .filter(|(name, it)| known.get(*name) != Some(it));
-            changes.extend(differs.map(|(_, it)| (self.event, Arc::new(it.clone()))));
-            let gone = known.keys().filter(|name| !seen.contains_key(*name));
-            // A number is named by one.
-            let id = |name: &str| {
-                name.parse::<i64>()
-                    .map_or(json!(name), |number| json!(number))
-            };
-            let gone = gone.map(|name| json!({ self.named: id(name) }));
-            changes.extend(gone.map(|it| ("removed", Arc::new(it))));
-        }
-        for (event, value) in changes {
+        let mut number = *self.last_number.borrow();
+        for (name, value) in self.kind.changes(seen) {
             number += 1;
-            state.events.push_back(FedChange {
+            let value = Arc::new(value);
+            state.events.push_back(FedEvent {
                 number,
-                event,
+                name,
                 value,
             });
         }
         let surplus = state.events.len().saturating_sub(KEPT);
         state.events.drain(..surplus);
-        state.known = Some(seen);
         // Two looks may end at once: the number moves with what it counts.
-        self.bell.send_if_modified(|last| {
+        self.last_number.send_if_modified(|last| {
             let more = *last != number;
             *last = number;
             more
@@ -194,43 +161,62 @@ impl ChangeFeed {
         drop(state);
     }
 
-    fn state(&self) -> MutexGuard<'_, ChangeState> {
+    fn state(&self) -> MutexGuard<'_, FeedState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// May the task end? Whoever subscribes later starts another one.
     fn ends(&self) -> bool {
         let mut state = self.state();
-        let unwatched = self.bell.receiver_count() == 0;
+        let unwatched = self.last_number.receiver_count() == 0;
         state.looking = !unwatched;
         unwatched
     }
 }
 
-async fn look_while_watched(feed: Arc<ChangeFeed>, client: Client) {
+async fn look_while_watched<K: FeedKind>(
+    feed: Arc<Feed<K>>,
+    client: Client,
+    runner: Option<Runner>,
+) {
     let mut watch = client.watch();
+    let mut news = match &runner {
+        Some(runner) => runner.news().await.ok(),
+        None => None,
+    };
     while !feed.ends() {
         let began = Instant::now();
         if let Err(error) = feed.refresh(&client).await {
             tracing::debug!(error = error.message, "a feed cannot look");
         }
         let took = began.elapsed();
-        tokio::time::sleep(SPACING.max(took * SPACING_TIMES)).await;
+        tokio::time::sleep(K::SPACING.max(took * SPACING_TIMES)).await;
+        let heard = async {
+            match &mut news {
+                Some(news) => drop(news.recv().await),
+                None => std::future::pending().await,
+            }
+        };
         tokio::select! {
+            () = heard => {}
             () = watch.changed() => {}
-            () = tokio::time::sleep(IDLE) => {}
+            () = tokio::time::sleep(K::IDLE) => {}
         }
+        // What was told while it slept is looked at once.
+        while news.as_mut().is_some_and(|news| news.try_recv().is_ok()) {}
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
-    fn feed() -> ChangeFeed {
-        ChangeFeed::new("thing", "name", |_| {
+    fn feed() -> Feed<NamedChanges> {
+        Feed::new(NamedChanges::new("thing", "name", |_| {
             Box::pin(async { Ok(SeenThings::new()) })
-        })
+        }))
     }
 
     fn seen(things: &[(&str, u32)]) -> SeenThings {
@@ -252,7 +238,7 @@ mod tests {
         let told = feed.since(&cursor).unwrap();
         let words: Vec<(&str, Json)> = told
             .iter()
-            .map(|it| (it.event, Json::clone(&it.value)))
+            .map(|it| (it.name, Json::clone(&it.value)))
             .collect();
         let expected = [
             ("thing", json!(2)),

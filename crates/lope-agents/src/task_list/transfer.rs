@@ -1,0 +1,71 @@
+//! Lists into a board and out of it.
+
+use std::collections::BTreeSet;
+
+use lope_model::limit;
+
+use super::ListedTask;
+use crate::board::{AgentBoard, BoardResult, TaskDraft, TaskFilter};
+use crate::records::{ReviewBy, TaskRecord};
+
+/// What became of a list.
+#[derive(Clone, PartialEq, Debug)]
+pub struct ImportedTasks {
+    pub added: Vec<TaskRecord>,
+    /// How many were there already.
+    pub skipped: usize,
+}
+
+/// Add what a list has to a project; `review` is for tasks that name no reviewer. What is there
+/// already, by id or by section and title, is left as it is: a list may be read again when it has
+/// grown.
+pub async fn import(
+    board: &AgentBoard,
+    project: &str,
+    listed: &[ListedTask],
+    review: ReviewBy,
+) -> BoardResult<ImportedTasks> {
+    let fresh = missing(board, project, listed, review).await?;
+    let skipped = listed.len() - fresh.len();
+    let mut added = Vec::new();
+    // Those that others wait for come first in their list, or together with them.
+    for part in fresh.chunks(limit::BOARD_CHANGES_MAX) {
+        added.extend(board.add_tasks(part.to_vec()).await?);
+    }
+    Ok(ImportedTasks { added, skipped })
+}
+
+/// The tasks of a list that a project lacks, as they would be added.
+pub async fn missing(
+    board: &AgentBoard,
+    project: &str,
+    listed: &[ListedTask],
+    review: ReviewBy,
+) -> BoardResult<Vec<TaskDraft>> {
+    let known = tasks(board, project).await?;
+    let ids: BTreeSet<_> = known.iter().map(|task| task.id).collect();
+    let titles: BTreeSet<_> = known
+        .iter()
+        .map(|task| (&task.section_id, &task.title))
+        .collect();
+    let is_new = |task: &&ListedTask| match task.id {
+        Some(id) => !ids.contains(&id),
+        None => !titles.contains(&(&task.section, &task.title)),
+    };
+    let fresh = listed.iter().filter(is_new);
+    Ok(fresh.map(|task| task.to_new(project, review)).collect())
+}
+
+/// The tasks of a project as a list has them.
+pub async fn export(board: &AgentBoard, project: &str) -> BoardResult<Vec<ListedTask>> {
+    let tasks = tasks(board, project).await?;
+    Ok(tasks.iter().map(ListedTask::from).collect())
+}
+
+async fn tasks(board: &AgentBoard, project: &str) -> BoardResult<Vec<TaskRecord>> {
+    let filter = TaskFilter {
+        project: Some(project.to_owned()),
+        ..TaskFilter::default()
+    };
+    board.tasks(&filter).await
+}

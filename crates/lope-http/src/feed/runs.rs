@@ -1,0 +1,141 @@
+//! Runs: the youngest and those that live, when the store or the runner says that something may have
+//! happened, else every other second.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use lope::runs::{FinalStatus, RunFilter, RunRecord, RunStatus};
+use lope::{Client, RunId, describe};
+use serde_json::Value as Json;
+
+use super::FeedKind;
+use crate::api_error::ApiError;
+use crate::redactions::Redactions;
+
+/// Youngest runs looked at.
+const YOUNGEST: usize = 200;
+/// Live runs looked at.
+const LIVE: usize = 2_000;
+/// Runs that left both lists since the last look, asked for one by one.
+const LEFT: usize = 200;
+
+/// Changes of runs.
+#[derive(Debug)]
+pub struct RunChanges {
+    known: Mutex<KnownRuns>,
+    redactions: Arc<Redactions>,
+}
+
+#[derive(Debug, Default)]
+struct KnownRuns {
+    by_id: HashMap<RunId, (u64, RunStatus)>,
+    filled: bool,
+}
+
+/// What a look saw of runs.
+#[derive(Debug)]
+pub struct SeenRuns {
+    records: HashMap<RunId, RunRecord>,
+    /// They are in the store no more.
+    gone: HashSet<RunId>,
+}
+
+impl RunChanges {
+    pub fn new(redactions: Arc<Redactions>) -> Self {
+        Self {
+            known: Mutex::default(),
+            redactions,
+        }
+    }
+
+    fn known(&self) -> MutexGuard<'_, KnownRuns> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Those that lived at the last look and are not among these.
+    fn left(&self, seen: &HashMap<RunId, RunRecord>) -> Vec<RunId> {
+        let known = self.known();
+        let lived = known.by_id.iter().filter(|(run, (_, status))| {
+            matches!(status, RunStatus::Live(_)) && !seen.contains_key(run)
+        });
+        lived.map(|(run, _)| *run).take(LEFT).collect()
+    }
+}
+
+impl FeedKind for RunChanges {
+    type Seen = SeenRuns;
+
+    const IDLE: Duration = Duration::from_secs(2);
+    const SPACING: Duration = Duration::from_millis(50);
+    const HEARS_RUNNER: bool = true;
+
+    async fn query(&self, client: &Client) -> Result<SeenRuns, ApiError> {
+        let youngest = client.list(filter(Vec::new(), YOUNGEST)).await?;
+        let live = client.list(filter(live_statuses(), LIVE)).await?;
+        let seen = live.into_iter().chain(youngest);
+        let mut records: HashMap<RunId, RunRecord> =
+            seen.map(|record| (record.run, record)).collect();
+        let mut gone = HashSet::new();
+        for run in self.left(&records) {
+            match client.run(run).await? {
+                Some(record) => drop(records.insert(run, record)),
+                None => drop(gone.insert(run)),
+            }
+        }
+        for record in records.values_mut() {
+            self.redactions.listed(client, record).await;
+        }
+        Ok(SeenRuns { records, gone })
+    }
+
+    fn changes(&self, seen: SeenRuns) -> Vec<(&'static str, Json)> {
+        let SeenRuns { records, gone } = seen;
+        let mut known = self.known();
+        let first = !known.filled;
+        known.filled = true;
+        let mut changed: Vec<&RunRecord> = records
+            .values()
+            .filter(|record| known.by_id.get(&record.run) != Some(&(record.head, record.status)))
+            .collect();
+        changed.sort_by_key(|record| (record.created_at, record.run));
+        let told = changed.into_iter().filter(|_| !first);
+        let told = told.map(|record| ("run", describe::run(record))).collect();
+        // What lives and was not looked at is still to be told of when it ends.
+        known.by_id.retain(|run, (_, status)| {
+            !gone.contains(run)
+                && matches!(status, RunStatus::Live(_))
+                && !records.contains_key(run)
+        });
+        let now = records.into_values();
+        known
+            .by_id
+            .extend(now.map(|it| (it.run, (it.head, it.status))));
+        told
+    }
+
+    /// The first time: later a watcher may be told what its page shows, which costs less than a look
+    /// at thousands of runs for every page.
+    fn is_due(&self) -> bool {
+        !self.known().filled
+    }
+}
+
+fn filter(statuses: Vec<RunStatus>, limit: usize) -> RunFilter {
+    RunFilter {
+        statuses,
+        limit,
+        ..RunFilter::default()
+    }
+}
+
+fn live_statuses() -> Vec<RunStatus> {
+    let all = RunStatus::ALL.into_iter();
+    all.filter(|status| {
+        !matches!(
+            status,
+            RunStatus::Final(FinalStatus::Completed | FinalStatus::Failed | FinalStatus::Cancelled)
+        )
+    })
+    .collect()
+}
