@@ -1,4 +1,5 @@
-//! Executors: who does the work of a step. Rust functions by name, processes, scripts, HTTP.
+//! Executors: who does the work of a step. Rust functions by name, processes, scripts, HTTP; and
+//! the programs that handle messages.
 //!
 //! An executor takes tasks through the engine's door and answers them. It decides nothing about
 //! retries or time.
@@ -13,6 +14,7 @@ pub mod lines;
 pub mod logs;
 pub mod pool;
 pub mod process;
+pub mod process_handler;
 pub mod process_tree;
 pub mod script;
 

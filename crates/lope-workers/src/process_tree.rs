@@ -18,7 +18,7 @@ use std::ffi::OsString;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::process::ExitStatusExt;
-use std::process::{ExitStatus, Stdio};
+use std::process::ExitStatus;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -35,7 +35,7 @@ pub use self::identity::ProcessIdentity;
 use self::spawner::{Spawner, die_with_parent};
 use self::start_limit::TooLate;
 use self::subreaper::LEFTOVER_GRACE;
-pub use self::wire::TreeCommand;
+pub use self::wire::{TreeCommand, TreeOutput};
 use self::wire::{ReportBuffer, StartOrder, SubreaperReport, send_order};
 
 /// The argument with which an executable is asked to supervise a tree.
@@ -84,6 +84,7 @@ pub async fn end_abandoned() {
 pub struct ProcessTrees {
     owner: Arc<ProcessIdentity>,
     spawner: Spawner,
+    output: TreeOutput,
 }
 
 /// A tree of processes. Dropped, it is killed.
@@ -122,7 +123,15 @@ impl ProcessTrees {
         Self {
             owner: Arc::new(ProcessIdentity::own()),
             spawner: Spawner::begin(runtime.clone()),
+            output: TreeOutput::default(),
         }
+    }
+
+    /// The output of its trees goes there.
+    #[must_use]
+    pub fn with_output(mut self, output: TreeOutput) -> Self {
+        self.output = output;
+        self
     }
 
     /// Start the tree of an attempt, when nothing is left of earlier ones. Its `right` to begin is
@@ -182,7 +191,8 @@ impl ProcessTrees {
         let carried = OsString::from(cookie.to_string());
         command.environment.push((cookie::VARIABLE.into(), carried));
         if CAN_REAP.get().is_some() {
-            ProcessTree::under_subreaper(cookie, command, right).await
+            let process = subreaper_process(&cookie, self.output);
+            ProcessTree::under_subreaper(cookie, process, command, right).await
         } else if right().is_over() {
             Err(too_late())
         } else {
@@ -198,11 +208,12 @@ impl ProcessTrees {
         let mut process = command.to_process()?;
         die_with_parent(&mut process);
         let mut process = Command::from(process);
+        let (stdout, stderr) = self.output.streams();
         process
             .process_group(0)
             .kill_on_drop(true)
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped());
+            .stdout(stdout)
+            .stderr(stderr);
         let child = self.spawner.spawn(process).await?;
         Ok(ProcessTree::new(cookie, child, None))
     }
@@ -225,12 +236,15 @@ impl ProcessTree {
 
     async fn under_subreaper(
         cookie: TreeCookie,
+        mut subreaper: Command,
         command: TreeCommand,
         right: impl Fn() -> StartRight,
     ) -> io::Result<Self> {
         let (ours, theirs) = std::os::unix::net::UnixStream::pair()?;
         ours.set_nonblocking(true)?;
-        let child = subreaper_process(&cookie, theirs.into()).spawn()?;
+        let child = subreaper.stdin(OwnedFd::from(theirs)).spawn()?;
+        // Its descriptor of their end goes with it, so that the end of the subreaper is heard.
+        drop(subreaper);
         let mut link = SubreaperLink {
             stream: UnixStream::from_std(ours)?,
             reports: ReportBuffer::default(),
@@ -326,16 +340,16 @@ impl SubreaperLink {
 }
 
 /// This executable again, also when its file was replaced meanwhile.
-fn subreaper_process(cookie: &TreeCookie, control: OwnedFd) -> Command {
+fn subreaper_process(cookie: &TreeCookie, output: TreeOutput) -> Command {
+    let (stdout, stderr) = output.streams();
     let mut process = Command::new("/proc/self/exe");
     process
         .arg0("lope-process-tree")
         .arg(SUBREAPER_ARGUMENT)
         .env_clear()
         .env(cookie::SUBREAPER_VARIABLE, cookie.to_string())
-        .stdin(control)
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped());
+        .stdout(stdout)
+        .stderr(stderr);
     if let Some(path) = std::env::var_os(LOADER_PATH) {
         process.env(LOADER_PATH, path);
     }

@@ -14,7 +14,9 @@ pub use lope_mailbox::{
     Mailbox, MailboxCounts, MailboxError, NestedScope, Queued, Sent, Series, Stats, StopSignal,
     SyncFnHandler, Tally, TimerQuery, Until, WorkerStats, boot, handler, plain,
 };
-pub use lope_mailbox::{frame, key, law, limit, message, process, record, time, trace};
+pub use lope_mailbox::{frame, key, law, limit, message, record, time, trace};
+
+pub use lope_workers::process_handler as process;
 
 pub use action::{ActionHandler, NEVER};
 pub use workflow::{Source, WorkflowHandler, run_key};
