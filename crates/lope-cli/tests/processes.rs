@@ -200,7 +200,7 @@ fn what_the_program_of_a_message_started_is_gone_when_the_message_is_handled() {
 #[test]
 fn a_program_that_takes_too_long_for_its_message_goes_with_all_that_it_started() {
     let (home, long) = (Home::new(), long());
-    home.lope(&["mailbox", "send", "7"]).done();
+    home.lope(&["mailbox", "send", "7", "--payload", "x"]).done();
     let script = format!("trap '' TERM; {} wait", three_sleepers(&long));
     let program = ["--until-idle", "--attempts", "1", "--timeout", "2s"];
     let program = [&program[..], &["--", "sh", "-c", &script]].concat();
@@ -214,7 +214,7 @@ fn a_program_that_takes_too_long_for_its_message_goes_with_all_that_it_started()
 #[test]
 fn a_mailbox_worker_that_is_killed_leaves_no_process_behind() {
     let (home, long) = (Home::new(), long());
-    home.lope(&["mailbox", "send", "7"]).done();
+    home.lope(&["mailbox", "send", "7", "--payload", "x"]).done();
     let script = format!("trap '' TERM; {} wait", three_sleepers(&long));
     let mut worker = begin(&home, &["mailbox", "work", "7", "--", "sh", "-c", &script]);
     until("all sleep", || sleepers(&long) == 3);
@@ -244,7 +244,7 @@ fn the_program_of_a_message_inherits_what_was_named_and_nothing_else() {
             .env("REGION", "north");
         stage::said(&mut command).done()
     };
-    named(&["mailbox", "send", "7", "--id", "m"]);
+    named(&["mailbox", "send", "7", "--id", "m", "--payload", "x"]);
     let said = named(&["mailbox", "work", "7", "--until-idle", "--", "env"]);
     let has = |line: &str| said.out.lines().any(|other| other == line);
     assert!(
