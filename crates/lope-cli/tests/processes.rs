@@ -488,3 +488,36 @@ fn a_step_whose_supervisor_was_killed_is_tried_again() {
     let attempts = shown.json()["executions"][0]["attempts"].clone();
     assert_eq!(attempts[0]["error"]["type"], "WorkerLost", "{attempts}");
 }
+
+/// What a step started is gone when the step is, also if it stops, again and again, the process
+/// that stands above it; the runner lives on.
+#[test]
+fn a_step_that_stops_its_supervisor_is_ended_with_all_that_it_started() {
+    let (home, long) = (Home::new(), long());
+    let line = format!(
+        "trap '' TERM; sleep {long} & env -i setsid -f sleep {long} >/dev/null 2>&1; \
+         until [ $(pgrep -cxf 'sleep {long}') = 2 ]; do :; done; touch begun; \
+         while :; do kill -STOP $PPID; done"
+    );
+    let file = workflow(&home, &json!({ "run": line, "timeout": "3s" }));
+    let mut lope = begin(&home, &["up"]);
+    home.lope(&["start", &file]).done();
+    until("it has begun", || home.path().join("begun").exists());
+    until("none is left", || sleepers(&long) == 0);
+    assert!(lope.try_wait().unwrap().is_none(), "the runner lives");
+    let run = only_run(&home);
+    until("the run has failed", || {
+        let shown = home.lope(&["runs", "show", &run, "--json"]).done().json();
+        shown["error"]["type"] == "Timeout"
+    });
+    send(&lope, Signal::TERM);
+    lope.wait().unwrap();
+}
+
+#[test]
+fn a_step_that_has_ended_is_heard_of_although_its_supervisor_was_stopped() {
+    let home = Home::new();
+    let file = workflow(&home, &json!({ "run": "kill -STOP $PPID; echo ok" }));
+    let said = home.lope(&["run", &file, "--json"]).done();
+    assert_eq!(said.json()["result"], "ok", "{said:?}");
+}
