@@ -119,7 +119,7 @@ async fn fire(
     let entry = match ScheduleEntry::decode(stored) {
         Ok(entry) => entry,
         Err(error) => {
-            tracing::error!(%error, "a schedule is left alone for a while");
+            tracing::error!(schedule = stored.name, %error, "a schedule is left alone for a while");
             store.runs.schedule(postponed(stored, now)).await?;
             return Ok(None);
         }
