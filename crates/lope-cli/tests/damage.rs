@@ -539,7 +539,11 @@ fn a_damaged_schedule_stops_no_other_on_sqlite() {
 fn a_damaged_schedule_stops_no_other_on_postgres() {
     if let Some(site) = DamageSite::postgres("schedules") {
         let damage = |byte| format!("body = {}", site.bytes(&[byte]));
-        let damages = [("c-body", damage(0)), ("d-body", damage(1)), ("e-body", damage(2))];
+        let damages = [
+            ("c-body", damage(0)),
+            ("d-body", damage(1)),
+            ("e-body", damage(2)),
+        ];
         a_damaged_schedule_stops_no_other(&site, &damages);
     }
 }
