@@ -215,7 +215,10 @@ fn a_runner_that_is_stopped_in_a_write_is_named_and_nothing_is_lost() {
         let listed = stage.lope(&["runs", "list", "--limit", "1000", "--json"]);
         let listed = listed.done().json();
         let runs = listed["runs"].as_array().or(listed.as_array()).unwrap();
-        let open = runs.iter().find(|run| run["status"] != "completed").unwrap();
+        let open = runs
+            .iter()
+            .find(|run| run["status"] != "completed")
+            .unwrap();
         let why = stage.lope(&["runs", "why", open["run_id"].as_str().unwrap()]);
         assert!(why.out.contains(&remedy), "{why:?}");
         // A command that has to write waits, says for whom, and is done once the store can be
