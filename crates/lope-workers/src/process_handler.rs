@@ -73,11 +73,8 @@ impl ProcessHandler {
         message: &Message<'_>,
     ) -> Result<ProcessTree, HandlerError> {
         let about = context.about();
-        let digest = Digest::of_parts(&[
-            self.store.as_bytes(),
-            &about.worker.to_bytes(),
-            message.id,
-        ]);
+        let digest =
+            Digest::of_parts(&[self.store.as_bytes(), &about.worker.to_bytes(), message.id]);
         let work = TreeWork {
             name: format!("message/{digest}"),
             attempt: about.attempt,
