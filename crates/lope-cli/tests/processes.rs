@@ -187,20 +187,25 @@ fn three_sleepers(long: &str) -> String {
 #[test]
 fn what_the_program_of_a_message_started_is_gone_when_the_message_is_handled() {
     let (home, long) = (Home::new(), long());
-    home.lope(&["mailbox", "send", "7", "--payload", "one"]).done();
+    home.lope(&["mailbox", "send", "7", "--payload", "one"])
+        .done();
     let script = format!("{} cat >> seen; echo said", three_sleepers(&long));
     let program = ["--until-idle", "--", "sh", "-c", &script];
     let said = home
         .lope(&[&["mailbox", "work", "7"], &program[..]].concat())
         .done();
     assert_eq!(sleepers(&long), 0);
-    assert_eq!((lines(&home), said.out.as_str()), (vec!["one".into()], "said\n"));
+    assert_eq!(
+        (lines(&home), said.out.as_str()),
+        (vec!["one".into()], "said\n")
+    );
 }
 
 #[test]
 fn a_program_that_takes_too_long_for_its_message_goes_with_all_that_it_started() {
     let (home, long) = (Home::new(), long());
-    home.lope(&["mailbox", "send", "7", "--payload", "x"]).done();
+    home.lope(&["mailbox", "send", "7", "--payload", "x"])
+        .done();
     let script = format!("trap '' TERM; {} wait", three_sleepers(&long));
     let program = ["--until-idle", "--attempts", "1", "--timeout", "2s"];
     let program = [&program[..], &["--", "sh", "-c", &script]].concat();
@@ -214,15 +219,25 @@ fn a_program_that_takes_too_long_for_its_message_goes_with_all_that_it_started()
 #[test]
 fn a_mailbox_worker_that_is_killed_leaves_no_process_behind() {
     let (home, long) = (Home::new(), long());
-    home.lope(&["mailbox", "send", "7", "--payload", "x"]).done();
+    home.lope(&["mailbox", "send", "7", "--payload", "x"])
+        .done();
     let script = format!("trap '' TERM; {} wait", three_sleepers(&long));
     let mut worker = begin(&home, &["mailbox", "work", "7", "--", "sh", "-c", &script]);
     until("all sleep", || sleepers(&long) == 3);
     send(&worker, Signal::KILL);
     worker.wait().unwrap();
     until("none is left", || sleepers(&long) == 0);
-    home.lope(&["mailbox", "work", "7", "--until-idle", "--", "sh", "-c", "echo $LOPE_ATTEMPT > seen"])
-        .done();
+    home.lope(&[
+        "mailbox",
+        "work",
+        "7",
+        "--until-idle",
+        "--",
+        "sh",
+        "-c",
+        "echo $LOPE_ATTEMPT > seen",
+    ])
+    .done();
     assert_eq!(lines(&home), ["2"]);
 }
 
@@ -251,7 +266,10 @@ fn the_program_of_a_message_inherits_what_was_named_and_nothing_else() {
         has("REGION=north") && has("LOPE_MESSAGE_ID=m") && has("LOPE_ATTEMPT=1"),
         "{said:?}"
     );
-    assert!(said.out.lines().any(|line| line.starts_with("PATH=")), "{said:?}");
+    assert!(
+        said.out.lines().any(|line| line.starts_with("PATH=")),
+        "{said:?}"
+    );
     for absent in ["that-nobody", "other.db", "LOPE_STORE", "API_TOKEN"] {
         assert!(!said.out.contains(absent), "{absent}: {said:?}");
     }

@@ -36,8 +36,8 @@ use self::spawner::{Spawner, die_with_parent};
 use self::start_limit::TooLate;
 use self::subreaper::LEFTOVER_GRACE;
 use self::sweep::KILL_LIMIT;
-pub use self::wire::{TreeCommand, TreeOutput};
 use self::wire::{ReportBuffer, StartOrder, SubreaperReport, send_order};
+pub use self::wire::{TreeCommand, TreeOutput};
 
 /// The argument with which an executable is asked to supervise a tree.
 const SUBREAPER_ARGUMENT: &str = "__subreaper-of-process-tree";
