@@ -202,7 +202,7 @@ impl DueTick<'_> {
 
 fn refusal(answer: &Admitted) -> String {
     match answer {
-        Admitted::Exists { run } => format!("run {run} is there already"),
+        Admitted::Exists { run, .. } => format!("run {run} is there already"),
         Admitted::UnknownVersion => "its workflow is not deployed any more".to_owned(),
         Admitted::Created { .. } => "it was admitted".to_owned(),
     }
