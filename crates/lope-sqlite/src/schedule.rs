@@ -143,23 +143,22 @@ fn read(tx: &Tx<'_>, sql: &str, given: impl Params) -> Worked<Vec<FoundSchedule>
     Ok(schedules)
 }
 
-/// Those that are due and cannot be read are passed by, and named once, together.
+/// Those that are due and cannot be read are passed by, and named once.
 fn tell_damaged(tx: &Tx<'_>, now: i64) -> Worked<()> {
     let mut damaged = tx.statement(DUE_DAMAGED)?;
     let names = damaged.query_map([now, limit::PAGE_MAX as i64], |row| row.get::<_, String>(0))?;
     let told = tx.inner.told_schedules.lock();
     let mut told = told.expect("nobody panics while holding the names");
-    let mut mends = Vec::new();
     for name in names {
         let name = name?;
         if !told.contains(&name) {
-            mends.push(format!("`lope schedules remove {name}`"));
+            let mends = format!("`lope schedules remove {name}`");
+            tracing::error!(
+                schedule = name,
+                "a damaged schedule is passed by; take it away: {mends}"
+            );
             told.insert(name);
         }
-    }
-    if !mends.is_empty() {
-        let mends = mends.join(", ");
-        tracing::error!("damaged schedules are passed by; take them away: {mends}");
     }
     Ok(())
 }
