@@ -304,10 +304,24 @@ def _room() -> Optional[int]:
     return found if found is not None and first <= found < last - _WIDTH else None
 
 
+# Signals that the worker's loop hears of, and what stands there for it: nothing that a forked child should have.
+_of_loop: dict[int, Any] = {}
+
+
+def heard_by_loop(which: signal.Signals) -> None:
+    _of_loop[which] = signal.getsignal(which)
+
+
 def _mark_forks() -> None:
     room = _room()
 
     def marked() -> None:
+        # What a child is told is not for the loop of its parent, which hears of signals through a pipe that both have.
+        if _of_loop:
+            signal.set_wakeup_fd(-1)
+        for which, handler in _of_loop.items():
+            if signal.getsignal(which) is handler:
+                signal.signal(which, signal.SIG_DFL)
         children = owner.get()
         if children is not None:
             os.environ[_VARIABLE] = children.mark

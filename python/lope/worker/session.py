@@ -192,6 +192,7 @@ async def serve(options: argparse.Namespace) -> bool:
     wire.attach(loop, messages, closed)
     for each in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(each, leave)
+        children.heard_by_loop(each)
     wire.flush()
     finished = await ended
     beat.stop()
