@@ -165,7 +165,8 @@ pub async fn admit(
     plan: &Plan,
     admit: Admit,
 ) -> Result<(RunId, Admitted), InputError> {
-    let (fresh, key) = (admit.run, admit.key.clone());
+    let fresh = admit.run;
+    let key = admit.key.clone();
     let answers = store.runs.admit(vec![admit]).await?;
     let answer = answers.into_iter().next().ok_or(StoreError::Closed)?;
     run_of(plan, fresh, key, answer)
