@@ -41,6 +41,7 @@ mod processes;
 mod promises;
 mod python;
 mod python_commands;
+mod python_processes;
 mod python_runs;
 mod reactive;
 mod reactive_examples;

@@ -58,7 +58,6 @@ impl Home {
         command
             .env("PATH", std::env::var_os("PATH").unwrap())
             .env("HOME", self.folder.path());
-        command.env("LOPE", env!("CARGO_BIN_EXE_lope"));
         command.envs(self.store.iter().map(|store| ("LOPE_STORE", store)));
         command.envs(std::env::var_os("LOPE_TEST_PYTHON").map(|path| ("LOPE_PYTHON", path)));
         command.env(
@@ -178,8 +177,13 @@ impl Home {
 /// passes it on again, and the second worker's dedupe takes the doubles away.
 fn programs_are_killed(home: &Home) {
     let (first, second) = (home.worker.to_string(), (home.worker + 1).to_string());
-    let script =
-        format!(r#""$LOPE" -q mailbox send {second} --payload - --id "$LOPE_MESSAGE_ID" --dedupe"#);
+    let lope = env!("CARGO_BIN_EXE_lope");
+    // A program does not inherit where the store is.
+    let store = home.store.iter().map(|url| format!(" --store '{url}'"));
+    let store: String = store.collect();
+    let script = format!(
+        r#"'{lope}' -q mailbox send {second} --payload - --id "$LOPE_MESSAGE_ID" --dedupe{store}"#
+    );
     let sent = home.kill_again_and_again(&[&first, "--batch", "4", "--", "sh", "-c", &script]);
     home.lope(&[
         "mailbox",

@@ -523,8 +523,14 @@ fn a_damaged_schedule_stops_no_other(site: &DamageSite, damages: &[(&str, String
 #[test]
 fn a_damaged_schedule_stops_no_other_on_sqlite() {
     let site = DamageSite::sqlite();
-    let damages = ["revision = x'00'", "last_run = x'00'", "body = x'00'"];
-    let names = ["a-revision", "b-run", "c-body"];
+    let damages = [
+        "revision = x'00'",
+        "last_run = x'00'",
+        "body = x'00'",
+        "body = x'01'",
+        "body = x'02'",
+    ];
+    let names = ["a-revision", "b-run", "c-body", "d-body", "e-body"];
     let damages: Vec<(&str, String)> = names.into_iter().zip(damages.map(str::to_owned)).collect();
     a_damaged_schedule_stops_no_other(&site, &damages);
 }
@@ -532,8 +538,13 @@ fn a_damaged_schedule_stops_no_other_on_sqlite() {
 #[test]
 fn a_damaged_schedule_stops_no_other_on_postgres() {
     if let Some(site) = DamageSite::postgres("schedules") {
-        let damage = format!("body = {}", site.bytes(&[0]));
-        a_damaged_schedule_stops_no_other(&site, &[("c-body", damage)]);
+        let damage = |byte| format!("body = {}", site.bytes(&[byte]));
+        let damages = [
+            ("c-body", damage(0)),
+            ("d-body", damage(1)),
+            ("e-body", damage(2)),
+        ];
+        a_damaged_schedule_stops_no_other(&site, &damages);
     }
 }
 

@@ -175,6 +175,106 @@ fn a_process_inherits_what_was_named_and_nothing_else() {
     }
 }
 
+/// Three processes that sleep so long: in the background, forked twice, and with another
+/// environment.
+fn three_sleepers(long: &str) -> String {
+    format!(
+        "sleep {long} & (setsid -f sleep {long} >/dev/null 2>&1); env -i setsid -f sleep {long} >/dev/null 2>&1; \
+         until [ $(pgrep -cxf 'sleep {long}') = 3 ]; do :; done;"
+    )
+}
+
+#[test]
+fn what_the_program_of_a_message_started_is_gone_when_the_message_is_handled() {
+    let (home, long) = (Home::new(), long());
+    home.lope(&["mailbox", "send", "7", "--payload", "one"])
+        .done();
+    let script = format!("{} cat >> seen; echo said", three_sleepers(&long));
+    let program = ["--until-idle", "--", "sh", "-c", &script];
+    let said = home
+        .lope(&[&["mailbox", "work", "7"], &program[..]].concat())
+        .done();
+    assert_eq!(sleepers(&long), 0);
+    assert_eq!(
+        (lines(&home), said.out.as_str()),
+        (vec!["one".into()], "said\n")
+    );
+}
+
+#[test]
+fn a_program_that_takes_too_long_for_its_message_goes_with_all_that_it_started() {
+    let (home, long) = (Home::new(), long());
+    home.lope(&["mailbox", "send", "7", "--payload", "x"])
+        .done();
+    let script = format!("trap '' TERM; {} wait", three_sleepers(&long));
+    let program = ["--until-idle", "--attempts", "1", "--timeout", "2s"];
+    let program = [&program[..], &["--", "sh", "-c", &script]].concat();
+    home.lope(&[&["mailbox", "work", "7"], &program[..]].concat())
+        .done();
+    assert_eq!(sleepers(&long), 0);
+    let dead = home.lope(&["mailbox", "dead", "7", "--json"]).done();
+    assert!(dead.out.contains("took longer than 2s"), "{dead:?}");
+}
+
+#[test]
+fn a_mailbox_worker_that_is_killed_leaves_no_process_behind() {
+    let (home, long) = (Home::new(), long());
+    home.lope(&["mailbox", "send", "7", "--payload", "x"])
+        .done();
+    let script = format!("trap '' TERM; {} wait", three_sleepers(&long));
+    let mut worker = begin(&home, &["mailbox", "work", "7", "--", "sh", "-c", &script]);
+    until("all sleep", || sleepers(&long) == 3);
+    send(&worker, Signal::KILL);
+    worker.wait().unwrap();
+    until("none is left", || sleepers(&long) == 0);
+    home.lope(&[
+        "mailbox",
+        "work",
+        "7",
+        "--until-idle",
+        "--",
+        "sh",
+        "-c",
+        "echo $LOPE_ATTEMPT > seen",
+    ])
+    .done();
+    assert_eq!(lines(&home), ["2"]);
+}
+
+#[test]
+fn the_program_of_a_message_inherits_what_was_named_and_nothing_else() {
+    let home = Home::new();
+    let folder = home.path().join(".lope");
+    std::fs::create_dir_all(&folder).unwrap();
+    let config = "secrets: { token: { env: API_TOKEN } }\nenv: [REGION]\n";
+    std::fs::write(folder.join("config.yaml"), config).unwrap();
+    let store = format!("sqlite:{}", home.path().join("other.db").display());
+    let named = |args: &[&str]| {
+        let mut command = home.command(args);
+        command
+            .env("LOPE_STORE", &store)
+            .env("LOPE_WORKER_TOKEN", "a-worker-token-that-nobody-sees")
+            .env("API_TOKEN", "an-api-token-that-nobody-sees")
+            .env("OTHER", "other-that-nobody-named")
+            .env("REGION", "north");
+        stage::said(&mut command).done()
+    };
+    named(&["mailbox", "send", "7", "--id", "m", "--payload", "x"]);
+    let said = named(&["mailbox", "work", "7", "--until-idle", "--", "env"]);
+    let has = |line: &str| said.out.lines().any(|other| other == line);
+    assert!(
+        has("REGION=north") && has("LOPE_MESSAGE_ID=m") && has("LOPE_ATTEMPT=1"),
+        "{said:?}"
+    );
+    assert!(
+        said.out.lines().any(|line| line.starts_with("PATH=")),
+        "{said:?}"
+    );
+    for absent in ["that-nobody", "other.db", "LOPE_STORE", "API_TOKEN"] {
+        assert!(!said.out.contains(absent), "{absent}: {said:?}");
+    }
+}
+
 #[test]
 fn the_error_of_a_process_shows_its_last_lines() {
     let home = Home::new();
@@ -405,4 +505,37 @@ fn a_step_whose_supervisor_was_killed_is_tried_again() {
         .done();
     let attempts = shown.json()["executions"][0]["attempts"].clone();
     assert_eq!(attempts[0]["error"]["type"], "WorkerLost", "{attempts}");
+}
+
+/// What a step started is gone when the step is, also if it stops, again and again, the process
+/// that stands above it; the runner lives on.
+#[test]
+fn a_step_that_stops_its_supervisor_is_ended_with_all_that_it_started() {
+    let (home, long) = (Home::new(), long());
+    let line = format!(
+        "trap '' TERM; sleep {long} & env -i setsid -f sleep {long} >/dev/null 2>&1; \
+         until [ $(pgrep -cxf 'sleep {long}') = 2 ]; do :; done; touch begun; \
+         while :; do kill -STOP $PPID; done"
+    );
+    let file = workflow(&home, &json!({ "run": line, "timeout": "3s" }));
+    let mut lope = begin(&home, &["up"]);
+    home.lope(&["start", &file]).done();
+    until("it has begun", || home.path().join("begun").exists());
+    until("none is left", || sleepers(&long) == 0);
+    assert!(lope.try_wait().unwrap().is_none(), "the runner lives");
+    let run = only_run(&home);
+    until("the run has failed", || {
+        let shown = home.lope(&["runs", "show", &run, "--json"]).done().json();
+        shown["error"]["type"] == "Timeout"
+    });
+    send(&lope, Signal::TERM);
+    lope.wait().unwrap();
+}
+
+#[test]
+fn a_step_that_has_ended_is_heard_of_although_its_supervisor_was_stopped() {
+    let home = Home::new();
+    let file = workflow(&home, &json!({ "run": "kill -STOP $PPID; echo ok" }));
+    let said = home.lope(&["run", &file, "--json"]).done();
+    assert_eq!(said.json()["result"], "ok", "{said:?}");
 }

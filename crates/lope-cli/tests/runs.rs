@@ -744,3 +744,41 @@ fn a_reader_that_has_enough_is_no_bug() {
         );
     }
 }
+
+/// "`started_at` is when it started, `admitted_at` beside it": a run that has waited in its queue,
+/// and one that is born claimed.
+#[test]
+fn times_of_a_run_and_its_steps_are_in_order() {
+    let home = Home::new();
+    let text = json!({ "name": "w", "steps": {
+        "v": { "let": 1 },
+        "a": { "run": "true" },
+        "b": { "run": "true", "needs": ["a"] },
+    } });
+    let file = home.file("w.yaml", &text.to_string());
+    let run = home.lope(&["run", &file, "--json"]).done().json();
+    let waited = home.lope(&["start", &file, "--json"]).done().json();
+    let id = waited["run_id"].as_str().unwrap();
+    home.lope(&["run", "--resume", id]).done();
+    for run in [run, waited] {
+        let id = run["run_id"].as_str().unwrap();
+        let shown = home.lope(&["runs", "show", id, "--json"]).done().json();
+        let all = shown["executions"].as_array().unwrap();
+        assert!(all.len() >= 2, "{shown}");
+        for execution in all {
+            let times = [
+                &shown["admitted_at"],
+                &shown["started_at"],
+                &execution["started_at"],
+                &execution["finished_at"],
+                &shown["finished_at"],
+            ];
+            assert!(times.is_sorted_by_key(|at| at.as_str().unwrap()), "{shown}");
+            for attempt in execution["attempts"].as_array().into_iter().flatten() {
+                let begun = attempt["dispatched_at"].as_str().unwrap();
+                assert!(begun >= shown["started_at"].as_str().unwrap(), "{shown}");
+                assert!(begun <= attempt["finished_at"].as_str().unwrap(), "{shown}");
+            }
+        }
+    }
+}

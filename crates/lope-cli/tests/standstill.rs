@@ -211,10 +211,25 @@ fn a_runner_that_is_stopped_in_a_write_is_named_and_nothing_is_lost() {
             hint.contains(&format!("kill -CONT {}", frozen.pid())),
             "{hint}"
         );
-        // A command that has to write waits, and is done once the store can be written.
+        let remedy = format!("`kill -CONT {pid}` lets it go on", pid = frozen.pid());
+        let listed = stage.lope(&["runs", "list", "--limit", "1000", "--json"]);
+        let listed = listed.done().json();
+        let runs = listed["runs"].as_array().or(listed.as_array()).unwrap();
+        let open = runs
+            .iter()
+            .find(|run| run["status"] != "completed")
+            .unwrap();
+        let why = stage.lope(&["runs", "why", open["run_id"].as_str().unwrap()]);
+        assert!(why.out.contains(&remedy), "{why:?}");
+        // A command that has to write waits, says for whom, and is done once the store can be
+        // written.
+        let words = std::fs::File::create(stage.path("words of the start")).unwrap();
         let mut waits = stage.command(&["start", "busy"]);
-        let mut waits = waits.stdout(Stdio::null()).spawn().unwrap();
+        let mut waits = waits.stdout(Stdio::null()).stderr(words).spawn().unwrap();
         let other = stage.up("words of the other");
+        for words in ["words of the start", "words of the other"] {
+            until(words, || stage.lines(words).join("\n").contains(&remedy));
+        }
         assert_eq!(waits.try_wait().unwrap(), None);
         frozen.send(signal);
         let _watch = Watch::over(&waits);

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use lope_model::{Digest, Epoch, Priority, QueueName, Realm, Timestamp, limit};
 
 use super::ground::{
-    Ground, all_bytes, assert_refused, claim_of, hold, mail_to, row, rows, run_id, runner_id,
-    runs_of, version_of,
+    Ground, all_bytes, assert_refused, claim_of, exists, hold, mail_to, row, rows, run_id,
+    runner_id, runs_of, version_of,
 };
 use super::promise::{Kept, promises};
 use lope_store::runs::{
@@ -210,7 +210,7 @@ async fn an_id_admits_once(ground: Ground) -> Kept {
     };
     assert_eq!(
         ground.runs().admit(vec![second]).await?,
-        [Admitted::Exists { run: first.run }]
+        [exists(first.run)]
     );
     let record = ground.record(first.run).await?;
     assert_eq!((record.workflow, record.head), (first.workflow, 1));
@@ -226,10 +226,7 @@ async fn a_key_admits_once(ground: Ground) -> Kept {
     let first = ground.admit(vec![keyed()]).await?[0];
     let second = keyed();
     let id = second.run;
-    assert_eq!(
-        ground.runs().admit(vec![second]).await?,
-        [Admitted::Exists { run: first }]
-    );
+    assert_eq!(ground.runs().admit(vec![second]).await?, [exists(first)]);
     assert_eq!(ground.runs().run(id).await?, None);
     assert_eq!(ground.runs().find_key("order-17").await?, Some(first));
     assert_eq!(ground.runs().find_key("order-1").await?, None);
@@ -256,12 +253,7 @@ async fn keys_and_ids_admit_once_within_a_call(ground: Ground) -> Kept {
     };
     assert_eq!(
         answers,
-        [
-            created.clone(),
-            Admitted::Exists { run },
-            created,
-            Admitted::Exists { run: id }
-        ]
+        [created.clone(), exists(run), created, exists(id),]
     );
     Ok(())
 }

@@ -8,7 +8,7 @@ use std::future::Future;
 use lope_model::{Epoch, RunId, Timestamp};
 
 use super::ground::{
-    Ground, claim_of, fail, finish, hold, mail_to, release, rows, runs_of, sorted,
+    Ground, claim_of, exists, fail, finish, hold, mail_to, release, rows, runs_of, sorted,
 };
 use super::promise::{Kept, promises};
 use lope_store::error::StoreResult;
@@ -206,11 +206,11 @@ async fn one_key_admits_once(ground: Ground) -> Kept {
             .map(|(run, _)| *run)
             .collect();
         assert_eq!(created.len(), 1, "{answers:?}");
-        let exists = Admitted::Exists { run: created[0] };
+        let there = exists(created[0]);
         assert_eq!(
             answers
                 .iter()
-                .filter(|(_, admitted)| *admitted == exists)
+                .filter(|(_, admitted)| *admitted == there)
                 .count(),
             TASKS - 1
         );

@@ -4,7 +4,7 @@
 use lope_model::{Revision, RunId, Span, Timestamp};
 
 use super::ground::{
-    Ground, all_bytes, assert_refused, finish, mail_to, run_id, sorted, version_of,
+    Ground, all_bytes, assert_refused, exists, finish, mail_to, run_id, sorted, version_of,
 };
 use super::promise::{Kept, promises};
 use lope_store::error::StoreResult;
@@ -271,7 +271,7 @@ async fn a_run_that_is_not_admitted_leaves_no_trace(ground: Ground) -> Kept {
         ..keyed
     };
     let refused = ground.runs().schedule(fire(&before, second)).await?;
-    assert_eq!(refused, Scheduled::NotAdmitted(Admitted::Exists { run }));
+    assert_eq!(refused, Scheduled::NotAdmitted(exists(run)));
     assert_eq!(find(&ground, "nightly").await?.schedule, before);
     assert_eq!(number_of_runs(&ground).await?, 1);
     Ok(())

@@ -165,30 +165,31 @@ pub async fn admit(
     admit: Admit,
 ) -> Result<(RunId, Admitted), InputError> {
     let fresh = admit.run;
+    let key = admit.key.clone();
     let answers = store.runs.admit(vec![admit]).await?;
     let answer = answers.into_iter().next().ok_or(StoreError::Closed)?;
-    run_of(store, plan, fresh, answer).await
+    run_of(plan, fresh, key, answer)
 }
 
 /// What an admission came to: the run that was started, or the one of the same workflow that has
 /// its key.
-pub async fn run_of(
-    store: &Store,
+pub fn run_of(
     plan: &Plan,
     fresh: RunId,
+    key: Option<String>,
     answer: Admitted,
 ) -> Result<(RunId, Admitted), InputError> {
-    let Admitted::Exists { run } = answer else {
-        return Ok((fresh, answer));
-    };
-    match store.runs.run(run).await? {
-        Some(record) if record.workflow != **plan.name() => Err(InputError::OtherWorkflow {
-            key: record.key.unwrap_or_default(),
-            run,
-            workflow: record.workflow,
-            wanted: plan.name().to_string(),
-        }),
-        Some(_) | None => Ok((run, answer)),
+    match &answer {
+        Admitted::Exists { run, workflow } if **workflow != **plan.name() => {
+            Err(InputError::OtherWorkflow {
+                key: key.unwrap_or_default(),
+                run: *run,
+                workflow: workflow.clone(),
+                wanted: plan.name().to_string(),
+            })
+        }
+        Admitted::Exists { run, .. } => Ok((*run, answer)),
+        Admitted::Created { .. } | Admitted::UnknownVersion => Ok((fresh, answer)),
     }
 }
 

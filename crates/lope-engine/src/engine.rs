@@ -171,7 +171,7 @@ impl Engine {
                 Admitted::Created { .. } => {
                     drop(self.session_tx.send(SessionEvent::Own(vec![run])));
                 }
-                Admitted::Exists { run } => self.own(*run),
+                Admitted::Exists { run, .. } => self.own(*run),
                 Admitted::UnknownVersion => {}
             }
         }

@@ -115,7 +115,7 @@ async fn fire(
     let entry = match ScheduleEntry::decode(stored) {
         Ok(entry) => entry,
         Err(error) => {
-            tracing::error!(%error, "a schedule is left alone for a while");
+            tracing::error!(schedule = stored.name, %error, "a schedule is left alone for a while");
             store.runs.schedule(postponed(stored, now)).await?;
             return Ok(None);
         }
@@ -198,7 +198,7 @@ impl DueTick<'_> {
 
 fn refusal(answer: &Admitted) -> String {
     match answer {
-        Admitted::Exists { run } => format!("run {run} is there already"),
+        Admitted::Exists { run, .. } => format!("run {run} is there already"),
         Admitted::UnknownVersion => "its workflow is not deployed any more".to_owned(),
         Admitted::Created { .. } => "it was admitted".to_owned(),
     }

@@ -69,7 +69,7 @@ pub async fn fork(
     let admit = of_record(admit, record, fork.key);
     match store.runs.admit(vec![admit]).await?.into_iter().next() {
         Some(Admitted::Created { .. }) => Ok(Forked::Run { run, at }),
-        Some(Admitted::Exists { run }) => Ok(Forked::Exists { run }),
+        Some(Admitted::Exists { run, .. }) => Ok(Forked::Exists { run }),
         Some(Admitted::UnknownVersion) => {
             Err(StoreError::corrupt("the run's workflow version is missing"))
         }

@@ -192,6 +192,11 @@ impl<'a> Follower<'a> {
             .await?;
         rows.retain(|row| row.seq <= last);
         let blobs = blobs(self.store, self.run, &rows).await?;
+        if !rows.is_empty() && !self.historian.has_begun() {
+            let record = self.store.runs.run(self.run).await?;
+            let begun = record.and_then(|record| record.started_at);
+            self.historian.begin_at(begun);
+        }
         for row in &rows {
             let event = codec::event(row, &blobs).map_err(|error| damaged(self.run, &error))?;
             self.historian.push(row.seq, &event);

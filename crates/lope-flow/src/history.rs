@@ -70,6 +70,8 @@ pub enum ExecutionStatus {
 pub struct Historian<'a> {
     plan: &'a Plan,
     state: State,
+    /// When a runner first took the run up; nothing happened before.
+    begun: Option<Timestamp>,
     /// The last row folded.
     seq: u64,
     limit: usize,
@@ -96,6 +98,7 @@ impl<'a> Historian<'a> {
         Self {
             plan,
             state,
+            begun: None,
             seq,
             limit: EXECUTIONS_MAX,
             next: 0,
@@ -113,6 +116,38 @@ impl<'a> Historian<'a> {
     pub const fn with_limit(mut self, limit: usize) -> Self {
         self.limit = limit;
         self
+    }
+
+    /// When a runner first took the run up, if one has. The first row is of the run's admission: what
+    /// it led to happened then.
+    pub fn begin_at(&mut self, begun: Option<Timestamp>) {
+        let Some(begun) = begun.filter(|_| self.begun.is_none()) else {
+            return;
+        };
+        self.begun = Some(begun);
+        let later = |at: &mut Timestamp| *at = begun.max(*at);
+        for execution in self.executions.values_mut() {
+            later(&mut execution.opened_at);
+            execution.finished_at.iter_mut().for_each(later);
+            for attempt in &mut execution.attempts {
+                later(&mut attempt.dispatched_at);
+                attempt.started_at.iter_mut().for_each(later);
+                attempt.finished_at.iter_mut().for_each(later);
+            }
+        }
+    }
+
+    pub const fn has_begun(&self) -> bool {
+        self.begun.is_some()
+    }
+
+    /// When the row happened that is folded.
+    fn at(&self) -> Timestamp {
+        self.since_begin(self.state.at())
+    }
+
+    fn since_begin(&self, at: Timestamp) -> Timestamp {
+        self.begun.map_or(at, |begun| begun.max(at))
     }
 
     /// Folds the next row. Its number must follow the last one's.
@@ -182,14 +217,15 @@ impl<'a> Historian<'a> {
 
     /// What an event says about the attempt it names, before the law judges it.
     fn note_outcome(&mut self, event: &Event) {
-        let at = event.at;
+        let at = self.since_begin(event.at);
         match &event.kind {
             EventKind::Outcome(outcome) => {
+                let started_at = outcome.started_at.map(|at| self.since_begin(at));
                 let Some(attempt) = self.open_attempt(&outcome.execution, Some(outcome.attempt))
                 else {
                     return;
                 };
-                (attempt.started_at, attempt.worker) = (outcome.started_at, outcome.worker.clone());
+                (attempt.started_at, attempt.worker) = (started_at, outcome.worker.clone());
                 attempt.log.clone_from(&outcome.log);
                 attempt.end(at, &outcome.result);
             }
@@ -257,7 +293,7 @@ impl<'a> Historian<'a> {
     }
 
     fn note_trace(&mut self, trace: StepTrace) {
-        let at = self.state.at();
+        let at = self.at();
         let number = self.number_of(&trace);
         self.touched.insert(number);
         let Some(execution) = self.executions.get_mut(&number) else {
@@ -291,7 +327,7 @@ impl<'a> Historian<'a> {
             id: Arc::clone(&trace.execution),
             step: Arc::clone(&trace.step),
             status: ExecutionStatus::Running,
-            opened_at: self.state.at(),
+            opened_at: self.at(),
             opened_by: self.seq,
             finished_at: None,
             output: None,
@@ -308,7 +344,7 @@ impl<'a> Historian<'a> {
             Effect::Dispatch(dispatch) => self.note_dispatch(*dispatch),
             Effect::StartChild(child) => self.note_child(*child),
             Effect::CancelAttempt { execution, .. } | Effect::CancelChild { execution, .. } => {
-                let at = self.state.at();
+                let at = self.at();
                 if let Some(attempt) = self.open_attempt(&execution, None) {
                     (attempt.status, attempt.finished_at) = (ExecutionStatus::Cancelled, Some(at));
                 }
@@ -323,7 +359,7 @@ impl<'a> Historian<'a> {
     }
 
     fn note_dispatch(&mut self, dispatch: Dispatch) {
-        let attempt = AttemptRecord::new(dispatch.attempt, dispatch.action, self.state.at());
+        let attempt = AttemptRecord::new(dispatch.attempt, dispatch.action, self.at());
         self.note_attempt(&dispatch.execution, attempt);
     }
 
@@ -331,10 +367,10 @@ impl<'a> Historian<'a> {
         let known = self
             .execution(&child.execution)
             .map_or(0, |execution| execution.attempts.len());
-        let mut attempt = AttemptRecord::new(known as u32 + 1, child.workflow, self.state.at());
+        let mut attempt = AttemptRecord::new(known as u32 + 1, child.workflow, self.at());
         attempt.child = Some(child.child);
         if child.detached && self.state.law() < 2 {
-            (attempt.status, attempt.finished_at) = (ExecutionStatus::Done, Some(self.state.at()));
+            (attempt.status, attempt.finished_at) = (ExecutionStatus::Done, Some(self.at()));
         }
         self.note_attempt(&child.execution, attempt);
     }

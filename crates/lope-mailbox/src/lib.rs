@@ -21,7 +21,6 @@ pub mod law;
 pub mod limit;
 mod mailbox;
 pub mod message;
-pub mod process;
 pub mod record;
 mod stop;
 pub mod time;

@@ -1,11 +1,12 @@
 //! A small collector on loopback, which also answers the requests of HTTP steps.
 
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde_json::Value as Json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Notify;
 
 /// Only a program that hangs needs it.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -22,6 +23,8 @@ pub(crate) struct Came {
 pub(crate) struct Collector {
     pub(crate) url: String,
     came: Arc<Mutex<Vec<Came>>>,
+    /// Rings when a request was answered.
+    answered: Arc<Notify>,
     /// Answers with 503 while it is set.
     pub(crate) away: Arc<std::sync::atomic::AtomicBool>,
 }
@@ -33,6 +36,7 @@ impl Collector {
         let collector = Self {
             url,
             came: Arc::default(),
+            answered: Arc::default(),
             away: Arc::default(),
         };
         let own = collector.clone();
@@ -77,7 +81,9 @@ impl Collector {
             }
             let status = if away { "503 Away" } else { "200 OK" };
             let answer = format!("HTTP/1.1 {status}\r\ncontent-length: 2\r\n\r\n{{}}");
-            if stream.write_all(answer.as_bytes()).await.is_err() {
+            let written = stream.write_all(answer.as_bytes()).await;
+            self.answered.notify_waiters();
+            if written.is_err() {
                 return;
             }
         }
@@ -97,12 +103,15 @@ impl Collector {
         all.collect()
     }
 
-    /// Returns when it holds.
+    /// Returns when it holds, which it may after each request.
     pub(crate) async fn until(&self, what: &str, holds: impl Fn(&Self) -> bool) {
-        let began = Instant::now();
-        while !holds(self) {
-            assert!(began.elapsed() < PATIENCE, "{what}: {self:?}");
-            tokio::time::sleep(Duration::from_millis(10)).await;
+        loop {
+            let answered = self.answered.notified();
+            if holds(self) {
+                return;
+            }
+            let answered = tokio::time::timeout(PATIENCE, answered).await;
+            assert!(answered.is_ok(), "{what}: {self:?}");
         }
     }
 }

@@ -224,9 +224,9 @@ async fn who_stands_there(
 }
 
 fn facts(row: &Row) -> AdmitFacts {
-    let existing: Option<Uuid> = row.get::<_, Option<Uuid>>(0).or_else(|| row.get(1));
+    let existing: Option<Uuid> = row.get(0);
     AdmitFacts {
-        existing: existing.map(RunId::from_uuid),
+        existing: existing.map(|run| (RunId::from_uuid(run), row.get(1))),
         version_known: row.get(2),
         session_held: false,
     }

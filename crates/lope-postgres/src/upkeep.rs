@@ -87,6 +87,11 @@ impl UpkeepVerbs for Handle {
         self.0.options.describe()
     }
 
+    /// The server ends transactions that stand still.
+    fn stopped_writer(&self) -> Option<Finding> {
+        None
+    }
+
     async fn reading(&self) -> StoreResult<Reading> {
         Ok(self.0.reading().await?)
     }

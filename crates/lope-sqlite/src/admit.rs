@@ -6,14 +6,14 @@ use lope_model::{Digest, RunId, RunnerId, VersionId};
 use lope_store::StoreError;
 use lope_store::runs::{Admit, Admitted, Blob, JournalRow, LiveStatus, Snapshot};
 use lope_store::verdict::{self, AdmitFacts, Birth};
-use rusqlite::{OptionalExtension, params};
+use rusqlite::{OptionalExtension, Params, params};
 
 use crate::failure::Worked;
 use crate::session;
 use crate::tx::Tx;
 
-const EXISTING: &str = "SELECT 1 FROM runs WHERE run_id = ?1";
-const EXISTING_KEY: &str = "SELECT run_id FROM runs WHERE key = ?1";
+const EXISTING: &str = "SELECT run_id, workflow FROM runs WHERE run_id = ?1";
+const EXISTING_KEY: &str = "SELECT run_id, workflow FROM runs WHERE key = ?1";
 const KNOWN_VERSION: &str = "SELECT 1 FROM workflows WHERE version = ?1";
 const INSERT_RUN: &str =
     "INSERT INTO runs (run_id, workflow, version, key, status, queue, priority, realm, law, weight, tags,
@@ -62,23 +62,25 @@ pub(crate) fn one(tx: &Tx<'_>, admit: &Admit) -> Worked<Admitted> {
     Ok(Admitted::created(birth.owner.is_some()))
 }
 
-/// The run that is there already under this id or key.
-pub(crate) fn existing(tx: &Tx<'_>, admit: &Admit) -> Worked<Option<RunId>> {
-    if tx.statement(EXISTING)?.exists([admit.run.as_bytes()])? {
-        return Ok(Some(admit.run));
-    }
+/// The run that is there already under this id or key, and its workflow.
+pub(crate) fn existing(tx: &Tx<'_>, admit: &Admit) -> Worked<Option<(RunId, String)>> {
+    let found = named_run(tx, EXISTING, [admit.run.as_bytes()])?;
     match &admit.key {
-        Some(key) => find_key(tx, key),
-        None => Ok(None),
+        Some(key) if found.is_none() => named_run(tx, EXISTING_KEY, [key]),
+        Some(_) | None => Ok(found),
     }
 }
 
 pub(crate) fn find_key(tx: &Tx<'_>, key: &str) -> Worked<Option<RunId>> {
-    let found: Option<[u8; 16]> = tx
-        .statement(EXISTING_KEY)?
-        .query_row([key], |row| row.get(0))
+    Ok(named_run(tx, EXISTING_KEY, [key])?.map(|(run, _)| run))
+}
+
+fn named_run(tx: &Tx<'_>, sql: &str, given: impl Params) -> Worked<Option<(RunId, String)>> {
+    let found: Option<([u8; 16], String)> = tx
+        .statement(sql)?
+        .query_row(given, |row| Ok((row.get(0)?, row.get(1)?)))
         .optional()?;
-    Ok(found.map(RunId::from_bytes))
+    Ok(found.map(|(run, workflow)| (RunId::from_bytes(run), workflow)))
 }
 
 pub(crate) fn is_deployed(tx: &Tx<'_>, version: VersionId) -> Worked<bool> {

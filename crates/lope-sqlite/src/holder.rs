@@ -57,8 +57,15 @@ impl LockHolder {
 
 /// What a writer is told that waited in vain.
 pub(crate) fn kept_out(files: &StoreFiles, waited: Duration) -> StoreError {
+    StoreError::Unavailable {
+        message: waited_for(files, waited),
+    }
+}
+
+/// Whom a writer has waited for so long.
+pub(crate) fn waited_for(files: &StoreFiles, waited: Duration) -> String {
     let waited = waited.as_secs();
-    let message = match LockHolder::of(files) {
+    match LockHolder::of(files) {
         None => format!("another process kept the store's write lock for {waited} s or longer"),
         Some(holder) if holder.is_stopped => format!(
             "process {} ({}) was stopped in the middle of a write, {waited} s ago or longer: {}",
@@ -70,8 +77,7 @@ pub(crate) fn kept_out(files: &StoreFiles, waited: Duration) -> StoreError {
             "process {} ({}) has kept the store's write lock for {waited} s or longer",
             holder.pid, holder.command
         ),
-    };
-    StoreError::Unavailable { message }
+    }
 }
 
 /// The process that holds the write lock, if this line of `/proc/locks` is about it:

@@ -7,12 +7,22 @@ const PORTION_SLOW: Duration = Duration::from_millis(2);
 /// and one that takes less may grow.
 const PORTION_QUICK: Duration = Duration::from_micros(500);
 
+/// How often the first portion is halved: nobody knows yet how slow the machine is.
+const BEGINNING: u32 = 3;
+
 /// How large portions are, as a part of what they may be at most: half as large after one that took
-/// long, twice as large after one that did not. Kept from prune to prune.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+/// long, twice as large after one that did not. They begin small, and what was found is kept from
+/// prune to prune.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct PrunePace {
     /// How often they were halved.
     pub(crate) halved: u32,
+}
+
+impl Default for PrunePace {
+    fn default() -> Self {
+        Self { halved: BEGINNING }
+    }
 }
 
 impl PrunePace {

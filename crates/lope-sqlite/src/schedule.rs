@@ -25,11 +25,18 @@ const DUE: &str = "SELECT name, revision, due, last_run, waits, body,
        EXISTS (SELECT 1 FROM queue WHERE run_id = last_run) FROM schedules
      WHERE (due <= ?1 OR (waits = 1 AND NOT EXISTS (SELECT 1 FROM queue WHERE run_id = last_run)))
        AND NOT EXISTS (SELECT 1 FROM meta WHERE key = 'copy_from')
+     ORDER BY due IS NULL, due, name LIMIT ?2";
+/// The same without those whose row is damaged.
+const DUE_WHOLE: &str = "SELECT name, revision, due, last_run, waits, body,
+       EXISTS (SELECT 1 FROM queue WHERE run_id = last_run) FROM schedules
+     WHERE (due <= ?1 OR (waits = 1 AND NOT EXISTS (SELECT 1 FROM queue WHERE run_id = last_run)))
+       AND NOT EXISTS (SELECT 1 FROM meta WHERE key = 'copy_from')
        AND length(revision) = 16 AND length(coalesce(last_run, revision)) = 16
      ORDER BY due IS NULL, due, name LIMIT ?2";
 const NEXT_DUE: &str = "SELECT min(due) FROM schedules INDEXED BY schedules_due WHERE due > ?1";
-const DAMAGED: &str = "SELECT name FROM schedules
-     WHERE length(revision) <> 16 OR length(last_run) <> 16 ORDER BY name LIMIT ?1";
+/// Those of them whose row is.
+const DUE_DAMAGED: &str = "SELECT name FROM schedules
+     WHERE (due <= ?1 OR waits = 1) AND (length(revision) <> 16 OR length(last_run) <> 16) ORDER BY name LIMIT ?2";
 const WAITS: &str = "SELECT 1 FROM schedules INDEXED BY schedules_waits WHERE waits = 1 LIMIT 1";
 
 /// About how many rows a writing writes.
@@ -109,8 +116,13 @@ pub(crate) fn list(tx: &Tx<'_>, after: Option<&str>, limit: usize) -> Worked<Vec
 
 pub(crate) fn due(tx: &Tx<'_>, limit: usize) -> Worked<DueSchedules> {
     let now = tx.now.millis();
-    tell_damaged(tx)?;
-    let due = read(tx, DUE, params![now, limit.min(limit::PAGE_MAX) as i64])?;
+    let most = limit.min(limit::PAGE_MAX) as i64;
+    let mut due = read(tx, DUE, params![now, most])?;
+    // One whose row is damaged has no body.
+    if due.iter().any(|found| found.schedule.body.is_empty()) {
+        tell_damaged(tx, now)?;
+        due = read(tx, DUE_WHOLE, params![now, most])?;
+    }
     let next_due: Option<i64> = tx.statement(NEXT_DUE)?.query_row([now], |row| row.get(0))?;
     let waits = tx.statement(WAITS)?.exists([])?;
     Ok(DueSchedules {
@@ -131,23 +143,22 @@ fn read(tx: &Tx<'_>, sql: &str, given: impl Params) -> Worked<Vec<FoundSchedule>
     Ok(schedules)
 }
 
-/// Those that cannot be read are passed by, and named once, together.
-fn tell_damaged(tx: &Tx<'_>) -> Worked<()> {
-    let mut damaged = tx.statement(DAMAGED)?;
-    let names = damaged.query_map([limit::PAGE_MAX as i64], |row| row.get::<_, String>(0))?;
+/// Those that are due and cannot be read are passed by, and named once.
+fn tell_damaged(tx: &Tx<'_>, now: i64) -> Worked<()> {
+    let mut damaged = tx.statement(DUE_DAMAGED)?;
+    let names = damaged.query_map([now, limit::PAGE_MAX as i64], |row| row.get::<_, String>(0))?;
     let told = tx.inner.told_schedules.lock();
     let mut told = told.expect("nobody panics while holding the names");
-    let mut mends = Vec::new();
     for name in names {
         let name = name?;
         if !told.contains(&name) {
-            mends.push(format!("`lope schedules remove {name}`"));
+            let mends = format!("`lope schedules remove {name}`");
+            tracing::error!(
+                schedule = name,
+                "a damaged schedule is passed by; take it away: {mends}"
+            );
             told.insert(name);
         }
-    }
-    if !mends.is_empty() {
-        let mends = mends.join(", ");
-        tracing::error!("damaged schedules are passed by; take them away: {mends}");
     }
     Ok(())
 }

@@ -14,6 +14,7 @@ use tokio::sync::oneshot;
 
 use crate::doors::Doors;
 use crate::failure::{self, Worked};
+use crate::holder::LockHolder;
 use crate::inner::SqliteInner;
 use crate::locks::WriterLock;
 use crate::tx::Tx;
@@ -22,6 +23,10 @@ use crate::{backup, check, connection, migrate, prune};
 impl UpkeepVerbs for Doors {
     fn describe(&self) -> String {
         format!("sqlite:{}", self.inner.files.database().display())
+    }
+
+    fn stopped_writer(&self) -> Option<Finding> {
+        LockHolder::of(&self.inner.files).and_then(|holder| holder.finding())
     }
 
     async fn reading(&self) -> StoreResult<Reading> {

@@ -23,13 +23,15 @@ use crate::inner::SqliteInner;
 use crate::listener;
 use crate::locks::WriterLock;
 use crate::open_file::OpenFile;
-use crate::options::WRITER_QUEUE_MAX;
+use crate::options::{SqliteOptions, WRITER_QUEUE_MAX};
 use crate::tx::{Notices, StoreJob, Tx, job};
 
 /// How long the writer waits for readers to leave the old log before it goes on writing behind it.
 const RESTART_PATIENCE: Duration = Duration::from_millis(5);
 /// The same, when the log is so long that waiting is better than writing on.
 const PRESSURE_PATIENCE: Duration = Duration::from_millis(250);
+/// How long a writer waits for SQLite's lock before it says whom it waits for.
+const TELL_AFTER: Duration = Duration::from_secs(3);
 /// Until we ask again whether another one has copied its pages back.
 const COPYING_PAUSE: Duration = Duration::from_millis(1);
 
@@ -141,6 +143,8 @@ pub(crate) fn start(db: Connection, inner: Arc<SqliteInner>) -> StoreResult<Writ
     let (door, inbox) = mpsc::channel(WRITER_QUEUE_MAX);
     let writers = Arc::new(WriterLock::open(&inner.files, inner.options.patience)?);
     let checkpointer = Checkpointer::start(&inner)?;
+    db.busy_timeout(lock_patience(&inner.options))
+        .map_err(failure::sqlite)?;
     let announcer = Announcer::new(&inner.files);
     let mut writer = Writer {
         file: OpenFile::of(&db, &inner.files),
@@ -241,13 +245,7 @@ impl Writer {
         let _turn = writers.enter()?;
         self.file.check(&self.db, &inner.files)?;
         self.relieve_log()?;
-        self.execute("BEGIN IMMEDIATE").map_err(|error| {
-            if failure::is_busy(&error) {
-                holder::kept_out(&inner.files, asked.elapsed())
-            } else {
-                failure::sqlite(error)
-            }
-        })?;
+        self.begin(asked)?;
         self.poll();
         let worked = self.work(&inner, group, fill).map_err(StoreError::from);
         let done = worked.and_then(|notices| {
@@ -262,6 +260,27 @@ impl Writer {
             self.execute("ROLLBACK").map_err(failure::sqlite)?;
         }
         done
+    }
+
+    /// Wait for SQLite's write lock as long as patience lasts. Whoever stands in the way for a while
+    /// is named meanwhile.
+    fn begin(&self, asked: Instant) -> StoreResult<()> {
+        let SqliteInner { files, options, .. } = &*self.inner;
+        let mut is_told = false;
+        loop {
+            match self.execute("BEGIN IMMEDIATE") {
+                Err(error) if !failure::is_busy(&error) => return Err(failure::sqlite(error)),
+                Err(_) if asked.elapsed() >= options.patience => {
+                    return Err(holder::kept_out(files, asked.elapsed()));
+                }
+                Err(_) if !is_told => {
+                    tracing::warn!("{}", holder::waited_for(files, asked.elapsed()));
+                    is_told = true;
+                }
+                Err(_) => {}
+                Ok(()) => return Ok(()),
+            }
+        }
     }
 
     fn work(
@@ -374,7 +393,7 @@ impl Writer {
             }
             thread::sleep(COPYING_PAUSE);
         };
-        self.db.busy_timeout(self.inner.options.patience)?;
+        self.db.busy_timeout(lock_patience(&self.inner.options))?;
         Ok(match tried? {
             LogRestart::StartsOver => 0,
             LogRestart::StillNeeded(pages) => pages,
@@ -394,6 +413,11 @@ impl Writer {
                 })
             })
     }
+}
+
+/// How long SQLite waits for its lock before we look who has it.
+fn lock_patience(options: &SqliteOptions) -> Duration {
+    options.patience.min(TELL_AFTER)
 }
 
 /// What became of an attempt to start the log over.
@@ -424,7 +448,6 @@ mod tests {
 
     use super::*;
     use crate::files::StoreFiles;
-    use crate::options::SqliteOptions;
     use crate::{connection, migrate};
 
     fn writer() -> (TempDir, WriterDoor) {

@@ -13,7 +13,7 @@ use crate::board::{Board, BoardAnswer, BoardRequest};
 use crate::door::DoorCall;
 use crate::error::{StoreError, StoreResult};
 use crate::runs::{Runs, RunsAnswer, RunsRequest};
-use crate::store::{Store, Upkeep, UpkeepAnswer, UpkeepRequest};
+use crate::store::{Finding, Store, Upkeep, UpkeepAnswer, UpkeepRequest};
 use crate::tables::{Tables, TablesAnswer, TablesRequest};
 use crate::transfer::Transfer;
 use crate::watch::Watch;
@@ -127,6 +127,10 @@ impl Upkeep for FaultyStore {
 
     fn transfer(&self) -> Option<&dyn Transfer> {
         self.store.upkeep.transfer()
+    }
+
+    fn stopped_writer(&self) -> Option<Finding> {
+        self.store.upkeep.stopped_writer()
     }
 }
 

@@ -62,6 +62,10 @@ door! {
         /// The door through which the store is moved as a whole; none for stores that live no longer
         /// than their process.
         fn transfer(&self) -> Option<&dyn Transfer>;
+
+        /// Does a process stand still in the middle of a write, so that nobody can write? Which, and
+        /// what helps.
+        fn stopped_writer(&self) -> Option<Finding>;
     }
 
     verbs {

@@ -223,7 +223,8 @@ impl World {
             .expect("up")
             .remove(0);
         if self.runs.contains_key(&run) {
-            assert_eq!(answer, Admitted::Exists { run });
+            let workflow = "model".to_owned();
+            assert_eq!(answer, Admitted::Exists { run, workflow });
             return;
         }
         assert_eq!(

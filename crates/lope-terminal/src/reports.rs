@@ -2,7 +2,7 @@
 //! watches a runner.
 //!
 //! In: events of `tracing` from Lope's own crates; out: one line each. A place that reports again
-//! and again about the same run is heard once a second. Spans are not kept, other crates' events
+//! and again about the same run or schedule is heard once a second. Spans are not kept, other crates' events
 //! not shown.
 
 use std::collections::{HashMap, HashSet};
@@ -20,7 +20,7 @@ use crate::output::Output;
 
 /// The same report is told again no sooner than this.
 const AGAIN: Duration = Duration::from_secs(1);
-/// So many runs are named by one place before it is silent for a while.
+/// So many runs or schedules are named by one place before it is silent for a while.
 const NAMED: usize = 100;
 
 /// Show reports from now on: errors when quiet, everything that matters to a user otherwise, more
@@ -46,35 +46,35 @@ struct Lines {
 /// What a place has said lately.
 struct Told {
     since: Instant,
-    /// About which runs; an empty text where it named none.
-    runs: HashSet<String>,
+    /// About which runs or schedules; an empty text where it named none.
+    subjects: HashSet<String>,
 }
 
 /// Whether a report is told.
 #[derive(PartialEq, Eq, Debug)]
 enum Telling {
     Yes,
-    /// The last of many that differ only in their runs.
+    /// The last of many that differ only in what they are about.
     YesAndThereAreMore,
     No,
 }
 
 impl Lines {
-    /// Was this place silent about the run for a while? Now it is not.
-    fn is_due(&self, callsite: Identifier, run: &str, now: Instant) -> Telling {
+    /// Was this place silent about the subject for a while? Now it is not.
+    fn is_due(&self, callsite: Identifier, subject: &str, now: Instant) -> Telling {
         let mut told = self.told.lock().expect("nobody panics while holding it");
         let told = told.entry(callsite).or_insert_with(|| Told {
             since: now,
-            runs: HashSet::new(),
+            subjects: HashSet::new(),
         });
         if now.duration_since(told.since) >= AGAIN {
             told.since = now;
-            told.runs.clear();
+            told.subjects.clear();
         }
-        if told.runs.len() > NAMED || !told.runs.insert(run.to_owned()) {
+        if told.subjects.len() > NAMED || !told.subjects.insert(subject.to_owned()) {
             return Telling::No;
         }
-        if told.runs.len() > NAMED {
+        if told.subjects.len() > NAMED {
             return Telling::YesAndThereAreMore;
         }
         Telling::Yes
@@ -92,7 +92,7 @@ impl Subscriber for Lines {
         let mut line = Line::default();
         event.record(&mut line);
         let callsite = event.metadata().callsite();
-        let more = match self.is_due(callsite, &line.run, Instant::now()) {
+        let more = match self.is_due(callsite, &line.subject, Instant::now()) {
             Telling::No => return,
             Telling::Yes => "",
             Telling::YesAndThereAreMore => "; there are more of these",
@@ -117,14 +117,14 @@ impl Subscriber for Lines {
 struct Line {
     message: String,
     fields: String,
-    /// The run that it speaks of.
-    run: String,
+    /// The run or the schedule that it speaks of.
+    subject: String,
 }
 
 impl Visit for Line {
     fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
-        if field.name() == "run" {
-            self.run = format!("{value:?}");
+        if matches!(field.name(), "run" | "schedule") {
+            self.subject = format!("{value:?}");
         }
         // Writing into a text cannot fail.
         let _ = match field.name() {
@@ -174,7 +174,7 @@ mod tests {
         let line = Line {
             message: "the store did not answer".to_owned(),
             fields: ", asked: Claim".to_owned(),
-            run: String::new(),
+            subject: String::new(),
         };
         assert_eq!(line.to_string(), "the store did not answer (asked: Claim)");
         assert_eq!(

@@ -10,6 +10,7 @@ use lope_flow::law::Reason;
 use lope_limits::{BlockingLimit, Holder, LimitKey};
 use lope_model::{Failure, QueueName, Realm, RunId, RunnerId, Timestamp, failure};
 use lope_store::runs::{FinalStatus, RunRecord, RunStatus, RunnerRecord, STOPPED};
+use lope_store::store::Finding;
 
 /// What a run that was paused is parked with.
 pub const PARKED_PAUSED: &str = "paused";
@@ -34,6 +35,8 @@ pub struct Sight<'a> {
     pub runners: &'a [RunnerRecord],
     /// Runs of the run's queue that have an owner.
     pub at_work: u64,
+    /// What the store says of a process that stands still in a write.
+    pub stopped_writer: Option<Finding>,
     /// Mail that nobody took yet.
     pub waiting_mail: usize,
     pub now: Timestamp,
@@ -74,6 +77,11 @@ pub enum Why {
     /// It cannot be folded, or has diverged, and waits for a person.
     SetAside {
         reason: String,
+    },
+    /// A process stands still in a write of the store.
+    NobodyWrites {
+        message: String,
+        hint: String,
     },
     /// Its time has not come.
     NotDue {
@@ -201,6 +209,10 @@ pub fn why(sight: &Sight<'_>) -> Vec<Why> {
         .map(|id| (id, sight.runners.iter().find(|runner| runner.runner == id)));
     let owned = matches!(owner, Some((_, Some(runner))) if runner.live);
     let mut all = Vec::new();
+    all.extend(sight.stopped_writer.clone().map(|found| Why::NobodyWrites {
+        message: found.message,
+        hint: found.hint,
+    }));
     if paused(sight.reasons).is_none() {
         all.extend(not_taken(sight, live).filter(|_| owner.is_none()));
     }
@@ -483,6 +495,7 @@ impl Why {
             Self::Ended { .. } => "ended",
             Self::Paused { .. } => "paused",
             Self::SetAside { .. } => "set_aside",
+            Self::NobodyWrites { .. } => "nobody_writes",
             Self::NotDue { .. } => "not_due",
             Self::NoRunner { .. } => "no_runner",
             Self::NotTaken { .. } => "not_taken",
@@ -522,6 +535,7 @@ impl Why {
             Self::Ended { .. }
             | Self::Paused { .. }
             | Self::SetAside { .. }
+            | Self::NobodyWrites { .. }
             | Self::NotDue { .. } => None,
             Self::NoRunner { .. }
             | Self::NotTaken { .. }
@@ -542,6 +556,7 @@ impl Why {
             Self::Ended { .. }
             | Self::Paused { .. }
             | Self::SetAside { .. }
+            | Self::NobodyWrites { .. }
             | Self::NoRunner { .. } => None,
             Self::NotTaken { .. }
             | Self::OwnerGone { .. }

@@ -74,6 +74,7 @@ fn explain(
         since: &since,
         runners,
         at_work: 2,
+        stopped_writer: None,
         waiting_mail,
         now: NOW,
     })
@@ -422,6 +423,7 @@ fn who_holds_a_key_is_told_by_name() {
         limits: &limits,
         runners: &[runner(1, true), runner(2, true)],
         at_work: 0,
+        stopped_writer: None,
         waiting_mail: 0,
         now: NOW,
     });

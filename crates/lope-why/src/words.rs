@@ -32,6 +32,7 @@ impl Why {
                 ..
             } => format!("it is paused ({reason})"),
             Self::SetAside { reason } => format!("it was set aside: {reason}"),
+            Self::NobodyWrites { message, .. } => message.clone(),
             Self::NotDue { until } => format!("it may not begin {}", until_and_ahead(*until, now)),
             Self::NoRunner { since: None } => "no runner is up".to_owned(),
             Self::NoRunner { since: due } => {
@@ -149,6 +150,7 @@ impl Why {
             Self::Ended { .. }
             | Self::Paused { .. }
             | Self::SetAside { .. }
+            | Self::NobodyWrites { .. }
             | Self::NotDue { .. }
             | Self::NoRunner { .. } => return None,
             Self::NotTaken { .. } | Self::OwnerGone { .. } | Self::Owned { .. } => return None,
@@ -183,6 +185,7 @@ impl Why {
             Self::Ended { .. }
             | Self::Paused { .. }
             | Self::SetAside { .. }
+            | Self::NobodyWrites { .. }
             | Self::NotDue { .. }
             | Self::NoRunner { .. } => return None,
             Self::NotTaken { .. } | Self::OwnerGone { .. } | Self::Owned { .. } => return None,
@@ -210,6 +213,7 @@ impl Why {
                     "lope run --resume {run} goes on here; lope runs resume {run} leaves it to a runner (lope up)"
                 )
             }
+            Self::NobodyWrites { hint, .. } => hint.clone(),
             Self::SetAside { .. } => format!("mend the cause, then: lope runs resume {run}"),
             Self::NoRunner { .. } => {
                 format!("lope up; for this run alone: lope run --resume {run}")

@@ -1,8 +1,10 @@
-//! Executors: who does the work of a step. Rust functions by name, processes, scripts, HTTP.
+//! Executors: who does the work of a step. Rust functions by name, processes, scripts, HTTP; and
+//! the handlers of messages that need one: an action or a program for each.
 //!
 //! An executor takes tasks through the engine's door and answers them. It decides nothing about
 //! retries or time.
 
+pub mod action_handler;
 #[cfg(test)]
 mod bench_tests;
 pub mod clock;
@@ -13,6 +15,7 @@ pub mod lines;
 pub mod logs;
 pub mod pool;
 pub mod process;
+pub mod process_handler;
 pub mod process_tree;
 pub mod script;
 

@@ -18,12 +18,12 @@ use std::ffi::OsString;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::process::ExitStatusExt;
-use std::process::{ExitStatus, Stdio};
+use std::process::ExitStatus;
 use std::sync::{Arc, OnceLock};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use lope_engine::executor::{StartRight, Token};
-use rustix::process::{Pid, Signal, kill_process_group};
+use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use tokio::io::AsyncWriteExt;
 use tokio::net::UnixStream;
 use tokio::process::{Child, ChildStderr, ChildStdout, Command};
@@ -35,8 +35,9 @@ pub use self::identity::ProcessIdentity;
 use self::spawner::{Spawner, die_with_parent};
 use self::start_limit::TooLate;
 use self::subreaper::LEFTOVER_GRACE;
-pub use self::wire::TreeCommand;
+use self::sweep::KILL_LIMIT;
 use self::wire::{ReportBuffer, StartOrder, SubreaperReport, send_order};
+pub use self::wire::{TreeCommand, TreeOutput};
 
 /// The argument with which an executable is asked to supervise a tree.
 const SUBREAPER_ARGUMENT: &str = "__subreaper-of-process-tree";
@@ -44,6 +45,13 @@ const SUBREAPER_ARGUMENT: &str = "__subreaper-of-process-tree";
 const LOADER_PATH: &str = "LD_LIBRARY_PATH";
 /// How long what earlier owners left may take to end when it is told to.
 const SWEEP_GRACE: Duration = Duration::from_secs(1);
+
+/// How long a subreaper may take longer than it was told, before its tree is ended without it.
+const SUBREAPER_LATE: Duration = Duration::from_secs(2);
+/// How often a tree is pressed that its subreaper does not end.
+const PRESS_AGAIN: Duration = Duration::from_millis(50);
+/// How often it is looked whether somebody has stopped a subreaper.
+const STOPPED_LOOK: Duration = Duration::from_secs(3);
 
 /// Whether this executable answers when it is asked to supervise.
 static CAN_REAP: OnceLock<()> = OnceLock::new();
@@ -84,6 +92,7 @@ pub async fn end_abandoned() {
 pub struct ProcessTrees {
     owner: Arc<ProcessIdentity>,
     spawner: Spawner,
+    output: TreeOutput,
 }
 
 /// A tree of processes. Dropped, it is killed.
@@ -122,7 +131,15 @@ impl ProcessTrees {
         Self {
             owner: Arc::new(ProcessIdentity::own()),
             spawner: Spawner::begin(runtime.clone()),
+            output: TreeOutput::default(),
         }
+    }
+
+    /// The output of its trees goes there.
+    #[must_use]
+    pub fn with_output(mut self, output: TreeOutput) -> Self {
+        self.output = output;
+        self
     }
 
     /// Start the tree of an attempt, when nothing is left of earlier ones. Its `right` to begin is
@@ -182,7 +199,8 @@ impl ProcessTrees {
         let carried = OsString::from(cookie.to_string());
         command.environment.push((cookie::VARIABLE.into(), carried));
         if CAN_REAP.get().is_some() {
-            ProcessTree::under_subreaper(cookie, command, right).await
+            let process = subreaper_process(&cookie, self.output);
+            ProcessTree::under_subreaper(cookie, process, command, right).await
         } else if right().is_over() {
             Err(too_late())
         } else {
@@ -198,11 +216,12 @@ impl ProcessTrees {
         let mut process = command.to_process()?;
         die_with_parent(&mut process);
         let mut process = Command::from(process);
+        let (stdout, stderr) = self.output.streams();
         process
             .process_group(0)
             .kill_on_drop(true)
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped());
+            .stdout(stdout)
+            .stderr(stderr);
         let child = self.spawner.spawn(process).await?;
         Ok(ProcessTree::new(cookie, child, None))
     }
@@ -225,12 +244,15 @@ impl ProcessTree {
 
     async fn under_subreaper(
         cookie: TreeCookie,
+        mut subreaper: Command,
         command: TreeCommand,
         right: impl Fn() -> StartRight,
     ) -> io::Result<Self> {
         let (ours, theirs) = std::os::unix::net::UnixStream::pair()?;
         ours.set_nonblocking(true)?;
-        let child = subreaper_process(&cookie, theirs.into()).spawn()?;
+        let child = subreaper.stdin(OwnedFd::from(theirs)).spawn()?;
+        // Its descriptor of their end goes with it, so that the end of the subreaper is heard.
+        drop(subreaper);
         let mut link = SubreaperLink {
             stream: UnixStream::from_std(ours)?,
             reports: ReportBuffer::default(),
@@ -264,7 +286,12 @@ impl ProcessTree {
             self.ended = Some(status);
             return Ok(status);
         };
-        let report = link.next().await;
+        let report = loop {
+            tokio::select! {
+                report = link.next() => break report,
+                () = tokio::time::sleep(STOPPED_LOOK) => continue_stopped(self.child.id()),
+            }
+        };
         if let Ok(Some(SubreaperReport::Ended(status))) = report {
             self.ended = Some(ExitStatus::from_raw(status));
             // It has said its last word; its number is free when it was waited for.
@@ -282,7 +309,11 @@ impl ProcessTree {
             let millis = u32::try_from(grace.as_millis()).unwrap_or(u32::MAX);
             // One that is gone is noticed by the wait.
             let _ = link.stream.write_all(&millis.to_be_bytes()).await;
-            return self.wait().await;
+            let ended = tokio::time::timeout(grace + SUBREAPER_LATE, self.wait()).await;
+            return match ended {
+                Ok(ended) => ended,
+                Err(_) => self.end_without_subreaper().await,
+            };
         }
         self.signal_group(Signal::TERM);
         if tokio::time::timeout(grace, self.child.wait())
@@ -292,6 +323,25 @@ impl ProcessTree {
             self.signal_group(Signal::KILL);
         }
         self.wait().await
+    }
+
+    /// Somebody has stopped the subreaper, or it has no time. What is below it is killed from here;
+    /// it goes on when nobody is left who would stop it again.
+    async fn end_without_subreaper(&mut self) -> io::Result<ExitStatus> {
+        let begun = Instant::now();
+        while begun.elapsed() < KILL_LIMIT {
+            let below = self.child.id().map_or_else(Vec::new, identity::descendants);
+            for (pid, stat) in below {
+                // It may have ended meanwhile, or be another user's.
+                let _ = ProcessIdentity::of(pid, stat).kill();
+            }
+            continue_stopped(self.child.id());
+            if let Ok(ended) = tokio::time::timeout(PRESS_AGAIN, self.wait()).await {
+                return ended;
+            }
+        }
+        self.end_rest(Duration::ZERO).await;
+        Err(subreaper_lost())
     }
 
     async fn end_rest(&mut self, grace: Duration) {
@@ -312,9 +362,10 @@ impl ProcessTree {
 
 impl Drop for ProcessTree {
     fn drop(&mut self) {
-        // A subreaper notices that its connection ends.
-        if self.child.id().is_some() {
+        if let Some(id) = self.child.id() {
             self.signal_group(Signal::KILL);
+            // A subreaper notices that its connection ends, if nobody has stopped it.
+            continue_stopped(Some(id).filter(|_| self.subreaper.is_some()));
         }
     }
 }
@@ -326,20 +377,29 @@ impl SubreaperLink {
 }
 
 /// This executable again, also when its file was replaced meanwhile.
-fn subreaper_process(cookie: &TreeCookie, control: OwnedFd) -> Command {
+fn subreaper_process(cookie: &TreeCookie, output: TreeOutput) -> Command {
+    let (stdout, stderr) = output.streams();
     let mut process = Command::new("/proc/self/exe");
     process
         .arg0("lope-process-tree")
         .arg(SUBREAPER_ARGUMENT)
         .env_clear()
         .env(cookie::SUBREAPER_VARIABLE, cookie.to_string())
-        .stdin(control)
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped());
+        .stdout(stdout)
+        .stderr(stderr);
     if let Some(path) = std::env::var_os(LOADER_PATH) {
         process.env(LOADER_PATH, path);
     }
     process
+}
+
+/// Let a child of ours that was stopped go on.
+fn continue_stopped(child: Option<u32>) {
+    let stopped = child.filter(|id| identity::stat(*id).is_some_and(|stat| stat.is_stopped));
+    if let Some(pid) = stopped.and_then(|id| Pid::from_raw(id.cast_signed())) {
+        // Its number is nobody else's while we have not waited for it.
+        let _ = kill_process(pid, Signal::CONT);
+    }
 }
 
 fn subreaper_lost() -> io::Error {

@@ -1,8 +1,7 @@
-//! The mailbox of seed 000 with the engine behind it: everything of `lope-mailbox`, and two
-//! handlers that it cannot have by itself: a workflow run per message, and an action of a worker
-//! per message.
+//! The mailbox of seed 000 with the engine behind it: everything of `lope-mailbox`, and the
+//! handlers that it cannot have by itself: per message a run of a workflow, an action of a worker,
+//! or a program.
 
-mod action;
 mod workflow;
 
 #[cfg(feature = "measure")]
@@ -14,7 +13,9 @@ pub use lope_mailbox::{
     Leased, Mailbox, MailboxCounts, MailboxError, NestedScope, Queued, Sent, Series, Stats,
     StopSignal, SyncFnHandler, Tally, TimerQuery, Until, WorkerStats, boot, handler, plain,
 };
-pub use lope_mailbox::{frame, key, law, limit, message, process, record, time, trace};
+pub use lope_mailbox::{frame, key, law, limit, message, record, time, trace};
 
-pub use action::{ActionHandler, NEVER};
-pub use workflow::{WorkflowHandler, WorkflowSource, run_key};
+pub use lope_workers::action_handler::{ActionHandler, NEVER, run_key};
+pub use lope_workers::process_handler as process;
+
+pub use workflow::{WorkflowHandler, WorkflowSource};

@@ -20,7 +20,7 @@ use lope_schedule::timing::Timing;
 use lope_schedule::{Schedule, store};
 use lope_store::door::DoorCall;
 use lope_store::runs::{FinalStatus, Register, RunFilter, RunStatus};
-use lope_store::store::{Upkeep, UpkeepAnswer, UpkeepRequest};
+use lope_store::store::{Finding, Upkeep, UpkeepAnswer, UpkeepRequest};
 use lope_store::tables::{At, Batch, Range, TableId, Write};
 use lope_store::transfer::{Transfer, TransferRow, TransferTable, TransferValue};
 use lope_store::{Store, StoreError, StoreResult};
@@ -295,6 +295,9 @@ impl Upkeep for Cut {
     }
     fn describe(&self) -> String {
         self.store.upkeep.describe()
+    }
+    fn stopped_writer(&self) -> Option<Finding> {
+        self.store.upkeep.stopped_writer()
     }
     fn transfer(&self) -> Option<&dyn Transfer> {
         Some(self)

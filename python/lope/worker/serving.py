@@ -21,6 +21,7 @@ from ..values.decode import decoder
 from ..values.wire import packer, unpacker
 from . import protocol
 from .capture import Output, output
+from .children import Children, OwnedThreads, owner
 
 _unpack = unpacker()
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
@@ -103,7 +104,9 @@ class Serving:
         self._post = post
         # Results are packed in the loop's thread alone.
         self._pack = packer()
-        self._threads = ThreadPoolExecutor(max_workers=slots, thread_name_prefix="lope-action")
+        self._threads = OwnedThreads(max_workers=slots, thread_name_prefix="lope-action")
+        # Threads of their own: what ends an attempt does not wait for those at work.
+        self._enders = ThreadPoolExecutor(max_workers=4, thread_name_prefix="lope-end")
         self._loop = asyncio.get_running_loop()
         # Whatever asks for a thread by asyncio.to_thread gets one of ours.
         self._loop.set_default_executor(self._threads)
@@ -141,6 +144,8 @@ class Serving:
         job.started = True
         _current.set(job.attempt)
         output.set(job.output)
+        children = Children()
+        owner.set(children)
         try:
             if job.cancelled:
                 raise asyncio.CancelledError()
@@ -161,11 +166,24 @@ class Serving:
             answer = ("forgotten", job.id)
         except BaseException as error:
             answer = ("failed", job.id, self._failure(job, error))
+        if children.has_begun:
+            await self._end(job, children)
         job.output.finish()
         self._post(answer)
         del self.jobs[job.id]
         if not self.jobs:
             self.on_idle()
+
+    async def _end(self, job: Job, children: Children) -> None:
+        """What the action started ends before its answer; a cancel does not end the wait for that."""
+        ending = self._loop.run_in_executor(self._enders, children.end)
+        while not ending.done():
+            try:
+                await asyncio.wait([ending])
+            except asyncio.CancelledError:
+                continue
+        if left := ending.result():
+            job.output.write("err", f"processes that this action started cannot be ended: {', '.join(map(str, left))}\n")
 
     async def _call(self, job: Job, served: Served, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if served.is_async:

@@ -16,7 +16,7 @@ from typing import Any, Optional
 from urllib.parse import urlsplit
 
 from .. import client, decorators
-from . import capture, protocol
+from . import capture, children, protocol
 from .beat import Beat
 from .serving import Serving
 from .wire import Closed, Socket, Wire
@@ -54,6 +54,7 @@ def main(given: list[str]) -> int:
     # What actions start shall not inherit it.
     os.environ.pop("LOPE_WORKER_TOKEN", None)
     capture.install()
+    children.install()
     sys.path[:0] = options.paths
     trouble = load(options.modules)
     if trouble is not None:
@@ -191,6 +192,7 @@ async def serve(options: argparse.Namespace) -> bool:
     wire.attach(loop, messages, closed)
     for each in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(each, leave)
+        children.heard_by_loop(each)
     wire.flush()
     finished = await ended
     beat.stop()

@@ -36,11 +36,11 @@ const LAYERS: &[(&str, &[&str])] = &[
         "lope-engine",
         &["lope-flow", "lope-limits", "lope-schedule"],
     ),
-    ("lope-workers", &["lope-engine"]),
+    ("lope-mailbox", &["lope-store"]),
+    ("lope-workers", &["lope-engine", "lope-mailbox"]),
     ("lope-redaction", &["lope-engine"]),
     ("lope-agents", &["lope-workers"]),
     ("lope-agent-runner", &["lope-agents"]),
-    ("lope-mailbox", &["lope-store"]),
     ("lope-cells", &["lope-model"]),
     ("lope-reactive", &["lope-cells", "lope-mailbox"]),
     (

@@ -15,7 +15,6 @@ mod inbox;
 mod leases;
 mod operations;
 mod outbox;
-mod process;
 mod retry;
 mod stand;
 mod step;

@@ -20,7 +20,10 @@ impl RunState {
 
     pub(super) fn admit_one(&mut self, admit: Admit, reading: Reading) -> Admitted {
         let facts = AdmitFacts {
-            existing: self.existing(&admit),
+            existing: self.existing(&admit).map(|run| {
+                let workflow = self.runs[&run].record.workflow.clone();
+                (run, workflow)
+            }),
             version_known: self.definitions.contains_key(&admit.version),
             session_held: admit
                 .claimed_by

@@ -21,6 +21,10 @@ impl UpkeepVerbs for Handle {
         None
     }
 
+    fn stopped_writer(&self) -> Option<Finding> {
+        None
+    }
+
     async fn reading(&self) -> StoreResult<Reading> {
         drop(self.runs()?);
         Ok(Reading::of(&*self.inner.clock))

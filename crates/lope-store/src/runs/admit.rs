@@ -42,8 +42,8 @@ pub struct Admit {
 pub enum Admitted {
     /// Stored; `epoch` is 1 and the runner owns it if it was born claimed, otherwise 0.
     Created { epoch: Epoch, owned: bool },
-    /// A run with this id or key is there already; nothing was written.
-    Exists { run: RunId },
+    /// A run with this id or key is there already, of this workflow; nothing was written.
+    Exists { run: RunId, workflow: String },
     /// The version was never deployed; nothing was written.
     UnknownVersion,
 }

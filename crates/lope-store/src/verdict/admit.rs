@@ -5,10 +5,10 @@ use lope_model::{Epoch, RunId, RunnerId, Timestamp};
 use crate::runs::{Admit, Admitted, CommitReply};
 
 /// What a store knows of an admission.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct AdmitFacts {
-    /// The run that has this id, or else this key.
-    pub existing: Option<RunId>,
+    /// The run that has this id, or else this key, and its workflow.
+    pub existing: Option<(RunId, String)>,
     /// Was the version deployed?
     pub version_known: bool,
     /// Does the session live that the run may be born to? Only asked if the admission names one.
@@ -37,8 +37,8 @@ pub struct ChildFacts {
 /// A run whose id or key is taken stays as it is; a fresh one needs its version. It is born to a
 /// runner whose session lives, or to nobody.
 pub fn admit(admit: &Admit, facts: AdmitFacts, now: Timestamp) -> Result<Birth, Admitted> {
-    if let Some(run) = facts.existing {
-        return Err(Admitted::Exists { run });
+    if let Some((run, workflow)) = facts.existing {
+        return Err(Admitted::Exists { run, workflow });
     }
     if !facts.version_known {
         return Err(Admitted::UnknownVersion);

@@ -24,6 +24,10 @@ const END_GRACE: Duration = Duration::from_secs(2);
 /// How long what it printed may take to arrive after its end; children of its own may hold the pipe
 /// open.
 const TAIL_GRACE: Duration = Duration::from_millis(200);
+/// The variable by which a worker tells apart what its actions start, and room for its value: a
+/// process that is forked and runs no other program can change its environment in place alone.
+const ATTEMPT_VARIABLE: &str = "LOPE_PROCESS_TREE_ATTEMPT";
+const ATTEMPT_ROOM: &str = "--------------------------------";
 /// Lines of what it printed that are told when it ends.
 const TAIL: usize = 12;
 
@@ -91,6 +95,7 @@ fn command(inner: &PoolInner, worker: PoolWorkerId) -> TreeCommand {
     let mut environment = program.inherited.for_workers();
     environment.extend(program.environment.iter().cloned());
     environment.push(("PYTHONUNBUFFERED".into(), "1".into()));
+    environment.push((ATTEMPT_VARIABLE.into(), ATTEMPT_ROOM.into()));
     TreeCommand {
         program: program.path.clone().into_os_string(),
         arguments,

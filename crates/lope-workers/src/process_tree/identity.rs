@@ -27,6 +27,8 @@ pub(super) struct ProcessStat {
     pub(super) start_time: u64,
     /// It has ended and waits to be reaped.
     pub(super) is_zombie: bool,
+    /// Somebody has told it to stand still.
+    pub(super) is_stopped: bool,
     /// Of a processor, its own use and that of children that it has reaped, in ticks of the kernel.
     pub(super) cpu_ticks: u64,
 }
@@ -38,6 +40,15 @@ impl ProcessIdentity {
         Self {
             pid,
             start_time: stat(pid).map_or(0, |stat| stat.start_time),
+            scope: scope().to_owned(),
+        }
+    }
+
+    /// The process of this machine that the kernel tells this about.
+    pub(super) fn of(pid: u32, stat: ProcessStat) -> Self {
+        Self {
+            pid,
+            start_time: stat.start_time,
             scope: scope().to_owned(),
         }
     }
@@ -104,6 +115,7 @@ pub(super) fn stat(pid: u32) -> Option<ProcessStat> {
         parent,
         start_time: fields.nth(4)?.parse().ok()?,
         is_zombie: matches!(state, "Z" | "X"),
+        is_stopped: state == "T",
         cpu_ticks,
     })
 }

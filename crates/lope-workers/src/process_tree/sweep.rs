@@ -47,7 +47,9 @@ pub(super) async fn end(grace: Duration, is_meant: impl Fn(&TreeCookie) -> bool)
                 (true, false) => Signal::KILL,
                 (true, true) if waited > grace + KILL_LIMIT / 2 => Signal::KILL,
                 (false, false) if told.insert(carrier.pid) => Signal::TERM,
-                (_, _) => continue,
+                // Somebody may have stopped it.
+                (_, true) => Signal::CONT,
+                (false, false) => continue,
             };
             // It may have ended meanwhile.
             let _ = pidfd_send_signal(&carrier.handle, signal);

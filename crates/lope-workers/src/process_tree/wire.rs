@@ -25,6 +25,32 @@ pub struct TreeCommand {
     pub input: Option<Vec<u8>>,
 }
 
+/// Where the output of a tree goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum TreeOutput {
+    /// To whoever started it, as `stdout` and `stderr` of the tree.
+    #[default]
+    Piped,
+    /// To the runner's own.
+    Inherited,
+    /// Both to the runner's error output.
+    ToErrors,
+    /// Nowhere; complaints to the runner's error output.
+    Discarded,
+}
+
+impl TreeOutput {
+    /// Standard output and error of the first process.
+    pub(super) fn streams(self) -> (Stdio, Stdio) {
+        match self {
+            Self::Piped => (Stdio::piped(), Stdio::piped()),
+            Self::Inherited => (Stdio::inherit(), Stdio::inherit()),
+            Self::ToErrors => (Stdio::from(io::stderr()), Stdio::inherit()),
+            Self::Discarded => (Stdio::null(), Stdio::inherit()),
+        }
+    }
+}
+
 /// What a subreaper is asked to start.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub(super) struct StartOrder {

@@ -259,6 +259,7 @@ impl Client {
             since: &since,
             runners: &runners,
             at_work,
+            stopped_writer: self.store().upkeep.stopped_writer(),
             waiting_mail: loaded.map_or(0, |loaded| loaded.mail.len()),
             now,
         }))

@@ -9,11 +9,11 @@ use lope_engine::client::{self, InputError, RunStartOptions};
 use lope_engine::plans::Plans;
 use lope_flow::law::Plan;
 use lope_mailbox::frame::Message;
-use lope_mailbox::key::WorkerId;
 use lope_mailbox::{Context, Handled, Handler, HandlerError};
-use lope_model::{Digest, Value, limit, value};
+use lope_model::{Value, value};
 use lope_store::Store;
 use lope_store::runs::Admitted;
+use lope_workers::action_handler::run_key;
 
 /// The tag of a run that a message started; its value is the worker.
 const TAG: &str = "mailbox";
@@ -103,37 +103,9 @@ fn input(payload: &[u8]) -> Result<Value, HandlerError> {
     value::from_json(text).map_err(|error| HandlerError::Failed(format!("the payload is {error}")))
 }
 
-/// The key of the run that a message starts. An id that no key can hold stands in it as its digest.
-pub fn run_key(worker: WorkerId, id: &[u8]) -> String {
-    let named = std::str::from_utf8(id).ok().filter(|id| !id.contains('\0'));
-    let key = named
-        .map(|id| format!("{TAG}:{worker}:{id}"))
-        .filter(|key| key.len() <= limit::NAME_MAX);
-    key.unwrap_or_else(|| format!("{TAG}:{worker}:sha256:{}", Digest::of(id)))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn keys_of_runs_differ_by_worker_and_id_and_fit() {
-        let seven = WorkerId::new(7).unwrap();
-        assert_eq!(run_key(seven, b"order-1"), "mailbox:7:order-1");
-        let long = vec![b'x'; 1_000];
-        for id in [&long[..], &[0xff, 1], b"a\0b"] {
-            let key = run_key(seven, id);
-            assert!(
-                key.starts_with("mailbox:7:sha256:") && key.len() <= limit::NAME_MAX,
-                "{key}"
-            );
-        }
-        assert_ne!(run_key(seven, &long), run_key(seven, &long[1..]));
-        assert_ne!(
-            run_key(seven, b"m"),
-            run_key(WorkerId::new(8).unwrap(), b"m")
-        );
-    }
 
     #[test]
     fn a_payload_is_json_or_nothing() {

@@ -8,7 +8,7 @@ use lope_definition::policy::{override_with, resolve};
 use lope_engine::codec;
 use lope_flow::history::{Execution, Historian};
 use lope_flow::law::{Event, EventKind, Fed, Plan, Settled};
-use lope_model::{Failure, RunId, Value, VersionId, limit};
+use lope_model::{Failure, RunId, Timestamp, Value, VersionId, limit};
 use lope_store::runs::{JournalRow, RunRecord, RunStatus};
 
 use super::Runner;
@@ -106,7 +106,9 @@ impl Runner {
         let plan = self.plan(record.version).await?;
         let events = self.journal(record.run).await?;
         // A long journal takes a while to fold; that is no work for a thread that others wait on.
-        let folded = tokio::task::spawn_blocking(move || fold(&plan, &events, keep)).await;
+        let begun = record.started_at;
+        let fold = move || fold(&plan, &events, begun, keep);
+        let folded = tokio::task::spawn_blocking(fold).await;
         folded.map_err(|error| Error::System {
             message: error.to_string(),
         })
@@ -154,8 +156,14 @@ impl Runner {
     }
 }
 
-fn fold(plan: &Plan, events: &[(u64, Event)], keep: Option<usize>) -> Folded {
+fn fold(
+    plan: &Plan,
+    events: &[(u64, Event)],
+    begun: Option<Timestamp>,
+    keep: Option<usize>,
+) -> Folded {
     let mut historian = Historian::new(plan);
+    historian.begin_at(begun);
     if let Some(most) = keep {
         historian = historian.with_limit(most);
     }

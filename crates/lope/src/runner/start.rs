@@ -127,7 +127,7 @@ impl Runner {
                 self.0.telemetry.started(run);
                 Ok(run)
             }
-            Admitted::Exists { run: there } => {
+            Admitted::Exists { run: there, .. } => {
                 self.0.telemetry.forget(run);
                 Err(self.already(id, there).await?)
             }

@@ -25,9 +25,9 @@ impl Runner {
     /// an error.
     pub async fn start(&self, run: PreparedRun) -> Result<(RunId, Admitted)> {
         let fresh = run.new_run.admit.run;
+        let key = run.key().map(str::to_owned);
         let answer = self.engine().await?.admit(run.new_run, &run.plan).await?;
-        let store = self.client().store();
-        Ok(client::run_of(store, &run.plan, fresh, answer).await?)
+        Ok(client::run_of(&run.plan, fresh, key, answer)?)
     }
 
     /// Keep a plan at hand, so that its first run need not ask the store for it.

@@ -9,15 +9,18 @@ use std::time::Duration;
 
 use clap::Args;
 use lope::Client;
+use lope::executors::inherited;
 use lope::mailbox::key::WorkerId;
-use lope::mailbox::process::{self, ProcessHandler};
+use lope::mailbox::process::ProcessHandler;
 use lope::mailbox::time::{StoreClock, TimeHooks};
 use lope::mailbox::trace::Observer;
 use lope::mailbox::{
     ConsumerConfig, ConsumerError, ConsumerLoop, ConsumerLoopError, Counters, Handler,
     HandlerError, StopSignal, Until, WorkflowSource, limit,
 };
+use lope::process_tree::{self, TreeOutput};
 use lope_model::{Clock, Span};
+use tokio::runtime::Handle;
 use tokio::task::JoinSet;
 
 use super::owner::{self, Named};
@@ -202,14 +205,17 @@ async fn handler(
         return Err(CliError::usage("no program is named")
             .hint("write it behind --, as in: work 7 -- ./handle.sh"));
     };
-    let mut handler = ProcessHandler::new(program, arguments.iter().cloned());
+    // What a worker that was killed has left is gone before a message of its is handled again.
+    process_tree::end_abandoned().await;
+    let arguments = arguments.iter().cloned();
+    let mut handler = ProcessHandler::new(program, arguments, &Handle::current());
     handler.timeout = args.timeout;
-    // Standard output is for the result alone when it is to be JSON.
-    handler.output = if output.json {
-        process::HandlerOutput::ToErrors
-    } else {
-        process::HandlerOutput::Inherit
-    };
+    handler.environment = inherited(&settings.config);
+    handler.store = settings.store.to_string();
+    if output.json {
+        // Standard output is for the result alone.
+        handler = handler.with_output(TreeOutput::ToErrors);
+    }
     Ok(Arc::new(handler))
 }
 

@@ -11,8 +11,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use async_trait::async_trait;
 use lope_engine::executor::{Done, Executor, Limits, OutcomeSink, Task, TaskOutcome, Token};
 use lope_mailbox::frame::Message;
+use lope_mailbox::key::WorkerId;
 use lope_mailbox::{About, Context, Handled, Handler, HandlerError};
-use lope_model::{Digest, Epoch, Failure, RunId, Span, Value, failure, value};
+use lope_model::{Digest, Epoch, Failure, RunId, Span, Value, failure, limit, value};
 use tokio::sync::oneshot;
 
 /// The type of a failure that makes its message a dead letter at once.
@@ -78,7 +79,7 @@ impl ActionHandler {
                 timeout: self.timeout,
                 ..Limits::default()
             },
-            idempotency_key: Some(super::run_key(about.worker, message.id)),
+            idempotency_key: Some(run_key(about.worker, message.id)),
             trace: None,
         }
     }
@@ -136,6 +137,15 @@ impl Handler for ActionHandler {
     }
 }
 
+/// The key of what a message leads to. An id that no key can hold stands in it as its digest.
+pub fn run_key(worker: WorkerId, id: &[u8]) -> String {
+    let named = std::str::from_utf8(id).ok().filter(|id| !id.contains('\0'));
+    let key = named
+        .map(|id| format!("mailbox:{worker}:{id}"))
+        .filter(|key| key.len() <= limit::NAME_MAX);
+    key.unwrap_or_else(|| format!("mailbox:{worker}:sha256:{}", Digest::of(id)))
+}
+
 fn verdict(failure: &Failure) -> HandlerError {
     let text = format!("{}: {}", failure.kind, failure.message);
     match &*failure.kind {
@@ -167,5 +177,29 @@ fn arguments(about: &About, message: &Message<'_>) -> Value {
 impl std::fmt::Debug for ActionHandler {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "ActionHandler({} {})", self.kind, self.action)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_of_runs_differ_by_worker_and_id_and_fit() {
+        let seven = WorkerId::new(7).unwrap();
+        assert_eq!(run_key(seven, b"order-1"), "mailbox:7:order-1");
+        let long = vec![b'x'; 1_000];
+        for id in [&long[..], &[0xff, 1], b"a\0b"] {
+            let key = run_key(seven, id);
+            assert!(
+                key.starts_with("mailbox:7:sha256:") && key.len() <= limit::NAME_MAX,
+                "{key}"
+            );
+        }
+        assert_ne!(run_key(seven, &long), run_key(seven, &long[1..]));
+        assert_ne!(
+            run_key(seven, b"m"),
+            run_key(WorkerId::new(8).unwrap(), b"m")
+        );
     }
 }

@@ -1,38 +1,82 @@
 //! Programs as handlers: the payload on standard input, exit 0 when it is handled.
 
-use std::ffi::OsString;
 use std::path::Path;
 use std::sync::Arc;
 
-use lope_mailbox::process::{HandlerOutput, ProcessHandler};
-use lope_mailbox::{ConsumerConfig, ConsumerLoop, ConsumerLoopError, Until};
-use lope_model::Span;
+use lope_mailbox::frame::MessageKind;
+use lope_mailbox::key::WorkerId;
+use lope_mailbox::record::Owner;
+use lope_mailbox::time::{Sleep, TimeHooks};
+use lope_mailbox::{ConsumerConfig, ConsumerLoop, ConsumerLoopError, Mailbox, Until};
+use lope_store::{ManualClock, MemoryStore, Tables};
 
-use super::stand::{SEVEN, Stand, command, config, worker};
+use super::*;
 
-fn shell(script: &str, folder: &Path) -> ProcessHandler {
-    let arguments = ["-c", script, "sh"].map(OsString::from);
-    let mut handler = ProcessHandler::new(
-        "sh",
-        arguments.into_iter().chain([folder.as_os_str().to_owned()]),
-    );
-    handler.output = HandlerOutput::Discard;
-    handler
+/// A memory store with a clock that moves when somebody sleeps.
+struct Stand {
+    clock: Arc<ManualClock>,
+    tables: Arc<dyn Tables>,
+    mailbox: Mailbox,
 }
 
-async fn run(stand: &Stand, handler: ProcessHandler) -> Result<ConsumerLoop, ConsumerLoopError> {
-    let config = ConsumerConfig {
-        max_batch: 4,
-        ..config(SEVEN, "desk")
-    };
-    let time = lope_mailbox::time::TimeHooks {
-        sleep: stand.time().sleep,
-        clock: stand.clock.clone(),
-    };
-    let mut worker = ConsumerLoop::init(Arc::clone(&stand.tables), Arc::new(handler), config, time)
-        .await
-        .unwrap();
-    worker.run(Until::Idle).await.map(|()| worker)
+#[derive(Debug)]
+struct HandSleep(Arc<ManualClock>);
+
+#[async_trait]
+impl Sleep for HandSleep {
+    async fn sleep(&self, span: Span) {
+        self.0.pass(span);
+        tokio::task::yield_now().await;
+    }
+}
+
+fn seven() -> WorkerId {
+    WorkerId::new(7).unwrap()
+}
+
+impl Stand {
+    fn new() -> Self {
+        let clock = Arc::new(ManualClock::default());
+        let tables = MemoryStore::with_clock(clock.clone()).tables;
+        Self {
+            clock,
+            mailbox: Mailbox::new(Arc::clone(&tables)),
+            tables,
+        }
+    }
+
+    async fn send(&self, id: &str, payload: &str) {
+        let message = Message::new(MessageKind::Command, 7, id.as_bytes(), payload.as_bytes());
+        self.mailbox.send(&message).await.unwrap();
+    }
+
+    async fn run(
+        &self,
+        handler: ProcessHandler,
+        attempts: u32,
+    ) -> Result<ConsumerLoop, ConsumerLoopError> {
+        let mut config = ConsumerConfig::new(seven(), Owner::new("desk").unwrap());
+        (config.max_batch, config.retry.budget) = (4, attempts);
+        let mut time = TimeHooks::on(self.clock.clone());
+        if attempts > 1 {
+            // Nobody waits for the next one.
+            time.sleep = Arc::new(HandSleep(self.clock.clone()));
+        }
+        let handler = Arc::new(handler);
+        let mut worker = ConsumerLoop::init(Arc::clone(&self.tables), handler, config, time)
+            .await
+            .unwrap();
+        worker.run(Until::Idle).await.map(|()| worker)
+    }
+}
+
+fn program(program: &str, arguments: &[&str]) -> ProcessHandler {
+    let arguments = arguments.iter().map(OsString::from);
+    ProcessHandler::new(program, arguments, &Handle::current()).with_output(TreeOutput::Discarded)
+}
+
+fn shell(script: &str, folder: &Path) -> ProcessHandler {
+    program("sh", &["-c", script, "sh", folder.to_str().unwrap()])
 }
 
 /// `lope mailbox work WORKER -- CMD`: "payload on stdin, exit 0 = handled"
@@ -40,10 +84,10 @@ async fn run(stand: &Stand, handler: ProcessHandler) -> Result<ConsumerLoop, Con
 async fn a_program_gets_the_payload_and_says_whether_it_is_handled() {
     let (stand, folder) = (Stand::new(), tempfile::tempdir().unwrap());
     for (id, payload) in [("a", "one"), ("b", "two"), ("big", &"x".repeat(1_000_000))] {
-        stand.send(&command(SEVEN, id, payload)).await;
+        stand.send(id, payload).await;
     }
     let script = r#"cat > "$1/$LOPE_MESSAGE_ID"; echo "$LOPE_MESSAGE_KIND $LOPE_WORKER $LOPE_ATTEMPT" > "$1/about""#;
-    let worker = run(&stand, shell(script, folder.path())).await.unwrap();
+    let worker = stand.run(shell(script, folder.path()), 4).await.unwrap();
     assert_eq!(worker.counters().read().successes, 3);
     let read = |name: &str| std::fs::read_to_string(folder.path().join(name)).unwrap();
     assert_eq!(
@@ -58,13 +102,9 @@ async fn a_program_gets_the_payload_and_says_whether_it_is_handled() {
 #[tokio::test]
 async fn the_payload_is_no_pipe_that_may_end_early() {
     let (stand, folder) = (Stand::new(), tempfile::tempdir().unwrap());
-    stand.send(&command(SEVEN, "m", "whole")).await;
-    run(
-        &stand,
-        shell(r#"test -f /dev/stdin && cat > "$1/seen""#, folder.path()),
-    )
-    .await
-    .unwrap();
+    stand.send("m", "whole").await;
+    let script = r#"test -f /dev/stdin && cat > "$1/seen""#;
+    stand.run(shell(script, folder.path()), 4).await.unwrap();
     assert_eq!(
         std::fs::read_to_string(folder.path().join("seen")).unwrap(),
         "whole"
@@ -80,13 +120,11 @@ async fn a_program_that_fails_is_tried_again_and_one_that_never_will_is_not() {
         ("exit 65", 1, "failed: exit status: 65"),
     ] {
         let (stand, folder) = (Stand::new(), tempfile::tempdir().unwrap());
-        stand
-            .send(&command(SEVEN, "m", &"x".repeat(1_000_000)))
-            .await;
-        run(&stand, shell(script, folder.path())).await.unwrap();
+        stand.send("m", &"x".repeat(1_000_000)).await;
+        stand.run(shell(script, folder.path()), 4).await.unwrap();
         let dead = stand
             .mailbox
-            .dead(worker(SEVEN), None, 9)
+            .dead(seven(), None, 9)
             .await
             .unwrap()
             .remove(0);
@@ -98,38 +136,31 @@ async fn a_program_that_fails_is_tried_again_and_one_that_never_will_is_not() {
 #[tokio::test]
 async fn a_program_that_cannot_be_started_stops_the_worker() {
     let stand = Stand::new();
-    stand.send(&command(SEVEN, "m", "")).await;
-    let error = run(&stand, ProcessHandler::new("no-such-program-here", []))
+    stand.send("m", "").await;
+    let error = stand
+        .run(program("no-such-program-here", &[]), 4)
         .await
         .unwrap_err();
     assert!(
         error.to_string().contains("no-such-program-here"),
         "{error}"
     );
-    assert_eq!(
-        (stand.queued(SEVEN).await.len(), stand.leases().await),
-        (1, vec![])
-    );
+    let left = stand.mailbox.list(seven(), None, 9).await.unwrap();
+    assert_eq!(left.len(), 1);
 }
 
 /// A program that takes too long is killed, with what it started.
 #[tokio::test]
 async fn a_program_that_takes_too_long_is_killed_with_its_children() {
     let (stand, folder) = (Stand::new(), tempfile::tempdir().unwrap());
-    stand.send(&command(SEVEN, "m", "")).await;
+    stand.send("m", "").await;
     let script = r#"sleep 600 & echo $! >> "$1/pids"; wait"#;
     let mut handler = shell(script, folder.path());
     handler.timeout = Some(Span::from_millis(300));
-    let mut config = config(SEVEN, "desk");
-    config.retry.budget = 1;
-    let time = lope_mailbox::time::TimeHooks::on(stand.clock.clone());
-    let mut worker = ConsumerLoop::init(Arc::clone(&stand.tables), Arc::new(handler), config, time)
-        .await
-        .unwrap();
-    worker.run(Until::Idle).await.unwrap();
+    stand.run(handler, 1).await.unwrap();
     let dead = stand
         .mailbox
-        .dead(super::stand::worker(SEVEN), None, 9)
+        .dead(seven(), None, 9)
         .await
         .unwrap()
         .remove(0);
