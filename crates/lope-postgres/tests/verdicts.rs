@@ -508,7 +508,9 @@ fn admissions(sessions: &[Option<RunnerId>; 4], taken: &[RunId; 2]) -> Vec<(Admi
                     {
                         let known_key = (key == Some("taken")).then_some(by_key);
                         let facts = AdmitFacts {
-                            existing: existing.or(known_key).copied(),
+                            existing: existing
+                                .or(known_key)
+                                .map(|run| (*run, admission(*run).workflow)),
                             version_known,
                             session_held: session == LIVE,
                         };
@@ -572,7 +574,7 @@ async fn an_admission_is_decided_in_sql_as_the_verdict_decides_it() {
     let after = scene.store.upkeep.reading().await.unwrap().now;
     let mut created = 0;
     for ((facts, admit), found) in cases.iter().zip(answers) {
-        let births = [before, after].map(|now| verdict::admit(admit, *facts, now));
+        let births = [before, after].map(|now| verdict::admit(admit, facts.clone(), now));
         let [Ok(earliest), Ok(latest)] = births else {
             assert_eq!(Err(found), births[0], "{facts:?} {admit:?}");
             continue;

@@ -576,6 +576,7 @@ impl Why {
             Self::Ended { .. }
             | Self::Paused { .. }
             | Self::SetAside { .. }
+            | Self::NobodyWrites { .. }
             | Self::NotDue { .. }
             | Self::NoRunner { .. }
             | Self::NotTaken { .. }
