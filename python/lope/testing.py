@@ -80,6 +80,11 @@ class Law:
             self._process.stdout.close()
         self._process.wait()
 
+    def stop(self) -> None:
+        """Ends it, whatever it does."""
+        self._process.kill()
+        self.close()
+
 
 @dataclass
 class Stage:

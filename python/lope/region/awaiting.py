@@ -206,11 +206,11 @@ def _nested(call: Pending, region: "Region") -> dict[str, Any]:
     given = dict(call.given)
     if HOME not in given:
         raise TypeError(f"the function '{call.name}' cannot be awaited here")
-    up, key = given.pop(HOME)
-    return {"kind": "function", "name": key, "frame": region.heap.frame({**given, UP: up})}
+    home = given.pop(HOME)
+    return {"kind": "function", "name": home.key, "frame": region.heap.frame({**given, UP: home})}
 
 
 # The parameter of a function inside a function that says where it was defined.
 HOME = "_lope_home"
-# The entry of a frame that names the frame of the function around it.
+# The entry of a frame that says where its function was defined.
 UP = "\0up"
