@@ -303,6 +303,7 @@ def attempt(seeds: range, folder: Path, tried: Optional[Tried] = None) -> Tried:
     from lope.region import running
 
     tried = tried or Tried()
+    signal.signal(signal.SIGALRM, hung)
     sources, module = written(seeds, folder, "generated")
     law, before = Law(binary()), running.load
     running.load = forgetful(random.Random(seeds.start))
@@ -314,7 +315,11 @@ def attempt(seeds: range, folder: Path, tried: Optional[Tried] = None) -> Tried:
             except CompileError as refusal:
                 tried.reasons[refusal.reason] += 1
                 continue
-            different = compared(law, workflow)
+            try:
+                different = compared(law, workflow)
+            except Hung:
+                tried.reasons["CPython itself does not end it"] += 1
+                continue
             if different is None:
                 tried.same += 1
                 continue
@@ -372,7 +377,6 @@ def hung(*_: Any) -> None:
 def main() -> int:
     first, count = int(sys.argv[1]), int(sys.argv[2])
     tried = Tried()
-    signal.signal(signal.SIGALRM, hung)
     with tempfile.TemporaryDirectory() as folder:
         for start in range(first, first + count, BATCH):
             seeds = range(start, min(start + BATCH, first + count))

@@ -251,7 +251,7 @@ TESTS = (
     "datetime.datetime(2024, 6, 1, 12, tzinfo=UTC) == datetime.datetime(2024, 6, 1, 14, tzinfo=ROME)", "await echo(Account('Ann'))",
     "await echo(Account('Ann', [1])) == Account('aNN')", "isinstance(await echo(Level.LOW), int)", "Tone.SOFT == 'soft'",
     "Pair(1) == (1, 0)", "Rights.READ in Rights(6)", "all(v for v in flat(@l))", "@n == True", "Model(n=@i) == Model(n=@i)",
-    "'a' < 'b' < '@w'", "not (await echo(@l))", "@n and await add(@n) or @l", "await given(@l) is @l",
+    "'a' < 'b' < '@w'", "not (await echo(@l))", "(@n and await add(@n) or @l)", "await given(@l) is @l",
 )  # fmt: skip
 
 CHANGES = (

@@ -235,7 +235,7 @@ class Region:
             return manager.acquire()
         kind = type(manager)
         if not hasattr(kind, "__aenter__") or not hasattr(kind, "__aexit__"):
-            raise TypeError(f"'{kind.__name__}' object does not support the asynchronous context manager protocol")
+            _enter(manager).send(None)
         return kind.__aenter__(manager)
 
     def entered(self, manager: Any, value: Any) -> Any:
@@ -338,13 +338,21 @@ class Region:
     def enter(self, manager: Any) -> Any:
         kind = type(manager)
         if not hasattr(kind, "__enter__") or not hasattr(kind, "__exit__"):
-            raise TypeError(f"'{kind.__name__}' object does not support the context manager protocol")
+            # CPython says what is missing.
+            with manager:
+                pass
         return kind.__enter__(manager)
 
     def exit(self, manager: Any, error: Optional[BaseException]) -> bool:
         if error is None:
             return bool(type(manager).__exit__(manager, None, None, None))
         return bool(type(manager).__exit__(manager, type(error), error, error.__traceback__))
+
+
+async def _enter(manager: Any) -> None:
+    """CPython says what is missing."""
+    async with manager:
+        pass
 
 
 def _arguments(workflow: Workflow[..., Any], given: Any) -> dict[str, Any]:

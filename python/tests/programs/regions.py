@@ -421,7 +421,7 @@ async def nested_async_functions(n):
         return value
 
     def shown():
-        return ",".join(map(str, log))
+        return ",".join(map(str, sorted(log)))
 
     values = await gather(*[one(x) for x in range(n)])
     await one(9, bonus=10)
