@@ -25,16 +25,10 @@ class Unit:
         self.outside = outside
         # The class that a method belongs to.
         self.owner = owner
-        # The function itself, unless it is defined inside another.
-        self.function: Optional[Callable[..., Any]] = None
 
     @property
     def name(self) -> str:
         return self.node.name
-
-    @property
-    def is_async(self) -> bool:
-        return isinstance(self.node, ast.AsyncFunctionDef)
 
     def refuse(self, node: ast.AST, reason: str, advice: str) -> NoReturn:
         line = getattr(node, "lineno", self.node.lineno)
@@ -67,9 +61,7 @@ def unit_of(function: Callable[..., Any], owner: Optional[type] = None) -> Unit:
             outside[name] = cell.cell_contents
         except ValueError:
             continue
-    unit = Unit(node, file, outside, owner)
-    unit.function = function
-    return unit
+    return Unit(node, file, outside, owner)
 
 
 def shown_file(file: str, module: str) -> str:

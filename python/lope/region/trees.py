@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from typing import Iterable, Iterator
+from typing import Any, Iterable, Iterator
 
 # Fields that never hold a part: names, flags, contexts and operators.
 _BARE = frozenset({
@@ -25,12 +25,12 @@ _FIELDS: dict[type[ast.AST], tuple[str, ...]] = {}
 def children(node: ast.AST) -> list[ast.AST]:
     """As `ast.iter_child_nodes`, without contexts and operators; much of what a compiler does is this."""
     found: list[ast.AST] = []
-    inside = node.__dict__
+    inside: dict[str, Any] = node.__dict__
     for name in fields(node.__class__):
         value = inside.get(name)
         if isinstance(value, ast.AST):
             found.append(value)
-        elif value.__class__ is list:
+        elif isinstance(value, list):
             found += [each for each in value if isinstance(each, ast.AST)]
     return found
 

@@ -14,7 +14,6 @@ from ...decorators import Action, Workflow
 from ...region.trees import children, places, walk
 from ...values.names import class_name
 from .. import code
-from ..blocks import step
 from ..code import Code, listed, literal, op, text_map
 from ..frame import Frame
 from ..source import FunctionNode, Unit
@@ -526,6 +525,3 @@ def _loaded(node: ast.expr) -> ast.expr:
         return ast.copy_location(ast.Attribute(node.value, node.attr, ast.Load()), node)
     assert isinstance(node, ast.Subscript)
     return ast.copy_location(ast.Subscript(node.value, node.slice, ast.Load()), node)
-
-
-__all__ = ["Flow", "step"]

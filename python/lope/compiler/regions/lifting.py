@@ -12,11 +12,9 @@ from typing import TYPE_CHECKING, Any, Optional, Sequence
 from ...decorators import Action, Workflow
 from ...region.trees import walk
 from .. import code
-from ..blocks import Block
 from ..code import Code, listed, literal, op
 from ..frame import Frame
 from ..options import AWAITABLE, GATHER, SLEEP, START, WAIT_FOR, Options, call_options
-from ..refuse import CompileError
 from ..static import frame_knows, quiet_static
 from .program import async_methods, copied, has_await, shallow
 from .source import SCOPES, free_names, leaving, load, mentioned, store
@@ -314,6 +312,3 @@ def _is_one_of(found: Any, known: Sequence[Any]) -> bool:
 
 def _step_name(action: str) -> str:
     return action if action.replace(".", "").replace("-", "").isidentifier() else "action"
-
-
-__all__ = ["Block", "CompileError", "Lifting"]

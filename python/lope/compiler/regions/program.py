@@ -16,7 +16,6 @@ from ...region.trees import children
 from ...values.names import module_name
 from ..blocks import Block, Program
 from ..code import listed, literal, name
-from ..refuse import CompileError
 from ..source import Unit, unit_of
 
 # The variable of a function's block that holds the number of its frame.
@@ -168,6 +167,3 @@ def _has_await(node: ast.AST) -> bool:
     if isinstance(node, ast.comprehension) and node.is_async:
         return True
     return any(has_await(child) for child in children(node))
-
-
-__all__ = ["FRAME", "CompileError", "Racing", "Routine", "Whole", "async_methods", "has_await"]

@@ -88,8 +88,8 @@ _BINDING: dict[type[ast.AST], Callable[[Any], Iterable[str]]] = {
 def mentioned(nodes: Iterable[ast.AST]) -> set[str]:
     found: set[str] = set()
     for each in walk(*nodes):
-        if each.__class__ is ast.Name:
-            found.add(each.id)  # type: ignore[attr-defined]
+        if isinstance(each, ast.Name):
+            found.add(each.id)
         else:
             found.update(_bound(each))
     return found
@@ -124,12 +124,12 @@ class Rewriting:
         return visit(self, node)
 
     def generic_visit(self, node: ast.AST) -> ast.AST:
-        inside = node.__dict__
+        inside: dict[str, Any] = node.__dict__
         for name in fields(node.__class__):
             value = inside.get(name)
             if isinstance(value, ast.AST):
                 inside[name] = self.visit(value)
-            elif value.__class__ is list:
+            elif isinstance(value, list):
                 value[:] = [self.visit(each) if isinstance(each, ast.AST) else each for each in value]
         return node
 
