@@ -280,10 +280,10 @@ class Region:
         if lost is None:
             return error
         known = self.unkept[lost]
-        return TypeError(
-            f"'{lost}' held a {known.kind}, which cannot be kept across the await in line {known.line}: "
-            "use it up before, or make it in an @action"
-        )
+        await_ = f"cannot be kept across the await in line {known.line}"
+        if lost.startswith("_lope_"):
+            return TypeError(f"a {known.kind} {await_}: make a list of what is gone over, or await into a variable before")
+        return TypeError(f"'{lost}' held a {known.kind}, which {await_}: use it up before, or make it in an @action")
 
     # What the law answered.
 
@@ -403,7 +403,7 @@ def _unbound(error: BaseException, request: dict[str, Any]) -> BaseException:
         return error
     kind, text = (NameError, _FREE) if scoped else (UnboundLocalError, _LOCAL)
     made = kind(text.format(name))
-    made.__traceback__, made.__context__, made.__cause__ = error.__traceback__, error.__context__, error.__cause__
+    made.__traceback__, made.__context__ = error.__traceback__, error.__context__
     return made
 
 
