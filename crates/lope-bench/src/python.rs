@@ -8,6 +8,7 @@ use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
 use lope::executors::{self, Done, Executor, Limits, OutcomeSink, Task, TaskOutcome, Token};
+use lope::runs::RunFilter;
 use lope::workers::Pool;
 use lope::workflows::Plan;
 use lope_model::{Epoch, RunId, Value};
@@ -26,6 +27,8 @@ const RUNS: u64 = 300;
 /// Pieces of code between awaits that are done as fast as the pool can, and how many at once.
 const REGIONS: u64 = 20_000;
 const AT_ONCE: u64 = 256;
+/// Rows of a journal that are read at once.
+const PAGE: usize = 1_000;
 /// How long one action may take before the measurement is given up.
 const PATIENCE: Duration = Duration::from_secs(30);
 
@@ -127,34 +130,58 @@ pub async fn measure(
     Ok(figures)
 }
 
-/// A load, with what it cost the processes and how far the store's files have grown.
+/// A load, with what it cost the processes and what its journal holds, if it is one run.
 async fn with_workers(
     runner: lope::Runner,
     load: work::Load,
     store: &MeasuredStore,
 ) -> BenchResult<Figure> {
-    let (before, kept) = (workers_time(), file_bytes(store.folder()));
+    let before = workers_time();
+    let (name, runs) = (load.plan.name().to_owned(), load.runs);
     let figure = work::measure_on(runner, load, store).await?;
     let each = |all: f64| all / figure.units.max(1) as f64;
     let theirs = each(workers_time().saturating_sub(before).as_secs_f64() * 1e6);
-    let grown = each(file_bytes(store.folder()).saturating_sub(kept) as f64);
     let round = each(figure.cost.wall.as_secs_f64() * 1e6);
     let took = format!("{:.2} s", figure.cost.wall.as_secs_f64());
-    Ok(figure
+    let journal = if runs == 1 {
+        let bytes = each(journal_bytes(&name, store).await? as f64);
+        Some(format!("{bytes:.0} B each"))
+    } else {
+        None
+    };
+    let figure = figure
         .note("workers' CPU", format!("{theirs:.1} µs"))
         .note("each", format!("{round:.1} µs"))
-        .note("files", format!("{grown:.0} B each"))
-        .note("took", took))
+        .note("took", took);
+    Ok(match journal {
+        Some(bytes) => figure.note("journal", bytes),
+        None => figure,
+    })
 }
 
-/// The bytes of the files in a folder, without those in folders inside it.
-fn file_bytes(folder: &Path) -> u64 {
-    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
-    let files = entries.filter_map(|entry| entry.metadata().ok());
-    files
-        .filter(std::fs::Metadata::is_file)
-        .map(|file| file.len())
-        .sum()
+/// The bytes of the journal of the last run of a workflow, written as JSON.
+async fn journal_bytes(workflow: &str, store: &MeasuredStore) -> BenchResult<usize> {
+    let filter = RunFilter {
+        workflow: Some(workflow.to_owned()),
+        limit: 1,
+        ..RunFilter::default()
+    };
+    let found = store.client.list(filter).await?;
+    let record = found
+        .first()
+        .ok_or_else(|| BenchError::broken("the run is gone".to_owned()))?;
+    let (mut bytes, mut after) = (0, 0);
+    loop {
+        let page = store.client.journal_page(record, after, PAGE).await?;
+        let Some(last) = page.last() else {
+            return Ok(bytes);
+        };
+        after = last.seq;
+        bytes += page
+            .iter()
+            .map(|entry| entry.json.to_string().len())
+            .sum::<usize>();
+    }
 }
 
 struct OutcomeSender(mpsc::Sender<TaskOutcome>);
@@ -298,16 +325,27 @@ fn begin(task: NumberedTask, number: u64, pool: &Pool, sender: &Arc<dyn OutcomeS
     pool.start(task, Done::new(token, Arc::clone(sender)));
 }
 
-/// CPU time of the processes that this one has started, as far as the system tells.
+/// CPU time of the processes that this one has started, and of those they have, as far as the
+/// system tells.
 fn workers_time() -> Duration {
-    let us = std::process::id();
     let Ok(entries) = std::fs::read_dir("/proc") else {
         return Duration::ZERO;
     };
-    let children = entries
+    let found: Vec<(u32, u32, PathBuf)> = entries
         .flatten()
-        .filter(|entry| parent(&entry.path()) == Some(us));
-    children.map(|entry| threads_time(&entry.path())).sum()
+        .filter_map(|entry| {
+            let process = entry.file_name().to_str()?.parse().ok()?;
+            Some((process, parent(&entry.path())?, entry.path()))
+        })
+        .collect();
+    let (mut ours, mut time) = (vec![std::process::id()], Duration::ZERO);
+    while let Some(one) = ours.pop() {
+        for (process, _, path) in found.iter().filter(|(_, parent, _)| *parent == one) {
+            ours.push(*process);
+            time += threads_time(path);
+        }
+    }
+    time
 }
 
 fn parent(process: &Path) -> Option<u32> {

@@ -259,21 +259,21 @@ def region_function(flow: "Flow", body: Sequence[ast.stmt]) -> tuple[ast.Functio
         if depth is not None:
             cells[name] = depth
     plain = sorted(mine - set(cells))
-    save = parsed(f"_lope.save(locals(), {plain!r})")
-    guarded = ast.Try(written or [ast.Pass()], [], [], save)
+    guarded = ast.Try(written or [ast.Pass()], [], [], [_ours(f"_lope.save(locals(), {plain!r})")])
     shape = "def region(_lope):\n    pass"
     if cells:
         inner = f"    def region(_lope):\n        nonlocal {', '.join(cells)}"
         shape = f"def around({', '.join(cells)}):\n{inner}"
-    made = parsed(shape)[0]
+    made = copied(_ours(shape))
     assert isinstance(made, ast.FunctionDef)
     region = made.body[0] if cells else made
     assert isinstance(region, ast.FunctionDef)
-    region.body = [*(region.body if cells else ()), *map(_fetched, plain), guarded]
+    fetched = [_ours(f"if _lope.has({name!r}):\n    {name} = _lope.get({name!r})") for name in plain]
+    region.body = [*(region.body if cells else ()), *fetched, guarded]
     return made, rewriting.leaves, cells
 
 
 @functools.lru_cache(maxsize=4096)
-def _fetched(name: str) -> ast.stmt:
-    """The variable of the frame, if it is bound."""
-    return parsed(f"if _lope.has({name!r}):\n    {name} = _lope.get({name!r})")[0]
+def _ours(text: str) -> ast.stmt:
+    """A statement of our own that many regions have; nobody changes it."""
+    return parsed(text)[0]
