@@ -137,7 +137,8 @@ async fn with_workers(
     store: &MeasuredStore,
 ) -> BenchResult<Figure> {
     let before = workers_time();
-    let (name, runs) = (load.plan.name().to_owned(), load.runs);
+    let name = load.plan.name().to_owned();
+    let runs = load.runs;
     let figure = work::measure_on(runner, load, store).await?;
     let each = |all: f64| all / figure.units.max(1) as f64;
     let theirs = each(workers_time().saturating_sub(before).as_secs_f64() * 1e6);
@@ -269,7 +270,8 @@ fn timed(task: NumberedTask, count: u64, pool: &Pool) -> BenchResult<Vec<f64>> {
 
 /// As many pieces of code as the pool can do.
 async fn stream(count: u64, pool: &Arc<Pool>, store: &MeasuredStore) -> BenchResult<Figure> {
-    let (before, theirs) = (store.read().await?, workers_time());
+    let before = store.read().await?;
+    let theirs = workers_time();
     let shared = Arc::clone(pool);
     let done = tokio::task::spawn_blocking(move || streamed(count, &shared)).await;
     done.map_err(|error| BenchError::broken(error.to_string()))??;
@@ -338,7 +340,8 @@ fn workers_time() -> Duration {
             Some((process, parent(&entry.path())?, entry.path()))
         })
         .collect();
-    let (mut ours, mut time) = (vec![std::process::id()], Duration::ZERO);
+    let mut ours = vec![std::process::id()];
+    let mut time = Duration::ZERO;
     while let Some(one) = ours.pop() {
         for (process, _, path) in found.iter().filter(|(_, parent, _)| *parent == one) {
             ours.push(*process);

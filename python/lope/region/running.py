@@ -132,6 +132,14 @@ class Region:
             elif name not in self.unkept:
                 self.f.pop(name, None)
 
+    def visible(self, found: dict[str, Any]) -> dict[str, Any]:
+        """All variables of the function that are the user's, in their order where it is known."""
+        workflow = workflows.get(self.request.get("workflow", ""))
+        code = getattr(workflow.function, "__code__", None) if workflow is not None else None
+        order = (*code.co_varnames, *code.co_cellvars) if code is not None else ()
+        known = [name for name in (*order, *found) if name in found and not name.startswith("_lope")]
+        return {name: found[name] for name in known}
+
     def class_of(self, name: str) -> type:
         return found_class(name)
 

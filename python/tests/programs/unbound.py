@@ -1,4 +1,4 @@
-"""Variables without a value: what is raised, by type and text, is what CPython raises."""
+"""Variables without a value, and all variables at once: what CPython raises and shows, by type, text and order."""
 
 # mypy: ignore-errors
 from __future__ import annotations
@@ -116,3 +116,25 @@ async def variable_of_a_handler(way):
 async def added_to_nothing():
     count += await add(1)
     return count
+
+
+@program((1, 2), ([], "b"))
+async def all_variables(a, b):
+    first = await add(1)
+    shown = "{a} {b} {first}".format(**locals())
+    names, more = dir(), list(vars())
+    await add(1)
+    c = 3
+    return shown, names, more, list(locals().items()), eval("[a, b, c]"), exec("c = 4"), c
+
+
+@program((1, 2))
+async def all_variables_with_functions(a, b):
+    def inner(c=1):
+        d = a + c
+        return sorted(locals()), d
+
+    await add(1)
+    if a > 5:
+        late = 1
+    return inner(), sorted(locals()), eval("inner() and a"), [eval("1 + 2") for _ in "12"]

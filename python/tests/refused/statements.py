@@ -181,21 +181,3 @@ async def decorated_async(x):
         return await add(y)
 
     return await inner(x)
-
-
-@refused
-async def all_variables(a, b):
-    await add(1)
-    return "{a} {b}".format(**locals())  #! locals() looks at all variables|name those that you mean
-
-
-@refused
-async def evaluated(a, b):
-    await add(a)
-    return eval("a + b")  #! eval() looks at all variables|name those that you mean
-
-
-@refused
-async def names_of_variables(a):
-    await add(a)
-    return dir()  #! dir() looks at all variables|name those that you mean

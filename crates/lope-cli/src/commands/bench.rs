@@ -144,7 +144,8 @@ async fn in_python(
         }
         Err(error) => return Err(error),
     };
-    let measured = lope_bench::python::measure(args.scale, &pool, &plans, store).await;
+    let measured =
+        Box::pin(lope_bench::python::measure(args.scale, &pool, &plans, store)).await;
     pool.close().await;
     Ok(measured?)
 }

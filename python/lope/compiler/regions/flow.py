@@ -445,6 +445,11 @@ class Flow(Loops):
         found = ast.Call(ast.Attribute(load("_lope"), "class_of", ast.Load()), [ast.Constant(class_name(owner))], [])
         return ast.copy_location(ast.Call(load("super"), [found, load(own[0].arg)], []), node)
 
+    def builtin(self, node: ast.expr) -> Any:
+        """The function of Python's own that a name means, if it means one."""
+        found = quiet_static(node, self) if isinstance(node, ast.Name) else None
+        return found if isinstance(found, (types.BuiltinFunctionType, type)) else None
+
     def catches_unbound(self, handler: ast.ExceptHandler) -> bool:
         """May it catch what is raised where a variable has no value?"""
         found = None if handler.type is None else quiet_static(handler.type, self)

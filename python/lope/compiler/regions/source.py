@@ -118,6 +118,8 @@ class Rewriting:
         self.handlers = 0
         self.inner = 0
         self.leaves: set[str] = set()
+        # Does it look at variables that it does not name?
+        self.sees_all = False
 
     def visit(self, node: Any) -> Any:
         visit = _VISITS.get(node.__class__, Rewriting.generic_visit)
@@ -230,7 +232,22 @@ class Rewriting:
         self.generic_visit(node)
         if isinstance(node.func, ast.Name) and node.func.id == "super" and not node.args and not self.inner:
             return self.flow.super_call(node)
+        if not self.inner and self.looks_at_all(node):
+            return node
         return self.flow.known_call(node)
+
+    def looks_at_all(self, node: ast.Call) -> bool:
+        """Calls that look at all variables of the function: they get those that are the user's."""
+        found = self.flow.builtin(node.func)
+        if node.keywords or found not in (locals, vars, dir, eval, exec) or len(node.args) != (found in (eval, exec)):
+            return False
+        self.sees_all = True
+        seen = ast.parse("_lope.visible(locals())", mode="eval").body
+        if node.args:
+            node.args += [ast.Call(load("globals"), [], []), seen]
+        else:
+            node.func, node.args = load("sorted" if found is dir else "dict"), [seen]
+        return True
 
     def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
         self.generic_visit(node)
@@ -252,6 +269,8 @@ def region_function(flow: "Flow", body: Sequence[ast.stmt]) -> tuple[ast.Functio
     rewriting = Rewriting(flow)
     written = [rewriting.visit(copied(each)) for each in body]
     names = mentioned(written)
+    if rewriting.sees_all:
+        names |= {name for name in flow.routine.locals if not name.startswith("_lope_")}
     mine = {name for name in names if name in flow.routine.locals}
     cells = {name: 0 for name in sorted(mine & flow.routine.cells)}
     for name in sorted(names - mine):
