@@ -144,8 +144,10 @@ async fn in_python(
         }
         Err(error) => return Err(error),
     };
-    let measured =
-        Box::pin(lope_bench::python::measure(args.scale, &pool, &plans, store)).await;
+    let measured = Box::pin(lope_bench::python::measure(
+        args.scale, &pool, &plans, store,
+    ))
+    .await;
     pool.close().await;
     Ok(measured?)
 }
