@@ -145,8 +145,9 @@ class Writer:
         self.lines.append(inner + self.one(
             "a = a // (b % 3)", f"raise Mine({self.n()}, 'x')", f"await fail({self.n()})", f"raise Worse({self.n()}) from KeyError('k')", f"log.append({self.x()}[5])",
             f"log.append({self.k()}['nope'])", "pass", f"await risky({self.x()}, {self.n()})", "raise LookupError", f"return shown([{self.x()}, log])",
+            "await fail(1)", f"log.append(await fail(2 * {self.n()} + 1))", f"await gather(add(1), fail({self.n()}), given(log))",
         ))  # fmt: skip
-        handler = self.one("ZeroDivisionError", "Exception as error", "(TypeError, IndexError)", "Mine as error", "ValueError as error", "LookupError")
+        handler = self.one("ZeroDivisionError", "Exception as error", "(TypeError, IndexError)", "Mine as error", "ValueError as error", "LookupError", "(ValueError, Mine) as error")
         self.lines.append(f"{indent}except {handler}:")
         if "error" in handler:
             self.lines.append(f"{inner}log.append(shown(error)); last = error")

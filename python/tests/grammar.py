@@ -189,7 +189,7 @@ def shown(value, depth=0):
     if isinstance(value, (list, tuple, deque)):
         return [type(value).__name__, [shown(v, depth + 1) for v in value]]
     if isinstance(value, BaseException):
-        context = [type(value.__context__).__name__, value.__suppress_context__, getattr(value, "__notes__", None)]
+        context = [type(value.__context__).__name__, value.__suppress_context__]
         return [type(value).__name__, str(value), shown(value.__cause__, depth + 1), context]
     if isinstance(value, BaseModel): return ["Model", shown(vars(value), depth + 1), sorted(value.model_fields_set)]
     if isinstance(value, Slim): return ["Slim", value.n, shown(value.parts, depth + 1)]

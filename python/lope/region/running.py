@@ -83,6 +83,7 @@ class Region:
     def function(self, module: Any, scope: dict[str, Any]) -> Any:
         request = self.request
         code = _compiled(request["code"], tuple(request["lines"]), getattr(module, "__file__", None) or request["module"])
+        code = _named_as(code, request.get("name", code.co_name))
         cells: dict[str, int] = request.get("cells") or {}
         bound = tuple(self.cell(name, cells[name]) for name in code.co_freevars)
         return types.FunctionType(code, scope, "region", None, bound)
@@ -394,6 +395,12 @@ def _compiled(text: str, lines: tuple[int, ...], file: str) -> types.CodeType:
     while found.co_name != "region":
         found = next(each for each in found.co_consts if isinstance(each, types.CodeType))
     return found
+
+
+@functools.lru_cache(maxsize=4096)
+def _named_as(code: types.CodeType, name: str) -> types.CodeType:
+    """Tracebacks and logs name the function that the user wrote."""
+    return code.replace(co_name=name, co_qualname=name) if sys.version_info >= (3, 11) else code.replace(co_name=name)
 
 
 def _unbound(error: BaseException, request: dict[str, Any]) -> BaseException:
