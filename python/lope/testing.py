@@ -53,7 +53,8 @@ class Law:
     def __init__(self, binary: Optional[str] = None) -> None:
         command = [binary or find_binary(), "drive"]
         self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, encoding="utf-8")
-        self._plans: dict[str, int] = {}
+        # By the identity of the definition, which is thereby kept.
+        self._plans: dict[int, tuple[dict[str, Any], int]] = {}
 
     def ask(self, op: str, **request: Any) -> dict[str, Any]:
         assert self._process.stdin is not None and self._process.stdout is not None
@@ -68,10 +69,9 @@ class Law:
         return answer
 
     def plan(self, definition: dict[str, Any]) -> int:
-        text = json.dumps(definition)
-        if text not in self._plans:
-            self._plans[text] = int(self.ask("load", definition=definition)["plan"])
-        return self._plans[text]
+        if id(definition) not in self._plans:
+            self._plans[id(definition)] = definition, int(self.ask("load", definition=definition)["plan"])
+        return self._plans[id(definition)][1]
 
     def close(self) -> None:
         if self._process.stdin is not None:
@@ -79,6 +79,11 @@ class Law:
         if self._process.stdout is not None:
             self._process.stdout.close()
         self._process.wait()
+
+    def stop(self) -> None:
+        """Ends it, whatever it does."""
+        self._process.kill()
+        self.close()
 
 
 @dataclass

@@ -1,15 +1,21 @@
 """Programs made by dice: what people write between awaits, in all orders, over a few shared variables.
 
-What runs at once shares nothing that it changes, since an action takes its time. A program is refused, or ends under the law as under asyncio, with the same value or the same exception. `python
-tests/generated.py SEED COUNT` tries many; workers forget heaps at random meanwhile, so that what is kept in the journal is
-what programs go on from.
+What runs at once shares nothing that it changes, since an action takes its time. A program is refused, or ends under the law
+as under asyncio, with the same value or the same exception, having printed the same. `python tests/generated.py FIRST COUNT`
+tries many, some hundred in one module and one process of the law. Workers forget heaps at random meanwhile, so that what is
+kept in the journal is what programs go on from. A program that takes the law down or does not end is told as such, and those
+after it go on with another. Programs are short or long by dice.
 """
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
+import io
 import random
 import re
+import resource
+import signal
 import sys
 import tempfile
 from collections import Counter
@@ -20,238 +26,21 @@ HERE = Path(__file__).parent
 sys.path[:0] = [str(HERE), str(HERE.parent)]
 
 from differential import binary, durably, plainly  # noqa: E402
+from grammar import (  # noqa: E402
+    ANY_FORMS, CASES, CHANGES, DICTS, HEAD, LIST_FORMS, LISTS, NUMBER_FORMS, NUMBERS, OBJECTS, PRELUDE, SHOWN, STATEMENTS, TESTS, TOKEN,
+    TOKENS,
+)  # fmt: skip
 from lope import CompileError  # noqa: E402
 from lope.decorators import actions, workflows  # noqa: E402
 from lope.region import heap as heaps  # noqa: E402
 from lope.testing import Law, _compiled  # noqa: E402
 
-HEAD = '''
-import asyncio, collections, copy, dataclasses, datetime, decimal, enum, functools, itertools, json, math, operator, re, string
-from collections import Counter, OrderedDict, defaultdict, deque, namedtuple
-from dataclasses import dataclass, field
-from decimal import Decimal
-from typing import NamedTuple
-from zoneinfo import ZoneInfo
-from pydantic import BaseModel, Field, ValidationError, field_validator
-from differential import crossed
-from lope import action, gather, workflow
-
-UTC = datetime.timezone.utc
-ROME = ZoneInfo("Europe/Rome")
-
-class Colour(enum.Enum):
-    RED = 1
-    BLUE = 2
-    CRIMSON = 1
-    @property
-    def warm(self): return self is Colour.RED
-
-class Level(enum.IntEnum):
-    LOW = 1
-    HIGH = 5
-
-class Flag(enum.Flag):
-    A = enum.auto()
-    B = enum.auto()
-
-class Word(str, enum.Enum):
-    YES = "yes"
-    NO = "no"
-
-class Point(NamedTuple):
-    x: int
-    y: int = 0
-    def moved(self, by): return self._replace(x=self.x + by)
-
-@dataclass
-class Account:
-    owner: str
-    items: list = field(default_factory=list)
-    balance: Decimal = Decimal("0.00")
-    def __bool__(self): return bool(self.items)
-    def __len__(self): return len(self.items)
-    def __eq__(self, other): return isinstance(other, Account) and self.owner.lower() == other.owner.lower()
-    def __hash__(self): return hash(self.owner.lower())
-    @property
-    def total(self): return sum(self.items, Decimal(0))
-    def add(self, x):
-        self.items.append(x)
-        return self
-    def same(self): return self.items
-
-@dataclass(order=True, frozen=True)
-class Version:
-    major: int
-    minor: int = 0
-
-@dataclass(slots=True)
-class Slim:
-    n: int
-    parts: list = field(default_factory=list)
-
-class Plain:
-    shared = []
-    def __init__(self, n): self.n = n; self.log = []
-    def __repr__(self): return f"Plain({self.n}, {self.log})"
-    def __lt__(self, other): return self.n < other.n
-    def __add__(self, other): return Plain(self.n + (other.n if isinstance(other, Plain) else other))
-    def __iadd__(self, other): self.n += other if isinstance(other, int) else other.n; self.log.append(other if isinstance(other, int) else other.n); return self
-    def __contains__(self, x): return x in self.log
-    def __getitem__(self, i): return self.log[i]
-    def __enter__(self): self.log.append("in"); return self
-    def __exit__(self, kind, error, tb): self.log.append(kind and kind.__name__); return kind is LookupError
-
-class Mine(Exception):
-    def __init__(self, code, *rest): super().__init__(code, *rest); self.code = code
-
-class Worse(Mine): pass
-
-@action(name="generated.add")
-async def add(x):
-    return x + 1
-
-@action(name="generated.echo")
-async def echo(value):
-    return crossed(value, "value")
-
-@action(name="generated.fail")
-async def fail(x):
-    if x % 2: raise ValueError(f"odd {x}")
-    return x
-
-def keep(x): return x
-def fresh(xs): return list(xs)
-def grow(xs, seen=None):
-    seen = xs if seen is None else seen
-    seen.append(len(seen))
-    return seen
-def flat(xs): return [x for x in xs if isinstance(x, int) and not isinstance(x, bool)]
-async def held(xs, n):
-    xs.append(n)
-    m = await add(n)
-    xs.append(m)
-    return xs
-async def risky(xs, n):
-    try:
-        xs.append(await fail(n))
-    except ValueError as error:
-        xs.append(str(error))
-        if n > 4: raise Worse(n) from error
-    finally:
-        xs.append("f")
-    return n
-async def deep(n, found):
-    if n <= 0: return found
-    found.append(await add(n))
-    return await deep(n - 1, found)
-
-class Model(BaseModel):
-    n: int = Field(default=1, ge=-10**30)
-    parts: list = []
-    when: datetime.date = datetime.date(2024, 2, 29)
-    @field_validator("n")
-    @classmethod
-    def whole(cls, value): return value
-    @property
-    def double(self): return self.n * 2
-    def grow(self, x):
-        self.parts.append(x)
-        return self.parts
-def maker(n):
-    past = []
-    def step(v=1):
-        nonlocal n
-        n += v
-        past.append(n)
-        return n
-    return step, past
-
-def shown(value, depth=0):
-    if depth > 6: return "..."
-    if isinstance(value, (str, int, float, type(None), Decimal, datetime.datetime, datetime.date, datetime.timedelta)) and not isinstance(value, enum.Enum):
-        return [type(value).__name__, repr(value)]
-    if isinstance(value, (dict,)):
-        return [type(value).__name__, [[shown(k, depth + 1), shown(v, depth + 1)] for k, v in value.items()]]
-    if isinstance(value, (set, frozenset)):
-        return [type(value).__name__, sorted(str(shown(v, depth + 1)) for v in value)]
-    if isinstance(value, (list, tuple, deque)):
-        return [type(value).__name__, [shown(v, depth + 1) for v in value]]
-    if isinstance(value, BaseException):
-        return [type(value).__name__, str(value), shown(value.__cause__, depth + 1)]
-    if isinstance(value, BaseModel): return ["Model", shown(vars(value), depth + 1), sorted(value.model_fields_set)]
-    if isinstance(value, Slim): return ["Slim", value.n, shown(value.parts, depth + 1)]
-    if dataclasses.is_dataclass(value): return [type(value).__name__, shown(vars(value), depth + 1)]
-    return [type(value).__name__, repr(value) if not callable(value) else "callable"]
-'''
-
-LISTS, NUMBERS, DICTS, OBJECTS = ("xs", "ys", "zs"), ("a", "b", "c"), ("d", "e"), ("p", "q")
-
-# What a token of a form stands for, by the method that writes it.
-TOKENS = {
-    "n": "n", "l": "x", "k": "k", "o": "o", "N": "number", "V": "value", "A": "any", "T": "test", "C": "change",
-}  # fmt: skip
-TOKEN = re.compile("@([a-zA-Z])")
-
-NUMBER_FORMS = (
-    "@n", "@i", "len(@l)", "@n % 3", "@n // @h", "sum(flat(@l))", "await add(@n)", "@n + @n", "@n * @n % 10007", "2 ** abs(@n % 90)",
-    "max(@n, @i)", "int(Decimal('@i.5'))", "round(@n / 3, 2)", "@n if @T else @i", "(await echo([@n]))[0]", "len(@k)", "@o.n",
-    "Level.HIGH + @i", "abs(@n)", "hash(@i) % 7", "@l.count(@i)", "divmod(@n, 4)[1]", "math.gcd(abs(@n), 12)", "(lambda v: v + @i)(@n)",
-    "await fail(@n)",
-)  # fmt: skip
-
-LIST_FORMS = (
-    "[]", "[@N]", "[@x]", "@x", "list(@x)", "@x + @y", "@x[1:]", "[v for v in @x]", "[@x, @y]", "[*@x, 7]", "@x if @T else @y",
-    "await echo(@x)", "keep(@x)", "fresh(@x)", "@x or @y", "[@x] * 2", "@x.copy()", "(@x[0] if @x and isinstance(@x[0], list) else [])",
-    "grow(@x)", "await held(@x, @n)", "[@x for _ in range(2)]", "copy.deepcopy(@x)", "sorted(flat(@x), reverse=True)",
-    "await deep(2, @x)", "@o.log", "[await add(v) for v in flat(@x)[:3]]", "list(itertools.chain(@x, @y))", "@k.setdefault(@n, @x)",
-    "list(@k.values())", "Plain.shared[:]", "[f() for f in [lambda: @n] * 2]",
-)  # fmt: skip
-
-ANY_FORMS = (
-    "@N", "@V", "Decimal(@n) / 4", "Decimal('0.00')", "Point(@n).moved(1)", "Colour.CRIMSON", "Level.LOW", "Word.YES", "Flag.A | Flag.B",
-    "Version(@n)", "f'{@n:>4}|{@l!r}'", "Counter(@l[:0] or 'abca')", "datetime.datetime(2024, 3, 31, 1, 30, tzinfo=UTC).astimezone(ROME)",
-    "datetime.date(2024, 1, 1) + datetime.timedelta(days=abs(@n) % 400)", "{@n: @l}", "(@n, @l)", "'@w'.split('-')", "frozenset([@n, 1])",
-    "0.1 + 0.2", "await echo(Decimal(@n))", "await echo(Point(@n, 2))", "await echo(Colour.BLUE)", "None", "True",
-    "json.loads(json.dumps(flat(@l)))", "Slim(@n, @l)", "model.double", "await echo(model)", "model.model_copy(update={'n': 3})",
-    "Model(parts=[@n], when='2024-01-02').model_dump()", "[f(@n) for f in fs]", "[g() for g in gs]", "step(@i)", "past", "hoard(@n)",
-)  # fmt: skip
-
-TESTS = (
-    "@n > @j", "@l", "not @n", "@l == @l", "@l is @l", "@n in @l", "isinstance(@n, int) and @l", "Decimal('0.00')",
-    "Decimal('1.0') == Decimal('1.00')", "acc", "acc == Account('ANN')", "@n in @k", "isinstance(Level.LOW, int)",
-    "Colour.RED is Colour.CRIMSON", "Word.YES == 'yes'", "Version(1, 2) < Version(@n)", "sum([0.1] * 10) == 1.0", "any(@l)", "@o is @o",
-    "(m := len(log)) % 2", "await add(@n) > 3", "0 < @n <= 5", "@k is @k",
-)  # fmt: skip
-
-CHANGES = (
-    "@x.append(@N)", "@x.append(@l[:2])", "@x.extend(@l[:3])", "@x += [@N]", "@x.insert(0, @N)", "@x.reverse()", "@x[0] = @N",
-    "@x[-1] = @l[:]", "@x.clear()", "a = @x.pop() if @x else 0", "@x[:1] = [@N]", "@k[@n] = @A", "@k.setdefault(@n, []).append(@N)",
-    "@k.pop(@n, None)", "@k.update({'z': @n})", "@o += @n", "@o.log.append(@N)", "@o.n = @N", "@o = @o", "@o = Plain(@N)", "acc.add(@N)",
-    "acc.same().append(@n)", "@x = acc.items", "acc.balance += Decimal('0.10')", "del @x[0]", "@k = @k", "@k = dict.fromkeys([1, 2], @x)",
-    "min([@x, [9] * 50], key=len).append(1)", "groups[@n % 3].append(@n)", "counts[str(@n)] += 1", "queue.append(@n)",
-    "a = queue.popleft() if queue else @n", "seen.add(@n)", "seen -= {@n}", "@x.sort(key=str)", "slim.parts = @x",
-    "slim.parts.append(@n)", "slim.n += @n", "@x = slim.parts",
-    "od.move_to_end('k', last=False) if 'k' in od else od.__setitem__('k', @n)",
-    "od[@n] = @x", "model.parts.append(@N)", "model.n = @N", "@x = model.grow(@n)", "model = model.model_copy()", "model.parts = @x",
-    "fs.append(lambda v: (v, @n))", "fs.append(lambda v, w=@n: w)", "fs.append(closure)", "fs.append(bump)", "gs.append(lambda: @x)",
-    "gs = [lambda: (i, @n) for i in range(2)]", "step, past = maker(@n)", "gs.append(functools.partial(bump, @n))", "other = bump",
-    "gs.append(@x.copy)", "bump(@n)", "hoard.seen = @x", "gs.append(lambda: hoard(1))", "del fs[1:]",
-)  # fmt: skip
-
-STATEMENTS = (
-    "@n = @N", "@n += @N", "@x = @V", "@x = @y = @V", "@C", "@C", "@C", "@C", "@x, @y = @y, @x", "log.append(@A)",
-    "log.append(shown(@A))", "await add(@n)", "@x[0:0] = [await add(@n)]", "log.append(await gather(held(@x[:1], 1), held(@y[:], 2)))",
-    "log.append([type(r).__name__ for r in await gather(risky([], @n), risky(@y[:], 7), return_exceptions=True)])",
-    "@n, *rest = [*flat(@x), 1, 2]; log.append(rest)", "log.append(@x is @y)", "log.append([f() for f in [lambda: @n, lambda v=@n: v]])",
-    "log.append([f() for f in [lambda: i for i in range(3)]])", "call = add(@n); @n = 0; log.append(await call)",
-    "log.append(closure(@n))", "log.append(await inner(@n))", "log.append(await pick(inner)(@n))", "log.append(fs[-1](@n))",
-    "log.append([shown(f(1)) for f in fs])", "log.append(step() + len(past))", "log.append([fs[0] is f for f in fs])",
-    "log.append(getattr(hoard, 'seen', None))", "hs.append(inner); await add(1); log.append(await hs[0](@n))", "@x = [await echo(@n), await add(@n)]", "log.append(@o.log is @x)",
-    "log.append(min(@x, default=0, key=str))", "log.append(' '.join(map(str, flat(@x))))",
-    "log.append({k: len(str(v)) for k, v in @k.items()})", "log.append(list(zip(@x, @y)))",
-    "log.append(functools.reduce(operator.add, flat(@x), 0))", "log.append(sorted({*flat(@x)}))",
-    "log.append(re.sub(r'\\d', 'n', str(@x))[:40])", "log.append([*enumerate(@x)][:2])",
-)  # fmt: skip
+# How many statements programs have, by dice; those inside others come on top.
+SIZES = (1, 1, 2, 2, 3, 3, 4, 6)
+# Programs in one module.
+BATCH = 100
+# Seconds after which a program is taken for one that does not end.
+PATIENCE = 60
 
 
 class Writer:
@@ -319,7 +108,7 @@ class Writer:
             return
         kinds: list[Callable[[int, str], None]] = [
             self.branch, self.loop, self.loop, self.attempt, self.attempt, self.manager, self.matching, self.counting, self.task, self.batches,
-            self.guarded, self.group,
+            self.guarded, self.group, self.unbound, self.retried, self.machine, self.several,
         ]  # fmt: skip
         self.dice.choice(kinds)(depth, indent)
 
@@ -356,8 +145,9 @@ class Writer:
         self.lines.append(inner + self.one(
             "a = a // (b % 3)", f"raise Mine({self.n()}, 'x')", f"await fail({self.n()})", f"raise Worse({self.n()}) from KeyError('k')", f"log.append({self.x()}[5])",
             f"log.append({self.k()}['nope'])", "pass", f"await risky({self.x()}, {self.n()})", "raise LookupError", f"return shown([{self.x()}, log])",
+            "await fail(1)", f"log.append(await fail(2 * {self.n()} + 1))", f"await gather(add(1), fail({self.n()}), given(log))",
         ))  # fmt: skip
-        handler = self.one("ZeroDivisionError", "Exception as error", "(TypeError, IndexError)", "Mine as error", "ValueError as error", "LookupError")
+        handler = self.one("ZeroDivisionError", "Exception as error", "(TypeError, IndexError)", "Mine as error", "ValueError as error", "LookupError", "(ValueError, Mine) as error")
         self.lines.append(f"{indent}except {handler}:")
         if "error" in handler:
             self.lines.append(f"{inner}log.append(shown(error)); last = error")
@@ -405,6 +195,45 @@ class Writer:
             f"{inner}{name}2 = {name}.create_task(deep(2, []))", f"{indent}log.append([{name}1.result(), {name}2.result()])",
         ]  # fmt: skip
 
+    def unbound(self, depth: int, indent: str) -> None:
+        """A variable that may have no value."""
+        inner = indent + "    "
+        uses = [
+            "log.append(maybe)", "maybe += 1", "del maybe", "log.append((lambda: maybe)())", "log.append([maybe for _ in '1'])",
+            "log.append(await add(maybe))", "log.append(await peek(1))", "log.append([await add(maybe) for _ in '12'])", "maybe += await add(1)",
+        ]  # fmt: skip
+        uses += ["log.append(shown(error))"] * 2 if any("as error" in each for each in self.lines) else []
+        self.lines += [f"{indent}if {self.test()}:", f"{inner}maybe = {self.n()}", f"{indent}try:", f"{inner}{self.dice.choice(uses)}"]
+        self.lines += [f"{indent}except NameError as trouble:", f"{inner}log.append(shown(trouble))"]
+
+    def retried(self, depth: int, indent: str) -> None:
+        inner = indent + "    "
+        self.lines += [
+            f"{indent}for tries in range(3):", f"{inner}try:", f"{inner}    {self.n()} = await fail({self.n()} + tries)",
+            f"{inner}except ValueError as error:", f"{inner}    log.append(str(error))", f"{inner}    {self.one('continue', 'pass', 'await add(1)')}",
+            f"{inner}else:", f"{inner}    break", f"{indent}else:", f"{inner}log.append('gave up')",
+        ]  # fmt: skip
+
+    def machine(self, depth: int, indent: str) -> None:
+        inner, state = indent + "    ", self.fresh("state")
+        self.lines += [f"{indent}{state} = 'new'", f"{indent}for turn in range(5):", f"{inner}match {state}:"]
+        for case, then in (("'new'", "'paid'"), ("'paid'", f"'sent' if {self.test()} else 'held'"), ("'held' | 'late'", "'sent'")):
+            self.lines.append(f"{inner}    case {case}:")
+            self.block(0, inner + "        ")
+            self.lines.append(f"{inner}        {state} = {then}")
+        self.lines += [f"{inner}    case _:", f"{inner}        break", f"{indent}log.append({state})"]
+
+    def several(self, depth: int, indent: str) -> None:
+        """A group of exceptions, where there are such."""
+        if sys.version_info < (3, 11):
+            return self.retried(depth, indent)
+        inner = indent + "    "
+        self.lines += [
+            f"{indent}try:", f"{inner}raise ExceptionGroup('many', [ValueError({self.n()}), KeyError('k'), Mine(1)][{self.one(':', '1:', ':2')}])",
+            f"{indent}except* {self.one('ValueError', 'LookupError', '(ValueError, Mine)')} as group:", f"{inner}log.append(shown(group.exceptions))",
+            f"{indent}except* {self.one('KeyError', 'Exception')}:", f"{inner}{self.n()} = 1",
+        ]  # fmt: skip
+
     def batches(self, depth: int, indent: str) -> None:
         inner, x = indent + "    ", self.x()
         self.lines += [
@@ -414,7 +243,7 @@ class Writer:
 
     def source(self, name: str) -> str:
         """A program; of what it could use it has what it uses."""
-        for _ in range(6):
+        for _ in range(self.dice.choice(SIZES)):
             self.statement(2, "    ")
         used = set(re.findall(r"[A-Za-z_]\w*", "\n".join(self.lines))) | {"xs", "ys", "zs", "a", "b", "c", "log"}
         given: list[str] = []
@@ -426,24 +255,6 @@ class Writer:
         same = [each for each in ("d is e", "p is q", "xs is acc.items") if set(re.findall("[a-z]+", each)) - {"is", "items"} <= used]
         ending = f"    return [shown([{parts}, log[:80]]), {', '.join(['xs is zs', *same])}]"
         return "\n".join([f"async def {name}(xs, ys, a, b):", *given, *self.lines, ending])
-
-
-# What programs begin with, by the names that it makes.
-PRELUDE = {
-    "zs": "    zs = xs", "c": "    c = 2", "log": "    log = []", "d e": "    d = {1: xs}\n    e = d", "p q w": "    p = Plain(1)\n    q = p",
-    "acc": "    acc = Account('Ann')", "groups": "    groups = defaultdict(list)", "counts": "    counts = Counter()",
-    "queue": "    queue = deque([1])", "seen": "    seen = {1, 2}", "slim": "    slim = Slim(1)", "od": "    od = OrderedDict(k=1)",
-    "last": "    last = None", "model": "    model = Model(parts=[1])", "hs": "    hs = []", "fs": "    fs = [lambda v: v + c]",
-    "gs": "    gs = []", "step past": "    step, past = maker(a)", "pick": "    pick = lambda f: f",
-    "hoard": "    def hoard(v, kept=[]):\n        kept.append(v)\n        return len(kept)",
-    "bump": "    def bump(v):\n        nonlocal b\n        b += 1\n        log.append(b)\n        return [b, v]",
-    "closure": "    def closure(v):\n        log.append(a)\n        return [v, len(xs)]",
-    "inner": "    async def inner(v):\n        nonlocal c\n        c += 1\n        log.append(await add(v))\n        return c + a",
-}  # fmt: skip
-SHOWN = ("xs", "ys", "zs", "a", "b", "c", "d", "e", "p", "q", "acc", "groups", "counts", "queue", "seen", "slim", "od", "last", "model", "past")
-
-
-CASES: tuple[tuple[Any, ...], ...] = (([1, 2], [3], 1, 2), ([[5], 6], [], 0, 3))
 
 
 def load(path: Path, source: str) -> Any:
@@ -463,7 +274,17 @@ class Tried:
         self.same = 0
         # Why programs were refused, and how many for each reason.
         self.reasons: Counter[str] = Counter()
+        # Those that end otherwise than CPython ends them, and of them those that fail where CPython does not.
         self.differ: list[tuple[int, str]] = []
+        self.late = 0
+
+    def counts(self) -> str:
+        silent = len(self.differ) - self.late
+        return f"{self.same} the same, {self.reasons.total()} refused, {silent} different, {self.late} late failures"
+
+
+class Hung(BaseException):
+    """A program that does not end."""
 
 
 def forgetful(dice: random.Random) -> Callable[[Any], Any]:
@@ -483,12 +304,8 @@ def attempt(seeds: range, folder: Path, tried: Optional[Tried] = None) -> Tried:
     from lope.region import running
 
     tried = tried or Tried()
-    for known in (actions, workflows):
-        for name in [each for each in known if each.startswith("generated.")]:
-            del known[name]
-    sources = {seed: Writer(seed).source(f"program_{seed}") for seed in seeds}
-    text = "\n\n".join(f'@workflow(name="generated.program_{seed}")\n{source}' for seed, source in sources.items())
-    module = load(folder / f"generated_programs_{seeds.start}.py", HEAD + text)
+    signal.signal(signal.SIGALRM, hung)
+    sources, module = written(seeds, folder, "generated")
     law, before = Law(binary()), running.load
     running.load = forgetful(random.Random(seeds.start))
     try:
@@ -499,32 +316,81 @@ def attempt(seeds: range, folder: Path, tried: Optional[Tried] = None) -> Tried:
             except CompileError as refusal:
                 tried.reasons[refusal.reason] += 1
                 continue
-            for case in CASES:
-                expected = plainly(workflow, case, {}).crossed().shown()
-                found = durably(law, workflow, case, {}).shown()
-                if found != expected:
-                    tried.differ.append((seed, f"seed {seed} {case}\n{source}\nCPython: {expected}\nLope:    {found}"))
-                    break
-            else:
+            try:
+                different = compared(law, workflow)
+            except Hung:
+                tried.reasons["CPython itself does not end it"] += 1
+                continue
+            if different is None:
                 tried.same += 1
+                continue
+            case, expected, found = different
+            tried.differ.append((seed, f"seed {seed} {case}\n{source}\nCPython: {expected}\nLope:    {found}"))
+            tried.late += expected[0][0] == "value" and found[0][0] != "value"
+            # Whatever became of it, the others have a law of their own.
+            law.stop()
+            law = Law(binary())
     finally:
         running.load = before
-        law.close()
+        law.stop()
     return tried
+
+
+def written(seeds: range, folder: Path, name: str) -> tuple[dict[int, str], Any]:
+    """Programs with these seeds, and the module that has them."""
+    for known in (actions, workflows):
+        for each in [each for each in known if each.startswith(f"{name}.")]:
+            del known[each]
+    sources = {seed: Writer(seed).source(f"program_{seed}") for seed in seeds}
+    text = "\n\n".join(f'@workflow(name="{name}.program_{seed}")\n{source}' for seed, source in sources.items())
+    head = HEAD.replace('name="generated.', f'name="{name}.')
+    return sources, load(folder / f"{name}_programs_{seeds.start}.py", head + text)
+
+
+def compared(law: Law, workflow: Any) -> Optional[tuple[Any, Any, Any]]:
+    """The case in which a program ends otherwise than CPython ends it, and how both end it."""
+    for case in CASES:
+        expected = printed(lambda: plainly(workflow, case, {}).crossed().shown())
+        try:
+            found = printed(lambda: durably(law, workflow, case, {}).shown())
+        except Hung:
+            found = (("hung",), "")
+        if found != expected:
+            return case, expected, found
+    return None
+
+
+def printed(work: Callable[[], Any]) -> tuple[Any, str]:
+    """What comes of some work, and what it prints."""
+    out = io.StringIO()
+    signal.alarm(PATIENCE)
+    try:
+        with contextlib.redirect_stdout(out):
+            return work(), out.getvalue()
+    finally:
+        signal.alarm(0)
+
+
+def hung(*_: Any) -> None:
+    raise Hung()
 
 
 def main() -> int:
     first, count = int(sys.argv[1]), int(sys.argv[2])
     tried = Tried()
     with tempfile.TemporaryDirectory() as folder:
-        for start in range(first, first + count, 200):
-            seeds = range(start, min(start + 200, first + count))
+        for start in range(first, first + count, BATCH):
+            seeds = range(start, min(start + BATCH, first + count))
+            told = len(tried.differ)
             attempt(seeds, Path(folder), tried)
-            print(f"{seeds.stop - first} tried: {tried.same} the same, {tried.reasons.total()} refused, {len(tried.differ)} differ", flush=True)
-            for _, text in tried.differ[:3]:
-                print(text)
+            used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+            took = [each.ru_utime + each.ru_stime for each in used]
+            print(f"{seeds.stop - first} tried: {tried.counts()}; {took[0]:.0f} + {took[1]:.0f} CPU s", flush=True)
+            for _, text in tried.differ[told : told + 3]:
+                print(text, flush=True)
             if len(tried.differ) > 20:
                 break
+    print(f"seeds {first} to {first + count - 1}, Python {sys.version.split()[0]}: {tried.counts()}")
     print("refused:", dict(tried.reasons.most_common()))
     return 1 if tried.differ else 0
 

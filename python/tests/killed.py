@@ -1,13 +1,18 @@
 """Programs made by dice, with their runner killed at random rows of the journal: they end as CPython ends them.
 
-`python tests/killed.py SEED COUNT KILLS` tries many. A row is chosen by dice; when the journal of all runs together has
-that many, the runner and its workers are killed, and another takes over.
+`python tests/killed.py FIRST COUNT [KILLS]` tries many, a hundred in one module, one store and one runner: all are compiled
+and started, and end in workers, through the journal. Rows are chosen by dice; when the journal of all runs together has
+that many, the runner and its workers are killed, and another takes over. Without kills it is the whole way without them.
+Where something is odd, the programs of the batch are tried again one by one.
 """
 
 from __future__ import annotations
 
+import contextlib
+import io
 import os
 import random
+import resource
 import signal
 import sqlite3
 import subprocess
@@ -21,12 +26,13 @@ HERE = Path(__file__).parent
 sys.path[:0] = [str(HERE), str(HERE.parent)]
 
 from differential import Ending, binary, plainly  # noqa: E402
-from generated import CASES, HEAD, Writer, load  # noqa: E402
+from generated import BATCH, CASES, written  # noqa: E402
 from lope import CompileError, client, conversation  # noqa: E402
-from lope.testing import _compiled  # noqa: E402
 
 # Longest wait for anything at all.
 PATIENCE = 600.0
+# Kills of the runner of a batch.
+KILLS = 6
 
 
 class Killing:
@@ -75,10 +81,8 @@ class Killing:
 def survive(seeds: range, kills: int, folder: Path) -> tuple[int, list[int], list[str]]:
     """How many programs ended the same, at which rows runners were killed, and what differed."""
     dice = random.Random(seeds.start)
-    name = f"killed_programs_{seeds.start}"
-    sources = {seed: Writer(seed).source(f"program_{seed}") for seed in seeds}
-    text = "\n\n".join(f'@workflow(name="killed.program_{seed}")\n{source}' for seed, source in sources.items())
-    module = load(folder / f"{name}.py", HEAD.replace('name="generated.', 'name="killed.') + text)
+    client._DEFINITIONS.clear()
+    sources, module = written(seeds, folder, "killed")
     before = dict(os.environ)
     os.environ.update({"LOPE_HOME": str(folder), "LOPE_BIN": binary()})
     sys.path.insert(0, str(folder))
@@ -86,12 +90,9 @@ def survive(seeds: range, kills: int, folder: Path) -> tuple[int, list[int], lis
         started: list[tuple[int, tuple[Any, ...], client.Handle[Any]]] = []
         for seed in seeds:
             workflow = getattr(module, f"program_{seed}")
-            try:
-                _compiled(workflow)
-            except CompileError:
-                continue
-            started += [(seed, case, client.Starter(workflow).start(*case)) for case in CASES]
-        killing = Killing(folder, name, dice)
+            with contextlib.suppress(CompileError):
+                started += [(seed, case, client.Starter(workflow).start(*case)) for case in CASES]
+        killing = Killing(folder, module.__name__, dice)
         for _ in range(kills):
             if not killing.kill_at(killing.rows() + dice.randint(1, max(2 * 20 * len(started) // (kills + 1), 2))):
                 break
@@ -110,7 +111,8 @@ def survive(seeds: range, kills: int, folder: Path) -> tuple[int, list[int], lis
 
 
 def _compared(module: Any, sources: dict[int, str], seed: int, case: tuple[Any, ...], handle: client.Handle[Any]) -> Optional[str]:
-    expected = plainly(getattr(module, f"program_{seed}"), case, {}).crossed().shown()
+    with contextlib.redirect_stdout(io.StringIO()):
+        expected = plainly(getattr(module, f"program_{seed}"), case, {}).crossed().shown()
     try:
         found = Ending(handle.result(PATIENCE)).shown()
     except Exception as error:
@@ -120,13 +122,35 @@ def _compared(module: Any, sources: dict[int, str], seed: int, case: tuple[Any, 
     return f"seed {seed} {case} run {handle.id}\n{sources[seed]}\nCPython: {expected}\nLope:    {found}"
 
 
-def main() -> int:
-    first, count, kills = (int(word) for word in sys.argv[1:4])
+def tried(seeds: range, kills: int) -> tuple[int, list[int], list[str]]:
+    """A batch; one by one if something is odd."""
     with tempfile.TemporaryDirectory() as folder:
-        same, rows, different = survive(range(first, first + count), kills, Path(folder))
-    print(f"{same} runs the same, {len(different)} differ; killed {len(rows)} times, at rows {rows}")
-    for each in different[:3]:
-        print(each)
+        try:
+            same, rows, different = survive(seeds, kills, Path(folder))
+        except (RuntimeError, TimeoutError, client.LopeError) as error:
+            same, rows, different = 0, [], [f"seeds {seeds.start} to {seeds.stop - 1}: {error}"]
+    if not different or len(seeds) == 1:
+        return same, rows, different
+    print(f"odd: {different[0]}", flush=True)
+    alone = [tried(range(seed, seed + 1), min(kills, 2)) for seed in seeds]
+    again = [text for _, _, texts in alone for text in texts]
+    return sum(each[0] for each in alone), rows, again or [f"once, and not again: {text}" for text in different]
+
+
+def main() -> int:
+    first, count = int(sys.argv[1]), int(sys.argv[2])
+    kills = int(sys.argv[3]) if len(sys.argv) > 3 else KILLS
+    same, killed, different = 0, 0, 0
+    for start in range(first, first + count, BATCH):
+        seeds = range(start, min(start + BATCH, first + count))
+        found, rows, texts = tried(seeds, kills)
+        same, killed, different = same + found, killed + len(rows), different + len(texts)
+        used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+        took = [each.ru_utime + each.ru_stime for each in used]
+        done = f"{seeds.stop - first} programs: {same} runs the same, {different} different; killed {killed} times"
+        print(f"{done}, last at rows {rows}; {took[0]:.0f} + {took[1]:.0f} CPU s", flush=True)
+        for each in texts[:3]:
+            print(each, flush=True)
     return 1 if different else 0
 
 

@@ -23,12 +23,6 @@ class Code:
     def to_json(self) -> dict[str, Any]:
         return {"code": self.instructions, "at": self.at}
 
-    @property
-    def is_literal(self) -> bool:
-        return len(self.instructions) == 1 and not (
-            isinstance(self.instructions[0], list) and self.instructions[0][0] != "lit"
-        )
-
 
 def place(node: ast.AST | None) -> At:
     line = getattr(node, "lineno", 0)

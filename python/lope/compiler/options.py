@@ -19,7 +19,6 @@ from .static import quiet_static
 GATHER = (asyncio.gather,)
 SLEEP = (asyncio.sleep, lope.spans.sleep)
 WAIT_FOR = (asyncio.wait_for,)
-TASK = (asyncio.create_task, asyncio.ensure_future)
 SIGNAL = (lope.signals.wait_signal,)
 START = (lope.client.start_async,)
 AWAITABLE = (*GATHER, *SLEEP, *WAIT_FOR, *SIGNAL, *START)

@@ -25,16 +25,10 @@ class Unit:
         self.outside = outside
         # The class that a method belongs to.
         self.owner = owner
-        # The function itself, unless it is defined inside another.
-        self.function: Optional[Callable[..., Any]] = None
 
     @property
     def name(self) -> str:
         return self.node.name
-
-    @property
-    def is_async(self) -> bool:
-        return isinstance(self.node, ast.AsyncFunctionDef)
 
     def refuse(self, node: ast.AST, reason: str, advice: str) -> NoReturn:
         line = getattr(node, "lineno", self.node.lineno)
@@ -58,7 +52,7 @@ def unit_of(function: Callable[..., Any], owner: Optional[type] = None) -> Unit:
     code = function.__code__
     if file is None:
         raise TypeError(f"the source of {function.__qualname__} cannot be found")
-    node = _find(file, code.co_name, code.co_firstlineno)
+    node = _functions(file, "".join(linecache.getlines(file))).get((code.co_name, code.co_firstlineno))
     if node is None:
         raise TypeError(f"the source of {function.__qualname__} cannot be found in {file}: did the file change?")
     outside = dict(function.__globals__)
@@ -67,9 +61,7 @@ def unit_of(function: Callable[..., Any], owner: Optional[type] = None) -> Unit:
             outside[name] = cell.cell_contents
         except ValueError:
             continue
-    unit = Unit(node, file, outside, owner)
-    unit.function = function
-    return unit
+    return Unit(node, file, outside, owner)
 
 
 def shown_file(file: str, module: str) -> str:
@@ -79,16 +71,12 @@ def shown_file(file: str, module: str) -> str:
     return "/".join(parts[-kept:])
 
 
-def _find(file: str, name: str, line: int) -> Optional[FunctionNode]:
-    for node in _functions(file, "".join(linecache.getlines(file))):
-        first = min([node.lineno, *(each.lineno for each in node.decorator_list)])
-        if node.name == name and first == line:
-            return node
-    return None
-
-
 @functools.lru_cache(maxsize=256)
-def _functions(file: str, text: str) -> tuple[FunctionNode, ...]:
+def _functions(file: str, text: str) -> dict[tuple[str, int], FunctionNode]:
+    """The functions of a file, by name and first line."""
     tree = ast.parse(textwrap.dedent(text) if text[:1].isspace() else text, file)
-    found = [each for each in ast.walk(tree) if isinstance(each, (ast.FunctionDef, ast.AsyncFunctionDef))]
-    return tuple(found)
+    found: dict[tuple[str, int], FunctionNode] = {}
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            found[node.name, min([node.lineno, *(each.lineno for each in node.decorator_list)])] = node
+    return found

@@ -118,13 +118,20 @@ def described(value: Any, region: "Region") -> dict[str, Any]:
         return value.begin(region)
     call = value if isinstance(value, Pending) else pending(value)
     if call is None:
-        raise TypeError(f"object {type(value).__name__} can't be used in 'await' expression")
+        if not inspect.isawaitable(value):
+            _wait_for(value).send(None)
+        raise TypeError(f"a workflow cannot wait for an object of {type(value).__name__}: await it in an @action")
     if call.used:
         raise RuntimeError("cannot reuse already awaited coroutine")
     call.used = True
     region.heap.touch(value)
     found: dict[str, Any] = globals()[f"_{call.kind}"](call, region)
     return found
+
+
+async def _wait_for(value: Any) -> None:
+    """CPython says what is wrong with something that cannot be awaited."""
+    await value
 
 
 def _action(call: Pending, region: "Region") -> dict[str, Any]:
@@ -206,11 +213,11 @@ def _nested(call: Pending, region: "Region") -> dict[str, Any]:
     given = dict(call.given)
     if HOME not in given:
         raise TypeError(f"the function '{call.name}' cannot be awaited here")
-    up, key = given.pop(HOME)
-    return {"kind": "function", "name": key, "frame": region.heap.frame({**given, UP: up})}
+    home = given.pop(HOME)
+    return {"kind": "function", "name": home.key, "frame": region.heap.frame({**given, UP: home})}
 
 
 # The parameter of a function inside a function that says where it was defined.
 HOME = "_lope_home"
-# The entry of a frame that names the frame of the function around it.
+# The entry of a frame that says where its function was defined.
 UP = "\0up"

@@ -61,9 +61,9 @@ class EnumerateCursor(Cursor):
 
 class ZipCursor(Cursor):
     def __init__(self, *wholes: Any) -> None:
-        for place, each in enumerate(wholes, 1):
-            if not hasattr(type(each), "__iter__") and not hasattr(type(each), "__getitem__"):
-                raise TypeError(f"zip argument #{place} must support iteration")
+        if not all(hasattr(type(each), "__iter__") for each in wholes):
+            # It says itself what cannot be gone over.
+            zip(*wholes)
         self.inner = [over(each) for each in wholes]
 
     def __next__(self) -> Any:

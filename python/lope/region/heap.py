@@ -20,7 +20,7 @@ from contextvars import ContextVar
 from typing import Any, Callable, Iterable, Optional
 
 from ..values.names import class_name, find_class, find_module, module_name
-from .tracking import Opaque, Tracker, apply
+from .tracking import Home, Opaque, Tracker, apply
 
 # Heaps that a worker keeps for the next region of their runs.
 KEPT_MAX = 256
@@ -174,10 +174,15 @@ class Heap:
         self._pickler.dump(tuple(getattr(self, each) for each in _TABLES) + (self.last, self.started))
 
     def _leave_out(self, line: int) -> None:
-        for variables in self.frames.values():
+        waiting, seen = [*self.frames.values()], set()
+        while waiting:
+            variables = waiting.pop()
+            if id(variables) in seen:
+                continue
+            seen.add(id(variables))
             for name, value in variables.items():
                 try:
-                    _Pickler(io.BytesIO(), protocol=5).dump(value)
+                    _OneFrame(waiting).dump(value)
                 except Exception as error:
                     held = (*content(value), None)[0] if isinstance(value, types.CellType) else value
                     variables[name] = Unkept(type(held).__name__, line, str(error))
@@ -254,6 +259,20 @@ class _Pickler(pickle.Pickler):
         if isinstance(value, BaseException):
             return _exception(value)
         return NotImplemented
+
+
+class _OneFrame(_Pickler):
+    """Tells whether a variable can be kept, apart from the frames of functions in it, which it lists."""
+
+    def __init__(self, frames: list[dict[str, Any]]) -> None:
+        super().__init__(io.BytesIO(), protocol=5)
+        self.frames = frames
+
+    def reducer_override(self, value: Any) -> Any:
+        if isinstance(value, Home):
+            self.frames.append(value.frame)
+            return Home, ({}, value.key)
+        return super().reducer_override(value)
 
 
 def _class(value: type) -> Any:

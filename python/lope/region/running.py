@@ -10,7 +10,7 @@ import os
 import re
 import sys
 import types
-from typing import Any, Iterator, Optional, Sequence, cast
+from typing import Any, Optional, Sequence, cast
 
 from .. import client
 from ..decorators import Workflow, workflows
@@ -23,6 +23,8 @@ from .awaiting import UP, Gather, WaitFor, _span, described
 from .cursors import EnumerateCursor, ZipCursor, over
 from .heap import CURRENT, Heap, Unkept, found_class, load, running, scopes
 from .tasks import Group, Task, Turns, as_completed
+from .tracking import Home
+from .trees import place
 
 # The entry of a frame that holds what its function returned.
 RETURNED = "\0returned"
@@ -81,6 +83,7 @@ class Region:
     def function(self, module: Any, scope: dict[str, Any]) -> Any:
         request = self.request
         code = _compiled(request["code"], tuple(request["lines"]), getattr(module, "__file__", None) or request["module"])
+        code = _named_as(code, request.get("name", code.co_name))
         cells: dict[str, int] = request.get("cells") or {}
         bound = tuple(self.cell(name, cells[name]) for name in code.co_freevars)
         return types.FunctionType(code, scope, "region", None, bound)
@@ -104,10 +107,7 @@ class Region:
         """A variable that functions share, of this frame or of one around it."""
         frame = self.f
         for _ in range(depth):
-            around = self.heap.frames.get(frame[UP])
-            if around is None:
-                raise TypeError(f"the function that '{name}' belongs to has returned")
-            frame = around
+            frame = frame[UP].frame
         self.heap.touch_frame(frame)
         found = frame.get(name, _UNBOUND)
         if isinstance(found, Unkept):
@@ -118,9 +118,8 @@ class Region:
         self.heap.touch(found)
         return found
 
-    def home(self, key: str) -> tuple[int, str]:
-        """Where a function inside a function is defined, and the name under which the law knows it."""
-        return self.frame, key
+    def home(self, key: str) -> Home:
+        return Home(self.f, key)
 
     # What a loop with awaits in it goes over.
     iterate = staticmethod(over)
@@ -133,6 +132,14 @@ class Region:
                 self.f[name] = found[name]
             elif name not in self.unkept:
                 self.f.pop(name, None)
+
+    def visible(self, found: dict[str, Any]) -> dict[str, Any]:
+        """All variables of the function that are the user's, in their order where it is known."""
+        workflow = workflows.get(self.request.get("workflow", ""))
+        code = getattr(workflow.function, "__code__", None) if workflow is not None else None
+        order = (*code.co_varnames, *code.co_cellvars) if code is not None else ()
+        known = [name for name in (*order, *found) if name in found and not name.startswith("_lope")]
+        return {name: found[name] for name in known}
 
     def class_of(self, name: str) -> type:
         return found_class(name)
@@ -237,7 +244,7 @@ class Region:
             return manager.acquire()
         kind = type(manager)
         if not hasattr(kind, "__aenter__") or not hasattr(kind, "__aexit__"):
-            raise TypeError(f"'{kind.__name__}' object does not support the asynchronous context manager protocol")
+            _enter(manager).send(None)
         return kind.__aenter__(manager)
 
     def entered(self, manager: Any, value: Any) -> Any:
@@ -260,7 +267,7 @@ class Region:
 
     def raised(self, error: BaseException) -> dict[str, Any]:
         """An exception as the law's failure; the object itself stays on the heap."""
-        error = _unbound(self._named(error))
+        error = _unbound(self._named(error), self.request)
         handled = self.f.get(self.request.get("handling", ""))
         if isinstance(handled, BaseException) and error.__context__ is None and handled is not error:
             error.__context__ = handled
@@ -270,6 +277,11 @@ class Region:
         failure["detail"] = {**failure.get("detail", {}), "heap": number}
         return failure
 
+    def unbound(self) -> BaseException:
+        """The exception that is being handled, as CPython has it."""
+        error = cast(BaseException, sys.exc_info()[1])
+        return _unbound(error, self.request)
+
     def _named(self, error: BaseException) -> BaseException:
         """A variable that could not be kept is not just unbound."""
         names = re.findall(r"'(\w+)'", str(error)) if isinstance(error, NameError) else []
@@ -277,10 +289,10 @@ class Region:
         if lost is None:
             return error
         known = self.unkept[lost]
-        return TypeError(
-            f"'{lost}' held a {known.kind}, which cannot be kept across the await in line {known.line}: "
-            "use it up before, or make it in an @action"
-        )
+        await_ = f"cannot be kept across the await in line {known.line}"
+        if lost.startswith("_lope_"):
+            return TypeError(f"a {known.kind} {await_}: make a list of what is gone over, or await into a variable before")
+        return TypeError(f"'{lost}' held a {known.kind}, which {await_}: use it up before, or make it in an @action")
 
     # What the law answered.
 
@@ -335,13 +347,21 @@ class Region:
     def enter(self, manager: Any) -> Any:
         kind = type(manager)
         if not hasattr(kind, "__enter__") or not hasattr(kind, "__exit__"):
-            raise TypeError(f"'{kind.__name__}' object does not support the context manager protocol")
+            # CPython says what is missing.
+            with manager:
+                pass
         return kind.__enter__(manager)
 
     def exit(self, manager: Any, error: Optional[BaseException]) -> bool:
         if error is None:
             return bool(type(manager).__exit__(manager, None, None, None))
         return bool(type(manager).__exit__(manager, type(error), error, error.__traceback__))
+
+
+async def _enter(manager: Any) -> None:
+    """CPython says what is missing."""
+    async with manager:
+        pass
 
 
 def _arguments(workflow: Workflow[..., Any], given: Any) -> dict[str, Any]:
@@ -377,41 +397,36 @@ def _compiled(text: str, lines: tuple[int, ...], file: str) -> types.CodeType:
     return found
 
 
-def place(node: ast.AST, lines: Iterator[int], line: int) -> None:
-    """Gives each statement the line it has in its file, and what is inside it the same."""
-    if isinstance(node, ast.stmt):
-        line = next(lines, 0) or line
-    if hasattr(node, "lineno"):
-        node.lineno = node.end_lineno = line  # type: ignore[attr-defined]
-        node.col_offset = node.end_col_offset = 0  # type: ignore[attr-defined]
-    for each in ast.iter_child_nodes(node):
-        place(each, lines, line)
+@functools.lru_cache(maxsize=4096)
+def _named_as(code: types.CodeType, name: str) -> types.CodeType:
+    """Tracebacks and logs name the function that the user wrote."""
+    return code.replace(co_name=name, co_qualname=name) if sys.version_info >= (3, 11) else code.replace(co_name=name)
 
 
-def places(node: ast.AST) -> list[int]:
-    """The lines that `place` gives back."""
-    found = [getattr(node, "lineno", 0)] if isinstance(node, ast.stmt) else []
-    for each in ast.iter_child_nodes(node):
-        found += places(each)
-    return found
-
-
-def _unbound(error: BaseException) -> BaseException:
-    """A variable of the workflow's own that has no value: in a region it is a free one, where functions share it."""
-    if type(error) is not NameError:
-        return error
+def _unbound(error: BaseException, request: dict[str, Any]) -> BaseException:
+    """As CPython says that a variable has no value. A function's own may be free in a region, where functions share it; and a
+    comprehension that awaits is a loop in a region, but before Python 3.12 a function with variables of its own."""
     last = error.__traceback__
     while last is not None and last.tb_next is not None:
         last = last.tb_next
-    found = re.search(r"free variable '(\w+)'", str(error))
-    if found is None or last is None or last.tb_frame.f_code.co_name != "region":
+    found = re.search(r"(?:local|free) variable '(\w+)'", str(error))
+    if not isinstance(error, NameError) or found is None or last is None or last.tb_frame.f_code.co_varnames[:1] != ("_lope",):
         return error
-    text = f"cannot access local variable '{found[1]}' where it is not associated with a value"
-    if sys.version_info < (3, 11):
-        text = f"local variable '{found[1]}' referenced before assignment"
-    made = UnboundLocalError(text)
-    made.__traceback__, made.__context__, made.__cause__ = error.__traceback__, error.__context__, error.__cause__
+    name = found[1]
+    scoped = last.tb_lineno in (request.get("scoped") or {}).get(name, ())
+    if scoped == (type(error) is NameError) or (not scoped and (request.get("cells") or {}).get(name)):
+        return error
+    kind, text = (NameError, _FREE) if scoped else (UnboundLocalError, _LOCAL)
+    made = kind(text.format(name))
+    made.__traceback__, made.__context__ = error.__traceback__, error.__context__
     return made
+
+
+_LOCAL = "cannot access local variable '{}' where it is not associated with a value"
+_FREE = "cannot access free variable '{}' where it is not associated with a value in enclosing scope"
+if sys.version_info < (3, 11):
+    _LOCAL = "local variable '{}' referenced before assignment"
+    _FREE = "free variable '{}' referenced before assignment in enclosing scope"
 
 
 def _own(traceback: Optional[types.TracebackType]) -> Optional[types.TracebackType]:

@@ -30,11 +30,22 @@ _ATOMS: set[type] = {
     decimal.Decimal, fractions.Fraction, datetime.date, datetime.time, datetime.datetime, datetime.timedelta,
     datetime.timezone, zoneinfo.ZoneInfo, uuid.UUID, re.Pattern, Action, Workflow,
 }  # fmt: skip
-_ATOM, _TUPLE, _LIST, _DICT, _SET, _DEQUE, _OBJECT, _ERROR, _METHOD, _CALL, _MODEL, _FUNCTION, _CELL, _OPAQUE = range(14)
+_ATOM, _TUPLE, _LIST, _DICT, _SET, _DEQUE, _OBJECT, _ERROR, _METHOD, _CALL, _MODEL, _FUNCTION, _CELL, _HOME, _OPAQUE = range(15)
 
 
 class Opaque(Exception):
     """Something whose changes cannot be seen."""
+
+
+class Home:
+    """Where a function inside a function was defined: the frame of the one around it, which lives as long as the function, and
+    the name under which the law knows the function."""
+
+    __slots__ = ("frame", "key")
+
+    def __init__(self, frame: dict[str, Any], key: str) -> None:
+        self.frame = frame
+        self.key = key
 
 
 def _kind(cls: type) -> int:
@@ -44,7 +55,7 @@ def _kind(cls: type) -> int:
     return found
 
 
-_KINDS: dict[type, int] = dict.fromkeys(_ATOMS, _ATOM)
+_KINDS: dict[type, int] = {**dict.fromkeys(_ATOMS, _ATOM), Home: _HOME}
 
 
 def _new_kind(cls: type) -> int:
@@ -279,12 +290,17 @@ class Tracker:
         known[1] = now
         waiting.extend(now)
 
+    def _home(self, value: Home, known: list[Any], waiting: list[Any], fresh: bool) -> None:
+        """Whoever gives other values to the variables of a frame touches it."""
+        if fresh:
+            waiting.append(value.frame)
+
 
 _NOTHING = object()
 _LOOKS: dict[int, Callable[[Tracker, Any, list[Any], list[Any], bool], None]] = {
     _TUPLE: Tracker._tuple, _LIST: Tracker._list, _DICT: Tracker._dict, _SET: Tracker._set, _DEQUE: Tracker._deque,
     _OBJECT: Tracker._object, _ERROR: Tracker._error, _METHOD: Tracker._method, _CALL: Tracker._call, _MODEL: Tracker._model,
-    _FUNCTION: Tracker._function, _CELL: Tracker._cell,
+    _FUNCTION: Tracker._function, _CELL: Tracker._cell, _HOME: Tracker._home,
 }  # fmt: skip
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 from typing import Any, Callable, get_type_hints
 
@@ -89,6 +90,7 @@ def _decoded(
     return tuple(args), kwargs
 
 
+@functools.lru_cache(maxsize=1024)
 def _hints(function: Callable[..., Any]) -> dict[str, Any]:
     try:
         return get_type_hints(function, include_extras=True)

@@ -333,3 +333,46 @@ async def loops_over_what_changes(d):
     except RuntimeError as error:
         log.append(str(error))
     return log, xs, d
+
+
+async def stepper(n):
+    async def step(by):
+        nonlocal n
+        n += await add(by)
+        return n
+
+    return step
+
+
+@program((2,))
+async def function_of_a_function_that_has_returned(n):
+    """Its variables live as long as it does, each maker's own."""
+    steps = [await stepper(n) for _ in range(2)]
+    await add(1)
+    found = [await steps[0](1), await steps[0](2), await steps[1](1)]
+
+    async def outer(k):
+        async def middle(v):
+            async def low(w):
+                nonlocal k
+                k += w + await add(v)
+                return k
+
+            return low
+
+        return middle
+
+    low = await (await outer(n))(3)
+    return found, await low(1), await low(2), await (await (await outer(5))(1))(1)
+
+
+@program((2,))
+async def function_beside_what_cannot_be_kept(n):
+    """A variable that no await keeps does not take the functions of its frame with it."""
+    lines = (each for each in "ab")
+
+    async def step(by):
+        return n + await add(by)
+
+    found = [next(lines), await step(1)]
+    return found, await step(2)

@@ -11,6 +11,8 @@ import logging
 import math
 import re
 import string
+import sys
+import traceback
 from collections import Counter, OrderedDict, defaultdict, deque, namedtuple
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime, timedelta, timezone
@@ -421,7 +423,7 @@ async def nested_async_functions(n):
         return value
 
     def shown():
-        return ",".join(map(str, log))
+        return ",".join(map(str, sorted(log)))
 
     values = await gather(*[one(x) for x in range(n)])
     await one(9, bonus=10)
@@ -608,3 +610,23 @@ class Packing(Box):
         found = await add(x)
         self.total += found
         return super().put(x)
+
+
+async def named():
+    await add(1)
+    return sys._getframe().f_code.co_name
+
+
+@program((1,))
+async def names_of_functions(x):
+    """Tracebacks, frames and records of a log name the function that was written."""
+    await add(x)
+    try:
+        1 / 0
+    except ZeroDivisionError:
+        lines = [line.partition("line")[2] for line in traceback.format_exc().splitlines() if "File" in line]
+
+    def inner():
+        return sys._getframe().f_code.co_name
+
+    return lines, sys._getframe().f_code.co_name, inner(), await named()

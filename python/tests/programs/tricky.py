@@ -410,3 +410,40 @@ async def percent_and_braces(n):
 @program(([5, None, 0, "x"],))
 async def none_handling(values):
     return [v or "default" for v in values], [v is None for v in values], [v if v is not None else -1 for v in values]
+
+
+class HalfManager:
+    def __enter__(self):
+        return self
+
+
+class AsyncManager:
+    async def __aenter__(self):
+        return self
+
+    async def __aexit__(self, *_):
+        return False
+
+
+MANAGERS = {"half": HalfManager, "async": AsyncManager, "number": int}
+
+
+@program(("half",), ("async",), ("number",))
+async def entering_what_cannot_be_entered(kind):
+    manager = MANAGERS[kind]()
+    with manager:
+        return await add(1)
+
+
+@program(("half",), ("number",))
+async def entering_what_cannot_be_entered_with_awaits(kind):
+    manager = MANAGERS[kind]()
+    async with manager:
+        return await add(1)
+
+
+@program((1,), (None,))
+async def zipping_what_cannot_be_gone_over(x):
+    for each, other in zip([1, 2], x):
+        await add(each)
+    return other

@@ -5,13 +5,15 @@ use std::sync::Arc;
 
 use clap::{Args, ValueEnum};
 use lope::workers::Pool;
+use lope::workflows::Plan;
 use lope::{InheritedEnvironment, Settings as EngineSettings};
+use lope_bench::python::PythonPlans;
 use lope_bench::{
     BENCHMARKS, BenchError, BenchFigure, Benchmark, MeasuredStore, PYTHON, StoreKind,
 };
 use serde_json::Value;
 
-use crate::commands::python::{Module, PythonArgs};
+use crate::commands::python::{Module, PythonArgs, PythonWorkflow};
 use crate::error::{CliError, CliResult, Exit};
 use crate::home::Settings;
 use crate::output::{Output, remark};
@@ -131,23 +133,36 @@ async fn in_python(
     store: &MeasuredStore,
     output: Output,
 ) -> CliResult<Vec<BenchFigure>> {
-    let pool = match pool(&args.python, folder).await {
-        Ok(pool) => pool,
+    let (pool, plans) = match pool(&args.python, folder).await {
+        Ok(ready) => ready,
         Err(error) if args.names.is_empty() => {
             remark(output, &format!("python is left out: {error}"));
             return Ok(Vec::new());
         }
         Err(error) => return Err(error),
     };
-    let measured = lope_bench::python::measure(args.scale, &pool, store).await;
+    let measured = Box::pin(lope_bench::python::measure(
+        args.scale, &pool, &plans, store,
+    ))
+    .await;
     pool.close().await;
     Ok(measured?)
 }
 
-/// A pool that serves the action of the shapes.
-async fn pool(args: &PythonArgs, folder: &Path) -> CliResult<Arc<Pool>> {
+/// A pool that serves the action of the shapes, and the workflows of its module.
+async fn pool(args: &PythonArgs, folder: &Path) -> CliResult<(Arc<Pool>, PythonPlans)> {
     let file = lope_bench::python::write_module(folder)?;
-    let module = Module::parse(&file.to_string_lossy())?;
+    let file = file.to_string_lossy();
+    let module = Module::parse(&file)?;
+    let plan = |name: &str| -> CliResult<Arc<Plan>> {
+        let target = PythonWorkflow::parse(&format!("{file}:{name}"));
+        let plans = args.definitions(&target.expect("it is a file and a name"))?;
+        Ok(Arc::clone(&plans[0]))
+    };
+    let plans = PythonPlans {
+        appends: plan("appends")?,
+        straight: plan("straight")?,
+    };
     let args = args.with_processes(lope_bench::python::PROCESSES);
     let (pool, _) = args
         .pool(
@@ -157,7 +172,7 @@ async fn pool(args: &PythonArgs, folder: &Path) -> CliResult<Arc<Pool>> {
             InheritedEnvironment::default(),
         )
         .await?;
-    Ok(pool)
+    Ok((pool, plans))
 }
 
 fn chosen(names: &[String]) -> CliResult<Vec<Benchmark>> {

@@ -10,7 +10,7 @@ from ..code import Code
 from ..static import quiet_static
 from .awaiter import timer, watcher
 from .lifting import Lifting
-from .program import Racing, async_methods
+from .program import Racing
 from .source import leaving, load, parsed, store
 
 FOREIGN = {
@@ -117,7 +117,7 @@ class Contexts(Lifting):
         """Is it a lock of asyncio's, or a class whose methods can be followed?"""
         if found in (asyncio.Semaphore, asyncio.BoundedSemaphore, asyncio.Lock):
             return True
-        return isinstance(found, type) and any(each[1] in found.__mro__ for each in async_methods(self.unit.outside, "__aenter__"))
+        return isinstance(found, type) and any(owner in found.__mro__ for _, owner in self.async_methods.get("__aenter__", ()))
 
     def timed(self, node: ast.AsyncWith, item: ast.withitem, body: Sequence[ast.stmt]) -> None:
         """`async with asyncio.timeout(…)`: the block, or what its end in time is."""

@@ -11,10 +11,9 @@ from typing import Any, Iterator, Optional, Sequence
 import lope.client
 
 from ...decorators import Action, Workflow
-from ...region.running import places
+from ...region.trees import children, places, walk
 from ...values.names import class_name
 from .. import code
-from ..blocks import step
 from ..code import Code, listed, literal, op, text_map
 from ..frame import Frame
 from ..source import FunctionNode, Unit
@@ -46,7 +45,9 @@ class Flow(Loops):
         self.ending = TURNED
         self.handling: list[str] = []
         self.locals = bound_names(self.unit.node) | {each.arg for each in _arguments(self.unit.node)}
-        _Starting(self).visit(self.unit.node)
+        if any(isinstance(each, ast.Call) and quiet_static(each.func, self) is lope.client.start for each in self.own):
+            _Starting(self).visit(self.unit.node)
+            del self.own
         # The value of a run that returns inside a try with finally is made when that is through.
         self.late = root and any(_ends_late(each) for each in self.own)
 
@@ -109,7 +110,7 @@ class Flow(Loops):
                 self.refuse_async(each)
             if isinstance(each, SCOPES):
                 self.routine.cells |= free_names(each) & self.routine.locals
-        for each in ast.walk(node):
+        for each in walk(node):
             if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Load) and each.id not in inside and not self.known(each.id):
                 self.refuse(
                     each, f"the name '{each.id}' is not defined", "define it in this function or at the top of the module"
@@ -130,7 +131,7 @@ class Flow(Loops):
             self.whole_program.add(Routine(key, unit, self.whole_program.function_block(), None, self.routine))
 
     def refuse_async(self, node: ast.AST) -> None:
-        for each in ast.walk(node):
+        for each in walk(node):
             if isinstance(each, ast.AsyncFunctionDef):
                 self.refuse(each, "an async function inside a plain one", "define it in the workflow, or at the top of the module")
 
@@ -152,10 +153,8 @@ class Flow(Loops):
     def discover(self, node: ast.AST) -> None:
         """Actions, workflows and async functions that this code names may be awaited."""
         if isinstance(node, ast.AsyncWith):
-            classes = {**self.unit.outside, "self": self.klass or self.unit.owner}
-            for name in ("__aenter__", "__aexit__"):
-                for method, owner in async_methods(classes, name):
-                    self.whole_program.use_function(method, owner)
+            self.use_methods("__aenter__")
+            self.use_methods("__aexit__")
         if isinstance(node, ast.Call) and (options := self.quiet_options(node)) is not None:
             self.whole_program.use_action(options.action, options.policy)
         if not isinstance(node, (ast.Name, ast.Attribute)) or not isinstance(node.ctx, ast.Load):
@@ -168,9 +167,11 @@ class Flow(Loops):
         elif isinstance(found, types.FunctionType) and inspect.iscoroutinefunction(found) and frame_knows(found):
             self.whole_program.use_function(found)
         elif isinstance(node, ast.Attribute):
-            classes = {**self.unit.outside, "self": self.klass or self.unit.owner}
-            for method, owner in async_methods(classes, node.attr):
-                self.whole_program.use_function(method, owner)
+            self.use_methods(node.attr)
+
+    def use_methods(self, name: str) -> None:
+        for method, owner in self.async_methods.get(name, ()):
+            self.whole_program.use_function(method, owner)
 
     # Regions.
 
@@ -184,8 +185,8 @@ class Flow(Loops):
     def region_to(self, out: str, node: ast.AST, leaves: Optional[set[str]] = None) -> Code:
         made, left, cells = region_function(self, self.pending)
         entries: list[tuple[str, Code]] = [
-            ("code", literal(ast.unparse(made))), ("lines", literal(places(made))), ("module", literal(self.module_name())),
-            ("line", literal(getattr(node, "lineno", 0))),
+            ("code", literal(ast.unparse(made))), ("lines", literal(places([made]))), ("module", literal(self.module_name())),
+            ("line", literal(getattr(node, "lineno", 0))), ("name", literal(self.unit.name)),
         ]  # fmt: skip
         if self.root:
             entries += [("root", literal(True)), ("workflow", literal(self.whole_program.workflow.name))]
@@ -199,6 +200,8 @@ class Flow(Loops):
             entries.append(("handling", literal(self.handling[-1])))
         if cells:
             entries.append(("cells", literal(cells)))
+        if self.routine.scoped:
+            entries.append(("scoped", literal(self.routine.scoped)))
         first = next((each for each in self.pending if getattr(each, "lineno", 0)), node)
         given = text_map([("request", text_map(entries))])
         kind = {"dispatch": {"executor": "action", "action": self.whole_program.action, "with": given.to_json(), "heap": True}}
@@ -390,14 +393,22 @@ class Flow(Loops):
             out = self.region(node)
             cases = []
             for place, each in enumerate(node.handlers):
-                forget = parsed(f"{each.name} = None\ndel {each.name}", each) if each.name else []
                 when = op(["eq"], self.value_of(out), literal(place))
-                cases.append({"when": when.to_json(), "block": self.branch([*each.body, *forget])})
+                cases.append({"when": when.to_json(), "block": self.branch(self.handler_body(each))})
             self.handling.pop()
             with self.inside(self.program.block()) as otherwise:
                 self.emit({"raise": {"error": code.name(failure).to_json()}}, f"raise-{node.lineno}", node)
             self.emit({"switch": {"cases": cases, "otherwise": otherwise.number}}, f"except-{node.lineno}", node)
         return {"name": failure, "block": block.number}
+
+    def handler_body(self, handler: ast.ExceptHandler) -> list[ast.stmt]:
+        """Its variable has no value when it is over, however it is left; that is done at all costs where somebody would see it."""
+        if not handler.name:
+            return handler.body
+        forget = parsed(f"{handler.name} = None\ndel {handler.name}", handler)
+        if not _seen_outside(self.unit.node, handler):
+            return [*handler.body, *forget]
+        return [ast.copy_location(ast.Try(handler.body, [], [], forget), handler)]
 
     def matching(self, place: int, handler: ast.ExceptHandler, held: str) -> None:
         body: list[ast.stmt] = [store(handler.name, load(held), handler)] if handler.name else []
@@ -434,6 +445,16 @@ class Flow(Loops):
         found = ast.Call(ast.Attribute(load("_lope"), "class_of", ast.Load()), [ast.Constant(class_name(owner))], [])
         return ast.copy_location(ast.Call(load("super"), [found, load(own[0].arg)], []), node)
 
+    def builtin(self, node: ast.expr) -> Any:
+        """The function of Python's own that a name means, if it means one."""
+        found = quiet_static(node, self) if isinstance(node, ast.Name) else None
+        return found if isinstance(found, (types.BuiltinFunctionType, type)) else None
+
+    def catches_unbound(self, handler: ast.ExceptHandler) -> bool:
+        """May it catch what is raised where a variable has no value?"""
+        found = None if handler.type is None else quiet_static(handler.type, self)
+        return not isinstance(found, type) or issubclass(found, NameError) or issubclass(NameError, found)
+
     def any_awaiter(self) -> int:
         """The block that starts whatever a region waits for."""
         whole = self.whole_program
@@ -450,7 +471,7 @@ class _Starting(ast.NodeTransformer):
         self.flow = flow
 
     def visit_Await(self, node: ast.Await) -> ast.AST:
-        for each in ast.iter_child_nodes(node.value):
+        for each in children(node.value):
             self.visit(each)
         return node
 
@@ -473,7 +494,7 @@ class _Starting(ast.NodeTransformer):
 
 def _own(node: ast.AST) -> Iterator[ast.AST]:
     """The nodes of a function; of functions inside it only themselves."""
-    for child in ast.iter_child_nodes(node):
+    for child in children(node):
         yield child
         if not isinstance(child, (*DEFS, ast.Lambda, ast.ClassDef)):
             yield from _own(child)
@@ -483,6 +504,17 @@ def _ends_late(node: ast.AST) -> bool:
     """Does something happen after a return inside it?"""
     late = isinstance(node, (ast.With, ast.AsyncWith)) or (isinstance(node, ast.Try) and bool(node.finalbody))
     return late and has_await(node)
+
+
+def _seen_outside(node: ast.AST, handler: ast.ExceptHandler) -> bool:
+    """Is the variable of a handler looked at where that one or another has not just bound it?"""
+    if node is handler:
+        return False
+    if isinstance(node, ast.ExceptHandler) and node.name == handler.name and all(each is not handler for each in walk(node)):
+        return False
+    if isinstance(node, ast.Name) and node.id == handler.name and not isinstance(node.ctx, ast.Store):
+        return True
+    return any(_seen_outside(child, handler) for child in children(node))
 
 
 def _arguments(node: FunctionNode) -> list[ast.arg]:
@@ -498,6 +530,3 @@ def _loaded(node: ast.expr) -> ast.expr:
         return ast.copy_location(ast.Attribute(node.value, node.attr, ast.Load()), node)
     assert isinstance(node, ast.Subscript)
     return ast.copy_location(ast.Subscript(node.value, node.slice, ast.Load()), node)
-
-
-__all__ = ["Flow", "step"]

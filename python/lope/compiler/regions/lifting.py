@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import ast
 import asyncio
+import functools
+import sys
+import types
 from typing import TYPE_CHECKING, Any, Optional, Sequence
 
 from ...decorators import Action, Workflow
+from ...region.trees import walk
 from .. import code
-from ..blocks import Block
 from ..code import Code, listed, literal, op
 from ..frame import Frame
 from ..options import AWAITABLE, GATHER, SLEEP, START, WAIT_FOR, Options, call_options
-from ..refuse import CompileError
 from ..static import frame_knows, quiet_static
-from .program import copied, has_await, shallow
-from .source import SCOPES, free_names, leaving, load, store
+from .program import async_methods, copied, has_await, shallow
+from .source import SCOPES, free_names, leaving, load, mentioned, store
 
 if TYPE_CHECKING:
     from .program import Routine, Whole
@@ -38,6 +40,10 @@ class Lifting(Frame):
 
     def statements(self, body: Sequence[ast.stmt]) -> None:
         raise NotImplementedError
+
+    @functools.cached_property
+    def async_methods(self) -> dict[str, list[tuple[types.FunctionType, type]]]:
+        return async_methods({**self.unit.outside, "self": self.klass or self.unit.owner})
 
     def any_awaiter(self) -> int:
         raise NotImplementedError
@@ -160,12 +166,15 @@ class Lifting(Frame):
         renamed = {
             part.id: self.hidden()
             for each in node.generators
-            for part in ast.walk(each.target)
+            for part in walk(each.target)
             if isinstance(part, ast.Name)
         }
-        if any(isinstance(each, SCOPES) and free_names(each) & set(renamed) for each in ast.walk(node)):
+        if any(isinstance(each, SCOPES) and free_names(each) & set(renamed) for each in walk(node)):
             self.refuse(node, "a function that keeps a variable of a comprehension that awaits", "write a loop: for … in …:")
         made = _Renaming(renamed).visit(copied(node))
+        if sys.version_info < (3, 12):
+            for name in mentioned([made]) & self.locals - mentioned([node.generators[0].iter]):
+                self.routine.scoped.setdefault(name, []).append(node.lineno)
         made.generators[0].iter = copied(node.generators[0].iter)
         empty: ast.expr = ast.List([], ast.Load())
         if isinstance(node, ast.DictComp):
@@ -182,7 +191,7 @@ class Lifting(Frame):
             for condition in reversed(each.ifs):
                 inner = ast.If(condition, [inner], [])
             inner = ast.For(each.target, each.iter, [inner], [], None)
-        for part_ in ast.walk(inner):
+        for part_ in walk(inner):
             if isinstance(part_, (ast.stmt, ast.expr)):
                 ast.copy_location(part_, node) if not hasattr(part_, "lineno") else None
         self.pending.append(store(whole, empty, node))
@@ -303,6 +312,3 @@ def _is_one_of(found: Any, known: Sequence[Any]) -> bool:
 
 def _step_name(action: str) -> str:
     return action if action.replace(".", "").replace("-", "").isidentifier() else "action"
-
-
-__all__ = ["Block", "CompileError", "Lifting"]

@@ -14,6 +14,7 @@ from .. import code
 from ..blocks import Block
 from ..code import Code, literal, op
 from ..static import quiet_static
+from ...region.trees import children
 from .contexts import Contexts
 from .program import has_await
 from .source import DEFS, leaving, load, store
@@ -48,7 +49,7 @@ def _leaves(body: Sequence[ast.stmt], word: type[ast.stmt]) -> bool:
         if isinstance(node, (ast.For, ast.While, ast.AsyncFor)):
             waiting += node.orelse
         elif not isinstance(node, (*DEFS, ast.Lambda, ast.ClassDef)):
-            waiting += ast.iter_child_nodes(node)
+            waiting += children(node)
     return False
 
 

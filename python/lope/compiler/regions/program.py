@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import copy
+import functools
 import inspect
 import types
 from dataclasses import dataclass, field
@@ -11,10 +12,10 @@ from typing import Any, Callable, Optional
 
 from ...decorators import Action, Workflow
 from ...policy import policy_key
+from ...region.trees import children
 from ...values.names import module_name
 from ..blocks import Block, Program
 from ..code import listed, literal, name
-from ..refuse import CompileError
 from ..source import Unit, unit_of
 
 # The variable of a function's block that holds the number of its frame.
@@ -44,6 +45,8 @@ class Routine:
     locals: set[str] = field(default_factory=set)
     # Those of them that functions inside it see: they are cells, which all regions and functions share.
     cells: set[str] = field(default_factory=set)
+    # Those that comprehensions which await see, by the lines where they do, where comprehensions are functions.
+    scoped: dict[str, list[int]] = field(default_factory=dict)
 
     @property
     def module(self) -> str:
@@ -108,17 +111,22 @@ class Whole:
         self.program.prune()
 
 
-def async_methods(outside: dict[str, Any], attribute: str) -> list[tuple[types.FunctionType, type]]:
-    """The async methods of that name in the classes that a module knows."""
-    found = []
+def async_methods(outside: dict[str, Any]) -> dict[str, list[tuple[types.FunctionType, type]]]:
+    """The async methods of the classes that a module knows, by their names."""
+    found: dict[str, list[tuple[types.FunctionType, type]]] = {}
     for each in list(outside.values()):
         cls = getattr(each, "target", each)
         if isinstance(cls, type):
             for owner in cls.__mro__[:-1]:
-                method = vars(owner).get(attribute)
-                if isinstance(method, types.FunctionType) and inspect.iscoroutinefunction(method):
-                    found.append((method, owner))
+                for name, method in _own_methods(owner):
+                    found.setdefault(name, []).append((method, owner))
     return found
+
+
+@functools.lru_cache(maxsize=4096)
+def _own_methods(cls: type) -> list[tuple[str, types.FunctionType]]:
+    methods = [(name, each) for name, each in vars(cls).items() if isinstance(each, types.FunctionType)]
+    return [(name, each) for name, each in methods if inspect.iscoroutinefunction(each)]
 
 
 def has_await(node: ast.AST) -> bool:
@@ -158,7 +166,4 @@ def _has_await(node: ast.AST) -> bool:
         return False
     if isinstance(node, ast.comprehension) and node.is_async:
         return True
-    return any(has_await(child) for child in ast.iter_child_nodes(node))
-
-
-__all__ = ["FRAME", "CompileError", "Racing", "Routine", "Whole", "async_methods", "has_await"]
+    return any(has_await(child) for child in children(node))

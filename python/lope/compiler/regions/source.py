@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import ast
 import functools
-from typing import TYPE_CHECKING, Any, Iterable, Optional, Sequence
+from typing import TYPE_CHECKING, Any, Callable, Iterable, Optional, Sequence
 
 from ...region.awaiting import HOME
+from ...region.trees import children, fields, walk
 from .program import copied
 
 if TYPE_CHECKING:
@@ -14,14 +15,13 @@ if TYPE_CHECKING:
 
 SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
 DEFS = (ast.FunctionDef, ast.AsyncFunctionDef)
-_LOOPS = (ast.For, ast.While)
 
 
 def parsed(text: str, node: Optional[ast.AST] = None) -> list[ast.stmt]:
     """Statements of our own, at the place of one of the user's."""
     found = ast.parse(text).body
     for each in found:
-        for part in ast.walk(each):
+        for part in walk(each):
             if isinstance(part, (ast.stmt, ast.expr, ast.ExceptHandler)):
                 part.lineno = getattr(node, "lineno", 0)
     return found
@@ -50,41 +50,48 @@ def load(name: str) -> ast.Name:
 def bound_names(node: ast.AST, inside: bool = False) -> set[str]:
     """The names that a piece of code binds in its own scope; `inside`: also in the scopes in it."""
     found: set[str] = set()
-    for child in ast.iter_child_nodes(node):
-        found |= _bound(child)
-        if isinstance(child, SCOPES) and not inside:
-            continue
-        comprehension = isinstance(child, (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp))
-        if comprehension and not inside:
-            found |= {each.target.id for each in ast.walk(child) if isinstance(each, ast.NamedExpr)}
-            continue
-        found |= bound_names(child, inside)
+    waiting = children(node)
+    while waiting:
+        child = waiting.pop()
+        found.update(_bound(child))
+        if inside or not isinstance(child, (*SCOPES, *_COMPREHENSIONS)):
+            waiting += children(child)
+        elif isinstance(child, _COMPREHENSIONS):
+            found |= {each.target.id for each in walk(child) if isinstance(each, ast.NamedExpr)}
     return found
 
 
-def _bound(node: ast.AST) -> set[str]:
-    if isinstance(node, ast.Name):
-        return set() if isinstance(node.ctx, ast.Load) else {node.id}
-    if isinstance(node, (*DEFS, ast.ClassDef)):
-        return {node.name}
-    if isinstance(node, ast.arg):
-        return {node.arg}
-    if isinstance(node, ast.ExceptHandler):
-        return {node.name} if node.name else set()
-    if isinstance(node, (ast.Import, ast.ImportFrom)):
-        return {each.asname or each.name.partition(".")[0] for each in node.names}
-    if isinstance(node, (ast.MatchAs, ast.MatchStar)):
-        return {node.name} if node.name else set()
-    if isinstance(node, ast.MatchMapping):
-        return {node.rest} if node.rest else set()
-    return set()
+_COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+
+
+def _bound(node: ast.AST) -> Iterable[str]:
+    """The names that a node itself binds."""
+    bind = _BINDING.get(node.__class__)
+    return () if bind is None else bind(node)
+
+
+def _named(node: Any) -> Iterable[str]:
+    return (node.name,) if node.name else ()
+
+
+_BINDING: dict[type[ast.AST], Callable[[Any], Iterable[str]]] = {
+    ast.Name: lambda node: () if isinstance(node.ctx, ast.Load) else (node.id,),
+    **dict.fromkeys((*DEFS, ast.ClassDef, ast.ExceptHandler, ast.MatchAs, ast.MatchStar), _named),
+    ast.arg: lambda node: (node.arg,),
+    **dict.fromkeys(
+        (ast.Import, ast.ImportFrom), lambda node: [each.asname or each.name.partition(".")[0] for each in node.names]
+    ),
+    ast.MatchMapping: lambda node: (node.rest,) if node.rest else (),
+}
 
 
 def mentioned(nodes: Iterable[ast.AST]) -> set[str]:
     found: set[str] = set()
-    for node in nodes:
-        found |= {each.id for each in ast.walk(node) if isinstance(each, ast.Name)}
-        found |= _bound(node) | bound_names(node, inside=True)
+    for each in walk(*nodes):
+        if isinstance(each, ast.Name):
+            found.add(each.id)
+        else:
+            found.update(_bound(each))
     return found
 
 
@@ -95,15 +102,14 @@ def free_names(scope: ast.AST) -> set[str]:
     body = scope.body if isinstance(scope, DEFS) else [getattr(scope, "body")]
     own = bound_names(ast.Module(list(body), [])) | bound_names(getattr(scope, "args"))
     found: set[str] = set()
-    for node in body:
-        for each in ast.walk(node):
-            if isinstance(each, (ast.Nonlocal, ast.Global)):
-                own -= set(each.names)
-                found |= set(each.names)
+    for each in walk(*body):
+        if isinstance(each, (ast.Nonlocal, ast.Global)):
+            own -= set(each.names)
+            found |= set(each.names)
     return found | (mentioned(body) - own)
 
 
-class Rewriting(ast.NodeTransformer):
+class Rewriting:
     """What the user's statements become in a region: they leave it by telling the law how."""
 
     def __init__(self, flow: "Flow") -> None:
@@ -112,8 +118,24 @@ class Rewriting(ast.NodeTransformer):
         self.handlers = 0
         self.inner = 0
         self.leaves: set[str] = set()
+        # Does it look at variables that it does not name?
+        self.sees_all = False
 
-    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
+    def visit(self, node: Any) -> Any:
+        visit = _VISITS.get(node.__class__, Rewriting.generic_visit)
+        return visit(self, node)
+
+    def generic_visit(self, node: ast.AST) -> ast.AST:
+        inside: dict[str, Any] = node.__dict__
+        for name in fields(node.__class__):
+            value = inside.get(name)
+            if isinstance(value, ast.AST):
+                inside[name] = self.visit(value)
+            elif isinstance(value, list):
+                value[:] = [self.visit(each) if isinstance(each, ast.AST) else each for each in value]
+        return node
+
+    def visit_inner(self, node: ast.AST) -> ast.AST:
         self.inner += 1
         self.generic_visit(node)
         self.inner -= 1
@@ -126,12 +148,6 @@ class Rewriting(ast.NodeTransformer):
         node.args.kw_defaults.append(home)
         node.body = [ast.copy_location(ast.Pass(), node)]
         node.decorator_list = []
-        return node
-
-    def visit_Lambda(self, node: ast.Lambda) -> ast.AST:
-        self.inner += 1
-        self.generic_visit(node)
-        self.inner -= 1
         return node
 
     def visit_For(self, node: ast.For) -> Any:
@@ -156,6 +172,17 @@ class Rewriting(ast.NodeTransformer):
         self.handlers += 1
         self.generic_visit(node)
         self.handlers -= 1
+        return node
+
+    def visit_Try(self, node: ast.Try) -> ast.AST:
+        """A variable that functions share is not the region's own: without a value it is said to be free, and is not."""
+        self.generic_visit(node)
+        shared = self.flow.routine.cells - {each.arg for each in walk(self.flow.unit.node.args) if isinstance(each, ast.arg)}
+        if self.inner or not shared or not mentioned(node.body) & shared or not any(map(self.flow.catches_unbound, node.handlers)):
+            return node
+        body = parsed("try:\n    pass\nexcept NameError:\n    raise _lope.unbound()", node)[0]
+        assert isinstance(body, ast.Try)
+        body.body, node.body = node.body, [body]
         return node
 
     def visit_Leaving(self, node: Leaving) -> ast.AST:
@@ -205,7 +232,22 @@ class Rewriting(ast.NodeTransformer):
         self.generic_visit(node)
         if isinstance(node.func, ast.Name) and node.func.id == "super" and not node.args and not self.inner:
             return self.flow.super_call(node)
+        if not self.inner and self.looks_at_all(node):
+            return node
         return self.flow.known_call(node)
+
+    def looks_at_all(self, node: ast.Call) -> bool:
+        """Calls that look at all variables of the function: they get those that are the user's."""
+        found = self.flow.builtin(node.func)
+        if node.keywords or found not in (locals, vars, dir, eval, exec) or len(node.args) != (found in (eval, exec)):
+            return False
+        self.sees_all = True
+        seen = ast.parse("_lope.visible(locals())", mode="eval").body
+        if node.args:
+            node.args += [ast.Call(load("globals"), [], []), seen]
+        else:
+            node.func, node.args = load("sorted" if found is dir else "dict"), [seen]
+        return True
 
     def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
         self.generic_visit(node)
@@ -215,12 +257,20 @@ class Rewriting(ast.NodeTransformer):
         return node
 
 
+_VISITS: dict[type[ast.AST], Callable[[Rewriting, Any], Any]] = {
+    ast.FunctionDef: Rewriting.visit_inner, ast.Lambda: Rewriting.visit_inner, Leaving: Rewriting.visit_Leaving,
+    **{getattr(ast, name[6:]): visit for name, visit in vars(Rewriting).items() if hasattr(ast, name[6:])},
+}  # fmt: skip
+
+
 def region_function(flow: "Flow", body: Sequence[ast.stmt]) -> tuple[ast.FunctionDef, set[str], dict[str, int]]:
     """The function of a region, how it may be left besides by its end, and which of its variables are cells: each with how
     far out its frame is."""
     rewriting = Rewriting(flow)
     written = [rewriting.visit(copied(each)) for each in body]
     names = mentioned(written)
+    if rewriting.sees_all:
+        names |= {name for name in flow.routine.locals if not name.startswith("_lope_")}
     mine = {name for name in names if name in flow.routine.locals}
     cells = {name: 0 for name in sorted(mine & flow.routine.cells)}
     for name in sorted(names - mine):
@@ -228,21 +278,21 @@ def region_function(flow: "Flow", body: Sequence[ast.stmt]) -> tuple[ast.Functio
         if depth is not None:
             cells[name] = depth
     plain = sorted(mine - set(cells))
-    save = parsed(f"_lope.save(locals(), {plain!r})")
-    guarded = ast.Try(written or [ast.Pass()], [], [], save)
+    guarded = ast.Try(written or [ast.Pass()], [], [], [_ours(f"_lope.save(locals(), {plain!r})")])
     shape = "def region(_lope):\n    pass"
     if cells:
         inner = f"    def region(_lope):\n        nonlocal {', '.join(cells)}"
         shape = f"def around({', '.join(cells)}):\n{inner}"
-    made = parsed(shape)[0]
+    made = copied(_ours(shape))
     assert isinstance(made, ast.FunctionDef)
     region = made.body[0] if cells else made
     assert isinstance(region, ast.FunctionDef)
-    region.body = [*(region.body if cells else ()), *map(_fetched, plain), guarded]
+    fetched = [_ours(f"if _lope.has({name!r}):\n    {name} = _lope.get({name!r})") for name in plain]
+    region.body = [*(region.body if cells else ()), *fetched, guarded]
     return made, rewriting.leaves, cells
 
 
 @functools.lru_cache(maxsize=4096)
-def _fetched(name: str) -> ast.stmt:
-    """The variable of the frame, if it is bound."""
-    return parsed(f"if _lope.has({name!r}):\n    {name} = _lope.get({name!r})")[0]
+def _ours(text: str) -> ast.stmt:
+    """A statement of our own that many regions have; nobody changes it."""
+    return parsed(text)[0]

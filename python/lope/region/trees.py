@@ -1,0 +1,66 @@
+"""Trees of Python source: their parts, and the lines of the statements in them."""
+
+from __future__ import annotations
+
+import ast
+from typing import Any, Iterable, Iterator
+
+# Fields that never hold a part: names, flags, contexts and operators.
+_BARE = frozenset({
+    "ctx", "op", "ops", "id", "attr", "arg", "type_comment", "kind", "conversion", "simple", "is_async", "level", "asname",
+})  # fmt: skip
+
+
+def fields(cls: type[ast.AST]) -> tuple[str, ...]:
+    """The fields of nodes of a class that may hold parts."""
+    found = _FIELDS.get(cls)
+    if found is None:
+        found = _FIELDS[cls] = tuple(name for name in cls._fields if name not in _BARE)
+    return found
+
+
+_FIELDS: dict[type[ast.AST], tuple[str, ...]] = {}
+
+
+def children(node: ast.AST) -> list[ast.AST]:
+    """As `ast.iter_child_nodes`, without contexts and operators; much of what a compiler does is this."""
+    found: list[ast.AST] = []
+    inside: dict[str, Any] = node.__dict__
+    for name in fields(node.__class__):
+        value = inside.get(name)
+        if isinstance(value, ast.AST):
+            found.append(value)
+        elif isinstance(value, list):
+            found += [each for each in value if isinstance(each, ast.AST)]
+    return found
+
+
+def walk(*nodes: ast.AST) -> Iterator[ast.AST]:
+    """The nodes and all in them, in the order of the source."""
+    waiting = [*reversed(nodes)]
+    while waiting:
+        node = waiting.pop()
+        yield node
+        waiting += reversed(children(node))
+
+
+def place(node: ast.AST, lines: Iterator[int], line: int) -> None:
+    """Gives each statement the line it has in its file, and what is inside it the same."""
+    if isinstance(node, ast.stmt):
+        line = next(lines, 0) or line
+    if "lineno" in node._attributes:
+        node.lineno = node.end_lineno = line  # type: ignore[attr-defined]
+        node.col_offset = node.end_col_offset = 0  # type: ignore[attr-defined]
+    for each in children(node):
+        place(each, lines, line)
+
+
+def places(nodes: Iterable[ast.AST]) -> list[int]:
+    """The lines that `place` gives back. There are no statements in expressions."""
+    found: list[int] = []
+    for node in nodes:
+        if not isinstance(node, ast.expr):
+            if isinstance(node, ast.stmt):
+                found.append(getattr(node, "lineno", 0))
+            found += places(children(node))
+    return found
