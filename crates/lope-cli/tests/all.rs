@@ -9,6 +9,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod agent_clock_steps;
+mod agent_crash;
 mod agent_rounds;
 mod agent_runners;
 mod agent_wakeup;
