@@ -18,6 +18,7 @@ use serde_json::Value as Json;
 use tokio::sync::{OnceCell, Semaphore, watch};
 
 use crate::change_feed::ChangeFeed;
+use crate::execution_pages::ExecutionPages;
 use crate::guesses::Guesses;
 use crate::run_feed::RunFeed;
 use crate::settings::ServerSettings;
@@ -43,6 +44,8 @@ pub struct ServerContext {
     pub document: Json,
     pub streams: Arc<Semaphore>,
     pub feed: Arc<RunFeed>,
+    /// What is remembered of long runs whose executions were asked for.
+    pub execution_pages: ExecutionPages,
     pub schedule_changes: Arc<ChangeFeed>,
     pub mailbox_changes: Arc<ChangeFeed>,
     /// Rung when there is a new bulk action.
@@ -92,6 +95,7 @@ impl ServerContext {
             document,
             streams,
             feed: Arc::default(),
+            execution_pages: ExecutionPages::default(),
             schedule_changes: Arc::new(ChangeFeed::of_schedules()),
             mailbox_changes: Arc::new(ChangeFeed::of_mailboxes()),
             bulk_bell: BulkBell::default(),
