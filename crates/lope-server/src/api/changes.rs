@@ -19,7 +19,7 @@ const AFTER: &[crate::parameter::Parameter] = &[text(
 )];
 
 pub(crate) const ENDPOINTS: &[Endpoint] = &[
-    Endpoint::get("/api/schedules/events", "watchSchedules", |context, call| {
+    Endpoint::get("/api/events/schedules", "watchSchedules", |context, call| {
         Box::pin(async move {
             let feed = Arc::clone(&context.schedule_changes);
             serve(feed, context, call).await
@@ -28,7 +28,7 @@ pub(crate) const ENDPOINTS: &[Endpoint] = &[
     .about("Schedules as they change: events 'schedule', 'removed', and 'reset' if what was missed is not known any more.")
     .query(AFTER)
     .answers(Answer::Events("ScheduleEvent")),
-    Endpoint::get("/api/mailboxes/events", "watchMailboxes", |context, call| {
+    Endpoint::get("/api/events/mailboxes", "watchMailboxes", |context, call| {
         Box::pin(async move {
             let feed = Arc::clone(&context.mailbox_changes);
             serve(feed, context, call).await

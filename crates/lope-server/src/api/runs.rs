@@ -36,7 +36,7 @@ pub(crate) const ENDPOINTS: &[Endpoint] = &[
     .does(&["runs list"])
     .query(LISTED)
     .answers(Answer::Json("RunPage")),
-    Endpoint::get("/api/runs/count", "countRuns", |context, call| {
+    Endpoint::get("/api/count/runs", "countRuns", |context, call| {
         Box::pin(count_runs(context, call))
     })
     .about("How many runs there are, counted to 50000 and no further: then 'more' is true.")

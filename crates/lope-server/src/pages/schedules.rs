@@ -38,7 +38,7 @@ pub(crate) async fn list(context: Arc<ServerContext>, call: ApiCall) -> ApiResul
     let page = Page {
         title: "Schedules",
         section: "/schedules",
-        events: Some(context.path(&format!("/api/schedules/events?after={cursor}"))),
+        events: Some(context.path(&format!("/api/events/schedules?after={cursor}"))),
     };
     Ok(shell::show(&context, &call.caller, &page, &body))
 }
