@@ -49,6 +49,7 @@ mod reactive_runners;
 mod reactive_stores;
 mod readme;
 mod remote;
+mod remote_tls;
 mod runs;
 mod schedules;
 mod server;
