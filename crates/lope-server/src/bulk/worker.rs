@@ -198,7 +198,7 @@ async fn ask(
         BulkVerb::Cancel | BulkVerb::Pause => matches!(status, RunStatus::Live(_)),
     };
     if !fits {
-        return skipped(format!("it is {status}"));
+        return skipped(format!("its status is {status}"));
     }
     let id = format!("bulk-{}", action.id);
     let steering = action.verb.steering();

@@ -108,22 +108,28 @@ fn encoded_query(query: &[(String, String)]) -> String {
     pairs.collect::<Vec<_>>().join("&")
 }
 
+const fn word(verb: BulkVerb) -> &'static str {
+    match verb {
+        BulkVerb::Cancel => "Cancel",
+        BulkVerb::Pause => "Pause",
+        BulkVerb::Resume => "Resume",
+        BulkVerb::Retry => "Retry",
+    }
+}
+
 fn button(
     context: &ServerContext,
     query: &[(String, String)],
     verb: BulkVerb,
     number: &str,
 ) -> Markup {
-    let (word, about, class) = match verb {
-        BulkVerb::Cancel => (
-            "Cancel",
-            "asked to end; 'finally' blocks still run",
-            "danger",
-        ),
-        BulkVerb::Pause => ("Pause", "start no further step until they are resumed", ""),
-        BulkVerb::Resume => ("Resume", "go on after a pause", ""),
-        BulkVerb::Retry => ("Retry", "go on where they failed", "main"),
+    let (about, class) = match verb {
+        BulkVerb::Cancel => ("asked to end; 'finally' blocks still run", "danger"),
+        BulkVerb::Pause => ("start no further step until they are resumed", ""),
+        BulkVerb::Resume => ("go on after a pause", ""),
+        BulkVerb::Retry => ("go on where they failed", "main"),
     };
+    let word = word(verb);
     let filter: serde_json::Map<_, _> =
         query
             .iter()
@@ -180,7 +186,7 @@ pub(crate) async fn show(context: Arc<ServerContext>, call: ApiCall) -> ApiResul
     let path = context.path(&format!("/bulk/{}", action.id));
     let body = html! {
         div.head data-part="head" {
-            (super::parts::pill(action.phase.as_str())) h1 { (action.verb.as_str()) " " (action.found) @if action.more { "+" } " runs" }
+            (super::parts::pill(action.phase.as_str())) h1 { (word(action.verb)) " " (action.found) @if action.more { "+" } " runs" }
             span.grow {} span.dim #live {}
             @if !action.is_over() && call.caller.right >= Right::Act {
                 form.inline method="post" action=(format!("{path}/stop")) data-ask="Ask no further run?" { button.danger { "Stop" } }
