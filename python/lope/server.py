@@ -1,8 +1,9 @@
 """A server of Lope over HTTP: runs and schedules, from a program that has neither the command nor the store.
 
 `connect("http://127.0.0.1:7420", token="…")` gives a `Server`; `connect_async` one whose methods are awaited. Address and
-token come from LOPE_SERVER and LOPE_TOKEN unless they are given. Workflows are those that are deployed there; a workflow
-of this program stands for the one of its name, and gives results their types.
+token come from LOPE_SERVER and LOPE_TOKEN unless they are given, the certificates that an address with https:// is known by
+from the file that LOPE_SERVER_CA names. Workflows are those that are deployed there; a workflow of this program stands for
+the one of its name, and gives results their types.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import ssl
 import time
 import uuid
 from datetime import datetime
@@ -48,6 +50,9 @@ class Server:
         self.url = address.rstrip("/")
         self._token = token or os.environ.get("LOPE_TOKEN")
         self._timeout = timeout
+        # Who is named is believed alone, as by the command line.
+        authority = os.environ.get("LOPE_SERVER_CA") or None
+        self._tls = ssl.create_default_context(cafile=authority) if self.url.startswith("https:") else None
 
     @overload
     def start(self, workflow: str, *args: Any, **options: Any) -> "ServerRun[Any]": ...
@@ -152,7 +157,7 @@ class Server:
         tries = _TRIES if again or method == "GET" else 1
         for left in reversed(range(tries)):
             try:
-                with urlopen(Request(address, content, sent, method=method), timeout=self._timeout) as answer:
+                with urlopen(Request(address, content, sent, method=method), timeout=self._timeout, context=self._tls) as answer:
                     return from_json(answer.read().decode())
             except HTTPError as error:
                 refused = _refusal(error)

@@ -64,11 +64,19 @@ fn check_source(options: &TestOptions, root: &Path, setting: &Setting, steps: &m
     steps.check("tidy", tidy::tidy);
     if options.fast {
         steps.leave_out("clippy", "--fast");
+        steps.leave_out("clippy of the binary without telemetry", "--fast");
         return;
     }
-    let clippy = "clippy --workspace --all-targets -- -D warnings";
-    let clippy: Vec<&str> = clippy.split(' ').collect();
-    steps.command("clippy", sweeper, &mut cargo(root, setting, &clippy));
+    let all = "clippy --workspace --all-targets -- -D warnings";
+    // The same packages and targets, so that all but the binary is known from the step before.
+    let bare = "clippy --workspace --all-targets --no-default-features -- -D warnings";
+    for (name, clippy) in [
+        ("clippy", all),
+        ("clippy of the binary without telemetry", bare),
+    ] {
+        let clippy: Vec<&str> = clippy.split(' ').collect();
+        steps.command(name, sweeper, &mut cargo(root, setting, &clippy));
+    }
 }
 
 /// Build and run are steps of their own, so that the summary tells what each took.

@@ -4,6 +4,7 @@
 mod attempt;
 mod checkouts;
 mod keep;
+mod known_end;
 mod left_runs;
 mod round;
 mod round_engine;

@@ -131,6 +131,8 @@ pub async fn plan(board: &AgentBoard, found: Vec<String>) -> BoardResult<WakePla
 
 /// End what is stale, and say for which projects a runner is to be started.
 async fn act(board: &AgentBoard, plan: &WakePlan) -> BoardResult<Vec<String>> {
+    // Whoever is dead is found to be so by the next wake-up.
+    board.bring_back(&board.view(None).await?).await?;
     for path in &plan.found {
         board.add_project(path, None).await?;
     }

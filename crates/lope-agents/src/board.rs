@@ -22,6 +22,7 @@ use lope_store::{StoreError, StoreResult, Watch};
 use thiserror::Error;
 
 use crate::law::decide::Refused;
+use crate::law::lock::brought_back;
 use crate::law::{BoardView, ProcessProof, TaskRules};
 use crate::records::{
     AgentRunnerRecord, Author, BoardRecord, RunnerStatus, TaskEventKind, TaskEventRecord,
@@ -125,6 +126,21 @@ impl AgentBoard {
             ])
             .await?;
         self.seen(read)
+    }
+
+    /// Bring back what lies ahead of a clock that was set back. False: there was nothing.
+    pub async fn bring_back(&self, view: &BoardView) -> BoardResult<bool> {
+        let (locks, runners) = brought_back(view, &self.rules);
+        let locks = locks.into_iter().map(BoardRecord::updated);
+        let changes: Vec<BoardChange> = locks
+            .chain(runners.into_iter().map(BoardRecord::updated))
+            .collect();
+        let is_any = !changes.is_empty();
+        for change in changes {
+            // One that its holder wrote meanwhile is right.
+            self.commit(vec![change]).await?;
+        }
+        Ok(is_any)
     }
 
     fn seen(&self, mut read: BoardRead) -> BoardResult<BoardView> {

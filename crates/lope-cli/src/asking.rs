@@ -6,7 +6,8 @@ use std::path::PathBuf;
 use clap::ArgMatches;
 use lope::agents::TOKEN_VARIABLE;
 use lope_agents_cli::{AgentsCommand, RunnersCommand};
-use lope_remote::{CommandOrder, ServerClient};
+use lope_remote::{CommandOrder, ServerClient, ServerTrust};
+use lope_terminal::picture::screen_size;
 use lope_terminal::this_process::ThisProcess;
 
 use crate::args::Command;
@@ -24,7 +25,7 @@ use crate::output::Output;
 use crate::table::width;
 
 /// Flags that say where a command is done; a server need not hear them.
-const OWN_FLAGS: [&str; 4] = ["--server", "--token", "--store", "--home"];
+const OWN_FLAGS: [&str; 5] = ["--server", "--server-ca", "--token", "--store", "--home"];
 
 /// Where a command is done when a server is named.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -53,8 +54,17 @@ pub(crate) fn server(flags: &Everywhere) -> CliResult<Option<ServerClient>> {
     if url.is_empty() {
         return Ok(None);
     }
-    let token = flags.token.clone().filter(|token| !token.is_empty());
-    Ok(Some(ServerClient::new(url, token)?))
+    let file = flags.server_ca.as_ref();
+    let file = file.filter(|file| !file.as_os_str().is_empty());
+    let authority = file.map(|file| {
+        std::fs::read(file)
+            .map_err(|error| CliError::usage(format!("--server-ca: {}: {error}", file.display())))
+    });
+    let trust = ServerTrust {
+        token: flags.token.clone().filter(|token| !token.is_empty()),
+        authority: authority.transpose()?,
+    };
+    Ok(Some(ServerClient::new(url, trust)?))
 }
 
 /// Does a command that a server is named for. Nothing: it needs neither server nor store.
@@ -83,6 +93,7 @@ async fn ask(server: &ServerClient, words: Vec<String>, matches: &ArgMatches) ->
         arguments: without_own(&words),
         attachments: Vec::new(),
         width: (columns != usize::MAX).then_some(columns),
+        screen: screen_size(),
         called: called(server),
         folder: std::env::current_dir()
             .map(|folder| folder.to_string_lossy().into_owned())
@@ -193,8 +204,8 @@ fn without_own(words: &[String]) -> Vec<String> {
 
 fn called(server: &ServerClient) -> String {
     let program = std::env::args().next().unwrap_or_else(|| "lope".to_owned());
-    let flagged = std::env::args().any(|word| word.starts_with("--server"));
-    if flagged {
+    let is_it = |word: &str| word.split('=').next() == Some("--server");
+    if std::env::args().any(|word| is_it(&word)) {
         format!("{program} --server {}", server.url())
     } else {
         program
@@ -211,7 +222,9 @@ mod tests {
 
     #[test]
     fn a_server_hears_what_was_typed_but_not_where() {
-        let typed = words("--server http://x runs --token=t list --store=s --json -- --server");
+        let typed = words(
+            "--server http://x runs --token=t list --server-ca ca.pem --store=s --json -- --server",
+        );
         assert_eq!(without_own(&typed), words("runs list --json -- --server"));
     }
 }

@@ -30,6 +30,9 @@ pub(crate) struct Everywhere {
         value_name = "TOKEN"
     )]
     pub(crate) token: Option<String>,
+    /// Certificates in PEM that a server with https:// is known by, instead of those of this machine
+    #[arg(long, global = true, env = "LOPE_SERVER_CA", value_name = "FILE")]
+    pub(crate) server_ca: Option<PathBuf>,
     /// Folder of config.yaml, lope.db and logs  [default: ~/.lope]
     #[arg(long, global = true, env = "LOPE_HOME", value_name = "DIR")]
     pub(crate) home: Option<PathBuf>,

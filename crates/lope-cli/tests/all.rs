@@ -8,6 +8,8 @@
 )]
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+mod agent_clock_steps;
+mod agent_crash;
 mod agent_rounds;
 mod agent_runners;
 mod agent_wakeup;
@@ -49,6 +51,7 @@ mod reactive_runners;
 mod reactive_stores;
 mod readme;
 mod remote;
+mod remote_tls;
 mod runs;
 mod schedules;
 mod server;

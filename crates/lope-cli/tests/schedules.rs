@@ -24,6 +24,8 @@ fn show(home: &Home, name: &str) -> Value {
         .json()
 }
 
+const DAILY: &str = "every day at 03:00 Europe/Berlin";
+
 #[test]
 fn a_schedule_is_added_shown_steered_and_removed() {
     let home = Home::new();
@@ -92,7 +94,19 @@ fn a_schedule_is_added_shown_steered_and_removed() {
     }
     let shown = show(&home, "nightly");
     assert_eq!(shown["upcoming"].as_array().unwrap().len(), 5, "{shown}");
+    let listed = home.lope(&["schedules", "list"]).done().out;
+    let nightly = listed.lines().find(|line| line.starts_with("nightly"));
+    assert!(
+        nightly
+            .is_some_and(|line| line.contains("0 3 * * * Europe/Berlin") && line.contains(DAILY)),
+        "{listed}"
+    );
+    // An interval is in words as it is.
+    assert_eq!(listed.matches("every 1m30s").count(), 1, "{listed}");
+    let told = home.lope(&["schedules", "show", "nightly"]).done().out;
+    assert!(told.contains(&format!("in words   {DAILY}")), "{told}");
     let all = home.lope(&["schedules", "list", "--json"]).done().json();
+    assert_eq!(all[0]["in_words"], DAILY);
     let names: Vec<&str> = all
         .as_array()
         .unwrap()

@@ -22,7 +22,7 @@ impl Up {
         let mut lines = lines.map_while(Result::ok);
         let said = lines.find(|line| line.contains("dashboard and API at"));
         let said = said.expect("it says where it serves");
-        let address = said.rsplit("http://").next().unwrap();
+        let address = said.rsplit("://").next().unwrap();
         let address = address.trim_end_matches('/').to_owned();
         std::thread::spawn(move || lines.for_each(drop));
         Self { child, address }

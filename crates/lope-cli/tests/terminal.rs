@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+use crate::server::Up;
 use crate::stage;
 
 use std::fs::File;
@@ -162,6 +163,37 @@ fn a_terminal_shows_a_live_tree_and_stdout_has_the_result_alone() {
         said.err.contains("completed") && said.err.contains("\u{1b}["),
         "{said:?}"
     );
+}
+
+/// "does everything it does with a store": a tree that moves, too, where there is a terminal.
+#[test]
+fn a_terminal_shows_a_live_tree_of_a_run_that_a_server_does() {
+    let there = Home::new();
+    let up = Up::start(&there, &["--http", "127.0.0.1:0"]);
+    let server = format!("http://{}", up.address);
+    let home = Home::new();
+    let file = gated(&home);
+    let words = ["run", file.as_str(), "--server", &server, "--key", "k"];
+    let terminal = Terminal::start(home.command(&words));
+    terminal.until("1 at work");
+    terminal.until("⠹");
+    let watching = Terminal::start(home.command(&["runs", "watch", "k", "--server", &server]));
+    watching.until("1 at work");
+    // Drawn over what stood there: the cursor goes up, the line is cleared.
+    watching.until("\u{1b}[2K");
+    open_gate(&home);
+    for (said, out) in [(terminal.end(), "3\n"), (watching.end(), "completed")] {
+        assert_eq!(said.code, 0, "{said:?}");
+        assert!(said.out.contains(out), "{said:?}");
+        let last = said.err.rsplit('✓').take(4).collect::<Vec<_>>().join("|");
+        assert!(
+            last.contains("first") && last.contains("second") && last.contains("third"),
+            "{last}"
+        );
+    }
+    let mut plain = home.command(&["runs", "watch", "k", "--server", &server]);
+    let plain = stage::said(&mut plain).done();
+    assert!(!plain.err.contains('\u{1b}'), "{plain:?}");
 }
 
 #[test]

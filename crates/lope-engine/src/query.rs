@@ -140,6 +140,24 @@ impl<'a> Follower<'a> {
         })
     }
 
+    /// Where another follower of the same run stood.
+    pub const fn resume(store: &'a Store, run: RunId, historian: Historian<'a>) -> Self {
+        Self {
+            store,
+            run,
+            historian,
+        }
+    }
+
+    /// Keeps the executions with these numbers.
+    #[must_use]
+    pub fn pinning(self, numbers: std::ops::Range<u64>) -> Self {
+        Self {
+            historian: self.historian.pinning(numbers),
+            ..self
+        }
+    }
+
     /// Keeps at most so many executions that are over; for whoever looks on as long as a run lasts.
     #[must_use]
     pub fn with_limit(self, limit: usize) -> Self {

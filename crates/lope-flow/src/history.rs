@@ -5,6 +5,7 @@
 //! it decides nothing.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::ops::Range;
 use std::sync::Arc;
 
 use lope_model::{Failure, RunId, Timestamp, Value};
@@ -85,6 +86,35 @@ pub struct Historian<'a> {
     results: Vec<(Arc<str>, Settled)>,
     /// Executions that the last row said something about.
     touched: BTreeSet<u64>,
+    /// Numbers of executions that are never left out.
+    pinned: Range<u64>,
+}
+
+/// Where a historian stood: another one can go on from there.
+#[derive(Clone, Debug)]
+pub struct HistoryMark {
+    state: State,
+    seq: u64,
+    next: u64,
+    /// What was not over, by number.
+    live: BTreeMap<u64, Execution>,
+}
+
+impl HistoryMark {
+    /// How many executions were opened before.
+    pub const fn opened(&self) -> u64 {
+        self.next
+    }
+
+    /// An execution that was not over.
+    pub fn live(&self, number: u64) -> Option<&Execution> {
+        self.live.get(&number)
+    }
+
+    /// About how many bytes its values take in memory.
+    pub fn weight(&mut self) -> usize {
+        self.state.weight()
+    }
 }
 
 impl<'a> Historian<'a> {
@@ -108,7 +138,50 @@ impl<'a> Historian<'a> {
             dropped: 0,
             results: Vec::new(),
             touched: BTreeSet::new(),
+            pinned: 0..0,
         }
+    }
+
+    /// A historian where another one stood: what was over there stays unknown.
+    pub fn from_mark(plan: &'a Plan, mark: HistoryMark) -> Self {
+        let index = mark.live.iter();
+        let index = index.map(|(number, it)| (Arc::clone(&it.id), *number));
+        Self {
+            next: mark.next,
+            index: index.collect(),
+            executions: mark.live,
+            ..Self::from_state(plan, mark.state, mark.seq)
+        }
+    }
+
+    /// Where it stands.
+    pub fn mark(&self) -> HistoryMark {
+        let live = self.executions.iter();
+        let live = live.filter(|(_, it)| it.status == ExecutionStatus::Running);
+        HistoryMark {
+            state: self.state.clone(),
+            seq: self.seq,
+            next: self.next,
+            live: live.map(|(number, it)| (*number, it.clone())).collect(),
+        }
+    }
+
+    /// Keeps the executions with these numbers; they are counted from 0 as they are opened.
+    #[must_use]
+    pub fn pinning(mut self, numbers: Range<u64>) -> Self {
+        self.pinned = numbers;
+        self
+    }
+
+    /// How many executions were opened.
+    pub const fn opened(&self) -> u64 {
+        self.next
+    }
+
+    /// Executions with these numbers that are still known.
+    pub fn numbered(&self, numbers: Range<u64>) -> impl Iterator<Item = (u64, &Execution)> {
+        let within = self.executions.range(numbers);
+        within.map(|(number, execution)| (*number, execution))
     }
 
     /// Keeps at most so many executions that are over.
@@ -187,9 +260,13 @@ impl<'a> Historian<'a> {
     /// Executions that the last row opened, changed or ended, in the order in which they were
     /// opened.
     pub fn touched(&self) -> impl Iterator<Item = &Execution> {
-        self.touched
-            .iter()
-            .filter_map(|number| self.executions.get(number))
+        self.touched_numbered().map(|(_, execution)| execution)
+    }
+
+    /// The same with their numbers.
+    pub fn touched_numbered(&self) -> impl Iterator<Item = (u64, &Execution)> {
+        let touched = self.touched.iter();
+        touched.filter_map(|number| Some((*number, self.executions.get(number)?)))
     }
 
     /// How many executions that are over were left out.
@@ -311,7 +388,7 @@ impl<'a> Historian<'a> {
         (execution.status, execution.output, execution.failure) = (status, output, failure);
         if status == ExecutionStatus::Running {
             self.over.remove(&number);
-        } else {
+        } else if !self.pinned.contains(&number) {
             self.over.insert(number);
         }
     }
@@ -387,9 +464,15 @@ impl<'a> Historian<'a> {
 
     fn forget(&mut self) {
         while self.executions.len() > self.limit {
-            let Some(number) = self.over.pop_first() else {
+            // What was opened before the last row and is over with it is still told.
+            let is_told = |number: &u64| {
+                let opened_by = self.executions.get(number).map(|it| it.opened_by);
+                self.touched.contains(number) && opened_by < Some(self.seq)
+            };
+            let Some(number) = self.over.iter().find(|it| !is_told(it)).copied() else {
                 return;
             };
+            self.over.remove(&number);
             if let Some(execution) = self.executions.remove(&number) {
                 self.index.remove(&execution.id);
                 self.dropped += 1;

@@ -17,6 +17,7 @@ use lope_remote::CommandHost;
 use serde_json::Value as Json;
 use tokio::sync::{OnceCell, Semaphore, watch};
 
+use crate::execution_pages::ExecutionPages;
 use crate::feed::{Feed, NamedChanges, RunChanges};
 use crate::guesses::Guesses;
 use crate::redactions::Redactions;
@@ -46,6 +47,8 @@ pub struct ServerContext {
     pub run_feed: Arc<Feed<RunChanges>>,
     pub schedule_feed: Arc<Feed<NamedChanges>>,
     pub mailbox_feed: Arc<Feed<NamedChanges>>,
+    /// What is remembered of long runs whose executions were asked for.
+    pub execution_pages: ExecutionPages,
     /// Rung when there is a new bulk action.
     pub bulk_wakeup: BulkWakeup,
     pub guesses: Guesses,
@@ -98,6 +101,7 @@ impl ServerContext {
             mailbox_feed: Arc::new(Feed::new(NamedChanges::of_mailboxes())),
             redactions,
             bulk_wakeup: BulkWakeup::default(),
+            execution_pages: ExecutionPages::default(),
             guesses: Guesses::default(),
             spaces: OnceCell::new(),
             ending,

@@ -11,6 +11,7 @@ pub mod clock;
 pub mod context;
 pub mod endpoint;
 pub mod event_stream;
+pub mod execution_pages;
 pub mod feed;
 pub mod gate;
 pub mod guesses;

@@ -3,7 +3,7 @@
 //! A commit is one transaction: its changes go out in one trip, and if one of them found nothing to
 //! change, all are rolled back. Who inserts what somebody else is inserting waits for the other.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use lope_model::{Moment, Timestamp, limit};
 use lope_store::board::{
@@ -21,6 +21,9 @@ use crate::inner::{Handle, PostgresInner};
 use crate::transfer::{Array, cells, names, params, single, word};
 
 const CLOCK: &str = "select {now}";
+/// The longest lease of a task or a runner that a step of the clock is held back for: whoever lives
+/// has renewed it by then.
+const BOARD_LEASE: Duration = Duration::from_hours(1);
 /// How often a commit that was rolled back because others stood in its way is tried again.
 const TRIES_MAX: u32 = 10;
 const TRY_AGAIN_AFTER: Duration = Duration::from_millis(2);
@@ -70,12 +73,14 @@ impl PostgresInner {
         {
             asked.push((ReadStatement::Once { text, types }, params(values)));
         }
+        let sent = Instant::now();
         let mut answers = self.reads.read_together(View::Rows, &asked).await?;
         let now: i64 = answers
             .remove(0)
             .first()
             .map(|row| row.get(0))
             .ok_or_else(|| StoreError::corrupt("the clock did not answer"))?;
+        self.board_clock.heard(sent, now, BOARD_LEASE);
         let rows = answers.iter().zip(selects);
         let rows = rows.map(|(rows, select)| {
             let columns = select.table.rows.columns;
@@ -86,6 +91,7 @@ impl PostgresInner {
             clock: BoardClock {
                 now: Timestamp::from_millis(now),
                 moment: Moment(now),
+                judged: Moment(now.min(self.board_clock.latest())),
                 boot_id: String::new(),
             },
         })

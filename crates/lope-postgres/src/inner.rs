@@ -39,6 +39,8 @@ pub(crate) struct PostgresInner {
     prune_cursor: Mutex<PruneCursor>,
     cursors: Mutex<ClaimCursors>,
     pub(crate) clock: ServerClock,
+    /// The same clock for the board, whose leases are longer.
+    pub(crate) board_clock: ServerClock,
     notify_task: NotifyTask,
     partition_task: PartitionTask,
 }
@@ -74,6 +76,7 @@ impl PostgresInner {
             prune_cursor: Mutex::default(),
             cursors: Mutex::default(),
             clock: ServerClock::default(),
+            board_clock: ServerClock::default(),
             options,
         };
         inner.stored_manifest().await?;

@@ -4,7 +4,7 @@
 //! is set forward, every session would be over at once; so no statement judges a session by a later
 //! time than this process expects. When the step has lasted so long that every runner that lives
 //! has renewed its session, the new time counts. A step back makes expiries that lie too far ahead;
-//! `end_expired.sql` brings those back by itself.
+//! `end_expired.sql` brings those back by itself. Locks of tasks are judged in the same way.
 
 use std::sync::{Mutex, MutexGuard};
 use std::time::{Duration, Instant};
@@ -85,13 +85,13 @@ impl ClockReading {
         let since = self.ahead_since.unwrap_or(now);
         let held_back = HELD_BACK.max(lease * HELD_BACK_LEASES);
         if now.saturating_duration_since(since) >= held_back {
-            tracing::warn!("the server's clock was set forward; sessions are judged by it now");
+            tracing::warn!("the server's clock was set forward; leases are judged by it now");
             return Self::fresh(server, now);
         }
         if self.ahead_since.is_none() {
             tracing::warn!(
                 ahead = server - self.expected(now),
-                "the server's clock was set forward; no session ends because of that"
+                "the server's clock was set forward; no lease ends because of that"
             );
         }
         Self {

@@ -17,6 +17,8 @@ use crate::order::{Attached, CommandFrame, CommandOrder, Need};
 
 /// Bytes that may wait for a slow caller before the command is ended.
 const WAITING_MAX: usize = 64 * 1024 * 1024;
+/// Bytes that may wait before a picture is left out.
+const PICTURES_MAX: usize = 64 * 1024;
 /// Bytes that may wait before a file is held back.
 const PIECES_MAX: usize = 4 * 1024 * 1024;
 
@@ -129,6 +131,12 @@ impl CommandCall {
             () = self.frames.closed() => {}
             () = self.overrun.notified() => {}
         }
+    }
+
+    /// Does so much wait for the caller that a picture which the next one replaces is not worth
+    /// sending?
+    pub fn is_behind(&self) -> bool {
+        self.waiting.load(Ordering::Acquire) > PICTURES_MAX
     }
 
     /// Returns when the caller has taken enough for the next piece of a file.

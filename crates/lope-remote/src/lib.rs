@@ -11,8 +11,8 @@ mod order;
 mod server_client;
 
 pub use command_call::{CommandCall, CommandHost, FrameReceiver};
-pub use order::{Attached, Attachment, CommandFrame, CommandOrder, Need, OutputFile};
-pub use server_client::{CallError, OrderGiver, ServerClient};
+pub use order::{Attached, Attachment, CommandFrame, CommandOrder, Need, OutputFile, ScreenSize};
+pub use server_client::{CallError, OrderGiver, ServerClient, ServerTrust};
 
 /// Most bytes of one file, or of standard input, that go with an order.
 pub const ATTACHMENT_MAX: usize = 14 * 1024 * 1024;

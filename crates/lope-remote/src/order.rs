@@ -14,12 +14,21 @@ pub struct CommandOrder {
     pub attachments: Vec<Attachment>,
     /// How wide the caller's terminal is; absent: it has none.
     pub width: Option<usize>,
+    /// How large the terminal is that its stderr goes to; absent: it goes elsewhere.
+    pub screen: Option<ScreenSize>,
     /// How the program was called: what a command to type next begins with.
     pub called: String,
     /// The folder in which it was called.
     pub folder: String,
     /// The claim of a task that the caller speaks for.
     pub task: Option<String>,
+}
+
+/// Columns and lines of a terminal.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct ScreenSize {
+    pub width: u16,
+    pub height: u16,
 }
 
 /// Something of the caller's that a command needs.
@@ -68,6 +77,8 @@ pub enum CommandFrame {
     OutBytes(#[serde(with = "Base64")] Vec<u8>),
     /// For stderr, as it is.
     Err(String),
+    /// Lines for the terminal that stderr goes to, drawn over the picture before; the last one stays.
+    Picture { lines: Vec<String>, is_last: bool },
     /// A file to write begins.
     File(OutputFile),
     /// The next bytes of the file that began last.
@@ -113,6 +124,10 @@ mod tests {
             CommandFrame::Out("a\nb".to_owned()),
             CommandFrame::OutBytes(vec![0, 255]),
             CommandFrame::Needs(vec![Need::Stdin, Need::File("x".to_owned())]),
+            CommandFrame::Picture {
+                lines: vec!["a".to_owned()],
+                is_last: true,
+            },
             CommandFrame::Exit(3),
         ];
         for frame in frames {

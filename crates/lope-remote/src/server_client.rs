@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use reqwest::{Client, Response, StatusCode, Url};
+use reqwest::{Certificate, Client, Response, StatusCode, Url};
 use serde_json::Value as Json;
 use thiserror::Error;
 
@@ -25,9 +25,26 @@ pub struct ServerClient {
     token: Option<String>,
 }
 
+/// What a client and a server know each other by.
+#[derive(Clone, Default)]
+pub struct ServerTrust {
+    /// The token that the server asks for.
+    pub token: Option<String>,
+    /// Certificates in PEM: the server's own, or of those who signed it. No others are believed
+    /// then; without them those that the machine knows are.
+    pub authority: Option<Vec<u8>>,
+}
+
+impl std::fmt::Debug for ServerTrust {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("ServerTrust")
+    }
+}
+
 /// Why a server did not do what was asked.
 #[derive(Debug, Error)]
 pub enum CallError {
+    /// Where it is, or whom it is known by, makes no sense.
     #[error("{0}")]
     BadUrl(String),
     /// Nobody is there, or it does not go on.
@@ -64,6 +81,8 @@ pub trait OrderGiver {
     fn out(&mut self, text: &str);
     fn out_bytes(&mut self, bytes: &[u8]);
     fn err(&mut self, text: &str);
+    /// Lines to draw over the picture before; the last picture stays.
+    fn picture(&mut self, lines: &[String], is_last: bool);
     /// A file begins; its bytes follow.
     fn file(&mut self, file: &OutputFile) -> Result<(), CallError>;
     fn piece(&mut self, bytes: &[u8]) -> Result<(), CallError>;
@@ -77,7 +96,7 @@ enum Answered {
 }
 
 impl ServerClient {
-    pub fn new(url: &str, token: Option<String>) -> Result<Self, CallError> {
+    pub fn new(url: &str, trust: ServerTrust) -> Result<Self, CallError> {
         let parsed = Url::parse(url)
             .ok()
             .filter(|it| matches!(it.scheme(), "http" | "https") && it.host().is_some());
@@ -88,17 +107,26 @@ impl ServerClient {
         }
         // Another part of the program may have chosen a provider already; any will do.
         let _ = rustls::crypto::ring::default_provider().install_default();
-        let http = Client::builder()
+        let mut http = Client::builder()
             .user_agent(concat!("lope/", env!("CARGO_PKG_VERSION")))
             .redirect(reqwest::redirect::Policy::none())
             .connect_timeout(CONNECT)
-            .read_timeout(SILENCE)
-            .build()
-            .map_err(|error| CallError::Broken(deepest(&error)))?;
+            .read_timeout(SILENCE);
+        if let Some(pem) = &trust.authority {
+            let certificates = Certificate::from_pem_bundle(pem);
+            let certificates = certificates.unwrap_or_default();
+            if certificates.is_empty() {
+                let message = "the file of --server-ca holds no certificate in PEM";
+                return Err(CallError::BadUrl(message.to_owned()));
+            }
+            http = http.tls_certs_only(certificates);
+        }
+        let http = http.build();
+        let http = http.map_err(|error| CallError::Broken(deepest(&error)))?;
         Ok(Self {
             http,
             url: url.trim_end_matches('/').to_owned(),
-            token,
+            token: trust.token,
         })
     }
 
@@ -179,6 +207,7 @@ impl ServerClient {
             CommandFrame::Out(text) => giver.out(&text),
             CommandFrame::OutBytes(bytes) => giver.out_bytes(&bytes),
             CommandFrame::Err(text) => giver.err(&text),
+            CommandFrame::Picture { lines, is_last } => giver.picture(&lines, is_last),
             CommandFrame::File(file) => giver.file(&file)?,
             CommandFrame::Piece(bytes) => giver.piece(&bytes)?,
             CommandFrame::Needs(needs) => return Ok(Some(Answered::Needs(needs))),
@@ -259,9 +288,11 @@ mod tests {
     #[test]
     fn only_addresses_of_servers_are_taken() {
         for bad in ["", "here", "ftp://x", "127.0.0.1:7420", "http://"] {
-            assert!(ServerClient::new(bad, None).is_err(), "{bad}");
+            let client = ServerClient::new(bad, ServerTrust::default());
+            assert!(client.is_err(), "{bad}");
         }
-        let client = ServerClient::new("http://127.0.0.1:7420/lope/", None).unwrap();
+        let client = ServerClient::new("http://127.0.0.1:7420/lope/", ServerTrust::default());
+        let client = client.unwrap();
         assert_eq!(client.url(), "http://127.0.0.1:7420/lope");
     }
 }

@@ -16,7 +16,7 @@ const STANDING_MAX: usize = 16 * 1024;
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
 pub enum InvalidSchedule {
     #[error(
-        "bad schedule name '{name}': 1 to {} characters, none of them a control character",
+        "bad schedule name '{name}': 1 to {} characters, none of them a control character, not '.' or '..'",
         limit::NAME_MAX
     )]
     Name { name: String },
@@ -59,7 +59,8 @@ fn before(until: Option<Timestamp>) -> String {
 
 impl Schedule {
     pub fn validate(&self, now: Timestamp) -> Result<(), InvalidSchedule> {
-        let named = !self.name.is_empty() && self.name.len() <= limit::NAME_MAX;
+        // In the path of a URL the two mean a folder, however they are written.
+        let named = !["", ".", ".."].contains(&&*self.name) && self.name.len() <= limit::NAME_MAX;
         if !named || self.name.chars().any(char::is_control) {
             return Err(InvalidSchedule::Name {
                 name: self.name.clone(),

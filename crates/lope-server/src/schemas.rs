@@ -224,6 +224,7 @@ const SHAPES: &[(&str, ShapeFields)] = &[
             ("workflow", "string"),
             ("cron", "string|null"),
             ("every", "string|null"),
+            ("in_words", "string|null"),
             ("status", "string"),
             ("next_at", "time|null"),
             ("running", "boolean"),

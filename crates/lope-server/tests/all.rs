@@ -13,6 +13,7 @@ mod browser;
 mod browser_rooms;
 mod bulk;
 mod events;
+mod executions;
 mod fixture;
 mod generated;
 mod limits;

@@ -91,6 +91,34 @@ async fn a_workflow_is_deployed_started_and_read() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn what_is_called_like_a_path_is_found_by_its_name() {
+    let ground = Ground::open().await;
+    ground.deploy(APPROVE).await;
+    for name in ["events", "count", "a/b c", "50%"] {
+        let encoded = name.replace('%', "%25").replace('/', "%2F");
+        let encoded = encoded.replace(' ', "%20");
+        let add = json!({ "name": name, "workflow": "approve", "cron": "30 6 * * *" });
+        assert_eq!(ground.post("/api/schedules", add).await.status, 201);
+        let path = format!("/api/schedules/{encoded}");
+        assert_eq!(ground.get(&path).await.json()["name"], name);
+        let paused = ground.post(&format!("{path}/pause"), json!({})).await;
+        assert_eq!(paused.json()["status"], "paused");
+        let gone = ground.send(Request::new("DELETE", &path)).await;
+        assert_eq!(gone.status, 200, "{}", gone.text());
+        let started = json!({ "workflow": "approve", "key": name });
+        assert_eq!(ground.post("/api/runs", started).await.status, 201);
+        let run = ground.get(&format!("/api/runs/{encoded}")).await.json();
+        assert_eq!(run["key"], name);
+    }
+    for name in [".", ".."] {
+        let add = json!({ "name": name, "workflow": "approve", "cron": "30 6 * * *" });
+        let refused = ground.post("/api/schedules", add).await;
+        assert_eq!(refused.status, 400, "{}", refused.text());
+    }
+    ground.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_key_starts_one_run() {
     let ground = Ground::open().await;
     ground.deploy(APPROVE).await;

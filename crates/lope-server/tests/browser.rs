@@ -232,7 +232,7 @@ async fn five_hundred_failed_runs_are_retried_together() {
     assert_eq!(ground.ended(&parent).await["status"], "completed");
     let fits = "workflow=failing&status=failed";
     loop {
-        let counted = ground.get(&format!("/api/runs/count?{fits}")).await.json();
+        let counted = ground.get(&format!("/api/count/runs?{fits}")).await.json();
         if counted["count"] == 500 {
             break;
         }

@@ -176,7 +176,7 @@ async fn an_action_on_five_hundred_runs_goes_on_after_its_server_ends() {
     }
     let ended = http::send(
         ground.server.address(),
-        &Request::get("/api/runs/count?status=cancelled"),
+        &Request::get("/api/count/runs?status=cancelled"),
     )
     .await;
     assert_eq!(ended.json()["count"], 500);

@@ -250,7 +250,7 @@ async fn schedules_are_told_as_they_change_also_after_a_cut() {
     ground.deploy(STEPS).await;
     let add = |name: &str| json!({ "name": name, "workflow": "steps", "cron": "30 6 * * *" });
     ground.post("/api/schedules", add("before")).await;
-    let path = "/api/schedules/events";
+    let path = "/api/events/schedules";
     let mut listener = Listener::open(&ground, Request::get(path)).await;
     assert_eq!(
         ground.post("/api/schedules", add("nightly")).await.status,
@@ -286,7 +286,7 @@ async fn schedules_are_told_as_they_change_also_after_a_cut() {
 #[tokio::test(flavor = "multi_thread")]
 async fn mailboxes_are_told_as_they_fill_and_empty_also_after_a_cut() {
     let ground = Ground::open().await;
-    let path = "/api/mailboxes/events";
+    let path = "/api/events/mailboxes";
     let send = || ground.post("/api/mailboxes/7/messages", json!({ "payload": "hello" }));
     let mut listener = Listener::open(&ground, Request::get(path)).await;
     assert_eq!(send().await.status, 201);

@@ -259,7 +259,7 @@ impl Generator {
 /// The answer; of events only how they begin.
 async fn answered(address: SocketAddr, request: &Request) -> HttpAnswer {
     let path = request.path.split('?').next().unwrap();
-    if !path.ends_with("/events") {
+    if !path.ends_with("/events") && !path.starts_with("/api/events/") {
         return http::send(address, request).await;
     }
     let mut stream = TcpStream::connect(address).await.unwrap();

@@ -106,7 +106,7 @@ async fn runs_are_found_by_what_they_are_and_counted() {
     );
     assert!(first["searched"].as_u64().unwrap() <= 5);
     for (query, count) in [("", 5), ("workflow=echo", 3), ("error=Broken", 1)] {
-        let counted = ground.get(&format!("/api/runs/count?{query}")).await.json();
+        let counted = ground.get(&format!("/api/count/runs?{query}")).await.json();
         assert_eq!(counted, json!({ "count": count, "more": false }), "{query}");
     }
     assert_eq!(ground.get("/api/runs?input=nothing").await.status, 400);

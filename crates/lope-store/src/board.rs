@@ -31,12 +31,16 @@ pub struct BoardRead {
     pub rows: Vec<Vec<TransferRow>>,
 }
 
-/// What the store's clock said: the time, and the moment that judges leases in the life of the
-/// machine that it belongs to.
+/// What the store's clock said: the time, and the moment in the life of the machine that it belongs
+/// to.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct BoardClock {
     pub now: Timestamp,
+    /// Leases that are written now run from here.
     pub moment: Moment,
+    /// Leases are judged by this. It is earlier than `moment` while a clock that serves all machines
+    /// has been set forward: that ends no lease.
+    pub judged: Moment,
     /// Moments of another boot mean nothing. Empty where one clock serves all machines.
     pub boot_id: String,
 }

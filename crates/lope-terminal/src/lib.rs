@@ -6,6 +6,7 @@
 pub mod clock;
 pub mod format;
 pub mod output;
+pub mod picture;
 mod plain;
 pub mod progress;
 pub mod reports;

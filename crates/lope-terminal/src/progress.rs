@@ -1,26 +1,22 @@
-//! Progress of a run while somebody waits for it: a live tree on a terminal, plain lines otherwise,
-//! nothing when quiet.
+//! Progress of a run while somebody waits for it: a live tree on a terminal, here or where the command
+//! was typed, plain lines otherwise, nothing when quiet.
 //!
 //! All of it goes to stderr. What is shown comes from the run's journal, so it is what is durable.
 
 use std::fmt;
-use std::io::IsTerminal;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use anstream::AutoStream;
-use anstream::ColorChoice;
-use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use lope::runs::RunRecord;
 use lope::runs::Status;
 use lope::runs::Watch;
 use lope::runs::{Execution, ExecutionStatus, Historian};
 use lope_model::{Span, Timestamp};
-use terminal_size::{Height, Width, terminal_size_of};
+use lope_remote::{CommandCall, CommandFrame, ScreenSize, caller};
 
 use crate::clock::wall;
 use crate::format::{SPINNER, TreeView, lasted, said};
 use crate::output::{Output, remark};
-use crate::table::shorten;
+use crate::picture::{Picture, screen_size};
 
 /// Between two looks at a run.
 pub const TICK: Duration = Duration::from_millis(100);
@@ -30,6 +26,8 @@ const ROWS_MAX: usize = 40;
 pub const KNOWN_MAX: usize = 1_000;
 /// Lines of the terminal that are left free.
 const FREE: usize = 4;
+/// Between two pictures for a terminal elsewhere.
+const CALLER_TICK: Duration = Duration::from_millis(200);
 /// A step that took no time and had no attempt is not worth a line.
 const WORTH: Span = Span::from_millis(1);
 
@@ -44,11 +42,84 @@ pub enum ProgressView {
 pub struct Tree {
     title: String,
     started: Timestamp,
-    screen: MultiProgress,
-    bars: Vec<ProgressBar>,
-    style: ProgressStyle,
+    canvas: Canvas,
     frame: usize,
-    plain: bool,
+}
+
+/// What a tree is drawn on.
+enum Canvas {
+    /// The terminal of this process.
+    Here(Picture),
+    /// That of whoever the command is done for.
+    Caller {
+        screen: ScreenSize,
+        drawn: Option<Instant>,
+    },
+}
+
+impl Canvas {
+    /// Nothing: there is no terminal.
+    fn begin() -> Option<Self> {
+        match CommandCall::current() {
+            None => Picture::begin().map(Self::Here),
+            Some(call) => call.order.screen.map(|screen| Self::Caller {
+                screen,
+                drawn: None,
+            }),
+        }
+    }
+
+    fn height(&self) -> usize {
+        let size = match self {
+            Self::Here(_) => screen_size(),
+            Self::Caller { screen, .. } => Some(*screen),
+        };
+        size.map_or(24, |size| usize::from(size.height))
+    }
+
+    /// Is it worth drawing again?
+    fn is_due(&self) -> bool {
+        let Self::Caller { drawn, .. } = self else {
+            return true;
+        };
+        let is_early = drawn.is_some_and(|at| at.elapsed() < CALLER_TICK);
+        let is_behind = CommandCall::current().is_some_and(|call| call.is_behind());
+        !is_early && !is_behind
+    }
+
+    fn draw(&mut self, lines: Vec<String>) {
+        match self {
+            Self::Here(picture) => picture.draw(&lines),
+            Self::Caller { drawn, .. } => {
+                *drawn = Some(Instant::now());
+                caller::say(|| CommandFrame::Picture {
+                    lines,
+                    is_last: false,
+                });
+            }
+        }
+    }
+
+    fn say(&self, text: &str) {
+        match self {
+            Self::Here(picture) => picture.say(text),
+            Self::Caller { .. } => {
+                caller::say(|| CommandFrame::Err(format!("{text}\n")));
+            }
+        }
+    }
+
+    fn end(self, lines: Vec<String>) {
+        match self {
+            Self::Here(picture) => picture.end(&lines),
+            Self::Caller { .. } => {
+                caller::say(|| CommandFrame::Picture {
+                    lines,
+                    is_last: true,
+                });
+            }
+        }
+    }
 }
 
 impl ProgressView {
@@ -56,18 +127,14 @@ impl ProgressView {
         if output.quiet {
             return Self::Silent;
         }
-        if lope_remote::caller::is_remote() || !std::io::stderr().is_terminal() {
+        let Some(canvas) = Canvas::begin() else {
             return Self::Lines(output);
-        }
+        };
         Self::Tree(Box::new(Tree {
             title: format!("{} {}", record.workflow, record.run),
             started: record.created_at,
-            screen: MultiProgress::with_draw_target(ProgressDrawTarget::stderr_with_hz(20)),
-            bars: Vec::new(),
-            style: ProgressStyle::with_template("{msg}")
-                .unwrap_or_else(|_| ProgressStyle::default_spinner()),
+            canvas,
             frame: 0,
-            plain: AutoStream::choice(&std::io::stderr()) == ColorChoice::Never,
         }))
     }
 
@@ -93,7 +160,7 @@ impl ProgressView {
     /// A word beside the progress.
     pub fn say(&self, text: &str) {
         match self {
-            Self::Tree(tree) => drop(tree.screen.println(text)),
+            Self::Tree(tree) => tree.canvas.say(text),
             Self::Lines(output) => remark(*output, text),
             Self::Silent => {}
         }
@@ -109,25 +176,13 @@ impl ProgressView {
 
 impl Tree {
     fn draw(&mut self, history: &Historian<'_>) {
+        if !self.canvas.is_due() {
+            return;
+        }
         self.frame += 1;
-        let (width, height) = terminal_size_of(std::io::stderr())
-            .map_or((80, 24), |(Width(width), Height(height))| {
-                (usize::from(width), usize::from(height))
-            });
-        let rows = height.saturating_sub(FREE).clamp(3, ROWS_MAX);
+        let rows = self.canvas.height().saturating_sub(FREE).clamp(3, ROWS_MAX);
         let lines = self.lines(history, Some(self.frame), rows);
-        while self.bars.len() > lines.len() {
-            if let Some(bar) = self.bars.pop() {
-                self.screen.remove(&bar);
-            }
-        }
-        while self.bars.len() < lines.len() {
-            let bar = ProgressBar::no_length().with_style(self.style.clone());
-            self.bars.push(self.screen.add(bar));
-        }
-        for (bar, line) in self.bars.iter().zip(lines) {
-            bar.set_message(fit(&line, width.saturating_sub(1), self.plain));
-        }
+        self.canvas.draw(lines);
     }
 
     fn lines(&self, history: &Historian<'_>, frame: Option<usize>, rows: usize) -> Vec<String> {
@@ -183,22 +238,7 @@ impl Tree {
 
     fn end(self, history: &Historian<'_>) {
         let lines = self.lines(history, None, ROWS_MAX);
-        // Nobody may be reading.
-        let _ = self.screen.clear();
-        self.screen.set_draw_target(ProgressDrawTarget::hidden());
-        for line in lines {
-            let _ =
-                std::io::Write::write_all(&mut anstream::stderr(), format!("{line}\n").as_bytes());
-        }
-    }
-}
-
-fn fit(line: &str, width: usize, plain: bool) -> String {
-    let bare = anstream::adapter::strip_str(line).to_string();
-    if plain || bare.chars().count() > width {
-        shorten(&bare, width)
-    } else {
-        line.to_owned()
+        self.canvas.end(lines);
     }
 }
 

@@ -8,6 +8,8 @@ use std::path::Path;
 
 use lope_remote::{ATTACHMENT_MAX, Attached, CallError, Need, OrderGiver, OutputFile};
 
+use crate::picture::{Picture, stand};
+
 /// What the compiler of Python says about a module that these words name, if a need asks for it.
 pub type Compile = Box<dyn FnMut(&[String], &Need) -> Option<Attached>>;
 
@@ -17,6 +19,8 @@ pub struct ThisProcess {
     compile: Compile,
     /// The file that is written now.
     file: Option<(String, File)>,
+    /// What is drawn over and over.
+    picture: Option<Picture>,
 }
 
 impl fmt::Debug for ThisProcess {
@@ -32,6 +36,7 @@ impl ThisProcess {
             words,
             compile,
             file: None,
+            picture: None,
         }
     }
 
@@ -83,7 +88,23 @@ impl OrderGiver for ThisProcess {
     }
 
     fn err(&mut self, text: &str) {
-        let _ = anstream::stderr().write_all(text.as_bytes());
+        match &self.picture {
+            Some(picture) => picture.say(text.strip_suffix('\n').unwrap_or(text)),
+            None => drop(anstream::stderr().write_all(text.as_bytes())),
+        }
+    }
+
+    fn picture(&mut self, lines: &[String], is_last: bool) {
+        match (is_last, self.picture.take()) {
+            (true, Some(picture)) => picture.end(lines),
+            (true, None) => stand(lines),
+            (false, known) => {
+                self.picture = known.or_else(Picture::begin);
+                if let Some(picture) = &mut self.picture {
+                    picture.draw(lines);
+                }
+            }
+        }
     }
 
     fn file(&mut self, file: &OutputFile) -> Result<(), CallError> {

@@ -340,7 +340,7 @@ fn ahead(until: Timestamp, now: Timestamp) -> String {
 
 /// Milliseconds only where they matter.
 fn round(span: Span) -> Span {
-    if span.millis() < 10_000 {
+    if span.millis() < 1_000 {
         span
     } else {
         Span::from_secs(span.millis() / 1_000)

@@ -5,7 +5,7 @@ pub use lope_engine::News;
 pub use lope_engine::client::{InputError, RunStartOptions};
 pub use lope_engine::fork::{Fork, Forked};
 pub use lope_engine::query::{Follower, FoundRun};
-pub use lope_flow::history::{AttemptRecord, Execution, ExecutionStatus, Historian};
+pub use lope_flow::history::{AttemptRecord, Execution, ExecutionStatus, Historian, HistoryMark};
 pub use lope_flow::law::{Event, Notice, Settled, Status};
 pub use lope_store::Watch;
 pub use lope_store::runs::{

@@ -10,12 +10,12 @@ use lope_agents::board::{
     AttemptStart, BoardError, NotBegun, StartedAttempt, TOKEN_VARIABLE, TaskDetail, TaskToken,
 };
 use lope_agents::law::budget::{BudgetLeft, exhausted, left, micros};
-use lope_agents::law::settle::{AttemptEnd, ReviewVerdict, goes_on, run_at_work};
+use lope_agents::law::settle::{AttemptEnd, ReviewVerdict, goes_on};
 use lope_agents::records::{
     AttemptRole, Author, StopReason, TaskAttemptRecord, TaskEventKind, TaskEventRecord, TaskRecord,
 };
 use lope_agents::settings::{AgentSettings, PromptBy};
-use lope_engine::executor::{Done, StartRight, Task, Token};
+use lope_engine::executor::{Done, StartRight, Task};
 use lope_model::masks::Masks;
 use lope_model::{Failure, Span, Value};
 use lope_workers::process_tree::{TreeCommand, TreeWork};
@@ -64,7 +64,8 @@ impl TaskRunner {
         let id = round.held.task.id;
         let detail = self.board.task_detail(&id.to_string()).await;
         let detail = detail.map_err(store)?;
-        if let Some(end) = recorded(round, &task.token, &detail) {
+        let known = self.known_end(round, &task.token, &detail).await;
+        if let Some(end) = known.map_err(store)? {
             self.log
                 .line(&format!("task {id}: what its agent did is known"));
             return answer(&detail.task, &end);
@@ -405,8 +406,8 @@ impl AgentCall<'_> {
 }
 
 /// What an attempt came to, with what was measured.
-struct ConcludedAttempt {
-    end: AttemptEnd,
+pub(super) struct ConcludedAttempt {
+    pub(super) end: AttemptEnd,
     exit_code: Option<i32>,
     wall: Span,
     cost_micros: i64,
@@ -423,7 +424,11 @@ impl ConcludedAttempt {
 }
 
 /// What an attempt came to: how its process ended, and what the agent said about its task.
-fn conclude(role: AttemptRole, end: &AgentEnd, said: &[&TaskEventRecord]) -> ConcludedAttempt {
+pub(super) fn conclude(
+    role: AttemptRole,
+    end: &AgentEnd,
+    said: &[&TaskEventRecord],
+) -> ConcludedAttempt {
     let word = |kind: TaskEventKind| {
         let mut own = said.iter().rev();
         let event = own.find(|event| event.kind == kind && event.author == Author::Agent);
@@ -474,38 +479,6 @@ fn conclude(role: AttemptRole, end: &AgentEnd, said: &[&TaskEventRecord]) -> Con
         cost_micros: end.report.cost_micros,
         tokens: end.report.tokens,
     }
-}
-
-/// The end of an attempt of this step that a runner before this one wrote down, and died before its
-/// journal heard of it.
-fn recorded(round: &Round, token: &Token, detail: &TaskDetail) -> Option<AttemptEnd> {
-    if run_at_work(&round.held.task) != Some(token.run) {
-        return None;
-    }
-    let mut own = detail.attempts.iter().rev().filter(|attempt| {
-        attempt.run_id == Some(token.run)
-            && attempt.execution.as_deref() == Some(&token.execution)
-            && attempt.stop_reason == Some(StopReason::Success)
-    });
-    let attempt = own.next()?;
-    let ended_at = attempt.ended_at?;
-    let said = detail
-        .events
-        .iter()
-        .filter(|event| event.at >= attempt.started_at && event.at <= ended_at);
-    let said: Vec<&TaskEventRecord> = said.collect();
-    // Whoever asked something is started again, with the answer.
-    if said.iter().any(|it| it.kind == TaskEventKind::Question) {
-        return None;
-    }
-    let end = AgentEnd {
-        reason: StopReason::Success,
-        exit_code: None,
-        report: AgentReport::default(),
-        message: attempt.summary.clone(),
-        wall: Span::ZERO,
-    };
-    Some(conclude(attempt.role, &end, &said).end)
 }
 
 /// What a step answers when its attempt has ended so.

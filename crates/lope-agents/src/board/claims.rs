@@ -58,6 +58,9 @@ impl AgentBoard {
         };
         for tries in 1..=TRIES_MAX {
             let view = self.view(query.project).await?;
+            if self.bring_back(&view).await? {
+                continue;
+            }
             let Some(task) = eligible(&view, &query, &self.rules).into_iter().next() else {
                 return self.not_now(&view, &query).await;
             };

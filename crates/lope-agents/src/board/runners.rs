@@ -35,6 +35,9 @@ impl AgentBoard {
     pub async fn enter_runner(&self, new: &RunnerEntry) -> BoardResult<RunnerPlace> {
         for tries in 1..=TRIES_MAX {
             let view = self.view(Some(&new.project)).await?;
+            if self.bring_back(&view).await? {
+                continue;
+            }
             let here = view
                 .runners
                 .iter()

@@ -6,6 +6,9 @@ use lope_model::{RunnerId, Span};
 use super::{BoardView, ProcessProof, TaskRules};
 use crate::records::{AgentRunnerRecord, TaskLockRecord, TaskRecord};
 
+/// Clocks that differ by less than this were not set.
+const SET_BACK: Span = Span::from_secs(2);
+
 /// What a lock means to whoever wants the task.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum LockStanding {
@@ -44,7 +47,7 @@ pub fn standing(
     if lock.boot_id != view.clock.boot_id {
         return LockStanding::Expired;
     }
-    if view.clock.moment < lock.expires {
+    if view.clock.judged < lock.expires {
         return LockStanding::Held;
     }
     // A machine that slept has let the lock run out; a holder that is there and was awake a moment
@@ -61,7 +64,7 @@ pub fn standing(
 pub fn silent_for(view: &BoardView, runner: &AgentRunnerRecord) -> Span {
     let (now, then) = match view.proof(runner.id) {
         ProcessProof::Alive | ProcessProof::Gone => (view.awake, runner.awake),
-        ProcessProof::Unknown => (view.clock.moment.0, runner.beat.0),
+        ProcessProof::Unknown => (view.clock.judged.0, runner.beat.0),
     };
     Span::from_millis(now.saturating_sub(then).max(0).cast_unsigned())
 }
@@ -85,4 +88,36 @@ pub fn acquired(view: &BoardView, task: &TaskRecord, me: RunnerId, expiry: Span)
         expires: view.clock.moment.plus(expiry),
         boot_id: view.clock.boot_id.clone(),
     }
+}
+
+/// What was written before the store's clock was set back, brought back to where the clock is now:
+/// locks run for their length from now, and the last sign of life was now. Whoever lives writes its
+/// own over it.
+pub fn brought_back(
+    view: &BoardView,
+    rules: &TaskRules,
+) -> (Vec<TaskLockRecord>, Vec<AgentRunnerRecord>) {
+    let now = view.clock.moment;
+    let latest = now.plus(SET_BACK);
+    let own = view.locks.iter();
+    let own = own.filter(|lock| lock.boot_id == view.clock.boot_id);
+    let locks = own.filter_map(|lock| {
+        // A holder gives a sign of life whenever it renews its lock.
+        let length = view.runner(lock.runner_id);
+        let length = length.map_or(rules.lock_expiry, |it| lock.expires.since(it.beat));
+        let expires = now.plus(length);
+        (lock.expires > expires.plus(SET_BACK)).then(|| TaskLockRecord {
+            expires,
+            expires_at: view.clock.now.plus(length),
+            ..lock.clone()
+        })
+    });
+    let elsewhere = view.runners.iter();
+    let elsewhere = elsewhere.filter(|runner| view.proof(runner.id) == ProcessProof::Unknown);
+    let runners = elsewhere.filter(|runner| runner.beat > latest);
+    let runners = runners.map(|runner| AgentRunnerRecord {
+        beat: now,
+        ..runner.clone()
+    });
+    (locks.collect(), runners.collect())
 }

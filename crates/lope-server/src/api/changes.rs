@@ -19,13 +19,13 @@ pub(super) const AFTER: &[crate::parameter::Parameter] = &[text(
 )];
 
 pub(crate) const ENDPOINTS: &[Endpoint] = &[
-    Endpoint::get("/api/schedules/events", "watchSchedules", |context, call| {
+    Endpoint::get("/api/events/schedules", "watchSchedules", |context, call| {
         Box::pin(watch_feed(context, call, |context| &context.schedule_feed))
     })
     .about("Schedules as they change: events 'schedule', 'removed', and 'reset' if what was missed is not known any more.")
     .query(AFTER)
     .answers(Answer::Events("ScheduleEvent")),
-    Endpoint::get("/api/mailboxes/events", "watchMailboxes", |context, call| {
+    Endpoint::get("/api/events/mailboxes", "watchMailboxes", |context, call| {
         Box::pin(watch_feed(context, call, |context| &context.mailbox_feed))
     })
     .about("How much waits for whom, as it changes: events 'mailbox' (the sum of all has no worker), 'removed', and 'reset' if what was missed is not known any more.")

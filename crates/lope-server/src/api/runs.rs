@@ -22,6 +22,8 @@ const MOST: usize = 1_000;
 /// Executions that come with a run, or in a page.
 const EXECUTIONS: usize = 500;
 const EXECUTIONS_MOST: usize = 1_000;
+/// Executions that are looked at for those of a step or a status.
+const SEARCHED: u64 = 5_000;
 /// Bytes of what one execution gave, and of all in an answer.
 const VALUE_MAX: usize = 64 * 1024;
 const VALUES_MAX: usize = 512 * 1024;
@@ -34,7 +36,7 @@ pub(crate) const ENDPOINTS: &[Endpoint] = &[
     .does(&["runs list"])
     .query(LISTED)
     .answers(Answer::Json("RunPage")),
-    Endpoint::get("/api/runs/count", "countRuns", |context, call| {
+    Endpoint::get("/api/count/runs", "countRuns", |context, call| {
         Box::pin(count_runs(context, call))
     })
     .about("How many runs there are, counted to 50000 and no further: then 'more' is true.")
@@ -54,14 +56,17 @@ pub(crate) const ENDPOINTS: &[Endpoint] = &[
         "listExecutions",
         |context, call| Box::pin(executions(context, call)),
     )
-    .about("Executions of a run's steps, in the order in which they began.")
+    .about(
+        "Executions of a run's steps, in the order in which they began. Those of a step or a status \
+         are looked for among 5000 at a time: a page may be short, and 'next' is where to go on.",
+    )
     .query(&[
         text("step", "Of this step, by its path in the workflow"),
         text(
             "status",
             "running, done, skipped, failed, forgiven, cancelled",
         ),
-        count("after", "How many to pass over"),
+        count("after", "The 'next' of the page before"),
         count("limit", "1 to 1000; 500 unless it is said"),
     ])
     .answers(Answer::Json("ExecutionPage")),
@@ -129,27 +134,31 @@ async fn get(context: Arc<ServerContext>, call: ApiCall) -> ApiResult {
 
 async fn executions(context: Arc<ServerContext>, call: ApiCall) -> ApiResult {
     let limit = call.limit(EXECUTIONS, EXECUTIONS_MOST)?;
-    let after: usize = call.parsed("after")?.unwrap_or(0);
+    let after: u64 = call.parsed("after")?.unwrap_or(0);
     let (step, status) = (call.query("step"), call.query("status"));
     if let Some(status) = status.filter(|it| !EXECUTION_STATUSES.iter().any(|s| s.as_str() == *it))
     {
         let known = EXECUTION_STATUSES.map(ExecutionStatus::as_str).join(", ");
         return Err(ApiError::bad(format!("status: '{status}' is none")).hint(known));
     }
-    let (record, redaction) = find::shown(&context, &call).await?;
+    let (record, redaction) = find::shown_in_part(&context, &call).await?;
     let plan = context.client.plan(&record).await?;
-    let history = context.client.history(record.run, &plan, None).await?;
-    let asked = history.executions().filter(|it| {
+    let is_filtered = step.is_some() || status.is_some();
+    let span = if is_filtered { SEARCHED } else { limit as u64 };
+    let numbers = after..after.saturating_add(span);
+    let pages = &context.execution_pages;
+    let part = pages.part(&context.client, &record, &plan, numbers.clone());
+    let part = part.await?;
+    let mut asked = part.executions.iter().filter(|(_, it)| {
         step.is_none_or(|step| &*it.step == step)
             && status.is_none_or(|status| it.status.as_str() == status)
     });
-    let mut page: Vec<Json> = asked
-        .skip(after)
-        .take(limit + 1)
-        .map(|it| described(record.run, it, redaction.as_ref()))
+    let page = asked.by_ref().take(limit);
+    let mut page: Vec<Json> = page
+        .map(|(_, it)| described(record.run, it, redaction.as_ref()))
         .collect();
-    let next = (page.len() > limit).then(|| after + limit);
-    page.truncate(limit);
+    let behind = part.more.then_some(numbers.end);
+    let next = asked.next().map(|(number, _)| *number).or(behind);
     leave_out(&mut page);
     let mut value = json!({ "executions": page, "next": next });
     describe::add_sources(&mut value, plan.definition());

@@ -16,6 +16,10 @@
     time.title = `${time.dateTime} · ${then.toLocaleString()}`;
   });
 
+  // On a phone the navigation is a bar that may be longer than the screen.
+  const here = $("nav.side a[aria-current]");
+  if (here && getComputedStyle(here.parentElement).flexDirection === "row") here.parentElement.scrollLeft = here.offsetLeft - 16;
+
   // Whether the page is live; said again when the part that shows it is made anew.
   let liveness = "";
   const say = (text) => { liveness = text; const mark = $("#live"); if (mark) mark.textContent = text; };

@@ -198,7 +198,7 @@ async fn ask(
         BulkOperation::Cancel | BulkOperation::Pause => matches!(status, RunStatus::Live(_)),
     };
     if !is_fit {
-        return skipped(format!("it is {status}"));
+        return skipped(format!("its status is {status}"));
     }
     let id = format!("bulk-{}", action.id);
     let steering = action.operation.steering();

@@ -108,22 +108,28 @@ fn encoded_query(query: &[(String, String)]) -> String {
     pairs.collect::<Vec<_>>().join("&")
 }
 
+const fn word(operation: BulkOperation) -> &'static str {
+    match operation {
+        BulkOperation::Cancel => "Cancel",
+        BulkOperation::Pause => "Pause",
+        BulkOperation::Resume => "Resume",
+        BulkOperation::Retry => "Retry",
+    }
+}
+
 fn button(
     context: &ServerContext,
     query: &[(String, String)],
     operation: BulkOperation,
     number: &str,
 ) -> Markup {
-    let (word, about, class) = match operation {
-        BulkOperation::Cancel => (
-            "Cancel",
-            "asked to end; 'finally' blocks still run",
-            "danger",
-        ),
-        BulkOperation::Pause => ("Pause", "start no further step until they are resumed", ""),
-        BulkOperation::Resume => ("Resume", "go on after a pause", ""),
-        BulkOperation::Retry => ("Retry", "go on where they failed", "main"),
+    let (about, class) = match operation {
+        BulkOperation::Cancel => ("asked to end; 'finally' blocks still run", "danger"),
+        BulkOperation::Pause => ("start no further step until they are resumed", ""),
+        BulkOperation::Resume => ("go on after a pause", ""),
+        BulkOperation::Retry => ("go on where they failed", "main"),
     };
+    let word = word(operation);
     let filter: serde_json::Map<_, _> =
         query
             .iter()
@@ -183,7 +189,7 @@ pub(crate) async fn show(context: Arc<ServerContext>, call: ApiCall) -> ApiResul
     let path = context.path(&format!("/bulk/{}", action.id));
     let body = html! {
         div.head data-part="head" {
-            (super::parts::pill(action.phase.as_str())) h1 { (action.operation.as_str()) " " (action.found) @if action.more { "+" } " runs" }
+            (super::parts::pill(action.phase.as_str())) h1 { (word(action.operation)) " " (action.found) @if action.more { "+" } " runs" }
             span.grow {} span.dim #live {}
             @if !action.is_over() && call.caller.right >= Right::Act {
                 form.inline method="post" action=(format!("{path}/stop")) data-ask="Ask no further run?" { button.danger { "Stop" } }

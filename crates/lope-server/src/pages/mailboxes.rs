@@ -49,7 +49,7 @@ fn reply(
     let page = Page {
         title,
         section: "/mailboxes",
-        events: Some(context.path(&format!("/api/mailboxes/events?after={cursor}"))),
+        events: Some(context.path(&format!("/api/events/mailboxes?after={cursor}"))),
     };
     shell::show(context, &call.caller, &page, body)
 }

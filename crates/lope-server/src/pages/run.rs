@@ -112,7 +112,11 @@ async fn sentence(
         return Ok("It is being worked on.".to_owned());
     };
     let mut text = first.message(clock::now());
-    if let Some(letter) = text.get(..1).map(str::to_uppercase) {
+    let begins_with = text.split(' ').next().unwrap_or_default();
+    // The name of a step is written as it is.
+    if history.execution(begins_with).is_some() {
+        text.insert_str(0, "Step ");
+    } else if let Some(letter) = text.get(..1).map(str::to_uppercase) {
         text.replace_range(..1, &letter);
     }
     let more = reasons.len() - 1;

@@ -96,7 +96,7 @@ impl RunPage<'_> {
                     dt { "Parent" } dd { a.mono href=(self.context.path(&format!("/runs/{}", parent.run))) { (parent.run) } " at " (parent.execution) }
                 }
                 @if let Some(owner) = &record.owner { dt { "Runner" } dd.mono { (owner) } }
-                dt { "Journal" } dd { (record.head) " rows" }
+                dt { "Journal" } dd { (record.head) @if record.head == 1 { " row" } @else { " rows" } }
             } }
         }
     }

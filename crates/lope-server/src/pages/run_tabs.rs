@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use lope::Redaction;
-use lope::describe;
 use lope::runs::{Execution, ExecutionStatus};
 use lope::tokens::Right;
 use maud::{Markup, html};
@@ -196,7 +195,7 @@ pub(crate) async fn journal(context: Arc<ServerContext>, call: ApiCall) -> ApiRe
             } } }
         } }
         div.pager { span {} @if rows.len() > ROWS { a.button href=(format!("{}?after={last}", page.path("journal"))) { "More →" } } }
-        p { a href=(page.context.path(&format!("/api/runs/{}/export", record.run))) { "Download everything" } span.dim { " · " (describe::time(record.created_at)) } }
+        p { a href=(page.context.path(&format!("/api/runs/{}/export", record.run))) { "Download everything" } span.dim { " of this run, as JSON" } }
     };
     Ok(page.reply(&body))
 }

@@ -56,7 +56,7 @@ pub(crate) async fn show(context: Arc<ServerContext>, mut call: ApiCall) -> ApiR
         div.head {
             h1 { "Runs" }
             span.grow {}
-            @if !bulk::searched(&call).is_empty() { a.button href=(format!("{}?{}", context.path("/bulk/ask"), kept(&call))) { "Act on all…" } }
+            @if !bulk::searched(&call).is_empty() && !records.is_empty() { a.button href=(format!("{}?{}", context.path("/bulk/ask"), kept(&call))) { "Act on all…" } }
             @if first { span.dim #live {} button #fresh.fresh {} button #hold hidden {} }
         }
         (search_form(&context, search.as_deref(), call.query("workflow")).await?)

@@ -38,7 +38,7 @@ pub(crate) async fn list(context: Arc<ServerContext>, call: ApiCall) -> ApiResul
     let page = Page {
         title: "Schedules",
         section: "/schedules",
-        events: Some(context.path(&format!("/api/schedules/events?after={cursor}"))),
+        events: Some(context.path(&format!("/api/events/schedules?after={cursor}"))),
     };
     Ok(shell::show(&context, &call.caller, &page, &body))
 }
@@ -55,7 +55,7 @@ fn row(context: &ServerContext, record: &ScheduleRecord, acts: bool) -> Markup {
         tr {
             td.tight { (state(describe::schedule_status(&record.entry))) }
             td.wide title=(schedule.name) { (schedule.name) @if let Some(trouble) = &standing.trouble { br; span.state.failed { (trouble.message) } } }
-            td title=(schedule.timing) { @match schedule.timing.in_words() { Some(words) => (words), None => (schedule.timing) } }
+            td.words title=(schedule.timing) { @match schedule.timing.in_words() { Some(words) => (words), None => (schedule.timing) } }
             td.wide.less { a href=(context.path(&format!("/workflows/{}", encoded(&schedule.workflow)))) { (schedule.workflow) } }
             td.tight title=(upcoming.join("\n")) { @if let Some(due) = record.entry.due() { (ahead(due)) } @else { span.dim { "–" } } }
             td.number.less { (standing.counts.fired) } td.number.less { (standing.counts.skipped) }

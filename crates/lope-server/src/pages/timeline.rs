@@ -1,7 +1,7 @@
 //! The timeline of a run: one row a step, its executions as bars, drawn from what is known of them
 //! alone. Steps with many executions show their spread; what failed is always shown.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use lope::runs::{Execution, ExecutionStatus, Historian};
 use lope_model::Timestamp;
@@ -26,6 +26,8 @@ struct Bar {
     from: i64,
     to: i64,
     status: ExecutionStatus,
+    /// It is open, and nobody is at work on it.
+    waits: bool,
     count: usize,
 }
 
@@ -48,6 +50,15 @@ impl Bars {
                 order.push(&execution.step);
             }
             row.extend(bars(execution, now));
+        }
+        // What holds other steps works through them.
+        let below = order.iter().copied();
+        let holders: BTreeSet<&str> = below
+            .flat_map(|step| step.match_indices('/').map(move |(end, _)| &step[..end]))
+            .collect();
+        for step in holders {
+            let held = steps.get_mut(step).into_iter().flatten();
+            held.for_each(|bar| bar.waits = false);
         }
         let all = || steps.values().flatten();
         let from = all().map(|bar| bar.from).min().unwrap_or(now);
@@ -82,6 +93,7 @@ fn bars(execution: &Execution, now: i64) -> Vec<Bar> {
         from: from.millis(),
         to: to.max(from.millis()),
         status,
+        waits: status == ExecutionStatus::Running && execution.attempts.is_empty(),
         count: 1,
     };
     if execution.attempts.is_empty() {
@@ -120,6 +132,7 @@ fn folded(bars: Vec<Bar>) -> Vec<Bar> {
         from,
         to,
         status,
+        waits: false,
         count: bars.len(),
     };
     let failed = bars
@@ -158,7 +171,11 @@ fn drawn(bars: &Bars, bar: &Bar, y: i64) -> Markup {
     let took = lasted(lope_model::Span::from_millis(
         (bar.to - bar.from).unsigned_abs(),
     ));
-    let word = bar.status.as_str();
+    let word = if bar.waits {
+        "waiting"
+    } else {
+        bar.status.as_str()
+    };
     let title = if bar.count > 1 {
         format!("{} executions in {took}", bar.count)
     } else {

@@ -13,9 +13,11 @@ impl BoardVerbs for Handle {
     async fn read(&self, selects: Vec<BoardSelect>) -> StoreResult<BoardRead> {
         validate::selects(&selects)?;
         let board = self.board()?;
+        let moment = self.inner.clock.moment();
         let clock = BoardClock {
             now: self.inner.clock.now(),
-            moment: self.inner.clock.moment(),
+            moment,
+            judged: moment,
             boot_id: String::new(),
         };
         let rows = selects.iter().map(|select| board.select(select)).collect();

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use lope_engine::fork::{self, Fork, Forked};
 use lope_engine::query::{self, Follower, FoundRun};
 use lope_engine::{codec, limits};
-use lope_flow::history::{ExecutionStatus, Historian};
+use lope_flow::history::{ExecutionStatus, Historian, HistoryMark};
 use lope_flow::law::Plan;
 use lope_model::{RunId, Timestamp};
 use lope_store::runs::{RunFilter, RunRecord, RunnerRecord};
@@ -116,6 +116,11 @@ impl Client {
     /// Follow a run's journal from its first row on.
     pub async fn follow<'a>(&'a self, run: RunId, plan: &'a Plan) -> StoreResult<Follower<'a>> {
         Follower::begin(self.store(), run, plan).await
+    }
+
+    /// The same from where another follower stood.
+    pub fn follow_from<'a>(&'a self, run: RunId, plan: &'a Plan, at: HistoryMark) -> Follower<'a> {
+        Follower::resume(self.store(), run, Historian::from_mark(plan, at))
     }
 
     /// Rings when there may be new work or news in the store.

@@ -63,6 +63,7 @@ fn said(schedule: &Schedule) -> Value {
         "cron": cron,
         "zone": zone,
         "every": every,
+        "in_words": schedule.timing.in_words(),
         "jitter": Some(schedule.jitter).filter(|jitter| *jitter > Span::ZERO).map(|jitter| jitter.to_string()),
         "from": schedule.from.map(time),
         "until": schedule.until.map(time),

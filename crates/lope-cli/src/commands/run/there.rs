@@ -75,12 +75,14 @@ async fn see_through(
             }
         });
         told.await?;
+        progress.draw(follower.historian());
         if follower.historian().status().is_final() && has_ended(client, record.run).await? {
             break;
         }
         not_set_aside(client, record.run).await?;
         progress::pause(&mut watch).await;
     }
+    progress.end(follower.historian());
     let record = found(client.run(record.run).await?, record.run)?;
     let exit = present(client, record.clone(), output).await?;
     if record.status == RunStatus::Final(FinalStatus::Failed) {

@@ -41,6 +41,7 @@ pub(super) async fn list(settings: &Settings, output: Output) -> CliResult<Exit>
         Column::cut("SCHEDULE"),
         Column::cut("WORKFLOW"),
         Column::whole("WHEN"),
+        Column::cut("IN WORDS"),
         Column::whole("STATUS"),
         Column::whole("NEXT"),
         Column::whole("LAST"),
@@ -61,6 +62,7 @@ pub(super) async fn list(settings: &Settings, output: Output) -> CliResult<Exit>
             schedule.name.clone(),
             schedule.workflow.clone(),
             schedule.timing.to_string(),
+            words(&schedule.timing).unwrap_or_default(),
             describe::schedule_status(entry).to_owned(),
             entry
                 .due()
@@ -102,6 +104,12 @@ pub(super) async fn show(client: &Client, name: &str, output: Output) -> CliResu
     Ok(Exit::Done)
 }
 
+/// When a schedule ticks, in words, if they say more than what was written.
+fn words(timing: &Timing) -> Option<String> {
+    let words = timing.in_words();
+    words.filter(|words| *words != timing.to_string())
+}
+
 fn head(record: &ScheduleRecord, value: &Json) -> Vec<String> {
     let ScheduleEntry { schedule, standing } = &record.entry;
     let counts = &standing.counts;
@@ -120,6 +128,7 @@ fn head(record: &ScheduleRecord, value: &Json) -> Vec<String> {
         ("schedule", some(schedule.name.clone())),
         ("workflow", some(schedule.workflow.clone())),
         ("when", some(schedule.timing.to_string())),
+        ("in words", words(&schedule.timing)),
         (
             "jitter",
             some(schedule.jitter.to_string()).filter(|_| schedule.jitter > Span::ZERO),

@@ -1,0 +1,97 @@
+//! A runner is killed between the end of an attempt on the board and in the journal of its run: the
+//! next one tells the run what is on the board.
+
+use rusqlite::Connection;
+use rustix::process::Signal;
+use serde_json::Value;
+
+use crate::fixture::yard::Yard;
+use crate::stage::until;
+
+/// The first row that a journal is given after an attempt has ended takes for ever: the board has
+/// the end then, and the journal has it not.
+const HOLD: &str = "
+    create table held_rows as
+        with recursive numbers(n) as (select 1 union all select n + 1 from numbers where n < 1000)
+        select n from numbers;
+    create trigger held_journal before insert on journal
+    when exists (select 1 from task_attempts where ended_at is not null)
+    begin
+        select sum(a.n + b.n + c.n + d.n + e.n + f.n)
+        from held_rows a, held_rows b, held_rows c, held_rows d, held_rows e, held_rows f;
+    end;
+";
+const GO_ON: &str = "drop trigger held_journal; drop table held_rows;";
+
+fn count(db: &Connection, text: &str) -> i64 {
+    db.query_row(text, [], |row| row.get(0)).unwrap()
+}
+
+/// A task of which the runner was killed just when its attempt had ended, as the next runner left
+/// it.
+fn killed_between(yard: &Yard, deed: &str) -> Value {
+    let id = yard.add(deed, &[]);
+    let db = Connection::open(yard.home.path().join(".lope/lope.db")).unwrap();
+    db.execute_batch(HOLD).unwrap();
+    let mut runner = yard.start();
+    until("the end of the attempt on the board", || {
+        let ended = "select count(*) from task_attempts where ended_at is not null";
+        count(&db, ended) == 1
+    });
+    runner.signal(Signal::KILL);
+    runner.child.wait().unwrap();
+    db.execute_batch(GO_ON).unwrap();
+    let heard = "select count(*) from journal where event = 'outcome'";
+    assert_eq!(count(&db, heard), 0, "the journal had heard of it");
+    let told = yard.work();
+    assert!(told.err.contains("what its agent did is known"), "{told:?}");
+    let outcomes = count(&db, heard);
+    assert_eq!(outcomes, 1, "the journal heard of it more than once");
+    let begun = yard.file("begun.log");
+    assert_eq!(begun, format!("{deed} {id} 1\n"), "an agent began again");
+    assert_eq!(yard.json(&["locks", "list"]), serde_json::json!([]));
+    let runs = yard.json(&["runs", "list"]);
+    assert_eq!(runs.as_array().unwrap().len(), 1, "{runs}");
+    yard.lope(&["store", "check"]).done();
+    yard.task(&id)
+}
+
+/// The task has one attempt, which counts once.
+fn once(task: &Value, status: &str, reason: &str) {
+    let attempts = task["attemptList"].as_array().unwrap();
+    assert_eq!(attempts.len(), 1, "{task}");
+    assert_eq!(
+        (&task["status"], &task["attempts"]),
+        (&status.into(), &1.into()),
+        "{task}"
+    );
+    assert_eq!(
+        (&attempts[0]["stopReason"], &attempts[0]["counted"]),
+        (&reason.into(), &true.into()),
+        "{task}"
+    );
+}
+
+/// "every task ends as it should, none done twice, … cost adds up": at the one moment at which board
+/// and journal differ.
+#[test]
+fn an_attempt_that_ended_on_the_board_before_its_runner_died_is_done_counted_and_paid_once() {
+    let yard = Yard::new();
+    let task = killed_between(&yard, "cost");
+    once(&task, "completed", "success");
+    let attempt = &task["attemptList"][0];
+    assert_eq!(
+        (&attempt["cost"], &attempt["tokens"], &task["result"]),
+        (&0.25.into(), &1_200.into(), &"did cost".into())
+    );
+    assert_eq!(yard.file("done.log").lines().count(), 1);
+}
+
+#[test]
+fn an_attempt_that_failed_on_the_board_before_its_runner_died_fails_its_task_once() {
+    let yard = Yard::new();
+    let task = killed_between(&yard, "fail");
+    once(&task, "failed", "exit");
+    let reason = task["reason"].as_str().unwrap();
+    assert!(reason.contains("cannot do it"), "{reason}");
+}
