@@ -5,7 +5,7 @@ use rusqlite::Connection;
 use rustix::process::Signal;
 use serde_json::Value;
 
-use crate::fixture::yard::Yard;
+use crate::fixture::agent_project::AgentProject;
 use crate::stage::until;
 
 /// The first row that a journal is given after an attempt has ended takes for ever: the board has
@@ -29,11 +29,11 @@ fn count(db: &Connection, text: &str) -> i64 {
 
 /// A task of which the runner was killed just when its attempt had ended, as the next runner left
 /// it.
-fn killed_between(yard: &Yard, deed: &str) -> Value {
-    let id = yard.add(deed, &[]);
-    let db = Connection::open(yard.home.path().join(".lope/lope.db")).unwrap();
+fn killed_between(shop: &AgentProject, deed: &str) -> Value {
+    let id = shop.add(deed, &[]);
+    let db = Connection::open(shop.home.path().join(".lope/lope.db")).unwrap();
     db.execute_batch(HOLD).unwrap();
-    let mut runner = yard.start();
+    let mut runner = shop.start();
     until("the end of the attempt on the board", || {
         let ended = "select count(*) from task_attempts where ended_at is not null";
         count(&db, ended) == 1
@@ -43,17 +43,17 @@ fn killed_between(yard: &Yard, deed: &str) -> Value {
     db.execute_batch(GO_ON).unwrap();
     let heard = "select count(*) from journal where event = 'outcome'";
     assert_eq!(count(&db, heard), 0, "the journal had heard of it");
-    let told = yard.work();
+    let told = shop.work();
     assert!(told.err.contains("what its agent did is known"), "{told:?}");
     let outcomes = count(&db, heard);
     assert_eq!(outcomes, 1, "the journal heard of it more than once");
-    let begun = yard.file("begun.log");
+    let begun = shop.file("begun.log");
     assert_eq!(begun, format!("{deed} {id} 1\n"), "an agent began again");
-    assert_eq!(yard.json(&["locks", "list"]), serde_json::json!([]));
-    let runs = yard.json(&["runs", "list"]);
+    assert_eq!(shop.json(&["locks", "list"]), serde_json::json!([]));
+    let runs = shop.json(&["runs", "list"]);
     assert_eq!(runs.as_array().unwrap().len(), 1, "{runs}");
-    yard.lope(&["store", "check"]).done();
-    yard.task(&id)
+    shop.lope(&["store", "check"]).done();
+    shop.task(&id)
 }
 
 /// The task has one attempt, which counts once.
@@ -76,21 +76,21 @@ fn once(task: &Value, status: &str, reason: &str) {
 /// and journal differ.
 #[test]
 fn an_attempt_that_ended_on_the_board_before_its_runner_died_is_done_counted_and_paid_once() {
-    let yard = Yard::new();
-    let task = killed_between(&yard, "cost");
+    let shop = AgentProject::new();
+    let task = killed_between(&shop, "cost");
     once(&task, "completed", "success");
     let attempt = &task["attemptList"][0];
     assert_eq!(
         (&attempt["cost"], &attempt["tokens"], &task["result"]),
         (&0.25.into(), &1_200.into(), &"did cost".into())
     );
-    assert_eq!(yard.file("done.log").lines().count(), 1);
+    assert_eq!(shop.file("done.log").lines().count(), 1);
 }
 
 #[test]
 fn an_attempt_that_failed_on_the_board_before_its_runner_died_fails_its_task_once() {
-    let yard = Yard::new();
-    let task = killed_between(&yard, "fail");
+    let shop = AgentProject::new();
+    let task = killed_between(&shop, "fail");
     once(&task, "failed", "exit");
     let reason = task["reason"].as_str().unwrap();
     assert!(reason.contains("cannot do it"), "{reason}");

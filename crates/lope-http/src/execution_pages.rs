@@ -72,7 +72,7 @@ impl ExecutionPages {
             None => client.follow(record.run, plan).await?,
         };
         let mut fold = PartFold {
-            follower: follower.keeping(KNOWN).pinning(numbers.clone()),
+            follower: follower.with_limit(KNOWN).pinning(numbers.clone()),
             numbers: numbers.clone(),
             head: record.head,
         };
@@ -139,7 +139,7 @@ impl KnownRun {
             return Ok(());
         };
         let follower = client.follow_from(record.run, plan, end);
-        let mut follower = follower.keeping(KNOWN);
+        let mut follower = follower.with_limit(KNOWN);
         follower
             .catch_up(|_, _, history| self.note(history))
             .await?;
