@@ -32,6 +32,10 @@ impl Exporting {
     }
 
     /// Sends what has gathered.
+    #[cfg_attr(
+        not(feature = "otel"),
+        expect(clippy::unused_async, reason = "the other build waits")
+    )]
     pub(crate) async fn stop(self) {
         #[cfg(feature = "otel")]
         if let Some(exporter) = self.exporter {
