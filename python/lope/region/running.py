@@ -400,7 +400,9 @@ def _compiled(text: str, lines: tuple[int, ...], file: str) -> types.CodeType:
 @functools.lru_cache(maxsize=4096)
 def _named_as(code: types.CodeType, name: str) -> types.CodeType:
     """Tracebacks and logs name the function that the user wrote."""
-    return code.replace(co_name=name, co_qualname=name) if sys.version_info >= (3, 11) else code.replace(co_name=name)
+    names = {"co_name": name, "co_qualname": name} if sys.version_info >= (3, 11) else {"co_name": name}
+    made: types.CodeType = cast(Any, code).replace(**names)
+    return made
 
 
 def _unbound(error: BaseException, request: dict[str, Any]) -> BaseException:
