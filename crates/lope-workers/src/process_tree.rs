@@ -51,7 +51,7 @@ const SUBREAPER_LATE: Duration = Duration::from_secs(2);
 /// How often a tree is pressed that its subreaper does not end.
 const PRESS_AGAIN: Duration = Duration::from_millis(50);
 /// How often it is looked whether somebody has stopped a subreaper.
-const STOPPED_LOOK: Duration = Duration::from_secs(3);
+const STOPPED_POLL: Duration = Duration::from_secs(3);
 
 /// Whether this executable answers when it is asked to supervise.
 static CAN_REAP: OnceLock<()> = OnceLock::new();
@@ -259,7 +259,8 @@ impl ProcessTree {
         };
         let before = start_limit::limit(right()).map_err(|TooLate| too_late())?;
         send_order(&mut link.stream, &StartOrder { command, before }).await?;
-        match link.next().await? {
+        // What it starts may stop it before it could say so.
+        match link.next_of(child.id(), PRESS_AGAIN).await? {
             Some(SubreaperReport::Started) => Ok(Self::new(cookie, child, Some(link))),
             Some(SubreaperReport::NotStarted { code, message }) => Err(match code {
                 Some(code) => io::Error::from_raw_os_error(code),
@@ -286,12 +287,7 @@ impl ProcessTree {
             self.ended = Some(status);
             return Ok(status);
         };
-        let report = loop {
-            tokio::select! {
-                report = link.next() => break report,
-                () = tokio::time::sleep(STOPPED_LOOK) => continue_stopped(self.child.id()),
-            }
-        };
+        let report = link.next_of(self.child.id(), STOPPED_POLL).await;
         if let Ok(Some(SubreaperReport::Ended(status))) = report {
             self.ended = Some(ExitStatus::from_raw(status));
             // It has said its last word; its number is free when it was waited for.
@@ -371,8 +367,18 @@ impl Drop for ProcessTree {
 }
 
 impl SubreaperLink {
-    async fn next(&mut self) -> io::Result<Option<SubreaperReport>> {
-        self.reports.next(&mut self.stream).await
+    /// What the subreaper says next; if somebody has stopped it, it goes on.
+    async fn next_of(
+        &mut self,
+        subreaper: Option<u32>,
+        poll: Duration,
+    ) -> io::Result<Option<SubreaperReport>> {
+        loop {
+            tokio::select! {
+                report = self.reports.next(&mut self.stream) => return report,
+                () = tokio::time::sleep(poll) => continue_stopped(subreaper),
+            }
+        }
     }
 }
 
