@@ -30,15 +30,15 @@ def law() -> Iterator[Law]:
     made.close()
 
 
-@pytest.mark.parametrize("program", kit.PROGRAMS, ids=lambda each: each.name)
-def test_means_what_python_means(law: Law, program: kit.Program) -> None:
+@pytest.mark.parametrize("program", actions.PROGRAMS, ids=lambda each: each.name)
+def test_means_what_python_means(law: Law, program: actions.Program) -> None:
     for case in program.cases:
         expected = plainly(program.workflow, case, program.signals).shown()
         found = durably(law, program.workflow, case, program.signals).shown()
         assert found == expected, f"{program.name}{case!r}"
 
 
-def source(program: kit.Program) -> ast.AST:
+def source(program: actions.Program) -> ast.AST:
     """The tree of a program, with its methods and the helpers of its module."""
     target = program.workflow.target
     trees: list[ast.AST] = []
@@ -53,15 +53,15 @@ def source(program: kit.Program) -> ast.AST:
 def test_every_construct_is_covered(capsys: Any) -> None:
     counts: Counter[str] = Counter()
     combined = 0
-    for program in kit.PROGRAMS:
+    for program in actions.PROGRAMS:
         found = constructs_of(source(program))
         counts.update(found)
         combined += len(found) >= 3
     with capsys.disabled():
-        print(f"\n{len(kit.PROGRAMS)} programs, {combined} with three constructs or more")
+        print(f"\n{len(actions.PROGRAMS)} programs, {combined} with three constructs or more")
         for name in CONSTRUCTS:
             print(f"  {name:<28} {counts[name]:>4}")
-    assert len(kit.PROGRAMS) >= 300
+    assert len(actions.PROGRAMS) >= 300
     assert combined >= 100
     assert not [name for name in CONSTRUCTS if counts[name] < 3]
 

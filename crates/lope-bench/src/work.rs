@@ -126,7 +126,7 @@ async fn admit_all(runner: &Runner, load: &Load, runs: u64) -> BenchResult<()> {
             for _ in 0..mine {
                 room.acquire()
                     .await
-                    .expect("the door is not closed")
+                    .expect("the semaphore is not closed")
                     .forget();
                 admit(&runner, &plan, input).await?;
                 admitted.fetch_add(1, Ordering::Relaxed);

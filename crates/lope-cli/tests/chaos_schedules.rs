@@ -25,8 +25,8 @@ const SECOND: Span = Span::from_secs(1);
 const SCHEDULES: usize = 3;
 /// Everything that is waited for happens within this time, or never.
 const PATIENCE: Duration = Duration::from_secs(120);
-/// A wakeup that was not heard costs no more than this.
-const WAKEUP_LOST: Duration = Duration::from_millis(100);
+/// A notification that was not heard costs no more than this.
+const NOTIFICATION_LOST: Duration = Duration::from_millis(100);
 
 /// Runners on one store; those that are left when it is dropped are killed.
 struct Party {
@@ -92,7 +92,7 @@ impl Party {
     /// Until every schedule has dealt with so many ticks.
     async fn has_fired(&self, ticks: u64) {
         let (started, end) = (Instant::now(), self.began.plus(SECOND.times(ticks)));
-        let mut wakeup = self.store.runs.watch();
+        let mut notification = self.store.runs.watch();
         for number in 0..SCHEDULES {
             let name = format!("s{number}");
             while store::find(&self.store, &name)
@@ -108,7 +108,7 @@ impl Party {
                     started.elapsed() < PATIENCE,
                     "{name} did not get to tick {ticks}"
                 );
-                let _ = tokio::time::timeout(WAKEUP_LOST, wakeup.changed()).await;
+                let _ = tokio::time::timeout(NOTIFICATION_LOST, notification.changed()).await;
             }
         }
     }

@@ -39,7 +39,7 @@ const HERE: &[&str] = &[
 type Pair = (&'static str, &'static [&'static str]);
 
 /// Looking changes nothing: all of these are done on both, as text and as JSON.
-const LOOKS: &[Pair] = &[
+const READS: &[Pair] = &[
     ("runs list", &["--limit", "200"]),
     ("runs list", &["--status", "completed", "--tag", "of=test"]),
     ("runs show", &["done-s"]),
@@ -370,7 +370,7 @@ fn told(said: &Said) -> (i32, String, String) {
 fn every_command_says_the_same_on_the_store_and_through_a_server() {
     let scene = Scene::open();
     let mut wrong = Vec::new();
-    for pair in LOOKS {
+    for pair in READS {
         for json in [false, true] {
             let mut words = scene.words(pair, "s");
             words.extend(json.then(|| "--json".to_owned()));
@@ -409,7 +409,7 @@ fn every_command_says_the_same_on_the_store_and_through_a_server() {
 #[test]
 fn every_command_has_a_place_when_a_server_is_named() {
     let home = Home::new();
-    let known: BTreeSet<&str> = LOOKS
+    let known: BTreeSet<&str> = READS
         .iter()
         .chain(ACTS)
         .map(|pair| pair.0)

@@ -255,7 +255,7 @@ pub async fn wait(store: &Store, run: RunId) -> StoreResult<Option<RunRecord>> {
             Some(record) if matches!(record.status, RunStatus::Live(_)) => {}
             other => return Ok(other),
         }
-        // The watch rings for new work, not for every end; look again now and then.
+        // The watch notifies of new work, not for every end; look again now and then.
         let _ = tokio::time::timeout(pause, watch.changed()).await;
         pause = (pause * 2).min(Duration::from_millis(250));
     }

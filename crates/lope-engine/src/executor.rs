@@ -1,7 +1,7 @@
-//! The door to workers: a task goes in, and sooner or later its outcome comes back.
+//! What executors are to the engine: a task goes in, and sooner or later its outcome comes back.
 //!
 //! An executor does the work of one kind (`action`, `run`, `js`, `http`, …). It owns neither
-//! retries nor time limits; those are decided by the law and judged by the engine. A task whose
+//! retries nor time limits; those are decided by the law and kept by the engine. A task whose
 //! `Done` is dropped without an answer counts as lost.
 
 use std::fmt;

@@ -13,7 +13,7 @@ use crate::codec;
 use crate::executor::Limits;
 
 /// Most attempts of a run that are looked at.
-const LOOKS_MAX: usize = 100;
+const DISPATCHES_MAX: usize = 100;
 
 impl Limits {
     /// What bounds an attempt. Keys count per action.
@@ -65,7 +65,7 @@ pub async fn in_the_way(
     now: Timestamp,
 ) -> StoreResult<BTreeMap<Arc<str>, BlockingLimit>> {
     let mut found = BTreeMap::new();
-    for dispatch in state.asked_for(plan).iter().take(LOOKS_MAX) {
+    for dispatch in state.asked_for(plan).iter().take(DISPATCHES_MAX) {
         let limits = Limits::of(dispatch);
         if !limits.is_shared() {
             continue;

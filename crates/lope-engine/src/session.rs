@@ -99,7 +99,7 @@ pub enum SessionRequest {
     Announce,
 }
 
-/// What is asked when its time has come; mail is asked for when a notification rings.
+/// What is asked when its time has come; mail is asked for when a notification comes.
 const CLOCKED: [SessionRequest; 7] = [
     SessionRequest::Register,
     SessionRequest::Heartbeat,

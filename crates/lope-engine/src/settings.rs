@@ -31,7 +31,7 @@ pub struct Settings {
     /// How long the session lives without a heartbeat.
     pub lease: Span,
     pub heartbeat: Span,
-    /// How often dead sessions are looked for, and the queue when nothing rang.
+    /// How often dead sessions are looked for, and the queue when there was no notification.
     pub sweep: Span,
     /// A run that only waits longer than this leaves memory.
     pub evict_after: Span,

@@ -22,7 +22,7 @@ use lope_store::{MemoryStore, Watch};
 struct Stuck {
     begun: Mutex<u32>,
     is_let: Mutex<bool>,
-    wakeup: Condvar,
+    notification: Condvar,
 }
 
 impl Executor for Stuck {
@@ -30,7 +30,7 @@ impl Executor for Stuck {
         *self.begun.lock().unwrap() += 1;
         let mut is_let = self.is_let.lock().unwrap();
         while !*is_let {
-            is_let = self.wakeup.wait(is_let).unwrap();
+            is_let = self.notification.wait(is_let).unwrap();
         }
         drop(is_let);
         done.finish(Ok(Value::Int(7)), None);
@@ -82,7 +82,7 @@ async fn an_executor_that_does_not_return_holds_up_nobody_but_its_own_tasks() {
     assert_eq!(fixture.end(unwanted).await.status.as_str(), "cancelled");
     assert_eq!(*stuck.begun.lock().unwrap(), 1, "the others never began");
     *stuck.is_let.lock().unwrap() = true;
-    stuck.wakeup.notify_all();
+    stuck.notification.notify_all();
     assert_eq!(fixture.result(first).await, Value::Int(7));
 }
 

@@ -244,7 +244,7 @@ steps:
 #[derive(Debug, Default)]
 struct Moody {
     is_let: Mutex<bool>,
-    wakeup: Condvar,
+    notification: Condvar,
 }
 
 impl Secrets for Moody {
@@ -252,7 +252,7 @@ impl Secrets for Moody {
         assert_ne!(name, "bad", "not today");
         let mut is_let = self.is_let.lock().unwrap();
         while name == "slow" && !*is_let {
-            is_let = self.wakeup.wait(is_let).unwrap();
+            is_let = self.notification.wait(is_let).unwrap();
         }
         Ok("s3cret".to_owned())
     }
@@ -279,6 +279,6 @@ async fn secrets_that_panic_or_take_their_time_hold_nobody_else_up() {
     let good = fixture.start(&engine, &with("good"), Value::Null).await;
     assert_eq!(fixture.end(good).await.status.as_str(), "completed");
     *moody.is_let.lock().unwrap() = true;
-    moody.wakeup.notify_all();
+    moody.notification.notify_all();
     assert_eq!(fixture.end(slow).await.status.as_str(), "completed");
 }

@@ -24,7 +24,7 @@ use crate::redactions::Redactions;
 use crate::settings::ServerSettings;
 
 /// Wakes whoever works on bulk actions of this process.
-pub type BulkWakeup = Arc<tokio::sync::Notify>;
+pub type BulkNotification = Arc<tokio::sync::Notify>;
 
 /// What a server works with.
 pub struct ServerContext {
@@ -50,7 +50,7 @@ pub struct ServerContext {
     /// What is remembered of long runs whose executions were asked for.
     pub execution_pages: ExecutionPages,
     /// Rung when there is a new bulk action.
-    pub bulk_wakeup: BulkWakeup,
+    pub bulk_notification: BulkNotification,
     pub guesses: Guesses,
     /// Asks spaces; opened with the first question.
     spaces: OnceCell<SpaceClient>,
@@ -100,7 +100,7 @@ impl ServerContext {
             schedule_feed: Arc::new(Feed::new(NamedChanges::of_schedules())),
             mailbox_feed: Arc::new(Feed::new(NamedChanges::of_mailboxes())),
             redactions,
-            bulk_wakeup: BulkWakeup::default(),
+            bulk_notification: BulkNotification::default(),
             execution_pages: ExecutionPages::default(),
             guesses: Guesses::default(),
             spaces: OnceCell::new(),

@@ -126,7 +126,7 @@ impl<K: FeedKind> Feed<K> {
         if !state.looking {
             state.looking = true;
             let runner = runner.filter(|_| K::HEARS_RUNNER).cloned();
-            tokio::spawn(look_while_watched(Arc::clone(self), client.clone(), runner));
+            tokio::spawn(poll_while_watched(Arc::clone(self), client.clone(), runner));
         }
         receiver
     }
@@ -174,7 +174,7 @@ impl<K: FeedKind> Feed<K> {
     }
 }
 
-async fn look_while_watched<K: FeedKind>(
+async fn poll_while_watched<K: FeedKind>(
     feed: Arc<Feed<K>>,
     client: Client,
     runner: Option<Runner>,

@@ -1,5 +1,5 @@
 //! The consumer loop: a consumer with a loop around it. It ticks while there is work, sleeps when
-//! there is none, wakes when the store rings or a timer is due, and stops when asked.
+//! there is none, wakes when the store notifies it or a timer is due, and stops when asked.
 //!
 //! The loop runs where the host calls `run`, or on a thread of its own between `start` and `join`.
 

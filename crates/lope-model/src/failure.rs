@@ -1,5 +1,5 @@
 //! A step that failed, as data: type, message, place, attempt. Errors of Lope itself are not here;
-//! they belong to the door that raises them.
+//! they belong to the trait that raises them.
 
 use std::sync::Arc;
 

@@ -1,7 +1,7 @@
 //! Time as data: UTC milliseconds, spans with the suffixes users type, and the two readings of a
 //! store's clock.
 //!
-//! Nobody in this crate reads a clock; `Clock` is the door through which one is handed in.
+//! Nobody in this crate reads a clock; one is handed in as a `Clock`.
 
 use std::fmt;
 use std::ops::{Add, Sub};

@@ -80,7 +80,7 @@ impl PostgresInner {
             .first()
             .map(|row| row.get(0))
             .ok_or_else(|| StoreError::corrupt("the clock did not answer"))?;
-        self.board_clock.heard(sent, now, BOARD_LEASE);
+        self.board_clock.observe(sent, now, BOARD_LEASE);
         let rows = answers.iter().zip(selects);
         let rows = rows.map(|(rows, select)| {
             let columns = select.table.rows.columns;

@@ -3,7 +3,7 @@
 //!
 //! In this process watchers are notified at once. Other processes hear of it through `NOTIFY`, sent
 //! on a connection of its own after the commit, many changes in one: inside a commit it would cost
-//! more than the commit. Lost or late hints are made up for by ringing now and then. One task
+//! more than the commit. Lost or late hints are made up for by notifying now and then. One task
 //! listens, sends and reconnects; it ends when the store is closed.
 
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -12,7 +12,7 @@ use crate::partition;
 use crate::pool::Connector;
 
 /// Partitions are made weeks ahead, so looking now and then is enough.
-const LOOK_EVERY: Duration = Duration::from_hours(6);
+const POLL: Duration = Duration::from_hours(6);
 
 #[derive(Debug)]
 pub(crate) struct PartitionTask(Mutex<Option<JoinHandle<()>>>);
@@ -56,7 +56,7 @@ async fn look_after(connector: Arc<Connector>) {
         if let Err(fault) = keep_ahead(&connector).await {
             tracing::debug!(error = %fault.error, "partitions could not be made; the next look tries again");
         }
-        tokio::time::sleep(LOOK_EVERY).await;
+        tokio::time::sleep(POLL).await;
     }
 }
 

@@ -161,8 +161,8 @@ impl Connector {
 
 /// Did the settings that we connected with reach the server?
 async fn keeps_settings(link: &DbConnection) -> StoreResult<bool> {
-    const LOOK: &str = "select current_setting('enable_seqscan') = 'off'";
-    let rows = link.read_once(LOOK, "", vec![]).await?;
+    const PROBE: &str = "select current_setting('enable_seqscan') = 'off'";
+    let rows = link.read_once(PROBE, "", vec![]).await?;
     Ok(rows.first().is_some_and(|row| row.get(0)))
 }
 

@@ -39,7 +39,7 @@ impl ServerClock {
 
     /// It showed a time, somewhen between the sending of a request and now; this runner's lease is
     /// so long.
-    pub(crate) fn heard(&self, sent: Instant, server: i64, lease: Duration) {
+    pub(crate) fn observe(&self, sent: Instant, server: i64, lease: Duration) {
         let now = Instant::now();
         let mut known = self.lock();
         *known = Some(match *known {

@@ -117,7 +117,7 @@ impl PostgresInner {
             .await?;
         let beat =
             beat(&rows).ok_or_else(|| StoreError::corrupt("a registration was not answered"))?;
-        self.clock.heard(sent, beat.now.millis(), lease_of(&beat));
+        self.clock.observe(sent, beat.now.millis(), lease_of(&beat));
         Ok(beat)
     }
 
@@ -132,7 +132,7 @@ impl PostgresInner {
             .await?;
         let beat = beat(&rows);
         if let Some(beat) = &beat {
-            self.clock.heard(sent, beat.now.millis(), lease_of(beat));
+            self.clock.observe(sent, beat.now.millis(), lease_of(beat));
         }
         Ok(beat.ok_or(SessionLost))
     }
@@ -171,7 +171,7 @@ impl PostgresInner {
         pipeline.commit();
         let answers = pipeline.run().await?;
         if let Some(row) = answers[1].first() {
-            self.clock.heard(sent, row.get(0), Duration::ZERO);
+            self.clock.observe(sent, row.get(0), Duration::ZERO);
         }
         Ok(TakenOver {
             ended: answers[1]

@@ -16,7 +16,7 @@ use crate::parameter::{Parameter, text, texts};
 use crate::redactions::Redactions;
 
 /// Runs that one request looks at for what the store cannot filter.
-const LOOKED_AT: usize = 10_000;
+const SCANNED_MAX: usize = 10_000;
 /// The same where the journal of each must be read.
 const READ: usize = 2_000;
 /// Runs asked for at a time.
@@ -171,7 +171,7 @@ impl RunSearch {
     /// Look at runs one by one, at most so many.
     async fn scan(&self, client: &Client, limit: usize) -> Result<FoundRuns, ApiError> {
         let most = if self.input.is_empty() {
-            LOOKED_AT
+            SCANNED_MAX
         } else {
             READ
         };

@@ -21,8 +21,8 @@ pub struct Faults {
     pub late_request: u64,
     /// An answer takes many seconds, and its sender waits for it.
     pub slow: u64,
-    /// A wakeup is not heard.
-    pub lose_wakeup: u64,
+    /// A notification is not heard.
+    pub lose_notification: u64,
     /// An outcome comes twice.
     pub twice: u64,
     /// A shard panics at what it takes in: what that led to may be lost, and the run it was at is
@@ -75,7 +75,7 @@ impl Faults {
         let lose_answer = rate(150);
         let late_request = rate(60);
         let slow = rate(150);
-        let (lose_wakeup, twice, late_outcome) = (rate(900), rate(200), rate(500));
+        let (lose_notification, twice, late_outcome) = (rate(900), rate(200), rate(500));
         let fall = rate(40);
         Self {
             until: dice.between(5_000, 40_000),
@@ -86,7 +86,7 @@ impl Faults {
             lose_answer,
             late_request,
             slow,
-            lose_wakeup,
+            lose_notification,
             twice,
             late_outcome,
             fall,

@@ -3,7 +3,7 @@
 //! Sessions, shards and slots of several processes, the law and the memory store are the real ones;
 //! time, threads, the way to the store, workers and clients are simulated, in one thread, and
 //! everything that happens follows from a seed. Processes crash between any two effects, stop for
-//! longer than their lease, hear no wakeups, lose answers and meet late ones. A checker watches every
+//! longer than their lease, hear no notifications, lose answers and meet late ones. A checker watches every
 //! row that becomes durable and every attempt that starts.
 //!
 //! Nothing here decides what an engine does; what stands in for its threads and tasks is in

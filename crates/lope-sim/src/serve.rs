@@ -134,7 +134,7 @@ impl World {
             return;
         }
         let answers = self.execute(&pending);
-        self.ring();
+        self.notify_all();
         if is_up && self.crashes(slot) {
             return;
         }
@@ -326,12 +326,12 @@ impl World {
     }
 
     /// Somebody may have made work: every process may hear of it.
-    pub(crate) fn ring(&mut self) {
+    pub(crate) fn notify_all(&mut self) {
         if !self.watch.take() {
             return;
         }
         for slot in 0..self.processes.len() {
-            if self.processes[slot].up && !self.dice.chance(self.faults().lose_wakeup) {
+            if self.processes[slot].up && !self.dice.chance(self.faults().lose_notification) {
                 let way = self.dice.between(0, self.faults().latency);
                 self.to(
                     slot,
@@ -398,7 +398,7 @@ impl World {
         let plan = Arc::clone(&self.jobs[job].plan);
         let most = self.jobs[job].failures_max;
         self.checker.admitted(admit, &plan, most);
-        self.ring();
+        self.notify_all();
         answers.into_iter().next()
     }
 
@@ -452,7 +452,7 @@ impl World {
             self.checker
                 .expect_mail(self.ids[job], Timestamp::from_millis(MORNING + at));
         }
-        self.ring();
+        self.notify_all();
         match delivered[0] {
             Delivered::Missing | Delivered::Full => {
                 self.at_time(AGAIN, Happening::Mail { job, number });

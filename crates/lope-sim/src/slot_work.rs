@@ -15,7 +15,7 @@ use crate::wire::{ProcessMessage, ProcessPart, shard_of};
 use crate::world::{World, at_once};
 
 /// How often what others hold is asked for.
-const LOOK_EVERY: i64 = 500;
+const POLL: i64 = 500;
 /// Longest silence of a worker that was told to stop.
 const SILENT: i64 = 6_000;
 
@@ -177,7 +177,7 @@ impl World {
             if is_held {
                 self.to(
                     slot,
-                    takes + LOOK_EVERY,
+                    takes + POLL,
                     ProcessPart::Dispatcher,
                     ProcessMessage::AskAgain,
                 );
@@ -211,7 +211,7 @@ impl World {
         if process.dispatcher.ask_again(now, &mut commands) {
             self.to(
                 slot,
-                LOOK_EVERY,
+                POLL,
                 ProcessPart::Dispatcher,
                 ProcessMessage::AskAgain,
             );

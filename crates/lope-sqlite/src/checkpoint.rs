@@ -36,11 +36,11 @@ pub(crate) struct Checkpointer {
 impl Checkpointer {
     /// Start the thread; it sleeps until the log is long, and ends in `stop`.
     pub(crate) fn start(inner: &Arc<SqliteInner>) -> StoreResult<Self> {
-        let (notifier, rung) = sync_channel(1);
+        let (notifier, requested) = sync_channel(1);
         let theirs = Arc::clone(inner);
         let named = thread::Builder::new().name("lope-sqlite-checkpoint".to_owned());
         let thread = named
-            .spawn(move || run(&theirs, &rung))
+            .spawn(move || run(&theirs, &requested))
             .map_err(StoreError::unavailable)?;
         Ok(Self {
             inner: Arc::clone(inner),
@@ -97,9 +97,9 @@ fn try_finish(db: &Connection, inner: &SqliteInner) -> StoreResult<()> {
         .map_err(failure::sqlite)
 }
 
-fn run(inner: &SqliteInner, rung: &Receiver<()>) {
+fn run(inner: &SqliteInner, requested: &Receiver<()>) {
     let mut db = None;
-    while rung.recv().is_ok() {
+    while requested.recv().is_ok() {
         match pass(inner, &mut db) {
             Ok(()) => {}
             Err(error) => tracing::warn!(%error, "the write-ahead log could not be copied back"),

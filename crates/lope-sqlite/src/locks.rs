@@ -17,7 +17,7 @@ use crate::files::{StoreFiles, open_private};
 const WAIT_FIRST: Duration = Duration::from_micros(50);
 const WAIT_MOST: Duration = Duration::from_millis(1);
 /// No look at a lock file takes longer than this.
-const LOOK_MOST: Duration = Duration::from_millis(500);
+const POLL_MOST: Duration = Duration::from_millis(500);
 /// How long a writer waits in the queue before it passes by: whoever is before it may stand still,
 /// and SQLite's own lock is what keeps two writers apart.
 const QUEUE_MOST: Duration = Duration::from_secs(1);
@@ -140,7 +140,7 @@ pub(crate) fn try_hold(path: &Path) -> StoreResult<Option<File>> {
 /// it.
 pub(crate) fn hold(path: &Path) -> StoreResult<File> {
     let file = open_private(path).map_err(|error| failure::file(path, error))?;
-    let held = matches!(wait(&file, Instant::now() + LOOK_MOST), Ok(true));
+    let held = matches!(wait(&file, Instant::now() + POLL_MOST), Ok(true));
     let elsewhere = || format!("{} is held by another process", path.display());
     held.then_some(file)
         .ok_or_else(|| StoreError::refused(elsewhere()))

@@ -42,10 +42,10 @@ impl Notifier {
     /// Notify those whom this concerns.
     pub fn hint(&self, hint: Hint) {
         if hint >= Hint::Work {
-            ring(&self.work);
+            count_up(&self.work);
         }
         if hint >= Hint::Ended {
-            ring(&self.changes);
+            count_up(&self.changes);
         }
     }
 
@@ -62,9 +62,9 @@ impl Notifier {
     }
 }
 
-fn ring(wakeup: &watch::Sender<u64>) {
-    if wakeup.receiver_count() > 0 {
-        wakeup.send_modify(|count| *count = count.wrapping_add(1));
+fn count_up(notifications: &watch::Sender<u64>) {
+    if notifications.receiver_count() > 0 {
+        notifications.send_modify(|count| *count = count.wrapping_add(1));
     }
 }
 

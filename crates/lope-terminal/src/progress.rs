@@ -295,7 +295,7 @@ fn running(execution: &Execution, at: Timestamp, verbose: bool) -> Option<String
 
 /// Wait until something may have happened.
 pub async fn pause(watch: &mut Watch) {
-    // The watch rings for new work, not for every commit; look again now and then.
+    // The watch notifies of new work, not for every commit; look again now and then.
     let _ = tokio::time::timeout(TICK, watch.changed()).await;
 }
 

@@ -1,7 +1,7 @@
 //! Executors: who does the work of a step. Rust functions by name, processes, scripts, HTTP; and
 //! the handlers of messages that need one: an action or a program for each.
 //!
-//! An executor takes tasks through the engine's door and answers them. It decides nothing about
+//! An executor takes tasks from the engine and answers them. It decides nothing about
 //! retries or time.
 
 pub mod action_handler;

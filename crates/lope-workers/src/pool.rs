@@ -98,7 +98,7 @@ pub enum RealmChange {
 struct WorkerLink {
     name: Arc<str>,
     outbox: Vec<ToWorker>,
-    wakeup: Arc<Notify>,
+    notification: Arc<Notify>,
     kill: Arc<Notify>,
     realms: Vec<Realm>,
 }
@@ -409,7 +409,7 @@ impl WorkerLink {
         Self {
             name,
             outbox: Vec::new(),
-            wakeup: Arc::new(Notify::new()),
+            notification: Arc::new(Notify::new()),
             kill,
             realms: Vec::new(),
         }

@@ -56,7 +56,7 @@ steps:
 ";
 
 /// How often it is asked whether all runs have ended.
-const LOOK: Duration = Duration::from_millis(1);
+const POLL: Duration = Duration::from_millis(1);
 const NAME: &str = "named-sequence";
 
 struct Lope {
@@ -161,7 +161,7 @@ impl Lope {
     /// Until nothing is under way, and all of it ended well.
     async fn rest(&self) {
         while self.runner.resident_runs().await.unwrap() > 0 {
-            tokio::time::sleep(LOOK).await;
+            tokio::time::sleep(POLL).await;
         }
         let others = [FinalStatus::Failed, FinalStatus::Cancelled].map(RunStatus::Final);
         let filter = RunFilter {

@@ -83,7 +83,7 @@ async fn what_fails_begins_again_and_what_keeps_failing_is_an_error() {
         let seen = Arc::new(AtomicU32::new(0));
         let hook = move |call: StoreCall| {
             let fails = call.verb == "watch" && seen.fetch_add(1, Ordering::SeqCst) < most;
-            assert!(!fails, "the store's wakeup is broken");
+            assert!(!fails, "the store's notification is broken");
             InjectedFault::None
         };
         with_faults(store.clone(), Arc::new(hook))
@@ -115,7 +115,7 @@ async fn what_fails_begins_again_and_what_keeps_failing_is_an_error() {
     let told = soon(lost.broken()).await.to_string();
     assert!(
         told.contains("runner 'lost' cannot go on")
-            && told.contains("the store's wakeup is broken"),
+            && told.contains("the store's notification is broken"),
         "{told}"
     );
     assert!(matches!(lost.in_flight().await, Err(Error::Broken { .. })));

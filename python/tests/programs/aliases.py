@@ -2,7 +2,7 @@
 
 # mypy: ignore-errors
 from lope import gather
-from .kit import program, Item, Order, add, echo
+from .actions import program, Item, Order, add, echo
 
 
 

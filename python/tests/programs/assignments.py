@@ -1,6 +1,6 @@
 """Assignments of every kind."""
 
-from .kit import Item, Order, add, echo, program
+from .actions import Item, Order, add, echo, program
 
 
 @program((1,), (-4,))

@@ -7,7 +7,7 @@ import time
 import uuid
 
 from lope import gather, sleep
-from .kit import program, Colour, Item, add, double, echo
+from .actions import program, Colour, Item, add, double, echo
 
 
 

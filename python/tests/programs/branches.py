@@ -1,6 +1,6 @@
 """Branches, truth and comparisons."""
 
-from .kit import add, echo, maybe, program
+from .actions import add, echo, maybe, program
 
 
 @program((5,), (0,), (-5,))

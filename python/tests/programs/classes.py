@@ -2,7 +2,7 @@
 
 from lope import gather
 
-from .kit import AppError, add, double, maybe, program
+from .actions import AppError, add, double, maybe, program
 
 
 class Steps:

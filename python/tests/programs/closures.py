@@ -7,7 +7,7 @@ import functools
 
 from lope import gather
 
-from .kit import Item, add, echo, fail, program
+from .actions import Item, add, echo, fail, program
 
 
 @program((3,))

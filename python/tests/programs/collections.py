@@ -1,6 +1,6 @@
 """Lists, dicts, sets, tuples and the functions over them."""
 
-from .kit import add, echo, program
+from .actions import add, echo, program
 
 
 @program()

@@ -1,6 +1,6 @@
 """Comprehensions and generator arguments."""
 
-from .kit import Item, Point, add, double, echo, maybe, program
+from .actions import Item, Point, add, double, echo, maybe, program
 
 
 @program(([1, 2, 3],), ([],), ((4,),), ("ab",))

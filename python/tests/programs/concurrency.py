@@ -5,7 +5,7 @@ from asyncio import create_task, wait_for
 
 from lope import gather, sleep, wait_signal
 
-from .kit import AppError, add, describe, double, echo, fail, maybe, program, total
+from .actions import AppError, add, describe, double, echo, fail, maybe, program, total
 
 
 @program((1, 2))

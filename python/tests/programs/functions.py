@@ -2,7 +2,7 @@
 
 from lope import gather, workflow
 
-from .kit import AppError, Item, Point, add, describe, double, echo, maybe, program, total
+from .actions import AppError, Item, Point, add, describe, double, echo, maybe, program, total
 
 
 def help_square(x):

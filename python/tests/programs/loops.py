@@ -1,6 +1,6 @@
 """Loops of every kind."""
 
-from .kit import add, double, echo, maybe, program
+from .actions import add, double, echo, maybe, program
 
 
 @program(([1, 2, 3],), ([],), ((4, 5),), ("ab",), ({"k": 1, "l": 2},), ({7},))

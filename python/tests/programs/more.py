@@ -4,7 +4,7 @@ import asyncio
 
 from lope import gather, sleep
 
-from .kit import AppError, Colour, Item, NotFound, Point, add, describe, double, echo, fail, maybe, program, total
+from .actions import AppError, Colour, Item, NotFound, Point, add, describe, double, echo, fail, maybe, program, total
 
 
 @program((3,), (30,), (300,))

@@ -1,6 +1,6 @@
 """Arithmetic with Python's meaning."""
 
-from .kit import program
+from .actions import program
 
 
 @program((7, 2), (-7, 2), (7, -2), (7.5, 2), (0, 5), (True, 3))

@@ -4,7 +4,7 @@ import datetime
 import decimal
 import uuid
 
-from .kit import AppError, Colour, Item, Level, Order, Point, echo, make_order, price, program
+from .actions import AppError, Colour, Item, Level, Order, Point, echo, make_order, price, program
 
 try:
     from lope_test_models import Account

@@ -23,7 +23,7 @@ from typing import NamedTuple
 from lope import action, gather, sleep, wait_signal
 from pydantic import BaseModel, field_validator
 
-from .kit import AppError, Coded, Item, Order, add, coded, double, echo, fail, maybe, program
+from .actions import AppError, Coded, Item, Order, add, coded, double, echo, fail, maybe, program
 
 log = logging.getLogger(__name__)
 

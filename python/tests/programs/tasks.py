@@ -6,7 +6,7 @@ import asyncio
 import sys
 from typing import Any
 
-from .kit import add, program
+from .actions import add, program
 
 
 def recent(*cases: tuple[Any, ...]) -> Any:

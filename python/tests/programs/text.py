@@ -1,6 +1,6 @@
 """Text: methods, f-strings, slices."""
 
-from .kit import Colour, Item, add, describe, program
+from .actions import Colour, Item, add, describe, program
 
 
 @program(("Hello World",), ("",), ("äÖ",), ("  x ",))

@@ -4,7 +4,7 @@ import asyncio
 
 from lope import gather
 
-from .kit import AppError, Item, Point, add, describe, double, echo, fail, maybe, program, total
+from .actions import AppError, Item, Point, add, describe, double, echo, fail, maybe, program, total
 
 LIMIT = 3
 NAMES = ["a", "b"]

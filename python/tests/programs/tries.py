@@ -3,8 +3,8 @@
 import builtins
 import errno
 
-from . import kit
-from .kit import AppError, Coded, NotFound, add, coded, echo, fail, maybe, program
+from . import actions
+from .actions import AppError, Coded, NotFound, add, coded, echo, fail, maybe, program
 
 
 @program(("value",), ("key",), ("app",))
@@ -41,7 +41,7 @@ async def by_tuple(kind):
 async def by_dotted_name(kind):
     try:
         await fail(kind)
-    except kit.NotFound:
+    except actions.NotFound:
         return "not found"
     except builtins.ValueError:
         return "value"
@@ -51,7 +51,7 @@ async def by_dotted_name(kind):
 async def dotted_base(kind):
     try:
         await fail(kind)
-    except kit.AppError as error:
+    except actions.AppError as error:
         return str(error)
 
 
@@ -59,7 +59,7 @@ async def dotted_base(kind):
 async def dotted_in_a_tuple(kind):
     try:
         await fail(kind)
-    except (kit.NotFound, builtins.ValueError):
+    except (actions.NotFound, builtins.ValueError):
         return "caught"
 
 

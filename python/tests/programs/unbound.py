@@ -3,7 +3,7 @@
 # mypy: ignore-errors
 from __future__ import annotations
 
-from .kit import add, fail, program
+from .actions import add, fail, program
 
 
 def told(error):

@@ -19,7 +19,7 @@ use super::round::TASK_QUEUE;
 use super::round_engine::RoundEngine;
 
 /// Most runs that are looked at by one runner.
-const LOOKED_AT_MAX: usize = 1_000;
+const SCANNED_MAX: usize = 1_000;
 /// How long their end is waited for; the next runner looks again.
 const PATIENCE: Duration = Duration::from_secs(10);
 
@@ -56,7 +56,7 @@ impl TaskRunner {
             statuses: LiveStatus::ALL.map(RunStatus::Live).to_vec(),
             queue: QueueName::parse(TASK_QUEUE).ok(),
             tags: [("project".to_owned(), self.spec.project.clone())].into(),
-            limit: LOOKED_AT_MAX,
+            limit: SCANNED_MAX,
             ..RunFilter::default()
         };
         let mut left = Vec::new();

@@ -212,7 +212,7 @@ impl TaskRunner {
                     return Ok(ended(role, StopReason::Startup, Some(message)));
                 }
             }
-            heard(&mut news, run).await;
+            run_changed(&mut news, run).await;
         }
     }
 
@@ -329,7 +329,7 @@ fn set_aside(record: &RunRecord, role: AttemptRole) -> Option<AttemptEnd> {
 }
 
 /// Until something is heard of a run, or a while has passed.
-async fn heard(news: &mut broadcast::Receiver<News>, run: RunId) {
+async fn run_changed(news: &mut broadcast::Receiver<News>, run: RunId) {
     let told = async {
         loop {
             match news.recv().await {

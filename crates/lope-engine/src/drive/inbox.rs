@@ -9,7 +9,7 @@ use std::time::Duration;
 #[derive(Debug)]
 pub(crate) struct Inbox<T> {
     queue: Mutex<InboxQueue<T>>,
-    wakeup: Condvar,
+    notification: Condvar,
 }
 
 #[derive(Debug)]
@@ -37,7 +37,7 @@ impl<T> Inbox<T> {
         };
         Self {
             queue: Mutex::new(queue),
-            wakeup: Condvar::new(),
+            notification: Condvar::new(),
         }
     }
 
@@ -55,7 +55,7 @@ impl<T> Inbox<T> {
         let wake = queue.asleep && !queue.held && !queue.items.is_empty();
         drop(queue);
         if wake {
-            self.wakeup.notify_one();
+            self.notification.notify_one();
         }
     }
 
@@ -82,14 +82,14 @@ impl<T> Inbox<T> {
         let wake = queue.is_wanted() || queue.overdue;
         drop(queue);
         if wake {
-            self.wakeup.notify_one();
+            self.notification.notify_one();
         }
     }
 
     /// What is in it is still taken, nothing more comes.
     pub(crate) fn close(&self) {
         self.lock().closed = true;
-        self.wakeup.notify_one();
+        self.notification.notify_one();
     }
 
     /// Take everything, after waiting for something at most this long. False: it is closed and
@@ -100,13 +100,13 @@ impl<T> Inbox<T> {
             queue.asleep = true;
             let idle = |queue: &mut InboxQueue<T>| queue.held || !queue.is_wanted();
             queue = self
-                .wakeup
+                .notification
                 .wait_timeout_while(queue, wait, idle)
                 .expect("no panic while the queue is held")
                 .0;
             queue.overdue = true;
             queue = self
-                .wakeup
+                .notification
                 .wait_while(queue, |queue| queue.held)
                 .expect("no panic while the queue is held");
             (queue.asleep, queue.stirred, queue.overdue) = (false, false, false);

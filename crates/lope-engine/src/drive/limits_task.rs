@@ -31,7 +31,7 @@ use crate::shard::ShardInput;
 const INPUTS_MAX: usize = 1_024;
 /// How often what is held is asked for when nothing rang: a holder that died gives nothing back.
 const POLL_EVERY: Duration = Duration::from_millis(500);
-/// Shortest pause between two looks: everything that is committed to the tables rings.
+/// Shortest pause between two looks: everything that is committed to the tables notifies.
 const POLL_PAUSE: Duration = Duration::from_millis(10);
 /// Pauses while the store does not answer: they double.
 const RETRY_FIRST: Duration = Duration::from_millis(50);
@@ -111,7 +111,7 @@ impl LimitsTask {
                 None => pending().await,
             }
         };
-        let rings = async {
+        let notified = async {
             match &mut self.watch {
                 Some(watch) => watch.changed().await,
                 None => pending().await,
@@ -119,7 +119,7 @@ impl LimitsTask {
         };
         tokio::select! {
             count = self.inputs.recv_many(&mut self.received, INPUTS_MAX) => return count > 0,
-            () = rings => self.poll_in(POLL_PAUSE),
+            () = notified => self.poll_in(POLL_PAUSE),
             () = sleep => {
                 self.next_poll = None;
                 self.dispatcher.ask_again();

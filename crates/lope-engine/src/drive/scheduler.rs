@@ -19,7 +19,7 @@ use crate::settings::Settings;
 
 /// Most schedules dealt with in one look; if there are more, the next look follows at once.
 const BATCH: usize = 100;
-/// After a look a wakeup is answered no sooner than this: wakeups ring for all kinds of work.
+/// After a look a notification is answered no sooner than this: they come for all kinds of work.
 const QUIET: Duration = Duration::from_millis(500);
 /// Pause after a store that did not answer: it doubles up to the longest.
 const AGAIN: Duration = Duration::from_millis(100);
@@ -35,7 +35,7 @@ impl SupervisedTask for Scheduler {
     const NAME: &'static str = "scheduler";
 
     async fn work(&mut self) {
-        let mut wakeup = self.store.runs.watch();
+        let mut notification = self.store.runs.watch();
         let mut failures = 0;
         loop {
             seam::pass(&self.settings.name, Self::NAME);
@@ -56,7 +56,7 @@ impl SupervisedTask for Scheduler {
             let until = Instant::now() + pause;
             tokio::time::sleep(pause.min(QUIET)).await;
             tokio::select! {
-                () = wakeup.changed() => {}
+                () = notification.changed() => {}
                 () = tokio::time::sleep_until(until) => {}
             }
         }

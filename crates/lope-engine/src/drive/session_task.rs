@@ -94,7 +94,7 @@ impl SupervisedTask for SessionTask {
 }
 
 impl SessionTask {
-    /// What rings for a claim. A run that ended leaves nothing to be claimed, unless it made room in
+    /// What leads to a claim. A run that ended leaves nothing to be claimed, unless it made room in
     /// a queue with a bound.
     fn watch(&self) -> Watch {
         let watch = self.store.runs.watch();

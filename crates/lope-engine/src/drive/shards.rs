@@ -36,7 +36,7 @@ pub(crate) struct Shards {
 struct ShardLine {
     inbox: Inbox<ShardInput>,
     /// Gone when the shard's thread has ended.
-    seat: Mutex<Option<ShardSeat>>,
+    place: Mutex<Option<ShardPlace>>,
     /// How many inputs from now on are not for others than the shard's thread.
     avoided: AtomicU32,
 }
@@ -45,7 +45,7 @@ impl Shards {
     pub(crate) fn new(count: usize) -> Self {
         let line = || ShardLine {
             inbox: Inbox::new(),
-            seat: Mutex::default(),
+            place: Mutex::default(),
             avoided: AtomicU32::new(0),
         };
         Self {
@@ -98,8 +98,8 @@ impl Shards {
 }
 
 impl ShardLine {
-    fn seat(&self) -> MutexGuard<'_, Option<ShardSeat>> {
-        self.seat.lock().expect("panics of a shard are caught")
+    fn place(&self) -> MutexGuard<'_, Option<ShardPlace>> {
+        self.place.lock().expect("panics of a shard are caught")
     }
 
     /// May somebody take the place of the shard's thread? If so, it is taken.
@@ -114,16 +114,16 @@ impl ShardLine {
 
     /// The turn of this input, and a few more if others come meanwhile. The place is held.
     fn work_on_the_spot(&self, input: ShardInput) {
-        let mut guard = self.seat();
-        let Some(seat) = guard.as_mut() else {
+        let mut guard = self.place();
+        let Some(place) = guard.as_mut() else {
             return self.inbox.release(false);
         };
-        seat.inputs.push_back(input);
+        place.inputs.push_back(input);
         let began = Instant::now();
         for _ in 0..SPOT_ROUNDS {
-            seat.work();
-            self.inbox.take_held(&mut seat.inputs);
-            if seat.inputs.is_empty() || seat.is_down() {
+            place.work();
+            self.inbox.take_held(&mut place.inputs);
+            if place.inputs.is_empty() || place.is_down() {
                 break;
             }
         }
@@ -131,7 +131,7 @@ impl ShardLine {
             self.avoided.store(SPOT_AVOIDED, Ordering::Relaxed);
         }
         // What is left over comes before what waits.
-        let stir = !seat.inputs.is_empty() || seat.is_down() || seat.sleeps_too_long();
+        let stir = !place.inputs.is_empty() || place.is_down() || place.sleeps_too_long();
         drop(guard);
         self.inbox.release(stir);
     }
@@ -157,7 +157,7 @@ pub(crate) fn begin(
 ) -> std::io::Result<()> {
     for number in 0..shards.lines.len() {
         let shards = Arc::clone(shards);
-        let seat = ShardSeat {
+        let place = ShardPlace {
             number,
             clock: clock.clone(),
             host: Arc::clone(&host),
@@ -169,20 +169,20 @@ pub(crate) fn begin(
         };
         std::thread::Builder::new()
             .name(format!("lope-shard-{number}"))
-            .spawn(move || attend(&shards.lines[number], seat))?;
+            .spawn(move || attend(&shards.lines[number], place))?;
     }
     Ok(())
 }
 
 /// Take inputs, let the machine decide, hand the outputs on; again until the shards are closed.
-fn attend(line: &ShardLine, seat: ShardSeat) {
+fn attend(line: &ShardLine, place: ShardPlace) {
     let mut inputs = VecDeque::with_capacity(INPUTS_MAX);
-    *line.seat() = Some(seat);
+    *line.place() = Some(place);
     loop {
-        let mut guard = line.seat();
-        let Some(seat) = guard.as_mut() else { return };
-        let pause = std::mem::take(&mut seat.pause);
-        let wait = seat.wait();
+        let mut guard = line.place();
+        let Some(place) = guard.as_mut() else { return };
+        let pause = std::mem::take(&mut place.pause);
+        let wait = place.wait();
         drop(guard);
         if !pause.is_zero() {
             std::thread::sleep(pause);
@@ -190,19 +190,19 @@ fn attend(line: &ShardLine, seat: ShardSeat) {
         if !line.inbox.take(&mut inputs, wait) {
             break;
         }
-        let mut guard = line.seat();
-        let Some(seat) = guard.as_mut() else { return };
-        seat.inputs.append(&mut inputs);
-        seat.work_off();
+        let mut guard = line.place();
+        let Some(place) = guard.as_mut() else { return };
+        place.inputs.append(&mut inputs);
+        place.work_off();
     }
-    let seat = line.seat().take();
+    let place = line.place().take();
     // With its host, which holds on to these lines.
-    drop(seat);
+    drop(place);
 }
 
 /// Where one at a time works on a shard. The lists are used again and again: they are large, and
 /// making them anew each turn would cost more than what is in them.
-struct ShardSeat {
+struct ShardPlace {
     number: usize,
     clock: ProcessClock,
     host: Arc<dyn ShardHost>,
@@ -215,7 +215,7 @@ struct ShardSeat {
     pause: Duration,
 }
 
-impl ShardSeat {
+impl ShardPlace {
     /// At least one turn, and more until everything is taken in or the shard falls.
     fn work_off(&mut self) {
         while !self.is_down() {
@@ -296,9 +296,9 @@ impl ShardSeat {
     }
 }
 
-impl std::fmt::Debug for ShardSeat {
+impl std::fmt::Debug for ShardPlace {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "ShardSeat({})", self.number)
+        write!(f, "ShardPlace({})", self.number)
     }
 }
 
@@ -407,6 +407,6 @@ mod tests {
         shards.close();
         drop(host);
         assert!(seen.recv_timeout(Duration::from_mins(1)).is_err());
-        assert!(shards.lines[0].seat().is_none());
+        assert!(shards.lines[0].place().is_none());
     }
 }

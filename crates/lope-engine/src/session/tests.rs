@@ -139,7 +139,7 @@ fn an_empty_queue_is_asked_again_when_the_next_run_is_due() {
 }
 
 #[test]
-fn a_wakeup_leads_to_a_claim_and_to_a_look_for_mail() {
+fn a_notification_leads_to_a_claim_and_to_a_look_for_mail() {
     let mut play = Play::registered();
     play.hear(play.claimed(1, None));
     play.hear(play.claimed(0, None));
@@ -173,7 +173,7 @@ fn a_wakeup_leads_to_a_claim_and_to_a_look_for_mail() {
                 SessionCommand::Call(SessionCall::Claim(_))
             ]
         ),
-        "the second wakeup is not forgotten: {commands:?}"
+        "the second notification is not forgotten: {commands:?}"
     );
 }
 
@@ -309,7 +309,7 @@ fn draining_takes_no_more_runs() {
 }
 
 #[test]
-fn a_wakeup_that_cannot_be_answered_yet_does_not_keep_the_keeper_looking() {
+fn a_notification_that_cannot_be_answered_yet_does_not_keep_the_keeper_looking() {
     let mut play = Play::new();
     play.hear(SessionEvent::Notified);
     assert!(
@@ -355,7 +355,7 @@ fn mail_that_could_not_be_fetched_is_asked_for_again() {
 }
 
 #[test]
-fn comparing_also_looks_for_mail_whose_wakeup_was_not_heard() {
+fn comparing_also_looks_for_mail_whose_notification_was_not_heard() {
     let mut play = Play::registered();
     play.hear(play.claimed(1, None));
     play.hear(SessionEvent::TookOver(TakenOver::default()));

@@ -1,4 +1,4 @@
-//! Small things that are known by name, all of them at each look: schedules, and how much waits for
+//! Small things that are known by name, all of them at each read: schedules, and how much waits for
 //! which worker.
 
 use std::collections::BTreeMap;
@@ -18,7 +18,7 @@ const WORKERS: usize = 1_000;
 
 /// All that is to be watched, by name.
 pub type SeenThings = BTreeMap<String, Json>;
-type Look = fn(Client) -> BoxFuture<'static, Result<SeenThings, ApiError>>;
+type ReadThings = fn(Client) -> BoxFuture<'static, Result<SeenThings, ApiError>>;
 
 /// Changes of things by their name.
 #[derive(Debug)]
@@ -27,7 +27,7 @@ pub struct NamedChanges {
     event: &'static str,
     /// The field by which something that is gone is named.
     named: &'static str,
-    look: Look,
+    read: ReadThings,
     known: Mutex<Option<SeenThings>>,
 }
 
@@ -65,11 +65,11 @@ impl NamedChanges {
         })
     }
 
-    pub(super) fn new(event: &'static str, named: &'static str, look: Look) -> Self {
+    pub(super) fn new(event: &'static str, named: &'static str, read: ReadThings) -> Self {
         Self {
             event,
             named,
-            look,
+            read,
             known: Mutex::new(None),
         }
     }
@@ -91,7 +91,7 @@ impl FeedKind for NamedChanges {
     const HEARS_RUNNER: bool = false;
 
     async fn query(&self, client: &Client) -> Result<SeenThings, ApiError> {
-        (self.look)(client.clone()).await
+        (self.read)(client.clone()).await
     }
 
     fn changes(&self, seen: SeenThings) -> Vec<(&'static str, Json)> {

@@ -7,10 +7,10 @@ use lope_store::Watch;
 use crate::consumer::{Consumer, Tally};
 use crate::error::ConsumerError;
 
-/// After this many wake-ups in a row that brought nothing, a consumer no longer follows every ring
-/// of the wakeup.
+/// After this many notifications in a row that brought nothing, a consumer no longer follows every
+/// one.
 const EMPTY_WAKES: u32 = 4;
-/// Longest wait between two rings that are followed.
+/// Longest wait between two notifications that are followed.
 const WAKE_GAP_MAX: Span = Span::from_millis(8);
 /// Wait after a store that did not answer: doubled each time, up to the longest.
 const TROUBLE_BASE: Span = Span::from_millis(20);
@@ -62,14 +62,14 @@ async fn run_once(consumer: &mut Consumer) -> Result<Tally, ConsumerError> {
     Ok(tally)
 }
 
-/// Sleep until something may have happened. Answers whether the wakeup woke us.
+/// Sleep until something may have happened. Answers whether a notification woke us.
 async fn idle(consumer: &Consumer, watch: &mut Watch, empty: u32) -> Result<bool, ConsumerError> {
     let sleep = match consumer.idle_sleep().await {
         Ok(sleep) => sleep,
         Err(error) if error.is_passing() => TROUBLE_BASE,
         Err(error) => return Err(error.into()),
     };
-    // Somebody else's commits ring the wakeup too: with many of them, look less often.
+    // Somebody else's commits notify us too: with many of them, look less often.
     let gap = if empty < EMPTY_WAKES {
         Span::ZERO
     } else {

@@ -48,7 +48,7 @@ mod tests {
     const START: MessagePosition = MessagePosition::Inbox(0);
 
     #[test]
-    fn a_floor_rises_with_reads_and_is_dropped_now_and_then() {
+    fn a_cursor_rises_with_reads_and_is_dropped_now_and_then() {
         let mut cursor = ReadCursor::default();
         assert_eq!(cursor.from(START), START);
         cursor.advance(MessagePosition::Inbox(9));

@@ -30,7 +30,7 @@ use crate::machine::{SpaceAction, SpaceCommand};
 use crate::module::Modules;
 
 /// Longest time between two looks for spaces that need a host.
-const LOOK_EVERY: Span = Span::from_secs(2);
+const POLL: Span = Span::from_secs(2);
 
 /// How often old receipts and changes are deleted.
 const PRUNE_EVERY: Span = Span::from_secs(10 * 60);
@@ -282,7 +282,7 @@ async fn look_for_spaces(
         }
         tokio::select! {
             () = changes.changed() => {}
-            () = tokio::time::sleep(LOOK_EVERY.to_duration()) => {}
+            () = tokio::time::sleep(POLL.to_duration()) => {}
             _ = stop.changed() => {}
         }
     }

@@ -21,7 +21,7 @@ use crate::machine::{Arrival, SpaceMachine};
 use crate::runner::{ProcessReport, RecipeRunner};
 
 /// Longest time between two looks for a receipt; a change of the store is told at once.
-const LOOK_EVERY: Duration = Duration::from_millis(250);
+const POLL: Duration = Duration::from_millis(250);
 
 /// Sends requests to spaces and waits for their receipts.
 #[derive(Clone)]
@@ -113,7 +113,7 @@ impl SpaceClient {
             }
             tokio::select! {
                 () = changes.changed() => {}
-                () = tokio::time::sleep(LOOK_EVERY) => {}
+                () = tokio::time::sleep(POLL) => {}
             }
         };
         if let Some(pool) = pool {

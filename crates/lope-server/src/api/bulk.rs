@@ -105,7 +105,7 @@ pub(crate) async fn begin(
     }
     let by = call.caller.token.clone();
     let action = BulkAction::begin(&context.client, operation, query, by).await?;
-    context.bulk_wakeup.notify_one();
+    context.bulk_notification.notify_one();
     Ok(action)
 }
 

@@ -136,8 +136,8 @@ impl ScheduleRequest {
             paused: self.paused,
             added_at: now,
         };
-        let sound = schedule.validate(now);
-        sound.map_err(|unsound| ApiError::bad(unsound.to_string()).hint(unsound.hint()))?;
+        let valid = schedule.validate(now);
+        valid.map_err(|error| ApiError::bad(error.to_string()).hint(error.hint()))?;
         Ok(schedule)
     }
 

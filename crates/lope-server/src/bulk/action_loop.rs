@@ -47,7 +47,7 @@ async fn work_on(context: &ServerContext, owner: &str) {
                 }
             }
             Ok(None) => {
-                let _ = tokio::time::timeout(POLL, context.bulk_wakeup.notified()).await;
+                let _ = tokio::time::timeout(POLL, context.bulk_notification.notified()).await;
             }
             Err(error) => {
                 tracing::debug!(%error, "no look at bulk actions");

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::SystemTime;
 
 /// A look is due when this part of the bound was written.
-const LOOK_AFTER: u64 = 16;
+const CHECK_AFTER: u64 = 16;
 /// When logs are removed, so much room is made that the next look has time.
 const KEPT_TENTHS: u64 = 9;
 
@@ -33,14 +33,14 @@ impl LogGrowth {
         Self {
             max,
             // Logs of earlier times are looked at soon.
-            written: AtomicU64::new(max / LOOK_AFTER),
+            written: AtomicU64::new(max / CHECK_AFTER),
             looking: Arc::default(),
         }
     }
 
     pub(super) fn note(&self, folder: &Arc<PathBuf>, bytes: u64) {
         let written = self.written.fetch_add(bytes, Ordering::Relaxed) + bytes;
-        if written < self.max / LOOK_AFTER || self.looking.swap(true, Ordering::AcqRel) {
+        if written < self.max / CHECK_AFTER || self.looking.swap(true, Ordering::AcqRel) {
             return;
         }
         self.written.store(0, Ordering::Relaxed);

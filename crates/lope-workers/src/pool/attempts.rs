@@ -136,7 +136,7 @@ impl PoolState {
     pub(super) fn say(&mut self, worker: PoolWorkerId, message: ToWorker) {
         if let Some(link) = self.links.get_mut(&worker) {
             link.outbox.push(message);
-            link.wakeup.notify_one();
+            link.notification.notify_one();
         }
     }
 

@@ -107,7 +107,7 @@ pub(super) async fn serve(
     hello: Hello,
     remote: bool,
 ) -> String {
-    let wakeup = inner.welcome(worker, hello, remote);
+    let notification = inner.welcome(worker, hello, remote);
     let Stream {
         mut reader,
         mut writer,
@@ -126,7 +126,7 @@ pub(super) async fn serve(
     };
     let write = async {
         loop {
-            wakeup.notified().await;
+            notification.notified().await;
             while let Some(bytes) = inner.batch(worker) {
                 if frame::write(&mut writer, &bytes).await.is_err() {
                     // Whoever reads will notice the end, and may still find answers before it.
@@ -144,7 +144,7 @@ pub(super) async fn serve(
 impl PoolInner {
     /// Enter a worker into the roster.
     fn welcome(self: &Arc<Self>, worker: PoolWorkerId, hello: Hello, remote: bool) -> Arc<Notify> {
-        let mut wakeup = None;
+        let mut notification = None;
         // Nobody may want to know.
         for realm in &hello.realms {
             drop(self.realms.try_send(RealmChange::Came(realm.clone())));
@@ -156,7 +156,7 @@ impl PoolInner {
             if let Some(link) = state.links.get_mut(&worker) {
                 link.realms = hello.realms;
                 link.name = Arc::clone(&hello.name);
-                wakeup = Some(Arc::clone(&link.wakeup));
+                notification = Some(Arc::clone(&link.notification));
             }
             state.say(
                 worker,
@@ -172,7 +172,7 @@ impl PoolInner {
                 remote,
             }]
         });
-        wakeup.unwrap_or_default()
+        notification.unwrap_or_default()
     }
 
     /// What waits for a worker, as one frame; nothing if nothing waits.
@@ -204,7 +204,7 @@ impl PoolInner {
             let mut state = self.lock();
             if let Some(link) = state.links.get_mut(&worker) {
                 link.outbox.splice(0..0, rest);
-                link.wakeup.notify_one();
+                link.notification.notify_one();
             }
         }
         (count > 0).then(|| [&message::list_head(count)[..], &bodies].concat())

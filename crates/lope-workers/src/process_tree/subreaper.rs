@@ -25,7 +25,7 @@ use super::wire::{SubreaperReport, TreeCommand, read_order, send};
 /// How long what a process leaves behind may take to end when it is told to.
 pub(super) const LEFTOVER_GRACE: Duration = Duration::from_millis(200);
 /// How often it is looked again while processes end.
-const LOOK_AGAIN: Duration = Duration::from_millis(10);
+const POLL: Duration = Duration::from_millis(10);
 /// Nothing has to be done until somebody says so.
 const IDLE: Duration = Duration::from_secs(3_600);
 
@@ -163,11 +163,7 @@ impl ReapedTree {
     }
 
     fn pause(&self) -> Duration {
-        if self.kill_at.is_some() {
-            LOOK_AGAIN
-        } else {
-            IDLE
-        }
+        if self.kill_at.is_some() { POLL } else { IDLE }
     }
 
     /// Tell those that shall end, once; kill them when their time is over.

@@ -13,7 +13,7 @@ use super::cookie::TreeCookie;
 use super::identity;
 
 /// How often it is looked again while processes end.
-const LOOK_AGAIN: Duration = Duration::from_millis(10);
+const POLL: Duration = Duration::from_millis(10);
 /// How long processes may take to end when they were killed.
 pub(super) const KILL_LIMIT: Duration = Duration::from_secs(10);
 
@@ -54,7 +54,7 @@ pub(super) async fn end(grace: Duration, is_meant: impl Fn(&TreeCookie) -> bool)
             // It may have ended meanwhile.
             let _ = pidfd_send_signal(&carrier.handle, signal);
         }
-        tokio::time::sleep(LOOK_AGAIN).await;
+        tokio::time::sleep(POLL).await;
     }
 }
 

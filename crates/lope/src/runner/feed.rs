@@ -132,7 +132,7 @@ impl Runner {
     pub async fn wait_idle(&self, id: &str) -> Result<RunStatus> {
         let run = self.run_of(id).await?;
         loop {
-            let wakeup = self.0.telemetry.wakeup();
+            let notification = self.0.telemetry.notification();
             let record = self
                 .store()
                 .runs
@@ -147,7 +147,7 @@ impl Runner {
                 RunStatus::Final(_) => return Ok(record.status),
             }
             self.can_go_on().await?;
-            let _ = tokio::time::timeout(POLL, wakeup).await;
+            let _ = tokio::time::timeout(POLL, notification).await;
         }
     }
 

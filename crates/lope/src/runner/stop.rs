@@ -55,7 +55,7 @@ impl Runner {
     async fn await_stop(&self, id: &str, run: RunId) -> Result<()> {
         let stopped = async {
             loop {
-                let wakeup = self.0.telemetry.wakeup();
+                let notification = self.0.telemetry.notification();
                 match self.store().runs.run(run).await? {
                     Some(record)
                         if is_stopped(&record) || matches!(record.status, RunStatus::Final(_)) =>
@@ -65,7 +65,7 @@ impl Runner {
                     None => return Ok(()),
                     Some(_) => {}
                 }
-                let _ = tokio::time::timeout(POLL, wakeup).await;
+                let _ = tokio::time::timeout(POLL, notification).await;
             }
         };
         let in_time = tokio::time::timeout(PATIENCE, stopped).await;

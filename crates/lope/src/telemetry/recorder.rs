@@ -36,7 +36,7 @@ pub(crate) struct Telemetry {
     hub: broadcast::Sender<TelemetryEvent>,
     metrics: Metrics,
     /// Rings with all news.
-    wakeup: watch::Sender<u64>,
+    notification: watch::Sender<u64>,
     watched: Mutex<Watched>,
     is_traced: AtomicBool,
 }
@@ -88,13 +88,13 @@ impl Telemetry {
     pub(crate) fn new(runner: Arc<str>, runtime: Handle) -> Arc<Self> {
         let metrics = Metrics::new(&runner);
         let hub = broadcast::Sender::new(EVENTS_MAX);
-        let wakeup = watch::Sender::new(0);
+        let notification = watch::Sender::new(0);
         Arc::new(Self {
             runner,
             runtime,
             hub,
             metrics,
-            wakeup,
+            notification,
             watched: Mutex::default(),
             is_traced: AtomicBool::new(false),
         })
@@ -153,11 +153,11 @@ impl Telemetry {
     }
 
     /// Rings when anything happened after this call.
-    pub(crate) fn wakeup(&self) -> impl Future<Output = ()> + Send + use<> {
-        let mut wakeup = self.wakeup.subscribe();
+    pub(crate) fn notification(&self) -> impl Future<Output = ()> + Send + use<> {
+        let mut notification = self.notification.subscribe();
         async move {
             // It outlives whoever waits.
-            let _ = wakeup.changed().await;
+            let _ = notification.changed().await;
         }
     }
 
@@ -283,7 +283,7 @@ impl Telemetry {
             }
             News::Left(run) => drop(self.watched().began.remove(run)),
         }
-        self.wakeup
+        self.notification
             .send_modify(|count| *count = count.wrapping_add(1));
     }
 

@@ -95,7 +95,7 @@ pub async fn soon<T>(what: impl Future<Output = T>) -> T {
         .expect("it happens in time")
 }
 
-/// Wait until something holds; a store has no wakeup for everything.
+/// Wait until something holds; a store has no notification for everything.
 pub async fn until(mut holds: impl AsyncFnMut() -> bool) {
     soon(async {
         while !holds().await {

@@ -263,7 +263,7 @@ fn schedule(args: &AddArgs, options: &RunStartOptions, now: Timestamp) -> CliRes
     };
     schedule
         .validate(now)
-        .map_err(|unsound| CliError::usage(unsound.to_string()).hint(unsound.hint()))?;
+        .map_err(|error| CliError::usage(error.to_string()).hint(error.hint()))?;
     Ok(schedule)
 }
 

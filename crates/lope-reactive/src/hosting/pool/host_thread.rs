@@ -12,8 +12,8 @@ use tokio::task::{JoinSet, LocalSet};
 use super::SpacePoolInner;
 use super::space_loop::serve;
 
-/// The wakeups of the spaces that are at work on this thread.
-type Wakeups = Rc<RefCell<BTreeMap<SpaceName, Rc<Notify>>>>;
+/// The notifications of the spaces that are at work on this thread.
+type Notifications = Rc<RefCell<BTreeMap<SpaceName, Rc<Notify>>>>;
 
 /// Hosts the spaces that it is woken for, until it is stopped and each of them is given back.
 pub(super) fn run(
@@ -35,12 +35,12 @@ async fn host(
     mut woken: mpsc::UnboundedReceiver<SpaceName>,
     mut stop: watch::Receiver<bool>,
 ) {
-    let wakeups = Wakeups::default();
+    let notifications = Notifications::default();
     let mut spaces = JoinSet::new();
     while !*stop.borrow() {
         tokio::select! {
             space = woken.recv() => match space {
-                Some(space) => attend(space, &inner, &wakeups, &mut spaces, &stop),
+                Some(space) => attend(space, &inner, &notifications, &mut spaces, &stop),
                 None => break,
             },
             _ = stop.changed() => break,
@@ -55,21 +55,21 @@ async fn host(
 fn attend(
     space: SpaceName,
     inner: &Arc<SpacePoolInner>,
-    wakeups: &Wakeups,
+    notifications: &Notifications,
     spaces: &mut JoinSet<()>,
     stop: &watch::Receiver<bool>,
 ) {
-    if let Some(wakeup) = wakeups.borrow().get(&space) {
-        return wakeup.notify_one();
+    if let Some(notification) = notifications.borrow().get(&space) {
+        return notification.notify_one();
     }
-    let wakeup = Rc::new(Notify::new());
-    wakeups
+    let notification = Rc::new(Notify::new());
+    notifications
         .borrow_mut()
-        .insert(space.clone(), Rc::clone(&wakeup));
-    let (inner, wakeups, stop) = (Arc::clone(inner), Rc::clone(wakeups), stop.clone());
+        .insert(space.clone(), Rc::clone(&notification));
+    let (inner, notifications, stop) = (Arc::clone(inner), Rc::clone(notifications), stop.clone());
     spaces.spawn_local(async move {
-        serve(&inner, &space, &wakeup, stop).await;
-        wakeups.borrow_mut().remove(&space);
+        serve(&inner, &space, &notification, stop).await;
+        notifications.borrow_mut().remove(&space);
         inner.onlookers().remove(&space);
     });
 }

@@ -29,7 +29,7 @@ const PAUSE: Duration = Duration::from_millis(200);
 pub(super) async fn serve(
     inner: &Arc<SpacePoolInner>,
     space: &SpaceName,
-    wakeup: &Notify,
+    notification: &Notify,
     mut stop: watch::Receiver<bool>,
 ) {
     let mut host = match take(inner, space).await {
@@ -69,7 +69,7 @@ pub(super) async fn serve(
             break;
         }
         tokio::select! {
-            () = wakeup.notified() => {}
+            () = notification.notified() => {}
             () = tokio::time::sleep(until(now, due.unwrap_or(end.max(now.plus(POLL))))) => {}
             _ = stop.changed() => {}
         }
