@@ -17,7 +17,7 @@ from constructs import BEYOND, CONSTRUCTS, LINES, constructs_of
 from differential import binary, durably, plainly
 from lope.compiler.source import unit_of
 from lope.testing import Law
-from programs import kit
+from programs import actions
 
 for module in pkgutil.iter_modules(programs.__path__):
     importlib.import_module(f"programs.{module.name}")

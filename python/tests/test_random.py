@@ -124,7 +124,7 @@ class Writer:
 HEAD = """
 from differential import crossed
 from lope import action, workflow
-from programs.kit import add
+from programs.actions import add
 
 @action(name="random.echo")
 async def echo(value):

@@ -1,4 +1,4 @@
-//! The door to mailboxes: a message of a `send` step becomes the row that delivers it, in the run's
+//! How messages are sent: one of a `send` step becomes the row that delivers it, in the run's
 //! own commit.
 //!
 //! The engine knows no frames; whoever builds one gives it the function that makes them.

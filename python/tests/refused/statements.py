@@ -5,7 +5,7 @@ import asyncio
 import time
 
 from lope import gather, sleep
-from programs.kit import Colour, Item, add, double, echo
+from programs.actions import Colour, Item, add, double, echo
 
 from . import refused
 

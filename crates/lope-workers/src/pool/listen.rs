@@ -1,4 +1,4 @@
-//! Doors of a pool: the socket of its own processes, and a port for workers from elsewhere, with a
+//! Where a pool listens: the socket of its own processes, and a port for workers from elsewhere, with a
 //! token and, if asked for, encryption.
 
 use std::io;
