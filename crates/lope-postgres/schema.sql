@@ -549,13 +549,13 @@ comment on column lope.runners.pid is 'its process';
 
 comment on column lope.runners.pid_started is 'when that process started, in the kernel''s ticks: with pid and boot it names one process for ever';
 
+comment on column lope.runners.place is 'its place among the runners of the project, from 1 to maxConcurrent';
+
 comment on column lope.runners.project_path is 'which project it works on';
 
 comment on column lope.runners.revision is 'grows with every change of the row; a write names the one it read';
 
 comment on column lope.runners.section_id is 'the section it is focused on';
-
-comment on column lope.runners.place is 'its place among the runners of the project, from 1 to maxConcurrent';
 
 comment on column lope.runners.started_at is 'when it started';
 

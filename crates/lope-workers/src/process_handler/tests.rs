@@ -76,7 +76,10 @@ fn program(program: &str, arguments: &[&str]) -> ProcessHandler {
 }
 
 fn shell(script: &str, folder: &Path) -> ProcessHandler {
-    program("sh", &["-c", script, "sh", folder.to_str().unwrap()])
+    let mut handler = program("sh", &["-c", script, "sh", folder.to_str().unwrap()]);
+    // Tests run beside each other: the messages of one are not those of another.
+    handler.store = folder.display().to_string();
+    handler
 }
 
 /// `lope mailbox work WORKER -- CMD`: "payload on stdin, exit 0 = handled"
