@@ -1,6 +1,7 @@
 """Actions for the tests of the worker pool: good ones and every bad habit."""
 
 import asyncio
+import contextvars
 import logging
 import os
 import signal
@@ -190,8 +191,8 @@ async def tells(secret: str) -> None:
 
 @action
 def starts(seconds: str) -> int:
-    """A process that is nobody's child, without this one's group."""
-    subprocess.run(["setsid", "-f", "sleep", seconds], check=True)
+    """A process that is nobody's child, without this one's group, and the worker's: no attempt is known where it is started."""
+    contextvars.Context().run(subprocess.run, ["setsid", "-f", "sleep", seconds], check=True)
     return os.getpid()
 
 
