@@ -26,4 +26,4 @@ pub mod watchdog;
 pub mod worktree;
 
 pub use executor::AgentSteps;
-pub use runner::{RoundEngine, RoundSettings, RunnerEnd, RunnerSpec, TaskRunner};
+pub use runner::{RoundEngine, RunnerEnd, RunnerSpec, TaskRunner};

@@ -28,8 +28,8 @@ use tokio::runtime::Handle;
 use tokio::sync::watch;
 
 pub(crate) use self::attempt::zone_of;
-pub use self::round::{ROUND_ENGINE, TASK_QUEUE};
-pub use self::round_engine::{RoundEngine, RoundSettings};
+pub use self::round::TASK_QUEUE;
+pub use self::round_engine::{ROUND_ENGINE, RoundEngine};
 use crate::hooks::TaskHooks;
 use crate::runner_log::RunnerLog;
 use crate::task_logs::{TaskLogs, remove_older};

@@ -317,7 +317,8 @@ async fn at_work(seconds: u64, store: &MeasuredStore) -> BenchResult<BenchFigure
         ..RunStartOptions::default()
     };
     let before = store.read().await?;
-    let (run, _) = runner.start(PreparedRun::new(&plan, options)?).await?;
+    let prepared = PreparedRun::new(&plan, options, runner.client().queue_limits())?;
+    let (run, _) = runner.start(prepared).await?;
     let record = store.client.wait(run).await?;
     let cost = before.until(store.read().await?);
     runner.give_back(Duration::from_secs(5)).await?;

@@ -93,7 +93,8 @@ async fn admit_all(count: u64, first_due: Timestamp, store: &MeasuredStore) -> B
                     input: Some(Value::str(format!("{}ms", nap.max(1)))),
                     ..RunStartOptions::default()
                 };
-                client.start(PreparedRun::new(&plan, options)?).await?;
+                let prepared = PreparedRun::new(&plan, options, client.queue_limits())?;
+                client.start(prepared).await?;
             }
             BenchResult::Ok(())
         });

@@ -188,7 +188,8 @@ pub(crate) async fn admit(runner: &Runner, plan: &Arc<Plan>, input: i64) -> Benc
         input: Some(Value::Int(input)),
         ..RunStartOptions::default()
     };
-    let (run, _) = runner.start(PreparedRun::new(plan, options)?).await?;
+    let prepared = PreparedRun::new(plan, options, runner.client().queue_limits())?;
+    let (run, _) = runner.start(prepared).await?;
     Ok(run)
 }
 

@@ -67,7 +67,10 @@ impl Settings {
         }
         match &self.lent {
             Some(client) => Ok(client.clone()),
-            None => Client::open_store(&self.store, create).await,
+            None => {
+                let opened = Client::open_store(&self.store, create).await?;
+                Ok(opened.with_queue_limits(&self.config.engine.queue_limits))
+            }
         }
     }
 

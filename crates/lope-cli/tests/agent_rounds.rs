@@ -161,6 +161,45 @@ fn the_failure_of_any_step_fails_the_task_and_a_bad_file_starts_nothing() {
     assert!(task["notBefore"].is_string(), "{task}");
 }
 
+/// A round's engine has what every engine has: it sends messages, its run has the priority of its
+/// queue, and a workflow that does not take what a task is starts nothing.
+#[test]
+fn a_round_sends_messages_and_starts_like_any_run() {
+    let shop = AgentProject::with("queues: { lope.tasks: { priority: 6 } }\n", "");
+    let steps = "steps:\n  work: { agent: { role: work } }\n  \
+        tell: { needs: [work], send: { mailbox: '7', id: told, payload: '${{ input.title }}' } }\n  \
+        end: { needs: [tell], return: '${{ work }}' }\n";
+    let file = shop.project.join(".lope/task.yaml");
+    std::fs::create_dir(file.parent().unwrap()).unwrap();
+    std::fs::write(&file, format!("name: shop\n{steps}")).unwrap();
+    let id = shop.add("succeed", &[]);
+    shop.work();
+    let task = shop.task(&id);
+    assert_eq!(task["status"], "completed", "{task}");
+    let run = task["attemptList"][0]["run"].as_str().unwrap();
+    assert_eq!(shop.json(&["runs", "show", run])["priority"], 6);
+    let messages = shop.json(&["mailbox", "list", "7"]);
+    assert_eq!(messages.as_array().unwrap().len(), 1, "{messages}");
+    assert_eq!(messages[0]["message_id"], "told", "{messages}");
+    let begun = shop.file("begun.log");
+    let schema = "input: { type: object, required: [colour] }\n";
+    std::fs::write(&file, format!("name: shop\n{schema}{steps}")).unwrap();
+    let other = shop.add("succeed too", &[]);
+    shop.work();
+    let task = shop.task(&other);
+    let reason = task["reason"].as_str().unwrap();
+    assert!(
+        reason.contains("the input does not fit workflow 'shop': ") && reason.contains("colour"),
+        "{reason}"
+    );
+    assert_eq!(
+        (&task["status"], &task["attempts"]),
+        (&json!("pending"), &json!(0)),
+        "{task}"
+    );
+    assert_eq!(shop.file("begun.log"), begun, "no agent was started");
+}
+
 /// A run that was left and whose task was sent back has a new one in its place, and ends.
 #[test]
 fn a_task_that_was_reset_while_its_run_was_left_begins_anew() {

@@ -184,9 +184,10 @@ impl Series {
                 input: Some(Value::Int(n)),
                 ..RunStartOptions::default()
             };
-            let (run, _) = client::start(&self.store, plan, options, now())
-                .await
-                .unwrap();
+            let (run, _) =
+                client::start(&self.store, plan, options, &lope::QueueLimits::new(), now())
+                    .await
+                    .unwrap();
             self.wanted.push(Wanted {
                 run,
                 shape,

@@ -99,7 +99,7 @@ async fn admit(store: &Store, plan: &Plan, count: usize, first: Timestamp, sprea
                 input,
                 ..RunStartOptions::default()
             };
-            client::new_run(plan, options, at).admit
+            client::new_run(plan, options, &lope::QueueLimits::new(), at).admit
         });
         store.runs.admit(batch.collect()).await.unwrap();
     }

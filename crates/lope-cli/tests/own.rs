@@ -290,3 +290,44 @@ fn a_queue_with_a_limit_is_worked_off_one_by_one() {
         "two were at work at once: {failed}"
     );
 }
+
+/// `queues: {priority}` is "that of runs started without one", whoever starts them.
+#[test]
+fn a_run_a_start_and_a_message_have_the_priority_of_their_queue() {
+    let home = Home::new();
+    home.config("queues: { default: { priority: 7 } }");
+    let file = home.file("one.yaml", "name: one\nsteps: { a: { let: 1 } }");
+    let done = |args: &[&str]| {
+        let output = home.lope(args);
+        assert!(output.status.success(), "{args:?}: {output:?}");
+    };
+    done(&["run", &file, "--key", "run"]);
+    done(&["run", &file, "--key", "detached", "--detach"]);
+    done(&["start", &file, "--key", "start"]);
+    done(&["start", &file, "--key", "said", "--priority", "2"]);
+    done(&["mailbox", "send", "7", "--payload", "{}", "--id", "m1"]);
+    done(&["mailbox", "work", "7", "--until-idle", "--workflow", &file]);
+    let runs = home.json(&["runs", "list", "--json"]);
+    let mut priorities: Vec<(&str, i64)> = runs
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|run| {
+            (
+                run["key"].as_str().unwrap(),
+                run["priority"].as_i64().unwrap(),
+            )
+        })
+        .collect();
+    priorities.sort_unstable();
+    assert_eq!(
+        priorities,
+        [
+            ("detached", 7),
+            ("mailbox:7:m1", 7),
+            ("run", 7),
+            ("said", 2),
+            ("start", 7)
+        ]
+    );
+}

@@ -11,7 +11,7 @@ use lope_engine::client::{self, RunStartOptions};
 use lope_engine::executor::{Done, Executor, Task, TaskOutcome, Token};
 use lope_engine::shard::{Adoption, Home, Past, Shard, ShardInput, ShardOutput, ShardSettings};
 use lope_engine::slots::{SlotCommand, SlotScheduler};
-use lope_engine::{Engine, Executors, Settings};
+use lope_engine::{Engine, Executors, QueueLimits, Settings};
 use lope_flow::law::Plan;
 use lope_model::{Epoch, Moment, RunnerId, Timestamp, Value};
 use lope_store::Store;
@@ -168,7 +168,8 @@ fn newborn(plan: &Arc<Plan>, owner: RunnerId, each: i64) -> Adoption {
         input: Some(Value::Int(each)),
         ..RunStartOptions::default()
     };
-    let client::PendingRun { admit, start } = client::new_run(plan, options, now());
+    let client::PendingRun { admit, start } =
+        client::new_run(plan, options, &QueueLimits::new(), now());
     Adoption {
         run: admit.run,
         epoch: Epoch(1),
@@ -191,7 +192,7 @@ async fn first(store: &Store, engine: &Engine, plan: &Arc<Plan>) {
         input: Some(Value::Int(1)),
         ..RunStartOptions::default()
     };
-    let new_run = client::new_run(plan, options, now());
+    let new_run = client::new_run(plan, options, &QueueLimits::new(), now());
     let run = new_run.admit.run;
     engine
         .admit(new_run, plan)
@@ -209,7 +210,10 @@ async fn admit(engine: Arc<Engine>, plan: Arc<Plan>, runs: u64, each: i64) {
             ..RunStartOptions::default()
         };
         engine
-            .admit(client::new_run(&plan, options, now()), &plan)
+            .admit(
+                client::new_run(&plan, options, &QueueLimits::new(), now()),
+                &plan,
+            )
             .await
             .expect("memory does not fail");
     }

@@ -19,6 +19,7 @@ use uuid::Uuid;
 pub use crate::admission::PendingRun;
 use crate::admission::{Beginning, Home};
 use crate::codec;
+use crate::settings::{QueueLimits, priority_on};
 pub use lope_store::runs::STOPPED;
 
 /// Journal rows read at a time.
@@ -33,7 +34,8 @@ pub struct RunStartOptions {
     pub open: bool,
     pub key: Option<String>,
     pub queue: QueueName,
-    pub priority: Priority,
+    /// Absent: that of the queue.
+    pub priority: Option<Priority>,
     pub realm: Realm,
     /// When it may begin; absent: now.
     pub at: Option<Timestamp>,
@@ -59,12 +61,24 @@ pub async fn deploy(store: &Store, plan: &Plan) -> StoreResult<()> {
 }
 
 /// A run as it will be admitted, under a fresh id.
-pub fn new_run(plan: &Plan, options: RunStartOptions, now: Timestamp) -> PendingRun {
-    new_run_as(RunId::from_uuid(Uuid::now_v7()), plan, options, now)
+pub fn new_run(
+    plan: &Plan,
+    options: RunStartOptions,
+    limits: &QueueLimits,
+    now: Timestamp,
+) -> PendingRun {
+    new_run_as(RunId::from_uuid(Uuid::now_v7()), plan, options, limits, now)
 }
 
 /// The same, under this id.
-pub fn new_run_as(run: RunId, plan: &Plan, options: RunStartOptions, now: Timestamp) -> PendingRun {
+pub fn new_run_as(
+    run: RunId,
+    plan: &Plan,
+    options: RunStartOptions,
+    limits: &QueueLimits,
+    now: Timestamp,
+) -> PendingRun {
+    let priority = priority_on(limits, &options.queue, options.priority);
     let realm = if options.realm == Realm::default() {
         plan.definition().realm()
     } else {
@@ -77,7 +91,7 @@ pub fn new_run_as(run: RunId, plan: &Plan, options: RunStartOptions, now: Timest
         home: Home {
             queue: options.queue,
             realm,
-            priority: options.priority,
+            priority,
         },
         open: options.open,
         env: options.env,
@@ -99,7 +113,7 @@ pub fn new_run_as(run: RunId, plan: &Plan, options: RunStartOptions, now: Timest
 /// Why a run is not started, or does not take what it is given. Nothing was written.
 #[derive(Debug, Clone, PartialEq, Error)]
 pub enum InputError {
-    #[error("the input does not fit the workflow '{workflow}': {violation}")]
+    #[error("the input does not fit workflow '{workflow}': {violation}")]
     Unfit {
         workflow: String,
         violation: SchemaViolation,
@@ -121,29 +135,35 @@ pub enum InputError {
     Store(#[from] StoreError),
 }
 
-/// Does an input fit what a workflow says about it?
-pub fn validate_input(plan: &Plan, input: &Value) -> Result<(), InputError> {
-    let fits = json_schema::validate(&plan.definition().input, input);
-    fits.map_err(|violation| InputError::Unfit {
-        workflow: plan.name().to_string(),
+/// Does an input fit the schema of its workflow?
+pub fn validate_input(workflow: &str, schema: &Value, input: &Value) -> Result<(), InputError> {
+    json_schema::validate(schema, input).map_err(|violation| InputError::Unfit {
+        workflow: workflow.to_owned(),
         violation,
     })
 }
 
-/// Would a store take a run that is started so, and the workflow its input?
-pub fn validate_start(plan: &Plan, options: RunStartOptions) -> Result<(), InputError> {
-    fresh_run(plan, options, Timestamp::from_millis(0)).map(drop)
+/// Would a store take the names of a run that is started so, and the workflow its input?
+pub fn validate_start(plan: &Plan, options: &RunStartOptions) -> Result<(), InputError> {
+    if let Some(input) = &options.input {
+        validate_input(plan.name(), &plan.definition().input, input)?;
+    }
+    Ok(validate::run_names(
+        plan.name(),
+        options.key.as_deref(),
+        &options.tags,
+    )?)
 }
 
 /// A run that a store would take, and whose workflow takes its input, under a fresh id.
 pub fn fresh_run(
     plan: &Plan,
     options: RunStartOptions,
+    limits: &QueueLimits,
     now: Timestamp,
 ) -> Result<PendingRun, InputError> {
-    let mut inputs = options.input.iter();
-    inputs.try_for_each(|input| validate_input(plan, input))?;
-    let new_run = new_run(plan, options, now);
+    validate_start(plan, &options)?;
+    let new_run = new_run(plan, options, limits, now);
     validate::admits(std::slice::from_ref(&new_run.admit))?;
     Ok(new_run)
 }
@@ -153,9 +173,10 @@ pub async fn start(
     store: &Store,
     plan: &Plan,
     options: RunStartOptions,
+    limits: &QueueLimits,
     now: Timestamp,
 ) -> Result<(RunId, Admitted), InputError> {
-    admit(store, plan, fresh_run(plan, options, now)?.admit).await
+    admit(store, plan, fresh_run(plan, options, limits, now)?.admit).await
 }
 
 /// Admit a run for whoever claims it. A key that exists answers with the run that has it.

@@ -5,14 +5,13 @@
 //! one of them starts its run. A tick that cannot start a run says why in the schedule's standing,
 //! and is over.
 
-use lope_definition::json_schema;
 use lope_flow::law::EventKind;
 use lope_model::{Revision, RunId, Span, Timestamp};
 use lope_schedule::decide::{TickDecision, TickStart};
 use lope_schedule::store::writing;
 use lope_schedule::{Schedule, ScheduleEntry, TAG, TICK_TAG};
 use lope_store::runs::{
-    Admit, Admitted, Deliver, FoundSchedule, ScheduleWrite, Scheduled, StoredSchedule, validate,
+    Admit, Admitted, Deliver, FoundSchedule, ScheduleWrite, Scheduled, StoredSchedule,
 };
 use lope_store::{Store, StoreError, StoreResult};
 use uuid::Uuid;
@@ -20,6 +19,7 @@ use uuid::Uuid;
 use crate::client::{self, RunStartOptions};
 use crate::codec;
 use crate::plans::Plans;
+use crate::settings::QueueLimits;
 
 /// A schedule that this program cannot read is left alone for so long: a younger one may have
 /// written it.
@@ -212,27 +212,20 @@ async fn admission(
     tick: Timestamp,
     now: Timestamp,
 ) -> StoreResult<Result<Admit, String>> {
-    let Some(stored) = store.runs.latest(&schedule.workflow).await? else {
-        return Ok(Err(format!(
-            "no workflow '{}' is deployed",
-            schedule.workflow
-        )));
-    };
-    let plan = match plans.get(store, stored.version).await {
-        Ok(plan) => plan,
+    let plan = match plans.latest(store, &schedule.workflow).await {
+        Ok(Some(plan)) => plan,
+        Ok(None) => {
+            return Ok(Err(format!(
+                "no workflow '{}' is deployed",
+                schedule.workflow
+            )));
+        }
         Err(error) if error.is_passing() => return Err(error),
         Err(error) => return Ok(Err(error.to_string())),
     };
-    if let Err(misfit) = json_schema::validate(&plan.definition().input, &schedule.input) {
-        return Ok(Err(format!(
-            "the input does not fit the workflow '{}': {misfit}",
-            schedule.workflow
-        )));
-    }
-    let admit = client::new_run(&plan, options(schedule, tick), now).admit;
-    Ok(validate::admits(std::slice::from_ref(&admit))
-        .map(|()| admit)
-        .map_err(|error| error.to_string()))
+    // A schedule has its priority, so that no queue's is asked for.
+    let run = client::fresh_run(&plan, options(schedule, tick), &QueueLimits::new(), now);
+    Ok(run.map(|run| run.admit).map_err(|error| error.to_string()))
 }
 
 fn options(schedule: &Schedule, tick: Timestamp) -> RunStartOptions {
@@ -242,7 +235,7 @@ fn options(schedule: &Schedule, tick: Timestamp) -> RunStartOptions {
     RunStartOptions {
         input: Some(schedule.input.clone()),
         queue: schedule.queue.clone(),
-        priority: schedule.priority,
+        priority: Some(schedule.priority),
         tags,
         env: schedule.env.clone(),
         ..RunStartOptions::default()

@@ -27,4 +27,4 @@ pub use breakdown::Breakdown;
 pub use drive::dispatcher::Executors;
 pub use drive::prune::due as too_old;
 pub use engine::{Engine, News, NewsListener};
-pub use settings::{PrunedListener, Settings};
+pub use settings::{PrunedListener, QueueLimits, Settings};

@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::pin::Pin;
 use std::sync::Arc;
 
-use lope_model::name::BadPriority;
 use lope_model::policy::RateLimit;
 use lope_model::{Priority, QueueName, Realm, RunId, Span, limit};
 use lope_store::runs::FinalStatus;
@@ -51,7 +50,7 @@ pub struct Settings {
     /// Realms it serves.
     pub realms: Vec<Realm>,
     /// Limits of queues by name.
-    pub queue_limits: BTreeMap<QueueName, QueueLimit>,
+    pub queue_limits: QueueLimits,
     /// Largest value that an attempt may answer with, encoded.
     pub payload_max: usize,
     /// How long finished runs are kept; absent: for ever.
@@ -78,6 +77,9 @@ pub trait PrunedListener: Send + Sync + std::fmt::Debug {
     fn pruned(&self, runs: &[RunId]);
 }
 
+/// What bounds runs, by their queue.
+pub type QueueLimits = BTreeMap<QueueName, QueueLimit>;
+
 /// What bounds the runs of one queue. Absent fields bound nothing.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct QueueLimit {
@@ -90,16 +92,20 @@ pub struct QueueLimit {
     pub priority: Option<Priority>,
 }
 
+/// The priority of a run on a queue: the one that was said, else the queue's, else normal.
+pub(crate) fn priority_on(
+    limits: &QueueLimits,
+    queue: &QueueName,
+    said: Option<Priority>,
+) -> Priority {
+    said.or_else(|| limits.get(queue)?.priority)
+        .unwrap_or_default()
+}
+
 impl Settings {
-    /// The priority of a run on a queue: the level that was said, else the queue's, else normal.
-    pub fn priority(&self, queue: &QueueName, level: Option<i64>) -> Result<Priority, BadPriority> {
-        let of_queue = self.queue_limits.get(queue);
-        match level {
-            Some(level) => Priority::new(level),
-            None => Ok(of_queue
-                .and_then(|limit| limit.priority)
-                .unwrap_or_default()),
-        }
+    /// The priority of what is started on a queue later, such as by a schedule.
+    pub fn priority(&self, queue: &QueueName, said: Option<Priority>) -> Priority {
+        priority_on(&self.queue_limits, queue, said)
     }
 
     /// Serves a realm no more. Did it before?
@@ -144,7 +150,7 @@ impl Default for Settings {
             claims: true,
             queues: vec![QueueName::default()],
             realms: vec![Realm::default()],
-            queue_limits: BTreeMap::new(),
+            queue_limits: QueueLimits::new(),
             payload_max: limit::PAYLOAD_MAX,
             retention: Some(Span::from_secs(30 * 24 * 3_600)),
             retention_of: BTreeMap::new(),

@@ -3,6 +3,7 @@
 
 use std::path::Path;
 
+use lope_engine::QueueLimits;
 use lope_engine::client::{self, RunStartOptions};
 use lope_flow::law::{EventKind, Plan};
 use lope_model::{RunId, Timestamp, Value};
@@ -26,7 +27,14 @@ async fn runs_in(store: &Store) -> Vec<RunId> {
             input: Some(Value::Null),
             ..RunStartOptions::default()
         };
-        let started = client::start(store, &plan, options, Timestamp::from_millis(1)).await;
+        let started = client::start(
+            store,
+            &plan,
+            options,
+            &QueueLimits::new(),
+            Timestamp::from_millis(1),
+        )
+        .await;
         runs.push(started.unwrap().0);
     }
     runs

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use lope_engine::QueueLimits;
 use lope_engine::client::{self, RunStartOptions};
 use lope_engine::executor::{Done, Executor, Task, Token};
 use lope_engine::fork::{FORKED_FROM, Fork, Forked, fork};
@@ -80,9 +81,15 @@ impl EngineFixture {
             key: Some(key.to_owned()),
             ..RunStartOptions::default()
         };
-        let (run, admitted) = client::start(&self.store, plan, options, Timestamp::EPOCH)
-            .await
-            .unwrap();
+        let (run, admitted) = client::start(
+            &self.store,
+            plan,
+            options,
+            &QueueLimits::new(),
+            Timestamp::EPOCH,
+        )
+        .await
+        .unwrap();
         assert!(matches!(admitted, Admitted::Created { .. }));
         run
     }

@@ -56,7 +56,7 @@ impl Scene {
             input: Some(input),
             ..RunStartOptions::default()
         };
-        let run = PreparedRun::new(&plan, options).unwrap();
+        let run = PreparedRun::new(&plan, options, &lope::QueueLimits::new()).unwrap();
         let (run, _) = self.client.start(run).await.unwrap();
         self.client.wait(run).await.unwrap().unwrap();
         run

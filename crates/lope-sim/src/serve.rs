@@ -390,7 +390,8 @@ impl World {
             ..Default::default()
         };
         let now = lope_model::Timestamp::from_millis(MORNING + self.at);
-        client::new_run_as(self.ids[job], &wanted.plan, options, now)
+        let limits = lope_engine::QueueLimits::new();
+        client::new_run_as(self.ids[job], &wanted.plan, options, &limits, now)
     }
 
     fn admitted(&mut self, job: usize, admit: &Admit) -> Option<Admitted> {

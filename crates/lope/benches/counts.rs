@@ -10,10 +10,10 @@ use std::hint::black_box;
 use std::sync::Arc;
 
 use lope::workflows::{self, Plan};
-use lope_engine::Settings;
 use lope_engine::client::{self, RunStartOptions};
 use lope_engine::executor::TaskOutcome;
 use lope_engine::shard::{Adoption, Home, Past, Shard, ShardInput, ShardOutput, ShardSettings};
+use lope_engine::{QueueLimits, Settings};
 use lope_model::{Epoch, RunnerId, Timestamp, Value};
 use lope_store::Store;
 use lope_store::bench::committers;
@@ -98,7 +98,8 @@ fn newborn(owner: RunnerId, steps: u64) -> Adoption {
         ..RunStartOptions::default()
     };
     let plan = plan();
-    let client::PendingRun { admit, start } = client::new_run(&plan, options, Timestamp::EPOCH);
+    let client::PendingRun { admit, start } =
+        client::new_run(&plan, options, &QueueLimits::new(), Timestamp::EPOCH);
     Adoption {
         run: admit.run,
         epoch: Epoch(1),

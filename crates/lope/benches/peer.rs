@@ -154,7 +154,7 @@ impl Lope {
             key: key.map(Into::into),
             ..RunStartOptions::default()
         };
-        let run = PreparedRun::new(plan, options).unwrap();
+        let run = PreparedRun::new(plan, options, &lope::QueueLimits::new()).unwrap();
         self.runner.start(run).await.unwrap().0
     }
 

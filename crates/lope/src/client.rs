@@ -19,6 +19,7 @@ mod workflows;
 
 use std::sync::Arc;
 
+use lope_engine::QueueLimits;
 use lope_engine::plans::Plans;
 use lope_store::{Store, StoreResult};
 
@@ -38,6 +39,8 @@ pub struct Client {
     store: Store,
     /// Plans that were asked for, for all copies.
     plans: Arc<Plans>,
+    /// What queues say about runs that are started here.
+    queue_limits: Arc<QueueLimits>,
     /// Somebody else's: it is not closed here.
     is_lent: bool,
 }
@@ -63,8 +66,21 @@ impl Client {
         Self {
             store,
             plans: Arc::default(),
+            queue_limits: Arc::default(),
             is_lent: false,
         }
+    }
+
+    /// The same with what settings say about queues: runs that are started without a priority get
+    /// their queue's.
+    #[must_use]
+    pub fn with_queue_limits(mut self, limits: &QueueLimits) -> Self {
+        self.queue_limits = Arc::new(limits.clone());
+        self
+    }
+
+    pub fn queue_limits(&self) -> &QueueLimits {
+        &self.queue_limits
     }
 
     /// The same for somebody who may use it and not end it: closing it closes nothing.

@@ -58,7 +58,7 @@ pub use client::{Client, PreparedRun};
 pub use error::{Error, Result};
 pub use flows::{BAD_VALUE, ByHand, Facts, Flow, FlowBuilder, Match, PolicyRule, Work, policy};
 pub use lope_definition::{Checkpoint, RedactedPath};
-pub use lope_engine::{Breakdown, Settings};
+pub use lope_engine::{Breakdown, QueueLimits, Settings};
 pub use lope_flow::law::Settled;
 pub use lope_model::policy::Backoff;
 pub use lope_model::{Failure, RunId, Value};

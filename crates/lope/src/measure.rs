@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use lope_engine::QueueLimits;
 use lope_engine::client::{self, RunStartOptions};
 use lope_flow::law::Plan;
 use lope_mailbox::time::TimeHooks;
@@ -172,7 +173,7 @@ fn birth(plan: &Plan, owner: RunnerId) -> Admit {
     };
     Admit {
         claimed_by: Some(owner),
-        ..client::new_run(plan, options, clock::now()).admit
+        ..client::new_run(plan, options, &QueueLimits::new(), clock::now()).admit
     }
 }
 

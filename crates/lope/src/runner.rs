@@ -31,6 +31,7 @@ use crate::flows::Flow;
 use crate::telemetry::{Metrics, Telemetry, TelemetryEvent};
 
 pub use builder::RunnerBuilder;
+pub(crate) use builder::equipped;
 pub use feed::RunOptions;
 pub use find::LiveWorkflow;
 pub use query::{PendingAttempt, Workflow};

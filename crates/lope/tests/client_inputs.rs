@@ -6,9 +6,11 @@
 use std::sync::Arc;
 
 use lope::runs::{InputError, RunStartOptions};
-use lope::{Client, PreparedRun, Runner, Value};
+use lope::{Client, Flow, PreparedRun, Runner, Settings, StartOptions, Value};
 use lope_definition::yaml;
+use lope_engine::settings::QueueLimit;
 use lope_flow::law::Plan;
+use lope_model::{Priority, QueueName};
 use lope_store::MemoryStore;
 
 async fn deployed(client: &Client, text: &str) -> Arc<Plan> {
@@ -36,19 +38,21 @@ async fn what_a_workflow_does_not_take_is_refused_before_anything_is_written() {
     let other = deployed(&client, "{ name: other, steps: { a: { let: 1 } } }").await;
     let good = Value::map([("n", Value::Int(1))]);
 
-    let unfit = PreparedRun::new(&asks, options(Value::Int(1), "k")).unwrap_err();
+    let unfit =
+        PreparedRun::new(&asks, options(Value::Int(1), "k"), client.queue_limits()).unwrap_err();
     assert!(matches!(unfit, InputError::Unfit { .. }), "{unfit}");
     let text = unfit.to_string();
     assert!(
-        text.starts_with("the input does not fit the workflow 'asks': "),
+        text.starts_with("the input does not fit workflow 'asks': "),
         "{text}"
     );
 
-    let first = PreparedRun::new(&asks, options(good.clone(), "k")).unwrap();
+    let first = PreparedRun::new(&asks, options(good.clone(), "k"), client.queue_limits()).unwrap();
     let (run, _) = client.start(first).await.unwrap();
-    let again = PreparedRun::new(&asks, options(good.clone(), "k")).unwrap();
+    let again = PreparedRun::new(&asks, options(good.clone(), "k"), client.queue_limits()).unwrap();
     assert_eq!(client.start(again).await.unwrap().0, run);
-    let foreign = || PreparedRun::new(&other, options(Value::Null, "k")).unwrap();
+    let foreign =
+        || PreparedRun::new(&other, options(Value::Null, "k"), client.queue_limits()).unwrap();
     let is_of_another = |error: &InputError| {
         matches!(error, InputError::OtherWorkflow { run: there, workflow, wanted, .. }
             if *there == run && workflow == "asks" && wanted == "other")
@@ -77,9 +81,37 @@ async fn what_a_workflow_does_not_take_is_refused_before_anything_is_written() {
             ),
             ..RunStartOptions::default()
         },
+        client.queue_limits(),
     );
     let (closed, _) = client.start(closed.unwrap()).await.unwrap();
     let record = client.run(closed).await.unwrap().unwrap();
     let refused = client.feed(&record, Value::Int(2)).await.unwrap_err();
     assert_eq!(refused, InputError::NotOpen { run: closed });
+}
+
+/// An embedded workflow has the priority that it was given, else that of its runner's queue.
+#[tokio::test]
+async fn a_workflow_without_a_priority_has_that_of_its_runners_queue() {
+    let limit = QueueLimit {
+        priority: Some(Priority::HIGHEST),
+        ..QueueLimit::default()
+    };
+    let queue = QueueName::parse("mine").unwrap();
+    let settings = Settings {
+        queue_limits: [(queue, limit)].into(),
+        ..Settings::default()
+    };
+    let builder = Runner::builder().name("mine").settings(settings);
+    let runner = builder.build().await.unwrap();
+    let flow = Flow::builder("flow").step("a", |n: i64| async move { Ok(n) });
+    let flow = flow.build().unwrap();
+    let low = StartOptions::default().priority(1);
+    for (id, options, wanted) in [
+        ("queue's", StartOptions::default(), Priority::HIGHEST),
+        ("said", low, Priority::new(1).unwrap()),
+    ] {
+        let run = runner.start_workflow(id, &flow, options).await.unwrap();
+        let record = runner.client().run(run).await.unwrap().unwrap();
+        assert_eq!(record.priority, wanted, "{id}");
+    }
 }

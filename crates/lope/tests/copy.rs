@@ -106,6 +106,7 @@ async fn filled(store: &Store) -> (RunId, RunId) {
         ("a b".to_owned(), "c\"d".to_owned()),
     ]
     .into();
+    let limits = lope::QueueLimits::new();
     let key = Some("live".to_owned());
     let big = Value::str("x".repeat(10_000));
     let options = RunStartOptions {
@@ -114,12 +115,16 @@ async fn filled(store: &Store) -> (RunId, RunId) {
         tags,
         ..RunStartOptions::default()
     };
-    let (live, _) = client::start(store, &flow, options, now()).await.unwrap();
+    let (live, _) = client::start(store, &flow, options, &limits, now())
+        .await
+        .unwrap();
     let options = RunStartOptions {
         input: Some(Value::Null),
         ..RunStartOptions::default()
     };
-    let (failed, _) = client::start(store, &bad, options, now()).await.unwrap();
+    let (failed, _) = client::start(store, &bad, options, &limits, now())
+        .await
+        .unwrap();
     let working = engine(store);
     until(store, live, "waiting").await;
     until(store, failed, "failed").await;

@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
+use lope::Client;
 use lope::mailbox::frame::{Message, MessageKind};
 use lope::mailbox::key::WorkerId;
 use lope::mailbox::record::Owner;
@@ -126,8 +127,9 @@ async fn killed_at_every_call_each_message_starts_one_run() {
             let store = memory.handle();
             client::deploy(&store, &plan).await.unwrap();
             send_all(&store).await;
-            let handler =
-                |store: Store| WorkflowHandler::new(store, WorkflowSource::Plan(Arc::clone(&plan)));
+            let handler = |store: Store| {
+                WorkflowHandler::new(Client::new(store), WorkflowSource::Plan(Arc::clone(&plan)))
+            };
             let dying = mortal(&memory, dies_at, carried_out);
             let lived = work(&dying, handler(dying.clone())).await.is_ok();
             work(&store, handler(store.clone())).await.unwrap();
@@ -168,7 +170,7 @@ async fn the_payload_is_the_input_and_the_sender_learns_the_run() {
     }
     let worker = work(
         &store,
-        WorkflowHandler::new(store.clone(), WorkflowSource::Plan(plan)),
+        WorkflowHandler::new(Client::new(store.clone()), WorkflowSource::Plan(plan)),
     )
     .await
     .unwrap();
@@ -206,7 +208,7 @@ async fn a_payload_that_does_not_fit_is_a_dead_letter() {
     client::deploy(&store, &plan).await.unwrap();
     send(&store, "good", r#"{"sum": 3}"#).await;
     send(&store, "bad", "{}").await;
-    let handler = WorkflowHandler::new(store.clone(), WorkflowSource::Plan(plan));
+    let handler = WorkflowHandler::new(Client::new(store.clone()), WorkflowSource::Plan(plan));
     work(&store, handler).await.unwrap();
     let keys: Vec<_> = runs(&store).await.into_iter().map(|run| run.key).collect();
     assert_eq!(keys, [Some("mailbox:7:good".to_owned())]);
@@ -214,7 +216,7 @@ async fn a_payload_that_does_not_fit_is_a_dead_letter() {
     let dead = mailbox.dead(seven(), None, 9).await.unwrap();
     assert_eq!(dead.len(), 1);
     assert!(
-        dead[0].reason.contains("does not fit the workflow 'order'"),
+        dead[0].reason.contains("does not fit workflow 'order'"),
         "{}",
         dead[0].reason
     );
@@ -224,7 +226,12 @@ async fn a_payload_that_does_not_fit_is_a_dead_letter() {
 async fn a_name_means_what_is_deployed_last_and_one_that_nobody_deployed_stops_the_worker() {
     let store = MemoryStore::open();
     send(&store, "a", "1").await;
-    let handler = || WorkflowHandler::new(store.clone(), WorkflowSource::Latest("order".into()));
+    let handler = || {
+        WorkflowHandler::new(
+            Client::new(store.clone()),
+            WorkflowSource::Latest("order".into()),
+        )
+    };
     let error = work(&store, handler()).await.unwrap_err();
     assert!(
         error

@@ -6,9 +6,8 @@ use std::time::Duration;
 
 use lope_agents::board::{BoardError, TaskDetail};
 use lope_agents::records::TaskStatus;
-use lope_definition::executor::AGENT;
+use lope_engine::client;
 use lope_engine::executor::{Done, Executor, Task, Token};
-use lope_engine::{Engine, client};
 use lope_flow::law::EventKind;
 use lope_model::{Failure, QueueName, RunId};
 use lope_store::runs::{LiveStatus, RunFilter, RunStatus};
@@ -16,7 +15,6 @@ use lope_store::{StoreError, StoreResult};
 
 use super::TaskRunner;
 use super::round::TASK_QUEUE;
-use super::round_engine::RoundEngine;
 
 /// Most runs that are looked at by one runner.
 const SCANNED_MAX: usize = 1_000;
@@ -75,12 +73,8 @@ impl TaskRunner {
         if runs.is_empty() {
             return Ok(0);
         }
-        let RoundEngine {
-            store, executors, ..
-        } = &self.equipment.engine;
-        let mut executors = executors.clone();
-        executors.insert(AGENT.into(), Arc::new(NoAgents));
-        let engine = Engine::begin(store.clone(), executors, self.engine_settings());
+        let store = &self.equipment.engine.store;
+        let engine = self.equipment.engine.begin(Arc::new(NoAgents));
         let engine = engine.map_err(|error| StoreError::unavailable(error.to_string()))?;
         for run in runs {
             client::tell(store, *run, &EventKind::Cancel { force: true }, None).await?;

@@ -8,9 +8,8 @@ use std::time::{Duration, Instant};
 use lope_agents::board::{BoardError, HeldTask, NotBegun, TaskDetail};
 use lope_agents::law::settle::{AttemptEnd, run_at_work};
 use lope_agents::records::{AttemptRole, StopReason, TaskEventKind};
-use lope_definition::executor::AGENT;
-use lope_engine::executor::Executor;
-use lope_engine::{Engine, News, Settings, client};
+use lope_engine::client::{self, InputError};
+use lope_engine::{Engine, News};
 use lope_flow::law::{EventKind, Plan};
 use lope_model::{Epoch, QueueName, RunId};
 use lope_store::StoreError;
@@ -25,8 +24,6 @@ use crate::task_workflow::{self, end_of, ended};
 
 /// The queue of the runs of tasks. Nobody claims from it: whoever holds a task works on its run.
 pub const TASK_QUEUE: &str = "lope.tasks";
-/// What engines that work on rounds are called in the registry.
-pub const ROUND_ENGINE: &str = "lope.tasks";
 /// How often the run is looked at when nothing is heard of it.
 const POLL: Duration = Duration::from_secs(2);
 /// How much longer than its agents a round that must end may take.
@@ -118,7 +115,7 @@ impl TaskRunner {
     ) -> AttemptEnd {
         let role = round.held.role;
         let agents = RoundAgents::new(Arc::clone(self), Arc::clone(round));
-        let engine = match self.engine(&agents) {
+        let engine = match self.equipment.engine.begin(Arc::new(agents.clone())) {
             Ok(engine) => engine,
             Err(error) => return ended(role, StopReason::Startup, Some(error.to_string())),
         };
@@ -140,27 +137,6 @@ impl TaskRunner {
         })
     }
 
-    fn engine(&self, agents: &RoundAgents) -> std::io::Result<Engine> {
-        let RoundEngine {
-            store, executors, ..
-        } = &self.equipment.engine;
-        let mut executors = executors.clone();
-        let agents: Arc<dyn Executor> = Arc::new(agents.clone());
-        executors.insert(AGENT.into(), agents);
-        Engine::begin(store.clone(), executors, self.engine_settings())
-    }
-
-    /// It works on what it is given and claims nothing.
-    pub(super) fn engine_settings(&self) -> Settings {
-        Settings {
-            name: ROUND_ENGINE.to_owned(),
-            shards: 1,
-            claims: false,
-            queues: Vec::new(),
-            ..self.equipment.engine.settings.clone()
-        }
-    }
-
     async fn see_through(
         &self,
         engine: &Engine,
@@ -180,8 +156,7 @@ impl TaskRunner {
                 }
                 match self.begin(engine, plan, &round.held).await? {
                     Ok(run) => run,
-                    Err(NotBegun::LockLost) => return Ok(ended(role, StopReason::LostLock, None)),
-                    Err(NotBegun::Decided) => return Ok(ended(role, StopReason::Cancel, None)),
+                    Err(end) => return Ok(end),
                 }
             }
             RoundRun::Left(run) => {
@@ -221,8 +196,14 @@ impl TaskRunner {
         engine: &Engine,
         plan: &Arc<Plan>,
         held: &HeldTask,
-    ) -> Result<Result<RunId, NotBegun>, StoreError> {
-        let RoundEngine { store, env, .. } = &self.equipment.engine;
+    ) -> Result<Result<RunId, AttemptEnd>, StoreError> {
+        let RoundEngine {
+            store,
+            settings,
+            env,
+            ..
+        } = &self.equipment.engine;
+        let not_begun = |reason, message| ended(held.role, reason, message);
         client::deploy(store, plan).await?;
         let options = client::RunStartOptions {
             input: Some(task_workflow::input(&held.task, held.role)),
@@ -235,12 +216,17 @@ impl TaskRunner {
             env: env.clone(),
             ..client::RunStartOptions::default()
         };
-        let new_run = client::new_run(plan, options, lope_workers::clock::wall());
-        lope_store::runs::validate::admits(std::slice::from_ref(&new_run.admit))?;
+        let now = lope_workers::clock::wall();
+        let new_run = match client::fresh_run(plan, options, &settings.queue_limits, now) {
+            Ok(new_run) => new_run,
+            Err(InputError::Store(error)) => return Err(error),
+            Err(unfit) => return Ok(Err(not_begun(StopReason::Startup, Some(unfit.to_string())))),
+        };
         let run = new_run.admit.run;
         match self.board.begin_round(held, run).await {
             Ok(Ok(())) => {}
-            Ok(Err(not_begun)) => return Ok(Err(not_begun)),
+            Ok(Err(NotBegun::LockLost)) => return Ok(Err(not_begun(StopReason::LostLock, None))),
+            Ok(Err(NotBegun::Decided)) => return Ok(Err(not_begun(StopReason::Cancel, None))),
             Err(BoardError::Store(error)) => return Err(error),
             Err(error) => return Err(StoreError::unavailable(error.to_string())),
         }

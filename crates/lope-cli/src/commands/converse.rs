@@ -9,7 +9,7 @@ use lope::runs::RunStartOptions;
 use lope::stores::CreateStore;
 use lope::workflows::Plan;
 use lope::{Client, PreparedRun, describe};
-use lope_model::{QueueName, Span, Value};
+use lope_model::{Priority, QueueName, Span, Value};
 use serde::Deserialize;
 use serde_json::{Value as Json, json};
 use tokio::sync::{OnceCell, mpsc};
@@ -178,7 +178,8 @@ impl Conversation {
             loaded.get(words.plan).cloned()
         };
         let plan = plan.ok_or_else(|| CliError::usage("no such plan"))?;
-        let prepared = PreparedRun::new(&plan, self.options(words)?)?;
+        let limits = &self.settings.config.engine.queue_limits;
+        let prepared = PreparedRun::new(&plan, self.options(words)?, limits)?;
         let client = self.client().await?;
         let (run, _) = client.start(prepared).await?;
         let record = found(client.run(run).await?, run)?;
@@ -189,7 +190,7 @@ impl Conversation {
         let bad = |error: &dyn std::fmt::Display| CliError::usage(error.to_string());
         let queue = words.queue.as_deref().map(QueueName::parse).transpose();
         let queue = queue.map_err(|error| bad(&error))?.unwrap_or_default();
-        let priority = self.settings.config.engine.priority(&queue, words.priority);
+        let priority = words.priority.map(Priority::new).transpose();
         let at = words.at.as_deref().map(|time| later("at", time));
         Ok(RunStartOptions {
             input: Some(words.input),

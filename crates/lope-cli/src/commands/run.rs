@@ -84,7 +84,8 @@ pub(crate) async fn run(args: RunArgs, settings: &Settings, output: Output) -> C
         None => vec![workflow_file::read(file)?],
         Some(target) => args.python.bundle(target, &mut options)?,
     };
-    let prepared = PreparedRun::new(&plans[0], options)?;
+    let limits = &settings.config.engine.queue_limits;
+    let prepared = PreparedRun::new(&plans[0], options, limits)?;
     if args.detach {
         settings.lasting("the run")?;
     }

@@ -9,7 +9,7 @@ use lope::stores::CreateStore;
 use lope::stores::StoreError;
 use lope::workflows::Plan;
 use lope::{Client, PreparedRun};
-use lope_model::QueueName;
+use lope_model::{Priority, QueueName};
 
 use super::begin::{Begin, announce, options};
 use super::python::{PythonArgs, PythonWorkflow};
@@ -58,10 +58,7 @@ pub(crate) async fn run(args: StartArgs, settings: &Settings, output: Output) ->
     if let Some(queue) = &args.queue {
         options.queue = QueueName::parse(queue).map_err(|error| bad(&error))?;
     }
-    let priority = settings
-        .config
-        .engine
-        .priority(&options.queue, args.priority);
+    let priority = args.priority.map(Priority::new).transpose();
     options.priority = priority.map_err(|error| bad(&error))?;
     let target = PythonWorkflow::parse(&args.workflow);
     if let Some(asked) = args.python.unnamed(Path::new(&args.workflow)) {
@@ -85,7 +82,8 @@ async fn deployed(
     options: RunStartOptions,
     settings: &Settings,
 ) -> CliResult<(Client, PreparedRun)> {
-    let run = PreparedRun::new(&plans[0], options)?;
+    let limits = &settings.config.engine.queue_limits;
+    let run = PreparedRun::new(&plans[0], options, limits)?;
     let client = settings
         .open_lasting("the run", CreateStore::IfMissing)
         .await?;
@@ -111,7 +109,8 @@ async fn prepared(
         opened => opened?,
     };
     let plan = plan(&client, named).await?;
-    Ok((client, PreparedRun::new(&plan, options)?))
+    let run = PreparedRun::new(&plan, options, &settings.config.engine.queue_limits)?;
+    Ok((client, run))
 }
 
 /// A file if there is one, else the latest version deployed under the name.

@@ -136,7 +136,10 @@ async fn opened(
     let mut told = String::new();
     loop {
         let error = match Client::open_store(&settings.store, CreateStore::IfMissing).await {
-            Ok(client) => return Ok(Some(client)),
+            Ok(client) => {
+                let limits = &settings.config.engine.queue_limits;
+                return Ok(Some(client.with_queue_limits(limits)));
+            }
             Err(error) => error,
         };
         if !may_come(&settings.store, &error) {

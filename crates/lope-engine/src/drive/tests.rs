@@ -271,6 +271,7 @@ steps:
             &fixture.store,
             &plan,
             options,
+            &crate::QueueLimits::new(),
             lope_model::Timestamp::from_millis(1),
         )
         .await

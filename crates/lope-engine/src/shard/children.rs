@@ -8,7 +8,6 @@
 
 use std::sync::Arc;
 
-use lope_definition::json_schema;
 use lope_flow::law::{EventKind, Fed, Settled, StartChild};
 use lope_model::failure::kind;
 use lope_model::{Failure, Realm, RunId, Span, Timestamp, Value};
@@ -17,7 +16,7 @@ use lope_store::runs::{Admit, Parent};
 use super::resident::Resident;
 use super::{Home, Latest, Shard, ShardOutput};
 use crate::admission::Beginning;
-use crate::codec;
+use crate::{client, codec};
 
 /// How long the latest version of a workflow is taken for it: one that is deployed is used within
 /// this time.
@@ -165,14 +164,8 @@ impl Resident {
                 format!("{message}, more than {} are allowed", self.payload_max),
             ));
         }
-        let misfit = |misfit| {
-            format!(
-                "the input does not fit workflow '{}': {misfit}",
-                child.workflow
-            )
-        };
-        json_schema::validate(&latest.input, &child.input)
-            .map_err(|found| Failure::new(kind::BAD_INPUT, misfit(found)))
+        client::validate_input(&child.workflow, &latest.input, &child.input)
+            .map_err(|unfit| Failure::new(kind::BAD_INPUT, unfit.to_string()))
     }
 
     fn refuse_child(&mut self, now: Timestamp, child: StartChild, failure: Failure) {

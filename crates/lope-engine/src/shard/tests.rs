@@ -7,6 +7,7 @@ use lope_flow::law::Plan;
 use lope_model::{Epoch, RunId, RunnerId, Timestamp, Value};
 
 use super::*;
+use crate::QueueLimits;
 use crate::client::{self, RunStartOptions};
 
 const OWNER: RunnerId = RunnerId::from_bytes([1; 16]);
@@ -20,7 +21,8 @@ fn adoption(run: RunId, epoch: u64) -> ShardInput {
         input: Some(Value::Null),
         ..RunStartOptions::default()
     };
-    let client::PendingRun { admit, start } = client::new_run_as(run, &plan, options, NOW);
+    let client::PendingRun { admit, start } =
+        client::new_run_as(run, &plan, options, &QueueLimits::new(), NOW);
     ShardInput::Adopt(Box::new(Adoption {
         run,
         epoch: Epoch(epoch),

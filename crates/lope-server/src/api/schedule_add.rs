@@ -8,7 +8,7 @@ use lope::PreparedRun;
 use lope::describe;
 use lope::runs::RunStartOptions;
 use lope::schedules::{CatchUp, Overlap, Schedule, ScheduleRecord, Timing};
-use lope_model::{QueueName, Span, Timestamp, Value};
+use lope_model::{Priority, QueueName, Span, Timestamp, Value};
 use serde::Deserialize;
 
 use super::find::no_workflow;
@@ -67,7 +67,7 @@ async fn add(context: Arc<ServerContext>, call: ApiCall) -> ApiResult {
     }
     let plan = client.latest_plan(&schedule.workflow).await?;
     let plan = plan.ok_or_else(|| no_workflow(&schedule.workflow))?;
-    PreparedRun::validate(&plan, options(&schedule))?;
+    PreparedRun::validate(&plan, &options(&schedule))?;
     let entry = if replace {
         client.put_schedule(schedule).await?
     } else {
@@ -94,7 +94,7 @@ fn taken(name: &str) -> ApiError {
 fn options(schedule: &Schedule) -> RunStartOptions {
     RunStartOptions {
         input: Some(schedule.input.clone()),
-        priority: schedule.priority,
+        priority: Some(schedule.priority),
         queue: schedule.queue.clone(),
         tags: schedule.tags.clone(),
         env: schedule.env.clone(),
@@ -115,8 +115,9 @@ impl ScheduleRequest {
         let queue = queue
             .map_err(|error| bad("queue", &error))?
             .unwrap_or_default();
-        let priority = context.config.engine.priority(&queue, self.priority);
+        let priority = self.priority.map(Priority::new).transpose();
         let priority = priority.map_err(|error| bad("priority", &error))?;
+        let priority = context.config.engine.priority(&queue, priority);
         let schedule = Schedule {
             timing: self.timing(from, now)?,
             name: self.name,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use axum::http::StatusCode;
 use lope::PreparedRun;
 use lope::runs::{Admitted, RunStartOptions};
-use lope_model::{QueueName, Value};
+use lope_model::{Priority, QueueName, Value};
 use serde::{Deserialize, Deserializer};
 use serde_json::json;
 
@@ -82,7 +82,8 @@ pub(crate) async fn begin(
     let plan = context.client.latest_plan(&request.workflow).await?;
     let plan = plan.ok_or_else(|| no_workflow(&request.workflow))?;
     let options = options(context, request)?;
-    let prepared = PreparedRun::new(&plan, options)?;
+    let limits = &context.config.engine.queue_limits;
+    let prepared = PreparedRun::new(&plan, options, limits)?;
     let (run, admitted) = context.client.start(prepared).await?;
     match admitted {
         Admitted::Created { .. } => Ok((run, true)),
@@ -95,7 +96,7 @@ fn options(context: &ServerContext, request: StartRequest) -> Result<RunStartOpt
     let queue = request.queue.as_deref().map(QueueName::parse).transpose();
     let queue = queue.map_err(|error| ApiError::bad(format!("queue: {error}")))?;
     let queue = queue.unwrap_or_default();
-    let priority = context.config.engine.priority(&queue, request.priority);
+    let priority = request.priority.map(Priority::new).transpose();
     let priority = priority.map_err(|error| ApiError::bad(format!("priority: {error}")))?;
     let at = request.at.as_deref().map(|text| later("at", text));
     let unfed = if request.open {

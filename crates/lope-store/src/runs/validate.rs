@@ -5,7 +5,7 @@
 //! the commands in the call. What depends on what is stored (a stale epoch, a gap) is answered by
 //! the verbs themselves.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 
 use lope_model::limit;
 
@@ -45,6 +45,17 @@ pub fn serves(serves: &Serves) -> StoreResult<()> {
         ))),
         _ => Ok(()),
     }
+}
+
+/// What names a run that is to be admitted.
+pub fn run_names(
+    workflow: &str,
+    key: Option<&str>,
+    tags: &BTreeMap<String, String>,
+) -> StoreResult<()> {
+    name("workflow", workflow)?;
+    key.iter().try_for_each(|key| name("key", key))?;
+    self::tags(tags)
 }
 
 pub fn admits(admits: &[Admit]) -> StoreResult<()> {
@@ -111,9 +122,7 @@ fn commit(commit: &RunCommit) -> StoreResult<()> {
 }
 
 fn admit(admit: &Admit) -> StoreResult<()> {
-    name("workflow", &admit.workflow)?;
-    admit.key.iter().try_for_each(|key| name("key", key))?;
-    tags(admit)?;
+    run_names(&admit.workflow, admit.key.as_deref(), &admit.tags)?;
     admit
         .parent
         .iter()
@@ -140,14 +149,14 @@ fn admit(admit: &Admit) -> StoreResult<()> {
     Ok(())
 }
 
-fn tags(admit: &Admit) -> StoreResult<()> {
-    if admit.tags.len() > limit::TAGS_MAX {
+fn tags(tags: &BTreeMap<String, String>) -> StoreResult<()> {
+    if tags.len() > limit::TAGS_MAX {
         return Err(StoreError::refused(format!(
             "a run has at most {} tags",
             limit::TAGS_MAX
         )));
     }
-    admit.tags.iter().try_for_each(|(tag, value)| {
+    tags.iter().try_for_each(|(tag, value)| {
         name("tag", tag)?;
         text("tag value", value, PATH_MAX)
     })

@@ -27,6 +27,6 @@ impl Client {
 
     /// A handler that starts a run for each message.
     pub fn workflow_handler(&self, source: WorkflowSource) -> WorkflowHandler {
-        WorkflowHandler::new(self.store().clone(), source)
+        WorkflowHandler::new(self.clone(), source)
     }
 }

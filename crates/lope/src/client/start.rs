@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use lope_engine::QueueLimits;
 use lope_engine::client::{self, InputError, PendingRun, RunStartOptions};
 use lope_flow::law::Plan;
 use lope_model::RunId;
@@ -19,16 +20,21 @@ pub struct PreparedRun {
 }
 
 impl PreparedRun {
-    /// Refused: what is out of bounds, and an input that the workflow does not take.
-    pub fn new(plan: &Arc<Plan>, options: RunStartOptions) -> Result<Self, InputError> {
+    /// Refused: what is out of bounds, and an input that the workflow does not take. A run without
+    /// a priority gets that of its queue.
+    pub fn new(
+        plan: &Arc<Plan>,
+        options: RunStartOptions,
+        limits: &QueueLimits,
+    ) -> Result<Self, InputError> {
         Ok(Self {
             plan: Arc::clone(plan),
-            new_run: client::fresh_run(plan, options, clock::now())?,
+            new_run: client::fresh_run(plan, options, limits, clock::now())?,
         })
     }
 
     /// Would it be started so? For what starts later, such as a schedule's.
-    pub fn validate(plan: &Plan, options: RunStartOptions) -> Result<(), InputError> {
+    pub fn validate(plan: &Plan, options: &RunStartOptions) -> Result<(), InputError> {
         client::validate_start(plan, options)
     }
 

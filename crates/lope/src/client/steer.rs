@@ -59,7 +59,8 @@ impl Client {
     /// Feed an open run an input that its workflow takes.
     pub async fn feed(&self, record: &RunRecord, input: Value) -> Result<Delivered, InputError> {
         let run = record.run;
-        client::validate_input(&*self.plan(record).await?, &input)?;
+        let plan = self.plan(record).await?;
+        client::validate_input(plan.name(), &plan.definition().input, &input)?;
         if matches!(record.status, RunStatus::Live(_)) && !self.is_open(run).await? {
             return Err(InputError::NotOpen { run });
         }

@@ -6,7 +6,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use lope_definition::json_schema;
+use lope_engine::client;
 use lope_flow::law::{
     Effect, Event, EventKind, Fed, Outcome, Progress, Settled, Start, StartChild, State, Status,
     fold,
@@ -216,8 +216,9 @@ impl ByHand {
                 &*child.workflow,
             ));
         };
-        if let Err(misfit) = json_schema::validate(&flow.definition().input, &child.input) {
-            return Settled::failed(Failure::new(failure::kind::BAD_INPUT, misfit.to_string()));
+        let schema = &flow.definition().input;
+        if let Err(unfit) = client::validate_input(flow.name(), schema, &child.input) {
+            return Settled::failed(Failure::new(failure::kind::BAD_INPUT, unfit.to_string()));
         }
         let mut hand = flow.by_hand();
         hand.event(EventKind::Input(Box::new(Fed::new("child", child.input))));

@@ -6,14 +6,14 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use lope_engine::client::{self, InputError, RunStartOptions};
-use lope_engine::plans::Plans;
 use lope_flow::law::Plan;
 use lope_mailbox::frame::Message;
 use lope_mailbox::{Context, Handled, Handler, HandlerError};
 use lope_model::{Value, value};
-use lope_store::Store;
 use lope_store::runs::Admitted;
 use lope_workers::action_handler::run_key;
+
+use crate::Client;
 
 /// The tag of a run that a message started; its value is the worker.
 const TAG: &str = "mailbox";
@@ -31,18 +31,13 @@ pub enum WorkflowSource {
 /// runs' queue does the work: the message is handled when its run is in the store.
 #[derive(Debug)]
 pub struct WorkflowHandler {
-    store: Store,
+    client: Client,
     source: WorkflowSource,
-    plans: Plans,
 }
 
 impl WorkflowHandler {
-    pub fn new(store: Store, source: WorkflowSource) -> Self {
-        Self {
-            store,
-            source,
-            plans: Plans::default(),
-        }
+    pub fn new(client: Client, source: WorkflowSource) -> Self {
+        Self { client, source }
     }
 
     async fn plan(&self) -> Result<Arc<Plan>, HandlerError> {
@@ -50,7 +45,7 @@ impl WorkflowHandler {
             WorkflowSource::Plan(plan) => return Ok(Arc::clone(plan)),
             WorkflowSource::Latest(name) => name,
         };
-        let plan = self.plans.latest(&self.store, name).await?;
+        let plan = self.client.latest_plan(name).await?;
         plan.ok_or_else(|| HandlerError::Unfit(format!("no workflow '{name}' is deployed")))
     }
 
@@ -67,7 +62,8 @@ impl WorkflowHandler {
             tags: BTreeMap::from([(TAG.to_owned(), about.worker.to_string())]),
             ..RunStartOptions::default()
         };
-        let started = client::start(&self.store, &plan, options, about.now).await;
+        let limits = self.client.queue_limits();
+        let started = client::start(self.client.store(), &plan, options, limits, about.now).await;
         let (run, admitted) = started.map_err(|error| match error {
             InputError::Store(error) => HandlerError::from(error),
             other => HandlerError::Failed(other.to_string()),
@@ -75,7 +71,7 @@ impl WorkflowHandler {
         match admitted {
             Admitted::Created { .. } | Admitted::Exists { .. } => Ok(run.to_string()),
             Admitted::UnknownVersion => {
-                client::deploy(&self.store, &plan).await?;
+                client::deploy(self.client.store(), &plan).await?;
                 Err(HandlerError::Busy(
                     "the workflow had to be deployed again".into(),
                 ))

@@ -67,7 +67,8 @@ impl WorkflowEffects {
             ..RunStartOptions::default()
         };
         let now = self.client.now().await?;
-        let started = client::start(self.client.store(), &plan, options, now).await;
+        let limits = self.client.queue_limits();
+        let started = client::start(self.client.store(), &plan, options, limits, now).await;
         Ok(match started {
             Ok((run, Admitted::Created { .. } | Admitted::Exists { .. })) => Ok(run),
             Ok((_, Admitted::UnknownVersion)) => {

@@ -195,10 +195,11 @@ impl RunnerBuilder {
                 Some(Telemetry::listener(&telemetry)),
             )
         };
-        let engine = Engine::begin_with_listener(store.clone(), executors, settings, listener);
+        let client = Client::new(store.clone()).with_queue_limits(&settings.queue_limits);
+        let engine = Engine::begin_with_listener(store, executors, settings, listener);
         let runner = Runner(Arc::new(RunnerState {
             name,
-            client: Client::new(store),
+            client,
             persists,
             engine: AsyncLock::new(Some(engine.map_err(system)?)),
             functions,
@@ -231,9 +232,7 @@ impl RunnerBuilder {
             settings.queues = vec![queue];
             settings.realms = Vec::new();
         }
-        settings.host = crate::host::name();
-        settings.mailbox_send = Some(crate::mailbox_send::encode);
-        settings.end_abandoned = Some(|| Box::pin(lope_workers::process_tree::end_abandoned()));
+        let mut settings = equipped(settings);
         settings.secrets = self.secrets.take().or(settings.secrets);
         if let Some(logs) = &self.workers {
             settings.on_pruned = Some(Arc::new(Logs::at(logs.clone())));
@@ -258,6 +257,17 @@ impl RunnerBuilder {
         executors.insert(executor::ACTION.into(), actions);
         executors.extend(std::mem::take(&mut self.executors));
         Ok(executors)
+    }
+}
+
+/// Settings with what every engine that the face assembles has: this machine's name, messages to
+/// mailboxes, and the end of what runners that are gone have left.
+pub(crate) fn equipped(settings: Settings) -> Settings {
+    Settings {
+        host: crate::host::name(),
+        mailbox_send: Some(crate::mailbox_send::encode),
+        end_abandoned: Some(|| Box::pin(lope_workers::process_tree::end_abandoned())),
+        ..settings
     }
 }
 

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use lope_definition::json_schema;
 use lope_engine::client::{self, STOPPED};
 use lope_flow::law::{EventKind, Fed};
 use lope_model::RunId;
@@ -60,8 +59,7 @@ impl Runner {
         let value = to_value(&input).map_err(|message| Error::bad_value("the input", message))?;
         let record = self.live(id).await?;
         let plan = self.plan(record.version).await?;
-        json_schema::validate(&plan.definition().input, &value)
-            .map_err(|misfit| Error::bad_value("the input", misfit.to_string()))?;
+        client::validate_input(plan.name(), &plan.definition().input, &value)?;
         let policies = self.overrides(&record, &options.policies)?;
         let name: Arc<str> = options
             .input

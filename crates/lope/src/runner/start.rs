@@ -49,7 +49,8 @@ impl StartOptions {
         self
     }
 
-    /// Who is claimed first: 0 to 9, higher first, 4 is normal.
+    /// Who is claimed first: 0 to 9, higher first. Unless it is said, that of the queue in the
+    /// settings, else 4.
     #[must_use]
     pub fn priority(mut self, level: i64) -> Self {
         self.priority = Some(level);
@@ -99,7 +100,7 @@ impl Runner {
                 message,
             });
         }
-        let priority = Priority::new(options.priority.unwrap_or(Priority::NORMAL.into()));
+        let priority = options.priority.map(Priority::new).transpose();
         let priority = priority.map_err(|error| Error::BadOption {
             option: "priority",
             message: error.to_string(),
@@ -114,7 +115,8 @@ impl Runner {
             tags: options.tags,
             ..client::RunStartOptions::default()
         };
-        let new_run = client::new_run(&plan, started, clock::now());
+        let limits = self.client().queue_limits();
+        let new_run = client::fresh_run(&plan, started, limits, clock::now())?;
         let run = new_run.admit.run;
         self.0.telemetry.know(run, id, flow.name());
         let engine = self.engine().await?;

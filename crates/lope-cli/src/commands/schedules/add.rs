@@ -12,7 +12,7 @@ use lope::stores::{CreateStore, StoreError};
 use lope::workflows::Plan;
 use lope::{Client, PreparedRun};
 use lope_model::time::BadSpan;
-use lope_model::{QueueName, Span, Timestamp, Value};
+use lope_model::{Priority, QueueName, Span, Timestamp, Value};
 
 use super::query::when;
 use crate::clock::{later, wall};
@@ -182,8 +182,8 @@ async fn enter(
             .await?
             .ok_or_else(|| missing_workflow(&args.workflow))?,
     };
-    let input = options.input.clone().unwrap_or_default();
-    PreparedRun::validate(&plan, options)?;
+    PreparedRun::validate(&plan, &options)?;
+    let input = options.input.unwrap_or_default();
     for plan in &plans {
         client.deploy(plan).await?;
     }
@@ -222,10 +222,11 @@ fn options(args: &AddArgs, settings: &Settings) -> CliResult<RunStartOptions> {
         .transpose()
         .map_err(|error| bad(&error))?;
     let queue = queue.unwrap_or_default();
-    let priority = settings.config.engine.priority(&queue, args.priority);
+    let priority = args.priority.map(Priority::new).transpose();
+    let priority = priority.map_err(|error| bad(&error))?;
     Ok(RunStartOptions {
         input: Some(workflow_file::input(args.input.as_deref())?),
-        priority: priority.map_err(|error| bad(&error))?,
+        priority: Some(settings.config.engine.priority(&queue, priority)),
         queue,
         tags: tags(&args.tags)?,
         env: captured(settings),
@@ -255,7 +256,7 @@ fn schedule(args: &AddArgs, options: &RunStartOptions, now: Timestamp) -> CliRes
         overlap: args.overlap.meant(),
         catch_up: args.catch_up.meant(),
         queue: options.queue.clone(),
-        priority: options.priority,
+        priority: options.priority.unwrap_or_default(),
         tags: options.tags.clone(),
         env: options.env.clone(),
         paused: args.paused,
