@@ -22,7 +22,7 @@ use lope_store::{StoreError, StoreResult, Watch};
 use thiserror::Error;
 
 use crate::law::decide::Refused;
-use crate::law::lock::brought_back;
+use crate::law::lock::{BroughtBack, brought_back};
 use crate::law::{BoardView, ProcessProof, TaskRules};
 use crate::records::{
     AgentRunnerRecord, Author, BoardRecord, RunnerStatus, TaskEventKind, TaskEventRecord,
@@ -130,15 +130,13 @@ impl AgentBoard {
 
     /// Bring back what lies ahead of a clock that was set back. False: there was nothing.
     pub async fn bring_back(&self, view: &BoardView) -> BoardResult<bool> {
-        let (locks, runners) = brought_back(view, &self.rules);
-        let locks = locks.into_iter().map(BoardRecord::updated);
-        let changes: Vec<BoardChange> = locks
-            .chain(runners.into_iter().map(BoardRecord::updated))
-            .collect();
-        let is_any = !changes.is_empty();
-        for change in changes {
-            // One that its holder wrote meanwhile is right.
-            self.commit(vec![change]).await?;
+        let all = brought_back(view, &self.rules);
+        let is_any = !all.is_empty();
+        for BroughtBack { runner, locks } in all {
+            let locks = locks.into_iter().map(BoardRecord::updated);
+            let runner = runner.map(BoardRecord::updated);
+            // What its holder wrote meanwhile is right.
+            self.commit(locks.chain(runner).collect()).await?;
         }
         Ok(is_any)
     }

@@ -23,7 +23,7 @@ use crate::records::{Budget, ReviewBy, TaskRecord, TaskStatus};
 
 pub use json::{read_json, write_json};
 pub use markdown::{read_markdown, write_markdown};
-pub use transfer::{ImportedTasks, export, import, missing};
+pub use transfer::{ImportedTasks, MissingTasks, export, import, missing};
 
 /// A task as a list has it.
 #[derive(Clone, PartialEq, Debug)]

@@ -162,7 +162,7 @@ async fn output(seconds: u64, store: &MeasuredStore) -> BenchResult<BenchFigure>
         ..TaskDraft::new(&project, "say much")
     };
     let task = board.add_tasks(vec![task]).await.map_err(broken)?.remove(0);
-    let runner = entered(store, &folder, &project, (settings, agent(script))).await?;
+    let runner = entered(store, &folder, &project, settings, agent(script)).await?;
     let before = store.read().await?;
     let (_stop, stops) = watch::channel(None);
     let mut memory = Memory::begin();
@@ -249,7 +249,8 @@ async fn entered(
     store: &MeasuredStore,
     folder: &Path,
     project: &str,
-    (settings, agents): (RunnerSettings, AgentsSettings),
+    settings: RunnerSettings,
+    agents: AgentsSettings,
 ) -> BenchResult<Arc<TaskRunner>> {
     let environment = InheritedEnvironment::default();
     let engine = store.client.round_engine(RoundSettings {

@@ -68,7 +68,7 @@ impl Spaces {
     ) -> Option<DocumentChange> {
         let before = self.now.document(space, id).cloned();
         let paths = BTreeSet::from([CellPath::root()]);
-        let change = changed(space, id.clone(), (before, value), paths)?;
+        let change = changed(space, id.clone(), before, value, paths)?;
         self.now.put(space, id.clone(), change.after.clone());
         Some(change)
     }
@@ -157,7 +157,7 @@ impl Spaces {
                 Some(own) if is_untouched => own.clone(),
                 _ => replay(before.cloned(), &id, &transaction.operations)?,
             };
-            changes.extend(changed(space, id, (before.cloned(), after), paths));
+            changes.extend(changed(space, id, before.cloned(), after, paths));
         }
         Ok(changes)
     }
@@ -189,7 +189,8 @@ fn replay(
 fn changed(
     space: &SpaceName,
     id: EntityId,
-    (before, after): (Option<Json>, Option<Json>),
+    before: Option<Json>,
+    after: Option<Json>,
     paths: BTreeSet<CellPath>,
 ) -> Option<DocumentChange> {
     let differs = |path: &CellPath| {

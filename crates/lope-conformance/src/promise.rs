@@ -54,7 +54,7 @@ impl Promise {
 }
 
 impl SuiteReport {
-    pub(crate) fn enter(&mut self, (promise, verdict): (Promise, Result<(), String>)) {
+    pub(crate) fn enter(&mut self, promise: Promise, verdict: Result<(), String>) {
         match verdict {
             Ok(()) => self.kept.push(promise.name()),
             Err(why) => self.broken.push(Broken {

@@ -75,7 +75,10 @@ async fn run_all(harness: Arc<dyn Harness>, wanted: Vec<Promise>) -> SuiteReport
             running.spawn(check(promise, Arc::clone(&harness)));
         }
         match running.join_next().await {
-            Some(checked) => report.enter(checked.expect("judging catches what a promise does")),
+            Some(checked) => {
+                let (promise, verdict) = checked.expect("judging catches what a promise does");
+                report.enter(promise, verdict);
+            }
             None => return report,
         }
     }

@@ -3,7 +3,7 @@
 use super::ground::{Ground, fail, hold, mail_to, release, rows, run_id};
 use super::promise::{Kept, promises};
 use lope_store::error::StoreError;
-use lope_store::runs::{Reach, RunCommit, Takeover, Wake};
+use lope_store::runs::{CommitReply, Reach, RunCommit, Takeover, Wake};
 use lope_store::tables::marker::{Bootstrap, SchemaVersion, ensure};
 use lope_store::tables::{Range, TableId};
 
@@ -15,6 +15,7 @@ promises![
     a_description_has_no_secrets,
     all_handles_read_one_clock,
     a_run_is_removed_whole_unless_it_is_owned,
+    a_run_whose_owner_lives_no_more_is_removed,
 ];
 
 async fn a_store_that_was_worked_with_is_sound(ground: Ground) -> Kept {
@@ -134,6 +135,24 @@ async fn a_run_is_removed_whole_unless_it_is_owned(ground: Ground) -> Kept {
     assert!(ground.runs().run(run.run).await?.is_none());
     assert_eq!(ground.runs().journal(run.run, 0, 10).await?, vec![]);
     assert!(!upkeep.remove_run(run.run).await?, "it is gone");
+    assert_eq!(upkeep.check().await?, vec![]);
+    Ok(())
+}
+
+/// Expired, and nobody has put its runs back; what it still writes meets no run.
+async fn a_run_whose_owner_lives_no_more_is_removed(ground: Ground) -> Kept {
+    ground.admit_many(1).await?;
+    let (dead, claimed) = ground.expired_owner().await?;
+    let run = &claimed[0];
+    let record = ground.runs().run(run.run).await?;
+    assert_eq!(record.and_then(|record| record.owner), Some(dead));
+    let upkeep = &ground.store.upkeep;
+    assert!(upkeep.remove_run(run.run).await?);
+    assert!(ground.runs().run(run.run).await?.is_none());
+    let late = ground.reply(hold(dead, run)).await?;
+    assert_eq!(late, CommitReply::Missing);
+    assert!(!upkeep.remove_run(run.run).await?, "it is gone");
+    ground.runs().takeover(Takeover { limit: 10 }).await?;
     assert_eq!(upkeep.check().await?, vec![]);
     Ok(())
 }

@@ -38,7 +38,7 @@ pub(super) fn coordinates(layers: &Layers, widths: &[i32], room: Room) -> Vec<i3
                 .collect();
             let gaps: Vec<f64> = row
                 .windows(2)
-                .map(|pair| gap(layers, (pair[0], pair[1]), widths, room))
+                .map(|pair| gap(layers, pair[0], pair[1], widths, room))
                 .collect();
             let placed = spread(&wishes, &gaps);
             row.iter()
@@ -57,7 +57,7 @@ fn packed(layers: &Layers, widths: &[i32], room: Room) -> Vec<f64> {
             x += if index == 0 {
                 0.0
             } else {
-                gap(layers, (row[index - 1], *node), widths, room)
+                gap(layers, row[index - 1], *node, widths, room)
             };
             centre[*node] = x;
         }
@@ -90,7 +90,7 @@ fn wish(layers: &Layers, node: usize, centre: &[f64], down: bool) -> (f64, f64) 
 }
 
 /// Least distance between the centres of two neighbours.
-fn gap(layers: &Layers, (left, right): (usize, usize), widths: &[i32], room: Room) -> f64 {
+fn gap(layers: &Layers, left: usize, right: usize, widths: &[i32], room: Room) -> f64 {
     let beside_point = layers.is_point(left) || layers.is_point(right);
     let between = if beside_point {
         room.beside_points

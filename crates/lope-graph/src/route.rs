@@ -4,6 +4,8 @@
 //! All arrows of one node share its track and fork off it. Two nodes get different tracks where
 //! their lines would lie on each other; among the free tracks those are taken that cross least.
 
+use std::ops::RangeInclusive;
+
 use super::coordinates::spread;
 use super::layers::Layers;
 
@@ -101,12 +103,13 @@ fn ends(layers: &Layers, columns: Columns<'_>, ports: Ports) -> Vec<Vec<i32>> {
             .collect();
         let first = columns.left[node] + ports.margin;
         let last = (columns.left[node] + columns.widths[node] - 1 - ports.margin).max(first);
-        let mut placed = along(&own, (first, last), ports.gap);
+        let bounds = first..=last;
+        let mut placed = along(&own, &bounds, ports.gap);
         evade(
             &mut placed,
             &own,
             &starts[layers.rank[node] - 1],
-            (first, last),
+            &bounds,
             ports.clearance,
         );
         let mut ends = vec![0; placed.len()];
@@ -133,7 +136,7 @@ fn evade(
     placed: &mut [i32],
     own: &[i32],
     starts: &[i32],
-    (first, last): (i32, i32),
+    bounds: &RangeInclusive<i32>,
     clearance: i32,
 ) {
     for index in 0..placed.len() {
@@ -147,13 +150,14 @@ fn evade(
                 .filter(|(other, _)| *other != index)
                 .map(|(_, x)| *x);
             let others = others.chain(starts.iter().copied().filter(|start| *start != own[index]));
-            (first..=last).contains(&x)
+            bounds.contains(&x)
                 && others
                     .into_iter()
                     .all(|other| (other - x).abs() >= clearance)
         };
         let wanted = placed[index];
-        let near = (0..=last - first).flat_map(|away| [wanted - away, wanted + away]);
+        let near =
+            (0..=bounds.end() - bounds.start()).flat_map(|away| [wanted - away, wanted + away]);
         if let Some(x) = near.into_iter().find(|x| is_clear(*x)) {
             placed[index] = x;
         }
@@ -162,8 +166,9 @@ fn evade(
 
 /// Where an arrow from `x` wants to end: straight below, or at a quarter of the item if it comes
 /// from beside it.
-fn wish(x: i32, (first, last): (i32, i32)) -> i32 {
-    if (first..=last).contains(&x) {
+fn wish(x: i32, bounds: &RangeInclusive<i32>) -> i32 {
+    let (first, last) = bounds.clone().into_inner();
+    if bounds.contains(&x) {
         return x;
     }
     let quarter = (last - first) / 4;
@@ -171,7 +176,8 @@ fn wish(x: i32, (first, last): (i32, i32)) -> i32 {
 }
 
 /// Places in order between two bounds, near where they are wanted and `gap` apart if there is room.
-fn along(wanted: &[i32], (first, last): (i32, i32), gap: i32) -> Vec<i32> {
+fn along(wanted: &[i32], bounds: &RangeInclusive<i32>, gap: i32) -> Vec<i32> {
+    let (first, last) = bounds.clone().into_inner();
     let count = wanted.len();
     let fits = if count > 1 {
         f64::from(last - first) / (count - 1) as f64
@@ -181,7 +187,7 @@ fn along(wanted: &[i32], (first, last): (i32, i32), gap: i32) -> Vec<i32> {
     let gap = f64::from(gap).min(fits);
     let wishes: Vec<(f64, f64)> = wanted
         .iter()
-        .map(|x| (f64::from(wish(*x, (first, last))), 1.0))
+        .map(|x| (f64::from(wish(*x, bounds)), 1.0))
         .collect();
     let placed = spread(&wishes, &vec![gap; count.saturating_sub(1)]);
     let bounded = placed.into_iter().enumerate().map(|(index, x)| {
@@ -332,10 +338,10 @@ mod tests {
 
     #[test]
     fn ends_at_one_item_keep_apart_and_inside() {
-        assert_eq!(along(&[50, 50, 50], (0, 20), 4), [11, 15, 19]);
-        assert_eq!(along(&[20, 20, 20], (0, 20), 4), [12, 16, 20]);
-        assert_eq!(along(&[5, 15], (0, 20), 4), [5, 15]);
-        assert_eq!(along(&[1, 2, 3, 4], (0, 2), 4), [0, 1, 1, 2]);
+        assert_eq!(along(&[50, 50, 50], &(0..=20), 4), [11, 15, 19]);
+        assert_eq!(along(&[20, 20, 20], &(0..=20), 4), [12, 16, 20]);
+        assert_eq!(along(&[5, 15], &(0..=20), 4), [5, 15]);
+        assert_eq!(along(&[1, 2, 3, 4], &(0..=2), 4), [0, 1, 1, 2]);
     }
 
     #[test]

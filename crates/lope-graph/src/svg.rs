@@ -87,7 +87,8 @@ fn draw_panel(svg: &mut String, picture: &Picture, layout: &Layout, number: usiz
         text(
             svg,
             "panel-title",
-            (placed.rect.x + 12, placed.rect.y + 19),
+            placed.rect.x + 12,
+            placed.rect.y + 19,
             title,
         );
     }
@@ -107,22 +108,22 @@ fn draw_step(svg: &mut String, item: &Item, at: Rect) {
         at.height - 20
     );
     let left = at.x + 16;
-    text(svg, "name", (left, at.y + 22), &item.name());
-    draw_line(svg, (left, at.y + 40), &item.label.kind, &item.label.line());
+    text(svg, "name", left, at.y + 22, &item.name());
+    draw_line(svg, left, at.y + 40, &item.label.kind, &item.label.line());
     if let Some(when) = &item.label.when {
-        text(svg, "when", (left, at.y + 57), when);
+        text(svg, "when", left, at.y + 57, when);
     }
 }
 
 /// Name, kind and condition in one line above what it holds.
 fn draw_holder(svg: &mut String, item: &Item, at: Rect) {
     let y = at.y + 24;
-    text(svg, "name", (at.x + 14, y), &item.name());
+    text(svg, "name", at.x + 14, y, &item.name());
     let right = at.x + 14 + bold(&item.name()) + 10;
     let line = item.label.line();
-    draw_line(svg, (right, y), &item.label.kind, &line);
+    draw_line(svg, right, y, &item.label.kind, &line);
     if let Some(when) = &item.label.when {
-        text(svg, "when", (right + mono(&line) + 10, y), when);
+        text(svg, "when", right + mono(&line) + 10, y, when);
     }
 }
 
@@ -154,7 +155,7 @@ fn draw_item(svg: &mut String, item: &Item, at: Rect) {
 }
 
 /// The kind in its colour, then the rest.
-fn draw_line(svg: &mut String, (x, y): (i32, i32), kind: &str, line: &str) {
+fn draw_line(svg: &mut String, x: i32, y: i32, kind: &str, line: &str) {
     let rest = line.strip_prefix(kind).unwrap_or_default();
     let _ = writeln!(
         svg,
@@ -214,7 +215,7 @@ fn rect(svg: &mut String, class: &str, at: Rect, round: i32) {
     );
 }
 
-fn text(svg: &mut String, class: &str, (x, y): (i32, i32), content: &str) {
+fn text(svg: &mut String, class: &str, x: i32, y: i32, content: &str) {
     let _ = writeln!(
         svg,
         "<text class=\"{class}\" x=\"{x}\" y=\"{y}\">{}</text>",

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 use lope::{Client, Runner};
 use serde_json::Value as Json;
-use tokio::sync::watch;
+use tokio::sync::{broadcast, watch};
 
 pub use named::{NamedChanges, SeenThings};
 pub use runs::{RunChanges, SeenRuns};
@@ -191,20 +191,26 @@ async fn poll_while_watched<K: FeedKind>(
         }
         let took = began.elapsed();
         tokio::time::sleep(K::SPACING.max(took * SPACING_TIMES)).await;
-        let heard = async {
-            match &mut news {
-                Some(news) => drop(news.recv().await),
-                None => std::future::pending().await,
-            }
-        };
         tokio::select! {
-            () = heard => {}
+            () = heard(&mut news) => {}
             () = watch.changed() => {}
             () = tokio::time::sleep(K::IDLE) => {}
         }
         // What was told while it slept is looked at once.
         while news.as_mut().is_some_and(|news| news.try_recv().is_ok()) {}
     }
+}
+
+/// Until a runner tells something. One that has ended tells nothing more: its channel is forgotten.
+async fn heard<T: Clone>(news: &mut Option<broadcast::Receiver<T>>) {
+    if let Some(open) = news {
+        let told = open.recv().await;
+        match told {
+            Ok(_) | Err(broadcast::error::RecvError::Lagged(_)) => return,
+            Err(broadcast::error::RecvError::Closed) => *news = None,
+        }
+    }
+    std::future::pending::<()>().await;
 }
 
 #[cfg(test)]
@@ -250,6 +256,27 @@ mod tests {
         assert!(feed.since(&feed.text(3)).unwrap().is_empty());
         for strange in ["", "0", "other-1", "x", &feed.text(4)] {
             assert!(feed.since(strange).is_none(), "{strange}");
+        }
+    }
+
+    /// A channel that is closed answers at once, for ever: a feed that went on hearing it would never
+    /// be idle.
+    #[tokio::test]
+    async fn a_runner_that_has_ended_is_heard_no_more() {
+        let (runner, news) = broadcast::channel(1);
+        let mut news = Some(news);
+        runner.send("first").unwrap();
+        runner.send("second").unwrap();
+        heard(&mut news).await;
+        heard(&mut news).await;
+        drop(runner);
+        for _ in 0..2 {
+            tokio::select! {
+                biased;
+                () = heard(&mut news) => panic!("nobody is there to tell anything"),
+                () = std::future::ready(()) => {}
+            }
+            assert!(news.is_none());
         }
     }
 

@@ -39,8 +39,3 @@ pub use mailbox::{
     WorkerStats,
 };
 pub use stop::StopSignal;
-
-/// The guide's example compiles and runs with the tests.
-#[cfg(doctest)]
-#[doc = include_str!("../../../docs/mailbox.md")]
-struct Guide;

@@ -31,11 +31,10 @@ pub(crate) fn of_text(text: &str, since: &str, now: &str) -> Vec<Json> {
             samples.entry(family).or_default().push(sample);
         }
     }
-    let times = (since, now);
     let told = samples.iter().filter_map(|(name, all)| match kinds[name] {
-        "counter" => Some(counter(name, all, times)),
+        "counter" => Some(counter(name, all, since, now)),
         "gauge" => Some(gauge(name, all, now)),
-        "histogram" => Some(histogram(name, all, times)),
+        "histogram" => Some(histogram(name, all, since, now)),
         _ => None,
     });
     told.collect()
@@ -66,7 +65,7 @@ fn attributes(sample: &TextSample<'_>) -> Json {
         .collect()
 }
 
-fn counter(name: &str, samples: &[TextSample<'_>], (since, now): (&str, &str)) -> Json {
+fn counter(name: &str, samples: &[TextSample<'_>], since: &str, now: &str) -> Json {
     let points: Vec<Json> = samples
         .iter()
         .map(|it| json!({ "attributes": attributes(it), "startTimeUnixNano": since, "timeUnixNano": now, "asDouble": it.value }))
@@ -85,7 +84,7 @@ fn gauge(name: &str, samples: &[TextSample<'_>], now: &str) -> Json {
 }
 
 /// Buckets of a text hold all that is below them; those of collectors only their own.
-fn histogram(name: &str, samples: &[TextSample<'_>], (since, now): (&str, &str)) -> Json {
+fn histogram(name: &str, samples: &[TextSample<'_>], since: &str, now: &str) -> Json {
     let mut points: BTreeMap<String, Vec<&TextSample<'_>>> = BTreeMap::new();
     for sample in samples {
         let own = attributes(sample).to_string();

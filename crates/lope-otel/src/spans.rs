@@ -61,8 +61,7 @@ fn run_span(record: &RunRecord, tells: bool) -> Json {
         name: format!("run {}", record.workflow),
     };
     let end = record.finished_at.unwrap_or(record.begun_at());
-    let times = (record.begun_at(), end);
-    let mut span = span(record, &place, times, &attributes);
+    let mut span = span(record, &place, record.begun_at(), end, &attributes);
     span["status"] = status;
     // A child run is a trace of its own, and says whose child it is.
     if let Some(parent) = &record.parent {
@@ -108,8 +107,9 @@ fn execution_span(
         ("lope.status", Some(execution.status.as_str().to_owned())),
     ];
     let end = execution.finished_at.or(record.finished_at);
-    let times = (execution.opened_at, end.unwrap_or(execution.opened_at));
-    let mut span = span(record, &place, times, &attributes);
+    let start = execution.opened_at;
+    let end = end.unwrap_or(start);
+    let mut span = span(record, &place, start, end, &attributes);
     span["status"] = status(execution.status, execution.failure.as_ref(), tells);
     span
 }
@@ -137,8 +137,8 @@ fn attempt_span(
     ];
     let start = attempt.started_at.unwrap_or(attempt.dispatched_at);
     let end = attempt.finished_at.or(execution.finished_at);
-    let times = (start, end.unwrap_or(start));
-    let mut span = span(record, &place, times, &attributes);
+    let end = end.unwrap_or(start);
+    let mut span = span(record, &place, start, end, &attributes);
     span["attributes"]
         .as_array_mut()
         .into_iter()
@@ -189,7 +189,8 @@ fn failed(message: Option<&str>) -> Json {
 fn span(
     record: &RunRecord,
     place: &SpanPlace,
-    (start, end): (Timestamp, Timestamp),
+    start: Timestamp,
+    end: Timestamp,
     attributes: &[(&str, Option<String>)],
 ) -> Json {
     let nanos = |at: Timestamp| format!("{}000000", at.millis().max(0));

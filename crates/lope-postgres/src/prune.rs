@@ -4,9 +4,9 @@
 //! prune walks over runs in the order of their creation, from where the last one stopped, once
 //! around at most.
 
-use lope_model::{RunId, limit};
+use lope_model::{RunId, RunnerId, limit};
 use lope_store::runs::{Prune, Pruned};
-use lope_store::store::owned;
+use lope_store::verdict::{self, RemoveFacts};
 use tokio_postgres::Row;
 use uuid::Uuid;
 
@@ -140,13 +140,16 @@ impl PostgresInner {
             Err(fault) if fault.is_damage() => self.remove_around_damage(run).await?,
             rows => rows?,
         };
-        let (is_owned, gone): (bool, i64) = rows
-            .first()
-            .map_or((false, 0), |row| (row.get(0), row.get(1)));
-        if is_owned {
-            return Err(owned(run).into());
-        }
-        Ok(gone > 0)
+        let Some(row) = rows.first() else {
+            return Ok(false);
+        };
+        let owner: Option<Uuid> = row.get(0);
+        let facts = RemoveFacts {
+            owner: owner.map(RunnerId::from_uuid),
+            owner_lives: row.get(1),
+        };
+        verdict::remove(run, &facts)?;
+        Ok(row.get::<_, i64>(2) > 0)
     }
 
     /// Rows on a page that cannot be read stay there; the run leaves all the same. The record goes

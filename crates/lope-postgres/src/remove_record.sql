@@ -1,13 +1,13 @@
--- As remove_run.sql, the run alone: is it owned, and how much went.
+-- As remove_run.sql, the run alone: its owner, does that live, and how much went.
 with owned as materialized (
-    select exists (
+    select q.owner, exists (
         select from {schema}.sessions s
         where s.runner_id = q.owner and s.ended_at is null and s.expires > least({now}, $2)
-    ) as yes
+    ) as lives
     from {schema}.queue q where q.run_id = $1 for update of q
 ),
 free as materialized (
-    select 1 where not coalesce((select o.yes from owned o), false)
+    select 1 where not exists (select from owned o where o.lives)
 ),
 no_queue as (
     delete from {schema}.queue d using free where d.run_id = $1 returning 1
@@ -15,5 +15,6 @@ no_queue as (
 gone as (
     delete from {schema}.runs d using free where d.run_id = $1 returning 1
 )
-select coalesce((select o.yes from owned o), false),
+select (select o.owner from owned o),
+       coalesce((select o.lives from owned o), false),
        (select count(*) from gone) + (select count(*) from no_queue)

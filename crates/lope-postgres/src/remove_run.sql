@@ -1,13 +1,13 @@
--- Run $1 goes with all that belongs to it, unless a runner that lives owns it, judged by no later time than $2: is it owned, and how much went.
+-- Run $1 goes with all that belongs to it, unless a runner that lives owns it, judged by no later time than $2: its owner, does that live, and how much went.
 with owned as materialized (
-    select exists (
+    select q.owner, exists (
         select from {schema}.sessions s
         where s.runner_id = q.owner and s.ended_at is null and s.expires > least({now}, $2)
-    ) as yes
+    ) as lives
     from {schema}.queue q where q.run_id = $1 for update of q
 ),
 free as materialized (
-    select 1 where not coalesce((select o.yes from owned o), false)
+    select 1 where not exists (select from owned o where o.lives)
 ),
 no_rows as (
     delete from {schema}.journal d using free where d.run_id = $1 returning 1
@@ -30,5 +30,6 @@ no_queue as (
 gone as (
     delete from {schema}.runs d using free where d.run_id = $1 returning 1
 )
-select coalesce((select o.yes from owned o), false),
+select (select o.owner from owned o),
+       coalesce((select o.lives from owned o), false),
        (select count(*) from gone) + (select count(*) from no_queue) + (select count(*) from no_rows)

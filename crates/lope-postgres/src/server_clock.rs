@@ -44,7 +44,7 @@ impl ServerClock {
         let mut known = self.lock();
         *known = Some(match *known {
             None => ClockReading::fresh(server, now),
-            Some(reading) => reading.after((sent, now), server, lease),
+            Some(reading) => reading.after(sent, now, server, lease),
         });
     }
 
@@ -69,7 +69,7 @@ impl ClockReading {
             .saturating_add(i64::try_from(passed).unwrap_or(i64::MAX))
     }
 
-    fn after(self, (sent, now): (Instant, Instant), server: i64, lease: Duration) -> Self {
+    fn after(self, sent: Instant, now: Instant, server: i64, lease: Duration) -> Self {
         if server <= self.expected(now).saturating_add(TOLERANCE) {
             let is_earlier = server < self.expected(sent);
             let is_later = server > self.expected(now);
@@ -115,9 +115,9 @@ mod tests {
     fn a_clock_that_is_slewed_or_slow_to_answer_was_not_set() {
         let start = Instant::now();
         let reading = ClockReading::fresh(1_000_000, start);
-        let slewed = reading.after((at(start, 10), at(start, 10)), 1_011_000, LEASE);
+        let slewed = reading.after(at(start, 10), at(start, 10), 1_011_000, LEASE);
         assert_eq!(slewed.expected(at(start, 20)), 1_021_000);
-        let slow = reading.after((at(start, 10), at(start, 30)), 1_012_000, LEASE);
+        let slow = reading.after(at(start, 10), at(start, 30), 1_012_000, LEASE);
         assert_eq!(slow.expected(at(start, 20)), 1_020_000);
     }
 
@@ -128,10 +128,10 @@ mod tests {
         let mut reading = ClockReading::fresh(0, start);
         for seconds in 1..60 {
             let server = hour + 1_000 * i64::try_from(seconds).unwrap();
-            reading = reading.after((at(start, seconds), at(start, seconds)), server, LEASE);
+            reading = reading.after(at(start, seconds), at(start, seconds), server, LEASE);
             assert!(reading.expected(at(start, seconds)) < 60_000);
         }
-        reading = reading.after((at(start, 61), at(start, 61)), hour + 61_000, LEASE);
+        reading = reading.after(at(start, 61), at(start, 61), hour + 61_000, LEASE);
         assert_eq!(reading.expected(at(start, 61)), hour + 61_000);
     }
 
@@ -139,11 +139,11 @@ mod tests {
     fn a_step_back_counts_at_once_and_one_that_was_undone_never() {
         let start = Instant::now();
         let reading = ClockReading::fresh(10_000_000, start);
-        let back = reading.after((at(start, 1), at(start, 1)), 5_000_000, LEASE);
+        let back = reading.after(at(start, 1), at(start, 1), 5_000_000, LEASE);
         assert_eq!(back.expected(at(start, 2)), 5_001_000);
-        let ahead = reading.after((at(start, 1), at(start, 1)), 20_000_000, LEASE);
+        let ahead = reading.after(at(start, 1), at(start, 1), 20_000_000, LEASE);
         assert!(ahead.ahead_since.is_some());
-        let again = ahead.after((at(start, 70), at(start, 70)), 10_070_000, LEASE);
+        let again = ahead.after(at(start, 70), at(start, 70), 10_070_000, LEASE);
         assert_eq!(
             (again.ahead_since, again.expected(at(start, 80))),
             (None, 10_080_000)

@@ -19,6 +19,7 @@ mod encryption;
 mod failures;
 mod fixture;
 mod partitions;
+mod remove_verdict;
 mod schema;
 mod standstill;
 mod verdicts;

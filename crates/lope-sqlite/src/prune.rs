@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use lope_model::RunId;
 use lope_store::StoreError;
 use lope_store::runs::{Prune, Pruned};
-use lope_store::store::owned;
+use lope_store::verdict::{self, RemoveFacts};
 use rusqlite::types::Value;
 use rusqlite::{params, params_from_iter};
 
@@ -221,8 +221,7 @@ pub(crate) fn remove(tx: &Tx<'_>, run: RunId) -> Worked<bool> {
     Ok(rows > 0)
 }
 
-/// An owner that does not live, or cannot be read, works on nothing: what it still might write meets
-/// no run.
+/// An owner that cannot be read is nobody.
 fn refuse_owned(tx: &Tx<'_>, run: RunId) -> Worked<()> {
     let mut statement = tx.statement("SELECT owner FROM queue WHERE run_id = ?1")?;
     let mut rows = statement.query([run.as_bytes()])?;
@@ -230,12 +229,11 @@ fn refuse_owned(tx: &Tx<'_>, run: RunId) -> Worked<()> {
         Some(row) => columns::owner(row, 0)?,
         None => None,
     };
-    if let Some(owner) = owner
-        && session::live(tx, &[owner])? == [true]
-    {
-        return Err(owned(run).into());
-    }
-    Ok(())
+    let owner_lives = match owner {
+        Some(owner) => session::live(tx, &[owner])? == [true],
+        None => false,
+    };
+    Ok(verdict::remove(run, &RemoveFacts { owner, owner_lives })?)
 }
 
 /// Runs to delete, and one more if there is one.

@@ -11,7 +11,6 @@ use lope_model::RunId;
 use crate::board::Board;
 use crate::clock::Reading;
 use crate::door::door;
-use crate::error::StoreError;
 use crate::runs::Runs;
 use crate::tables::Tables;
 use crate::transfer::Transfer;
@@ -83,7 +82,7 @@ door! {
         async fn backup as Backup(to: PathBuf) -> StoreResult<()>;
 
         /// Delete a run, ended or not, with all that belongs to it, without reading it: also one that is
-        /// damaged. One that a runner owns is refused. False: there is none of this id.
+        /// damaged. One whose owner lives is refused. False: there is none of this id.
         async fn remove_run as RemoveRun(run: RunId) -> StoreResult<bool>;
 
         /// Give the space of what was deleted back. How many bytes the store is smaller. Refused while
@@ -93,13 +92,6 @@ door! {
         /// Finish what is under way and let go of files, threads and connections.
         async fn close as Close() -> StoreResult<()>;
     }
-}
-
-/// Why a run is not removed.
-pub fn owned(run: RunId) -> StoreError {
-    StoreError::refused(format!(
-        "a runner works on run {run}: cancel it, or stop the runner"
-    ))
 }
 
 impl fmt::Debug for Store {

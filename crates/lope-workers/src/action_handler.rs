@@ -17,7 +17,7 @@ use lope_model::{Digest, Epoch, Failure, RunId, Span, Value, failure, limit, val
 use tokio::sync::oneshot;
 
 /// The type of a failure that makes its message a dead letter at once.
-pub const NEVER: &str = "Never";
+pub const NEVER_FAILURE: &str = "Never";
 
 /// Hands each message to an action of an executor.
 pub struct ActionHandler {
@@ -150,7 +150,7 @@ fn verdict(failure: &Failure) -> HandlerError {
     let text = format!("{}: {}", failure.kind, failure.message);
     match &*failure.kind {
         failure::kind::UNKNOWN_ACTION => HandlerError::Unfit(failure.message.clone()),
-        _ if failure.is_a(NEVER) => HandlerError::Failed(text),
+        _ if failure.is_a(NEVER_FAILURE) => HandlerError::Failed(text),
         _ => HandlerError::Busy(text),
     }
 }

@@ -24,7 +24,7 @@ use crate::environment::InheritedEnvironment;
 use crate::process_tree::{ProcessTree, ProcessTrees, TreeCommand, TreeOutput, TreeWork};
 
 /// The status of a program that will never handle a message.
-pub const NEVER: i32 = 65;
+pub const NEVER_STATUS: i32 = 65;
 /// How long a program that was told to end may take before it is killed.
 const GRACE: Duration = Duration::from_secs(2);
 
@@ -148,7 +148,7 @@ impl Handler for ProcessHandler {
         let mut tree = self.start(context, message).await?;
         match self.ended(&mut tree).await {
             Some(Ok(status)) if status.success() => Ok(()),
-            Some(Ok(status)) if status.code() == Some(NEVER) => {
+            Some(Ok(status)) if status.code() == Some(NEVER_STATUS) => {
                 Err(HandlerError::Failed(status.to_string()))
             }
             Some(Ok(status)) => Err(HandlerError::Busy(status.to_string())),

@@ -231,7 +231,18 @@ impl DrivenRun {
         let reasons = self.state.why(&self.plan, WAITS_MAX).into_iter();
         let signal = |reason| match reason {
             Reason::Signal { signal, .. } => Some(signal),
-            _ => None,
+            Reason::NotStarted
+            | Reason::Paused { .. }
+            | Reason::Cancelling
+            | Reason::Idle
+            | Reason::InFlight { .. }
+            | Reason::Ready { .. }
+            | Reason::Retry { .. }
+            | Reason::Refused { .. }
+            | Reason::Sleeping { .. }
+            | Reason::Child { .. }
+            | Reason::Turn { .. }
+            | Reason::Failed { .. } => None,
         };
         reasons.filter_map(signal).collect()
     }

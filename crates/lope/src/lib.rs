@@ -76,7 +76,12 @@ pub use step_error::{StepError, StepResult};
 #[doc = include_str!("../../../docs/embedding.md")]
 struct Guide;
 
-/// The guide to schedules; its commands are run by the tests of the binary.
+/// The guide to the mailbox; its commands are run by the tests of the binary.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/mailbox.md")]
+struct MailboxGuide;
+
+/// The guide to schedules, likewise.
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/schedules.md")]
 struct ScheduleGuide;

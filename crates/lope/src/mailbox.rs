@@ -15,7 +15,7 @@ pub use lope_mailbox::{
 };
 pub use lope_mailbox::{frame, key, law, limit, message, record, time, trace};
 
-pub use lope_workers::action_handler::{ActionHandler, NEVER, run_key};
+pub use lope_workers::action_handler::{ActionHandler, NEVER_FAILURE, run_key};
 pub use lope_workers::process_handler as process;
 
 pub use workflow::{WorkflowHandler, WorkflowSource};

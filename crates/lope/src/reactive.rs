@@ -11,7 +11,14 @@ mod single_step;
 
 pub use lope_cells::address::BadAddress;
 pub use lope_cells::project::is_stream;
-pub use lope_cells::*;
+pub use lope_cells::{
+    Cell, CellAddress, CellPath, EntityId, Extent, Json, Link, Projected, Reads, Schema, SpaceName,
+    Spaces, Transaction,
+};
+pub use lope_cells::{
+    address, edit, element, error, id, json, limit, link, path, project, read, resolve, schema,
+    snapshot, space, transaction, value_graph, write,
+};
 pub use lope_reactive::hosting::{
     Directory, EffectPerformer, HistoryEntry, HostError, HostIdentity, LeaseRequest, NoEffects,
     PoolOptions, RequestedEffect, SpaceClient, SpaceEntry, SpaceFinding, SpaceHost, SpacePool,

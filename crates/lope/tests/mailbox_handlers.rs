@@ -12,8 +12,8 @@ use lope::mailbox::key::WorkerId;
 use lope::mailbox::record::Owner;
 use lope::mailbox::time::TimeHooks;
 use lope::mailbox::{
-    ActionHandler, ConsumerConfig, ConsumerLoop, ConsumerLoopError, Handler, Mailbox, NEVER, Until,
-    WorkflowHandler, WorkflowSource, run_key,
+    ActionHandler, ConsumerConfig, ConsumerLoop, ConsumerLoopError, Handler, Mailbox,
+    NEVER_FAILURE, Until, WorkflowHandler, WorkflowSource, run_key,
 };
 use lope_definition::yaml;
 use lope_engine::client;
@@ -270,7 +270,7 @@ fn action(seen: &Arc<Mutex<Vec<Value>>>) -> ActionHandler {
                 message.get("payload").and_then(Value::as_str),
                 message.get("attempt").and_then(Value::as_int),
             ) {
-                (Some("never"), _) => Err(Failure::new(NEVER, "no")),
+                (Some("never"), _) => Err(Failure::new(NEVER_FAILURE, "no")),
                 (Some("later"), Some(1)) => Err(Failure::new("ConnectionError", "not yet")),
                 (Some("panic"), Some(1)) => panic!("once"),
                 _ => Ok(Value::str("done")),

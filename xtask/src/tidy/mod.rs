@@ -19,6 +19,7 @@ mod sql_names;
 mod sql_schema;
 mod test_programs;
 mod tuple_lets;
+mod tuple_parameters;
 mod type_names;
 mod walks;
 
@@ -39,6 +40,7 @@ const RULES: &[(&str, Check)] = &[
     ("names", names::check),
     ("type-names", type_names::check),
     ("tuple-lets", tuple_lets::check),
+    ("tuple-parameters", tuple_parameters::check),
     ("headers", headers::check),
     ("leftovers", leftovers::check),
     ("sql-names", sql_names::check),

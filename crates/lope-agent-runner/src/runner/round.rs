@@ -1,6 +1,7 @@
 //! A round: the run of a task that is ours. It is begun, taken up or tried again, worked on here by an
 //! engine of its own while the lock is kept, and its end is written on the board.
 
+use std::convert::Infallible;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -75,7 +76,8 @@ impl TaskRunner {
                 ours_until,
             }),
         });
-        let end = self.worked(&run, &round, (&mut held, &stop), wishes).await;
+        let kept = self.keep(&mut held, &round, &stop, wishes);
+        let end = self.worked(&run, &round, kept).await;
         self.write_end(&held, &end).await
     }
 
@@ -105,13 +107,12 @@ impl TaskRunner {
         })
     }
 
-    /// Work on a run until it ends or must be left.
+    /// Work on a run until it ends or must be left; meanwhile its task is kept.
     async fn worked(
         self: &Arc<Self>,
         run: &RoundRun,
         round: &Arc<Round>,
-        (held, stop): (&mut HeldTask, &watch::Sender<Option<StopReason>>),
-        wishes: &mut StopWishes,
+        kept: impl Future<Output = Infallible>,
     ) -> AttemptEnd {
         let role = round.held.role;
         let agents = RoundAgents::new(Arc::clone(self), Arc::clone(round));
@@ -122,7 +123,7 @@ impl TaskRunner {
         let news = engine.subscribe();
         let ended_as = tokio::select! {
             ended_as = self.see_through(&engine, run, round, news) => ended_as,
-            never = self.keep(held, round, stop, wishes) => match never {},
+            never = kept => match never {},
             reason = self.given_up(round.stop.clone()) => Ok(ended(role, reason, None)),
             why = engine.broken() => Ok(ended(role, StopReason::Drain, Some(why.to_string()))),
         };

@@ -59,19 +59,18 @@ pub(super) async fn import(args: ImportArgs, context: &AgentsContext) -> Command
     };
     let project = context.project(&board, args.project.as_deref()).await?;
     let review = context.review();
-    let added: Vec<Json> = if args.dry_run {
-        let fresh = task_list::missing(&board, &project.path, &listed, review).await?;
-        fresh
-            .iter()
-            .map(|task| json!({ "title": task.title }))
-            .collect()
+    let (added, skipped): (Vec<Json>, usize) = if args.dry_run {
+        let missing = task_list::missing(&board, &project.path, &listed, review).await?;
+        let titles = missing.drafts.iter();
+        let titles = titles.map(|task| json!({ "title": task.title }));
+        (titles.collect(), missing.skipped)
     } else {
         let imported = task_list::import(&board, &project.path, &listed, review).await?;
-        imported.added.iter().map(describe::task).collect()
+        let added = imported.added.iter().map(describe::task);
+        (added.collect(), imported.skipped)
     };
     client.close().await?;
     let count = added.len();
-    let skipped = listed.len() - count;
     let would = if args.dry_run { "would add" } else { "added" };
     let text = format!(
         "{would} {count} tasks to {}, {skipped} were there",

@@ -4,17 +4,18 @@
 
 use lope_model::id::TaskId;
 use lope_model::{RunnerId, Span, Timestamp};
-use lope_store::board::{BoardChange, BoardSelect, TASK_LOCKS};
+use lope_store::board::{BoardChange, BoardSelect, RUNNERS, TASK_LOCKS};
 use lope_store::transfer::TransferValue;
 
-use super::{AgentBoard, BoardResult, TRIES_MAX, contended, pause};
+use super::{AgentBoard, BoardResult, TRIES_MAX, contended, pause, taken};
 use crate::law::budget::exhausted;
 use crate::law::lock::{acquired, standing};
 use crate::law::select::{NotEligible, TaskQuery, eligible, objection, role};
 use crate::law::settle::{AttemptEnd, run_at_work, settle};
 use crate::law::{BoardView, TaskRules};
 use crate::records::{
-    AttemptRole, BoardRecord, StopReason, TaskAttemptRecord, TaskLockRecord, TaskRecord, TaskStatus,
+    AgentRunnerRecord, AttemptRole, BoardRecord, StopReason, TaskAttemptRecord, TaskLockRecord,
+    TaskRecord, TaskStatus,
 };
 
 /// A task that is ours for a while.
@@ -116,15 +117,18 @@ impl AgentBoard {
         self.commit(changes).await
     }
 
-    /// Extend a lock. Refused if it is no longer ours.
+    /// Extend a lock, with a sign of life of its holder in the same commit. Refused if it is no
+    /// longer ours.
     pub async fn renew(
         &self,
         held: &mut HeldTask,
         expiry: Span,
     ) -> BoardResult<Result<(), LockLost>> {
         for tries in 1..=TRIES_MAX {
-            let select = BoardSelect::all(TASK_LOCKS).among("task_id", [held.task.id.to_string()]);
-            let read = self.board.read(vec![select]).await?;
+            let lock = BoardSelect::all(TASK_LOCKS).among("task_id", [held.task.id.to_string()]);
+            let holder = BoardSelect::all(RUNNERS).among("id", [held.lock.runner_id.to_string()]);
+            let mut read = self.board.read(vec![lock, holder]).await?;
+            let holder: Vec<AgentRunnerRecord> = taken(&mut read, 1)?;
             let found = read.rows[0].first().map(TaskLockRecord::from_row);
             let found = found.transpose()?.filter(|lock| is_own(lock, &held.lock));
             let Some(mut lock) = found else {
@@ -133,7 +137,16 @@ impl AgentBoard {
             lock.expires_at = read.clock.now.plus(expiry);
             lock.expires = read.clock.moment.plus(expiry);
             lock.boot_id = read.clock.boot_id;
-            if self.commit(vec![lock.clone().updated()]).await? {
+            let live = holder.into_iter().filter(|it| it.completed_at.is_none());
+            let beats = live.map(|holder| AgentRunnerRecord {
+                heartbeat_at: read.clock.now,
+                beat: read.clock.moment,
+                awake: self.facts.awake(),
+                ..holder
+            });
+            let changes = beats.map(BoardRecord::updated);
+            let changes = changes.chain([lock.clone().updated()]).collect();
+            if self.commit(changes).await? {
                 lock.revision += 1;
                 held.lock = lock;
                 return Ok(Ok(()));

@@ -90,34 +90,63 @@ pub fn acquired(view: &BoardView, task: &TaskRecord, me: RunnerId, expiry: Span)
     }
 }
 
+/// What changes together when the store's clock was set back: a holder's sign of life and its
+/// locks.
+#[derive(Clone, PartialEq, Debug)]
+pub struct BroughtBack {
+    pub runner: Option<AgentRunnerRecord>,
+    pub locks: Vec<TaskLockRecord>,
+}
+
 /// What was written before the store's clock was set back, brought back to where the clock is now:
 /// locks run for their length from now, and the last sign of life was now. Whoever lives writes its
-/// own over it.
-pub fn brought_back(
-    view: &BoardView,
-    rules: &TaskRules,
-) -> (Vec<TaskLockRecord>, Vec<AgentRunnerRecord>) {
-    let now = view.clock.moment;
-    let latest = now.plus(SET_BACK);
-    let own = view.locks.iter();
-    let own = own.filter(|lock| lock.boot_id == view.clock.boot_id);
-    let locks = own.filter_map(|lock| {
-        // A holder gives a sign of life whenever it renews its lock.
-        let length = view.runner(lock.runner_id);
-        let length = length.map_or(rules.lock_expiry, |it| lock.expires.since(it.beat));
-        let expires = now.plus(length);
-        (lock.expires > expires.plus(SET_BACK)).then(|| TaskLockRecord {
-            expires,
-            expires_at: view.clock.now.plus(length),
-            ..lock.clone()
-        })
+/// own over it. A lock's length is known from its holder's sign of life, which is given whenever the
+/// lock is renewed: each entry is one commit, so that nobody sees one of them moved without the
+/// other, and nothing is moved twice.
+pub fn brought_back(view: &BoardView, rules: &TaskRules) -> Vec<BroughtBack> {
+    let holders = view.runners.iter();
+    let holders = holders.filter(|runner| is_ahead(view, runner));
+    let holders = holders.map(|runner| BroughtBack {
+        runner: Some(AgentRunnerRecord {
+            beat: view.clock.moment,
+            ..runner.clone()
+        }),
+        locks: own_boot(view)
+            .filter(|lock| lock.runner_id == runner.id)
+            .map(|lock| running_for(view, lock, lock.expires.since(runner.beat)))
+            .collect(),
     });
-    let elsewhere = view.runners.iter();
-    let elsewhere = elsewhere.filter(|runner| view.proof(runner.id) == ProcessProof::Unknown);
-    let runners = elsewhere.filter(|runner| runner.beat > latest);
-    let runners = runners.map(|runner| AgentRunnerRecord {
-        beat: now,
-        ..runner.clone()
+    let latest = view.clock.moment.plus(rules.lock_expiry).plus(SET_BACK);
+    let unknown = own_boot(view).filter(|lock| view.runner(lock.runner_id).is_none());
+    let unknown = unknown.filter(|lock| lock.expires > latest);
+    let unknown = unknown.map(|lock| BroughtBack {
+        runner: None,
+        locks: vec![running_for(view, lock, rules.lock_expiry)],
     });
-    (locks.collect(), runners.collect())
+    holders.chain(unknown).collect()
+}
+
+/// Does a runner's sign of life lie ahead of the clock? One of a project that is not in view is left
+/// to those who see its locks too; one that is proven gone keeps nothing.
+fn is_ahead(view: &BoardView, runner: &AgentRunnerRecord) -> bool {
+    let project = runner.project_path.as_deref();
+    let is_in_view = project.is_none_or(|path| view.project(path).is_some());
+    let may_live = match view.proof(runner.id) {
+        ProcessProof::Alive | ProcessProof::Unknown => true,
+        ProcessProof::Gone => false,
+    };
+    is_in_view && may_live && runner.beat > view.clock.moment.plus(SET_BACK)
+}
+
+fn own_boot(view: &BoardView) -> impl Iterator<Item = &TaskLockRecord> {
+    let locks = view.locks.iter();
+    locks.filter(|lock| lock.boot_id == view.clock.boot_id)
+}
+
+fn running_for(view: &BoardView, lock: &TaskLockRecord, length: Span) -> TaskLockRecord {
+    TaskLockRecord {
+        expires: view.clock.moment.plus(length),
+        expires_at: view.clock.now.plus(length),
+        ..lock.clone()
+    }
 }

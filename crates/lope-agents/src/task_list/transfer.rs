@@ -16,6 +16,15 @@ pub struct ImportedTasks {
     pub skipped: usize,
 }
 
+/// The tasks of a list that a project lacks.
+#[derive(Clone, PartialEq, Debug)]
+pub struct MissingTasks {
+    /// As they would be added.
+    pub drafts: Vec<TaskDraft>,
+    /// How many of the list are there already.
+    pub skipped: usize,
+}
+
 /// Add what a list has to a project; `review` is for tasks that name no reviewer. What is there
 /// already, by id or by section and title, is left as it is: a list may be read again when it has
 /// grown.
@@ -25,23 +34,22 @@ pub async fn import(
     listed: &[ListedTask],
     review: ReviewBy,
 ) -> BoardResult<ImportedTasks> {
-    let fresh = missing(board, project, listed, review).await?;
-    let skipped = listed.len() - fresh.len();
+    let MissingTasks { drafts, skipped } = missing(board, project, listed, review).await?;
     let mut added = Vec::new();
     // Those that others wait for come first in their list, or together with them.
-    for part in fresh.chunks(limit::BOARD_CHANGES_MAX) {
+    for part in drafts.chunks(limit::BOARD_CHANGES_MAX) {
         added.extend(board.add_tasks(part.to_vec()).await?);
     }
     Ok(ImportedTasks { added, skipped })
 }
 
-/// The tasks of a list that a project lacks, as they would be added.
+/// What a list has that a project lacks.
 pub async fn missing(
     board: &AgentBoard,
     project: &str,
     listed: &[ListedTask],
     review: ReviewBy,
-) -> BoardResult<Vec<TaskDraft>> {
+) -> BoardResult<MissingTasks> {
     let known = tasks(board, project).await?;
     let ids: BTreeSet<_> = known.iter().map(|task| task.id).collect();
     let titles: BTreeSet<_> = known
@@ -53,7 +61,9 @@ pub async fn missing(
         None => !titles.contains(&(&task.section, &task.title)),
     };
     let fresh = listed.iter().filter(is_new);
-    Ok(fresh.map(|task| task.to_new(project, review)).collect())
+    let drafts: Vec<_> = fresh.map(|task| task.to_new(project, review)).collect();
+    let skipped = listed.len() - drafts.len();
+    Ok(MissingTasks { drafts, skipped })
 }
 
 /// The tasks of a project as a list has them.

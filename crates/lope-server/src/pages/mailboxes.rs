@@ -37,13 +37,14 @@ pub(crate) async fn list(context: Arc<ServerContext>, call: ApiCall) -> ApiResul
             } }
         }
     };
-    Ok(reply(&context, &call, ("Mailboxes", &cursor), &body))
+    Ok(reply(&context, &call, "Mailboxes", &cursor, &body))
 }
 
 fn reply(
     context: &ServerContext,
     call: &ApiCall,
-    (title, cursor): (&str, &str),
+    title: &str,
+    cursor: &str,
     body: &Markup,
 ) -> crate::reply::Reply {
     let page = Page {
@@ -98,7 +99,7 @@ pub(crate) async fn show(context: Arc<ServerContext>, call: ApiCall) -> ApiResul
         }
     };
     let title = format!("Mailbox {worker}");
-    Ok(reply(&context, &call, (&title, &cursor), &body))
+    Ok(reply(&context, &call, &title, &cursor, &body))
 }
 
 /// How many there are, as far as a page shows them.

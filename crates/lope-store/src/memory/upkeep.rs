@@ -9,8 +9,9 @@ use super::run_entry::RunEntry;
 use super::state::RunState;
 use crate::clock::Reading;
 use crate::error::{StoreError, StoreResult};
-use crate::store::{Finding, UpkeepVerbs, owned};
+use crate::store::{Finding, UpkeepVerbs};
 use crate::transfer::Transfer;
+use crate::verdict::{self, RemoveFacts};
 
 impl UpkeepVerbs for Handle {
     fn describe(&self) -> String {
@@ -51,9 +52,13 @@ impl UpkeepVerbs for Handle {
         let Some(entry) = runs.runs.get(&run) else {
             return Ok(false);
         };
-        if entry.record.owner.is_some() {
-            return Err(owned(run));
-        }
+        let owner = entry.record.owner;
+        let moment = Reading::of(&*self.inner.clock).moment;
+        let facts = RemoveFacts {
+            owner,
+            owner_lives: owner.is_some_and(|owner| runs.is_held(owner, moment)),
+        };
+        verdict::remove(run, &facts)?;
         runs.forget(run);
         Ok(true)
     }

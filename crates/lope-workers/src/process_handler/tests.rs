@@ -72,7 +72,7 @@ impl Stand {
 
 fn program(program: &str, arguments: &[&str]) -> ProcessHandler {
     let arguments = arguments.iter().map(OsString::from);
-    ProcessHandler::new(program, arguments, &Handle::current()).with_output(TreeOutput::Discarded)
+    ProcessHandler::new(program, arguments, &Handle::current()).with_output(TreeOutput::ToErrors)
 }
 
 fn shell(script: &str, folder: &Path) -> ProcessHandler {

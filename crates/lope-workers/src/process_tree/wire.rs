@@ -35,8 +35,6 @@ pub enum TreeOutput {
     Inherited,
     /// Both to the runner's error output.
     ToErrors,
-    /// Nowhere; complaints to the runner's error output.
-    Discarded,
 }
 
 impl TreeOutput {
@@ -46,7 +44,6 @@ impl TreeOutput {
             Self::Piped => (Stdio::piped(), Stdio::piped()),
             Self::Inherited => (Stdio::inherit(), Stdio::inherit()),
             Self::ToErrors => (Stdio::from(io::stderr()), Stdio::inherit()),
-            Self::Discarded => (Stdio::null(), Stdio::inherit()),
         }
     }
 }

@@ -57,7 +57,7 @@ impl Client {
     }
 
     /// Delete one run with all that belongs to it, without reading it: also one that is damaged.
-    /// One that a runner owns is refused. False: there is none of this id.
+    /// One whose owner lives is refused. False: there is none of this id.
     pub async fn remove_run(&self, run: RunId) -> StoreResult<bool> {
         self.store().upkeep.remove_run(run).await
     }

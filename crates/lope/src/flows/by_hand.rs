@@ -85,12 +85,7 @@ impl ByHand {
 
     /// Which executions could be made now, in order.
     pub fn ready(&self) -> Vec<Arc<str>> {
-        let names = self.ready.iter().filter_map(|effect| match effect {
-            Effect::Dispatch(dispatch) => Some(Arc::clone(&dispatch.execution)),
-            Effect::StartChild(child) => Some(Arc::clone(&child.execution)),
-            _ => None,
-        });
-        names.collect()
+        self.ready.iter().filter_map(begun).cloned().collect()
     }
 
     /// Make the next attempt and take its outcome in. False: there is nothing to do.
@@ -153,7 +148,8 @@ impl ByHand {
             match effect {
                 Effect::Dispatch(_) | Effect::StartChild(_) => self.ready.push_back(effect),
                 Effect::CancelAttempt { execution, .. } | Effect::CancelChild { execution, .. } => {
-                    self.ready.retain(|waiting| !is_of(waiting, &execution));
+                    self.ready
+                        .retain(|waiting| begun(waiting) != Some(&execution));
                 }
                 Effect::InputSettled { input, result } => self.results.push((input, result)),
                 Effect::Send(_) | Effect::Telemetry(_) => {}
@@ -199,7 +195,14 @@ impl ByHand {
                     result: self.child(*child).await,
                 })
             }
-            _ => None,
+            Effect::CancelAttempt { .. }
+            | Effect::CancelChild { .. }
+            | Effect::Send(_)
+            | Effect::InputSettled { .. }
+            | Effect::Complete { .. }
+            | Effect::Fail { .. }
+            | Effect::Cancelled
+            | Effect::Telemetry(_) => None,
         }
     }
 
@@ -235,10 +238,18 @@ impl ByHand {
     }
 }
 
-fn is_of(effect: &Effect, cancelled: &str) -> bool {
+/// The execution that an effect begins.
+fn begun(effect: &Effect) -> Option<&Arc<str>> {
     match effect {
-        Effect::Dispatch(dispatch) => *dispatch.execution == *cancelled,
-        Effect::StartChild(child) => *child.execution == *cancelled,
-        _ => false,
+        Effect::Dispatch(dispatch) => Some(&dispatch.execution),
+        Effect::StartChild(child) => Some(&child.execution),
+        Effect::CancelAttempt { .. }
+        | Effect::CancelChild { .. }
+        | Effect::Send(_)
+        | Effect::InputSettled { .. }
+        | Effect::Complete { .. }
+        | Effect::Fail { .. }
+        | Effect::Cancelled
+        | Effect::Telemetry(_) => None,
     }
 }
