@@ -41,7 +41,7 @@ fn taken() -> (BoardView, RunnerId) {
 fn shift(view: &mut BoardView, millis: i64) {
     let clock = &mut view.clock;
     clock.moment = Moment(clock.moment.0 + millis);
-    clock.judged = clock.moment;
+    clock.lease_moment = clock.moment;
 }
 
 /// Look once, and write what was brought back. False: there was nothing.
@@ -122,7 +122,7 @@ proptest! {
             prop_assert_eq!(from_elsewhere(&view, holder, &rules), LockStanding::Held);
             shift(&mut view, pause);
         }
-        view.clock.judged = first.unwrap();
+        view.clock.lease_moment = first.unwrap();
         prop_assert_eq!(from_elsewhere(&view, holder, &rules), LockStanding::Expired);
     }
 }

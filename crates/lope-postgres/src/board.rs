@@ -91,7 +91,7 @@ impl PostgresInner {
             clock: BoardClock {
                 now: Timestamp::from_millis(now),
                 moment: Moment(now),
-                judged: Moment(now.min(self.board_clock.latest())),
+                lease_moment: Moment(now.min(self.board_clock.latest())),
                 boot_id: String::new(),
             },
         })

@@ -24,7 +24,7 @@ impl BoardVerbs for Doors {
                 clock: BoardClock {
                     now: tx.now,
                     moment: tx.moment,
-                    judged: tx.moment,
+                    lease_moment: tx.moment,
                     boot_id: tx.inner.options.boot_id.clone(),
                 },
             })

@@ -40,7 +40,7 @@ pub struct BoardClock {
     pub moment: Moment,
     /// Leases are judged by this. It is earlier than `moment` while a clock that serves all machines
     /// has been set forward: that ends no lease.
-    pub judged: Moment,
+    pub lease_moment: Moment,
     /// Moments of another boot mean nothing. Empty where one clock serves all machines.
     pub boot_id: String,
 }

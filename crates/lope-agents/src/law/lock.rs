@@ -47,7 +47,7 @@ pub fn standing(
     if lock.boot_id != view.clock.boot_id {
         return LockStanding::Expired;
     }
-    if view.clock.judged < lock.expires {
+    if view.clock.lease_moment < lock.expires {
         return LockStanding::Held;
     }
     // A machine that slept has let the lock run out; a holder that is there and was awake a moment
@@ -64,7 +64,7 @@ pub fn standing(
 pub fn silent_for(view: &BoardView, runner: &AgentRunnerRecord) -> Span {
     let (now, then) = match view.proof(runner.id) {
         ProcessProof::Alive | ProcessProof::Gone => (view.awake, runner.awake),
-        ProcessProof::Unknown => (view.clock.judged.0, runner.beat.0),
+        ProcessProof::Unknown => (view.clock.lease_moment.0, runner.beat.0),
     };
     Span::from_millis(now.saturating_sub(then).max(0).cast_unsigned())
 }

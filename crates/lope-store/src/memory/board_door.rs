@@ -17,7 +17,7 @@ impl BoardVerbs for Handle {
         let clock = BoardClock {
             now: self.inner.clock.now(),
             moment,
-            judged: moment,
+            lease_moment: moment,
             boot_id: String::new(),
         };
         let rows = selects.iter().map(|select| board.select(select)).collect();
