@@ -65,7 +65,7 @@ fn run(lope: Lope, matches: &ArgMatches) -> CliResult<Exit> {
             let host = Some(served::host as HostMaker);
             Ok(Settings { host, ..read })
         };
-        dispatch::dispatch(lope, settings).await
+        Box::pin(dispatch::dispatch(lope, settings)).await
     })
 }
 

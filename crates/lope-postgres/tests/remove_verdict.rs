@@ -30,8 +30,9 @@ async fn a_removal_is_decided_in_sql_as_the_verdict_decides_it() {
         let run = run_id();
         store.runs.admit(vec![admission(run)]).await.unwrap();
         let text = format!("update {name}.queue set owner = $2 where run_id = $1");
-        let owned = beside.execute(&text, &[&run.uuid(), &owner.map(RunnerId::uuid)]);
-        assert_eq!(owned.await.unwrap(), 1);
+        let (id, holder) = (run.uuid(), owner.map(RunnerId::uuid));
+        let owned = beside.execute(&text, &[&id, &holder]).await;
+        assert_eq!(owned.unwrap(), 1);
         let facts = RemoveFacts {
             owner,
             owner_lives: owner == Some(live),
