@@ -635,6 +635,41 @@ fn as_many_messages_are_handled_at_once_as_are_asked_for() {
     assert_eq!(home.json(&["dead", "7"]), json!([]), "{}", err(&worked));
 }
 
+/// Without `--dedupe` two messages may have the same id: the second attempt of one leaves the first
+/// attempt of the other alone.
+#[test]
+fn messages_with_the_same_id_do_not_end_each_other() {
+    let home = Home::new();
+    home.send("same", "slow");
+    home.send("same", "fast");
+    let script =
+        "found() { for i in $(seq 600); do test -e $1 && return 0; sleep 0.1; done; exit 65; }
+        it=$(cat)
+        case $it$LOPE_ATTEMPT in
+            slow*) touch begun; found again ;;
+            fast1) found begun; exit 1 ;;
+            fast*) touch again ;;
+        esac
+        echo $it $LOPE_ATTEMPT >> handled";
+    let worked = home.lope(&[
+        "work",
+        "7",
+        "--until-idle",
+        "--concurrency",
+        "2",
+        "--",
+        "sh",
+        "-c",
+        script,
+    ]);
+    assert_eq!(code(&worked), 0, "{}", err(&worked));
+    assert_eq!(home.json(&["dead", "7"]), json!([]), "{}", err(&worked));
+    let handled = home.read("handled");
+    let mut handled: Vec<&str> = handled.lines().collect();
+    handled.sort_unstable();
+    assert_eq!(handled, ["fast 2", "slow 1"], "{}", err(&worked));
+}
+
 #[test]
 fn a_program_that_is_not_there_stops_the_worker_and_touches_no_message() {
     let home = Home::new();

@@ -366,6 +366,85 @@ fn secrets_are_masked_in_every_form_in_which_they_come_out() {
     nowhere(&home, &secrets);
 }
 
+/// An address is not the same text once it is parsed: scheme and host are in lower case, dot segments
+/// are gone, signs are escaped. An error shows what the workflow wrote, and the mask in it.
+#[test]
+fn a_secret_in_an_address_is_masked_in_the_error_of_the_request() {
+    let home = Home::new();
+    std::fs::create_dir_all(home.path().join(".lope")).unwrap();
+    let rows = [
+        (
+            "HOST",
+            "SeCrEtToken",
+            "http://${{ secrets.HOST }}.invalid/x",
+        ),
+        (
+            "SCHEME",
+            "SeCrEtScheme",
+            "${{ secrets.SCHEME }}://127.0.0.1:9/x",
+        ),
+        (
+            "DOTS",
+            "a/../topsecret",
+            "http://127.0.0.1:9/${{ secrets.DOTS }}",
+        ),
+        (
+            "SIGNS",
+            "s3cr3t\"qu\\ote/xyz",
+            "http://127.0.0.1:9/${{ secrets.SIGNS }}",
+        ),
+    ];
+    let secrets: serde_json::Map<_, _> = rows
+        .iter()
+        .map(|(name, _, _)| ((*name).to_owned(), json!({ "env": name })))
+        .collect();
+    home.file(
+        ".lope/config.yaml",
+        &json!({ "secrets": secrets }).to_string(),
+    );
+    let mut steps = serde_json::Map::new();
+    for (name, _, url) in &rows {
+        let step = json!({ "try": { "ask": { "http": { "url": url } } },
+            "catch": [{ "as": "e", "steps": { "r": { "let": "${{ e }}" } } }] });
+        steps.insert(name.to_lowercase(), step);
+    }
+    let all = rows.map(|(name, _, _)| format!("${{{{ {} }}}}", name.to_lowercase()));
+    steps.insert("r".to_owned(), json!({ "return": all }));
+    let file = home.file(
+        "w.yaml",
+        &json!({ "name": "w", "steps": steps }).to_string(),
+    );
+    let mut command = home.command(&["run", &file, "--json"]);
+    command.envs(rows.map(|(name, value, _)| (name, value)));
+    let said = stage::said(&mut command).done();
+    let result = &said.json()["result"];
+    for (index, shown) in [
+        "(http://***.invalid/x)",
+        "(***://127.0.0.1:9/x)",
+        "(http://127.0.0.1:9/***)",
+        "(http://127.0.0.1:9/***)",
+    ]
+    .iter()
+    .enumerate()
+    {
+        let message = result[index].to_string();
+        assert!(message.contains(shown), "{shown}: {message}");
+    }
+    let seen = format!("{}{}", said.out, said.err).to_lowercase();
+    let parts = [
+        "secrettoken",
+        "secretscheme",
+        "topsecret",
+        "s3cr3t",
+        "ote/xyz",
+    ];
+    for part in parts {
+        assert!(!seen.contains(part), "{part}: {said:?}");
+    }
+    nowhere(&home, &parts);
+    nowhere(&home, &["SeCrEtToken", "SeCrEtScheme"]);
+}
+
 /// Numbers in another writing, the escapes of several programs, and lines too short to be looked
 /// for one by one, in results, logs and the store.
 #[test]

@@ -57,6 +57,11 @@ def start_all() -> list[int]:
     subprocess.Popen(["sh", "-c", NOTE], env={"PATH": os.environ["PATH"]})
     subprocess.run(["setsid", "-f", "sh", "-c", NOTE], **quiet)
     subprocess.Popen(["sh", "-c", "env -i sh -c 'echo $$ >> pids; exec sleep 90000' & wait"])
+    cleared = ["env", "-i", "setsid", "sh", "-c", NOTE]
+    subprocess.Popen(cleared)
+    subprocess.Popen(["env", "-i", "sh", "-c", "sh -c '" + NOTE + "' & wait"])
+    os.posix_spawn("/usr/bin/env", cleared, os.environ)
+    os.posix_spawnp("env", cleared, {"PATH": os.environ["PATH"]})
     os.system(f"sh -c '{NOTE}' &")
     os.spawnvpe(os.P_NOWAIT, "sh", ["sh", "-c", NOTE], {"PATH": os.environ["PATH"]})
     if os.fork() == 0:
@@ -72,7 +77,7 @@ def start_all() -> list[int]:
     multiprocessing.get_context("forkserver").Process(target=stay).start()
     own = concurrent.futures.ProcessPoolExecutor(1)
     note(own.submit(pooled).result())
-    until(12)
+    until(16)
     kept = contextvars.Context().run(subprocess.Popen, ["sleep", "90000"])
     return [os.getpid(), pool.submit(pooled).result(), kept.pid]
 
@@ -81,10 +86,11 @@ async def start_in_loop() -> None:
     open("pids", "w").close()
     environment = {"PATH": os.environ["PATH"]}
     await asyncio.create_subprocess_exec("sh", "-c", NOTE, env=environment)
+    await asyncio.create_subprocess_exec("env", "-i", "setsid", "sh", "-c", NOTE)
     await asyncio.create_subprocess_shell(NOTE)
     await asyncio.to_thread(subprocess.Popen, ["sh", "-c", NOTE])
     await asyncio.get_running_loop().run_in_executor(None, subprocess.Popen, ["sh", "-c", NOTE])
-    while len(noted()) < 4:
+    while len(noted()) < 5:
         await asyncio.sleep(0.01)
 
 @action

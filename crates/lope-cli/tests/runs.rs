@@ -104,6 +104,63 @@ fn a_run_that_stands_still_says_why_at_each_stage_of_its_life() {
     drop(up);
 }
 
+/// What waits for a paused run is counted: a refused signal hints at `runs why`.
+#[test]
+fn a_paused_run_says_how_much_waits_for_it() {
+    let home = Home::new();
+    let file = home.file("ask.yaml", ASK);
+    home.lope(&["start", &file, "--key", "k"]).done();
+    let up = Up::start(&home);
+    stage::until("it waits for its signal", || {
+        reasons(&home, "k").first().is_some_and(|it| it == "signal")
+    });
+    home.lope(&["runs", "pause", "k"]).done();
+    stage::until("it is paused", || reasons(&home, "k") == ["paused"]);
+    drop(up);
+    for _ in 0..3 {
+        home.lope(&["runs", "signal", "k", "other", "1"]).done();
+    }
+    assert_eq!(reasons(&home, "k"), ["paused", "mail"]);
+    let said = home.lope(&["runs", "why", "k"]).done().out;
+    assert!(
+        said.contains("it is paused") && said.contains("3 messages wait to be taken up"),
+        "{said}"
+    );
+}
+
+/// A run that ends between the look at it and the mail to it is told as it is now. The end is a
+/// commit that holds up the mail of the command, which has read the run before.
+#[test]
+fn a_cancel_that_comes_too_late_tells_how_the_run_ended() {
+    let home = Home::new();
+    let file = home.file("ask.yaml", ASK);
+    home.lope(&["start", &file, "--key", "k"]).done();
+    let folder = home.path().join(".lope");
+    let store = rusqlite::Connection::open(folder.join("lope.db")).unwrap();
+    let end = "begin immediate;
+        delete from queue where run_id = (select run_id from runs where key = 'k');
+        update runs set status = 'completed', finished_at = created_at where key = 'k';";
+    store.execute_batch(end).unwrap();
+    let mut cancel = home.command(&["runs", "cancel", "k"]);
+    let cancel = cancel.stderr(Stdio::piped()).spawn().unwrap();
+    let lock = std::fs::metadata(folder.join("lope.db-writer.lock")).unwrap();
+    let (holder, held) = (
+        format!(" {} ", cancel.id()),
+        format!(":{} ", std::os::unix::fs::MetadataExt::ino(&lock)),
+    );
+    stage::until("the command is about to write", || {
+        let locks = std::fs::read_to_string("/proc/locks").unwrap();
+        locks
+            .lines()
+            .any(|line| line.contains(&holder) && line.contains(&held))
+    });
+    store.execute_batch("commit").unwrap();
+    let said = cancel.wait_with_output().unwrap();
+    let error = String::from_utf8(said.stderr).unwrap();
+    assert_eq!(said.status.code(), Some(3), "{error}");
+    assert!(error.contains(" has ended: it is completed\n"), "{error}");
+}
+
 /// "`lope runs why ID` says in plain words why a run is not moving (no worker serves this action,
 /// queue limit, paused, waiting for a signal, backing off until, leased by …)"
 #[test]

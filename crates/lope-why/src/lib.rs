@@ -188,20 +188,11 @@ pub fn why(sight: &Sight<'_>) -> Vec<Why> {
             at: record.finished_at,
         }];
     }
-    match record.parked.as_deref() {
-        Some(reason) if !is_set_aside(reason) => {
-            let said = paused(sight.reasons).or_else(|| (reason == STOPPED).then(|| reason.into()));
-            return vec![Why::Paused {
-                reason: said,
-                served: is_served(sight),
-            }];
-        }
-        Some(reason) => {
-            return vec![Why::SetAside {
-                reason: reason.to_owned(),
-            }];
-        }
-        None => {}
+    let mail = (sight.waiting_mail > 0).then_some(Why::Mail {
+        count: sight.waiting_mail,
+    });
+    if let Some(reason) = record.parked.as_deref() {
+        return [parked(sight, reason)].into_iter().chain(mail).collect();
     }
     let live = sight.runners.iter().filter(|runner| runner.live).count();
     let owner = record
@@ -222,11 +213,7 @@ pub fn why(sight: &Sight<'_>) -> Vec<Why> {
             .iter()
             .filter_map(|reason| particular(sight, reason, owned)),
     );
-    if sight.waiting_mail > 0 {
-        all.push(Why::Mail {
-            count: sight.waiting_mail,
-        });
-    }
+    all.extend(mail);
     all.extend(owner.map(|(id, runner)| owner_of(id, runner)));
     let told = all
         .iter()
@@ -235,6 +222,17 @@ pub fn why(sight: &Sight<'_>) -> Vec<Why> {
         all.push(Why::NoRunner { since: None });
     }
     all
+}
+
+fn parked(sight: &Sight<'_>, reason: &str) -> Why {
+    if is_set_aside(reason) {
+        let reason = reason.to_owned();
+        return Why::SetAside { reason };
+    }
+    Why::Paused {
+        reason: paused(sight.reasons).or_else(|| (reason == STOPPED).then(|| reason.into())),
+        served: is_served(sight),
+    }
 }
 
 /// Nobody owns the run: is it due, and why did nobody take it?

@@ -231,6 +231,25 @@ fn mail_makes_a_run_due() {
     );
 }
 
+/// Also what is paused or set aside has mail that waits: it may be what fills its mailbox.
+#[test]
+fn mail_of_a_parked_run_is_counted() {
+    let up = [runner(7, true)];
+    for (parked, word) in [
+        ("paused", "paused"),
+        (STOPPED, "paused"),
+        ("the journal cannot be read", "set_aside"),
+    ] {
+        let record = RunRecord {
+            parked: Some(parked.to_owned()),
+            ..record()
+        };
+        let all = explain(&record, &[], &up, 100_000);
+        assert_eq!(words(&all), [word, "mail"]);
+        assert_eq!(all[1].message(NOW), "100000 messages wait to be taken up");
+    }
+}
+
 #[test]
 fn each_reason_of_the_state_has_plain_words_and_a_hint_where_one_helps() {
     let execution = Arc::<str>::from("a");

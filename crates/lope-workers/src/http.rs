@@ -2,18 +2,23 @@
 //!
 //! The output is `{status, headers, body}`, the body as JSON when it says it is. A status of 400
 //! and above fails as `HttpStatus` unless `accept` lists it; a request that gets no answer fails as
-//! `HttpError`.
+//! `HttpError`. What an error says about the address is what the workflow wrote, without secrets.
+
+mod address;
 
 use std::collections::HashMap;
 use std::error::Error;
 use std::sync::{Arc, Mutex};
 
 use lope_engine::executor::{Done, Executor, StartRight, Task, Token};
+use lope_model::masks::Masks;
 use lope_model::{Failure, Map, Value, failure, limit, value};
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Client, Method, Response};
 use tokio::runtime::Handle;
 use tokio::task::AbortHandle;
+
+use self::address::ShownAddress;
 
 const REDIRECTS_MAX: usize = 10;
 
@@ -50,7 +55,8 @@ impl Requests {
             .post(url)
             .header(CONTENT_TYPE, "application/json");
         let answer = sent.body(body).send().await;
-        let answer = answer.map_err(|error| error.to_string())?;
+        let address = ShownAddress::of(url, &Masks::default());
+        let answer = answer.map_err(|error| unanswered(error, &address).message)?;
         if answer.status().is_success() {
             return Ok(());
         }
@@ -79,7 +85,7 @@ impl Executor for Requests {
             let result = if done.start_right() == StartRight::Over {
                 None
             } else {
-                Some(request(&client, &task).await)
+                Some(request(&client, &task, done.masks()).await)
             };
             running
                 .lock()
@@ -100,7 +106,7 @@ impl Executor for Requests {
     }
 }
 
-async fn request(client: &Client, task: &Task) -> Result<Value, Failure> {
+async fn request(client: &Client, task: &Task, masks: &Masks) -> Result<Value, Failure> {
     let map = task
         .arguments
         .as_map()
@@ -110,6 +116,7 @@ async fn request(client: &Client, task: &Task) -> Result<Value, Failure> {
     let method = Method::from_bytes(method.as_bytes())
         .map_err(|_| bad(&format!("'{method}' is not a method")))?;
     let url = text("url").ok_or_else(|| bad("a request needs a 'url'"))?;
+    let address = ShownAddress::of(url, masks);
     let mut headers = headers(map)?;
     if let Some(key) = &task.idempotency_key {
         headers
@@ -129,8 +136,8 @@ async fn request(client: &Client, task: &Task) -> Result<Value, Failure> {
         .headers(headers)
         .send()
         .await
-        .map_err(|error| unanswered(&error))?;
-    answer(response, map.get("accept")).await
+        .map_err(|error| unanswered(error, &address))?;
+    answer(response, map.get("accept"), &address).await
 }
 
 fn headers(map: &Map) -> Result<HeaderMap, Failure> {
@@ -176,10 +183,13 @@ fn body_bytes(body: &Value, headers: &mut HeaderMap) -> Vec<u8> {
     }
 }
 
-async fn answer(mut response: Response, accept: Option<&Value>) -> Result<Value, Failure> {
+async fn answer(
+    mut response: Response,
+    accept: Option<&Value>,
+    address: &ShownAddress,
+) -> Result<Value, Failure> {
     let status = i64::from(response.status().as_u16());
     let reason = response.status().canonical_reason().unwrap_or_default();
-    let url = response.url().to_string();
     let is_json = response.headers().get(CONTENT_TYPE).is_some_and(says_json);
     let text =
         |value: &HeaderValue| Value::from(String::from_utf8_lossy(value.as_bytes()).into_owned());
@@ -189,7 +199,7 @@ async fn answer(mut response: Response, accept: Option<&Value>) -> Result<Value,
             .iter()
             .map(|(name, value)| (name.as_str(), text(value))),
     );
-    let body = body_value(read(&mut response).await?, is_json)?;
+    let body = body_value(read(&mut response, address).await?, is_json)?;
     let output = Value::map([
         ("status", Value::Int(status)),
         ("headers", headers),
@@ -203,7 +213,7 @@ async fn answer(mut response: Response, accept: Option<&Value>) -> Result<Value,
     }
     let mut failure = Failure::new(
         failure::kind::HTTP_STATUS,
-        format!("{status} {reason} from {url}"),
+        format!("{status} {reason} from {address}"),
     );
     failure.detail = output;
     Err(failure)
@@ -215,9 +225,10 @@ fn says_json(kind: &HeaderValue) -> bool {
     kind == "application/json" || kind.ends_with("+json")
 }
 
-async fn read(response: &mut Response) -> Result<Vec<u8>, Failure> {
+async fn read(response: &mut Response, address: &ShownAddress) -> Result<Vec<u8>, Failure> {
     let mut bytes = Vec::new();
-    while let Some(chunk) = response.chunk().await.map_err(|error| unanswered(&error))? {
+    let broken = |error| unanswered(error, address);
+    while let Some(chunk) = response.chunk().await.map_err(broken)? {
         if bytes.len() + chunk.len() > limit::PAYLOAD_MAX {
             let message = format!("the answer has more than {} bytes", limit::PAYLOAD_MAX);
             return Err(Failure::new(failure::kind::LIMIT, message));
@@ -244,11 +255,17 @@ fn body_value(bytes: Vec<u8>, is_json: bool) -> Result<Value, Failure> {
     Ok(Value::from(text))
 }
 
-fn unanswered(error: &reqwest::Error) -> Failure {
+fn unanswered(error: reqwest::Error, address: &ShownAddress) -> Failure {
+    let has_address = error.url().is_some();
+    let error = error.without_url();
     let mut message = error.to_string();
+    if has_address {
+        message = format!("{message} for url ({address})");
+    }
     let mut source = error.source();
     while let Some(cause) = source {
-        message = format!("{message}: {cause}");
+        let said = address.hide_host(&cause.to_string());
+        message = format!("{message}: {said}");
         source = cause.source();
     }
     let kind = if error.is_builder() {

@@ -16,6 +16,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use lope_engine::executor::StartRight;
 use lope_mailbox::frame::Message;
+use lope_mailbox::key::MessagePosition;
 use lope_mailbox::{Context, Handled, Handler, HandlerError};
 use lope_model::{Digest, Span};
 use tokio::runtime::Handle;
@@ -73,8 +74,14 @@ impl ProcessHandler {
         message: &Message<'_>,
     ) -> Result<ProcessTree, HandlerError> {
         let about = context.about();
-        let digest =
-            Digest::of_parts(&[self.store.as_bytes(), &about.worker.to_bytes(), message.id]);
+        // Messages may have the same id; where one stands is its own, over all its attempts.
+        let position = about.position.map(MessagePosition::to_bytes);
+        let digest = Digest::of_parts(&[
+            self.store.as_bytes(),
+            &about.worker.to_bytes(),
+            &position.unwrap_or_default(),
+            message.id,
+        ]);
         let work = TreeWork {
             name: format!("message/{digest}"),
             attempt: about.attempt,

@@ -41,12 +41,12 @@ _Process = tuple[int, int]
 class Children:
     """The processes that one attempt has started."""
 
-    __slots__ = ("_forked", "_lock", "_mark")
+    __slots__ = ("_lock", "_mark", "_started")
 
     def __init__(self) -> None:
         self._mark: Optional[str] = None
-        # Those whose number was told.
-        self._forked: set[_Process] = set()
+        # Those that were started here, whose number was told.
+        self._started: set[_Process] = set()
         self._lock = threading.Lock()
 
     @property
@@ -67,15 +67,15 @@ class Children:
         found = _stat(pid)
         if found is not None:
             with self._lock:
-                self._forked.add((pid, found[1]))
+                self._started.add((pid, found[1]))
 
     def end(self) -> list[int]:
         """Tells them to end, kills those that do not, until none is left. The numbers of those that cannot be killed."""
-        known = set(self._forked)
+        known = set(self._started)
         told: set[_Process] = set()
         begun = time.monotonic()
         while True:
-            known |= _below(known | _marked(self.mark.encode()))
+            known = _below(known | _marked(self.mark.encode()))
             alive = [each for each in known if _is_alive(each)]
             waited = time.monotonic() - begun
             if not alive or waited > _GRACE + _KILL_LIMIT:
@@ -174,11 +174,8 @@ def _send(process: _Process, which: signal.Signals) -> None:
         os.close(handle)
 
 
-def _variables(given: Optional[Iterable[bytes]], words: Iterable[Any]) -> Optional[Iterable[bytes]]:
-    """An environment in the form `NAME=value`, with the caller's mark."""
-    children = owner.get()
-    if children is None or any(os.fsdecode(word).startswith(_PYTHONS_OWN) for word in words):
-        return given
+def _variables(given: Optional[Iterable[bytes]], children: Children) -> Iterable[bytes]:
+    """An environment in the form `NAME=value`, with a mark."""
     if given is None:
         given = [name + b"=" + value for name, value in os.environb.items()]
     return [each for each in given if not each.startswith(_PREFIX)] + [_PREFIX + children.mark.encode()]
@@ -198,7 +195,13 @@ def _patch_exec(module: Any, name: str) -> None:
 
     @wraps(original)
     def fork_exec(*args: Any) -> Any:
-        return original(*args[:5], _variables(args[5], args[0]), *args[6:])
+        children = owner.get()
+        if children is None or any(os.fsdecode(word).startswith(_PYTHONS_OWN) for word in args[0]):
+            return original(*args)
+        pid = original(*args[:5], _variables(args[5], children), *args[6:])
+        # It may clear its environment; its number stays.
+        children.add(pid)
+        return pid
 
     setattr(module, name, fork_exec)
 
@@ -208,7 +211,10 @@ def _patch_environment(name: str) -> None:
 
     @wraps(original)
     def with_mark(path: Any, words: Any, env: Any, **options: Any) -> Any:
-        return original(path, words, _mapping(env), **options)
+        pid = original(path, words, _mapping(env), **options)
+        if (children := owner.get()) is not None:
+            children.add(pid)
+        return pid
 
     setattr(os, name, with_mark)
 
@@ -282,8 +288,12 @@ def _patch_loop(kind: Any, name: str) -> None:
     original = getattr(kind, name)
 
     @wraps(original)
-    def with_mark(self: Any, *args: Any, **options: Any) -> Any:
-        return original(self, *args, **{**options, "env": _mapping(options.get("env"))})
+    async def with_mark(self: Any, *args: Any, **options: Any) -> Any:
+        found = await original(self, *args, **{**options, "env": _mapping(options.get("env"))})
+        pid = found[0].get_pid()
+        if (children := owner.get()) is not None and pid is not None:
+            children.add(pid)
+        return found
 
     setattr(kind, name, with_mark)
 

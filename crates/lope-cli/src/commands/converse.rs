@@ -135,13 +135,14 @@ impl Conversation {
             ClientRequest::Signal { run, name, value } => {
                 let client = self.client().await?;
                 let record = find(client, &run).await?;
-                taken(&record, &client.signal(record.run, &name, value).await?)?;
+                let delivered = client.signal(record.run, &name, value).await?;
+                taken(client, record.run, &delivered).await?;
                 Ok(Json::Null)
             }
             ClientRequest::Cancel { run } => {
                 let client = self.client().await?;
                 let record = find(client, &run).await?;
-                taken(&record, &client.cancel(record.run).await?)?;
+                taken(client, record.run, &client.cancel(record.run).await?).await?;
                 Ok(Json::Null)
             }
             ClientRequest::Show { run } => {

@@ -115,3 +115,21 @@ fn what_gets_no_answer_says_why() {
         failure.message
     );
 }
+
+/// The address in an error is the one that was written, also when an answer came.
+#[test]
+fn an_error_shows_the_address_as_it_was_written() {
+    let (url, _) = serve("HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\n\r\n");
+    let arguments = format!(r#"{{"url": "{url}/A/../b c"}}"#);
+    let failure = bench().run("http", &arguments).unwrap_err();
+    assert_eq!(
+        failure.message,
+        format!("404 Not Found from {url}/A/../b c")
+    );
+    let (url, _) = serve("HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\ncut");
+    let arguments = format!(r#"{{"url": "{url}/A/../b c"}}"#);
+    let failure = bench().run("http", &arguments).unwrap_err();
+    let shown = format!("({url}/A/../b c)");
+    assert!(failure.message.contains(&shown), "{}", failure.message);
+    assert!(!failure.message.contains("b%20c"), "{}", failure.message);
+}

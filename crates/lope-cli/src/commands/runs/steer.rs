@@ -2,6 +2,7 @@
 
 use lope::Client;
 use lope::runs::{Delivered, FinalStatus, RunRecord, RunStatus};
+use lope_model::RunId;
 use serde_json::json;
 
 use super::find::find;
@@ -28,7 +29,7 @@ pub(crate) async fn signal(
     let client = open(settings).await?;
     let record = find(&client, id).await?;
     let delivered = client.signal(record.run, name, value).await?;
-    let exit = sent(&record, "signal", &delivered, output);
+    let exit = sent(&client, &record, "signal", &delivered, output).await;
     client.close().await?;
     exit
 }
@@ -43,7 +44,7 @@ pub(crate) async fn feed(
     let client = open(settings).await?;
     let record = find(&client, id).await?;
     let delivered = client.feed(&record, input).await?;
-    let exit = sent(&record, "input", &delivered, output);
+    let exit = sent(&client, &record, "input", &delivered, output).await;
     client.close().await?;
     exit
 }
@@ -60,22 +61,19 @@ pub(crate) async fn cancel(
     } else {
         client.cancel(record.run).await?
     };
-    sent(&record, "cancel", &delivered, output)
+    sent(client, &record, "cancel", &delivered, output).await
 }
 
 pub(crate) async fn pause(client: &Client, id: &str, output: Output) -> CliResult<Exit> {
     let record = find(client, id).await?;
-    sent(
-        &record,
-        "pause",
-        &client.pause(record.run, None).await?,
-        output,
-    )
+    let delivered = client.pause(record.run, None).await?;
+    sent(client, &record, "pause", &delivered, output).await
 }
 
 pub(crate) async fn resume(client: &Client, id: &str, output: Output) -> CliResult<Exit> {
     let record = find(client, id).await?;
-    sent(&record, "resume", &client.resume(record.run).await?, output)
+    let delivered = client.resume(record.run).await?;
+    sent(client, &record, "resume", &delivered, output).await
 }
 
 pub(crate) async fn retry(client: &Client, id: &str, output: Output) -> CliResult<Exit> {
@@ -88,7 +86,7 @@ pub(crate) async fn retry(client: &Client, id: &str, output: Output) -> CliResul
     if delivered == Delivered::Finished {
         return Err(not_failed(&find(client, &record.run.to_string()).await?));
     }
-    sent(&record, "retry", &delivered, output)
+    sent(client, &record, "retry", &delivered, output).await
 }
 
 fn not_failed(record: &RunRecord) -> CliError {
@@ -97,9 +95,15 @@ fn not_failed(record: &RunRecord) -> CliError {
     CliError::new(Exit::Refused, message)
 }
 
-fn sent(record: &RunRecord, word: &str, delivered: &Delivered, output: Output) -> CliResult<Exit> {
-    taken(record, delivered)?;
+async fn sent(
+    client: &Client,
+    record: &RunRecord,
+    word: &str,
+    delivered: &Delivered,
+    output: Output,
+) -> CliResult<Exit> {
     let run = record.run;
+    taken(client, run, delivered).await?;
     output.result(
         &json!({ "run_id": run, "sent": word }),
         &format!("{word} sent to {run}"),
@@ -108,15 +112,14 @@ fn sent(record: &RunRecord, word: &str, delivered: &Delivered, output: Output) -
 }
 
 /// Was the mail taken? If not, why.
-pub(crate) fn taken(record: &RunRecord, delivered: &Delivered) -> CliResult<()> {
-    let run = record.run;
+pub(crate) async fn taken(client: &Client, run: RunId, delivered: &Delivered) -> CliResult<()> {
     match delivered {
         Delivered::Accepted | Delivered::Duplicate => Ok(()),
         Delivered::Finished => {
-            let error = CliError::new(
-                Exit::Refused,
-                format!("run {run} has ended: it is {}", record.status),
-            );
+            // It may have ended after it was looked at.
+            let status = find(client, &run.to_string()).await?.status;
+            let message = format!("run {run} has ended: it is {status}");
+            let error = CliError::new(Exit::Refused, message);
             Err(error.hint(
                 "'lope runs fork' goes on from an earlier position; a failed run can be retried",
             ))
