@@ -30,6 +30,7 @@ mod chaos_sleepers;
 mod chaos_storm;
 mod cli;
 mod damage;
+mod damaged_rows;
 mod dashboard;
 mod deploy_guide;
 mod embedding_calls;

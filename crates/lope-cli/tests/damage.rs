@@ -31,14 +31,14 @@ enum DamagedStore {
 }
 
 /// A store of one of the two kinds, with a home.
-struct DamageSite {
-    home: stage::Home,
+pub(crate) struct DamageSite {
+    pub(crate) home: stage::Home,
     url: String,
     kind: DamagedStore,
 }
 
 impl DamageSite {
-    fn sqlite() -> Self {
+    pub(crate) fn sqlite() -> Self {
         let home = stage::Home::new();
         let url = format!("sqlite:{}", home.path().join("lope.db").display());
         let kind = DamagedStore::Sqlite;
@@ -46,7 +46,7 @@ impl DamageSite {
     }
 
     /// A schema of this test in the server for tests.
-    fn postgres(name: &str) -> Option<Self> {
+    pub(crate) fn postgres(name: &str) -> Option<Self> {
         let server = fixture::server()?;
         let schema = format!("cli_{name}_{}", std::process::id());
         Some(Self::on_schema(server, schema))
@@ -66,11 +66,11 @@ impl DamageSite {
         command
     }
 
-    fn lope(&self, args: &[&str]) -> Said {
+    pub(crate) fn lope(&self, args: &[&str]) -> Said {
         stage::said(&mut self.command(args))
     }
 
-    fn start(&self, file: &str, input: &str) -> RunId {
+    pub(crate) fn start(&self, file: &str, input: &str) -> RunId {
         let input = format!("\"{input}\"");
         let started = self.lope(&["start", file, "--input", &input, "--json"]);
         let run = started.done().json()["run_id"].as_str().unwrap().to_owned();
@@ -78,7 +78,7 @@ impl DamageSite {
     }
 
     /// Bytes as they are written in SQL.
-    fn bytes(&self, bytes: &[u8]) -> String {
+    pub(crate) fn bytes(&self, bytes: &[u8]) -> String {
         let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
         match &self.kind {
             DamagedStore::Sqlite => format!("x'{hex}'"),
@@ -86,7 +86,7 @@ impl DamageSite {
         }
     }
 
-    fn id(&self, run: RunId) -> String {
+    pub(crate) fn id(&self, run: RunId) -> String {
         match &self.kind {
             DamagedStore::Sqlite => self.bytes(run.as_bytes()),
             DamagedStore::Postgres { .. } => format!("'{run}'"),
@@ -94,7 +94,7 @@ impl DamageSite {
     }
 
     /// By hand, behind Lope's back. The first column of what it answers, as text.
-    fn sql(&self, text: &str) -> Vec<String> {
+    pub(crate) fn sql(&self, text: &str) -> Vec<String> {
         match &self.kind {
             DamagedStore::Sqlite => sqlite(&self.home.path().join("lope.db"), text),
             DamagedStore::Postgres { server, schema } => {
@@ -135,7 +135,7 @@ impl DamageSite {
         self.sql(&asked).pop()
     }
 
-    fn statuses(&self) -> std::collections::BTreeMap<String, String> {
+    pub(crate) fn statuses(&self) -> std::collections::BTreeMap<String, String> {
         let listed = self.lope(&["runs", "list", "--limit", "1000", "--json"]);
         let listed = listed.done().json();
         let runs = listed["runs"].as_array().or(listed.as_array()).unwrap();
@@ -145,7 +145,7 @@ impl DamageSite {
             .collect()
     }
 
-    fn up(&self) -> DamageRunner {
+    pub(crate) fn up(&self) -> DamageRunner {
         let words = std::fs::File::create(self.home.path().join("words")).unwrap();
         let mut command = self.command(&["up"]);
         let child = command.stdout(Stdio::null()).stderr(words).spawn().unwrap();
@@ -173,7 +173,7 @@ impl DamageSite {
     }
 
     /// `store check` names each of them, `remove-run` takes each away.
-    fn check_and_remove(&self, damaged: &[RunId]) {
+    pub(crate) fn check_and_remove(&self, damaged: &[RunId]) {
         let checked = self.lope(&["store", "check"]);
         assert_eq!(checked.code, 1, "{checked:?}");
         for run in damaged {
@@ -221,13 +221,13 @@ async fn postgres(server: &str, schema: &str, text: &str) -> Vec<String> {
     answers.into_iter().filter_map(first).collect()
 }
 
-struct DamageRunner {
+pub(crate) struct DamageRunner {
     child: Child,
     _watch: Watch,
 }
 
 impl DamageRunner {
-    fn ends(mut self) {
+    pub(crate) fn ends(mut self) {
         kill_process(Pid::from_child(&self.child), Signal::TERM).unwrap();
         assert!(self.child.wait().unwrap().success());
     }

@@ -36,17 +36,13 @@ pub enum FoundRun {
 /// The run that a text names: its id, its key, or the beginning of its id if no other id begins so.
 pub async fn find(store: &Store, text: &str) -> StoreResult<FoundRun> {
     if let Ok(run) = text.parse::<RunId>()
-        && let Some(record) = store.runs.run(run).await?
+        && let Some(record) = record(store, run).await?
     {
         return Ok(FoundRun::Run(Box::new(record)));
     }
     let fits = !text.is_empty() && text.len() <= limit::NAME_MAX && !text.contains('\0');
     if fits && let Some(run) = store.runs.find_key(text).await? {
-        return Ok(store
-            .runs
-            .run(run)
-            .await?
-            .map_or(FoundRun::Nothing, |record| FoundRun::Run(Box::new(record))));
+        return found(store, run).await;
     }
     match earliest(text) {
         Some(since) => find_prefix(store, &text.to_ascii_lowercase(), since).await,
@@ -95,14 +91,21 @@ async fn find_prefix(store: &Store, prefix: &str, since: Timestamp) -> StoreResu
             }
         }
     }
-    let Some(run) = found else {
-        return Ok(FoundRun::Nothing);
-    };
-    Ok(store
-        .runs
-        .run(run)
-        .await?
-        .map_or(FoundRun::Nothing, |record| FoundRun::Run(Box::new(record))))
+    match found {
+        Some(run) => self::found(store, run).await,
+        None => Ok(FoundRun::Nothing),
+    }
+}
+
+async fn found(store: &Store, run: RunId) -> StoreResult<FoundRun> {
+    let record = record(store, run).await?;
+    Ok(record.map_or(FoundRun::Nothing, |record| FoundRun::Run(Box::new(record))))
+}
+
+/// A run by its id. One that is damaged is named with what takes it away.
+pub async fn record(store: &Store, run: RunId) -> StoreResult<Option<RunRecord>> {
+    let found = store.runs.run(run).await;
+    found.map_err(|error| error.in_run(run))
 }
 
 /// Follows a run's journal: each row that is there goes to a historian.

@@ -8,6 +8,7 @@ use lope_store::runs::{Admit, Admitted, Blob, JournalRow, LiveStatus, Snapshot};
 use lope_store::verdict::{self, AdmitFacts, Birth};
 use rusqlite::{OptionalExtension, Params, params};
 
+use crate::columns;
 use crate::failure::Worked;
 use crate::session;
 use crate::tx::Tx;
@@ -72,15 +73,25 @@ pub(crate) fn existing(tx: &Tx<'_>, admit: &Admit) -> Worked<Option<(RunId, Stri
 }
 
 pub(crate) fn find_key(tx: &Tx<'_>, key: &str) -> Worked<Option<RunId>> {
-    Ok(named_run(tx, EXISTING_KEY, [key])?.map(|(run, _)| run))
+    let found: Option<[u8; 16]> = tx
+        .statement(EXISTING_KEY)?
+        .query_row([key], |row| row.get(0))
+        .optional()?;
+    Ok(found.map(RunId::from_bytes))
 }
 
 fn named_run(tx: &Tx<'_>, sql: &str, given: impl Params) -> Worked<Option<(RunId, String)>> {
-    let found: Option<([u8; 16], String)> = tx
-        .statement(sql)?
-        .query_row(given, |row| Ok((row.get(0)?, row.get(1)?)))
-        .optional()?;
-    Ok(found.map(|(run, workflow)| (RunId::from_bytes(run), workflow)))
+    let mut statement = tx.statement(sql)?;
+    let mut rows = statement.query(given)?;
+    let Some(row) = rows.next()? else {
+        return Ok(None);
+    };
+    let run = columns::run(row, 0)?;
+    let workflow = columns::text(row, 1).map_err(|fault| {
+        let fault = columns::naming_column(row, fault);
+        StoreError::from(fault).in_run(run)
+    });
+    Ok(Some((run, workflow?.to_owned())))
 }
 
 pub(crate) fn is_deployed(tx: &Tx<'_>, version: VersionId) -> Worked<bool> {

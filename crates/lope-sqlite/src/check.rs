@@ -4,13 +4,16 @@
 //! Each rule is one query that finds what breaks it; a sound store gives no rows.
 
 use lope_model::RunId;
+use lope_store::StoreError;
 use lope_store::store::Finding;
 use lope_store::tables::{TableId, marker};
 use rusqlite::{ErrorCode, OptionalExtension};
 
+use crate::columns;
 use crate::failure::Worked;
 use crate::holder::LockHolder;
 use crate::migrate;
+use crate::query;
 use crate::tx::Tx;
 
 /// So many examples of one broken rule are shown.
@@ -30,7 +33,7 @@ struct IntegrityRule {
 }
 
 /// Every table that belongs to runs is named in one of these; a test compares them with the schema.
-const RULES: [IntegrityRule; 21] = [
+const RULES: [IntegrityRule; 22] = [
     IntegrityRule {
         name: "journal",
         broken: "SELECT 'the journal of run ' || lower(hex(run_id)) || ' has a gap' FROM journal
@@ -136,11 +139,14 @@ const RULES: [IntegrityRule; 21] = [
         name: "runs",
         broken: "SELECT 'the tags of run ' || lower(hex(r.run_id)) || ' are not indexed' FROM runs AS r, json_each(CASE WHEN json_valid(r.tags) THEN r.tags ELSE '{}' END) AS t
                  WHERE NOT EXISTS (SELECT 1 FROM run_tags WHERE tag = t.key AND value = t.value
-                     AND created_at = r.created_at AND run_id = r.run_id)
-                 UNION ALL
-                 SELECT 'a tag of run ' || lower(hex(run_id)) || ', which is not stored' FROM run_tags
-                 WHERE run_id NOT IN (SELECT run_id FROM runs)",
+                     AND created_at = r.created_at AND run_id = r.run_id)",
         hint: REPORT,
+    },
+    IntegrityRule {
+        name: "runs",
+        broken: "SELECT DISTINCT 'a tag of run ' || lower(hex(run_id)) || ', which is not stored' FROM run_tags
+                 WHERE run_id NOT IN (SELECT run_id FROM runs)",
+        hint: "take it away: `lope store remove-run ID`; if it comes back, report a bug",
     },
     IntegrityRule {
         name: "runs",
@@ -206,6 +212,8 @@ pub(crate) fn check(tx: &Tx<'_>) -> Worked<Vec<Finding>> {
     for rule in RULES {
         findings.extend(broken(tx, &rule)?);
     }
+    findings.extend(unreadable(tx, &findings)?);
+    findings.extend(unnamed(tx)?);
     Ok(findings)
 }
 
@@ -273,15 +281,60 @@ fn broken(tx: &Tx<'_>, rule: &IntegrityRule) -> Worked<Vec<Finding>> {
     let mut statement = tx
         .db
         .prepare(&format!("SELECT * FROM ({}) LIMIT {EXAMPLES}", rule.broken))?;
-    let rows = statement.query_map([], |row| row.get::<_, String>(0))?;
+    let mut rows = statement.query([])?;
     let mut findings = Vec::new();
-    for message in rows {
+    while let Some(row) = rows.next()? {
         findings.push(Finding {
             rule: rule.name,
-            message: with_dashes(&message?),
+            message: with_dashes(&columns::text_lossy(row, 0)?),
             hint: rule.hint.to_owned(),
         });
     }
+    Ok(findings)
+}
+
+/// Runs that cannot be read, beside those that a rule has named: what no query can tell, such as a
+/// text that is not UTF-8.
+fn unreadable(tx: &Tx<'_>, found: &[Finding]) -> Worked<Vec<Finding>> {
+    let is_named = |run: &str| {
+        let names = |finding: &Finding| finding.hint == REMOVE && finding.message.contains(run);
+        found.iter().any(names)
+    };
+    let mut runs = query::unreadable(tx)?;
+    runs.retain(|run, _| !is_named(run));
+    let finding = |(run, why): (String, StoreError)| Finding {
+        rule: "runs",
+        message: match why {
+            StoreError::Corrupt { message } => format!("run {run} is damaged: {message}"),
+            other => format!("run {run} is damaged: {other}"),
+        },
+        hint: REMOVE.to_owned(),
+    };
+    Ok(runs
+        .into_iter()
+        .take(EXAMPLES as usize)
+        .map(finding)
+        .collect())
+}
+
+/// Workflows under a name that is not UTF-8. Runs find them by their version.
+fn unnamed(tx: &Tx<'_>) -> Worked<Vec<Finding>> {
+    let mut statement = tx.db.prepare("SELECT version, name FROM workflows")?;
+    let mut rows = statement.query([])?;
+    let mut findings = Vec::new();
+    while let Some(row) = rows.next()? {
+        if std::str::from_utf8(columns::text_bytes(row, 1)?).is_ok() {
+            continue;
+        }
+        let version = columns::hex(columns::text_bytes(row, 0)?);
+        let name = columns::text_lossy(row, 1)?;
+        findings.push(Finding {
+            rule: "definitions",
+            message: format!("the name '{name}' of the workflow of version {version} is damaged"),
+            hint: "deploy the workflow again: `lope workflows deploy FILE`".to_owned(),
+        });
+    }
+    findings.truncate(EXAMPLES as usize);
     Ok(findings)
 }
 

@@ -10,9 +10,9 @@ use lope_model::{
 };
 use lope_store::StoreError;
 use lope_store::runs::{ClaimedRun, JournalRow, LiveStatus, Mail, Snapshot};
-use rusqlite::Row;
+use rusqlite::{Error, Row};
 
-use crate::failure::Worked;
+use crate::failure::{SqliteFault, Worked};
 
 /// How long an id is.
 pub(crate) const ID_BYTES: usize = 16;
@@ -30,6 +30,38 @@ pub(crate) fn owner(row: &Row<'_>, column: usize) -> Worked<Option<RunnerId>> {
     let owner: Option<Vec<u8>> = row.get(column)?;
     let bytes: Option<[u8; 16]> = owner.and_then(|owner| owner.try_into().ok());
     Ok(bytes.map(RunnerId::from_bytes))
+}
+
+/// The bytes of a text, whatever became of them: SQLite keeps any bytes as text.
+pub(crate) fn text_bytes<'a>(row: &'a Row<'_>, column: usize) -> Worked<&'a [u8]> {
+    let value = row.get_ref(column)?;
+    Ok(value.as_bytes().map_err(StoreError::corrupt)?)
+}
+
+pub(crate) fn text<'a>(row: &'a Row<'_>, column: usize) -> Worked<&'a str> {
+    let text = std::str::from_utf8(text_bytes(row, column)?);
+    Ok(text.map_err(|error| Error::Utf8Error(column, error))?)
+}
+
+/// A text for people, whatever became of it.
+pub(crate) fn text_lossy(row: &Row<'_>, column: usize) -> Worked<String> {
+    Ok(String::from_utf8_lossy(text_bytes(row, column)?).into_owned())
+}
+
+/// A column that does not hold what it should is named.
+pub(crate) fn naming_column(row: &Row<'_>, fault: SqliteFault) -> SqliteFault {
+    let column = match &fault {
+        SqliteFault::Sqlite(
+            Error::FromSqlConversionFailure(column, ..)
+            | Error::InvalidColumnType(column, ..)
+            | Error::Utf8Error(column, _),
+        ) => row.as_ref().column_name(*column).ok(),
+        SqliteFault::Sqlite(_) | SqliteFault::Store(_) => None,
+    };
+    match column {
+        Some(column) => StoreError::corrupt(format!("its {column} cannot be read")).into(),
+        None => fault,
+    }
 }
 
 /// An id as it is written everywhere, whatever became of it.
@@ -73,32 +105,22 @@ pub(crate) fn priority(row: &Row<'_>, column: usize) -> Worked<Priority> {
 }
 
 pub(crate) fn queue(row: &Row<'_>, column: usize) -> Worked<QueueName> {
-    Ok(
-        QueueName::parse(row.get_ref(column)?.as_str().map_err(StoreError::corrupt)?)
-            .map_err(StoreError::corrupt)?,
-    )
+    Ok(QueueName::parse(text(row, column)?).map_err(StoreError::corrupt)?)
 }
 
 pub(crate) fn realm(row: &Row<'_>, column: usize) -> Worked<Realm> {
-    Ok(
-        Realm::parse(row.get_ref(column)?.as_str().map_err(StoreError::corrupt)?)
-            .map_err(StoreError::corrupt)?,
-    )
+    Ok(Realm::parse(text(row, column)?).map_err(StoreError::corrupt)?)
 }
 
 pub(crate) fn live_status(row: &Row<'_>, column: usize) -> Worked<LiveStatus> {
-    let text = row.get_ref(column)?.as_str().map_err(StoreError::corrupt)?;
+    let text = text(row, column)?;
     Ok(LiveStatus::parse(text)
         .ok_or_else(|| StoreError::corrupt(format!("'{text}' is no live run's status")))?)
 }
 
 /// `seq, at, event, body`.
 pub(crate) fn journal_row(row: &Row<'_>) -> Worked<JournalRow> {
-    let event: Arc<str> = row
-        .get_ref(2)?
-        .as_str()
-        .map_err(StoreError::corrupt)?
-        .into();
+    let event: Arc<str> = text(row, 2)?.into();
     Ok(JournalRow {
         seq: count(row, 0)?,
         at: time(row, 1)?,

@@ -29,6 +29,7 @@ mod list;
 mod listener;
 mod locks;
 mod migrate;
+mod named_page;
 mod open_file;
 mod options;
 #[cfg(test)]

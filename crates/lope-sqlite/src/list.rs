@@ -261,8 +261,7 @@ pub(crate) fn counts(tx: &Tx<'_>) -> Worked<RunCounts> {
     let mut rows = ended.query([])?;
     while let Some(row) = rows.next()? {
         // Damage is not counted, and keeps nobody from counting the rest.
-        let text = row.get_ref(0)?.as_str().map_err(StoreError::corrupt)?;
-        let Some(status) = RunStatus::parse(text) else {
+        let Some(status) = RunStatus::parse(&columns::text_lossy(row, 0)?) else {
             continue;
         };
         *counts.by_status.entry(status.as_str()).or_default() += columns::count(row, 1)?;

@@ -6,6 +6,7 @@
 //! run with more rows than that leaves first, and its rows follow in the prunes behind it; `meta`
 //! remembers whose they are.
 
+use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use lope_model::RunId;
@@ -32,6 +33,10 @@ pub(crate) const BELONGINGS: [&str; 6] = [
     "DELETE FROM mail WHERE run_id = ?1",
     "DELETE FROM runs WHERE run_id = ?1",
 ];
+
+/// A run's tags by its id alone: a walk over all tags, for a run that does not say which it has.
+const TAGS_BY_RUN: &str = "DELETE FROM run_tags WHERE run_id = ?1";
+const TAGS_OF_ENDED: &str = "SELECT tags FROM runs WHERE run_id = ?1 AND finished_at < ?2";
 
 /// What belongs to a run and may be too much for one transaction: table, key of a row within the
 /// run, and how many rows are taken at a time at most.
@@ -136,14 +141,17 @@ fn delete_record(
     run: &[u8; 16],
     budget: &mut PruneBudget<'_>,
 ) -> Worked<bool> {
-    let has_ended = tx
-        .statement("SELECT 1 FROM runs WHERE run_id = ?1 AND finished_at < ?2")?
-        .exists(params![run, prune.before.millis()])?;
-    if !has_ended {
+    let mut ended = tx.statement(TAGS_OF_ENDED)?;
+    let mut found = ended.query(params![run, prune.before.millis()])?;
+    let Some(row) = found.next()? else {
         return Ok(false);
-    }
+    };
+    let tags: Result<BTreeMap<String, String>, _> =
+        serde_json::from_slice(columns::text_bytes(row, 0)?);
+    drop(found);
+    let delete_tags = tags.map_or(TAGS_BY_RUN, |_| BELONGINGS[0]);
     let mut rows = 0;
-    for delete in [BELONGINGS[0], BELONGINGS[5]] {
+    for delete in [delete_tags, BELONGINGS[5]] {
         rows += tx.statement(delete)?.execute([run])?;
     }
     budget.note(rows);
@@ -212,7 +220,7 @@ pub(crate) fn remove(tx: &Tx<'_>, run: RunId) -> Worked<bool> {
     refuse_owned(tx, run)?;
     let mut rows = 0;
     for delete in [
-        "DELETE FROM run_tags WHERE run_id = ?1",
+        TAGS_BY_RUN,
         "DELETE FROM queue WHERE run_id = ?1",
         BELONGINGS[5],
     ] {

@@ -1,6 +1,8 @@
 //! Queries about one run: its record, what is needed to go on with it, its journal, its large
 //! values, its mail.
 
+use std::collections::BTreeMap;
+
 use lope_model::{Digest, RunId, limit};
 use lope_store::StoreError;
 use lope_store::runs::{
@@ -9,7 +11,7 @@ use lope_store::runs::{
 use rusqlite::{OptionalExtension, Row, params};
 
 use crate::columns;
-use crate::failure::Worked;
+use crate::failure::{SqliteFault, Worked};
 use crate::tx::Tx;
 
 /// A run's record with its result; what its queue row says while it has one.
@@ -25,6 +27,9 @@ const LISTED: &str = "SELECT r.run_id, r.workflow, r.version, r.key, r.status, q
        CASE WHEN length(r.error) <= 8192 THEN r.error END, q.taken,
        coalesce(q.started_at, r.started_at)
      FROM runs AS r LEFT JOIN queue AS q ON q.run_id = r.run_id WHERE r.run_id = ?1";
+/// Every run in the queue as a claim reads it.
+const QUEUED: &str = "SELECT q.run_id, q.epoch, r.version, q.queue, q.priority, q.realm, q.law, q.weight, q.mail, q.due
+     FROM queue AS q JOIN runs AS r ON r.run_id = q.run_id";
 const SNAPSHOT: &str = "SELECT seq, law, body FROM snapshots WHERE run_id = ?1";
 const JOURNAL: &str =
     "SELECT seq, at, event, body FROM journal WHERE run_id = ?1 AND seq > ?2 ORDER BY seq LIMIT ?3";
@@ -133,9 +138,37 @@ fn find(tx: &Tx<'_>, sql: &str, run: RunId) -> Worked<Option<(RunRecord, u64)>> 
     Ok(Some((record, waiting)))
 }
 
+/// Runs of which something cannot be read that a runner or a list reads, and why.
+pub(crate) fn unreadable(tx: &Tx<'_>) -> Worked<BTreeMap<String, StoreError>> {
+    let every = LISTED.trim_end_matches(" WHERE r.run_id = ?1");
+    let mut unreadable = BTreeMap::new();
+    let mut statement = tx.db.prepare(every)?;
+    let mut rows = statement.query([])?;
+    while let Some(row) = rows.next()? {
+        unreadable.extend(fault_of(row, record(row).err())?);
+    }
+    let mut statement = tx.db.prepare(QUEUED)?;
+    let mut rows = statement.query([])?;
+    while let Some(row) = rows.next()? {
+        let fault = columns::claimed_run(row).err();
+        let fault = fault.map(|fault| columns::naming_column(row, fault));
+        unreadable.extend(fault_of(row, fault)?);
+    }
+    Ok(unreadable)
+}
+
+fn fault_of(row: &Row<'_>, fault: Option<SqliteFault>) -> Worked<Option<(String, StoreError)>> {
+    let run = columns::written(columns::text_bytes(row, 0)?);
+    Ok(fault.map(|fault| (run, fault.into())))
+}
+
 fn record(row: &Row<'_>) -> Worked<RunRecord> {
+    read_record(row).map_err(|fault| columns::naming_column(row, fault))
+}
+
+fn read_record(row: &Row<'_>) -> Worked<RunRecord> {
     let owner = columns::owner(row, 16)?;
-    let tags = row.get_ref(10)?.as_str().map_err(StoreError::corrupt)?;
+    let tags = serde_json::from_str(columns::text(row, 10)?);
     Ok(RunRecord {
         run: columns::run(row, 0)?,
         workflow: row.get(1)?,
@@ -146,7 +179,8 @@ fn record(row: &Row<'_>) -> Worked<RunRecord> {
         priority: columns::priority(row, 7)?,
         realm: columns::realm(row, 8)?,
         law: row.get(9)?,
-        tags: serde_json::from_str(tags).map_err(StoreError::corrupt)?,
+        tags: tags
+            .map_err(|error| StoreError::corrupt(format!("its tags cannot be read: {error}")))?,
         parent: parent(row)?,
         created_at: columns::time(row, 13)?,
         started_at: columns::maybe_time(row, 24)?,
@@ -163,7 +197,7 @@ fn record(row: &Row<'_>) -> Worked<RunRecord> {
 }
 
 fn status(row: &Row<'_>, owned: bool) -> Worked<RunStatus> {
-    let text = row.get_ref(4)?.as_str().map_err(StoreError::corrupt)?;
+    let text = columns::text(row, 4)?;
     if text == "live" {
         return Ok(RunStatus::of_live(columns::live_status(row, 5)?, owned));
     }

@@ -160,7 +160,7 @@ fn dead(tx: &Tx<'_>) -> Worked<Vec<RunnerId>> {
         };
         let runner = RunnerId::from_bytes(bytes);
         let is_over = row.get::<_, i64>(1)? <= tx.moment.0
-            || row.get::<_, String>(2)? != tx.inner.options.boot_id;
+            || columns::text_bytes(row, 2)? != tx.inner.options.boot_id.as_bytes();
         if is_over || !tx.inner.runner_locks.is_taken(runner) {
             dead.push(runner);
         }
@@ -266,7 +266,14 @@ pub(crate) fn waiting(
     let mut runs = Vec::new();
     while let Some(row) = rows.next()? {
         let run = columns::run(row, 0)?;
-        runs.push((run, query::waiting_mail(tx, run)?));
+        match query::waiting_mail(tx, run).map_err(StoreError::from) {
+            Ok(mail) => runs.push((run, mail)),
+            // The others get theirs.
+            Err(error @ StoreError::Corrupt { .. }) => {
+                tracing::error!(%error, %run, "mail of a run cannot be read");
+            }
+            Err(error) => return Err(error.into()),
+        }
     }
     Ok(runs)
 }

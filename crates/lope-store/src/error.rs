@@ -3,6 +3,7 @@
 //! A guard that failed, a lease that was lost, a run that does not exist are answers, not errors;
 //! they are in the replies of the verbs.
 
+use lope_model::RunId;
 use thiserror::Error;
 
 pub type StoreResult<T> = Result<T, StoreError>;
@@ -75,6 +76,18 @@ impl StoreError {
     pub fn corrupt(error: impl ToString) -> Self {
         Self::Corrupt {
             message: error.to_string(),
+        }
+    }
+
+    /// Damage of one run, with its id and what takes it away.
+    #[must_use]
+    pub fn in_run(self, run: RunId) -> Self {
+        let mends = format!("take it away: `lope store remove-run {run}`");
+        match self {
+            Self::Corrupt { message } if !message.contains(&mends) => {
+                Self::corrupt(format!("run {run} is damaged: {message}; {mends}"))
+            }
+            other => other,
         }
     }
 

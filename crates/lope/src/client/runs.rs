@@ -55,7 +55,7 @@ pub struct JournalEntry {
 impl Client {
     /// A run by its id.
     pub async fn run(&self, run: RunId) -> StoreResult<Option<RunRecord>> {
-        self.store().runs.run(run).await
+        query::record(self.store(), run).await
     }
 
     /// The run that a text names: its id, its key, or the beginning of its id.

@@ -3,14 +3,12 @@
 use lope::Client;
 use lope::runs::FoundRun;
 use lope::runs::RunRecord;
-use lope::stores::StoreError;
 use lope_model::RunId;
 
 use crate::error::{CliError, CliResult, Exit};
 
 pub(crate) async fn find(client: &Client, text: &str) -> CliResult<RunRecord> {
-    let found = client.find(text).await;
-    match found.map_err(|error| damaged(error, text.parse().ok()))? {
+    match client.find(text).await? {
         FoundRun::Run(record) => Ok(*record),
         FoundRun::Several(first, second) => {
             let message =
@@ -18,19 +16,6 @@ pub(crate) async fn find(client: &Client, text: &str) -> CliResult<RunRecord> {
             Err(CliError::usage(message).hint("give more of the id"))
         }
         FoundRun::Nothing => Err(missing(text)),
-    }
-}
-
-/// What mends a run that cannot be read.
-pub(crate) fn damaged(error: StoreError, run: Option<RunId>) -> CliError {
-    match (error, run) {
-        (StoreError::Corrupt { message }, Some(run)) => {
-            let message = format!("run {run} is damaged: {message}");
-            CliError::new(Exit::Failed, message).hint(format!(
-                "restore a backup, or take it away: `lope store remove-run {run}`"
-            ))
-        }
-        (error, _) => error.into(),
     }
 }
 

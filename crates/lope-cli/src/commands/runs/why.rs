@@ -3,7 +3,7 @@
 use lope::{Client, describe};
 use serde_json::json;
 
-use super::find::{damaged, find};
+use super::find::find;
 use crate::clock::wall;
 use crate::commands::shown;
 use crate::error::{CliResult, Exit};
@@ -13,7 +13,7 @@ use crate::output::Output;
 pub(crate) async fn run(client: &Client, id: &str, output: Output) -> CliResult<Exit> {
     let mut record = find(client, id).await?;
     let reasons = client.why(&record).await;
-    let reasons = reasons.map_err(|error| damaged(error, Some(record.run)))?;
+    let reasons = reasons.map_err(|error| error.in_run(record.run))?;
     let redaction = shown::redact(client, &mut record).await?;
     let hidden = |words: String| match &redaction {
         Some(redaction) => redaction.words(&words),

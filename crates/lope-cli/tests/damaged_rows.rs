@@ -1,0 +1,197 @@
+//! Rows that cannot be read, seen with the real binary: one of them hides no other, each is named with
+//! what mends it, and that mends it. SQLite keeps any bytes as text.
+
+use lope_model::RunId;
+
+use crate::damage::DamageSite;
+use crate::stage::until;
+
+const ECHO: &str = "name: echo\nsteps: { done: { return: '${{ size(input) }}' } }\n";
+const OTHER: &str = "name: other\nsteps: { done: { return: '${{ 1 + 1 }}' } }\n";
+
+fn add_schedule(site: &DamageSite, name: &str) {
+    let added = ["schedules", "add", name, "echo", "--every", "1s"];
+    site.lope(&[&added[..], &["--input", "\"x\""]].concat())
+        .done();
+}
+
+/// "`update schedules set name=cast(x'ff41' as text)` stops every schedule."
+#[test]
+fn a_schedule_whose_name_is_no_text_stops_no_other() {
+    let site = DamageSite::sqlite();
+    let echo = site.home.file("echo.yaml", ECHO);
+    site.lope(&["workflows", "deploy", &echo]).done();
+    for (name, bytes) in [("bad5", "ff41"), ("bad6", "61ff"), ("bad7", "ff42")] {
+        add_schedule(&site, name);
+        site.sql(&format!(
+            "update schedules set name = cast(x'{bytes}' as text) where name = '{name}'"
+        ));
+    }
+    add_schedule(&site, "sound");
+    let listed = site.lope(&["schedules", "list"]).done();
+    assert!(listed.out.contains("sound"), "{listed:?}");
+    let checked = site.lope(&["store", "check"]);
+    assert_eq!(checked.code, 1, "{checked:?}");
+    let up = site.up();
+    until("the sound one starts runs", || !site.statuses().is_empty());
+    let words = || std::fs::read_to_string(site.home.path().join("words")).unwrap();
+    let shown = ["\u{fffd}A", "a\u{fffd}", "\u{fffd}B"];
+    for name in shown {
+        let mends = format!("lope schedules remove {name}");
+        assert!(listed.err.contains(&mends), "{listed:?}");
+        assert!(checked.out.contains(&mends), "{checked:?}");
+        until("a runner names it", || words().contains(&mends));
+    }
+    assert!(!words().contains("were not looked at"), "{}", words());
+    up.ends();
+    for name in shown {
+        let showed = site.lope(&["schedules", "show", name]);
+        assert!(showed.err.contains("cannot be read"), "{showed:?}");
+        site.lope(&["schedules", "remove", name]).done();
+        let again = site.lope(&["schedules", "remove", name]);
+        assert_eq!(again.code, 1, "it is gone: {again:?}");
+    }
+    let listed = site.lope(&["schedules", "list"]).done();
+    assert_eq!(listed.err, "", "{listed:?}");
+    assert!(listed.out.contains("sound"), "{listed:?}");
+    let sound = site.lope(&["store", "check"]);
+    assert_eq!(sound.code, 0, "{sound:?}");
+}
+
+/// The same for a workflow: its runs go on, and to deploy it again mends it.
+#[test]
+fn a_workflow_whose_name_is_no_text_hides_no_other() {
+    let site = DamageSite::sqlite();
+    let echo = site.home.file("echo.yaml", ECHO);
+    let other = site.home.file("other.yaml", OTHER);
+    let run = site.start(&other, "x");
+    site.lope(&["workflows", "deploy", &echo]).done();
+    site.sql("update workflows set name = cast(x'ff41' as text) where name = 'other'");
+    let listed = site.lope(&["workflows", "list"]).done();
+    assert!(listed.out.contains("echo"), "{listed:?}");
+    let checked = site.lope(&["store", "check"]);
+    assert_eq!(checked.code, 1, "{checked:?}");
+    for said in [
+        "the name '\u{fffd}A' of the workflow",
+        "lope workflows deploy",
+    ] {
+        assert!(checked.out.contains(said), "{said}: {checked:?}");
+    }
+    let up = site.up();
+    until("its run ends", || {
+        let statuses = site.statuses();
+        statuses.get(&run.to_string()).map(String::as_str) == Some("completed")
+    });
+    up.ends();
+    site.lope(&["workflows", "deploy", &other]).done();
+    let listed = site.lope(&["workflows", "list"]).done();
+    assert!(listed.out.contains("other"), "{listed:?}");
+    assert!(!listed.out.contains('\u{fffd}'), "{listed:?}");
+    let sound = site.lope(&["store", "check"]);
+    assert_eq!(sound.code, 0, "{sound:?}");
+}
+
+/// `store check`, `runs why KEY` and `start --key KEY` name a damaged run, whatever of it is damaged,
+/// and what takes it away.
+fn a_damaged_run_is_named_by_its_key(site: &DamageSite, damages: &[String]) {
+    let echo = site.home.file("echo.yaml", ECHO);
+    let mut damaged: Vec<RunId> = Vec::new();
+    for (number, damage) in damages.iter().enumerate() {
+        let key = format!("key-{number}");
+        let start: [&str; 7] = ["start", &echo, "--input", "\"x\"", "--key", &key, "--json"];
+        let started = site.lope(&start).done().json();
+        let run: RunId = started["run_id"].as_str().unwrap().parse().unwrap();
+        let id = site.id(run);
+        site.sql(&format!("update {damage} where run_id = {id}"));
+        let asked: [&[&str]; 2] = [&["runs", "why", &key], &start];
+        for asked in asked {
+            let said = site.lope(asked);
+            assert_eq!(said.code, 1, "{damage}: {said:?}");
+            let named = format!("run {run} is damaged");
+            assert!(said.err.contains(&named), "{damage}: {said:?}");
+            let mends = format!("lope store remove-run {run}");
+            assert!(said.err.contains(&mends), "{damage}: {said:?}");
+        }
+        damaged.push(run);
+    }
+    site.check_and_remove(&damaged);
+    let sound = site.lope(&["store", "check"]);
+    assert_eq!(sound.code, 0, "{sound:?}");
+}
+
+#[test]
+fn a_damaged_run_is_named_by_its_key_on_sqlite() {
+    let damages = [
+        "runs set version = x'00'",
+        "runs set tags = '{'",
+        "runs set tags = cast(x'ff' as text)",
+        "runs set workflow = cast(x'ff' as text)",
+        "runs set status = 'nothing'",
+        "runs set status = cast(x'ff' as text)",
+        "runs set priority = 99",
+        "runs set realm = cast(x'ff' as text)",
+        "runs set queue = cast(x'ff' as text)",
+        "runs set parent_run = x'01'",
+        "runs set parent_execution = cast(x'ff' as text)",
+        "queue set epoch = -1",
+        "queue set status = cast(x'ff' as text)",
+    ];
+    let site = DamageSite::sqlite();
+    a_damaged_run_is_named_by_its_key(&site, &damages.map(str::to_owned));
+}
+
+#[test]
+fn a_damaged_run_is_named_by_its_key_on_postgres() {
+    if let Some(site) = DamageSite::postgres("keys") {
+        let damages = [
+            format!("runs set version = {}", site.bytes(&[0])),
+            "runs set tags = '[1]'".to_owned(),
+            "runs set status = 'nothing'".to_owned(),
+            "runs set priority = 99".to_owned(),
+            "runs set realm = ''".to_owned(),
+        ];
+        a_damaged_run_is_named_by_its_key(&site, &damages);
+    }
+}
+
+/// "Pruning a run whose tags are damaged leaves its `run_tags` row behind."
+#[test]
+fn a_run_whose_tags_are_damaged_is_pruned_with_its_tags() {
+    let site = DamageSite::sqlite();
+    let echo = site.home.file("echo.yaml", ECHO);
+    let damages = ["'{'", "'[1]'", "'{\"a\": 1}'", "cast(x'7bff7d' as text)"];
+    let mut runs = Vec::new();
+    for _ in damages {
+        let start: [&str; 7] = ["start", &echo, "--input", "\"x\"", "--tag", "a=b", "--json"];
+        let started = site.lope(&start).done().json();
+        let run: RunId = started["run_id"].as_str().unwrap().parse().unwrap();
+        runs.push(run);
+    }
+    let up = site.up();
+    until("they end", || {
+        let statuses = site.statuses();
+        let ended = statuses.values().filter(|status| *status == "completed");
+        ended.count() == runs.len()
+    });
+    up.ends();
+    for (run, tags) in runs.iter().zip(damages) {
+        let id = site.id(*run);
+        site.sql(&format!(
+            "update runs set tags = {tags} where run_id = {id}"
+        ));
+    }
+    site.lope(&["store", "prune", "--older", "0s"]).done();
+    let left = "select cast(count(*) as text) from";
+    for table in ["runs", "run_tags", "journal"] {
+        assert_eq!(site.sql(&format!("{left} {table}")), ["0"], "{table}");
+    }
+    let sound = site.lope(&["store", "check"]);
+    assert_eq!(sound.code, 0, "{sound:?}");
+    // What an earlier version left behind is named with what takes it away.
+    let run = runs[0];
+    let id = site.id(run);
+    site.sql(&format!("insert into run_tags values ('a', 'b', 1, {id})"));
+    site.check_and_remove(&[run]);
+    let sound = site.lope(&["store", "check"]);
+    assert_eq!(sound.code, 0, "{sound:?}");
+}
