@@ -143,10 +143,11 @@ fn a_damaged_run_is_named_by_its_key_on_sqlite() {
 #[test]
 fn a_damaged_run_is_named_by_its_key_on_postgres() {
     if let Some(site) = DamageSite::postgres("keys") {
+        // The status of a live run is its queue row's.
         let damages = [
             format!("runs set version = {}", site.bytes(&[0])),
             "runs set tags = '[1]'".to_owned(),
-            "runs set status = 'nothing'".to_owned(),
+            "queue set status = 'nothing'".to_owned(),
             "runs set priority = 99".to_owned(),
             "runs set realm = ''".to_owned(),
         ];
