@@ -89,9 +89,38 @@ fn a_timeout_ends_what_ignores_being_told_and_what_was_forked_twice() {
     let file = workflow(&home, &json!({ "run": line, "timeout": "500ms" }));
     let said = home.lope(&["run", &file, "--json"]);
     assert!(said.out.contains("Timeout"), "{said:?}");
-    // The command does not wait until those that ignore being told are killed; that happens when
-    // it is gone.
-    until("none is left", || sleepers(&long) == 0);
+    assert_eq!(sleepers(&long), 0);
+}
+
+/// What follows a step begins when what the step had started is gone: here a handler and a
+/// `finally`, each of which counts what is left of a step that ignores being told.
+#[test]
+fn catch_and_finally_begin_when_what_the_step_had_started_is_gone() {
+    let (home, long) = (Home::new(), long());
+    let slow = format!("trap '' TERM; setsid -f sleep {long}; echo x >> seen; sleep {long}");
+    let left = format!("pgrep -cxf 'sleep {long}' >> left || true");
+    let file = workflow(
+        &home,
+        &json!({
+            "try": {
+                "timed": {
+                    "try": { "slow": { "run": slow, "timeout": "500ms" } },
+                    "catch": [{ "steps": { "caught": { "run": left } } }],
+                },
+                "again": { "run": slow, "needs": ["timed"] },
+            },
+            "finally": { "last": { "run": left } },
+        }),
+    );
+    let mut lope = begin(&home, &["run", &file]);
+    until("it is at work again", || {
+        lines(&home).len() == 2 && sleepers(&long) == 2
+    });
+    home.lope(&["runs", "cancel", &only_run(&home)]).done();
+    lope.wait().unwrap();
+    let left = std::fs::read_to_string(home.path().join("left")).unwrap();
+    assert_eq!(left, "0\n0\n");
+    assert_eq!(sleepers(&long), 0);
 }
 
 #[test]

@@ -7,7 +7,9 @@
 //! count from the start, on a clock that only runs forward. Waiting costs no thread.
 //!
 //! A slot and what it was granted belong to an attempt until its executor has confirmed its end: one
-//! that was told to stop keeps them until then.
+//! that was told to stop keeps them until then. Its owner, too, goes on only then: that an attempt
+//! ran out of time is told when it has ended, and while one that is no longer wanted ends, nothing
+//! else of its run begins. Both as long as the end is not overdue.
 
 mod granting;
 
@@ -38,7 +40,8 @@ pub enum SlotCommand {
         executor: Arc<str>,
         token: Token,
     },
-    /// The attempt ran longer than its timeout, or was silent for longer than its heartbeat allows.
+    /// The attempt ran longer than its timeout, or was silent for longer than its heartbeat allows;
+    /// it has ended, or its end is overdue.
     TimedOut {
         token: Token,
         silent: bool,
@@ -95,12 +98,24 @@ enum SlotStage {
     /// Its owner writes down that it begins.
     Announced(Box<Task>),
     Working,
-    /// It was told to stop; its end is not confirmed, and is overdue from then on.
-    Ending(Option<Moment>),
+    /// It was told to stop, and its end is not confirmed.
+    Ending(Ending),
 }
 
-/// How long an attempt may take to end before that is worth a word.
-const OVERDUE: Span = Span::from_secs(30);
+/// What its owner waits for when an attempt was told to stop.
+#[derive(Clone, Copy, Debug)]
+enum Ending {
+    /// It is not wanted any more: what else its run wants to begin waits for its end.
+    Unwanted { overdue: Moment },
+    /// It ran out of time, which is told when it has ended.
+    TimedOut { silent: bool, overdue: Moment },
+    /// Nothing: the end did not come in time.
+    Overdue,
+}
+
+/// How long an attempt that was told to stop is waited for. Executors need no more than a few
+/// seconds, and a cancelled run's grace passes meanwhile.
+const OVERDUE: Span = Span::from_secs(10);
 
 /// Order among those that wait: priority, then arrival.
 type Rank = (std::cmp::Reverse<Priority>, u64);
@@ -119,6 +134,10 @@ pub struct SlotScheduler {
     /// Those that wait for a limit that others hold; of the above they are in `ranks` alone.
     held: BTreeMap<LimitKey, BTreeMap<Rank, Box<Task>>>,
     running: HashMap<Token, RunningTask>,
+    /// How many attempts of a run nobody wants any more and end.
+    unwanted: HashMap<RunId, usize>,
+    /// Those that wait for these ends, by run; of the above they are in `ranks` alone.
+    behind: HashMap<RunId, BTreeMap<Rank, Box<Task>>>,
     deadlines: BTreeSet<(Moment, Token)>,
     /// Announced durably, but the lease was over by then.
     held_back: BTreeSet<Token>,
@@ -137,6 +156,8 @@ impl SlotScheduler {
             ranks: HashMap::default(),
             held: BTreeMap::new(),
             running: HashMap::default(),
+            unwanted: HashMap::default(),
+            behind: HashMap::default(),
             deadlines: BTreeSet::new(),
             held_back: BTreeSet::new(),
             draining: false,
@@ -225,7 +246,9 @@ impl SlotScheduler {
             if matches!(running.stage, SlotStage::Working) {
                 commands.push(SlotCommand::Return(token.clone()));
             }
+            let timed_out = running.timed_out(token, now);
             self.release(running, None, false, commands);
+            commands.extend(timed_out);
         }
         self.fill(now, commands);
     }
@@ -250,7 +273,11 @@ impl SlotScheduler {
         let rank = (std::cmp::Reverse(task.limits.priority), self.arrivals);
         self.arrivals += 1;
         // Nobody is before it, and there is room: most are here.
-        if self.may_begin(now) && self.waiting.is_empty() && task.limits.is_plain() {
+        if self.may_begin(now)
+            && self.waiting.is_empty()
+            && task.limits.is_plain()
+            && !self.unwanted.contains_key(&task.token.run)
+        {
             return self.begin(now, task, commands);
         }
         self.ranks.insert(task.token.clone(), rank);
@@ -279,7 +306,9 @@ impl SlotScheduler {
         let result = answer.cloned().ok_or(());
         // Work that was done is done, whether its owner still wants it or not.
         let result = (counts || result.is_ok()).then_some(result);
+        let timed_out = ended.timed_out(token, now);
         self.release(ended, result, counts && settlement.waits, commands);
+        commands.extend(timed_out);
         self.fill(now, commands);
         counts.then_some(settlement)
     }
@@ -309,28 +338,48 @@ impl SlotScheduler {
                 held.remove(&rank);
                 !held.is_empty()
             });
+            if let Some(behind) = self.behind.get_mut(&token.run) {
+                behind.remove(&rank);
+            }
         }
         match self.running.get(token).map(|running| &running.stage) {
             Some(SlotStage::Announced(_) | SlotStage::Asking(..)) => self.give_up(token, commands),
-            Some(SlotStage::Working) => self.stop(now, token, commands),
-            Some(SlotStage::Ending(_)) | None => {}
+            Some(SlotStage::Working) => {
+                let overdue = now.plus(OVERDUE);
+                self.stop(token, Ending::Unwanted { overdue }, commands);
+            }
+            Some(SlotStage::Ending(Ending::TimedOut { overdue, .. })) => {
+                let overdue = *overdue;
+                self.begin_ending(token, Ending::Unwanted { overdue });
+            }
+            Some(SlotStage::Ending(Ending::Unwanted { .. } | Ending::Overdue)) => {}
+            None => {}
         }
         self.fill(now, commands);
     }
 
     /// Its executor is told; slot and keys are its own until the end is confirmed.
-    fn stop(&mut self, now: Moment, token: &Token, commands: &mut Vec<SlotCommand>) {
+    fn stop(&mut self, token: &Token, ending: Ending, commands: &mut Vec<SlotCommand>) {
         self.forget_deadlines(token);
-        let Some(running) = self.running.get_mut(token) else {
-            return;
-        };
-        let overdue = now.plus(OVERDUE);
-        running.stage = SlotStage::Ending(Some(overdue));
-        self.deadlines.insert((overdue, token.clone()));
-        commands.push(SlotCommand::Stop {
-            executor: Arc::clone(&running.executor),
-            token: token.clone(),
-        });
+        if let Some(executor) = self.begin_ending(token, ending) {
+            commands.push(SlotCommand::Stop {
+                executor,
+                token: token.clone(),
+            });
+        }
+    }
+
+    /// Whoever waits for its end does so from now on; the executor that has it.
+    fn begin_ending(&mut self, token: &Token, ending: Ending) -> Option<Arc<str>> {
+        let running = self.running.get_mut(token)?;
+        running.stage = SlotStage::Ending(ending);
+        for due in running.deadlines() {
+            self.deadlines.insert((due, token.clone()));
+        }
+        if let Ending::Unwanted { .. } = ending {
+            *self.unwanted.entry(token.run).or_default() += 1;
+        }
+        Some(Arc::clone(&running.executor))
     }
 
     /// Nothing of these runs is wanted any more: those that wait first, so that none of them begins
@@ -361,18 +410,19 @@ impl SlotScheduler {
                 .running
                 .get_mut(&token)
                 .expect("a deadline belongs to a running task");
-            if let SlotStage::Ending(overdue) = &mut running.stage {
-                *overdue = None;
+            if let SlotStage::Ending(ending) = running.stage {
+                commands.extend(running.timed_out(&token, now));
+                running.stage = SlotStage::Ending(Ending::Overdue);
                 let executor = Arc::clone(&running.executor);
                 self.deadlines.pop_first();
+                self.let_others_go_on(token.run, ending);
                 commands.push(SlotCommand::Overdue { executor, token });
                 continue;
             }
             let silent = running.timeout_at.is_none_or(|timeout_at| timeout_at > now);
-            let ran = now.since(running.since);
+            let overdue = now.plus(OVERDUE);
             running.fail_circuit(commands);
-            self.stop(now, &token, commands);
-            commands.push(SlotCommand::TimedOut { token, silent, ran });
+            self.stop(&token, Ending::TimedOut { silent, overdue }, commands);
         }
         self.fill(now, commands);
     }
@@ -401,7 +451,10 @@ impl SlotScheduler {
         while self.may_begin(now)
             && let Some((rank, task)) = self.waiting.pop_first()
         {
-            if task.limits.is_shared() {
+            let run = task.token.run;
+            if self.unwanted.contains_key(&run) {
+                self.behind.entry(run).or_default().insert(rank, task);
+            } else if task.limits.is_shared() {
                 self.ask(now, rank, task, commands);
             } else {
                 self.begin(now, task, commands);
@@ -470,17 +523,49 @@ impl SlotScheduler {
         let running = self.running.remove(token)?;
         self.held_back.remove(token);
         self.free += 1;
+        if let SlotStage::Ending(ending) = running.stage {
+            self.let_others_go_on(token.run, ending);
+        }
         Some(running)
+    }
+
+    /// An attempt of this run has ended or is overdue: after the last that others wait for they may
+    /// begin.
+    fn let_others_go_on(&mut self, run: RunId, ending: Ending) {
+        let (Ending::Unwanted { .. }, Some(count)) = (ending, self.unwanted.get_mut(&run)) else {
+            return;
+        };
+        *count -= 1;
+        if *count == 0 {
+            self.unwanted.remove(&run);
+            self.waiting
+                .extend(self.behind.remove(&run).unwrap_or_default());
+        }
     }
 }
 
 impl RunningTask {
+    /// It ends or is overdue: what its owner hears if it had run out of time, once.
+    fn timed_out(&self, token: &Token, now: Moment) -> Option<SlotCommand> {
+        let SlotStage::Ending(Ending::TimedOut { silent, .. }) = self.stage else {
+            return None;
+        };
+        Some(SlotCommand::TimedOut {
+            token: token.clone(),
+            silent,
+            ran: now.since(self.since),
+        })
+    }
+
     /// When the clock must be looked at for it.
     fn deadlines(&self) -> impl Iterator<Item = Moment> + use<> {
         let (limits, overdue) = match self.stage {
             SlotStage::Announced(_) | SlotStage::Asking(..) => (None, None),
             SlotStage::Working => (Some((self.timeout_at, self.silence)), None),
-            SlotStage::Ending(overdue) => (None, overdue),
+            SlotStage::Ending(Ending::Unwanted { overdue } | Ending::TimedOut { overdue, .. }) => {
+                (None, Some(overdue))
+            }
+            SlotStage::Ending(Ending::Overdue) => (None, None),
         };
         let (timeout, silence) = limits.unwrap_or_default();
         let silence = silence.map(|(_, until)| until);

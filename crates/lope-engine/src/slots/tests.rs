@@ -340,9 +340,13 @@ fn an_attempt_that_runs_out_of_time_counts_against_its_circuit_at_once_and_only_
     play.submit(task("a", limits));
     assert_eq!(play.answer("a", GRANTED), "+a");
     play.slots.tick(Moment(50), &mut play.commands);
-    assert_eq!(short(&mut play.commands), "/a:failed -a !a");
+    assert_eq!(short(&mut play.commands), "/a:failed -a");
     let Play { slots, commands } = &mut play;
     slots.settled(Moment(60), &plain("a").token, FAILED, commands);
+    let Some(SlotCommand::TimedOut { ran, .. }) = commands.pop() else {
+        panic!("its owner hears of it: {commands:?}");
+    };
+    assert_eq!(ran, Span::from_millis(60));
     let Some(SlotCommand::Release {
         end,
         settles: false,
@@ -377,12 +381,13 @@ fn time_limits_count_from_the_start_and_silence_from_the_last_sign_of_life() {
         ("", Some(Moment(1_100)))
     );
     slots.tick(Moment(1_100), &mut commands);
-    assert_eq!(short(&mut commands), "-t !t");
+    assert_eq!(short(&mut commands), "-t");
     slots.settled(Moment(1_100), &plain("t").token, FAILED, &mut commands);
-    assert_eq!(short(&mut commands), "+s");
+    assert_eq!(short(&mut commands), "!t +s");
     slots.tick(Moment(1_130), &mut commands);
-    assert_eq!(short(&mut commands), "-s ?s");
+    assert_eq!(short(&mut commands), "-s");
     slots.settled(Moment(1_130), &plain("s").token, FAILED, &mut commands);
+    assert_eq!(short(&mut commands), "?s");
     assert_eq!(slots.next_deadline(), None);
 }
 
@@ -398,6 +403,60 @@ fn a_running_task_that_is_cancelled_is_stopped_and_keeps_its_slot_until_it_has_e
     let ran = slots.settled(Moment(5), &plain("a").token, DONE, &mut commands);
     assert_eq!(ran, None, "its answer does not count");
     assert_eq!(short(&mut commands), "+b");
+}
+
+/// "Whatever a step started is gone when the step is": what follows it begins no earlier.
+#[test]
+fn nothing_of_a_run_begins_while_an_attempt_that_it_does_not_want_ends() {
+    let mut play = Play::new(9);
+    for name in ["a", "b"] {
+        play.submit(plain(name));
+    }
+    let mut stranger = plain("stranger");
+    stranger.token.run = RunId::from_bytes([1; 16]);
+    assert_eq!(play.cancel("a"), "-a");
+    assert_eq!(play.cancel("b"), "-b");
+    for task in [plain("finally"), keyed("keyed", "k", 1), plain("given up")] {
+        assert_eq!(play.submit(task), "");
+    }
+    assert_eq!(play.submit(stranger), "+stranger", "others do not wait");
+    assert_eq!(play.cancel("given up"), "");
+    assert_eq!(play.settle("a", FAILED), "");
+    assert_eq!(play.settle("b", DONE), "+finally *keyed");
+    assert_eq!(play.submit(plain("next")), "+next");
+}
+
+#[test]
+fn what_does_not_end_is_waited_for_as_long_as_it_is_not_overdue() {
+    let mut play = Play::new(9);
+    play.submit(plain("a"));
+    assert_eq!(play.cancel("a"), "-a");
+    assert_eq!(play.submit(plain("finally")), "");
+    let overdue = play.slots.next_deadline().unwrap();
+    play.slots.tick(overdue, &mut play.commands);
+    assert_eq!(short(&mut play.commands), "%a +finally");
+    assert_eq!(play.submit(plain("next")), "+next");
+    assert_eq!(play.settle("a", FAILED), "");
+    assert_eq!(
+        (play.slots.in_flight(), play.slots.next_deadline()),
+        (2, None)
+    );
+}
+
+#[test]
+fn one_that_ran_out_of_time_and_is_not_wanted_then_is_waited_for_and_not_told() {
+    let mut play = Play::new(9);
+    let limits = Limits {
+        timeout: Some(Span::from_millis(50)),
+        ..Limits::default()
+    };
+    play.submit(task("a", limits));
+    play.slots.tick(Moment(50), &mut play.commands);
+    assert_eq!(short(&mut play.commands), "-a");
+    assert_eq!(play.submit(plain("beside")), "+beside", "its run goes on");
+    assert_eq!(play.cancel("a"), "");
+    assert_eq!(play.submit(plain("finally")), "");
+    assert_eq!(play.settle("a", FAILED), "+finally");
 }
 
 /// "`concurrency: 1`, timeout, a process that ignores TERM: three at once."
@@ -419,13 +478,14 @@ fn a_key_is_free_only_when_the_end_is_confirmed_and_what_does_not_end_is_told_on
     slots.submit(Moment(0), bounded("b"), &mut commands);
     slots.answered(Moment(0), &plain("a").token, GRANTED, &mut commands);
     slots.tick(Moment(100), &mut commands);
-    assert_eq!(short(&mut commands), "*a +a -a !a");
+    assert_eq!(short(&mut commands), "*a +a -a");
     slots.alive(Moment(200), &plain("a").token);
     let overdue = slots.next_deadline().unwrap();
     slots.tick(overdue, &mut commands);
     assert_eq!(
         (short(&mut commands).as_str(), slots.next_deadline()),
-        ("%a", None)
+        ("!a %a", None),
+        "its owner waits no longer"
     );
     slots.settled(overdue, &plain("a").token, FAILED, &mut commands);
     assert_eq!(short(&mut commands), "/a *b");
@@ -524,6 +584,7 @@ fn signs_of_life_do_not_lift_a_timeout_that_falls_together_with_the_silence() {
     );
     slots.alive(Moment(50), &plain("t").token);
     slots.tick(Moment(100), &mut commands);
+    slots.settled(Moment(110), &plain("t").token, FAILED, &mut commands);
     assert_eq!(short(&mut commands), "+t -t !t");
 }
 
