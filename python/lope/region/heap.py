@@ -17,7 +17,7 @@ import sys
 import types
 from collections import OrderedDict
 from contextvars import ContextVar
-from typing import Any, Callable, Iterable, Optional
+from typing import Any, Callable, Iterable, Optional, cast
 
 from ..values.names import class_name, find_class, find_module, module_name
 from .tracking import Home, Opaque, Tracker, apply
@@ -72,13 +72,13 @@ class Heap:
         self.tasks: dict[int, Any] = {}
         self._out = io.BytesIO()
         self._pickler: Any = None
-        self._tracker = Tracker()
+        self._tracker: Optional[Tracker] = None
         # What was put into the tables or taken out of them.
         self._changes: list[tuple[Any, ...]] = []
         self._touched: list[Any] = []
         self._touched_frames: list[dict[str, Any]] = []
         self._size = self._base = 0
-        # What was written last, where the whole is written each time.
+        # The whole, if it was written last.
         self._whole = b""
 
     # Tables.
@@ -129,12 +129,12 @@ class Heap:
             if added == self._whole:
                 adds, added = True, b""
             else:
-                self._whole = added if self._pickler is None else b""
+                self._whole = added
         self._changes, self._touched, self._touched_frames = [], [], []
         return [self._remember(), adds, added]
 
     def _added(self) -> bytes:
-        tracker = self._tracker
+        tracker = cast(Tracker, self._tracker)
         tracker.edits = []
         changed = [each for frame in self._touched_frames for each in tracker.look_at_frame(frame)]
         tracker.look([*self._touched, *changed])
@@ -160,12 +160,7 @@ class Heap:
         self._size = 0
         added = self._written()
         self._base = self._size
-        self._tracker = Tracker()
-        try:
-            self._tracker.look([getattr(self, each) for each in _TABLES])
-        except Opaque:
-            # Nobody sees what becomes of it: the next region writes everything again.
-            self._pickler = None
+        self._tracker = None
         return added
 
     def _dump_whole(self) -> None:
@@ -215,9 +210,17 @@ class Heap:
         self._size = len(log)
         self._pickler = _Pickler(self._out, protocol=5)
         self._pickler.memo = _memo(reader.memo.copy())
+
+    def begin(self) -> None:
+        """Before a region changes it: what it holds is noted, unless that is known."""
+        if self._tracker is not None or self._pickler is None:
+            return
+        self._tracker = Tracker()
         try:
             self._tracker.look([getattr(self, each) for each in _TABLES])
+            self._whole = b""
         except Opaque:
+            # Nobody sees what becomes of it: the region writes everything again.
             self._pickler = None
 
 
@@ -230,12 +233,12 @@ def load(given: Optional[dict[str, Any]]) -> Heap:
         return Heap()
     # A region changes it: what is left behind has another version.
     heap = _KEPT.pop(given["version"], None)
-    if heap is not None:
-        return heap
-    if "pages" not in given:
-        raise Forgotten()
-    heap = Heap()
-    heap.read(b"".join(given["pages"]))
+    if heap is None:
+        if "pages" not in given:
+            raise Forgotten()
+        heap = Heap()
+        heap.read(b"".join(given["pages"]))
+    heap.begin()
     return heap
 
 

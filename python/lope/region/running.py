@@ -15,7 +15,7 @@ from typing import Any, Optional, Sequence, cast
 from .. import client
 from ..decorators import Workflow, workflows
 from ..values import decode
-from ..values.arguments import call_arguments
+from ..values.arguments import PlainParameters, call_arguments
 from ..values.encode import Encoded, encode
 from ..values.failures import decode_failure, encode_failure
 from ..values.names import find_module
@@ -34,7 +34,7 @@ _UNBOUND = object()
 _FOREVER = 100 * 365 * 86_400
 
 
-def run_region(request: dict[str, Any], given: Optional[dict[str, Any]]) -> dict[str, Any]:
+def run_region(request: dict[str, Any], given: Optional[dict[str, Any]]) -> Encoded:
     """What a region led to: `flow` says how it was left, `v` with what, `heap` what it changed, `tasks` whom it started,
     woke and cancelled."""
     module = find_module(request["module"])
@@ -47,7 +47,7 @@ def run_region(request: dict[str, Any], given: Optional[dict[str, Any]]) -> dict
         scopes.reset(token)
 
 
-def _run(region: "Region", module: Any, scope: dict[str, Any]) -> dict[str, Any]:
+def _run(region: "Region", module: Any, scope: dict[str, Any]) -> Encoded:
     request = region.request
     token, working = running.set(region), client.working.set(True)
     try:
@@ -59,9 +59,9 @@ def _run(region: "Region", module: Any, scope: dict[str, Any]) -> dict[str, Any]
     finally:
         running.reset(token)
         client.working.reset(working)
-    found = {"flow": flow, "v": value, "heap": region.heap.write(int(request.get("line", 0)))}
-    tasks = {word: each for word, each in vars(region.turns).items() if each}
-    return {**found, "tasks": tasks} if tasks else found
+    found = {"flow": flow, "v": encode(value, "result"), "heap": region.heap.write(int(request.get("line", 0)))}
+    tasks = {word: encode(each) for word, each in vars(region.turns).items() if each}
+    return Encoded({**found, "tasks": tasks} if tasks else found)
 
 
 class Region:
@@ -366,6 +366,8 @@ async def _enter(manager: Any) -> None:
 
 def _arguments(workflow: Workflow[..., Any], given: Any) -> dict[str, Any]:
     """The variables that a run starts with."""
+    if not isinstance(workflow.target, type) and (plain := _parameters(workflow).all_decoded(given)) is not None:
+        return plain
     args, kwargs = call_arguments(workflow, given)
     bound = workflow.signature.bind(*args, **kwargs)
     bound.apply_defaults()
@@ -374,6 +376,11 @@ def _arguments(workflow: Workflow[..., Any], given: Any) -> dict[str, Any]:
         own = next(iter(inspect.signature(workflow.function).parameters))
         found = {own: workflow.target(), **found}
     return found
+
+
+@functools.lru_cache(maxsize=1024)
+def _parameters(workflow: Workflow[..., Any]) -> PlainParameters:
+    return PlainParameters(workflow.function, workflow.signature)
 
 
 def _globals(module: Any, request: dict[str, Any]) -> dict[str, Any]:

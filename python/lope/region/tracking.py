@@ -169,9 +169,10 @@ class Tracker:
         before = known[1]
         if fresh:
             known[1], known[2] = list.copy(value), _plain(value)
-        elif len(before) != len(value) or not all(map(is_, before, value)):
-            front = _common(before, value)
-            rest = min(len(before), len(value)) - front
+        elif not (same := all(map(is_, before, value))) or len(before) != len(value):
+            both = min(len(before), len(value))
+            front = both if same else _common(before, value)
+            rest = both - front
             end = _common(before[len(before) - rest :][::-1], value[len(value) - rest :][::-1]) if rest else 0
             new = list.__getitem__(value, slice(front, len(value) - end))
             self.note("l", value, front, new, end)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import functools
 import inspect
-from typing import Any, Callable, get_type_hints
+from typing import Any, Callable, Optional, get_type_hints
 
-from .decode import decode, split
+from .decode import decode, decoder, split
 from .encode import encode, tag
 from .problem import ValueProblem
 
@@ -64,6 +64,40 @@ def call_arguments(function: Any, given: Any) -> tuple[tuple[Any, ...], dict[str
     else:
         positional, keywords = [given], {}
     return _decoded(signature, hints, positional, keywords)
+
+
+class PlainParameters:
+    """The parameters of a function if all of them go by name, with their decoders made ready."""
+
+    def __init__(self, function: Callable[..., Any], signature: inspect.Signature) -> None:
+        parameters = signature.parameters
+        plain = {inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY}
+        self._decoders: Optional[dict[str, Callable[[Any], Any]]] = None
+        self._required = {name for name, each in parameters.items() if each.default is inspect.Parameter.empty}
+        if {each.kind for each in parameters.values()} <= plain:
+            try:
+                hints = get_type_hints(function, include_extras=True)
+                self._decoders = {name: decoder(hints.get(name, Any)) for name in parameters}
+            except Exception:
+                # The slower way says what is wrong, where it matters.
+                pass
+
+    def decoded(self, given: Any) -> Optional[dict[str, Any]]:
+        """The arguments by name; `None`: the slower way knows more, or says what is wrong with its place."""
+        decoders = self._decoders
+        if decoders is None or type(given) is not dict or not self._required <= given.keys() <= decoders.keys():
+            return None
+        try:
+            return {name: decoders[name](value) for name, value in given.items()}
+        except ValueProblem:
+            return None
+
+    def all_decoded(self, given: Any) -> Optional[dict[str, Any]]:
+        """As `decoded`, in the order of the parameters, if none is left out."""
+        found = self.decoded(given)
+        if found is None or self._decoders is None or len(found) != len(self._decoders):
+            return None
+        return {name: found[name] for name in self._decoders}
 
 
 def _decoded(

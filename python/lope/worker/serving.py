@@ -10,21 +10,32 @@ import os
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from types import TracebackType
-from typing import Any, Callable, Optional, get_type_hints
+from typing import Any, Callable, Optional, Protocol
 
 from ..attempt import Attempt, _current
-from ..decorators import Action
+from ..decorators import REGION, Action
 from ..depends import Provision
 from ..region.heap import Forgotten
 from ..values import ValueProblem, call_arguments, encode, encode_failure, to_msgpack
-from ..values.decode import decoder
+from ..values.arguments import PlainParameters
 from ..values.wire import packer, unpacker
 from . import protocol
 from .capture import Output, output
 from .children import Children, OwnedThreads, owner
+from .regions import RegionThreads
 
 _unpack = unpacker()
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+
+
+class _Own(threading.local):
+    """What each thread has for itself."""
+
+    def __init__(self) -> None:
+        self.pack = packer()
+
+
+_own = _Own()
 
 
 class Stopped(BaseException):
@@ -35,6 +46,12 @@ class Limit(Exception):
     """More than Lope carries."""
 
 
+class Post(Protocol):
+    """Sends a message soon, or at once; from any thread."""
+
+    def __call__(self, message: tuple[Any, ...], now: bool = False) -> None: ...
+
+
 class Served:
     """An action, with what it takes to call it made ready."""
 
@@ -43,28 +60,13 @@ class Served:
         self.function = action.function
         self.needs = action.provided
         self.is_async = action.is_async
-        kinds = {each.kind for each in action.signature.parameters.values()}
-        plain = kinds <= {inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY}
-        self._decoders: Optional[dict[str, Callable[[Any], Any]]] = None
-        empty = inspect.Parameter.empty
-        self._required = {name for name, each in action.signature.parameters.items() if each.default is empty}
-        if plain:
-            try:
-                hints = get_type_hints(action.function, include_extras=True)
-                self._decoders = {name: decoder(hints.get(name, Any)) for name in action.signature.parameters}
-            except Exception:
-                # The slower way says what is wrong, where it matters.
-                pass
+        self._plain = PlainParameters(action.function, action.signature)
 
     def arguments(self, packed: bytes) -> tuple[tuple[Any, ...], dict[str, Any]]:
         given = _unpack(packed)
-        decoders = self._decoders
-        if decoders is not None and type(given) is dict and self._required <= given.keys() <= decoders.keys():
-            try:
-                return (), {name: decoders[name](value) for name, value in given.items()}
-            except ValueProblem:
-                # Said again below, with its place.
-                pass
+        found = self._plain.decoded(given)
+        if found is not None:
+            return (), found
         args, kwargs = call_arguments(self.action, given)
         try:
             self.action.signature.bind(*args, **kwargs)
@@ -96,14 +98,17 @@ class Job:
 class Serving:
     """The actions of this process and the attempts it has."""
 
-    def __init__(self, actions: dict[str, Action[..., Any]], slots: int, post: Callable[[tuple[Any, ...]], None]) -> None:
+    def __init__(self, actions: dict[str, Action[..., Any]], slots: int, post: Post) -> None:
         self.served = {name: Served(action) for name, action in actions.items()}
         self.jobs: dict[int, Job] = {}
         self.payload_max = protocol.PAYLOAD_MAX
         self.on_idle: Callable[[], None] = lambda: None
+        # No more attempts come; whoever waits for the end of those there are is told by `on_idle`.
+        self.draining = False
         self._post = post
         # Results are packed in the loop's thread alone.
         self._pack = packer()
+        self._regions: RegionThreads[tuple[Job, bytes]] = RegionThreads(slots, self._region)
         self._threads = OwnedThreads(max_workers=slots, thread_name_prefix="lope-action")
         # Threads of their own: what ends an attempt does not wait for those at work.
         self._enders = ThreadPoolExecutor(max_workers=4, thread_name_prefix="lope-end")
@@ -117,6 +122,9 @@ class Serving:
         attempt = Attempt(name, run, execution, number, workflow, step, key, timeout, self._alive(id), trace)
         job = Job(id, attempt, Output(id, self._post))
         self.jobs[id] = job
+        if name.startswith(REGION):
+            self._regions.submit((job, packed))
+            return
         job.task = self._loop.create_task(self._attempt(job, packed))
 
     def _alive(self, id: int) -> Callable[[], None]:
@@ -130,7 +138,7 @@ class Serving:
         with job.lock:
             if job.thread is not None:
                 # It is heard when the thread next runs Python code.
-                ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(job.thread), ctypes.py_object(Stopped))
+                _interrupt(job.thread, ctypes.py_object(Stopped))
                 return
         # A task that is cancelled before its first step would never come to its answer; it looks by itself.
         if job.started and job.task is not None:
@@ -149,9 +157,7 @@ class Serving:
         try:
             if job.cancelled:
                 raise asyncio.CancelledError()
-            served = self.served.get(job.attempt.action)
-            if served is None:
-                raise LookupError(f"this worker does not serve the action '{job.attempt.action}'")
+            served = self._served(job)
             args, kwargs = served.arguments(packed)
             if served.needs:
                 async with Provision() as provision:
@@ -160,10 +166,7 @@ class Serving:
                 result = await served.function(*args, **kwargs)
             else:
                 result = await self._call(job, served, args, kwargs)
-            answer: tuple[Any, ...] = ("done", job.id, self._packed(result))
-        except Forgotten:
-            # It is given again, with its heap.
-            answer = ("forgotten", job.id)
+            answer: tuple[Any, ...] = ("done", job.id, self._packed(result, self._pack))
         except BaseException as error:
             answer = ("failed", job.id, self._failure(job, error))
         if children.has_begun:
@@ -174,6 +177,48 @@ class Serving:
         if not self.jobs:
             self.on_idle()
 
+    def _served(self, job: Job) -> Served:
+        served = self.served.get(job.attempt.action)
+        if served is None:
+            raise LookupError(f"this worker does not serve the action '{job.attempt.action}'")
+        return served
+
+    def _region(self, work: tuple[Job, bytes]) -> None:
+        """All of a region's attempt, in a thread for regions."""
+        job, packed = work
+        children = Children()
+        answer: tuple[Any, ...]
+        try:
+            result = contextvars.Context().run(self._run_region, job, packed, children)
+            answer = ("done", job.id, self._packed(result, _own.pack))
+        except Forgotten:
+            # It is given again, with its heap.
+            answer = ("forgotten", job.id)
+        except BaseException as error:
+            answer = ("failed", job.id, self._failure(job, error))
+        if children.has_begun:
+            self._tell_left(job, children.end())
+        job.output.finish()
+        self._post(answer, now=not self._regions.is_crowded)
+        del self.jobs[job.id]
+        if self.draining and not self.jobs:
+            self._loop.call_soon_threadsafe(self.on_idle)
+
+    def _run_region(self, job: Job, packed: bytes, children: Children) -> Any:
+        _current.set(job.attempt)
+        output.set(job.output)
+        owner.set(children)
+        served = self._served(job)
+        args, kwargs = served.arguments(packed)
+        thread = threading.get_ident()
+        try:
+            job.thread = thread
+            if job.cancelled:
+                raise Stopped()
+            return served.function(*args, **kwargs)
+        finally:
+            _leave(job, thread)
+
     async def _end(self, job: Job, children: Children) -> None:
         """What the action started ends before its answer; a cancel does not end the wait for that."""
         ending = self._loop.run_in_executor(self._enders, children.end)
@@ -182,7 +227,10 @@ class Serving:
                 await asyncio.wait([ending])
             except asyncio.CancelledError:
                 continue
-        if left := ending.result():
+        self._tell_left(job, ending.result())
+
+    def _tell_left(self, job: Job, left: list[int]) -> None:
+        if left:
             job.output.write("err", f"processes that this action started cannot be ended: {', '.join(map(str, left))}\n")
 
     async def _call(self, job: Job, served: Served, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -216,10 +264,10 @@ class Serving:
             return await result
         return result
 
-    def _packed(self, result: Any) -> bytes:
+    def _packed(self, result: Any, pack: Callable[[Any], bytes]) -> bytes:
         encoded = encode(result, "result")
         try:
-            packed = self._pack(encoded)
+            packed = pack(encoded)
         except (ValueError, TypeError, OverflowError, UnicodeError) as error:
             raise ValueProblem(f"the result cannot be encoded: {error}") from None
         if len(packed) > self.payload_max:
@@ -242,6 +290,23 @@ class Serving:
             found = {"type": "Limit", "message": str(error)}
         job.output.write("err", found.get("traceback") or f"{found['type']}: {found['message']}\n")
         return _bounded(found)
+
+
+def _interrupt(thread: int, error: Any) -> None:
+    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), error)
+
+
+def _leave(job: Job, thread: int) -> None:
+    """The thread does something else from now on: nothing that was meant for the job reaches it any more."""
+    while True:
+        try:
+            with job.lock:
+                job.thread = None
+            if job.cancelled:
+                _interrupt(thread, None)
+            return
+        except Stopped:
+            continue
 
 
 def _bounded(found: dict[str, Any]) -> bytes:

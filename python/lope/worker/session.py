@@ -146,14 +146,12 @@ async def serve(options: argparse.Namespace) -> bool:
     settings = greet(options, wire, sorted(serving.served))
     serving.payload_max = int(settings.get("payload_max", protocol.PAYLOAD_MAX))
     beat = Beat(wire, serving, max(int(settings.get("heartbeat_ms", 1000)), 50) / 1000)
-    draining = False
 
     def finish() -> None:
-        if draining and not serving.jobs and not ended.done():
+        if serving.draining and not serving.jobs and not ended.done():
             ended.set_result(True)
 
     def messages(batch: list[Any]) -> None:
-        nonlocal draining
         for words in batch:
             name = words[0]
             if name == "task":
@@ -161,7 +159,7 @@ async def serve(options: argparse.Namespace) -> bool:
             elif name == "cancel":
                 serving.cancel(words[1])
             elif name == "drain":
-                draining = True
+                serving.draining = True
                 finish()
 
     def closed() -> None:
@@ -172,8 +170,7 @@ async def serve(options: argparse.Namespace) -> bool:
     asked = False
 
     def at_once() -> None:
-        nonlocal draining
-        draining = True
+        serving.draining = True
         serving.cancel_all()
         if not ended.done():
             ended.set_result(True)

@@ -111,19 +111,21 @@ class Wire:
             del self._incoming[:start]
         return messages
 
-    def post(self, message: tuple[Any, ...]) -> None:
-        """Sends a message soon, with others that are posted meanwhile. From any thread."""
+    def post(self, message: tuple[Any, ...], now: bool = False) -> None:
+        """Sends a message soon, with others that are posted meanwhile, or at once. From any thread."""
         with self._lock:
             if self._closed:
                 return
             packed = self._pack(message)
             self._outgoing.append(packed)
             self._waiting += len(packed)
-            schedule = not self._scheduled
-            self._scheduled = True
+            schedule = not (now or self._scheduled)
+            self._scheduled = self._scheduled or schedule
             crowded = self._waiting > protocol.WAITING_MAX
         if crowded:
             self.flush(wait=5.0)
+        elif now:
+            self.flush()
         elif schedule and self._loop is not None:
             if threading.get_ident() == self._loop_thread:
                 self._loop.call_soon(self.flush)
