@@ -230,6 +230,8 @@ def action(
 
     `rate="10/1s"` starts no more attempts of it in a span, `concurrency=4` has no more of them at once, over all runs."""
     limited = limits(rate, concurrency)
+    # What is wrong with these is said here, where they stand.
+    policy(retry, timeout)
 
     def make(function: Callable[..., Any]) -> Action[..., Any]:
         if not callable(function) or isinstance(function, (type, Action, Workflow)):

@@ -39,6 +39,8 @@ def policy(retry: Optional[Retry], timeout: Optional[Span]) -> dict[str, Any]:
     """The policy of a step in a definition."""
     found: dict[str, Any] = {}
     if retry is not None:
+        if not isinstance(retry, Retry):
+            raise TypeError(f"retry={retry!r}: write Retry(…), as in retry=Retry(3)")
         found["retries"] = retry.retries
         found["backoff"] = retry.backoff
         delays = (("base_delay", retry.base), ("max_delay", retry.max))

@@ -59,7 +59,7 @@ impl PostgresInner {
     async fn read_board(&self, selects: &[BoardSelect]) -> Worked<BoardRead> {
         let statements: Vec<BoardStatement> = selects.iter().map(selection).collect();
         let mut asked = vec![(
-            ReadStatement::Once {
+            ReadStatement::Repeated {
                 text: CLOCK,
                 types: "",
             },
@@ -71,7 +71,7 @@ impl PostgresInner {
             values,
         } in &statements
         {
-            asked.push((ReadStatement::Once { text, types }, params(values)));
+            asked.push((ReadStatement::Repeated { text, types }, params(values)));
         }
         let sent = Instant::now();
         let mut answers = self.reads.read_together(View::Rows, &asked).await?;
@@ -114,14 +114,13 @@ impl PostgresInner {
 
 /// One transaction.
 async fn attempt(link: &DbConnection, statements: &[BoardStatement]) -> Worked<BoardReply> {
+    let mut ready = Vec::with_capacity(statements.len());
+    for BoardStatement { text, types, .. } in statements {
+        ready.push(link.repeated(text, types).await?);
+    }
     let mut pipeline = Pipeline::begin(link);
-    for BoardStatement {
-        text,
-        types,
-        values,
-    } in statements
-    {
-        pipeline.query(link.text(text, types), params(values));
+    for (ready, statement) in ready.into_iter().zip(statements) {
+        pipeline.query(ready, params(&statement.values));
     }
     let answers = pipeline.run().await?;
     let conflict = answers.iter().skip(1).position(Vec::is_empty);

@@ -28,6 +28,8 @@ pub(crate) struct DbConnection {
     statement_timeout: Duration,
     answer_timeout: Duration,
     ready: Mutex<HashMap<&'static str, Ready>>,
+    /// Texts that came before, and what those are that came twice.
+    repeated: Mutex<HashMap<String, Option<Ready>>>,
     spoilt: AtomicBool,
 }
 
@@ -43,7 +45,15 @@ pub(crate) enum Ready {
 #[derive(Clone, Copy)]
 pub(crate) enum ReadStatement<'a> {
     Kept(&'static Statement),
-    Once { text: &'a str, types: &'a str },
+    /// Made as it is needed, one of few.
+    Repeated {
+        text: &'a str,
+        types: &'a str,
+    },
+    Once {
+        text: &'a str,
+        types: &'a str,
+    },
 }
 
 /// How several reads look at the store.
@@ -80,6 +90,16 @@ pub(crate) struct Pipeline<'a> {
     ends: bool,
 }
 
+/// Texts that are remembered.
+const REPEATED_MAX: usize = 256;
+
+/// How often a text has come.
+enum Repetition {
+    First,
+    Second,
+    Kept(Ready),
+}
+
 impl DbConnection {
     pub(crate) fn new(client: Client, options: &PostgresOptions) -> Self {
         Self {
@@ -90,6 +110,7 @@ impl DbConnection {
             statement_timeout: options.statement_timeout,
             answer_timeout: options.answer_timeout(),
             ready: Mutex::default(),
+            repeated: Mutex::default(),
             spoilt: AtomicBool::new(false),
         }
     }
@@ -123,6 +144,42 @@ impl DbConnection {
             .expect("nobody panics while holding it")
             .insert(statement.name, ready.clone());
         Ok(ready)
+    }
+
+    /// A statement of its own text that is kept when it comes for the second time: whoever connects
+    /// for one command makes no trip for it.
+    pub(crate) async fn repeated(&self, text: &str, types: &str) -> Worked<Ready> {
+        match self.repetition(text) {
+            Repetition::First => Ok(self.text(text, types)),
+            Repetition::Kept(ready) => Ok(ready),
+            Repetition::Second => {
+                let prepared = self.prepare(&filled(text, &self.schema), &kinds(types));
+                let ready = Ready::Prepared(prepared.await?);
+                self.repeated
+                    .lock()
+                    .expect("nobody panics while holding it")
+                    .insert(text.to_owned(), Some(ready.clone()));
+                Ok(ready)
+            }
+        }
+    }
+
+    /// How often a text came; one that is not kept is always new.
+    fn repetition(&self, text: &str) -> Repetition {
+        let mut repeated = self
+            .repeated
+            .lock()
+            .expect("nobody panics while holding it");
+        match repeated.get(text) {
+            Some(Some(ready)) => Repetition::Kept(ready.clone()),
+            Some(None) => Repetition::Second,
+            None => {
+                if repeated.len() < REPEATED_MAX && self.pooler != Pooler::Transaction {
+                    repeated.insert(text.to_owned(), None);
+                }
+                Repetition::First
+            }
+        }
     }
 
     fn known(&self, name: &str) -> Option<Ready> {
@@ -173,6 +230,7 @@ impl DbConnection {
         for (ask, params) in asked {
             let ready = match ask {
                 ReadStatement::Kept(statement) => self.ready(statement).await?,
+                ReadStatement::Repeated { text, types } => self.repeated(text, types).await?,
                 ReadStatement::Once { text, types } => self.text(text, types),
             };
             statements.push((ready, params.clone()));

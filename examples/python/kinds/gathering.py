@@ -17,6 +17,7 @@ class Unreachable(ConnectionError):
 
 @action
 async def fetch(url: str) -> int:
+    await asyncio.sleep(len(url) / 10)
     if url.startswith("bad"):
         raise Unreachable(url)
     return len(url)

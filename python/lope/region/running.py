@@ -51,7 +51,9 @@ def _run(region: "Region", module: Any, scope: dict[str, Any]) -> Encoded:
     request = region.request
     token, working = running.set(region), client.working.set(True)
     try:
-        flow, value = region.function(module, scope)(CURRENT) or ("next", None)
+        function = region.function(module, scope)
+        handled = region.being_handled()
+        flow, value = (function(CURRENT) if handled is None else _while_handling(handled, function)) or ("next", None)
         if flow == "return" and request.get("root"):
             value = Encoded(encode(value, "result"))
     except (Exception, asyncio.CancelledError) as error:
@@ -76,8 +78,8 @@ class Region:
         self.f = heap.frames[self.frame]
         self.unkept: dict[str, Unkept] = {}
         self.turns = Turns()
-        # The exception for which a handler is sought, with its number.
-        self.handled: Optional[tuple[int, BaseException]] = None
+        # The exception for which a handler is sought, with its number if it is on the heap.
+        self.sought: Optional[tuple[Optional[int], BaseException]] = None
         heap.touch_frame(self.f)
 
     def function(self, module: Any, scope: dict[str, Any]) -> Any:
@@ -147,9 +149,9 @@ class Region:
     # How a region is left.
 
     def next(self, value: Any = None) -> tuple[str, Any]:
-        if value == -1 and self.handled is not None:
+        number, error = self.sought or (None, None)
+        if value == -1 and number is not None:
             # No handler takes it: it goes on as the object that it is.
-            number, error = self.handled
             self.heap.put("failures", error, number)
         return "next", value
 
@@ -268,9 +270,9 @@ class Region:
     def raised(self, error: BaseException) -> dict[str, Any]:
         """An exception as the law's failure; the object itself stays on the heap."""
         error = _unbound(self._named(error), self.request)
-        handled = self.f.get(self.request.get("handling", ""))
-        if isinstance(handled, BaseException) and error.__context__ is None and handled is not error:
-            error.__context__ = handled
+        if self.sought is not None and self.sought[1] is not error:
+            # What a handler catches could not be computed.
+            error.__context__ = self.sought[1]
         error.__traceback__ = _own(error.__traceback__)
         failure = encode_failure(error)
         number = self.heap.put("failures", error)
@@ -324,17 +326,41 @@ class Region:
     def failure(self) -> BaseException:
         failure = self.request["given"][1]
         error = self._exception(failure)
-        detail = failure.get("detail")
-        if isinstance(detail, dict) and isinstance(detail.get("heap"), int):
-            self.handled = detail["heap"], error
+        _link(error, self.being_handled())
+        self.sought = _number(failure), error
         return error
 
-    def _exception(self, failure: dict[str, Any]) -> BaseException:
+    def being_handled(self) -> Optional[BaseException]:
+        """The exception in whose handler, or in a `finally` for which, the code stands."""
+        numbers = (number for number in self.request.get("flights") or () if number is not None)
+        found = next(numbers, None)
+        held = self.heap.failures.get(found) if found is not None else self.f.get(self.request.get("handling", ""))
+        return held if isinstance(held, BaseException) else None
+
+    def chained(self) -> tuple[str, Any]:
+        """A failure goes on; what is being handled is its context."""
+        error = self._exception(self.request["given"][1])
+        _link(error, self.being_handled())
+        return "raise", Encoded(self._kept(error)["failure"])
+
+    def flies(self) -> tuple[str, Any]:
+        """A failure that a `finally` is run for."""
+        return "next", Encoded(self._kept(self._exception(self.request["given"][1])))
+
+    def _kept(self, error: BaseException) -> dict[str, Any]:
+        """The failure that was given, with its exception on the heap from now on."""
+        failure = self.request["given"][1]
+        number = self.heap.put("failures", error, _number(failure) or 0)
         detail = failure.get("detail")
-        number = detail.get("heap") if isinstance(detail, dict) else None
-        known = isinstance(number, int) and number in self.heap.failures
-        found = self.heap.take("failures", cast(int, number)) if known else None
-        return decode_failure(failure) if found is None else found
+        detail = detail if isinstance(detail, dict) else {}
+        return {"number": number, "failure": {**failure, "detail": {**detail, "heap": number}}}
+
+    def _exception(self, failure: dict[str, Any]) -> BaseException:
+        number = _number(failure)
+        if number is None or number not in self.heap.failures:
+            return decode_failure(failure)
+        found: BaseException = self.heap.take("failures", number)
+        return found
 
     def matches(self, error: BaseException, kinds: Any) -> bool:
         for each in kinds if isinstance(kinds, tuple) else (kinds,):
@@ -356,6 +382,38 @@ class Region:
         if error is None:
             return bool(type(manager).__exit__(manager, None, None, None))
         return bool(type(manager).__exit__(manager, type(error), error, error.__traceback__))
+
+
+def _number(failure: dict[str, Any]) -> Optional[int]:
+    """The number of a failure's exception on the heap."""
+    detail = failure.get("detail")
+    number = detail.get("heap") if isinstance(detail, dict) else None
+    return number if isinstance(number, int) else None
+
+
+def _while_handling(error: BaseException, function: Any) -> Any:
+    """Calls the code of a region where it stands: in the handler of an exception."""
+    traceback = error.__traceback__
+    try:
+        raise error
+    except BaseException:
+        error.__traceback__ = traceback
+        return function(CURRENT)
+
+
+def _link(error: BaseException, handled: Optional[BaseException]) -> None:
+    """What began while an exception was handled has it as its context, unless that leads in a circle."""
+    chain, last = set(), handled
+    while last is not None and id(last) not in chain:
+        chain.add(id(last))
+        last = last.__context__
+    last = error
+    while id(last) not in chain:
+        if last.__context__ is None:
+            last.__context__ = handled
+            return
+        chain.add(id(last))
+        last = last.__context__
 
 
 async def _enter(manager: Any) -> None:

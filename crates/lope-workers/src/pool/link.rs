@@ -244,7 +244,7 @@ impl PoolInner {
                     }
                     FromWorker::Beat { blocked, at } => {
                         if let Some(at) = at {
-                            tracing::warn!(%worker, action = %at, ?blocked, "an action blocks its worker's loop");
+                            tracing::warn!(%worker, action = %at, %blocked, "an action blocks its worker's loop");
                         }
                         events.push(RosterEvent::Beat { worker, blocked });
                     }

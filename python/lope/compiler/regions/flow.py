@@ -43,7 +43,10 @@ class Flow(Loops):
         self.law_loops = []
         self.turning = None
         self.ending = TURNED
+        # The variables with the exceptions that are being handled, innermost last; and for each, with one before all, what
+        # the law calls the numbers of those that `finally` blocks in it are run for.
         self.handling: list[str] = []
+        self.flights: list[list[str]] = [[]]
         self.locals = bound_names(self.unit.node) | {each.arg for each in _arguments(self.unit.node)}
         if any(isinstance(each, ast.Call) and quiet_static(each.func, self) is lope.client.start for each in self.own):
             _Starting(self).visit(self.unit.node)
@@ -198,6 +201,8 @@ class Flow(Loops):
             entries.append(("given", self.answer))
         if self.handling:
             entries.append(("handling", literal(self.handling[-1])))
+        if self.flights[-1]:
+            entries.append(("flights", listed([code.name(each) for each in reversed(self.flights[-1])])))
         if cells:
             entries.append(("cells", literal(cells)))
         if self.routine.scoped:
@@ -357,9 +362,9 @@ class Flow(Loops):
 
     def _on_Try(self, node: ast.Try) -> None:
         self.ready(node)
-        if node.finalbody and (node.handlers or node.orelse):
+        if node.finalbody:
             inner = ast.copy_location(ast.Try(node.body, node.handlers, node.orelse, []), node)
-            self.emit({"try": {"block": self.branch([inner]), "finally": self.branch(node.finalbody)}}, f"finally-{node.lineno}", node)
+            self.finally_of([inner] if node.handlers or node.orelse else node.body, node)
             return
         passed = self.program.fresh("passed") if node.orelse else None
         if passed is not None:
@@ -374,8 +379,6 @@ class Flow(Loops):
         kind: dict[str, Any] = {"block": body.number}
         if node.handlers:
             kind["handlers"] = [self.handlers_of(node)]
-        if node.finalbody:
-            kind["finally"] = self.branch(node.finalbody)
         self.emit({"try": kind}, f"try-{node.lineno}", node)
         if passed is not None:
             self.emit({"if": {"when": code.name(passed).to_json(), "then": self.branch(node.orelse)}}, f"else-{node.lineno}", node)
@@ -389,17 +392,52 @@ class Flow(Loops):
             for place, each in enumerate(node.handlers):
                 self.matching(place, each, held)
             self.pending.append(leaving("next", ast.Constant(-1)))
-            self.handling.append(held)
             out = self.region(node)
+            self.handling.append(held)
+            self.flights.append([])
             cases = []
             for place, each in enumerate(node.handlers):
                 when = op(["eq"], self.value_of(out), literal(place))
-                cases.append({"when": when.to_json(), "block": self.branch(self.handler_body(each))})
+                cases.append({"when": when.to_json(), "block": self.chaining(self.handler_body(each), each)})
             self.handling.pop()
+            self.flights.pop()
             with self.inside(self.program.block()) as otherwise:
                 self.emit({"raise": {"error": code.name(failure).to_json()}}, f"raise-{node.lineno}", node)
             self.emit({"switch": {"cases": cases, "otherwise": otherwise.number}}, f"except-{node.lineno}", node)
         return {"name": failure, "block": block.number}
+
+    def finally_of(self, body: Sequence[ast.stmt], node: ast.Try) -> None:
+        """What a `finally` is run for is being handled in it: it is put on the heap, where its regions find it by number."""
+        flight, failure = self.program.fresh("flight"), self.program.fresh("failure")
+        self.let(literal(None), node, flight)
+        block = self.branch(body)
+        with self.inside(self.program.block()) as handler:
+            self.answer = listed([literal("x"), code.name(failure)])
+            self.pending.append(leaving("flies"))
+            out = self.value_of(self.region(node))
+            self.let(op(["field", "number"], out), node, flight)
+            self.emit({"raise": {"error": op(["field", "failure"], out).to_json()}}, f"raise-{node.lineno}", node)
+        with self.inside(self.program.block()) as watched:
+            self.emit({"try": {"block": block, "handlers": [{"name": failure, "block": handler.number}]}}, f"try-{node.lineno}", node)
+        self.flights[-1].append(flight)
+        final = self.chaining(node.finalbody, node)
+        self.flights[-1].pop()
+        self.emit({"try": {"block": watched.number, "finally": final}}, f"finally-{node.lineno}", node)
+
+    def chaining(self, body: Sequence[ast.stmt], node: ast.AST) -> int:
+        """A block in which an exception is handled: that is the context of whatever an await in it fails with."""
+        block = self.branch(body)
+        if not any(has_await(each) for each in body):
+            return block
+        failure = self.program.fresh("failure")
+        with self.inside(self.program.block()) as handler:
+            self.answer = listed([literal("x"), code.name(failure)])
+            self.pending.append(leaving("chained"))
+            self.region(node)
+        with self.inside(self.program.block()) as found:
+            line = getattr(node, "lineno", 0)
+            self.emit({"try": {"block": block, "handlers": [{"name": failure, "block": handler.number}]}}, f"try-{line}", node)
+        return found.number
 
     def handler_body(self, handler: ast.ExceptHandler) -> list[ast.stmt]:
         """Its variable has no value when it is over, however it is left; that is done at all costs where somebody would see it."""
