@@ -590,3 +590,36 @@ fn what_is_served_from_now_on_is_said_in_the_registry_until_it_is_heard() {
     play.hear(SessionEvent::Announced(Ok(())));
     assert_eq!(announced(&play.hear(SessionEvent::Unserve(realm))), None);
 }
+
+/// A runner that is too slow for what it took begins again with less, and takes more as long as it
+/// keeps up.
+#[test]
+fn whoever_could_not_renew_with_so_many_goes_on_with_half_of_them() {
+    let (mut play, commands) = Play::begun(Settings {
+        max_runs: 100,
+        claim_batch: 40,
+        retention: None,
+        ..Settings::default()
+    });
+    let limit = |commands: &[SessionCommand]| {
+        commands.iter().find_map(|command| match command {
+            SessionCommand::Call(SessionCall::Claim(claim)) => Some(claim.limit),
+            _ => None,
+        })
+    };
+    assert_eq!(limit(&commands), Some(40));
+    play.hear(play.claimed(40, None));
+    let commands = play.tick(12_000);
+    assert_eq!(
+        commands,
+        [SessionCommand::Fence("it could not renew its session in time")]
+    );
+    play.session.reborn(RunnerId::from_bytes([2; 16]));
+    play.tick(0);
+    let commands = play.hear(SessionEvent::Registered(play.beat()));
+    assert_eq!(limit(&commands), Some(20), "half of what was too much");
+    play.hear(play.claimed(20, None));
+    play.tick(5_000);
+    let commands = play.hear(SessionEvent::Beaten(Ok(play.beat())));
+    assert_eq!(limit(&commands), Some(3), "an eighth more when it kept up");
+}
