@@ -8,7 +8,6 @@
 mod claim_lanes;
 mod claim_size;
 mod request_timer;
-mod room;
 
 use std::collections::BTreeSet;
 
@@ -18,7 +17,6 @@ use lope_store::runs::{Beat, Claim, Claimed, ClaimedRun, Serves, SessionResult, 
 use self::claim_lanes::ClaimLanes;
 use self::claim_size::ClaimSize;
 use self::request_timer::RequestTimer;
-use self::room::Room;
 use crate::settings::Settings;
 
 /// A share of the lease that is left when a runner that cannot renew stops by itself: a fifth.
@@ -178,7 +176,6 @@ pub struct SessionMachine {
     registration: Registration,
     timers: [RequestTimer; 8],
     resident: usize,
-    room: Room,
     /// How many bytes of memory they take.
     bytes: u64,
     notified: bool,
@@ -194,8 +191,7 @@ pub struct SessionMachine {
 impl SessionMachine {
     pub fn new(runner: RunnerId, settings: Settings, law: u32) -> Self {
         let lanes = ClaimLanes::new(&settings);
-        let claim_size = ClaimSize::new(settings.claim_batch);
-        let room = Room::new(settings.max_runs);
+        let claim_size = ClaimSize::new(settings.claim_batch, settings.max_runs);
         Self {
             runner,
             settings,
@@ -203,7 +199,6 @@ impl SessionMachine {
             registration: Registration::Out,
             timers: [RequestTimer::START; 8],
             resident: 0,
-            room,
             bytes: 0,
             notified: false,
             quiet_until: Moment(0),
@@ -398,8 +393,8 @@ impl SessionMachine {
             SessionRequest::Claim => {
                 let serves = !self.settings.realms.is_empty() && !self.settings.queues.is_empty();
                 let wanted = (self.settings.claims && serves) || !self.own.is_empty();
-                let room =
-                    self.resident < self.room.runs() && self.bytes < self.settings.resident_bytes;
+                let room = self.resident < self.claim_size.room
+                    && self.bytes < self.settings.resident_bytes;
                 held && wanted && !self.draining && room
             }
             SessionRequest::Prune => {
@@ -415,10 +410,8 @@ impl SessionMachine {
     }
 
     fn registered(&mut self, now: Now, beat: &Beat, commands: &mut Vec<SessionCommand>) {
-        let sent = self
-            .timer(SessionRequest::Register)
-            .answered(now.moment)
-            .unwrap_or(now.moment);
+        let sent = self.timer(SessionRequest::Register).answered(now.moment);
+        let sent = sent.unwrap_or(now.moment);
         compare_clocks(now, sent, beat.now, commands);
         let now = now.moment;
         self.registration = Registration::In { sent };
@@ -437,10 +430,7 @@ impl SessionMachine {
             (Ok(beat), Some(sent)) => {
                 compare_clocks(now, sent, beat.now, commands);
                 self.registration = Registration::In { sent };
-                if self.resident >= self.room.runs() {
-                    self.timer(SessionRequest::Claim).next = now.moment;
-                }
-                self.room.grow();
+                self.claim_size.grow();
             }
             (Ok(_), None) => {}
             (Err(_), _) => self.fence("its session was ended by another runner", commands),
@@ -485,7 +475,7 @@ impl SessionMachine {
     }
 
     fn left(&mut self, now: Moment, runs: usize) {
-        let was_full = self.resident >= self.room.runs();
+        let was_full = self.resident >= self.claim_size.room;
         self.resident = self.resident.saturating_sub(runs);
         self.claim_size.left(runs);
         if was_full {
@@ -504,7 +494,7 @@ impl SessionMachine {
         if let Registration::In { sent } = self.registration
             && now >= self.fence_at(sent)
         {
-            self.room.shrink(self.resident);
+            self.claim_size.shrink(self.resident);
             return self.fence("it could not renew its session in time", commands);
         }
         if commands
@@ -572,7 +562,7 @@ impl SessionMachine {
     }
 
     fn claim(&mut self) -> Option<Claim> {
-        let free = self.room.runs().saturating_sub(self.resident);
+        let free = self.claim_size.room.saturating_sub(self.resident);
         let (queues, room, most, only) = if self.settings.claims {
             let (lane, room) = self.lanes.next()?;
             (lane.queues.clone(), room, lane.most(), Vec::new())

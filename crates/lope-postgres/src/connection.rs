@@ -153,8 +153,8 @@ impl DbConnection {
             Repetition::First => Ok(self.text(text, types)),
             Repetition::Kept(ready) => Ok(ready),
             Repetition::Second => {
-                let prepared = self.prepare(&filled(text, &self.schema), &kinds(types));
-                let ready = Ready::Prepared(prepared.await?);
+                let whole = filled(text, &self.schema);
+                let ready = Ready::Prepared(self.prepare(&whole, &kinds(types)).await?);
                 self.repeated
                     .lock()
                     .expect("nobody panics while holding it")

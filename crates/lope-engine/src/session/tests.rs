@@ -612,7 +612,9 @@ fn whoever_could_not_renew_with_so_many_goes_on_with_half_of_them() {
     let commands = play.tick(12_000);
     assert_eq!(
         commands,
-        [SessionCommand::Fence("it could not renew its session in time")]
+        [SessionCommand::Fence(
+            "it could not renew its session in time"
+        )]
     );
     play.session.reborn(RunnerId::from_bytes([2; 16]));
     play.tick(0);
