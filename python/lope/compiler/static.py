@@ -3,18 +3,50 @@
 from __future__ import annotations
 
 import ast
+import inspect
 import sys
 import types
 from typing import TYPE_CHECKING, Any
+
+from ..decorators import Action, Workflow
 
 if TYPE_CHECKING:
     from .frame import Frame
 
 
-def frame_knows(function: types.FunctionType) -> bool:
+def frame_knows(function: Any) -> bool:
     """Is it a function of the user's, not one of a library's whose meaning is known?"""
     top = (function.__module__ or "").partition(".")[0]
     return top not in sys.stdlib_module_names and top not in ("lope", "pydantic")
+
+
+def named_by(found: Any) -> list[Any]:
+    """Actions, workflows and async functions that a plain function or a class of the user's names, and those that it calls do."""
+    waiting, seen, named = [found], set(), []
+    while waiting:
+        each = waiting.pop()
+        if id(each) in seen:
+            continue
+        seen.add(id(each))
+        if isinstance(each, (Action, Workflow)) or inspect.iscoroutinefunction(each):
+            named.append(each)
+            continue
+        functions = [each] if isinstance(each, types.FunctionType) else [
+            getattr(part, "__func__", part) for part in vars(each).values()
+        ]  # fmt: skip
+        for function in functions:
+            if isinstance(function, types.FunctionType):
+                if inspect.iscoroutinefunction(function):
+                    continue
+                known = {**inspect.getclosurevars(inspect.unwrap(function)).globals}
+                waiting += [part for part in known.values() if _may_lead_on(part)]
+    return named
+
+
+def _may_lead_on(part: Any) -> bool:
+    if isinstance(part, (Action, Workflow)):
+        return True
+    return isinstance(part, (types.FunctionType, type)) and frame_knows(part)
 
 
 def quiet_static(node: ast.expr, frame: "Frame") -> Any:

@@ -8,6 +8,9 @@ again.
 
 from __future__ import annotations
 
+import copyreg
+import enum
+import functools
 import importlib
 import io
 import marshal
@@ -19,6 +22,7 @@ from collections import OrderedDict
 from contextvars import ContextVar
 from typing import Any, Callable, Iterable, Optional, cast
 
+from ..values.failures import decode_failure, encode_failure, native_fields, remade
 from ..values.names import class_name, find_class, find_module, module_name
 from .tracking import Home, Opaque, Tracker, apply
 
@@ -261,7 +265,9 @@ class _Pickler(pickle.Pickler):
             return reduce(value)
         if isinstance(value, BaseException):
             return _exception(value)
-        return NotImplemented
+        if type(value) is object:
+            return _sentinel(value)
+        return _made_anew(value) if _has_own_new(type(value)) else NotImplemented
 
 
 class _OneFrame(_Pickler):
@@ -285,6 +291,37 @@ def _class(value: type) -> Any:
     if find_class(name) is not value:
         raise pickle.PicklingError(f"the class {value.__qualname__} is not found by its name")
     return found_class, (name,)
+
+
+def _sentinel(value: object) -> Any:
+    """An object that stands for something by being itself: it is kept if it has a name in a module of the region's."""
+    for name in scopes.get({}):
+        module = find_module(name)
+        found = next((known for known, each in vars(module).items() if each is value), None)
+        if found is not None:
+            return found_function, (name, found)
+    raise pickle.PicklingError("an object() that no module has under a name")
+
+
+@functools.lru_cache(maxsize=4096)
+def _has_own_new(cls: type) -> bool:
+    """Does its `__new__` want what only whoever made an object knew?"""
+    default = cls.__reduce_ex__ is object.__reduce_ex__ and cls.__reduce__ is object.__reduce__
+    asks = any(hasattr(cls, each) for each in ("__getnewargs__", "__getnewargs_ex__"))
+    return default and not asks and isinstance(cls.__new__, types.FunctionType) and not issubclass(cls, (tuple, enum.Enum))
+
+
+def _made_anew(value: Any) -> Any:
+    found = value.__reduce_ex__(4)
+    if found[0] is not copyreg.__newobj__:  # type: ignore[attr-defined]
+        return NotImplemented
+    return new_object, *found[1:]
+
+
+def new_object(cls: type, *args: Any) -> Any:
+    """An object without a call of its class's own `__new__`: what that did is in its state."""
+    base: Any = next(each for each in cls.__mro__ if not isinstance(each.__dict__.get("__new__"), staticmethod))
+    return base.__new__(cls, *args)
 
 
 def _is_plain(value: Any) -> bool:
@@ -367,13 +404,17 @@ def _module(value: types.ModuleType) -> Any:
 
 def _exception(error: BaseException) -> Any:
     state = (dict(vars(error)), error.__cause__, error.__context__, error.__suppress_context__)
-    return new_exception, (type(error), error.args), state, None, None, restore_exception
+    made = new_exception, (type(error), error.args, native_fields(error))
+    try:
+        made[0](*made[1])
+    except Exception:
+        # One that only its own class can make: it stays what it is to handlers, and its text.
+        return decode_failure, (encode_failure(error),)
+    return *made, state, None, None, restore_exception
 
 
-def new_exception(kind: type[BaseException], args: tuple[Any, ...]) -> BaseException:
-    error = kind.__new__(kind, *args)
-    error.args = args
-    return error
+def new_exception(kind: type[BaseException], args: tuple[Any, ...], native: dict[str, Any]) -> BaseException:
+    return remade(kind, args, native)
 
 
 def restore_exception(error: BaseException, state: Any) -> None:

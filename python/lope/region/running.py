@@ -370,6 +370,10 @@ class Region:
 
     # Context managers.
 
+    def cancelled(self) -> BaseException:
+        """What a block that was cancelled is left with."""
+        return asyncio.CancelledError()
+
     def enter(self, manager: Any) -> Any:
         kind = type(manager)
         if not hasattr(kind, "__enter__") or not hasattr(kind, "__exit__"):

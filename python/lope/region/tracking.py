@@ -152,6 +152,7 @@ class Tracker:
         if known is None or _same(known[1], frame):
             return []
         changed = [each for name, each in frame.items() if known[1].get(name, _NOTHING) is not each]
+        changed += [each for name, each in known[1].items() if frame.get(name, _NOTHING) is not each]
         self._dict_changed(frame, known[1])
         known[1], known[2] = dict(frame), False
         return changed
@@ -176,6 +177,9 @@ class Tracker:
             end = _common(before[len(before) - rest :][::-1], value[len(value) - rest :][::-1]) if rest else 0
             new = list.__getitem__(value, slice(front, len(value) - end))
             self.note("l", value, front, new, end)
+            if not known[2]:
+                # Whatever was taken out may have been changed before.
+                waiting.extend(before[front : len(before) - end])
             before[front : len(before) - end] = new
             known[2] = known[2] and _plain(new)
         if not known[2]:
@@ -189,6 +193,8 @@ class Tracker:
             known[2] = _plain(before) and _plain(before.values())
         elif not _same(before, value):
             self._dict_changed(value, before)
+            waiting.extend(before)
+            waiting.extend(before.values())
             known[1] = now = dict(_base(value).items(value))
             known[2] = _plain(now) and _plain(now.values())
         if not known[2]:
@@ -213,6 +219,7 @@ class Tracker:
     def _set(self, value: set[Any], known: list[Any], waiting: list[Any], fresh: bool) -> None:
         before = known[1]
         if fresh or len(before) != len(value) or set(map(id, before)) != set(map(id, value)):
+            waiting.extend(before or ())
             known[1], known[2] = set(value), _plain(value)
             if not fresh:
                 self.note("s", value, list(value))
@@ -221,6 +228,7 @@ class Tracker:
 
     def _deque(self, value: Any, known: list[Any], waiting: list[Any], fresh: bool) -> None:
         if fresh or len(known[1]) != len(value) or not all(map(is_, known[1], value)):
+            waiting.extend(known[1] or ())
             known[1], known[2] = list(value), _plain(value)
             if not fresh:
                 self.note("q", value, known[1][:])
@@ -238,6 +246,7 @@ class Tracker:
         elif not _same(known[3], inside):
             gone = [key for key in known[3] if key not in inside]
             self.note("a", value, gone, [(key, each) for key, each in inside.items() if known[3].get(key, _NOTHING) is not each])
+            waiting.extend(known[3].values())
             known[3] = dict(inside)
         waiting.extend(inside.values())
 
@@ -245,6 +254,7 @@ class Tracker:
         now = [value.args, value.__cause__, value.__context__, value.__suppress_context__]
         if not fresh and not all(map(is_, known[1], now)):
             self.note("x", value, now)
+            waiting.extend(known[1])
         known[1] = now
         waiting.extend(now)
         self._attributes(value, known, waiting, fresh)
@@ -288,6 +298,7 @@ class Tracker:
             now = ()
         if not fresh and (len(known[1]) != len(now) or (now and known[1][0] is not now[0])):
             self.note("c", value, now)
+            waiting.extend(known[1])
         known[1] = now
         waiting.extend(now)
 

@@ -29,8 +29,14 @@ def write_awaiter(whole: "Whole", frame: "Frame") -> None:
     whole.awaiter.collect = literal(None)
     parts = (_calls(whole, frame), _waits(frame), _several(whole, frame), _tasks(whole, frame))
     cases = [case for part in parts for case in part]
+    with frame.inside(frame.program.block()) as unknown:
+        unseen = TypeError(
+            "this call was not seen when the workflow was compiled, so it cannot be awaited: name the action, workflow or async "
+            "function in the workflow itself, as in await pay(…), or await it in an @action"
+        )
+        frame.emit({"raise": {"error": literal(encode_failure(unseen)).to_json()}}, "unseen", None)
     with frame.inside(whole.awaiter):
-        frame.emit({"switch": {"cases": cases}}, "await", None)
+        frame.emit({"switch": {"cases": cases, "otherwise": unknown.number}}, "await", None)
 
 
 def _part(name: str, of: str = WANTED) -> Code:

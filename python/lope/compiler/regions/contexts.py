@@ -10,39 +10,54 @@ from ..code import Code
 from ..static import quiet_static
 from .awaiter import timer, watcher
 from .lifting import Lifting
-from .program import Racing
-from .source import leaving, load, parsed, store
+from .program import Racing, shallow
+from .source import SCOPES, leaving, load, parsed, store
 
 FOREIGN = {
     "AsyncFor": ("an async for", "await a list from an @action and go over that"),
     "TryStar": ("an await in a try with except*", "catch ExceptionGroup and look at its .exceptions"),
     "AsyncWith": ("an async with statement", "open and close what you need inside an @action"),
 }
-# How the blocks of `async with` are left; MANAGER, FINE and ERROR are variables of ours.
+# How the blocks of `with` and `async with` are left; MANAGER, LEFT and ERROR are variables of ours. A block that was
+# cancelled was left neither well nor by an exception that handlers see.
+_PLAIN = """
+try:
+    try:
+        pass
+    except BaseException as ERROR:
+        LEFT = False
+        if not _lope.exit(MANAGER, ERROR):
+            raise
+finally:
+    if LEFT is None:
+        _lope.exit(MANAGER, _lope.cancelled())
+    elif LEFT:
+        _lope.exit(MANAGER, None)
+"""
 _MANAGER = """
 try:
     try:
         pass
     except BaseException as ERROR:
-        FINE = False
+        LEFT = False
         if not await _lope.aexit(MANAGER, ERROR):
             raise
 finally:
-    if FINE:
-        await _lope.aexit(MANAGER, None)
+    if LEFT is not False:
+        await _lope.aexit(MANAGER, None if LEFT else _lope.cancelled())
 """
 _GROUP = """
 try:
     try:
         pass
     except BaseException as ERROR:
-        FINE = False
+        LEFT = False
         _lope.group_failed(MANAGER, ERROR)
         while _lope.group_open(MANAGER):
             await MANAGER
         _lope.group_raise(MANAGER, ERROR)
 finally:
-    if FINE:
+    if LEFT:
         while _lope.group_open(MANAGER):
             await MANAGER
         _lope.group_raise(MANAGER, None)
@@ -59,7 +74,7 @@ class Contexts(Lifting):
     def _on_With(self, node: ast.With) -> None:
         """Entered and left by regions; the awaits are between."""
         first, *rest = node.items
-        manager, fine = self.hidden(), self.hidden()
+        manager, left, error = self.hidden(), self.hidden(), self.hidden()
         made = self.lift(first.context_expr)
         self.pending.append(store(manager, made, node))
         entered = ast.Call(ast.Attribute(load("_lope"), "enter", ast.Load()), [load(manager)], [])
@@ -67,18 +82,55 @@ class Contexts(Lifting):
             self.pending.append(ast.copy_location(ast.Expr(entered), node))
         else:
             self.pending.append(ast.copy_location(ast.Assign([first.optional_vars], entered), node))
-        self.pending += parsed(f"{fine} = True", node)
-        error = self.hidden()
-        whole = parsed(
-            f"try:\n    try:\n        pass\n    except BaseException as {error}:\n        {fine} = False\n"
-            f"        if not _lope.exit({manager}, {error}):\n            raise\n"
-            f"finally:\n    if {fine}:\n        _lope.exit({manager}, None)", node,
-        )  # fmt: skip
-        inner = ast.copy_location(ast.With(rest, node.body), node) if rest else None
+        self.pending += parsed(f"{left} = None", node)
+        body: list[ast.stmt] = [ast.copy_location(ast.With(rest, node.body), node)] if rest else node.body
+        self.statements(self.guarded(_PLAIN, (manager, left, error), self.marked(body, left), node))
+
+    def guarded(self, text: str, names: tuple[str, str, str], body: list[ast.stmt], node: ast.AST) -> list[ast.stmt]:
+        """A block with what happens when it is left."""
+        for word, name in zip(("MANAGER", "LEFT", "ERROR"), names):
+            text = text.replace(word, name)
+        whole = parsed(text, node)
         guarded = whole[0]
         assert isinstance(guarded, ast.Try) and isinstance(guarded.body[0], ast.Try)
-        guarded.body[0].body = [inner] if inner is not None else node.body
-        self.statements(whole)
+        guarded.body[0].body = body
+        return whole
+
+    def marked(self, body: Sequence[ast.stmt], left: str) -> list[ast.stmt]:
+        """Statements that note that they leave the block, however they do."""
+        found = self.noting(body, left, 0)
+        if not isinstance(found[-1], (ast.Return, ast.Break, ast.Continue, ast.Raise)):
+            found += parsed(f"{left} = True", body[-1])
+        return found
+
+    def noting(self, body: Sequence[ast.stmt], left: str, loops: int) -> list[ast.stmt]:
+        found: list[ast.stmt] = []
+        for each in body:
+            if isinstance(each, ast.Return):
+                if each.value is not None:
+                    value = self.hidden()
+                    found.append(store(value, each.value, each))
+                    each = ast.copy_location(ast.Return(load(value)), each)
+                found += parsed(f"{left} = True", each)
+            elif isinstance(each, (ast.Break, ast.Continue)) and not loops:
+                found += parsed(f"{left} = True", each)
+            elif not isinstance(each, SCOPES):
+                each = self.noting_inside(each, left, loops)
+            found.append(each)
+        return found
+
+    def noting_inside(self, node: ast.stmt, left: str, loops: int) -> ast.stmt:
+        made = shallow(node)
+        for name, value in ast.iter_fields(made):
+            if name in ("body", "orelse", "finalbody") and value:
+                deeper = loops + (name == "body" and isinstance(node, (ast.For, ast.While, ast.AsyncFor)))
+                setattr(made, name, self.noting(value, left, deeper))
+            elif name in ("handlers", "cases"):
+                parts = [shallow(each) for each in value]
+                for part in parts:
+                    part.body = self.noting(part.body, left, loops)
+                setattr(made, name, parts)
+        return made
 
     def _on_AsyncWith(self, node: ast.AsyncWith) -> None:
         first, *rest = node.items
@@ -91,7 +143,7 @@ class Contexts(Lifting):
         if not group and found is not None and not self.may_enter(found):
             reason, advice = FOREIGN["AsyncWith"]
             self.refuse(node, reason, advice)
-        manager, fine, error = self.hidden(), self.hidden(), self.hidden()
+        manager, left, error = self.hidden(), self.hidden(), self.hidden()
         lifted = self.lift(made)
         self.pending.append(store(manager, lifted, node))
         value: ast.expr = load(manager)
@@ -105,13 +157,10 @@ class Contexts(Lifting):
             self.pending.append(ast.copy_location(ast.Assign([first.optional_vars], value), node))
         elif not group:
             self.pending.append(ast.copy_location(ast.Expr(value), node))
-        self.pending += parsed(f"{fine} = True", node)
-        text = _GROUP if group else _MANAGER
-        whole = parsed(text.replace("MANAGER", manager).replace("FINE", fine).replace("ERROR", error), node)
-        guarded = whole[0]
-        assert isinstance(guarded, ast.Try) and isinstance(guarded.body[0], ast.Try)
-        guarded.body[0].body = [ast.copy_location(Racing(group=load(manager), body=body), node)] if group else body
-        self.statements(whole)
+        self.pending += parsed(f"{left} = {group or None}", node)
+        racing: list[ast.stmt] = [ast.copy_location(Racing(group=load(manager), body=body), node)]
+        inside = racing if group else self.marked(body, left)
+        self.statements(self.guarded(_GROUP if group else _MANAGER, (manager, left, error), inside, node))
 
     def may_enter(self, found: Any) -> bool:
         """Is it a lock of asyncio's, or a class whose methods can be followed?"""

@@ -17,7 +17,7 @@ from .. import code
 from ..code import Code, listed, literal, op, text_map
 from ..frame import Frame
 from ..source import FunctionNode, Unit
-from ..static import frame_knows, quiet_static
+from ..static import frame_knows, named_by, quiet_static
 from .awaiter import host_tasks, write_awaiter
 from .contexts import FOREIGN
 from .loops import TURNED, Loops
@@ -105,6 +105,8 @@ class Flow(Loops):
         for each in self.own:
             if isinstance(each, (ast.Yield, ast.YieldFrom)):
                 self.refuse(each, "a workflow cannot yield", "collect the values in a list and return it")
+            if isinstance(each, (ast.Import, ast.ImportFrom)) and _imports(each, "asyncio"):
+                self.refuse(each, "an import of asyncio inside a workflow", "import it at the top of the module")
             if isinstance(each, ast.Global):
                 self.refuse(each, "a global statement", "return the value, or keep it in a variable of the workflow")
             if isinstance(each, DEFS):
@@ -118,8 +120,9 @@ class Flow(Loops):
                 self.refuse(
                     each, f"the name '{each.id}' is not defined", "define it in this function or at the top of the module"
                 )
-        for each in self.own:
+        for each in walk(node):
             self.discover(each)
+        for each in self.own:
             check_node(each, self)
 
     def known(self, name: str) -> bool:
@@ -167,10 +170,27 @@ class Flow(Loops):
             self.whole_program.use_action(found, found.policy)
         elif isinstance(found, Workflow):
             self.whole_program.use_workflow(found)
-        elif isinstance(found, types.FunctionType) and inspect.iscoroutinefunction(found) and frame_knows(found):
+        elif isinstance(found, types.FunctionType) and frame_knows(found) and _is_async(found):
+            if hasattr(found, "__wrapped__"):
+                self.refuse(node, f"'{ast.unparse(node)}' is wrapped by a decorator", "make it an @action, or await it undecorated")
             self.whole_program.use_function(found)
+        elif isinstance(found, (types.FunctionType, type)) and frame_knows(found):
+            for each in named_by(found):
+                self.use(each)
         elif isinstance(node, ast.Attribute):
             self.use_methods(node.attr)
+        elif found is getattr:
+            for name in self.async_methods:
+                self.use_methods(name)
+
+    def use(self, found: Any) -> None:
+        """Something that a plain function or a class names, whose calls it may hand out."""
+        if isinstance(found, Action):
+            self.whole_program.use_action(found, found.policy)
+        elif isinstance(found, Workflow):
+            self.whole_program.use_workflow(found)
+        else:
+            self.whole_program.use_function(found)
 
     def use_methods(self, name: str) -> None:
         for method, owner in self.async_methods.get(name, ()):
@@ -542,6 +562,15 @@ def _ends_late(node: ast.AST) -> bool:
     """Does something happen after a return inside it?"""
     late = isinstance(node, (ast.With, ast.AsyncWith)) or (isinstance(node, ast.Try) and bool(node.finalbody))
     return late and has_await(node)
+
+
+def _imports(node: Any, module: str) -> bool:
+    names = [node.module or ""] if isinstance(node, ast.ImportFrom) else [each.name for each in node.names]
+    return any(each.partition(".")[0] == module for each in names)
+
+
+def _is_async(function: Any) -> bool:
+    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(inspect.unwrap(function))
 
 
 def _seen_outside(node: ast.AST, handler: ast.ExceptHandler) -> bool:

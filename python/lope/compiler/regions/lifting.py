@@ -90,6 +90,12 @@ class Lifting(Frame):
             return self.lift_comprehension(node)
         if isinstance(node, ast.Dict):
             return self.lift_dict(node)
+        if isinstance(node, ast.NamedExpr):
+            value = self.lift(node.value)
+            self.pending.append(store(node.target.id, value, node))
+            return ast.copy_location(load(node.target.id), node)
+        if isinstance(node, ast.JoinedStr):
+            return self.lift_text(node)
         return self.lift_parts(node)
 
     def lift_parts(self, node: ast.expr) -> ast.expr:
@@ -108,6 +114,24 @@ class Lifting(Frame):
             lifted = self.lift(each)
             _put(holder, at, self.kept(lifted) if index < last else lifted)
         return made
+
+    def lift_text(self, node: ast.JoinedStr) -> ast.expr:
+        """An f-string: what stands before an await is text by then."""
+        values = list(node.values)
+        last = max(index for index, each in enumerate(values) if has_await(each))
+        for index, each in enumerate(values[: last + 1]):
+            if not isinstance(each, ast.FormattedValue):
+                continue
+            made = shallow(each)
+            made.value = self.lift(each.value)
+            if each.format_spec is not None and has_await(each.format_spec):
+                made.value = self.kept(made.value)
+                made.format_spec = self.lift(each.format_spec)
+            if index < last:
+                text = ast.copy_location(ast.JoinedStr([made]), node)
+                made = ast.copy_location(ast.FormattedValue(self.kept(text), -1, None), each)
+            values[index] = made
+        return ast.copy_location(ast.JoinedStr(values), node)
 
     def lift_dict(self, node: ast.Dict) -> ast.expr:
         flat = [part for key, value in zip(node.keys, node.values) for part in (key, value)]
@@ -244,7 +268,11 @@ class Lifting(Frame):
             return Options(found, found.policy)
         if isinstance(found, Workflow):
             return found
-        return "sleep" if _is_one_of(found, SLEEP) else None
+        if not _is_one_of(found, SLEEP):
+            return None
+        if len(node.args) > 1 or any(each.arg != "delay" for each in node.keywords) and found is asyncio.sleep:
+            self.refuse(node, "a sleep with a result", "sleep, and use the value itself")
+        return "sleep"
 
     def quiet_options(self, node: ast.Call) -> Optional[Options]:
         return call_options(node, self)

@@ -17,6 +17,7 @@ from ...values.names import module_name
 from ..blocks import Block, Program
 from ..code import listed, literal, name
 from ..source import Unit, unit_of
+from ..static import frame_knows
 
 # The variable of a function's block that holds the number of its frame.
 FRAME = "frame.n"
@@ -119,7 +120,8 @@ def async_methods(outside: dict[str, Any]) -> dict[str, list[tuple[types.Functio
         if isinstance(cls, type):
             for owner in cls.__mro__[:-1]:
                 for name, method in _own_methods(owner):
-                    found.setdefault(name, []).append((method, owner))
+                    if frame_knows(method):
+                        found.setdefault(name, []).append((method, owner))
     return found
 
 

@@ -180,9 +180,12 @@ class Rewriting:
         shared = self.flow.routine.cells - {each.arg for each in walk(self.flow.unit.node.args) if isinstance(each, ast.arg)}
         if self.inner or not shared or not mentioned(node.body) & shared or not any(map(self.flow.catches_unbound, node.handlers)):
             return node
-        body = parsed("try:\n    pass\nexcept NameError:\n    raise _lope.unbound()", node)[0]
+        told = self.flow.hidden()
+        text = f"{told} = None\ntry:\n    pass\nexcept NameError:\n    {told} = _lope.unbound()\nif {told} is not None:\n    raise {told}"
+        made = parsed(text, node)
+        body = made[1]
         assert isinstance(body, ast.Try)
-        body.body, node.body = node.body, [body]
+        body.body, node.body = node.body, made
         return node
 
     def visit_Leaving(self, node: Leaving) -> ast.AST:
@@ -258,7 +261,7 @@ class Rewriting:
 
 
 _VISITS: dict[type[ast.AST], Callable[[Rewriting, Any], Any]] = {
-    ast.FunctionDef: Rewriting.visit_inner, ast.Lambda: Rewriting.visit_inner, Leaving: Rewriting.visit_Leaving,
+    ast.FunctionDef: Rewriting.visit_inner, ast.Lambda: Rewriting.visit_inner, ast.ClassDef: Rewriting.visit_inner, Leaving: Rewriting.visit_Leaving,
     **{getattr(ast, name[6:]): visit for name, visit in vars(Rewriting).items() if hasattr(ast, name[6:])},
 }  # fmt: skip
 
