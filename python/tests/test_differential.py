@@ -17,6 +17,8 @@ from constructs import BEYOND, CONSTRUCTS, LINES, constructs_of
 from differential import binary, durably, plainly
 from lope.compiler.source import unit_of
 from lope.testing import Law
+from lope.region import heap as heaps
+from lope.region import running
 from programs import actions
 
 for module in pkgutil.iter_modules(programs.__path__):
@@ -36,6 +38,25 @@ def test_means_what_python_means(law: Law, program: actions.Program) -> None:
         expected = plainly(program.workflow, case, program.signals).shown()
         found = durably(law, program.workflow, case, program.signals).shown()
         assert found == expected, f"{program.name}{case!r}"
+
+
+# Variables of these hold what only the worker has that made it.
+ONLY_IN_MEMORY = ("kept.no_await_was_run",)
+
+
+@pytest.mark.parametrize("program", actions.PROGRAMS, ids=lambda each: each.name)
+def test_means_the_same_to_a_worker_that_has_the_journal_alone(
+    law: Law, program: actions.Program, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if program.name in ONLY_IN_MEMORY:
+        pytest.skip("needs the worker that made it")
+
+    def load(given: Any) -> Any:
+        heaps._KEPT.clear()
+        return heaps.load(given)
+
+    monkeypatch.setattr(running, "load", load)
+    test_means_what_python_means(law, program)
 
 
 def source(program: actions.Program) -> ast.AST:

@@ -84,6 +84,8 @@ class Heap:
         self._size = self._base = 0
         # The whole, if it was written last.
         self._whole = b""
+        # Variables that cannot be kept across an await, as they are until the next one.
+        self._fragile: list[tuple[dict[str, Any], str, Any, Unkept]] = []
 
     # Tables.
 
@@ -156,11 +158,14 @@ class Heap:
         return found
 
     def _anew(self, line: int) -> bytes:
+        self._fragile = []
         try:
             self._dump_whole()
         except Exception:
             self._leave_out(line)
             self._dump_whole()
+            for variables, name, value, _ in self._fragile:
+                variables[name] = value
         self._size = 0
         added = self._written()
         self._base = self._size
@@ -184,7 +189,15 @@ class Heap:
                     _OneFrame(waiting).dump(value)
                 except Exception as error:
                     held = (*content(value), None)[0] if isinstance(value, types.CellType) else value
-                    variables[name] = Unkept(type(held).__name__, line, str(error))
+                    unkept = Unkept(type(held).__name__, line, str(error))
+                    self._fragile.append((variables, name, value, unkept))
+                    variables[name] = unkept
+
+    def awaited(self, frame: dict[str, Any]) -> None:
+        """The code of a frame has awaited something: what cannot be kept across that is gone."""
+        for variables, name, value, unkept in self._fragile:
+            if variables is frame and variables.get(name) is value:
+                variables[name] = unkept
 
     # Remembering and reading.
 
@@ -267,7 +280,7 @@ class _Pickler(pickle.Pickler):
             return _exception(value)
         if type(value) is object:
             return _sentinel(value)
-        return _made_anew(value) if _has_own_new(type(value)) else NotImplemented
+        return _made_anew(value) if _has_own_new(cast(Any, type(value))) else NotImplemented
 
 
 class _OneFrame(_Pickler):
@@ -304,10 +317,10 @@ def _sentinel(value: object) -> Any:
 
 
 @functools.lru_cache(maxsize=4096)
-def _has_own_new(cls: type) -> bool:
+def _has_own_new(cls: Any) -> bool:
     """Does its `__new__` want what only whoever made an object knew?"""
     default = cls.__reduce_ex__ is object.__reduce_ex__ and cls.__reduce__ is object.__reduce__
-    asks = any(hasattr(cls, each) for each in ("__getnewargs__", "__getnewargs_ex__"))
+    asks = any(isinstance(getattr(cls, each, None), types.FunctionType) for each in ("__getnewargs__", "__getnewargs_ex__"))
     return default and not asks and isinstance(cls.__new__, types.FunctionType) and not issubclass(cls, (tuple, enum.Enum))
 
 

@@ -49,6 +49,7 @@ def run_region(request: dict[str, Any], given: Optional[dict[str, Any]]) -> Enco
 
 def _run(region: "Region", module: Any, scope: dict[str, Any]) -> Encoded:
     request = region.request
+    fatal: Optional[BaseException] = None
     token, working = running.set(region), client.working.set(True)
     try:
         function = region.function(module, scope)
@@ -57,10 +58,17 @@ def _run(region: "Region", module: Any, scope: dict[str, Any]) -> Encoded:
         if flow == "return" and request.get("root"):
             value = Encoded(encode(value, "result"))
     except (Exception, asyncio.CancelledError) as error:
-        flow, value = "raise", Encoded(region.raised(error))
+        told = region.told(error)
+        if request.get("fatal"):
+            fatal = told
+        else:
+            flow, value = "raise", Encoded(region.raised(told))
     finally:
         running.reset(token)
         client.working.reset(working)
+    if fatal is not None:
+        # Nobody catches it, so it is the region that fails, and that is tried again.
+        raise fatal
     found = {"flow": flow, "v": encode(value, "result"), "heap": region.heap.write(int(request.get("line", 0)))}
     tasks = {word: encode(each) for word, each in vars(region.turns).items() if each}
     return Encoded({**found, "tasks": tasks} if tasks else found)
@@ -80,6 +88,8 @@ class Region:
         self.turns = Turns()
         # The exception for which a handler is sought, with its number if it is on the heap.
         self.sought: Optional[tuple[Optional[int], BaseException]] = None
+        if _has_awaited(request.get("given")):
+            heap.awaited(self.f)
         heap.touch_frame(self.f)
 
     def function(self, module: Any, scope: dict[str, Any]) -> Any:
@@ -267,13 +277,18 @@ class Region:
         waiter.give_up(owner)
         return "next", None
 
-    def raised(self, error: BaseException) -> dict[str, Any]:
-        """An exception as the law's failure; the object itself stays on the heap."""
+    def told(self, error: BaseException) -> BaseException:
+        """An exception as CPython has it, with the user's lines alone."""
+        traceback = error.__traceback__
         error = _unbound(self._named(error), self.request)
         if self.sought is not None and self.sought[1] is not error:
             # What a handler catches could not be computed.
             error.__context__ = self.sought[1]
-        error.__traceback__ = _own(error.__traceback__)
+        error.__traceback__ = _own(error.__traceback__ or traceback)
+        return error
+
+    def raised(self, error: BaseException) -> dict[str, Any]:
+        """An exception as the law's failure; the object itself stays on the heap."""
         failure = encode_failure(error)
         number = self.heap.put("failures", error)
         failure["detail"] = {**failure.get("detail", {}), "heap": number}
@@ -393,6 +408,11 @@ def _number(failure: dict[str, Any]) -> Optional[int]:
     detail = failure.get("detail")
     number = detail.get("heap") if isinstance(detail, dict) else None
     return number if isinstance(number, int) else None
+
+
+def _has_awaited(answer: Any) -> bool:
+    """Was something awaited before the region? Not if its own code raised what it is to handle."""
+    return isinstance(answer, list) and not (answer[0] == "x" and _number(answer[1]) is not None)
 
 
 def _while_handling(error: BaseException, function: Any) -> Any:

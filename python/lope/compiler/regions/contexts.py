@@ -120,7 +120,7 @@ class Contexts(Lifting):
         return found
 
     def noting_inside(self, node: ast.stmt, left: str, loops: int) -> ast.stmt:
-        made = shallow(node)
+        made: ast.stmt = shallow(node)
         for name, value in ast.iter_fields(made):
             if name in ("body", "orelse", "finalbody") and value:
                 deeper = loops + (name == "body" and isinstance(node, (ast.For, ast.While, ast.AsyncFor)))

@@ -28,6 +28,10 @@ from .source import DEFS, SCOPES, bound_names, free_names, leaving, load, parsed
 ROOT = 1
 
 
+# The function that is the body of a workflow.
+MAIN = "\0main"
+
+
 class Flow(Loops):
     """One function while it is compiled to regions."""
 
@@ -47,6 +51,8 @@ class Flow(Loops):
         # the law calls the numbers of those that `finally` blocks in it are run for.
         self.handling: list[str] = []
         self.flights: list[list[str]] = [[]]
+        # In how many blocks with handlers or a `finally` it stands.
+        self.tries = 0
         self.locals = bound_names(self.unit.node) | {each.arg for each in _arguments(self.unit.node)}
         if any(isinstance(each, ast.Call) and quiet_static(each.func, self) is lope.client.start for each in self.own):
             _Starting(self).visit(self.unit.node)
@@ -73,7 +79,7 @@ class Flow(Loops):
         """The body as a function of its own, then what it returned."""
         self.pending = [ast.copy_location(ast.Pass(), node)]
         self.region(node)
-        inner = Routine("\0main", self.unit, self.whole_program.function_block(), self.klass, None)
+        inner = Routine(MAIN, self.unit, self.whole_program.function_block(), self.klass, None)
         self.whole_program.add(inner)
         if self.whole_program.hosted:
             self.beside_tasks(inner, node)
@@ -223,6 +229,8 @@ class Flow(Loops):
             entries.append(("handling", literal(self.handling[-1])))
         if self.flights[-1]:
             entries.append(("flights", listed([code.name(each) for each in reversed(self.flights[-1])])))
+        if not self.tries and (self.root or self.routine.key == MAIN):
+            entries.append(("fatal", literal(True)))
         if cells:
             entries.append(("cells", literal(cells)))
         if self.routine.scoped:
@@ -382,6 +390,11 @@ class Flow(Loops):
 
     def _on_Try(self, node: ast.Try) -> None:
         self.ready(node)
+        self.tries += 1
+        self.tried(node)
+        self.tries -= 1
+
+    def tried(self, node: ast.Try) -> None:
         if node.finalbody:
             inner = ast.copy_location(ast.Try(node.body, node.handlers, node.orelse, []), node)
             self.finally_of([inner] if node.handlers or node.orelse else node.body, node)

@@ -285,7 +285,7 @@ class Lifting(Frame):
         self.whole_program.starts |= _is_one_of(found, START)
         if found is None or _is_one_of(found, AWAITABLE):
             return
-        if not asyncio.iscoroutinefunction(found) or not frame_knows(found):
+        if not isinstance(found, types.FunctionType) or not frame_knows(found):
             title = ast.unparse(node.func)
             self.refuse(
                 node, f"an await of '{title}', which a workflow cannot wait for",
