@@ -36,11 +36,12 @@ def encode_arguments(function: Callable[..., Any], args: tuple[Any, ...], kwargs
 def encode_input(workflow: Any, given: Any) -> Any:
     """The input of a run that was given as plain JSON, made into what the workflow's hints say.
 
-    A map goes by parameter; anything else, or a map that names none of them, is the only parameter's value.
+    A map goes by parameter; anything else, or a map that names none of them, is the only parameter's value. Nothing, where
+    every parameter has a default, leaves all to these.
     """
     names = list(workflow.signature.parameters)
-    if given is None and not names:
-        return {}
+    if given is None and not any(_is_needed(each) for each in workflow.signature.parameters.values()):
+        return encode_arguments(workflow, (), {})
     fits = isinstance(given, dict) and split(given) is None and (not given or any(name in given for name in names))
     if not fits:
         if len(names) != 1:
@@ -48,6 +49,10 @@ def encode_input(workflow: Any, given: Any) -> Any:
         given = {names[0]: given}
     args, kwargs = call_arguments(workflow, given)
     return encode_arguments(workflow, args, kwargs)
+
+
+def _is_needed(parameter: inspect.Parameter) -> bool:
+    return parameter.default is parameter.empty and parameter.kind not in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)
 
 
 def call_arguments(function: Any, given: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:

@@ -7,14 +7,15 @@ import dataclasses
 import enum
 import functools
 import types
-from collections import abc
+from collections import Counter, OrderedDict, abc, defaultdict
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal, InvalidOperation
 from pathlib import Path, PurePath
 from typing import Annotated, Any, Callable, Literal, TypeVar, Union, cast, get_args, get_origin, get_type_hints, is_typeddict
 from uuid import UUID
+from zoneinfo import ZoneInfo
 
-from .encode import Encoded, is_model
+from .encode import Encoded, initial, is_model, is_named_tuple
 from .names import class_name, find_class
 from .problem import ValueProblem, field, item
 
@@ -95,9 +96,31 @@ def _tagged(name: str, inside: Any) -> Any:
 
         return decode_failure(inside)
     cls = find_class(name)
+    if type(inside) is list and ":" in name and (cls is None or is_named_tuple(cls)):
+        # A named tuple, of which who does not know its class sees the tuple.
+        items = _items(inside, _any)
+        return tuple(items) if cls is None else cast(Any, cls)._make(items)
     if cls is None:
         raise ValueProblem(f"the class '{name}' cannot be found here")
     return decoder(cls)({"$tag": [name, inside]})
+
+
+def read_datetime(text: str) -> datetime:
+    """ISO 8601 with a zone behind it (RFC 9557); which of two equal times of a night it is, its offset says."""
+    plain, _, suffix = text.partition("[")
+    found = datetime.fromisoformat(plain[:-1] + "+00:00" if plain.endswith("Z") else plain)
+    if not suffix:
+        return found
+    name, offset = suffix.rstrip("]").lstrip("!"), found.utcoffset()
+    try:
+        zone = ZoneInfo(name)
+    except (ValueError, KeyError, OSError):
+        raise ValueProblem(f"the time zone '{name}' is not known here; is tzdata installed?") from None
+    for fold in (0, 1):
+        local = found.replace(tzinfo=zone, fold=fold)
+        if offset is None or local.utcoffset() == offset:
+            return local
+    return found.astimezone(zone)
 
 
 _TAGS: dict[str, Decoder] = {
@@ -108,7 +131,7 @@ _TAGS: dict[str, Decoder] = {
     "int": int,
     "float": float,
     "decimal": Decimal,
-    "datetime": datetime.fromisoformat,
+    "datetime": read_datetime,
     "date": date.fromisoformat,
     "time": time.fromisoformat,
     "timedelta": lambda inside: timedelta(days=inside[0], seconds=inside[1], microseconds=inside[2]),
@@ -155,11 +178,15 @@ def _of_class(kind: type, args: tuple[Any, ...]) -> Decoder:
     if issubclass(kind, tuple):
         return _tuple(kind, args)
     if kind in (set, frozenset, abc.Set, abc.MutableSet):
-        return _collection(frozenset if kind is frozenset else set, args)
-    if kind in (list, abc.Sequence, abc.MutableSequence, abc.Iterable, abc.Collection):
+        return _as_tagged(kind, args) if kind is abc.Set else _collection(frozenset if kind is frozenset else set, args)
+    if kind in (list, abc.MutableSequence):
         return _collection(list, args)
+    if kind in _READ:
+        return _as_tagged(kind, args)
     if kind in (dict, abc.Mapping, abc.MutableMapping):
         return _dict(args)
+    if kind in (Counter, OrderedDict, defaultdict):
+        return _dict_of(kind, args)
     if issubclass(kind, BaseException):
         return lambda value: _expect(kind, _any(value))
     return lambda value: _expect(kind, _any(value))
@@ -218,9 +245,13 @@ def _bytes(value: Any) -> bytes:
     return bytes(_expect(bytes, value))
 
 
+def _bytearray(value: Any) -> bytearray:
+    return bytearray(_bytes(value))
+
+
 def _from_text(kind: type, *also: type) -> Decoder:
     """A type that has a text form; plain input may give that."""
-    read: Callable[[Any], Any] = getattr(kind, "fromisoformat", kind)
+    read: Callable[[Any], Any] = read_datetime if kind is datetime else getattr(kind, "fromisoformat", kind)
 
     def from_text(value: Any) -> Any:
         value = _any(value)
@@ -228,7 +259,7 @@ def _from_text(kind: type, *also: type) -> Decoder:
             return value
         if isinstance(value, (str, *also)) and not isinstance(value, bool):
             try:
-                return read(str(value).replace("Z", "+00:00") if kind is datetime else str(value))
+                return read(str(value))
             except (ValueError, InvalidOperation):
                 pass
         raise _wrong(kind.__name__, value)
@@ -254,6 +285,7 @@ _SCALARS: dict[type, Decoder] = {
     bool: _plain(bool),
     float: _float,
     bytes: _bytes,
+    bytearray: _bytearray,
     Decimal: _from_text(Decimal, int, float),
     datetime: _from_text(datetime),
     date: _from_text(date),
@@ -357,6 +389,8 @@ def _dataclass(kind: type) -> Decoder:
         each.name for each in known.values()
         if each.init and each.default is dataclasses.MISSING and each.default_factory is dataclasses.MISSING
     ]  # fmt: skip
+    # Variables of the constructor alone: plain values give them, objects have what was made of them.
+    more = initial(kind)
 
     def dataclass(value: Any) -> Any:
         found = _fields_of(value, kind)
@@ -365,10 +399,11 @@ def _dataclass(kind: type) -> Decoder:
         target = _subclass(value, kind)
         if target is not kind:
             return decoder(target)(value)
-        _check_names(found, known, required, kind)
+        plain = split(value) is None
+        _check_names(found, [*known, *more] if plain else found if more else known, required, kind)
         values = _typed(found, hints())
-        if split(value) is None:
-            return _construct(kind, {name: each for name, each in values.items() if known[name].init})
+        if plain:
+            return _construct(kind, {name: each for name, each in values.items() if name in more or known[name].init})
         # What was an object is put together again as it was; its constructor has had its say.
         made: Any = object.__new__(kind)
         for name, each in values.items():
@@ -420,7 +455,9 @@ def _model(cls: type) -> Decoder:
                 return kind.model_validate({name: _any(each) for name, each in found.items()})
             except ValueError as error:
                 raise ValueProblem(str(error)) from error
-        return kind.model_construct(**_typed(found, hints()))
+        form = split(cast(Any, split(value))[1])
+        given = form[0].partition(":")[2].split(",") if form is not None and ":" in form[0] else found
+        return kind.model_construct(_fields_set={each for each in given if each}, **_typed(found, hints()))
 
     return model
 
@@ -460,16 +497,28 @@ def _list_inside(value: Any, *tags: str) -> list[Any]:
 
 
 def _tuple(kind: type, args: tuple[Any, ...]) -> Decoder:
-    named = getattr(kind, "_make", None)
-    if named is not None:
+    if is_named_tuple(kind):
         hints = [_hints(kind).get(name, Any) for name in kind._fields]  # type: ignore[attr-defined]
-        return lambda value: named(_each(_list_inside(value, "tuple"), hints, kind.__name__))
+        return lambda value: _make_of(kind, value)(_each(_inside_tuple(value), hints, kind.__name__))
     if len(args) == 2 and args[1] is Ellipsis:
         one = decoder(args[0])
-        return lambda value: tuple(_items(_list_inside(value, "tuple"), one))
+        return lambda value: _make_of(tuple, value)(_items(_inside_tuple(value), one))
     if not args:
-        return lambda value: tuple(_items(_list_inside(value, "tuple"), _any))
-    return lambda value: tuple(_each(_list_inside(value, "tuple"), list(args), "tuple"))
+        return lambda value: _make_of(tuple, value)(_items(_inside_tuple(value), _any))
+    return lambda value: _make_of(tuple, value)(_each(_inside_tuple(value), list(args), "tuple"))
+
+
+def _inside_tuple(value: Any) -> list[Any]:
+    parts = split(value)
+    return _list_inside(value, "tuple", *([parts[0]] if parts is not None and ":" in parts[0] else []))
+
+
+def _make_of(kind: type, value: Any) -> Callable[[list[Any]], Any]:
+    """What makes a tuple of items: the class that was asked for, or the named one that the value was."""
+    parts = split(value)
+    named = parts is not None and find_class(parts[0]) is not None
+    found = _subclass(value, kind) if named else kind
+    return cast(Any, found)._make if is_named_tuple(found) else found
 
 
 def _each(values: list[Any], hints: list[Any], what: str) -> list[Any]:
@@ -489,6 +538,55 @@ def _collection(kind: Any, args: tuple[Any, ...]) -> Decoder:
     if kind is list:
         return lambda value: _items(_list_inside(value), one)
     return lambda value: kind(_items(_list_inside(value, "set", "frozenset"), one))
+
+
+# What is only read may be one of several things, and stays what it was.
+_READ = (abc.Sequence, abc.Iterable, abc.Collection, abc.Container, abc.Reversible)
+
+
+def _as_tagged(kind: type, args: tuple[Any, ...]) -> Decoder:
+    hint = args[0] if args else Any
+    ways: dict[Any, Decoder] = {
+        "tuple": _tuple(tuple, (hint, ...)),
+        "frozenset": _collection(frozenset, (hint,)),
+        "set": _collection(set, (hint,)),
+        "dict": _dict((hint, Any)),
+        list: _collection(set if kind is abc.Set else list, (hint,)),
+    }
+    ways[dict] = ways["dict"]
+
+    def as_tagged(value: Any) -> Any:
+        parts = split(value)
+        way = type(value) if parts is None else "tuple" if type(parts[1]) is list and ":" in parts[0] else parts[0]
+        found = ways[way](value) if way in ways else None
+        if not isinstance(found, kind):
+            raise _wrong(kind.__name__, value)
+        return found
+
+    return as_tagged
+
+
+def _dict_of(kind: type, args: tuple[Any, ...]) -> Decoder:
+    if kind is Counter:
+        plain = _dict((*args, int) if args else ())
+        return lambda value: Counter(plain(value))
+    plain = _dict(args)
+    if kind is OrderedDict:
+        return lambda value: OrderedDict(plain(value))
+    factory = _factory(args[1]) if len(args) == 2 else None
+    return lambda value: defaultdict(factory, plain(value))
+
+
+# What a `defaultdict` makes of nothing, if its hint says so.
+_FACTORIES = (list, dict, set, int, float, str, bool, tuple, frozenset, bytes, Decimal, Counter, OrderedDict)
+
+
+def _factory(hint: Any) -> Any:
+    kind = get_origin(hint) or hint
+    if kind is defaultdict:
+        inner = get_args(hint)
+        return functools.partial(defaultdict, _factory(inner[1]) if len(inner) == 2 else None)
+    return kind if kind in _FACTORIES else None
 
 
 def _dict(args: tuple[Any, ...]) -> Decoder:

@@ -13,8 +13,9 @@ from decimal import Decimal
 from pathlib import PurePath
 from typing import Any, Callable
 from uuid import UUID
+from zoneinfo import ZoneInfo
 
-from .names import class_name
+from .names import class_name, find_class
 from .problem import DEPTH_MAX, ValueProblem, field, item
 
 INT_MIN, INT_MAX = -(2**63), 2**63 - 1
@@ -44,8 +45,10 @@ def tag(name: str, value: Any) -> dict[str, Any]:
 
 def _encode(value: Any, levels: int) -> Any:
     kind = type(value)
-    if kind is str or value is None or kind is bool or kind is float or kind is bytes:
+    if value is None or kind is bool or kind is float or kind is bytes or kind is str and value.isascii():
         return value
+    if kind is str:
+        return _unicode(value)
     if levels == 0:
         raise ValueProblem(f"nested deeper than {DEPTH_MAX} levels; does it hold itself?")
     if kind is int:
@@ -54,6 +57,15 @@ def _encode(value: Any, levels: int) -> Any:
     if encoder is None:
         encoder = _ENCODERS[kind] = _encoder(kind)
     return encoder(value, levels - 1)
+
+
+def _unicode(value: str) -> str:
+    try:
+        value.encode()
+    except UnicodeEncodeError as error:
+        found = f"{value[error.start]!r} at {error.start}"
+        raise ValueProblem(f"text with a lone surrogate ({found}) is not Unicode and cannot be sent; send bytes") from None
+    return value
 
 
 def _list(value: Any, levels: int) -> list[Any]:
@@ -72,7 +84,7 @@ def _dict(value: Mapping[Any, Any], levels: int) -> Any:
         if type(key) is not str:
             return _odd_dict(value, levels)
         try:
-            found[key] = _encode(each, levels)
+            found[key if key.isascii() else _unicode(key)] = _encode(each, levels)
         except ValueProblem as problem:
             raise problem.inside(item(key)) from None
     if len(found) == 1 and not RESERVED.isdisjoint(found):
@@ -111,6 +123,8 @@ def _encoder(kind: type) -> Callable[[Any, int], Any]:
         return _dataclass(kind)
     if is_model(kind):
         return _model(kind)
+    if is_named_tuple(kind) and find_class(class_name(kind)) is kind:
+        return _named_tuple(kind)
     for known, encoder in _FAMILIES:
         if issubclass(kind, known):
             return encoder
@@ -132,10 +146,25 @@ def enum_form(kind: type[enum.Enum]) -> str:
 
 def _dataclass(kind: type) -> Callable[[Any, int], Any]:
     name, form = class_name(kind), object_form(kind)
-    fields = _fields(tuple(each.name for each in dataclasses.fields(kind)))
+    names = tuple(each.name for each in dataclasses.fields(kind))
+    fields = _fields(names)
+    if initial(kind):
+        # What was made of a variable that is not kept cannot be made again.
+        known, of_fields = set(names), fields
+
+        def fields(value: Any, levels: int) -> dict[str, Any]:
+            more = tuple(name for name in getattr(value, "__dict__", ()) if name not in known)
+            return {**of_fields(value, levels), **_fields(more)(value, levels)}
+
     if form is None:
         return lambda value, levels: tag(name, fields(value, levels))
     return lambda value, levels: tag(name, tag(form, fields(value, levels)))
+
+
+def initial(kind: Any) -> list[str]:
+    """The variables that only a dataclass's constructor sees (`InitVar`)."""
+    pseudo = getattr(dataclasses, "_FIELD_INITVAR", None)
+    return [name for name, each in kind.__dataclass_fields__.items() if each._field_type is pseudo]
 
 
 def object_form(kind: type) -> str | None:
@@ -148,8 +177,22 @@ def object_form(kind: type) -> str | None:
 
 def _model(kind: type) -> Callable[[Any, int], Any]:
     name = class_name(kind)
-    fields = _fields(tuple(kind.model_fields))  # type: ignore[attr-defined]
-    return lambda value, levels: tag(name, tag("model", fields(value, levels)))
+    known = tuple(kind.model_fields)  # type: ignore[attr-defined]
+    fields = _fields(known)
+
+    def model(value: Any, levels: int) -> Any:
+        found = fields(value, levels)
+        for more, each in (getattr(value, "__pydantic_extra__", None) or {}).items():
+            try:
+                found[more] = _encode(each, levels)
+            except ValueProblem as problem:
+                raise problem.inside(field(more)) from None
+        given = value.model_fields_set
+        # Which fields were given is said if some were not.
+        form = "model" if len(given) == len(found) else f"model:{','.join(each for each in found if each in given)}"
+        return tag(name, tag(form, found))
+
+    return model
 
 
 def is_model(kind: type) -> bool:
@@ -157,11 +200,28 @@ def is_model(kind: type) -> bool:
     return hasattr(kind, "model_fields") and hasattr(kind, "model_validate")
 
 
+def is_named_tuple(kind: type) -> bool:
+    return issubclass(kind, tuple) and hasattr(kind, "_make") and hasattr(kind, "_fields")
+
+
+def _named_tuple(kind: type) -> Callable[[Any, int], Any]:
+    name = class_name(kind)
+    return lambda value, levels: tag(name, _list(value, levels))
+
+
 def _refuse(value: Any, _: int) -> Any:
     raise ValueProblem(
         f"a {type(value).__module__}.{type(value).__qualname__} cannot be sent: "
         "use JSON types, dataclasses, pydantic models, enums, datetime, Decimal, UUID, bytes, Path, set or tuple"
     )
+
+
+def _datetime(value: datetime, _: int) -> Any:
+    """A zone stands behind the offset: `2024-10-26T12:00:00+02:00[Europe/Berlin]`."""
+    text, zone = value.isoformat(), value.tzinfo
+    if isinstance(zone, ZoneInfo) and zone.key:
+        text += f"[{zone.key}]"
+    return tag("datetime", text)
 
 
 def _timedelta(value: timedelta, _: int) -> Any:
@@ -172,7 +232,7 @@ _FAMILIES: tuple[tuple[type, Callable[[Any, int], Any]], ...] = (
     (bool, lambda value, _: bool(value)),
     (int, lambda value, levels: _encode(int(value), levels)),
     (float, lambda value, _: float(value)),
-    (str, lambda value, _: str.__str__(value)),
+    (str, lambda value, _: _unicode(str.__str__(value))),
     (bytes, lambda value, _: bytes(value)),
     (bytearray, lambda value, _: bytes(value)),
     (list, _list),
@@ -181,7 +241,7 @@ _FAMILIES: tuple[tuple[type, Callable[[Any, int], Any]], ...] = (
     (frozenset, lambda value, levels: tag("frozenset", _list(_steady(value), levels))),
     (Mapping, _dict),
     (Decimal, lambda value, _: tag("decimal", str(value))),
-    (datetime, lambda value, _: tag("datetime", value.isoformat())),
+    (datetime, _datetime),
     (date, lambda value, _: tag("date", value.isoformat())),
     (time, lambda value, _: tag("time", value.isoformat())),
     (timedelta, _timedelta),
