@@ -225,13 +225,3 @@ def _lenient(value: Any) -> Any:
             return repr(value)
         except Exception:
             return f"<{type(value).__name__}>"
-
-
-def native_fields(error: BaseException) -> dict[str, Any]:
-    return {}
-
-
-def remade(kind: type[BaseException], args: tuple[Any, ...], native: dict[str, Any]) -> BaseException:
-    error = kind.__new__(kind, *args)
-    error.args = args
-    return error
