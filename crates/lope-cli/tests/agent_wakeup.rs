@@ -484,7 +484,9 @@ fn the_doctor_says_what_agents_lack() {
     assert!(message.contains("no cron"), "{message}");
 }
 
+/// "from an empty folder": also one that is not the home folder, where nothing of it may act on
+/// another home or start another agent than the script.
 #[test]
 fn the_guide_does_what_it_says() {
-    assert_eq!(crate::stage::guide("agents.md"), 3);
+    assert_eq!(crate::stage::guide_in("agents.md", "try"), 3);
 }
