@@ -184,7 +184,7 @@ async fn ended(role: AttemptRole, reason: StopReason, minute: u64) -> TaskAttemp
         started_at: at,
         ended_at: Some(at),
         stop_reason: Some(reason),
-        ..attempt(&task, at)
+        ..attempt(&task, at, 0)
     }
 }
 
@@ -313,7 +313,7 @@ async fn what_a_person_decided_stays() {
         Decision::Approve { notes: None },
     ];
     for decision in decisions {
-        let decided = decide(&task, &decision, Author::Person, 1, &rules, NOW).unwrap();
+        let decided = decide(&task, &decision, Author::Person, &rules, NOW).unwrap();
         for reason in StopReason::ALL {
             let settled = settle(&decided, &end(AttemptRole::Work, *reason), 1, &rules, NOW);
             if let Some(settled) = settled {
@@ -324,7 +324,7 @@ async fn what_a_person_decided_stays() {
             }
         }
         let by_agent = Decision::Done { result: None };
-        assert!(decide(&decided, &by_agent, Author::Agent, 1, &rules, NOW).is_err());
+        assert!(decide(&decided, &by_agent, Author::Agent, &rules, NOW).is_err());
     }
 }
 
@@ -339,10 +339,10 @@ async fn a_question_waits_for_its_answer() {
     let answer = Decision::Answer {
         answer: "blue".to_owned(),
     };
-    assert!(decide(&task, &answer, Author::Person, 1, &rules, NOW).is_err());
-    let asked = decide(&task, &ask, Author::Agent, 1, &rules, NOW).unwrap();
+    assert!(decide(&task, &answer, Author::Person, &rules, NOW).is_err());
+    let asked = decide(&task, &ask, Author::Agent, &rules, NOW).unwrap();
     assert_eq!(asked.status, TaskStatus::Blocked);
-    let answered = decide(&asked, &answer, Author::Person, 1, &rules, NOW).unwrap();
+    let answered = decide(&asked, &answer, Author::Person, &rules, NOW).unwrap();
     assert_eq!(answered.status, TaskStatus::Pending);
     assert_eq!(answered.answer.as_deref(), Some("blue"));
 }

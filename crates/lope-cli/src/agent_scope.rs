@@ -38,12 +38,16 @@ fn changes(command: &Command) -> bool {
         | Command::Streams(StreamsCommand::Send { .. }) => true,
         Command::Runs(command) => changes_runs(command),
         Command::Workflows(command) => matches!(command, WorkflowsCommand::Deploy { .. }),
-        Command::Schedules(command) => {
-            !matches!(command, SchedulesCommand::List | SchedulesCommand::Show { .. })
-        }
+        Command::Schedules(command) => !matches!(
+            command,
+            SchedulesCommand::List | SchedulesCommand::Show { .. }
+        ),
         Command::Mailbox(command) => changes_mailbox(command),
         Command::Recipes(command) => {
-            matches!(command, RecipesCommand::Run { .. } | RecipesCommand::Stop { .. })
+            matches!(
+                command,
+                RecipesCommand::Run { .. } | RecipesCommand::Stop { .. }
+            )
         }
         Command::Cells(command) => matches!(command, CellsCommand::Set { .. }),
         Command::Tokens(command) => !matches!(command, TokensCommand::List),
