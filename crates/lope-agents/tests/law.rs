@@ -194,7 +194,8 @@ async fn ended(role: AttemptRole, reason: StopReason, minute: u64) -> TaskAttemp
 async fn only_attempts_of_a_role_that_ended_badly_bring_it_nearer_to_its_last() {
     use AttemptRole::{Review, Work};
     use StopReason::{Drain, Hang, RunnerDeath, Success, UsageLimit};
-    let rows: [(&[(AttemptRole, StopReason)], AttemptRole, Option<u64>, u32); 8] = [
+    type Life<'a> = &'a [(AttemptRole, StopReason)];
+    let rows: [(Life<'_>, AttemptRole, Option<u64>, u32); 8] = [
         (&[], Work, None, 0),
         (
             &[(Work, Success), (Review, Success), (Work, RunnerDeath)],

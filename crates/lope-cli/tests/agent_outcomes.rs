@@ -36,6 +36,66 @@ fn zero_bytes_in_what_an_agent_says_stop_no_runner() {
     assert!(!told.err.contains("lease lost"), "{told:?}");
 }
 
+/// What the store refuses it will refuse again: the attempt has failed, counted and told once, and
+/// the runner goes on.
+#[test]
+fn an_end_that_the_store_refuses_is_a_failed_attempt() {
+    let shop = AgentProject::new();
+    let odd = shop.add("odd words", &[]);
+    let after = shop.add("succeed", &[]);
+    let db = rusqlite::Connection::open(shop.home.path().join(".lope/lope.db")).unwrap();
+    db.execute_batch(
+        "CREATE TRIGGER odd BEFORE UPDATE ON task_attempts WHEN NEW.summary = 'did odd' \
+         BEGIN SELECT zeroblob(2000000000); END",
+    )
+    .unwrap();
+    drop(db);
+    let told = shop.work();
+    let task = shop.task(&odd);
+    assert_eq!(
+        (&task["status"], &task["attempts"]),
+        (&json!("failed"), &json!(1)),
+        "{task}"
+    );
+    let reason = task["reason"].as_str().unwrap();
+    assert!(
+        reason.starts_with("exit: the store refused what it came to"),
+        "{reason}"
+    );
+    assert_eq!(
+        told.err.matches("its end is refused").count(),
+        1,
+        "{told:?}"
+    );
+    assert_eq!(
+        shop.file("begun.log").lines().count(),
+        2,
+        "each was started once"
+    );
+    assert_eq!(shop.task(&after)["status"], "completed");
+}
+
+/// A runner that can write nothing of its task takes it again after pauses that grow.
+#[test]
+fn a_runner_that_cannot_write_does_not_spin() {
+    let shop = AgentProject::new();
+    shop.add("odd words", &[]);
+    let db = rusqlite::Connection::open(shop.home.path().join(".lope/lope.db")).unwrap();
+    db.execute_batch(
+        "CREATE TRIGGER odd BEFORE UPDATE ON task_attempts WHEN NEW.ended_at IS NOT NULL \
+         BEGIN SELECT zeroblob(2000000000); END",
+    )
+    .unwrap();
+    drop(db);
+    let runner = shop.start();
+    let begun = std::time::Instant::now();
+    until("its third start", || {
+        shop.file("begun.log").lines().count() >= 3
+    });
+    assert!(begun.elapsed().as_millis() >= 750, "{:?}", begun.elapsed());
+    runner.signal(Signal::KILL);
+}
+
 /// "usage limit → re-queued at its reset (not counted)", however the agent ended; a result after it
 /// is a result, and a failure that only speaks of limits is a failure.
 #[test]
@@ -103,9 +163,12 @@ fn a_day_that_is_used_up_blocks_no_task() {
         (&json!("pending"), &json!(0)),
         "{waiting}"
     );
+    let planned = || shop.lope(&["runners", "wakeup", "--dry-run"]).done().out;
+    assert!(planned().contains("nothing to do"), "{}", planned());
     let config = shop.home.path().join(".lope/config.yaml");
     let text = std::fs::read_to_string(&config).unwrap();
     std::fs::write(&config, text.replace("cost: 0.2", "cost: 2")).unwrap();
+    assert!(planned().contains("start a runner"), "{}", planned());
     shop.work();
     assert_eq!(shop.task(&second)["status"], "completed");
 }

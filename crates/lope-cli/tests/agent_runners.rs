@@ -293,11 +293,17 @@ fn a_runner_that_stood_still_past_its_lease_writes_nothing() {
         (3, true),
         "{told:?}"
     );
-    let after = shop.task(&id);
-    assert_eq!(after["attemptList"], before["attemptList"]);
-    assert_eq!(
-        (&after["status"], &after["epoch"]),
-        (&before["status"], &before["epoch"])
+    let mut after = shop.task(&id);
+    let mut before = before;
+    let said_after = after["events"].take();
+    let said_before = before["events"].take();
+    assert_eq!(after, before, "the first writes nothing");
+    let said_before = said_before.as_array().unwrap().len();
+    let more = said_after.as_array().unwrap()[said_before..].iter();
+    let more: Vec<&Value> = more.map(|event| &event["kind"]).collect();
+    assert!(
+        more.iter().all(|kind| *kind == "refused"),
+        "but as evidence: {said_after}"
     );
     assert_eq!(
         shop.file("done.log").lines().count(),

@@ -343,7 +343,8 @@ impl TaskRunner {
                 .await;
             match written {
                 Ok(written) => return written.ok(),
-                Err(BoardError::Store(StoreError::Refused { message })) if !is_refused => {
+                Err(BoardError::Store(StoreError::Refused { .. })) if is_refused => return None,
+                Err(BoardError::Store(StoreError::Refused { message })) => {
                     self.log
                         .line(&format!("task {task}: its end is refused: {message}"));
                     is_refused = true;

@@ -56,7 +56,7 @@ pub(super) async fn run(args: &TaskDiffArgs, context: &AgentsContext) -> Command
     });
     let text = shown.trim_end_matches('\n');
     let text = if text.is_empty() {
-        "nothing is changed"
+        "nothing is changed (files that git ignores are not shown)"
     } else {
         text
     };

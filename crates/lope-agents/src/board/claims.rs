@@ -16,8 +16,8 @@ use crate::law::select::{NotEligible, TaskQuery, eligible, objection, role};
 use crate::law::settle::{AttemptEnd, failures, run_at_work, settle};
 use crate::law::{BoardView, TaskRules};
 use crate::records::{
-    AgentRunnerRecord, AttemptRole, BoardRecord, StopReason, TaskAttemptRecord, TaskLockRecord,
-    TaskRecord, TaskStatus,
+    AgentRunnerRecord, AttemptRole, BoardRecord, Budget, StopReason, TaskAttemptRecord,
+    TaskLockRecord, TaskRecord, TaskStatus,
 };
 
 /// A task that is ours for a while.
@@ -66,7 +66,7 @@ impl AgentBoard {
             if self.bring_back(&view).await? {
                 continue;
             }
-            match self.next_claim(&view, &query, (me, expiry)).await? {
+            match self.next_claim(&view, &query, me, expiry).await? {
                 NextClaim::Nothing => return self.not_now(&view, &query).await,
                 NextClaim::NextDay(day) => return Ok(ClaimOutcome::NextDay(day)),
                 NextClaim::UsedUp { task, reason } => {
@@ -96,7 +96,8 @@ impl AgentBoard {
         &self,
         view: &BoardView,
         query: &TaskQuery<'_>,
-        (me, expiry): (RunnerId, Span),
+        me: RunnerId,
+        expiry: Span,
     ) -> BoardResult<NextClaim> {
         let mut known: BTreeMap<&str, Vec<TaskAttemptRecord>> = BTreeMap::new();
         let mut next_day = None;
@@ -125,6 +126,20 @@ impl AgentBoard {
             }
         }
         Ok(next_day.map_or(NextClaim::Nothing, NextClaim::NextDay))
+    }
+
+    /// Could tasks of a project be begun, were the budget of the day not used up?
+    pub async fn waits_for_next_day(&self, view: &BoardView, project: &str) -> BoardResult<bool> {
+        if self.rules.day_budget == Budget::default() {
+            return Ok(false);
+        }
+        let query = TaskQuery {
+            project: Some(project),
+            ..TaskQuery::default()
+        };
+        let nobody = RunnerId::from_uuid(uuid::Uuid::nil());
+        let next = self.next_claim(view, &query, nobody, self.rules.lock_expiry);
+        Ok(matches!(next.await?, NextClaim::NextDay(_)))
     }
 
     /// What runners left open of a task, and how often it went badly so far.

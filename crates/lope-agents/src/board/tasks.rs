@@ -413,14 +413,16 @@ impl AgentBoard {
         let own = splits
             .iter()
             .filter(|event| since.is_none_or(|since| event.at >= since));
-        let (mut depth, mut parent) = (0, task.parent_id);
-        while let Some(id) = parent.filter(|_| depth <= SPLIT_DEPTH_MAX) {
+        let mut depth = 0;
+        let mut part = task.clone();
+        while let Some(id) = part.parent_id.filter(|_| depth < SPLIT_DEPTH_MAX) {
+            // A task that was only added by an agent is no part: nobody waits for it.
+            let whole = self.tasks_of(&[id]).await?.into_iter().next();
+            match whole.filter(|whole| whole.dependencies.contains(&part.id)) {
+                Some(whole) => part = whole,
+                None => break,
+            }
             depth += 1;
-            parent = self
-                .tasks_of(&[id])
-                .await?
-                .first()
-                .and_then(|it| it.parent_id);
         }
         Ok(SplitFacts {
             times: own.count(),

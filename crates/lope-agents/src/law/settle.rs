@@ -152,7 +152,7 @@ pub fn end_round(
     let decided = task.decided_by == Some(Author::Person);
     if !decided {
         let is_last = failures >= rules.attempts_max;
-        place(&mut next, end, is_last, (rules, now));
+        place(&mut next, end, is_last, rules, now);
         wait_for_answer(&mut next);
     }
     next
@@ -188,7 +188,8 @@ fn place(
     task: &mut TaskRecord,
     end: &AttemptEnd,
     is_last: bool,
-    (rules, now): (&TaskRules, Timestamp),
+    rules: &TaskRules,
+    now: Timestamp,
 ) {
     task.reason = Some(end.reason.as_str().to_owned());
     task.not_before = None;

@@ -131,7 +131,7 @@ impl TaskDocument {
 /// A task's document, all of whose keys are known.
 pub(super) fn read_document(text: &str) -> serde_json::Result<TaskDocument> {
     let document: TaskDocument = serde_json::from_str(text)?;
-    let keys: BTreeMap<String, serde::de::IgnoredAny> = serde_json::from_str(text)?;
+    let keys: BTreeMap<String, Json> = serde_json::from_str(text)?;
     let unknown = |key: &&String| !KEYS.contains(&key.as_str()) && !OF_LIFE.contains(&key.as_str());
     match keys.keys().find(unknown) {
         None => Ok(document),
