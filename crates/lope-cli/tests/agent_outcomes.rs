@@ -75,25 +75,33 @@ fn an_end_that_the_store_refuses_is_a_failed_attempt() {
     assert_eq!(shop.task(&after)["status"], "completed");
 }
 
-/// A runner that can write nothing of its task takes it again after pauses that grow.
+/// A runner that can write nothing of its task takes it again after pauses that grow, each time
+/// counted, and goes on with the next when it is given up.
 #[test]
 fn a_runner_that_cannot_write_does_not_spin() {
     let shop = AgentProject::new();
-    shop.add("odd words", &[]);
+    let odd = shop.add("odd words", &[]);
+    let after = shop.add("succeed", &[]);
     let db = rusqlite::Connection::open(shop.home.path().join(".lope/lope.db")).unwrap();
     db.execute_batch(
-        "CREATE TRIGGER odd BEFORE UPDATE ON task_attempts WHEN NEW.ended_at IS NOT NULL \
+        "CREATE TRIGGER odd BEFORE UPDATE ON task_attempts \
+         WHEN NEW.summary = 'did odd' OR NEW.summary LIKE 'the store refused%' \
          BEGIN SELECT zeroblob(2000000000); END",
     )
     .unwrap();
     drop(db);
-    let runner = shop.start();
     let begun = std::time::Instant::now();
-    until("its third start", || {
-        shop.file("begun.log").lines().count() >= 3
-    });
-    assert!(begun.elapsed().as_millis() >= 750, "{:?}", begun.elapsed());
-    runner.signal(Signal::KILL);
+    shop.work();
+    assert!(
+        begun.elapsed().as_millis() >= 1_750,
+        "{:?}",
+        begun.elapsed()
+    );
+    let task = shop.task(&odd);
+    assert_eq!(task["status"], "failed", "{task}");
+    let death = json!("runner_death");
+    assert_eq!(attempts(&task, "stopReason"), [&death, &death, &death]);
+    assert_eq!(shop.task(&after)["status"], "completed");
 }
 
 /// "usage limit → re-queued at its reset (not counted)", however the agent ended; a result after it

@@ -98,7 +98,9 @@ impl TaskRunner {
             return Ok(fresh(held, None));
         };
         let is_unwritten = named.is_some();
-        if let (true, Some(end)) = (is_unwritten, end_of(&record, held.role)) {
+        // A run that ended because its lock was lost goes on under the new one.
+        let end = end_of(&record, held.role).filter(|end| end.reason != StopReason::LostLock);
+        if let (true, Some(end)) = (is_unwritten, end) {
             return Ok(Ok(RoundRun::Ended(Box::new(end))));
         }
         let goes_on = is_unwritten || is_same_round(&detail, held.role);

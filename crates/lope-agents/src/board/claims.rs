@@ -298,7 +298,8 @@ impl Claim {
         } = left;
         let role = *role;
         let mut changes: Vec<BoardChange> = old.map(BoardRecord::deleted).into_iter().collect();
-        let left = old.is_none_or(|lock| lock.runner_id != me) && !open.is_empty();
+        // Of a holder that takes its own task again they are ends that could not be written.
+        let left = !open.is_empty();
         if left {
             let end = AttemptEnd {
                 role,
