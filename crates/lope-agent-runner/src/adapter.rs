@@ -12,6 +12,7 @@ use jiff::tz::TimeZone;
 use lope_agents::law::budget::micros;
 use lope_agents::settings::AdapterKind;
 use lope_model::Timestamp;
+use lope_model::masks::Masks;
 use serde_json::Value as Json;
 
 pub use self::limit_text::usage_limit;
@@ -133,6 +134,18 @@ impl AgentReport {
         }
     }
 
+    /// The same as it may be written down and shown.
+    #[must_use]
+    pub(crate) fn masked(self, masks: &Masks) -> Self {
+        let text = |text: Option<String>| text.map(|text| text_of(&text, masks));
+        Self {
+            session: self.session.map(|text| text.replace('\0', "\u{fffd}")),
+            text: text(self.text),
+            error: text(self.error),
+            ..self
+        }
+    }
+
     /// A limit with a reset time says more than one without; what came first is more exact: words
     /// follow their event.
     fn hit(&mut self, limit: UsageLimit) {
@@ -167,6 +180,12 @@ fn dollars(value: &Json) -> i64 {
         .as_f64()
         .filter(|cost| cost.is_finite() && *cost >= 0.0)
         .map_or(0, micros)
+}
+
+/// What an agent said, as it may be written down: without what is hidden, and without zero bytes,
+/// which no store takes.
+pub(crate) fn text_of(said: &str, masks: &Masks) -> String {
+    masks.hide(said).replace('\0', "\u{fffd}")
 }
 
 /// The end of a text.

@@ -26,7 +26,7 @@ use crate::adapter::AgentReader;
 use crate::agent_request::{AgentRequest, bad, failure_kind, result_value};
 use crate::invocation::{CallFacts, argv};
 use crate::process::{AgentEnd, AgentLaunch, attend};
-use crate::runner::zone_of;
+use crate::runner::{masks_of, zone_of};
 use crate::watchdog::AgentLimits;
 
 type StopSender = watch::Sender<Option<StopReason>>;
@@ -109,8 +109,9 @@ impl AgentStepSettings {
             bad("an agent needs a prompt; a role alone is for workflows of tasks")
         })?;
         let agent = self.agent(request.agent.as_deref())?;
-        let (launch, _file) = self.launch(task, &request, words, &agent)?;
-        let log = self.logs.begin_masked(&task.token, done.masks());
+        let (mut launch, _file) = self.launch(task, &request, words, &agent)?;
+        launch.masks = done.masks().and(&launch.masks);
+        let log = self.logs.begin_masked(&task.token, &launch.masks);
         done.logged(log.name());
         let heard = |_: &_, has_spoken| {
             if has_spoken {
@@ -178,6 +179,7 @@ impl AgentStepSettings {
                 folder: request.cwd.clone().map(Into::into),
                 input,
             },
+            masks: masks_of(&self.environment, agent),
             limits: self.limits(request, agent),
             right: StartRight::Always,
             stop_grace: self.settings.stop_grace,

@@ -9,6 +9,7 @@ use std::time::Instant;
 
 use lope_agents::records::StopReason;
 use lope_engine::executor::StartRight;
+use lope_model::masks::Masks;
 use lope_model::{Span, Timestamp};
 use lope_workers::clock::wall;
 use lope_workers::lines::each_line;
@@ -18,7 +19,7 @@ use lope_workers::process_tree::{
 };
 use tokio::sync::watch;
 
-use crate::adapter::{AgentReader, AgentReport, ending};
+use crate::adapter::{AgentReader, AgentReport, ending, text_of};
 use crate::watchdog::{AgentLimits, AgentSigns, StopCause, Watchdog};
 
 /// Longest line that an adapter reads; of a longer one it sees nothing.
@@ -34,6 +35,8 @@ pub struct AgentLaunch {
     pub work: TreeWork,
     pub command: TreeCommand,
     pub reader: AgentReader,
+    /// What is hidden in what it says.
+    pub masks: Masks,
     pub limits: AgentLimits,
     /// Until when it may be started.
     pub right: StartRight,
@@ -55,6 +58,7 @@ pub struct AgentEnd {
 /// What an agent has said so far.
 struct AgentOutput {
     reader: AgentReader,
+    masks: Masks,
     log: MaskedLog,
     has_spoken: bool,
     event: Vec<u8>,
@@ -90,12 +94,13 @@ pub async fn attend(
         work,
         command,
         reader,
+        masks,
         limits,
         right,
         stop_grace,
     } = launch;
     let program = command.program.to_string_lossy().into_owned();
-    let output = Mutex::new(AgentOutput::new(reader, log));
+    let output = Mutex::new(AgentOutput::new(reader, masks, log));
     let started = tokio::select! {
         started = trees.start_work(&work, command, || right) => started,
         reason = asked(&mut stop) => return unstarted(begun, reason, None),
@@ -223,9 +228,10 @@ fn lock(output: &Mutex<AgentOutput>) -> MutexGuard<'_, AgentOutput> {
 }
 
 impl AgentOutput {
-    fn new(reader: AgentReader, log: MaskedLog) -> Self {
+    fn new(reader: AgentReader, masks: Masks, log: MaskedLog) -> Self {
         Self {
             reader,
+            masks,
             log,
             has_spoken: false,
             event: Vec::new(),
@@ -294,29 +300,10 @@ impl AgentOutput {
         let exit_code = exit_code.filter(|_| told.is_none());
         self.reader.exited(exit_code);
         let must_be_final = self.reader.must_be_final();
-        let report = self.reader.report;
-        let is_told_well = report.is_final && report.error.is_none();
-        let reason = match (&status, told) {
-            (_, Some(AgentStop::ByRunner(StopReason::LostLock))) => StopReason::LostLock,
-            (_, Some(_)) if is_told_well => StopReason::Success,
-            (_, Some(AgentStop::ByRunner(reason))) => reason,
-            (_, Some(AgentStop::ByWatchdog(StopCause::Timeout))) => StopReason::Timeout,
-            (_, Some(AgentStop::ByWatchdog(StopCause::Hang))) => StopReason::Hang,
-            (_, Some(AgentStop::ByWatchdog(StopCause::Budget))) => StopReason::Budget,
-            (Err(error), None) if is_subreaper_lost(error) => StopReason::RunnerDeath,
-            (Err(_), None) => StopReason::Exit,
-            (Ok(status), None)
-                if status.success()
-                    && report.error.is_none()
-                    && (report.is_final || !must_be_final) =>
-            {
-                StopReason::Success
-            }
-            (_, _) if report.is_over_budget => StopReason::Budget,
-            (_, _) if report.limit.is_some() => StopReason::UsageLimit,
-            (_, _) => StopReason::Exit,
-        };
-        let complaint = Some(self.complaints.trim().to_owned()).filter(|text| !text.is_empty());
+        let report = self.reader.report.masked(&self.masks);
+        let reason = reason(&report, &status, told, must_be_final);
+        let complaint = text_of(self.complaints.trim(), &self.masks);
+        let complaint = Some(complaint).filter(|text| !text.is_empty());
         let message = if reason == StopReason::Success {
             report.text.clone()
         } else {
@@ -330,6 +317,38 @@ impl AgentOutput {
             message,
             wall: begun.elapsed().into(),
         }
+    }
+}
+
+/// What its end means. A result counts however the process ended, a usage limit that no result
+/// followed too, as long as nobody but the watchdog stopped it.
+fn reason(
+    report: &AgentReport,
+    status: &io::Result<ExitStatus>,
+    told: Option<AgentStop>,
+    must_be_final: bool,
+) -> StopReason {
+    let is_told_well = report.is_final && report.error.is_none();
+    let is_limited = report.limit.is_some();
+    match (status, told) {
+        (_, Some(AgentStop::ByRunner(StopReason::LostLock))) => StopReason::LostLock,
+        (_, Some(_)) if is_told_well => StopReason::Success,
+        (_, Some(AgentStop::ByRunner(reason))) => reason,
+        (_, Some(AgentStop::ByWatchdog(StopCause::Budget))) => StopReason::Budget,
+        (_, Some(AgentStop::ByWatchdog(StopCause::Lingers))) if report.is_over_budget => {
+            StopReason::Budget
+        }
+        (_, Some(AgentStop::ByWatchdog(_))) if is_limited => StopReason::UsageLimit,
+        (_, Some(AgentStop::ByWatchdog(StopCause::Timeout))) => StopReason::Timeout,
+        (_, Some(AgentStop::ByWatchdog(StopCause::Hang))) => StopReason::Hang,
+        (Err(error), None) if is_subreaper_lost(error) => StopReason::RunnerDeath,
+        (Ok(status), None) if status.success() && is_told_well => StopReason::Success,
+        (_, None) if report.is_over_budget => StopReason::Budget,
+        (_, None) if is_limited => StopReason::UsageLimit,
+        (Ok(status), None) if status.success() && report.error.is_none() && !must_be_final => {
+            StopReason::Success
+        }
+        (_, None | Some(AgentStop::ByWatchdog(StopCause::Lingers))) => StopReason::Exit,
     }
 }
 

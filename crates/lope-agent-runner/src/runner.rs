@@ -27,7 +27,8 @@ use lope_workers::process_tree::ProcessTrees;
 use tokio::runtime::Handle;
 use tokio::sync::watch;
 
-pub(crate) use self::attempt::zone_of;
+pub(crate) use self::attempt::{masks_of, zone_of};
+use self::round::RoundWritten;
 pub use self::round::TASK_QUEUE;
 pub use self::round_engine::{ROUND_ENGINE, RoundEngine};
 use crate::hooks::TaskHooks;
@@ -37,6 +38,10 @@ use crate::worktree::Worktrees;
 
 /// Many changes of the board at once are looked at once.
 const CHANGES_TOGETHER: Duration = Duration::from_millis(200);
+
+/// How long a runner waits after a round that could not be written, at first and at most.
+const UNWRITTEN_PAUSE: Duration = Duration::from_millis(250);
+const UNWRITTEN_PAUSE_MAX: Duration = Duration::from_secs(60);
 
 /// Most runners that one runner forgets.
 const FORGOTTEN_MAX: usize = 200;
@@ -261,6 +266,7 @@ impl TaskRunner {
         let mut changes = self.board.watch();
         let mut status = RunnerStatus::Running;
         let mut next_beat = Instant::now();
+        let mut unwritten = 0;
         loop {
             changes.take();
             if Instant::now() >= next_beat {
@@ -274,7 +280,8 @@ impl TaskRunner {
             match self.claim().await? {
                 NextStep::Work(held) => {
                     (status, next_beat) = (RunnerStatus::Running, Instant::now());
-                    self.round(*held, stops).await?;
+                    let round = self.round(*held, stops).await?;
+                    unwritten = self.paused_after(round, unwritten).await?;
                     if self.spec.task.is_some() && !self.is_open().await? {
                         return Ok(());
                     }
@@ -313,6 +320,15 @@ impl TaskRunner {
                 self.log.line(&format!("task {task} is blocked: {reason}"));
                 NextStep::Again
             }
+            Some(ClaimOutcome::NextDay(day)) => {
+                self.log
+                    .line(&format!("the budget of the day is used up until {day}"));
+                if self.spec.until_idle {
+                    NextStep::End
+                } else {
+                    NextStep::Wait
+                }
+            }
             Some(ClaimOutcome::Nothing) if self.spec.until_idle => NextStep::End,
             Some(ClaimOutcome::Nothing) => NextStep::Wait,
             Some(ClaimOutcome::NotNow(why)) if is_passing(&why) && !self.spec.until_idle => {
@@ -324,6 +340,21 @@ impl TaskRunner {
                 NextStep::End
             }
         })
+    }
+
+    /// What a round means for its runner: one whose task somebody else has taken ends. After one that
+    /// could not be written there is a pause, longer each time, before the same task is taken again.
+    /// Returned is how many such rounds followed one another.
+    async fn paused_after(&self, round: RoundWritten, before: u32) -> Result<u32, RunnerStop> {
+        match round {
+            RoundWritten::Written => Ok(0),
+            RoundWritten::Taken => Err(RunnerStop::LeaseLost),
+            RoundWritten::Unwritten => {
+                let pause = UNWRITTEN_PAUSE * 2_u32.saturating_pow(before.min(10));
+                tokio::time::sleep(pause.min(UNWRITTEN_PAUSE_MAX)).await;
+                Ok(before.saturating_add(1))
+            }
+        }
     }
 
     /// Can the one task that is meant still be worked on by this runner?

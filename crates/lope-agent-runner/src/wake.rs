@@ -123,10 +123,29 @@ fn below(folder: &Path) -> Vec<PathBuf> {
 pub async fn plan(board: &AgentBoard, found: Vec<String>) -> BoardResult<WakePlan> {
     let view = board.view(None).await?;
     let is_new = |path: &String| view.project(path).is_none();
+    let mut steps = wakeup(&view, &board.rules);
+    for step in &mut steps {
+        if !starts(&step.action) || !board.waits_for_next_day(&view, &step.project).await? {
+            continue;
+        }
+        match &mut step.action {
+            WakeAction::Replace { start, .. } => *start = false,
+            action => *action = WakeAction::NothingToDo,
+        }
+    }
     Ok(WakePlan {
         found: found.into_iter().filter(is_new).collect(),
-        steps: wakeup(&view, &board.rules),
+        steps,
     })
+}
+
+/// Is a runner started?
+const fn starts(action: &WakeAction) -> bool {
+    match action {
+        WakeAction::Start => true,
+        WakeAction::Replace { start, .. } => *start,
+        WakeAction::Healthy { .. } | WakeAction::NothingToDo | WakeAction::Disabled => false,
+    }
 }
 
 /// End what is stale, and say for which projects a runner is to be started.

@@ -1,6 +1,6 @@
 //! Worktrees of git: an agent's own checkout of its project, on a branch of its own, with what it
 //! changed there. One goes only when nothing in it would be lost: no change that is not committed,
-//! and no commit that is on no other branch.
+//! no file that git ignores, and no commit that is on no other branch.
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -119,6 +119,12 @@ pub async fn remove(worktree: &Path, project: &Path) -> GitResult<Removal> {
     let changed = git(top, &["status", "--porcelain", "--untracked-files=all"]).await?;
     if !changed.is_empty() {
         return kept("it has changes that are not committed");
+    }
+    let ignored = ["ls-files", "--others", "--ignored", "--exclude-standard"];
+    let ignored = [&ignored[..], &["--directory"]].concat();
+    // A checkout has none of them: the agent made them, and no branch has them.
+    if let Some(first) = git(top, &ignored).await?.lines().next() {
+        return kept(&format!("it has files that git ignores: {first}"));
     }
     let branch = text(top, &["symbolic-ref", "--quiet", "HEAD"]).await;
     let branch = branch.unwrap_or_default();
@@ -263,11 +269,17 @@ mod tests {
         assert!(is_kept(remove(&worktree, &project).await), "dirty");
         repository.commit(&worktree, "new").await;
         assert!(is_kept(remove(&worktree, &project).await), "unpushed");
+        std::fs::write(worktree.join(".gitignore"), "*.env\n").unwrap();
+        repository.commit(&worktree, "ignore").await;
         assert!(worktree.join("new.txt").exists());
         let branch = text(&worktree, &["symbolic-ref", "--short", "HEAD"]).await;
         git(&project, &["merge", "-q", &branch.unwrap()])
             .await
             .unwrap();
+        std::fs::write(worktree.join("made.env"), "kept").unwrap();
+        let why = "it has files that git ignores: made.env".to_owned();
+        assert_eq!(remove(&worktree, &project).await, Ok(Removal::Kept(why)));
+        std::fs::remove_file(worktree.join("made.env")).unwrap();
         assert_eq!(remove(&worktree, &project).await, Ok(Removal::Removed));
         assert!(!worktree.exists() && project.join("new.txt").exists());
         assert!(

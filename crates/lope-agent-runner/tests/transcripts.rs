@@ -130,6 +130,38 @@ fn errors_are_told_and_are_no_limits() {
     );
 }
 
+/// "An ordinary failure is counted", also one that speaks of limits; a limit that was waited for and
+/// a result after it are no limit.
+#[test]
+fn what_only_speaks_of_a_limit_is_none() {
+    let result = |words: &str, is_error: bool| serde_json::json!({"type": "result", "subtype": "success", "is_error": is_error, "result": words});
+    let rejected = serde_json::json!({
+        "type": "rate_limit_event", "rate_limit_info": {"status": "rejected", "resetsAt": 1_700_003_600}
+    });
+    let words = "I could not mend 'usage limit reached|1762952400' in limits.rs";
+    let rows = [
+        (vec![result(words, true)], false),
+        (
+            vec![result("You've hit your limit · resets 4pm (UTC)", true)],
+            true,
+        ),
+        (
+            vec![result("You've hit your limit · resets 4pm (UTC)", false)],
+            false,
+        ),
+        (vec![rejected.clone(), result("All is done.", false)], false),
+        (vec![rejected.clone()], true),
+        (vec![rejected, result("API Error: 429", true)], true),
+    ];
+    for (events, is_limit) in rows {
+        let mut reader = AgentReader::new(AdapterKind::Claude, TimeZone::UTC, 0);
+        for event in &events {
+            reader.line(&event.to_string(), Timestamp::from_millis(NOW));
+        }
+        assert_eq!(reader.report.limit.is_some(), is_limit, "{events:?}");
+    }
+}
+
 #[test]
 fn garbage_is_passed_over() {
     for tool in ["claude", "codex", "gemini", "opencode"] {
@@ -182,7 +214,7 @@ fn limits_in_words_are_read_in_their_zone() {
             "2025-11-12T13:00:00Z",
         ),
         (
-            "exhausted your daily quota. Please retry in 2m.",
+            "Error: You have exhausted your daily quota on this model. Please retry in 2m.",
             "2023-11-14T22:15:20Z",
         ),
     ];
@@ -193,8 +225,8 @@ fn limits_in_words_are_read_in_their_zone() {
         "You've hit your limit",
         "You've hit your limit · resets soon",
         "usage limit reached|never",
-        "hit your limit · resets 99pm",
-        "hit your limit · resets Feb 31 at 4pm (UTC)",
+        "You've hit your limit · resets 99pm",
+        "You’ve hit your limit · resets Feb 31 at 4pm (UTC)",
     ] {
         assert_eq!(
             usage_limit(text, &said),
@@ -202,5 +234,12 @@ fn limits_in_words_are_read_in_their_zone() {
             "{text}"
         );
     }
-    assert_eq!(usage_limit("the limit of this function", &said), None);
+    for text in [
+        "the limit of this function",
+        "2 tests fail: usage limit reached is not shown to the user",
+        "I could not test the page 'You've hit your limit'",
+        "The usage limit reached|1762952400 line is parsed wrongly",
+    ] {
+        assert_eq!(usage_limit(text, &said), None, "{text}");
+    }
 }

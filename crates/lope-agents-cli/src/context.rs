@@ -15,6 +15,8 @@ use crate::report::{CommandError, CommandResult};
 #[derive(Clone, Debug)]
 pub struct AgentsContext {
     pub store: StoreUrl,
+    /// The file of the configuration names that store: whoever knows the home finds it there.
+    pub is_configured: bool,
     /// The store, where it is open already: in a server that does a command for somebody.
     pub lent: Option<Client>,
     pub home: PathBuf,
@@ -146,6 +148,28 @@ impl AgentsContext {
     /// Who reviews a task that does not say it.
     pub(crate) const fn review(&self) -> ReviewBy {
         self.runners.review
+    }
+
+    /// The URL of the store for those who only know the home: nothing if they find it there. A
+    /// password is never among it.
+    pub(crate) fn store_to_pass_on(&self) -> Option<String> {
+        match &self.store {
+            StoreUrl::Sqlite(path) => {
+                let path = self.folder.join(path);
+                let is_usual = path == self.folder.join(&self.home).join("lope.db");
+                (!is_usual).then(|| format!("sqlite:{}", path.display()))
+            }
+            url @ StoreUrl::Postgres(_) => (!self.is_configured).then(|| url.to_string()),
+            StoreUrl::Memory => None,
+        }
+    }
+
+    /// Does passing the store on lose its password?
+    pub(crate) fn is_password_lost(&self) -> bool {
+        match &self.store {
+            StoreUrl::Postgres(url) => !self.is_configured && self.store.to_string() != *url,
+            StoreUrl::Sqlite(_) | StoreUrl::Memory => false,
+        }
     }
 
     /// Refused to an agent at work: that is for people.

@@ -103,10 +103,21 @@ async fn answered(line: &[u8], context: &AgentsContext) -> Option<Json> {
     let Ok(message) = serde_json::from_slice::<Json>(line) else {
         return Some(refused(&Json::Null, (-32700, "this is no JSON".to_owned())));
     };
+    if !message.is_object() {
+        let words = "a message is one object; batches are not taken".to_owned();
+        return Some(refused(&Json::Null, (-32600, words)));
+    }
+    if message["jsonrpc"] != "2.0" {
+        let id = message.get("id").unwrap_or(&Json::Null);
+        let words = "\"jsonrpc\" must be \"2.0\"".to_owned();
+        return Some(refused(id, (-32600, words)));
+    }
     let id = message.get("id")?.clone();
     let Some(method) = message["method"].as_str() else {
         // An answer to a request of ours, of which there are none.
-        return (!message.is_object() || message.get("result").is_none())
+        return message
+            .get("result")
+            .is_none()
             .then(|| refused(&id, (-32600, "there is no method".to_owned())));
     };
     let result = match method {
@@ -173,6 +184,9 @@ impl Tool {
             }
             if texts.is_empty() || texts.len() != items.len() {
                 return Err((-32602, format!("'{}' needs '{name}'", self.name)));
+            }
+            if texts.iter().any(|text| text.contains('\0')) {
+                return Err((-32602, format!("'{name}' holds a zero byte")));
             }
         }
         Ok(tasks::of_agent(self.name, texts))

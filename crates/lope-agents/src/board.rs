@@ -130,7 +130,7 @@ impl AgentBoard {
 
     /// Bring back what lies ahead of a clock that was set back. False: there was nothing.
     pub async fn bring_back(&self, view: &BoardView) -> BoardResult<bool> {
-        let all = brought_back(view, &self.rules);
+        let all = brought_back(view);
         let is_any = !all.is_empty();
         for BroughtBack { runner, locks } in all {
             let locks = locks.into_iter().map(BoardRecord::updated);

@@ -264,6 +264,14 @@ pub struct Budget {
     pub cost: Option<f64>,
 }
 
+impl Budget {
+    /// Can it be kept? A cost that is no amount, and no attempt at all, cannot.
+    pub fn is_sound(&self) -> bool {
+        let has_cost = self.cost.is_none_or(|cost| cost.is_finite() && cost >= 0.0);
+        has_cost && self.attempts != Some(0)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

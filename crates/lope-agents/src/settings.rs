@@ -260,6 +260,11 @@ impl RunnerSettings {
             );
             return Err(("lockExpiry", message));
         }
+        let budgets = [self.budget.task, self.budget.project, self.budget.day];
+        if budgets.iter().any(|budget| !budget.is_sound()) {
+            let message = "a cost is an amount of dollars, and attempts are at least one";
+            return Err(("budget", message.to_owned()));
+        }
         Ok(())
     }
 }
@@ -311,8 +316,28 @@ fn review<'de, D: Deserializer<'de>>(deserializer: D) -> Result<ReviewBy, D::Err
     text.parse().map_err(serde::de::Error::custom)
 }
 
+/// A command as people write it; one that is no list is told how to be one.
+#[derive(Deserialize)]
+#[serde(
+    untagged,
+    expecting = "a command is a list of words, as in [claude, -p]"
+)]
+enum CommandWords {
+    List(Vec<String>),
+    Line(String),
+}
+
 fn argv<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
-    let words = Vec::<String>::deserialize(deserializer)?;
+    let words = match CommandWords::deserialize(deserializer)? {
+        CommandWords::List(words) => words,
+        CommandWords::Line(line) => {
+            let list: Vec<&str> = line.split_whitespace().collect();
+            return Err(serde::de::Error::custom(format!(
+                "a command is a list, as in [{}]",
+                list.join(", ")
+            )));
+        }
+    };
     if words.first().is_none_or(String::is_empty) {
         return Err(serde::de::Error::custom("a command needs a program"));
     }

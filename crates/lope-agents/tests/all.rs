@@ -7,6 +7,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod board;
+mod board_bounds;
 mod clock_set_back;
 mod fixture;
 mod law;

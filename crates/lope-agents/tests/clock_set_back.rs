@@ -45,8 +45,8 @@ fn shift(view: &mut BoardView, millis: i64) {
 }
 
 /// Look once, and write what was brought back. False: there was nothing.
-fn look(view: &mut BoardView, rules: &TaskRules) -> bool {
-    let all = brought_back(view, rules);
+fn look(view: &mut BoardView) -> bool {
+    let all = brought_back(view);
     for BroughtBack { runner, locks } in &all {
         for lock in locks {
             let place = view.locks.iter().position(|it| it.task_id == lock.task_id);
@@ -75,9 +75,9 @@ fn two_looks_before_the_renewal_leave_the_lock_to_its_holder() {
             let (mut view, holder) = taken();
             view.proofs.insert(holder, proof);
             shift(&mut view, seconds * -1_000);
-            assert!(look(&mut view, &rules), "{proof:?} {seconds}");
+            assert!(look(&mut view), "{proof:?} {seconds}");
             shift(&mut view, 1_000);
-            assert!(!look(&mut view, &rules), "{proof:?} {seconds}: moved twice");
+            assert!(!look(&mut view), "{proof:?} {seconds}: moved twice");
             let seen = from_elsewhere(&view, holder, &rules);
             assert_eq!(seen, LockStanding::Held, "{proof:?} {seconds}");
         }
@@ -93,11 +93,45 @@ fn a_look_at_another_project_does_not_prolong_the_lock() {
     shift(&mut view, -3_600_000);
     let mut other = view.clone();
     (other.projects, other.locks, other.tasks) = (Vec::new(), Vec::new(), Vec::new());
-    assert_eq!(brought_back(&other, &rules), []);
-    assert!(look(&mut view, &rules));
+    assert_eq!(brought_back(&other), []);
+    assert!(look(&mut view));
     shift(&mut view, LENGTH.millis().cast_signed());
     let seen = from_elsewhere(&view, holder, &rules);
     assert_eq!(seen, LockStanding::Expired);
+}
+
+/// "Clock ±1 h: no lock stolen": one that was taken by hand for three hours lasts so long, whoever
+/// looks with whatever rules; only a clock that was set back moves it, by that much.
+#[tokio::test]
+async fn a_lock_taken_by_hand_lasts_as_long_as_it_was_taken_for() {
+    let length = Span::from_secs(3 * 3_600);
+    let stage = Stage::new().await;
+    stage.task("a").await;
+    let query = TaskQuery {
+        project: Some(PROJECT),
+        ..TaskQuery::default()
+    };
+    let hand = runner_id();
+    let claim = stage.board.claim(&query, hand, length).await.unwrap();
+    assert!(matches!(claim, ClaimOutcome::Claimed(_)), "{claim:?}");
+    let mut view = stage.board.view(None).await.unwrap();
+    let rules = TaskRules::default();
+    let end = view.locks[0].expires;
+    for hours in 0..3 {
+        assert!(!look(&mut view), "after {hours} hours");
+        assert_eq!(view.locks[0].expires, end);
+        assert_eq!(from_elsewhere(&view, hand, &rules), LockStanding::Held);
+        shift(&mut view, 3_600_000);
+        view.clock.now = view.clock.now.plus(Span::from_secs(3_600));
+    }
+    assert_eq!(from_elsewhere(&view, hand, &rules), LockStanding::Expired);
+    let mut view = stage.board.view(None).await.unwrap();
+    shift(&mut view, -3_600_000);
+    view.clock.now = view.clock.now.minus(Span::from_secs(3_600));
+    assert!(look(&mut view), "an hour too long");
+    assert!(!look(&mut view), "once");
+    assert_eq!(view.locks[0].expires, view.clock.moment.plus(length));
+    assert_eq!(view.locks[0].expires_at, view.clock.now.plus(length));
 }
 
 proptest! {
@@ -115,7 +149,7 @@ proptest! {
         for (is_here, pause) in looks {
             let proof = if is_here { ProcessProof::Alive } else { ProcessProof::Unknown };
             view.proofs.insert(holder, proof);
-            let is_moved = look(&mut view, &rules);
+            let is_moved = look(&mut view);
             prop_assert_eq!(is_moved, first.is_none());
             let end = *first.get_or_insert(view.clock.moment.plus(LENGTH));
             prop_assert_eq!(view.locks[0].expires, end);

@@ -1,9 +1,9 @@
 //! The law in tables: what stops mean, what people may decide, who holds a lock, what is next.
 
 use lope_agents::law::TaskRules;
-use lope_agents::law::budget::exhausted;
+use lope_agents::law::budget::{exhausted, left};
 use lope_agents::law::decide::{Decision, decide};
-use lope_agents::law::settle::{AttemptEnd, ReviewVerdict, settle};
+use lope_agents::law::settle::{AttemptEnd, ReviewVerdict, failures, settle};
 use lope_agents::records::{
     AttemptRole, Author, Budget, JsonText, ReviewBy, StopReason, TaskAttemptRecord, TaskRecord,
     TaskStatus,
@@ -72,16 +72,22 @@ async fn every_stop_has_its_state_and_counts_or_not() {
     let task = at_work(ReviewBy::None).await;
     let rules = TaskRules::default();
     for (reason, status, counted, not_before) in rows {
-        let settled = settle(&task, &end(AttemptRole::Work, reason), &rules, NOW).unwrap();
+        let settled = settle(&task, &end(AttemptRole::Work, reason), 1, &rules, NOW).unwrap();
         assert_eq!(settled.task.status, status, "{reason}");
         assert_eq!(settled.counted, counted, "{reason}");
         assert_eq!(settled.task.attempts, i64::from(counted), "{reason}");
         assert_eq!(settled.task.not_before, not_before, "{reason}");
     }
     assert_eq!(rows.len() + 1, Stop::ALL.len(), "every reason has its row");
-    let lost = settle(&task, &end(AttemptRole::Work, Stop::LostLock), &rules, NOW);
+    let lost = settle(
+        &task,
+        &end(AttemptRole::Work, Stop::LostLock),
+        1,
+        &rules,
+        NOW,
+    );
     assert_eq!(lost, None, "nothing is written");
-    let blocked = settle(&task, &end(AttemptRole::Work, Stop::Budget), &rules, NOW).unwrap();
+    let blocked = settle(&task, &end(AttemptRole::Work, Stop::Budget), 1, &rules, NOW).unwrap();
     let reason = blocked.task.reason.as_deref();
     assert_eq!(reason, Some("budget_exhausted: words"));
 }
@@ -91,7 +97,7 @@ async fn after_work_a_task_goes_to_its_reviewer() {
     for review in [ReviewBy::Agent, ReviewBy::Person] {
         let task = at_work(review).await;
         let success = end(AttemptRole::Work, StopReason::Success);
-        let settled = settle(&task, &success, &TaskRules::default(), NOW).unwrap();
+        let settled = settle(&task, &success, 1, &TaskRules::default(), NOW).unwrap();
         assert_eq!(settled.task.status, TaskStatus::Review);
         assert_eq!(settled.task.result.as_deref(), Some("words"));
     }
@@ -108,22 +114,30 @@ async fn a_review_completes_a_task_or_sends_it_back_with_notes() {
         ..end(AttemptRole::Review, StopReason::Success)
     };
     let approved = review(Some(ReviewVerdict::Approved));
-    let settled = settle(&task, &approved, &rules, NOW).unwrap();
+    let settled = settle(&task, &approved, 1, &rules, NOW).unwrap();
     assert_eq!(settled.task.status, TaskStatus::Completed);
     let rejected = review(Some(ReviewVerdict::Rejected));
-    for round in 1..rules.rejections_max {
-        task = settle(&task, &rejected, &rules, NOW).unwrap().task;
+    for round in 1..=rules.rejections_max {
+        task = settle(&task, &rejected, 1, &rules, NOW).unwrap().task;
         assert_eq!(task.status, TaskStatus::Pending);
         assert_eq!(task.rejections, i64::from(round));
         assert_eq!(task.reason.as_deref(), Some("rejected: words"));
     }
-    task = settle(&task, &rejected, &rules, NOW).unwrap().task;
+    task = settle(&task, &rejected, 1, &rules, NOW).unwrap().task;
     assert_eq!(
         task.status,
         TaskStatus::Failed,
         "the last rejection ends it"
     );
-    let silent = settle(&at_work(ReviewBy::Agent).await, &review(None), &rules, NOW).unwrap();
+    assert_eq!(task.reason.as_deref(), Some("rejected 4 times: words"));
+    let silent = settle(
+        &at_work(ReviewBy::Agent).await,
+        &review(None),
+        1,
+        &rules,
+        NOW,
+    )
+    .unwrap();
     assert_eq!(
         silent.task.status,
         TaskStatus::Blocked,
@@ -135,10 +149,11 @@ async fn a_review_completes_a_task_or_sends_it_back_with_notes() {
 async fn a_task_that_keeps_hanging_is_given_up() {
     let rules = TaskRules::default();
     let mut task = at_work(ReviewBy::None).await;
-    for _ in 1..rules.attempts_max {
+    for failures in 1..rules.attempts_max {
         task = settle(
             &task,
             &end(AttemptRole::Work, StopReason::Hang),
+            failures,
             &rules,
             NOW,
         )
@@ -150,6 +165,7 @@ async fn a_task_that_keeps_hanging_is_given_up() {
     task = settle(
         &task,
         &end(AttemptRole::Work, StopReason::Hang),
+        rules.attempts_max,
         &rules,
         NOW,
     )
@@ -157,6 +173,122 @@ async fn a_task_that_keeps_hanging_is_given_up() {
     .task;
     assert_eq!(task.status, TaskStatus::Failed);
     assert_eq!(task.attempts, i64::from(rules.attempts_max));
+}
+
+/// An attempt that has ended, at a minute of its task's life.
+async fn ended(role: AttemptRole, reason: StopReason, minute: u64) -> TaskAttemptRecord {
+    let task = at_work(ReviewBy::None).await;
+    let at = NOW.plus(Span::from_secs(60 * minute));
+    TaskAttemptRecord {
+        role,
+        started_at: at,
+        ended_at: Some(at),
+        stop_reason: Some(reason),
+        ..attempt(&task, at, 0)
+    }
+}
+
+/// "A task that hangs, or whose runner dies, `maxAttempts` times is `failed`": what went well, what
+/// does not count, other roles and what was before a reset are no such times.
+#[tokio::test]
+async fn only_attempts_of_a_role_that_ended_badly_bring_it_nearer_to_its_last() {
+    use AttemptRole::{Review, Work};
+    use StopReason::{Drain, Hang, RunnerDeath, Success, UsageLimit};
+    type Life<'a> = &'a [(AttemptRole, StopReason)];
+    let rows: [(Life<'_>, AttemptRole, Option<u64>, u32); 8] = [
+        (&[], Work, None, 0),
+        (
+            &[(Work, Success), (Review, Success), (Work, RunnerDeath)],
+            Work,
+            None,
+            1,
+        ),
+        (&[(Work, Hang), (Work, RunnerDeath)], Work, None, 2),
+        (
+            &[
+                (Work, Hang),
+                (Work, Success),
+                (Review, Success),
+                (Work, Hang),
+            ],
+            Work,
+            None,
+            1,
+        ),
+        (
+            &[
+                (Work, Hang),
+                (Work, UsageLimit),
+                (Work, Drain),
+                (Work, Hang),
+            ],
+            Work,
+            None,
+            2,
+        ),
+        (
+            &[(Work, Hang), (Work, Hang), (Work, Hang)],
+            Work,
+            Some(2),
+            1,
+        ),
+        (
+            &[(Work, Success), (Review, Hang), (Review, Hang)],
+            Review,
+            None,
+            2,
+        ),
+        (
+            &[(Review, Hang), (Review, Success), (Work, Hang)],
+            Review,
+            None,
+            0,
+        ),
+    ];
+    for (life, role, reset, expected) in rows {
+        let mut attempts = Vec::new();
+        for (minute, (role, reason)) in life.iter().enumerate() {
+            attempts.push(ended(*role, *reason, minute as u64).await);
+        }
+        let since = reset.map(|minute| NOW.plus(Span::from_secs(60 * minute)));
+        assert_eq!(failures(&attempts, role, since), expected, "{life:?}");
+    }
+}
+
+/// A day whose budget is used up ends; then its tasks go on by themselves.
+#[tokio::test]
+async fn a_day_that_is_used_up_blocks_no_task() {
+    let task = at_work(ReviewBy::None).await;
+    let of_day = AttemptEnd {
+        reset: Some(NOW.plus(Span::from_secs(60))),
+        ..end(AttemptRole::Work, StopReason::Budget)
+    };
+    let settled = settle(&task, &of_day, 1, &TaskRules::default(), NOW).unwrap();
+    assert_eq!(settled.task.status, TaskStatus::Pending);
+    assert_eq!(
+        settled.task.not_before, None,
+        "a raised budget is seen at once"
+    );
+    assert_eq!(
+        settled.task.reason.as_deref(),
+        Some("budget_exhausted: words")
+    );
+    let cost = |dollars| Budget {
+        cost: Some(dollars),
+        ..Budget::default()
+    };
+    let day = Timestamp::from_millis(1_800_057_600_000);
+    let rows = [(5.0, 9.0, None), (9.0, 5.0, Some(day)), (5.0, 5.0, None)];
+    for (of_task, of_day, expected) in rows {
+        let rules = TaskRules {
+            task_budget: cost(of_task),
+            day_budget: cost(of_day),
+            ..TaskRules::default()
+        };
+        let left = left(&task, &[], &rules, NOW);
+        assert_eq!(left.cost_micros, Some(5_000_000));
+        assert_eq!(left.until(Span::ZERO), expected, "{of_task} {of_day}");
+    }
 }
 
 #[tokio::test]
@@ -167,7 +299,7 @@ async fn a_usage_limit_waits_for_its_reset() {
         reset: Some(reset),
         ..end(AttemptRole::Work, StopReason::UsageLimit)
     };
-    let settled = settle(&task, &limit, &TaskRules::default(), NOW).unwrap();
+    let settled = settle(&task, &limit, 1, &TaskRules::default(), NOW).unwrap();
     assert_eq!(settled.task.not_before, Some(reset));
     assert!(!settled.counted);
 }
@@ -184,7 +316,7 @@ async fn what_a_person_decided_stays() {
     for decision in decisions {
         let decided = decide(&task, &decision, Author::Person, &rules, NOW).unwrap();
         for reason in StopReason::ALL {
-            let settled = settle(&decided, &end(AttemptRole::Work, *reason), &rules, NOW);
+            let settled = settle(&decided, &end(AttemptRole::Work, *reason), 1, &rules, NOW);
             if let Some(settled) = settled {
                 assert_eq!(
                     settled.task.status, decided.status,
@@ -304,7 +436,10 @@ async fn each_budget_is_held() {
     ];
     for (rules, words) in rows {
         let why = exhausted(&task, &attempts, &rules, NOW).unwrap();
-        assert!(why.contains(words), "{why}");
+        assert!(why.reason.contains(words), "{why:?}");
+        let next_day = Timestamp::from_millis(1_800_057_600_000);
+        let is_of_day = rules.day_budget != Budget::default();
+        assert_eq!(why.until, is_of_day.then_some(next_day), "{why:?}");
     }
     for enough in [
         TaskRules {
@@ -348,7 +483,7 @@ proptest! {
             });
             let before = task.clone();
             let ended = AttemptEnd { verdict, ..end(role, reason) };
-            let Some(settled) = settle(&task, &ended, &rules, NOW) else {
+            let Some(settled) = settle(&task, &ended, 1, &rules, NOW) else {
                 prop_assert_eq!(reason, StopReason::LostLock);
                 continue;
             };
@@ -356,7 +491,7 @@ proptest! {
             prop_assert!(settled.task.status != TaskStatus::InProgress);
             let ended = matches!(settled.task.status, TaskStatus::Completed | TaskStatus::Failed);
             prop_assert!(!ended || settled.task.completed_at.is_some());
-            prop_assert!(settled.task.rejections <= i64::from(rules.rejections_max));
+            prop_assert!(settled.task.rejections <= i64::from(rules.rejections_max) + 1);
             task = settled.task;
             if ended { break; }
         }
@@ -384,6 +519,7 @@ async fn the_table_of_stops_in_the_guide_is_the_law() {
         let settled = settle(
             &task,
             &end(AttemptRole::Work, *reason),
+            1,
             &TaskRules::default(),
             NOW,
         );
@@ -408,11 +544,11 @@ async fn nobody_goes_on_with_a_task_before_its_question_is_answered() {
     ];
     for (reason, expected) in rows {
         let end = end(AttemptRole::Work, reason);
-        let settled = settle(&task, &end, &TaskRules::default(), NOW).unwrap();
+        let settled = settle(&task, &end, 1, &TaskRules::default(), NOW).unwrap();
         assert_eq!(settled.task.status, expected, "{reason}");
     }
     task.answer = Some("this".to_owned());
     let end = end(AttemptRole::Work, StopReason::Success);
-    let settled = settle(&task, &end, &TaskRules::default(), NOW).unwrap();
+    let settled = settle(&task, &end, 1, &TaskRules::default(), NOW).unwrap();
     assert_eq!(settled.task.status, TaskStatus::Completed);
 }

@@ -2,6 +2,7 @@
 
 use clap::CommandFactory;
 
+use crate::agent_scope;
 use crate::args::{Command, Lope};
 use crate::commands;
 use crate::error::{CliResult, Exit};
@@ -15,6 +16,8 @@ pub(crate) async fn dispatch(
     read: impl Fn(&Everywhere) -> CliResult<Settings>,
 ) -> CliResult<Exit> {
     let output = lope.everywhere.output();
+    let is_agent = commands::agents::is_agent();
+    agent_scope::check(&lope.command, &lope.everywhere, is_agent)?;
     let settings = || read(&lope.everywhere);
     match lope.command {
         Command::Run(args) => commands::run::run(args, &settings()?, output).await,

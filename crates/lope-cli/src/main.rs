@@ -3,6 +3,7 @@
 //!
 //! It decides nothing about work; that is the library's.
 
+mod agent_scope;
 mod args;
 mod asking;
 mod clock;

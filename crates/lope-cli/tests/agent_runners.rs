@@ -193,7 +193,11 @@ fn the_agents_of_a_killed_runner_are_gone_and_its_task_is_done_by_the_next() {
     runner.signal(Signal::KILL);
     let killed = std::time::Instant::now();
     until("the grandchild's end", || !is_there(&grandchild));
-    println!("gone after {:?}", killed.elapsed());
+    assert!(
+        killed.elapsed().as_secs() < 5,
+        "gone after {:?}",
+        killed.elapsed()
+    );
     drop(runner);
     let task = shop.task(&id);
     assert_eq!(task["status"], "in_progress");
@@ -212,6 +216,7 @@ fn the_agents_of_a_killed_runner_are_gone_and_its_task_is_done_by_the_next() {
     assert_eq!(runs[0]["status"], "cancelled", "what was left ends: {runs}");
 }
 
+/// The same line: "re-queued once, the late result refused".
 #[test]
 fn a_task_whose_runner_died_is_done_once_by_the_next_one() {
     let shop = AgentProject::new();
@@ -229,8 +234,28 @@ fn a_task_whose_runner_died_is_done_once_by_the_next_one() {
         .iter()
         .map(|it| it["stopReason"].as_str().unwrap())
         .collect();
-    assert_eq!(reasons, ["runner_death", "success"]);
+    assert_eq!(reasons, ["runner_death", "success"], "re-queued once");
     assert_eq!(shop.file("done.log").lines().count(), 1);
+    let first = &attempts[0];
+    let token = format!(
+        "{id}:{}:{}",
+        first["epoch"],
+        first["runner"].as_str().unwrap()
+    );
+    let mut late = shop.command(&["tasks", "done", "late result", "--json"]);
+    let late = said(late.env("LOPE_TASK_TOKEN", token));
+    assert_eq!(
+        (late.code, late.err.contains("lease lost")),
+        (3, true),
+        "{late:?}"
+    );
+    let after = shop.task(&id);
+    assert_eq!(
+        after["result"], task["result"],
+        "the late result is refused"
+    );
+    let events = after["events"].as_array().unwrap();
+    assert_eq!(events.last().unwrap()["kind"], "refused");
 }
 
 /// "SIGSTOP a holder past its lease, let another work, SIGCONT: the first writes nothing and exits
@@ -268,11 +293,17 @@ fn a_runner_that_stood_still_past_its_lease_writes_nothing() {
         (3, true),
         "{told:?}"
     );
-    let after = shop.task(&id);
-    assert_eq!(after["attemptList"], before["attemptList"]);
-    assert_eq!(
-        (&after["status"], &after["epoch"]),
-        (&before["status"], &before["epoch"])
+    let mut after = shop.task(&id);
+    let mut before = before;
+    let said_after = after["events"].take();
+    let said_before = before["events"].take();
+    assert_eq!(after, before, "the first writes nothing");
+    let said_before = said_before.as_array().unwrap().len();
+    let more = said_after.as_array().unwrap()[said_before..].iter();
+    let more: Vec<&Value> = more.map(|event| &event["kind"]).collect();
+    assert!(
+        more.iter().all(|kind| *kind == "refused"),
+        "but as evidence: {said_after}"
     );
     assert_eq!(
         shop.file("done.log").lines().count(),
@@ -507,7 +538,14 @@ fn an_agent_speaks_of_its_task_over_mcp() {
         call(7, "task_fly", "{}"),
         "not json".to_owned(),
         r#"{"jsonrpc":"2.0","id":8,"method":"resources/list"}"#.to_owned(),
+        "[]".to_owned(),
+        "42".to_owned(),
+        "null".to_owned(),
+        "\"x\"".to_owned(),
+        r#"{"jsonrpc":"1.0","id":11,"method":"ping"}"#.to_owned(),
+        call(12, "task_note", r#"{"text":"a\u0000b"}"#),
         call(9, "task_done", r#"{"result":"all of it"}"#),
+        call(13, "task_fail", r#"{"reason":"the parts are for others"}"#),
         call(10, "task_note", r#"{"text":"too late"}"#),
     ];
     let mut input = child.stdin.take().unwrap();
@@ -541,7 +579,14 @@ fn an_agent_speaks_of_its_task_over_mcp() {
         1
     );
     assert_eq!(of(8)["error"]["code"], -32601);
-    assert_eq!(of(9)["result"]["isError"], false, "{}", of(9));
+    let odd = answers.iter().filter(|it| it["error"]["code"] == -32600);
+    let odd: Vec<&Value> = odd.map(|it| &it["id"]).collect();
+    let none = Value::Null;
+    assert_eq!(odd, [&none, &none, &none, &none, &11.into()]);
+    assert_eq!(of(12)["error"]["code"], -32602, "no text has a zero byte");
+    let done = of(9)["result"].to_string();
+    assert!(done.contains("it waits for its parts"), "{done}");
+    assert_eq!(of(13)["result"]["isError"], false, "{}", of(13));
     assert_eq!(
         of(10)["result"]["isError"],
         true,
@@ -549,11 +594,11 @@ fn an_agent_speaks_of_its_task_over_mcp() {
     );
     let task = shop.task(&id);
     assert_eq!(
-        (&task["status"], &task["result"]),
-        (&"completed".into(), &"all of it".into()),
+        (&task["status"], &task["reason"]),
+        (&"failed".into(), &"the parts are for others".into()),
         "{task}"
     );
-    assert_eq!(answers.len(), 11, "a notification has no answer");
+    assert_eq!(answers.len(), 18, "a notification has no answer");
     assert_eq!(shop.json(&["tasks", "list"]).as_array().unwrap().len(), 3);
 }
 

@@ -484,7 +484,63 @@ fn the_doctor_says_what_agents_lack() {
     assert!(message.contains("no cron"), "{message}");
 }
 
+/// Whoever is woken up works on the store that was meant, or is told how to say so: a password is
+/// not for a crontab.
+#[test]
+fn cron_is_told_which_server_is_meant() {
+    let village = Village::new("");
+    let bin = crontab(village.home.path());
+    let path = format!("{}:/usr/bin:/bin", bin.display());
+    let cron = |store: Option<&str>, more: &[&str]| {
+        let args: Vec<&str> = ["runners", "cron"].iter().chain(more).copied().collect();
+        let mut command = village.home.command(&args);
+        command.env("PATH", &path);
+        if let Some(url) = store {
+            command.env("LOPE_STORE", url);
+        }
+        said(&mut command)
+    };
+    let table = village.home.path().join("table");
+    for secret in [
+        "postgres://me:secret@server/shop",
+        "postgres://me@server/shop?password=secret",
+    ] {
+        for more in [&["install"][..], &["install", "--systemd"]] {
+            let refused = cron(Some(secret), more);
+            assert_eq!(
+                (refused.code, refused.err.contains("config.yaml")),
+                (3, true),
+                "{refused:?}"
+            );
+            assert!(!refused.err.contains("secret"), "{refused:?}");
+        }
+    }
+    assert!(!table.exists(), "nothing was installed");
+    let flag = cron(None, &["install", "--store", "postgres://me@server/shop"]).done();
+    assert!(
+        flag.out.contains("LOPE_STORE=postgres://me@server/shop"),
+        "{flag:?}"
+    );
+    let line = std::fs::read_to_string(&table).unwrap();
+    assert!(
+        line.contains("LOPE_STORE=postgres://me@server/shop"),
+        "{line}"
+    );
+    let config = village.home.path().join(".lope/config.yaml");
+    let text = std::fs::read_to_string(&config).unwrap();
+    let text = format!("store: postgres://me:secret@server/shop\n{text}");
+    std::fs::write(&config, text).unwrap();
+    cron(None, &["install"]).done();
+    let line = std::fs::read_to_string(&table).unwrap();
+    assert!(
+        !line.contains("LOPE_STORE") && !line.contains("secret"),
+        "{line}"
+    );
+}
+
+/// "from an empty folder": also one that is not the home folder, where nothing of it may act on
+/// another home or start another agent than the script.
 #[test]
 fn the_guide_does_what_it_says() {
-    assert_eq!(crate::stage::guide("agents.md"), 3);
+    assert_eq!(crate::stage::guide_in("agents.md", "try"), 3);
 }

@@ -129,7 +129,13 @@ fn a_task_goes_from_added_to_approved() {
         .iter()
         .map(|e| &e["kind"])
         .collect();
-    assert_eq!(kinds, ["note", "done"]);
+    assert_eq!(
+        kinds,
+        ["note", "done", "refused"],
+        "a late word is kept as evidence"
+    );
+    let refused = shown["events"][2]["message"].as_str().unwrap();
+    assert!(refused.ends_with("done again"), "{refused}");
     assert_eq!(
         shop.json(&["tasks", "reject", &first, "--notes", "too short"])["status"],
         "pending"
@@ -190,6 +196,118 @@ fn a_question_is_asked_and_answered_and_a_task_split() {
         shop.json(&["tasks", "reset", parts[1]["id"].as_str().unwrap()])["status"],
         "pending"
     );
+}
+
+/// A lock that was taken by hand for longer than usual is nobody else's to cut.
+#[test]
+fn a_claim_for_three_hours_lasts_three_hours() {
+    let shop = Shop::new();
+    let id = shop.add("By hand", &[]);
+    let claimed = shop.json(&["tasks", "claim", &id, "--expiry", "3h"]);
+    let other = shop.add("another", &[]);
+    shop.json(&["tasks", "claim", &other]);
+    let task = shop.json(&["tasks", "show", &id]);
+    assert_eq!(task["lock"]["expiresAt"], claimed["expiresAt"]);
+}
+
+/// "scoped by an environment token to its own task": an agent looks at everything and changes nothing
+/// but its task.
+#[test]
+fn an_agent_changes_nothing_but_its_own_task() {
+    let shop = Shop::new();
+    std::fs::create_dir(shop.home.path().join("other")).unwrap();
+    shop.json(&["projects", "add", "other"]);
+    let id = shop.add("Work", &[]);
+    let claimed = shop.json(&["tasks", "claim", &id]);
+    let token = claimed["token"].as_str().unwrap();
+    shop.home.file(
+        "flow.yaml",
+        "name: flow\nsteps: { one: { run: [\"true\"] } }\n",
+    );
+    let run = "01900000-0000-7000-8000-000000000000";
+    let refused: [&[&str]; 14] = [
+        &["runs", "cancel", run],
+        &["runs", "retry", run],
+        &["runs", "pause", run],
+        &["runs", "resume", run],
+        &["runs", "signal", run, "name"],
+        &["start", "flow.yaml"],
+        &["run", "flow.yaml"],
+        &["workflows", "deploy", "flow.yaml"],
+        &["schedules", "remove", "name"],
+        &["mailbox", "send", "7", "--payload", "hello"],
+        &["store", "remove-run", run],
+        &["projects", "disable", "other"],
+        &["tasks", "add", "elsewhere", "--project", "other"],
+        &["tasks", "skip", &id],
+    ];
+    for args in refused {
+        let said = shop.agent(token, args);
+        assert_eq!(
+            (said.code, said.err.contains("agent at work")),
+            (3, true),
+            "{args:?}: {said:?}"
+        );
+    }
+    assert_eq!(shop.json(&["tasks", "list"]).as_array().unwrap().len(), 1);
+    assert_eq!(shop.json(&["runs", "list"]), Value::Array(Vec::new()));
+    for args in [
+        &["runs", "list"][..],
+        &["tasks", "list"],
+        &["tasks", "add", "a follow-up", "--project", "shop"],
+        &["workflows", "check", "flow.yaml"],
+        &["run", "flow.yaml", "--store", "memory:"],
+    ] {
+        shop.agent(token, args).done();
+    }
+}
+
+/// What cannot be meant is refused with how it is meant.
+#[test]
+fn settings_and_bounds_that_cannot_be_are_refused() {
+    let shop = Shop::new();
+    let none = shop.lope(&[
+        "tasks",
+        "add",
+        "a",
+        "--project",
+        "shop",
+        "--max-attempts",
+        "0",
+    ]);
+    assert_eq!(
+        (none.code, none.err.contains("--max-attempts")),
+        (2, true),
+        "{none:?}"
+    );
+    shop.json(&["projects", "disable", "shop"]);
+    let start = ["runners", "start", "--project", "shop"];
+    let disabled = shop.lope(&start);
+    assert_eq!(
+        (disabled.code, disabled.err.contains("lope projects enable")),
+        (3, true),
+        "{disabled:?}"
+    );
+    let config = shop.home.path().join(".lope/config.yaml");
+    for (text, words) in [
+        (
+            "agents: { default: { command: claude -p } }",
+            "a list, as in [claude, -p]",
+        ),
+        ("agents: { default: { command: 5 } }", "a list of words"),
+        (
+            "runners: { budget: { day: { cost: -1 } } }",
+            "amount of dollars",
+        ),
+    ] {
+        std::fs::write(&config, text).unwrap();
+        let bad = shop.lope(&["projects", "list"]);
+        assert_eq!(
+            (bad.code, bad.err.contains(words)),
+            (2, true),
+            "{text}: {bad:?}"
+        );
+    }
 }
 
 #[test]

@@ -59,7 +59,11 @@ fn result(report: &mut AgentReport, event: &Json, at: &SaidAt) {
     report.is_over_budget |= subtype == "error_max_budget_usd";
     let failed = event["is_error"] == true || subtype != "success";
     report.error = failed.then(|| if words.is_empty() { subtype } else { words }.to_owned());
-    if failed {
+    if !failed {
+        // It waited, and went on.
+        report.limit = None;
+    }
+    if event["is_error"] == true {
         if event["api_error_status"] == 429 {
             report.hit(UsageLimit { reset: None });
         }

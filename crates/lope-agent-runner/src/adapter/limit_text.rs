@@ -8,23 +8,29 @@ use lope_model::{Span, Timestamp};
 
 use super::{SaidAt, UsageLimit};
 
-/// What a text must hold to speak of a limit, in small letters.
-const MARKS: [&str; 6] = [
-    "hit your limit",
-    "hit your usage limit",
-    "usage limit reached",
-    "exhausted your daily quota",
-    "exceeded your current quota",
-    "exhausted your capacity",
+/// How the tools' own messages about a limit begin, in small letters. A text that only speaks of
+/// limits is none: an agent may be at work on one.
+const BEGINNINGS: [&str; 8] = [
+    "you've hit your limit",
+    "you've hit your usage limit",
+    "claude ai usage limit reached|",
+    "usage limit reached|",
+    "you have exhausted your daily quota",
+    "you have exhausted your capacity",
+    "you exceeded your current quota",
+    "quota exceeded for quota metric",
 ];
+/// What tools write before them.
+const PREFIXES: [&str; 4] = ["error:", "api error:", "[api error:", "failed:"];
 const MONTHS: [&str; 12] = [
     "jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec",
 ];
 
 /// Does a text say that a usage limit is reached?
 pub fn usage_limit(text: &str, at: &SaidAt) -> Option<UsageLimit> {
-    let lower = text.to_lowercase();
-    MARKS.iter().find(|mark| lower.contains(**mark))?;
+    let lower = text.to_lowercase().replace('’', "'");
+    let said = without_prefix(&lower);
+    BEGINNINGS.iter().find(|form| said.starts_with(**form))?;
     let reset = seconds_after_bar(&lower)
         .or_else(|| retry_in(&lower, at))
         .or_else(|| {
@@ -33,6 +39,13 @@ pub fn usage_limit(text: &str, at: &SaidAt) -> Option<UsageLimit> {
             clock_time(&rest, text, at)
         });
     Some(UsageLimit { reset })
+}
+
+fn without_prefix(text: &str) -> &str {
+    let text = text.trim_start();
+    let mut known = PREFIXES.iter();
+    let rest = known.find_map(|prefix| text.strip_prefix(prefix));
+    rest.unwrap_or(text).trim_start()
 }
 
 /// `…limit reached|1762952400`

@@ -1,6 +1,6 @@
 //! Any program: what it says last is its answer, and its exit code says how it ended. It may tell
 //! more by lines of JSON whose key `lope` holds an object: `session`, `result`, `error`, `cost` in
-//! dollars and `tokens` (so far), `limit` (true, or when it ends in RFC 3339).
+//! dollars and `tokens` (so far), `limit` (true, or when it ends in RFC 3339; false when it is over).
 
 use lope_model::Timestamp;
 use serde_json::Value as Json;
@@ -26,6 +26,7 @@ pub(super) fn event(report: &mut AgentReport, event: &Json) {
     report.tokens = report.tokens.max(told["tokens"].as_i64().unwrap_or(0));
     match &told["limit"] {
         Json::Bool(true) => report.hit(UsageLimit { reset: None }),
+        Json::Bool(false) => report.limit = None,
         Json::String(time) => report.hit(UsageLimit {
             reset: time.parse::<Timestamp>().ok(),
         }),

@@ -9,7 +9,7 @@ use jiff::tz::TimeZone;
 use lope_agents::board::{
     AttemptStart, BoardError, NotBegun, StartedAttempt, TOKEN_VARIABLE, TaskDetail, TaskToken,
 };
-use lope_agents::law::budget::{BudgetLeft, exhausted, left, micros};
+use lope_agents::law::budget::{BudgetLeft, Exhausted, exhausted, left, micros};
 use lope_agents::law::settle::{AttemptEnd, ReviewVerdict, goes_on};
 use lope_agents::records::{
     AttemptRole, Author, StopReason, TaskAttemptRecord, TaskEventKind, TaskEventRecord, TaskRecord,
@@ -17,7 +17,9 @@ use lope_agents::records::{
 use lope_agents::settings::{AgentSettings, PromptBy};
 use lope_engine::executor::{Done, StartRight, Task};
 use lope_model::masks::Masks;
-use lope_model::{Failure, Span, Value};
+use lope_model::{Failure, Span, Timestamp, Value};
+use lope_store::StoreError;
+use lope_workers::InheritedEnvironment;
 use lope_workers::process_tree::{TreeCommand, TreeWork};
 use tokio::sync::watch;
 
@@ -34,7 +36,7 @@ use crate::watchdog::AgentLimits;
 
 /// Where logs of attempts are, below those of steps.
 const TASK_LOGS: &str = "tasks";
-/// Shortest value of a variable that is hidden in logs.
+/// Shortest value of a variable that is hidden, in bytes.
 const MASKED_LENGTH: usize = 6;
 /// Most bytes of a prompt that is given as an argument.
 const ARGUMENT_MAX: usize = 100_000;
@@ -73,8 +75,8 @@ impl TaskRunner {
         let attempts = self.board.attempts(&detail.task.project_path).await;
         let attempts = attempts.map_err(store)?;
         let now = self.board.now().await.map_err(store)?;
-        if let Some(reason) = exhausted(&detail.task, &attempts, &self.board.rules, now) {
-            return Err(refused(StopReason::Budget, reason));
+        if let Some(used_up) = exhausted(&detail.task, &attempts, &self.board.rules, now) {
+            return Err(used_up_before(role, used_up));
         }
         let not_started = |message| refused(StopReason::Startup, message);
         let agent = self.agent(role, request.agent.as_deref());
@@ -129,8 +131,12 @@ impl TaskRunner {
         let detail = self.board.task_detail(&task.to_string()).await;
         let events = detail.map(|detail| detail.events).unwrap_or_default();
         let said = events.iter().filter(|event| event.number > before);
-        let end = conclude(role, &end, &said.collect::<Vec<_>>());
-        match self.write_attempt(call.started, &end).await {
+        let mut end = conclude(role, &end, &said.collect::<Vec<_>>());
+        if end.end.reason == StopReason::Budget {
+            end.end.reset = call.more_at(end.wall);
+        }
+        end.hide(&masks_of(&self.equipment.environment, call.agent));
+        match self.write_attempt(call.started, &mut end).await {
             Some(settled) => answer(&settled, &end.end),
             None => {
                 let lost = task_workflow::ended(role, StopReason::LostLock, None);
@@ -264,7 +270,7 @@ impl TaskRunner {
             }
         }
         let environment = self.environment(agent, started);
-        let masks = self.masks(agent);
+        let masks = masks_of(&self.equipment.environment, agent);
         let zone = zone_of(&environment);
         let tokens_before = resumed.map_or(0, |(_, tokens)| tokens);
         let launch = AgentLaunch {
@@ -277,6 +283,7 @@ impl TaskRunner {
                 input,
             },
             reader: AgentReader::new(agent.adapter(), zone, tokens_before),
+            masks: masks.clone(),
             limits: self.limits(call),
             right,
             stop_grace: self.equipment.settings.stop_grace,
@@ -318,26 +325,17 @@ impl TaskRunner {
         environment
     }
 
-    /// What an agent is given by name may be a secret: its log does not show it.
-    fn masks(&self, agent: &AgentSettings) -> Masks {
-        let base = self.equipment.environment.clone().for_processes();
-        let all = self.equipment.environment.clone();
-        let named = all.allow(agent.env.iter().cloned()).for_processes();
-        let named = named.into_iter().filter(|pair| !base.contains(pair));
-        let values = named.filter_map(|(_, value)| value.into_string().ok());
-        let long = values.filter(|value| value.len() >= MASKED_LENGTH);
-        Masks::of(long.map(Arc::from))
-    }
-
     /// Write what an attempt came to; the task then. As long as the lock is surely ours, a store that
-    /// is out of reach is asked again.
+    /// is out of reach is asked again. What a store refuses it will refuse again: then the attempt has
+    /// failed, and that is written.
     async fn write_attempt(
         &self,
         started: &StartedAttempt,
-        end: &ConcludedAttempt,
+        end: &mut ConcludedAttempt,
     ) -> Option<TaskRecord> {
         let begun = Instant::now();
         let task = started.held.task.id;
+        let mut is_refused = false;
         loop {
             let written = self
                 .board
@@ -345,6 +343,14 @@ impl TaskRunner {
                 .await;
             match written {
                 Ok(written) => return written.ok(),
+                Err(BoardError::Store(StoreError::Refused { .. })) if is_refused => return None,
+                Err(BoardError::Store(StoreError::Refused { message })) => {
+                    self.log
+                        .line(&format!("task {task}: its end is refused: {message}"));
+                    is_refused = true;
+                    let words = format!("the store refused what it came to: {message}");
+                    end.end = task_workflow::ended(end.end.role, StopReason::Exit, Some(words));
+                }
                 Err(error) => {
                     self.log.line(&format!("task {task}: the store: {error}"));
                     if begun.elapsed() >= self.bearable() {
@@ -382,6 +388,13 @@ impl AgentCall<'_> {
         folder.map_or_else(|| own.clone(), |folder| folder.display().to_string())
     }
 
+    /// When there is more to use up, if it was the day's budget that ended it after so long.
+    fn more_at(&self, wall: Span) -> Option<Timestamp> {
+        let of_step = self.request.budget.map(micros);
+        let is_of_step = of_step.is_some_and(|most| self.cost_left() == Some(most));
+        self.left.until(wall).filter(|_| !is_of_step)
+    }
+
     /// What it may cost, in millionths of a dollar.
     fn cost_left(&self) -> Option<i64> {
         let of_step = self.request.budget.map(micros);
@@ -415,6 +428,12 @@ pub(super) struct ConcludedAttempt {
 }
 
 impl ConcludedAttempt {
+    fn hide(&mut self, masks: &Masks) {
+        if let Some(message) = &mut self.end.message {
+            *message = masks.hide(message);
+        }
+    }
+
     fn measure(&self, attempt: &mut TaskAttemptRecord) {
         attempt.exit_code = self.exit_code.map(i64::from);
         attempt.wall_ms = self.wall.millis().cast_signed().max(1);
@@ -435,7 +454,14 @@ pub(super) fn conclude(
         event.map(|event| event.message.clone())
     };
     let (done, failed) = (word(TaskEventKind::Done), word(TaskEventKind::Failed));
-    let is_split = word(TaskEventKind::Split).is_some() && done.is_none();
+    // What was said last counts.
+    let last = |kind: TaskEventKind| {
+        let own = said
+            .iter()
+            .filter(|it| it.kind == kind && it.author == Author::Agent);
+        own.map(|event| event.number).max()
+    };
+    let is_split = last(TaskEventKind::Split) > last(TaskEventKind::Done);
     let mut reason = end.reason;
     let mut message = end.message.clone();
     let mut found = None;
@@ -443,7 +469,9 @@ pub(super) fn conclude(
         (AttemptRole::Work, StopReason::Success | StopReason::Exit) if failed.is_some() => {
             (reason, message) = (StopReason::Exit, failed);
         }
-        (AttemptRole::Work, StopReason::Success | StopReason::Hang) if done.is_some() => {
+        (AttemptRole::Work, StopReason::Success | StopReason::Hang | StopReason::UsageLimit)
+            if done.is_some() =>
+        {
             reason = StopReason::Success;
             message = done.filter(|words| !words.is_empty()).or(message);
         }
@@ -479,6 +507,26 @@ pub(super) fn conclude(
         cost_micros: end.report.cost_micros,
         tokens: end.report.tokens,
     }
+}
+
+/// A budget that was used up before an agent was started.
+fn used_up_before(role: AttemptRole, used_up: Exhausted) -> Failure {
+    let end = AttemptEnd {
+        reset: used_up.until,
+        ..task_workflow::ended(role, StopReason::Budget, Some(used_up.reason))
+    };
+    step_failure(failure_kind(StopReason::Budget), &end)
+}
+
+/// What an agent is given by name may be a secret: neither its log nor what is written of it shows it.
+pub(crate) fn masks_of(environment: &InheritedEnvironment, agent: &AgentSettings) -> Masks {
+    let base = environment.clone().for_processes();
+    let all = environment.clone();
+    let named = all.allow(agent.env.iter().cloned()).for_processes();
+    let named = named.into_iter().filter(|pair| !base.contains(pair));
+    let values = named.filter_map(|(_, value)| value.into_string().ok());
+    let long = values.filter(|value| value.len() >= MASKED_LENGTH);
+    Masks::of(long.map(Arc::from))
 }
 
 /// What a step answers when its attempt has ended so.

@@ -51,11 +51,14 @@ impl TaskRunner {
         self: &Arc<Self>,
         mut held: HeldTask,
         wishes: &mut StopWishes,
-    ) -> Result<(), RunnerStop> {
+    ) -> Result<RoundWritten, RunnerStop> {
         let ours_until = Instant::now() + self.bearable();
         let which = self.which_run(&held).await;
         let run = match self.bear(which).await? {
-            None => return Ok(self.board.give_back(&held).await?),
+            None => {
+                self.board.give_back(&held).await?;
+                return Ok(RoundWritten::Unwritten);
+            }
             Some(Ok(RoundRun::Ended(end))) => return self.write_end(&held, &end).await,
             Some(Err(message)) => {
                 let end = ended(held.role, StopReason::Startup, Some(message));
@@ -95,7 +98,9 @@ impl TaskRunner {
             return Ok(fresh(held, None));
         };
         let is_unwritten = named.is_some();
-        if let (true, Some(end)) = (is_unwritten, end_of(&record, held.role)) {
+        // A run that ended because its lock was lost goes on under the new one.
+        let end = end_of(&record, held.role).filter(|end| end.reason != StopReason::LostLock);
+        if let (true, Some(end)) = (is_unwritten, end) {
             return Ok(Ok(RoundRun::Ended(Box::new(end))));
         }
         let goes_on = is_unwritten || is_same_round(&detail, held.role);
@@ -252,9 +257,22 @@ impl TaskRunner {
         reason
     }
 
+    /// Did somebody else take the task? A lock that was only taken away leaves its epoch.
+    async fn lost(&self, held: &HeldTask) -> Result<RoundWritten, RunnerStop> {
+        let found = self.board.task(&held.task.id.to_string()).await;
+        Ok(match self.bear(found).await? {
+            Some(task) if task.epoch != held.lock.epoch => RoundWritten::Taken,
+            Some(_) | None => RoundWritten::Unwritten,
+        })
+    }
+
     /// Write what a round came to. As long as the lock is surely ours, a store that is out of reach
     /// is asked again.
-    async fn write_end(&self, held: &HeldTask, end: &AttemptEnd) -> Result<(), RunnerStop> {
+    async fn write_end(
+        &self,
+        held: &HeldTask,
+        end: &AttemptEnd,
+    ) -> Result<RoundWritten, RunnerStop> {
         let begun = Instant::now();
         let task = held.task.id;
         loop {
@@ -267,12 +285,12 @@ impl TaskRunner {
                     ));
                     self.hooks.tell(&settled, &self.log);
                     self.remove_worktrees(&task.to_string()).await;
-                    return Ok(());
+                    return Ok(RoundWritten::Written);
                 }
                 Ok(Err(_)) => {
                     self.log
                         .line(&format!("task {task}: lease lost, nothing is written"));
-                    return Ok(());
+                    return self.lost(held).await;
                 }
                 Err(error) => {
                     self.log.line(&format!("task {task}: the store: {error}"));
@@ -284,6 +302,16 @@ impl TaskRunner {
             }
         }
     }
+}
+
+/// What was written of a round.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum RoundWritten {
+    Written,
+    /// Nothing: somebody else has taken the task.
+    Taken,
+    /// Nothing, and nobody else has taken it.
+    Unwritten,
 }
 
 /// A new run, or in words why there can be none.

@@ -6,7 +6,6 @@ use std::path::{Path, PathBuf};
 use clap::Subcommand;
 use lope::agents::crontab::{CronError, CronJob};
 use lope::agents::systemd_timer::{self, TimerError, UNIT};
-use lope::stores::StoreUrl;
 use serde_json::json;
 
 use crate::context::AgentsContext;
@@ -34,6 +33,7 @@ pub(super) async fn run(command: &CronCommand, context: &AgentsContext) -> Comma
     context.for_people()?;
     let job = job(context);
     match command {
+        CronCommand::Install { .. } if context.is_password_lost() => Err(password(context)),
         CronCommand::Install { systemd: false } => install(&job).await,
         CronCommand::Uninstall { systemd: false } => uninstall(&job).await,
         CronCommand::Install { systemd: true } => install_timer(&job, context).await,
@@ -44,17 +44,9 @@ pub(super) async fn run(command: &CronCommand, context: &AgentsContext) -> Comma
 
 pub(crate) fn job(context: &AgentsContext) -> CronJob {
     let home = context.folder.join(&context.home);
-    let mut variables = Vec::new();
-    // The URL of a server may hold a password, which is not for a crontab; the configuration has it.
-    if let StoreUrl::Sqlite(path) = &context.store {
-        let path = context.folder.join(path);
-        if path != home.join("lope.db") {
-            variables.push((
-                "LOPE_STORE".to_owned(),
-                format!("sqlite:{}", path.display()),
-            ));
-        }
-    }
+    let store = context.store_to_pass_on();
+    let variables = store.map(|url| ("LOPE_STORE".to_owned(), url));
+    let variables = variables.into_iter().collect();
     CronJob {
         program: context.program.clone(),
         home,
@@ -62,6 +54,16 @@ pub(crate) fn job(context: &AgentsContext) -> CronJob {
         variables,
         interval: context.runners.wakeup.check_interval,
     }
+}
+
+/// A password is not for a crontab, where others may read it.
+fn password(context: &AgentsContext) -> CommandError {
+    let file = context.folder.join(&context.home).join("config.yaml");
+    let message = format!("the URL of {} has a password", context.store);
+    CommandError::refused(message).hint(format!(
+        "put 'store: URL' into {} and leave --store and LOPE_STORE away: wake-ups find it there",
+        file.display()
+    ))
 }
 
 fn failed(error: CronError) -> CommandError {

@@ -81,6 +81,13 @@ async fn spec(
         (None, Some(task)) => task.project_path.clone(),
         (typed, _) => context.project(board, typed.as_deref()).await?.path,
     };
+    let is_disabled = !board.project(&project).await?.enabled;
+    if is_disabled {
+        let message = format!("project {project} is disabled");
+        return Err(CommandError::refused(message).hint(format!(
+            "'lope projects enable {project}' lets runners work on it"
+        )));
+    }
     if let Some(task) = task.as_ref().filter(|task| task.project_path != project) {
         let message = format!("task {} belongs to {}", task.id, task.project_path);
         return Err(CommandError::usage(message));
@@ -141,7 +148,7 @@ async fn work(
             format!("runner {id} has ended"),
         )),
         RunnerEnd::LeaseLost => Err(CommandError::refused(format!(
-            "lease lost: somebody else has the place of runner {id}"
+            "lease lost: somebody else has the place or the task of runner {id}"
         ))),
         RunnerEnd::Failed(message) => Err(CommandError::new(CommandExit::Failed, message)),
     }
@@ -160,14 +167,12 @@ fn equipment(
     engine: RoundEngine,
 ) -> RunnerEquipment {
     let mut variables = vec![("LOPE_HOME".to_owned(), context.home.display().to_string())];
-    // A password in a URL is not for agents; those of such a store find it in the configuration.
-    if let StoreUrl::Sqlite(path) = &context.store {
-        let path = context.folder.join(path);
-        variables.push((
-            "LOPE_STORE".to_owned(),
-            format!("sqlite:{}", path.display()),
-        ));
-    }
+    // A password in a URL is not for agents: without it their commands reach this store or none.
+    let store = match &context.store {
+        StoreUrl::Sqlite(path) => Some(format!("sqlite:{}", context.folder.join(path).display())),
+        StoreUrl::Postgres(_) | StoreUrl::Memory => context.store_to_pass_on(),
+    };
+    variables.extend(store.map(|url| ("LOPE_STORE".to_owned(), url)));
     RunnerEquipment {
         engine,
         settings: context.runners.clone(),

@@ -62,8 +62,22 @@ pub(super) async fn run(args: AddTaskArgs, context: &AgentsContext) -> CommandRe
             "--max-cost: an amount of dollars is expected",
         ));
     }
+    if args.max_attempts == Some(0) {
+        return Err(CommandError::usage(
+            "--max-attempts: at least one attempt is expected",
+        ));
+    }
     let OpenBoard { client, board } = context.board().await?;
     let project = context.project(&board, args.project.as_deref()).await?;
+    if let Some(token) = &context.token {
+        let own = board.task(&token.task.to_string()).await?.project_path;
+        if own != project.path {
+            let message = format!("an agent at work in {own} adds tasks there alone");
+            return Err(CommandError::refused(message));
+        }
+        let words = format!("add {}", args.title);
+        board.lock_to_write(token, &words).await?;
+    }
     let mut dependencies = Vec::with_capacity(args.needs.len());
     for named in &args.needs {
         dependencies.push(board.task(named).await?.id);

@@ -94,6 +94,9 @@ fn claimed(outcome: ClaimOutcome) -> CommandResult {
             let report = CommandReport::new(Json::Null, "no task can be started now");
             Ok(report.exiting(CommandExit::Failed))
         }
+        ClaimOutcome::NextDay(day) => Err(CommandError::refused(format!(
+            "the budget of the day is used up until {day}"
+        ))),
         ClaimOutcome::Exhausted { task, reason } => {
             Err(CommandError::refused(format!("task {task}: {reason}")))
         }
@@ -120,6 +123,7 @@ fn words(why: &NotEligible) -> String {
 async fn spoken_of(
     board: &AgentBoard,
     typed: Option<&str>,
+    words: &str,
     context: &AgentsContext,
 ) -> CommandResult<(TaskRecord, Author)> {
     let task = board.task(&named(typed, context)?).await?;
@@ -130,13 +134,13 @@ async fn spoken_of(
         let message = format!("an agent at work on task {} speaks of no other", token.task);
         return Err(CommandError::refused(message));
     }
-    board.lock_of_token(token).await?;
+    board.lock_to_write(token, words).await?;
     Ok((task, Author::Agent))
 }
 
 pub(super) async fn note(args: SayArgs, context: &AgentsContext) -> CommandResult {
     let OpenBoard { client, board } = context.board_with("task", named_or_dash(&args)).await?;
-    let (task, author) = spoken_of(&board, args.task.as_deref(), context).await?;
+    let (task, author) = spoken_of(&board, args.task.as_deref(), &args.text, context).await?;
     let task = board.note(&task.id.to_string(), author, &args.text).await?;
     client.close().await?;
     Ok(CommandReport::new(
@@ -165,7 +169,8 @@ pub(super) async fn fail(args: SayArgs, context: &AgentsContext) -> CommandResul
 
 async fn declare(args: &SayArgs, decision: &Decision, context: &AgentsContext) -> CommandResult {
     let OpenBoard { client, board } = context.board_with("task", named_or_dash(args)).await?;
-    let (task, author) = spoken_of(&board, args.task.as_deref(), context).await?;
+    let words = format!("{} {}", decision.event(), args.text);
+    let (task, author) = spoken_of(&board, args.task.as_deref(), &words, context).await?;
     let next = match &context.token {
         Some(token) => board.declare(token, decision).await?,
         None => board.decide(&task.id.to_string(), decision, author).await?,
@@ -177,7 +182,7 @@ async fn declare(args: &SayArgs, decision: &Decision, context: &AgentsContext) -
 
 pub(super) async fn ask(args: SayArgs, context: &AgentsContext) -> CommandResult {
     let OpenBoard { client, board } = context.board_with("task", named_or_dash(&args)).await?;
-    let (task, author) = spoken_of(&board, args.task.as_deref(), context).await?;
+    let (task, author) = spoken_of(&board, args.task.as_deref(), &args.text, context).await?;
     let ask = Decision::Ask {
         question: args.text,
     };
@@ -190,7 +195,8 @@ pub(super) async fn ask(args: SayArgs, context: &AgentsContext) -> CommandResult
 pub(super) async fn split(args: SplitArgs, context: &AgentsContext) -> CommandResult {
     let name = args.task.as_deref().unwrap_or("-");
     let OpenBoard { client, board } = context.board_with("task", name).await?;
-    let (task, author) = spoken_of(&board, args.task.as_deref(), context).await?;
+    let words = format!("split {}", args.titles.join(", "));
+    let (task, author) = spoken_of(&board, args.task.as_deref(), &words, context).await?;
     let parts = board
         .split(&task.id.to_string(), &args.titles, author)
         .await?;

@@ -43,7 +43,7 @@ pub(super) async fn run(args: &TaskDiffArgs, context: &AgentsContext) -> Command
     })?;
     if !Path::new(worktree).is_dir() {
         let message = format!("the worktree {worktree} is gone");
-        return Err(missing(message).hint("what it held is on a branch, or it held nothing"));
+        return Err(missing(message).hint("it went when everything in it was committed and on another branch; nothing else is taken away"));
     }
     let project = Path::new(&detail.task.project_path);
     let shown = diff(Path::new(worktree), project).await;
@@ -56,7 +56,7 @@ pub(super) async fn run(args: &TaskDiffArgs, context: &AgentsContext) -> Command
     });
     let text = shown.trim_end_matches('\n');
     let text = if text.is_empty() {
-        "nothing is changed"
+        "nothing is changed (files that git ignores are not shown)"
     } else {
         text
     };

@@ -2,20 +2,22 @@
 //! and everything written for the task names that lock. A holder that lost it writes nothing; what it
 //! wanted to write is kept as evidence.
 
+use std::collections::BTreeMap;
+
 use lope_model::id::TaskId;
 use lope_model::{RunnerId, Span, Timestamp};
 use lope_store::board::{BoardChange, BoardSelect, RUNNERS, TASK_LOCKS};
 use lope_store::transfer::TransferValue;
 
 use super::{AgentBoard, BoardResult, TRIES_MAX, contended, pause, taken};
-use crate::law::budget::exhausted;
+use crate::law::budget::{Exhausted, exhausted};
 use crate::law::lock::{acquired, standing};
 use crate::law::select::{NotEligible, TaskQuery, eligible, objection, role};
-use crate::law::settle::{AttemptEnd, run_at_work, settle};
+use crate::law::settle::{AttemptEnd, failures, run_at_work, settle};
 use crate::law::{BoardView, TaskRules};
 use crate::records::{
-    AgentRunnerRecord, AttemptRole, BoardRecord, StopReason, TaskAttemptRecord, TaskLockRecord,
-    TaskRecord, TaskStatus,
+    AgentRunnerRecord, AttemptRole, BoardRecord, Budget, StopReason, TaskAttemptRecord,
+    TaskLockRecord, TaskRecord, TaskStatus,
 };
 
 /// A task that is ours for a while.
@@ -34,6 +36,8 @@ pub enum ClaimOutcome {
     NotNow(NotEligible),
     /// No task can be taken now.
     Nothing,
+    /// Tasks wait for the next day: the budget of this one is used up.
+    NextDay(Timestamp),
     /// The next task's budget is used up; it is blocked now.
     Exhausted {
         task: TaskId,
@@ -62,36 +66,103 @@ impl AgentBoard {
             if self.bring_back(&view).await? {
                 continue;
             }
-            let Some(task) = eligible(&view, &query, &self.rules).into_iter().next() else {
-                return self.not_now(&view, &query).await;
-            };
-            let attempts = self.attempts(&task.project_path).await?;
-            let own = attempts.iter().filter(|attempt| attempt.task_id == task.id);
-            let open: Vec<&TaskAttemptRecord> =
-                own.filter(|attempt| attempt.ended_at.is_none()).collect();
-            let lock = acquired(&view, task, me, expiry);
-            let Claim { held, changes, end } = Claim::of(&view, task, &open, lock, &self.rules);
-            // What is left of a round may be its end alone; before each agent it is asked again.
-            let is_begun = end.is_none() && run_at_work(task).is_none();
-            if is_begun
-                && let Some(reason) = exhausted(task, &attempts, &self.rules, view.clock.now)
-            {
-                if self.block(task, &reason, &view).await? {
-                    return Ok(ClaimOutcome::Exhausted {
-                        task: task.id,
-                        reason,
-                    });
+            match self.next_claim(&view, &query, me, expiry).await? {
+                NextClaim::Nothing => return self.not_now(&view, &query).await,
+                NextClaim::NextDay(day) => return Ok(ClaimOutcome::NextDay(day)),
+                NextClaim::UsedUp { task, reason } => {
+                    if self.block(&task, &reason, &view).await? {
+                        let task = task.id;
+                        return Ok(ClaimOutcome::Exhausted { task, reason });
+                    }
                 }
-            } else if self.commit(changes).await? {
-                match end {
-                    // What a dead runner left was settled; the next turn decides anew.
-                    Some(()) => continue,
-                    None => return Ok(ClaimOutcome::Claimed(Box::new(held))),
+                NextClaim::Ready(Claim { held, changes, end }) => {
+                    if self.commit(changes).await? {
+                        match end {
+                            // What a dead runner left was settled; the next turn decides anew.
+                            Some(()) => continue,
+                            None => return Ok(ClaimOutcome::Claimed(held)),
+                        }
+                    }
                 }
             }
             pause(tries).await;
         }
         contended()
+    }
+
+    /// The claim of the first task that may be begun. One that waits for the next day is passed over:
+    /// what is left of a round may still be ended.
+    async fn next_claim(
+        &self,
+        view: &BoardView,
+        query: &TaskQuery<'_>,
+        me: RunnerId,
+        expiry: Span,
+    ) -> BoardResult<NextClaim> {
+        let mut known: BTreeMap<&str, Vec<TaskAttemptRecord>> = BTreeMap::new();
+        let mut next_day = None;
+        for task in eligible(view, query, &self.rules) {
+            let path = task.project_path.as_str();
+            if !known.contains_key(path) {
+                known.insert(path, self.attempts(path).await?);
+            }
+            let attempts = &known[path];
+            let left = self.left_attempts(task, attempts).await?;
+            let lock = acquired(view, task, me, expiry);
+            let claim = Claim::of(view, task, &left, lock, &self.rules);
+            // What is left of a round may be its end alone; before each agent it is asked again.
+            let is_begun = claim.end.is_none() && run_at_work(task).is_none();
+            let used_up = exhausted(task, attempts, &self.rules, view.clock.now);
+            match used_up.filter(|_| is_begun) {
+                None => return Ok(NextClaim::Ready(claim)),
+                Some(Exhausted {
+                    reason,
+                    until: None,
+                }) => {
+                    let task = Box::new(task.clone());
+                    return Ok(NextClaim::UsedUp { task, reason });
+                }
+                Some(Exhausted { until, .. }) => next_day = until,
+            }
+        }
+        Ok(next_day.map_or(NextClaim::Nothing, NextClaim::NextDay))
+    }
+
+    /// Could tasks of a project be begun, were the budget of the day not used up?
+    pub async fn waits_for_next_day(&self, view: &BoardView, project: &str) -> BoardResult<bool> {
+        if self.rules.day_budget == Budget::default() {
+            return Ok(false);
+        }
+        let query = TaskQuery {
+            project: Some(project),
+            ..TaskQuery::default()
+        };
+        let nobody = RunnerId::from_uuid(uuid::Uuid::nil());
+        let next = self.next_claim(view, &query, nobody, self.rules.lock_expiry);
+        Ok(matches!(next.await?, NextClaim::NextDay(_)))
+    }
+
+    /// What runners left open of a task, and how often it went badly so far.
+    async fn left_attempts(
+        &self,
+        task: &TaskRecord,
+        attempts: &[TaskAttemptRecord],
+    ) -> BoardResult<LeftAttempts> {
+        let own = attempts.iter().filter(|attempt| attempt.task_id == task.id);
+        let own: Vec<TaskAttemptRecord> = own.cloned().collect();
+        let open = own.iter().filter(|attempt| attempt.ended_at.is_none());
+        let open: Vec<TaskAttemptRecord> = open.cloned().collect();
+        let role = open.last().map_or(role(task), |attempt| attempt.role);
+        let failures = if open.is_empty() {
+            0
+        } else {
+            failures(&own, role, self.reset_at(task.id).await?) + 1
+        };
+        Ok(LeftAttempts {
+            open,
+            role,
+            failures,
+        })
     }
 
     async fn not_now(&self, view: &BoardView, query: &TaskQuery<'_>) -> BoardResult<ClaimOutcome> {
@@ -181,9 +252,30 @@ impl AgentBoard {
     }
 }
 
+/// What comes of looking for a task.
+enum NextClaim {
+    Ready(Claim),
+    /// The budget of the next task is used up.
+    UsedUp {
+        task: Box<TaskRecord>,
+        reason: String,
+    },
+    /// The budget of the day is used up until then.
+    NextDay(Timestamp),
+    Nothing,
+}
+
+/// Attempts of a task that nobody has ended.
+struct LeftAttempts {
+    open: Vec<TaskAttemptRecord>,
+    role: AttemptRole,
+    /// If their runner died, how often it went badly, one after the other.
+    failures: u32,
+}
+
 /// A claim that is about to be made.
 struct Claim {
-    held: HeldTask,
+    held: Box<HeldTask>,
     changes: Vec<BoardChange>,
     /// Set if it does not take the task but settles what a dead runner left.
     end: Option<()>,
@@ -193,15 +285,21 @@ impl Claim {
     fn of(
         view: &BoardView,
         task: &TaskRecord,
-        open: &[&TaskAttemptRecord],
+        left: &LeftAttempts,
         lock: TaskLockRecord,
         rules: &TaskRules,
     ) -> Self {
         let me = lock.runner_id;
         let old = view.lock_of(task);
-        let role = open.last().map_or(role(task), |attempt| attempt.role);
+        let LeftAttempts {
+            open,
+            role,
+            failures,
+        } = left;
+        let role = *role;
         let mut changes: Vec<BoardChange> = old.map(BoardRecord::deleted).into_iter().collect();
-        let left = old.is_none_or(|lock| lock.runner_id != me) && !open.is_empty();
+        // Of a holder that takes its own task again they are ends that could not be written.
+        let left = !open.is_empty();
         if left {
             let end = AttemptEnd {
                 role,
@@ -216,11 +314,11 @@ impl Claim {
                 is_split: false,
             };
             for attempt in open {
-                let mut attempt = (*attempt).clone();
+                let mut attempt = attempt.clone();
                 close(&mut attempt, StopReason::RunnerDeath, true, view.clock.now);
                 changes.push(attempt.updated());
             }
-            let settled = settle(task, &end, rules, view.clock.now);
+            let settled = settle(task, &end, *failures, rules, view.clock.now);
             changes.extend(settled.map(|settled| settled.task.updated()));
         }
         let mut next = task.clone();
@@ -244,14 +342,14 @@ impl Claim {
         }
         next.revision += 1;
         Self {
-            held: HeldTask {
+            held: Box::new(HeldTask {
                 task: next,
                 lock: TaskLockRecord {
                     revision: 1,
                     ..lock
                 },
                 role,
-            },
+            }),
             changes,
             end: left.then_some(()),
         }

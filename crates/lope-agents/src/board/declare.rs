@@ -71,12 +71,34 @@ impl AgentBoard {
         })
     }
 
+    /// The same for somebody who wants to write; a stale holder's words are kept as evidence.
+    pub async fn lock_to_write(
+        &self,
+        token: &TaskToken,
+        words: &str,
+    ) -> BoardResult<TaskLockRecord> {
+        let found = self.lock_of_token(token).await;
+        if let Err(BoardError::Refused(_)) = &found {
+            let words = format!(
+                "runner {} under epoch {} came too late: {words}",
+                token.runner, token.epoch
+            );
+            // One that is gone has no evidence either.
+            if !self.tasks_of(&[token.task]).await?.is_empty() {
+                self.keep_refused(token.task, Author::Agent, &words).await?;
+            }
+        }
+        found
+    }
+
     /// Say that a task is done or cannot be done. Under a runner, the runner settles it when the
     /// agent has ended; a claim by hand is settled and given back at once.
     pub async fn declare(&self, token: &TaskToken, decision: &Decision) -> BoardResult<TaskRecord> {
         for tries in 1..=TRIES_MAX {
-            let lock = self.lock_of_token(token).await?;
+            let said = format!("{} {}", decision.event(), decision.words());
+            let lock = self.lock_to_write(token, &said).await?;
             let task = self.task(&token.task.to_string()).await?;
+            self.may_be_decided(&task, decision).await?;
             let view = self.view(Some(&task.project_path)).await?;
             let kind = decision.event();
             let words = decision.words();

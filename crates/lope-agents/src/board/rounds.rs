@@ -4,14 +4,14 @@
 
 use lope_model::id::TaskId;
 use lope_model::{RunId, Timestamp};
-use lope_store::board::{BoardSelect, TASK_ATTEMPTS, TASK_LOCKS, TASKS};
+use lope_store::board::{BoardSelect, TASK_ATTEMPTS, TASK_EVENTS, TASK_LOCKS, TASKS};
 
 use super::claims::{LockLost, close, is_own, own_lock};
 use super::{AgentBoard, BoardResult, HeldTask, TRIES_MAX, bounded, contended, pause, taken};
-use crate::law::settle::{AttemptEnd, at_work, count, end_round};
+use crate::law::settle::{AttemptEnd, at_work, count, end_round, failures};
 use crate::records::{
-    AttemptRole, Author, BoardRecord, StopReason, TaskAttemptRecord, TaskEventKind, TaskLockRecord,
-    TaskRecord, TaskStatus,
+    AttemptRole, Author, BoardRecord, StopReason, TaskAttemptRecord, TaskEventKind,
+    TaskEventRecord, TaskLockRecord, TaskRecord, TaskStatus,
 };
 
 /// An agent that is to be started for a task.
@@ -152,6 +152,7 @@ impl AgentBoard {
         measured: impl Fn(&mut TaskAttemptRecord),
     ) -> BoardResult<Result<TaskRecord, LockLost>> {
         let id = started.held.task.id;
+        let end = &as_texts(end);
         for tries in 1..=TRIES_MAX {
             let task = self.task(&id.to_string()).await?;
             let now = self.now().await?;
@@ -164,7 +165,7 @@ impl AgentBoard {
             };
             measured(&mut attempt);
             close(&mut attempt, end.reason, counted.counted, now);
-            attempt.summary = end.message.as_deref().map(bounded);
+            attempt.summary.clone_from(&end.message);
             if end.session.is_some() {
                 attempt.session.clone_from(&end.session);
             }
@@ -187,14 +188,18 @@ impl AgentBoard {
         held: &HeldTask,
         end: &AttemptEnd,
     ) -> BoardResult<Result<TaskRecord, LockLost>> {
+        let id = held.task.id;
+        let end = &as_texts(end);
         for tries in 1..=TRIES_MAX {
-            let task = self.task(&held.task.id.to_string()).await?;
+            let task = self.task(&id.to_string()).await?;
             let now = self.now().await?;
             let lock = self.own_lock_of(held).await?;
+            let attempts = self.attempts_of(id).await?;
+            let failures = failures(&attempts, end.role, self.reset_at(id).await?);
             let Some(lock) = lock.filter(|_| end.reason != StopReason::LostLock) else {
                 return Ok(Err(LockLost));
             };
-            let next = end_round(&task, end, &self.rules, now);
+            let next = end_round(&task, end, failures, &self.rules, now);
             if self
                 .commit(vec![next.clone().updated(), lock.deleted()])
                 .await?
@@ -227,6 +232,15 @@ impl AgentBoard {
         self.rows(select).await
     }
 
+    /// When a task was last reset.
+    pub(super) async fn reset_at(&self, task: TaskId) -> BoardResult<Option<Timestamp>> {
+        let resets = BoardSelect::all(TASK_EVENTS)
+            .among("task_id", [task.to_string()])
+            .among("kind", [TaskEventKind::Reset.as_str()]);
+        let last: Vec<TaskEventRecord> = self.rows(resets.last(1)).await?;
+        Ok(last.first().map(|event| event.at))
+    }
+
     async fn refuse(&self, started: &StartedAttempt, end: &AttemptEnd) -> BoardResult<()> {
         let words = format!(
             "attempt {} of runner {} under epoch {} came too late with '{}': {}",
@@ -236,16 +250,35 @@ impl AgentBoard {
             end.reason,
             end.message.as_deref().unwrap_or_default()
         );
-        let task = started.held.task.id;
+        self.keep_refused(started.held.task.id, Author::Runner, &words)
+            .await
+    }
+
+    /// Keep what somebody wanted to write who may not, as evidence.
+    pub(super) async fn keep_refused(
+        &self,
+        task: TaskId,
+        author: Author,
+        words: &str,
+    ) -> BoardResult<()> {
         for tries in 1..=TRIES_MAX {
             let kind = TaskEventKind::Refused;
-            let event = self.event(task, kind, Author::Runner, &words).await?;
+            let event = self.event(task, kind, author, words).await?;
             if self.commit(vec![event]).await? {
                 return Ok(());
             }
             pause(tries).await;
         }
         contended()
+    }
+}
+
+/// An end whose texts fit into columns.
+fn as_texts(end: &AttemptEnd) -> AttemptEnd {
+    AttemptEnd {
+        message: end.message.as_deref().map(bounded),
+        session: end.session.as_deref().map(bounded),
+        ..end.clone()
     }
 }
 

@@ -7,7 +7,7 @@ use lope_model::{Timestamp, limit};
 use lope_store::board::{BoardChange, BoardSelect, TASK_ATTEMPTS, TASK_EVENTS, TASK_LOCKS, TASKS};
 
 use super::{AgentBoard, BoardError, BoardResult, TRIES_MAX, bounded, contended, pause};
-use crate::law::decide::{Decision, decide};
+use crate::law::decide::{Decision, SPLIT_DEPTH_MAX, SplitFacts, decide, may_be_done, may_split};
 use crate::law::lock::{LockStanding, standing};
 use crate::records::{
     Author, BoardRecord, Budget, ReviewBy, TaskAttemptRecord, TaskEventKind, TaskEventRecord,
@@ -81,6 +81,9 @@ impl TaskDraft {
         }
         if !(0..=9).contains(&self.priority) {
             return bad(format!("priority {} is not from 0 to 9", self.priority));
+        }
+        if !self.budget.is_sound() {
+            return bad("a cost is an amount of dollars, and attempts are at least one".to_owned());
         }
         if self.dependencies.len() > DEPENDENCIES_MAX {
             return bad(format!(
@@ -309,6 +312,7 @@ impl AgentBoard {
         for tries in 1..=TRIES_MAX {
             let task = self.task(named).await?;
             let now = self.now().await?;
+            self.may_be_decided(&task, decision).await?;
             let next = decide(&task, decision, author, &self.rules, now)?;
             let kind = decision.event();
             let words = decision.words();
@@ -319,6 +323,18 @@ impl AgentBoard {
             pause(tries).await;
         }
         contended()
+    }
+
+    /// What is said to be done waits for its parts all the same.
+    pub(super) async fn may_be_decided(
+        &self,
+        task: &TaskRecord,
+        decision: &Decision,
+    ) -> BoardResult<()> {
+        if let Decision::Done { .. } = decision {
+            may_be_done(task, &self.tasks_of(&task.dependencies).await?)?;
+        }
+        Ok(())
     }
 
     /// Say something about a task.
@@ -353,6 +369,9 @@ impl AgentBoard {
         }
         for tries in 1..=TRIES_MAX {
             let mut parent = self.task(named).await?;
+            if author == Author::Agent {
+                may_split(&parent, &self.split_facts(&parent).await?, &self.rules)?;
+            }
             let now = self.now().await?;
             let parts = titles.iter().enumerate().map(|(place, title)| {
                 let at = Timestamp::from_millis(now.millis() + place as i64);
@@ -382,6 +401,33 @@ impl AgentBoard {
             pause(tries).await;
         }
         contended()
+    }
+
+    /// How often a task was split since it was last reset, and how deep it is a part itself.
+    async fn split_facts(&self, task: &TaskRecord) -> BoardResult<SplitFacts> {
+        let splits = BoardSelect::all(TASK_EVENTS)
+            .among("task_id", [task.id.to_string()])
+            .among("kind", [TaskEventKind::Split.as_str()]);
+        let splits: Vec<TaskEventRecord> = self.rows(splits).await?;
+        let since = self.reset_at(task.id).await?;
+        let own = splits
+            .iter()
+            .filter(|event| since.is_none_or(|since| event.at >= since));
+        let mut depth = 0;
+        let mut part = task.clone();
+        while let Some(id) = part.parent_id.filter(|_| depth < SPLIT_DEPTH_MAX) {
+            // A task that was only added by an agent is no part: nobody waits for it.
+            let whole = self.tasks_of(&[id]).await?.into_iter().next();
+            match whole.filter(|whole| whole.dependencies.contains(&part.id)) {
+                Some(whole) => part = whole,
+                None => break,
+            }
+            depth += 1;
+        }
+        Ok(SplitFacts {
+            times: own.count(),
+            depth,
+        })
     }
 
     /// Forget a task. Those that waited for it wait no more; one that is worked on is refused.

@@ -43,12 +43,35 @@ pub fn micros(dollars: f64) -> i64 {
     (dollars * 1e6).round() as i64
 }
 
-/// What may still be used up: the least of what the budgets leave.
+/// What may still be used up: the least of what the budgets leave. A share that is the day's comes
+/// with the end of the day.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct BudgetLeft {
     pub wall_time: Option<Span>,
+    pub wall_until: Option<Timestamp>,
     /// In millionths of a dollar.
     pub cost_micros: Option<i64>,
+    pub cost_until: Option<Timestamp>,
+}
+
+/// A budget that is used up.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Exhausted {
+    /// Whose, and how much it was, in words.
+    pub reason: String,
+    /// The budget of a day is there again then; others stay used up.
+    pub until: Option<Timestamp>,
+}
+
+impl BudgetLeft {
+    /// When there is more for an agent that was stopped because it used up what was left: with the
+    /// next day, if it was the day's.
+    pub fn until(&self, wall: Span) -> Option<Timestamp> {
+        match self.wall_time {
+            Some(most) if wall >= most => self.wall_until,
+            Some(_) | None => self.cost_until,
+        }
+    }
 }
 
 /// Which budget is used up; nothing if the task may be started. `attempts` are those of its project.
@@ -57,10 +80,16 @@ pub fn exhausted(
     attempts: &[TaskAttemptRecord],
     rules: &TaskRules,
     now: Timestamp,
-) -> Option<String> {
+) -> Option<Exhausted> {
     let budgets = budgets(task, attempts, rules, now);
     let mut reached = budgets.iter();
-    reached.find_map(|(usage, budget, whose)| usage.reached(budget, whose))
+    reached.find_map(|it| {
+        let reason = it.usage.reached(&it.budget, it.whose)?;
+        Some(Exhausted {
+            reason,
+            until: it.until,
+        })
+    })
 }
 
 /// What an agent that is started now may use up.
@@ -71,25 +100,38 @@ pub fn left(
     now: Timestamp,
 ) -> BudgetLeft {
     let budgets = budgets(task, attempts, rules, now);
-    let wall = budgets
-        .iter()
-        .filter_map(|(usage, budget, _)| budget.wall_time.map(|most| most - usage.wall_time));
-    let cost = budgets
-        .iter()
-        .filter_map(|(usage, budget, _)| budget.cost.map(|most| micros(most) - usage.cost_micros));
+    let wall = budgets.iter().filter_map(|it| {
+        let most = it.budget.wall_time?;
+        Some((most - it.usage.wall_time, it.until))
+    });
+    let cost = budgets.iter().filter_map(|it| {
+        let most = micros(it.budget.cost?);
+        Some((most - it.usage.cost_micros, it.until))
+    });
+    // Of two that leave the same, the one that stays used up decides.
+    let (wall, cost) = (wall.min(), cost.min());
     BudgetLeft {
-        wall_time: wall.min(),
-        cost_micros: cost.min().map(|left| left.max(0)),
+        wall_time: wall.map(|(left, _)| left),
+        wall_until: wall.and_then(|(_, until)| until),
+        cost_micros: cost.map(|(left, _)| left.max(0)),
+        cost_until: cost.and_then(|(_, until)| until),
     }
 }
 
-/// What was used up, against what may be, and whose that is.
+/// What was used up, against what may be.
+struct UsedBudget {
+    usage: Usage,
+    budget: Budget,
+    whose: &'static str,
+    until: Option<Timestamp>,
+}
+
 fn budgets(
     task: &TaskRecord,
     attempts: &[TaskAttemptRecord],
     rules: &TaskRules,
     now: Timestamp,
-) -> [(Usage, Budget, &'static str); 4] {
+) -> [UsedBudget; 4] {
     let own = Usage::of(attempts.iter().filter(|attempt| attempt.task_id == task.id));
     // A task that was reset counts its attempts anew; time and money stay spent.
     let own = Usage {
@@ -103,14 +145,26 @@ fn budgets(
             .iter()
             .filter(|attempt| day(attempt.started_at) == today),
     );
+    let lasting = |usage, budget, whose| UsedBudget {
+        usage,
+        budget,
+        whose,
+        until: None,
+    };
     [
-        (own, *task.budget, "the task"),
-        (own, rules.task_budget, "a task"),
-        (all, rules.project_budget, "the project"),
-        (of_day, rules.day_budget, "the day"),
+        lasting(own, *task.budget, "the task"),
+        lasting(own, rules.task_budget, "a task"),
+        lasting(all, rules.project_budget, "the project"),
+        UsedBudget {
+            until: Some(Timestamp::from_millis((today + 1) * DAY)),
+            ..lasting(of_day, rules.day_budget, "the day")
+        },
     ]
 }
 
+/// A day, by UTC.
+const DAY: i64 = 86_400_000;
+
 const fn day(time: Timestamp) -> i64 {
-    time.millis().div_euclid(86_400_000)
+    time.millis().div_euclid(DAY)
 }

@@ -7,6 +7,18 @@ use super::TaskRules;
 use super::settle::{completed, reject};
 use crate::records::{Author, ReviewBy, TaskEventKind, TaskRecord, TaskStatus};
 
+/// How deep agents may split what was split.
+pub const SPLIT_DEPTH_MAX: usize = 3;
+
+/// What bounds the splits of a task.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct SplitFacts {
+    /// How often it was split since it was last reset.
+    pub times: usize,
+    /// How many tasks it is a part of.
+    pub depth: usize,
+}
+
 /// A decision about a task.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Decision {
@@ -133,6 +145,35 @@ pub fn decide(
         ) => return Err(refused(task, &format!("it is {status}"))),
     }
     Ok(next)
+}
+
+/// May somebody say that a task is done? Not while parts of it are open. A reviewer's word is about
+/// work that is there.
+pub fn may_be_done(task: &TaskRecord, dependencies: &[TaskRecord]) -> Result<(), Refused> {
+    let parts = dependencies
+        .iter()
+        .filter(|it| it.parent_id == Some(task.id) && it.status != TaskStatus::Completed);
+    let open: Vec<String> = parts.map(|part| part.id.to_string()).collect();
+    if open.is_empty() || task.status == TaskStatus::Review {
+        return Ok(());
+    }
+    Err(refused(
+        task,
+        &format!("it waits for its parts: {}", open.join(", ")),
+    ))
+}
+
+/// May an agent split a task once more? One that splits at every start comes to an end.
+pub fn may_split(task: &TaskRecord, facts: &SplitFacts, rules: &TaskRules) -> Result<(), Refused> {
+    if facts.times >= rules.attempts_max as usize {
+        let why = format!("it was split {} times already", facts.times);
+        return Err(refused(task, &why));
+    }
+    if facts.depth >= SPLIT_DEPTH_MAX {
+        let why = format!("it is a part of a part, {SPLIT_DEPTH_MAX} deep, and is not split");
+        return Err(refused(task, &why));
+    }
+    Ok(())
 }
 
 /// An agent at work goes on meanwhile; otherwise the task waits for the answer.

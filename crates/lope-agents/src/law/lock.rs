@@ -101,9 +101,9 @@ pub struct BroughtBack {
 /// What was written before the store's clock was set back, brought back to where the clock is now:
 /// locks run for their length from now, and the last sign of life was now. Whoever lives writes its
 /// own over it. A lock's length is known from its holder's sign of life, which is given whenever the
-/// lock is renewed: each entry is one commit, so that nobody sees one of them moved without the
+/// lock is renewed, or from its own beginning if nobody renews it: each entry is one commit, so that nobody sees one of them moved without the
 /// other, and nothing is moved twice.
-pub fn brought_back(view: &BoardView, rules: &TaskRules) -> Vec<BroughtBack> {
+pub fn brought_back(view: &BoardView) -> Vec<BroughtBack> {
     let holders = view.runners.iter();
     let holders = holders.filter(|runner| is_ahead(view, runner));
     let holders = holders.map(|runner| BroughtBack {
@@ -116,12 +116,15 @@ pub fn brought_back(view: &BoardView, rules: &TaskRules) -> Vec<BroughtBack> {
             .map(|lock| running_for(view, lock, lock.expires.since(runner.beat)))
             .collect(),
     });
-    let latest = view.clock.moment.plus(rules.lock_expiry).plus(SET_BACK);
     let unknown = own_boot(view).filter(|lock| view.runner(lock.runner_id).is_none());
-    let unknown = unknown.filter(|lock| lock.expires > latest);
+    let unknown = unknown
+        .filter(|lock| lock.expires > view.clock.moment.plus(length_of(lock)).plus(SET_BACK));
     let unknown = unknown.map(|lock| BroughtBack {
         runner: None,
-        locks: vec![running_for(view, lock, rules.lock_expiry)],
+        locks: vec![TaskLockRecord {
+            acquired_at: view.clock.now,
+            ..running_for(view, lock, length_of(lock))
+        }],
     });
     holders.chain(unknown).collect()
 }
@@ -141,6 +144,11 @@ fn is_ahead(view: &BoardView, runner: &AgentRunnerRecord) -> bool {
 fn own_boot(view: &BoardView) -> impl Iterator<Item = &TaskLockRecord> {
     let locks = view.locks.iter();
     locks.filter(|lock| lock.boot_id == view.clock.boot_id)
+}
+
+/// How long a lock was taken for. One that was taken by hand is never renewed.
+fn length_of(lock: &TaskLockRecord) -> Span {
+    lock.expires_at.since(lock.acquired_at)
 }
 
 fn running_for(view: &BoardView, lock: &TaskLockRecord, length: Span) -> TaskLockRecord {

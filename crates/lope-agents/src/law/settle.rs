@@ -12,20 +12,26 @@
 //! | `budget_exhausted` | `blocked` | `blocked` | no |
 //! | `lost_lock` | nothing is written | nothing is written | no |
 //!
+//! The last attempt is the `maxAttempts`th of its role that ended badly, one after the other: what
+//! went well in between, and what a person reset, begins the count anew. Rejections have a maximum of
+//! their own. A day whose budget is used up blocks nothing: the task is `pending` and waits for the next.
+//!
 //! A task that its agent split is `pending` again after `success`, until its parts are completed.
 //! A task whose agent asked something and got no answer waits for it, `blocked`, instead of going on.
 
 use lope_model::{RunId, Timestamp};
 
 use super::TaskRules;
-use crate::records::{AttemptRole, Author, ReviewBy, StopReason, TaskRecord, TaskStatus};
+use crate::records::{
+    AttemptRole, Author, ReviewBy, StopReason, TaskAttemptRecord, TaskRecord, TaskStatus,
+};
 
 /// How an attempt ended.
 #[derive(Clone, PartialEq, Debug)]
 pub struct AttemptEnd {
     pub role: AttemptRole,
     pub reason: StopReason,
-    /// When a usage limit ends, if its tool said so.
+    /// When a usage limit ends, if its tool said so; when the day ends whose budget is used up.
     pub reset: Option<Timestamp>,
     /// What a reviewer found.
     pub verdict: Option<ReviewVerdict>,
@@ -79,17 +85,32 @@ pub const fn is_counted(reason: StopReason) -> bool {
     }
 }
 
+/// How many attempts of a role ended badly, one after the other, up to the last one; those before
+/// `since`, when the task was reset, are forgotten.
+pub fn failures(
+    attempts: &[TaskAttemptRecord],
+    role: AttemptRole,
+    since: Option<Timestamp>,
+) -> u32 {
+    let own = attempts.iter().rev().filter(|attempt| attempt.role == role);
+    let own = own.take_while(|attempt| since.is_none_or(|since| attempt.started_at >= since));
+    let ends = own.filter_map(|attempt| attempt.stop_reason);
+    let bad = ends.take_while(|reason| *reason != StopReason::Success);
+    bad.filter(|reason| is_counted(*reason)).map(|_| 1).sum()
+}
+
 /// The task after an attempt that was the end of its round; nothing if the attempt may write
-/// nothing.
+/// nothing. `failures` are the [`failures`] of its role, this attempt among them.
 pub fn settle(
     task: &TaskRecord,
     end: &AttemptEnd,
+    failures: u32,
     rules: &TaskRules,
     now: Timestamp,
 ) -> Option<Settlement> {
     let counted = count(task, end, now)?;
     Some(Settlement {
-        task: end_round(&counted.task, end, rules, now),
+        task: end_round(&counted.task, end, failures, rules, now),
         ..counted
     })
 }
@@ -121,6 +142,7 @@ pub fn count(task: &TaskRecord, end: &AttemptEnd, now: Timestamp) -> Option<Sett
 pub fn end_round(
     task: &TaskRecord,
     end: &AttemptEnd,
+    failures: u32,
     rules: &TaskRules,
     now: Timestamp,
 ) -> TaskRecord {
@@ -129,7 +151,8 @@ pub fn end_round(
     // What a person decided meanwhile stays.
     let decided = task.decided_by == Some(Author::Person);
     if !decided {
-        place(&mut next, end, rules, now);
+        let is_last = failures >= rules.attempts_max;
+        place(&mut next, end, is_last, rules, now);
         wait_for_answer(&mut next);
     }
     next
@@ -161,11 +184,16 @@ fn wait_for_answer(task: &mut TaskRecord) {
     }
 }
 
-fn place(task: &mut TaskRecord, end: &AttemptEnd, rules: &TaskRules, now: Timestamp) {
+fn place(
+    task: &mut TaskRecord,
+    end: &AttemptEnd,
+    is_last: bool,
+    rules: &TaskRules,
+    now: Timestamp,
+) {
     task.reason = Some(end.reason.as_str().to_owned());
     task.not_before = None;
     task.interrupted = false;
-    let spent = task.attempts >= i64::from(rules.attempts_max);
     match (end.reason, end.role) {
         (StopReason::Success, AttemptRole::Work) if end.is_split => {
             again(task, AttemptRole::Work);
@@ -176,7 +204,7 @@ fn place(task: &mut TaskRecord, end: &AttemptEnd, rules: &TaskRules, now: Timest
         (StopReason::Exit | StopReason::Timeout, AttemptRole::Work) => {
             failed(task, end.message.as_deref(), now);
         }
-        (StopReason::Hang | StopReason::RunnerDeath, AttemptRole::Work) if spent => {
+        (StopReason::Hang | StopReason::RunnerDeath, AttemptRole::Work) if is_last => {
             failed(task, end.message.as_deref(), now);
         }
         (StopReason::Hang, AttemptRole::Work) => {
@@ -186,7 +214,7 @@ fn place(task: &mut TaskRecord, end: &AttemptEnd, rules: &TaskRules, now: Timest
         (
             StopReason::Exit | StopReason::Timeout | StopReason::Hang | StopReason::RunnerDeath,
             AttemptRole::Review,
-        ) if spent => {
+        ) if is_last => {
             task.status = TaskStatus::Blocked;
             task.reason = Some(format!("the review came to no end: {}", end.reason));
         }
@@ -199,6 +227,10 @@ fn place(task: &mut TaskRecord, end: &AttemptEnd, rules: &TaskRules, now: Timest
         (StopReason::Startup, role) => {
             again(task, role);
             task.not_before = Some(now.plus(rules.wakeup_interval));
+            explain(task, end.message.as_deref());
+        }
+        (StopReason::Budget, role) if end.reset.is_some() => {
+            again(task, role);
             explain(task, end.message.as_deref());
         }
         (StopReason::Budget, _) => {
@@ -254,16 +286,15 @@ fn reviewed(task: &mut TaskRecord, end: &AttemptEnd, rules: &TaskRules, now: Tim
 /// Back with the reviewer's notes, or given up after the last rejection.
 pub fn reject(task: &mut TaskRecord, notes: Option<&str>, rules: &TaskRules, now: Timestamp) {
     task.rejections += 1;
-    if task.rejections >= i64::from(rules.rejections_max) {
-        failed(task, Some("rejected too often"), now);
+    task.reason = Some("rejected".to_owned());
+    if task.rejections > i64::from(rules.rejections_max) {
+        task.reason = Some(format!("rejected {} times", task.rejections));
+        failed(task, notes, now);
         return;
     }
     again(task, AttemptRole::Work);
     task.completed_at = None;
-    task.reason = Some(notes.map_or_else(
-        || "rejected".to_owned(),
-        |notes| format!("rejected: {notes}"),
-    ));
+    explain(task, notes);
 }
 
 pub(super) fn completed(task: &mut TaskRecord, now: Timestamp) {

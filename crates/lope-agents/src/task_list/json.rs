@@ -1,11 +1,47 @@
 //! A task list as an array of JSON objects, with the keys of `lope tasks list --json`.
 
+use std::collections::BTreeMap;
+
 use lope_model::id::TaskId;
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 
 use super::{BadTaskList, ListedTask, as_added};
 use crate::records::{Budget, ReviewBy, TaskStatus};
+
+/// What a list may say of a task.
+const KEYS: [&str; 11] = [
+    "id",
+    "title",
+    "description",
+    "section",
+    "status",
+    "priority",
+    "dependencies",
+    "sourceFile",
+    "review",
+    "budget",
+    "parent",
+];
+/// What `lope tasks list|show --json` says besides: what happened to it.
+const OF_LIFE: [&str; 16] = [
+    "project",
+    "attempts",
+    "rejections",
+    "reason",
+    "decidedBy",
+    "notBefore",
+    "question",
+    "answer",
+    "result",
+    "epoch",
+    "createdAt",
+    "updatedAt",
+    "completedAt",
+    "attemptList",
+    "events",
+    "lock",
+];
 
 /// A task in a JSON list, and what the comment of a Markdown item may hold. Keys that describe what
 /// happened to a task are let pass: they are not a list's to say.
@@ -68,6 +104,10 @@ impl TaskDocument {
         let review = review
             .transpose()
             .map_err(|error| bad(format!("review: {error}")))?;
+        if self.budget.is_some_and(|budget| !budget.is_sound()) {
+            let words = "budget: a cost is an amount of dollars, and attempts are at least one";
+            return Err(bad(words.to_owned()));
+        }
         if let Some(priority) = self.priority.filter(|level| !(0..=9).contains(level)) {
             return Err(bad(format!("priority {priority} is not from 0 to 9")));
         }
@@ -88,6 +128,20 @@ impl TaskDocument {
     }
 }
 
+/// A task's document, all of whose keys are known.
+pub(super) fn read_document(text: &str) -> serde_json::Result<TaskDocument> {
+    let document: TaskDocument = serde_json::from_str(text)?;
+    let keys: BTreeMap<String, Json> = serde_json::from_str(text)?;
+    let unknown = |key: &&String| !KEYS.contains(&key.as_str()) && !OF_LIFE.contains(&key.as_str());
+    match keys.keys().find(unknown) {
+        None => Ok(document),
+        Some(key) => Err(serde::de::Error::custom(format!(
+            "unknown key '{key}', expected one of {}",
+            KEYS.join(", ")
+        ))),
+    }
+}
+
 pub fn read_json(text: &str) -> Result<Vec<ListedTask>, BadTaskList> {
     let bad = |error: serde_json::Error, line: usize| BadTaskList {
         line: if error.line() > 0 { error.line() } else { line },
@@ -99,7 +153,7 @@ pub fn read_json(text: &str) -> Result<Vec<ListedTask>, BadTaskList> {
     for item in items {
         let from = item.get().as_ptr() as usize - text.as_ptr() as usize;
         let line = 1 + text[..from].matches('\n').count();
-        let document: TaskDocument = serde_json::from_str(item.get()).map_err(|error| {
+        let document: TaskDocument = read_document(item.get()).map_err(|error| {
             let within = error.line().saturating_sub(1);
             BadTaskList {
                 line: line + within,

@@ -1,6 +1,6 @@
 //! A task list as a Markdown check list.
 
-use super::json::TaskDocument;
+use super::json::{TaskDocument, read_document};
 use super::{BadTaskList, ListedTask};
 use crate::records::{Budget, TaskStatus};
 
@@ -8,47 +8,101 @@ use crate::records::{Budget, TaskStatus};
 const INDENT: &str = "  ";
 
 pub fn read_markdown(text: &str) -> Result<Vec<ListedTask>, BadTaskList> {
-    let mut tasks: Vec<ListedTask> = Vec::new();
-    let mut section: Option<String> = None;
-    let mut is_open = false;
+    let mut list = ReadList::default();
     for (number, line) in text.lines().enumerate() {
-        let number = number + 1;
-        if let Some((mark, rest)) = item(line) {
-            tasks.push(read_item(number, mark, rest, section.as_ref())?);
-            is_open = true;
-        } else if let Some(heading) = heading(line) {
-            section = Some(heading).filter(|name| !name.is_empty());
-            is_open = false;
-        } else if line.trim().is_empty() {
-            if let Some(task) = tasks.last_mut().filter(|_| is_open) {
-                task.description.push('\n');
-            }
-        } else if line.starts_with([' ', '\t']) {
-            if let Some(task) = tasks.last_mut().filter(|_| is_open) {
-                let own = line
-                    .strip_prefix(INDENT)
-                    .unwrap_or_else(|| line.trim_start());
-                task.description.push_str(own);
-                task.description.push('\n');
-            }
-        } else {
-            is_open = false;
+        list.line(number + 1, line)?;
+    }
+    for item in &mut list.items {
+        // What stands below an item wins over what its comment says.
+        let described = item.lines.trim_end();
+        if !described.is_empty() {
+            item.task.description = described.to_owned();
         }
     }
-    for task in &mut tasks {
-        task.description.truncate(task.description.trim_end().len());
+    Ok(list.items.into_iter().map(|item| item.task).collect())
+}
+
+/// A list as far as it is read.
+#[derive(Default)]
+struct ReadList {
+    items: Vec<ReadItem>,
+    section: Option<String>,
+    /// Do lines belong to the last item?
+    is_open: bool,
+    /// What began a block of code: nothing in it is read.
+    fence: Option<String>,
+}
+
+struct ReadItem {
+    task: ListedTask,
+    /// What stands below it.
+    lines: String,
+}
+
+impl ReadList {
+    fn line(&mut self, number: usize, line: &str) -> Result<(), BadTaskList> {
+        if let Some(begun) = &self.fence {
+            let is_end = fence(line).is_some_and(|end| {
+                end.starts_with(begun.as_str()) && line.trim().len() == end.len()
+            });
+            if is_end {
+                self.fence = None;
+            }
+            self.described(line);
+        } else if let Some(begun) = fence(line) {
+            self.fence = Some(begun.to_owned());
+            self.is_open &= line.starts_with([' ', '\t']);
+            self.described(line);
+        } else if let Some((mark, rest)) = item(line) {
+            let task = read_item(number, mark, rest, self.section.as_ref())?;
+            let lines = String::new();
+            self.items.push(ReadItem { task, lines });
+            self.is_open = true;
+        } else if let Some(heading) = heading(line) {
+            self.section = Some(heading).filter(|name| !name.is_empty());
+            self.is_open = false;
+        } else if line.trim().is_empty() || line.starts_with([' ', '\t']) {
+            self.described(line);
+        } else {
+            self.is_open = false;
+        }
+        Ok(())
     }
-    Ok(tasks)
+
+    /// A line of the last item's description.
+    fn described(&mut self, line: &str) {
+        if let Some(item) = self.items.last_mut().filter(|_| self.is_open) {
+            let own = line.strip_prefix(INDENT);
+            item.lines
+                .push_str(own.unwrap_or_else(|| line.trim_start()));
+            item.lines.push('\n');
+        }
+    }
+}
+
+/// What begins or ends a block of code.
+fn fence(line: &str) -> Option<&str> {
+    let line = line.trim_start();
+    let mark = line.chars().next().filter(|mark| "`~".contains(*mark))?;
+    let length = line.len() - line.trim_start_matches(mark).len();
+    (length >= 3).then(|| &line[..length])
 }
 
 /// The mark and the text of a check list's item.
 fn item(line: &str) -> Option<(char, &str)> {
     let rest = line.trim_start();
-    let rest = rest.strip_prefix(['-', '*', '+'])?.trim_start();
+    let number = rest.trim_start_matches(|char: char| char.is_ascii_digit());
+    let rest = if number.len() == rest.len() {
+        rest.strip_prefix(['-', '*', '+'])?
+    } else {
+        number.strip_prefix(['.', ')'])?
+    };
+    let rest = rest.trim_start();
     let mut chars = rest.strip_prefix('[')?.chars();
     let mark = chars.next()?;
     let rest = chars.as_str().strip_prefix(']')?;
-    rest.starts_with([' ', '\t']).then(|| (mark, rest.trim()))
+    let is_item = rest.is_empty() || rest.starts_with([' ', '\t']);
+    is_item.then(|| (mark, rest.trim()))
 }
 
 /// The text of a heading from the second level on.
@@ -72,11 +126,15 @@ fn read_item(
     };
     let comment = comment.map(str::trim).filter(|text| text.starts_with('{'));
     let mut document: TaskDocument = match comment {
-        Some(text) => serde_json::from_str(text)
-            .map_err(|error| bad(format!("the comment of the task: {error}")))?,
+        Some(text) => {
+            read_document(text).map_err(|error| bad(format!("the comment of the task: {error}")))?
+        }
         None => TaskDocument::default(),
     };
-    document.title = Some(title.to_owned());
+    // What a line cannot show stands in the comment, as long as nobody changed the line.
+    let exact = document.title.take();
+    let exact = exact.filter(|exact| one_line(exact) == title);
+    document.title = Some(exact.unwrap_or_else(|| title.to_owned()));
     document.section = document.section.or_else(|| section.cloned());
     let marked = match mark {
         ' ' => TaskStatus::Pending,
@@ -151,18 +209,54 @@ fn write_item(text: &mut String, task: &ListedTask) {
     document.budget = document
         .budget
         .filter(|budget| *budget != Budget::default());
-    let comment = serde_json::to_string(&document).expect("a task's document is JSON");
+    let plain = item_text(mark, task, &document);
+    if is_read_back(&plain, task) {
+        text.push_str(&plain);
+        return;
+    }
+    // What lines cannot say stands in the comment.
+    document.title = Some(task.title.clone()).filter(|title| one_line(title) != *title);
+    let described = item_text(mark, task, &document);
+    if is_read_back(&described, task) {
+        text.push_str(&described);
+        return;
+    }
+    document.title = Some(task.title.clone());
+    document.description = Some(task.description.clone()).filter(|text| !text.is_empty());
+    text.push_str(&item_text(mark, task, &document));
+}
+
+/// An item as it is written, with its description below it unless its comment has it.
+fn item_text(mark: char, task: &ListedTask, document: &TaskDocument) -> String {
+    let comment = serde_json::to_string(document).expect("a task's document is JSON");
     // Nothing within a comment may look like its end.
     let comment = comment.replace("--", "-\\u002d");
-    text.push_str(&format!("- [{mark}] {}", one_line(&task.title)));
+    let mut text = format!("- [{mark}] {}", one_line(&task.title));
     if comment != "{}" {
         text.push_str(&format!(" <!-- {comment} -->"));
     }
     text.push('\n');
-    for line in task.description.lines() {
+    let below = match &document.description {
+        Some(_) => "",
+        None => &task.description,
+    };
+    for line in below.lines() {
         let indent = if line.is_empty() { "" } else { INDENT };
         text.push_str(&format!("{indent}{line}\n"));
     }
+    text
+}
+
+/// Is an item read as its task, and what follows it as another?
+fn is_read_back(item: &str, task: &ListedTask) -> bool {
+    let Ok(tasks) = read_markdown(&format!("{item}- [ ] next\n")) else {
+        return false;
+    };
+    let [own, next] = tasks.as_slice() else {
+        return false;
+    };
+    let is_same = own.title == task.title && own.description == task.description;
+    is_same && (next.title.as_str(), next.description.as_str()) == ("next", "")
 }
 
 fn one_line(text: &str) -> String {

@@ -35,6 +35,7 @@ pub(super) fn context(settings: &Settings, output: Output) -> CliResult<AgentsCo
     let token = token.map(|text| text.parse::<TaskToken>()).transpose();
     Ok(AgentsContext {
         store: settings.store.clone(),
+        is_configured: is_configured(settings),
         lent: settings.lent.clone(),
         home: settings.home.clone(),
         folder,
@@ -56,6 +57,20 @@ pub(super) fn context(settings: &Settings, output: Output) -> CliResult<AgentsCo
         path: std::env::var("PATH").unwrap_or_default(),
         print: output::text,
     })
+}
+
+/// Is the caller an agent at work on a task?
+pub(crate) fn is_agent() -> bool {
+    match CommandCall::current() {
+        Some(call) => call.order.task.is_some(),
+        None => std::env::var_os(TOKEN_VARIABLE).is_some(),
+    }
+}
+
+/// Does the file of the configuration name the store that is used?
+fn is_configured(settings: &Settings) -> bool {
+    let named = settings.config.store.as_deref();
+    named.and_then(|url| url.parse().ok()).as_ref() == Some(&settings.store)
 }
 
 /// The folder in which the command was called, and the claim that its caller speaks for.

@@ -75,11 +75,20 @@ fn blocks(document: &str) -> Vec<(String, String)> {
 /// Run the commands of a guide in order on an empty home folder: they print what stands under them.
 /// How many there were.
 pub fn guide(name: &str) -> usize {
+    guide_in(name, ".")
+}
+
+/// The same in a folder below the home folder. What a block exports holds for those after it.
+pub fn guide_in(name: &str, folder: &str) -> usize {
     let guide = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("../../docs")
         .join(name);
     let blocks = blocks(&std::fs::read_to_string(guide).unwrap());
-    let folder = tempfile::tempdir().unwrap();
+    let home = tempfile::tempdir().unwrap();
+    let folder = home.path().join(folder);
+    std::fs::create_dir_all(&folder).unwrap();
+    let exported_file = tempfile::NamedTempFile::new().unwrap();
+    let exported = exported_file.path().display();
     let lope = Path::new(env!("CARGO_BIN_EXE_lope")).parent().unwrap();
     let path = format!("{}:{}", lope.display(), std::env::var("PATH").unwrap());
     let mut checked = 0;
@@ -91,11 +100,12 @@ pub fn guide(name: &str) -> usize {
             continue;
         }
         let mut shell = Command::new("sh");
+        let commands = format!(". {exported}\n{commands}\nexport -p >{exported}");
         shell
-            .args(["-eu", "-c", commands])
-            .current_dir(folder.path())
+            .args(["-eu", "-c", &commands])
+            .current_dir(&folder)
             .env_clear();
-        let said = said(shell.env("PATH", &path).env("HOME", folder.path()));
+        let said = said(shell.env("PATH", &path).env("HOME", home.path()));
         assert_eq!(
             (said.code, &said.out),
             (0, expected),

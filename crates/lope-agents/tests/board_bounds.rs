@@ -1,0 +1,255 @@
+//! What bounds the board: days and their budgets, splits, parts that are open, tokens that are stale.
+
+use lope_agents::board::{AttemptStart, BoardError, ClaimOutcome, TaskToken};
+use lope_agents::law::TaskRules;
+use lope_agents::law::decide::Decision;
+use lope_agents::law::select::TaskQuery;
+use lope_agents::law::settle::AttemptEnd;
+use lope_agents::records::{
+    AttemptRole, Author, Budget, StopReason, TaskAttemptRecord, TaskEventKind, TaskRecord,
+    TaskStatus,
+};
+use lope_model::Span;
+
+use crate::fixture::{PROJECT, Stage, runner_id};
+
+async fn claim(stage: &Stage) -> ClaimOutcome {
+    let query = TaskQuery {
+        project: Some(PROJECT),
+        ..TaskQuery::default()
+    };
+    let expiry = Span::from_secs(3_600);
+    stage
+        .board
+        .claim(&query, runner_id(), expiry)
+        .await
+        .unwrap()
+}
+
+/// Work on the next task until it ends so, for a dollar.
+async fn work(stage: &Stage, end: &AttemptEnd) -> TaskRecord {
+    let ClaimOutcome::Claimed(held) = claim(stage).await else {
+        panic!("nothing can be claimed");
+    };
+    let start = AttemptStart::alone(held.role, "default");
+    let started = stage.board.begin_attempt(&held, &start, |_| None).await;
+    let started = started.unwrap().unwrap();
+    let dollar = |attempt: &mut TaskAttemptRecord| attempt.cost_micros = 1_000_000;
+    let written = stage.board.end_attempt(&started, end, dollar).await;
+    written.unwrap().unwrap();
+    stage.board.end_round(&held, end).await.unwrap().unwrap()
+}
+
+fn ended(role: AttemptRole, reason: StopReason) -> AttemptEnd {
+    AttemptEnd {
+        role,
+        reason,
+        reset: None,
+        verdict: None,
+        message: None,
+        session: None,
+        is_split: false,
+    }
+}
+
+fn a_dollar_a_day() -> TaskRules {
+    TaskRules {
+        day_budget: Budget {
+            cost: Some(1.0),
+            ..Budget::default()
+        },
+        ..TaskRules::default()
+    }
+}
+
+/// A day's budget blocks nothing: tasks wait for the next day, or for a budget that is raised.
+#[tokio::test]
+async fn tasks_wait_for_the_day_after_one_that_is_used_up() {
+    let success = ended(AttemptRole::Work, StopReason::Success);
+    let mut stage = Stage::with(a_dollar_a_day()).await;
+    stage.task("a").await;
+    let waiting = stage.task("b").await;
+    work(&stage, &success).await;
+    let now = stage.board.now().await.unwrap();
+    let midnight = (now.millis() / 86_400_000 + 1) * 86_400_000;
+    let ClaimOutcome::NextDay(day) = claim(&stage).await else {
+        panic!("the day is used up");
+    };
+    assert_eq!(day.millis(), midnight);
+    let id = waiting.id.to_string();
+    let seen = stage.board.task(&id).await.unwrap();
+    assert_eq!((seen.status, &seen.reason), (TaskStatus::Pending, &None));
+    let rules = std::mem::take(&mut stage.board.rules);
+    assert!(
+        matches!(claim(&stage).await, ClaimOutcome::Claimed(_)),
+        "it was raised"
+    );
+    stage.board.rules = rules;
+    stage.board.release_lock(&id, true).await.unwrap();
+    assert!(matches!(claim(&stage).await, ClaimOutcome::NextDay(_)));
+    stage.pass(day.since(now));
+    assert_eq!(work(&stage, &success).await.status, TaskStatus::Completed);
+}
+
+/// One that its day's budget stopped goes on when there is more.
+#[tokio::test]
+async fn an_agent_that_used_up_its_day_goes_on_the_next() {
+    let stage = Stage::with(a_dollar_a_day()).await;
+    stage.task("a").await;
+    let now = stage.board.now().await.unwrap();
+    let stopped = AttemptEnd {
+        reset: Some(now.plus(Span::from_secs(60))),
+        ..ended(AttemptRole::Work, StopReason::Budget)
+    };
+    let task = work(&stage, &stopped).await;
+    assert_eq!((task.status, task.attempts), (TaskStatus::Pending, 0));
+    assert!(matches!(claim(&stage).await, ClaimOutcome::NextDay(_)));
+    stage.pass(Span::from_secs(86_400));
+    let success = ended(AttemptRole::Work, StopReason::Success);
+    assert_eq!(work(&stage, &success).await.status, TaskStatus::Completed);
+}
+
+/// "A task that hangs, or whose runner dies, `maxAttempts` times is `failed`": what went well before
+/// and what was before a reset are no such times.
+#[tokio::test]
+async fn what_went_well_spends_no_attempt() {
+    let stage = Stage::new().await;
+    let id = stage.task("a").await.id.to_string();
+    let success = ended(AttemptRole::Work, StopReason::Success);
+    let hang = ended(AttemptRole::Work, StopReason::Hang);
+    let late = Span::from_secs(3_600);
+    for _ in 0..2 {
+        work(&stage, &success).await;
+        let reject = Decision::Reject { notes: None };
+        stage
+            .board
+            .decide(&id, &reject, Author::Person)
+            .await
+            .unwrap();
+    }
+    for _ in 0..2 {
+        assert_eq!(work(&stage, &hang).await.status, TaskStatus::Pending);
+        stage.pass(late);
+    }
+    let task = work(&stage, &hang).await;
+    assert_eq!(task.status, TaskStatus::Failed, "{:?}", task.reason);
+    stage.pass(late);
+    stage
+        .board
+        .decide(&id, &Decision::Reset, Author::Person)
+        .await
+        .unwrap();
+    assert_eq!(work(&stage, &hang).await.status, TaskStatus::Pending);
+}
+
+/// "it waits for them": what was split is not done before its parts are.
+#[tokio::test]
+async fn a_task_is_not_done_while_its_parts_are_open() {
+    let stage = Stage::new().await;
+    let whole = stage.task("whole").await.id.to_string();
+    let titles = ["one".to_owned(), "two".to_owned()];
+    let parts = stage
+        .board
+        .split(&whole, &titles, Author::Agent)
+        .await
+        .unwrap();
+    let done = Decision::Done { result: None };
+    for part in &parts {
+        let early = stage.board.decide(&whole, &done, Author::Agent).await;
+        let BoardError::Refused(why) = early.unwrap_err() else {
+            panic!("it was not refused");
+        };
+        assert!(
+            why.contains("waits for its parts") && why.contains(&part.id.to_string()),
+            "{why}"
+        );
+        let part = part.id.to_string();
+        stage
+            .board
+            .decide(&part, &done, Author::Agent)
+            .await
+            .unwrap();
+    }
+    let task = stage
+        .board
+        .decide(&whole, &done, Author::Agent)
+        .await
+        .unwrap();
+    assert_eq!(task.status, TaskStatus::Completed);
+}
+
+/// Agents that split at every start come to an end: so often, and so deep.
+#[tokio::test]
+async fn splits_are_bounded() {
+    let stage = Stage::new().await;
+    let title = ["part".to_owned()];
+    let whole = stage.task("whole").await.id.to_string();
+    for _ in 0..stage.board.rules.attempts_max {
+        stage
+            .board
+            .split(&whole, &title, Author::Agent)
+            .await
+            .unwrap();
+    }
+    let again = stage.board.split(&whole, &title, Author::Agent).await;
+    assert!(matches!(again, Err(BoardError::Refused(_))), "{again:?}");
+    stage
+        .board
+        .split(&whole, &title, Author::Person)
+        .await
+        .unwrap();
+    let mut deepest = stage.task("deep").await.id.to_string();
+    for _ in 0..3 {
+        let parts = stage
+            .board
+            .split(&deepest, &title, Author::Agent)
+            .await
+            .unwrap();
+        deepest = parts[0].id.to_string();
+    }
+    let deeper = stage.board.split(&deepest, &title, Author::Agent).await;
+    assert!(matches!(deeper, Err(BoardError::Refused(_))), "{deeper:?}");
+}
+
+/// "a stale holder's write is refused and kept as evidence"
+#[tokio::test]
+async fn the_word_of_a_stale_token_is_kept_as_evidence() {
+    let stage = Stage::new().await;
+    let id = stage.task("a").await.id.to_string();
+    let ClaimOutcome::Claimed(held) = claim(&stage).await else {
+        panic!("nothing can be claimed");
+    };
+    let token = TaskToken::from(&held.lock);
+    stage.board.release_lock(&id, true).await.unwrap();
+    let done = Decision::Done {
+        result: Some("too late".to_owned()),
+    };
+    let refused = stage.board.declare(&token, &done).await;
+    assert!(
+        matches!(refused, Err(BoardError::Refused(_))),
+        "{refused:?}"
+    );
+    let detail = stage.board.task_detail(&id).await.unwrap();
+    let last = detail.events.last().unwrap();
+    assert_eq!(
+        (last.kind, last.author),
+        (TaskEventKind::Refused, Author::Agent)
+    );
+    assert!(last.message.contains("done too late"), "{}", last.message);
+    assert_eq!(detail.task.status, TaskStatus::Pending);
+}
+
+/// What an agent said is written whatever bytes it is made of.
+#[tokio::test]
+async fn zero_bytes_do_not_keep_an_end_from_being_written() {
+    let stage = Stage::new().await;
+    stage.task("a").await;
+    let end = AttemptEnd {
+        message: Some("a\0b".to_owned()),
+        session: Some("s\0".to_owned()),
+        ..ended(AttemptRole::Work, StopReason::Success)
+    };
+    let task = work(&stage, &end).await;
+    assert_eq!(task.result.as_deref(), Some("a\u{fffd}b"));
+    assert_eq!(task.session.as_deref(), Some("s\u{fffd}"));
+}
