@@ -37,6 +37,15 @@ pub const PROCESS_DEPTH_MAX: usize = 64;
 /// Children that one node may have.
 pub const CHILDREN_MAX: usize = 10_000;
 
+/// Processes of one space, all together.
+pub const PROCESSES_MAX: usize = 16_384;
+
+/// Runs of nodes before whoever hosts the space looks whether it is to stop.
+pub const RUNS_PER_SLICE_MAX: usize = 256;
+
+/// Documents that one read from outside may go through.
+pub const DOCUMENTS_MAX: usize = 10_000;
+
 /// Recipes met as values that are kept; beyond it they are read anew when they are met again.
 pub const DISCOVERED_RECIPES_MAX: usize = 1_024;
 

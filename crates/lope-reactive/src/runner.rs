@@ -25,7 +25,7 @@ use crate::process::{mark_stopped, process_of, running_set};
 use crate::recipe::{BadRecipe, Recipe};
 use crate::scheduler::NodeKey;
 use active_process::ActiveProcess;
-pub use command::{name_of, names_of};
+pub use command::{NOTHING_RUNS, name_of, names_of};
 use lope_cells::address::CellAddress;
 use lope_cells::error::WriteError;
 use lope_cells::id::{EntityId, SpaceName};
@@ -36,7 +36,7 @@ use lope_cells::transaction::Transaction;
 use node::BoundNode;
 pub use node::run_request;
 use offspring::Offspring;
-pub use report::{NodeLine, ProcessReport};
+pub use report::{FailingNode, NodeLine, PROCESS_OF, ProcessReport};
 
 /// Why a recipe was not run.
 #[derive(Clone, Debug, PartialEq, Error)]
@@ -49,6 +49,8 @@ pub enum RecipeError {
     MissingRecipe(Arc<str>),
     #[error("recipes start each other more than {max} deep", max = crate::limit::PROCESS_DEPTH_MAX)]
     TooDeep,
+    #[error("more than {max} processes would run in the space", max = crate::limit::PROCESSES_MAX)]
+    TooManyProcesses,
     #[error(transparent)]
     Write(#[from] WriteError),
 }
@@ -177,7 +179,8 @@ impl RecipeRunner {
         result: &CellAddress,
     ) -> Result<(), RecipeError> {
         let process = process_of(transaction, result);
-        Ok(mark_stopped(transaction, &process.space, &process.id)?)
+        let stopped = std::iter::once(&process.id);
+        Ok(mark_stopped(transaction, &process.space, stopped)?)
     }
 
     /// Records what came of an effect, by the key it was asked for under. An outcome that nobody

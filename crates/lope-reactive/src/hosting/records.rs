@@ -22,7 +22,7 @@ use super::keys::{HISTORY, NODES, RECEIPTS, WIRINGS};
 use super::space_store::{SpaceStore, StoredReceipt};
 use super::wave_number::WaveNumber;
 use crate::limit;
-use crate::machine::{CellChange, NodeWiring, StoredNode, Wave};
+use crate::machine::{CellChange, NodeRecord, NodeWiring, StoredNode, Wave};
 
 /// A change of a cell, as the history of its space has it.
 #[derive(Clone, Debug, PartialEq)]
@@ -124,11 +124,16 @@ impl SpaceStore {
         let mut nodes = BTreeMap::new();
         for row in self.rows(&prefix).await? {
             let key = &row.key[prefix.len()..];
-            let (Ok(name), Some(wiring)) = (std::str::from_utf8(key), wirings.remove(key)) else {
+            let Ok(name) = std::str::from_utf8(key) else {
                 continue;
             };
-            let record = decode(&row.value)?;
-            nodes.insert(name.into(), StoredNode { record, wiring });
+            let record: NodeRecord = decode(&row.value)?;
+            // What a handler reads is found out anew; any other node without it runs again.
+            let is_handler = record.handled.is_some();
+            let wiring = wirings.remove(key);
+            if let Some(wiring) = wiring.or_else(|| is_handler.then(NodeWiring::default)) {
+                nodes.insert(name.into(), StoredNode { record, wiring });
+            }
         }
         Ok(nodes)
     }

@@ -22,7 +22,10 @@ pub(crate) enum CellsCommand {
         #[arg(long)]
         raw: bool,
     },
-    /// Change a cell, and wait until everything that depends on it is up to date
+    /// Change a cell, and wait until everything in its space that depends on it is up to date
+    ///
+    /// Other spaces that read the cell follow when somebody hosts them: at once under 'lope up',
+    /// otherwise with the next command for them.
     Set {
         #[arg(value_name = "CELL")]
         cell: String,
@@ -56,7 +59,7 @@ pub(crate) enum CellsCommand {
         #[arg(value_name = "CELL")]
         cell: String,
     },
-    /// List what a cell held, newest last, and who changed it
+    /// List what a cell held, links followed, newest last, and who changed it
     History {
         #[arg(value_name = "CELL")]
         cell: String,
@@ -86,7 +89,8 @@ pub(crate) async fn run(
         CellsCommand::Get { raw, .. } => get(&opened, &at, raw, output).await,
         CellsCommand::Set { .. } => {
             let actions = action.into_iter().chain(naming(&named, &at));
-            let asked = opened.ask(&at.space, SpaceAction::All(actions.collect()));
+            let action = SpaceAction::All(actions.collect());
+            let asked = opened.ask(&named, &at.space, action);
             asked.await.map(|()| {
                 tell(output, "cell", &at, &format!("{named} is set"));
                 Exit::Done
@@ -226,6 +230,8 @@ async fn history(
     limit: usize,
     output: Output,
 ) -> CliResult<Exit> {
+    // What a link leads to has the values; the link itself has none.
+    let at = &opened.spaces.space(&at.space).leads_to(at).await?;
     let all = opened.spaces.space(&at.space).history().await?;
     let is_meant =
         |change: &CellAddress| change.is_same_document(at) && change.path.overlaps(&at.path);

@@ -39,7 +39,7 @@ pub(super) async fn serve(
     let mut idle_since = inner.now();
     let mut attempts = 0_u64;
     while !*stop.borrow() {
-        match host.turn(inner.now()).await {
+        match host.slice(inner.now()).await {
             Ok(told) => {
                 if !told.is_empty() {
                     idle_since = inner.now();
@@ -57,6 +57,10 @@ pub(super) async fn serve(
                 continue;
             }
             Err(error) => return tracing::error!(%space, %error, "the space cannot be hosted"),
+        }
+        if host.is_settling() {
+            tokio::task::yield_now().await;
+            continue;
         }
         let looks_elsewhere = host.looks_elsewhere();
         if looks_elsewhere {
