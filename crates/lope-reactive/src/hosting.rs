@@ -31,6 +31,7 @@ use thiserror::Error;
 
 pub use check::SpaceFinding;
 pub use directory::{Directory, SpaceEntry};
+pub use keys::worker_of;
 pub use effects::{EffectPerformer, NoEffects, RequestedEffect};
 pub use lease::{HostIdentity, LeaseRequest, SpaceLease};
 use lope_cells::address::CellAddress;
@@ -67,6 +68,9 @@ pub enum HostError {
     /// A read from outside would be too large.
     #[error(transparent)]
     Beyond(BeyondBound),
+    /// A turn of the space cannot be taken, now or later.
+    #[error("the space cannot be hosted: {0}")]
+    Broken(String),
     /// A stored row cannot be read.
     #[error("a row of the space is damaged: {0}")]
     Damaged(String),
@@ -89,6 +93,7 @@ impl HostError {
             Self::Lost
             | Self::TooManyDocuments
             | Self::Circle(_)
+            | Self::Broken(_)
             | Self::Beyond(_)
             | Self::Damaged(_)
             | Self::Thread(_)

@@ -28,6 +28,9 @@ pub const RECEIPT_KEPT: Span = Span::from_secs(7 * 24 * 60 * 60);
 /// Waves of a space whose changes are kept.
 pub const HISTORY_MAX: u64 = 1_000;
 
+/// Changes of one wave that its history has one by one; of those beyond it, the documents alone.
+pub const HISTORY_CHANGES_MAX: usize = 5_000;
+
 /// Longest value, as text, that the history of a cell keeps.
 pub const HISTORY_VALUE_MAX: usize = 1_024;
 

@@ -456,7 +456,11 @@ impl<P: Program> SpaceMachine<P> {
         let failure = result.as_ref().err();
         let handled = HandledEvent {
             event: &event.id,
-            writes: if failure.is_none() { writes } else { BTreeSet::new() },
+            writes: if failure.is_none() {
+                writes
+            } else {
+                BTreeSet::new()
+            },
             failure,
         };
         self.nodes.note_handled(handler, handled);

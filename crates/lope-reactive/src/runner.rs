@@ -19,6 +19,7 @@ use std::sync::Arc;
 use lope_model::Failure;
 use thiserror::Error;
 
+use crate::limit;
 use crate::machine::{Nodes, Program, SpaceCommand, StreamEvent};
 use crate::module::{Modules, ScriptHost};
 use crate::process::{mark_stopped, process_of, running_set};
@@ -49,8 +50,8 @@ pub enum RecipeError {
     MissingRecipe(Arc<str>),
     #[error("recipes start each other more than {max} deep", max = crate::limit::PROCESS_DEPTH_MAX)]
     TooDeep,
-    #[error("more than {max} processes would run in the space", max = crate::limit::PROCESSES_MAX)]
-    TooManyProcesses,
+    #[error("more than {max} processes would run in the space")]
+    TooManyProcesses { max: usize },
     #[error(transparent)]
     Write(#[from] WriteError),
 }
@@ -121,6 +122,8 @@ pub struct RecipeRunner {
     /// Effects that were asked for since this runner has the space, and are not done.
     requested: BTreeSet<Arc<str>>,
     offspring: Offspring,
+    /// How many processes nodes may start, all together.
+    processes_max: usize,
 }
 
 impl RecipeRunner {
@@ -140,6 +143,15 @@ impl RecipeRunner {
             discovered: BTreeMap::new(),
             requested: BTreeSet::new(),
             offspring: Offspring::default(),
+            processes_max: limit::PROCESSES_MAX,
+        }
+    }
+
+    /// Lets nodes start so many processes, all together, and no more.
+    pub fn allow_processes(self, processes_max: usize) -> Self {
+        Self {
+            processes_max: processes_max.min(limit::PROCESSES_MAX),
+            ..self
         }
     }
 

@@ -156,7 +156,7 @@ impl From<HostError> for CliError {
             }
             HostError::Message(_) => Self::usage(error.to_string()),
             HostError::Mailbox(error) => error.into(),
-            HostError::Damaged(_) => {
+            HostError::Damaged(_) | HostError::Broken(_) => {
                 Self::new(Exit::Failed, error.to_string()).hint("'lope store check' tells more")
             }
             HostError::Thread(_) => Self::new(Exit::Bug, error.to_string()),

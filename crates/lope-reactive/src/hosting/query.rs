@@ -14,8 +14,8 @@ use lope_cells::transaction::Transaction;
 use lope_store::tables::At;
 
 use super::HostError;
-use crate::limit;
 use super::space_store::SpaceStore;
+use crate::limit;
 
 impl SpaceStore {
     /// Does `work` on the documents that it reads, as they stood together at one moment. It may be

@@ -92,7 +92,7 @@ impl SpaceStore {
         if !wave.history.is_empty() {
             let row = HistoryRow {
                 time: now.millis(),
-                changes: wave.history.iter().map(change_row).collect(),
+                changes: change_rows(&wave.history),
             };
             let at = self.keys.history(epoch, wave.number);
             writes.push(Write::Put(at, encode(&row)?));
@@ -293,6 +293,22 @@ fn wiring_row(wiring: &NodeWiring) -> Result<Vec<u8>, HostError> {
         reads: reads.map(|(at, extent)| (at.clone(), *extent)).collect(),
         writes: wiring.writes.iter().cloned().collect(),
     })
+}
+
+/// Changes as they are kept: together they fit into one row, however many there are.
+fn change_rows(changes: &[CellChange]) -> Vec<ChangeRow> {
+    let (each, rest) = changes.split_at(changes.len().min(limit::HISTORY_CHANGES_MAX));
+    let mut rows: Vec<ChangeRow> = each.iter().map(change_row).collect();
+    let documents: BTreeMap<&EntityId, &Arc<str>> =
+        rest.iter().map(|change| (&change.id, &change.by)).collect();
+    rows.extend(documents.into_iter().map(|(id, by)| ChangeRow {
+        id: id.clone(),
+        path: CellPath::root(),
+        value: None,
+        left_out: true,
+        by: by.to_string(),
+    }));
+    rows
 }
 
 fn change_row(change: &CellChange) -> ChangeRow {

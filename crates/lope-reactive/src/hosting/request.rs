@@ -95,7 +95,10 @@ impl SpaceClient {
         let before = before.filter(StoredReceipt::is_dead);
         let mut pool = None;
         let receipt = match self.deliver(&store, arrival, &mut pool).await {
-            Ok(()) => self.look_for_receipt(&store, arrival.id(), before, &mut pool).await,
+            Ok(()) => {
+                self.look_for_receipt(&store, arrival.id(), before, &mut pool)
+                    .await
+            }
             Err(error) => Err(error),
         };
         if let Some(pool) = pool {
@@ -160,6 +163,11 @@ impl SpaceClient {
                 Ok(_) => {}
                 Err(error) if error.is_passing() => {}
                 Err(error) => return Err(error),
+            }
+            let broken = pool.as_ref();
+            let broken = broken.and_then(|pool| pool.why_broken(store.space()));
+            if let Some(why) = broken {
+                return Err(HostError::Broken(why));
             }
             self.host_if_free(store, pool).await?;
             tokio::select! {

@@ -249,7 +249,8 @@ impl Nodes {
         let node = self.add_handler(stream, reads, parent);
         if let Some(StoredNode { record, .. }) = stored {
             self.scheduler.count_from(node, record.runs);
-            self.handled.extend(record.handled.clone().map(|note| (node, note)));
+            self.handled
+                .extend(record.handled.clone().map(|note| (node, note)));
             self.recorded.insert(node, record);
         }
         self.label(node, name);

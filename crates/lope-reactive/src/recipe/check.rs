@@ -68,7 +68,6 @@ fn alias_problems(binding: &Json, at: &CellPath, found: &mut Vec<BadRecipe>) {
     }
 }
 
-
 /// The fields of a recipe besides its nodes that are not what they have to be.
 fn field_problems(document: &Json, at: &CellPath, found: &mut Vec<BadRecipe>) {
     for key in ["name", "description"] {
@@ -103,7 +102,13 @@ fn text_problems(of: &Json, at: &CellPath, key: &str, found: &mut Vec<BadRecipe>
 
 /// What stands beside the type and the implementation of a module.
 fn module_problems(module: &Json, at: &CellPath, found: &mut Vec<BadRecipe>) {
-    const KNOWN: [&str; 5] = ["type", "implementation", "wrapper", "argumentSchema", "resultSchema"];
+    const KNOWN: [&str; 5] = [
+        "type",
+        "implementation",
+        "wrapper",
+        "argumentSchema",
+        "resultSchema",
+    ];
     let Some(fields) = module.as_object() else {
         return;
     };
@@ -139,10 +144,18 @@ fn schema_problems(schema: &Json, at: &CellPath, found: &mut Vec<BadRecipe>) {
         }
     };
     if let Some(kind) = fields.get("type") {
-        let is_type = |kind: &Json| kind.as_str().is_some_and(|kind| SCHEMA_TYPES.contains(&kind));
-        let is_known = kind.as_array().map_or_else(|| is_type(kind), |list| list.iter().all(is_type));
+        let is_type = |kind: &Json| {
+            kind.as_str()
+                .is_some_and(|kind| SCHEMA_TYPES.contains(&kind))
+        };
+        let is_known = kind
+            .as_array()
+            .map_or_else(|| is_type(kind), |list| list.iter().all(is_type));
         if !is_known {
-            found.push(bad(&at.join("type"), &format!("{kind} is no type of a schema")));
+            found.push(bad(
+                &at.join("type"),
+                &format!("{kind} is no type of a schema"),
+            ));
         }
     }
     for key in ["items", "additionalProperties"] {

@@ -76,7 +76,11 @@ impl RecipeRunner {
 
 /// Puts a value into a cell, or takes away what it holds. A stream holds no value of its own; links
 /// that lead in a circle are taken away themselves.
-fn set(transaction: &mut Transaction, at: &CellAddress, value: Option<&Json>) -> Result<(), Failure> {
+fn set(
+    transaction: &mut Transaction,
+    at: &CellAddress,
+    value: Option<&Json>,
+) -> Result<(), Failure> {
     let Some(value) = value else {
         return match transaction.remove(at) {
             Err(WriteError::TooManyHops(_)) => transaction.put(at, None).map_err(not_written),

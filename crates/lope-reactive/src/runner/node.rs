@@ -333,8 +333,9 @@ impl RecipeRunner {
         }
         let known = self.offspring.of(&node.process.id, node.index);
         let more = count.saturating_sub(known.map_or(0, BTreeSet::len));
-        if more > 0 && self.offspring.len() + more > limit::PROCESSES_MAX {
-            return Err(RecipeError::TooManyProcesses.into());
+        let max = self.processes_max;
+        if more > 0 && self.offspring.len() + more > max {
+            return Err(RecipeError::TooManyProcesses { max }.into());
         }
         Ok(())
     }
@@ -381,16 +382,14 @@ impl RecipeRunner {
             return Ok(());
         };
         let space = &node.process.space;
-        transaction.quietly(|transaction| {
-            mark_stopped(transaction, space, known.difference(kept))
-        })
+        transaction.quietly(|transaction| mark_stopped(transaction, space, known.difference(kept)))
     }
 }
 
 impl From<RecipeError> for Failure {
     fn from(error: RecipeError) -> Self {
         let kind = match error {
-            RecipeError::TooDeep | RecipeError::TooManyProcesses => failure::kind::LIMIT,
+            RecipeError::TooDeep | RecipeError::TooManyProcesses { .. } => failure::kind::LIMIT,
             RecipeError::Bad(_)
             | RecipeError::MissingModule { .. }
             | RecipeError::MissingRecipe(_)

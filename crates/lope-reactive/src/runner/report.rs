@@ -125,11 +125,16 @@ impl RecipeRunner {
         let field = |key: &str| stored.child(key).cloned().unwrap_or_default();
         let (errors, warnings) = (field("errors"), field("warnings"));
         let name = recipe.document.child("name").and_then(Json::as_str);
-        let places: BTreeMap<NodeKey, usize> =
-            active.nodes.iter().map(|(index, key)| (*key, *index)).collect();
+        let places: BTreeMap<NodeKey, usize> = active
+            .nodes
+            .iter()
+            .map(|(index, key)| (*key, *index))
+            .collect();
         let keys: BTreeMap<usize, NodeKey> = active.nodes.iter().copied().collect();
         let lines = recipe.nodes.iter().enumerate().map(|(index, part)| {
-            let known = keys.get(&index).and_then(|key| line(*key, telling, &places));
+            let known = keys
+                .get(&index)
+                .and_then(|key| line(*key, telling, &places));
             let line = known.unwrap_or_else(|| self.silent_line(index, part, &at, telling));
             let error = errors.child(&index.to_string()).cloned();
             NodeLine {
@@ -229,7 +234,11 @@ fn hand_up(
     }
 }
 
-fn line(key: NodeKey, telling: &Telling<'_>, places: &BTreeMap<NodeKey, usize>) -> Option<NodeLine> {
+fn line(
+    key: NodeKey,
+    telling: &Telling<'_>,
+    places: &BTreeMap<NodeKey, usize>,
+) -> Option<NodeLine> {
     let Telling { nodes, labels, .. } = telling;
     let report = nodes.why(key)?;
     let recorded = nodes.recorded(key);

@@ -76,7 +76,9 @@ pub(super) fn set_up(
         return Err(RecipeError::TooDeep);
     }
     if count_running(transaction, &process.space) > limit::PROCESSES_MAX {
-        return Err(RecipeError::TooManyProcesses);
+        return Err(RecipeError::TooManyProcesses {
+            max: limit::PROCESSES_MAX,
+        });
     }
     let kept = set_up_nested(transaction, modules, recipe, &process, options)?;
     // One that was never recorded has no children.

@@ -81,13 +81,56 @@ fn a_node_that_asks_for_too_many_children_starts_none() {
                 "inputs": {"op": {"result": alias(&["argument", "i"]), "nodes": []}}, "outputs": alias(&["internal", "out"])}]
         })
     };
-    host.run(Some(recipe(CHILDREN_MAX + 1)), None, "result").unwrap();
+    host.run(Some(recipe(CHILDREN_MAX + 1)), None, "result")
+        .unwrap();
     assert_eq!(host.running(), 1);
     let errors = host.stored("result", "errors").unwrap();
     let message = errors.child("0").unwrap().child("message").cloned();
     assert_eq!(message, Some("more than 10000 children".into()));
     host.run(Some(recipe(3)), None, "result").unwrap();
     assert_eq!(host.get("result"), Some(json!([0, 1, 2]).into()));
+}
+
+/// Starts itself twice, without end.
+fn bomb() -> serde_json::Value {
+    json!({
+        "result": {"out": alias(&["internal", "out"])},
+        "nodes": [{"module": {"type": "javascript", "implementation": "({d, self}) => [run(self, {d: d + 1, self}, 'a'), run(self, {d: d + 1, self}, 'b')]"},
+            "inputs": {"d": alias(&["argument", "d"]), "self": alias(&["argument", "self"])}, "outputs": alias(&["internal", "out"])}]
+    })
+}
+
+#[test]
+fn a_recipe_that_starts_itself_twice_ends_at_a_bound_and_its_space_answers() {
+    let mut host = Host::scripted();
+    host.bound_processes(200);
+    let argument = json!({ "d": 0, "self": bomb() });
+    host.run(Some(bomb()), Some(argument), "bomb").unwrap();
+    let running = host.running();
+    assert!((150..=201).contains(&running), "{running}");
+    let reports = host
+        .machine
+        .with_program(|runner, spaces, nodes| runner.report(spaces, nodes));
+    let root = reports.iter().find(|report| report.parent.is_none());
+    let root = root.unwrap();
+    assert!(root.failing > 0, "{root:?}");
+    let why = root.failures[0].why.child("message").cloned();
+    let expected = "more than 200 processes would run in the space";
+    assert_eq!(why, Some(expected.into()));
+    assert_eq!(root.failures[0].why.child("type"), Some(&"Limit".into()));
+    assert!(root.failures[0].path.starts_with("0/0/"), "{root:?}");
+    let double = json!({
+        "result": alias(&["internal", "out"]),
+        "nodes": [{"module": {"type": "native", "implementation": "double"}, "inputs": {"x": alias(&["argument", "x"])},
+            "outputs": alias(&["internal", "out"])}]
+    });
+    let argument = json!({ "x": link("x") });
+    host.set("x", 4);
+    host.run(Some(double), Some(argument), "other").unwrap();
+    host.set("x", 5);
+    assert_eq!(host.get("other"), Some(10.into()), "the space answers");
+    host.stop("bomb");
+    assert_eq!(host.running(), 1, "what it started is stopped with it");
 }
 
 #[test]

@@ -238,7 +238,11 @@ async fn a_dead_letter_that_is_replayed_is_handled_once() {
     assert_eq!(shown(&tables).await.child("sum"), Some(&6.into()));
     let receipt = store.receipt("six").await.unwrap().unwrap();
     assert_eq!(receipt.outcome, "handled");
-    assert_eq!(replay(&tables, &store).await, 0, "it is no dead letter any more");
+    assert_eq!(
+        replay(&tables, &store).await,
+        0,
+        "it is no dead letter any more"
+    );
     store.send(&event("six", 6)).await.unwrap();
     take(&tables, now).await.unwrap().turn(now).await.unwrap();
     assert_eq!(shown(&tables).await.child("sum"), Some(&6.into()), "once");

@@ -114,7 +114,13 @@ async fn a_sender_that_waits_handles_a_full_backlog_that_nobody_hosts() {
             "inputs": {"n": {"$alias": {"path": ["internal", "stream"]}}, "sum": {"$alias": {"path": ["internal", "sum"]}}}, "outputs": {}}]
     });
     let result = cell("counter");
-    let started = ask(&client, &result.space, "run", run(&result, counting.into(), 0)).await;
+    let started = ask(
+        &client,
+        &result.space,
+        "run",
+        run(&result, counting.into(), 0),
+    )
+    .await;
     assert_eq!(started.outcome, "handled");
     let event = |id: String| StreamEvent {
         id: id.as_str().into(),

@@ -378,3 +378,39 @@ fn every_promise_names_tests_that_are_there() {
         }
     }
 }
+
+/// A text without its line breaks, headings and list marks.
+fn plain(text: &str) -> String {
+    let lines = text.lines().map(str::trim);
+    let lines = lines.filter(|line| !line.starts_with('#'));
+    let lines = lines.map(|line| line.strip_prefix("- ").unwrap_or(line));
+    let words: Vec<&str> = lines.flat_map(str::split_whitespace).collect();
+    words.join(" ")
+}
+
+/// The file of behaviours stands beside the repository, not in it; without it there is nothing to
+/// compare with.
+#[test]
+fn the_promises_are_the_file_of_behaviours_word_by_word() {
+    let file = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../../../shared/behaviours/reactive.md"
+    );
+    let Ok(text) = std::fs::read_to_string(file) else {
+        return;
+    };
+    let mut rest = plain(&text);
+    for promise in PROMISES {
+        let words = plain(promise.words);
+        assert!(rest.contains(&words), "the file does not say: {words}");
+        rest = rest.replacen(&words, "", 1);
+    }
+    // The first figure is measured by `lope bench reactive`.
+    for other in [
+        "Implement the seed's observable contract. Where it is silent, these.",
+        "≤ 10 µs overhead per run of a native node in memory;",
+    ] {
+        rest = rest.replacen(other, "", 1);
+    }
+    assert_eq!(rest.trim(), "", "nobody holds this");
+}

@@ -14,7 +14,9 @@ fn alias(path: &[&str]) -> serde_json::Value {
 fn report_of(host: &mut Host, result: &str) -> ProcessReport {
     let process = host.process(result).id.to_string();
     let report = |report: &ProcessReport| report.process == process;
-    let all = host.machine.with_program(|runner, spaces, nodes| runner.report(spaces, nodes));
+    let all = host
+        .machine
+        .with_program(|runner, spaces, nodes| runner.report(spaces, nodes));
     all.into_iter().find(report).unwrap()
 }
 
@@ -58,7 +60,11 @@ fn what_fails_below_is_told_with_the_way_to_it() {
     let left_out = "\"'nosuch' is no module; the node is left out\"";
     assert_eq!(
         failures,
-        [("0/0", failed.to_owned()), ("1/0", failed.to_owned()), ("1/1", left_out.to_owned())]
+        [
+            ("0/0", failed.to_owned()),
+            ("1/0", failed.to_owned()),
+            ("1/1", left_out.to_owned())
+        ]
     );
     assert_eq!(report.failing, 3);
     let nested = report.failures.iter().find(|failing| failing.path == "1/0");
@@ -71,7 +77,8 @@ fn what_fails_below_is_told_with_the_way_to_it() {
 #[test]
 fn what_a_handler_did_is_told_after_a_restart_too() {
     let mut host = Host::scripted();
-    let handler = "({n, sum}) => { if (n < 0) throw new RangeError('below zero'); sum.increment(n) }";
+    let handler =
+        "({n, sum}) => { if (n < 0) throw new RangeError('below zero'); sum.increment(n) }";
     let recipe = json!({
         "initial": {"internal": {"stream": {"$stream": true}, "sum": 0}},
         "result": {"send": alias(&["internal", "stream"]), "sum": alias(&["internal", "sum"])},
@@ -87,10 +94,18 @@ fn what_a_handler_did_is_told_after_a_restart_too() {
     let line = &report.nodes[0];
     assert_eq!((line.role, line.runs), ("handler", 3));
     assert_eq!(line.event.as_deref(), Some("event 3"));
-    assert!(line.writes[0].ends_with("/internal/sum"), "{:?}", line.writes);
+    assert!(
+        line.writes[0].ends_with("/internal/sum"),
+        "{:?}",
+        line.writes
+    );
     let failure = line.last_failure.as_ref().unwrap();
     assert_eq!(failure.child("event"), Some(&Json::from("event 2")));
     let error = failure.child("error").unwrap();
     assert_eq!(error.child("message"), Some(&Json::from("below zero")));
-    assert_eq!((report.failing, &line.error), (0, &None), "the next event went on");
+    assert_eq!(
+        (report.failing, &line.error),
+        (0, &None),
+        "the next event went on"
+    );
 }

@@ -541,7 +541,8 @@ fn everything_that_scripts_have_in_common_is_frozen() {
 #[test]
 fn a_script_that_changes_how_lists_are_gone_through_changes_nothing_for_others() {
     let stealth = "() => { const P = Object.getPrototypeOf([][Symbol.iterator]()); const next = P.next; P.next = function () { const r = next.call(this); if (!r.done && r.value && typeof r.value === 'object' && 'n' in r.value) return {done: false, value: {n: 1000}}; return r }; return 'ok' }";
-    let ending = "() => { Object.getPrototypeOf([][Symbol.iterator]()).next = () => ({done: true}) }";
+    let ending =
+        "() => { Object.getPrototypeOf([][Symbol.iterator]()).next = () => ({done: true}) }";
     let stacks = "() => { Error.prepareStackTrace = () => 'mine'; Error.stackTraceLimit = 0 }";
     let mut scripts = JavaScript::default();
     for tampering in [stealth, ending, stacks] {

@@ -119,8 +119,12 @@ fn change(command: &CellsCommand, at: &CellAddress) -> CliResult<Option<SpaceAct
             elements: vec![value],
         },
         Some(by) if *add => {
-            if by.as_number().is_none() {
+            let Some(number) = by.as_number() else {
                 return Err(CliError::usage(format!("{by} is no number to add")));
+            };
+            if number.as_int().is_none() && number.is_integer() {
+                let message = format!("{by} is too large to add: whole numbers have 64 bits");
+                return Err(CliError::usage(message));
             }
             SpaceAction::Increment { at, by }
         }

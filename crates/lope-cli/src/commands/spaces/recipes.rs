@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 
 use clap::Subcommand;
 use lope::reactive::{
-    CellAddress, FailingNode, NodeLine, ProcessReport, RecipeFile, SpaceAction, SpaceName, read_recipe,
-    read_recipe_script, unreadable,
+    CellAddress, FailingNode, NodeLine, ProcessReport, RecipeFile, SpaceAction, SpaceName,
+    read_recipe, read_recipe_script, unreadable,
 };
 use lope::workflows::{Problem, ProblemReport};
 use serde_json::{Value, json};
@@ -34,7 +34,12 @@ pub(crate) enum RecipesCommand {
         #[arg(long, value_name = "CELL", required_unless_present = "result")]
         into: Option<String>,
         /// The space of the cell for its result, instead of --into
-        #[arg(long, value_name = "SPACE", requires = "result", conflicts_with = "into")]
+        #[arg(
+            long,
+            value_name = "SPACE",
+            requires = "result",
+            conflicts_with = "into"
+        )]
         space: Option<String>,
         /// The name of the cell for its result, instead of --into
         #[arg(long, value_name = "NAME", requires = "space", conflicts_with = "into")]
