@@ -248,6 +248,39 @@ fn links_in_a_circle_are_named_and_can_be_taken_away_and_a_stream_is_not_set() {
 }
 
 #[test]
+fn a_cell_that_stands_for_one_of_another_space_is_set_there() {
+    let home = Home::new();
+    let said = home
+        .lope(&["--json", "cells", "set", "away/doc", "1"])
+        .done();
+    let cell = said.json()["cell"].as_str().unwrap().to_owned();
+    let id = cell.strip_prefix("away/").unwrap();
+    let redirect =
+        json!({ "/": { "link@1": { "id": id, "space": "away", "overwrite": "redirect" } } });
+    home.lope(&["cells", "set", "home/doc", &redirect.to_string()])
+        .done();
+    home.lope(&["cells", "set", "home/doc", "7"]).done();
+    assert_eq!(
+        (get(&home, "away/doc"), get(&home, "home/doc")),
+        (json!(7), json!(7))
+    );
+    home.lope(&["cells", "set", "home/doc", "1", "--add"])
+        .done();
+    assert_eq!(get(&home, "away/doc"), json!(8));
+    let most = i64::MAX.to_string();
+    let refused = home.lope(&["cells", "set", "away/doc", &most, "--add"]);
+    assert_eq!(refused.code, 1);
+    assert!(refused.err.contains("64 bits"), "{}", refused.err);
+    assert_eq!(
+        home.lope(&["cells", "set", "away/doc", "9223372036854775808", "--add"])
+            .code,
+        2
+    );
+    assert_eq!(get(&home, "away/doc"), json!(8));
+    home.lope(&["mailbox", "dead", "away"]).done();
+}
+
+#[test]
 fn a_recipe_file_with_fields_that_mean_nothing_is_refused_with_their_lines() {
     let home = Home::new();
     let recipe = home.file(

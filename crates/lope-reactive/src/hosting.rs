@@ -31,8 +31,8 @@ use thiserror::Error;
 
 pub use check::SpaceFinding;
 pub use directory::{Directory, SpaceEntry};
-pub use keys::worker_of;
 pub use effects::{EffectPerformer, NoEffects, RequestedEffect};
+pub use keys::worker_of;
 pub use lease::{HostIdentity, LeaseRequest, SpaceLease};
 use lope_cells::address::CellAddress;
 use lope_cells::read::BeyondBound;

@@ -14,8 +14,8 @@ mod work;
 use clap::{Args, Subcommand};
 use lope::Client;
 use lope::mailbox::key::WorkerId;
-use lope::reactive::{SpaceName, worker_of};
 use lope::mailbox::{BootError, Mailbox, MailboxError};
+use lope::reactive::{SpaceName, worker_of};
 use lope::stores::{CreateStore, StoreError, StoreUrl};
 
 use crate::error::{CliError, CliResult, Exit};

@@ -75,6 +75,13 @@ impl OpenSpaces {
     }
 }
 
+/// A cell, and how it was typed.
+#[derive(Clone, Copy)]
+struct TypedCell<'a> {
+    text: &'a str,
+    at: &'a CellAddress,
+}
+
 /// How spaces are hosted here.
 pub(crate) fn pool_options(settings: &Settings) -> PoolOptions {
     PoolOptions {

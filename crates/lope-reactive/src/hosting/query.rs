@@ -61,6 +61,15 @@ impl SpaceStore {
         Ok(found.address)
     }
 
+    /// Where a write to a cell goes: through redirects, into another space perhaps. Redirects that
+    /// lead in a circle lead nowhere.
+    pub async fn written_at(&self, at: &CellAddress) -> Result<CellAddress, HostError> {
+        let found = self.query(|_, transaction| resolve(transaction, at, Follow::Redirects));
+        Ok(found
+            .await?
+            .map_or_else(|_| at.clone(), |found| found.address))
+    }
+
     /// What is stored in a cell, no link followed.
     pub async fn stored(&self, at: &CellAddress) -> Result<Option<Json>, HostError> {
         let documents = self.beside(at.space.clone());

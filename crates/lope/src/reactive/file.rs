@@ -54,7 +54,9 @@ pub fn read_recipe(text: &str) -> Result<RecipeFile, Vec<Problem>> {
 /// result cell holds.
 pub fn read_recipe_script(text: &str) -> Result<RecipeFile, Vec<Problem>> {
     let source = text.trim().trim_end_matches(';');
-    let above = text[..text.len() - text.trim_start().len()].matches('\n').count() as u32;
+    let above = text[..text.len() - text.trim_start().len()]
+        .matches('\n')
+        .count() as u32;
     let built = JavaScript::default().build_recipe(source);
     let document = built.map_err(|failure| {
         let mut problem = unreadable(&format!("{}: {}", failure.kind, failure.message));

@@ -5,7 +5,7 @@ use clap::Subcommand;
 use lope::reactive::{CellAddress, Json, Link, SpaceAction};
 use serde_json::json;
 
-use super::{OpenSpaces, address, naming, shown, tell, value_of};
+use super::{OpenSpaces, TypedCell, address, naming, shown, tell, value_of};
 use crate::error::{CliError, CliResult, Exit};
 use crate::home::Settings;
 use crate::output::{self, Output};
@@ -80,27 +80,47 @@ pub(crate) async fn run(
     | CellsCommand::History { cell, .. }) = &command;
     let at = address(cell)?;
     let named = cell.clone();
-    let action = change(&command, &at)?;
-    let opened = match action {
+    let opened = match change(&command, &at)? {
         Some(_) => OpenSpaces::open(settings).await?,
         None => OpenSpaces::open_read_only(settings).await?,
     };
-    let exit = match command {
-        CellsCommand::Get { raw, .. } => get(&opened, &at, raw, output).await,
+    let exit = match &command {
+        CellsCommand::Get { raw, .. } => get(&opened, &at, *raw, output).await,
         CellsCommand::Set { .. } => {
-            let actions = action.into_iter().chain(naming(&named, &at));
-            let action = SpaceAction::All(actions.collect());
-            let asked = opened.ask(&named, &at.space, action);
-            asked.await.map(|()| {
-                tell(output, "cell", &at, &format!("{named} is set"));
-                Exit::Done
-            })
-        }
-        CellsCommand::Watch { count, .. } => watch(&opened, &at, count, output).await,
+            let cell = TypedCell {
+                text: &named,
+                at: &at,
+            };
+            set(&opened, &command, cell, output).await
+        },
+        CellsCommand::Watch { count, .. } => watch(&opened, &at, *count, output).await,
         CellsCommand::Links { .. } => links(&opened, &at, output).await,
-        CellsCommand::History { limit, .. } => history(&opened, &at, limit, output).await,
+        CellsCommand::History { limit, .. } => history(&opened, &at, *limit, output).await,
     };
     opened.close(exit).await
+}
+
+/// Has a cell changed by the space that it is in: where redirects lead into another space, by that.
+async fn set(
+    opened: &OpenSpaces,
+    command: &CellsCommand,
+    cell: TypedCell<'_>,
+    output: Output,
+) -> CliResult<Exit> {
+    let TypedCell { text: named, at } = cell;
+    let is_link = matches!(change(command, at)?, Some(SpaceAction::Set { value: Some(value), .. }) if Link::from_json(&value).is_some());
+    let target = match is_link {
+        true => at.clone(),
+        false => opened.spaces.space(&at.space).written_at(at).await?,
+    };
+    let is_elsewhere = target.space != at.space;
+    let at = if is_elsewhere { &target } else { at };
+    let name = naming(named, at).filter(|_| !is_elsewhere);
+    let actions = change(command, at)?.into_iter().chain(name);
+    let action = SpaceAction::All(actions.collect());
+    opened.ask(named, &at.space, action).await?;
+    tell(output, "cell", at, &format!("{named} is set"));
+    Ok(Exit::Done)
 }
 
 /// What `set` asks for.

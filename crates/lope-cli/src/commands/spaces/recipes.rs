@@ -4,14 +4,14 @@ use std::path::{Path, PathBuf};
 
 use clap::Subcommand;
 use lope::reactive::{
-    CellAddress, FailingNode, NodeLine, ProcessReport, RecipeFile, SpaceAction, SpaceName,
+    FailingNode, NodeLine, ProcessReport, RecipeFile, SpaceAction, SpaceName,
     read_recipe, read_recipe_script, unreadable,
 };
 use lope::workflows::{Problem, ProblemReport};
 use serde_json::{Value, json};
 
 use super::graph::{self, GraphFormat};
-use super::{OpenSpaces, address, naming, nothing_runs, tell, value_of};
+use super::{OpenSpaces, TypedCell, address, naming, nothing_runs, tell, value_of};
 use crate::commands::workflow_file;
 use crate::error::{CliError, CliResult, Exit};
 use crate::home::Settings;
@@ -111,12 +111,20 @@ pub(crate) async fn run(
             };
             let actions = std::iter::once(run).chain(naming(&into, &at));
             let action = SpaceAction::All(actions.collect());
-            ask(&settings()?, (&into, &at), action, output, "runs").await
+            let cell = TypedCell {
+                text: &into,
+                at: &at,
+            };
+            ask(&settings()?, cell, action, output, "runs").await
         }
         RecipesCommand::Stop { cell } => {
             let at = address(&cell)?;
             let action = SpaceAction::Stop { result: at.clone() };
-            ask(&settings()?, (&cell, &at), action, output, "is stopped").await
+            let cell = TypedCell {
+                text: &cell,
+                at: &at,
+            };
+            ask(&settings()?, cell, action, output, "is stopped").await
         }
         RecipesCommand::List { space } => list(space, &settings()?, output).await,
         RecipesCommand::Show { cell } => {
@@ -203,11 +211,12 @@ fn problem_json(problem: &Problem) -> Value {
 
 async fn ask(
     settings: &Settings,
-    (named, at): (&str, &CellAddress),
+    cell: TypedCell<'_>,
     action: SpaceAction,
     output: Output,
     done: &str,
 ) -> CliResult<Exit> {
+    let TypedCell { text: named, at } = cell;
     let opened = OpenSpaces::open(settings).await?;
     let exit = opened.ask(named, &at.space, action).await.map(|()| {
         tell(output, "result", at, &format!("{named} {done}"));
