@@ -477,8 +477,8 @@ const REACH: &str = r#"() => {
   const { apply, construct, getOwnPropertyDescriptor, getPrototypeOf, ownKeys } = Reflect;
   const attempt = (make) => { try { return make() } catch { return undefined } };
   const isObject = (it) => (typeof it === "object" && it !== null) || typeof it === "function";
-  const givens = [[], [(x) => x], ["a"], [/a/g], [[1]], [2], [{ next() { return { done: true } } }, {}], [{}, {}]];
-  const open = ownKeys(globalThis).map((name) => [String(name), () => globalThis[name]]);
+  const givens = [() => [], () => [(x) => x], () => ["a"], () => [/a/g], () => [[1]], () => [2], () => [{ next() { return { done: true } } }, {}]];
+  const open = ownKeys(globalThis).map((name) => [String(name), () => globalThis[name], 0]);
   const made = {
     list: () => [1], object: () => ({}), text: () => Object("a"), number: () => Object(1), symbol: () => Object(Symbol()),
     plain: () => function () {}, arrow: () => () => 1, later: () => async () => 1, generator: () => function* () {},
@@ -490,36 +490,38 @@ const REACH: &str = r#"() => {
     bound: () => (function () {}).bind(null), proxy: () => new Proxy({}, {}), list_of: () => [1].values(), map_of: () => new Map([[1, 1]]).entries(),
     set_of: () => new Set([1]).entries(), letters: () => "a"[Symbol.iterator](), numbers: () => new Uint8Array(1),
   };
-  for (const name of ownKeys(made)) open.push([name, made[name]]);
+  for (const name of ownKeys(made)) open.push([name, made[name], 0]);
   const shared = new Set(), expanded = new Set(), thawed = [];
   while (open.length > 0) {
-    const [path, make] = open.pop();
-    const one = attempt(make), other = attempt(make);
+    const [path, way, depth] = open.pop();
+    const one = attempt(way), other = attempt(way);
     if (!isObject(one)) continue;
-    if (one === other) {
+    const isShared = one === other;
+    const make = isShared ? () => one : way;
+    if (isShared) {
       if (shared.has(one)) continue;
       shared.add(one);
       if (!Object.isFrozen(one)) thawed.push(path);
     } else {
       const kind = getPrototypeOf(one);
-      if (path.length > 200 || (expanded.has(kind) && typeof one !== "function" && !(path in made))) continue;
-      if (expanded.has(kind) && typeof one === "function" && !(path in made)) continue;
+      if (depth > 2 || (depth > 0 && expanded.has(kind))) continue;
       expanded.add(kind);
       for (let at = one; at !== null; at = getPrototypeOf(at)) {
         for (const key of ownKeys(at)) {
-          for (const given of givens) open.push([`${path}.${String(key)}()`, () => { const it = make(); return it[key](...given) }]);
+          for (const given of givens) open.push([`${path}.${String(key)}()`, () => { const it = make(); return it[key](...given()) }, depth + 1]);
         }
       }
     }
-    open.push([`${path}.__proto__`, () => getPrototypeOf(make())]);
+    const next = isShared ? 1 : depth + 1;
+    open.push([`${path}.__proto__`, () => getPrototypeOf(make()), next]);
     for (const key of ownKeys(one)) {
-      open.push([`${path}.${String(key)}`, () => make()[key]]);
-      for (const part of ["value", "get", "set"]) open.push([`${path}.${String(key)} ${part}`, () => getOwnPropertyDescriptor(make(), key)[part]]);
+      open.push([`${path}.${String(key)}`, () => make()[key], next]);
+      for (const part of ["value", "get", "set"]) open.push([`${path}.${String(key)} ${part}`, () => getOwnPropertyDescriptor(make(), key)[part], next]);
     }
     if (typeof one === "function") {
       for (const given of givens) {
-        open.push([`${path}()`, () => apply(make(), undefined, given)]);
-        open.push([`new ${path}`, () => construct(make(), given)]);
+        open.push([`${path}()`, () => apply(make(), undefined, given()), next]);
+        open.push([`new ${path}`, () => construct(make(), given()), next]);
       }
     }
   }

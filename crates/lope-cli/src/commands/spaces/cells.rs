@@ -92,7 +92,7 @@ pub(crate) async fn run(
                 at: &at,
             };
             set(&opened, &command, cell, output).await
-        },
+        }
         CellsCommand::Watch { count, .. } => watch(&opened, &at, *count, output).await,
         CellsCommand::Links { .. } => links(&opened, &at, output).await,
         CellsCommand::History { limit, .. } => history(&opened, &at, *limit, output).await,

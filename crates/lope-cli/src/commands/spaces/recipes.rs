@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 
 use clap::Subcommand;
 use lope::reactive::{
-    FailingNode, NodeLine, ProcessReport, RecipeFile, SpaceAction, SpaceName,
-    read_recipe, read_recipe_script, unreadable,
+    FailingNode, NodeLine, ProcessReport, RecipeFile, SpaceAction, SpaceName, read_recipe,
+    read_recipe_script, unreadable,
 };
 use lope::workflows::{Problem, ProblemReport};
 use serde_json::{Value, json};
