@@ -75,7 +75,7 @@ fn what_fails_below_is_told_with_the_way_to_it() {
 }
 
 #[test]
-fn what_a_handler_did_is_told_after_a_restart_too() {
+fn what_a_handler_did_is_told() {
     let mut host = Host::scripted();
     let handler =
         "({n, sum}) => { if (n < 0) throw new RangeError('below zero'); sum.increment(n) }";
