@@ -109,9 +109,10 @@ async fn set(
 ) -> CliResult<Exit> {
     let TypedCell { text: named, at } = cell;
     let is_link = matches!(change(command, at)?, Some(SpaceAction::Set { value: Some(value), .. }) if Link::from_json(&value).is_some());
-    let target = match is_link {
-        true => at.clone(),
-        false => opened.spaces.space(&at.space).written_at(at).await?,
+    let target = if is_link {
+        at.clone()
+    } else {
+        opened.spaces.space(&at.space).written_at(at).await?
     };
     let is_elsewhere = target.space != at.space;
     let at = if is_elsewhere { &target } else { at };
