@@ -61,15 +61,20 @@ pub struct BadAddress {
 
 impl CellAddress {
     /// Reads `space/document/path`: the document by its id or by the name that people call it, the
-    /// path as a JSON pointer.
+    /// path as a JSON pointer. What `Display` writes is read as the same address.
     pub fn parse(text: &str) -> Result<Self, BadAddress> {
         let bad = |why: String| BadAddress {
             text: text.to_owned(),
             why,
         };
-        let mut parts = text.split('/');
-        let space = parts.next().unwrap_or_default();
+        let (space, rest) = text.split_once('/').unwrap_or((text, ""));
         let space = space.parse().map_err(|error| bad(format!("{error}")))?;
+        let unescape = |key: &str| key.replace("~1", "/").replace("~0", "~");
+        if let Some((id, path)) = inline_in(rest) {
+            let path = path.split('/').skip(1).map(unescape).collect::<CellPath>();
+            return Ok(Self::document(space, id).with_path(path));
+        }
+        let mut parts = rest.split('/');
         let document = parts.next().filter(|document| !document.is_empty());
         let document =
             document.ok_or_else(|| bad("SPACE/DOCUMENT or SPACE/DOCUMENT/PATH expected".into()))?;
@@ -78,7 +83,6 @@ impl CellAddress {
         } else {
             EntityId::named(document)
         };
-        let unescape = |key: &str| key.replace("~1", "/").replace("~0", "~");
         let path = parts.map(unescape).collect::<CellPath>();
         Ok(Self::document(space, id).with_path(path))
     }
@@ -88,6 +92,18 @@ impl CellAddress {
         let document = text.split('/').nth(1)?;
         (!document.contains(':')).then_some(document)
     }
+}
+
+/// The inline document that a text begins with, and what stands behind it. It ends where its JSON
+/// does, which may have slashes in it.
+fn inline_in(text: &str) -> Option<(EntityId, &str)> {
+    let ends = text.rmatch_indices('/').map(|(at, _)| at);
+    let mut ends = std::iter::once(text.len()).chain(ends);
+    text.starts_with("data:").then_some(())?;
+    ends.find_map(|end| {
+        let id: EntityId = text[..end].parse().ok()?;
+        id.inline_value().map(|_| (id, &text[end..]))
+    })
 }
 
 /// `space/id/path`, for messages.

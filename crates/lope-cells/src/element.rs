@@ -14,7 +14,7 @@ use crate::id::{EntityId, SpaceName};
 use crate::json::{Array, Json};
 use crate::limit;
 use crate::link::{Link, rebase, rewrite};
-use crate::read::{Extent, Reads};
+use crate::read::{BeyondBound, Extent, Reads};
 use crate::resolve::{Follow, resolve};
 
 /// A value ready to be stored: elements with an id and inline documents taken apart.
@@ -139,6 +139,8 @@ impl Reads for InlineOnly {
     }
 
     fn record(&mut self, _: &CellAddress, _: Extent) {}
+
+    fn cut_short(&mut self, _: BeyondBound) {}
 }
 
 /// What an element is known by: a text or a number under `id`.

@@ -12,7 +12,9 @@ use crate::resolve::TooManyHops;
 pub enum WriteError {
     #[error("{at} is an inline document, which never changes")]
     Inline { at: CellAddress },
-    #[error("a transaction that writes the space '{first}' cannot write '{second}'")]
+    #[error(
+        "a transaction that writes the space '{first}' cannot write '{second}': send a stream of '{second}' an event instead"
+    )]
     OtherSpace { first: SpaceName, second: SpaceName },
     #[error("{at}: {source}")]
     NotAContainer {
@@ -49,7 +51,7 @@ pub enum CommitRefusal {
     NotAList { at: CellAddress, kind: &'static str },
     #[error("{at} is {kind}, not a number")]
     NotANumber { at: CellAddress, kind: &'static str },
-    #[error("the sum at {at} is not finite")]
+    #[error("the sum at {at} is too large: whole numbers have 64 bits")]
     Overflow { at: CellAddress },
     #[error(transparent)]
     Write(#[from] WriteError),

@@ -1,7 +1,7 @@
 //! Reading through a schema: what is asked for, links followed, defaults filled in.
 //!
 //! Only what the schema names is looked at and recorded. A value that does not fit is absent, never
-//! an error. Where the schema says `asCell` or `asStream` the answer has the place instead of the
+//! an error; one that is left out because there is too much is told to whoever reads. Where the schema says `asCell` or `asStream` the answer has the place instead of the
 //! value. A link that leads back into the value it stands in stays a link.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -11,7 +11,7 @@ use crate::address::CellAddress;
 use crate::json::{Json, Object};
 use crate::limit;
 use crate::link::Link;
-use crate::read::{Extent, Reads};
+use crate::read::{BeyondBound, Extent, Reads};
 use crate::resolve::{Follow, Resolved, resolve};
 use crate::schema::Schema;
 
@@ -136,12 +136,15 @@ pub fn project_parts(reads: &mut dyn Reads, parts: &[(Arc<str>, ArgumentPart)]) 
 pub fn observe(reads: &mut dyn Reads, at: &CellAddress) {
     let mut seen = BTreeSet::new();
     let mut open = vec![at.clone()];
-    while let Some(at) = open.pop() {
-        let Ok(found) = resolve(reads, &at, Follow::Every) else {
+    while let Some(next) = open.pop() {
+        let Ok(found) = resolve(reads, &next, Follow::Every) else {
             continue;
         };
-        if seen.len() >= limit::PROJECTED_MAX || !seen.insert(found.address.clone()) {
+        if !seen.insert(found.address.clone()) {
             continue;
+        }
+        if seen.len() > limit::PROJECTED_MAX {
+            return reads.cut_short(BeyondBound::Parts { from: at.clone() });
         }
         reads.record(&found.address, Extent::Links);
         if let Some(value) = &found.value {
@@ -176,6 +179,7 @@ impl Projection<'_> {
     fn value(&mut self, found: Resolved, schema: &Schema) -> Option<Projected> {
         self.parts += 1;
         if self.parts > limit::PROJECTED_MAX || self.visiting.len() > limit::DEPTH_MAX {
+            self.cut_short();
             return None;
         }
         let schema = &schema.dereferenced()?;
@@ -204,6 +208,16 @@ impl Projection<'_> {
                 .find_map(|option| self.value(found.clone(), option)),
             None => self.fitting(&found, &value, schema),
         }
+    }
+
+    fn cut_short(&mut self) {
+        let from = self.visiting.first().cloned();
+        let from = from.expect("whoever projects stands in what it began with");
+        self.reads.cut_short(if self.parts > limit::PROJECTED_MAX {
+            BeyondBound::Parts { from }
+        } else {
+            BeyondBound::Depth { from }
+        });
     }
 
     fn stream(&mut self, found: Resolved, schema: &Schema) -> Option<Projected> {

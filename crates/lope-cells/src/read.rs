@@ -5,10 +5,12 @@ use std::sync::Arc;
 
 use lope_model::Digest;
 use serde::{Deserialize, Serialize};
+use thiserror::Error;
 
 use crate::address::CellAddress;
 use crate::id::{EntityId, SpaceName};
 use crate::json::{Json, Object};
+use crate::limit;
 use crate::link::{Link, rewrite};
 use crate::path::CellPath;
 
@@ -35,6 +37,24 @@ pub trait Reads {
 
     /// Notes that a computation depends on what stands at `at`.
     fn record(&mut self, at: &CellAddress, extent: Extent);
+
+    /// Notes that a read left something out, so that nobody takes that for absent.
+    fn cut_short(&mut self, by: BeyondBound);
+}
+
+/// A read that went beyond a bound: something is missing in what it gave.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum BeyondBound {
+    #[error(
+        "{from} stands for more than {max} parts, all links followed (PROJECTED_MAX): read less of it, by a path or through a schema",
+        max = limit::PROJECTED_MAX
+    )]
+    Parts { from: CellAddress },
+    #[error(
+        "links lead on from {from} through more than {max} values within each other (DEPTH_MAX): read less of it, by a path or through a schema",
+        max = limit::DEPTH_MAX
+    )]
+    Depth { from: CellAddress },
 }
 
 impl Extent {

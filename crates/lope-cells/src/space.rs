@@ -11,7 +11,7 @@ use crate::error::{CommitError, CommitRefusal};
 use crate::id::{EntityId, SpaceName};
 use crate::json::Json;
 use crate::path::CellPath;
-use crate::read::{Extent, Reads};
+use crate::read::{BeyondBound, Extent, Reads};
 use crate::resolve;
 use crate::snapshot::SpaceSnapshot;
 use crate::transaction::operation::Operation;
@@ -217,4 +217,6 @@ impl Reads for Unrecorded<'_> {
     }
 
     fn record(&mut self, _: &CellAddress, _: Extent) {}
+
+    fn cut_short(&mut self, _: BeyondBound) {}
 }

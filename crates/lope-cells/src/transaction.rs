@@ -23,7 +23,7 @@ use crate::error::{CommitRefusal, WriteError};
 use crate::id::{EntityId, SpaceName};
 use crate::json::{Json, Number};
 use crate::project::{Projected, project};
-use crate::read::{Extent, Reads};
+use crate::read::{BeyondBound, Extent, Reads};
 use crate::resolve::{self, Follow, resolve};
 use crate::schema::Schema;
 use crate::snapshot::SpaceSnapshot;
@@ -52,6 +52,7 @@ pub struct Transaction {
     pub(crate) reads: ReadLog,
     pub(crate) preconditions: Vec<(CellAddress, Option<Json>)>,
     pub(crate) effects: Vec<EffectRequest>,
+    beyond: Option<Box<BeyondBound>>,
     /// Whether what is read is nobody's dependency at the moment.
     quiet: bool,
 }
@@ -66,6 +67,7 @@ impl Transaction {
             reads: ReadLog::new(),
             preconditions: Vec::new(),
             effects: Vec::new(),
+            beyond: None,
             quiet: false,
         }
     }
@@ -147,6 +149,11 @@ impl Transaction {
     /// What was asked to be done after the commit.
     pub fn effects(&self) -> &[EffectRequest] {
         &self.effects
+    }
+
+    /// The first bound that a read went beyond: what was read then is not all there is.
+    pub fn beyond(&self) -> Option<&BeyondBound> {
+        self.beyond.as_deref()
     }
 
     /// What was read so far.
@@ -233,6 +240,10 @@ impl Reads for Transaction {
                 self.reads.insert(at.clone(), extent);
             }
         }
+    }
+
+    fn cut_short(&mut self, by: BeyondBound) {
+        self.beyond.get_or_insert_with(|| Box::new(by));
     }
 }
 

@@ -48,6 +48,7 @@ mod python_commands;
 mod python_processes;
 mod python_runs;
 mod reactive;
+mod reactive_answers;
 mod reactive_examples;
 mod reactive_runners;
 mod reactive_stores;

@@ -62,7 +62,9 @@ fn a_counter_counts_each_event_once_and_tells_why() {
     assert_eq!((&shown["count"], &shown["double"]), (&json!(7), &json!(14)));
     let why = home.lope(&["recipes", "why", "home/counter"]).done().out;
     assert!(
-        why.contains("node 0 (javascript): 0 runs\n  runs when an event comes"),
+        why.contains(
+            "node 0 (javascript): 2 runs\n  runs when an event comes\n  its last event was '"
+        ),
         "{why}"
     );
     assert!(
@@ -81,6 +83,14 @@ fn a_counter_counts_each_event_once_and_tells_why() {
     let count = format!("home/{process}/internal/count");
     let history = home.lope(&["--json", "cells", "history", &count]).done();
     let history = history.json();
+    for same in [
+        "home/counter/count",
+        "home/process-of-counter/internal/count",
+    ] {
+        let told = home.lope(&["--json", "cells", "history", same]).done();
+        assert_eq!(told.json(), history, "{same}");
+        assert_eq!(get(&home, same), json!(7));
+    }
     let held: Vec<&Value> = history.as_array().unwrap().iter().collect();
     let values: Vec<&Value> = held.iter().map(|entry| &entry["value"]).collect();
     assert_eq!(

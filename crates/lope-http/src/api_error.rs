@@ -201,6 +201,10 @@ impl From<HostError> for ApiError {
                 Self::new(ApiErrorKind::TooManyRequests, error.to_string()).hint("try again later")
             }
             HostError::Message(_) => Self::bad(error.to_string()),
+            HostError::Circle(_) | HostError::Broken(_) => Self::conflict(error.to_string()),
+            HostError::TooManyDocuments | HostError::Beyond(_) => {
+                Self::conflict(error.to_string()).hint("ask for a part of it, by a path")
+            }
             HostError::Damaged(_) | HostError::Thread(_) => {
                 Self::new(ApiErrorKind::Bug, error.to_string())
                     .hint("'lope store check' tells more")

@@ -2,8 +2,9 @@
 //!
 //! The first three hand on cells instead of copying values, so that only what is looked at is computed.
 
-use lope_model::Failure;
+use lope_model::{Failure, failure};
 
+use crate::limit;
 use crate::module::{ChildRequest, Modules, RawCall};
 use lope_cells::address::CellAddress;
 use lope_cells::element::identity;
@@ -134,6 +135,10 @@ fn known_by(list: &CellAddress, index: usize, element: &Json) -> Element {
 fn children(call: &mut RawCall<'_>, elements: &[Element]) -> Result<Vec<CellAddress>, Failure> {
     let recipe = input(call, "op");
     let recipe = recipe.ok_or_else(|| Failure::new("TypeError", "`op` is no recipe"))?;
+    if elements.len() > limit::CHILDREN_MAX {
+        let message = format!("more than {} children", limit::CHILDREN_MAX);
+        return Err(Failure::new(failure::kind::LIMIT, message));
+    }
     let params = call.inputs.child("params").cloned().unwrap_or_default();
     let results = elements.iter().enumerate().map(|(index, element)| {
         call.run(ChildRequest {

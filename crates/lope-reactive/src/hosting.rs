@@ -32,8 +32,11 @@ use thiserror::Error;
 pub use check::SpaceFinding;
 pub use directory::{Directory, SpaceEntry};
 pub use effects::{EffectPerformer, NoEffects, RequestedEffect};
+pub use keys::worker_of;
 pub use lease::{HostIdentity, LeaseRequest, SpaceLease};
 use lope_cells::address::CellAddress;
+use lope_cells::read::BeyondBound;
+use lope_cells::resolve::TooManyHops;
 pub use pool::{PoolOptions, SpacePool};
 pub use records::HistoryEntry;
 pub use request::SpaceClient;
@@ -53,6 +56,21 @@ pub enum HostError {
     /// Too many events wait for the stream; try again later.
     #[error("{max} events wait for {stream} already", max = crate::limit::BACKLOG_MAX)]
     Backlog { stream: CellAddress },
+    /// A read from outside would go through too many documents.
+    #[error(
+        "it leads to more than {max} documents (DOCUMENTS_MAX): read a part of it, by a path, or what is stored, without following links",
+        max = crate::limit::DOCUMENTS_MAX
+    )]
+    TooManyDocuments,
+    /// Links lead on without end.
+    #[error("{0}: they lead in a circle, perhaps")]
+    Circle(TooManyHops),
+    /// A read from outside would be too large.
+    #[error(transparent)]
+    Beyond(BeyondBound),
+    /// A turn of the space cannot be taken, now or later.
+    #[error("the space cannot be hosted: {0}")]
+    Broken(String),
     /// A stored row cannot be read.
     #[error("a row of the space is damaged: {0}")]
     Damaged(String),
@@ -73,6 +91,10 @@ impl HostError {
             Self::Store(error) => error.is_passing(),
             Self::Held { .. } | Self::Backlog { .. } => true,
             Self::Lost
+            | Self::TooManyDocuments
+            | Self::Circle(_)
+            | Self::Broken(_)
+            | Self::Beyond(_)
             | Self::Damaged(_)
             | Self::Thread(_)
             | Self::Message(_)

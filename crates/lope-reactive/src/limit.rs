@@ -28,6 +28,9 @@ pub const RECEIPT_KEPT: Span = Span::from_secs(7 * 24 * 60 * 60);
 /// Waves of a space whose changes are kept.
 pub const HISTORY_MAX: u64 = 1_000;
 
+/// Changes of one wave that its history has one by one; of those beyond it, the documents alone.
+pub const HISTORY_CHANGES_MAX: usize = 5_000;
+
 /// Longest value, as text, that the history of a cell keeps.
 pub const HISTORY_VALUE_MAX: usize = 1_024;
 
@@ -36,6 +39,15 @@ pub const PROCESS_DEPTH_MAX: usize = 64;
 
 /// Children that one node may have.
 pub const CHILDREN_MAX: usize = 10_000;
+
+/// Processes of one space, all together.
+pub const PROCESSES_MAX: usize = 16_384;
+
+/// Runs of nodes before whoever hosts the space looks whether it is to stop.
+pub const RUNS_PER_SLICE_MAX: usize = 256;
+
+/// Documents that one read from outside may go through.
+pub const DOCUMENTS_MAX: usize = 10_000;
 
 /// Recipes met as values that are kept; beyond it they are read anew when they are met again.
 pub const DISCOVERED_RECIPES_MAX: usize = 1_024;

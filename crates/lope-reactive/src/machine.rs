@@ -14,7 +14,7 @@ mod wave;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use lope_model::{Failure, Timestamp};
+use lope_model::{Failure, Timestamp, failure};
 
 use crate::limit;
 use crate::scheduler::{ChangedBy, NodeKey, NonSettling};
@@ -29,8 +29,9 @@ use lope_cells::path::CellPath;
 use lope_cells::resolve::{Follow, resolve};
 use lope_cells::space::{Committed, Spaces};
 use lope_cells::transaction::{EffectRequest, Transaction};
+use program::HandledEvent;
 pub use program::{NodeName, Nodes, Program};
-pub use record::{NodeRecord, NodeWiring, StoredNode, UnsettledNote};
+pub use record::{HandledNote, NodeRecord, NodeWiring, StoredNode, UnsettledNote};
 use wave::WaveUnderWay;
 pub use wave::{CellChange, Wave};
 
@@ -96,6 +97,8 @@ pub struct SpaceMachine<P> {
     ran: BTreeMap<NodeKey, Option<Box<NonSettling>>>,
     /// Where documents changed since the last wave, and who did it.
     changed: BTreeMap<(EntityId, CellPath), ChangedBy>,
+    /// Whether a wave has begun that has not settled yet.
+    is_settling: bool,
     checks_twice: bool,
 }
 
@@ -114,6 +117,7 @@ impl<P: Program> SpaceMachine<P> {
             saving: None,
             ran: BTreeMap::new(),
             changed: BTreeMap::new(),
+            is_settling: false,
             checks_twice: false,
         }
     }
@@ -130,8 +134,41 @@ impl<P: Program> SpaceMachine<P> {
         self.checks_twice = true;
     }
 
-    /// Takes in what happened and does what can be done now.
+    /// Takes in what happened and does all that can be done now.
     pub fn handle(
+        &mut self,
+        now: Timestamp,
+        inputs: &mut Vec<SpaceInput>,
+        outputs: &mut Vec<SpaceOutput>,
+    ) {
+        while !self.handle_slice(now, inputs, outputs) {}
+    }
+
+    /// Takes in what happened and does some of what can be done now; says whether that was all. If
+    /// not, nothing is saved yet, and the next call goes on.
+    pub fn handle_slice(
+        &mut self,
+        now: Timestamp,
+        inputs: &mut Vec<SpaceInput>,
+        outputs: &mut Vec<SpaceOutput>,
+    ) -> bool {
+        self.take_in(now, inputs, outputs);
+        if !self.is_settling {
+            self.bury(now);
+            for _ in 0..limit::EVENTS_PER_WAVE_MAX {
+                if !self.handle_arrival(now, outputs) {
+                    break;
+                }
+            }
+        }
+        self.is_settling = !self.run_ready(now, outputs);
+        if !self.is_settling {
+            self.end_wave(outputs);
+        }
+        !self.is_settling
+    }
+
+    fn take_in(
         &mut self,
         now: Timestamp,
         inputs: &mut Vec<SpaceInput>,
@@ -151,15 +188,21 @@ impl<P: Program> SpaceMachine<P> {
                 SpaceInput::Saved { wave } => self.saved(wave, outputs),
             }
         }
-        self.bury(now);
-        for _ in 0..limit::EVENTS_PER_WAVE_MAX {
-            if !self.handle_arrival(now, outputs) {
-                break;
+    }
+
+    /// Runs nodes whose turn it is; says whether no more can run.
+    fn run_ready(&mut self, now: Timestamp, outputs: &mut Vec<SpaceOutput>) -> bool {
+        for _ in 0..limit::RUNS_PER_SLICE_MAX {
+            match self.nodes.scheduler.next(now) {
+                Some(node) => self.run(node, outputs),
+                None => return true,
             }
         }
-        while let Some(node) = self.nodes.scheduler.next(now) {
-            self.run(node, outputs);
-        }
+        false
+    }
+
+    /// Everything has come to rest: reports, and the wave to be saved.
+    fn end_wave(&mut self, outputs: &mut Vec<SpaceOutput>) {
         self.readdress();
         for report in self.nodes.scheduler.take_reports() {
             let noted = Some(Box::new(report.clone()));
@@ -171,7 +214,7 @@ impl<P: Program> SpaceMachine<P> {
 
     /// When to call `handle` again though nothing came in.
     pub fn next_deadline(&self, now: Timestamp) -> Option<Timestamp> {
-        if self.has_events() {
+        if self.is_settling || self.has_events() {
             return Some(now);
         }
         let deadlines = [
@@ -183,8 +226,13 @@ impl<P: Program> SpaceMachine<P> {
 
     /// Whether nothing can run and everything is on disk.
     pub fn is_idle(&self, now: Timestamp) -> bool {
-        let at_rest = self.nodes.is_idle(now) && !self.has_events();
+        let at_rest = !self.is_settling && self.nodes.is_idle(now) && !self.has_events();
         at_rest && self.wave.is_empty() && self.saving.is_none()
+    }
+
+    /// Whether a wave has begun that has not settled yet.
+    pub fn is_settling(&self) -> bool {
+        self.is_settling
     }
 
     /// The documents of other spaces that nodes look at.
@@ -230,6 +278,7 @@ impl<P: Program> SpaceMachine<P> {
         };
         match self.events.offer(now, Arrival::Event(event.clone())) {
             Offered::Queued | Offered::Known => {}
+            Offered::Again => self.wave.revive(&event.id),
             Offered::Done(receipt) => self.repeat(receipt, outputs),
             Offered::Full => outputs.push(SpaceOutput::Refused(event)),
         }
@@ -237,7 +286,7 @@ impl<P: Program> SpaceMachine<P> {
 
     fn ask(&mut self, now: Timestamp, command: SpaceCommand, outputs: &mut Vec<SpaceOutput>) {
         match self.events.offer(now, Arrival::Command(command)) {
-            Offered::Queued | Offered::Known | Offered::Full => {}
+            Offered::Queued | Offered::Again | Offered::Known | Offered::Full => {}
             Offered::Done(receipt) => self.repeat(receipt, outputs),
         }
     }
@@ -396,10 +445,25 @@ impl<P: Program> SpaceMachine<P> {
         }
         let mut transaction = self.spaces.begin();
         let result = self.program.handle(handler, &event, &mut transaction);
+        let result = saw_everything(&transaction).and(result);
         let reads = self.spaces.take_reads(&mut transaction);
         let nowhere = std::iter::empty();
         self.nodes.scheduler.finished(handler, reads, nowhere);
+        self.ran.insert(handler, None);
+        let writes = transaction.operations().iter();
+        let writes = writes.map(|write| write.at.clone()).collect();
         let result = result.and_then(|()| self.commit(transaction).map_err(failure_of));
+        let failure = result.as_ref().err();
+        let handled = HandledEvent {
+            event: &event.id,
+            writes: if failure.is_none() {
+                writes
+            } else {
+                BTreeSet::new()
+            },
+            failure,
+        };
+        self.nodes.note_handled(handler, handled);
         self.settle(event.id, result);
     }
 
@@ -420,6 +484,7 @@ impl<P: Program> SpaceMachine<P> {
     fn run(&mut self, node: NodeKey, outputs: &mut Vec<SpaceOutput>) {
         let mut transaction = self.spaces.begin();
         let result = self.program.run(node, &mut transaction);
+        let result = saw_everything(&transaction).and(result);
         let result = result.and_then(|()| self.check(node, &transaction));
         let reads = self.spaces.take_reads(&mut transaction);
         let writes = transaction.operations().iter().map(|write| &write.at);
@@ -480,6 +545,14 @@ impl<P: Program> SpaceMachine<P> {
 fn stream_at(spaces: &Spaces, at: &CellAddress) -> CellAddress {
     let found = resolve(&mut spaces.begin(), at, Follow::Every);
     found.map_or_else(|_| at.clone(), |found| found.address)
+}
+
+/// Whoever was not shown all of what it read has nothing to say.
+fn saw_everything(transaction: &Transaction) -> Result<(), Failure> {
+    match transaction.beyond() {
+        Some(beyond) => Err(Failure::new(failure::kind::LIMIT, beyond.to_string())),
+        None => Ok(()),
+    }
 }
 
 fn failure_of(error: CommitError) -> Failure {

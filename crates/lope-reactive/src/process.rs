@@ -5,7 +5,7 @@
 //! are any. The result cell's source leads to it. Which processes run is a document too, so that
 //! whoever takes the space over knows.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use lope_cells::address::CellAddress;
@@ -117,19 +117,31 @@ pub fn mark_running(
     replace(transaction, &set.key(process.id.as_str()), &entry)
 }
 
-/// Notes that a process does not run any more, nor what it started, unless that was started in its
+/// Notes that processes do not run any more, nor what they started, unless that was started in its
 /// own right.
-pub fn mark_stopped(
+pub fn mark_stopped<'a>(
     transaction: &mut Transaction,
     space: &SpaceName,
-    process: &EntityId,
+    processes: impl Iterator<Item = &'a EntityId>,
 ) -> Result<(), WriteError> {
+    let mut processes = processes.cloned().peekable();
+    if processes.peek().is_none() {
+        return Ok(());
+    }
     let set = running_set(space);
     let known = entries(transaction.document(&set.space, &set.id).as_ref());
-    for id in family(&known, process) {
+    for id in family(&known, processes) {
         transaction.remove(&set.key(id.as_str()))?;
     }
     Ok(())
+}
+
+/// How many processes of a space run.
+pub fn count_running(reads: &dyn Reads, space: &SpaceName) -> usize {
+    let set = running_set(space);
+    let set = reads.document(&set.space, &set.id);
+    let set = set.as_ref().and_then(Json::as_object);
+    set.map_or(0, Object::len)
 }
 
 /// The children that a node of a process has.
@@ -148,19 +160,24 @@ pub fn children(
         .collect()
 }
 
-fn family(known: &[(EntityId, Option<ProcessOwner>)], process: &EntityId) -> Vec<EntityId> {
-    let mut found = vec![process.clone()];
-    let mut next = 0;
-    while next < found.len() {
-        let parent = found[next].clone();
-        let is_child = |owner: &Option<ProcessOwner>| {
-            let owner = owner.as_ref();
-            owner.is_some_and(|owner| owner.process == parent)
-        };
-        let children = known.iter().filter(|(_, owner)| is_child(owner));
-        let children: Vec<EntityId> = children.map(|(id, _)| id.clone()).collect();
-        found.extend(children);
-        next += 1;
+/// These processes and all that they started, however deep.
+fn family(
+    known: &[(EntityId, Option<ProcessOwner>)],
+    processes: impl Iterator<Item = EntityId>,
+) -> BTreeSet<EntityId> {
+    let mut children: BTreeMap<&EntityId, Vec<&EntityId>> = BTreeMap::new();
+    for (id, owner) in known {
+        if let Some(owner) = owner {
+            children.entry(&owner.process).or_default().push(id);
+        }
+    }
+    let mut found = BTreeSet::new();
+    let mut open: Vec<EntityId> = processes.collect();
+    while let Some(next) = open.pop() {
+        if found.insert(next.clone()) {
+            let below = children.get(&next).into_iter().flatten();
+            open.extend(below.map(|child| (*child).clone()));
+        }
     }
     found
 }

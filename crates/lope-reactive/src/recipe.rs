@@ -6,6 +6,7 @@
 //! another one.
 
 mod builder;
+mod check;
 
 use std::sync::Arc;
 
@@ -93,10 +94,11 @@ impl Recipe {
         Self::parse_at(document, &CellPath::root())
     }
 
-    /// Everything that is wrong with a recipe, in the order in which it stands there.
+    /// Everything that is wrong with a recipe, in the order in which it stands there. Stricter than
+    /// reading: what is stored and runs goes on.
     pub fn problems(document: &Json) -> Vec<BadRecipe> {
         let mut found = Vec::new();
-        problems_at(document, &CellPath::root(), &mut found);
+        check::problems_at(document, &CellPath::root(), &mut found);
         found
     }
 
@@ -197,6 +199,21 @@ impl NodeModule {
         })
     }
 
+    /// What its type is called.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Ref(_) => "ref",
+            Self::Raw(_) => "raw",
+            Self::Passthrough => "passthrough",
+            Self::Workflow(_) => "workflow",
+            Self::Recipe(_) => "recipe",
+            Self::Function(function) => match function.code {
+                FunctionCode::JavaScript(_) => "javascript",
+                FunctionCode::Native(_) => "native",
+            },
+        }
+    }
+
     fn function(module: &Json, code: FunctionCode) -> Self {
         let wrapper = module.child("wrapper").and_then(Json::as_str);
         Self::Function(FunctionModule {
@@ -204,65 +221,6 @@ impl NodeModule {
             argument_schema: module.child("argumentSchema").cloned().map(Schema::new),
             is_handler: wrapper == Some("handler"),
         })
-    }
-}
-
-/// Goes on behind the first problem: every node by itself, nested recipes within.
-fn problems_at(document: &Json, at: &CellPath, found: &mut Vec<BadRecipe>) {
-    let without_nodes = match document {
-        Json::Object(fields) if fields.get("nodes").and_then(Json::as_array).is_some() => {
-            let mut fields = fields.clone();
-            fields.insert("nodes".into(), Json::array([]));
-            Json::Object(fields)
-        }
-        other => other.clone(),
-    };
-    found.extend(Recipe::parse_at(&without_nodes, at).err());
-    let nodes = document.child("nodes").and_then(Json::as_array);
-    for (index, node) in nodes.into_iter().flat_map(|nodes| nodes.iter().enumerate()) {
-        let at = at.join("nodes").join(index.to_string());
-        let module = node.child("module");
-        let is_nested = module
-            .and_then(|module| module.child("type"))
-            .and_then(Json::as_str)
-            == Some("recipe");
-        match module.and_then(|module| module.child("implementation")) {
-            Some(nested) if is_nested => {
-                problems_at(nested, &at.join("module").join("implementation"), found);
-            }
-            _ => found.extend(RecipeNode::parse(node, &at).err()),
-        }
-        for part in ["inputs", "outputs"] {
-            let binding = node.child(part).unwrap_or(&Json::Null);
-            alias_problems(binding, &at.join(part), found);
-        }
-    }
-    let result = document.child("result").unwrap_or(&Json::Null);
-    alias_problems(result, &at.join("result"), found);
-}
-
-/// Aliases that lead nowhere: a process cell has `argument`, `internal` and `resultRef`.
-fn alias_problems(binding: &Json, at: &CellPath, found: &mut Vec<BadRecipe>) {
-    if let Some(alias) = binding.child("$alias") {
-        let path = alias.child("path").and_then(CellPath::from_json);
-        let first = path.as_ref().and_then(|path| path.keys().first());
-        if !first.is_some_and(|first| ["argument", "internal", "resultRef"].contains(&&**first)) {
-            let message = "an alias is {path: [\"argument\" or \"internal\", …]}";
-            found.push(bad(&at.join("$alias"), message));
-        }
-        return;
-    }
-    if is_recipe(binding) {
-        return;
-    }
-    match binding {
-        Json::Array(array) => array.iter().enumerate().for_each(|(index, child)| {
-            alias_problems(child, &at.join(index.to_string()), found);
-        }),
-        Json::Object(object) => object
-            .iter()
-            .for_each(|(key, child)| alias_problems(child, &at.join(key.clone()), found)),
-        Json::Null | Json::Bool(_) | Json::Number(_) | Json::Text(_) => {}
     }
 }
 

@@ -19,13 +19,14 @@ use std::sync::Arc;
 use lope_model::Failure;
 use thiserror::Error;
 
+use crate::limit;
 use crate::machine::{Nodes, Program, SpaceCommand, StreamEvent};
 use crate::module::{Modules, ScriptHost};
 use crate::process::{mark_stopped, process_of, running_set};
 use crate::recipe::{BadRecipe, Recipe};
 use crate::scheduler::NodeKey;
 use active_process::ActiveProcess;
-pub use command::{name_of, names_of};
+pub use command::{NOTHING_RUNS, name_of, names_of};
 use lope_cells::address::CellAddress;
 use lope_cells::error::WriteError;
 use lope_cells::id::{EntityId, SpaceName};
@@ -36,7 +37,7 @@ use lope_cells::transaction::Transaction;
 use node::BoundNode;
 pub use node::run_request;
 use offspring::Offspring;
-pub use report::{NodeLine, ProcessReport};
+pub use report::{FailingNode, NodeLine, PROCESS_OF, ProcessReport};
 
 /// Why a recipe was not run.
 #[derive(Clone, Debug, PartialEq, Error)]
@@ -49,6 +50,8 @@ pub enum RecipeError {
     MissingRecipe(Arc<str>),
     #[error("recipes start each other more than {max} deep", max = crate::limit::PROCESS_DEPTH_MAX)]
     TooDeep,
+    #[error("more than {max} processes would run in the space")]
+    TooManyProcesses { max: usize },
     #[error(transparent)]
     Write(#[from] WriteError),
 }
@@ -119,6 +122,8 @@ pub struct RecipeRunner {
     /// Effects that were asked for since this runner has the space, and are not done.
     requested: BTreeSet<Arc<str>>,
     offspring: Offspring,
+    /// How many processes nodes may start, all together.
+    processes_max: usize,
 }
 
 impl RecipeRunner {
@@ -138,6 +143,15 @@ impl RecipeRunner {
             discovered: BTreeMap::new(),
             requested: BTreeSet::new(),
             offspring: Offspring::default(),
+            processes_max: limit::PROCESSES_MAX,
+        }
+    }
+
+    /// Lets nodes start so many processes, all together, and no more.
+    pub fn allow_processes(self, processes_max: usize) -> Self {
+        Self {
+            processes_max: processes_max.min(limit::PROCESSES_MAX),
+            ..self
         }
     }
 
@@ -177,7 +191,8 @@ impl RecipeRunner {
         result: &CellAddress,
     ) -> Result<(), RecipeError> {
         let process = process_of(transaction, result);
-        Ok(mark_stopped(transaction, &process.space, &process.id)?)
+        let stopped = std::iter::once(&process.id);
+        Ok(mark_stopped(transaction, &process.space, stopped)?)
     }
 
     /// Records what came of an effect, by the key it was asked for under. An outcome that nobody

@@ -72,6 +72,13 @@ impl Scheduler {
         node
     }
 
+    /// Goes on counting the runs of a node where another host ended.
+    pub fn count_from(&mut self, node: NodeKey, runs: u64) {
+        if let Some(state) = self.nodes.get_mut(&node) {
+            state.runs = runs;
+        }
+    }
+
     fn insert(&mut self, spec: NodeSpec, invalid: Option<RunReason>, runs: u64) -> NodeKey {
         self.registered += 1;
         let node = NodeKey(self.registered);

@@ -22,7 +22,7 @@ pub use lope_cells::{
 pub use lope_reactive::hosting::{
     Directory, EffectPerformer, HistoryEntry, HostError, HostIdentity, LeaseRequest, NoEffects,
     PoolOptions, RequestedEffect, SpaceClient, SpaceEntry, SpaceFinding, SpaceHost, SpacePool,
-    SpaceStore, StoredReceipt, WaveNumber,
+    SpaceStore, StoredReceipt, WaveNumber, worker_of,
 };
 pub use lope_reactive::machine::{
     Arrival, SpaceAction, SpaceCommand, SpaceInput, SpaceMachine, SpaceOutput, StreamEvent,
@@ -30,8 +30,8 @@ pub use lope_reactive::machine::{
 pub use lope_reactive::module::Modules;
 pub use lope_reactive::process;
 pub use lope_reactive::runner::{
-    NodeLine, ProcessReport, RecipeError, RecipeOptions, RecipeRun, RecipeRunner, name_of,
-    names_of, run_request,
+    FailingNode, NOTHING_RUNS, NodeLine, PROCESS_OF, ProcessReport, RecipeError, RecipeOptions,
+    RecipeRun, RecipeRunner, name_of, names_of, run_request,
 };
 pub use lope_reactive::{Recipe, RecipeBuilder, javascript, limit as runner_limit, scheduler};
 

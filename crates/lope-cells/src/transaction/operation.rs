@@ -110,6 +110,10 @@ impl Operation {
                 return Err(CommitRefusal::NotANumber { at: at(), kind });
             }
         };
+        let whole = current.as_int().zip(by.as_int());
+        if whole.is_some_and(|(one, other)| one.checked_add(other).is_none()) {
+            return Err(CommitRefusal::Overflow { at: at() });
+        }
         current
             .plus(by)
             .ok_or_else(|| CommitRefusal::Overflow { at: at() })

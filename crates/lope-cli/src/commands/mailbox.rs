@@ -15,6 +15,7 @@ use clap::{Args, Subcommand};
 use lope::Client;
 use lope::mailbox::key::WorkerId;
 use lope::mailbox::{BootError, Mailbox, MailboxError};
+use lope::reactive::{SpaceName, worker_of};
 use lope::stores::{CreateStore, StoreError, StoreUrl};
 
 use crate::error::{CliError, CliResult, Exit};
@@ -44,14 +45,24 @@ pub(crate) enum MailboxCommand {
 /// A page of a worker's messages.
 #[derive(Debug, Args)]
 pub(crate) struct Page {
-    /// Whose
-    #[arg(allow_negative_numbers = true)]
+    /// Whose: a number, or the name of a reactive space
+    #[arg(allow_negative_numbers = true, value_parser = worker)]
     worker: WorkerId,
     #[arg(long, default_value_t = 50, value_name = "N")]
     limit: usize,
     /// Begin behind this number
     #[arg(long, value_name = "SEQ")]
     after: Option<u64>,
+}
+
+/// A worker by its number; the events of a reactive space wait for one that has the space's name.
+fn worker(text: &str) -> Result<WorkerId, String> {
+    if text.parse::<i64>().is_ok() {
+        return text.parse().map_err(|error| format!("{error}"));
+    }
+    let space = text.parse::<SpaceName>();
+    let space = space.map_err(|error| format!("no number of a worker, nor a space: {error}"))?;
+    Ok(worker_of(&space))
 }
 
 /// A store with its mailboxes.

@@ -6,9 +6,10 @@ mod recipes;
 mod streams;
 
 use lope::Client;
+use lope::reactive::space::Unrecorded;
 use lope::reactive::{
-    Arrival, CellAddress, HostError, PoolOptions, SpaceAction, SpaceClient, SpaceCommand,
-    SpaceName, StoredReceipt, process_identity,
+    Arrival, CellAddress, EntityId, HostError, NOTHING_RUNS, PROCESS_OF, PoolOptions, SpaceAction,
+    SpaceClient, SpaceCommand, SpaceName, Spaces, StoredReceipt, process, process_identity,
 };
 use lope::stores::CreateStore;
 use lope_model::value;
@@ -50,14 +51,20 @@ impl OpenSpaces {
         Ok(Self { client, spaces })
     }
 
-    /// Has the space of a cell do something, and waits until it is done.
-    async fn ask(&self, space: &SpaceName, action: SpaceAction) -> CliResult<()> {
+    /// Has the space of a cell do something, and waits until it is done. `named` is the cell as it
+    /// was typed.
+    async fn ask(&self, named: &str, space: &SpaceName, action: SpaceAction) -> CliResult<()> {
         let command = SpaceCommand {
             id: uuid::Uuid::now_v7().to_string().into(),
             action,
         };
         let arrival = Arrival::Command(command);
-        done(&self.spaces.request(space, &arrival).await?)
+        let receipt = self.spaces.request(space, &arrival).await?;
+        let failure = receipt.failure.as_ref();
+        if failure.is_some_and(|failure| &*failure.kind == NOTHING_RUNS) {
+            return Err(nothing_runs(named));
+        }
+        done(&receipt)
     }
 
     async fn close(&self, exit: CliResult<Exit>) -> CliResult<Exit> {
@@ -66,6 +73,13 @@ impl OpenSpaces {
         closed?;
         Ok(exit)
     }
+}
+
+/// A cell, and how it was typed.
+#[derive(Clone, Copy)]
+struct TypedCell<'a> {
+    text: &'a str,
+    at: &'a CellAddress,
 }
 
 /// How spaces are hosted here.
@@ -88,15 +102,30 @@ fn done(receipt: &StoredReceipt) -> CliResult<()> {
     Err(CliError::new(Exit::Failed, why))
 }
 
+fn nothing_runs(cell: &str) -> CliError {
+    let error = CliError::new(Exit::Failed, format!("nothing runs at {cell}"));
+    error.hint("'lope recipes list' shows what runs")
+}
+
 fn address(text: &str) -> CliResult<CellAddress> {
-    CellAddress::parse(text).map_err(|error| {
+    let parsed = CellAddress::parse(text).map_err(|error| {
         CliError::usage(error.to_string()).hint("as in home/counter or home/counter/count")
-    })
+    })?;
+    let name = CellAddress::name_in(text).and_then(|name| name.strip_prefix(PROCESS_OF));
+    let Some(name) = name else { return Ok(parsed) };
+    // As `recipes why` calls the state of what runs into a cell.
+    let result = CellAddress::document(parsed.space.clone(), EntityId::named(name));
+    let nothing = Spaces::default();
+    let process = process::process_of(&Unrecorded(nothing.snapshot()), &result);
+    Ok(process.with_path(parsed.path))
 }
 
 /// Gives the document of an address the name that was typed for it.
 fn naming(text: &str, at: &CellAddress) -> Option<SpaceAction> {
     let name = CellAddress::name_in(text)?.to_owned();
+    if name.starts_with(PROCESS_OF) {
+        return None;
+    }
     let at = at.clone();
     Some(SpaceAction::Name { at, name })
 }
@@ -126,9 +155,15 @@ impl From<HostError> for CliError {
             HostError::Backlog { .. } => {
                 Self::new(Exit::Refused, error.to_string()).hint("try again later")
             }
+            HostError::Circle(_) => Self::new(Exit::Failed, error.to_string())
+                .hint("'lope cells links' shows them, 'lope cells set --remove' takes one away"),
+            HostError::TooManyDocuments | HostError::Beyond(_) => {
+                let error = Self::new(Exit::Failed, error.to_string());
+                error.hint("as in SPACE/NAME/KEY; 'lope cells get --raw' follows no links")
+            }
             HostError::Message(_) => Self::usage(error.to_string()),
             HostError::Mailbox(error) => error.into(),
-            HostError::Damaged(_) => {
+            HostError::Damaged(_) | HostError::Broken(_) => {
                 Self::new(Exit::Failed, error.to_string()).hint("'lope store check' tells more")
             }
             HostError::Thread(_) => Self::new(Exit::Bug, error.to_string()),

@@ -40,9 +40,11 @@ impl SpaceStore {
     }
 
     /// Sends an event to a stream of the space; whoever hosts it finds it. Refused while too many
-    /// events wait for the stream.
+    /// events wait for the stream, unless it is among them.
     pub async fn send(&self, event: &StreamEvent) -> Result<u64, HostError> {
-        self.validate_backlog(&event.stream).await?;
+        if let Some(known) = self.validate_backlog(event).await? {
+            return Ok(known);
+        }
         let message = SpaceMessage::Event {
             stream: event.stream.clone(),
             payload: event.payload.clone(),
@@ -113,23 +115,32 @@ impl SpaceStore {
         }
     }
 
-    /// Refuses to send to a stream for which too many events wait.
-    async fn validate_backlog(&self, stream: &CellAddress) -> Result<(), HostError> {
+    /// Refuses to send to a stream for which too many events wait. The number of the event if it is
+    /// among them.
+    async fn validate_backlog(&self, event: &StreamEvent) -> Result<Option<u64>, HostError> {
         let worker = self.keys.worker().to_bytes();
         let range = Range::prefix(TableId::INBOX, &worker, limit::BACKLOG_MAX);
         if self.tables.count(range).await? < limit::BACKLOG_MAX as u64 {
-            return Ok(());
+            return Ok(None);
         }
-        let waiting = self.waiting(PAGE_MAX).await?.into_iter();
-        let same = |found: &FoundMessage| match &found.arrival {
-            Some(Arrival::Event(event)) => event.stream == *stream,
+        let waiting = self.waiting(PAGE_MAX).await?;
+        let same = |found: &&FoundMessage| match &found.arrival {
+            Some(Arrival::Event(other)) => other.stream == event.stream,
             Some(Arrival::Command(_)) | None => false,
         };
-        if waiting.filter(same).count() < limit::BACKLOG_MAX {
-            return Ok(());
+        let same: Vec<&FoundMessage> = waiting.iter().filter(same).collect();
+        let is_it = |found: &&&FoundMessage| {
+            let arrival = found.arrival.as_ref();
+            arrival.is_some_and(|arrival| *arrival.id() == event.id)
+        };
+        if let Some(known) = same.iter().find(is_it) {
+            return Ok(Some(known.seq));
+        }
+        if same.len() < limit::BACKLOG_MAX {
+            return Ok(None);
         }
         Err(HostError::Backlog {
-            stream: stream.clone(),
+            stream: event.stream.clone(),
         })
     }
 }

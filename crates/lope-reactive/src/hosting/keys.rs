@@ -24,6 +24,12 @@ pub(super) const HISTORY: u8 = b'h';
 pub(super) const ACTIVE: u8 = b'a';
 pub(super) const ENTRIES: u8 = b'i';
 
+/// The worker of the mailbox to whom the events of a space are sent.
+pub fn worker_of(space: &SpaceName) -> WorkerId {
+    let number = Digest::of_parts(&[b"space", space.as_str().as_bytes()]).short() >> 1;
+    WorkerId::new(number.cast_signed()).expect("half of a number is not negative")
+}
+
 /// The row that names the space of a worker.
 pub(super) fn entry(table: TableId, worker: WorkerId) -> At {
     At::new(table, [&[ENTRIES][..], &worker.to_bytes()].concat())
@@ -87,11 +93,10 @@ impl SpaceKeys {
     pub(super) fn new(table: TableId, space: &SpaceName) -> Self {
         let name = space.as_str().as_bytes();
         let length = (name.len() as u16).to_be_bytes();
-        let number = Digest::of_parts(&[b"space", name]).short() >> 1;
         Self {
             table,
             space: [&length, name].concat(),
-            worker: WorkerId::new(number.cast_signed()).expect("half of a number is not negative"),
+            worker: worker_of(space),
         }
     }
 

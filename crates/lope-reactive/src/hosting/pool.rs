@@ -79,6 +79,8 @@ struct SpacePoolInner {
     runtime: tokio::runtime::Handle,
     /// Spaces that somebody else has, and when to try again.
     held: Mutex<BTreeMap<SpaceName, Timestamp>>,
+    /// Spaces that cannot be hosted as they are, and why.
+    broken: Mutex<BTreeMap<SpaceName, String>>,
     /// Spaces that are to be woken whatever changes, because they look at others.
     onlookers: Mutex<BTreeSet<SpaceName>>,
     /// Effects under way, and who waits for their end.
@@ -127,6 +129,7 @@ impl SpacePool {
             options,
             runtime,
             held: Mutex::default(),
+            broken: Mutex::default(),
             onlookers: Mutex::default(),
             effects: AtomicUsize::new(0),
             effects_done: Notify::new(),
@@ -156,6 +159,11 @@ impl SpacePool {
     /// Has a space looked at now.
     pub fn wake(&self, space: &SpaceName) {
         wake(&self.wakes, space.clone());
+    }
+
+    /// Why a space cannot be hosted, if that was found out.
+    pub(super) fn why_broken(&self, space: &SpaceName) -> Option<String> {
+        self.inner.broken().get(space).cloned()
     }
 
     /// Waits for the effects under way, then stops.
@@ -209,6 +217,10 @@ impl SpacePoolInner {
 
     fn held(&self) -> MutexGuard<'_, BTreeMap<SpaceName, Timestamp>> {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn broken(&self) -> MutexGuard<'_, BTreeMap<SpaceName, String>> {
+        self.broken.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn onlookers(&self) -> MutexGuard<'_, BTreeSet<SpaceName>> {

@@ -15,13 +15,12 @@ use lope_store::tables::At;
 
 use super::HostError;
 use super::space_store::SpaceStore;
-
-/// Documents that one query may gather; beyond this, what it did not find yet counts as absent.
-const DOCUMENTS_MAX: usize = 10_000;
+use crate::limit;
 
 impl SpaceStore {
     /// Does `work` on the documents that it reads, as they stood together at one moment. It may be
-    /// done several times, each time with more of what it asks for.
+    /// done several times, each time with more of what it asks for. What needs too many documents, or
+    /// too much of them, is refused.
     pub async fn query<T>(
         &self,
         work: impl Fn(&Spaces, &mut Transaction) -> T,
@@ -35,19 +34,40 @@ impl SpaceStore {
             let read = read.filter(|at| !at.id.is_inline());
             let before = known.len();
             known.extend(read.map(|at| (at.space.clone(), at.id.clone())));
-            if known.len() == before || before >= DOCUMENTS_MAX {
-                return Ok(done);
+            if known.len() == before {
+                let beyond = transaction.beyond().cloned();
+                return beyond.map_or(Ok(done), |beyond| Err(HostError::Beyond(beyond)));
+            }
+            if known.len() > limit::DOCUMENTS_MAX {
+                return Err(HostError::TooManyDocuments);
             }
         }
     }
 
-    /// What a cell stands for, every link in it followed.
+    /// What a cell stands for, every link in it followed. Links that lead in a circle are refused.
     pub async fn read(&self, at: &CellAddress) -> Result<Option<Json>, HostError> {
-        self.query(|_, transaction| {
-            let value = transaction.project(at, &Schema::any())?;
-            Some(value.to_json(at))
-        })
-        .await
+        let read = self.query(|_, transaction| {
+            resolve(transaction, at, Follow::Every)?;
+            let value = transaction.project(at, &Schema::any());
+            Ok(value.map(|value| value.to_json(at)))
+        });
+        read.await?.map_err(HostError::Circle)
+    }
+
+    /// Where a cell's links lead.
+    pub async fn leads_to(&self, at: &CellAddress) -> Result<CellAddress, HostError> {
+        let found = self.query(|_, transaction| resolve(transaction, at, Follow::Every));
+        let found = found.await?.map_err(HostError::Circle)?;
+        Ok(found.address)
+    }
+
+    /// Where a write to a cell goes: through redirects, into another space perhaps. Redirects that
+    /// lead in a circle lead nowhere.
+    pub async fn written_at(&self, at: &CellAddress) -> Result<CellAddress, HostError> {
+        let found = self.query(|_, transaction| resolve(transaction, at, Follow::Redirects));
+        Ok(found
+            .await?
+            .map_or_else(|_| at.clone(), |found| found.address))
     }
 
     /// What is stored in a cell, no link followed.

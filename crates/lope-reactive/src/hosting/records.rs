@@ -22,7 +22,7 @@ use super::keys::{HISTORY, NODES, RECEIPTS, WIRINGS};
 use super::space_store::{SpaceStore, StoredReceipt};
 use super::wave_number::WaveNumber;
 use crate::limit;
-use crate::machine::{CellChange, NodeWiring, StoredNode, Wave};
+use crate::machine::{CellChange, NodeRecord, NodeWiring, StoredNode, Wave};
 
 /// A change of a cell, as the history of its space has it.
 #[derive(Clone, Debug, PartialEq)]
@@ -92,7 +92,7 @@ impl SpaceStore {
         if !wave.history.is_empty() {
             let row = HistoryRow {
                 time: now.millis(),
-                changes: wave.history.iter().map(change_row).collect(),
+                changes: change_rows(&wave.history),
             };
             let at = self.keys.history(epoch, wave.number);
             writes.push(Write::Put(at, encode(&row)?));
@@ -124,11 +124,16 @@ impl SpaceStore {
         let mut nodes = BTreeMap::new();
         for row in self.rows(&prefix).await? {
             let key = &row.key[prefix.len()..];
-            let (Ok(name), Some(wiring)) = (std::str::from_utf8(key), wirings.remove(key)) else {
+            let Ok(name) = std::str::from_utf8(key) else {
                 continue;
             };
-            let record = decode(&row.value)?;
-            nodes.insert(name.into(), StoredNode { record, wiring });
+            let record: NodeRecord = decode(&row.value)?;
+            // What a handler reads is found out anew; any other node without it runs again.
+            let is_handler = record.handled.is_some();
+            let wiring = wirings.remove(key);
+            if let Some(wiring) = wiring.or_else(|| is_handler.then(NodeWiring::default)) {
+                nodes.insert(name.into(), StoredNode { record, wiring });
+            }
         }
         Ok(nodes)
     }
@@ -288,6 +293,22 @@ fn wiring_row(wiring: &NodeWiring) -> Result<Vec<u8>, HostError> {
         reads: reads.map(|(at, extent)| (at.clone(), *extent)).collect(),
         writes: wiring.writes.iter().cloned().collect(),
     })
+}
+
+/// Changes as they are kept: together they fit into one row, however many there are.
+fn change_rows(changes: &[CellChange]) -> Vec<ChangeRow> {
+    let (each, rest) = changes.split_at(changes.len().min(limit::HISTORY_CHANGES_MAX));
+    let mut rows: Vec<ChangeRow> = each.iter().map(change_row).collect();
+    let documents: BTreeMap<&EntityId, &Arc<str>> =
+        rest.iter().map(|change| (&change.id, &change.by)).collect();
+    rows.extend(documents.into_iter().map(|(id, by)| ChangeRow {
+        id: id.clone(),
+        path: CellPath::root(),
+        value: None,
+        left_out: true,
+        by: by.to_string(),
+    }));
+    rows
 }
 
 fn change_row(change: &CellChange) -> ChangeRow {

@@ -17,6 +17,7 @@ use super::lease::LeaseView;
 use super::pool::{PoolOptions, SpacePool};
 use super::space_store::{SpaceStore, StoredReceipt};
 use crate::javascript::JavaScript;
+use crate::limit;
 use crate::machine::{Arrival, SpaceMachine};
 use crate::runner::{ProcessReport, RecipeRunner};
 
@@ -89,8 +90,21 @@ impl SpaceClient {
         arrival: &Arrival,
     ) -> Result<StoredReceipt, HostError> {
         let store = self.space(space);
-        store.deliver(arrival).await?;
-        self.await_receipt(&store, arrival.id()).await
+        // What nobody handled before gets another try: the receipt of that time is not the answer.
+        let before = store.receipt(arrival.id()).await?;
+        let before = before.filter(StoredReceipt::is_dead);
+        let mut pool = None;
+        let receipt = match self.deliver(&store, arrival, &mut pool).await {
+            Ok(()) => {
+                self.look_for_receipt(&store, arrival.id(), before, &mut pool)
+                    .await
+            }
+            Err(error) => Err(error),
+        };
+        if let Some(pool) = pool {
+            pool.finish().await;
+        }
+        receipt
     }
 
     /// Waits for the receipt of something that was sent.
@@ -99,27 +113,68 @@ impl SpaceClient {
         store: &SpaceStore,
         id: &str,
     ) -> Result<StoredReceipt, HostError> {
+        let mut pool = None;
+        let receipt = self.look_for_receipt(store, id, None, &mut pool).await;
+        if let Some(pool) = pool {
+            pool.finish().await;
+        }
+        receipt
+    }
+
+    /// Delivers something. If too many events wait and nobody hosts the space, they are handled here
+    /// first; if somebody does, the sender is told.
+    async fn deliver(
+        &self,
+        store: &SpaceStore,
+        arrival: &Arrival,
+        pool: &mut Option<SpacePool>,
+    ) -> Result<(), HostError> {
         let mut changes = self.tables.watch();
-        let mut pool: Option<SpacePool> = None;
-        let receipt = loop {
-            match store.receipt(id).await {
-                Ok(None) => {}
-                Ok(Some(receipt)) => break Ok(receipt),
-                Err(error) if error.is_passing() => {}
-                Err(error) => break Err(error),
-            }
-            if let Err(error) = self.host_if_free(store, &mut pool).await {
-                break Err(error);
+        let until = tokio::time::Instant::now() + limit::HANDLER_WAIT.to_duration() * 2;
+        loop {
+            let refused = match store.deliver(arrival).await {
+                Ok(_) => return Ok(()),
+                Err(refused @ HostError::Backlog { .. }) => refused,
+                Err(error) => return Err(error),
+            };
+            self.host_if_free(store, pool).await?;
+            if pool.is_none() || tokio::time::Instant::now() > until {
+                return Err(refused);
             }
             tokio::select! {
                 () = changes.changed() => {}
                 () = tokio::time::sleep(POLL) => {}
             }
-        };
-        if let Some(pool) = pool {
-            pool.finish().await;
         }
-        receipt
+    }
+
+    /// Looks for a receipt that is another one than `before` until it is there.
+    async fn look_for_receipt(
+        &self,
+        store: &SpaceStore,
+        id: &str,
+        before: Option<StoredReceipt>,
+        pool: &mut Option<SpacePool>,
+    ) -> Result<StoredReceipt, HostError> {
+        let mut changes = self.tables.watch();
+        loop {
+            match store.receipt(id).await {
+                Ok(Some(receipt)) if before.as_ref() != Some(&receipt) => return Ok(receipt),
+                Ok(_) => {}
+                Err(error) if error.is_passing() => {}
+                Err(error) => return Err(error),
+            }
+            let broken = pool.as_ref();
+            let broken = broken.and_then(|pool| pool.why_broken(store.space()));
+            if let Some(why) = broken {
+                return Err(HostError::Broken(why));
+            }
+            self.host_if_free(store, pool).await?;
+            tokio::select! {
+                () = changes.changed() => {}
+                () = tokio::time::sleep(POLL) => {}
+            }
+        }
     }
 
     async fn host_if_free(

@@ -73,13 +73,26 @@ impl<P: Program> SpaceHost<P> {
 
     /// Does what can be done now: events, computations, saves. Gives what the machine tells.
     pub async fn turn(&mut self, now: Timestamp) -> Result<Vec<SpaceOutput>, HostError> {
+        let mut told = self.slice(now).await?;
+        while self.is_settling() {
+            told.extend(self.slice(now).await?);
+        }
+        Ok(told)
+    }
+
+    /// Does a part of what can be done now, unless that is little: whoever hosts many spaces, or is to
+    /// stop, need not wait for one that has very much to do.
+    pub async fn slice(&mut self, now: Timestamp) -> Result<Vec<SpaceOutput>, HostError> {
         let mut told = Vec::new();
         loop {
-            self.save(now).await?;
-            self.fetch(now).await?;
-            self.fetch_foreign().await?;
+            if !self.is_settling() {
+                self.save(now).await?;
+                self.fetch(now).await?;
+                self.fetch_foreign().await?;
+            }
             let mut outputs = Vec::new();
-            self.machine.handle(now, &mut self.inputs, &mut outputs);
+            let machine = &mut self.machine;
+            let is_settled = machine.handle_slice(now, &mut self.inputs, &mut outputs);
             for output in outputs {
                 match output {
                     SpaceOutput::Save(wave) => self.unsaved = Some(self.planned(wave)?),
@@ -91,10 +104,15 @@ impl<P: Program> SpaceHost<P> {
                 .machine
                 .next_deadline(now)
                 .is_some_and(|due| due <= now);
-            if self.unsaved.is_none() && !is_due {
+            if !is_settled || (self.unsaved.is_none() && !is_due) {
                 return Ok(told);
             }
         }
+    }
+
+    /// Whether a slice left something to do.
+    pub fn is_settling(&self) -> bool {
+        self.machine.is_settling()
     }
 
     /// When to take a turn though nothing came in.
@@ -185,13 +203,14 @@ impl<P: Program> SpaceHost<P> {
     }
 
     /// Hands new messages to the machine. One that has its receipt, and what means nothing, is
-    /// removed.
+    /// removed; one that nobody handled before is handed over again.
     async fn fetch(&mut self, now: Timestamp) -> Result<(), HostError> {
         let mut fresh = self.store.waiting(2 * limit::BACKLOG_MAX).await?;
         fresh.retain(|found| !self.fetched.contains_key(&found.seq));
         let ids = fresh.iter().filter_map(|found| found.arrival.as_ref());
         let known = self.store.receipts(ids.map(|arrival| &**arrival.id()));
         let known = known.await?.into_iter().flatten();
+        let known = known.filter(|receipt| !receipt.is_dead());
         let known: BTreeSet<String> = known.map(|receipt| receipt.event).collect();
         for found in fresh {
             let arrival = found.arrival.clone();

@@ -50,6 +50,15 @@ pub struct StoredReceipt {
     pub at: i64,
 }
 
+impl StoredReceipt {
+    /// Whether nobody handled the event: sent or replayed again, it gets another try.
+    pub fn is_dead(&self) -> bool {
+        self.outcome == NO_HANDLER
+    }
+}
+
+const NO_HANDLER: &str = "no handler";
+
 impl SpaceStore {
     /// Opens the table that spaces live in, and makes it if it is not there.
     pub async fn open(tables: Arc<dyn Tables>, space: SpaceName) -> Result<Self, HostError> {
@@ -272,7 +281,7 @@ fn stored(receipt: &EventReceipt, now: Timestamp) -> StoredReceipt {
     let (outcome, failure) = match &receipt.outcome {
         EventOutcome::Handled => ("handled", None),
         EventOutcome::Failed(failure) => ("failed", Some(failure.clone())),
-        EventOutcome::NoHandler => ("no handler", None),
+        EventOutcome::NoHandler => (NO_HANDLER, None),
     };
     StoredReceipt {
         event: receipt.event.to_string(),

@@ -54,17 +54,20 @@
     return parse(answer.slice(1));
   }
 
-  // Calls the function that `factory` makes, with cells put where `places` says.
+  // Calls the function that `factory` makes, with cells put where `places` says. No iterators: what
+  // a script sees must not depend on anything that another one could have reached.
   function invoke(factory, argumentsText, placesText) {
     const holder = { arguments: parse(argumentsText) };
-    for (const { path, index } of parse(placesText)) {
+    const places = parse(placesText);
+    for (let place = 0; place < places.length; place++) {
+      const { path, index } = places[place];
       let at = holder, key = "arguments";
-      for (const next of path) { at = at[key]; key = next; }
+      for (let depth = 0; depth < path.length; depth++) { at = at[key]; key = path[depth]; }
       at[key] = new Cell(index);
     }
     const made = factory();
     if (typeof made !== "function") throw new TypeError("the source is no function");
-    return made(...holder.arguments);
+    return apply(made, undefined, holder.arguments);
   }
 
   // A request to run a recipe, to be part of a result.
@@ -94,6 +97,19 @@
   for (const made of functions) {
     defineProperty(getPrototypeOf(made), "constructor", { value: undefined });
   }
+  // Built-ins that no name leads to: the prototypes of what scripts can make.
+  const { Iterator } = globalThis;
+  const wrapped = Iterator.from({ next() { return { done: true }; } });
+  const instances = [
+    [].values(), new Map().values(), new Set().values(), ""[Symbol.iterator](), "".matchAll(/a/g),
+    wrapped, wrapped.map((part) => part), functions[2](), functions[3](),
+    Promise.resolve(), /a/, (function () { return arguments; })(),
+  ];
+  if (Iterator.concat !== undefined) instances.push(Iterator.concat());
+  defineProperty(Iterator.prototype, "constructor", { value: undefined });
+  // What is set there is kept by the engine, not by the object.
+  delete Error.prepareStackTrace;
+  delete Error.stackTraceLimit;
   const forbidden = [
     "eval", "Function", "Date", "performance", "WeakRef", "FinalizationRegistry", "Iterator",
     "BigInt", "BigInt64Array", "BigUint64Array", "Atomics", "SharedArrayBuffer", "gc",
@@ -106,7 +122,7 @@
   defineProperty(globalThis, "run", { value: run });
 
   const frozen = new Set();
-  const open = [globalThis, Cell, ...functions.map(getPrototypeOf)];
+  const open = [globalThis, Cell, Iterator, ...functions.map(getPrototypeOf), ...instances];
   while (open.length > 0) {
     const next = open.pop();
     const isObject = (typeof next === "object" && next !== null) || typeof next === "function";

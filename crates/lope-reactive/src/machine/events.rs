@@ -1,7 +1,7 @@
 //! The events of a space, in the order they came, and what became of those that are done.
 //!
 //! An event whose stream nobody handles lets the others pass and waits for a while. An event that
-//! is delivered again gets the receipt it had.
+//! is delivered again gets the receipt it had; one that nobody handled gets another try.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -53,6 +53,16 @@ pub struct EventReceipt {
     pub outcome: EventOutcome,
 }
 
+impl EventReceipt {
+    /// Whether nobody handled the event.
+    pub fn is_dead(&self) -> bool {
+        match self.outcome {
+            EventOutcome::NoHandler => true,
+            EventOutcome::Handled | EventOutcome::Failed(_) => false,
+        }
+    }
+}
+
 /// How an event ended.
 #[derive(Clone, Debug, PartialEq)]
 pub enum EventOutcome {
@@ -68,6 +78,8 @@ pub enum EventOutcome {
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Offered {
     Queued,
+    /// Nobody handled it before; it is in the line again.
+    Again,
     /// It is in the line already.
     Known,
     Done(EventReceipt),
@@ -86,7 +98,9 @@ pub(super) struct EventQueue {
 
 impl EventQueue {
     pub(super) fn offer(&mut self, now: Timestamp, arrival: Arrival) -> Offered {
-        if let Some(receipt) = self.receipts.get(arrival.id()) {
+        let known = self.receipts.get(arrival.id());
+        let is_dead = known.is_some_and(EventReceipt::is_dead);
+        if let Some(receipt) = known.filter(|_| !is_dead) {
             return Offered::Done(receipt.clone());
         }
         if self.queued.contains(arrival.id()) {
@@ -99,9 +113,17 @@ impl EventQueue {
             }
             *backlog += 1;
         }
+        if is_dead {
+            self.receipts.remove(arrival.id());
+            self.oldest.retain(|id| id != arrival.id());
+        }
         self.queued.insert(arrival.id().clone());
         self.line.push_back((now, arrival));
-        Offered::Queued
+        if is_dead {
+            Offered::Again
+        } else {
+            Offered::Queued
+        }
     }
 
     /// The first command, or event that somebody handles.

@@ -7,7 +7,7 @@ use lope_model::{Failure, Timestamp};
 
 use super::command::SpaceCommand;
 use super::events::StreamEvent;
-use super::record::{NodeRecord, NodeWiring, StoredNode, UnsettledNote, seen};
+use super::record::{HandledNote, NodeRecord, NodeWiring, StoredNode, UnsettledNote, seen};
 use crate::scheduler::{ChangedBy, NodeKey, NodeReport, NodeRole, NodeSpec, RunReason, Scheduler};
 use lope_cells::address::CellAddress;
 use lope_cells::snapshot::SpaceSnapshot;
@@ -71,6 +71,8 @@ pub struct Nodes {
     stored: BTreeMap<Arc<str>, StoredNode>,
     /// How the nodes fared that were added with a record.
     recorded: BTreeMap<NodeKey, NodeRecord>,
+    /// What handlers did.
+    handled: BTreeMap<NodeKey, HandledNote>,
 }
 
 /// A node that has a name.
@@ -79,6 +81,13 @@ struct LabelledNode {
     named: NodeName,
     /// What it is called in words.
     label: Arc<str>,
+}
+
+/// An event that a handler is done with.
+pub(super) struct HandledEvent<'a> {
+    pub(super) event: &'a Arc<str>,
+    pub(super) writes: BTreeSet<CellAddress>,
+    pub(super) failure: Option<&'a Failure>,
 }
 
 /// What a node is called over the life of a space.
@@ -120,12 +129,16 @@ impl Nodes {
             }
             None => self.scheduler.register(spec),
         };
+        self.label(node, name);
+        node
+    }
+
+    fn label(&mut self, node: NodeKey, name: NodeName) {
         let labelled = LabelledNode {
             label: format!("node {}", name.name).into(),
             named: name,
         };
         self.names.insert(node, labelled);
-        node
     }
 
     /// Takes in what a store has of nodes that will be added.
@@ -196,6 +209,7 @@ impl Nodes {
             runs: fared.runs,
             reason: fared.last_reason.map(|reason| self.explain(reason)),
             unsettled,
+            handled: self.handled.get(&node).cloned(),
         };
         let wiring = wiring.map(|(reads, writes)| NodeWiring { reads, writes });
         Some((named.name, record, wiring))
@@ -221,6 +235,45 @@ impl Nodes {
         node
     }
 
+    /// Adds a handler under a name; what a store has of it goes on being told.
+    pub fn add_named_handler(
+        &mut self,
+        stream: CellAddress,
+        reads: ReadLog,
+        parent: Option<NodeKey>,
+        name: NodeName,
+    ) -> NodeKey {
+        self.removed.remove(&name.name);
+        let stored = self.stored.remove(&name.name);
+        let stored = stored.filter(|stored| stored.record.recipe == name.recipe);
+        let node = self.add_handler(stream, reads, parent);
+        if let Some(StoredNode { record, .. }) = stored {
+            self.scheduler.count_from(node, record.runs);
+            self.handled
+                .extend(record.handled.clone().map(|note| (node, note)));
+            self.recorded.insert(node, record);
+        }
+        self.label(node, name);
+        node
+    }
+
+    /// Notes what a handler did with an event.
+    pub(super) fn note_handled(&mut self, node: NodeKey, outcome: HandledEvent<'_>) {
+        let note = self.handled.entry(node).or_default();
+        note.event = Arc::clone(outcome.event);
+        if !outcome.writes.is_empty() {
+            note.writes = outcome.writes;
+        }
+        if let Some(failure) = outcome.failure {
+            note.failed = Some((Arc::clone(outcome.event), failure.clone()));
+        }
+    }
+
+    /// What a handler did last.
+    pub fn handled(&self, node: NodeKey) -> Option<&HandledNote> {
+        self.handled.get(&node)
+    }
+
     /// Whether a handler was added since last asked.
     pub(super) fn take_fresh_handlers(&mut self) -> bool {
         std::mem::take(&mut self.has_fresh_handlers)
@@ -230,6 +283,7 @@ impl Nodes {
     pub fn remove(&mut self, node: NodeKey) {
         self.scheduler.unregister(node);
         self.recorded.remove(&node);
+        self.handled.remove(&node);
         if let Some(known) = self.names.remove(&node) {
             self.former.insert(node, known.label);
             self.removed.insert(known.named.name);

@@ -10,6 +10,7 @@ use lope_cells::json::Json;
 use lope_cells::read::Extent;
 use lope_cells::snapshot::SpaceSnapshot;
 use lope_cells::transaction::ReadLog;
+use lope_model::Failure;
 use serde::{Deserialize, Serialize};
 
 use crate::scheduler::NodeSpec;
@@ -27,6 +28,21 @@ pub struct NodeRecord {
     pub reason: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unsettled: Option<UnsettledNote>,
+    /// What a handler did; none for any other node.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub handled: Option<HandledNote>,
+}
+
+/// What a handler did last.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct HandledNote {
+    /// The last event.
+    pub event: Arc<str>,
+    /// Where it wrote when it last wrote something.
+    pub writes: BTreeSet<CellAddress>,
+    /// The last event that it failed with, and why.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failed: Option<(Arc<str>, Failure)>,
 }
 
 /// That a node ran again and again without coming to rest.

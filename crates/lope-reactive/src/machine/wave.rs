@@ -75,6 +75,12 @@ impl Wave {
             && self.nodes.is_empty()
     }
 
+    /// Leaves an event out that nobody had handled and that came again before that was saved.
+    pub(super) fn revive(&mut self, event: &str) {
+        self.receipts.retain(|receipt| &*receipt.event != event);
+        self.dead_letters.retain(|dead| &*dead.id != event);
+    }
+
     pub(super) fn add(&mut self, committed: &Committed) {
         for change in &committed.changes {
             let after = change.after.clone();

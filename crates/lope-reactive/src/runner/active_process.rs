@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::RecipeRunner;
 use super::node::{BoundNode, NamedPart, NodeWork};
 use crate::binding::{bind, links_in, stream_in, targets};
-use crate::machine::{NodeName, Nodes};
+use crate::machine::Nodes;
 use crate::process::{entries, entry, recorded_type};
 use crate::recipe::{NodeModule, Recipe, RecipeNode};
 use crate::scheduler::{NodeKey, NodeRole, NodeSpec};
@@ -214,7 +214,14 @@ fn register(
     if let Some((at, stream)) = stream {
         let reads = reads_of(&bound, Some(&at), spaces);
         bound.stream = Some(at);
-        return (nodes.add_handler(stream, reads, parent), bound);
+        let key = match recipe {
+            Some(recipe) => {
+                let name = bound.named(recipe);
+                nodes.add_named_handler(stream, reads, parent, name)
+            }
+            None => nodes.add_handler(stream, reads, parent),
+        };
+        return (key, bound);
     }
     let role = match bound.work {
         NodeWork::Observer | NodeWork::Effect(_) => NodeRole::Observer,
@@ -228,10 +235,7 @@ fn register(
     };
     let key = match recipe {
         Some(recipe) => {
-            let name = NodeName {
-                name: bound.name().into(),
-                recipe: recipe.clone(),
-            };
+            let name = bound.named(recipe);
             // What was asked for and is not done is asked for again.
             let may_rest = !bound.is_pending(&mut looking);
             nodes.add_named(spec, name, spaces.snapshot(), may_rest)

@@ -3,16 +3,19 @@
 use std::sync::Arc;
 
 use lope_cells::address::CellAddress;
-use lope_cells::error::CommitRefusal;
+use lope_cells::error::{CommitRefusal, WriteError};
 use lope_cells::id::{EntityId, SpaceName};
 use lope_cells::json::Json;
+use lope_cells::project::is_stream;
 use lope_cells::read::Reads;
 use lope_cells::transaction::Transaction;
-use lope_cells::write::replace;
+use lope_cells::write::{Writes, replace};
 use lope_model::Failure;
 
+use super::setup::recorded;
 use super::{RecipeError, RecipeOptions, RecipeRun, RecipeRunner};
 use crate::machine::SpaceAction;
+use crate::process::{entry, process_of, running_set};
 use crate::recipe::Recipe;
 
 impl RecipeRunner {
@@ -22,10 +25,7 @@ impl RecipeRunner {
         transaction: &mut Transaction,
     ) -> Result<(), Failure> {
         match action {
-            SpaceAction::Set { at, value } => match value {
-                Some(value) => transaction.set(at, value).map_err(not_written),
-                None => transaction.remove(at).map_err(not_written),
-            },
+            SpaceAction::Set { at, value } => set(transaction, at, value.as_ref()),
             SpaceAction::Append { at, elements } => {
                 transaction.append(at, elements).map_err(not_written)
             }
@@ -42,6 +42,9 @@ impl RecipeRunner {
             } => {
                 let recipe = recipe.as_ref().map(Recipe::parse).transpose();
                 let recipe = recipe.map_err(RecipeError::from)?;
+                if recipe.is_none() && recorded(transaction, result)?.is_none() {
+                    return Err(nothing_runs());
+                }
                 let asked = RecipeRun {
                     result,
                     recipe: recipe.as_ref(),
@@ -51,7 +54,12 @@ impl RecipeRunner {
                 self.run(transaction, asked)?;
                 Ok(())
             }
-            SpaceAction::Stop { result } => Ok(self.stop(transaction, result)?),
+            SpaceAction::Stop { result } => {
+                if !is_running(transaction, result) {
+                    return Err(nothing_runs());
+                }
+                Ok(self.stop(transaction, result)?)
+            }
             SpaceAction::EffectDone { key, outcome } => {
                 Ok(self.record_effect(key, outcome, transaction)?)
             }
@@ -64,6 +72,40 @@ impl RecipeRunner {
                 .try_for_each(|action| self.act(action, transaction)),
         }
     }
+}
+
+/// Puts a value into a cell, or takes away what it holds. A stream holds no value of its own; links
+/// that lead in a circle are taken away themselves.
+fn set(
+    transaction: &mut Transaction,
+    at: &CellAddress,
+    value: Option<&Json>,
+) -> Result<(), Failure> {
+    let Some(value) = value else {
+        return match transaction.remove(at) {
+            Err(WriteError::TooManyHops(_)) => transaction.put(at, None).map_err(not_written),
+            removed => removed.map_err(not_written),
+        };
+    };
+    let found = transaction.quietly(|transaction| transaction.get(at));
+    if found.as_ref().is_some_and(is_stream) && !is_stream(value) {
+        let message = "it is a stream: events are sent to it, as with 'lope streams send'";
+        return Err(Failure::new("Stream", message));
+    }
+    transaction.set(at, value).map_err(not_written)
+}
+
+/// The kind of failure of a command for something that is not there.
+pub const NOTHING_RUNS: &str = "NothingRuns";
+
+fn nothing_runs() -> Failure {
+    Failure::new(NOTHING_RUNS, "nothing runs there")
+}
+
+fn is_running(transaction: &Transaction, result: &CellAddress) -> bool {
+    let set = running_set(&result.space);
+    let set = transaction.document(&set.space, &set.id);
+    entry(set.as_ref(), &process_of(transaction, result).id).is_some()
 }
 
 /// The document that says which documents people gave names to.

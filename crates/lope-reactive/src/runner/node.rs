@@ -3,13 +3,13 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use lope_model::Failure;
+use lope_model::{Failure, failure};
 
 use super::setup::{Launch, set_up};
 use super::{RecipeError, RecipeOptions, RecipeRunner};
 use crate::binding::{links_in, place_of, send};
 use crate::limit;
-use crate::machine::StreamEvent;
+use crate::machine::{NodeName, StreamEvent};
 use crate::module::{ChildRequest, RawCall};
 use crate::process::{ProcessOwner, child_result, mark_stopped, process_of};
 use crate::recipe::{FunctionCode, FunctionModule, Recipe, is_recipe};
@@ -122,13 +122,28 @@ impl BoundNode {
         let _noted = replace(transaction, &self.error_cell(), &error);
     }
 
+    /// Where it stands why the node failed; for whoever looks at the result, under `result`.
     fn error_cell(&self) -> CellAddress {
-        self.process.key("errors").key(self.index.to_string())
+        let errors = self.process.key("errors");
+        match self.work {
+            NodeWork::Observer => errors.key("result"),
+            NodeWork::Function(_)
+            | NodeWork::Raw(_)
+            | NodeWork::Effect(_)
+            | NodeWork::Passthrough => errors.key(self.index.to_string()),
+        }
     }
 
     /// What names the node among all nodes of the space.
     pub(super) fn name(&self) -> String {
         format!("{}/{}", self.process.id, self.index)
+    }
+
+    pub(super) fn named(&self, recipe: &Arc<str>) -> NodeName {
+        NodeName {
+            name: self.name().into(),
+            recipe: Arc::clone(recipe),
+        }
     }
 
     /// Puts the outcome of an effect where its node said, if it is still the one that is wanted.
@@ -233,7 +248,7 @@ impl RecipeRunner {
         let value = match &node.work {
             NodeWork::Observer => {
                 node.observe(transaction);
-                return Ok(());
+                return forget_failure(node, transaction).map_err(refused);
             }
             NodeWork::Passthrough => Some(node.inputs_with(event)),
             NodeWork::Function(function) => self.call(node, function, event, transaction)?,
@@ -246,6 +261,8 @@ impl RecipeRunner {
         let mut found = FoundInResult::default();
         let value = value.map(|value| found.look_through(value, node));
         self.discover(&found.recipes);
+        // All at once, before the first is set up: what is refused costs little.
+        self.validate_children(kept.len() + found.requests.len(), node)?;
         for request in found.requests {
             self.start_child(node, request, transaction, &mut kept)?;
         }
@@ -305,6 +322,24 @@ impl RecipeRunner {
         }
     }
 
+    /// Whether a node may have so many children.
+    fn validate_children(&self, count: usize, node: &BoundNode) -> Result<(), Failure> {
+        if count == 0 {
+            return Ok(());
+        }
+        if count > limit::CHILDREN_MAX {
+            let message = format!("more than {} children", limit::CHILDREN_MAX);
+            return Err(Failure::new(failure::kind::LIMIT, message));
+        }
+        let known = self.offspring.of(&node.process.id, node.index);
+        let more = count.saturating_sub(known.map_or(0, BTreeSet::len));
+        let max = self.processes_max;
+        if more > 0 && self.offspring.len() + more > max {
+            return Err(RecipeError::TooManyProcesses { max }.into());
+        }
+        Ok(())
+    }
+
     /// Has a child run, and notes that it is still wanted. Looking at what is there makes the node
     /// no reader of it.
     fn start_child(
@@ -314,10 +349,7 @@ impl RecipeRunner {
         transaction: &mut Transaction,
         kept: &mut BTreeSet<EntityId>,
     ) -> Result<CellAddress, Failure> {
-        if kept.len() >= limit::CHILDREN_MAX {
-            let message = format!("more than {} children", limit::CHILDREN_MAX);
-            return Err(Failure::new("Limit", message));
-        }
+        self.validate_children(kept.len() + 1, node)?;
         let document = recipe_document(&request.recipe, &node.process, transaction);
         let recipe = match self.known_recipe(&document.digest().to_string()) {
             Some(recipe) => recipe,
@@ -350,16 +382,20 @@ impl RecipeRunner {
             return Ok(());
         };
         let space = &node.process.space;
-        transaction.quietly(|transaction| {
-            let mut gone = known.difference(kept);
-            gone.try_for_each(|child| mark_stopped(transaction, space, child))
-        })
+        transaction.quietly(|transaction| mark_stopped(transaction, space, known.difference(kept)))
     }
 }
 
 impl From<RecipeError> for Failure {
     fn from(error: RecipeError) -> Self {
-        Self::new("Recipe", error.to_string())
+        let kind = match error {
+            RecipeError::TooDeep | RecipeError::TooManyProcesses { .. } => failure::kind::LIMIT,
+            RecipeError::Bad(_)
+            | RecipeError::MissingModule { .. }
+            | RecipeError::MissingRecipe(_)
+            | RecipeError::Write(_) => "Recipe",
+        };
+        Self::new(kind, error.to_string())
     }
 }
 
@@ -461,7 +497,7 @@ fn forget_failure(node: &BoundNode, transaction: &mut Transaction) -> Result<(),
     transaction.quietly(|transaction| transaction.remove(&node.error_cell()))
 }
 
-fn described(failure: &Failure) -> Json {
+pub(super) fn described(failure: &Failure) -> Json {
     Json::object([
         ("type", Json::from(failure.kind.as_ref())),
         ("message", Json::from(failure.message.as_str())),

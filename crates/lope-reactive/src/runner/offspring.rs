@@ -11,6 +11,7 @@ use lope_cells::json::Json;
 #[derive(Debug, Default)]
 pub(super) struct Offspring {
     children: BTreeMap<EntityId, BTreeMap<usize, BTreeSet<EntityId>>>,
+    count: usize,
 }
 
 impl Offspring {
@@ -26,6 +27,11 @@ impl Offspring {
     /// The children of one node; none if it has none.
     pub(super) fn of(&self, process: &EntityId, node: usize) -> Option<&BTreeSet<EntityId>> {
         self.children.get(process)?.get(&node)
+    }
+
+    /// How many processes are children of others.
+    pub(super) fn len(&self) -> usize {
+        self.count
     }
 
     /// Takes in what became of the entry of one process.
@@ -46,7 +52,8 @@ impl Offspring {
     fn add(&mut self, process: EntityId, owner: Option<ProcessOwner>) {
         if let Some(owner) = owner {
             let nodes = self.children.entry(owner.process).or_default();
-            nodes.entry(owner.node).or_default().insert(process);
+            let is_new = nodes.entry(owner.node).or_default().insert(process);
+            self.count += usize::from(is_new);
         }
     }
 
@@ -55,7 +62,7 @@ impl Offspring {
             return;
         };
         if let Some(children) = nodes.get_mut(&owner.node) {
-            children.remove(process);
+            self.count -= usize::from(children.remove(process));
             if children.is_empty() {
                 nodes.remove(&owner.node);
             }

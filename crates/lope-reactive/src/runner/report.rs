@@ -1,16 +1,25 @@
-//! What runs in a space, told to people: processes, their nodes, why each ran or does not.
+//! What runs in a space, told to people: processes, their nodes, why each ran or does not, and what
+//! fails in everything that a process started.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use lope_cells::address::CellAddress;
 use lope_cells::id::EntityId;
 use lope_cells::json::{Json, Object};
 use lope_cells::link::Link;
-use lope_cells::space::Spaces;
+use lope_cells::space::{Spaces, Unrecorded};
 use serde::Serialize;
 
 use super::RecipeRunner;
 use super::command::names_of;
+use super::node::described;
+use super::setup::nested_recipe;
+use crate::binding::{bind, targets};
+use crate::limit;
 use crate::machine::{Nodes, UnsettledNote};
-use crate::process::entries;
+use crate::process::{ProcessOwner, child_result, entries, process_of};
+use crate::recipe::RecipeNode;
 use crate::scheduler::{NodeKey, NodeRole};
 
 /// A process that runs.
@@ -27,14 +36,34 @@ pub struct ProcessReport {
     pub parent: Option<String>,
     pub warnings: Json,
     pub nodes: Vec<NodeLine>,
+    /// How many nodes do not work, those of everything that it started included.
+    pub failing: usize,
+    /// The first of them.
+    pub failures: Vec<FailingNode>,
 }
 
-/// A node of a process.
+/// A node that does not work.
 #[derive(Clone, Debug, Serialize)]
+pub struct FailingNode {
+    /// The nodes that lead to it, from the process that is told about: `1/0` is node 0 of what node 1
+    /// started. `result` stands for whoever keeps the result up to date.
+    pub path: String,
+    /// The cell that its process runs into.
+    pub cell: String,
+    /// The error, or why it is left out.
+    pub why: Json,
+}
+
+/// Failing nodes that are told one by one.
+const FAILURES_MAX: usize = 100;
+
+/// A node of a process.
+#[derive(Clone, Debug, Default, Serialize)]
 pub struct NodeLine {
     pub node: usize,
     /// The type of its module.
     pub module: String,
+    /// `computation`, `effect`, `handler`, `recipe` or `left out`.
     pub role: &'static str,
     /// Whether somebody wants what it writes.
     pub live: bool,
@@ -47,76 +76,179 @@ pub struct NodeLine {
     /// Why it failed the last time it ran.
     pub error: Option<Json>,
     pub reads: Vec<String>,
+    /// Where it writes; for a handler, where it wrote when it last wrote.
     pub writes: Vec<String>,
     /// The nodes of the same process whose writes it reads.
     pub after: Vec<usize>,
+    /// The last event of a handler.
+    pub event: Option<String>,
+    /// The event that a handler failed with last, and why.
+    pub last_failure: Option<Json>,
+    /// The cell that a recipe among the nodes runs into.
+    pub into: Option<String>,
+}
+
+/// What stays the same while everything that runs is told.
+struct Telling<'a> {
+    spaces: &'a Spaces,
+    nodes: &'a Nodes,
+    labels: Labels,
 }
 
 impl RecipeRunner {
     /// Everything that runs.
     pub fn report(&self, spaces: &Spaces, nodes: &Nodes) -> Vec<ProcessReport> {
-        let labels = Labels::of(self, spaces);
+        let telling = Telling {
+            spaces,
+            nodes,
+            labels: Labels::of(self, spaces),
+        };
         let running = entries(spaces.snapshot().at(&self.running_set));
-        let reports = running.into_iter().filter_map(|(process, owner)| {
-            let parent = owner.map(|owner| labels.document(&owner.process));
-            let mut report = self.process_report(&process, spaces, nodes, &labels)?;
-            report.parent = parent;
-            Some(report)
-        });
-        reports.collect()
+        let mut told: BTreeMap<EntityId, ProcessReport> = BTreeMap::new();
+        for (process, owner) in &running {
+            if let Some(mut report) = self.process_report(process, &telling) {
+                let parent = owner.as_ref();
+                report.parent = parent.map(|owner| telling.labels.document(&owner.process));
+                told.insert(process.clone(), report);
+            }
+        }
+        hand_up(&running, &mut told);
+        told.into_values().collect()
     }
 
-    fn process_report(
-        &self,
-        process: &EntityId,
-        spaces: &Spaces,
-        nodes: &Nodes,
-        labels: &Labels,
-    ) -> Option<ProcessReport> {
+    fn process_report(&self, process: &EntityId, telling: &Telling<'_>) -> Option<ProcessReport> {
         let active = self.active.get(process)?;
         let at = CellAddress::document(self.space.clone(), process.clone());
-        let stored = spaces.snapshot().at(&at)?;
+        let stored = telling.spaces.snapshot().at(&at)?;
         let result = Link::from_json(stored.child("resultRef")?)?.target(&at);
         let recipe = self.recipes.get(stored.child("TYPE")?.as_str()?)?;
         let field = |key: &str| stored.child(key).cloned().unwrap_or_default();
+        let (errors, warnings) = (field("errors"), field("warnings"));
         let name = recipe.document.child("name").and_then(Json::as_str);
-        let lines = active.nodes.iter().filter_map(|(index, key)| {
-            let module = recipe.document.child("nodes")?.child(&index.to_string());
-            let kind = module?.child("module")?.child("type")?.as_str()?.to_owned();
-            let errors = field("errors");
+        let places: BTreeMap<NodeKey, usize> = active
+            .nodes
+            .iter()
+            .map(|(index, key)| (*key, *index))
+            .collect();
+        let keys: BTreeMap<usize, NodeKey> = active.nodes.iter().copied().collect();
+        let lines = recipe.nodes.iter().enumerate().map(|(index, part)| {
+            let known = keys
+                .get(&index)
+                .and_then(|key| line(*key, telling, &places));
+            let line = known.unwrap_or_else(|| self.silent_line(index, part, &at, telling));
             let error = errors.child(&index.to_string()).cloned();
-            let line = line(*key, nodes, labels)?;
-            let after = nodes.why(*key)?.reads_from;
-            let siblings = active.nodes.iter();
-            let after = siblings.filter(|(_, other)| after.contains(other));
-            Some(NodeLine {
-                node: *index,
-                module: kind,
+            NodeLine {
+                node: index,
+                module: part.module.kind().to_owned(),
                 error,
-                after: after.map(|(index, _)| *index).collect(),
                 ..line
-            })
+            }
         });
+        let cell = telling.labels.cell(&result);
         Some(ProcessReport {
-            result: labels.cell(&result),
             process: process.to_string(),
             recipe: recipe.id.to_string(),
             name: name.map(str::to_owned),
             parent: None,
-            warnings: field("warnings"),
             nodes: lines.collect(),
+            failing: 0,
+            failures: own_failures(&cell, &errors, &warnings),
+            result: cell,
+            warnings,
         })
+    }
+
+    /// A node that the scheduler does not have: a recipe with a process of its own, or one that is
+    /// left out.
+    fn silent_line(
+        &self,
+        node: usize,
+        part: &RecipeNode,
+        process: &CellAddress,
+        telling: &Telling<'_>,
+    ) -> NodeLine {
+        if nested_recipe(part, &self.modules).is_none() {
+            return NodeLine {
+                role: "left out",
+                ..NodeLine::default()
+            };
+        }
+        let owner = ProcessOwner {
+            process: process.id.clone(),
+            node,
+        };
+        let into = child_result(&owner, &self.space, &Json::Null);
+        let writes = targets(&bind(&part.outputs, process), process);
+        NodeLine {
+            role: "recipe",
+            live: true,
+            into: Some(telling.labels.cell(&into)),
+            writes: writes.iter().map(|at| telling.labels.cell(at)).collect(),
+            ..NodeLine::default()
+        }
     }
 }
 
-fn line(key: NodeKey, nodes: &Nodes, labels: &Labels) -> Option<NodeLine> {
+/// What a process cell says of its own nodes.
+fn own_failures(cell: &str, errors: &Json, warnings: &Json) -> Vec<FailingNode> {
+    let said = |notes: &Json| notes.as_object().cloned().unwrap_or_default();
+    let (errors, warnings) = (said(errors), said(warnings));
+    let failing = errors.iter().chain(warnings.iter());
+    let failing = failing.map(|(node, why)| FailingNode {
+        path: node.to_string(),
+        cell: cell.to_owned(),
+        why: why.clone(),
+    });
+    failing.collect()
+}
+
+/// Tells every process what fails in those that it started.
+fn hand_up(
+    running: &[(EntityId, Option<ProcessOwner>)],
+    told: &mut BTreeMap<EntityId, ProcessReport>,
+) {
+    let owners: BTreeMap<&EntityId, &ProcessOwner> = running
+        .iter()
+        .filter_map(|(process, owner)| Some((process, owner.as_ref()?)))
+        .collect();
+    let own = told.iter_mut().map(|(process, report)| {
+        let failures = std::mem::take(&mut report.failures);
+        (process.clone(), failures)
+    });
+    let own: Vec<(EntityId, Vec<FailingNode>)> = own.collect();
+    for (process, failures) in own {
+        for mut failure in failures {
+            let mut at = &process;
+            for _ in 0..=limit::PROCESS_DEPTH_MAX {
+                if let Some(report) = told.get_mut(at) {
+                    report.failing += 1;
+                    if report.failures.len() < FAILURES_MAX {
+                        report.failures.push(failure.clone());
+                    }
+                }
+                let Some(owner) = owners.get(at) else { break };
+                failure.path = format!("{}/{}", owner.node, failure.path);
+                at = &owner.process;
+            }
+        }
+    }
+}
+
+fn line(
+    key: NodeKey,
+    telling: &Telling<'_>,
+    places: &BTreeMap<NodeKey, usize>,
+) -> Option<NodeLine> {
+    let Telling { nodes, labels, .. } = telling;
     let report = nodes.why(key)?;
     let recorded = nodes.recorded(key);
-    let (reads, writes) = nodes.wiring(key)?;
+    let handled = nodes.handled(key);
+    let (reads, mut writes) = nodes.wiring(key)?;
+    writes.extend(handled.iter().flat_map(|note| note.writes.iter().cloned()));
     let reason = recorded.and_then(|record| record.reason.clone());
+    let failed = handled.and_then(|note| note.failed.as_ref());
+    let after = report.reads_from.iter();
     Some(NodeLine {
-        node: 0,
-        module: String::new(),
         role: match report.role {
             NodeRole::Computation => "computation",
             NodeRole::Observer => "effect",
@@ -134,15 +266,20 @@ fn line(key: NodeKey, nodes: &Nodes, labels: &Labels) -> Option<NodeLine> {
             note.cycle = cycle.collect();
             Some(note)
         }),
-        error: None,
         reads: reads.iter().map(|at| labels.cell(at)).collect(),
         writes: writes.iter().map(|at| labels.cell(at)).collect(),
-        after: Vec::new(),
+        after: after.filter_map(|node| places.get(node).copied()).collect(),
+        event: handled.map(|note| note.event.to_string()),
+        last_failure: failed.map(|(event, failure)| {
+            let event = ("event", Json::from(Arc::clone(event)));
+            Json::object([event, ("error", described(failure))])
+        }),
+        ..NodeLine::default()
     })
 }
 
 /// What people call documents: by the names they gave, and processes by their results.
-struct Labels(Vec<(String, String)>);
+struct Labels(BTreeMap<String, String>);
 
 impl Labels {
     fn of(runner: &RecipeRunner, spaces: &Spaces) -> Self {
@@ -151,33 +288,48 @@ impl Labels {
         let names = names.flat_map(Object::iter);
         let named =
             names.filter_map(|(id, name)| Some((id.to_string(), name.as_str()?.to_owned())));
-        let mut labels: Vec<(String, String)> = named.collect();
+        let mut labels: BTreeMap<String, String> = named.collect();
+        let nothing = Spaces::default();
+        let nothing = Unrecorded(nothing.snapshot());
         for process in runner.active.keys() {
             let at = CellAddress::document(runner.space.clone(), process.clone());
             let result = spaces.snapshot().at(&at.key("resultRef"));
             let result = result
                 .and_then(Link::from_json)
                 .map(|link| link.target(&at));
-            let known = result.and_then(|result| {
-                let mut labels = labels.iter();
-                let (_, name) = labels.find(|(id, _)| *id == *result.id.as_str())?;
-                Some(format!("process-of-{name}"))
-            });
-            labels.extend(known.map(|label| (process.to_string(), label)));
+            // Only what leads back to it is a name.
+            let result = result.filter(|result| process_of(&nothing, result) == at);
+            let result = result.filter(|result| result.path.is_root());
+            let known = result.and_then(|result| labels.get(result.id.as_str()).cloned());
+            labels.extend(known.map(|name| (process.to_string(), format!("{PROCESS_OF}{name}"))));
         }
         Self(labels)
     }
 
     fn document(&self, id: &EntityId) -> String {
-        self.text(id.as_str())
+        let label = self.0.get(id.as_str());
+        label.map_or_else(|| id.to_string(), Clone::clone)
     }
 
     fn cell(&self, at: &CellAddress) -> String {
         format!("{}/{}{}", at.space, self.document(&at.id), at.path)
     }
 
+    /// A text with labels in place of the ids in it.
     fn text(&self, text: &str) -> String {
-        let replaced = |text: String, (id, label): &(String, String)| text.replace(id, label);
-        self.0.iter().fold(text.to_owned(), replaced)
+        let mut told = String::with_capacity(text.len());
+        let mut rest = text;
+        while let Some(at) = rest.find("of:") {
+            let (before, from) = rest.split_at(at);
+            let hash = from[3..].find(|c: char| !c.is_ascii_alphanumeric());
+            let (id, after) = from.split_at(hash.map_or(from.len(), |length| length + 3));
+            told.push_str(before);
+            told.push_str(self.0.get(id).map_or(id, String::as_str));
+            rest = after;
+        }
+        told + rest
     }
 }
+
+/// What stands before the name of a result in the name of its process.
+pub const PROCESS_OF: &str = "process-of-";

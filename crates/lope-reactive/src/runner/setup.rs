@@ -9,8 +9,8 @@ use crate::binding::{bind, redirected, send};
 use crate::limit;
 use crate::module::Modules;
 use crate::process::{
-    ProcessOwner, child_result, children, depth, mark_running, mark_stopped, process_of,
-    recorded_type, source_of,
+    ProcessOwner, child_result, children, count_running, depth, mark_running, mark_stopped,
+    process_of, recorded_type, source_of,
 };
 use crate::recipe::{NodeModule, Recipe, RecipeNode};
 use lope_cells::address::CellAddress;
@@ -75,12 +75,16 @@ pub(super) fn set_up(
     if depth(transaction, &process.space, &process.id) > limit::PROCESS_DEPTH_MAX {
         return Err(RecipeError::TooDeep);
     }
+    if count_running(transaction, &process.space) > limit::PROCESSES_MAX {
+        return Err(RecipeError::TooManyProcesses {
+            max: limit::PROCESSES_MAX,
+        });
+    }
     let kept = set_up_nested(transaction, modules, recipe, &process, options)?;
-    if !is_same {
+    // One that was never recorded has no children.
+    if stored.is_some() && !is_same {
         let known = children(transaction, &process.space, &process.id, |_| true);
-        for child in known.difference(&kept) {
-            mark_stopped(transaction, &process.space, child)?;
-        }
+        mark_stopped(transaction, &process.space, known.difference(&kept))?;
     }
     Ok(())
 }
@@ -225,7 +229,7 @@ fn set_up_nested(
     Ok(kept)
 }
 
-fn nested_recipe(part: &RecipeNode, modules: &Modules) -> Option<Arc<Recipe>> {
+pub(super) fn nested_recipe(part: &RecipeNode, modules: &Modules) -> Option<Arc<Recipe>> {
     match &part.module {
         NodeModule::Recipe(recipe) => Some(Arc::clone(recipe)),
         NodeModule::Ref(name) => match modules.resolve(name)? {

@@ -81,6 +81,13 @@ impl Host {
         }
     }
 
+    /// Lets nodes start so many processes at most.
+    pub(crate) fn bound_processes(&mut self, max: usize) {
+        let scripts = Box::new(JavaScript::default());
+        let runner = RecipeRunner::new(space("home"), modules(), scripts);
+        *self.machine.program() = runner.allow_processes(max);
+    }
+
     pub(crate) fn turn(&mut self, mut inputs: Vec<SpaceInput>) {
         loop {
             let from = self.outputs.len();

@@ -8,7 +8,7 @@ use lope_reactive::hosting::{HostError, LeaseRequest, SpaceHost, SpaceStore};
 use lope_reactive::javascript::JavaScript;
 use lope_reactive::machine::{SpaceOutput, StreamEvent};
 use lope_reactive::runner::RecipeRun;
-use lope_reactive::{Json, Recipe, RecipeRunner, Schema};
+use lope_reactive::{CellAddress, Json, Recipe, RecipeRunner, Schema, Spaces};
 use lope_store::{MemoryStore, SystemClock, Tables};
 
 use crate::fixture::{cell, json, space};
@@ -78,7 +78,11 @@ fn event(id: &str, n: i64) -> StreamEvent {
 
 /// Starts the recipe and gives the space back.
 async fn prepare(tables: &Arc<dyn Tables>) {
-    let mut host = take(tables, Timestamp::from_millis(0)).await.unwrap();
+    prepare_at(tables, Timestamp::from_millis(0)).await;
+}
+
+async fn prepare_at(tables: &Arc<dyn Tables>, now: Timestamp) {
+    let mut host = take(tables, now).await.unwrap();
     let mut transaction = host.machine().spaces().begin();
     host.machine()
         .program()
@@ -88,7 +92,7 @@ async fn prepare(tables: &Arc<dyn Tables>) {
         )
         .unwrap();
     host.edit(1, transaction);
-    let told = host.turn(Timestamp::from_millis(0)).await.unwrap();
+    let told = host.turn(now).await.unwrap();
     assert!(
         told.contains(&SpaceOutput::Edited {
             ticket: 1,
@@ -96,6 +100,20 @@ async fn prepare(tables: &Arc<dyn Tables>) {
         }),
         "{told:?}"
     );
+    host.release().await.unwrap();
+}
+
+/// Puts documents into a space, in one wave.
+pub(crate) async fn save_as_it_is(tables: &Arc<dyn Tables>, spaces: &Spaces) {
+    let now = Timestamp::from_millis(0);
+    let mut host = take(tables, now).await.unwrap();
+    let mut transaction = host.machine().spaces().begin();
+    for (id, value) in spaces.snapshot().documents(&space("home")) {
+        let at = CellAddress::document(space("home"), id.clone());
+        lope_cells::write::store_as_is(&mut transaction, &at, value).unwrap();
+    }
+    host.edit(1, transaction);
+    host.turn(now).await.unwrap();
     host.release().await.unwrap();
 }
 
@@ -192,6 +210,57 @@ async fn an_event_that_nobody_handles_and_a_message_that_is_none_are_dead_letter
             .unwrap()
             .is_empty()
     );
+}
+
+/// The dead letters of the space go back into its inbox.
+async fn replay(tables: &Arc<dyn Tables>, store: &SpaceStore) -> usize {
+    let mailbox = Mailbox::new(Arc::clone(tables));
+    mailbox.replay_all(store.worker(), 10).await.unwrap()
+}
+
+#[tokio::test]
+async fn a_dead_letter_that_is_replayed_is_handled_once() {
+    let tables = memory().handle().tables;
+    let store = store_of(&tables).await.unwrap();
+    store.send(&event("six", 6)).await.unwrap();
+    let mut now = Timestamp::from_millis(0);
+    let mut host = take(&tables, now).await.unwrap();
+    for _ in 0..2 {
+        host.turn(now).await.unwrap();
+        now = now.plus(lope_reactive::limit::HANDLER_WAIT);
+        host.turn(now).await.unwrap();
+        let receipt = store.receipt("six").await.unwrap().unwrap();
+        assert!(receipt.is_dead(), "nobody handles it, the second time too");
+        assert_eq!(replay(&tables, &store).await, 1);
+    }
+    host.release().await.unwrap();
+    prepare_at(&tables, now).await;
+    assert_eq!(shown(&tables).await.child("sum"), Some(&6.into()));
+    let receipt = store.receipt("six").await.unwrap().unwrap();
+    assert_eq!(receipt.outcome, "handled");
+    assert_eq!(
+        replay(&tables, &store).await,
+        0,
+        "it is no dead letter any more"
+    );
+    store.send(&event("six", 6)).await.unwrap();
+    take(&tables, now).await.unwrap().turn(now).await.unwrap();
+    assert_eq!(shown(&tables).await.child("sum"), Some(&6.into()), "once");
+}
+
+#[tokio::test]
+async fn an_event_that_waits_already_is_not_refused() {
+    let tables = memory().handle().tables;
+    prepare(&tables).await;
+    let store = store_of(&tables).await.unwrap();
+    let mut numbers = Vec::new();
+    for number in 0..256 {
+        numbers.push(store.send(&event(&format!("e{number}"), 1)).await.unwrap());
+    }
+    assert_eq!(store.send(&event("e7", 1)).await.unwrap(), numbers[7]);
+    let now = Timestamp::from_millis(0);
+    take(&tables, now).await.unwrap().turn(now).await.unwrap();
+    assert_eq!(shown(&tables).await.child("sum"), Some(&256.into()));
 }
 
 #[tokio::test]

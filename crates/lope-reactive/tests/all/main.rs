@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+mod bounds;
 mod chaos_reactive;
 mod clock_steps;
 mod document_rows;
@@ -18,6 +19,7 @@ mod oracle;
 mod pools;
 mod promises;
 mod recipes;
+mod reports;
 mod scheduling;
 mod scripts;
 mod sheet;

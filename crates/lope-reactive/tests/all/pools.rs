@@ -10,7 +10,7 @@ use lope_reactive::hosting::{
     EffectPerformer, HostIdentity, NoEffects, PoolOptions, RequestedEffect, SpaceClient, SpacePool,
     StoredReceipt,
 };
-use lope_reactive::machine::{Arrival, SpaceAction, SpaceCommand};
+use lope_reactive::machine::{Arrival, SpaceAction, SpaceCommand, StreamEvent};
 use lope_reactive::{CellAddress, Json, SpaceName};
 use lope_store::{MemoryStore, Store, SystemClock};
 use tokio::task::JoinSet;
@@ -101,6 +101,41 @@ async fn a_hundred_writers_at_once_lose_nothing_though_nobody_hosts_the_space() 
         assert_eq!(writer.await.unwrap().outcome, "handled");
     }
     assert_eq!(value(&client, &cell("sum")).await, Some(100.into()));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_sender_that_waits_handles_a_full_backlog_that_nobody_hosts() {
+    let store = MemoryStore::open();
+    let client = client(&store, "sender").await;
+    let counting = json!({
+        "initial": {"internal": {"stream": {"$stream": true}, "sum": 0}},
+        "result": {"send": {"$alias": {"path": ["internal", "stream"]}}, "sum": {"$alias": {"path": ["internal", "sum"]}}},
+        "nodes": [{"module": {"type": "javascript", "implementation": "({n, sum}) => { sum.increment(n) }", "argumentSchema": {"properties": {"n": true, "sum": {"asCell": true}}}},
+            "inputs": {"n": {"$alias": {"path": ["internal", "stream"]}}, "sum": {"$alias": {"path": ["internal", "sum"]}}}, "outputs": {}}]
+    });
+    let result = cell("counter");
+    let started = ask(
+        &client,
+        &result.space,
+        "run",
+        run(&result, counting.into(), 0),
+    )
+    .await;
+    assert_eq!(started.outcome, "handled");
+    let event = |id: String| StreamEvent {
+        id: id.as_str().into(),
+        stream: cell("counter/send"),
+        payload: 1.into(),
+    };
+    let space = client.space(&result.space);
+    for number in 0..256 {
+        space.send(&event(format!("e{number}"))).await.unwrap();
+    }
+    let more = Arrival::Event(event("more".to_owned()));
+    let sent = client.request(&result.space, &more);
+    let sent = tokio::time::timeout(PATIENCE, sent).await.unwrap().unwrap();
+    assert_eq!(sent.outcome, "handled");
+    assert_eq!(value(&client, &cell("counter/sum")).await, Some(257.into()));
 }
 
 on_every_store! {

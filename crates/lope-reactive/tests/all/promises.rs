@@ -166,6 +166,7 @@ const PROMISES: &[Promise] = &[
         tests: &[
             "reactive events::an_event_without_handler_waits_then_is_a_dead_letter_and_the_others_pass",
             "reactive hosting::an_event_that_nobody_handles_and_a_message_that_is_none_are_dead_letters",
+            "reactive hosting::a_dead_letter_that_is_replayed_is_handled_once",
             "reactive events::a_backlog_of_256_a_stream_refuses_loudly_and_takes_more_later",
             "reactive hosting::a_sender_beyond_the_backlog_is_refused_and_may_try_again",
         ],
@@ -320,6 +321,8 @@ const PROMISES: &[Promise] = &[
         tests: &[
             "reactive scripts::there_is_no_clock_no_chance_and_no_compiler",
             "reactive scripts::built_ins_are_frozen_and_nothing_outlives_a_call",
+            "reactive scripts::everything_that_scripts_have_in_common_is_frozen",
+            "reactive scripts::a_script_that_changes_how_lists_are_gone_through_changes_nothing_for_others",
             "reactive scripts::a_script_that_exceeds_a_limit_is_an_error_and_the_next_one_runs",
             "reactive scripts::fuel_is_counted_in_steps_so_that_a_call_ends_alike_everywhere",
             "reactive modules::a_function_is_compiled_once_whoever_has_it",
@@ -377,4 +380,40 @@ fn every_promise_names_tests_that_are_there() {
             assert!(is_there, "{name} in {file}, which holds: {told}");
         }
     }
+}
+
+/// A text without its line breaks, headings and list marks.
+fn plain(text: &str) -> String {
+    let lines = text.lines().map(str::trim);
+    let lines = lines.filter(|line| !line.starts_with('#'));
+    let lines = lines.map(|line| line.strip_prefix("- ").unwrap_or(line));
+    let words: Vec<&str> = lines.flat_map(str::split_whitespace).collect();
+    words.join(" ")
+}
+
+/// The file of behaviours stands beside the repository, not in it; without it there is nothing to
+/// compare with.
+#[test]
+fn the_promises_are_the_file_of_behaviours_word_by_word() {
+    let file = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../../../shared/behaviours/reactive.md"
+    );
+    let Ok(text) = std::fs::read_to_string(file) else {
+        return;
+    };
+    let mut rest = plain(&text);
+    for promise in PROMISES {
+        let words = plain(promise.words);
+        assert!(rest.contains(&words), "the file does not say: {words}");
+        rest = rest.replacen(&words, "", 1);
+    }
+    // The first figure is measured by `lope bench reactive`.
+    for other in [
+        "Implement the seed's observable contract. Where it is silent, these.",
+        "≤ 10 µs overhead per run of a native node in memory;",
+    ] {
+        rest = rest.replacen(other, "", 1);
+    }
+    assert_eq!(rest.trim(), "", "nobody holds this");
 }

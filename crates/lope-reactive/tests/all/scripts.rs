@@ -468,3 +468,94 @@ fn a_script_starts_recipes_with_run() {
     );
     assert_eq!(host.running(), 3);
 }
+
+/// Reaches everything that a script can reach: from the names it has and from what syntax makes, by
+/// prototypes, properties, calls, constructions and methods. What two ways to make it give as the same
+/// object is no script's own; each of those has to be frozen. Gives how many there are and which are
+/// not.
+const REACH: &str = r#"() => {
+  const { apply, construct, getOwnPropertyDescriptor, getPrototypeOf, ownKeys } = Reflect;
+  const attempt = (make) => { try { return make() } catch { return undefined } };
+  const isObject = (it) => (typeof it === "object" && it !== null) || typeof it === "function";
+  const givens = [() => [], () => [(x) => x], () => ["a"], () => [/a/g], () => [[1]], () => [2], () => [{ next() { return { done: true } } }, {}]];
+  const open = ownKeys(globalThis).map((name) => [String(name), () => globalThis[name], 0]);
+  const made = {
+    list: () => [1], object: () => ({}), text: () => Object("a"), number: () => Object(1), symbol: () => Object(Symbol()),
+    plain: () => function () {}, arrow: () => () => 1, later: () => async () => 1, generator: () => function* () {},
+    generated: () => (function* () { yield 1 })(), generatorLater: () => async function* () {},
+    generatedLater: () => (async function* () {})(), promise: () => (async () => 1)(), given: () => (function () { return arguments })(1),
+    pattern: () => /a/g, matched: () => /(?<x>a)/.exec("a"), matches: () => "aa".matchAll(/a/g), made: () => class { static x = 1 },
+    template: () => ((parts) => parts)`a`, thrown: () => { try { null.x } catch (error) { return error } },
+    deep: () => { try { (function f() { f() })() } catch (error) { return error } },
+    bound: () => (function () {}).bind(null), proxy: () => new Proxy({}, {}), list_of: () => [1].values(), map_of: () => new Map([[1, 1]]).entries(),
+    set_of: () => new Set([1]).entries(), letters: () => "a"[Symbol.iterator](), numbers: () => new Uint8Array(1),
+  };
+  for (const name of ownKeys(made)) open.push([name, made[name], 0]);
+  const shared = new Set(), expanded = new Set(), thawed = [];
+  while (open.length > 0) {
+    const [path, way, depth] = open.pop();
+    const one = attempt(way), other = attempt(way);
+    if (!isObject(one)) continue;
+    const isShared = one === other;
+    const make = isShared ? () => one : way;
+    if (isShared) {
+      if (shared.has(one)) continue;
+      shared.add(one);
+      if (!Object.isFrozen(one)) thawed.push(path);
+    } else {
+      const kind = getPrototypeOf(one);
+      if (depth > 2 || (depth > 0 && expanded.has(kind))) continue;
+      expanded.add(kind);
+      for (let at = one; at !== null; at = getPrototypeOf(at)) {
+        for (const key of ownKeys(at)) {
+          for (const given of givens) open.push([`${path}.${String(key)}()`, () => { const it = make(); return it[key](...given()) }, depth + 1]);
+        }
+      }
+    }
+    const next = isShared ? 1 : depth + 1;
+    open.push([`${path}.__proto__`, () => getPrototypeOf(make()), next]);
+    for (const key of ownKeys(one)) {
+      open.push([`${path}.${String(key)}`, () => make()[key], next]);
+      for (const part of ["value", "get", "set"]) open.push([`${path}.${String(key)} ${part}`, () => getOwnPropertyDescriptor(make(), key)[part], next]);
+    }
+    if (typeof one === "function") {
+      for (const given of givens) {
+        open.push([`${path}()`, () => apply(make(), undefined, given()), next]);
+        open.push([`new ${path}`, () => construct(make(), given()), next]);
+      }
+    }
+  }
+  return { thawed, shared: shared.size };
+}"#;
+
+#[test]
+fn everything_that_scripts_have_in_common_is_frozen() {
+    let mut scripts = JavaScript::new(ScriptLimits {
+        fuel: 1_000_000,
+        ..ScriptLimits::default()
+    });
+    let reached = call(&mut scripts, REACH, json!({})).unwrap().unwrap();
+    assert_eq!(reached.child("thawed"), Some(&json!([]).into()));
+    let shared = reached.child("shared").and_then(Json::as_int).unwrap();
+    assert!(shared > 500, "{shared} objects were reached");
+}
+
+#[test]
+fn a_script_that_changes_how_lists_are_gone_through_changes_nothing_for_others() {
+    let stealth = "() => { const P = Object.getPrototypeOf([][Symbol.iterator]()); const next = P.next; P.next = function () { const r = next.call(this); if (!r.done && r.value && typeof r.value === 'object' && 'n' in r.value) return {done: false, value: {n: 1000}}; return r }; return 'ok' }";
+    let ending =
+        "() => { Object.getPrototypeOf([][Symbol.iterator]()).next = () => ({done: true}) }";
+    let stacks = "() => { Error.prepareStackTrace = () => 'mine'; Error.stackTraceLimit = 0 }";
+    let mut scripts = JavaScript::default();
+    for tampering in [stealth, ending, stacks] {
+        let failure = call(&mut scripts, tampering, json!({"n": 5})).unwrap_err();
+        assert_eq!(&*failure.kind, "TypeError", "{tampering}");
+        let sum = "({n}) => { let s = 0; for (const v of [n, 10, 100]) s += v; return [s, n * 2, [...new Set([n, 2])].length] }";
+        assert_eq!(
+            call(&mut scripts, sum, json!({"n": 5})),
+            Ok(Some(json!([115, 10, 2]).into()))
+        );
+    }
+    let stack = call(&mut scripts, "() => { null.x }", json!({})).unwrap_err();
+    assert!(stack.traceback.is_some_and(|stack| stack.contains("at ")));
+}

@@ -7,7 +7,7 @@ use lope_cells::link::rewrite;
 use lope_definition::Problem;
 use lope_definition::yaml::LocatedDocument;
 use lope_reactive::Recipe;
-use lope_reactive::javascript::JavaScript;
+use lope_reactive::javascript::{JavaScript, place_in_recipe};
 use lope_reactive::recipe::{FunctionCode, NodeModule};
 
 /// A recipe file that was read.
@@ -53,13 +53,18 @@ pub fn read_recipe(text: &str) -> Result<RecipeFile, Vec<Problem>> {
 /// Reads a recipe file in JavaScript: a function that is called with a builder and returns what the
 /// result cell holds.
 pub fn read_recipe_script(text: &str) -> Result<RecipeFile, Vec<Problem>> {
-    let text = text.trim().trim_end_matches(';');
-    let built = JavaScript::default().build_recipe(text);
+    let source = text.trim().trim_end_matches(';');
+    let above = text[..text.len() - text.trim_start().len()]
+        .matches('\n')
+        .count() as u32;
+    let built = JavaScript::default().build_recipe(source);
     let document = built.map_err(|failure| {
-        vec![unreadable(&format!(
-            "{}: {}",
-            failure.kind, failure.message
-        ))]
+        let mut problem = unreadable(&format!("{}: {}", failure.kind, failure.message));
+        if let Some((line, column)) = place_in_recipe(&failure) {
+            problem.at.line = line + above;
+            problem.at.column = column;
+        }
+        vec![problem]
     })?;
     let problems: Vec<Problem> = Recipe::problems(&document)
         .into_iter()
@@ -151,6 +156,18 @@ mod tests {
                 problems[0].message.contains(expected),
                 "{bad}: {problems:?}"
             );
+        }
+    }
+
+    #[test]
+    fn what_is_wrong_with_a_recipe_in_javascript_has_its_line() {
+        for (bad, line) in [
+            ("(b) => {\n  b.name('x');\n  const y = ;\n}", 3),
+            ("\n\n(b) => {\n  b.name('x');\n  b.nosuch();\n}", 5),
+            ("(b) => {\n  throw new Error('boom');\n}", 2),
+        ] {
+            let problems = read_recipe_script(bad).unwrap_err();
+            assert_eq!(problems[0].at.line, line, "{bad}: {problems:?}");
         }
     }
 

@@ -12,8 +12,8 @@ use crate::output::{Output, counted};
 
 #[derive(Debug, Args)]
 pub(crate) struct ReplayArgs {
-    /// Whose
-    #[arg(allow_negative_numbers = true)]
+    /// Whose: a number, or the name of a reactive space
+    #[arg(allow_negative_numbers = true, value_parser = super::worker)]
     worker: WorkerId,
     /// The dead letter's number
     #[arg(required_unless_present = "all")]
@@ -25,8 +25,8 @@ pub(crate) struct ReplayArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct DropArgs {
-    /// Whose
-    #[arg(allow_negative_numbers = true)]
+    /// Whose: a number, or the name of a reactive space
+    #[arg(allow_negative_numbers = true, value_parser = super::worker)]
     worker: WorkerId,
     /// Its number
     #[arg(required_unless_present = "all")]

@@ -5,7 +5,7 @@ use clap::Subcommand;
 use lope::reactive::{CellAddress, Json, Link, SpaceAction};
 use serde_json::json;
 
-use super::{OpenSpaces, address, naming, shown, tell, value_of};
+use super::{OpenSpaces, TypedCell, address, naming, shown, tell, value_of};
 use crate::error::{CliError, CliResult, Exit};
 use crate::home::Settings;
 use crate::output::{self, Output};
@@ -22,7 +22,10 @@ pub(crate) enum CellsCommand {
         #[arg(long)]
         raw: bool,
     },
-    /// Change a cell, and wait until everything that depends on it is up to date
+    /// Change a cell, and wait until everything in its space that depends on it is up to date
+    ///
+    /// Other spaces that read the cell follow when somebody hosts them: at once under 'lope up',
+    /// otherwise with the next command for them.
     Set {
         #[arg(value_name = "CELL")]
         cell: String,
@@ -56,7 +59,7 @@ pub(crate) enum CellsCommand {
         #[arg(value_name = "CELL")]
         cell: String,
     },
-    /// List what a cell held, newest last, and who changed it
+    /// List what a cell held, links followed, newest last, and who changed it
     History {
         #[arg(value_name = "CELL")]
         cell: String,
@@ -77,26 +80,48 @@ pub(crate) async fn run(
     | CellsCommand::History { cell, .. }) = &command;
     let at = address(cell)?;
     let named = cell.clone();
-    let action = change(&command, &at)?;
-    let opened = match action {
+    let opened = match change(&command, &at)? {
         Some(_) => OpenSpaces::open(settings).await?,
         None => OpenSpaces::open_read_only(settings).await?,
     };
-    let exit = match command {
-        CellsCommand::Get { raw, .. } => get(&opened, &at, raw, output).await,
+    let exit = match &command {
+        CellsCommand::Get { raw, .. } => get(&opened, &at, *raw, output).await,
         CellsCommand::Set { .. } => {
-            let actions = action.into_iter().chain(naming(&named, &at));
-            let asked = opened.ask(&at.space, SpaceAction::All(actions.collect()));
-            asked.await.map(|()| {
-                tell(output, "cell", &at, &format!("{named} is set"));
-                Exit::Done
-            })
+            let cell = TypedCell {
+                text: &named,
+                at: &at,
+            };
+            set(&opened, &command, cell, output).await
         }
-        CellsCommand::Watch { count, .. } => watch(&opened, &at, count, output).await,
+        CellsCommand::Watch { count, .. } => watch(&opened, &at, *count, output).await,
         CellsCommand::Links { .. } => links(&opened, &at, output).await,
-        CellsCommand::History { limit, .. } => history(&opened, &at, limit, output).await,
+        CellsCommand::History { limit, .. } => history(&opened, &at, *limit, output).await,
     };
     opened.close(exit).await
+}
+
+/// Has a cell changed by the space that it is in: where redirects lead into another space, by that.
+async fn set(
+    opened: &OpenSpaces,
+    command: &CellsCommand,
+    cell: TypedCell<'_>,
+    output: Output,
+) -> CliResult<Exit> {
+    let TypedCell { text: named, at } = cell;
+    let is_link = matches!(change(command, at)?, Some(SpaceAction::Set { value: Some(value), .. }) if Link::from_json(&value).is_some());
+    let target = if is_link {
+        at.clone()
+    } else {
+        opened.spaces.space(&at.space).written_at(at).await?
+    };
+    let is_elsewhere = target.space != at.space;
+    let at = if is_elsewhere { &target } else { at };
+    let name = naming(named, at).filter(|_| !is_elsewhere);
+    let actions = change(command, at)?.into_iter().chain(name);
+    let action = SpaceAction::All(actions.collect());
+    opened.ask(named, &at.space, action).await?;
+    tell(output, "cell", at, &format!("{named} is set"));
+    Ok(Exit::Done)
 }
 
 /// What `set` asks for.
@@ -115,8 +140,12 @@ fn change(command: &CellsCommand, at: &CellAddress) -> CliResult<Option<SpaceAct
             elements: vec![value],
         },
         Some(by) if *add => {
-            if by.as_number().is_none() {
+            let Some(number) = by.as_number() else {
                 return Err(CliError::usage(format!("{by} is no number to add")));
+            };
+            if number.as_int().is_none() && number.is_integer() {
+                let message = format!("{by} is too large to add: whole numbers have 64 bits");
+                return Err(CliError::usage(message));
             }
             SpaceAction::Increment { at, by }
         }
@@ -226,6 +255,8 @@ async fn history(
     limit: usize,
     output: Output,
 ) -> CliResult<Exit> {
+    // What a link leads to has the values; the link itself has none.
+    let at = &opened.spaces.space(&at.space).leads_to(at).await?;
     let all = opened.spaces.space(&at.space).history().await?;
     let is_meant =
         |change: &CellAddress| change.is_same_document(at) && change.path.overlaps(&at.path);

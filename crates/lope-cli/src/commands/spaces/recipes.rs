@@ -4,14 +4,14 @@ use std::path::{Path, PathBuf};
 
 use clap::Subcommand;
 use lope::reactive::{
-    CellAddress, NodeLine, ProcessReport, RecipeFile, SpaceAction, SpaceName, read_recipe,
+    FailingNode, NodeLine, ProcessReport, RecipeFile, SpaceAction, SpaceName, read_recipe,
     read_recipe_script, unreadable,
 };
 use lope::workflows::{Problem, ProblemReport};
 use serde_json::{Value, json};
 
 use super::graph::{self, GraphFormat};
-use super::{OpenSpaces, address, naming, tell, value_of};
+use super::{OpenSpaces, TypedCell, address, naming, nothing_runs, tell, value_of};
 use crate::commands::workflow_file;
 use crate::error::{CliError, CliResult, Exit};
 use crate::home::Settings;
@@ -31,8 +31,19 @@ pub(crate) enum RecipesCommand {
         #[arg(value_name = "FILE")]
         file: Option<PathBuf>,
         /// The cell for its result: SPACE/NAME
-        #[arg(long, value_name = "CELL")]
-        into: String,
+        #[arg(long, value_name = "CELL", required_unless_present = "result")]
+        into: Option<String>,
+        /// The space of the cell for its result, instead of --into
+        #[arg(
+            long,
+            value_name = "SPACE",
+            requires = "result",
+            conflicts_with = "into"
+        )]
+        space: Option<String>,
+        /// The name of the cell for its result, instead of --into
+        #[arg(long, value_name = "NAME", requires = "space", conflicts_with = "into")]
+        result: Option<String>,
         /// What it is run with: JSON, @FILE, or - for standard input
         #[arg(long, value_name = "JSON|@FILE|-")]
         argument: Option<String>,
@@ -82,9 +93,13 @@ pub(crate) async fn run(
         RecipesCommand::Run {
             file,
             into,
+            space,
+            result,
             argument,
             strict,
         } => {
+            let said = |text: Option<String>| text.unwrap_or_default();
+            let into = into.unwrap_or_else(|| format!("{}/{}", said(space), said(result)));
             let recipe = file.as_deref().map(read).transpose()?;
             let at = address(&into)?;
             let argument = argument.as_deref().map(value_of).transpose()?;
@@ -96,19 +111,20 @@ pub(crate) async fn run(
             };
             let actions = std::iter::once(run).chain(naming(&into, &at));
             let action = SpaceAction::All(actions.collect());
-            ask(&settings()?, &at, action, output, &format!("{into} runs")).await
+            let cell = TypedCell {
+                text: &into,
+                at: &at,
+            };
+            ask(&settings()?, cell, action, output, "runs").await
         }
         RecipesCommand::Stop { cell } => {
             let at = address(&cell)?;
             let action = SpaceAction::Stop { result: at.clone() };
-            ask(
-                &settings()?,
-                &at,
-                action,
-                output,
-                &format!("{cell} is stopped"),
-            )
-            .await
+            let cell = TypedCell {
+                text: &cell,
+                at: &at,
+            };
+            ask(&settings()?, cell, action, output, "is stopped").await
         }
         RecipesCommand::List { space } => list(space, &settings()?, output).await,
         RecipesCommand::Show { cell } => {
@@ -195,14 +211,15 @@ fn problem_json(problem: &Problem) -> Value {
 
 async fn ask(
     settings: &Settings,
-    at: &CellAddress,
+    cell: TypedCell<'_>,
     action: SpaceAction,
     output: Output,
-    text: &str,
+    done: &str,
 ) -> CliResult<Exit> {
+    let TypedCell { text: named, at } = cell;
     let opened = OpenSpaces::open(settings).await?;
-    let exit = opened.ask(&at.space, action).await.map(|()| {
-        tell(output, "result", at, text);
+    let exit = opened.ask(named, &at.space, action).await.map(|()| {
+        tell(output, "result", at, &format!("{named} {done}"));
         Exit::Done
     });
     opened.close(exit).await
@@ -228,7 +245,7 @@ async fn list(space: Option<String>, settings: &Settings, output: Output) -> Cli
                 report.result.clone(),
                 report.name.clone().unwrap_or_default(),
                 report.nodes.len().to_string(),
-                failing(report).to_string(),
+                report.failing.to_string(),
                 if entry.host.is_some() {
                     "hosted"
                 } else {
@@ -242,7 +259,7 @@ async fn list(space: Option<String>, settings: &Settings, output: Output) -> Cli
             "host": entry.host.as_ref().map(|(owner, _)| owner),
             "waiting": entry.waiting,
             "active": entry.is_active,
-            "recipes": own.map(|report| json!({ "result": report.result, "name": report.name, "recipe": report.recipe, "nodes": report.nodes.len(), "failing": failing(report) })).collect::<Vec<_>>(),
+            "recipes": own.map(|report| json!({ "result": report.result, "name": report.name, "recipe": report.recipe, "nodes": report.nodes.len(), "failing": report.failing })).collect::<Vec<_>>(),
         }));
     }
     let titles = ["RESULT", "RECIPE", "NODES", "FAILING", "SPACE"];
@@ -258,11 +275,6 @@ async fn list(space: Option<String>, settings: &Settings, output: Output) -> Cli
     opened.close(Ok(Exit::Done)).await
 }
 
-fn failing(report: &ProcessReport) -> usize {
-    let nodes = report.nodes.iter();
-    nodes.filter(|node| node.error.is_some()).count()
-}
-
 /// What runs into a cell.
 async fn report(cell: &str, settings: &Settings) -> CliResult<ProcessReport> {
     let at = address(cell)?;
@@ -273,10 +285,7 @@ async fn report(cell: &str, settings: &Settings) -> CliResult<ProcessReport> {
     let found = reports?
         .into_iter()
         .find(|report| names.contains(&report.result));
-    found.ok_or_else(|| {
-        let error = CliError::new(Exit::Failed, format!("nothing runs into {cell}"));
-        error.hint("'lope recipes list' shows what runs")
-    })
+    found.ok_or_else(|| nothing_runs(cell))
 }
 
 fn show(report: &ProcessReport) -> String {
@@ -294,15 +303,41 @@ fn show(report: &ProcessReport) -> String {
             node.role,
             counted(node.runs, "run")
         ));
-        if let Some(error) = &node.error {
-            lines.push(format!("    failed: {error}"));
-        }
+        lines.extend(deeds(node).map(|deed| format!("    {deed}")));
     }
     if let Some(warnings) = report.warnings.as_object() {
         let warnings = warnings.iter();
         lines.extend(warnings.map(|(node, text)| format!("  warning: node {node}: {text}")));
     }
+    lines.extend(failures_below(report));
     lines.join("\n")
+}
+
+/// What a node did and what came of it, as far as it is special.
+fn deeds(node: &NodeLine) -> impl Iterator<Item = String> {
+    let failed = node.error.as_ref().map(|error| format!("failed: {error}"));
+    let into = node.into.as_ref().map(|cell| format!("runs into {cell}"));
+    let event = node.event.as_ref();
+    let event = event.map(|event| format!("its last event was '{event}'"));
+    let last_failure = node.last_failure.as_ref();
+    let last_failure = last_failure.map(|failure| format!("failed last: {failure}"));
+    [failed, into, event, last_failure].into_iter().flatten()
+}
+
+/// What does not work in what a process started, and in its result as a whole.
+fn failures_below(report: &ProcessReport) -> Vec<String> {
+    let is_own = |path: &str| path.parse::<usize>().is_ok();
+    let below = report.failures.iter().filter(|node| !is_own(&node.path));
+    let told = |node: &FailingNode| format!("  node {} in {}: {}", node.path, node.cell, node.why);
+    let mut lines: Vec<String> = below.map(told).collect();
+    if report.failing > report.failures.len() {
+        let more = report.failing - report.failures.len();
+        lines.push(format!("  and {more} more that do not work"));
+    }
+    if !lines.is_empty() {
+        lines.insert(0, "does not work:".to_owned());
+    }
+    lines
 }
 
 fn why(report: &ProcessReport, node: Option<usize>, output: Output) -> CliResult<Exit> {
@@ -312,9 +347,12 @@ fn why(report: &ProcessReport, node: Option<usize>, output: Output) -> CliResult
         let message = format!("{} has no node {node}", report.result);
         return Err(CliError::new(Exit::Failed, message));
     }
-    let lines: Vec<String> = meant.iter().flat_map(|line| explain(line)).collect();
+    let mut lines: Vec<String> = meant.iter().flat_map(|line| explain(line)).collect();
+    if node.is_none() {
+        lines.extend(failures_below(report));
+    }
     output.document(
-        &json!({ "result": report.result, "nodes": meant }),
+        &json!({ "result": report.result, "nodes": meant, "failing": report.failing, "failures": report.failures }),
         &lines.join("\n"),
     );
     Ok(Exit::Done)
@@ -330,6 +368,8 @@ fn explain(line: &NodeLine) -> Vec<String> {
     let mut say = |text: String| lines.push(format!("  {text}"));
     if line.role == "handler" {
         say("runs when an event comes".to_owned());
+    } else if line.role == "left out" {
+        say("does not run: its module is missing".to_owned());
     } else if !line.live {
         say("does not run: nobody wants what it writes".to_owned());
     }
@@ -346,9 +386,7 @@ fn explain(line: &NodeLine) -> Vec<String> {
     } else if let Some(pending) = &line.pending {
         say(format!("has to run because {pending}"));
     }
-    if let Some(error) = &line.error {
-        say(format!("failed: {error}"));
-    }
+    deeds(line).for_each(&mut say);
     say(format!("reads {}", listed(&line.reads)));
     say(format!("writes {}", listed(&line.writes)));
     lines

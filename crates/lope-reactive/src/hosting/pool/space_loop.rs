@@ -18,6 +18,9 @@ use crate::runner::RecipeRunner;
 /// How soon to look again at a space that somebody else has.
 const TRY_AGAIN: Span = Span::from_secs(1);
 
+/// How soon to try a space again that cannot be hosted as it is.
+const TRY_BROKEN_AGAIN: Span = Span::from_secs(30);
+
 /// Longest time between two turns of a space that looks at others.
 const POLL: Span = Span::from_secs(2);
 
@@ -39,7 +42,7 @@ pub(super) async fn serve(
     let mut idle_since = inner.now();
     let mut attempts = 0_u64;
     while !*stop.borrow() {
-        match host.turn(inner.now()).await {
+        match host.slice(inner.now()).await {
             Ok(told) => {
                 if !told.is_empty() {
                     idle_since = inner.now();
@@ -56,7 +59,11 @@ pub(super) async fn serve(
                 tokio::time::sleep(PAUSE).await;
                 continue;
             }
-            Err(error) => return tracing::error!(%space, %error, "the space cannot be hosted"),
+            Err(error) => return broken(inner, space, &error),
+        }
+        if host.is_settling() {
+            tokio::task::yield_now().await;
+            continue;
         }
         let looks_elsewhere = host.looks_elsewhere();
         if looks_elsewhere {
@@ -106,6 +113,14 @@ async fn take(
         span: options.lease,
     };
     SpaceHost::take(store, runner, asked).await
+}
+
+/// A space whose turn cannot be taken is left alone for a while, and whoever asked is told.
+fn broken(inner: &SpacePoolInner, space: &SpaceName, error: &HostError) {
+    tracing::error!(%space, %error, "the space cannot be hosted");
+    let again = inner.now().plus(TRY_BROKEN_AGAIN);
+    inner.held().insert(space.clone(), again);
+    inner.broken().insert(space.clone(), error.to_string());
 }
 
 fn not_taken(inner: &SpacePoolInner, space: &SpaceName, error: &HostError) {

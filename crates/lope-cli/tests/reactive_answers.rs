@@ -1,0 +1,303 @@
+//! What commands for reactive spaces answer when something is wrong, missing or too much.
+
+use std::process::{Child, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::{Value, json};
+
+use crate::stage::{Home, until};
+
+const COUNTER: &str = r#"
+name: counter
+initial: { internal: { count: 0, add: { $stream: true } } }
+result: { count: { $alias: internal/count }, add: { $alias: internal/add } }
+nodes:
+  - module:
+      type: javascript
+      argumentSchema: { properties: { n: true, count: { asCell: true } } }
+      implementation: "({n, count}) => { if (n < 0) throw new RangeError('below zero'); count.increment(n) }"
+    inputs: { n: { $alias: internal/add }, count: { $alias: internal/count } }
+    outputs: {}
+"#;
+
+/// Starts itself twice, without end.
+const BOMB: &str = r#"
+name: bomb
+result: { out: { $alias: internal/out } }
+nodes:
+  - module: { type: javascript, implementation: "({d, self}) => [run(self, {d: d + 1, self}, 'a'), run(self, {d: d + 1, self}, 'b')]" }
+    inputs: { d: { $alias: argument/d }, self: { $alias: argument/self } }
+    outputs: { $alias: internal/out }
+"#;
+
+fn bomb_argument() -> String {
+    let alias = |path: [&str; 2]| json!({ "$alias": { "path": path } });
+    let code =
+        "({d, self}) => [run(self, {d: d + 1, self}, 'a'), run(self, {d: d + 1, self}, 'b')]";
+    let recipe = json!({ "name": "bomb", "result": { "out": alias(["internal", "out"]) }, "nodes": [{
+        "module": { "type": "javascript", "implementation": code },
+        "inputs": { "d": alias(["argument", "d"]), "self": alias(["argument", "self"]) },
+        "outputs": alias(["internal", "out"]),
+    }] });
+    json!({ "d": 0, "self": recipe }).to_string()
+}
+
+fn up(home: &Home) -> Child {
+    let mut command = home.command(&["up", "--http", "off"]);
+    command.stdout(Stdio::null()).stderr(Stdio::null());
+    command.spawn().unwrap()
+}
+
+fn get(home: &Home, cell: &str) -> Value {
+    home.lope(&["--json", "cells", "get", cell]).done().json()
+}
+
+#[test]
+fn a_runner_ends_in_time_though_a_space_has_very_much_to_do() {
+    let home = Home::new();
+    let recipe = home.file("bomb.yaml", BOMB);
+    let argument = bomb_argument();
+    home.lope(&["cells", "set", "home/x", "1"]).done();
+    let mut runner = up(&home);
+    until("the runner has the space", || {
+        let list = home.lope(&["cells", "set", "home/x", "1", "--add"]);
+        list.code == 0
+    });
+    let mut sender = home.command(&[
+        "recipes",
+        "run",
+        &recipe,
+        "--into",
+        "home/bomb",
+        "--argument",
+        &argument,
+    ]);
+    let mut sender = sender
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    until("it is under way", || {
+        let list = home.lope(&["--json", "recipes", "list"]).json();
+        list[0]["waiting"]
+            .as_u64()
+            .is_some_and(|waiting| waiting > 0)
+            || list[0]["recipes"] != json!([])
+    });
+    let asked = Instant::now();
+    kill_process(Pid::from_child(&runner), Signal::TERM).unwrap();
+    let status = runner.wait().unwrap();
+    assert!(
+        asked.elapsed() < Duration::from_secs(20),
+        "{:?}",
+        asked.elapsed()
+    );
+    assert!(status.code().is_some(), "{status}: it ended by itself");
+    kill_process(Pid::from_child(&sender), Signal::KILL).unwrap();
+    sender.wait().unwrap();
+}
+
+#[test]
+fn what_fails_in_nested_processes_is_told_at_the_root() {
+    let home = Home::new();
+    let recipe = home.file(
+        "nested.yaml",
+        r#"
+name: nested
+initial: { internal: { items: [{ id: a, n: 1 }, { id: b, n: 0 }] } }
+result: { all: { $alias: internal/all }, kid: { $alias: internal/kid } }
+nodes:
+  - module: { type: ref, implementation: map }
+    inputs:
+      list: { $alias: internal/items }
+      op:
+        result: { $alias: internal/y }
+        nodes:
+          - module: { type: javascript, implementation: "({element}) => { if (!element.n) throw new Error('zero'); return 1 / element.n }" }
+            inputs: { element: { $alias: argument/element } }
+            outputs: { $alias: internal/y }
+    outputs: { $alias: internal/all }
+  - module:
+      type: recipe
+      implementation:
+        result: { $alias: internal/z }
+        nodes:
+          - module: { type: javascript, implementation: "() => { throw new Error('kid fails') }" }
+            inputs: {}
+            outputs: { $alias: internal/z }
+          - module: { type: ref, implementation: nosuch }
+            inputs: {}
+            outputs: { $alias: internal/w }
+    inputs: {}
+    outputs: { $alias: internal/kid }
+"#,
+    );
+    home.lope(&["recipes", "run", &recipe, "--into", "home/nested"])
+        .done();
+    let list = home.lope(&["--json", "recipes", "list"]).done().json();
+    assert_eq!(list[0]["recipes"][0]["failing"], json!(3), "{list}");
+    for verb in ["show", "why"] {
+        let told = home.lope(&["recipes", verb, "home/nested"]).done().out;
+        for expected in [
+            "node 0/0 in home/of:",
+            "zero",
+            "node 1/0 in home/of:",
+            "kid fails",
+            "node 1/1 in home/of:",
+            "'nosuch' is no module",
+        ] {
+            assert!(told.contains(expected), "{verb}: {expected}: {told}");
+        }
+        assert!(
+            told.contains("1 recipe") || told.contains("node 1 (recipe)"),
+            "{told}"
+        );
+    }
+}
+
+#[test]
+fn what_a_handler_did_is_told() {
+    let home = Home::new();
+    let recipe = home.file("counter.yaml", COUNTER);
+    home.lope(&[
+        "recipes", "run", &recipe, "--space", "home", "--result", "counter",
+    ])
+    .done();
+    home.lope(&["streams", "send", "home/counter/add", "2", "--id", "two"])
+        .done();
+    let failed = home.lope(&["streams", "send", "home/counter/add", "-1", "--id", "bad"]);
+    assert_eq!(failed.code, 1);
+    home.lope(&["streams", "send", "home/counter/add", "3", "--id", "three"])
+        .done();
+    let why = home.lope(&["recipes", "why", "home/counter"]).done().out;
+    for expected in [
+        "node 0 (javascript): 3 runs",
+        "its last event was 'three'",
+        "failed last: {\"error\":{\"message\":\"below zero\",\"type\":\"RangeError\"},\"event\":\"bad\"}",
+        "writes home/process-of-counter/internal/count",
+    ] {
+        assert!(why.contains(expected), "{expected}: {why}");
+    }
+    assert_eq!(
+        get(&home, "home/process-of-counter/internal/count"),
+        json!(5)
+    );
+}
+
+#[test]
+fn commands_for_what_is_not_there_say_so() {
+    let home = Home::new();
+    home.lope(&["cells", "set", "home/x", "1"]).done();
+    for command in [
+        ["recipes", "run", "--into", "home/nobody"].as_slice(),
+        &["recipes", "stop", "home/nobody"],
+        &["recipes", "stop", "home/x"],
+        &["recipes", "show", "home/nobody"],
+    ] {
+        let said = home.lope(command);
+        assert_eq!(said.code, 1, "{command:?}");
+        let cell = command.last().unwrap();
+        assert!(
+            said.err.contains(&format!("nothing runs at {cell}")),
+            "{}",
+            said.err
+        );
+    }
+    let inline = r#"home/data:application/json,{"a/b":[1,{"c":"d/e"}]}"#;
+    assert_eq!(get(&home, inline), json!({ "a/b": [1, { "c": "d/e" }] }));
+    assert_eq!(get(&home, &format!("{inline}/a~1b/1/c")), json!("d/e"));
+}
+
+#[test]
+fn links_in_a_circle_are_named_and_can_be_taken_away_and_a_stream_is_not_set() {
+    let home = Home::new();
+    let id = |name: &str| {
+        let said = home.lope(&["--json", "cells", "set", &format!("home/{name}"), "1"]);
+        let cell = said.done().json()["cell"].as_str().unwrap().to_owned();
+        cell.strip_prefix("home/").unwrap().to_owned()
+    };
+    let (a, b) = (id("a"), id("b"));
+    let redirect =
+        |id: &str| json!({ "/": { "link@1": { "id": id, "overwrite": "redirect" } } }).to_string();
+    home.lope(&["cells", "set", "home/a", &redirect(&b)]).done();
+    home.lope(&["cells", "set", &format!("home/{b}"), &redirect(&a)])
+        .done();
+    let circle = home.lope(&["cells", "get", "home/a"]);
+    assert_eq!(circle.code, 1);
+    assert!(
+        circle.err.contains("circle") && circle.err.contains(&a),
+        "{}",
+        circle.err
+    );
+    home.lope(&["cells", "set", "home/a", "--remove"]).done();
+    home.lope(&["cells", "set", "home/a", "2"]).done();
+    assert_eq!(
+        (get(&home, "home/a"), get(&home, "home/b")),
+        (json!(2), json!(2))
+    );
+    let recipe = home.file("counter.yaml", COUNTER);
+    home.lope(&["recipes", "run", &recipe, "--into", "home/counter"])
+        .done();
+    let refused = home.lope(&["cells", "set", "home/counter/add", "5"]);
+    assert_eq!(refused.code, 1);
+    assert!(refused.err.contains("lope streams send"), "{}", refused.err);
+    home.lope(&["streams", "send", "home/counter/add", "5"])
+        .done();
+    assert_eq!(get(&home, "home/counter/count"), json!(5));
+}
+
+#[test]
+fn a_cell_that_stands_for_one_of_another_space_is_set_there() {
+    let home = Home::new();
+    let said = home
+        .lope(&["--json", "cells", "set", "away/doc", "1"])
+        .done();
+    let cell = said.json()["cell"].as_str().unwrap().to_owned();
+    let id = cell.strip_prefix("away/").unwrap();
+    let redirect =
+        json!({ "/": { "link@1": { "id": id, "space": "away", "overwrite": "redirect" } } });
+    home.lope(&["cells", "set", "home/doc", &redirect.to_string()])
+        .done();
+    home.lope(&["cells", "set", "home/doc", "7"]).done();
+    assert_eq!(
+        (get(&home, "away/doc"), get(&home, "home/doc")),
+        (json!(7), json!(7))
+    );
+    home.lope(&["cells", "set", "home/doc", "1", "--add"])
+        .done();
+    assert_eq!(get(&home, "away/doc"), json!(8));
+    let most = i64::MAX.to_string();
+    let refused = home.lope(&["cells", "set", "away/doc", &most, "--add"]);
+    assert_eq!(refused.code, 1);
+    assert!(refused.err.contains("64 bits"), "{}", refused.err);
+    assert_eq!(
+        home.lope(&["cells", "set", "away/doc", "9223372036854775808", "--add"])
+            .code,
+        2
+    );
+    assert_eq!(get(&home, "away/doc"), json!(8));
+    home.lope(&["mailbox", "dead", "away"]).done();
+}
+
+#[test]
+fn a_recipe_file_with_fields_that_mean_nothing_is_refused_with_their_lines() {
+    let home = Home::new();
+    let recipe = home.file(
+        "bad.yaml",
+        "name: 5\nargumentSchema: 7\ninitial: { internal: {}, bogus: 1 }\nresult: { $alias: internal/b }\nnodes:\n  - module:\n      type: javascript\n      implementation: '() => 1'\n      wrapper: nosuch\n      argumentSchema: { properties: { a: { type: nothing } } }\n      arguments: 1\n    inputs: {}\n    outputs: { $alias: internal/b }\n",
+    );
+    let said = home.lope(&["--json", "recipes", "check", &recipe]);
+    assert_eq!(said.code, 2);
+    let problems = said.json()[0]["problems"].as_array().unwrap().clone();
+    let lines: Vec<u64> = problems
+        .iter()
+        .map(|problem| problem["line"].as_u64().unwrap())
+        .collect();
+    assert_eq!(lines, [1, 2, 3, 9, 10, 11], "{problems:?}");
+    assert_eq!(
+        home.lope(&["recipes", "run", &recipe, "--into", "home/bad"])
+            .code,
+        2
+    );
+}
