@@ -124,7 +124,10 @@ pub fn add_sources(run: &mut Value, definition: &Definition) {
             .and_then(Value::as_str)
             .and_then(|step| sources.get(step).or_else(|| sources.get(&step_of(step))))
             .cloned();
-        put(value, "source", found.map(Value::from));
+        let exact = found
+            .as_deref()
+            .and_then(|source| line_in_code(value, source));
+        put(value, "source", exact.or(found).map(Value::from));
     };
     run.get_mut("error").into_iter().for_each(put_source);
     for execution in run
@@ -136,6 +139,18 @@ pub fn add_sources(run: &mut Value, definition: &Definition) {
         put_source(execution);
         execution.get_mut("error").into_iter().for_each(put_source);
     }
+}
+
+/// Where code between awaits failed: its step names the first line of it, and the traceback the line
+/// itself.
+fn line_in_code(error: &Value, source: &str) -> Option<String> {
+    let step = error.get("step")?.as_str()?;
+    let (file, _) = source.rsplit_once(':')?;
+    let traceback = error.get("traceback")?.as_str()?;
+    step.rsplit('/').next()?.strip_prefix("code-")?;
+    let (_, rest) = traceback.split_once(&format!("{file}\", line "))?;
+    let end = rest.find(|c: char| !c.is_ascii_digit())?;
+    Some(format!("{file}:{}", &rest[..end]))
 }
 
 fn attempt(attempt: &AttemptRecord) -> Value {
