@@ -49,12 +49,14 @@ def run_region(request: dict[str, Any], given: Optional[dict[str, Any]]) -> Enco
 
 def _run(region: "Region", module: Any, scope: dict[str, Any]) -> Encoded:
     request = region.request
+    flow, value = "next", None
     fatal: Optional[BaseException] = None
     token, working = running.set(region), client.working.set(True)
     try:
         function = region.function(module, scope)
         handled = region.being_handled()
-        flow, value = (function(CURRENT) if handled is None else _while_handling(handled, function)) or ("next", None)
+        found = function(CURRENT) if handled is None else _while_handling(handled, function)
+        flow, value = found or (flow, value)
         if flow == "return" and request.get("root"):
             value = Encoded(encode(value, "result"))
     except (Exception, asyncio.CancelledError) as error:
@@ -69,9 +71,9 @@ def _run(region: "Region", module: Any, scope: dict[str, Any]) -> Encoded:
     if fatal is not None:
         # Nobody catches it, so it is the region that fails, and that is tried again.
         raise fatal
-    found = {"flow": flow, "v": encode(value, "result"), "heap": region.heap.write(int(request.get("line", 0)))}
+    left = {"flow": flow, "v": encode(value, "result"), "heap": region.heap.write(int(request.get("line", 0)))}
     tasks = {word: encode(each) for word, each in vars(region.turns).items() if each}
-    return Encoded({**found, "tasks": tasks} if tasks else found)
+    return Encoded({**left, "tasks": tasks} if tasks else left)
 
 
 class Region:

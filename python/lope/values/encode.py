@@ -147,18 +147,21 @@ def enum_form(kind: type[enum.Enum]) -> str:
 def _dataclass(kind: type) -> Callable[[Any, int], Any]:
     name, form = class_name(kind), object_form(kind)
     names = tuple(each.name for each in dataclasses.fields(kind))
-    fields = _fields(names)
-    if initial(kind):
-        # What was made of a variable that is not kept cannot be made again.
-        known, of_fields = set(names), fields
-
-        def fields(value: Any, levels: int) -> dict[str, Any]:
-            more = tuple(name for name in getattr(value, "__dict__", ()) if name not in known)
-            return {**of_fields(value, levels), **_fields(more)(value, levels)}
-
+    fields = _attributes(names) if initial(kind) else _fields(names)
     if form is None:
         return lambda value, levels: tag(name, fields(value, levels))
     return lambda value, levels: tag(name, tag(form, fields(value, levels)))
+
+
+def _attributes(names: tuple[str, ...]) -> Callable[[Any, int], dict[str, Any]]:
+    """Fields and all else that an object has: what was made of a variable that is not kept cannot be made again."""
+    of_fields = _fields(names)
+
+    def attributes(value: Any, levels: int) -> dict[str, Any]:
+        more = tuple(name for name in getattr(value, "__dict__", ()) if name not in names)
+        return {**of_fields(value, levels), **_fields(more)(value, levels)}
+
+    return attributes
 
 
 def initial(kind: Any) -> list[str]:
