@@ -35,11 +35,10 @@ def named_by(found: Any) -> list[Any]:
             getattr(part, "__func__", part) for part in vars(each).values()
         ]  # fmt: skip
         for function in functions:
-            if isinstance(function, types.FunctionType):
-                if inspect.iscoroutinefunction(function):
-                    continue
-                known = {**inspect.getclosurevars(inspect.unwrap(function)).globals}
-                waiting += [part for part in known.values() if _may_lead_on(part)]
+            function = inspect.unwrap(function)
+            if isinstance(function, types.FunctionType) and not inspect.iscoroutinefunction(function):
+                known = inspect.getclosurevars(function).globals.values()
+                waiting += [part for part in known if _may_lead_on(part)]
     return named
 
 

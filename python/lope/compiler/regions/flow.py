@@ -181,8 +181,10 @@ class Flow(Loops):
                 self.refuse(node, f"'{ast.unparse(node)}' is wrapped by a decorator", "make it an @action, or await it undecorated")
             self.whole_program.use_function(found)
         elif isinstance(found, (types.FunctionType, type)) and frame_knows(found):
-            for each in named_by(found):
-                self.use(each)
+            if id(found) not in self.whole_program.followed:
+                self.whole_program.followed.add(id(found))
+                for each in named_by(found):
+                    self.use(each)
         elif isinstance(node, ast.Attribute):
             self.use_methods(node.attr)
         elif found is getattr:

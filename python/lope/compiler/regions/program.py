@@ -65,6 +65,8 @@ class Whole:
     waiting: list[Routine] = field(default_factory=list)
     # Actions that may be awaited, with their policies.
     actions: dict[str, tuple[str, dict[str, Any]]] = field(default_factory=dict)
+    # Plain functions and classes whose names were looked at, by id.
+    followed: set[int] = field(default_factory=set)
     # Does it start tasks? Known when it is compiled; until then, whether it is taken for one that does.
     tasks: bool = False
     hosted: bool = False
