@@ -291,9 +291,14 @@ def region_action(made: Workflow[..., Any]) -> str:
 
 
 def _region(request: Encoded, heap: Any = None) -> Any:
+    return _runner_of_regions()(cast(Any, request), heap)
+
+
+@functools.lru_cache(maxsize=1)
+def _runner_of_regions() -> Callable[[Any, Any], Any]:
     from .region import run_region
 
-    return run_region(cast(Any, request), heap)
+    return run_region
 
 
 @action(name="lope.construct")

@@ -66,7 +66,9 @@ pub(crate) async fn measure(scale: u64, store: &MeasuredStore) -> BenchResult<Ve
     let run = format!("/runs/{long}");
     figures.push(measuring.pages("run page", &[&run]).await?);
     figures.push(measuring.starts().await?);
+    measuring.rest().await?;
     figures.push(measuring.events().await?);
+    measuring.rest().await?;
     figures.push(measuring.open_dashboard().await?);
     server.stop().await;
     runner.give_back(Duration::from_secs(10)).await?;
@@ -114,19 +116,28 @@ impl Measuring<'_> {
         }
         let before = self.store.read().await?;
         let mut times = Vec::new();
+        let mut sums = vec![0.0; paths.len()];
         let mut largest = 0;
         for _ in 0..self.scaled(ASKED) {
-            for path in paths {
+            for (path, sum) in paths.iter().zip(&mut sums) {
                 let began = Instant::now();
                 let bytes = connection.get(path).await?;
-                times.push(began.elapsed().as_secs_f64() * 1e3);
+                let took = began.elapsed().as_secs_f64() * 1e3;
+                times.push(took);
+                *sum += took;
                 largest = largest.max(bytes);
             }
         }
+        let by_time = paths.iter().zip(sums);
+        let slowest = by_time.max_by(|one, other| one.1.total_cmp(&other.1));
         let cost = before.until(self.store.read().await?);
         let figure = self.figure("pages", times.len() as u64, cost);
         let (figure, _, _) = figure.note("of", what).times(times);
-        Ok(figure.note("largest", format!("{} kB", largest / 1_024)))
+        let figure = figure.note("largest", format!("{} kB", largest / 1_024));
+        Ok(match slowest {
+            Some((path, _)) if paths.len() > 1 => figure.note("slowest", (*path).to_owned()),
+            _ => figure,
+        })
     }
 
     /// Runs started over many connections at once.
@@ -150,6 +161,14 @@ impl Measuring<'_> {
         let cost = before.until(self.store.read().await?);
         let figure = self.figure("starts", each * CONNECTIONS, cost);
         Ok(figure.note("connections", CONNECTIONS))
+    }
+
+    /// Until no run is under way: what comes next is measured on its own.
+    async fn rest(&self) -> BenchResult<()> {
+        while !self.store.client.queues().await?.is_empty() {
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+        Ok(())
     }
 
     /// From the answer to a start until every watcher has heard of the run.
@@ -186,28 +205,51 @@ impl Measuring<'_> {
         Ok(figure.note("watchers", WATCHERS))
     }
 
-    /// What a dashboard that is open costs while nothing happens.
+    /// What a dashboard that is open costs while nothing happens: the same time without and with it.
     async fn open_dashboard(&self) -> BenchResult<BenchFigure> {
+        let alone = self.idle().await?;
         let open = Events::open(&self.address, "/api/events").await?;
+        let watched = self.idle().await?;
+        drop(open);
+        let figure = self.figure("seconds", IDLE.as_secs(), watched.cost);
+        let share = (watched.share - alone.share).max(0.0);
+        let figure = figure
+            .note("of a core", format!("{share:.3} %"))
+            .note("with the runner", format!("{:.3} %", watched.share));
+        Ok(match watched.transactions.zip(alone.transactions) {
+            Some((watched, alone)) => {
+                let more = watched.saturating_sub(alone) as f64 / IDLE.as_secs_f64();
+                let all = watched as f64 / IDLE.as_secs_f64();
+                figure
+                    .note("transactions a second", format!("{more:.1}"))
+                    .note("with the runner", format!("{all:.1}"))
+            }
+            None => figure,
+        })
+    }
+
+    async fn idle(&self) -> BenchResult<IdleTime> {
         tokio::time::sleep(Duration::from_secs(2)).await;
         let before = self.store.read().await?;
         let asked = self.store.transactions().await?;
         tokio::time::sleep(IDLE).await;
         let cost = before.until(self.store.read().await?);
-        let asked = self.store.transactions().await?.zip(asked);
-        drop(open);
+        let transactions = self.store.transactions().await?.zip(asked);
         let busy = cost.ours + cost.theirs.unwrap_or_default();
-        let share = busy.as_secs_f64() / cost.wall.as_secs_f64() * 100.0;
-        let figure = self.figure("seconds", IDLE.as_secs(), cost);
-        let figure = figure.note("of a core, runner included", format!("{share:.3} %"));
-        Ok(match asked {
-            Some((end, begin)) => {
-                let a_second = end.saturating_sub(begin) as f64 / IDLE.as_secs_f64();
-                figure.note("transactions a second", format!("{a_second:.1}"))
-            }
-            None => figure,
+        Ok(IdleTime {
+            share: busy.as_secs_f64() / cost.wall.as_secs_f64() * 100.0,
+            transactions: transactions.map(|(end, begin)| end.saturating_sub(begin)),
+            cost,
         })
     }
+}
+
+/// What a while in which nothing happened has cost.
+struct IdleTime {
+    cost: Cost,
+    /// Percent of a core, the database's server included.
+    share: f64,
+    transactions: Option<u64>,
 }
 
 /// A run of the workflow that the store was filled with.

@@ -449,6 +449,7 @@ async fn counts_tell_statuses_and_queues(ground: Ground) -> Kept {
         .commit(release(owner, &run, Wake::Parked("limit".to_owned()), 0))
         .await?;
     let counts = ground.runs().counts().await?;
+    assert_eq!(ground.runs().queues().await?, counts.queues);
     for (status, expected) in RunStatus::ALL.iter().zip([4, 1, 1, 1, 2, 1, 1, 1, 1]) {
         assert_eq!(
             counts.by_status.get(status.as_str()).copied().unwrap_or(0),

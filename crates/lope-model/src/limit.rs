@@ -28,6 +28,8 @@ pub const MESSAGE_MAX: usize = PAYLOAD_MAX - 16 * 1_024;
 pub const MAIL_MAX: u64 = 100_000;
 /// Room beyond that, which only what steers a run and the ends of its children may use.
 pub const MAIL_RESERVED: u64 = 10_000;
+/// Most runs that are counted of those that have ended in the same way: a store may have millions.
+pub const ENDED_COUNTED_MAX: u64 = 100_000;
 /// Largest schedule, its input included, encoded: it is written with every fire.
 pub const SCHEDULE_MAX: usize = 256 * 1024;
 /// Most ticks of one schedule that wait for its last run to end.

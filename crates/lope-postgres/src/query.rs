@@ -39,19 +39,24 @@ impl PostgresInner {
     }
 
     pub(crate) async fn counts(&self) -> Worked<RunCounts> {
-        let asked = [COUNT_RUNS, COUNT_QUEUES]
-            .map(|text| (ReadStatement::Once { text, types: "" }, Vec::new()));
-        let mut answers = self
-            .reads
-            .read_together(View::Whole, &asked)
-            .await?
-            .into_iter();
-        let [by_status, queues] = std::array::from_fn(|_| answers.next().unwrap_or_default());
+        let [by_status, queues] = self.counted([COUNT_RUNS, COUNT_QUEUES]).await?;
         // Damage is not counted, and keeps nobody from counting the rest.
         let by_status: BTreeMap<&'static str, u64> =
             by_status.iter().flat_map(status_count).collect();
         let queues: Vec<QueueCount> = queues.iter().flat_map(queue_count).collect();
         Ok(RunCounts { by_status, queues })
+    }
+
+    pub(crate) async fn queues(&self) -> Worked<Vec<QueueCount>> {
+        let [queues] = self.counted([COUNT_QUEUES]).await?;
+        Ok(queues.iter().flat_map(queue_count).collect())
+    }
+
+    async fn counted<const N: usize>(&self, texts: [&str; N]) -> Worked<[Vec<Row>; N]> {
+        let asked = texts.map(|text| (ReadStatement::Once { text, types: "" }, Vec::new()));
+        let answers = self.reads.read_together(View::Whole, &asked).await?;
+        let mut answers = answers.into_iter();
+        Ok(std::array::from_fn(|_| answers.next().unwrap_or_default()))
     }
 }
 

@@ -4,9 +4,9 @@
 use lope_model::{Digest, Revision, RunId, RunnerId, VersionId};
 use lope_store::runs::{
     Admit, Admitted, Beat, Claim, Claimed, ClaimedRun, CommitReply, Deliver, Delivered, Deploy,
-    DueSchedules, FoundSchedule, JournalRow, Loaded, Mail, Prune, Pruned, Register, RunCommit,
-    RunCounts, RunFilter, RunRecord, RunnerRecord, RunsVerbs, ScheduleWrite, Scheduled, Serves,
-    SessionResult, StoredDefinition, TakenOver, Takeover, validate,
+    DueSchedules, FoundSchedule, JournalRow, Loaded, Mail, Prune, Pruned, QueueCount, Register,
+    RunCommit, RunCounts, RunFilter, RunRecord, RunnerRecord, RunsVerbs, ScheduleWrite, Scheduled,
+    Serves, SessionResult, StoredDefinition, TakenOver, Takeover, validate,
 };
 use lope_store::watch::Hint;
 use lope_store::{StoreResult, Watch};
@@ -136,6 +136,10 @@ impl RunsVerbs for Handle {
 
     async fn counts(&self) -> StoreResult<RunCounts> {
         Ok(self.0.counts().await?)
+    }
+
+    async fn queues(&self) -> StoreResult<Vec<QueueCount>> {
+        Ok(self.0.queues().await?)
     }
 
     async fn prune(&self, prune: Prune) -> StoreResult<Pruned> {

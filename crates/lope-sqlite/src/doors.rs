@@ -5,9 +5,9 @@ use std::sync::Arc;
 use lope_model::{Digest, Revision, RunId, RunnerId, VersionId};
 use lope_store::runs::{
     Admit, Admitted, Beat, Claim, Claimed, ClaimedRun, CommitReply, Deliver, Delivered, Deploy,
-    DueSchedules, FoundSchedule, JournalRow, Loaded, Mail, Prune, Pruned, Register, RunCommit,
-    RunCounts, RunFilter, RunRecord, RunnerRecord, ScheduleWrite, Scheduled, Serves, SessionResult,
-    StoredDefinition, TakenOver, Takeover, validate,
+    DueSchedules, FoundSchedule, JournalRow, Loaded, Mail, Prune, Pruned, QueueCount, Register,
+    RunCommit, RunCounts, RunFilter, RunRecord, RunnerRecord, ScheduleWrite, Scheduled, Serves,
+    SessionResult, StoredDefinition, TakenOver, Takeover, validate,
 };
 use lope_store::tables::{At, Batch, BatchReply, Manifest, Range, Row};
 use lope_store::{RunsVerbs, Store, StoreError, StoreResult, TablesVerbs, Watch};
@@ -21,7 +21,8 @@ use crate::locks::WriterLock;
 use crate::options::{Access, CreateFile, SqliteOptions};
 use crate::readers::{self, ReadersDoor};
 use crate::tx::Tx;
-use crate::writer::{self, WriterDoor};
+use crate::writer::{Durability, Writer};
+use crate::writer_door::{self, WriterDoor};
 use crate::{
     admit, claim, commit, connection, definition, deliver, list, migrate, prune, query, schedule,
     session, tables,
@@ -85,7 +86,7 @@ fn open_to_write(files: StoreFiles, options: SqliteOptions) -> StoreResult<Doors
     let readers = readers.collect::<StoreResult<Vec<Connection>>>()?;
     let inner = Arc::new(SqliteInner::new(files, options));
     let readers = readers::start(readers, &inner)?;
-    let writer = Some(writer::start(db, Arc::clone(&inner))?);
+    let writer = Some(writer_door::start(Writer::new(db, Arc::clone(&inner))?)?);
     Ok(Doors {
         inner,
         writer,
@@ -120,7 +121,18 @@ impl Doors {
         T: Send + 'static,
         F: FnMut(&Tx<'_>) -> Worked<T> + Send + 'static,
     {
-        self.writer()?.call(rows, verb).await
+        self.writer()?.call(rows, Durability::Flushed, verb).await
+    }
+
+    /// The same for what every step of a run or message asks for, which is short.
+    async fn write_here<T, F>(&self, rows: usize, verb: F) -> StoreResult<T>
+    where
+        T: Send + 'static,
+        F: FnMut(&Tx<'_>) -> Worked<T> + Send + 'static,
+    {
+        self.writer()?
+            .call_here(rows, Durability::Flushed, verb)
+            .await
     }
 
     fn writer(&self) -> StoreResult<&WriterDoor> {
@@ -208,7 +220,8 @@ impl RunsVerbs for Doors {
     async fn admit(&self, admits: Vec<Admit>) -> StoreResult<Vec<Admitted>> {
         validate::admits(&admits)?;
         let rows = admits.iter().map(admit::rows).sum();
-        self.write(rows, move |tx| admit::admit(tx, &admits)).await
+        self.write_here(rows, move |tx| admit::admit(tx, &admits))
+            .await
     }
 
     async fn claim(&self, claim: Claim) -> StoreResult<SessionResult<Claimed>> {
@@ -229,13 +242,13 @@ impl RunsVerbs for Doors {
     async fn commit(&self, commits: Vec<RunCommit>) -> StoreResult<Vec<CommitReply>> {
         validate::commits(&commits)?;
         let rows = commits.iter().map(commit::rows).sum();
-        self.write(rows, move |tx| commit::commit(tx, &commits))
+        self.write_here(rows, move |tx| commit::commit(tx, &commits))
             .await
     }
 
     async fn deliver(&self, mail: Vec<Deliver>) -> StoreResult<Vec<Delivered>> {
         validate::deliveries(&mail)?;
-        self.write(2 * mail.len(), move |tx| deliver::deliver(tx, &mail))
+        self.write_here(2 * mail.len(), move |tx| deliver::deliver(tx, &mail))
             .await
     }
 
@@ -323,6 +336,10 @@ impl RunsVerbs for Doors {
         self.read(list::counts).await
     }
 
+    async fn queues(&self) -> StoreResult<Vec<QueueCount>> {
+        self.read(list::queues).await
+    }
+
     async fn prune(&self, prune: Prune) -> StoreResult<Pruned> {
         let meant = prune.clone();
         let found = self.read(move |tx| prune::ended(tx, &meant)).await?;
@@ -404,14 +421,16 @@ impl TablesVerbs for Doors {
 
     async fn commit(&self, batches: Vec<Batch>) -> StoreResult<Vec<BatchReply>> {
         let rows = batches.iter().map(tables::rows).sum();
-        self.write(rows, move |tx| tables::commit(tx, &batches))
+        self.write_here(rows, move |tx| tables::commit(tx, &batches))
             .await
     }
 
     async fn commit_unflushed(&self, batches: Vec<Batch>) -> StoreResult<Vec<BatchReply>> {
         let rows = batches.iter().map(tables::rows).sum();
         self.writer()?
-            .call_unflushed(rows, move |tx| tables::commit(tx, &batches))
+            .call_here(rows, Durability::Unflushed, move |tx| {
+                tables::commit(tx, &batches)
+            })
             .await
     }
 

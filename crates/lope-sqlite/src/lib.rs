@@ -47,6 +47,7 @@ mod transfer;
 mod tx;
 mod upkeep;
 mod writer;
+mod writer_door;
 
 pub use clock::BootClock;
 pub use doors::SqliteStore;

@@ -22,7 +22,8 @@ const SHOWN: &str = "CASE WHEN r.status <> 'live' THEN r.status
        WHEN q.status = 'queued' AND q.owner IS NOT NULL THEN 'running'
        WHEN q.status = 'running' AND q.owner IS NULL THEN 'queued'
        ELSE q.status END";
-const ENDED: &str = "SELECT status, count(*) FROM runs WHERE status <> 'live' GROUP BY status";
+const ENDED: &str =
+    "SELECT count(*) FROM (SELECT 1 FROM runs WHERE status = ?1 AND status <> 'live' LIMIT ?2)";
 const QUEUED: &str =
     "SELECT queue, status, owner IS NOT NULL, parked IS NOT NULL, due <= ?1, count(*)
      FROM queue GROUP BY 1, 2, 3, 4, 5";
@@ -258,20 +259,30 @@ fn behind(filter: &RunFilter) -> (Timestamp, RunId) {
 pub(crate) fn counts(tx: &Tx<'_>) -> Worked<RunCounts> {
     let mut counts = RunCounts::default();
     let mut ended = tx.statement(ENDED)?;
-    let mut rows = ended.query([])?;
-    while let Some(row) = rows.next()? {
-        // Damage is not counted, and keeps nobody from counting the rest.
-        let Some(status) = RunStatus::parse(&columns::text_lossy(row, 0)?) else {
-            continue;
-        };
-        *counts.by_status.entry(status.as_str()).or_default() += columns::count(row, 1)?;
+    for status in FinalStatus::ALL.map(FinalStatus::as_str) {
+        let most = limit::ENDED_COUNTED_MAX.cast_signed();
+        let number = ended.query_row((status, most), |row| row.get::<_, i64>(0))?;
+        if number > 0 {
+            counts.by_status.insert(status, number.cast_unsigned());
+        }
     }
+    queued(tx, &mut counts)?;
+    Ok(counts)
+}
+
+pub(crate) fn queues(tx: &Tx<'_>) -> Worked<Vec<QueueCount>> {
+    let mut counts = RunCounts::default();
+    queued(tx, &mut counts)?;
+    Ok(counts.queues)
+}
+
+fn queued(tx: &Tx<'_>, counts: &mut RunCounts) -> Worked<()> {
     let mut queued = tx.statement(QUEUED)?;
     let mut rows = queued.query([tx.now.millis()])?;
     while let Some(row) = rows.next()? {
-        count_queued(row, &mut counts)?;
+        count_queued(row, counts)?;
     }
-    Ok(counts)
+    Ok(())
 }
 
 /// Groups come sorted by queue.

@@ -158,8 +158,12 @@ door! {
             limit: usize,
         ) -> StoreResult<Vec<JournalRow>>;
 
-        /// How many runs there are, by status, and how deep the queues are.
+        /// How many runs there are, by status, and how deep the queues are. Of runs that have ended
+        /// the same way at most [`limit::ENDED_COUNTED_MAX`] are counted.
         async fn counts as Counts() -> StoreResult<RunCounts>;
+
+        /// How deep the queues are: by name, those that have unfinished runs.
+        async fn queues as Queues() -> StoreResult<Vec<QueueCount>>;
 
         /// Delete finished runs with all that belongs to them, a bounded number at a time.
         async fn prune as Prune(prune: Prune) -> StoreResult<Pruned>;

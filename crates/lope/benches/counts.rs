@@ -40,13 +40,22 @@ fn main() {
     match name.as_str() {
         "law" => law(units),
         "shard" => shard(units),
-        "memory" => commits(units, |_| MemoryStore::open()),
-        "sqlite" => commits(units, |folder| {
+        "memory" => commits(units, async |_| MemoryStore::open()),
+        "sqlite" => commits(units, async |folder| {
             let options = lope_sqlite::SqliteOptions::new(folder.join("counts.db"));
             lope_sqlite::SqliteStore::open(options).unwrap()
         }),
+        "postgres" => commits(units, async |_| {
+            let url = std::env::var("LOPE_TEST_POSTGRES").unwrap();
+            // The server outlives this program; each count has runs of its own.
+            let schema = format!("counts_{}", std::process::id());
+            let options = lope_postgres::PostgresOptions::new(&url).unwrap();
+            let options = options.in_schema(&schema).unwrap();
+            lope_postgres::PostgresStore::open(options).await.unwrap()
+        }),
         other => {
-            println!("law, shard, memory or sqlite, not '{other}': see cargo xtask bench counts");
+            let names = "law, shard, memory, sqlite or postgres";
+            println!("{names}, not '{other}': see cargo xtask bench counts");
         }
     }
 }
@@ -117,12 +126,14 @@ fn newborn(owner: RunnerId, steps: u64) -> Adoption {
 }
 
 /// One owner of one run, a row a commit.
-fn commits(units: u64, open: impl FnOnce(&std::path::Path) -> Store) {
+fn commits(units: u64, open: impl AsyncFnOnce(&std::path::Path) -> Store) {
     let folder = tempfile::tempdir().unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .unwrap();
-    let store = open(folder.path());
-    runtime.block_on(committers(&store, 1, units)).unwrap();
+    runtime.block_on(async {
+        let store = open(folder.path()).await;
+        committers(&store, 1, units).await.unwrap();
+    });
 }

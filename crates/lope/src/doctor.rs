@@ -7,7 +7,7 @@ mod facts;
 
 use lope_model::{Span, Timestamp};
 use lope_store::StoreError;
-use lope_store::runs::{RunCounts, RunRecord, RunnerRecord};
+use lope_store::runs::{QueueCount, RunRecord, RunnerRecord};
 use lope_store::store::Finding;
 use lope_why::is_set_aside;
 
@@ -214,9 +214,9 @@ pub fn clock(
 }
 
 /// Who works, and does anything wait for them?
-pub fn runners(runners: &[RunnerRecord], counts: &RunCounts) -> Vec<HealthCheck> {
+pub fn runners(runners: &[RunnerRecord], queues: &[QueueCount]) -> Vec<HealthCheck> {
     let live = runners.iter().filter(|runner| runner.live).count();
-    let due: u64 = counts.queues.iter().map(|queue| queue.due).sum();
+    let due: u64 = queues.iter().map(|queue| queue.due).sum();
     let mut verdicts = Vec::new();
     verdicts.push(match (live, due) {
         (0, 0) => HealthCheck::ok("runners", "none is up, and no run is due"),

@@ -13,6 +13,7 @@ import enum
 import functools
 import importlib
 import io
+import itertools
 import marshal
 import pickle
 import secrets
@@ -202,7 +203,7 @@ class Heap:
     # Remembering and reading.
 
     def _remember(self) -> str:
-        version = secrets.token_hex(8)
+        version = f"{_PROCESS}{next(_versions):x}"
         _KEPT[version] = self
         while len(_KEPT) > KEPT_MAX:
             _KEPT.popitem(last=False)
@@ -242,6 +243,9 @@ class Heap:
 
 
 _KEPT: OrderedDict[str, Heap] = OrderedDict()
+# Versions are never given twice, by no process.
+_PROCESS = secrets.token_hex(8)
+_versions = itertools.count()
 
 
 def load(given: Optional[dict[str, Any]]) -> Heap:

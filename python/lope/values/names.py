@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import functools
 import importlib
 import sys
 from pathlib import PurePath
@@ -16,7 +17,11 @@ def module_name(thing: Any) -> str:
 
 
 def main_name() -> str:
-    main = sys.modules.get("__main__")
+    return _name_of(sys.modules.get("__main__"))
+
+
+@functools.lru_cache(maxsize=8)
+def _name_of(main: Any) -> str:
     spec = getattr(main, "__spec__", None)
     if spec is not None:
         parent = spec.name.rpartition(".")[0]

@@ -10,7 +10,8 @@ use std::process::{Command, ExitCode};
 use anyhow::{Context, Result, bail};
 
 use self::tally::CountTally;
-use crate::{needs, tree, workspace};
+use crate::needs::{self, Setting};
+use crate::{tree, workspace};
 
 /// What is counted, and for how many units.
 const COUNTED: &[(&str, u64)] = &[
@@ -18,6 +19,8 @@ const COUNTED: &[(&str, u64)] = &[
     ("shard", 5_000),
     ("memory", 2_000),
     ("sqlite", 1_000),
+    // Our side of it; the server is another process.
+    ("postgres", 500),
 ];
 const FILE: &str = "benches/counts.json";
 
@@ -30,12 +33,14 @@ pub(crate) fn run(arguments: &[String]) -> Result<ExitCode> {
     let root = tree::root()?;
     needs::valgrind()?;
     let program = build(&root)?;
+    let mut setting = Setting::bare()?;
+    setting.add_postgres()?;
     let scratch = needs::target(&root).join("counts");
     std::fs::create_dir_all(&scratch)?;
     let mut now = CountTally::default();
     for (name, units) in COUNTED {
-        let once = count(&program, &scratch, name, *units)?;
-        let twice = count(&program, &scratch, name, units * 2)?;
+        let count = |units| count(&mut counted(&program, &setting, &scratch), name, units);
+        let (once, twice) = (count(*units)?, count(units * 2)?);
         // What is done once, at the start and at the end, goes away.
         now.add(name, twice.saturating_sub(once) / units);
     }
@@ -67,13 +72,21 @@ fn build(root: &Path) -> Result<PathBuf> {
     workspace::built(&mut command)
 }
 
-/// Instructions of the program from its beginning to its end.
-fn count(program: &Path, scratch: &Path, name: &str, units: u64) -> Result<u64> {
-    let output = Command::new("valgrind")
+/// The program where its instructions are counted.
+fn counted(program: &Path, setting: &Setting, scratch: &Path) -> Command {
+    let mut command = Command::new("valgrind");
+    command
         .args(["--tool=callgrind", "--callgrind-out-file=/dev/null"])
         .arg(program)
+        .current_dir(scratch);
+    setting.dress(&mut command);
+    command
+}
+
+/// Instructions of the program from its beginning to its end.
+fn count(program: &mut Command, name: &str, units: u64) -> Result<u64> {
+    let output = program
         .args([name, &units.to_string()])
-        .current_dir(scratch)
         .output()
         .context("cannot run valgrind")?;
     let told = String::from_utf8_lossy(&output.stderr);

@@ -63,7 +63,7 @@ async fn read(context: &ServerContext) -> StoreResult<Vec<Gauge>> {
     let mut gauges = vec![
         Gauge {
             name: "lope_runs",
-            about: "Runs in the store, by status",
+            about: "Runs in the store, by status; of ended ones at most 100,000 a status",
             values: runs.collect(),
         },
         Gauge {

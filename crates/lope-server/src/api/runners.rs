@@ -65,8 +65,8 @@ async fn runner(context: Arc<ServerContext>, call: ApiCall) -> ApiResult {
 }
 
 async fn queues(context: Arc<ServerContext>, _: ApiCall) -> ApiResult {
-    let counts = context.client.counts().await?;
-    let queues = counts.queues.iter().map(|queue| {
+    let queues = context.client.queues().await?;
+    let queues = queues.iter().map(|queue| {
         json!({
             "queue": queue.queue,
             "due": queue.due,

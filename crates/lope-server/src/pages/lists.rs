@@ -14,18 +14,18 @@ use crate::endpoint::ApiResult;
 const RUNNERS: usize = 200;
 
 pub(crate) async fn queues(context: Arc<ServerContext>, call: ApiCall) -> ApiResult {
-    let counts = context.client.counts().await?;
+    let queues = context.client.queues().await?;
     let limits = &context.config.engine.queue_limits;
-    let due: u64 = counts.queues.iter().map(|queue| queue.due).sum();
-    let owned: u64 = counts.queues.iter().map(|queue| queue.owned).sum();
+    let due: u64 = queues.iter().map(|queue| queue.due).sum();
+    let owned: u64 = queues.iter().map(|queue| queue.owned).sum();
     let body = html! {
         div.head { h1 { "Queues" } }
         p.sentence data-part="sentence" { (due) " due and waiting for a runner, " (owned) " in the hands of one." }
         div.card.flush data-part="queues" {
-            @if counts.queues.is_empty() { (empty("No run waits anywhere.", "lope start examples/hello.yaml --queue default")) }
+            @if queues.is_empty() { (empty("No run waits anywhere.", "lope start examples/hello.yaml --queue default")) }
             @else { table {
                 thead { tr { th { "Queue" } th.number { "Due" } th.number { "At work" } th.number { "Later" } th.number { "Set aside" } th.less { "Limit" } } }
-                tbody { @for queue in &counts.queues { tr {
+                tbody { @for queue in &queues { tr {
                     td { a href=(format!("{}?queue={}", context.path("/"), super::encoded(&queue.queue.to_string()))) { (queue.queue) } }
                     td.number { (queue.due) } td.number { (queue.owned) } td.number { (queue.later) } td.number { (queue.parked) }
                     td.less { @match limits.get(&queue.queue) {

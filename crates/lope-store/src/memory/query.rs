@@ -56,11 +56,13 @@ impl RunState {
         let mut counts = RunCounts::default();
         let mut queues: BTreeMap<&QueueName, QueueCount> = BTreeMap::new();
         for entry in self.runs.values() {
-            *counts.by_status.entry(entry.status().as_str()).or_default() += 1;
             let position = entry.position();
+            let counted = counts.by_status.entry(entry.status().as_str()).or_default();
             if matches!(position, QueuePosition::Ended(_)) {
+                *counted = (*counted + 1).min(limit::ENDED_COUNTED_MAX);
                 continue;
             }
+            *counted += 1;
             let queue = &entry.record.queue;
             let count = queues.entry(queue).or_insert_with(|| QueueCount {
                 queue: queue.clone(),

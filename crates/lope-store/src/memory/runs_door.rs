@@ -8,9 +8,9 @@ use crate::clock::Reading;
 use crate::error::StoreResult;
 use crate::runs::{
     Admit, Admitted, Beat, Claim, Claimed, ClaimedRun, CommitReply, Deliver, Delivered, Deploy,
-    DueSchedules, FoundSchedule, JournalRow, Loaded, Mail, Prune, Pruned, Register, RunCommit,
-    RunCounts, RunFilter, RunRecord, RunnerRecord, RunsVerbs, ScheduleWrite, Scheduled, Serves,
-    SessionResult, StoredDefinition, TakenOver, Takeover, validate,
+    DueSchedules, FoundSchedule, JournalRow, Loaded, Mail, Prune, Pruned, QueueCount, Register,
+    RunCommit, RunCounts, RunFilter, RunRecord, RunnerRecord, RunsVerbs, ScheduleWrite, Scheduled,
+    Serves, SessionResult, StoredDefinition, TakenOver, Takeover, validate,
 };
 use crate::tables::Append;
 use crate::watch::{Hint, Watch};
@@ -211,6 +211,10 @@ impl RunsVerbs for Handle {
 
     async fn counts(&self) -> StoreResult<RunCounts> {
         Ok(self.runs()?.counts(self.reading().now))
+    }
+
+    async fn queues(&self) -> StoreResult<Vec<QueueCount>> {
+        Ok(self.runs()?.counts(self.reading().now).queues)
     }
 
     async fn prune(&self, prune: Prune) -> StoreResult<Pruned> {

@@ -272,8 +272,8 @@ impl Client {
 
     /// Runs of the same queue that have an owner.
     async fn at_work(&self, record: &RunRecord) -> StoreResult<u64> {
-        let counts = self.store().runs.counts().await?;
-        let mut queues = counts.queues.iter();
+        let queues = self.queues().await?;
+        let mut queues = queues.iter();
         let queue = queues.find(|count| count.queue == record.queue);
         Ok(queue.map_or(0, |count| count.owned))
     }

@@ -93,7 +93,7 @@ pub async fn inspect(url: &StoreUrl, now: Timestamp) -> StoreFacts {
             .map(|runner| runner.heartbeat_at);
         let others = heartbeats.chain(youngest.iter().map(|run| run.created_at));
         lines.push(clock(now, store.upkeep.reading().await?.now, others));
-        lines.extend(runners(&known, &store.runs.counts().await?));
+        lines.extend(runners(&known, &store.runs.queues().await?));
         lines.extend(stuck(&paused));
         store.upkeep.close().await
     };

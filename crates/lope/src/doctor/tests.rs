@@ -1,9 +1,6 @@
 //! What the doctor says about facts.
 
-use std::collections::BTreeMap;
-
 use lope_model::{QueueName, RunnerId};
-use lope_store::runs::QueueCount;
 
 use super::*;
 
@@ -75,15 +72,14 @@ fn runners_that_left_runs_behind_are_told() {
         ended_at: None,
         owns,
     };
-    let counts = |due| RunCounts {
-        by_status: BTreeMap::new(),
-        queues: vec![QueueCount {
+    let counts = |due| {
+        [QueueCount {
             queue: QueueName::default(),
             due,
             later: 0,
             owned: 0,
             parked: 0,
-        }],
+        }]
     };
     assert_eq!(healths(&runners(&[], &counts(0))), [Health::Ok]);
     assert_eq!(healths(&runners(&[], &counts(3))), [Health::Warn]);
