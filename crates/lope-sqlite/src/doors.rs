@@ -21,8 +21,9 @@ use crate::locks::WriterLock;
 use crate::options::{Access, CreateFile, SqliteOptions};
 use crate::readers::{self, ReadersDoor};
 use crate::tx::Tx;
-use crate::writer::{Durability, Writer};
+use crate::writer::Writer;
 use crate::writer_door::{self, WriterDoor};
+use crate::writer_inbox::Durability;
 use crate::{
     admit, claim, commit, connection, definition, deliver, list, migrate, prune, query, schedule,
     session, tables,

@@ -48,6 +48,7 @@ mod tx;
 mod upkeep;
 mod writer;
 mod writer_door;
+mod writer_inbox;
 
 pub use clock::BootClock;
 pub use doors::SqliteStore;

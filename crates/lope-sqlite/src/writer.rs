@@ -24,7 +24,7 @@ use crate::locks::WriterLock;
 use crate::open_file::OpenFile;
 use crate::options::SqliteOptions;
 use crate::tx::{Notices, StoreJob, Tx};
-use crate::writer_door::WriterInbox;
+use crate::writer_inbox::{Durability, WriterInbox};
 
 /// How long the writer waits for readers to leave the old log before it goes on writing behind it.
 const RESTART_PATIENCE: Duration = Duration::from_millis(5);
@@ -37,14 +37,6 @@ const COPYING_PAUSE: Duration = Duration::from_millis(1);
 /// Commits that are quicker than this are made on the spot. A slow disk would hold up what else the
 /// caller's thread has to do, and gains nothing.
 const QUICK_COMMIT: Duration = Duration::from_micros(500);
-
-/// What an answer promises.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(crate) enum Durability {
-    /// A power failure may take it back.
-    Unflushed,
-    Flushed,
-}
 
 /// The writer itself.
 #[derive(Debug)]

@@ -11,52 +11,35 @@ use tokio::sync::{mpsc, oneshot};
 use crate::failure::Worked;
 use crate::options::WRITER_QUEUE_MAX;
 use crate::tx::{StoreJob, Tx, job};
-use crate::writer::{Durability, Finish, Writer};
+use crate::writer::{Finish, Writer};
+use crate::writer_inbox::{Durability, WriterInbox, WriterMessage};
 
 /// Rows that a job may write on the spot: more than one run's step, less than a group.
 const SPOT_ROWS: usize = 16;
 
-/// What the writer is asked to do.
-enum WriterMessage {
-    Do(Box<dyn StoreJob>, Durability),
-    /// Has another process written?
-    Poll,
-    Stop(oneshot::Sender<()>),
-}
-
 /// The writer, for its thread or for whoever finds it free. `None`: it has ended.
-type SharedWriter = Arc<Mutex<Option<Writer>>>;
+type WriterCell = Arc<Mutex<Option<Writer>>>;
 
 /// The door to the writer. When the last one is dropped, its thread ends.
 #[derive(Debug, Clone)]
 pub(crate) struct WriterDoor {
     inbox: mpsc::Sender<WriterMessage>,
-    writer: SharedWriter,
+    writer: WriterCell,
 }
 
 /// A door that does not keep the writer alive.
 #[derive(Debug, Clone)]
 pub(crate) struct WeakWriterDoor(mpsc::WeakSender<WriterMessage>, Weak<Mutex<Option<Writer>>>);
 
-/// What waits for the writer's thread.
-pub(crate) struct WriterInbox {
-    rx: mpsc::Receiver<WriterMessage>,
-    /// A message that was taken out while a group was being filled.
-    held_back: Option<WriterMessage>,
-}
-
 /// Start the writer's thread. It ends when it is stopped or its last door is dropped.
 pub(crate) fn start(writer: Writer) -> StoreResult<WriterDoor> {
     let (inbox, rx) = mpsc::channel(WRITER_QUEUE_MAX);
     let writer = Arc::new(Mutex::new(Some(writer)));
-    let shared = Arc::clone(&writer);
-    let waiting = WriterInbox {
-        rx,
-        held_back: None,
-    };
+    let cell = Arc::clone(&writer);
+    let waiting = WriterInbox::new(rx);
     let named = thread::Builder::new().name("lope-sqlite-writer".to_owned());
     named
-        .spawn(move || run(&shared, waiting))
+        .spawn(move || run(&cell, waiting))
         .map_err(StoreError::unavailable)?;
     Ok(WriterDoor { inbox, writer })
 }
@@ -156,34 +139,11 @@ impl WeakWriterDoor {
     }
 }
 
-impl WriterInbox {
-    fn next(&mut self) -> Option<WriterMessage> {
-        self.held_back.take().or_else(|| self.rx.blocking_recv())
-    }
-
-    /// The next job that waits and may join a transaction; anything else is held back until the
-    /// group is done.
-    pub(crate) fn next_job(&mut self, group: Durability) -> Option<Box<dyn StoreJob>> {
-        loop {
-            if self.held_back.is_some() {
-                return None;
-            }
-            match self.rx.try_recv().ok()? {
-                WriterMessage::Do(job, durability) if durability <= group => return Some(job),
-                WriterMessage::Poll => {}
-                other @ (WriterMessage::Do(..) | WriterMessage::Stop(_)) => {
-                    self.held_back = Some(other);
-                }
-            }
-        }
-    }
-}
-
-fn run(shared: &SharedWriter, mut inbox: WriterInbox) {
+fn run(cell: &WriterCell, mut inbox: WriterInbox) {
     let mut stopped = None;
     while let Some(message) = inbox.next() {
         // A verb's panic is caught where it happens, and a transaction that was left is rolled back.
-        let mut guard = shared.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut guard = cell.lock().unwrap_or_else(PoisonError::into_inner);
         let writer = guard.as_mut().expect("this thread alone ends the writer");
         match message {
             WriterMessage::Do(job, durability) => writer.serve(job, durability, &mut inbox),
@@ -194,7 +154,7 @@ fn run(shared: &SharedWriter, mut inbox: WriterInbox) {
             }
         }
     }
-    let writer = shared.lock().unwrap_or_else(PoisonError::into_inner).take();
+    let writer = cell.lock().unwrap_or_else(PoisonError::into_inner).take();
     if let Some(writer) = writer {
         writer.end(if stopped.is_some() {
             Finish::CopyLogBack
