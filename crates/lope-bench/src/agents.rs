@@ -155,7 +155,7 @@ async fn output(seconds: u64, store: &MeasuredStore) -> BenchResult<BenchFigure>
     let pieces = seconds * PIECES_PER_SECOND;
     let script = format!(
         "cat >/dev/null; i=0; while [ $i -lt {pieces} ]; do head -c {PIECE} /dev/zero | tr '\\0' x | fold -w 999; echo; \
-         i=$((i + 1)); sleep 0.09; done"
+         i=$((i + 1)); sleep 0.06; done"
     );
     let task = TaskDraft {
         review: settings.review,
