@@ -217,7 +217,7 @@ class Flow(Loops):
         made, left, cells = region_function(self, self.pending)
         entries: list[tuple[str, Code]] = [
             ("code", literal(ast.unparse(made))), ("lines", literal(places([made]))), ("module", literal(self.module_name())),
-            ("line", literal(getattr(node, "lineno", 0))), ("name", literal(self.unit.name)),
+            ("line", literal(getattr(node, "lineno", 0))), ("name", literal(self.routine.qualname)),
         ]  # fmt: skip
         if self.root:
             entries += [("root", literal(True)), ("workflow", literal(self.whole_program.workflow.name))]

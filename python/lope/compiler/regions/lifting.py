@@ -16,6 +16,7 @@ from ..code import Code, listed, literal, op
 from ..frame import Frame
 from ..options import AWAITABLE, GATHER, SLEEP, START, WAIT_FOR, Options, call_options
 from ..static import frame_knows, quiet_static
+from .awaiter import returned
 from .program import async_methods, copied, has_await, shallow
 from .source import SCOPES, free_names, leaving, load, mentioned, store
 
@@ -243,12 +244,12 @@ class Lifting(Frame):
             given = op(["field", "with"], wanted)
             kind: dict[str, Any] = {"dispatch": {"executor": "action", "action": callee.action.name, "with": given.to_json()}}
             self.emit(kind, _step_name(callee.action.name), node, to=target, policy=callee.policy)
-            return listed([literal("v"), code.name(target)])
+            return returned(code.name(target), callee.action)
         if isinstance(callee, Workflow):
             self.whole_program.use_workflow(callee)
             kind = {"workflow": {"workflow": literal(callee.name).to_json(), "with": op(["field", "with"], wanted).to_json()}}
             self.emit(kind, callee.name, node, to=target)
-            return listed([literal("v"), code.name(target)])
+            return returned(code.name(target), callee)
         if callee == "sleep":
             self.emit({"sleep": {"span": op(["field", "span"], wanted).to_json()}}, f"sleep-{node.lineno}", node)
             return literal(None)

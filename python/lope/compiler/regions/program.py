@@ -50,6 +50,13 @@ class Routine:
     scoped: dict[str, list[int]] = field(default_factory=dict)
 
     @property
+    def qualname(self) -> str:
+        """Its name as Python has it."""
+        owner = self.unit.owner if self.parent is None else None
+        around = f"{self.parent.qualname}.<locals>." if self.parent is not None else f"{owner.__qualname__}." if owner else ""
+        return f"{around}{self.unit.name}"
+
+    @property
     def module(self) -> str:
         return str(self.unit.outside.get("__name__", ""))
 

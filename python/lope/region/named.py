@@ -1,0 +1,168 @@
+"""What belongs to a module: lists, dicts and objects that code of the user's module made when it was loaded.
+
+A variable that holds one holds that of the worker, wherever the run goes on; so it is written by its name. Nobody can
+change one: each worker has its own, and would have another one then.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import sys
+import sysconfig
+import types
+from collections import deque
+from typing import Any, Iterable, Iterator, Optional
+
+from ..decorators import Action, Workflow
+from ..values.names import find_module
+from .tracking import is_changeable, parts_of
+
+# A step on the way from a module to what it has: an attribute, or an item.
+Step = tuple[str, Any]
+Way = tuple[str, tuple[Step, ...]]
+# So many objects of a module are known by their names.
+PARTS_MAX = 5_000
+_INSTALLED = tuple({sysconfig.get_path(each) for each in ("stdlib", "purelib", "platlib")})
+_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+
+
+class Named:
+    """Stands for what a module has where a reader is to find that."""
+
+    def __init__(self, way: Way) -> None:
+        self.way = way
+
+    def __reduce__(self) -> Any:
+        return found_part, self.way
+
+
+def found_part(module: str, steps: tuple[Step, ...]) -> Any:
+    found: Any = find_module(module)
+    for word, key in steps:
+        found = getattr(found, key) if word == "a" else found[key]
+    return found
+
+
+def title(way: Way) -> str:
+    """As code says it."""
+    text = ""
+    for word, key in way[1]:
+        text += f".{key}" if word == "a" else f"[{key!r}]"
+    return text.lstrip(".")
+
+
+class Known:
+    """The objects of the modules that regions of this worker are from, by id. An id may be another object's by now."""
+
+    def __init__(self) -> None:
+        self.ways: dict[int, Way] = {}
+        self._sizes: dict[str, int] = {}
+
+    def learn(self, name: str, module: Any) -> None:
+        """Each module once, and again when it has got more names."""
+        if self._sizes.get(name) == len(vars(module)):
+            return
+        self._sizes[name] = len(vars(module))
+        for where, each in ((name, module), *_neighbours(module)):
+            for value, steps in _walk(each):
+                self.ways.setdefault(id(value), (where, steps))
+
+    def way_to(self, value: Any) -> Optional[Way]:
+        way = self.ways.get(id(value))
+        if way is None:
+            return None
+        try:
+            return way if found_part(*way) is value else None
+        except (LookupError, AttributeError, TypeError, ImportError):
+            return None
+
+
+KNOWN = Known()
+
+
+def _neighbours(module: Any) -> Iterator[tuple[str, Any]]:
+    """The modules of the user's that a module names."""
+    for each in list(vars(module).values()):
+        if isinstance(each, types.ModuleType) and _is_own(each) and sys.modules.get(each.__name__) is each:
+            yield each.__name__, each
+
+
+def _is_own(module: types.ModuleType) -> bool:
+    file = getattr(module, "__file__", None)
+    return bool(file) and not str(file).startswith((*_INSTALLED, _PACKAGE))
+
+
+def _walk(module: Any) -> Iterator[tuple[Any, tuple[Step, ...]]]:
+    """What can be changed, each with the way to it."""
+    waiting: deque[tuple[Any, tuple[Step, ...]]] = deque(
+        (value, (("a", name),)) for name, value in list(vars(module).items()) if not name.startswith("__")
+    )
+    seen: set[int] = set()
+    while waiting and len(seen) < PARTS_MAX:
+        value, steps = waiting.popleft()
+        if id(value) in seen or isinstance(value, types.ModuleType):
+            continue
+        seen.add(id(value))
+        if isinstance(value, (type, types.FunctionType, Action, Workflow)):
+            waiting.extend((each, (*steps, *way)) for each, way in _of_code(value, module.__name__))
+            continue
+        if is_changeable(value):
+            yield value, steps
+        waiting.extend((each, (*steps, step)) for step, each in parts_of(value))
+
+
+def _of_code(value: Any, module: str) -> Iterable[tuple[Any, tuple[Step, ...]]]:
+    """What a class has, and the defaults of a function, if they are this module's."""
+    if isinstance(value, (Action, Workflow)):
+        word = "function" if isinstance(value, Action) else "target"
+        return [(getattr(value, word), (("a", word),))]
+    if value.__module__ != module:
+        return []
+    if isinstance(value, type):
+        return [(each, (("a", name),)) for name, each in list(vars(value).items()) if not name.startswith("__") or isinstance(each, types.FunctionType)]
+    given = [("__defaults__", at, each) for at, each in enumerate(value.__defaults__ or ())]
+    given += [("__kwdefaults__", name, each) for name, each in (value.__kwdefaults__ or {}).items()]  # type: ignore[misc]
+    return [(each, (("a", holder), ("i", at))) for holder, at, each in given]
+
+
+class Watch:
+    """What a region can reach that belongs to a module: what variables hold, and lists, dicts and sets that its code names."""
+
+    def __init__(self, module: Any, code: types.CodeType, held: Iterable[Any]) -> None:
+        outside, ways = vars(module), KNOWN.ways
+        named = [outside[name] for name in _names(code) if id(outside.get(name)) in ways]
+        roots = [each for each in named if isinstance(each, (list, dict, set, deque)) and KNOWN.way_to(each) is not None]
+        self.before = [(each, [*parts_of(each)]) for each in (*roots, *held)]
+
+    def changed(self) -> Optional[Any]:
+        """What has changed nevertheless; it is made what it was."""
+        found = None
+        for value, before in self.before:
+            now = [*parts_of(value)]
+            same = len(now) == len(before) and all(one[1] is other[1] and one[0] == other[0] for one, other in zip(before, now))
+            if not same:
+                found = value
+                _restore(value, before)
+        return found
+
+
+@functools.lru_cache(maxsize=4096)
+def _names(code: types.CodeType) -> frozenset[str]:
+    inner = [_names(each) for each in code.co_consts if isinstance(each, types.CodeType)]
+    return frozenset(code.co_names).union(*inner)
+
+
+def _restore(value: Any, before: list[tuple[Step, Any]]) -> None:
+    if isinstance(value, (list, deque)):
+        value.clear()
+        value.extend(each for _, each in before)
+    elif isinstance(value, dict):
+        value.clear()
+        value.update((key, each) for (_, key), each in before)
+    elif isinstance(value, set):
+        value.clear()
+        value.update(each for _, each in before)
+    elif hasattr(value, "__dict__"):
+        vars(value).clear()
+        vars(value).update({key: each for (_, key), each in before})
