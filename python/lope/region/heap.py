@@ -27,7 +27,7 @@ from ..values.failures import decode_failure, encode_failure, native_fields, rem
 from ..values.names import class_name, find_class, find_module, module_name
 from .named import KNOWN, Named, found_part
 from .sets import recipe
-from .shapes import shape
+from .shapes import shape, validation
 from .tracking import Home, Opaque, Tracker, apply
 
 # Heaps that a worker keeps for the next region of their runs.
@@ -171,7 +171,9 @@ class Heap:
         written = [Named(way) for _, way in found]
         self._pickler.dump(written)
         memo = self._pickler.memo.copy()
-        memo.update({id(each): (memo[id(stands)][0], each) for (each, _), stands in zip(found, written)})
+        for (each, _), stands in zip(found, written):
+            # Places are counted: each has one entry.
+            memo[id(each)] = memo.pop(id(stands))[0], each
         self._pickler.memo = memo
         self._named.update((id(each), each) for each, _ in found)
 
@@ -517,9 +519,13 @@ def _module(value: types.ModuleType) -> Any:
 
 
 def _exception(error: BaseException) -> Any:
+    found = validation(error)
+    if found is not None:
+        return found
     state = (dict(vars(error)), error.__cause__, error.__context__, error.__suppress_context__)
     made = new_exception, (type(error), error.args, native_fields(error))
     try:
+        _class(type(error))
         made[0](*made[1])
     except Exception:
         # One that only its own class can make: it stays what it is to handlers, and its text.

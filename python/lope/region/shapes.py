@@ -9,7 +9,7 @@ import gc
 import pickle
 import re
 import types
-from typing import Any, Iterator, Optional
+from typing import Any, Iterator, Optional, cast
 
 _VIEWS = {type(getattr({}, each)()): each for each in ("keys", "values", "items")} | {types.MappingProxyType: "proxy"}
 _ITERATORS = {type(iter(getattr({}, each)())): each for each in ("keys", "values", "items")} | {type(iter(set())): "set"}
@@ -83,6 +83,25 @@ def _match(value: Any) -> Any:
 def new_match(pattern: Any, way: str, text: Any, start: int, end: int) -> Optional[re.Match[Any]]:
     found: Optional[re.Match[Any]] = getattr(pattern, way)(text, start, end)
     return found
+
+
+def validation(error: BaseException) -> Any:
+    """What pydantic found wrong, which only pydantic can make."""
+    kind: Any = type(error)
+    if not kind.__module__.startswith("pydantic_core") or not hasattr(kind, "from_exception_data"):
+        return None
+    found = cast(Any, error)
+    details = [{key: each[key] for key in ("type", "loc", "input", "ctx") if key in each} for each in found.errors()]
+    try:
+        made = new_validation(kind, found.title, details)
+    except Exception:
+        return None
+    return (new_validation, (kind, found.title, details)) if str(made) == str(error) else None
+
+
+def new_validation(kind: Any, title: str, details: list[dict[str, Any]]) -> BaseException:
+    made: BaseException = kind.from_exception_data(title, details)
+    return made
 
 
 @functools.lru_cache(maxsize=4096)

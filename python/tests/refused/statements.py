@@ -76,7 +76,7 @@ async def await_in_generator(xs):
 async def catching_cancel(x):
     try:
         return await add(x)
-    except asyncio.CancelledError:  #! a handler of CancelledError | use finally
+    except asyncio.CancelledError:  #! a handler of CancelledError that does not end with raise | nobody can stop a cancel
         return None
 
 

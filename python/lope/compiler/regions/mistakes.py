@@ -11,6 +11,8 @@ from ...decorators import Action, Workflow
 from ..options import AWAITABLE
 from ..static import frame_knows, quiet_static
 from ..signature import bind
+from .handlers import lets_go_on
+from .program import has_await
 
 if TYPE_CHECKING:
     from .flow import Flow
@@ -31,8 +33,8 @@ def check_node(node: ast.AST, flow: "Flow") -> None:
         _attribute(node, flow)
     elif isinstance(node, ast.Call):
         _call(node, flow)
-    elif isinstance(node, ast.ExceptHandler) and node.type is not None:
-        _handler(node.type, flow)
+    elif isinstance(node, ast.Try):
+        _handlers(node, flow)
     if isinstance(node, (ast.Attribute, ast.Subscript)) and not isinstance(node.ctx, ast.Load):
         _belongs(node.value, flow)
 
@@ -67,10 +69,14 @@ def _call(node: ast.Call, flow: "Flow") -> None:
         _belongs(node.func.value, flow)
 
 
-def _handler(node: ast.expr, flow: "Flow") -> None:
-    for each in node.elts if isinstance(node, ast.Tuple) else [node]:
-        if quiet_static(each, flow) is asyncio.CancelledError:
-            flow.refuse(node, "a handler of CancelledError", "use finally: a cancelled run still runs it")
+def _handlers(node: ast.Try, flow: "Flow") -> None:
+    for each in node.handlers if any(map(has_await, node.body)) else ():
+        kinds = each.type.elts if isinstance(each.type, ast.Tuple) else [each.type] if each.type is not None else []
+        if any(quiet_static(kind, flow) is asyncio.CancelledError for kind in kinds) and not lets_go_on(each):
+            flow.refuse(
+                each.type or each, "a handler of CancelledError that does not end with raise",
+                "nobody can stop a cancel: end it with raise, or use finally",
+            )  # fmt: skip
 
 
 def _belongs(node: ast.expr, flow: "Flow") -> None:
