@@ -57,6 +57,8 @@ class Known:
 
     def __init__(self) -> None:
         self.ways: dict[int, Way] = {}
+        # Lists, dicts and sets that classes have, by the names of the attributes.
+        self.attributes: dict[str, list[Any]] = {}
         self._sizes: dict[str, int] = {}
 
     def learn(self, name: str, module: Any) -> None:
@@ -66,7 +68,8 @@ class Known:
         self._sizes[name] = len(vars(module))
         for where, each in ((name, module), *_neighbours(module)):
             for value, steps in _walk(each):
-                self.ways.setdefault(id(value), (where, steps))
+                if self.ways.setdefault(id(value), (where, steps)) == (where, steps) and _is_attribute(each, steps):
+                    self.attributes.setdefault(steps[-1][1], []).append(value)
 
     def way_to(self, value: Any) -> Optional[Way]:
         way = self.ways.get(id(value))
@@ -79,6 +82,12 @@ class Known:
 
 
 KNOWN = Known()
+
+
+def _is_attribute(module: Any, steps: tuple[Step, ...]) -> bool:
+    """Is it the way from a class to what it has?"""
+    held = found_part(module.__name__, steps[:-1]) if len(steps) > 1 and steps[-1][0] == "a" else None
+    return isinstance(held, type)
 
 
 def _neighbours(module: Any) -> Iterator[tuple[str, Any]]:
@@ -131,7 +140,9 @@ class Watch:
 
     def __init__(self, module: Any, code: types.CodeType, held: Iterable[Any]) -> None:
         outside, ways = vars(module), KNOWN.ways
-        named = [outside[name] for name in _names(code) if id(outside.get(name)) in ways]
+        names = _names(code)
+        named = [outside[name] for name in names if id(outside.get(name)) in ways]
+        named += [each for name in KNOWN.attributes if name in names for each in KNOWN.attributes[name]]
         roots = [each for each in named if isinstance(each, (list, dict, set, deque)) and KNOWN.way_to(each) is not None]
         self.before = [(each, [*parts_of(each)]) for each in (*roots, *held)]
 

@@ -1,8 +1,10 @@
 """How objects are written that pickle does not know, or would not make again as they were: views and iterators of dicts and
-sets, what a regular expression has found, and objects that answer for attributes they do not have."""
+sets, what a regular expression has found, containers with methods of their own, and objects that answer for attributes that
+they do not have."""
 
 from __future__ import annotations
 
+import collections
 import copyreg
 import functools
 import gc
@@ -24,7 +26,59 @@ def shape(value: Any) -> Any:
         return _iterator(value)
     if kind is re.Match:
         return _match(value)
+    base = _container(kind)
+    if base is not None:
+        return _contained(value, base)
     return _answering(value) if _answers(kind) else None
+
+
+# Containers that classes are made of; the nearest is asked for what is in it.
+_BASES: tuple[Any, ...] = (
+    collections.OrderedDict, collections.defaultdict, collections.deque, dict, list, set, frozenset, tuple,
+)  # fmt: skip
+
+
+@functools.lru_cache(maxsize=4096)
+def _container(kind: Any) -> Any:
+    """What a class of the user's is made of that holds other things, unless it says itself how it is made again."""
+    if kind.__module__ in ("builtins", "collections"):
+        return None
+    base = next((each for each in _BASES if issubclass(kind, each)), None)
+    known = (object, base, collections.Counter)
+    own = any(not any(getattr(kind, word) is getattr(each, word) for each in known) for word in ("__reduce__", "__reduce_ex__"))
+    return None if base is None or own or _states(kind) or hasattr(kind, "__setstate__") else base
+
+
+def _contained(value: Any, base: Any) -> Any:
+    """The methods of its own, the constructor among them, have had their say."""
+    inside = list(base.items(value)) if issubclass(base, dict) else list(base.__iter__(value))
+    if base in (tuple, frozenset):
+        return new_container, (type(value), base, inside), _attributes(value), None, None, restore
+    more = {"default_factory": value.default_factory} if base is collections.defaultdict else {}
+    made = (type(value), base, None, value.maxlen) if base is collections.deque else (type(value), base)
+    return new_container, made, (inside, more, _attributes(value)), None, None, restore_container
+
+
+def new_container(kind: Any, base: Any, inside: Any = None, size: Optional[int] = None) -> Any:
+    made = base.__new__(kind) if inside is None else base.__new__(kind, inside)
+    if base is collections.deque:
+        collections.deque.__init__(made, (), size)
+    return made
+
+
+def restore_container(value: Any, state: tuple[list[Any], dict[str, Any], Any]) -> None:
+    inside, more, attributes = state
+    base = _container(type(value))
+    for name, each in more.items():
+        object.__setattr__(value, name, each)
+    if issubclass(base, dict):
+        for key, each in inside:
+            base.__setitem__(value, key, each)
+    elif base is set:
+        set.update(value, inside)
+    else:
+        base.extend(value, inside)
+    restore(value, attributes)
 
 
 def _whole(value: Any) -> Any:
@@ -117,10 +171,13 @@ def _states(kind: Any) -> bool:
 
 
 def _answering(value: Any) -> Any:
+    return object.__new__, (type(value),), _attributes(value), None, None, restore
+
+
+def _attributes(value: Any) -> tuple[dict[str, Any], dict[str, Any]]:
     slots = copyreg._slotnames(type(value))  # type: ignore[attr-defined]
     found = {each: object.__getattribute__(value, each) for each in slots if _has(value, each)}
-    attributes = object.__getattribute__(value, "__dict__") if type(value).__dictoffset__ else {}
-    return object.__new__, (type(value),), (attributes, found), None, None, restore
+    return object.__getattribute__(value, "__dict__") if type(value).__dictoffset__ else {}, found
 
 
 def _has(value: Any, name: str) -> bool:

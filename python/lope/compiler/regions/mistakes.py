@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import asyncio
+import builtins
 import types
 from typing import TYPE_CHECKING, Any, Optional
 
@@ -89,6 +90,6 @@ def _belongs(node: ast.expr, flow: "Flow") -> None:
     if any(root.id in each.locals for each in flow.around()) or not flow.unit.lookup(root.id)[0]:
         return
     found = flow.unit.lookup(root.id)[1]
-    if isinstance(found, (types.ModuleType, types.FunctionType)) and root is node:
+    if root is node and (isinstance(found, (types.ModuleType, types.FunctionType)) or found in vars(builtins).values()):
         return
     flow.refuse(node, f"'{ast.unparse(node)}' belongs to the module and would be changed", "copy it into a variable first")
