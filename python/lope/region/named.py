@@ -44,12 +44,10 @@ def found_part(module: str, steps: tuple[Step, ...]) -> Any:
     return found
 
 
-def title(way: Way) -> str:
-    """As code says it."""
-    text = ""
-    for word, key in way[1]:
-        text += f".{key}" if word == "a" else f"[{key!r}]"
-    return text.lstrip(".")
+def title(value: Any) -> str:
+    """What belongs to a module, as code says it."""
+    _, steps = KNOWN.way_to(value) or ("", (("a", type(value).__name__),))
+    return "".join(f".{key}" if word == "a" else f"[{key!r}]" for word, key in steps)[1:]
 
 
 class Known:
@@ -129,9 +127,10 @@ def _of_code(value: Any, module: str) -> Iterable[tuple[Any, tuple[Step, ...]]]:
     if value.__module__ != module:
         return []
     if isinstance(value, type):
-        return [(each, (("a", name),)) for name, each in list(vars(value).items()) if not name.startswith("__") or isinstance(each, types.FunctionType)]
+        inside = [(name, each) for name, each in list(vars(value).items()) if name[:2] != "__" or isinstance(each, types.FunctionType)]
+        return [(each, (("a", name),)) for name, each in inside]
     given = [("__defaults__", at, each) for at, each in enumerate(value.__defaults__ or ())]
-    given += [("__kwdefaults__", name, each) for name, each in (value.__kwdefaults__ or {}).items()]  # type: ignore[misc]
+    given += [("__kwdefaults__", name, each) for name, each in (value.__kwdefaults__ or {}).items()]
     return [(each, (("a", holder), ("i", at))) for holder, at, each in given]
 
 

@@ -78,9 +78,8 @@ def _run(region: "Region", module: Any, scope: dict[str, Any]) -> Encoded:
         running.reset(token)
         client.working.reset(working)
     if watch is not None and (changed := watch.changed()) is not None:
-        way = KNOWN.way_to(changed)
         line = request.get("line", 0)
-        raise TypeError(f"'{title(way) if way else 'something'}' belongs to the module and was changed before line {line}: copy it first")
+        raise TypeError(f"'{title(changed)}' belongs to the module and was changed before line {line}: copy it first")
     if fatal is not None:
         # Nobody catches it, so it is the region that fails, and that is tried again.
         raise fatal
@@ -500,7 +499,7 @@ def _compiled(text: str, lines: tuple[int, ...], file: str, postponed: bool) -> 
     tree = ast.parse(text)
     place(tree, iter(lines), 1)
     flags = __future__.annotations.compiler_flag if postponed else 0
-    found = compile(tree, file, "exec", flags, dont_inherit=True)
+    found: types.CodeType = compile(tree, file, "exec", flags, dont_inherit=True)
     while found.co_name != "region":
         found = next(each for each in found.co_consts if isinstance(each, types.CodeType))
     return found
@@ -520,8 +519,9 @@ def _renamed(code: types.CodeType, name: str) -> types.CodeType:
     # The full name of a class is a constant of its code; before Python 3.11 that of a function is one, too.
     consts = tuple(_renamed(each, name) if isinstance(each, types.CodeType) else _full(each, name) for each in code.co_consts)
     if sys.version_info < (3, 11):
-        return code.replace(co_consts=consts)
-    return code.replace(co_consts=consts, co_qualname=_full(code.co_qualname, name))
+        return cast(types.CodeType, cast(Any, code).replace(co_consts=consts))
+    made: types.CodeType = cast(Any, code).replace(co_consts=consts, co_qualname=_full(code.co_qualname, name))
+    return made
 
 
 def _full(known: Any, name: str) -> Any:

@@ -14,37 +14,60 @@ import itertools
 import struct
 import sys
 import sysconfig
+from operator import is_
 from typing import Any, Iterator, Optional
 
 # Larger ones are taken as they come: each time that they change, all of this is done again.
 EXACT_MAX = 1024
 _LINEAR, _SHIFT, _SMALL = 9, 5, 8
-_HEAD, _ENTRY = struct.Struct("nnnP"), struct.Struct("Pn")
+_HEAD, _ENTRY = struct.Struct("nnnPnn"), struct.Struct("Pn")
 _DUMMY = -1
 
-# The size of a table, what comes into it one after the other, and what of that is taken out again.
-Recipe = tuple[int, list[Any], list[int]]
-Table = list[tuple[int, int]]
+# The size that a table gets at once; or 0, or less than that by how many come before it grows; what comes into it one after
+# the other, and what of that is taken out again; and where `pop` goes on.
+Recipe = tuple[int, list[Any], list[int], int]
+
+
+class Table:
+    """How a set lies in memory: each place with the address of what lies there, or 0, and its hash."""
+
+    def __init__(self, value: set[Any]) -> None:
+        _, used, mask, place, _, self.finger = _HEAD.unpack(ctypes.string_at(id(value) + object.__basicsize__, _HEAD.size))
+        assert used == len(value)
+        self.places: list[tuple[int, int]] = list(_ENTRY.iter_unpack(ctypes.string_at(place, _ENTRY.size * (mask + 1))))
+
+    def is_like(self, other: "Table") -> bool:
+        return self.finger == other.finger and self.places == other.places
 
 
 def recipe(value: set[Any]) -> Optional[Recipe]:
-    """How an empty set is filled so that it has the order of this one, if its elements one after the other do not do it."""
-    wanted = list(value)
-    if len(wanted) > EXACT_MAX or _is_like(set(wanted), wanted):
+    """How an empty set is filled so that it is like this one, if its elements one after the other do not do it."""
+    if len(value) > EXACT_MAX or not _is_known():
         return None
-    table = _table(value)
-    found = _Coming(table, wanted).found() if table is not None else None
-    if found is None:
+    wanted, table = list(value), Table(value)
+    if Table(set(wanted)).is_like(table):
         return None
+    ways: list[Recipe] = [(0, wanted, [], table.finger)]
+    ways += _Coming(table, wanted).ways()
     made: set[Any] = set()
-    fill(made, *found)
-    return found if _is_like(made, wanted) else None
+    best = None
+    for way in ways:
+        fill(made, *way)
+        if Table(made).is_like(table):
+            return way
+        if len(made) == len(wanted) and all(map(is_, made, wanted)):
+            # At least the order is the same.
+            best = way
+    return best
 
 
-def fill(value: set[Any], size: int, coming: list[Any], out: list[int]) -> None:
+def fill(value: set[Any], size: int, coming: list[Any], out: list[int], finger: int) -> None:
+    _point(value, finger)
     value.clear()
-    first = min(len(coming), size // 2 - 1) if size > _SMALL else 0
-    # A dict gives the table its size at once.
+    first = max(-size, min(len(coming), size // 2 - 1) if size > _SMALL else 0)
+    if size < 0:
+        value.update(coming[:first])
+    # A dict gives the table its size at once, also if nothing in it is new.
     value.update(dict.fromkeys(coming[:first]))
     for each in coming[first:]:
         value.add(each)
@@ -52,18 +75,16 @@ def fill(value: set[Any], size: int, coming: list[Any], out: list[int]) -> None:
         value.discard(each)
 
 
-def _is_like(made: set[Any], wanted: list[Any]) -> bool:
-    return len(made) == len(wanted) and all(one is other for one, other in zip(made, wanted))
-
-
-def _table(value: set[Any]) -> Optional[Table]:
-    """The places of a set's table, each with the address of what lies there, or 0, and its hash."""
-    if not _is_known():
-        return None
-    _, used, mask, place = _HEAD.unpack(ctypes.string_at(id(value) + object.__basicsize__, _HEAD.size))
-    if used != len(value):
-        return None
-    return list(_ENTRY.iter_unpack(ctypes.string_at(place, _ENTRY.size * (mask + 1))))
+def _point(value: set[Any], finger: int) -> None:
+    """Lets `pop` go on at a place: it goes on behind the one that it took last."""
+    value.clear()
+    if finger:
+        size = 1 << (2 * finger + _SMALL).bit_length()
+        numbers = range(finger - 1, finger + size // 4)
+        value.update(dict.fromkeys(numbers))
+        for each in numbers[1:]:
+            value.discard(each)
+        value.pop()
 
 
 @functools.lru_cache(maxsize=None)
@@ -72,34 +93,39 @@ def _is_known() -> bool:
     if sys.implementation.name != "cpython" or sysconfig.get_config_var("Py_GIL_DISABLED") or struct.calcsize("P") != 8:
         return False
     probe = {1, 2, 3}
-    probe.discard(2)
-    filled, used, mask, place = _HEAD.unpack(ctypes.string_at(id(probe) + object.__basicsize__, _HEAD.size))
-    return (filled, used, mask) == (3, 2, 7) and id(probe) < place < id(probe) + sys.getsizeof(probe)
+    probe.pop()
+    filled, used, mask, place, _, finger = _HEAD.unpack(ctypes.string_at(id(probe) + object.__basicsize__, _HEAD.size))
+    return (filled, used, mask, finger) == (3, 2, 7, 2) and id(probe) < place < id(probe) + sys.getsizeof(probe)
 
 
 class _Coming:
     """An order in which each element comes after those that lie where it was to lie."""
 
     def __init__(self, table: Table, wanted: list[Any]) -> None:
-        self.table = table
-        self.mask = len(table) - 1
+        self.finger = table.finger
+        self.table = table.places
+        self.mask = len(self.table) - 1
         self.elements = {id(each): each for each in wanted}
         self.placed: set[int] = set()
+        # What lies where its hash says comes first.
+        self.home: list[Any] = []
         self.coming: list[Any] = []
         self.out: list[int] = []
         # Numbers that are no elements.
-        self.least = 1 + max((abs(each) for each in wanted if isinstance(each, int)), default=0) // len(table)
+        self.least = 1 + max((abs(each) for each in wanted if isinstance(each, int)), default=0) // len(self.table)
 
-    def found(self) -> Optional[Recipe]:
+    def ways(self) -> list[Recipe]:
         for place, (key, _) in enumerate(self.table):
-            if key in self.elements and not self.put(place):
-                return None
-        if len(self.table) > _SMALL:
-            # The table is that large.
+            if key and place not in self.placed and not self.put(place):
+                return []
+        coming, size = [*self.home, *self.coming], len(self.table)
+        few = min(len(self.home), size // 4 - 1)
+        found = [(0, coming, self.out[:], self.finger), (-few, coming, self.out[:], self.finger)]
+        if size > _SMALL:
             free = (place for place, (key, _) in enumerate(self.table) if not key)
-            for place in itertools.islice(free, max(0, max(5, len(self.table) // 4) - len(self.coming))):
+            for place in itertools.islice(free, max(0, max(5, size // 4) - len(coming))):
                 self.hold(place)
-        return len(self.table), self.coming, self.out
+        return [*found, (size, [*self.home, *self.coming], self.out, self.finger)]
 
     def put(self, start: int) -> bool:
         waiting = [start]
@@ -108,7 +134,8 @@ class _Coming:
             key, hashed = self.table[place]
             if hashed == _DUMMY:
                 # Something has been there.
-                self.hold(place)
+                if place not in self.placed:
+                    self.hold(place)
             else:
                 before = next((each for each in self.path(hashed, place) if each not in self.placed), None)
                 if before in waiting or (before is not None and not self.table[before][0]):
@@ -117,14 +144,14 @@ class _Coming:
                     waiting.append(before)
                     continue
                 if place not in self.placed:
-                    self.coming.append(self.elements[key])
+                    (self.home if hashed & self.mask == place else self.coming).append(self.elements[key])
             self.placed.add(waiting.pop())
         return True
 
     def hold(self, place: int) -> None:
         """A number that lies at a place comes, and will be taken out."""
         number = self.least * len(self.table) + place
-        self.coming.append(number)
+        self.home.append(number)
         self.out.append(number)
 
     def path(self, hashed: int, end: int) -> Iterator[int]:

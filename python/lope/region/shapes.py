@@ -19,7 +19,7 @@ _ITERATORS = {type(iter(getattr({}, each)())): each for each in ("keys", "values
 
 def shape(value: Any) -> Any:
     """How it is made again, if that is known here."""
-    kind = type(value)
+    kind: Any = type(value)
     if kind in _VIEWS:
         return new_view, (_VIEWS[kind], _whole(value))
     if kind in _ITERATORS:
@@ -68,7 +68,7 @@ def new_container(kind: Any, base: Any, inside: Any = None, size: Optional[int] 
 
 def restore_container(value: Any, state: tuple[list[Any], dict[str, Any], Any]) -> None:
     inside, more, attributes = state
-    base = _container(type(value))
+    base = _container(cast(Any, type(value)))
     for name, each in more.items():
         object.__setattr__(value, name, each)
     if issubclass(base, dict):
@@ -112,7 +112,7 @@ def _is_stale(value: Any) -> bool:
 
 
 def new_iterator(word: str, whole: Any, passed: int) -> Iterator[Any]:
-    found = iter(whole if word == "set" else getattr(dict, word)(whole))
+    found: Iterator[Any] = iter(whole if word == "set" else getattr(dict, word)(whole))
     for _ in range(passed):
         next(found)
     return found

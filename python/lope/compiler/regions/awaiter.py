@@ -1,7 +1,8 @@
 """The awaiter: a function of the law that starts whatever a region asks it for, and answers with what came of it.
 
-Answers say how a region takes them: `v` a value (with the name of the action or workflow, if its hint says more), `f` the frame of a function that has returned, `g` the answers of a
-gather, `e` a failure in its place, `s` a signal.
+Answers say how a region takes them: `v` a value of an action and `w` of a workflow (with its name, if its hint says more
+than the value), `f` the frame of a function that has returned, `g` the answers of a gather, `e` a failure in its place, `s` a
+signal.
 """
 
 from __future__ import annotations
