@@ -6,7 +6,6 @@ change one: each worker has its own, and would have another one then.
 
 from __future__ import annotations
 
-import functools
 import os
 import sys
 import sysconfig
@@ -58,16 +57,30 @@ class Known:
         # Lists, dicts and sets that classes have, by the names of the attributes.
         self.attributes: dict[str, list[Any]] = {}
         self._sizes: dict[str, int] = {}
+        # What the names in the code of a region lead to.
+        self._named: dict[tuple[str, frozenset[str]], list[Any]] = {}
 
     def learn(self, name: str, module: Any) -> None:
         """Each module once, and again when it has got more names."""
         if self._sizes.get(name) == len(vars(module)):
             return
         self._sizes[name] = len(vars(module))
+        self._named.clear()
         for where, each in ((name, module), *_neighbours(module)):
             for value, steps in _walk(each):
                 if self.ways.setdefault(id(value), (where, steps)) == (where, steps) and _is_attribute(each, steps):
                     self.attributes.setdefault(steps[-1][1], []).append(value)
+
+    def named_by(self, module: Any, names: frozenset[str]) -> list[Any]:
+        """The lists, dicts and sets that code with these names can reach by them."""
+        key = (module.__name__, names)
+        found = self._named.get(key)
+        if found is None:
+            outside = vars(module)
+            named = [outside[name] for name in names if id(outside.get(name)) in self.ways]
+            named += [each for name in names.intersection(self.attributes) for each in self.attributes[name]]
+            found = self._named[key] = [each for each in named if isinstance(each, (list, dict, set, deque))]
+        return [each for each in found if self.way_to(each) is not None] if found else found
 
     def way_to(self, value: Any) -> Optional[Way]:
         way = self.ways.get(id(value))
@@ -137,13 +150,8 @@ def _of_code(value: Any, module: str) -> Iterable[tuple[Any, tuple[Step, ...]]]:
 class Watch:
     """What a region can reach that belongs to a module: what variables hold, and lists, dicts and sets that its code names."""
 
-    def __init__(self, module: Any, code: types.CodeType, held: Iterable[Any]) -> None:
-        outside, ways = vars(module), KNOWN.ways
-        names = _names(code)
-        named = [outside[name] for name in names if id(outside.get(name)) in ways]
-        named += [each for name in KNOWN.attributes if name in names for each in KNOWN.attributes[name]]
-        roots = [each for each in named if isinstance(each, (list, dict, set, deque)) and KNOWN.way_to(each) is not None]
-        self.before = [(each, [*parts_of(each)]) for each in (*roots, *held)]
+    def __init__(self, module: Any, names: frozenset[str], held: Iterable[Any]) -> None:
+        self.before = [(each, [*parts_of(each)]) for each in (*KNOWN.named_by(module, names), *held)]
 
     def changed(self) -> Optional[Any]:
         """What has changed nevertheless; it is made what it was."""
@@ -157,9 +165,9 @@ class Watch:
         return found
 
 
-@functools.lru_cache(maxsize=4096)
-def _names(code: types.CodeType) -> frozenset[str]:
-    inner = [_names(each) for each in code.co_consts if isinstance(each, types.CodeType)]
+def names_of(code: types.CodeType) -> frozenset[str]:
+    """The names that code and the functions in it take from elsewhere, attributes included."""
+    inner = [names_of(each) for each in code.co_consts if isinstance(each, types.CodeType)]
     return frozenset(code.co_names).union(*inner)
 
 

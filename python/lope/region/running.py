@@ -25,7 +25,7 @@ from ..values.names import find_module
 from .awaiting import UP, Gather, WaitFor, _span, described
 from .cursors import EnumerateCursor, ZipCursor, over
 from .heap import CURRENT, Heap, Unkept, found_class, load, running, scopes
-from .named import KNOWN, Watch, title
+from .named import KNOWN, Watch, names_of, title
 from .tasks import Group, Task, Turns, as_completed
 from .tracking import Home
 from .trees import place
@@ -60,7 +60,7 @@ def _run(region: "Region", module: Any, scope: dict[str, Any]) -> Encoded:
     watch = None
     try:
         function = region.function(module, scope)
-        watch = Watch(module, function.__code__, region.heap.named)
+        watch = Watch(module, region.names, region.heap.named)
         handled = region.being_handled()
         found = function(CURRENT) if handled is None else _while_handling(handled, function)
         flow, value = found or (flow, value)
@@ -99,6 +99,8 @@ class Region:
         self.frame = int(request.get("frame") or ROOT)
         self.f = heap.frames[self.frame]
         self.unkept: dict[str, Unkept] = {}
+        # What its code may take from the module.
+        self.names: frozenset[str] = frozenset()
         self.turns = Turns()
         # The exception for which a handler is sought, with its number if it is on the heap.
         self.sought: Optional[tuple[Optional[int], BaseException]] = None
@@ -110,8 +112,7 @@ class Region:
         request = self.request
         file = getattr(module, "__file__", None) or request["module"]
         postponed = getattr(module, "annotations", None) is __future__.annotations
-        code = _compiled(request["code"], tuple(request["lines"]), file, postponed)
-        code = _named_as(code, request.get("name", code.co_name))
+        code, self.names = _compiled(request["code"], tuple(request["lines"]), file, postponed, request.get("name", "region"))
         cells: dict[str, int] = request.get("cells") or {}
         bound = tuple(self.cell(name, cells[name]) for name in code.co_freevars)
         return types.FunctionType(code, scope, "region", None, bound)
@@ -494,18 +495,17 @@ def _globals(module: Any, request: dict[str, Any]) -> dict[str, Any]:
 
 
 @functools.lru_cache(maxsize=4096)
-def _compiled(text: str, lines: tuple[int, ...], file: str, postponed: bool) -> types.CodeType:
-    """The code of the region's function; what is around it names its cells."""
+def _compiled(text: str, lines: tuple[int, ...], file: str, postponed: bool, name: str) -> tuple[types.CodeType, frozenset[str]]:
+    """The code of the region's function, and the names in it; what is around it names its cells."""
     tree = ast.parse(text)
     place(tree, iter(lines), 1)
     flags = __future__.annotations.compiler_flag if postponed else 0
     found: types.CodeType = compile(tree, file, "exec", flags, dont_inherit=True)
     while found.co_name != "region":
         found = next(each for each in found.co_consts if isinstance(each, types.CodeType))
-    return found
+    return _named_as(found, name), names_of(found)
 
 
-@functools.lru_cache(maxsize=4096)
 def _named_as(code: types.CodeType, name: str) -> types.CodeType:
     """Tracebacks, logs and functions inside it name the function that the user wrote."""
     names = {"co_name": name.rpartition(".")[2], "co_qualname": name}

@@ -60,7 +60,8 @@ async def sets_that_change():
 
 @program()
 async def attributes_in_their_order():
-    thing = types.SimpleNamespace(b=1, a=2)
+    thing = Config()
+    thing.b, thing.a = 1, 2
     await add(1)
     del thing.b
     thing.c, thing.b = 3, 4
