@@ -15,13 +15,13 @@ from typing import Any, Iterable, Iterator, Optional
 
 from ..decorators import Action, Workflow
 from ..values.names import find_module
-from .tracking import is_changeable, parts_of
+from .tracking import is_changeable, is_constant, parts_of
 
 # A step on the way from a module to what it has: an attribute, or an item.
 Step = tuple[str, Any]
 Way = tuple[str, tuple[Step, ...]]
 # So many objects of a module are known by their names.
-PARTS_MAX = 5_000
+PARTS_MAX = 20_000
 _INSTALLED = tuple({sysconfig.get_path(each) for each in ("stdlib", "purelib", "platlib")})
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
@@ -79,7 +79,7 @@ class Known:
             outside = vars(module)
             named = [outside[name] for name in names if id(outside.get(name)) in self.ways]
             named += [each for name in names.intersection(self.attributes) for each in self.attributes[name]]
-            found = self._named[key] = [each for each in named if isinstance(each, (list, dict, set, deque))]
+            found = self._named[key] = [each for each in named if issubclass(type(each), (list, dict, set, deque))]
         return [each for each in found if self.way_to(each) is not None] if found else found
 
     def way_to(self, value: Any) -> Optional[Way]:
@@ -104,7 +104,7 @@ def _is_attribute(module: Any, steps: tuple[Step, ...]) -> bool:
 def _neighbours(module: Any) -> Iterator[tuple[str, Any]]:
     """The modules of the user's that a module names."""
     for each in list(vars(module).values()):
-        if isinstance(each, types.ModuleType) and _is_own(each) and sys.modules.get(each.__name__) is each:
+        if issubclass(type(each), types.ModuleType) and _is_own(each) and sys.modules.get(each.__name__) is each:
             yield each.__name__, each
 
 
@@ -121,15 +121,18 @@ def _walk(module: Any) -> Iterator[tuple[Any, tuple[Step, ...]]]:
     seen: set[int] = set()
     while waiting and len(seen) < PARTS_MAX:
         value, steps = waiting.popleft()
-        if id(value) in seen or isinstance(value, types.ModuleType):
+        # Some objects answer for others when they are asked what they are.
+        kind = type(value)
+        if id(value) in seen or issubclass(kind, types.ModuleType):
             continue
         seen.add(id(value))
-        if isinstance(value, (type, types.FunctionType, Action, Workflow)):
+        if issubclass(kind, (type, types.FunctionType, Action, Workflow)):
             waiting.extend((each, (*steps, *way)) for each, way in _of_code(value, module.__name__))
             continue
         if is_changeable(value):
             yield value, steps
-        waiting.extend((each, (*steps, step)) for step, each in parts_of(value))
+        inside = [(step, each) for step, each in parts_of(value) if type(step[1]) in (str, int) and not is_constant(each)]
+        waiting.extend((each, (*steps, step)) for step, each in inside)
 
 
 def _of_code(value: Any, module: str) -> Iterable[tuple[Any, tuple[Step, ...]]]:

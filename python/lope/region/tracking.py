@@ -119,6 +119,10 @@ def _slots(cls: type) -> Sequence[str]:
     return found
 
 
+def is_constant(value: Any) -> bool:
+    return _kind(type(value)) == _ATOM
+
+
 def is_changeable(value: Any) -> bool:
     """Is it something that is told from others by its identity, and no constant?"""
     return _kind(type(value)) not in (_ATOM, _TUPLE, _FUNCTION, _METHOD, _CELL, _HOME)

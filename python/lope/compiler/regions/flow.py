@@ -17,7 +17,7 @@ from .. import code
 from ..code import Code, listed, literal, op, text_map
 from ..frame import Frame
 from ..source import FunctionNode, Unit
-from ..static import frame_knows, named_by, quiet_static
+from ..static import frame_knows, is_users, named_by, quiet_static
 from .awaiter import host_tasks, write_awaiter
 from .contexts import FOREIGN
 from .handlers import Handlers, runs_on_cancel
@@ -168,8 +168,10 @@ class Flow(Handlers):
         if isinstance(node, ast.AsyncWith):
             self.use_methods("__aenter__")
             self.use_methods("__aexit__")
-        if isinstance(node, ast.Call) and (options := self.quiet_options(node)) is not None:
-            self.whole_program.use_action(options.action, options.policy)
+        if isinstance(node, ast.Call):
+            self.use_methods("__call__")
+            if (options := self.quiet_options(node)) is not None:
+                self.whole_program.use_action(options.action, options.policy)
         if not isinstance(node, (ast.Name, ast.Attribute)) or not isinstance(node.ctx, ast.Load):
             return
         found = quiet_static(node, self)
@@ -191,6 +193,8 @@ class Flow(Handlers):
         elif found is getattr:
             for name in self.async_methods:
                 self.use_methods(name)
+        elif found is not None and is_users(type(found)):
+            self.whole_program.use_class(type(found))
 
     def use(self, found: Any) -> None:
         """Something that a plain function or a class names, whose calls it may hand out."""
@@ -198,10 +202,13 @@ class Flow(Handlers):
             self.whole_program.use_action(found, found.policy)
         elif isinstance(found, Workflow):
             self.whole_program.use_workflow(found)
+        elif isinstance(found, type):
+            self.whole_program.use_class(found)
         else:
             self.whole_program.use_function(found)
 
     def use_methods(self, name: str) -> None:
+        self.whole_program.use_attribute(name)
         for method, owner in self.async_methods.get(name, ()):
             self.whole_program.use_function(method, owner)
 

@@ -286,6 +286,7 @@ class Lifting(Frame):
         self.whole_program.starts |= _is_one_of(found, START)
         if found is None or _is_one_of(found, AWAITABLE):
             return
+        found = getattr(found, "__func__", found) if isinstance(found, types.MethodType) else found
         if not isinstance(found, types.FunctionType) or not frame_knows(found):
             title = ast.unparse(node.func)
             self.refuse(
