@@ -103,9 +103,9 @@ def _is_attribute(module: Any, steps: tuple[Step, ...]) -> bool:
 
 def _neighbours(module: Any) -> Iterator[tuple[str, Any]]:
     """The modules of the user's that a module names."""
-    for each in list(vars(module).values()):
-        if issubclass(type(each), types.ModuleType) and _is_own(each) and sys.modules.get(each.__name__) is each:
-            yield each.__name__, each
+    found = [each for each in list(vars(module).values()) if issubclass(type(each), types.ModuleType) and _is_own(each)]
+    named = [(str(each.__name__), each) for each in found]
+    return (pair for pair in named if sys.modules.get(pair[0]) is pair[1])
 
 
 def _is_own(module: types.ModuleType) -> bool:

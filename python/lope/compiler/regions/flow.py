@@ -22,7 +22,7 @@ from .awaiter import host_tasks, write_awaiter
 from .contexts import FOREIGN
 from .handlers import Handlers, runs_on_cancel
 from .loops import TURNED
-from .mistakes import check_node
+from .mistakes import check_node, check_plain, check_uncalled
 from .program import FRAME, Routine, Whole, async_methods, has_await
 from .source import DEFS, SCOPES, bound_names, free_names, leaving, load, parsed, region_function, store
 
@@ -127,8 +127,10 @@ class Flow(Handlers):
                 self.refuse(
                     each, f"the name '{each.id}' is not defined", "define it in this function or at the top of the module"
                 )
+        called = {id(each.func) for each in walk(node) if isinstance(each, ast.Call)}
         for each in walk(node):
             self.discover(each)
+            check_uncalled(each, called, self)
         for each in self.own:
             check_node(each, self)
 
@@ -186,6 +188,8 @@ class Flow(Handlers):
         elif isinstance(found, (types.FunctionType, type)) and frame_knows(found):
             if id(found) not in self.whole_program.followed:
                 self.whole_program.followed.add(id(found))
+                if isinstance(found, types.FunctionType):
+                    check_plain(found, node, self)
                 for each in named_by(found):
                     self.use(each)
         elif isinstance(node, ast.Attribute):

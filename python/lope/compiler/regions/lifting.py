@@ -23,7 +23,12 @@ from .source import SCOPES, free_names, leaving, load, mentioned, store
 if TYPE_CHECKING:
     from .program import Routine, Whole
 
-_NOT_HERE = ("wait", "shield", "timeout", "timeout_at", "run")
+_NOT_HERE = frozenset({
+    "wait", "shield", "timeout", "timeout_at", "run", "Queue", "LifoQueue", "PriorityQueue", "Condition", "Barrier", "Future", "Runner",
+    "get_running_loop", "get_event_loop", "new_event_loop", "current_task", "all_tasks", "run_coroutine_threadsafe",
+})  # fmt: skip
+# The mark of the call that makes the group of a block.
+GROUP = "_lope_group"
 TASKS = ("create_task", "ensure_future", "as_completed", "TaskGroup")
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 _REGIONS_CALL: list[tuple[Any, str]] = [*((each, "gather") for each in GATHER), *((each, "wait_for") for each in WAIT_FOR)]
@@ -300,7 +305,9 @@ class Lifting(Frame):
         if isinstance(found, type) or callable(found):
             module = getattr(found, "__module__", "") or ""
             name = getattr(found, "__name__", "")
-            if module.startswith("asyncio") and name in _NOT_HERE:
+            if name == "TaskGroup" and module.startswith("asyncio") and not hasattr(node, GROUP):
+                self.refuse(node, "a TaskGroup outside of its block", "write async with asyncio.TaskGroup() as group:")
+            if module.partition(".")[0] in ("asyncio", "_asyncio") and name in _NOT_HERE:
                 self.refuse(
                     node, f"'{ast.unparse(node.func)}' has no meaning in a workflow",
                     "use gather, wait_for, create_task, TaskGroup, as_completed, or async with asyncio.timeout(…)",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import asyncio
 import builtins
+import inspect
 import types
 from typing import TYPE_CHECKING, Any, Optional
 
@@ -51,6 +52,30 @@ def _not_awaited(node: ast.expr, flow: "Flow", advice: str) -> None:
         flow.refuse(node, f"'{ast.unparse(node.func)}' is called and not awaited", advice)
 
 
+def check_uncalled(node: ast.AST, called: set[int], flow: "Flow") -> None:
+    """What means something else in a workflow is called there, not passed on."""
+    if not isinstance(node, (ast.Name, ast.Attribute)) or not isinstance(node.ctx, ast.Load) or id(node) in called:
+        return
+    found = quiet_static(node, flow)
+    if isinstance(found, types.FunctionType) and found in _MEANT:
+        flow.refuse(node, f"'{ast.unparse(node)}' is named and not called", "call it where it is awaited")
+
+
+_MEANT = (asyncio.gather, asyncio.wait_for, asyncio.create_task, asyncio.ensure_future, asyncio.as_completed)
+
+
+def check_plain(found: types.FunctionType, node: ast.AST, flow: "Flow") -> None:
+    """A plain function runs in a region, where there is no loop of asyncio's."""
+    if any(each is asyncio for each in _globals_of(found)):
+        word = next((each for each in found.__code__.co_names if getattr(asyncio, each, None) in _MEANT), None)
+        if word is not None:
+            flow.refuse(node, f"'{found.__name__}' calls asyncio.{word}, and is no async function", "write async def, and await it")
+
+
+def _globals_of(found: types.FunctionType) -> list[Any]:
+    return [found.__globals__.get(each) for each in found.__code__.co_names]
+
+
 def _attribute(node: ast.Attribute, flow: "Flow") -> None:
     whole = quiet_static(node.value, flow)
     if isinstance(whole, types.ModuleType) and isinstance(node.ctx, ast.Load) and not hasattr(whole, node.attr):
@@ -68,6 +93,10 @@ def _call(node: ast.Call, flow: "Flow") -> None:
             flow.refuse(node, f"{ast.unparse(node.func)}() {problem}", f"its parameters are {found.signature}")
     elif isinstance(node.func, ast.Attribute) and node.func.attr in _CHANGES:
         _belongs(node.func.value, flow)
+    if isinstance(found, (Action, Workflow)) or (inspect.iscoroutinefunction(found) and found not in AWAITABLE):
+        for each in (*node.args, *(keyword.value for keyword in node.keywords)):
+            if isinstance(each, ast.GeneratorExp):
+                flow.refuse(each, "a generator that is given to something that is awaited", "make a list: [… for … in …]")
 
 
 def _handlers(node: ast.Try, flow: "Flow") -> None:
