@@ -266,8 +266,10 @@ class Heap:
             elif len(found) == len(_TABLES) + 2:
                 self.frames, self.failures, self.kept, self.tasks, self.last, self.started = found
                 self._base = source.tell()
+            elif len(found) == 2:
+                self.last, self.started = found
             else:
-                self._read_change(*(((), (), *found) if len(found) == 2 else found))
+                self._read_change(*found)
         self._size = len(log)
         self._nans = reader.nans if len(reader.nans) > 1 else None
         self._pickler = self._new_pickler()
