@@ -358,13 +358,13 @@ class _NanPickler(_Pickler):
     def __init__(self, out: io.BytesIO, nans: list[float]) -> None:
         super().__init__(out, protocol=5)
         self.nans = nans
+        self.places = {id(each): place for place, each in enumerate(nans)}
 
     def persistent_id(self, value: Any) -> Optional[int]:
         if type(value) is not float or value == value:
             return None
-        found = next((place for place, each in enumerate(self.nans) if each is value), None)
-        if found is None:
-            found = len(self.nans)
+        found = self.places.setdefault(id(value), len(self.nans))
+        if found == len(self.nans):
             self.nans.append(value)
         return found
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import sys
 import sysconfig
+import threading
 import types
 from collections import deque
 from typing import Any, Iterable, Iterator, Optional
@@ -38,14 +39,21 @@ class Named:
 
 def found_part(module: str, steps: tuple[Step, ...]) -> Any:
     found: Any = find_module(module)
-    for word, key in steps:
-        found = getattr(found, key) if word == "a" else found[key]
+    try:
+        for word, key in steps:
+            found = getattr(found, key) if word == "a" else found[key]
+    except (AttributeError, LookupError, TypeError):
+        raise LookupError(f"the run holds '{_said(steps)}' of the module '{module}', which is not there any more") from None
     return found
 
 
 def title(value: Any) -> str:
     """What belongs to a module, as code says it."""
     _, steps = KNOWN.way_to(value) or ("", (("a", type(value).__name__),))
+    return _said(steps)
+
+
+def _said(steps: tuple[Step, ...]) -> str:
     return "".join(f".{key}" if word == "a" else f"[{key!r}]" for word, key in steps)[1:]
 
 
@@ -57,19 +65,24 @@ class Known:
         # Lists, dicts and sets that classes have, by the names of the attributes.
         self.attributes: dict[str, list[Any]] = {}
         self._sizes: dict[str, int] = {}
+        self._lock = threading.Lock()
         # What the names in the code of a region lead to.
         self._named: dict[tuple[str, frozenset[str]], list[Any]] = {}
 
     def learn(self, name: str, module: Any) -> None:
         """Each module once, and again when it has got more names."""
-        if self._sizes.get(name) == len(vars(module)):
+        size = len(vars(module))
+        if self._sizes.get(name) == size:
             return
-        self._sizes[name] = len(vars(module))
-        self._named.clear()
-        for where, each in ((name, module), *_neighbours(module)):
-            for value, steps in _walk(each):
-                if self.ways.setdefault(id(value), (where, steps)) == (where, steps) and _is_attribute(each, steps):
-                    self.attributes.setdefault(steps[-1][1], []).append(value)
+        with self._lock:
+            for where, each in ((name, module), *_neighbours(module)):
+                for value, steps in _walk(each):
+                    if self.way_to(value) is None:
+                        self.ways[id(value)] = where, steps
+                        if _is_attribute(each, steps):
+                            self.attributes.setdefault(steps[-1][1], []).append(value)
+            self._named.clear()
+            self._sizes[name] = size
 
     def named_by(self, module: Any, names: frozenset[str]) -> list[Any]:
         """The lists, dicts and sets that code with these names can reach by them."""
@@ -88,7 +101,7 @@ class Known:
             return None
         try:
             return way if found_part(*way) is value else None
-        except (LookupError, AttributeError, TypeError, ImportError):
+        except (LookupError, ImportError):
             return None
 
 
