@@ -335,7 +335,8 @@ def _memo(read: dict[int, Any]) -> dict[int, tuple[int, Any]]:
 
 class _Pickler(pickle.Pickler):
     def reducer_override(self, value: Any) -> Any:
-        if isinstance(value, type):
+        # In Python 3.10 `list[int]` says that it is a class.
+        if issubclass(type(value), type):
             return _class(value)
         if id(value) in KNOWN.ways and (way := KNOWN.way_to(value)) is not None:
             return found_part, way
