@@ -14,7 +14,7 @@ _USAGE = """usage: python -m lope compile MODULE:NAME            print the defin
 def main() -> int:
     words = sys.argv[1:]
     if words[:1] == ["worker"]:
-        if os.environ.get(_SEED, "random") in ("", "random"):
+        if os.environ.get(_SEED, "random") in ("", "random") and sys.executable:
             os.environ[_SEED] = "0"
             os.execv(sys.executable, sys.orig_argv)
         from .worker import main as worker

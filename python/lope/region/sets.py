@@ -34,10 +34,14 @@ class Table:
     def __init__(self, value: set[Any]) -> None:
         _, used, mask, place, _, self.finger = _HEAD.unpack(ctypes.string_at(id(value) + object.__basicsize__, _HEAD.size))
         assert used == len(value)
-        self.places: list[tuple[int, int]] = list(_ENTRY.iter_unpack(ctypes.string_at(place, _ENTRY.size * (mask + 1))))
+        self.memory = ctypes.string_at(place, _ENTRY.size * (mask + 1))
+
+    @functools.cached_property
+    def places(self) -> list[tuple[int, int]]:
+        return list(_ENTRY.iter_unpack(self.memory))
 
     def is_like(self, other: "Table") -> bool:
-        return self.finger == other.finger and self.places == other.places
+        return self.finger == other.finger and self.memory == other.memory
 
 
 def recipe(value: set[Any]) -> Optional[Recipe]:
