@@ -6,6 +6,10 @@ from contextvars import ContextVar
 from typing import Callable, Optional
 
 
+class Stopped(BaseException):
+    """Raised in the thread of a plain function whose attempt is no longer wanted."""
+
+
 class Attempt:
     """One try of a step. `idempotency_key` is the same for all tries of one step, if the step has one.
 

@@ -21,7 +21,8 @@ def frame_knows(function: Any) -> bool:
 
 
 def named_by(found: Any) -> list[Any]:
-    """Actions, workflows and async functions that a plain function or a class of the user's names, and those that it calls do."""
+    """Actions, workflows, async functions and classes that a plain function or a class of the user's names, and those that it
+    calls do; of an object its class."""
     waiting, seen, named = [found], set(), []
     while waiting:
         each = waiting.pop()
@@ -31,6 +32,8 @@ def named_by(found: Any) -> list[Any]:
         if isinstance(each, (Action, Workflow)) or inspect.iscoroutinefunction(each):
             named.append(each)
             continue
+        if isinstance(each, type):
+            named.append(each)
         functions = [each] if isinstance(each, types.FunctionType) else [
             getattr(part, "__func__", part) for part in vars(each).values()
         ]  # fmt: skip
@@ -39,7 +42,13 @@ def named_by(found: Any) -> list[Any]:
             if isinstance(function, types.FunctionType) and not inspect.iscoroutinefunction(function):
                 known = inspect.getclosurevars(function).globals.values()
                 waiting += [part for part in known if _may_lead_on(part)]
+                waiting += [type(part) for part in known if is_users(type(part))]
     return named
+
+
+def is_users(cls: type) -> bool:
+    """Is it a class of the user's, whose objects have async methods perhaps?"""
+    return issubclass(cls, object) and not issubclass(cls, (type, Action, Workflow)) and frame_knows(cls)
 
 
 def _may_lead_on(part: Any) -> bool:

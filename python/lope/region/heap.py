@@ -15,6 +15,7 @@ import importlib
 import io
 import itertools
 import marshal
+import math
 import pickle
 import secrets
 import sys
@@ -25,6 +26,9 @@ from typing import Any, Callable, Iterable, Optional, cast
 
 from ..values.failures import decode_failure, encode_failure, native_fields, remade
 from ..values.names import class_name, find_class, find_module, module_name
+from .named import KNOWN, Named, found_part
+from .sets import recipe
+from .shapes import shape, validation
 from .tracking import Home, Opaque, Tracker, apply
 
 # Heaps that a worker keeps for the next region of their runs.
@@ -87,6 +91,10 @@ class Heap:
         self._whole = b""
         # Variables that cannot be kept across an await, as they are until the next one.
         self._fragile: list[tuple[dict[str, Any], str, Any, Unkept]] = []
+        # Numbers that are no numbers are told from each other by identity alone; kept from the first one on.
+        self._nans: Optional[list[float]] = None
+        # What belongs to a module.
+        self._named: dict[int, Any] = {}
 
     # Tables.
 
@@ -131,6 +139,8 @@ class Heap:
         except Exception:
             # Something that cannot be kept; the memo is of no more use.
             added = None
+        if added is not None and self._nans is None and _has_nan(added):
+            self._nans, added = [math.nan], None
         if added is None or self._size > 2 * self._base + _GROWTH:
             adds, added = False, self._anew(line)
             if added == self._whole:
@@ -144,12 +154,29 @@ class Heap:
         tracker = cast(Tracker, self._tracker)
         tracker.edits = []
         changed = [each for frame in self._touched_frames for each in tracker.look_at_frame(frame)]
+        tracker.named, tracker.fresh, tracker.orders = self._named, [], True
         tracker.look([*self._touched, *changed])
-        if tracker.edits or self._changes:
-            self._pickler.dump((self._changes, tracker.edits, self.last, self.started))
+        self._name([each for each in tracker.fresh if id(each) in KNOWN.ways])
+        edits = [each for each in tracker.edits if id(each[1]) not in self._named]
+        if edits or self._changes:
+            self._pickler.dump((self._changes, edits, self.last, self.started))
         else:
             self._pickler.dump((self.last, self.started))
         return self._written()
+
+    def _name(self, values: Iterable[Any]) -> None:
+        """What belongs to a module is written by its name, once."""
+        found = [(each, way) for each in values if id(each) not in self._named and (way := KNOWN.way_to(each)) is not None]
+        if not found:
+            return
+        written = [Named(way) for _, way in found]
+        self._pickler.dump(written)
+        memo = self._pickler.memo.copy()
+        for (each, _), stands in zip(found, written):
+            # Places are counted: each has one entry.
+            memo[id(each)] = memo.pop(id(stands))[0], each
+        self._pickler.memo = memo
+        self._named.update((id(each), each) for each, _ in found)
 
     def _written(self) -> bytes:
         found = self._out.getvalue()
@@ -174,9 +201,30 @@ class Heap:
         return added
 
     def _dump_whole(self) -> None:
-        self._out = io.BytesIO()
-        self._pickler = _Pickler(self._out, protocol=5)
+        names = [*self._named.values()]
+        memo = self._dump_all(names)
+        found = {id(each): each for _, each in memo.values() if id(each) in KNOWN.ways and id(each) not in self._named}
+        more = [each for each in found.values() if KNOWN.way_to(each) is not None]
+        nans = self._nans is None and _has_nan(self._out.getvalue())
+        if more or nans:
+            self._nans = [math.nan] if nans else self._nans
+            memo = self._dump_all([*names, *more])
+        sets = [(each, recipe(each)) for _, each in memo.values() if type(each) is set]
+        orders = [("o", each, *found) for each, found in sets if found is not None]
+        if orders:
+            self._pickler.dump(([], orders, self.last, self.started))
+
+    def _dump_all(self, names: Iterable[Any]) -> dict[int, tuple[int, Any]]:
+        """Writes the tables; what it has met, if that is of interest."""
+        self._out, self._named = io.BytesIO(), {}
+        self._pickler = self._new_pickler()
+        self._name(names)
         self._pickler.dump(tuple(getattr(self, each) for each in _TABLES) + (self.last, self.started))
+        asked = KNOWN.ways or pickle.EMPTY_SET in self._out.getvalue()
+        return self._pickler.memo.copy() if asked else {}
+
+    def _new_pickler(self) -> Any:
+        return _Pickler(self._out, protocol=5) if self._nans is None else _NanPickler(self._out, self._nans)
 
     def _leave_out(self, line: int) -> None:
         waiting, seen = [*self.frames.values()], set()
@@ -211,29 +259,45 @@ class Heap:
 
     def read(self, log: bytes) -> None:
         source = io.BytesIO(log)
-        reader = pickle.Unpickler(source)
-        first = reader.load()
-        self.frames, self.failures, self.kept, self.tasks, self.last, self.started = first
-        self._base = self._size = source.tell()
+        reader = _Reader(source)
         while source.tell() < len(log):
-            changes, edits, self.last, self.started = ((), (), *found) if len(found := reader.load()) == 2 else found
-            for change in changes:
-                table = getattr(self, change[0])
-                if len(change) == 3:
-                    table[change[1]] = change[2]
-                else:
-                    table.pop(change[1])
-            for edit in edits:
-                apply(edit)
+            found = reader.load()
+            if isinstance(found, list):
+                self._named.update((id(each), each) for each in found)
+            elif len(found) == len(_TABLES) + 2:
+                self.frames, self.failures, self.kept, self.tasks, self.last, self.started = found
+                self._base = source.tell()
+            elif len(found) == 2:
+                self.last, self.started = found
+            else:
+                self._read_change(*found)
         self._size = len(log)
-        self._pickler = _Pickler(self._out, protocol=5)
+        self._nans = reader.nans if len(reader.nans) > 1 else None
+        self._pickler = self._new_pickler()
         self._pickler.memo = _memo(reader.memo.copy())
+
+    def _read_change(self, changes: Any, edits: Any, last: int, started: int) -> None:
+        self.last, self.started = last, started
+        for change in changes:
+            table = getattr(self, change[0])
+            if len(change) == 3:
+                table[change[1]] = change[2]
+            else:
+                table.pop(change[1])
+        for edit in edits:
+            apply(edit)
+
+    @property
+    def named(self) -> list[Any]:
+        """What variables hold that belongs to a module."""
+        return [*self._named.values()]
 
     def begin(self) -> None:
         """Before a region changes it: what it holds is noted, unless that is known."""
         if self._tracker is not None or self._pickler is None:
             return
         self._tracker = Tracker()
+        self._tracker.named = self._named
         try:
             self._tracker.look([getattr(self, each) for each in _TABLES])
             self._whole = b""
@@ -275,8 +339,11 @@ def _memo(read: dict[int, Any]) -> dict[int, tuple[int, Any]]:
 
 class _Pickler(pickle.Pickler):
     def reducer_override(self, value: Any) -> Any:
-        if isinstance(value, type):
+        # In Python 3.10 `list[int]` says that it is a class.
+        if issubclass(type(value), type):
             return _class(value)
+        if id(value) in KNOWN.ways and (way := KNOWN.way_to(value)) is not None:
+            return found_part, way
         reduce = _REDUCERS.get(type(value))
         if reduce is not None:
             return reduce(value)
@@ -284,7 +351,42 @@ class _Pickler(pickle.Pickler):
             return _exception(value)
         if type(value) is object:
             return _sentinel(value)
+        found = shape(value)
+        if found is not None:
+            return found
         return _made_anew(value) if _has_own_new(cast(Any, type(value))) else NotImplemented
+
+
+class _NanPickler(_Pickler):
+    """Numbers that are no numbers, each with its place among those that the heap has met."""
+
+    def __init__(self, out: io.BytesIO, nans: list[float]) -> None:
+        super().__init__(out, protocol=5)
+        self.nans = nans
+        self.places = {id(each): place for place, each in enumerate(nans)}
+
+    def persistent_id(self, value: Any) -> Optional[int]:
+        if type(value) is not float or value == value:
+            return None
+        found = self.places.setdefault(id(value), len(self.nans))
+        if found == len(self.nans):
+            self.nans.append(value)
+        return found
+
+
+class _Reader(pickle.Unpickler):
+    def __init__(self, source: io.BytesIO) -> None:
+        super().__init__(source)
+        self.nans: list[float] = [math.nan]
+
+    def persistent_load(self, place: int) -> float:
+        while len(self.nans) <= place:
+            self.nans.append(float("nan"))
+        return self.nans[place]
+
+
+def _has_nan(written: bytes) -> bool:
+    return b"G\x7f\xf8\0\0\0\0\0\0" in written or b"G\xff\xf8\0\0\0\0\0\0" in written
 
 
 class _OneFrame(_Pickler):
@@ -301,8 +403,12 @@ class _OneFrame(_Pickler):
         return super().reducer_override(value)
 
 
+# Classes that pickle knows by other names than their own.
+_NAMELESS = (type(None), type(...), type(NotImplemented))
+
+
 def _class(value: type) -> Any:
-    if _is_plain(value):
+    if _is_plain(value) or value in _NAMELESS:
         return NotImplemented
     name = class_name(value)
     if find_class(name) is not value:
@@ -420,9 +526,13 @@ def _module(value: types.ModuleType) -> Any:
 
 
 def _exception(error: BaseException) -> Any:
+    found = validation(error)
+    if found is not None:
+        return found
     state = (dict(vars(error)), error.__cause__, error.__context__, error.__suppress_context__)
     made = new_exception, (type(error), error.args, native_fields(error))
     try:
+        _class(type(error))
         made[0](*made[1])
     except Exception:
         # One that only its own class can make: it stays what it is to handlers, and its text.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import __future__
 import ast
 import asyncio
 import functools
@@ -13,15 +14,18 @@ import types
 from typing import Any, Optional, Sequence, cast
 
 from .. import client
-from ..decorators import Workflow, workflows
+from ..attempt import Stopped
+from ..decorators import Workflow, actions, workflows
 from ..values import decode
 from ..values.arguments import PlainParameters, call_arguments
+from ..values.decode import decode_result
 from ..values.encode import Encoded, encode
 from ..values.failures import decode_failure, encode_failure
 from ..values.names import find_module
 from .awaiting import UP, Gather, WaitFor, _span, described
 from .cursors import EnumerateCursor, ZipCursor, over
 from .heap import CURRENT, Heap, Unkept, found_class, load, running, scopes
+from .named import KNOWN, Watch, names_of, title
 from .tasks import Group, Task, Turns, as_completed
 from .tracking import Home
 from .trees import place
@@ -38,6 +42,7 @@ def run_region(request: dict[str, Any], given: Optional[dict[str, Any]]) -> Enco
     """What a region led to: `flow` says how it was left, `v` with what, `heap` what it changed, `tasks` whom it started,
     woke and cancelled."""
     module = find_module(request["module"])
+    KNOWN.learn(request["module"], module)
     scope = _globals(module, request)
     token = scopes.set({request["module"]: scope})
     try:
@@ -52,14 +57,18 @@ def _run(region: "Region", module: Any, scope: dict[str, Any]) -> Encoded:
     flow, value = "next", None
     fatal: Optional[BaseException] = None
     token, working = running.set(region), client.working.set(True)
+    watch = None
     try:
         function = region.function(module, scope)
+        watch = Watch(module, region.names, region.heap.named)
         handled = region.being_handled()
         found = function(CURRENT) if handled is None else _while_handling(handled, function)
         flow, value = found or (flow, value)
         if flow == "return" and request.get("root"):
             value = Encoded(encode(value, "result"))
-    except (Exception, asyncio.CancelledError) as error:
+    except (KeyboardInterrupt, Stopped):
+        raise
+    except BaseException as error:
         told = region.told(error)
         if request.get("fatal"):
             fatal = told
@@ -68,6 +77,9 @@ def _run(region: "Region", module: Any, scope: dict[str, Any]) -> Encoded:
     finally:
         running.reset(token)
         client.working.reset(working)
+    if watch is not None and (changed := watch.changed()) is not None:
+        line = request.get("line", 0)
+        raise TypeError(f"'{title(changed)}' belongs to the module and was changed before line {line}: copy it first")
     if fatal is not None:
         # Nobody catches it, so it is the region that fails, and that is tried again.
         raise fatal
@@ -87,6 +99,8 @@ class Region:
         self.frame = int(request.get("frame") or ROOT)
         self.f = heap.frames[self.frame]
         self.unkept: dict[str, Unkept] = {}
+        # What its code may take from the module.
+        self.names: frozenset[str] = frozenset()
         self.turns = Turns()
         # The exception for which a handler is sought, with its number if it is on the heap.
         self.sought: Optional[tuple[Optional[int], BaseException]] = None
@@ -96,8 +110,9 @@ class Region:
 
     def function(self, module: Any, scope: dict[str, Any]) -> Any:
         request = self.request
-        code = _compiled(request["code"], tuple(request["lines"]), getattr(module, "__file__", None) or request["module"])
-        code = _named_as(code, request.get("name", code.co_name))
+        file = getattr(module, "__file__", None) or request["module"]
+        postponed = getattr(module, "annotations", None) is __future__.annotations
+        code, self.names = _compiled(request["code"], tuple(request["lines"]), file, postponed, request.get("name", "region"))
         cells: dict[str, int] = request.get("cells") or {}
         bound = tuple(self.cell(name, cells[name]) for name in code.co_freevars)
         return types.FunctionType(code, scope, "region", None, bound)
@@ -338,7 +353,9 @@ class Region:
         if kind == "q":
             owner, waiter = self.heap.take("kept", value)
             return waiter.resume(owner)
-        return decode(value)
+        if len(answer) == 2:
+            return decode(value)
+        return decode_result(value, (actions if kind == "v" else workflows)[answer[2]].function)
 
     def failure(self) -> BaseException:
         failure = self.request["given"][1]
@@ -478,22 +495,41 @@ def _globals(module: Any, request: dict[str, Any]) -> dict[str, Any]:
 
 
 @functools.lru_cache(maxsize=4096)
-def _compiled(text: str, lines: tuple[int, ...], file: str) -> types.CodeType:
-    """The code of the region's function; what is around it names its cells."""
+def _compiled(text: str, lines: tuple[int, ...], file: str, postponed: bool, name: str) -> tuple[types.CodeType, frozenset[str]]:
+    """The code of the region's function, and the names in it; what is around it names its cells."""
     tree = ast.parse(text)
     place(tree, iter(lines), 1)
-    found = compile(tree, file, "exec")
+    flags = __future__.annotations.compiler_flag if postponed else 0
+    found: types.CodeType = compile(tree, file, "exec", flags, dont_inherit=True)
     while found.co_name != "region":
         found = next(each for each in found.co_consts if isinstance(each, types.CodeType))
-    return found
+    return _named_as(found, name), names_of(found)
 
 
-@functools.lru_cache(maxsize=4096)
 def _named_as(code: types.CodeType, name: str) -> types.CodeType:
-    """Tracebacks and logs name the function that the user wrote."""
-    names = {"co_name": name, "co_qualname": name} if sys.version_info >= (3, 11) else {"co_name": name}
-    made: types.CodeType = cast(Any, code).replace(**names)
+    """Tracebacks, logs and functions inside it name the function that the user wrote."""
+    names = {"co_name": name.rpartition(".")[2], "co_qualname": name}
+    if sys.version_info < (3, 11):
+        del names["co_qualname"]
+    made: types.CodeType = cast(Any, _renamed(code, name)).replace(**names)
     return made
+
+
+def _renamed(code: types.CodeType, name: str) -> types.CodeType:
+    # The full name of a class is a constant of its code; before Python 3.11 that of a function is one, too.
+    consts = tuple(_renamed(each, name) if isinstance(each, types.CodeType) else _full(each, name) for each in code.co_consts)
+    if sys.version_info < (3, 11):
+        return cast(types.CodeType, cast(Any, code).replace(co_consts=consts))
+    made: types.CodeType = cast(Any, code).replace(co_consts=consts, co_qualname=_full(code.co_qualname, name))
+    return made
+
+
+def _full(known: Any, name: str) -> Any:
+    """The full name of something inside a region, with that of the user's function."""
+    return _INSIDE.sub(lambda _: f"{name}.<locals>.", known) if isinstance(known, str) else known
+
+
+_INSIDE = re.compile(r"^(around\.<locals>\.)?region\.<locals>\.")
 
 
 def _unbound(error: BaseException, request: dict[str, Any]) -> BaseException:

@@ -21,6 +21,7 @@ from operator import is_
 from typing import Any, Callable, Iterable, Sequence
 
 from ..decorators import Action, Workflow
+from .sets import fill, recipe
 
 Edit = tuple[Any, ...]
 
@@ -118,6 +119,27 @@ def _slots(cls: type) -> Sequence[str]:
     return found
 
 
+def is_constant(value: Any) -> bool:
+    return _kind(type(value)) == _ATOM
+
+
+def is_changeable(value: Any) -> bool:
+    """Is it something that is told from others by its identity, and no constant?"""
+    return _kind(type(value)) not in (_ATOM, _TUPLE, _FUNCTION, _METHOD, _CELL, _HOME)
+
+
+def parts_of(value: Any) -> Iterable[tuple[tuple[str, Any], Any]]:
+    """What is in a list, a dict, a set or an object, and how it is found there."""
+    kind = _kind(type(value))
+    if kind in (_LIST, _DEQUE) or kind == _TUPLE and isinstance(value, tuple):
+        return ((("i", at), each) for at, each in enumerate(list(value)))
+    if kind == _DICT:
+        return ((("i", key), each) for key, each in list(_base(value).items(value)))
+    if kind == _SET:
+        return ((("", at), each) for at, each in enumerate(list(value)))
+    return ((("a", name), each) for name, each in list(_inside(value).items())) if kind in (_OBJECT, _MODEL) else ()
+
+
 class Tracker:
     """What the objects of a heap held when they were last written."""
 
@@ -125,6 +147,12 @@ class Tracker:
         # By id: the object, which is thereby kept, what it held, and whether its parts have no parts of their own.
         self.held: dict[int, list[Any]] = {}
         self.edits: list[Edit] = []
+        # Objects that were not known, since somebody asked last.
+        self.fresh: list[Any] = []
+        # By id: objects that a module has, which are never written.
+        self.named: dict[int, Any] = {}
+        # Are new sets to be written? Not those that were already.
+        self.orders = False
         self._seen: set[int] = set()
 
     def look(self, roots: Iterable[Any]) -> None:
@@ -138,10 +166,13 @@ class Tracker:
                 continue
             self._seen.add(id(value))
             if kind == _OPAQUE:
+                if id(value) in self.named:
+                    continue
                 raise Opaque(type(value).__name__)
             known = self.held.get(id(value))
             if known is None:
                 known = self.held[id(value)] = [value, None, False]
+                self.fresh.append(value)
                 _LOOKS[kind](self, value, known, waiting, True)
             else:
                 _LOOKS[kind](self, value, known, waiting, False)
@@ -209,22 +240,28 @@ class Tracker:
         now = dict(_base(value).items(value))
         gone = [key for key in before if key not in now]
         new = [(key, each) for key, each in now.items() if before.get(key, _NOTHING) is not each]
-        # Would it have the same order with only the differences made?
-        left = [key for key in before if key in now]
-        if list(map(id, [*left, *(key for key, _ in new if key not in before)])) == list(map(id, now)):
+        if _keeps_order(before, now, new):
             self.note("d", value, gone, new)
         else:
             self.note("D", value, list(now.items()))
 
     def _set(self, value: set[Any], known: list[Any], waiting: list[Any], fresh: bool) -> None:
         before = known[1]
-        if fresh or len(before) != len(value) or set(map(id, before)) != set(map(id, value)):
+        if fresh or len(before) != len(value) or not all(map(is_, before, value)):
             waiting.extend(before or ())
-            known[1], known[2] = set(value), _plain(value)
+            known[1], known[2] = list(value), _plain(value)
             if not fresh:
-                self.note("s", value, list(value))
+                self.note("s", value, known[1][:])
+            if self.orders:
+                self.order(value)
         if not known[2]:
             waiting.extend(value)
+
+    def order(self, value: set[Any]) -> None:
+        """A set that would have another order is filled again in another way."""
+        found = recipe(value)
+        if found is not None:
+            self.note("o", value, *found)
 
     def _deque(self, value: Any, known: list[Any], waiting: list[Any], fresh: bool) -> None:
         if fresh or len(known[1]) != len(value) or not all(map(is_, known[1], value)):
@@ -245,7 +282,11 @@ class Tracker:
             known.append(dict(inside))
         elif not _same(known[3], inside):
             gone = [key for key in known[3] if key not in inside]
-            self.note("a", value, gone, [(key, each) for key, each in inside.items() if known[3].get(key, _NOTHING) is not each])
+            new = [(key, each) for key, each in inside.items() if known[3].get(key, _NOTHING) is not each]
+            if not _keeps_order(known[3], inside, new):
+                # Those that stand behind one that moved come again, too.
+                gone, new = list(known[3]), list(inside.items())
+            self.note("a", value, gone, new)
             waiting.extend(known[3].values())
             known[3] = dict(inside)
         waiting.extend(inside.values())
@@ -329,6 +370,12 @@ def _same(before: dict[Any, Any], now: dict[Any, Any]) -> bool:
     )
 
 
+def _keeps_order(before: dict[Any, Any], now: dict[Any, Any], new: Sequence[tuple[Any, Any]]) -> bool:
+    """Would it have the same order with only the differences made?"""
+    left = [key for key in before if key in now]
+    return list(map(id, [*left, *(key for key, _ in new if key not in before)])) == list(map(id, now))
+
+
 def _base(value: dict[Any, Any]) -> Any:
     """Whose methods do what a dict does, whatever its class makes of them."""
     return collections.OrderedDict if isinstance(value, collections.OrderedDict) else dict
@@ -365,6 +412,8 @@ def apply(edit: Edit) -> None:
     elif word == "s":
         value.clear()
         value.update(rest[0])
+    elif word == "o":
+        fill(value, *rest)
     elif word == "q":
         value.clear()
         value.extend(rest[0])

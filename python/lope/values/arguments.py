@@ -6,9 +6,10 @@ import functools
 import inspect
 from typing import Any, Callable, Optional, get_type_hints
 
-from .decode import decode, decoder, split
+from .decode import decode, decoder
 from .encode import encode, tag
 from .problem import ValueProblem
+from .tagged import split
 
 # Tag of `[positional, keywords]`, for a call with `*args` or `**kwargs`.
 ARGUMENTS = "arguments"

@@ -7,19 +7,18 @@ import dataclasses
 import enum
 import functools
 import types
-from collections import Counter, OrderedDict, abc, defaultdict
+from collections import abc
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal, InvalidOperation
 from pathlib import Path, PurePath
 from typing import Annotated, Any, Callable, Literal, TypeVar, Union, cast, get_args, get_origin, get_type_hints, is_typeddict
 from uuid import UUID
-from zoneinfo import ZoneInfo
 
+from .dicts import KINDS, mapping, mapping_of
 from .encode import Encoded, initial, is_model, is_named_tuple
 from .names import class_name, find_class
 from .problem import ValueProblem, field, item
-
-Decoder = Callable[[Any], Any]
+from .tagged import Decoder, expect, items, read_datetime, shown, split, untyped, wrong
 
 
 def decode(encoded: Any, hint: Any = Any, place: str = "value") -> Any:
@@ -42,113 +41,13 @@ def _cached(hint: Any) -> Decoder:
     return _make(hint)
 
 
-def split(encoded: Any) -> tuple[str, Any] | None:
-    """Name and inside of a tagged value."""
-    if type(encoded) is dict and len(encoded) == 1:
-        parts = encoded.get("$tag")
-        if type(parts) is list and len(parts) == 2:
-            return parts[0], parts[1]
-    return None
-
-
-def _any(value: Any) -> Any:
-    kind = type(value)
-    if kind is list:
-        return _items(value, _any)
-    if kind is not dict:
-        return value
-    parts = split(value)
-    if parts is not None:
-        return _tagged(*parts)
-    if len(value) == 1 and "$map" in value:
-        return {key: _any(each) for key, each in value["$map"]}
-    if len(value) == 1 and type(value.get("$bytes")) is str:
-        return base64.b64decode(value["$bytes"])
-    return _entries(value, _any)
-
-
-def _items(values: Any, one: Decoder) -> list[Any]:
-    found: list[Any] = []
-    try:
-        for each in values:
-            found.append(one(each))
-    except ValueProblem as problem:
-        raise problem.inside(item(len(found))) from None
-    return found
-
-
-def _entries(values: dict[str, Any], one: Decoder) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for key, each in values.items():
-        try:
-            found[key] = one(each)
-        except ValueProblem as problem:
-            raise problem.inside(item(key)) from None
-    return found
-
-
-def _tagged(name: str, inside: Any) -> Any:
-    plain = _TAGS.get(name)
-    if plain is not None:
-        return plain(inside)
-    if name == "exception":
-        from .failures import decode_failure
-
-        return decode_failure(inside)
-    cls = find_class(name)
-    if type(inside) is list and ":" in name and (cls is None or is_named_tuple(cls)):
-        # A named tuple, of which who does not know its class sees the tuple.
-        items = _items(inside, _any)
-        return tuple(items) if cls is None else cast(Any, cls)._make(items)
-    if cls is None:
-        raise ValueProblem(f"the class '{name}' cannot be found here")
-    return decoder(cls)({"$tag": [name, inside]})
-
-
-def read_datetime(text: str) -> datetime:
-    """ISO 8601 with a zone behind it (RFC 9557); which of two equal times of a night it is, its offset says."""
-    plain, _, suffix = text.partition("[")
-    found = datetime.fromisoformat(plain[:-1] + "+00:00" if plain.endswith("Z") else plain)
-    if not suffix:
-        return found
-    name, offset = suffix.rstrip("]").lstrip("!"), found.utcoffset()
-    try:
-        zone = ZoneInfo(name)
-    except (ValueError, KeyError, OSError):
-        raise ValueProblem(f"the time zone '{name}' is not known here; is tzdata installed?") from None
-    for fold in (0, 1):
-        local = found.replace(tzinfo=zone, fold=fold)
-        if offset is None or local.utcoffset() == offset:
-            return local
-    return found.astimezone(zone)
-
-
-_TAGS: dict[str, Decoder] = {
-    "tuple": lambda inside: tuple(_items(inside, _any)),
-    "set": lambda inside: set(_items(inside, _any)),
-    "frozenset": lambda inside: frozenset(_items(inside, _any)),
-    "dict": lambda inside: {_any(key): _any(each) for key, each in inside},
-    "int": int,
-    "float": float,
-    "decimal": Decimal,
-    "datetime": read_datetime,
-    "date": date.fromisoformat,
-    "time": time.fromisoformat,
-    "timedelta": lambda inside: timedelta(days=inside[0], seconds=inside[1], microseconds=inside[2]),
-    "uuid": UUID,
-    "path": Path,
-    "timestamp": lambda inside: datetime.fromtimestamp(inside / 1000).astimezone(),
-    "duration": lambda inside: timedelta(milliseconds=inside),
-}
-
-
 def _make(hint: Any) -> Decoder:
     if hint is Any:
-        return _any
+        return untyped
     if hint is Encoded:
         return lambda value: value
     if isinstance(hint, TypeVar):
-        return decoder(hint.__bound__) if hint.__bound__ is not None else _any
+        return decoder(hint.__bound__) if hint.__bound__ is not None else untyped
     origin = get_origin(hint)
     if origin is Annotated:
         return decoder(get_args(hint)[0])
@@ -160,7 +59,7 @@ def _make(hint: Any) -> Decoder:
     if hint is None or kind is type(None):
         return _none
     if not isinstance(kind, type) or kind is object:
-        return _any
+        return untyped
     return _of_class(kind, get_args(hint))
 
 
@@ -185,43 +84,26 @@ def _of_class(kind: type, args: tuple[Any, ...]) -> Decoder:
         return _as_tagged(kind, args)
     if kind in (dict, abc.Mapping, abc.MutableMapping):
         return _dict(args)
-    if kind in (Counter, OrderedDict, defaultdict):
-        return _dict_of(kind, args)
+    if kind in KINDS:
+        return mapping_of(kind, args, decoder)
     if issubclass(kind, BaseException):
-        return lambda value: _expect(kind, _any(value))
-    return lambda value: _expect(kind, _any(value))
-
-
-def _shown(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= 60 else text[:57] + "…"
-
-
-def _wrong(wanted: str, value: Any) -> ValueProblem:
-    parts = split(value)
-    found = parts[0] if parts else "None" if value is None else type(value).__name__
-    return ValueProblem(f"{wanted} expected, not {found} ({_shown(value)})")
-
-
-def _expect(kind: type, value: Any) -> Any:
-    if not isinstance(value, kind):
-        raise _wrong(kind.__qualname__, value)
-    return value
+        return lambda value: expect(kind, untyped(value))
+    return lambda value: expect(kind, untyped(value))
 
 
 def _none(value: Any) -> None:
     if value is not None:
-        raise _wrong("None", value)
+        raise wrong("None", value)
 
 
 def _plain(kind: type) -> Decoder:
     def plain(value: Any) -> Any:
         if type(value) is kind:
             return value
-        value = _any(value) if type(value) is dict else value
+        value = untyped(value) if type(value) is dict else value
         if isinstance(value, kind) and not (kind is int and isinstance(value, bool)):
             return value
-        raise _wrong(kind.__name__, value)
+        raise wrong(kind.__name__, value)
 
     return plain
 
@@ -229,20 +111,20 @@ def _plain(kind: type) -> Decoder:
 def _float(value: Any) -> float:
     if type(value) is float:
         return value
-    value = _any(value) if type(value) is dict else value
+    value = untyped(value) if type(value) is dict else value
     if isinstance(value, (int, float)) and not isinstance(value, bool):
         return float(value)
-    raise _wrong("float", value)
+    raise wrong("float", value)
 
 
 def _bytes(value: Any) -> bytes:
-    value = _any(value)
+    value = untyped(value)
     if isinstance(value, str):
         try:
             return base64.b64decode(value, validate=True)
         except ValueError:
-            raise _wrong("bytes (or base64 text)", value) from None
-    return bytes(_expect(bytes, value))
+            raise wrong("bytes (or base64 text)", value) from None
+    return bytes(expect(bytes, value))
 
 
 def _bytearray(value: Any) -> bytearray:
@@ -254,7 +136,7 @@ def _from_text(kind: type, *also: type) -> Decoder:
     read: Callable[[Any], Any] = read_datetime if kind is datetime else getattr(kind, "fromisoformat", kind)
 
     def from_text(value: Any) -> Any:
-        value = _any(value)
+        value = untyped(value)
         if isinstance(value, kind):
             return value
         if isinstance(value, (str, *also)) and not isinstance(value, bool):
@@ -262,7 +144,7 @@ def _from_text(kind: type, *also: type) -> Decoder:
                 return read(str(value))
             except (ValueError, InvalidOperation):
                 pass
-        raise _wrong(kind.__name__, value)
+        raise wrong(kind.__name__, value)
 
     return from_text
 
@@ -270,13 +152,13 @@ def _from_text(kind: type, *also: type) -> Decoder:
 def _timedelta(value: Any) -> timedelta:
     from .. import spans
 
-    value = _any(value)
+    value = untyped(value)
     if isinstance(value, timedelta):
         return value
     try:
         return timedelta(milliseconds=spans.millis(value))
     except (ValueError, TypeError):
-        raise _wrong("timedelta (or a span such as 30s)", value) from None
+        raise wrong("timedelta (or a span such as 30s)", value) from None
 
 
 _SCALARS: dict[type, Decoder] = {
@@ -299,13 +181,13 @@ _SCALARS: dict[type, Decoder] = {
 
 def _literal(allowed: tuple[Any, ...]) -> Decoder:
     def literal(value: Any) -> Any:
-        found = _any(value)
+        found = untyped(value)
         for each in allowed:
             if type(each) is type(found) and each == found:
                 return each
             if isinstance(each, enum.Enum) and found == each.value:
                 return each
-        raise _wrong(" or ".join(repr(each) for each in allowed), value)
+        raise wrong(" or ".join(repr(each) for each in allowed), value)
 
     return literal
 
@@ -326,7 +208,7 @@ def _union(members: tuple[Any, ...]) -> Decoder:
                 problems.append(problem)
         if len([each for each in members if each is not type(None)]) == 1:
             raise next(each for each, hint in zip(problems, members) if hint is not type(None))
-        raise _wrong(" or ".join(_title(each) for each in members), value)
+        raise wrong(" or ".join(_title(each) for each in members), value)
 
     return union
 
@@ -395,7 +277,7 @@ def _dataclass(kind: type) -> Decoder:
     def dataclass(value: Any) -> Any:
         found = _fields_of(value, kind)
         if found is None:
-            raise _wrong(kind.__qualname__, value)
+            raise wrong(kind.__qualname__, value)
         target = _subclass(value, kind)
         if target is not kind:
             return decoder(target)(value)
@@ -446,13 +328,13 @@ def _model(cls: type) -> Decoder:
     def model(value: Any) -> Any:
         found = _fields_of(value, kind)
         if found is None:
-            raise _wrong(kind.__qualname__, value)
+            raise wrong(kind.__qualname__, value)
         target: Any = _subclass(value, kind)
         if class_name(target) != class_name(kind):
             return decoder(target)(value)
         if split(value) is None:
             try:
-                return kind.model_validate({name: _any(each) for name, each in found.items()})
+                return kind.model_validate({name: untyped(each) for name, each in found.items()})
             except ValueError as error:
                 raise ValueProblem(str(error)) from error
         form = split(cast(Any, split(value))[1])
@@ -468,9 +350,9 @@ def _enum(kind: type[enum.Enum]) -> Decoder:
         inside = split(parts[1]) if parts is not None else None
         wanted = inside[1]["value"] if inside is not None else value
         try:
-            return kind(_any(wanted))
+            return kind(untyped(wanted))
         except ValueError:
-            raise ValueProblem(f"{_shown(wanted)} is not a valid {kind.__qualname__}") from None
+            raise ValueProblem(f"{shown(wanted)} is not a valid {kind.__qualname__}") from None
 
     return member
 
@@ -480,7 +362,7 @@ def _typed_dict(kind: Any) -> Decoder:
 
     def typed_dict(value: Any) -> Any:
         if type(value) is not dict or split(value) is not None:
-            raise _wrong(kind.__name__, value)
+            raise wrong(kind.__name__, value)
         _check_names(value, hints, sorted(kind.__required_keys__), kind)
         return _typed(value, hints)
 
@@ -493,7 +375,7 @@ def _list_inside(value: Any, *tags: str) -> list[Any]:
         return list(parts[1])
     if type(value) is list:
         return value
-    raise _wrong(tags[0] if tags else "list", value)
+    raise wrong(tags[0] if tags else "list", value)
 
 
 def _tuple(kind: type, args: tuple[Any, ...]) -> Decoder:
@@ -502,9 +384,9 @@ def _tuple(kind: type, args: tuple[Any, ...]) -> Decoder:
         return lambda value: _make_of(kind, value)(_each(_inside_tuple(value), hints, kind.__name__))
     if len(args) == 2 and args[1] is Ellipsis:
         one = decoder(args[0])
-        return lambda value: _make_of(tuple, value)(_items(_inside_tuple(value), one))
+        return lambda value: _make_of(tuple, value)(items(_inside_tuple(value), one))
     if not args:
-        return lambda value: _make_of(tuple, value)(_items(_inside_tuple(value), _any))
+        return lambda value: _make_of(tuple, value)(items(_inside_tuple(value), untyped))
     return lambda value: _make_of(tuple, value)(_each(_inside_tuple(value), list(args), "tuple"))
 
 
@@ -534,10 +416,10 @@ def _each(values: list[Any], hints: list[Any], what: str) -> list[Any]:
 
 
 def _collection(kind: Any, args: tuple[Any, ...]) -> Decoder:
-    one = decoder(args[0]) if args else _any
+    one = decoder(args[0]) if args else untyped
     if kind is list:
-        return lambda value: _items(_list_inside(value), one)
-    return lambda value: kind(_items(_list_inside(value, "set", "frozenset"), one))
+        return lambda value: items(_list_inside(value), one)
+    return lambda value: kind(items(_list_inside(value, "set", "frozenset"), one))
 
 
 # What is only read may be one of several things, and stays what it was.
@@ -560,63 +442,32 @@ def _as_tagged(kind: type, args: tuple[Any, ...]) -> Decoder:
         way = type(value) if parts is None else "tuple" if type(parts[1]) is list and ":" in parts[0] else parts[0]
         found = ways[way](value) if way in ways else None
         if not isinstance(found, kind):
-            raise _wrong(kind.__name__, value)
+            raise wrong(kind.__name__, value)
         return found
 
     return as_tagged
 
 
-def _dict_of(kind: type, args: tuple[Any, ...]) -> Decoder:
-    if kind is Counter:
-        plain = _dict((*args, int) if args else ())
-        return lambda value: Counter(plain(value))
-    plain = _dict(args)
-    if kind is OrderedDict:
-        return lambda value: OrderedDict(plain(value))
-    factory = _factory(args[1]) if len(args) == 2 else None
-    return lambda value: defaultdict(factory, plain(value))
-
-
-# What a `defaultdict` makes of nothing, if its hint says so.
-_FACTORIES = (list, dict, set, int, float, str, bool, tuple, frozenset, bytes, Decimal, Counter, OrderedDict)
-
-
-def _factory(hint: Any) -> Any:
-    kind = get_origin(hint) or hint
-    if kind is defaultdict:
-        inner = get_args(hint)
-        return functools.partial(defaultdict, _factory(inner[1]) if len(inner) == 2 else None)
-    return kind if kind in _FACTORIES else None
-
-
 def _dict(args: tuple[Any, ...]) -> Decoder:
-    key_of, one = (decoder(args[0]), decoder(args[1])) if len(args) == 2 else (_any, _any)
-
-    def mapping(value: Any) -> Any:
-        parts = split(value)
-        if parts is not None and parts[0] == "dict":
-            return {key_of(key): one(each) for key, each in parts[1]}
-        if type(value) is not dict or parts is not None:
-            raise _wrong("dict", value)
-        entries = dict(value["$map"]) if len(value) == 1 and "$map" in value else value
-        found = {}
-        for key, each in entries.items():
-            try:
-                found[_key(key, key_of)] = one(each)
-            except ValueProblem as problem:
-                raise problem.inside(item(key)) from None
-        return found
-
-    return mapping
+    return mapping(args, decoder)
 
 
-def _key(key: str, key_of: Decoder) -> Any:
-    """JSON has text keys only: an int or a UUID may be written as text."""
+def decode_result(encoded: Any, function: Callable[..., Any]) -> Any:
+    """What a function returned, as its hint says where its tags do not."""
+    hint = result_hint(function)
     try:
-        return key_of(key)
+        return untyped(encoded) if hint is None else decoder(hint)(encoded)
     except ValueProblem:
-        try:
-            return key_of(int(key))
-        except ValueError:
-            pass
-        raise
+        return untyped(encoded)
+
+
+@functools.lru_cache(maxsize=4096)
+def result_hint(function: Callable[..., Any]) -> Any:
+    """What a function says that it returns, if that tells more than the tags of its value."""
+    hint = _hints(function).get("return", Any)
+    return hint if _tells_more(hint) else None
+
+
+def _tells_more(hint: Any) -> bool:
+    kind = get_origin(hint) or hint
+    return kind in (*KINDS, bytearray) or any(map(_tells_more, get_args(hint)))

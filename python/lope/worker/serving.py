@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from types import TracebackType
 from typing import Any, Callable, Optional, Protocol
 
-from ..attempt import Attempt, _current
+from ..attempt import Attempt, _current, Stopped
 from ..decorators import REGION, Action
 from ..depends import Provision
 from ..region.heap import Forgotten
@@ -36,10 +36,6 @@ class _Own(threading.local):
 
 
 _own = _Own()
-
-
-class Stopped(BaseException):
-    """Raised in the thread of a plain function whose attempt is no longer wanted."""
 
 
 class Limit(Exception):

@@ -2,6 +2,7 @@
 
 # mypy: ignore-errors
 import asyncio
+import contextlib
 import time
 
 from lope import gather, sleep
@@ -76,7 +77,7 @@ async def await_in_generator(xs):
 async def catching_cancel(x):
     try:
         return await add(x)
-    except asyncio.CancelledError:  #! a handler of CancelledError | use finally
+    except asyncio.CancelledError:  #! a handler of CancelledError that does not end with raise | nobody can stop a cancel
         return None
 
 
@@ -181,3 +182,76 @@ async def decorated_async(x):
         return await add(y)
 
     return await inner(x)
+
+
+def numbers(n):
+    yield from range(n)
+
+
+@contextlib.contextmanager
+def block():
+    yield 1
+
+
+def several(xs):
+    return asyncio.gather(*map(add, xs))
+
+
+async def listed(xs):
+    return [await add(x) for x in xs]
+
+
+@refused
+async def generator_with_awaits(x):
+    for each in numbers(x):  #! a generator that is gone over with awaits between | make a list
+        await add(each)
+
+
+@refused
+async def generator_in_a_comprehension(x):
+    return [await add(each) for each in numbers(x)]  #! a generator that is gone over with awaits between | make a list
+
+
+@refused
+async def generator_given(x):
+    return await listed(each for each in [x])  #! a generator that is given to something that is awaited | make a list
+
+
+@refused
+async def block_that_is_a_generator(x):
+    with contextlib.nullcontext(), block():  #! a context manager that is a generator, with awaits inside | __enter__ and __exit__
+        return await add(x)
+
+
+@refused
+async def file_held_open(x):
+    with open(x) as file:  #! 'open' with awaits inside | do it in an @action
+        return await echo(file.read())
+
+
+@refused
+async def gather_by_another_name(x):
+    together = asyncio.gather  #! 'asyncio.gather' is named and not called | call it where it is awaited
+    return await together(add(x))
+
+
+@refused
+async def gather_in_a_plain_function(x):
+    return await several([x])  #! 'several' calls asyncio.gather, and is no async function | write async def
+
+
+@refused
+async def group_without_a_block(x):
+    group = asyncio.TaskGroup()  #! a TaskGroup outside of its block | async with asyncio.TaskGroup()
+    return group, await add(x)
+
+
+@refused
+async def queue(x):
+    waiting = asyncio.Queue()  #! 'asyncio.Queue' has no meaning in a workflow | use gather
+    return waiting, await add(x)
+
+
+@refused
+async def loop(x):
+    return asyncio.get_running_loop(), await add(x)  #! 'asyncio.get_running_loop' has no meaning in a workflow | use gather

@@ -1,7 +1,8 @@
 """The awaiter: a function of the law that starts whatever a region asks it for, and answers with what came of it.
 
-Answers say how a region takes them: `v` a value, `f` the frame of a function that has returned, `g` the answers of a
-gather, `e` a failure in its place, `s` a signal.
+Answers say how a region takes them: `v` a value of an action and `w` of a workflow (with its name, if its hint says more
+than the value), `f` the frame of a function that has returned, `g` the answers of a gather, `e` a failure in its place, `s` a
+signal.
 """
 
 from __future__ import annotations
@@ -10,7 +11,9 @@ import asyncio
 from typing import TYPE_CHECKING, Any, Callable
 
 from .. import code
+from ...decorators import Action, actions
 from ...region.tasks import ABORTED
+from ...values.decode import result_hint
 from ...values.failures import encode_failure
 from ...values.names import module_name
 from ..code import Code, listed, literal, op, text_map
@@ -61,18 +64,25 @@ def _named(kind: str, name: str) -> Code:
     return op(["if"], _is(kind), op(["eq"], _part("name"), literal(name)), literal(False))
 
 
-def _value(found: Code) -> Code:
-    return listed([literal("v"), found])
+def returned(found: Code, callee: Any) -> Code:
+    """What an action or a workflow returned; with its name, if it says itself what that is."""
+    if result_hint(callee.function) is None:
+        return listed([literal("v"), found])
+    return listed([literal("v" if isinstance(callee, Action) else "w"), found, literal(callee.name)])
+
+
+def _returned(callee: Any) -> Callable[[Code], Code]:
+    return lambda found: returned(found, callee)
 
 
 def _calls(whole: "Whole", frame: "Frame") -> list[dict[str, Any]]:
     cases = []
     for key, (name, policy) in whole.actions.items():
         kind = {"dispatch": {"executor": "action", "action": name, "with": _part("with").to_json()}}
-        cases.append(_case(frame, _named("action", key), kind, _value, policy=policy))
-    for name in whole.program.children:
+        cases.append(_case(frame, _named("action", key), kind, _returned(actions[name]), policy=policy))
+    for name, workflow in whole.program.children.items():
         child = {"workflow": {"workflow": literal(name).to_json(), "with": _part("with").to_json()}}
-        cases.append(_case(frame, _named("workflow", name), child, _value))
+        cases.append(_case(frame, _named("workflow", name), child, _returned(workflow)))
         if whole.starts:
             detached = {"workflow": {**child["workflow"], "detach": True}}
             cases.append(_case(frame, _named("start", name), detached, _handle(name)))

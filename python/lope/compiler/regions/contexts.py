@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import ast
 import asyncio
+import contextlib
+import decimal
+import types
 from typing import Any, Sequence
 
 from ..code import Code
 from ..static import quiet_static
 from .awaiter import timer, watcher
-from .lifting import Lifting
+from .lifting import GROUP, Lifting
 from .program import Racing, shallow
 from .source import SCOPES, leaving, load, parsed, store
 
@@ -18,6 +21,9 @@ FOREIGN = {
     "TryStar": ("an await in a try with except*", "catch ExceptionGroup and look at its .exceptions"),
     "AsyncWith": ("an async with statement", "open and close what you need inside an @action"),
 }
+# What `contextmanager` makes of a generator, and what else a block holds open.
+_GENERATOR = contextlib.contextmanager(lambda: iter(())).__code__
+_OPEN: tuple[Any, ...] = (open, decimal.localcontext, contextlib.redirect_stdout, contextlib.redirect_stderr)
 # How the blocks of `with` and `async with` are left; MANAGER, LEFT and ERROR are variables of ours. A block that was
 # cancelled was left neither well nor by an exception that handlers see.
 _PLAIN = """
@@ -74,6 +80,7 @@ class Contexts(Lifting):
     def _on_With(self, node: ast.With) -> None:
         """Entered and left by regions; the awaits are between."""
         first, *rest = node.items
+        self.check_context(first.context_expr)
         manager, left, error = self.hidden(), self.hidden(), self.hidden()
         made = self.lift(first.context_expr)
         self.pending.append(store(manager, made, node))
@@ -85,6 +92,16 @@ class Contexts(Lifting):
         self.pending += parsed(f"{left} = None", node)
         body: list[ast.stmt] = [ast.copy_location(ast.With(rest, node.body), node)] if rest else node.body
         self.statements(self.guarded(_PLAIN, (manager, left, error), self.marked(body, left), node))
+
+    def check_context(self, node: ast.expr) -> None:
+        """Refuses what holds something open that cannot be kept while the block waits."""
+        found = quiet_static(node.func, self) if isinstance(node, ast.Call) else None
+        if isinstance(found, types.FunctionType) and found.__code__ is _GENERATOR:
+            advice = "write a class with __enter__ and __exit__, or leave the block before"
+            self.refuse(node, "a context manager that is a generator, with awaits inside", advice)
+        if any(found is each for each in _OPEN):
+            title = ast.unparse(node).partition("(")[0]
+            self.refuse(node, f"'{title}' with awaits inside", "leave the block before, or do it in an @action")
 
     def guarded(self, text: str, names: tuple[str, str, str], body: list[ast.stmt], node: ast.AST) -> list[ast.stmt]:
         """A block with what happens when it is left."""
@@ -144,6 +161,8 @@ class Contexts(Lifting):
             reason, advice = FOREIGN["AsyncWith"]
             self.refuse(node, reason, advice)
         manager, left, error = self.hidden(), self.hidden(), self.hidden()
+        if group:
+            setattr(made, GROUP, True)
         lifted = self.lift(made)
         self.pending.append(store(manager, lifted, node))
         value: ast.expr = load(manager)

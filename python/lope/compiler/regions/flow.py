@@ -17,11 +17,12 @@ from .. import code
 from ..code import Code, listed, literal, op, text_map
 from ..frame import Frame
 from ..source import FunctionNode, Unit
-from ..static import frame_knows, named_by, quiet_static
+from ..static import frame_knows, is_users, named_by, quiet_static
 from .awaiter import host_tasks, write_awaiter
 from .contexts import FOREIGN
-from .loops import TURNED, Loops
-from .mistakes import check_node
+from .handlers import Handlers, runs_on_cancel
+from .loops import TURNED
+from .mistakes import check_node, check_plain, check_uncalled
 from .program import FRAME, Routine, Whole, async_methods, has_await
 from .source import DEFS, SCOPES, bound_names, free_names, leaving, load, parsed, region_function, store
 
@@ -32,7 +33,7 @@ ROOT = 1
 MAIN = "\0main"
 
 
-class Flow(Loops):
+class Flow(Handlers):
     """One function while it is compiled to regions."""
 
     def __init__(self, whole: Whole, routine: Routine, root: bool) -> None:
@@ -58,7 +59,7 @@ class Flow(Loops):
             _Starting(self).visit(self.unit.node)
             del self.own
         # The value of a run that returns inside a try with finally is made when that is through.
-        self.late = root and any(_ends_late(each) for each in self.own)
+        self.late = root and any(_ends_late(each) or runs_on_cancel(each, self) is not None for each in self.own)
 
     @functools.cached_property
     def own(self) -> list[ast.AST]:
@@ -126,8 +127,10 @@ class Flow(Loops):
                 self.refuse(
                     each, f"the name '{each.id}' is not defined", "define it in this function or at the top of the module"
                 )
+        called = {id(each.func) for each in walk(node) if isinstance(each, ast.Call)}
         for each in walk(node):
             self.discover(each)
+            check_uncalled(each, called, self)
         for each in self.own:
             check_node(each, self)
 
@@ -167,8 +170,10 @@ class Flow(Loops):
         if isinstance(node, ast.AsyncWith):
             self.use_methods("__aenter__")
             self.use_methods("__aexit__")
-        if isinstance(node, ast.Call) and (options := self.quiet_options(node)) is not None:
-            self.whole_program.use_action(options.action, options.policy)
+        if isinstance(node, ast.Call):
+            self.use_methods("__call__")
+            if (options := self.quiet_options(node)) is not None:
+                self.whole_program.use_action(options.action, options.policy)
         if not isinstance(node, (ast.Name, ast.Attribute)) or not isinstance(node.ctx, ast.Load):
             return
         found = quiet_static(node, self)
@@ -183,6 +188,8 @@ class Flow(Loops):
         elif isinstance(found, (types.FunctionType, type)) and frame_knows(found):
             if id(found) not in self.whole_program.followed:
                 self.whole_program.followed.add(id(found))
+                if isinstance(found, types.FunctionType):
+                    check_plain(found, node, self)
                 for each in named_by(found):
                     self.use(each)
         elif isinstance(node, ast.Attribute):
@@ -190,6 +197,8 @@ class Flow(Loops):
         elif found is getattr:
             for name in self.async_methods:
                 self.use_methods(name)
+        elif found is not None and is_users(type(found)):
+            self.whole_program.use_class(type(found))
 
     def use(self, found: Any) -> None:
         """Something that a plain function or a class names, whose calls it may hand out."""
@@ -197,10 +206,13 @@ class Flow(Loops):
             self.whole_program.use_action(found, found.policy)
         elif isinstance(found, Workflow):
             self.whole_program.use_workflow(found)
+        elif isinstance(found, type):
+            self.whole_program.use_class(found)
         else:
             self.whole_program.use_function(found)
 
     def use_methods(self, name: str) -> None:
+        self.whole_program.use_attribute(name)
         for method, owner in self.async_methods.get(name, ()):
             self.whole_program.use_function(method, owner)
 
@@ -217,7 +229,7 @@ class Flow(Loops):
         made, left, cells = region_function(self, self.pending)
         entries: list[tuple[str, Code]] = [
             ("code", literal(ast.unparse(made))), ("lines", literal(places([made]))), ("module", literal(self.module_name())),
-            ("line", literal(getattr(node, "lineno", 0))), ("name", literal(self.unit.name)),
+            ("line", literal(getattr(node, "lineno", 0))), ("name", literal(self.routine.qualname)),
         ]  # fmt: skip
         if self.root:
             entries += [("root", literal(True)), ("workflow", literal(self.whole_program.workflow.name))]
@@ -390,108 +402,6 @@ class Flow(Loops):
         if self.pending or self.answer is not None or not self.started:
             self.region(node)
 
-    def _on_Try(self, node: ast.Try) -> None:
-        self.ready(node)
-        self.tries += 1
-        self.tried(node)
-        self.tries -= 1
-
-    def tried(self, node: ast.Try) -> None:
-        if node.finalbody:
-            inner = ast.copy_location(ast.Try(node.body, node.handlers, node.orelse, []), node)
-            self.finally_of([inner] if node.handlers or node.orelse else node.body, node)
-            return
-        passed = self.program.fresh("passed") if node.orelse else None
-        if passed is not None:
-            self.let(literal(False), node, passed)
-        with self.inside(self.program.block()) as body:
-            self.statements(node.body)
-            if not body.left and (self.pending or self.answer is not None):
-                self.region(node)
-            self.pending, self.answer = [], None
-            if passed is not None and not body.left:
-                self.let(literal(True), node, passed)
-        kind: dict[str, Any] = {"block": body.number}
-        if node.handlers:
-            kind["handlers"] = [self.handlers_of(node)]
-        self.emit({"try": kind}, f"try-{node.lineno}", node)
-        if passed is not None:
-            self.emit({"if": {"when": code.name(passed).to_json(), "then": self.branch(node.orelse)}}, f"else-{node.lineno}", node)
-
-    def handlers_of(self, node: ast.Try) -> dict[str, Any]:
-        """One handler for all: which of them it is says a region, by Python's rules."""
-        failure, held = self.program.fresh("failure"), self.hidden()
-        with self.inside(self.program.block()) as block:
-            self.answer = listed([literal("x"), code.name(failure)])
-            self.pending += parsed(f"{held} = _lope.failure()", node)
-            for place, each in enumerate(node.handlers):
-                self.matching(place, each, held)
-            self.pending.append(leaving("next", ast.Constant(-1)))
-            out = self.region(node)
-            self.handling.append(held)
-            self.flights.append([])
-            cases = []
-            for place, each in enumerate(node.handlers):
-                when = op(["eq"], self.value_of(out), literal(place))
-                cases.append({"when": when.to_json(), "block": self.chaining(self.handler_body(each), each)})
-            self.handling.pop()
-            self.flights.pop()
-            with self.inside(self.program.block()) as otherwise:
-                self.emit({"raise": {"error": code.name(failure).to_json()}}, f"raise-{node.lineno}", node)
-            self.emit({"switch": {"cases": cases, "otherwise": otherwise.number}}, f"except-{node.lineno}", node)
-        return {"name": failure, "block": block.number}
-
-    def finally_of(self, body: Sequence[ast.stmt], node: ast.Try) -> None:
-        """What a `finally` is run for is being handled in it: it is put on the heap, where its regions find it by number."""
-        flight, failure = self.program.fresh("flight"), self.program.fresh("failure")
-        self.let(literal(None), node, flight)
-        block = self.branch(body)
-        with self.inside(self.program.block()) as handler:
-            self.answer = listed([literal("x"), code.name(failure)])
-            self.pending.append(leaving("flies"))
-            out = self.value_of(self.region(node))
-            self.let(op(["field", "number"], out), node, flight)
-            self.emit({"raise": {"error": op(["field", "failure"], out).to_json()}}, f"raise-{node.lineno}", node)
-        with self.inside(self.program.block()) as watched:
-            self.emit({"try": {"block": block, "handlers": [{"name": failure, "block": handler.number}]}}, f"try-{node.lineno}", node)
-        self.flights[-1].append(flight)
-        final = self.chaining(node.finalbody, node)
-        self.flights[-1].pop()
-        self.emit({"try": {"block": watched.number, "finally": final}}, f"finally-{node.lineno}", node)
-
-    def chaining(self, body: Sequence[ast.stmt], node: ast.AST) -> int:
-        """A block in which an exception is handled: that is the context of whatever an await in it fails with."""
-        block = self.branch(body)
-        if not any(has_await(each) for each in body):
-            return block
-        failure = self.program.fresh("failure")
-        with self.inside(self.program.block()) as handler:
-            self.answer = listed([literal("x"), code.name(failure)])
-            self.pending.append(leaving("chained"))
-            self.region(node)
-        with self.inside(self.program.block()) as found:
-            line = getattr(node, "lineno", 0)
-            self.emit({"try": {"block": block, "handlers": [{"name": failure, "block": handler.number}]}}, f"try-{line}", node)
-        return found.number
-
-    def handler_body(self, handler: ast.ExceptHandler) -> list[ast.stmt]:
-        """Its variable has no value when it is over, however it is left; that is done at all costs where somebody would see it."""
-        if not handler.name:
-            return handler.body
-        forget = parsed(f"{handler.name} = None\ndel {handler.name}", handler)
-        if not _seen_outside(self.unit.node, handler):
-            return [*handler.body, *forget]
-        return [ast.copy_location(ast.Try(handler.body, [], [], forget), handler)]
-
-    def matching(self, place: int, handler: ast.ExceptHandler, held: str) -> None:
-        body: list[ast.stmt] = [store(handler.name, load(held), handler)] if handler.name else []
-        body.append(leaving("next", ast.Constant(place)))
-        if handler.type is None:
-            self.pending += body
-            return
-        test = ast.Call(ast.Attribute(load("_lope"), "matches", ast.Load()), [load(held), handler.type], [])
-        self.pending.append(ast.copy_location(ast.If(test, body, []), handler))
-
     def _on_Match(self, node: ast.Match) -> None:
         """A region says which case it is, and binds its names."""
         subject = self.lift(node.subject)
@@ -522,11 +432,6 @@ class Flow(Loops):
         """The function of Python's own that a name means, if it means one."""
         found = quiet_static(node, self) if isinstance(node, ast.Name) else None
         return found if isinstance(found, (types.BuiltinFunctionType, type)) else None
-
-    def catches_unbound(self, handler: ast.ExceptHandler) -> bool:
-        """May it catch what is raised where a variable has no value?"""
-        found = None if handler.type is None else quiet_static(handler.type, self)
-        return not isinstance(found, type) or issubclass(found, NameError) or issubclass(NameError, found)
 
     def any_awaiter(self) -> int:
         """The block that starts whatever a region waits for."""
@@ -586,17 +491,6 @@ def _imports(node: Any, module: str) -> bool:
 
 def _is_async(function: Any) -> bool:
     return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(inspect.unwrap(function))
-
-
-def _seen_outside(node: ast.AST, handler: ast.ExceptHandler) -> bool:
-    """Is the variable of a handler looked at where that one or another has not just bound it?"""
-    if node is handler:
-        return False
-    if isinstance(node, ast.ExceptHandler) and node.name == handler.name and all(each is not handler for each in walk(node)):
-        return False
-    if isinstance(node, ast.Name) and node.id == handler.name and not isinstance(node.ctx, ast.Store):
-        return True
-    return any(_seen_outside(child, handler) for child in children(node))
 
 
 def _arguments(node: FunctionNode) -> list[ast.arg]:

@@ -16,13 +16,19 @@ from ..code import Code, listed, literal, op
 from ..frame import Frame
 from ..options import AWAITABLE, GATHER, SLEEP, START, WAIT_FOR, Options, call_options
 from ..static import frame_knows, quiet_static
+from .awaiter import returned
 from .program import async_methods, copied, has_await, shallow
 from .source import SCOPES, free_names, leaving, load, mentioned, store
 
 if TYPE_CHECKING:
     from .program import Routine, Whole
 
-_NOT_HERE = ("wait", "shield", "timeout", "timeout_at", "run")
+_NOT_HERE = frozenset({
+    "wait", "shield", "timeout", "timeout_at", "run", "Queue", "LifoQueue", "PriorityQueue", "Condition", "Barrier", "Future", "Runner",
+    "get_running_loop", "get_event_loop", "new_event_loop", "current_task", "all_tasks", "run_coroutine_threadsafe",
+})  # fmt: skip
+# The mark of the call that makes the group of a block.
+GROUP = "_lope_group"
 TASKS = ("create_task", "ensure_future", "as_completed", "TaskGroup")
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 _REGIONS_CALL: list[tuple[Any, str]] = [*((each, "gather") for each in GATHER), *((each, "wait_for") for each in WAIT_FOR)]
@@ -243,12 +249,12 @@ class Lifting(Frame):
             given = op(["field", "with"], wanted)
             kind: dict[str, Any] = {"dispatch": {"executor": "action", "action": callee.action.name, "with": given.to_json()}}
             self.emit(kind, _step_name(callee.action.name), node, to=target, policy=callee.policy)
-            return listed([literal("v"), code.name(target)])
+            return returned(code.name(target), callee.action)
         if isinstance(callee, Workflow):
             self.whole_program.use_workflow(callee)
             kind = {"workflow": {"workflow": literal(callee.name).to_json(), "with": op(["field", "with"], wanted).to_json()}}
             self.emit(kind, callee.name, node, to=target)
-            return listed([literal("v"), code.name(target)])
+            return returned(code.name(target), callee)
         if callee == "sleep":
             self.emit({"sleep": {"span": op(["field", "span"], wanted).to_json()}}, f"sleep-{node.lineno}", node)
             return literal(None)
@@ -285,6 +291,7 @@ class Lifting(Frame):
         self.whole_program.starts |= _is_one_of(found, START)
         if found is None or _is_one_of(found, AWAITABLE):
             return
+        found = getattr(found, "__func__", found) if isinstance(found, types.MethodType) else found
         if not isinstance(found, types.FunctionType) or not frame_knows(found):
             title = ast.unparse(node.func)
             self.refuse(
@@ -298,7 +305,9 @@ class Lifting(Frame):
         if isinstance(found, type) or callable(found):
             module = getattr(found, "__module__", "") or ""
             name = getattr(found, "__name__", "")
-            if module.startswith("asyncio") and name in _NOT_HERE:
+            if name == "TaskGroup" and module.startswith("asyncio") and not hasattr(node, GROUP):
+                self.refuse(node, "a TaskGroup outside of its block", "write async with asyncio.TaskGroup() as group:")
+            if module.partition(".")[0] in ("asyncio", "_asyncio") and name in _NOT_HERE:
                 self.refuse(
                     node, f"'{ast.unparse(node.func)}' has no meaning in a workflow",
                     "use gather, wait_for, create_task, TaskGroup, as_completed, or async with asyncio.timeout(…)",

@@ -7,6 +7,8 @@ the first round is moved before the loop.
 from __future__ import annotations
 
 import ast
+import asyncio
+import inspect
 from dataclasses import dataclass, field
 from typing import Any, Optional, Sequence
 
@@ -77,8 +79,11 @@ class Loops(Contexts):
 
     def _on_For(self, node: ast.For) -> None:
         iterator = self.hidden()
-        if isinstance(node.iter, ast.GeneratorExp):
-            self.refuse(node.iter, "a generator that is gone over with awaits between", "make a list: [… for … in …]")
+        found = quiet_static(node.iter.func, self) if isinstance(node.iter, ast.Call) else None
+        generates = inspect.isgeneratorfunction(found) and found is not asyncio.as_completed
+        if isinstance(node.iter, ast.GeneratorExp) or generates:
+            advice = "make a list: list(…), or [… for … in …]"
+            self.refuse(node.iter, "a generator that is gone over with awaits between", advice)
         whole = self.lift(node.iter)
         self.pending.append(store(iterator, self.iterator(whole), node))
         if not self.turns(node):

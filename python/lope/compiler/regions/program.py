@@ -50,6 +50,13 @@ class Routine:
     scoped: dict[str, list[int]] = field(default_factory=dict)
 
     @property
+    def qualname(self) -> str:
+        """Its name as Python has it."""
+        owner = self.unit.owner if self.parent is None else None
+        around = f"{self.parent.qualname}.<locals>." if self.parent is not None else f"{owner.__qualname__}." if owner else ""
+        return f"{around}{self.unit.name}"
+
+    @property
     def module(self) -> str:
         return str(self.unit.outside.get("__name__", ""))
 
@@ -67,6 +74,9 @@ class Whole:
     actions: dict[str, tuple[str, dict[str, Any]]] = field(default_factory=dict)
     # Plain functions and classes whose names were looked at, by id.
     followed: set[int] = field(default_factory=set)
+    # Classes that its functions lead to, and the attributes that it names: the async methods among these may be awaited.
+    classes: list[type] = field(default_factory=list)
+    attributes: set[str] = field(default_factory=set)
     # Does it start tasks? Known when it is compiled; until then, whether it is taken for one that does.
     tasks: bool = False
     hosted: bool = False
@@ -97,6 +107,23 @@ class Whole:
             return None
         return self.add(Routine(key, unit, self.function_block(), owner, None))
 
+    def use_class(self, cls: type) -> None:
+        if cls not in self.classes:
+            self.classes.append(cls)
+            self._use_methods(cls, self.attributes)
+
+    def use_attribute(self, name: str) -> None:
+        if name not in self.attributes:
+            self.attributes.add(name)
+            for each in self.classes:
+                self._use_methods(each, {name})
+
+    def _use_methods(self, cls: type, names: set[str]) -> None:
+        for owner in cls.__mro__[:-1]:
+            for name, method in _own_methods(owner):
+                if name in names and frame_knows(method):
+                    self.use_function(method, owner)
+
     def add(self, routine: Routine) -> Routine:
         self.routines[routine.key] = routine
         self.waiting.append(routine)
@@ -118,8 +145,9 @@ def async_methods(outside: dict[str, Any]) -> dict[str, list[tuple[types.Functio
     """The async methods of the classes that a module knows, by their names."""
     found: dict[str, list[tuple[types.FunctionType, type]]] = {}
     for each in list(outside.values()):
-        cls = getattr(each, "target", each)
-        if isinstance(cls, type):
+        # Some objects answer for others when they are asked what they are.
+        cls = each.target if type(each) is Workflow else each
+        if issubclass(type(cls), type):
             for owner in cls.__mro__[:-1]:
                 for name, method in _own_methods(owner):
                     if frame_knows(method):
@@ -129,8 +157,9 @@ def async_methods(outside: dict[str, Any]) -> dict[str, list[tuple[types.Functio
 
 @functools.lru_cache(maxsize=4096)
 def _own_methods(cls: type) -> list[tuple[str, types.FunctionType]]:
-    methods = [(name, each) for name, each in vars(cls).items() if isinstance(each, types.FunctionType)]
-    return [(name, each) for name, each in methods if inspect.iscoroutinefunction(each)]
+    # Static and class methods are wrapped.
+    methods = [(name, getattr(each, "__func__", each)) for name, each in vars(cls).items()]
+    return [(name, each) for name, each in methods if isinstance(each, types.FunctionType) and inspect.iscoroutinefunction(each)]
 
 
 def has_await(node: ast.AST) -> bool:
