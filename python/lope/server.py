@@ -9,13 +9,15 @@ the one of its name, and gives results their types.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import os
 import ssl
+import threading
 import time
 import uuid
 from datetime import datetime
-from typing import Any, Generic, Mapping, Optional, TypeVar, Union, overload
+from typing import Any, Callable, Generic, Mapping, Optional, TypeVar, Union, overload
 from urllib.error import HTTPError, URLError
 from urllib.parse import quote, urlencode
 from urllib.request import Request, urlopen
@@ -184,8 +186,11 @@ class ServerRun(Generic[R]):
     def result(self, timeout: Optional[Span] = None) -> R:
         """Waits for the end, also while the server is started anew; returns the result, or raises what the run raised.
         `TimeoutError` after `timeout`."""
+        return self._result(timeout, lambda: True)
+
+    def _result(self, timeout: Optional[Span], is_wanted: Callable[[], bool]) -> R:
         deadline = None if timeout is None else time.monotonic() + millis(timeout) / 1000
-        while True:
+        while is_wanted():
             left = _WAIT if deadline is None else min(_WAIT, max(0.0, deadline - time.monotonic()))
             try:
                 found = self._server.call("GET", self._path("/wait"), query={"timeout": f"{int(left * 1000)}ms"})
@@ -198,6 +203,7 @@ class ServerRun(Generic[R]):
                 return _result(self._workflow, found)
             if deadline is not None and time.monotonic() >= deadline:
                 raise TimeoutError(f"run {self.id} has not ended within {timeout}")
+        raise asyncio.CancelledError()
 
     def status(self) -> str:
         return str(self.show()["status"])
@@ -227,6 +233,29 @@ class ServerRun(Generic[R]):
         return f"<run {self.id} on {self._server.url}>"
 
 
+async def _in_thread(work: Callable[[Callable[[], bool]], Any]) -> Any:
+    """Does it in a thread of its own: who waits for a run for hours keeps nobody else waiting. `work` is given a function that
+    says whether anybody still wants the answer."""
+    loop = asyncio.get_running_loop()
+    answer: asyncio.Future[Any] = loop.create_future()
+
+    def settle(set_answer: Callable[[Any], None], found: Any) -> None:
+        if not answer.done():
+            set_answer(found)
+
+    def run() -> None:
+        try:
+            told = answer.set_result, work(lambda: not answer.done())
+        except BaseException as error:
+            told = answer.set_exception, error
+        # The loop may have ended meanwhile.
+        with contextlib.suppress(RuntimeError):
+            loop.call_soon_threadsafe(settle, *told)
+
+    threading.Thread(target=run, name="lope-server-call", daemon=True).start()
+    return await answer
+
+
 class Awaited:
     """A server or a run whose methods are awaited: each is done in a thread."""
 
@@ -239,7 +268,10 @@ class Awaited:
             return found
 
         async def awaited(*args: Any, **kwargs: Any) -> Any:
-            done = await asyncio.to_thread(lambda: found(*args, **kwargs))
+            if name == "result":
+                timeout = args[0] if args else kwargs.get("timeout")
+                return await _in_thread(lambda is_wanted: self._inner._result(timeout, is_wanted))
+            done = await _in_thread(lambda _: found(*args, **kwargs))
             return Awaited(done) if isinstance(done, ServerRun) else done
 
         return awaited

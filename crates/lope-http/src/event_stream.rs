@@ -2,12 +2,13 @@
 //! pace, and a stream whose client has gone ends.
 
 use std::convert::Infallible;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use axum::body::Body;
 use axum::http::HeaderValue;
 use bytes::Bytes;
+use futures_util::StreamExt;
 use serde_json::Value as Json;
 use tokio::sync::{OwnedSemaphorePermit, mpsc};
 
@@ -19,6 +20,8 @@ use crate::reply::{self, Reply};
 const FRAMES: usize = 64;
 /// A client that takes nothing for so long is let go; it may come back and go on where it was.
 const PATIENCE: Duration = Duration::from_secs(60);
+/// How often it is looked whether a stream may go on.
+const TOKEN_CHECK: Duration = Duration::from_secs(2);
 /// A sign of life when nothing happens, so that proxies do not hang up.
 pub const BEAT: Duration = Duration::from_secs(15);
 
@@ -58,6 +61,21 @@ pub fn open(context: &ServerContext) -> Result<(EventSink, Reply), ApiError> {
         _place: place,
     };
     Ok((sink, reply))
+}
+
+/// The stream ends when the token that opened it is taken away.
+pub fn while_token_lives(reply: Reply, context: Arc<ServerContext>, token: String) -> Reply {
+    let (head, body) = reply.into_parts();
+    let revoked = Box::pin(async move {
+        loop {
+            tokio::time::sleep(TOKEN_CHECK).await;
+            if matches!(context.client.token(&token).await, Ok(None)) {
+                return;
+            }
+        }
+    });
+    let frames = body.into_data_stream().take_until(revoked);
+    Reply::from_parts(head, Body::from_stream(frames))
 }
 
 impl EventSink {

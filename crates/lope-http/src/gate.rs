@@ -52,15 +52,19 @@ pub async fn admit(
             token: None,
         });
     };
+    let is_guarded = context.settings.guards(context.address, name_of(&host));
+    let anybody = Caller {
+        right: Right::Admin,
+        token: None,
+    };
     let caller = match token {
-        Some(token) => known(context, head, &token).await?,
-        None if context.settings.guards(context.address, name_of(&host)) => {
-            return Err(stranger("a token is needed"));
+        // Browsers bring what another server on this machine has left with them.
+        Some(token) if brought == Brought::Cookie && !is_guarded => {
+            find(context, &token).await?.unwrap_or(anybody)
         }
-        None => Caller {
-            right: Right::Admin,
-            token: None,
-        },
+        Some(token) => known(context, head, &token).await?,
+        None if is_guarded => return Err(stranger("a token is needed")),
+        None => anybody,
     };
     if caller.right < right {
         let message = format!("this takes the right '{right}'");
@@ -71,13 +75,22 @@ pub async fn admit(
 }
 
 async fn known(context: &ServerContext, head: &Parts, token: &str) -> Result<Caller, ApiError> {
-    let found = context.client.token(token).await?;
     let peer = head.extensions.get::<Peer>().copied();
-    let found = found.ok_or_else(|| wrong(context, peer, stranger("no such token")))?;
-    Ok(Caller {
+    let found = find(context, token).await?;
+    found.ok_or_else(|| wrong(context, peer, stranger("no such token")))
+}
+
+async fn find(context: &ServerContext, token: &str) -> Result<Option<Caller>, ApiError> {
+    let found = context.client.token(token).await?;
+    Ok(found.map(|found| Caller {
         right: found.right,
         token: Some(found.name),
-    })
+    }))
+}
+
+/// The token that a request brings.
+pub fn brought(headers: &HeaderMap) -> Option<String> {
+    token(headers).0
 }
 
 /// What somebody is told who brought a wrong token; whoever brings many is told to wait.

@@ -113,6 +113,12 @@ impl ServerSettings {
         settings.dashboard = said.dashboard.unwrap_or(true);
         settings.app = said.app;
         settings.body_max = or(said.body_max, settings.body_max);
+        if said.connections_max == Some(0) {
+            return Err(BadSetting {
+                name: "connections_max",
+                message: "nobody could reach a server that takes 0 connections".to_owned(),
+            });
+        }
         settings.connections_max = or(said.connections_max, settings.connections_max);
         settings.streams_max = or(said.streams_max, settings.streams_max);
         (settings.certificate, settings.key) = (said.certificate, said.key);

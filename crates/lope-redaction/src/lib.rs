@@ -150,22 +150,44 @@ impl Redaction {
 
     /// Does a search by this path of an input tell something that must not be shown?
     pub fn hides_input(paths: &[RedactedPath], keys: &str) -> bool {
-        let keys: Vec<&str> = keys.split('.').collect();
+        let is_number = |key: &str| key.parse::<usize>().is_ok();
+        // A path that leaves the places of a list out means all of them.
+        let named = |keys: &[&str]| -> Vec<String> {
+            let named = keys.iter().filter(|key| !is_number(key));
+            named.map(|key| (*key).to_owned()).collect()
+        };
+        let asked: Vec<&str> = keys.split('.').collect();
         let meets = |path: &RedactedPath| {
-            let pairs = path.keys.iter().zip(&keys);
-            path.of == RedactedOf::Input
-                && pairs.into_iter().all(|(known, asked)| {
-                    let is_number = |key: &str| key.parse::<usize>().is_ok();
-                    &**known == "*" || &**known == *asked || is_number(known) || is_number(asked)
-                })
+            let known: Vec<&str> = path.keys.iter().map(|key| &**key).collect();
+            let whole = known.iter().zip(&asked).all(|(known, asked)| {
+                *known == "*" || known == asked || is_number(known) || is_number(asked)
+            });
+            let (known, asked) = (named(&known), named(&asked));
+            let bare = known.iter().zip(&asked);
+            let bare = bare
+                .into_iter()
+                .all(|(one, other)| one == "*" || one == other);
+            path.of == RedactedOf::Input && (whole || bare)
         };
         paths.iter().any(meets)
     }
 
     /// An input that a person edited where it was shown: what was hidden is as it was before.
-    pub fn restored(&self, edited: Value, original: &Value) -> Value {
+    /// Nothing: something hidden stands where it is not known what it was.
+    pub fn restored(&self, edited: Value, original: &Value) -> Option<Value> {
         let shown = self.input(original);
-        restored(edited, &shown, original)
+        let found = restored(edited, &shown, original);
+        let own = self
+            .paths
+            .iter()
+            .filter(|path| path.of == RedactedOf::Input);
+        let mut is_known = true;
+        for path in own {
+            at(&found, &path.keys, &mut |value| {
+                is_known &= *value != Value::from(MASK);
+            });
+        }
+        is_known.then_some(found)
     }
 
     /// A whole run as a document: what rows, states and executions hold is left out.
@@ -177,21 +199,15 @@ impl Redaction {
         }
         cover(&mut export["snapshot"], "state");
         for result in export["results"].as_array_mut().into_iter().flatten() {
-            if let Some(error) = result.get_mut("error") {
-                cover(error, "message");
-            }
+            cover_error(result);
         }
         let executions = export["run"]["executions"].as_array_mut();
         for execution in executions.into_iter().flatten() {
             cover(execution, "output");
-            if let Some(error) = execution.get_mut("error") {
-                cover(error, "message");
-            }
+            cover_error(execution);
             let attempts = execution.get_mut("attempts").and_then(Json::as_array_mut);
             for attempt in attempts.into_iter().flatten() {
-                if let Some(error) = attempt.get_mut("error") {
-                    cover(error, "message");
-                }
+                cover_error(attempt);
             }
         }
     }
@@ -226,6 +242,13 @@ fn cover(object: &mut Json, field: &str) {
     }
 }
 
+/// Hides what steps had to say in the error of an object; its type stays.
+fn cover_error(object: &mut Json) {
+    if let Some(error) = object.get_mut("error") {
+        ["message", "detail", "traceback"].map(|field| cover(error, field));
+    }
+}
+
 /// The input that an event brings.
 fn input_of(event: &Event) -> Option<&Value> {
     match &event.kind {
@@ -256,11 +279,12 @@ fn at(value: &Value, keys: &[Arc<str>], each: &mut impl FnMut(&Value)) {
             let meant = map.iter().filter(|(key, _)| is_meant(first, key));
             meant.for_each(|(_, inner)| at(inner, rest, each));
         }
-        Value::List(items) => {
+        Value::List(items) if is_index(first) => {
             let meant = items.iter().enumerate();
             let meant = meant.filter(|(index, _)| is_meant(first, &index.to_string()));
             meant.for_each(|(_, inner)| at(inner, rest, each));
         }
+        Value::List(items) => items.iter().for_each(|inner| at(inner, keys, each)),
         Value::Tag(tag) => at(&tag.value, keys, each),
         Value::Null | Value::Bool(_) | Value::Int(_) | Value::Float(_) => {}
         Value::Str(_) | Value::Bytes(_) => {}
@@ -269,6 +293,11 @@ fn at(value: &Value, keys: &[Arc<str>], each: &mut impl FnMut(&Value)) {
 
 fn is_meant(asked: &str, key: &str) -> bool {
     asked == "*" || asked == key
+}
+
+/// Does it choose among the items of a list? A name means that of each item.
+fn is_index(asked: &str) -> bool {
+    asked == "*" || asked.parse::<usize>().is_ok()
 }
 
 fn scalars(value: &Value, found: &mut Vec<Arc<str>>) {
@@ -301,6 +330,9 @@ fn hidden(value: &Value, keys: &[Arc<str>]) -> Value {
             };
             (key.as_ref().to_owned(), inner)
         })),
+        Value::List(items) if !is_index(first) => {
+            Value::list(items.iter().map(|inner| hidden(inner, keys)).collect())
+        }
         Value::List(items) => {
             let items = items.iter().enumerate().map(|(index, inner)| {
                 if is_meant(first, &index.to_string()) {
@@ -336,7 +368,10 @@ fn restored(edited: Value, shown: &Value, original: &Value) -> Value {
                 (key.as_ref().to_owned(), value)
             }))
         }
-        (Value::List(edited), Value::List(shown), Value::List(original)) => {
+        // Which item was which is known only as long as there are as many.
+        (Value::List(edited), Value::List(shown), Value::List(original))
+            if edited.len() == original.len() =>
+        {
             let items = edited.iter().enumerate().map(|(index, value)| {
                 match shown.get(index).zip(original.get(index)) {
                     Some((shown, original)) => restored(value.clone(), shown, original),

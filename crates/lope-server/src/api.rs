@@ -7,6 +7,7 @@ mod events;
 pub(crate) mod find;
 mod gauges;
 mod health;
+mod log_text;
 pub(crate) mod mailboxes;
 mod runners;
 pub(crate) mod runs;
@@ -32,6 +33,7 @@ pub(crate) fn endpoints() -> &'static [Endpoint] {
             runs::ENDPOINTS,
             start::ENDPOINTS,
             views::ENDPOINTS,
+            log_text::ENDPOINTS,
             values::ENDPOINTS,
             steer::ENDPOINTS,
             bulk::ENDPOINTS,

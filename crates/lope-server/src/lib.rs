@@ -15,6 +15,7 @@ mod api;
 mod bulk;
 mod openapi;
 mod pages;
+mod patient_stream;
 mod router;
 mod schemas;
 mod search;

@@ -16,7 +16,8 @@ use crate::api;
 use crate::api_error::{ApiError, ApiErrorKind};
 use crate::call::ApiCall;
 use crate::context::ServerContext;
-use crate::endpoint::{ApiResult, Endpoint};
+use crate::endpoint::{Answer, ApiResult, Endpoint};
+use crate::event_stream;
 use crate::gate;
 use crate::guesses::Peer;
 use crate::pages;
@@ -54,7 +55,8 @@ async fn answer(
     endpoint: &'static Endpoint,
     request: Request,
 ) -> Reply {
-    let path = request.uri().path().to_owned();
+    let asked = request.uri().path_and_query();
+    let path = asked.map_or("/", |it| it.as_str()).to_owned();
     let done = AssertUnwindSafe(handled(Arc::clone(&context), endpoint, request));
     let mut reply = match done.catch_unwind().await {
         Ok(Ok(reply)) => reply,
@@ -92,7 +94,12 @@ async fn handled(
     if !endpoint.page {
         call.validate_query(endpoint.query)?;
     }
-    (endpoint.handle)(context, call).await
+    let token = gate::brought(&call.headers).filter(|_| call.caller.token.is_some());
+    let reply = (endpoint.handle)(Arc::clone(&context), call).await?;
+    Ok(match (endpoint.answer, token) {
+        (Answer::Events(_), Some(token)) => event_stream::while_token_lives(reply, context, token),
+        _ => reply,
+    })
 }
 
 async fn path_params(head: &mut Parts) -> Result<Vec<(String, String)>, ApiError> {

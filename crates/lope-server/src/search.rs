@@ -142,7 +142,10 @@ impl RunSearch {
             && self.lets_through(&record)
             && self.matches_record(client, &record).await?
         {
-            records.push(record);
+            records.push(RunRecord {
+                result: None,
+                ..record
+            });
         }
         Ok(FoundRuns {
             records,

@@ -23,6 +23,7 @@ use tokio_rustls::rustls::ServerConfig;
 
 use crate::context::{ServerContext, ServerParts, ended};
 use crate::guesses::Peer;
+use crate::patient_stream::PatientStream;
 use crate::settings::ServerSettings;
 use crate::{api, bulk, openapi, router};
 
@@ -98,6 +99,7 @@ impl Listening {
         let (end, ending) = watch::channel(false);
         let base = self.settings.base.clone();
         let most = self.settings.connections_max;
+        let patience = self.settings.request_timeout;
         let context = ServerContext::new(
             parts,
             self.settings,
@@ -113,6 +115,7 @@ impl Listening {
             listener: self.listener,
             tls: self.tls.map(TlsAcceptor::from),
             router,
+            patience,
         };
         let accepting = tokio::spawn(accept(server, most, ending));
         Server {
@@ -150,6 +153,8 @@ struct ServerListener {
     listener: TcpListener,
     tls: Option<TlsAcceptor>,
     router: Router,
+    /// Longest a client may take nothing of what it is sent; events come more often.
+    patience: Duration,
 }
 
 /// TLS, if a certificate is there.
@@ -186,7 +191,7 @@ async fn accept(server: ServerListener, most: usize, mut ending: watch::Receiver
                     peer: Peer(peer.ip()),
                 };
                 connections.spawn(greeted(
-                    stream,
+                    PatientStream::new(stream, server.patience),
                     server.tls.clone(),
                     service,
                     place,
@@ -207,7 +212,7 @@ async fn accept(server: ServerListener, most: usize, mut ending: watch::Receiver
 
 /// A connection, behind TLS if there is any.
 async fn greeted(
-    stream: TcpStream,
+    stream: PatientStream<TcpStream>,
     tls: Option<TlsAcceptor>,
     service: PeerService,
     place: OwnedSemaphorePermit,
@@ -252,7 +257,8 @@ async fn connection<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
         .header_read_timeout(HEAD_TIMEOUT)
         .max_buf_size(HEAD_MAX)
         .max_headers(HEADERS_MAX);
-    let mut serving = std::pin::pin!(builder.serve_connection(TokioIo::new(stream), service));
+    let stream = TokioIo::new(stream);
+    let mut serving = std::pin::pin!(builder.serve_connection(stream, service));
     let outcome = tokio::select! {
         outcome = serving.as_mut() => outcome,
         () = ended(&mut ending) => {

@@ -505,3 +505,55 @@ async fn schedules_runners_queues_and_metrics_are_told() {
     assert_eq!(again.status, 404);
     ground.close().await;
 }
+
+/// A result of megabytes is in no list, no record and no event; whoever waits for it has it whole.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_large_result_is_where_it_is_asked_for() {
+    let ground = Ground::open().await;
+    let yaml = "name: large\nsteps:\n  say: { run: \"head -c 900000 /dev/zero | tr '\\\\0' x\" }\n  \
+                all: { return: \"${{ say + say }}\", needs: [say] }\n";
+    ground.deploy(yaml).await;
+    let body = json!({ "workflow": "large", "key": "the-large-one" });
+    let run = ground.post("/api/runs", body).await.json();
+    let run = run["run_id"].as_str().unwrap().to_owned();
+    let ended = ground.ended(&run).await;
+    assert_eq!(ended["status"], "completed", "{}", ended["error"]);
+    assert_eq!(ended["result"].as_str().unwrap().len(), 1_800_000);
+    for path in [
+        "/api/runs?key=the-large-one".to_owned(),
+        format!("/api/runs/{run}"),
+        format!("/api/runs/{run}/events"),
+    ] {
+        let answer = ground.get(&path).await;
+        assert!(answer.text().len() < 1_000_000, "{path}");
+    }
+    let shown = ground.get(&format!("/api/runs/{run}")).await.json();
+    assert_eq!(shown["result_bytes"], 1_800_002);
+    ground.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn logs_are_downloaded_from_beginning_to_end() {
+    let ground = Ground::open().await;
+    let yaml = "name: talks\nsteps:\n  much: { run: \"seq 1 60000\" }\n  little: { run: \"echo done\", needs: [much] }\n";
+    ground.deploy(yaml).await;
+    let run = ground.start("talks", json!(null)).await;
+    ground.ended(&run).await;
+    let all = ground.get(&format!("/api/runs/{run}/logs/text")).await;
+    assert!(
+        all.header("content-disposition")
+            .unwrap()
+            .starts_with("attachment")
+    );
+    let all = all.text();
+    let lines: Vec<&str> = all.lines().collect();
+    assert_eq!(lines.len(), 60_003, "{:?}", lines.first());
+    assert_eq!((lines[1], lines[60_000]), ("1", "60000"));
+    assert_eq!(lines[60_002], "done");
+    let one = format!("/api/runs/{run}/logs/text?execution=little&attempt=1");
+    assert_eq!(
+        ground.get(&one).await.text(),
+        "== little attempt 1 ==\ndone\n"
+    );
+    ground.close().await;
+}

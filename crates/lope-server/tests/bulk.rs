@@ -198,3 +198,27 @@ async fn serve_at(client: &Client, folder: &std::path::Path) -> Server {
         .unwrap()
         .serve(parts)
 }
+
+/// Counting asks for the same as doing: what is refused there is refused here.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_filter_that_says_nothing_is_refused_also_where_it_is_only_counted() {
+    let ground = Ground::open().await;
+    ground.deploy(WAITS).await;
+    ground.start("waits", json!(null)).await;
+    let good = json!({ "workflow": "waits" });
+    for dry_run in [true, false] {
+        for filter in [
+            json!({}),
+            json!({ "statuss": "failed" }),
+            json!({ "workflow": "", "status": ["waiting"] }),
+        ] {
+            let body = json!({ "action": "pause", "filter": filter, "dry_run": dry_run });
+            let answer = ground.post("/api/bulk", body).await;
+            assert_eq!(answer.status, 400, "{filter}: {}", answer.text());
+        }
+    }
+    let body = json!({ "action": "pause", "filter": good, "dry_run": true });
+    let counted = ground.post("/api/bulk", body).await.json();
+    assert_eq!(counted["found"], 1);
+    ground.close().await;
+}

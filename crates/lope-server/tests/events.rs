@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use lope::tokens::Right;
 use serde_json::{Value as Json, json};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines};
 use tokio::net::TcpStream;
@@ -302,5 +303,40 @@ async fn mailboxes_are_told_as_they_fill_and_empty_also_after_a_cut() {
     let rest = told_until(&mut listener, "worker", &wanted).await;
     let of_7 = rest.iter().find(|it| it.data["worker"] == 7).unwrap();
     assert_eq!(of_7.data["inbox"], 2, "{rest:?}");
+    ground.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stream_ends_when_its_token_is_taken_away() {
+    let ground = Ground::open().await;
+    let taken = ground.token("taken", Right::Read).await;
+    let kept = ground.token("kept", Right::Read).await;
+    let request = |token: &str| Request::get("/api/events").token(token);
+    let mut ends = Listener::open(&ground, request(&taken)).await;
+    let mut goes_on = Listener::open(&ground, request(&kept)).await;
+    ground.client.revoke_token("taken").await.unwrap();
+    while ends.next().await.is_some() {}
+    ground.deploy(STEPS).await;
+    let run = ground.start("steps", json!(null)).await;
+    while goes_on.next().await.unwrap().data["run_id"] != run {}
+    ground.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_has_seen_the_end_of_a_log_is_not_told_it_again() {
+    let ground = Ground::open().await;
+    ground
+        .deploy("name: says\nsteps:\n  tell: { run: \"echo hello\" }\n")
+        .await;
+    let run = ground.start("says", json!(null)).await;
+    ground.ended(&run).await;
+    let path = format!("/api/runs/{run}/logs/events?execution=tell");
+    let mut listener = Listener::open(&ground, Request::get(&path)).await;
+    let mut last = listener.next().await.unwrap();
+    while last.event != "end" {
+        last = listener.next().await.unwrap();
+    }
+    let back = Request::get(&path).header("last-event-id", &last.id);
+    assert_eq!(ground.send(back).await.status, 204);
     ground.close().await;
 }

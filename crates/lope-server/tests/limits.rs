@@ -162,3 +162,27 @@ async fn whoever_guesses_tokens_is_held_off() {
     );
     ground.close().await;
 }
+
+/// Clients that ask and ask and read nothing of the answers keep their places only for a while.
+#[tokio::test(flavor = "multi_thread")]
+async fn clients_that_read_nothing_do_not_keep_others_out() {
+    let mut few = settings("127.0.0.1:0");
+    few.connections_max = 2;
+    few.request_timeout = Duration::from_millis(300);
+    let ground = Ground::with(few).await;
+    let mut greedy = Vec::new();
+    for _ in 0..2 {
+        let stream = TcpStream::connect(ground.server.address()).await.unwrap();
+        let asked = "GET /assets/app.css HTTP/1.1\r\nhost: localhost\r\n\r\n".repeat(4_000);
+        let (reading, mut writing) = stream.into_split();
+        let asking = tokio::spawn(async move { writing.write_all(asked.as_bytes()).await });
+        greedy.push((reading, asking));
+    }
+    let healthy = tokio::time::timeout(Duration::from_secs(60), ground.get("/healthz")).await;
+    assert_eq!(healthy.expect("there is a place").status, 200);
+    for (reading, asking) in greedy {
+        drop(reading);
+        let _ = asking.await;
+    }
+    ground.close().await;
+}

@@ -228,6 +228,9 @@ async fn people_log_in_with_a_token_and_out_again() {
         (sent.status, sent.header("location")),
         (303, Some("/login?to=%2Fworkflows"))
     );
+    let sent = ground.get("/?status=failed&q=x").await;
+    let kept = "/login?to=%2F%3Fstatus%3Dfailed%26q%3Dx";
+    assert_eq!(sent.header("location"), Some(kept));
     page(&ground, "/login").await;
     assert_eq!(
         ground.send(form("/login", "token=lope_wrong")).await.status,

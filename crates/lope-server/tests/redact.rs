@@ -173,3 +173,50 @@ async fn nobody_finds_out_by_searching_or_by_running_again() {
     }
     ground.close().await;
 }
+
+const LEAKS: &str = "name: leaks
+redact: [input.users.secret]
+steps:
+  tell: { run: \"echo ${{ input.users[0].secret }} >&2; exit 4\" }
+";
+
+/// A name leads through lists; what a failed step wrote is not in the export either; and whoever
+/// edits a list with hidden values in it gives nobody the value of another.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_hidden_in_a_list_stays_with_its_owner() {
+    let ground = Ground::open().await;
+    ground.deploy(LEAKS).await;
+    let user = |name: &str, secret: &str| json!({ "name": name, "secret": secret });
+    let users = json!({ "users": [user("ann", "ann-secret"), user("bob", "bob-secret")] });
+    let run = ground.start("leaks", users).await;
+    assert_eq!(ground.ended(&run).await["status"], "failed");
+    for path in paths(&run) {
+        let text = ground.get(&path).await.text();
+        assert!(!text.contains("-secret"), "{path} shows it: {text}");
+    }
+    let again = |users: Json| {
+        let body: String = form_urlencoded::Serializer::new(String::new())
+            .append_pair("input", &json!({ "users": users }).to_string())
+            .finish();
+        let kind = "application/x-www-form-urlencoded";
+        Request::post(&format!("/runs/{run}/again")).body(kind, body)
+    };
+    for users in [
+        json!([user("bob", "***")]),
+        json!([user("ann", "***"), user("bob", "***"), user("eve", "***")]),
+    ] {
+        let refused = ground.send(again(users)).await;
+        assert_eq!(refused.status, 400, "{}", refused.text());
+    }
+    let edited = json!([user("ann", "new"), user("bob", "***")]);
+    let next = ground.send(again(edited)).await;
+    let next = next.header("location").unwrap();
+    let next = next.trim_start_matches("/runs/").parse().unwrap();
+    let record = ground.client.run(next).await.unwrap();
+    let given = ground.client.input(&record.unwrap()).await.unwrap();
+    let expected = json!({ "users": [user("ann", "new"), user("bob", "bob-secret")] });
+    assert_eq!(json!(given), expected);
+    let found = ground.get("/api/runs?input=users.secret:bob-secret").await;
+    assert_eq!(found.json()["runs"], json!([]));
+    ground.close().await;
+}

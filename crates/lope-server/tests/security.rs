@@ -228,3 +228,29 @@ async fn every_answer_forbids_what_pages_need_not() {
     }
     ground.close().await;
 }
+
+/// Cookies know no ports: a browser brings that of another server on this machine along.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_cookie_of_another_server_does_not_shut_an_open_one() {
+    let ground = Ground::open().await;
+    let own = ground.token("viewer", Right::Read).await;
+    let foreign = |path: &str| Request::get(path).header("cookie", "lope_token=lope_foreign");
+    for path in ["/", "/api/runs"] {
+        assert_eq!(ground.send(foreign(path)).await.status, 200, "{path}");
+    }
+    // Its own says who asks, and a token that was meant for it and is wrong is refused.
+    let cookie = format!("lope_token={own}");
+    let known = Request::post("/api/runs")
+        .json(&json!({ "workflow": "waits" }))
+        .header("cookie", &cookie)
+        .header("sec-fetch-site", "same-origin");
+    assert_eq!(ground.send(known).await.status, 403);
+    let wrong = Request::get("/api/runs").token("lope_wrong");
+    assert_eq!(ground.send(wrong).await.status, 401);
+    ground.close().await;
+    let mut guarded = settings("127.0.0.1:0");
+    guarded.authentication = Authentication::Always;
+    let ground = Ground::with(guarded).await;
+    assert_eq!(ground.send(foreign("/api/runs")).await.status, 401);
+    ground.close().await;
+}

@@ -63,8 +63,11 @@ struct BulkRequest {
 async fn start(context: Arc<ServerContext>, call: ApiCall) -> ApiResult {
     let request: BulkRequest = call.body()?;
     let query = pairs(&request.filter)?;
+    if let Some((name, _)) = query.iter().find(|(_, value)| value.is_empty()) {
+        return Err(ApiError::bad(format!("filter.{name}: it is empty")));
+    }
     if request.dry_run {
-        let asked = ApiCall::of_query(&query);
+        let asked = bulk_query(&query)?;
         let search = RunSearch::read(&context.client, &asked).await?;
         let (count, more) = search.count(&context.client).await?;
         let operation = request.action.as_str();
@@ -86,12 +89,9 @@ pub(crate) async fn begin(
     operation: BulkOperation,
     mut query: Vec<(String, String)>,
 ) -> Result<BulkAction, ApiError> {
+    // Fields of a form that were left empty.
     query.retain(|(_, value)| !value.is_empty());
-    if query.is_empty() {
-        return Err(ApiError::bad("filter: say which runs"));
-    }
-    let asked = ApiCall::of_query(&query);
-    asked.validate_query(&PARAMETERS)?;
+    let asked = bulk_query(&query)?;
     let search = RunSearch::read(&context.client, &asked).await?;
     // How long ago is meant from now on, not from when it is looked.
     let times = [
@@ -107,6 +107,16 @@ pub(crate) async fn begin(
     let action = BulkAction::begin(&context.client, operation, query, by).await?;
     context.bulk_notification.notify_one();
     Ok(action)
+}
+
+/// The runs that are meant; all there are is nobody's meaning.
+fn bulk_query(query: &[(String, String)]) -> Result<ApiCall, ApiError> {
+    if query.is_empty() {
+        return Err(ApiError::bad("filter: say which runs"));
+    }
+    let asked = ApiCall::of_query(query);
+    asked.validate_query(&PARAMETERS)?;
+    Ok(asked)
 }
 
 /// A filter as parameters.

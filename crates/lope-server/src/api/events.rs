@@ -17,6 +17,7 @@ use tokio::sync::broadcast;
 use super::changes::{AFTER, watch_feed};
 use super::find;
 use super::views::{hidden, read_from};
+use crate::api::runs;
 use crate::api_error::ApiError;
 use crate::call::ApiCall;
 use crate::context::{ServerContext, ended};
@@ -30,6 +31,8 @@ const SOON: Duration = Duration::from_millis(50);
 const LATE: Duration = Duration::from_secs(1);
 /// Bytes of a log that are told at once.
 const PIECE: u64 = 64 * 1024;
+/// What the id of a log's last event ends with.
+const LOG_END: &str = ".end";
 
 pub(crate) const ENDPOINTS: &[Endpoint] = &[
     Endpoint::get("/api/events", "watchRuns", |context, call| {
@@ -62,11 +65,7 @@ async fn run(context: Arc<ServerContext>, call: ApiCall) -> ApiResult {
     let last = call.header("last-event-id").map(str::to_owned);
     // Whoever has seen the end and comes back is told that there is no more.
     if last.as_deref() == Some(end_id(&record).as_str()) && is_final(&record) {
-        return Ok(reply::typed(
-            StatusCode::NO_CONTENT,
-            "text/event-stream",
-            axum::body::Body::empty(),
-        ));
+        return Ok(no_more());
     }
     let rows = last.and_then(|id| id.split('.').next().unwrap_or_default().parse().ok());
     let after = match rows {
@@ -117,9 +116,9 @@ async fn follow(
             if let Some(redaction) = context.redaction(&record).await? {
                 redaction.record(&mut record);
             }
-            let _ = sink
-                .send(&end_id(&record), "end", &describe::run(&record))
-                .await;
+            let mut told = describe::run(&record);
+            runs::leave_out(std::slice::from_mut(&mut told));
+            let _ = sink.send(&end_id(&record), "end", &told).await;
             return Ok(());
         }
         if pace.wait(record.run, sink).await.is_err() {
@@ -225,13 +224,23 @@ fn run_of(news: &News) -> RunId {
     }
 }
 
+/// A client that is told so does not come back.
+fn no_more() -> reply::Reply {
+    let body = axum::body::Body::empty();
+    reply::typed(StatusCode::NO_CONTENT, "text/event-stream", body)
+}
+
 async fn log(context: Arc<ServerContext>, call: ApiCall) -> ApiResult {
     let attempt: u32 = call.parsed("attempt")?.unwrap_or(1);
     let execution = call
         .query("execution")
         .ok_or_else(|| ApiError::bad("execution: it is missing"))?
         .to_owned();
-    let last = call.header("last-event-id").and_then(|id| id.parse().ok());
+    let last = call.header("last-event-id");
+    if last.is_some_and(|id| id.ends_with(LOG_END)) {
+        return Ok(no_more());
+    }
+    let last = last.and_then(|id| id.parse().ok());
     let from = match last {
         Some(from) => from,
         None => call.parsed("after")?.unwrap_or(0),
@@ -330,9 +339,9 @@ async fn tail(
                 next = SOON;
             }
             None if over => {
-                return sink
-                    .send(&from.to_string(), "end", &json!({ "text": "", "to": from }))
-                    .await;
+                let id = format!("{from}{LOG_END}");
+                let data = json!({ "text": "", "to": from });
+                return sink.send(&id, "end", &data).await;
             }
             None => {
                 tokio::time::sleep(next).await;

@@ -109,6 +109,7 @@ async fn get(context: Arc<ServerContext>, call: ApiCall) -> ApiResult {
     let recent = context.client.recent_history(&record, &plan).await?;
     let described = |it: &Execution| described(record.run, it, redaction.as_ref());
     let mut value = describe::run(&record);
+    leave_out(std::slice::from_mut(&mut value));
     let from = recent.as_ref().map_or(record.head, |recent| recent.from);
     let history = recent.as_ref().map(|recent| &recent.history);
     let known = history.map_or(0, |it| it.executions().count());
@@ -165,11 +166,11 @@ async fn executions(context: Arc<ServerContext>, call: ApiCall) -> ApiResult {
     Ok(reply::json(&value))
 }
 
-/// Outputs and errors that are too much for one answer go; `…/value` has them, piece by piece.
-fn leave_out(executions: &mut [Json]) {
+/// Outputs, results and errors that are too much for one answer go; `…/value` and `…/wait` have them.
+pub(crate) fn leave_out(executions: &mut [Json]) {
     let mut room = VALUES_MAX;
     for execution in executions {
-        for name in ["output", "error", "attempts"] {
+        for name in ["output", "result", "error", "attempts"] {
             let Some(value) = execution.get(name) else {
                 continue;
             };

@@ -206,7 +206,11 @@ async fn unhidden(
         return Ok(edited);
     };
     let original = context.client.input(record).await?;
-    Ok(redaction.restored(edited, &original.unwrap_or_default()))
+    let found = redaction.restored(edited, &original.unwrap_or_default());
+    found.ok_or_else(|| {
+        ApiError::bad("input: what is hidden ('***') is known only where it stood before")
+            .hint("write the values out, or keep the lists as long as they were")
+    })
 }
 
 /// A field that holds JSON.

@@ -131,7 +131,7 @@ pub(crate) async fn logs(context: Arc<ServerContext>, call: ApiCall) -> ApiResul
         (page.head())
         (run_actions::bar(&page, None, None))
         (page.tabs("logs"))
-        div.head { input #filter type="search" hidden placeholder="Only lines with…" aria-label="Only lines with"; a.button href=(page.context.path(&format!("/api/runs/{}/logs", record.run))) download="logs.json" { "Download" } }
+        div.head { input #filter type="search" hidden placeholder="Only lines with…" aria-label="Only lines with"; a.button href=(page.context.path(&format!("/api/runs/{}/logs/text", record.run))) download="log.txt" { "Download" } }
         div data-part="logs" { (logs_of(&page, None, redaction.as_ref())) }
     };
     Ok(page.reply(&body))
