@@ -48,6 +48,14 @@ async def after_an_await() -> int:
 
 
 @workflow
+async def inside_of_what_is_held() -> int:
+    table = TABLE
+    await waits(1)
+    table["a"].append(2)
+    return await waits(1)
+
+
+@workflow
 async def of_a_class() -> int:
     Known().seen.append(1)
     return await waits(1)
@@ -67,8 +75,8 @@ def law() -> Iterator[Law]:
 
 @pytest.mark.parametrize(
     ("run", "name"),
-    [(in_the_same_region, "NAMES"), (after_an_await, "TABLE['a']"), (of_a_class, "Known.seen"), (of_a_default, "remembers.__defaults__[0]")],
-    ids=["region", "await", "class", "default"],
+    [(in_the_same_region, "NAMES"), (after_an_await, "TABLE['a']"), (inside_of_what_is_held, "TABLE['a']"), (of_a_class, "Known.seen"), (of_a_default, "remembers.__defaults__[0]")],
+    ids=["region", "await", "inside", "class", "default"],
 )
 def test_what_belongs_to_a_module_is_not_changed_by_another_name(law: Law, run: object, name: str) -> None:
     with Stage(law=law) as stage, pytest.raises(TypeError) as raised:

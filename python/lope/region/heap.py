@@ -157,9 +157,8 @@ class Heap:
         tracker.named, tracker.fresh, tracker.orders = self._named, [], True
         tracker.look([*self._touched, *changed])
         self._name([each for each in tracker.fresh if id(each) in KNOWN.ways])
-        edits = [each for each in tracker.edits if id(each[1]) not in self._named]
-        if edits or self._changes:
-            self._pickler.dump((self._changes, edits, self.last, self.started))
+        if tracker.edits or self._changes:
+            self._pickler.dump((self._changes, tracker.edits, self.last, self.started))
         else:
             self._pickler.dump((self.last, self.started))
         return self._written()

@@ -12,7 +12,7 @@ import sysconfig
 import threading
 import types
 from collections import deque
-from typing import Any, Iterable, Iterator, Optional
+from typing import Any, Iterable, Iterator, Optional, Sequence
 
 from ..decorators import Action, Workflow
 from ..values.names import find_module
@@ -23,6 +23,8 @@ Step = tuple[str, Any]
 Way = tuple[str, tuple[Step, ...]]
 # So many objects of a module are known by their names.
 PARTS_MAX = 20_000
+# Of larger ones it is seen by their size alone whether they change.
+WATCHED_MAX = 1_000
 _INSTALLED = tuple({sysconfig.get_path(each) for each in ("stdlib", "purelib", "platlib")})
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
@@ -92,7 +94,7 @@ class Known:
             outside = vars(module)
             named = [outside[name] for name in names if id(outside.get(name)) in self.ways]
             named += [each for name in names.intersection(self.attributes) for each in self.attributes[name]]
-            found = self._named[key] = [each for each in named if issubclass(type(each), (list, dict, set, deque))]
+            found = self._named[key] = [each for each in named if is_container(each)]
         return [each for each in found if self.way_to(each) is not None] if found else found
 
     def way_to(self, value: Any) -> Optional[Way]:
@@ -132,8 +134,10 @@ def _walk(module: Any) -> Iterator[tuple[Any, tuple[Step, ...]]]:
         (value, (("a", name),)) for name, value in list(vars(module).items()) if not name.startswith("__")
     )
     seen: set[int] = set()
-    while waiting and len(seen) < PARTS_MAX:
-        value, steps = waiting.popleft()
+    # What is in large ones comes last.
+    later: deque[tuple[Any, tuple[Step, ...]]] = deque()
+    while (waiting or later) and len(seen) < PARTS_MAX:
+        value, steps = (waiting or later).popleft()
         # Some objects answer for others when they are asked what they are.
         kind = type(value)
         if id(value) in seen or issubclass(kind, types.ModuleType):
@@ -145,7 +149,7 @@ def _walk(module: Any) -> Iterator[tuple[Any, tuple[Step, ...]]]:
         if is_changeable(value):
             yield value, steps
         inside = [(step, each) for step, each in parts_of(value) if type(step[1]) in (str, int) and not is_constant(each)]
-        waiting.extend((each, (*steps, step)) for step, each in inside)
+        (waiting if len(inside) <= WATCHED_MAX else later).extend((each, (*steps, step)) for step, each in inside)
 
 
 def _of_code(value: Any, module: str) -> Iterable[tuple[Any, tuple[Step, ...]]]:
@@ -167,18 +171,52 @@ class Watch:
     """What a region can reach that belongs to a module: what variables hold, and lists, dicts and sets that its code names."""
 
     def __init__(self, module: Any, names: frozenset[str], held: Iterable[Any]) -> None:
-        self.before = [(each, [*parts_of(each)]) for each in (*KNOWN.named_by(module, names), *held)]
+        named, kept = KNOWN.named_by(module, names), [*held]
+        # Objects have methods, which may remember something in them.
+        watched = [each for each in _reached(named) if is_container(each)] if named else []
+        self.before = [(each, _seen(each)) for each in (*watched, *(_reached(kept) if kept else ()))]
 
     def changed(self) -> Optional[Any]:
         """What has changed nevertheless; it is made what it was."""
         found = None
         for value, before in self.before:
-            now = [*parts_of(value)]
-            same = len(now) == len(before) and all(one[1] is other[1] and one[0] == other[0] for one, other in zip(before, now))
+            now = _seen(value)
+            same = len(now) == len(before) and (now == before if isinstance(now, range) else all(map(_is_same, before, now)))
             if not same:
                 found = value
-                _restore(value, before)
+                if len(before) <= WATCHED_MAX:
+                    _restore(value, before)
         return found
+
+
+def is_container(value: Any) -> bool:
+    return issubclass(type(value), (list, dict, set, deque))
+
+
+def _reached(roots: Iterable[Any]) -> list[Any]:
+    """These, and what is in them that can be changed; of very much only the beginning."""
+    found, waiting, left = {}, deque(roots), WATCHED_MAX
+    while waiting and left > 0:
+        value = waiting.popleft()
+        if id(value) in found:
+            continue
+        if is_changeable(value):
+            found[id(value)] = value
+        for _, each in parts_of(value):
+            left -= 1
+            if not is_constant(each):
+                waiting.append(each)
+    return list(found.values())
+
+
+def _is_same(one: tuple[Step, Any], other: tuple[Step, Any]) -> bool:
+    return one[1] is other[1] and one[0] == other[0]
+
+
+def _seen(value: Any) -> Sequence[tuple[Step, Any]]:
+    """What is in it; of what is very large only how much."""
+    size = len(value) if is_container(value) else 0
+    return [*parts_of(value)] if size <= WATCHED_MAX else range(size)  # type: ignore[return-value]
 
 
 def names_of(code: types.CodeType) -> frozenset[str]:
@@ -187,7 +225,7 @@ def names_of(code: types.CodeType) -> frozenset[str]:
     return frozenset(code.co_names).union(*inner)
 
 
-def _restore(value: Any, before: list[tuple[Step, Any]]) -> None:
+def _restore(value: Any, before: Sequence[tuple[Step, Any]]) -> None:
     if isinstance(value, (list, deque)):
         value.clear()
         value.extend(each for _, each in before)

@@ -165,9 +165,9 @@ class Tracker:
             if kind == _ATOM or id(value) in self._seen:
                 continue
             self._seen.add(id(value))
+            if id(value) in self.named:
+                continue
             if kind == _OPAQUE:
-                if id(value) in self.named:
-                    continue
                 raise Opaque(type(value).__name__)
             known = self.held.get(id(value))
             if known is None:
