@@ -50,11 +50,12 @@ fn broken(error: impl ToString) -> BenchError {
     BenchError::broken(error.to_string())
 }
 
-/// Many want one task, again and again: each has a store of its own, as processes have.
+/// Many want one task, again and again: each has a store of its own, as processes have. A first task
+/// that is not measured has each connect and prepare, as a runner does when it enters itself.
 async fn claims(rounds: u64, store: &MeasuredStore) -> BenchResult<BenchFigure> {
     let settings = RunnerSettings::default();
     let board = store.client.agents(&settings);
-    for round in 0..rounds {
+    for round in 0..=rounds {
         let path = format!("/bench/{round}");
         board.add_project(&path, None).await.map_err(broken)?;
         let task = TaskDraft::new(path, "a task");
@@ -79,8 +80,8 @@ async fn claims(rounds: u64, store: &MeasuredStore) -> BenchResult<BenchFigure> 
         won += wins;
     }
     let cost = before.until(store.read().await?);
-    if won != rounds {
-        let message = format!("{won} claims of {rounds} tasks were won");
+    if won != rounds + 1 {
+        let message = format!("{won} claims of {} tasks were won", rounds + 1);
         return Err(BenchError::broken(message));
     }
     times.sort_unstable();
@@ -112,7 +113,7 @@ async fn contend(
     let me = RunnerId::from_uuid(uuid::Uuid::now_v7());
     let mut times = Vec::new();
     let mut won = 0;
-    for round in 0..rounds {
+    for round in 0..=rounds {
         let path = format!("/bench/{round}");
         let query = TaskQuery {
             project: Some(&path),
@@ -121,7 +122,7 @@ async fn contend(
         together.wait().await;
         let began = Instant::now();
         let claimed = board.claim(&query, me, settings.lock_expiry).await;
-        times.push(began.elapsed());
+        times.extend((round > 0).then(|| began.elapsed()));
         let claimed = claimed.map_err(broken)?;
         won += u64::from(matches!(claimed, lope::agents::ClaimOutcome::Claimed(_)));
     }

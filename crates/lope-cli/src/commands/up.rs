@@ -5,6 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
+use lope::agents::hooks::HookTeller;
+use lope::executors::inherited;
 use lope::reactive::WorkflowEffects;
 use lope::stores::{CreateStore, StoreError, StoreUrl};
 use lope::{Client, Runner};
@@ -97,7 +99,11 @@ pub(crate) async fn run(args: UpArgs, settings: &Settings, output: Output) -> Cl
     );
     let exporting = Exporting::start(&runner, settings).await?;
     let server = listening.map(|it| serving::start(it, &runner, settings, output));
-    let broken = asked_or_broken(&runner, &mut stops).await;
+    let hooks = hooks(&client, settings);
+    let broken = tokio::select! {
+        broken = asked_or_broken(&runner, &mut stops) => broken,
+        never = hooks.tell_always() => match never {},
+    };
     if let Some(server) = server {
         server.stop().await;
     }
@@ -164,6 +170,13 @@ fn may_come(store: &StoreUrl, error: &StoreError) -> bool {
         StoreError::Unavailable { .. } | StoreError::Missing { .. }
     );
     is_server && is_away
+}
+
+/// What people decide about tasks of agents is told while this is there.
+fn hooks(client: &Client, settings: &Settings) -> HookTeller {
+    let board = client.agents(&settings.config.runners);
+    let report = Arc::new(|line: &str| tracing::warn!("{line}"));
+    HookTeller::new(board, inherited(&settings.config), report)
 }
 
 /// The settings of the engine, with what was typed.
