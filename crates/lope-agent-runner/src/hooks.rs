@@ -2,28 +2,35 @@
 //! on the board; here it is taken and told. What is not heard is told again a few times, by whoever
 //! looks then. Tasks do not wait for it.
 
+use std::collections::BTreeSet;
 use std::convert::Infallible;
+use std::io;
 use std::path::Path;
-use std::process::Stdio;
-use std::sync::Arc;
+use std::process::{ExitStatus, Stdio};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 use lope_agents::board::{AgentBoard, BoardError, HookAgain};
 use lope_agents::records::TaskHookRecord;
 use lope_agents::settings::{HookSettings, HookTarget};
+use lope_model::id::TaskId;
 use lope_workers::{InheritedEnvironment, Requests};
-use tokio::io::AsyncWriteExt;
-use tokio::process::Command;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::process::{Child, Command};
 use tokio::runtime::Handle;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
-/// How long a runner that ends waits until its hooks have heard.
+/// How long a runner that ends waits until its hooks have heard what it told them.
 const END_PATIENCE: Duration = Duration::from_secs(60);
 /// How often it is looked when nothing is heard of the board.
 const POLL: Duration = Duration::from_secs(60);
 /// Many changes of the board at once are looked at once.
 const CHANGES_TOGETHER: Duration = Duration::from_millis(200);
+/// How long the output of a command that has ended is read.
+const OUTPUT_GRACE: Duration = Duration::from_millis(200);
+/// Most of it that is told.
+const WORDS_MAX: u64 = 4_096;
 /// How many are told at once.
 const AT_ONCE: usize = 16;
 
@@ -37,6 +44,8 @@ pub struct HookTeller {
     environment: InheritedEnvironment,
     requests: Option<Arc<Requests>>,
     report: HookReport,
+    /// What was told here and not heard yet.
+    unheard: Arc<Mutex<BTreeSet<(TaskId, i64, String)>>>,
 }
 
 impl std::fmt::Debug for HookTeller {
@@ -56,6 +65,7 @@ impl HookTeller {
             board,
             environment,
             report,
+            unheard: Arc::default(),
         }
     }
 
@@ -94,7 +104,9 @@ impl HookTeller {
             });
             if *ended.borrow() {
                 let end: Instant = *patience.get_or_insert_with(|| Instant::now() + END_PATIENCE);
-                if next.is_none() || Instant::now() >= end {
+                // What others tell is theirs.
+                let is_theirs = next != Some(Duration::ZERO) && self.unheard().is_empty();
+                if next.is_none() || is_theirs || Instant::now() >= end {
                     return;
                 }
             }
@@ -114,6 +126,12 @@ impl HookTeller {
         std::future::pending().await
     }
 
+    fn unheard(&self) -> MutexGuard<'_, BTreeSet<(TaskId, i64, String)>> {
+        self.unheard
+            .lock()
+            .expect("no panic while the lock is held")
+    }
+
     async fn tell(&self, call: &TaskHookRecord) -> Result<(), BoardError> {
         let Some(hook) = self.board.hook(call) else {
             return Ok(());
@@ -121,15 +139,23 @@ impl HookTeller {
         let Some(taken) = self.board.take_hook(call).await? else {
             return Ok(());
         };
+        let key = (taken.task_id, taken.number, taken.hook.clone());
+        self.unheard().insert(key.clone());
         let made = tokio::time::timeout(hook.timeout.to_duration(), self.once(hook, &taken)).await;
         let error = match made {
-            Ok(Ok(())) => return self.board.hook_told(&taken).await,
+            Ok(Ok(())) => {
+                self.unheard().remove(&key);
+                return self.board.hook_told(&taken).await;
+            }
             Ok(Err(error)) => error,
             Err(_) => format!("not within {}", hook.timeout),
         };
         let end = match self.board.hook_unheard(&taken).await? {
             HookAgain::After(_) => String::new(),
-            HookAgain::GivenUp => format!("; given up after {} tries", taken.tries),
+            HookAgain::GivenUp => {
+                self.unheard().remove(&key);
+                format!("; given up after {} tries", taken.tries)
+            }
         };
         (self.report)(&format!("hook {}: {error}{end}", hook.target));
         Ok(())
@@ -168,15 +194,37 @@ impl HookTeller {
             // One that does not read what it is told may still do well.
             let _ = input.write_all(call.body.as_bytes()).await;
         }
-        let output = child.wait_with_output().await;
-        let output = output.map_err(|error| error.to_string())?;
-        if output.status.success() {
+        let (status, words) = ended(&mut child).await.map_err(|error| error.to_string())?;
+        if status.success() {
             return Ok(());
         }
-        let words = String::from_utf8_lossy(&output.stderr);
         Err(match words.trim() {
-            "" => output.status.to_string(),
-            words => format!("{}: {words}", output.status),
+            "" => status.to_string(),
+            words => format!("{status}: {words}"),
         })
     }
+}
+
+/// How a command ended, and what it complained of. What it leaves in the background, with its output
+/// open, is not waited for.
+async fn ended(child: &mut Child) -> io::Result<(ExitStatus, String)> {
+    let mut words = Vec::new();
+    let errors = child.stderr.take();
+    let status = {
+        let read = async {
+            if let Some(errors) = errors {
+                // What cannot be read is not told.
+                let _ = errors.take(WORDS_MAX).read_to_end(&mut words).await;
+            }
+        };
+        tokio::pin!(read);
+        tokio::select! {
+            status = child.wait() => {
+                let _ = tokio::time::timeout(OUTPUT_GRACE, &mut read).await;
+                status?
+            }
+            () = &mut read => child.wait().await?,
+        }
+    };
+    Ok((status, String::from_utf8_lossy(&words).into_owned()))
 }

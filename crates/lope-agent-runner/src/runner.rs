@@ -339,8 +339,7 @@ impl TaskRunner {
                 NextStep::Wait
             }
             Some(ClaimOutcome::NotNow(why)) => {
-                self.log
-                    .line(&format!("the task cannot be started: {why:?}"));
+                self.log.line(&format!("the task cannot be started: {why}"));
                 NextStep::End
             }
         })

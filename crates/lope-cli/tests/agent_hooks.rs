@@ -2,6 +2,7 @@
 
 use std::process::Stdio;
 
+use rustix::process::Signal;
 use serde_json::{Value, json};
 
 use crate::fixture::agent_project::{AgentProject, RunnerChild};
@@ -29,6 +30,15 @@ fn heard(shop: &AgentProject) -> Vec<(String, String)> {
     all.iter()
         .map(|it| (words(&it["event"]), words(&it["task"]["id"])))
         .collect()
+}
+
+/// Is nothing left that is to be told? Who is killed before it has written that is followed by
+/// another, who tells it again.
+fn is_all_told(shop: &AgentProject) -> bool {
+    let db = rusqlite::Connection::open(shop.home.path().join(".lope/lope.db")).unwrap();
+    let count = "SELECT count(*) FROM task_hooks";
+    let left: i64 = db.query_row(count, [], |row| row.get(0)).unwrap();
+    left == 0
 }
 
 fn pair(event: &str, task: &str) -> (String, String) {
@@ -75,6 +85,24 @@ fn what_people_decide_without_a_runner_is_told_by_the_next_wake_up_once() {
     assert_eq!(heard(&shop), expected, "once");
 }
 
+/// A hook that leaves something in the background has heard when it has ended.
+#[test]
+fn what_a_hook_leaves_in_the_background_is_not_waited_for() {
+    let command = "[sh, -c, 'cat >>$HOME/heard; sleep 1000 & echo $! >$HOME/left']";
+    let hook = format!("  hooks:\n    - {{ on: [skipped], command: {command}, timeout: 20s }}\n");
+    let shop = AgentProject::with(&hook, "");
+    let id = shop.add("a", &[]);
+    shop.lope(&["tasks", "skip", &id]).done();
+    let woken = shop.lope(&["runners", "wakeup", "--json"]).done().json();
+    let left = std::fs::read_to_string(shop.home.path().join("left")).unwrap();
+    let left = rustix::process::Pid::from_raw(left.trim().parse().unwrap());
+    rustix::process::kill_process(left.unwrap(), Signal::KILL).unwrap();
+    assert_eq!(woken["hooks"], json!([]), "{woken}");
+    shop.lope(&["runners", "wakeup"]).done();
+    let heard = std::fs::read_to_string(shop.home.path().join("heard")).unwrap();
+    assert_eq!(heard.matches("task.skipped").count(), 1, "{heard}");
+}
+
 /// What is not heard is told again by whoever looks then, and given up in the end.
 #[test]
 fn what_was_not_heard_is_told_again_by_a_later_wake_up() {
@@ -117,13 +145,15 @@ fn who_is_there_tells_what_others_decide_at_once() {
     until("its beginning", || shop.begun(&busy));
     shop.lope(&["tasks", "skip", &first]).done();
     until("the runner tells it", || {
-        heard(&shop) == [pair("task.skipped", &first)]
+        heard(&shop) == [pair("task.skipped", &first)] && is_all_told(&shop)
     });
     drop(runner);
     let mut up = shop.command(&["up", "--http", "off"]);
     let up = RunnerChild::of(up.stdin(Stdio::null()));
     shop.lope(&["tasks", "skip", &second]).done();
-    until("it is told", || heard(&shop).len() == 2);
+    until("it is told", || {
+        heard(&shop).len() == 2 && is_all_told(&shop)
+    });
     drop(up);
     shop.go();
     shop.work();

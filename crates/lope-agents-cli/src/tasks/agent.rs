@@ -3,7 +3,7 @@
 
 use clap::Args;
 use lope::agents::law::decide::Decision;
-use lope::agents::law::select::{NotEligible, TaskQuery};
+use lope::agents::law::select::TaskQuery;
 use lope::agents::records::{Author, TaskRecord};
 use lope::agents::{AgentBoard, ClaimOutcome, TOKEN_VARIABLE, TaskToken, describe};
 use lope_model::{RunnerId, Span};
@@ -97,7 +97,7 @@ fn claimed(outcome: ClaimOutcome) -> CommandResult {
             );
             Ok(CommandReport::document(value, text))
         }
-        ClaimOutcome::NotNow(why) => Err(CommandError::refused(words(&why))),
+        ClaimOutcome::NotNow(why) => Err(CommandError::refused(why.to_string())),
         ClaimOutcome::Nothing => {
             let report = CommandReport::new(Json::Null, "no task can be started now");
             Ok(report.exiting(CommandExit::Failed))
@@ -108,22 +108,6 @@ fn claimed(outcome: ClaimOutcome) -> CommandResult {
         ClaimOutcome::Exhausted { task, reason } => {
             Err(CommandError::refused(format!("task {task}: {reason}")))
         }
-    }
-}
-
-/// Why a task cannot be taken, for people.
-fn words(why: &NotEligible) -> String {
-    match why {
-        NotEligible::Status(status) => format!("the task is {status}"),
-        NotEligible::ProjectDisabled => "its project is disabled".to_owned(),
-        NotEligible::SectionSkipped => "its section is skipped".to_owned(),
-        NotEligible::Waits(ids) => {
-            let ids: Vec<String> = ids.iter().map(ToString::to_string).collect();
-            format!("it waits for {}", ids.join(", "))
-        }
-        NotEligible::Early(time) => format!("it may not be started before {time}"),
-        NotEligible::Locked(runner) => format!("runner {runner} works on it"),
-        NotEligible::SectionLocked(runner) => format!("runner {runner} works in its section"),
     }
 }
 

@@ -99,11 +99,7 @@ pub(crate) async fn run(args: UpArgs, settings: &Settings, output: Output) -> Cl
     );
     let exporting = Exporting::start(&runner, settings).await?;
     let server = listening.map(|it| serving::start(it, &runner, settings, output));
-    let hooks = hooks(&client, settings);
-    let broken = tokio::select! {
-        broken = asked_or_broken(&runner, &mut stops) => broken,
-        never = hooks.tell_always() => match never {},
-    };
+    let broken = asked_or_broken(&runner, &mut stops, &hooks(&client, settings)).await;
     if let Some(server) = server {
         server.stop().await;
     }
@@ -196,9 +192,15 @@ fn engine_settings(args: &UpArgs, settings: &Settings) -> CliResult<lope::Settin
 }
 
 /// Until somebody asks to stop, or the runner can do no more: then why.
-async fn asked_or_broken(runner: &Runner, stops: &mut Stops) -> Option<lope::Error> {
+/// Meanwhile hooks are told.
+async fn asked_or_broken(
+    runner: &Runner,
+    stops: &mut Stops,
+    hooks: &HookTeller,
+) -> Option<lope::Error> {
     tokio::select! {
         _ = stops.asked() => None,
         broken = runner.broken() => Some(broken),
+        never = hooks.tell_always() => match never {},
     }
 }
