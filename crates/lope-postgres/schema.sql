@@ -232,6 +232,19 @@ create table lope.task_events (
     primary key (task_id, number)
 );
 
+create table lope.task_hooks (
+    task_id text collate "C" not null,
+    number bigint not null,
+    hook text collate "C" not null,
+    revision bigint not null,
+    project_path text collate "C" not null,
+    body text collate "C" not null,
+    made_at text collate "C" not null,
+    tries bigint not null,
+    due_at text collate "C" not null,
+    primary key (task_id, number, hook)
+);
+
 create table lope.task_locks (
     task_id text collate "C" not null,
     revision bigint not null,
@@ -758,6 +771,26 @@ comment on column lope.task_events.number is 'which event it was, from 1';
 comment on column lope.task_events.revision is 'grows with every change of the row; a write names the one it read';
 
 comment on column lope.task_events.task_id is 'tasks.id';
+
+comment on table lope.task_hooks is 'what a hook is to be told of a task; gone when it was told';
+
+comment on column lope.task_hooks.body is 'what it is told, as JSON';
+
+comment on column lope.task_hooks.due_at is 'when it is told next; while somebody tells it, until when he may take';
+
+comment on column lope.task_hooks.hook is 'which hook of the configuration: the SHA-256 of its command or URL';
+
+comment on column lope.task_hooks.made_at is 'when the task came to stand so';
+
+comment on column lope.task_hooks.number is 'tasks.revision of the change that is told';
+
+comment on column lope.task_hooks.project_path is 'tasks.project_path';
+
+comment on column lope.task_hooks.revision is 'grows with every change of the row; a write names the one it read';
+
+comment on column lope.task_hooks.task_id is 'tasks.id';
+
+comment on column lope.task_hooks.tries is 'how often it was told';
 
 comment on table lope.task_locks is 'a task somebody works on; gone when it is released';
 

@@ -23,10 +23,11 @@ use tokio::runtime::Handle;
 use tokio::sync::watch;
 
 use crate::adapter::AgentReader;
+use crate::agent_masks::masks_of;
 use crate::agent_request::{AgentRequest, bad, failure_kind, result_value};
 use crate::invocation::{CallFacts, argv};
 use crate::process::{AgentEnd, AgentLaunch, attend};
-use crate::runner::{masks_of, zone_of};
+use crate::runner::zone_of;
 use crate::watchdog::AgentLimits;
 
 type StopSender = watch::Sender<Option<StopReason>>;

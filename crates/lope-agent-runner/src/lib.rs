@@ -8,6 +8,7 @@
 //! `lope-agents`; nothing is decided about tasks here.
 
 pub mod adapter;
+pub mod agent_masks;
 mod agent_request;
 pub mod crontab;
 pub mod detach;

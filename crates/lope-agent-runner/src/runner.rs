@@ -27,11 +27,11 @@ use lope_workers::process_tree::ProcessTrees;
 use tokio::runtime::Handle;
 use tokio::sync::watch;
 
-pub(crate) use self::attempt::{masks_of, zone_of};
+pub(crate) use self::attempt::zone_of;
 use self::round::RoundWritten;
 pub use self::round::TASK_QUEUE;
 pub use self::round_engine::{ROUND_ENGINE, RoundEngine};
-use crate::hooks::TaskHooks;
+use crate::hooks::{HookReport, HookTeller};
 use crate::runner_log::RunnerLog;
 use crate::task_logs::{TaskLogs, remove_older};
 use crate::worktree::Worktrees;
@@ -90,7 +90,7 @@ pub struct TaskRunner {
     logs: TaskLogs,
     worktrees: Worktrees,
     log: Arc<RunnerLog>,
-    hooks: TaskHooks,
+    hooks: HookTeller,
     runtime: Handle,
 }
 
@@ -141,10 +141,10 @@ impl TaskRunner {
             spec.id,
             equipment.is_shown,
         );
-        let log = log.map_err(|error| {
+        let log = Arc::new(log.map_err(|error| {
             let folder = equipment.runner_logs.display();
             BoardError::Refused(format!("no log can be written in {folder}: {error}"))
-        })?;
+        })?);
         let entry = RunnerEntry {
             id: spec.id,
             pid: process.pid,
@@ -166,14 +166,11 @@ impl TaskRunner {
                 runtime: Handle::current(),
                 logs: TaskLogs::at(equipment.task_logs.clone()),
                 worktrees: Worktrees::at(equipment.worktrees.clone()),
-                hooks: TaskHooks::new(
-                    equipment.settings.hooks.clone(),
-                    equipment.environment.clone(),
-                ),
+                hooks: teller(&board, &equipment, &log),
                 board,
                 spec,
                 equipment,
-                log: Arc::new(log),
+                log,
             }))),
         }
     }
@@ -207,9 +204,14 @@ impl TaskRunner {
         self.forget_old_runners().await;
         self.remove_old_worktrees().await;
         self.end_left_runs().await;
-        let worked = self.work_through(&mut stops).await;
-        self.end_left_runs().await;
-        self.hooks.finish().await;
+        let (ending, ended) = watch::channel(false);
+        let work = async {
+            let worked = self.work_through(&mut stops).await;
+            self.end_left_runs().await;
+            ending.send_replace(true);
+            worked
+        };
+        let (worked, ()) = tokio::join!(work, self.hooks.tell_until(ended));
         let (end, status, error) = match worked {
             Ok(()) => (RunnerEnd::Completed, RunnerStatus::Completed, None),
             Err(RunnerStop::LeaseLost) => (
@@ -256,7 +258,9 @@ impl TaskRunner {
             return;
         };
         let before = now.minus(self.equipment.settings.log_retention);
-        if let Err(error) = self.board.forget_runners(before, FORGOTTEN_MAX).await {
+        let hooks = self.board.forget_hooks(before).await;
+        let runners = self.board.forget_runners(before, FORGOTTEN_MAX).await;
+        if let Err(error) = hooks.and(runners) {
             self.log
                 .line(&format!("old runners cannot be forgotten: {error}"));
         }
@@ -335,8 +339,7 @@ impl TaskRunner {
                 NextStep::Wait
             }
             Some(ClaimOutcome::NotNow(why)) => {
-                self.log
-                    .line(&format!("the task cannot be started: {why:?}"));
+                self.log.line(&format!("the task cannot be started: {why}"));
                 NextStep::End
             }
         })
@@ -404,6 +407,14 @@ impl TaskRunner {
     fn heartbeat(&self) -> Duration {
         self.equipment.settings.heartbeat_interval.to_duration()
     }
+}
+
+/// Tells hooks, and the runner's log what came of it.
+fn teller(board: &AgentBoard, equipment: &RunnerEquipment, log: &Arc<RunnerLog>) -> HookTeller {
+    let log = Arc::clone(log);
+    let report: HookReport = Arc::new(move |line: &str| log.line(line));
+    let board = board.clone().with_hooks(&equipment.settings.hooks);
+    HookTeller::new(board, equipment.environment.clone(), report)
 }
 
 /// What comes of asking for a task.

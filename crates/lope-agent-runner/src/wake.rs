@@ -5,12 +5,18 @@ use std::collections::BTreeSet;
 use std::fs::{self, File, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, mpsc};
 
 use lope_agents::board::{AgentBoard, BoardError, BoardResult};
 use lope_agents::law::wakeup::{StaleRunner, WakeAction, WakeStep, wakeup};
+use lope_agents::law::watched::WatchedRunners;
 use lope_agents::machine::LocalMachine;
 use lope_agents::records::RunnerStatus;
+use lope_workers::InheritedEnvironment;
+use serde::{Deserialize, Serialize};
 use thiserror::Error;
+
+use crate::hooks::HookTeller;
 
 /// What marks a folder as a project.
 pub const PROJECT_MARK: &str = ".lope";
@@ -59,13 +65,31 @@ pub async fn wake_up(
     let Some(lock) = only_one(home)? else {
         return Ok(None);
     };
-    let plan = plan(board, found).await?;
+    let plan = plan(board, found, home).await?;
     let start = act(board, &plan).await?;
+    keep_watched(board, home)?;
     Ok(Some(WakeOutcome {
         plan,
         start,
         _lock: lock,
     }))
+}
+
+/// Tell hooks what nobody has told them: what people decided when no runner was there, and what was
+/// not heard. Returned is, in words, what was not heard again.
+pub async fn tell_hooks(
+    board: AgentBoard,
+    environment: InheritedEnvironment,
+) -> BoardResult<Vec<String>> {
+    let (sender, unheard) = mpsc::channel();
+    let report = Arc::new(move |line: &str| {
+        // Whoever does not listen any more has ended.
+        let _ = sender.send(line.to_owned());
+    });
+    HookTeller::new(board, environment, report)
+        .tell_due()
+        .await?;
+    Ok(unheard.try_iter().collect())
 }
 
 /// The right to act, on this machine.
@@ -119,8 +143,40 @@ fn below(folder: &Path) -> Vec<PathBuf> {
     folders.map(|entry| entry.path()).collect()
 }
 
+/// What wake-ups of this start of the machine have seen of runners elsewhere.
+#[derive(Serialize, Deserialize)]
+struct WatchedFile {
+    boot: String,
+    runners: WatchedRunners,
+}
+
+fn watched_file(home: &Path) -> PathBuf {
+    home.join("runners").join("watched.json")
+}
+
+/// A file that is missing or torn tells nothing: then watching begins anew.
+fn recall_watched(board: &AgentBoard, home: &Path) {
+    let text = fs::read(watched_file(home)).unwrap_or_default();
+    let kept = serde_json::from_slice::<WatchedFile>(&text).ok();
+    if let Some(kept) = kept.filter(|kept| kept.boot == LocalMachine::boot()) {
+        board.go_on_watching(kept.runners);
+    }
+}
+
+fn keep_watched(board: &AgentBoard, home: &Path) -> Result<(), WakeError> {
+    let path = watched_file(home);
+    let kept = WatchedFile {
+        boot: LocalMachine::boot(),
+        runners: board.watched_runners(),
+    };
+    let text = serde_json::to_vec(&kept).map_err(io::Error::from);
+    let written = text.and_then(|text| fs::write(&path, text));
+    written.map_err(|error| WakeError::Lock { path, error })
+}
+
 /// Decide, and change nothing.
-pub async fn plan(board: &AgentBoard, found: Vec<String>) -> BoardResult<WakePlan> {
+pub async fn plan(board: &AgentBoard, found: Vec<String>, home: &Path) -> BoardResult<WakePlan> {
+    recall_watched(board, home);
     let view = board.view(None).await?;
     let is_new = |path: &String| view.project(path).is_none();
     let mut steps = wakeup(&view, &board.rules);

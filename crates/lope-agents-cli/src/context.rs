@@ -4,7 +4,9 @@ use std::path::{Component, Path, PathBuf};
 
 use lope::agents::records::ReviewBy;
 use lope::agents::settings::{AgentsSettings, RunnerSettings};
-use lope::agents::{AgentBoard, BoardError, InheritedEnvironment, RoundSettings, TaskToken};
+use lope::agents::{
+    AgentBoard, BoardError, InheritedEnvironment, RoundSettings, TaskToken, agent_masks,
+};
 use lope::stores::{CreateStore, StoreError, StoreUrl};
 use lope::{Client, agents::records::ProjectRecord};
 use lope_remote::caller;
@@ -169,6 +171,14 @@ impl AgentsContext {
         match &self.store {
             StoreUrl::Postgres(url) => !self.is_configured && self.store.to_string() != *url,
             StoreUrl::Sqlite(_) | StoreUrl::Memory => false,
+        }
+    }
+
+    /// Words as they may be written: an agent's without its secrets.
+    pub(crate) fn masked(&self, words: String) -> String {
+        match &self.token {
+            None => words,
+            Some(_) => agent_masks::masks_of_any(&self.environment, &self.agents).hide(&words),
         }
     }
 

@@ -1,7 +1,7 @@
 //! `lope locks list|release`.
 
 use clap::Subcommand;
-use lope::agents::describe;
+use lope::agents::{BoardError, describe};
 use serde_json::{Value as Json, json};
 
 use crate::context::{AgentsContext, OpenBoard};
@@ -66,8 +66,10 @@ async fn release(task: &str, force: bool, context: &AgentsContext) -> CommandRes
     context.for_people()?;
     let OpenBoard { client, board } = context.board_with("task", task).await?;
     let released = board.release_lock(task, force).await;
-    let lock = released.map_err(|error| {
-        CommandError::from(error).hint("--force takes it away; its holder then writes nothing more")
+    let lock = released.map_err(|error| match error {
+        held @ BoardError::Refused(_) => CommandError::from(held)
+            .hint("--force takes it away; its holder then writes nothing more"),
+        other => other.into(),
     })?;
     client.close().await?;
     let line = format!(

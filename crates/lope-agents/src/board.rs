@@ -3,34 +3,38 @@
 
 mod claims;
 mod declare;
+mod hooks;
 mod projects;
 mod rounds;
 mod runners;
 mod tasks;
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use lope_model::id::TaskId;
 use lope_model::{RunnerId, Timestamp, limit};
 use lope_store::board::{
-    Board, BoardChange, BoardRead, BoardSelect, PROJECTS, RUNNERS, SECTIONS, TASK_EVENTS,
-    TASK_LOCKS, TASKS,
+    Board, BoardChange, BoardClock, BoardRead, BoardSelect, PROJECTS, RUNNERS, SECTIONS,
+    TASK_EVENTS, TASK_LOCKS, TASKS,
 };
 use lope_store::{StoreError, StoreResult, Watch};
 use thiserror::Error;
 
 use crate::law::decide::Refused;
 use crate::law::lock::{BroughtBack, brought_back};
+use crate::law::watched::WatchedRunners;
 use crate::law::{BoardView, ProcessProof, TaskRules};
 use crate::records::{
     AgentRunnerRecord, Author, BoardRecord, RunnerStatus, TaskEventKind, TaskEventRecord,
     TaskStatus,
 };
+use crate::settings::HookSettings;
 
 pub use claims::{ClaimOutcome, HeldTask, LockLost};
 pub use declare::{TOKEN_VARIABLE, TaskToken};
+pub use hooks::{HookAgain, HooksToTell};
 pub use projects::RemovedProject;
 pub use rounds::{AttemptStart, NotBegun, StartedAttempt};
 pub use runners::{RunnerEntry, RunnerPlace};
@@ -53,6 +57,8 @@ pub struct AgentBoard {
     board: Arc<dyn Board>,
     facts: Arc<dyn ProcessFacts>,
     pub rules: TaskRules,
+    hooks: Arc<[HookSettings]>,
+    watched: Arc<Mutex<WatchedRunners>>,
 }
 
 /// Why the board did not do what it was asked for.
@@ -92,6 +98,8 @@ impl AgentBoard {
             board,
             facts,
             rules,
+            hooks: Arc::default(),
+            watched: Arc::default(),
         }
     }
 
@@ -147,8 +155,10 @@ impl AgentBoard {
             .iter()
             .map(|runner| (runner.id, self.proof(runner, &read.clock.boot_id)))
             .collect();
+        let awake = self.facts.awake();
         Ok(BoardView {
-            awake: self.facts.awake(),
+            unwatched: self.look_at(&runners, &proofs, awake, &read.clock),
+            awake,
             projects: taken(&mut read, 0)?,
             sections: taken(&mut read, 1)?,
             tasks: taken(&mut read, 2)?,
@@ -157,6 +167,40 @@ impl AgentBoard {
             runners,
             proofs,
         })
+    }
+
+    /// A clock that belongs to one boot of one machine is never set.
+    fn look_at(
+        &self,
+        runners: &[AgentRunnerRecord],
+        proofs: &BTreeMap<RunnerId, ProcessProof>,
+        awake: i64,
+        clock: &BoardClock,
+    ) -> BTreeSet<RunnerId> {
+        if !clock.boot_id.is_empty() {
+            return BTreeSet::new();
+        }
+        let elsewhere = runners
+            .iter()
+            .filter(|it| proofs.get(&it.id) == Some(&ProcessProof::Unknown));
+        self.watched()
+            .look(elsewhere, awake, self.rules.watch_time())
+    }
+
+    fn watched(&self) -> MutexGuard<'_, WatchedRunners> {
+        self.watched
+            .lock()
+            .expect("no panic while the lock is held")
+    }
+
+    /// What was seen of runners elsewhere, for whoever looks next on this machine.
+    pub fn watched_runners(&self) -> WatchedRunners {
+        self.watched().clone()
+    }
+
+    /// Go on watching where somebody else has stopped.
+    pub fn go_on_watching(&self, seen: WatchedRunners) {
+        *self.watched() = seen;
     }
 
     /// All that share a store with a boot id share a machine: what ran in another boot is gone.

@@ -2,7 +2,7 @@
 //!
 //! `settle`: what the end of an attempt means for its task. `decide`: what a person may decide.
 //! `lock`: who holds a task. `select`: which task is next. `budget`: whether it may be started.
-//! `wakeup`: what becomes of the projects of a snapshot. Times and facts about processes come in;
+//! `wakeup`: what becomes of the projects of a snapshot. `watched`: whose silence is believed. Times and facts about processes come in;
 //! nothing here reads a clock, a store or a process.
 
 pub mod budget;
@@ -11,8 +11,9 @@ pub mod lock;
 pub mod select;
 pub mod settle;
 pub mod wakeup;
+pub mod watched;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use lope_model::{RunnerId, Span};
 use lope_store::board::BoardClock;
@@ -38,6 +39,14 @@ pub struct TaskRules {
     pub task_budget: Budget,
     pub project_budget: Budget,
     pub day_budget: Budget,
+}
+
+impl TaskRules {
+    /// How long a runner of another machine is watched before its silence is believed: one that lives
+    /// gives a sign of life meanwhile.
+    pub const fn watch_time(&self) -> Span {
+        Span::from_millis(self.stale_timeout.millis() / 2)
+    }
 }
 
 impl Default for TaskRules {
@@ -81,6 +90,8 @@ pub struct BoardView {
     /// Runners that have not ended.
     pub runners: Vec<AgentRunnerRecord>,
     pub proofs: BTreeMap<RunnerId, ProcessProof>,
+    /// Runners of other machines that were not watched for long: they may live.
+    pub unwatched: BTreeSet<RunnerId>,
 }
 
 impl BoardView {

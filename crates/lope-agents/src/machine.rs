@@ -23,6 +23,11 @@ impl LocalMachine {
         identity(runner).map_or(Ok(false), |process| process.kill())
     }
 
+    /// This start of the machine, or of the container.
+    pub fn boot() -> String {
+        Self::own_process().scope
+    }
+
     pub fn host() -> String {
         rustix::system::uname()
             .nodename()

@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 use lope_model::id::TaskId;
 use lope_model::{Moment, RunId, RunnerId, Span, Timestamp};
 use lope_store::board::{
-    BoardChange, BoardTable, PROJECTS, RUNNERS, SECTIONS, TASK_ATTEMPTS, TASK_EVENTS, TASK_LOCKS,
-    TASKS,
+    BoardChange, BoardTable, PROJECTS, RUNNERS, SECTIONS, TASK_ATTEMPTS, TASK_EVENTS, TASK_HOOKS,
+    TASK_LOCKS, TASKS,
 };
 use lope_store::transfer::{TransferRow, TransferValue};
 use lope_store::{StoreError, StoreResult};
@@ -227,6 +227,21 @@ record! {
 }
 
 record! {
+    /// What a hook is to be told of a task.
+    TaskHookRecord in TASK_HOOKS {
+        task_id: TaskId,
+        number: i64,
+        hook: String,
+        revision: i64,
+        project_path: String,
+        body: String,
+        made_at: Timestamp,
+        tries: i64,
+        due_at: Timestamp,
+    }
+}
+
+record! {
     /// A coordinator of agents: a process that works through a project's tasks.
     AgentRunnerRecord in RUNNERS {
         id: RunnerId,
@@ -288,6 +303,7 @@ mod tests {
         assert_eq!(TaskLockRecord::FIELDS, columns(TASK_LOCKS));
         assert_eq!(TaskAttemptRecord::FIELDS, columns(TASK_ATTEMPTS));
         assert_eq!(TaskEventRecord::FIELDS, columns(TASK_EVENTS));
+        assert_eq!(TaskHookRecord::FIELDS, columns(TASK_HOOKS));
         assert_eq!(AgentRunnerRecord::FIELDS, columns(RUNNERS));
     }
 }

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use lope_model::Span;
+use lope_model::{Digest, Span};
 use serde::{Deserialize, Deserializer};
 
 use crate::law::TaskRules;
@@ -110,6 +110,17 @@ impl TryFrom<HookDocument> for HookSettings {
             timeout: written.timeout.unwrap_or(HOOK_TIMEOUT),
             retries: written.retries.unwrap_or(HOOK_RETRIES).min(10),
         })
+    }
+}
+
+impl HookSettings {
+    /// What tells it from others in every configuration; its words may be a secret.
+    pub fn id(&self) -> String {
+        let words = match &self.target {
+            HookTarget::Command(argv) => argv.join("\0"),
+            HookTarget::Url(url) => url.clone(),
+        };
+        Digest::of(words.as_bytes()).to_string()
     }
 }
 

@@ -10,5 +10,7 @@ mod board;
 mod board_bounds;
 mod clock_set_back;
 mod fixture;
+mod hooks;
 mod law;
 mod task_lists;
+mod watched;

@@ -1,66 +1,22 @@
 //! The board as runners use it: claims, renewals, results that come too late, places, wake-ups.
 
 use lope_agents::board::{
-    AttemptStart, BoardError, ClaimOutcome, HeldTask, NotBegun, RunnerPlace, StartedAttempt,
-    TaskDraft, TaskFilter,
+    AttemptStart, BoardError, ClaimOutcome, NotBegun, RunnerPlace, TaskDraft, TaskFilter, TaskToken,
 };
 use lope_agents::law::decide::Decision;
 use lope_agents::law::lock::LockStanding;
 use lope_agents::law::select::{NotEligible, TaskQuery};
-use lope_agents::law::settle::AttemptEnd;
 use lope_agents::law::wakeup::{StaleRunner, WakeAction, wakeup};
 use lope_agents::law::{ProcessProof, TaskRules};
 use lope_agents::records::{
     AttemptRole, Author, Budget, ReviewBy, RunnerStatus, StopLevel, StopReason, TaskEventKind,
-    TaskRecord, TaskStatus,
+    TaskStatus,
 };
-use lope_model::{RunnerId, Span};
+use lope_model::Span;
 
-use crate::fixture::{PROJECT, Stage, new_runner, runner_id};
-
-const HOUR: Span = Span::from_secs(3_600);
-
-async fn claim(stage: &Stage, me: RunnerId) -> ClaimOutcome {
-    let query = TaskQuery {
-        project: Some(PROJECT),
-        ..TaskQuery::default()
-    };
-    stage.board.claim(&query, me, HOUR).await.unwrap()
-}
-
-async fn claimed(stage: &Stage, me: RunnerId) -> HeldTask {
-    match claim(stage, me).await {
-        ClaimOutcome::Claimed(held) => *held,
-        other => panic!("not claimed: {other:?}"),
-    }
-}
-
-fn ended(role: AttemptRole, reason: StopReason) -> AttemptEnd {
-    AttemptEnd {
-        role,
-        reason,
-        reset: None,
-        verdict: None,
-        message: None,
-        session: None,
-        is_split: false,
-    }
-}
-
-/// Work on what was claimed until it ends so.
-async fn work(stage: &Stage, held: &HeldTask, reason: StopReason) -> TaskRecord {
-    let started = begun(stage, held).await;
-    let end = ended(held.role, reason);
-    let attempted = stage.board.end_attempt(&started, &end, |_| ()).await;
-    attempted.unwrap().unwrap();
-    stage.board.end_round(held, &end).await.unwrap().unwrap()
-}
-
-async fn begun(stage: &Stage, held: &HeldTask) -> StartedAttempt {
-    let start = AttemptStart::alone(held.role, "default");
-    let begun = stage.board.begin_attempt(held, &start, |_| None).await;
-    begun.unwrap().unwrap()
-}
+use crate::fixture::{
+    HOUR, PROJECT, Stage, begun, claim, claimed, ended, new_runner, runner_id, work,
+};
 
 #[tokio::test]
 async fn a_task_is_claimed_worked_on_and_completed() {
@@ -603,6 +559,41 @@ async fn a_released_lock_gives_the_task_back() {
     let removed = stage.board.remove_project(PROJECT, true).await.unwrap();
     assert_eq!(removed.tasks, 1);
     assert!(stage.board.projects().await.unwrap().is_empty());
+}
+
+/// Nobody gives back the lock of a person who claimed a task by hand, when others decide about it.
+#[tokio::test]
+async fn a_decision_ends_a_claim_by_hand() {
+    let stage = Stage::new().await;
+    let task = stage.task("a").await;
+    let id = task.id.to_string();
+    let hand = claimed(&stage, runner_id()).await;
+    let token = TaskToken::from(&hand.lock);
+    let ask = Decision::Ask {
+        question: "which?".to_owned(),
+    };
+    stage.board.decide(&id, &ask, Author::Person).await.unwrap();
+    stage.board.lock_of_token(&token).await.unwrap();
+    let skip = Decision::Skip { notes: None };
+    stage
+        .board
+        .decide(&id, &skip, Author::Person)
+        .await
+        .unwrap();
+    assert!(stage.board.locks().await.unwrap().is_empty());
+    let lost = stage.board.lock_of_token(&token).await.unwrap_err();
+    assert!(matches!(lost, BoardError::Refused(_)), "{lost}");
+    // A runner gives its own back, when its agent has ended.
+    stage.task("b").await;
+    let me = stage.runner().await;
+    let held = claimed(&stage, me).await;
+    let id = held.task.id.to_string();
+    stage
+        .board
+        .decide(&id, &skip, Author::Person)
+        .await
+        .unwrap();
+    assert_eq!(stage.board.locks().await.unwrap().len(), 1);
 }
 
 /// "Clock ±1 h: no lock stolen." Nor is a runner held to be dead, or a place given away.

@@ -1,55 +1,24 @@
 //! What bounds the board: days and their budgets, splits, parts that are open, tokens that are stale.
 
-use lope_agents::board::{AttemptStart, BoardError, ClaimOutcome, TaskToken};
+use lope_agents::board::{BoardError, ClaimOutcome, TaskToken};
 use lope_agents::law::TaskRules;
 use lope_agents::law::decide::Decision;
-use lope_agents::law::select::TaskQuery;
 use lope_agents::law::settle::AttemptEnd;
 use lope_agents::records::{
-    AttemptRole, Author, Budget, StopReason, TaskAttemptRecord, TaskEventKind, TaskRecord,
-    TaskStatus,
+    AttemptRole, Author, Budget, StopReason, TaskEventKind, TaskRecord, TaskStatus,
 };
 use lope_model::Span;
 
-use crate::fixture::{PROJECT, Stage, runner_id};
+use crate::fixture::{self, Stage, ended, runner_id};
 
 async fn claim(stage: &Stage) -> ClaimOutcome {
-    let query = TaskQuery {
-        project: Some(PROJECT),
-        ..TaskQuery::default()
-    };
-    let expiry = Span::from_secs(3_600);
-    stage
-        .board
-        .claim(&query, runner_id(), expiry)
-        .await
-        .unwrap()
+    fixture::claim(stage, runner_id()).await
 }
 
 /// Work on the next task until it ends so, for a dollar.
 async fn work(stage: &Stage, end: &AttemptEnd) -> TaskRecord {
-    let ClaimOutcome::Claimed(held) = claim(stage).await else {
-        panic!("nothing can be claimed");
-    };
-    let start = AttemptStart::alone(held.role, "default");
-    let started = stage.board.begin_attempt(&held, &start, |_| None).await;
-    let started = started.unwrap().unwrap();
-    let dollar = |attempt: &mut TaskAttemptRecord| attempt.cost_micros = 1_000_000;
-    let written = stage.board.end_attempt(&started, end, dollar).await;
-    written.unwrap().unwrap();
-    stage.board.end_round(&held, end).await.unwrap().unwrap()
-}
-
-fn ended(role: AttemptRole, reason: StopReason) -> AttemptEnd {
-    AttemptEnd {
-        role,
-        reason,
-        reset: None,
-        verdict: None,
-        message: None,
-        session: None,
-        is_split: false,
-    }
+    let held = fixture::claimed(stage, runner_id()).await;
+    fixture::worked(stage, &held, end, 1_000_000).await
 }
 
 fn a_dollar_a_day() -> TaskRules {

@@ -4,9 +4,16 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
-use lope_agents::board::{AgentBoard, ProcessFacts, RunnerEntry, RunnerPlace, TaskDraft};
+use lope_agents::board::{
+    AgentBoard, AttemptStart, ClaimOutcome, HeldTask, ProcessFacts, RunnerEntry, RunnerPlace,
+    StartedAttempt, TaskDraft,
+};
+use lope_agents::law::select::TaskQuery;
+use lope_agents::law::settle::AttemptEnd;
 use lope_agents::law::{ProcessProof, TaskRules};
-use lope_agents::records::{AgentRunnerRecord, TaskRecord};
+use lope_agents::records::{
+    AgentRunnerRecord, AttemptRole, StopReason, TaskAttemptRecord, TaskRecord,
+};
 use lope_model::{Clock, RunnerId, Span};
 use lope_store::{ManualClock, MemoryStore};
 
@@ -113,4 +120,58 @@ pub(crate) fn new_runner(id: RunnerId) -> RunnerEntry {
 
 pub(crate) fn runner_id() -> RunnerId {
     RunnerId::from_uuid(uuid::Uuid::now_v7())
+}
+
+pub(crate) const HOUR: Span = Span::from_secs(3_600);
+
+pub(crate) async fn claim(stage: &Stage, me: RunnerId) -> ClaimOutcome {
+    let query = TaskQuery {
+        project: Some(PROJECT),
+        ..TaskQuery::default()
+    };
+    stage.board.claim(&query, me, HOUR).await.unwrap()
+}
+
+pub(crate) async fn claimed(stage: &Stage, me: RunnerId) -> HeldTask {
+    match claim(stage, me).await {
+        ClaimOutcome::Claimed(held) => *held,
+        other => panic!("not claimed: {other:?}"),
+    }
+}
+
+pub(crate) fn ended(role: AttemptRole, reason: StopReason) -> AttemptEnd {
+    AttemptEnd {
+        role,
+        reason,
+        reset: None,
+        verdict: None,
+        message: None,
+        session: None,
+        is_split: false,
+    }
+}
+
+pub(crate) async fn begun(stage: &Stage, held: &HeldTask) -> StartedAttempt {
+    let start = AttemptStart::alone(held.role, "default");
+    let begun = stage.board.begin_attempt(held, &start, |_| None).await;
+    begun.unwrap().unwrap()
+}
+
+/// Work on what was claimed until it ends so.
+pub(crate) async fn work(stage: &Stage, held: &HeldTask, reason: StopReason) -> TaskRecord {
+    worked(stage, held, &ended(held.role, reason), 0).await
+}
+
+/// The same, for so many millionths of a dollar.
+pub(crate) async fn worked(
+    stage: &Stage,
+    held: &HeldTask,
+    end: &AttemptEnd,
+    cost: i64,
+) -> TaskRecord {
+    let started = begun(stage, held).await;
+    let paid = |attempt: &mut TaskAttemptRecord| attempt.cost_micros = cost;
+    let attempted = stage.board.end_attempt(&started, end, paid).await;
+    attempted.unwrap().unwrap();
+    stage.board.end_round(held, end).await.unwrap().unwrap()
 }

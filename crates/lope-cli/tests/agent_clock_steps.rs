@@ -53,9 +53,17 @@ async fn set(by_hand: &tokio_postgres::Client, shift: &str) {
 }
 
 async fn board(url: &str) -> AgentBoard {
+    watching(url, RunnerSettings::default().stale_timeout).await
+}
+
+/// A board on which runners are held to be dead after so long.
+async fn watching(url: &str, stale_timeout: Span) -> AgentBoard {
     let url = url.parse().unwrap();
     let client = Client::open_store(&url, CreateStore::IfMissing).await;
-    client.unwrap().agents(&RunnerSettings::default())
+    client.unwrap().agents(&RunnerSettings {
+        stale_timeout,
+        ..RunnerSettings::default()
+    })
 }
 
 /// A runner of another machine: nothing can be proven about its process.
@@ -116,6 +124,8 @@ async fn steps_of_the_server_s_clock_free_no_lock_and_keep_none_alive() {
 
     set(&by_hand, "2 hours").await;
     is_held(&other, &held, rival).await;
+    // Whoever looks for the first time has not seen the step.
+    is_held(&board(&url).await, &held, rival).await;
     let lease = Span::from_secs(60);
     own.renew(&mut held, lease).await.unwrap().unwrap();
     let status = lope::agents::records::RunnerStatus::Running;
@@ -131,6 +141,7 @@ async fn steps_of_the_server_s_clock_free_no_lock_and_keep_none_alive() {
     own.beat(holder, status, task).await.unwrap().unwrap();
     set(&by_hand, "-1 hour").await;
     assert_eq!(claim(&other, rival).await, None, "its lease is not over");
+    let other = watching(&url, Span::from_secs(2)).await;
     let began = Instant::now();
     let taken = loop {
         assert!(began.elapsed() < Duration::from_secs(60), "it lives on");

@@ -4,13 +4,8 @@
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
-use crate::fixture::agent_project::{AgentProject, RunnerChild};
+use crate::fixture::agent_project::{AgentProject, attempts};
 use crate::stage::until;
-
-fn attempts<'a>(task: &'a Value, key: &str) -> Vec<&'a Value> {
-    let list = task["attemptList"].as_array().unwrap();
-    list.iter().map(|attempt| &attempt[key]).collect()
-}
 
 /// Zero bytes in what an agent prints are shown as what they are not, and stop nobody.
 #[test]
@@ -142,7 +137,7 @@ fn a_task_survives_a_rejection_and_the_death_of_its_runner() {
     });
     runner.signal(Signal::KILL);
     drop(runner);
-    std::fs::write(shop.project.join("go"), "").unwrap();
+    shop.go();
     shop.work();
     let task = shop.task(&id);
     assert_eq!(task["status"], "completed", "{task}");
@@ -153,32 +148,50 @@ fn a_task_survives_a_rejection_and_the_death_of_its_runner() {
     assert_eq!(task["rejections"], 1);
 }
 
+/// What is seen of something within one day by UTC: if a night came between, it is done again.
+fn within_a_day<T>(seen: impl Fn() -> T) -> T {
+    let today = || {
+        let since = std::time::UNIX_EPOCH.elapsed().unwrap();
+        since.as_secs() / (24 * 60 * 60)
+    };
+    loop {
+        let (day, result) = (today(), seen());
+        if day == today() {
+            return result;
+        }
+    }
+}
+
 /// A day whose budget is used up blocks nothing, and one that is raised is seen at the next look.
 #[test]
 fn a_day_that_is_used_up_blocks_no_task() {
-    let shop = AgentProject::with("  budget: { day: { cost: 0.2 } }\n", "");
-    let first = shop.add("cost something", &[]);
-    let second = shop.add("cost more", &[]);
-    let told = shop.work();
+    let (told, first, waiting, planned, shop) = within_a_day(|| {
+        let shop = AgentProject::with("  budget: { day: { cost: 0.2 } }\n", "");
+        let first = shop.add("cost something", &[]);
+        let second = shop.add("cost more", &[]);
+        let told = shop.work();
+        let planned = shop.lope(&["runners", "wakeup", "--dry-run"]).done().out;
+        (told, shop.task(&first), shop.task(&second), planned, shop)
+    });
     assert!(
         told.err.contains("the budget of the day is used up until"),
         "{told:?}"
     );
-    assert_eq!(shop.task(&first)["status"], "completed");
-    let waiting = shop.task(&second);
+    assert_eq!(first["status"], "completed");
     assert_eq!(
         (&waiting["status"], &waiting["attempts"]),
         (&json!("pending"), &json!(0)),
         "{waiting}"
     );
-    let planned = || shop.lope(&["runners", "wakeup", "--dry-run"]).done().out;
-    assert!(planned().contains("nothing to do"), "{}", planned());
+    assert!(planned.contains("nothing to do"), "{planned}");
     let config = shop.home.path().join(".lope/config.yaml");
     let text = std::fs::read_to_string(&config).unwrap();
     std::fs::write(&config, text.replace("cost: 0.2", "cost: 2")).unwrap();
-    assert!(planned().contains("start a runner"), "{}", planned());
+    let planned = shop.lope(&["runners", "wakeup", "--dry-run"]).done().out;
+    assert!(planned.contains("start a runner"), "{planned}");
     shop.work();
-    assert_eq!(shop.task(&second)["status"], "completed");
+    let second = shop.task(waiting["id"].as_str().unwrap());
+    assert_eq!(second["status"], "completed");
 }
 
 /// What `env` names is not shown: neither in the log nor in what is written of the task.
@@ -187,18 +200,7 @@ fn secrets_are_hidden_in_results_and_reasons() {
     let shop = AgentProject::new();
     let well = shop.add("secret", &[]);
     let badly = shop.add("secret-fail", &[]);
-    let args = [
-        "runners",
-        "start",
-        "--project",
-        "shop",
-        "--foreground",
-        "--until-idle",
-    ];
-    let mut command = shop.command(&args);
-    command.env("AGENT_SECRET", "hunter2hunter2");
-    let told = RunnerChild::of(&mut command).said();
-    assert_eq!(told.code, 0, "{told:?}");
+    shop.work_with_secret("hunter2hunter2");
     for (id, key, expected) in [
         (&well, "result", "key ***"),
         (&badly, "reason", "exit: no key ***"),
@@ -211,6 +213,43 @@ fn secrets_are_hidden_in_results_and_reasons() {
             assert!(!text.contains("hunter2"), "{text}");
         }
     }
+}
+
+/// Nor in what an agent says about its task, by whatever way.
+#[test]
+fn secrets_are_hidden_in_what_an_agent_says_of_its_task() {
+    let shop = AgentProject::new();
+    let said = shop.add("secret-say", &[]);
+    let failed = shop.add("secret-refuse", &[]);
+    let asked = shop.add("secret-ask", &[]);
+    shop.work_with_secret("hunter2hunter2");
+    let task = shop.task(&said);
+    let events = task["events"].as_array().unwrap();
+    let words: Vec<&str> = events
+        .iter()
+        .map(|it| it["message"].as_str().unwrap())
+        .collect();
+    assert_eq!(
+        words,
+        [
+            "noted ***",
+            "by MCP ***",
+            "without it ***",
+            "did it with ***"
+        ]
+    );
+    assert_eq!(task["result"], "did it with ***", "{task}");
+    assert_eq!(shop.task(&failed)["reason"], "exit: no key ***");
+    assert_eq!(shop.task(&asked)["question"], "is it ***?");
+    let tasks = shop.json(&["tasks", "list"]);
+    let added = tasks.as_array().unwrap().iter();
+    let added: Vec<&Value> = added.filter(|it| it["parent"] == said.as_str()).collect();
+    assert_eq!(
+        (added.len(), &added[0]["title"], &added[0]["description"]),
+        (1, &json!("succeed with ***"), &json!("all of ***")),
+        "{tasks}"
+    );
+    assert!(!tasks.to_string().contains("hunter2"), "{tasks}");
 }
 
 /// "it waits for them": an agent that splits its task and calls it done has it wait all the same.

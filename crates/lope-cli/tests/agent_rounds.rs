@@ -4,7 +4,7 @@
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
-use crate::fixture::agent_project::AgentProject;
+use crate::fixture::agent_project::{AgentProject, attempts};
 use crate::stage::until;
 
 fn steps(run: &Value) -> Vec<(&str, &str, i64)> {
@@ -28,11 +28,8 @@ fn a_round_of_a_task_is_a_run_of_the_built_in_workflow() {
     shop.work();
     let task = shop.task(&id);
     assert_eq!(task["status"], "completed", "{task}");
-    let attempts = task["attemptList"].as_array().unwrap();
-    let runs: Vec<&str> = attempts
-        .iter()
-        .map(|it| it["run"].as_str().unwrap())
-        .collect();
+    let runs = attempts(&task, "run");
+    let runs: Vec<&str> = runs.iter().map(|run| run.as_str().unwrap()).collect();
     assert_eq!(runs.len(), 4);
     assert_eq!((runs[0], runs[2]), (runs[1], runs[3]), "work and review");
     assert_ne!(runs[0], runs[2], "a rejected round is followed by another");
@@ -73,24 +70,15 @@ fn the_round_of_a_killed_runner_is_taken_up_where_it_was() {
     assert_eq!(shop.task(&id)["status"], "in_progress");
     runner.signal(Signal::KILL);
     drop(runner);
-    std::fs::write(shop.project.join("go"), "").unwrap();
+    shop.go();
     shop.work();
     let task = shop.task(&id);
     assert_eq!(task["status"], "completed", "{task}");
-    let attempts = task["attemptList"].as_array().unwrap();
-    let roles: Vec<(&str, &str)> = attempts
-        .iter()
-        .map(|it| {
-            (
-                it["role"].as_str().unwrap(),
-                it["stopReason"].as_str().unwrap(),
-            )
-        })
-        .collect();
-    assert_eq!(roles, [("work", "success"), ("review", "success")]);
+    assert_eq!(attempts(&task, "role"), ["work", "review"]);
+    assert_eq!(attempts(&task, "stopReason"), ["success", "success"]);
     assert_eq!(shop.file("begun.log").lines().count(), 1, "worked on once");
     assert_eq!(shop.file("checks.log").lines().count(), 2, "checked again");
-    let run = shop.json(&["runs", "show", attempts[0]["run"].as_str().unwrap()]);
+    let run = shop.json(&["runs", "show", attempts(&task, "run")[0].as_str().unwrap()]);
     assert_eq!(
         (&run["workflow"], &run["status"], &run["result"]["verdict"]),
         (&json!("shop"), &json!("completed"), &json!("approved"))
@@ -211,13 +199,13 @@ fn a_task_that_was_reset_while_its_run_was_left_begins_anew() {
     runner.signal(Signal::KILL);
     drop(runner);
     shop.lope(&["tasks", "reset", &id]).done();
-    std::fs::write(shop.project.join("go"), "").unwrap();
+    shop.go();
     shop.work();
     let task = shop.task(&id);
     assert_eq!(task["status"], "completed", "{task}");
-    let attempts = task["attemptList"].as_array().unwrap();
-    assert_eq!(attempts.len(), 2, "{task}");
-    assert_ne!(attempts[1]["run"], run, "{task}");
+    let runs = attempts(&task, "run");
+    assert_eq!(runs.len(), 2, "{task}");
+    assert_ne!(*runs[1], run, "{task}");
     let runs = shop.json(&["runs", "list", "--tag", &format!("task={id}")]);
     let mut statuses: Vec<&str> = runs
         .as_array()
@@ -239,7 +227,7 @@ fn a_round_is_steered_like_any_run() {
     let task = shop.task(&id);
     let run = task["attemptList"][0]["run"].as_str().unwrap().to_owned();
     assert_eq!(task["reason"], format!("run {run}"), "{task}");
-    std::fs::write(shop.project.join("go"), "").unwrap();
+    shop.go();
     until("its end", || shop.task(&id)["status"] == "completed");
     std::fs::remove_file(shop.project.join("go")).unwrap();
     let other = shop.add("wait for another", &[]);
@@ -251,15 +239,14 @@ fn a_round_is_steered_like_any_run() {
         let lines = shop.file("begun.log");
         lines.lines().filter(|line| line.contains(&other)).count() == 2
     });
-    std::fs::write(shop.project.join("go"), "").unwrap();
+    shop.go();
     until("its end", || shop.task(&other)["status"] == "completed");
     let task = shop.task(&other);
-    let attempts = task["attemptList"].as_array().unwrap();
-    assert_eq!(
-        (&attempts[0]["stopReason"], &attempts[0]["counted"]),
-        (&json!("cancel"), &json!(false)),
-        "{task}"
+    let ended = (
+        attempts(&task, "stopReason")[0],
+        attempts(&task, "counted")[0],
     );
+    assert_eq!(ended, (&json!("cancel"), &json!(false)), "{task}");
     assert_eq!(shop.json(&["runs", "show", &run])["status"], "cancelled");
     drop(runner);
 }

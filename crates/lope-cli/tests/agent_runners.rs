@@ -6,7 +6,7 @@ use std::process::Stdio;
 use rustix::process::Signal;
 use serde_json::Value;
 
-use crate::fixture::agent_project::{AgentProject, is_there};
+use crate::fixture::agent_project::{AgentProject, attempts, is_there};
 use crate::stage::{Watch, said, until};
 
 #[test]
@@ -221,22 +221,15 @@ fn the_agents_of_a_killed_runner_are_gone_and_its_task_is_done_by_the_next() {
 fn a_task_whose_runner_died_is_done_once_by_the_next_one() {
     let shop = AgentProject::new();
     let id = shop.add("wait for it", &[]);
-    let runner = shop.start();
-    until("its beginning", || shop.begun(&id));
-    runner.signal(Signal::KILL);
-    drop(runner);
-    std::fs::write(shop.project.join("go"), "").unwrap();
+    shop.killed_at_work(&id);
+    shop.go();
     shop.work();
     let task = shop.task(&id);
     assert_eq!(task["status"], "completed");
-    let attempts = task["attemptList"].as_array().unwrap();
-    let reasons: Vec<&str> = attempts
-        .iter()
-        .map(|it| it["stopReason"].as_str().unwrap())
-        .collect();
+    let reasons = attempts(&task, "stopReason");
     assert_eq!(reasons, ["runner_death", "success"], "re-queued once");
     assert_eq!(shop.file("done.log").lines().count(), 1);
-    let first = &attempts[0];
+    let first = &task["attemptList"][0];
     let token = format!(
         "{id}:{}:{}",
         first["epoch"],
@@ -283,7 +276,7 @@ fn a_runner_that_stood_still_past_its_lease_writes_nothing() {
         }
         shop.file("begun.log").lines().count() == 2
     });
-    std::fs::write(shop.project.join("go"), "").unwrap();
+    shop.go();
     until("the task's end", || shop.task(&id)["status"] == "completed");
     let before = shop.task(&id);
     first.signal(Signal::CONT);
@@ -460,15 +453,7 @@ fn a_task_that_is_split_waits_for_its_parts() {
 fn much_output_is_logged_whole_and_secrets_are_not_shown() {
     let shop = AgentProject::new();
     let id = shop.add("flood", &[]);
-    let args = [
-        "runners",
-        "start",
-        "--project",
-        "shop",
-        "--foreground",
-        "--until-idle",
-    ];
-    said(shop.command(&args).env("AGENT_SECRET", "a-secret-value")).done();
+    shop.work_with_secret("a-secret-value");
     assert_eq!(shop.task(&id)["status"], "completed");
     let log = shop.task(&id)["attemptList"][0]["log"]
         .as_str()
@@ -600,54 +585,4 @@ fn an_agent_speaks_of_its_task_over_mcp() {
     );
     assert_eq!(answers.len(), 18, "a notification has no answer");
     assert_eq!(shop.json(&["tasks", "list"]).as_array().unwrap().len(), 3);
-}
-
-/// "Hooks on task events (command or webhook with retry), from config"
-#[test]
-fn hooks_are_told_what_became_of_a_task_and_are_tried_again() {
-    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = listener.local_addr().unwrap();
-    let web = std::thread::spawn(move || {
-        use std::io::{Read, Write};
-        let (mut stream, _) = listener.accept().unwrap();
-        let (mut text, mut bytes) = (String::new(), [0; 4096]);
-        while !text.contains("task.failed") || !text.ends_with('}') {
-            let count = stream.read(&mut bytes).unwrap();
-            text.push_str(&String::from_utf8_lossy(&bytes[..count]));
-        }
-        stream
-            .write_all(b"HTTP/1.1 204 No Content\r\nContent-Length: 0\r\n\r\n")
-            .unwrap();
-        text
-    });
-    let command = "[sh, -c, 'cat >$HOME/told; [ -e $HOME/tried ] || { touch $HOME/tried; echo no >&2; exit 1; }; mv $HOME/told $HOME/heard']";
-    let hooks = format!(
-        "  hooks:\n    - {{ on: [completed], command: {command} }}\n    - {{ on: [failed], url: 'http://{address}/hook' }}\n"
-    );
-    let shop = AgentProject::with(&hooks, "");
-    let (done, failed) = (shop.add("succeed", &[]), shop.add("fail", &[]));
-    let said = shop.work();
-    let heard = std::fs::read_to_string(shop.home.path().join("heard")).unwrap();
-    let heard: Value = serde_json::from_str(&heard).unwrap();
-    assert_eq!(
-        (&heard["event"], &heard["task"]["id"]),
-        (&"task.completed".into(), &done.as_str().into())
-    );
-    assert!(
-        said.err.contains("hook sh: exit status: 1: no"),
-        "the first try is told: {said:?}"
-    );
-    let text = web.join().unwrap();
-    assert!(
-        text.starts_with("POST /hook ") && text.contains(&failed),
-        "{text}"
-    );
-    let config = shop.home.path().join(".lope/config.yaml");
-    std::fs::write(
-        &config,
-        "runners:\n  hooks:\n    - { on: [flying], command: [x] }\n",
-    )
-    .unwrap();
-    let bad = shop.lope(&["tasks", "list"]);
-    assert_eq!((bad.code, bad.err.contains("line 3")), (2, true), "{bad:?}");
 }

@@ -280,6 +280,30 @@ fn settings_and_bounds_that_cannot_be_are_refused() {
         (2, true),
         "{none:?}"
     );
+    let id = shop.json(&["tasks", "add", "a", "--project", "shop"])["id"].clone();
+    let id = id.as_str().unwrap();
+    for (words, told) in [
+        (
+            &["tasks", "claim", id, "--expiry", "0s"][..],
+            "error: --expiry: it must be longer than nothing\n",
+        ),
+        (
+            &["tasks", "note", " ", "--task", id],
+            "error: nothing is said\n",
+        ),
+        (
+            &["tasks", "ask", "", "--task", id],
+            "error: nothing is said\n",
+        ),
+        (
+            &["tasks", "fail", "", "--task", id],
+            "error: nothing is said\n",
+        ),
+        (&["tasks", "answer", id, ""], "error: nothing is said\n"),
+    ] {
+        let bad = shop.lope(words);
+        assert_eq!((bad.code, bad.err.as_str()), (2, told), "{words:?}");
+    }
     shop.json(&["projects", "disable", "shop"]);
     let start = ["runners", "start", "--project", "shop"];
     let disabled = shop.lope(&start);

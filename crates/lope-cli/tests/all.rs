@@ -10,6 +10,7 @@
 
 mod agent_clock_steps;
 mod agent_crash;
+mod agent_hooks;
 mod agent_outcomes;
 mod agent_rounds;
 mod agent_runners;

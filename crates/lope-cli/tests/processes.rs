@@ -136,6 +136,61 @@ fn a_runner_that_is_killed_leaves_no_process_behind() {
     until("none is left", || sleepers(&long) == 0);
 }
 
+/// The process that supervises the tree of a runner's only step.
+fn supervisor(runner: &Child) -> Pid {
+    let is_supervisor = |pid: &&str| {
+        let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        line.starts_with(b"lope-process-tree\0")
+    };
+    // Each thread has the children that it has started.
+    let threads = std::fs::read_dir(format!("/proc/{}/task", runner.id())).unwrap();
+    let children: Vec<String> = threads
+        .flatten()
+        .filter_map(|thread| std::fs::read_to_string(thread.path().join("children")).ok())
+        .collect();
+    let children = children.join(" ");
+    let found: Vec<&str> = children.split_whitespace().filter(is_supervisor).collect();
+    assert_eq!(found.len(), 1, "{children}");
+    Pid::from_raw(found[0].parse().unwrap()).unwrap()
+}
+
+#[test]
+fn what_a_killed_supervisor_had_in_its_sight_is_gone_before_the_next_attempt() {
+    let (home, long) = (Home::new(), long());
+    let line = format!(
+        "test -e killed || {{ touch killed; {} kill -9 $PPID; wait; }}; \
+         pgrep -cxf 'sleep {long}' >> left || true",
+        three_sleepers(&long)
+    );
+    let file = workflow(&home, &json!({ "run": line }));
+    home.lope(&["run", &file]).done();
+    let left = std::fs::read_to_string(home.path().join("left")).unwrap();
+    assert_eq!(left, "0\n");
+    assert_eq!(sleepers(&long), 0);
+}
+
+/// Who could end it is gone: the next runner on the machine does.
+#[test]
+fn what_a_runner_left_that_was_killed_with_its_supervisor_goes_with_the_next() {
+    let (home, long) = (Home::new(), long());
+    let line = format!("{} wait", three_sleepers(&long));
+    let file = workflow(&home, &json!({ "run": line }));
+    let mut lope = begin(&home, &["run", &file]);
+    until("all sleep", || sleepers(&long) == 3);
+    let supervisor = supervisor(&lope);
+    send(&lope, Signal::STOP);
+    kill_process(supervisor, Signal::KILL).unwrap();
+    send(&lope, Signal::KILL);
+    lope.wait().unwrap();
+    assert_ne!(sleepers(&long), 0, "nobody is there who would end them");
+    let next = home.file(
+        "next.yaml",
+        r#"{ "name": "n", "steps": { "a": { "run": "echo ok" } } }"#,
+    );
+    home.lope(&["run", &next]).done();
+    until("none is left", || sleepers(&long) == 0);
+}
+
 /// Not `1 begin, 2 begin, 1 end, 2 end`.
 #[test]
 fn the_second_attempt_begins_when_what_the_first_had_started_is_gone() {

@@ -341,6 +341,19 @@ create table {schema}.task_events (
     primary key (task_id, number)
 );
 
+create table {schema}.task_hooks (
+    task_id      text collate "C" not null,
+    number       bigint not null,
+    hook         text collate "C" not null,
+    revision     bigint not null,
+    project_path text collate "C" not null,
+    body         text collate "C" not null,
+    made_at      text collate "C" not null,
+    tries        bigint not null,
+    due_at       text collate "C" not null,
+    primary key (task_id, number, hook)
+);
+
 create table {schema}.runners (
     id              text collate "C" not null primary key,
     revision        bigint not null,
@@ -607,6 +620,16 @@ comment on column {schema}.task_events.at is 'when it happened';
 comment on column {schema}.task_events.kind is 'note, question, answer, approved, rejected, skipped, reset, refused, …';
 comment on column {schema}.task_events.author is 'person, agent, runner';
 comment on column {schema}.task_events.message is 'what was said';
+comment on table {schema}.task_hooks is 'what a hook is to be told of a task; gone when it was told';
+comment on column {schema}.task_hooks.task_id is 'tasks.id';
+comment on column {schema}.task_hooks.number is 'tasks.revision of the change that is told';
+comment on column {schema}.task_hooks.hook is 'which hook of the configuration: the SHA-256 of its command or URL';
+comment on column {schema}.task_hooks.revision is 'grows with every change of the row; a write names the one it read';
+comment on column {schema}.task_hooks.project_path is 'tasks.project_path';
+comment on column {schema}.task_hooks.body is 'what it is told, as JSON';
+comment on column {schema}.task_hooks.made_at is 'when the task came to stand so';
+comment on column {schema}.task_hooks.tries is 'how often it was told';
+comment on column {schema}.task_hooks.due_at is 'when it is told next; while somebody tells it, until when he may take';
 comment on table {schema}.runners is 'a coordinator of agents: a process that works through a projects tasks';
 comment on column {schema}.runners.id is 'the runner, a UUID';
 comment on column {schema}.runners.revision is 'grows with every change of the row; a write names the one it read';

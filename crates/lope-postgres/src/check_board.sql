@@ -13,6 +13,8 @@ from (
         union all
         select 'task_events', revision from {schema}.task_events
         union all
+        select 'task_hooks', revision from {schema}.task_hooks
+        union all
         select 'runners', revision from {schema}.runners
     ) b
 where b.revision < 0

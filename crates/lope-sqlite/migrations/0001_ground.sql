@@ -303,6 +303,19 @@ CREATE TABLE task_events (
     PRIMARY KEY (task_id, number)
 ) WITHOUT ROWID, STRICT;
 
+CREATE TABLE task_hooks (
+    task_id      TEXT NOT NULL,    -- tasks.id
+    number       INTEGER NOT NULL, -- tasks.revision of the change that is told
+    hook         TEXT NOT NULL,    -- which hook of the configuration: the SHA-256 of its command or URL
+    revision     INTEGER NOT NULL, -- grows with every change of the row; a write names the one it read
+    project_path TEXT NOT NULL,    -- tasks.project_path
+    body         TEXT NOT NULL,    -- what it is told, as JSON
+    made_at      TEXT NOT NULL,    -- when the task came to stand so
+    tries        INTEGER NOT NULL, -- how often it was told
+    due_at       TEXT NOT NULL,    -- when it is told next; while somebody tells it, until when he may take
+    PRIMARY KEY (task_id, number, hook)
+) WITHOUT ROWID, STRICT;
+
 CREATE TABLE runners (
     id              TEXT NOT NULL PRIMARY KEY,    -- the runner, a UUID
     revision        INTEGER NOT NULL,             -- grows with every change of the row; a write names the one it read

@@ -195,7 +195,8 @@ const RULES: [IntegrityRule; 22] = [
                      SELECT 'projects' AS kind, revision FROM projects UNION ALL SELECT 'sections', revision FROM sections
                      UNION ALL SELECT 'tasks', revision FROM tasks UNION ALL SELECT 'task_locks', revision FROM task_locks
                      UNION ALL SELECT 'task_attempts', revision FROM task_attempts
-                     UNION ALL SELECT 'task_events', revision FROM task_events UNION ALL SELECT 'runners', revision FROM runners)
+                     UNION ALL SELECT 'task_events', revision FROM task_events
+                     UNION ALL SELECT 'task_hooks', revision FROM task_hooks UNION ALL SELECT 'runners', revision FROM runners)
                  WHERE revision < 0",
         hint: RESTORE,
     },

@@ -123,6 +123,7 @@ fn fill_board(db: &Connection) {
         "task_locks",
         "task_attempts",
         "task_events",
+        "task_hooks",
         "runners",
     ];
     for table in board {

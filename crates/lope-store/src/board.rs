@@ -16,7 +16,7 @@ pub use change::{BoardChange, BoardConflict, BoardReply};
 pub use select::{BoardSelect, RowOrder};
 pub use tables::{
     ALL, BoardIndex, BoardTable, PROJECTS, RUNNERS, SECTIONS, TASK_ATTEMPTS, TASK_EVENTS,
-    TASK_LOCKS, TASKS,
+    TASK_HOOKS, TASK_LOCKS, TASKS,
 };
 
 use crate::door::door;

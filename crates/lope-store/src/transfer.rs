@@ -19,12 +19,13 @@ pub use crate::row::{ColumnType, TransferRow, TransferTable, TransferValue};
 
 /// Every table, in the order in which they are filled. The queue comes last: a run that is not in
 /// it is claimed by nobody.
-pub const TABLES: [TransferTable; 16] = [
+pub const TABLES: [TransferTable; 17] = [
     board::PROJECTS.rows,
     board::SECTIONS.rows,
     board::TASKS.rows,
     board::TASK_ATTEMPTS.rows,
     board::TASK_EVENTS.rows,
+    board::TASK_HOOKS.rows,
     TransferTable {
         name: "workflows",
         columns: &[

@@ -1,13 +1,15 @@
 //! The one owner of process trees: what a step or a worker process starts is gone when it is.
 //!
-//! Every process of a tree carries a cookie in its environment: whose it is. Where the executable
-//! can supervise (`serve_if_asked`), a small process of its own stands above each tree; whatever
-//! loses its parent becomes its child, and it kills all when the runner dies. Elsewhere the first
-//! process dies with the runner, and the rest is found by its cookie, at the latest by the next
-//! runner on the machine. How output is read and what an end means is not known here.
+//! Every process of a tree carries a cookie in its environment, whose it is, and a mark that it keeps
+//! when it clears that. Where the executable can supervise (`serve_if_asked`), a small process of its
+//! own stands above each tree; whatever loses its parent becomes its child, and it kills all when the
+//! runner dies. Elsewhere the first process dies with the runner. What is left then, or when somebody
+//! has killed the supervisor, is found by its cookie or its mark, at the latest by the next runner on
+//! the machine. How output is read and what an end means is not known here.
 
 mod cookie;
 mod identity;
+mod mark;
 mod spawner;
 mod start_limit;
 mod subreaper;
@@ -35,7 +37,7 @@ pub use self::identity::ProcessIdentity;
 use self::spawner::{Spawner, die_with_parent};
 use self::start_limit::TooLate;
 use self::subreaper::LEFTOVER_GRACE;
-use self::sweep::KILL_LIMIT;
+use self::sweep::{KILL_LIMIT, Swept};
 use self::wire::{ReportBuffer, StartOrder, SubreaperReport, send_order};
 pub use self::wire::{TreeCommand, TreeOutput};
 
@@ -82,7 +84,7 @@ pub fn serve_if_asked() {
 
 /// End what runners that are gone have left on this machine, and wait until it has ended.
 pub async fn end_abandoned() {
-    if let Err(error) = sweep::end(SWEEP_GRACE, TreeCookie::is_abandoned).await {
+    if let Err(error) = sweep::end(SWEEP_GRACE, Swept::Abandoned).await {
         tracing::warn!(%error, "a runner that is gone has left processes");
     }
 }
@@ -176,7 +178,7 @@ impl ProcessTrees {
             return Err(too_late());
         }
         if !cookie.is_first() {
-            sweep::end(SWEEP_GRACE, |other| other.is_before(&cookie)).await?;
+            sweep::end(SWEEP_GRACE, Swept::Before(&cookie)).await?;
         }
         self.start(cookie, command, right).await
     }
@@ -214,7 +216,7 @@ impl ProcessTrees {
         command: &TreeCommand,
     ) -> io::Result<ProcessTree> {
         let mut process = command.to_process()?;
-        die_with_parent(&mut process);
+        die_with_parent(&mut process, cookie.mark());
         let mut process = Command::from(process);
         let (stdout, stderr) = self.output.streams();
         process
@@ -294,7 +296,7 @@ impl ProcessTree {
             let _ = self.child.wait().await;
             return Ok(ExitStatus::from_raw(status));
         }
-        // Somebody has killed the subreaper; what it had in its sight is found by the cookie.
+        // Somebody has killed the subreaper; what it had in its sight is found by cookie and mark.
         self.end_rest(Duration::ZERO).await;
         Err(subreaper_lost())
     }
@@ -341,8 +343,7 @@ impl ProcessTree {
     }
 
     async fn end_rest(&mut self, grace: Duration) {
-        let own = self.cookie.clone();
-        if let Err(error) = sweep::end(grace, |other| *other == own).await {
+        if let Err(error) = sweep::end(grace, Swept::Own(&self.cookie)).await {
             tracing::error!(%error, "a step has ended and its processes have not");
         }
         self.signal_group(Signal::KILL);

@@ -6,7 +6,8 @@ pub use lope_agent_runner::runner::{
     TaskRunner,
 };
 pub use lope_agent_runner::{
-    crontab, detach, runner_log, systemd_timer, task_logs, task_workflow, wake, worktree,
+    agent_masks, crontab, detach, hooks, runner_log, systemd_timer, task_logs, task_workflow, wake,
+    worktree,
 };
 pub use lope_agents::board::{
     AgentBoard, AttemptStart, BoardError, BoardResult, ClaimOutcome, HeldTask, RunnerEntry,
@@ -45,7 +46,7 @@ impl Client {
     /// The board of agents, under the rules that these settings give.
     pub fn agents(&self, settings: &settings::RunnerSettings) -> AgentBoard {
         let board = Arc::clone(&self.store().board);
-        AgentBoard::new(board, Arc::new(LocalMachine), settings.rules())
+        AgentBoard::new(board, Arc::new(LocalMachine), settings.rules()).with_hooks(&settings.hooks)
     }
 
     /// What works on the runs of tasks, on the store of this client: with the executors of every

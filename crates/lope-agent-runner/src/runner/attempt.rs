@@ -2,7 +2,6 @@
 
 use std::convert::Infallible;
 use std::path::Path;
-use std::sync::Arc;
 use std::time::Instant;
 
 use jiff::tz::TimeZone;
@@ -19,13 +18,13 @@ use lope_engine::executor::{Done, StartRight, Task};
 use lope_model::masks::Masks;
 use lope_model::{Failure, Span, Timestamp, Value};
 use lope_store::StoreError;
-use lope_workers::InheritedEnvironment;
 use lope_workers::process_tree::{TreeCommand, TreeWork};
 use tokio::sync::watch;
 
 use super::TaskRunner;
 use super::round_state::Round;
 use crate::adapter::{AgentReader, AgentReport};
+use crate::agent_masks::masks_of;
 use crate::agent_request::{AgentRequest, failure_kind, result_value};
 use crate::invocation::{CallFacts, argv};
 use crate::process::{AgentEnd, AgentLaunch, attend};
@@ -36,8 +35,6 @@ use crate::watchdog::AgentLimits;
 
 /// Where logs of attempts are, below those of steps.
 const TASK_LOGS: &str = "tasks";
-/// Shortest value of a variable that is hidden, in bytes.
-const MASKED_LENGTH: usize = 6;
 /// Most bytes of a prompt that is given as an argument.
 const ARGUMENT_MAX: usize = 100_000;
 
@@ -128,6 +125,8 @@ impl TaskRunner {
         ));
         let before = call.detail.events.last().map_or(0, |event| event.number);
         let end = self.agent_end(call, done, stop).await;
+        let masks = masks_of(&self.equipment.environment, call.agent);
+        self.hide_said(call.started, before, &masks).await;
         let detail = self.board.task_detail(&task.to_string()).await;
         let events = detail.map(|detail| detail.events).unwrap_or_default();
         let said = events.iter().filter(|event| event.number > before);
@@ -135,13 +134,23 @@ impl TaskRunner {
         if end.end.reason == StopReason::Budget {
             end.end.reset = call.more_at(end.wall);
         }
-        end.hide(&masks_of(&self.equipment.environment, call.agent));
+        end.hide(&masks);
         match self.write_attempt(call.started, &mut end).await {
             Some(settled) => answer(&settled, &end.end),
             None => {
                 let lost = task_workflow::ended(role, StopReason::LostLock, None);
                 Err(step_failure(failure_kind(StopReason::LostLock), &lost))
             }
+        }
+    }
+
+    /// An agent whose verbs did not find its secrets may have said them.
+    async fn hide_said(&self, started: &StartedAttempt, before: i64, masks: &Masks) {
+        let task = started.attempt.task_id;
+        if let Err(error) = self.board.hide_said(task, before, masks).await {
+            self.log.line(&format!(
+                "task {task}: what it said may hold secrets: {error}"
+            ));
         }
     }
 
@@ -516,17 +525,6 @@ fn used_up_before(role: AttemptRole, used_up: Exhausted) -> Failure {
         ..task_workflow::ended(role, StopReason::Budget, Some(used_up.reason))
     };
     step_failure(failure_kind(StopReason::Budget), &end)
-}
-
-/// What an agent is given by name may be a secret: neither its log nor what is written of it shows it.
-pub(crate) fn masks_of(environment: &InheritedEnvironment, agent: &AgentSettings) -> Masks {
-    let base = environment.clone().for_processes();
-    let all = environment.clone();
-    let named = all.allow(agent.env.iter().cloned()).for_processes();
-    let named = named.into_iter().filter(|pair| !base.contains(pair));
-    let values = named.filter_map(|(_, value)| value.into_string().ok());
-    let long = values.filter(|value| value.len() >= MASKED_LENGTH);
-    Masks::of(long.map(Arc::from))
 }
 
 /// What a step answers when its attempt has ended so.

@@ -283,7 +283,6 @@ impl TaskRunner {
                         "task {task}: {} → {} ({why})",
                         end.reason, settled.status
                     ));
-                    self.hooks.tell(&settled, &self.log);
                     self.remove_worktrees(&task.to_string()).await;
                     return Ok(RoundWritten::Written);
                 }

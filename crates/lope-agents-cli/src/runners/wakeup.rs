@@ -49,8 +49,16 @@ pub(super) async fn run(args: &WakeupArgs, context: &AgentsContext) -> CommandRe
         return Ok(nothing(false, "another wake-up is at work"));
     };
     let started = start(&woken, context).await;
+    let mut report = report(&woken.plan, &started, false);
+    // Others may wake up while hooks are told.
+    drop(woken);
+    let unheard = wake::tell_hooks(board, context.environment.clone()).await?;
     client.close().await?;
-    Ok(report(&woken.plan, &started, false))
+    for line in &unheard {
+        report.text = format!("{}\n{line}", report.text);
+    }
+    report.value["hooks"] = json!(unheard);
+    Ok(report)
 }
 
 fn nothing(dry_run: bool, words: &str) -> CommandReport {
@@ -65,7 +73,7 @@ async fn dry_run(found: Vec<String>, context: &AgentsContext) -> CommandResult {
             steps: Vec::new(),
         },
         Some(OpenBoard { client, board }) => {
-            let plan = wake::plan(&board, found).await?;
+            let plan = wake::plan(&board, found, &context.home).await?;
             client.close().await?;
             plan
         }

@@ -44,7 +44,21 @@ pub struct AddTaskArgs {
     max_cost: Option<f64>,
 }
 
+impl AddTaskArgs {
+    fn masked(self, context: &AgentsContext) -> Self {
+        let masked = |words: Option<String>| words.map(|words| context.masked(words));
+        Self {
+            title: context.masked(self.title),
+            description: masked(self.description),
+            section: masked(self.section),
+            source: masked(self.source),
+            ..self
+        }
+    }
+}
+
 pub(super) async fn run(args: AddTaskArgs, context: &AgentsContext) -> CommandResult {
+    let args = args.masked(context);
     let review: ReviewBy = match &args.review {
         Some(text) => text
             .parse()

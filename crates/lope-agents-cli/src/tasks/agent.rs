@@ -3,7 +3,7 @@
 
 use clap::Args;
 use lope::agents::law::decide::Decision;
-use lope::agents::law::select::{NotEligible, TaskQuery};
+use lope::agents::law::select::TaskQuery;
 use lope::agents::records::{Author, TaskRecord};
 use lope::agents::{AgentBoard, ClaimOutcome, TOKEN_VARIABLE, TaskToken, describe};
 use lope_model::{RunnerId, Span};
@@ -49,9 +49,9 @@ pub struct SplitArgs {
 pub(super) async fn claim(args: ClaimArgs, context: &AgentsContext) -> CommandResult {
     context.for_people()?;
     let expiry = match &args.expiry {
-        Some(text) => text
-            .parse::<Span>()
-            .map_err(|error| CommandError::usage(format!("--expiry: {error}")))?,
+        Some(text) => {
+            some_time(text).map_err(|error| CommandError::usage(format!("--expiry: {error}")))?
+        }
         None => context.runners.lock_expiry,
     };
     let OpenBoard { client, board } = context.board().await?;
@@ -75,6 +75,14 @@ pub(super) async fn claim(args: ClaimArgs, context: &AgentsContext) -> CommandRe
     claimed(outcome)
 }
 
+fn some_time(text: &str) -> Result<Span, String> {
+    let span: Span = text.parse().map_err(|error| format!("{error}"))?;
+    let is_some = span != Span::ZERO;
+    is_some
+        .then_some(span)
+        .ok_or_else(|| "it must be longer than nothing".to_owned())
+}
+
 fn claimed(outcome: ClaimOutcome) -> CommandResult {
     match outcome {
         ClaimOutcome::Claimed(held) => {
@@ -89,7 +97,7 @@ fn claimed(outcome: ClaimOutcome) -> CommandResult {
             );
             Ok(CommandReport::document(value, text))
         }
-        ClaimOutcome::NotNow(why) => Err(CommandError::refused(words(&why))),
+        ClaimOutcome::NotNow(why) => Err(CommandError::refused(why.to_string())),
         ClaimOutcome::Nothing => {
             let report = CommandReport::new(Json::Null, "no task can be started now");
             Ok(report.exiting(CommandExit::Failed))
@@ -100,22 +108,6 @@ fn claimed(outcome: ClaimOutcome) -> CommandResult {
         ClaimOutcome::Exhausted { task, reason } => {
             Err(CommandError::refused(format!("task {task}: {reason}")))
         }
-    }
-}
-
-/// Why a task cannot be taken, for people.
-fn words(why: &NotEligible) -> String {
-    match why {
-        NotEligible::Status(status) => format!("the task is {status}"),
-        NotEligible::ProjectDisabled => "its project is disabled".to_owned(),
-        NotEligible::SectionSkipped => "its section is skipped".to_owned(),
-        NotEligible::Waits(ids) => {
-            let ids: Vec<String> = ids.iter().map(ToString::to_string).collect();
-            format!("it waits for {}", ids.join(", "))
-        }
-        NotEligible::Early(time) => format!("it may not be started before {time}"),
-        NotEligible::Locked(runner) => format!("runner {runner} works on it"),
-        NotEligible::SectionLocked(runner) => format!("runner {runner} works in its section"),
     }
 }
 
@@ -138,7 +130,25 @@ async fn spoken_of(
     Ok((task, Author::Agent))
 }
 
+impl SayArgs {
+    fn masked(self, context: &AgentsContext) -> Self {
+        Self {
+            text: context.masked(self.text),
+            ..self
+        }
+    }
+
+    /// The same, if anything is said.
+    fn with_words(self, context: &AgentsContext) -> CommandResult<Self> {
+        if self.text.trim().is_empty() {
+            return Err(CommandError::usage("nothing is said"));
+        }
+        Ok(self.masked(context))
+    }
+}
+
 pub(super) async fn note(args: SayArgs, context: &AgentsContext) -> CommandResult {
+    let args = args.with_words(context)?;
     let OpenBoard { client, board } = context.board_with("task", named_or_dash(&args)).await?;
     let (task, author) = spoken_of(&board, args.task.as_deref(), &args.text, context).await?;
     let task = board.note(&task.id.to_string(), author, &args.text).await?;
@@ -154,6 +164,7 @@ fn named_or_dash(args: &SayArgs) -> &str {
 }
 
 pub(super) async fn done(args: SayArgs, context: &AgentsContext) -> CommandResult {
+    let args = args.masked(context);
     let decision = Decision::Done {
         result: Some(args.text.clone()).filter(|text| !text.is_empty()),
     };
@@ -161,6 +172,7 @@ pub(super) async fn done(args: SayArgs, context: &AgentsContext) -> CommandResul
 }
 
 pub(super) async fn fail(args: SayArgs, context: &AgentsContext) -> CommandResult {
+    let args = args.with_words(context)?;
     let decision = Decision::Fail {
         reason: args.text.clone(),
     };
@@ -181,6 +193,7 @@ async fn declare(args: &SayArgs, decision: &Decision, context: &AgentsContext) -
 }
 
 pub(super) async fn ask(args: SayArgs, context: &AgentsContext) -> CommandResult {
+    let args = args.with_words(context)?;
     let OpenBoard { client, board } = context.board_with("task", named_or_dash(&args)).await?;
     let (task, author) = spoken_of(&board, args.task.as_deref(), &args.text, context).await?;
     let ask = Decision::Ask {
@@ -194,12 +207,12 @@ pub(super) async fn ask(args: SayArgs, context: &AgentsContext) -> CommandResult
 
 pub(super) async fn split(args: SplitArgs, context: &AgentsContext) -> CommandResult {
     let name = args.task.as_deref().unwrap_or("-");
+    let titles = args.titles.into_iter();
+    let titles: Vec<String> = titles.map(|title| context.masked(title)).collect();
     let OpenBoard { client, board } = context.board_with("task", name).await?;
-    let words = format!("split {}", args.titles.join(", "));
+    let words = format!("split {}", titles.join(", "));
     let (task, author) = spoken_of(&board, args.task.as_deref(), &words, context).await?;
-    let parts = board
-        .split(&task.id.to_string(), &args.titles, author)
-        .await?;
+    let parts = board.split(&task.id.to_string(), &titles, author).await?;
     client.close().await?;
     let lines: Vec<String> = parts
         .iter()

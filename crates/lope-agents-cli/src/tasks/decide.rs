@@ -51,6 +51,9 @@ pub(super) async fn reject(args: DecideArgs, context: &AgentsContext) -> Command
 }
 
 pub(super) async fn answer(args: AnswerArgs, context: &AgentsContext) -> CommandResult {
+    if args.text.trim().is_empty() {
+        return Err(CommandError::usage("nothing is said"));
+    }
     decide(&args.task, Decision::Answer { answer: args.text }, context).await
 }
 

@@ -10,11 +10,11 @@ use lope_store::board::{BoardChange, BoardSelect, RUNNERS, TASK_LOCKS};
 use lope_store::transfer::TransferValue;
 
 use super::{AgentBoard, BoardResult, TRIES_MAX, contended, pause, taken};
+use crate::law::BoardView;
 use crate::law::budget::{Exhausted, exhausted};
 use crate::law::lock::{acquired, standing};
 use crate::law::select::{NotEligible, TaskQuery, eligible, objection, role};
 use crate::law::settle::{AttemptEnd, failures, run_at_work, settle};
-use crate::law::{BoardView, TaskRules};
 use crate::records::{
     AgentRunnerRecord, AttemptRole, BoardRecord, Budget, StopReason, TaskAttemptRecord,
     TaskLockRecord, TaskRecord, TaskStatus,
@@ -109,7 +109,7 @@ impl AgentBoard {
             let attempts = &known[path];
             let left = self.left_attempts(task, attempts).await?;
             let lock = acquired(view, task, me, expiry);
-            let claim = Claim::of(view, task, &left, lock, &self.rules);
+            let claim = Claim::of(self, view, task, &left, lock);
             // What is left of a round may be its end alone; before each agent it is asked again.
             let is_begun = claim.end.is_none() && run_at_work(task).is_none();
             let used_up = exhausted(task, attempts, &self.rules, view.clock.now);
@@ -183,7 +183,7 @@ impl AgentBoard {
         next.status = TaskStatus::Blocked;
         next.reason = Some(format!("{}: {reason}", StopReason::Budget));
         next.updated_at = view.clock.now;
-        let mut changes = vec![next.updated()];
+        let mut changes = self.moved(task, next);
         changes.extend(view.lock_of(task).map(BoardRecord::deleted));
         self.commit(changes).await
     }
@@ -237,11 +237,12 @@ impl AgentBoard {
                 return Ok(());
             };
             let mut changes = vec![lock.deleted()];
-            let mut task = self.task(&id).await?;
+            let task = self.task(&id).await?;
             if task.status == TaskStatus::InProgress {
-                task.status = TaskStatus::Pending;
-                task.interrupted = held.task.interrupted;
-                changes.push(task.updated());
+                let mut next = task.clone();
+                next.status = TaskStatus::Pending;
+                next.interrupted = held.task.interrupted;
+                changes.extend(self.moved(&task, next));
             }
             if self.commit(changes).await? {
                 return Ok(());
@@ -283,12 +284,13 @@ struct Claim {
 
 impl Claim {
     fn of(
+        board: &AgentBoard,
         view: &BoardView,
         task: &TaskRecord,
         left: &LeftAttempts,
         lock: TaskLockRecord,
-        rules: &TaskRules,
     ) -> Self {
+        let rules = &board.rules;
         let me = lock.runner_id;
         let old = view.lock_of(task);
         let LeftAttempts {
@@ -319,7 +321,12 @@ impl Claim {
                 changes.push(attempt.updated());
             }
             let settled = settle(task, &end, *failures, rules, view.clock.now);
-            changes.extend(settled.map(|settled| settled.task.updated()));
+            changes.extend(
+                settled
+                    .map(|it| board.moved(task, it.task))
+                    .into_iter()
+                    .flatten(),
+            );
         }
         let mut next = task.clone();
         next.epoch = lock.epoch;
@@ -337,7 +344,7 @@ impl Claim {
             });
             let free = neighbours.filter(|lock| standing(view, lock, Some(me), rules).is_free());
             changes.extend(free.map(BoardRecord::deleted));
-            changes.push(next.clone().updated());
+            changes.extend(board.moved(task, next.clone()));
             changes.push(lock.clone().inserted());
         }
         next.revision += 1;

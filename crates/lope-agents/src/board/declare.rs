@@ -6,12 +6,15 @@ use std::str::FromStr;
 
 use lope_model::RunnerId;
 use lope_model::id::TaskId;
-use lope_store::board::{BoardSelect, TASK_LOCKS};
+use lope_model::masks::Masks;
+use lope_store::board::{BoardChange, BoardSelect, TASK_LOCKS};
 
 use super::claims::own_lock;
 use super::{AgentBoard, BoardError, BoardResult, TRIES_MAX, contended, pause};
 use crate::law::decide::{Decision, decide};
-use crate::records::{Author, BoardRecord, TaskLockRecord, TaskRecord, TaskStatus};
+use crate::records::{
+    Author, BoardRecord, TaskEventRecord, TaskLockRecord, TaskRecord, TaskStatus,
+};
 
 /// The variable in which an agent finds its token.
 pub const TOKEN_VARIABLE: &str = "LOPE_TASK_TOKEN";
@@ -91,6 +94,38 @@ impl AgentBoard {
         found
     }
 
+    /// Take out of what an agent said about its task, after the event of this number, what must not be
+    /// seen.
+    pub async fn hide_said(&self, task: TaskId, after: i64, masks: &Masks) -> BoardResult<()> {
+        if masks.is_empty() {
+            return Ok(());
+        }
+        for tries in 1..=TRIES_MAX {
+            let detail = self.task_detail(&task.to_string()).await?;
+            let said = detail.events.into_iter();
+            let said = said.filter(|it| it.number > after && it.author == Author::Agent);
+            let mut changes: Vec<BoardChange> = said
+                .filter_map(|event| {
+                    let message = masks.hide(&event.message);
+                    let is_hidden = message != event.message;
+                    is_hidden.then(|| TaskEventRecord { message, ..event }.updated())
+                })
+                .collect();
+            let mut next = detail.task.clone();
+            for text in [&mut next.question, &mut next.result] {
+                *text = text.as_deref().map(|words| masks.hide(words));
+            }
+            if next != detail.task {
+                changes.push(next.updated());
+            }
+            if changes.is_empty() || self.commit(changes).await? {
+                return Ok(());
+            }
+            pause(tries).await;
+        }
+        contended()
+    }
+
     /// Say that a task is done or cannot be done. Under a runner, the runner settles it when the
     /// agent has ended; a claim by hand is settled and given back at once.
     pub async fn declare(&self, token: &TaskToken, decision: &Decision) -> BoardResult<TaskRecord> {
@@ -114,7 +149,9 @@ impl AgentBoard {
                 let now = view.clock.now;
                 let mut next = decide(&task, decision, Author::Agent, &self.rules, now)?;
                 next.attempts += 1;
-                (next.clone(), vec![lock.deleted(), next.updated(), event])
+                let mut changes = vec![lock.deleted(), event];
+                changes.extend(self.moved(&task, next.clone()));
+                (next, changes)
             };
             if self.commit(changes).await? {
                 return Ok(next);

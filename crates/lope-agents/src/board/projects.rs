@@ -2,13 +2,14 @@
 
 use lope_model::limit;
 use lope_store::board::{
-    BoardChange, BoardSelect, PROJECTS, SECTIONS, TASK_ATTEMPTS, TASK_EVENTS, TASK_LOCKS, TASKS,
+    BoardChange, BoardSelect, PROJECTS, SECTIONS, TASK_ATTEMPTS, TASK_EVENTS, TASK_HOOKS,
+    TASK_LOCKS, TASKS,
 };
 
 use super::{AgentBoard, BoardError, BoardResult, TRIES_MAX, contended, pause};
 use crate::records::{
     BoardRecord, JsonText, ProjectRecord, SectionRecord, TaskAttemptRecord, TaskEventRecord,
-    TaskLockRecord, TaskRecord,
+    TaskHookRecord, TaskLockRecord, TaskRecord,
 };
 
 /// What was taken away with a project.
@@ -124,6 +125,8 @@ impl AgentBoard {
         let mut changes: Vec<BoardChange> = Vec::new();
         changes.extend(locks.iter().map(BoardRecord::deleted));
         changes.extend(attempts.iter().map(BoardRecord::deleted));
+        let hooks: Vec<TaskHookRecord> = self.rows(select(TASK_HOOKS)).await?;
+        changes.extend(hooks.iter().map(BoardRecord::deleted));
         for part in tasks.chunks(limit::BOARD_VALUES_MAX) {
             let ids = part.iter().map(|task| task.id.to_string());
             let select = BoardSelect::all(TASK_EVENTS).among("task_id", ids);

@@ -106,11 +106,9 @@ impl AgentBoard {
             let number = last.first().map_or(1, |last| last.number + 1);
             let mut attempt = opened(held, start, number, now);
             attempt.log = log(number);
-            let changes = vec![
-                own_lock(&held.lock),
-                entered(task, start, now).updated(),
-                attempt.clone().inserted(),
-            ];
+            let mut changes = vec![own_lock(&held.lock)];
+            changes.extend(self.moved(task, entered(task, start, now)));
+            changes.push(attempt.clone().inserted());
             match self.board.commit(changes).await? {
                 Ok(()) => {
                     return Ok(Ok(StartedAttempt {
@@ -200,10 +198,9 @@ impl AgentBoard {
                 return Ok(Err(LockLost));
             };
             let next = end_round(&task, end, failures, &self.rules, now);
-            if self
-                .commit(vec![next.clone().updated(), lock.deleted()])
-                .await?
-            {
+            let mut changes = self.moved(&task, next.clone());
+            changes.push(lock.deleted());
+            if self.commit(changes).await? {
                 return Ok(Ok(next));
             }
             pause(tries).await;

@@ -1,12 +1,18 @@
 //! Runners on the board: one in each place of a project, with a heartbeat, asked to stop, ended.
 
+use std::time::Duration;
+
 use lope_model::id::TaskId;
 use lope_model::{Moment, RunnerId, Timestamp};
 use lope_store::board::{BoardSelect, RUNNERS, TASK_LOCKS};
 
 use super::{AgentBoard, BoardError, BoardResult, TRIES_MAX, contended, pause};
-use crate::law::lock::is_stale;
+use crate::law::BoardView;
+use crate::law::lock::{is_doubtful, is_stale};
 use crate::records::{AgentRunnerRecord, BoardRecord, RunnerStatus, StopLevel, TaskLockRecord};
+
+/// How often a runner that may be dead is looked at.
+const LOOK_AGAIN: Duration = Duration::from_millis(500);
 
 /// A runner that is to begin.
 #[derive(Clone, PartialEq, Debug)]
@@ -34,7 +40,7 @@ impl AgentBoard {
     /// Enter a runner where a place is free. Places of runners that are gone are freed first.
     pub async fn enter_runner(&self, new: &RunnerEntry) -> BoardResult<RunnerPlace> {
         for tries in 1..=TRIES_MAX {
-            let view = self.view(Some(&new.project)).await?;
+            let view = self.certain_view(&new.project).await?;
             if self.bring_back(&view).await? {
                 continue;
             }
@@ -89,6 +95,20 @@ impl AgentBoard {
             pause(tries).await;
         }
         contended()
+    }
+
+    /// A project in which no runner may be dead or not: whoever looks for the first time watches
+    /// those of other machines for a while.
+    async fn certain_view(&self, project: &str) -> BoardResult<BoardView> {
+        loop {
+            let view = self.view(Some(project)).await?;
+            let own = view.runners.iter();
+            let mut own = own.filter(|it| it.project_path.as_deref() == Some(project));
+            if !own.any(|runner| is_doubtful(&view, runner, &self.rules)) {
+                return Ok(view);
+            }
+            tokio::time::sleep(LOOK_AGAIN).await;
+        }
     }
 
     /// All runners that there are or were, youngest last.

@@ -4,14 +4,16 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use lope_model::id::TaskId;
 use lope_model::{Timestamp, limit};
-use lope_store::board::{BoardChange, BoardSelect, TASK_ATTEMPTS, TASK_EVENTS, TASK_LOCKS, TASKS};
+use lope_store::board::{
+    BoardChange, BoardSelect, RUNNERS, TASK_ATTEMPTS, TASK_EVENTS, TASK_HOOKS, TASK_LOCKS, TASKS,
+};
 
 use super::{AgentBoard, BoardError, BoardResult, TRIES_MAX, bounded, contended, pause};
 use crate::law::decide::{Decision, SPLIT_DEPTH_MAX, SplitFacts, decide, may_be_done, may_split};
 use crate::law::lock::{LockStanding, standing};
 use crate::records::{
-    Author, BoardRecord, Budget, ReviewBy, TaskAttemptRecord, TaskEventKind, TaskEventRecord,
-    TaskLockRecord, TaskRecord, TaskStatus,
+    AgentRunnerRecord, Author, BoardRecord, Budget, ReviewBy, TaskAttemptRecord, TaskEventKind,
+    TaskEventRecord, TaskHookRecord, TaskLockRecord, TaskRecord, TaskStatus,
 };
 
 /// Longest title of a task, in bytes.
@@ -316,13 +318,30 @@ impl AgentBoard {
             let next = decide(&task, decision, author, &self.rules, now)?;
             let kind = decision.event();
             let words = decision.words();
-            let event = self.event(task.id, kind, author, words).await?;
-            if self.commit(vec![next.clone().updated(), event]).await? {
+            let mut changes = self.moved(&task, next.clone());
+            changes.push(self.event(task.id, kind, author, words).await?);
+            if author == Author::Person && next.status != task.status {
+                let by_hand = self.lock_by_hand(task.id).await?;
+                changes.extend(by_hand.map(|lock| lock.deleted()));
+            }
+            if self.commit(changes).await? {
                 return Ok(next);
             }
             pause(tries).await;
         }
         contended()
+    }
+
+    /// The lock of somebody who is no runner: nobody gives it back when the task was decided about.
+    async fn lock_by_hand(&self, task: TaskId) -> BoardResult<Option<TaskLockRecord>> {
+        let select = BoardSelect::all(TASK_LOCKS).among("task_id", [task.to_string()]);
+        let locks: Vec<TaskLockRecord> = self.rows(select).await?;
+        let Some(lock) = locks.into_iter().next() else {
+            return Ok(None);
+        };
+        let select = BoardSelect::all(RUNNERS).among("id", [lock.runner_id.to_string()]);
+        let holder: Vec<AgentRunnerRecord> = self.rows(select).await?;
+        Ok(Some(lock).filter(|_| holder.is_empty()))
     }
 
     /// What is said to be done waits for its parts all the same.
@@ -457,6 +476,9 @@ impl AgentBoard {
                     changes.push(other.updated());
                 }
             }
+            let select = BoardSelect::all(TASK_HOOKS).among("task_id", [task.id.to_string()]);
+            let hooks: Vec<TaskHookRecord> = self.rows(select).await?;
+            changes.extend(hooks.iter().map(BoardRecord::deleted));
             changes.extend(attempts.iter().map(BoardRecord::deleted));
             changes.extend(events.iter().map(BoardRecord::deleted));
             changes.push(task.deleted());
@@ -504,10 +526,10 @@ impl AgentBoard {
                 .await?;
             let mut changes = vec![lock.deleted(), event];
             if task.status == TaskStatus::InProgress {
-                let mut next = task;
+                let mut next = task.clone();
                 (next.status, next.interrupted) = (TaskStatus::Pending, true);
                 next.updated_at = view.clock.now;
-                changes.push(next.updated());
+                changes.extend(self.moved(&task, next));
             }
             if self.commit(changes).await? {
                 return Ok(lock);

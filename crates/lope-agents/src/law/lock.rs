@@ -56,6 +56,10 @@ pub fn standing(
     if proof == ProcessProof::Alive && was_awake {
         return LockStanding::Held;
     }
+    // Nobody has seen the clock come this far.
+    if view.unwatched.contains(&lock.runner_id) {
+        return LockStanding::Held;
+    }
     LockStanding::Expired
 }
 
@@ -71,7 +75,17 @@ pub fn silent_for(view: &BoardView, runner: &AgentRunnerRecord) -> Span {
 
 /// Is a runner without a sign of life for too long, or gone?
 pub fn is_stale(view: &BoardView, runner: &AgentRunnerRecord, rules: &TaskRules) -> bool {
-    view.proof(runner.id) == ProcessProof::Gone || silent_for(view, runner) > rules.stale_timeout
+    view.proof(runner.id) == ProcessProof::Gone
+        || is_silent(view, runner, rules) && !view.unwatched.contains(&runner.id)
+}
+
+/// May a runner be dead, or the clock have been set?
+pub fn is_doubtful(view: &BoardView, runner: &AgentRunnerRecord, rules: &TaskRules) -> bool {
+    is_silent(view, runner, rules) && !is_stale(view, runner, rules)
+}
+
+fn is_silent(view: &BoardView, runner: &AgentRunnerRecord, rules: &TaskRules) -> bool {
+    silent_for(view, runner) > rules.stale_timeout
 }
 
 /// A lock of `me` on a task, under the epoch after its last one.

@@ -6,6 +6,7 @@
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 
 use lope_model::id::TaskId;
 use lope_model::{RunnerId, Timestamp};
@@ -38,6 +39,23 @@ pub enum NotEligible {
     Locked(RunnerId),
     /// Somebody else works in its section.
     SectionLocked(RunnerId),
+}
+
+impl fmt::Display for NotEligible {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Status(status) => write!(f, "the task is {status}"),
+            Self::ProjectDisabled => f.write_str("its project is disabled"),
+            Self::SectionSkipped => f.write_str("its section is skipped"),
+            Self::Waits(ids) => {
+                let ids: Vec<String> = ids.iter().map(ToString::to_string).collect();
+                write!(f, "it waits for {}", ids.join(", "))
+            }
+            Self::Early(time) => write!(f, "it may not be started before {time}"),
+            Self::Locked(runner) => write!(f, "runner {runner} works on it"),
+            Self::SectionLocked(runner) => write!(f, "runner {runner} works in its section"),
+        }
+    }
 }
 
 /// What a runner would do with a task: work, or review.

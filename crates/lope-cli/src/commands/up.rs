@@ -5,6 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
+use lope::agents::hooks::HookTeller;
+use lope::executors::inherited;
 use lope::reactive::WorkflowEffects;
 use lope::stores::{CreateStore, StoreError, StoreUrl};
 use lope::{Client, Runner};
@@ -97,7 +99,7 @@ pub(crate) async fn run(args: UpArgs, settings: &Settings, output: Output) -> Cl
     );
     let exporting = Exporting::start(&runner, settings).await?;
     let server = listening.map(|it| serving::start(it, &runner, settings, output));
-    let broken = asked_or_broken(&runner, &mut stops).await;
+    let broken = asked_or_broken(&runner, &mut stops, &hooks(&client, settings)).await;
     if let Some(server) = server {
         server.stop().await;
     }
@@ -166,6 +168,13 @@ fn may_come(store: &StoreUrl, error: &StoreError) -> bool {
     is_server && is_away
 }
 
+/// What people decide about tasks of agents is told while this is there.
+fn hooks(client: &Client, settings: &Settings) -> HookTeller {
+    let board = client.agents(&settings.config.runners);
+    let report = Arc::new(|line: &str| tracing::warn!("{line}"));
+    HookTeller::new(board, inherited(&settings.config), report)
+}
+
 /// The settings of the engine, with what was typed.
 fn engine_settings(args: &UpArgs, settings: &Settings) -> CliResult<lope::Settings> {
     let mut config = settings.config.clone();
@@ -183,9 +192,15 @@ fn engine_settings(args: &UpArgs, settings: &Settings) -> CliResult<lope::Settin
 }
 
 /// Until somebody asks to stop, or the runner can do no more: then why.
-async fn asked_or_broken(runner: &Runner, stops: &mut Stops) -> Option<lope::Error> {
+/// Meanwhile hooks are told.
+async fn asked_or_broken(
+    runner: &Runner,
+    stops: &mut Stops,
+    hooks: &HookTeller,
+) -> Option<lope::Error> {
     tokio::select! {
         _ = stops.asked() => None,
         broken = runner.broken() => Some(broken),
+        never = hooks.tell_always() => match never {},
     }
 }

@@ -19,13 +19,14 @@ pub struct BoardIndex {
 }
 
 /// Every table of the board.
-pub const ALL: [BoardTable; 7] = [
+pub const ALL: [BoardTable; 8] = [
     PROJECTS,
     SECTIONS,
     TASKS,
     TASK_LOCKS,
     TASK_ATTEMPTS,
     TASK_EVENTS,
+    TASK_HOOKS,
     RUNNERS,
 ];
 
@@ -172,6 +173,26 @@ pub const TASK_EVENTS: BoardTable = BoardTable {
             ("message", Text),
         ],
         key: 2,
+    },
+    unique: &[],
+};
+
+/// What a hook is to be told of a task; gone when it was told.
+pub const TASK_HOOKS: BoardTable = BoardTable {
+    rows: TransferTable {
+        name: "task_hooks",
+        columns: &[
+            ("task_id", Text),
+            ("number", Int),
+            ("hook", Text),
+            ("revision", Int),
+            ("project_path", Text),
+            ("body", Text),
+            ("made_at", Text),
+            ("tries", Int),
+            ("due_at", Text),
+        ],
+        key: 3,
     },
     unique: &[],
 };

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use lope_engine::executor::Token;
 
 use super::identity::ProcessIdentity;
+use super::mark::TreeMark;
 
 /// The variable of the processes of a tree.
 pub(super) const VARIABLE: &str = "LOPE_PROCESS_TREE";
@@ -82,7 +83,12 @@ impl TreeCookie {
         self.owner.is_gone()
     }
 
-    fn parse(text: &str) -> Option<Self> {
+    /// What its processes keep when they lose the cookie.
+    pub(super) fn mark(&self) -> TreeMark {
+        TreeMark::of(&self.owner, self.tree)
+    }
+
+    pub(super) fn parse(text: &str) -> Option<Self> {
         let mut parts = text.splitn(5, ' ');
         Some(Self {
             owner: ProcessIdentity::parse(parts.next()?)?,

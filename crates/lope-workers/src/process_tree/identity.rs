@@ -58,6 +58,14 @@ impl ProcessIdentity {
         self.scope == scope()
     }
 
+    /// The number of its namespace of numbers.
+    pub(super) fn namespace(&self) -> u64 {
+        let number = self.scope.rsplit('-').next();
+        number
+            .and_then(|text| text.parse().ok())
+            .unwrap_or_default()
+    }
+
     /// Is it certain that it has ended? Nothing can be said about one of another container.
     pub fn is_gone(&self) -> bool {
         let is_it = |stat: ProcessStat| stat.start_time == self.start_time && !stat.is_zombie;

@@ -11,6 +11,8 @@ use tokio::process::{Child, Command};
 use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot};
 
+use super::mark::TreeMark;
+
 struct SpawnRequest {
     command: Command,
     reply: oneshot::Sender<io::Result<Child>>,
@@ -48,16 +50,17 @@ impl Spawner {
     }
 }
 
-/// The process is killed when the thread that starts it ends.
+/// The process is killed when the thread that starts it ends, and carries the mark of its tree.
 #[allow(
     unsafe_code,
     reason = "the death signal can only be asked for between fork and exec"
 )]
-pub(super) fn die_with_parent(command: &mut std::process::Command) {
-    // SAFETY: the closure makes one system call and touches no memory of ours, which is what may be
+pub(super) fn die_with_parent(command: &mut std::process::Command, mark: TreeMark) {
+    // SAFETY: the closure makes system calls and touches no memory of ours, which is what may be
     // done after a fork.
     unsafe {
-        command.pre_exec(|| {
+        command.pre_exec(move || {
+            mark.carry();
             let signal = Some(rustix::process::Signal::KILL);
             rustix::process::set_parent_process_death_signal(signal).map_err(io::Error::from)
         });

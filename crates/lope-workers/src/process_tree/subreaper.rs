@@ -16,6 +16,7 @@ use tokio::io::AsyncReadExt;
 use tokio::net::UnixStream;
 use tokio::signal::unix::{SignalKind, signal};
 
+use super::cookie::{self, TreeCookie};
 use super::identity;
 use super::spawner::die_with_parent;
 use super::start_limit::forward_nanos;
@@ -102,7 +103,10 @@ fn start(command: &TreeCommand) -> io::Result<Child> {
         .process_group(0)
         .stdout(Stdio::inherit())
         .stderr(Stdio::inherit());
-    die_with_parent(&mut child);
+    let cookie = std::env::var(cookie::SUBREAPER_VARIABLE).ok();
+    let cookie = cookie.and_then(|text| TreeCookie::parse(&text));
+    let cookie = cookie.ok_or_else(|| io::Error::other("it is not said whose tree this is"))?;
+    die_with_parent(&mut child, cookie.mark());
     child.spawn()
 }
 

@@ -1,0 +1,245 @@
+//! What hooks are to be told: written with every change of a task's status, whoever makes it, and
+//! taken by one.
+
+use lope_agents::board::{HookAgain, TaskDraft, TaskToken};
+use lope_agents::law::ProcessProof;
+use lope_agents::law::decide::Decision;
+use lope_agents::records::{
+    Author, Budget, ReviewBy, StopReason, TaskHookRecord, TaskRecord, TaskStatus,
+};
+use lope_agents::settings::{HookSettings, HookTarget};
+use lope_model::Span;
+
+use crate::fixture::{PROJECT, Stage, begun, claim, claimed, runner_id, work};
+
+fn hook(on: &[TaskStatus], program: &str) -> HookSettings {
+    HookSettings {
+        on: on.to_vec(),
+        target: HookTarget::Command(vec![program.to_owned()]),
+        timeout: Span::from_secs(5),
+        retries: 2,
+    }
+}
+
+/// A stage whose only hook hears of everything.
+async fn stage() -> Stage {
+    let mut stage = Stage::new().await;
+    stage.board = stage.board.with_hooks(&[hook(TaskStatus::ALL, "all")]);
+    stage
+}
+
+/// What is to be told now, which is then told.
+async fn told(stage: &Stage) -> Vec<String> {
+    let mut due = stage.board.hooks_to_tell().await.unwrap().due;
+    due.sort_by_key(|call| call.number);
+    for call in &due {
+        let taken = stage.board.take_hook(call).await.unwrap().unwrap();
+        stage.board.hook_told(&taken).await.unwrap();
+    }
+    due.iter().map(event).collect()
+}
+
+fn event(call: &TaskHookRecord) -> String {
+    let body: serde_json::Value = serde_json::from_str(&call.body).unwrap();
+    assert_eq!(body["task"]["id"], call.task_id.to_string());
+    body["event"].as_str().unwrap().to_owned()
+}
+
+async fn decided(stage: &Stage, task: &TaskRecord, decision: Decision) -> Vec<String> {
+    let id = task.id.to_string();
+    let by = Author::Person;
+    stage.board.decide(&id, &decision, by).await.unwrap();
+    told(stage).await
+}
+
+#[tokio::test]
+async fn what_people_decide_is_told() {
+    let stage = stage().await;
+    let notes = None;
+    let task = stage.task("a").await;
+    let question = "why?".to_owned();
+    assert_eq!(told(&stage).await, [""; 0], "it is only there");
+    let ask = Decision::Ask { question };
+    let answer = "so".to_owned();
+    let rows = [
+        (ask, "task.blocked"),
+        (Decision::Answer { answer }, "task.pending"),
+        (
+            Decision::Skip {
+                notes: notes.clone(),
+            },
+            "task.skipped",
+        ),
+        (Decision::Reset, "task.pending"),
+        (Decision::Done { result: None }, "task.completed"),
+        (
+            Decision::Reject {
+                notes: notes.clone(),
+            },
+            "task.pending",
+        ),
+        (
+            Decision::Fail {
+                reason: "no".to_owned(),
+            },
+            "task.failed",
+        ),
+        (Decision::Approve { notes }, "task.completed"),
+    ];
+    for (decision, event) in rows {
+        let words = format!("{decision:?}");
+        assert_eq!(decided(&stage, &task, decision).await, [event], "{words}");
+    }
+    let id = task.id.to_string();
+    stage.board.note(&id, Author::Person, "hm").await.unwrap();
+    assert_eq!(told(&stage).await, [""; 0], "its status is the same");
+}
+
+#[tokio::test]
+async fn what_runners_agents_and_hands_do_is_told() {
+    let stage = stage().await;
+    let task = stage
+        .added(TaskDraft {
+            review: ReviewBy::Agent,
+            ..TaskDraft::new(PROJECT, "a")
+        })
+        .await;
+    let id = task.id.to_string();
+    let me = stage.runner().await;
+    let held = claimed(&stage, me).await;
+    assert_eq!(told(&stage).await, ["task.in_progress"]);
+    stage.board.give_back(&held).await.unwrap();
+    assert_eq!(told(&stage).await, ["task.pending"]);
+    let held = claimed(&stage, me).await;
+    work(&stage, &held, StopReason::Success).await;
+    assert_eq!(told(&stage).await, ["task.in_progress", "task.review"]);
+    stage
+        .board
+        .decide(&id, &Decision::Reset, Author::Person)
+        .await
+        .unwrap();
+    assert_eq!(told(&stage).await, ["task.pending"]);
+    // Its runner dies: who comes next settles that, and takes it again.
+    let held = claimed(&stage, me).await;
+    begun(&stage, &held).await;
+    stage.prove(me, ProcessProof::Gone);
+    told(&stage).await;
+    let next = stage.runner().await;
+    claimed(&stage, next).await;
+    assert_eq!(told(&stage).await, ["task.pending", "task.in_progress"]);
+    stage.board.release_lock(&id, true).await.unwrap();
+    assert_eq!(told(&stage).await, ["task.pending"]);
+    // By hand.
+    let held = claimed(&stage, runner_id()).await;
+    let token = TaskToken::from(&held.lock);
+    told(&stage).await;
+    let reason = "no".to_owned();
+    stage
+        .board
+        .declare(&token, &Decision::Fail { reason })
+        .await
+        .unwrap();
+    assert_eq!(told(&stage).await, ["task.failed"]);
+    // A budget that is used up.
+    let dear = stage
+        .added(TaskDraft {
+            budget: Budget {
+                cost: Some(0.0),
+                ..Budget::default()
+            },
+            ..TaskDraft::new(PROJECT, "dear")
+        })
+        .await;
+    claim(&stage, next).await;
+    let seen = stage.board.task(&dear.id.to_string()).await.unwrap();
+    assert_eq!(seen.status, TaskStatus::Blocked);
+    assert_eq!(told(&stage).await, ["task.blocked"]);
+}
+
+#[tokio::test]
+async fn each_hook_hears_what_it_wants_once_and_with_words_that_fit() {
+    let mut stage = Stage::new().await;
+    let hooks = [
+        hook(&[TaskStatus::Skipped], "a"),
+        hook(&[TaskStatus::Skipped, TaskStatus::Pending], "b"),
+        // The same command hears a thing once.
+        hook(&[TaskStatus::Skipped], "b"),
+        hook(&[TaskStatus::Failed], "c"),
+    ];
+    stage.board = stage.board.with_hooks(&hooks);
+    let task = stage
+        .added(TaskDraft {
+            description: "\u{1}".repeat(200_000),
+            ..TaskDraft::new(PROJECT, "long")
+        })
+        .await;
+    let id = task.id.to_string();
+    let skip = Decision::Skip { notes: None };
+    stage
+        .board
+        .decide(&id, &skip, Author::Person)
+        .await
+        .unwrap();
+    let due = stage.board.hooks_to_tell().await.unwrap().due;
+    let mut heard: Vec<String> = due.iter().map(|call| call.hook.clone()).collect();
+    heard.sort();
+    let mut wanted = vec![hooks[0].id(), hooks[1].id()];
+    wanted.sort();
+    assert_eq!(heard, wanted);
+    assert!(due.iter().all(|call| event(call) == "task.skipped"));
+    stage.board.remove_task(&id).await.unwrap();
+    assert!(stage.board.hooks_to_tell().await.unwrap().due.is_empty());
+}
+
+#[tokio::test]
+async fn what_is_not_heard_is_told_again_by_whoever_looks_then() {
+    let stage = stage().await;
+    let task = stage.task("a").await;
+    let id = task.id.to_string();
+    let skip = Decision::Skip { notes: None };
+    stage
+        .board
+        .decide(&id, &skip, Author::Person)
+        .await
+        .unwrap();
+    let other = stage.board.clone();
+    for (tries, pause) in [(1, 1), (2, 2)] {
+        let found = stage.board.hooks_to_tell().await.unwrap();
+        let call = &found.due[0];
+        let taken = stage.board.take_hook(call).await.unwrap().unwrap();
+        assert_eq!(taken.tries, tries);
+        assert_eq!(other.take_hook(call).await.unwrap(), None, "one takes it");
+        let found = other.hooks_to_tell().await.unwrap();
+        assert_eq!((found.due, found.next), (vec![], Some(Span::from_secs(35))));
+        let pause = Span::from_secs(pause);
+        let again = stage.board.hook_unheard(&taken).await.unwrap();
+        assert_eq!(again, HookAgain::After(pause));
+        assert!(other.hooks_to_tell().await.unwrap().due.is_empty());
+        stage.pass(pause);
+    }
+    // One that dies while it tells it is followed by another.
+    let found = stage.board.hooks_to_tell().await.unwrap();
+    stage.board.take_hook(&found.due[0]).await.unwrap().unwrap();
+    stage.pass(Span::from_secs(35));
+    let found = other.hooks_to_tell().await.unwrap();
+    let taken = other.take_hook(&found.due[0]).await.unwrap().unwrap();
+    let again = other.hook_unheard(&taken).await.unwrap();
+    assert_eq!(again, HookAgain::GivenUp);
+    stage.pass(Span::from_secs(3_600));
+    assert_eq!(told(&stage).await, [""; 0]);
+}
+
+#[tokio::test]
+async fn a_clock_that_is_set_back_keeps_no_hook_from_being_told() {
+    let stage = stage().await;
+    let task = stage.task("a").await;
+    decided(&stage, &task, Decision::Skip { notes: None }).await;
+    stage
+        .board
+        .decide(&task.id.to_string(), &Decision::Reset, Author::Person)
+        .await
+        .unwrap();
+    let now = stage.board.now().await.unwrap();
+    stage.clock.set_wall(now.minus(Span::from_secs(3_600)));
+    assert_eq!(told(&stage).await, ["task.pending"]);
+}

@@ -1,0 +1,214 @@
+//! Hooks: what becomes of tasks is told, whoever brought it about, once, also when no runner is there.
+
+use std::process::Stdio;
+
+use rustix::process::Signal;
+use serde_json::{Value, json};
+
+use crate::fixture::agent_project::{AgentProject, RunnerChild};
+use crate::stage::until;
+
+/// A project with a hook on these statuses that keeps what it hears, and fails as long as there is a
+/// file `deaf`.
+fn listening(on: &str) -> AgentProject {
+    let command = "[sh, -c, 'cat >>$HOME/heard.$$; [ ! -e $HOME/deaf ] || exit 1; mv $HOME/heard.$$ $HOME/heard.d/']";
+    let hooks = format!("  hooks:\n    - {{ on: [{on}], command: {command} }}\n");
+    let shop = AgentProject::with(&hooks, "");
+    std::fs::create_dir(shop.home.path().join("heard.d")).unwrap();
+    shop
+}
+
+/// What was heard: event and task, oldest first.
+fn heard(shop: &AgentProject) -> Vec<(String, String)> {
+    let files = std::fs::read_dir(shop.home.path().join("heard.d")).unwrap();
+    let mut all: Vec<Value> = files
+        .flatten()
+        .map(|file| serde_json::from_slice(&std::fs::read(file.path()).unwrap()).unwrap())
+        .collect();
+    all.sort_by_key(|it| it["task"]["updatedAt"].to_string());
+    let words = |value: &Value| value.as_str().unwrap().to_owned();
+    all.iter()
+        .map(|it| (words(&it["event"]), words(&it["task"]["id"])))
+        .collect()
+}
+
+/// Is nothing left that is to be told? Who is killed before it has written that is followed by
+/// another, who tells it again.
+fn is_all_told(shop: &AgentProject) -> bool {
+    let db = rusqlite::Connection::open(shop.home.path().join(".lope/lope.db")).unwrap();
+    let count = "SELECT count(*) FROM task_hooks";
+    let left: i64 = db.query_row(count, [], |row| row.get(0)).unwrap();
+    left == 0
+}
+
+fn pair(event: &str, task: &str) -> (String, String) {
+    (event.to_owned(), task.to_owned())
+}
+
+/// "Hooks on task events", also on what people do when nobody works: the next wake-up tells it.
+#[test]
+fn what_people_decide_without_a_runner_is_told_by_the_next_wake_up_once() {
+    let shop = listening("completed, skipped, pending, blocked, failed");
+    let [done, skipped, asked, refused] = ["a", "b", "c", "d"].map(|title| shop.add(title, &[]));
+    let steps: [(&[&str], &str, &String); 6] = [
+        (
+            &["tasks", "done", "by hand", "--task", &done],
+            "completed",
+            &done,
+        ),
+        (&["tasks", "skip", &skipped], "skipped", &skipped),
+        (
+            &["tasks", "ask", "which?", "--task", &asked],
+            "blocked",
+            &asked,
+        ),
+        (&["tasks", "answer", &asked, "that"], "pending", &asked),
+        (&["tasks", "reject", &done], "pending", &done),
+        (
+            &["tasks", "fail", "no", "--task", &refused],
+            "failed",
+            &refused,
+        ),
+    ];
+    let mut expected = Vec::new();
+    for (words, status, task) in steps {
+        shop.lope(words).done();
+        expected.push(pair(&format!("task.{status}"), task));
+    }
+    assert_eq!(heard(&shop), []);
+    shop.lope(&["projects", "disable", "shop"]).done();
+    shop.lope(&["runners", "wakeup", "--dry-run"]).done();
+    assert_eq!(heard(&shop), [], "it only says what would happen");
+    shop.lope(&["runners", "wakeup"]).done();
+    assert_eq!(heard(&shop), expected);
+    shop.lope(&["runners", "wakeup"]).done();
+    assert_eq!(heard(&shop), expected, "once");
+}
+
+/// A hook that leaves something in the background has heard when it has ended.
+#[test]
+fn what_a_hook_leaves_in_the_background_is_not_waited_for() {
+    let command = "[sh, -c, 'cat >>$HOME/heard; sleep 1000 & echo $! >$HOME/left']";
+    let hook = format!("  hooks:\n    - {{ on: [skipped], command: {command}, timeout: 20s }}\n");
+    let shop = AgentProject::with(&hook, "");
+    let id = shop.add("a", &[]);
+    shop.lope(&["tasks", "skip", &id]).done();
+    let woken = shop.lope(&["runners", "wakeup", "--json"]).done().json();
+    let left = std::fs::read_to_string(shop.home.path().join("left")).unwrap();
+    let left = rustix::process::Pid::from_raw(left.trim().parse().unwrap());
+    rustix::process::kill_process(left.unwrap(), Signal::KILL).unwrap();
+    assert_eq!(woken["hooks"], json!([]), "{woken}");
+    shop.lope(&["runners", "wakeup"]).done();
+    let heard = std::fs::read_to_string(shop.home.path().join("heard")).unwrap();
+    assert_eq!(heard.matches("task.skipped").count(), 1, "{heard}");
+}
+
+/// What is not heard is told again by whoever looks then, and given up in the end.
+#[test]
+fn what_was_not_heard_is_told_again_by_a_later_wake_up() {
+    let shop = listening("skipped");
+    let (first, second) = (shop.add("a", &[]), shop.add("b", &[]));
+    shop.lope(&["projects", "disable", "shop"]).done();
+    shop.lope(&["tasks", "skip", &first]).done();
+    let deaf = shop.home.path().join("deaf");
+    std::fs::write(&deaf, "").unwrap();
+    let woken = shop.lope(&["runners", "wakeup"]).done();
+    let line = "hook sh: exit status: 1\n";
+    assert!(woken.out.ends_with(line), "{woken:?}");
+    assert_eq!(heard(&shop), []);
+    std::fs::remove_file(&deaf).unwrap();
+    until("the next try", || {
+        shop.lope(&["runners", "wakeup"]).done();
+        !heard(&shop).is_empty()
+    });
+    assert_eq!(heard(&shop), [pair("task.skipped", &first)]);
+    shop.lope(&["tasks", "skip", &second]).done();
+    std::fs::write(&deaf, "").unwrap();
+    until("it is given up", || {
+        let woken = shop.lope(&["runners", "wakeup"]).done();
+        woken
+            .out
+            .contains("\nhook sh: exit status: 1; given up after 4 tries\n")
+    });
+    std::fs::remove_file(&deaf).unwrap();
+    shop.lope(&["runners", "wakeup"]).done();
+    assert_eq!(heard(&shop).len(), 1);
+}
+
+/// A runner that is there tells it, whatever it is at work on; so does `lope up`.
+#[test]
+fn who_is_there_tells_what_others_decide_at_once() {
+    let shop = listening("skipped, completed");
+    let busy = shop.add("wait for it", &[]);
+    let (first, second) = (shop.add("a", &[]), shop.add("b", &[]));
+    let runner = shop.start();
+    until("its beginning", || shop.begun(&busy));
+    shop.lope(&["tasks", "skip", &first]).done();
+    until("the runner tells it", || {
+        heard(&shop) == [pair("task.skipped", &first)] && is_all_told(&shop)
+    });
+    drop(runner);
+    let mut up = shop.command(&["up", "--http", "off"]);
+    let up = RunnerChild::of(up.stdin(Stdio::null()));
+    shop.lope(&["tasks", "skip", &second]).done();
+    until("it is told", || {
+        heard(&shop).len() == 2 && is_all_told(&shop)
+    });
+    drop(up);
+    shop.go();
+    shop.work();
+    let last = shop.task(&second);
+    assert_eq!(last["status"], json!("skipped"));
+    assert_eq!(heard(&shop).last(), Some(&pair("task.completed", &busy)));
+    assert_eq!(heard(&shop).len(), 3, "each once");
+}
+
+/// "Hooks on task events (command or webhook with retry), from config"
+#[test]
+fn hooks_are_told_what_became_of_a_task_and_are_tried_again() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let web = std::thread::spawn(move || {
+        use std::io::{Read, Write};
+        let (mut stream, _) = listener.accept().unwrap();
+        let (mut text, mut bytes) = (String::new(), [0; 4096]);
+        while !text.contains("task.failed") || !text.ends_with('}') {
+            let count = stream.read(&mut bytes).unwrap();
+            text.push_str(&String::from_utf8_lossy(&bytes[..count]));
+        }
+        stream
+            .write_all(b"HTTP/1.1 204 No Content\r\nContent-Length: 0\r\n\r\n")
+            .unwrap();
+        text
+    });
+    let command = "[sh, -c, 'cat >$HOME/told; [ -e $HOME/tried ] || { touch $HOME/tried; echo no >&2; exit 1; }; mv $HOME/told $HOME/heard']";
+    let hooks = format!(
+        "  hooks:\n    - {{ on: [completed], command: {command} }}\n    - {{ on: [failed], url: 'http://{address}/hook' }}\n"
+    );
+    let shop = AgentProject::with(&hooks, "");
+    let (done, failed) = (shop.add("succeed", &[]), shop.add("fail", &[]));
+    let said = shop.work();
+    let heard = std::fs::read_to_string(shop.home.path().join("heard")).unwrap();
+    let heard: Value = serde_json::from_str(&heard).unwrap();
+    assert_eq!(
+        (&heard["event"], &heard["task"]["id"]),
+        (&"task.completed".into(), &done.as_str().into())
+    );
+    assert!(
+        said.err.contains("hook sh: exit status: 1: no"),
+        "the first try is told: {said:?}"
+    );
+    let text = web.join().unwrap();
+    assert!(
+        text.starts_with("POST /hook ") && text.contains(&failed),
+        "{text}"
+    );
+    let config = shop.home.path().join(".lope/config.yaml");
+    std::fs::write(
+        &config,
+        "runners:\n  hooks:\n    - { on: [flying], command: [x] }\n",
+    )
+    .unwrap();
+    let bad = shop.lope(&["tasks", "list"]);
+    assert_eq!((bad.code, bad.err.contains("line 3")), (2, true), "{bad:?}");
+}
