@@ -92,7 +92,9 @@ fn command(inner: &PoolInner, worker: PoolWorkerId) -> TreeCommand {
     arguments.extend(["--connect".into(), socket]);
     arguments.extend(["--worker".into(), worker.to_string().into()]);
     arguments.extend(["--slots".into(), inner.settings.slots.to_string().into()]);
-    let mut environment = program.inherited.for_workers();
+    // Python orders sets of text by their hashes; a run that moves finds the same order.
+    let mut environment = vec![("PYTHONHASHSEED".into(), "0".into())];
+    environment.extend(program.inherited.for_workers());
     environment.extend(program.environment.iter().cloned());
     environment.push(("PYTHONUNBUFFERED".into(), "1".into()));
     environment.push((ATTEMPT_VARIABLE.into(), ATTEMPT_ROOM.into()));
