@@ -7,7 +7,9 @@ use lope_cells::{Json, Schema, Spaces};
 use lope_model::Timestamp;
 use lope_reactive::hosting::{HostError, SpaceStore};
 use lope_reactive::limit::{CHILDREN_MAX, DOCUMENTS_MAX, RUNS_PER_SLICE_MAX};
-use lope_reactive::machine::{EventOutcome, SpaceInput, SpaceMachine, SpaceOutput};
+use lope_reactive::machine::{
+    Arrival, EventOutcome, SpaceAction, SpaceCommand, SpaceInput, SpaceMachine, SpaceOutput,
+};
 use lope_reactive::runner::RecipeRun;
 use lope_reactive::{Recipe, RecipeRunner};
 use lope_store::MemoryStore;
@@ -254,4 +256,32 @@ fn a_failure_that_says_very_much_is_cut() {
         panic!("it throws");
     };
     assert_eq!(failure.message.len(), 8 * 1_024);
+}
+
+/// "once per request": what came of it and cannot be kept is an error, not pending for ever.
+#[test]
+fn an_effect_whose_result_is_too_large_for_its_cell_fails() {
+    let mut host = Host::new();
+    let recipe = json!({
+        "initial": {"internal": {"text": "x".repeat(9_000_000)}},
+        "result": alias(&["internal", "out"]),
+        "nodes": [{"module": {"type": "ref", "implementation": "effect"}, "inputs": {"name": "fetch", "request": 1},
+            "outputs": alias(&["internal", "out"])}]
+    });
+    host.run(Some(recipe), None, "r").unwrap();
+    let key = host.outputs.iter().find_map(|output| match output {
+        SpaceOutput::Effect(effect) => Some(effect.key.clone()),
+        _ => None,
+    });
+    let action = SpaceAction::EffectDone {
+        key: key.unwrap(),
+        outcome: Ok("x".repeat(9_000_000).into()),
+    };
+    let id = "done".into();
+    let command = Arrival::Command(SpaceCommand { id, action });
+    host.turn(vec![SpaceInput::Arrived(command)]);
+    let out = host.get("r").unwrap();
+    assert_eq!(out.child("pending"), Some(&false.into()), "{out}");
+    let error = out.child("error").unwrap();
+    assert_eq!(error.child("type"), Some(&"Limit".into()), "{error}");
 }

@@ -222,7 +222,7 @@ impl Life {
             action: SpaceAction::Run {
                 result: self.cell("result"),
                 recipe: Some(recipe()),
-                argument: Some(json!({ "out": self.out() }).into()),
+                argument: Some(json!({ "out": Self::out() }).into()),
                 strict: true,
             },
         };
@@ -271,7 +271,7 @@ impl Life {
     }
 
     /// The stream of another space that each event is handed on to.
-    fn out(&self) -> serde_json::Value {
+    fn out() -> serde_json::Value {
         let stream = CellAddress::parse("shop/till/add").unwrap();
         json!({"/": {"link@1": {"space": "shop", "id": stream.id.as_str(), "path": ["add"]}}})
     }
