@@ -53,6 +53,9 @@ pub enum CommitRefusal {
     NotANumber { at: CellAddress, kind: &'static str },
     #[error("the sum at {at} is too large: whole numbers have 64 bits")]
     Overflow { at: CellAddress },
+    /// More than can be saved.
+    #[error("{0}")]
+    Beyond(String),
     #[error(transparent)]
     Write(#[from] WriteError),
 }

@@ -10,6 +10,7 @@ mod number;
 mod object;
 mod serial;
 mod update;
+mod weight;
 
 use std::fmt;
 use std::sync::Arc;

@@ -2,7 +2,7 @@
 //!
 //! `json`, `path`, `id`, `address` and `link` are the values; `resolve`, `project` and `write` say
 //! what reading and writing them means; `transaction` puts reads and writes together, `space`
-//! commits them, and `edit` does so for many threads.
+//! commits them, and `edit` does so for many threads; `scheduler` says who is to run when they change.
 //!
 //! Nothing here reads a clock, a file or a random number, and nothing knows what a recipe is.
 
@@ -18,6 +18,7 @@ pub mod path;
 pub mod project;
 pub mod read;
 pub mod resolve;
+pub mod scheduler;
 pub mod schema;
 pub mod snapshot;
 pub mod space;

@@ -1,6 +1,8 @@
 //! The bounds of values, links and documents, by name. What is beyond one is refused or given up
 //! with an error that says so.
 
+use lope_model::Span;
+
 /// Links followed from one address before it counts as leading nowhere.
 pub const HOPS_MAX: usize = 100;
 
@@ -16,3 +18,10 @@ pub const DEPTH_MAX: usize = 128;
 
 /// Most parts that one projected read may have, all links followed.
 pub const PROJECTED_MAX: usize = 250_000;
+
+/// Runs of one node in one pass before it has to wait.
+pub const RUNS_PER_PASS_MAX: u32 = 10;
+
+/// The first wait of a node that does not settle, and the longest.
+pub const BACKOFF_FIRST: Span = Span::from_millis(250);
+pub const BACKOFF_MAX: Span = Span::from_millis(2_000);

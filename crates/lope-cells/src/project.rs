@@ -222,7 +222,10 @@ impl Projection<'_> {
 
     fn stream(&mut self, found: Resolved, schema: &Schema) -> Option<Projected> {
         self.reads.record(&found.address, Extent::Whole);
-        found.value.filter(is_stream)?;
+        let is_unknown = found.value.is_none() && self.reads.leads_out(&found.address);
+        if !is_unknown {
+            found.value.filter(is_stream)?;
+        }
         Some(Projected::Stream(Cell {
             address: found.address,
             schema: schema.without("asStream"),

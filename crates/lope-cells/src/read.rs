@@ -38,6 +38,11 @@ pub trait Reads {
     /// Notes that a computation depends on what stands at `at`.
     fn record(&mut self, at: &CellAddress, extent: Extent);
 
+    /// Whether a place is in a space of which not everything need be here.
+    fn leads_out(&self, _at: &CellAddress) -> bool {
+        false
+    }
+
     /// Notes that a read left something out, so that nobody takes that for absent.
     fn cut_short(&mut self, by: BeyondBound);
 }

@@ -6,6 +6,7 @@
 use thiserror::Error;
 
 use crate::address::CellAddress;
+use crate::id::SpaceName;
 use crate::json::Json;
 use crate::limit;
 use crate::link::Link;
@@ -42,14 +43,34 @@ pub fn resolve(
     from: &CellAddress,
     follow: Follow,
 ) -> Result<Resolved, TooManyHops> {
+    resolve_within(reads, from, follow, None)
+}
+
+/// Follows links from `from` as long as they lead through `home`: the first place in another space is
+/// the end, whatever stands there.
+pub fn resolve_within(
+    reads: &mut dyn Reads,
+    from: &CellAddress,
+    follow: Follow,
+    home: Option<&SpaceName>,
+) -> Result<Resolved, TooManyHops> {
     let mut at = from.clone();
     for _ in 0..=limit::HOPS_MAX {
+        if home.is_some_and(|home| is_elsewhere(&at, home)) {
+            let value = None;
+            return Ok(Resolved { address: at, value });
+        }
         match walk(reads, &at, follow) {
             Walk::Arrived(value) => return Ok(Resolved { address: at, value }),
             Walk::Onward(next) => at = next,
         }
     }
     Err(TooManyHops { from: from.clone() })
+}
+
+/// Whether a place is in another space than this. What stands inline is everywhere.
+pub fn is_elsewhere(at: &CellAddress, home: &SpaceName) -> bool {
+    at.space != *home && !at.id.is_inline()
 }
 
 /// The value that `at` stands for, links inside it left as they are; undefined if links lead

@@ -39,6 +39,15 @@ impl Schema {
         }
     }
 
+    /// Whether the entry `key` is asked for as a place, not as a value.
+    pub fn asks_for_cell(&self, key: &str) -> bool {
+        let properties = self.get("properties");
+        let entry = properties.and_then(|properties| properties.child(key));
+        let flag =
+            |name: &str| entry.and_then(|entry| entry.child(name)) == Some(&Json::Bool(true));
+        flag("asCell") || flag("asStream")
+    }
+
     pub fn flag(&self, name: &str) -> bool {
         self.get(name).and_then(Json::as_bool) == Some(true)
     }

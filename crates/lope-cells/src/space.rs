@@ -15,7 +15,7 @@ use crate::read::{BeyondBound, Extent, Reads};
 use crate::resolve;
 use crate::snapshot::SpaceSnapshot;
 use crate::transaction::operation::Operation;
-use crate::transaction::{EffectRequest, ReadLog, Transaction};
+use crate::transaction::{EffectRequest, Post, ReadLog, Transaction};
 
 /// The documents of several spaces, and the way to change them.
 #[derive(Clone, Debug, Default)]
@@ -30,6 +30,8 @@ pub struct Committed {
     pub space: Option<(SpaceName, u64)>,
     pub changes: Vec<DocumentChange>,
     pub effects: Vec<EffectRequest>,
+    /// What is to be asked of spaces, in order.
+    pub posts: Vec<Post>,
 }
 
 /// A document that a commit changed.
@@ -52,6 +54,14 @@ impl Spaces {
     /// A transaction that sees the state as it is.
     pub fn begin(&self) -> Transaction {
         Transaction::on(self.now.clone())
+    }
+
+    /// A transaction that sees the state as it is and writes one space; what it writes to others is
+    /// asked of them after the commit.
+    pub fn begin_in(&self, home: &SpaceName) -> Transaction {
+        let mut transaction = self.begin();
+        transaction.home = Some(home.clone());
+        transaction
     }
 
     /// Puts a document in as it was stored, without a commit.
@@ -87,11 +97,13 @@ impl Spaces {
         self.validate_preconditions(&transaction)?;
         self.validate_reads(&transaction)?;
         let effects = transaction.effects.clone();
+        let posts = transaction.posts.clone();
         let Some(space) = transaction.space.clone() else {
             return Ok(Committed {
                 space: None,
                 changes: Vec::new(),
                 effects,
+                posts,
             });
         };
         let changes = self.changes(&space, transaction)?;
@@ -108,6 +120,7 @@ impl Spaces {
             space: Some((space, revision)),
             changes,
             effects,
+            posts,
         })
     }
 

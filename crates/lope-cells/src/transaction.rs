@@ -24,7 +24,7 @@ use crate::id::{EntityId, SpaceName};
 use crate::json::{Json, Number};
 use crate::project::{Projected, project};
 use crate::read::{BeyondBound, Extent, Reads};
-use crate::resolve::{self, Follow, resolve};
+use crate::resolve::{self, Follow, is_elsewhere, resolve_within};
 use crate::schema::Schema;
 use crate::snapshot::SpaceSnapshot;
 use crate::write::{self, Writes};
@@ -41,6 +41,25 @@ pub struct EffectRequest {
     pub request: Json,
 }
 
+/// What is asked of a space, by a message, once a transaction is committed, and only then.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Post {
+    /// A change in another space.
+    Change(Operation),
+    /// An event for a stream of any space.
+    Event { stream: CellAddress, payload: Json },
+}
+
+impl Post {
+    /// The stream, or the place that is to be changed.
+    pub const fn at(&self) -> &CellAddress {
+        match self {
+            Self::Change(operation) => &operation.at,
+            Self::Event { stream, .. } => stream,
+        }
+    }
+}
+
 /// Reads and writes that take effect together or not at all.
 #[derive(Clone, Debug, Default)]
 pub struct Transaction {
@@ -52,6 +71,10 @@ pub struct Transaction {
     pub(crate) reads: ReadLog,
     pub(crate) preconditions: Vec<(CellAddress, Option<Json>)>,
     pub(crate) effects: Vec<EffectRequest>,
+    /// The space that is written; what is written to others is asked of them. None: others are
+    /// refused.
+    pub(crate) home: Option<SpaceName>,
+    pub(crate) posts: Vec<Post>,
     beyond: Option<Box<BeyondBound>>,
     /// Whether what is read is nobody's dependency at the moment.
     quiet: bool,
@@ -67,6 +90,8 @@ impl Transaction {
             reads: ReadLog::new(),
             preconditions: Vec::new(),
             effects: Vec::new(),
+            home: None,
+            posts: Vec::new(),
             beyond: None,
             quiet: false,
         }
@@ -107,6 +132,9 @@ impl Transaction {
     /// Takes every element out of the list at `at` that equals `element` or has its `id`.
     pub fn remove_value(&mut self, at: &CellAddress, element: &Json) -> Result<(), CommitRefusal> {
         let at = self.list_at(at)?;
+        if self.leads_out(&at) {
+            return self.intend(at, Change::RemoveValue(element.clone()));
+        }
         let list = Json::array([element.clone()]);
         let stored = normalise(&list, &at)?.value;
         let stored = stored.child("0").cloned().unwrap_or_default();
@@ -130,6 +158,17 @@ impl Transaction {
         self.effects.push(effect);
     }
 
+    /// Sends an event to a stream, of this space or another, after the commit.
+    pub fn send(&mut self, to: &CellAddress, payload: Json) -> Result<(), WriteError> {
+        let home = self.home.clone();
+        let stream = resolve_within(self, to, Follow::Every, home.as_ref())?.address;
+        if stream.id.is_inline() {
+            return Err(WriteError::Inline { at: stream });
+        }
+        self.posts.push(Post::Event { stream, payload });
+        Ok(())
+    }
+
     /// Does `work` without making what it reads a dependency of whoever runs in this transaction.
     pub fn quietly<T>(&mut self, work: impl FnOnce(&mut Self) -> T) -> T {
         let before = std::mem::replace(&mut self.quiet, true);
@@ -151,6 +190,11 @@ impl Transaction {
         &self.effects
     }
 
+    /// What is asked of spaces after the commit, in order.
+    pub fn posts(&self) -> &[Post] {
+        &self.posts
+    }
+
     /// The first bound that a read went beyond: what was read then is not all there is.
     pub fn beyond(&self) -> Option<&BeyondBound> {
         self.beyond.as_deref()
@@ -168,8 +212,11 @@ impl Transaction {
 
     /// Where an intent for `at` applies: at the end of all links.
     fn list_at(&mut self, at: &CellAddress) -> Result<CellAddress, WriteError> {
-        let found = resolve(self, at, Follow::Every)?.address;
-        self.record(&found, Extent::Link);
+        let home = self.home.clone();
+        let found = resolve_within(self, at, Follow::Every, home.as_ref())?.address;
+        if !self.leads_out(&found) {
+            self.record(&found, Extent::Link);
+        }
         Ok(found)
     }
 
@@ -180,6 +227,9 @@ impl Transaction {
         elements: &[Json],
     ) -> Result<(CellAddress, Vec<Json>), WriteError> {
         let at = self.list_at(at)?;
+        if self.leads_out(&at) {
+            return Ok((at, elements.to_vec()));
+        }
         let normal = normalise(&Json::array(elements.iter().cloned()), &at)?;
         for (id, content) in normal.elements {
             let document = CellAddress::document(at.space.clone(), id);
@@ -202,6 +252,10 @@ impl Transaction {
         let at = &operation.at;
         if at.id.is_inline() {
             return Err(WriteError::Inline { at: at.clone() }.into());
+        }
+        if self.leads_out(at) {
+            self.posts.push(Post::Change(operation));
+            return Ok(());
         }
         if let Some(first) = self.space.as_ref().filter(|space| **space != at.space) {
             let (first, second) = (first.clone(), at.space.clone());
@@ -242,12 +296,22 @@ impl Reads for Transaction {
         }
     }
 
+    /// A space that is asked for its changes.
+    fn leads_out(&self, at: &CellAddress) -> bool {
+        let home = self.home.as_ref();
+        home.is_some_and(|home| is_elsewhere(at, home))
+    }
+
     fn cut_short(&mut self, by: BeyondBound) {
         self.beyond.get_or_insert_with(|| Box::new(by));
     }
 }
 
 impl Writes for Transaction {
+    fn home(&self) -> Option<SpaceName> {
+        self.home.clone()
+    }
+
     fn put(&mut self, at: &CellAddress, value: Option<Json>) -> Result<(), WriteError> {
         let operation = Operation {
             at: at.clone(),

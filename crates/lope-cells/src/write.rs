@@ -1,20 +1,27 @@
 //! Writing a value: only what differs from what is there is written.
 //!
 //! Writing goes through redirects, which stay, and replaces plain links. What is compared counts as
-//! read, so that two writers of one object never end with a mixture that neither wrote.
+//! read, so that two writers of one object never end with a mixture that neither wrote. What is
+//! written into another space is handed over whole: whoever has it compares.
 
 use crate::address::CellAddress;
 use crate::element::{Normal, normalise};
 use crate::error::WriteError;
+use crate::id::SpaceName;
 use crate::json::{Array, Json, Object};
 use crate::link::{Link, rebase};
 use crate::read::{Extent, Reads};
-use crate::resolve::{Follow, Resolved, resolve};
+use crate::resolve::{Follow, Resolved, resolve, resolve_within};
 
 /// Documents that can be changed.
 pub trait Writes: Reads {
     /// Puts `value` where `at` says, or removes what is there; follows no link.
     fn put(&mut self, at: &CellAddress, value: Option<Json>) -> Result<(), WriteError>;
+
+    /// The space that is written, if what is written to others goes another way.
+    fn home(&self) -> Option<SpaceName> {
+        None
+    }
 }
 
 /// Makes `value` what `at` stands for.
@@ -22,13 +29,21 @@ pub fn write(on: &mut dyn Writes, at: &CellAddress, value: &Json) -> Result<(), 
     let found = find(on, at, value)?;
     let moved = !found.address.is_same_document(at);
     let rebased = moved.then(|| rebase(value, at)).flatten();
-    let normal = normalise(rebased.as_ref().unwrap_or(value), &found.address)?;
+    let value = rebased.as_ref().unwrap_or(value);
+    if on.leads_out(&found.address) {
+        return on.put(&found.address, Some(value.clone()));
+    }
+    let normal = normalise(value, &found.address)?;
     store(on, found, normal)
 }
 
 /// Removes what `at` stands for.
 pub fn remove(on: &mut dyn Writes, at: &CellAddress) -> Result<(), WriteError> {
-    let found = resolve(on, at, Follow::Redirects)?;
+    let home = on.home();
+    let found = resolve_within(on, at, Follow::Redirects, home.as_ref())?;
+    if on.leads_out(&found.address) {
+        return on.put(&found.address, None);
+    }
     on.record(&found.address, Extent::Shape);
     match found.value {
         Some(_) => on.put(&found.address, None),
@@ -98,7 +113,8 @@ fn find(on: &mut dyn Writes, at: &CellAddress, value: &Json) -> Result<Resolved,
     } else {
         Follow::Redirects
     };
-    let found = resolve(on, at, follow)?;
+    let home = on.home();
+    let found = resolve_within(on, at, follow, home.as_ref())?;
     if found.address.id.is_inline() {
         return Err(WriteError::Inline { at: found.address });
     }
@@ -208,6 +224,9 @@ fn diff_child(
         let moved = !found.address.is_same_document(at);
         let rebased = moved.then(|| rebase(value, at)).flatten();
         let value = rebased.as_ref().unwrap_or(value);
+        if on.leads_out(&found.address) {
+            return on.put(&found.address, Some(value.clone()));
+        }
         return diff(on, &found.address, found.value.as_ref(), value);
     }
     diff(on, at, current, value)

@@ -14,7 +14,7 @@ use crate::args::Command;
 use crate::commands::mailbox::MailboxCommand;
 use crate::commands::open;
 use crate::commands::python::{PythonArgs, PythonWorkflow};
-use crate::commands::spaces::RecipesCommand;
+use crate::commands::spaces::{CellsCommand, RecipesCommand};
 use crate::commands::store::StoreCommand;
 use crate::commands::workflow_file;
 use crate::commands::workflows::WorkflowsCommand;
@@ -82,12 +82,17 @@ pub(crate) async fn run(
         CommandPlace::Store => Err(store_only(&verb(matches))),
         CommandPlace::Server => {
             let words: Vec<String> = std::env::args().skip(1).collect();
-            ask(server, words, matches).await.map(Some)
+            ask(server, command, words, matches).await.map(Some)
         }
     }
 }
 
-async fn ask(server: &ServerClient, words: Vec<String>, matches: &ArgMatches) -> CliResult<Exit> {
+async fn ask(
+    server: &ServerClient,
+    command: &Command,
+    words: Vec<String>,
+    matches: &ArgMatches,
+) -> CliResult<Exit> {
     let columns = width();
     let order = CommandOrder {
         arguments: without_own(&words),
@@ -99,11 +104,15 @@ async fn ask(server: &ServerClient, words: Vec<String>, matches: &ArgMatches) ->
             .map(|folder| folder.to_string_lossy().into_owned())
             .unwrap_or_default(),
         task: std::env::var(TOKEN_VARIABLE).ok(),
+        last: None,
     };
     let python = PythonArgs::by(python_bin(matches));
     let compile = move |words: &[String], need: &_| python.answer(words, need);
     let mut giver = ThisProcess::new(words, Box::new(compile));
-    let code = server.run(order, &mut giver).await?;
+    let code = match command {
+        Command::Cells(CellsCommand::Watch { .. }) => server.follow(order, &mut giver).await?,
+        _ => server.run(order, &mut giver).await?,
+    };
     Ok(Exit::of(code))
 }
 

@@ -51,6 +51,7 @@ mod python_runs;
 mod reactive;
 mod reactive_answers;
 mod reactive_examples;
+mod reactive_posts;
 mod reactive_runners;
 mod reactive_stores;
 mod readme;

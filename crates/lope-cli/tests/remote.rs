@@ -2,13 +2,14 @@
 //! than it may.
 
 use std::collections::BTreeSet;
+use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use crate::bad_input;
 use crate::server::Up;
-use crate::stage::{Home, Said, output, said, until};
+use crate::stage::{Home, Said, Watch, output, said, until};
 
 /// Commands that work on the machine where they are typed.
 const STORE_ONLY: &[&str] = &[
@@ -683,5 +684,76 @@ fn what_a_workflow_redacts_is_not_shown_through_a_server() {
     assert!(
         own.contains("4111-2222-3333"),
         "who has the store sees it: {own}"
+    );
+}
+
+/// Whoever watches goes on when its server is back: nothing missed, nothing told twice.
+#[test]
+fn a_watched_cell_is_followed_through_the_end_of_its_server() {
+    let home = Home::new();
+    home.lope(&["cells", "set", "home/n", "1"]).done();
+    let mut up = Up::start(&home, &["--http", "127.0.0.1:0"]);
+    let (address, url) = (up.address.clone(), format!("http://{}", up.address));
+    let mut command = home.command(&["cells", "watch", "home/n", "--count", "4", "--server", &url]);
+    let command = command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut watching = command.spawn().unwrap();
+    let _watch = Watch::over(&watching);
+    let mut lines = BufReader::new(watching.stdout.take().unwrap()).lines();
+    let mut errors = BufReader::new(watching.stderr.take().unwrap()).lines();
+    let mut next = || lines.next().unwrap().unwrap();
+    assert_eq!(next(), "1");
+    // Killed while nothing changes, then asked to end while something does.
+    up.child.kill().unwrap();
+    up.child.wait().unwrap();
+    let away = format!("the server at {url} is away; going on when it is back");
+    assert_eq!(errors.next().unwrap().unwrap(), away);
+    up = Up::start(&home, &["--http", &address]);
+    home.lope(&["cells", "set", "home/n", "2"]).done();
+    assert_eq!(next(), "2");
+    let process = rustix::process::Pid::from_child(&up.child);
+    rustix::process::kill_process(process, rustix::process::Signal::TERM).unwrap();
+    assert_eq!(up.child.wait().unwrap().code(), Some(0));
+    assert_eq!(errors.next().unwrap().unwrap(), away);
+    home.lope(&["cells", "set", "home/n", "3"]).done();
+    let _up = Up::start(&home, &["--http", &address]);
+    assert_eq!(next(), "3", "what changed meanwhile");
+    home.lope(&["cells", "set", "home/n", "4"]).done();
+    assert_eq!(next(), "4");
+    assert!(lines.next().is_none() && errors.next().is_none());
+    assert_eq!(watching.wait().unwrap().code(), Some(0));
+}
+
+/// A server that says no is not asked again.
+#[test]
+fn a_watch_ends_when_a_server_that_comes_back_refuses_it() {
+    let home = Home::new();
+    home.lope(&["cells", "set", "home/n", "1"]).done();
+    let made = home
+        .lope(&["tokens", "add", "mine", "--right", "read"])
+        .done();
+    let up = Up::start(&home, &["--http", "127.0.0.1:0"]);
+    let (address, url) = (up.address.clone(), format!("http://{}", up.address));
+    let mut command = home.command(&["cells", "watch", "home/n", "--server", &url]);
+    command.env("LOPE_TOKEN", made.out.trim());
+    let command = command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut watching = command.spawn().unwrap();
+    let _watch = Watch::over(&watching);
+    let mut lines = BufReader::new(watching.stdout.take().unwrap()).lines();
+    assert_eq!(lines.next().unwrap().unwrap(), "1");
+    drop(up);
+    home.lope(&["tokens", "revoke", "mine"]).done();
+    let _up = Up::start(&home, &["--http", &address]);
+    assert_eq!(watching.wait().unwrap().code(), Some(3));
+    let errors = BufReader::new(watching.stderr.take().unwrap()).lines();
+    let errors: Vec<String> = errors.map_while(Result::ok).collect();
+    assert!(errors[0].contains("is away"), "{errors:?}");
+    assert!(errors[1].contains("token"), "{errors:?}");
+    let never = home
+        .command(&["cells", "watch", "home/n", "--server", "http://127.0.0.1:9"])
+        .output();
+    assert_eq!(
+        never.unwrap().status.code(),
+        Some(4),
+        "nobody was ever there"
     );
 }

@@ -14,6 +14,7 @@ use lope_cells::link::{Link, rewrite};
 use lope_cells::path::CellPath;
 use lope_cells::project::is_stream;
 use lope_cells::resolve::{Follow, resolve};
+use lope_cells::schema::Schema;
 use lope_cells::transaction::Transaction;
 
 /// `binding` with its aliases tied to the cells of `process`.
@@ -100,19 +101,30 @@ pub fn recipes_in(binding: &Json) -> Vec<Json> {
     found
 }
 
-/// The first link of a bound binding that leads to a stream: where it stands, and the stream.
+/// The stream of the own space whose events a node handles, and where its link stands in the bound
+/// inputs: `$event`, or else the first that is not asked for as a cell, to send to.
 pub fn stream_in(
     transaction: &mut Transaction,
-    binding: &Json,
+    inputs: &Json,
     base: &CellAddress,
+    schema: Option<&Schema>,
 ) -> Option<(CellPath, CellAddress)> {
-    links_in(binding, base)
-        .into_iter()
-        .find_map(|(at, target)| {
-            let found = resolve(transaction, &target, Follow::Every).ok()?;
-            let is_stream = found.value.as_ref().is_some_and(is_stream);
-            is_stream.then_some((at, found.address))
-        })
+    let links = links_in(inputs, base).into_iter();
+    let streams = links.filter_map(|(at, target)| {
+        let found = resolve(transaction, &target, Follow::Every).ok()?;
+        let is_stream = found.value.as_ref().is_some_and(is_stream);
+        let is_own = found.address.space == base.space;
+        (is_stream && is_own).then_some((at, found.address))
+    });
+    let streams: Vec<(CellPath, CellAddress)> = streams.collect();
+    let first_key = |at: &CellPath| at.keys().first().cloned().unwrap_or_default();
+    let event = streams.iter().find(|(at, _)| &*first_key(at) == "$event");
+    let is_handled = |(at, _): &&(CellPath, CellAddress)| {
+        let key = first_key(at);
+        &*key != "$ctx" && !schema.is_some_and(|schema| schema.asks_for_cell(&key))
+    };
+    let handled = event.or_else(|| streams.iter().find(is_handled));
+    handled.or(streams.first()).cloned()
 }
 
 /// Writes a result where the bound outputs say; what is undefined is removed.

@@ -16,6 +16,7 @@ mod keys;
 mod lease;
 mod on_runtime;
 mod pool;
+mod posts;
 mod query;
 mod records;
 mod request;

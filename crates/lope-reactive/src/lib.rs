@@ -1,8 +1,8 @@
 //! The reactive runner: recipes over cells, links and streams.
 //!
 //! A recipe is a graph of functions that read cells and write cells; what cells, links and
-//! transactions are is in `lope-cells`. `scheduler` decides which computation runs next, and `machine`
-//! keeps one space up to date: events and edits in, waves of changes out. `recipe` reads recipes,
+//! transactions are, and which computation runs next, is in `lope-cells`. `machine` keeps one space up
+//! to date: events and edits in, waves of changes out. `recipe` reads recipes,
 //! `process` knows the cells they run in, `module` what they are made of, `javascript` their
 //! scripts, and `runner` runs them. `hosting` puts a space on a store.
 //!
@@ -18,8 +18,8 @@ pub mod module;
 pub mod process;
 pub mod recipe;
 pub mod runner;
-pub mod scheduler;
 
+pub use lope_cells::scheduler;
 pub use lope_cells::{
     Cell, CellAddress, CellPath, EntityId, Extent, Json, Link, Projected, Reads, Schema, SpaceName,
     Spaces, Transaction,

@@ -5,8 +5,11 @@
 //! nothing can run any more, everything that changed is saved as one wave. Nobody is told of an
 //! edit, an event or an effect before its wave is on disk.
 
+mod bounds;
 mod command;
 mod events;
+mod notes;
+mod post;
 mod program;
 mod record;
 mod wave;
@@ -18,17 +21,20 @@ use lope_model::{Failure, Timestamp, failure};
 
 use crate::limit;
 use crate::scheduler::{ChangedBy, NodeKey, NonSettling};
-pub use command::{SpaceAction, SpaceCommand};
+use bounds::{Bounds, WriteRoom};
+pub use command::{PostAnswer, PostOrigin, SpaceAction, SpaceCommand};
 pub use events::{Arrival, EventOutcome, EventReceipt, StreamEvent};
 use events::{EventQueue, Offered};
 use lope_cells::address::CellAddress;
-use lope_cells::error::{CommitError, WriteError};
+use lope_cells::error::{CommitError, CommitRefusal, WriteError};
 use lope_cells::id::{EntityId, SpaceName};
 use lope_cells::json::Json;
 use lope_cells::path::CellPath;
 use lope_cells::resolve::{Follow, resolve};
 use lope_cells::space::{Committed, Spaces};
-use lope_cells::transaction::{EffectRequest, Transaction};
+use lope_cells::transaction::{EffectRequest, Post, Transaction};
+use post::messages;
+pub use post::{PostContent, SpacePost};
 use program::HandledEvent;
 pub use program::{NodeName, Nodes, Program};
 pub use record::{HandledNote, NodeRecord, NodeWiring, StoredNode, UnsettledNote};
@@ -100,6 +106,7 @@ pub struct SpaceMachine<P> {
     /// Whether a wave has begun that has not settled yet.
     is_settling: bool,
     checks_twice: bool,
+    bounds: Bounds,
 }
 
 impl<P: Program> SpaceMachine<P> {
@@ -119,6 +126,7 @@ impl<P: Program> SpaceMachine<P> {
             changed: BTreeMap::new(),
             is_settling: false,
             checks_twice: false,
+            bounds: Bounds::default(),
         }
     }
 
@@ -132,6 +140,11 @@ impl<P: Program> SpaceMachine<P> {
     /// Runs every computation twice from now on; one whose writes differ fails.
     pub fn check_twice(&mut self) {
         self.checks_twice = true;
+    }
+
+    /// Takes in how many messages to other spaces wait in the store.
+    pub fn note_posts(&mut self, waiting: usize) {
+        self.bounds.posts = waiting + self.wave.posts.len();
     }
 
     /// Takes in what happened and does all that can be done now.
@@ -156,7 +169,7 @@ impl<P: Program> SpaceMachine<P> {
         if !self.is_settling {
             self.bury(now);
             for _ in 0..limit::EVENTS_PER_WAVE_MAX {
-                if !self.handle_arrival(now, outputs) {
+                if self.bounds.is_full() || !self.handle_arrival(now, outputs) {
                     break;
                 }
             }
@@ -258,7 +271,12 @@ impl<P: Program> SpaceMachine<P> {
     }
 
     fn edit(&mut self, ticket: u64, transaction: Transaction, outputs: &mut Vec<SpaceOutput>) {
-        match self.commit(transaction) {
+        let room = WriteRoom::Usual;
+        let valid = self
+            .bounds
+            .validate(&self.spaces, &self.space, &transaction, room);
+        let valid = valid.map_err(|failure| CommitRefusal::Beyond(failure.message).into());
+        match valid.and_then(|()| self.commit(transaction)) {
             Ok(committed) => {
                 self.apply(&committed, &ChangedBy::Edit);
                 let revision = self.spaces.snapshot().revision(&self.space);
@@ -340,50 +358,9 @@ impl<P: Program> SpaceMachine<P> {
             ..Wave::default()
         };
         let wave = std::mem::replace(&mut self.wave, next);
+        self.bounds.begin_wave();
         self.saving = Some(WaveUnderWay::of(&wave));
         outputs.push(SpaceOutput::Save(wave));
-    }
-
-    /// Puts down how the nodes fared that ran or were taken out.
-    fn note_nodes(&mut self) {
-        for name in self.nodes.take_removed() {
-            self.wave.nodes.insert(name, None);
-        }
-        for (node, report) in std::mem::take(&mut self.ran) {
-            let unsettled = report.map(|report| self.unsettled(&report));
-            let now = self.spaces.snapshot();
-            if let Some((name, record, wiring)) = self.nodes.record(node, now, unsettled) {
-                self.wave.nodes.insert(name.clone(), Some(record));
-                self.wave
-                    .wirings
-                    .extend(wiring.map(|wiring| (name, wiring)));
-            }
-        }
-    }
-
-    fn unsettled(&self, report: &NonSettling) -> UnsettledNote {
-        let names = report.cycle.iter();
-        let names = names.filter_map(|node| self.nodes.name_of(*node).cloned());
-        UnsettledNote {
-            runs: report.runs,
-            cycle: names.collect(),
-            until: report.until.millis(),
-        }
-    }
-
-    /// Puts down what changed, as it stands now.
-    fn note_history(&mut self) {
-        for ((id, path), by) in std::mem::take(&mut self.changed) {
-            let document = self.spaces.snapshot().document(&self.space, &id);
-            let value = document.and_then(|root| root.at(path.keys())).cloned();
-            self.wave.history.push(CellChange {
-                id,
-                path,
-                value,
-                by: self.nodes.describe(&by),
-            });
-        }
-        self.nodes.forget_removed();
     }
 
     fn has_events(&self) -> bool {
@@ -429,10 +406,24 @@ impl<P: Program> SpaceMachine<P> {
 
     /// Does what a command asks for.
     fn obey(&mut self, command: &SpaceCommand) {
+        let result = self.obeyed(command);
+        let result = match (result, command.action.failing_instead()) {
+            // What came of an effect and cannot be kept is an error of its own.
+            (Err(failure), Some(instead)) => {
+                let id = command.id.clone();
+                let action = instead(failure);
+                self.obeyed(&SpaceCommand { id, action })
+            }
+            (result, _) => result,
+        };
+        self.settle(command.id.clone(), result);
+    }
+
+    fn obeyed(&mut self, command: &SpaceCommand) -> Result<Committed, Failure> {
         let mut transaction = self.spaces.begin();
         let result = self.program.command(command, &mut transaction);
-        let result = result.and_then(|()| self.commit(transaction).map_err(failure_of));
-        self.settle(command.id.clone(), result);
+        result.map_err(shortened)?;
+        self.commit_bounded(transaction, WriteRoom::Usual)
     }
 
     fn handle_event(&mut self, event: StreamEvent, now: Timestamp, outputs: &mut Vec<SpaceOutput>) {
@@ -443,16 +434,18 @@ impl<P: Program> SpaceMachine<P> {
         while let Some(node) = self.nodes.scheduler.next_for(handler, now) {
             self.run(node, outputs);
         }
-        let mut transaction = self.spaces.begin();
+        let mut transaction = self.spaces.begin_in(&self.space);
         let result = self.program.handle(handler, &event, &mut transaction);
         let result = saw_everything(&transaction).and(result);
         let reads = self.spaces.take_reads(&mut transaction);
         let nowhere = std::iter::empty();
         self.nodes.scheduler.finished(handler, reads, nowhere);
         self.ran.insert(handler, None);
-        let writes = transaction.operations().iter();
-        let writes = writes.map(|write| write.at.clone()).collect();
-        let result = result.and_then(|()| self.commit(transaction).map_err(failure_of));
+        let writes = transaction.operations().iter().map(|write| &write.at);
+        let writes = writes.chain(transaction.posts().iter().map(Post::at));
+        let writes = writes.cloned().collect();
+        let result = result.map_err(shortened);
+        let result = result.and_then(|()| self.commit_of(handler, transaction));
         let failure = result.as_ref().err();
         let handled = HandledEvent {
             event: &event.id,
@@ -482,7 +475,7 @@ impl<P: Program> SpaceMachine<P> {
     }
 
     fn run(&mut self, node: NodeKey, outputs: &mut Vec<SpaceOutput>) {
-        let mut transaction = self.spaces.begin();
+        let mut transaction = self.spaces.begin_in(&self.space);
         let result = self.program.run(node, &mut transaction);
         let result = saw_everything(&transaction).and(result);
         let result = result.and_then(|()| self.check(node, &transaction));
@@ -490,7 +483,8 @@ impl<P: Program> SpaceMachine<P> {
         let writes = transaction.operations().iter().map(|write| &write.at);
         self.nodes.scheduler.finished(node, reads, writes);
         self.ran.insert(node, None);
-        let result = result.and_then(|()| self.commit(transaction).map_err(failure_of));
+        let result = result.map_err(shortened);
+        let result = result.and_then(|()| self.commit_of(node, transaction));
         match result {
             Ok(committed) => self.apply(&committed, &ChangedBy::Node(node)),
             Err(failure) => self.fail(node, failure, outputs),
@@ -498,9 +492,10 @@ impl<P: Program> SpaceMachine<P> {
     }
 
     fn fail(&mut self, node: NodeKey, failure: Failure, outputs: &mut Vec<SpaceOutput>) {
-        let mut transaction = self.spaces.begin();
+        let mut transaction = self.spaces.begin_in(&self.space);
         self.program.failed(node, &failure, &mut transaction);
-        if let Ok(committed) = self.commit(transaction) {
+        if let Ok(committed) = self.commit_bounded(transaction, WriteRoom::Reserved) {
+            self.post(node, &committed.posts);
             self.apply(&committed, &ChangedBy::Node(node));
         }
         outputs.push(SpaceOutput::Failed { node, failure });
@@ -511,12 +506,39 @@ impl<P: Program> SpaceMachine<P> {
         if !self.checks_twice {
             return Ok(());
         }
-        let mut second = self.spaces.begin();
+        let mut second = self.spaces.begin_in(&self.space);
         self.program.run(node, &mut second)?;
-        let same = first.operations() == second.operations() && first.effects() == second.effects();
+        let same = first.operations() == second.operations()
+            && first.effects() == second.effects()
+            && first.posts() == second.posts();
         let message = "two runs on the same cells wrote different things";
         same.then_some(())
             .ok_or_else(|| Failure::new("Unstable", message))
+    }
+
+    /// Commits what a node did; what it asks of others goes into the wave.
+    fn commit_of(&mut self, node: NodeKey, transaction: Transaction) -> Result<Committed, Failure> {
+        let committed = self.commit_bounded(transaction, WriteRoom::Usual)?;
+        self.post(node, &committed.posts);
+        Ok(committed)
+    }
+
+    fn post(&mut self, node: NodeKey, posts: &[Post]) {
+        let name = self.nodes.name_of(node).cloned().unwrap_or_default();
+        let messages = messages(posts, &self.space, &name);
+        self.bounds.posts += messages.len();
+        self.wave.posts.extend(messages);
+    }
+
+    /// Commits what can be saved.
+    fn commit_bounded(
+        &mut self,
+        transaction: Transaction,
+        room: WriteRoom,
+    ) -> Result<Committed, Failure> {
+        self.bounds
+            .validate(&self.spaces, &self.space, &transaction, room)?;
+        self.commit(transaction).map_err(failure_of)
     }
 
     fn commit(&mut self, transaction: Transaction) -> Result<Committed, CommitError> {
@@ -552,6 +574,24 @@ fn saw_everything(transaction: &Transaction) -> Result<(), Failure> {
     match transaction.beyond() {
         Some(beyond) => Err(Failure::new(failure::kind::LIMIT, beyond.to_string())),
         None => Ok(()),
+    }
+}
+
+/// A failure as it can be kept, however much its function had to say.
+fn shortened(failure: Failure) -> Failure {
+    let short = |mut text: String| {
+        text.truncate(text.floor_char_boundary(limit::FAILURE_MAX));
+        text
+    };
+    let kind = match failure.kind.len() {
+        0..=limit::FAILURE_MAX => failure.kind,
+        _ => short(failure.kind.to_string()).into(),
+    };
+    Failure {
+        kind,
+        message: short(failure.message),
+        traceback: failure.traceback.map(short),
+        ..failure
     }
 }
 

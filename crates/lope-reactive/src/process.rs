@@ -1,7 +1,7 @@
 //! Process cells and the set of processes that run.
 //!
 //! A process cell is one document: `TYPE` (the recipe's id), `spell` (a link to the recipe's
-//! document), `argument`, `internal`, `resultRef`, and `errors` and `warnings` by node when there
+//! document), `argument`, `internal`, `resultRef`, and `errors`, `receipts` and `warnings` by node when there
 //! are any. The result cell's source leads to it. Which processes run is a document too, so that
 //! whoever takes the space over knows.
 

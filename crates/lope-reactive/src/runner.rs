@@ -20,7 +20,7 @@ use lope_model::Failure;
 use thiserror::Error;
 
 use crate::limit;
-use crate::machine::{Nodes, Program, SpaceCommand, StreamEvent};
+use crate::machine::{Nodes, PostAnswer, Program, SpaceCommand, StreamEvent};
 use crate::module::{Modules, ScriptHost};
 use crate::process::{mark_stopped, process_of, running_set};
 use crate::recipe::{BadRecipe, Recipe};
@@ -209,6 +209,18 @@ impl RecipeRunner {
         };
         match self.named(node) {
             Some(bound) => Ok(bound.record_effect(hash, outcome, transaction)?),
+            None => Ok(()),
+        }
+    }
+
+    /// Records what became of a message that a node sent; nothing of one that is gone.
+    fn record_answer(
+        &self,
+        answer: &PostAnswer,
+        transaction: &mut Transaction,
+    ) -> Result<(), RecipeError> {
+        match self.named(&answer.from.node) {
+            Some(bound) => Ok(bound.record_answer(answer, transaction)?),
             None => Ok(()),
         }
     }

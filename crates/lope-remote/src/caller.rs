@@ -8,7 +8,7 @@ use lope::tokens::Right;
 
 use crate::ATTACHMENT_MAX;
 use crate::command_call::CommandCall;
-use crate::order::{Attached, CommandFrame, Need, OutputFile};
+use crate::order::{Attached, CommandFrame, LastTold, Need, OutputFile};
 
 /// Is this command done for somebody else?
 pub fn is_remote() -> bool {
@@ -19,6 +19,11 @@ pub fn is_remote() -> bool {
 /// that has come.
 pub fn is_short() -> bool {
     CommandCall::current().is_some_and(|call| call.is_short())
+}
+
+/// What the caller was told before the server was away, if the command goes on.
+pub fn last_told() -> Option<LastTold> {
+    CommandCall::current()?.order.last.clone()
 }
 
 /// Says something to whoever the command is done for; false: that is whoever sits here.

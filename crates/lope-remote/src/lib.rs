@@ -7,11 +7,14 @@
 
 pub mod caller;
 mod command_call;
+mod following;
 mod order;
 mod server_client;
 
 pub use command_call::{CommandCall, CommandHost, FrameReceiver};
-pub use order::{Attached, Attachment, CommandFrame, CommandOrder, Need, OutputFile, ScreenSize};
+pub use order::{
+    Attached, Attachment, CommandFrame, CommandOrder, LastTold, Need, OutputFile, ScreenSize,
+};
 pub use server_client::{CallError, OrderGiver, ServerClient, ServerTrust};
 
 /// Most bytes of one file, or of standard input, that go with an order.

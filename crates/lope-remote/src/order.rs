@@ -22,6 +22,18 @@ pub struct CommandOrder {
     pub folder: String,
     /// The claim of a task that the caller speaks for.
     pub task: Option<String>,
+    /// What a command that goes on after its server was away had said last.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last: Option<LastTold>,
+}
+
+/// What a caller was told last.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct LastTold {
+    /// Of its text.
+    pub digest: String,
+    /// How much was said until then.
+    pub count: u64,
 }
 
 /// Columns and lines of a terminal.

@@ -6,6 +6,9 @@ use crate::error::{CommitRefusal, WriteError};
 use crate::json::{Array, Json, Number, put};
 use crate::link::{Link, same_target};
 
+/// What a key takes besides its text, and a number.
+const KEY_WEIGHT: usize = 10;
+
 /// One change of one document.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Operation {
@@ -40,6 +43,20 @@ impl Operation {
             }
         };
         Ok(self.store(document, value)?)
+    }
+
+    /// How much room what it adds takes at most, the way to it included.
+    pub fn weight(&self) -> usize {
+        let keys = self.at.path.keys().iter();
+        let keys: usize = keys.map(|key| key.len() + KEY_WEIGHT).sum();
+        keys + match &self.change {
+            Change::Put(value) => value.as_ref().map_or(0, Json::weight),
+            Change::Append(elements) | Change::AddUnique(elements) => {
+                elements.iter().map(Json::weight).sum()
+            }
+            Change::RemoveValue(element) => element.weight(),
+            Change::Increment(_) => KEY_WEIGHT,
+        }
     }
 
     /// Puts `value` where the operation applies.

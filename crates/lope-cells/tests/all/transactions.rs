@@ -3,11 +3,12 @@
 use lope_cells::edit::{ConcurrentSpaces, EDIT_ATTEMPTS_MAX, EditError};
 use lope_cells::error::{CommitError, CommitRefusal, WriteError};
 use lope_cells::json::Number;
-use lope_cells::transaction::EffectRequest;
-use lope_cells::{Json, Schema, Spaces, Transaction};
+use lope_cells::transaction::operation::{Change, Operation};
+use lope_cells::transaction::{EffectRequest, Post};
+use lope_cells::{Json, Projected, Schema, Spaces, Transaction};
 use proptest::prelude::*;
 
-use crate::fixture::{cell, get, json, link, set};
+use crate::fixture::{cell, get, json, link, redirect, set, space};
 
 fn filled() -> Spaces {
     let mut spaces = Spaces::default();
@@ -50,6 +51,77 @@ fn many_spaces_are_read_and_one_is_written() {
     spaces.commit(transaction).unwrap();
     assert_eq!(get(&spaces, "doc/a"), Some(5.into()));
     assert_eq!(get(&spaces, "other:far/n"), Some(5.into()));
+}
+
+/// Whoever has a home writes there; what it writes elsewhere is handed over, whole.
+#[test]
+fn what_is_written_outside_of_the_home_is_asked_of_its_space() {
+    let mut spaces = filled();
+    set(&mut spaces, "doc/out", redirect("other:far"));
+    let mut transaction = spaces.begin_in(&space("home"));
+    transaction
+        .set(
+            &cell("doc/out"),
+            &json!({"n": 5, "me": {"/": {"link@1": {"path": ["a"]}}}}).into(),
+        )
+        .unwrap();
+    transaction
+        .increment(&cell("other:far/n"), 2.into())
+        .unwrap();
+    transaction
+        .append(&cell("other:list"), &[json!({"id": "a"}).into()])
+        .unwrap();
+    transaction
+        .add_unique(&cell("other:list"), &1.into())
+        .unwrap();
+    transaction
+        .remove_value(&cell("other:list"), &2.into())
+        .unwrap();
+    transaction.remove(&cell("doc/out/n")).unwrap();
+    transaction.send(&cell("other:s"), 6.into()).unwrap();
+    transaction.send(&cell("doc/a"), 7.into()).unwrap();
+    transaction.set(&cell("doc/a"), &1.into()).unwrap();
+    assert!(
+        transaction
+            .reads()
+            .keys()
+            .all(|at| at.space == space("home"))
+    );
+    let committed = spaces.commit(transaction).unwrap();
+    let change = |at: &str, change: Change| {
+        Post::Change(Operation {
+            at: cell(at),
+            change,
+        })
+    };
+    let event = |at: &str, payload: i64| Post::Event {
+        stream: cell(at),
+        payload: payload.into(),
+    };
+    let whole = json!({"n": 5, "me": link("doc/a")});
+    let expected = [
+        change("other:far", Change::Put(Some(whole.into()))),
+        change("other:far/n", Change::Increment(2.into())),
+        change(
+            "other:list",
+            Change::Append(vec![json!({"id": "a"}).into()]),
+        ),
+        change("other:list", Change::AddUnique(vec![1.into()])),
+        change("other:list", Change::RemoveValue(2.into())),
+        change("other:far/n", Change::Put(None)),
+        event("other:s", 6),
+        event("doc/a", 7),
+    ];
+    assert_eq!(committed.posts, expected);
+    assert_eq!(get(&spaces, "doc/a"), Some(1.into()));
+    assert_eq!(get(&spaces, "other:far/n"), Some(5.into()), "not done here");
+    // Whether it is a stream there is not known here.
+    let stream = Schema::new(json!({"asStream": true}).into());
+    let mut transaction = spaces.begin_in(&space("home"));
+    let far = transaction.project(&cell("other:s"), &stream);
+    assert!(matches!(far, Some(Projected::Stream(_))), "{far:?}");
+    assert_eq!(transaction.project(&cell("doc/a"), &stream), None);
+    assert_eq!(transaction.project(&cell("other:far/n"), &stream), None);
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! A message that waits for a space.
 
-use crate::machine::Arrival;
+use crate::machine::{Arrival, PostOrigin};
 
 /// A message in the inbox.
 #[derive(Clone, Debug)]
@@ -8,5 +8,7 @@ pub(super) struct FoundMessage {
     pub(super) seq: u64,
     /// None for a message that means nothing to this space.
     pub(super) arrival: Option<Arrival>,
+    /// The node of another space that sent it.
+    pub(super) from: Option<PostOrigin>,
     pub(super) frame: Vec<u8>,
 }

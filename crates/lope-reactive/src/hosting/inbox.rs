@@ -14,18 +14,23 @@ use super::codec::{decode, encode};
 use super::found_message::FoundMessage;
 use super::space_store::SpaceStore;
 use crate::limit;
-use crate::machine::{Arrival, SpaceAction, SpaceCommand, StreamEvent};
+use crate::machine::{Arrival, PostOrigin, SpaceAction, SpaceCommand, StreamEvent};
 
 /// What a message to a space says.
 #[derive(Serialize, Deserialize)]
-enum SpaceMessage {
+pub(super) enum SpaceMessage {
     Event {
         stream: CellAddress,
         payload: Json,
+        /// The node of another space that sent it, and waits for its receipt.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        from: Option<PostOrigin>,
     },
     Command {
         space: String,
         action: Box<SpaceAction>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        from: Option<PostOrigin>,
     },
 }
 
@@ -48,6 +53,7 @@ impl SpaceStore {
         let message = SpaceMessage::Event {
             stream: event.stream.clone(),
             payload: event.payload.clone(),
+            from: None,
         };
         self.append(&event.id, &message).await
     }
@@ -57,26 +63,34 @@ impl SpaceStore {
         let message = SpaceMessage::Command {
             space: self.space().to_string(),
             action: Box::new(command.action.clone()),
+            from: None,
         };
         self.append(&command.id, &message).await
     }
 
     async fn append(&self, id: &str, message: &SpaceMessage) -> Result<u64, HostError> {
-        let payload = encode(message)?;
-        let worker = self.keys.worker();
-        let message = Message::new(MessageKind::Event, worker.number(), id.as_bytes(), &payload);
-        let name = self.space().as_str().as_bytes().to_vec();
         let batch = Batch {
             guards: Vec::new(),
-            writes: vec![
-                append_inbox(worker, seal(&message)?),
-                Write::Put(self.keys.entry(), name),
-            ],
+            writes: vec![self.arriving(id, message)?, self.enlisting()],
         };
         let replies = self.tables.commit(vec![batch]).await?;
         let applied = replies.into_iter().next().and_then(Result::ok);
         let number = applied.and_then(|applied| applied.appended.first().copied());
         number.ok_or_else(|| HostError::Damaged("a message got no number".to_owned()))
+    }
+
+    /// The write that puts a message into the inbox of the space.
+    pub(super) fn arriving(&self, id: &str, message: &SpaceMessage) -> Result<Write, HostError> {
+        let payload = encode(message)?;
+        let worker = self.keys.worker();
+        let message = Message::new(MessageKind::Event, worker.number(), id.as_bytes(), &payload);
+        Ok(append_inbox(worker, seal(&message)?))
+    }
+
+    /// The write that puts the space into the list of spaces.
+    pub(super) fn enlisting(&self) -> Write {
+        let name = self.space().as_str().as_bytes().to_vec();
+        Write::Put(self.keys.entry(), name)
     }
 
     /// The messages that wait, in order, at most `limit`.
@@ -86,31 +100,41 @@ impl SpaceStore {
         let rows = self.tables.range(range).await?.into_iter();
         let found = rows.filter_map(|row| {
             let (_, seq) = read_inbox(&row.key)?;
+            let (arrival, from) = self.read_message(&row.value).unzip();
             Some(FoundMessage {
                 seq,
-                arrival: self.read_message(&row.value),
+                arrival,
+                from: from.flatten(),
                 frame: row.value,
             })
         });
         Ok(found.collect())
     }
 
-    fn read_message(&self, frame: &[u8]) -> Option<Arrival> {
+    fn read_message(&self, frame: &[u8]) -> Option<(Arrival, Option<PostOrigin>)> {
         let message = Message::decode(frame).ok()?;
         let id = std::str::from_utf8(message.id).ok()?.into();
         match decode(message.payload).ok()? {
-            SpaceMessage::Event { stream, payload } => {
+            SpaceMessage::Event {
+                stream,
+                payload,
+                from,
+            } => {
                 let event = StreamEvent {
                     id,
                     stream,
                     payload,
                 };
-                (event.stream.space == *self.space()).then_some(Arrival::Event(event))
+                (event.stream.space == *self.space()).then_some((Arrival::Event(event), from))
             }
-            SpaceMessage::Command { space, action } => {
+            SpaceMessage::Command {
+                space,
+                action,
+                from,
+            } => {
                 let action = *action;
                 let command = SpaceCommand { id, action };
-                (space == self.space().as_str()).then_some(Arrival::Command(command))
+                (space == self.space().as_str()).then_some((Arrival::Command(command), from))
             }
         }
     }

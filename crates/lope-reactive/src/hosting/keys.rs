@@ -22,6 +22,7 @@ pub(super) const NODES: u8 = b'n';
 pub(super) const WIRINGS: u8 = b'v';
 pub(super) const HISTORY: u8 = b'h';
 pub(super) const ACTIVE: u8 = b'a';
+pub(super) const POSTS: u8 = b'p';
 pub(super) const ENTRIES: u8 = b'i';
 
 /// The worker of the mailbox to whom the events of a space are sent.
@@ -154,6 +155,12 @@ impl SpaceKeys {
     pub(super) fn history(&self, epoch: u64, wave: u64) -> At {
         let number = [epoch.to_be_bytes(), wave.to_be_bytes()].concat();
         At::new(self.table, [self.all(HISTORY), number].concat())
+    }
+
+    /// A message of a wave that has not reached its space.
+    pub(super) fn post(&self, epoch: u64, wave: u64, index: usize) -> At {
+        let number = [epoch, wave, index as u64].map(u64::to_be_bytes).concat();
+        At::new(self.table, [self.all(POSTS), number].concat())
     }
 
     /// That the space needs a host though no event waits.

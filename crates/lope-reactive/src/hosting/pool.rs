@@ -252,7 +252,7 @@ impl SpacePoolInner {
         outcome: Result<lope_cells::Json, Failure>,
         attempt: &str,
     ) {
-        let command = SpaceCommand {
+        let mut command = SpaceCommand {
             id: format!("effect:{}:{attempt}", effect.key).into(),
             action: SpaceAction::EffectDone {
                 key: effect.key.clone(),
@@ -262,6 +262,13 @@ impl SpacePoolInner {
         let store = self.directory.space(effect.space.clone());
         let mut pause = Span::from_millis(100);
         while let Err(error) = store.ask(&command).await {
+            if let (HostError::Message(bad), SpaceAction::EffectDone { outcome, .. }) =
+                (&error, &mut command.action)
+                && outcome.is_ok()
+            {
+                *outcome = Err(Failure::new("TooLarge", bad.to_string()));
+                continue;
+            }
             if !error.is_passing() {
                 tracing::warn!(space = %effect.space, %error, "an outcome cannot be told");
                 return;

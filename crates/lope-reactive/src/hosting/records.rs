@@ -24,6 +24,9 @@ use super::wave_number::WaveNumber;
 use crate::limit;
 use crate::machine::{CellChange, NodeRecord, NodeWiring, StoredNode, Wave};
 
+/// Rows of a wave besides those of its documents, events and nodes.
+const REST_ROWS: usize = 16;
+
 /// A change of a cell, as the history of its space has it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HistoryEntry {
@@ -79,15 +82,9 @@ impl SpaceStore {
         writes: &mut Vec<Write>,
     ) -> Result<(), HostError> {
         // A node without a record runs once more when the space is taken up; that is all.
-        for (name, record) in wave.nodes.iter().take(COMMIT_ROWS_MAX / 4) {
-            let at = self.keys.node(name);
-            match record {
-                Some(record) => writes.push(Write::Put(at, encode(record)?)),
-                None => writes.extend([at, self.keys.wiring(name)].map(Write::Delete)),
-            }
-            if let Some(wiring) = wave.wirings.get(name) {
-                writes.push(Write::Put(self.keys.wiring(name), wiring_row(wiring)?));
-            }
+        let room = COMMIT_ROWS_MAX.saturating_sub(writes.len() + REST_ROWS);
+        for (name, record) in wave.nodes.iter().take((COMMIT_ROWS_MAX / 4).min(room / 2)) {
+            writes.extend(self.node_rows(name, record.as_ref(), wave)?);
         }
         if !wave.history.is_empty() {
             let row = HistoryRow {
@@ -106,6 +103,29 @@ impl SpaceStore {
             Write::Delete(self.keys.active())
         });
         Ok(())
+    }
+
+    fn node_rows(
+        &self,
+        name: &Arc<str>,
+        record: Option<&NodeRecord>,
+        wave: &Wave,
+    ) -> Result<Vec<Write>, HostError> {
+        let at = self.keys.node(name);
+        let wired = self.keys.wiring(name);
+        let Some(record) = record else {
+            return Ok([at, wired].map(Write::Delete).into());
+        };
+        let mut rows = vec![Write::Put(at, encode(record)?)];
+        if let Some(wiring) = wave.wirings.get(name) {
+            rows.push(Write::Put(wired, wiring_row(wiring)?));
+        }
+        let is_long =
+            |row: &Write| matches!(row, Write::Put(_, value) if value.len() > limit::RECORD_MAX);
+        if rows.iter().any(is_long) {
+            return self.node_rows(name, None, wave);
+        }
+        Ok(rows)
     }
 
     /// What is known of the nodes of the space.
@@ -297,10 +317,25 @@ fn wiring_row(wiring: &NodeWiring) -> Result<Vec<u8>, HostError> {
 
 /// Changes as they are kept: together they fit into one row, however many there are.
 fn change_rows(changes: &[CellChange]) -> Vec<ChangeRow> {
-    let (each, rest) = changes.split_at(changes.len().min(limit::HISTORY_CHANGES_MAX));
+    let mut left = limit::RECORD_MAX;
+    let each = changes.iter().take(limit::HISTORY_CHANGES_MAX);
+    let each = each.take_while(|change| {
+        let keys = change.path.keys().iter().map(|key| key.len() + 5);
+        let taken = keys.sum::<usize>() + limit::HISTORY_VALUE_MAX + room_of(change);
+        left = left.saturating_sub(taken);
+        left > 0
+    });
+    let (each, rest) = changes.split_at(each.count());
     let mut rows: Vec<ChangeRow> = each.iter().map(change_row).collect();
-    let documents: BTreeMap<&EntityId, &Arc<str>> =
-        rest.iter().map(|change| (&change.id, &change.by)).collect();
+    left = limit::RECORD_MAX / 8 * 7;
+    let mut documents: BTreeMap<&EntityId, &Arc<str>> = BTreeMap::new();
+    for change in rest {
+        let taken = room_of(change);
+        if !documents.contains_key(&change.id) && taken < left {
+            left -= taken;
+            documents.insert(&change.id, &change.by);
+        }
+    }
     rows.extend(documents.into_iter().map(|(id, by)| ChangeRow {
         id: id.clone(),
         path: CellPath::root(),
@@ -309,6 +344,11 @@ fn change_rows(changes: &[CellChange]) -> Vec<ChangeRow> {
         by: by.to_string(),
     }));
     rows
+}
+
+/// What a change takes in the history besides its path and value.
+fn room_of(change: &CellChange) -> usize {
+    change.id.as_str().len() + change.by.len() + 48
 }
 
 fn change_row(change: &CellChange) -> ChangeRow {

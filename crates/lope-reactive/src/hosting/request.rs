@@ -18,7 +18,7 @@ use super::pool::{PoolOptions, SpacePool};
 use super::space_store::{SpaceStore, StoredReceipt};
 use crate::javascript::JavaScript;
 use crate::limit;
-use crate::machine::{Arrival, SpaceMachine};
+use crate::machine::{Arrival, SpaceAction, SpaceCommand, SpaceMachine};
 use crate::runner::{ProcessReport, RecipeRunner};
 
 /// Longest time between two looks for a receipt; a change of the store is told at once.
@@ -121,6 +121,75 @@ impl SpaceClient {
         receipt
     }
 
+    /// Returns when nothing waits for a space, nothing that it sent waits for others, and nothing can run
+    /// in it: everything that was sent before has taken effect and is on disk. Effects under way are
+    /// not waited for, nor is a node that does not settle while it has to wait. If nobody hosts the
+    /// space, this process does for as long as it takes.
+    ///
+    /// ```no_run
+    /// # async fn example(spaces: lope_reactive::hosting::SpaceClient) -> Result<(), lope_reactive::hosting::HostError> {
+    /// let home = "home".parse().expect("a name");
+    /// spaces.idle(&home).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn idle(&self, space: &SpaceName) -> Result<(), HostError> {
+        let store = self.space(space);
+        let mut pool = None;
+        let idle = self.come_to_rest(&store, &mut pool).await;
+        if let Some(pool) = pool {
+            pool.finish().await;
+        }
+        idle
+    }
+
+    async fn come_to_rest(
+        &self,
+        store: &SpaceStore,
+        pool: &mut Option<SpacePool>,
+    ) -> Result<(), HostError> {
+        loop {
+            self.empty_queues(store, pool).await?;
+            let now = self.clock.now();
+            if !self.directory.entry(store.space(), now).await?.is_active {
+                return Ok(());
+            }
+            // What it looks at elsewhere may have changed: a command comes behind all that follows.
+            let nothing = SpaceCommand {
+                id: format!("idle:{}:{}", self.options.identity.owner, now.millis()).into(),
+                action: SpaceAction::All(Vec::new()),
+            };
+            store.ask(&nothing).await?;
+            if let Some(pool) = pool {
+                pool.wake(store.space());
+            }
+            self.look_for_receipt(store, &nothing.id, None, pool)
+                .await?;
+            if store.has_empty_queues().await? {
+                return Ok(());
+            }
+        }
+    }
+
+    async fn empty_queues(
+        &self,
+        store: &SpaceStore,
+        pool: &mut Option<SpacePool>,
+    ) -> Result<(), HostError> {
+        let mut changes = self.tables.watch();
+        while !store.has_empty_queues().await? {
+            if let Some(why) = why_broken(store, pool.as_ref()) {
+                return Err(HostError::Broken(why));
+            }
+            self.host_if_free(store, pool).await?;
+            tokio::select! {
+                () = changes.changed() => {}
+                () = tokio::time::sleep(POLL) => {}
+            }
+        }
+        Ok(())
+    }
+
     /// Delivers something. If too many events wait and nobody hosts the space, they are handled here
     /// first; if somebody does, the sender is told.
     async fn deliver(
@@ -164,9 +233,7 @@ impl SpaceClient {
                 Err(error) if error.is_passing() => {}
                 Err(error) => return Err(error),
             }
-            let broken = pool.as_ref();
-            let broken = broken.and_then(|pool| pool.why_broken(store.space()));
-            if let Some(why) = broken {
+            if let Some(why) = why_broken(store, pool.as_ref()) {
                 return Err(HostError::Broken(why));
             }
             self.host_if_free(store, pool).await?;
@@ -200,6 +267,10 @@ impl SpaceClient {
         }
         Ok(())
     }
+}
+
+fn why_broken(store: &SpaceStore, pool: Option<&SpacePool>) -> Option<String> {
+    pool?.why_broken(store.space())
 }
 
 impl fmt::Debug for SpaceClient {

@@ -3,18 +3,22 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use lope_model::{Span, Timestamp};
+use lope_model::{Clock, Span, Timestamp};
 
 use super::HostError;
 use super::document_rows::{DocumentRows, PlannedRows};
 use super::found_message::FoundMessage;
 use super::lease::{LeaseRequest, SpaceLease};
+use super::posts::WaitingPosts;
 use super::space_store::{SavedWave, SpaceStore};
 use crate::limit;
 use crate::machine::{Program, SpaceInput, SpaceMachine, SpaceOutput, Wave};
 use lope_cells::address::CellAddress;
 use lope_cells::id::{EntityId, SpaceName};
 use lope_cells::transaction::Transaction;
+
+/// Longest time between two looks of somebody who waits until nothing is to be done.
+const IDLE_POLL: Span = Span::from_millis(250);
 
 /// A space that this process hosts.
 #[derive(Debug)]
@@ -30,6 +34,7 @@ pub struct SpaceHost<P> {
     unsaved: Option<UnsavedWave>,
     /// Whether the commit of that wave was sent and not answered.
     is_unanswered: bool,
+    posts: WaitingPosts,
 }
 
 /// A wave with the rows that save its documents.
@@ -50,6 +55,11 @@ impl<P: Program> SpaceHost<P> {
         let taken = store.take_up().await?;
         let mut machine = SpaceMachine::new(store.space().clone(), taken.spaces, program);
         machine.resume(taken.nodes);
+        let posts = WaitingPosts {
+            count: store.posts().await?,
+            due: None,
+        };
+        machine.note_posts(posts.count);
         Ok(Self {
             store,
             lease,
@@ -59,6 +69,7 @@ impl<P: Program> SpaceHost<P> {
             rows: taken.rows,
             unsaved: None,
             is_unanswered: false,
+            posts,
         })
     }
 
@@ -87,6 +98,7 @@ impl<P: Program> SpaceHost<P> {
         loop {
             if !self.is_settling() {
                 self.save(now).await?;
+                self.forward(now).await?;
                 self.fetch(now).await?;
                 self.fetch_foreign().await?;
             }
@@ -117,12 +129,31 @@ impl<P: Program> SpaceHost<P> {
 
     /// When to take a turn though nothing came in.
     pub fn next_deadline(&self, now: Timestamp) -> Option<Timestamp> {
-        self.machine.next_deadline(now)
+        let deadlines = [self.machine.next_deadline(now), self.posts.next(now)];
+        deadlines.into_iter().flatten().min()
     }
 
-    /// Whether nothing can run, everything is saved, and no event was waiting when last asked.
+    /// Whether nothing can run, everything is saved and sent, and no event was waiting when last asked.
     pub fn is_idle(&self, now: Timestamp) -> bool {
-        self.unsaved.is_none() && self.inputs.is_empty() && self.machine.is_idle(now)
+        let is_saved = self.unsaved.is_none() && self.posts.count == 0;
+        is_saved && self.inputs.is_empty() && self.machine.is_idle(now)
+    }
+
+    /// Takes turns until nothing can run, everything is saved and sent, and no event waits. A node that
+    /// does not settle is not waited for while it has to wait. Gives what the machine tells.
+    pub async fn idle(&mut self, clock: &dyn Clock) -> Result<Vec<SpaceOutput>, HostError> {
+        let mut told = Vec::new();
+        loop {
+            let now = clock.now();
+            told.extend(self.turn(now).await?);
+            if self.is_idle(now) && self.fetched.is_empty() {
+                return Ok(told);
+            }
+            let due = self.next_deadline(now).unwrap_or(now.plus(IDLE_POLL));
+            let left = due.millis().saturating_sub(now.millis());
+            let left = Span::from_millis(left.max(0).cast_unsigned()).min(IDLE_POLL);
+            tokio::time::sleep(left.to_duration()).await;
+        }
     }
 
     /// Whether nodes look at other spaces, so that a turn is due when these change.
@@ -172,14 +203,39 @@ impl<P: Program> SpaceHost<P> {
             }
         }
         self.is_unanswered = false;
+        let answered = done.iter().filter(|found| found.from.is_some()).count();
         for found in done {
             self.fetched.remove(&found.seq);
         }
         if let Some(saved) = self.unsaved.take() {
+            let posted = saved.wave.posts.len() + answered;
+            if posted > 0 {
+                let count = self.posts.count + posted;
+                self.posts = WaitingPosts { count, due: None };
+            }
             let wave = saved.wave.number;
             self.inputs.push(SpaceInput::Saved { wave });
             self.rows.saved(saved.planned);
         }
+        Ok(())
+    }
+
+    /// Moves messages to other spaces that have room for them.
+    async fn forward(&mut self, now: Timestamp) -> Result<(), HostError> {
+        if self.posts.next(now).is_none_or(|due| due > now) {
+            return Ok(());
+        }
+        let left = self
+            .store
+            .forward(self.lease.epoch, self.posts.count)
+            .await?;
+        let count = left.ok_or(HostError::Lost)?;
+        let has_moved = count < self.posts.count;
+        self.posts = WaitingPosts {
+            count,
+            due: (!has_moved).then(|| now.plus(limit::POST_AGAIN)),
+        };
+        self.machine.note_posts(count);
         Ok(())
     }
 

@@ -202,6 +202,7 @@ impl SpaceStore {
             let at = self.keys.receipt(&receipt.event);
             writes.push(Write::Put(at, encode(&stored(receipt, now))?));
         }
+        writes.extend(self.posting(epoch, wave, done)?);
         for found in done {
             let key = inbox(self.keys.worker(), found.seq);
             writes.push(Write::Delete(At::new(TableId::INBOX, key)));
@@ -277,7 +278,7 @@ fn wave_mark(epoch: u64, wave: &Wave) -> Vec<u8> {
     [epoch.to_be_bytes(), wave.number.to_be_bytes()].concat()
 }
 
-fn stored(receipt: &EventReceipt, now: Timestamp) -> StoredReceipt {
+pub(super) fn stored(receipt: &EventReceipt, now: Timestamp) -> StoredReceipt {
     let (outcome, failure) = match &receipt.outcome {
         EventOutcome::Handled => ("handled", None),
         EventOutcome::Failed(failure) => ("failed", Some(failure.clone())),

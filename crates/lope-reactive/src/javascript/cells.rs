@@ -7,7 +7,7 @@ use lope_cells::address::CellAddress;
 use lope_cells::json::Json;
 use lope_cells::link::{Link, close_cycles};
 use lope_cells::path::CellPath;
-use lope_cells::project::{Cell, Projected};
+use lope_cells::project::{Cell, Projected, is_stream};
 use lope_cells::transaction::Transaction;
 
 /// The transaction of the call that runs, and its cells by number.
@@ -114,6 +114,9 @@ fn act(
             let part = Cell::new(at.key(key.as_str()));
             return Ok(Some(Json::from(cells.add(part) as i64)));
         }
+        "set" if is_closed(transaction, at, value.as_ref()) => {
+            return Err("it is a stream: send events to it".to_owned());
+        }
         "set" => match &value {
             Some(value) => transaction.set(at, value),
             None => transaction.remove(at),
@@ -150,9 +153,18 @@ fn act(
                 .increment(at, by)
                 .map_err(|error| shown(&error))?;
         }
+        "send" => transaction
+            .send(at, given())
+            .map_err(|error| shown(&error))?,
         other => return Err(format!("a cell has no '{other}'")),
     }
     Ok(None)
+}
+
+/// Whether a cell takes events, so that no value is put in their place.
+fn is_closed(transaction: &mut Transaction, at: &CellAddress, value: Option<&Json>) -> bool {
+    let found = transaction.quietly(|transaction| transaction.get(at));
+    found.as_ref().is_some_and(is_stream) && !value.is_some_and(is_stream)
 }
 
 /// A link that means the same wherever it is written.

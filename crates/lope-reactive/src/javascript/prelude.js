@@ -19,6 +19,7 @@
     addUnique(value) { ask("addUnique", this.#index, value); }
     removeValue(value) { ask("removeValue", this.#index, value); }
     increment(by = 1) { ask("increment", this.#index, by); }
+    send(event = null) { ask("send", this.#index, event); }
     key(name) { return new Cell(ask("key", this.#index, String(name))); }
     toJSON() { return ask("link", this.#index); }
   }

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use lope_cells::address::CellAddress;
+use lope_cells::id::SpaceName;
 use lope_cells::json::Json;
 use lope_model::Failure;
 use serde::{Deserialize, Serialize};
@@ -34,6 +35,13 @@ pub enum SpaceAction {
         at: CellAddress,
         elements: Vec<Json>,
     },
+    /// The list in a cell gets those elements at its end that it does not have.
+    AddUnique {
+        at: CellAddress,
+        elements: Vec<Json>,
+    },
+    /// The list in a cell loses every element that equals this.
+    RemoveValue { at: CellAddress, element: Json },
     /// The number in a cell grows.
     Increment { at: CellAddress, by: Json },
     /// A recipe runs into a cell; without a recipe the recorded one.
@@ -50,10 +58,51 @@ pub enum SpaceAction {
         key: Arc<str>,
         outcome: Result<Json, Failure>,
     },
+    /// What became of something that a node asked another space for.
+    Answered(PostAnswer),
     /// A document gets a name that people know it by.
     Name { at: CellAddress, name: String },
     /// Several of these, together or not at all.
     All(Vec<SpaceAction>),
+}
+
+impl SpaceAction {
+    /// What is done instead when the outcome of an effect cannot be kept: its node is told so.
+    pub(super) fn failing_instead(&self) -> Option<impl FnOnce(Failure) -> Self> {
+        let Self::EffectDone {
+            key,
+            outcome: Ok(_),
+        } = self
+        else {
+            return None;
+        };
+        let key = Arc::clone(key);
+        Some(|failure| Self::EffectDone {
+            key,
+            outcome: Err(failure),
+        })
+    }
+}
+
+/// Who asked a space for something, and where.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PostOrigin {
+    pub space: SpaceName,
+    /// The node, by name.
+    pub node: Arc<str>,
+    /// The stream, or the first cell that was to be changed.
+    pub at: CellAddress,
+}
+
+/// What became of a message to another space.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PostAnswer {
+    pub from: PostOrigin,
+    /// The id of the message, and what its receipt says.
+    pub event: Arc<str>,
+    pub outcome: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failure: Option<Failure>,
 }
 
 /// What is written is a value, null too; none is not written.

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::events::{EventReceipt, StreamEvent};
+use super::post::SpacePost;
 use super::record::{NodeRecord, NodeWiring};
 use lope_cells::id::EntityId;
 use lope_cells::json::Json;
@@ -23,6 +24,8 @@ pub struct Wave {
     pub dead_letters: Vec<StreamEvent>,
     /// What was asked for; done after the commit.
     pub effects: Vec<EffectRequest>,
+    /// What was asked of other spaces, and of streams, in order.
+    pub posts: Vec<SpacePost>,
     /// How the nodes fared that ran, by name; none for one that was taken out.
     pub nodes: BTreeMap<Arc<str>, Option<NodeRecord>>,
     /// What those read and write that read or write something else than before.
@@ -71,6 +74,7 @@ impl Wave {
         self.documents.is_empty()
             && self.receipts.is_empty()
             && self.effects.is_empty()
+            && self.posts.is_empty()
             && self.edits.is_empty()
             && self.nodes.is_empty()
     }

@@ -18,8 +18,9 @@ use lope_cells::link::Link;
 use lope_cells::path::CellPath;
 use lope_cells::project::ArgumentPart;
 use lope_cells::read::has_links;
+use lope_cells::resolve::{Follow, is_elsewhere, resolve_within};
 use lope_cells::space::Spaces;
-use lope_cells::transaction::ReadLog;
+use lope_cells::transaction::{ReadLog, Transaction};
 
 /// A process whose nodes are in place.
 #[derive(Debug)]
@@ -196,6 +197,15 @@ fn workflow_request(name: &Arc<str>, inputs: Json) -> Json {
     Json::object([("name", Json::from("workflow")), ("request", request)])
 }
 
+/// Whether something of what a node writes goes into another space.
+fn writes_elsewhere(bound: &BoundNode, looking: &mut Transaction) -> bool {
+    let home = &bound.base.space;
+    targets(&bound.outputs, &bound.base).iter().any(|target| {
+        let found = resolve_within(looking, target, Follow::Redirects, Some(home));
+        found.is_ok_and(|found| is_elsewhere(&found.address, home))
+    })
+}
+
 /// Registers a node with what it will probably read and what it writes; as a handler if one of its
 /// inputs is a stream.
 fn register(
@@ -207,10 +217,13 @@ fn register(
 ) -> (NodeKey, BoundNode) {
     let mut looking = spaces.begin();
     let mut bound = bound.clone();
-    let is_function = matches!(bound.work, NodeWork::Function(_));
-    let stream = is_function
-        .then(|| stream_in(&mut looking, &bound.inputs, &bound.base))
-        .flatten();
+    let stream = match &bound.work {
+        NodeWork::Function(function) => {
+            let schema = function.argument_schema.as_ref();
+            stream_in(&mut looking, &bound.inputs, &bound.base, schema)
+        }
+        NodeWork::Raw(_) | NodeWork::Effect(_) | NodeWork::Passthrough | NodeWork::Observer => None,
+    };
     if let Some((at, stream)) = stream {
         let reads = reads_of(&bound, Some(&at), spaces);
         bound.stream = Some(at);
@@ -226,6 +239,12 @@ fn register(
     let role = match bound.work {
         NodeWork::Observer | NodeWork::Effect(_) => NodeRole::Observer,
         NodeWork::Function(_) | NodeWork::Raw(_) | NodeWork::Passthrough => NodeRole::Computation,
+    };
+    // Whether somebody wants what is written elsewhere is not known here.
+    let role = if writes_elsewhere(&bound, &mut looking) {
+        NodeRole::Observer
+    } else {
+        role
     };
     let spec = NodeSpec {
         role,

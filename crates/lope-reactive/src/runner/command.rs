@@ -29,6 +29,13 @@ impl RecipeRunner {
             SpaceAction::Append { at, elements } => {
                 transaction.append(at, elements).map_err(not_written)
             }
+            SpaceAction::AddUnique { at, elements } => elements
+                .iter()
+                .try_for_each(|element| transaction.add_unique(at, element))
+                .map_err(not_written),
+            SpaceAction::RemoveValue { at, element } => {
+                transaction.remove_value(at, element).map_err(not_written)
+            }
             SpaceAction::Increment { at, by } => {
                 let by = by.as_number();
                 let by = by.ok_or_else(|| Failure::new("TypeError", "no number to add"))?;
@@ -63,6 +70,7 @@ impl RecipeRunner {
             SpaceAction::EffectDone { key, outcome } => {
                 Ok(self.record_effect(key, outcome, transaction)?)
             }
+            SpaceAction::Answered(answer) => Ok(self.record_answer(answer, transaction)?),
             SpaceAction::Name { at, name } => {
                 let names = names_of(&at.space).key(at.id.as_str());
                 replace(transaction, &names, &Json::from(name.as_str())).map_err(not_written)

@@ -9,7 +9,7 @@ use super::setup::{Launch, set_up};
 use super::{RecipeError, RecipeOptions, RecipeRunner};
 use crate::binding::{links_in, place_of, send};
 use crate::limit;
-use crate::machine::{NodeName, StreamEvent};
+use crate::machine::{NodeName, PostAnswer, StreamEvent};
 use crate::module::{ChildRequest, RawCall};
 use crate::process::{ProcessOwner, child_result, mark_stopped, process_of};
 use crate::recipe::{FunctionCode, FunctionModule, Recipe, is_recipe};
@@ -56,6 +56,9 @@ pub(super) enum NodeWork {
     /// Looks at a result, so that it is kept up to date.
     Observer,
 }
+
+/// The outcome of a message that its space did what it asked for.
+const HANDLED: &str = "handled";
 
 /// What a run request is called in a value.
 const RUN: &str = "run@1";
@@ -175,6 +178,34 @@ impl BoundNode {
             (key, value),
         ]);
         self.send(transaction, Some(&done))
+    }
+
+    /// Notes what became of a message to another space: the last one that was handled, and the last one
+    /// that was not, until one to the same place is.
+    pub(super) fn record_answer(
+        &self,
+        answer: &PostAnswer,
+        transaction: &mut Transaction,
+    ) -> Result<(), WriteError> {
+        let to = Json::from(answer.from.at.to_string());
+        let error = answer.failure.as_ref().map(|why| ("error", described(why)));
+        let fields = [
+            ("to", to.clone()),
+            ("event", Json::from(Arc::clone(&answer.event))),
+            ("outcome", Json::from(answer.outcome.as_str())),
+        ];
+        let note = Json::object(fields.into_iter().chain(error));
+        let receipts = self.process.key("receipts").key(self.index.to_string());
+        let failed = receipts.key("failed");
+        if answer.outcome != HANDLED {
+            return replace(transaction, &failed, &note);
+        }
+        replace(transaction, &receipts.key(HANDLED), &note)?;
+        let before = transaction.get(&failed.key("to"));
+        if before == Some(to) {
+            transaction.remove(&failed)?;
+        }
+        Ok(())
     }
 
     /// Whether it is an effect that was asked for and is not done.

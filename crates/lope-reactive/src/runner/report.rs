@@ -84,6 +84,8 @@ pub struct NodeLine {
     pub event: Option<String>,
     /// The event that a handler failed with last, and why.
     pub last_failure: Option<Json>,
+    /// What became of what it asked other spaces for: what was `handled` last, what `failed`.
+    pub sent: Option<Json>,
     /// The cell that a recipe among the nodes runs into.
     pub into: Option<String>,
 }
@@ -124,6 +126,7 @@ impl RecipeRunner {
         let recipe = self.recipes.get(stored.child("TYPE")?.as_str()?)?;
         let field = |key: &str| stored.child(key).cloned().unwrap_or_default();
         let (errors, warnings) = (field("errors"), field("warnings"));
+        let receipts = field("receipts");
         let name = recipe.document.child("name").and_then(Json::as_str);
         let places: BTreeMap<NodeKey, usize> = active
             .nodes
@@ -137,10 +140,12 @@ impl RecipeRunner {
                 .and_then(|key| line(*key, telling, &places));
             let line = known.unwrap_or_else(|| self.silent_line(index, part, &at, telling));
             let error = errors.child(&index.to_string()).cloned();
+            let sent = receipts.child(&index.to_string()).cloned();
             NodeLine {
                 node: index,
                 module: part.module.kind().to_owned(),
                 error,
+                sent,
                 ..line
             }
         });
@@ -152,7 +157,7 @@ impl RecipeRunner {
             parent: None,
             nodes: lines.collect(),
             failing: 0,
-            failures: own_failures(&cell, &errors, &warnings),
+            failures: own_failures(&cell, [&errors, &warnings, &refused(&receipts)]),
             result: cell,
             warnings,
         })
@@ -190,16 +195,36 @@ impl RecipeRunner {
 }
 
 /// What a process cell says of its own nodes.
-fn own_failures(cell: &str, errors: &Json, warnings: &Json) -> Vec<FailingNode> {
-    let said = |notes: &Json| notes.as_object().cloned().unwrap_or_default();
-    let (errors, warnings) = (said(errors), said(warnings));
-    let failing = errors.iter().chain(warnings.iter());
+fn own_failures(cell: &str, notes: [&Json; 3]) -> Vec<FailingNode> {
+    let notes = notes.into_iter().filter_map(Json::as_object);
+    let failing = notes.flat_map(Object::iter);
     let failing = failing.map(|(node, why)| FailingNode {
         path: node.to_string(),
         cell: cell.to_owned(),
         why: why.clone(),
     });
     failing.collect()
+}
+
+/// Why other spaces did not do what nodes asked them for.
+fn refused(receipts: &Json) -> Json {
+    let receipts = receipts.as_object().into_iter().flat_map(Object::iter);
+    let refused = receipts.filter_map(|(node, receipts)| {
+        let failed = receipts.child("failed")?;
+        let text =
+            |note: &Json, key: &str| note.child(key).and_then(Json::as_str).map(str::to_owned);
+        let why = failed
+            .child("error")
+            .and_then(|error| text(error, "message"));
+        let why = why.or_else(|| text(failed, "outcome"))?;
+        let message = format!("sent to {}: {why}", text(failed, "to")?);
+        let fields = [
+            ("type", Json::from("Sent")),
+            ("message", Json::from(message)),
+        ];
+        Some((Arc::clone(node), Json::object(fields)))
+    });
+    Json::object(refused.collect::<Vec<_>>())
 }
 
 /// Tells every process what fails in those that it started.

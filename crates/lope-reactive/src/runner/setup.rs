@@ -179,6 +179,7 @@ fn write_notes(
 ) -> Result<(), RecipeError> {
     if !is_same {
         transaction.remove(&process.key("errors"))?;
+        transaction.remove(&process.key("receipts"))?;
     }
     if warnings.is_empty() {
         transaction.remove(&process.key("warnings"))?;

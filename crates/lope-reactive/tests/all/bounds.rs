@@ -7,7 +7,9 @@ use lope_cells::{Json, Schema, Spaces};
 use lope_model::Timestamp;
 use lope_reactive::hosting::{HostError, SpaceStore};
 use lope_reactive::limit::{CHILDREN_MAX, DOCUMENTS_MAX, RUNS_PER_SLICE_MAX};
-use lope_reactive::machine::{SpaceInput, SpaceMachine, SpaceOutput};
+use lope_reactive::machine::{
+    Arrival, EventOutcome, SpaceAction, SpaceCommand, SpaceInput, SpaceMachine, SpaceOutput,
+};
 use lope_reactive::runner::RecipeRun;
 use lope_reactive::{Recipe, RecipeRunner};
 use lope_store::MemoryStore;
@@ -193,4 +195,91 @@ async fn a_read_from_outside_beyond_a_bound_is_refused_and_a_part_of_it_is_not()
     let part = store.read(&cell(&last)).await.unwrap();
     assert_eq!(part, Some((DOCUMENTS_MAX as i64).into()));
     assert_eq!(store.read(&cell("nobody")).await.unwrap(), None);
+}
+
+/// A document, a wave and a message to another space that would be too large to be saved.
+#[test]
+fn a_write_that_could_not_be_saved_is_refused_and_the_space_goes_on() {
+    let mut host = Host::scripted();
+    let handler = "({n, list, out}) => { if (n < 0) { list.set([]); return }; list.push('x'.repeat(n)); if (n === 7) out.send('x'.repeat(17000000)) }";
+    let recipe = json!({
+        "initial": {"internal": {"add": {"$stream": true}, "list": [], "far": {"/": {"link@1": {"space": "shop", "id": cell("shop:s").id.as_str()}}}}},
+        "result": {"add": alias(&["internal", "add"]), "list": alias(&["internal", "list"]), "count": alias(&["internal", "count"])},
+        "nodes": [
+            {"module": {"type": "javascript", "implementation": handler,
+                "argumentSchema": {"properties": {"n": true, "list": {"asCell": true}, "out": {"asCell": true}}}},
+             "inputs": {"n": alias(&["internal", "add"]), "list": alias(&["internal", "list"]), "out": alias(&["internal", "far"])}, "outputs": {}},
+            {"module": {"type": "javascript", "implementation": "({list}) => list.length"}, "inputs": {"list": alias(&["internal", "list"])},
+             "outputs": alias(&["internal", "count"])}
+        ]
+    });
+    host.run(Some(recipe), None, "r").unwrap();
+    let add = cell("r/add");
+    for _ in 0..2 {
+        assert_eq!(host.send(&add, 8_000_000), EventOutcome::Handled);
+    }
+    let EventOutcome::Failed(failure) = host.send(&add, 8_000_000) else {
+        panic!("it has room for 16 MiB");
+    };
+    assert_eq!(&*failure.kind, "Limit");
+    assert!(failure.message.contains("DOCUMENT_MAX"), "{failure:?}");
+    assert_eq!(
+        host.get("r/count"),
+        Some(2.into()),
+        "nothing of it is there"
+    );
+    assert_eq!(host.send(&add, 7_000), EventOutcome::Handled);
+    assert_eq!(host.get("r/count"), Some(3.into()));
+    assert_eq!(host.send(&add, -1), EventOutcome::Handled);
+    assert_eq!(host.send(&add, 8_000_000), EventOutcome::Handled);
+    let EventOutcome::Failed(failure) = host.send(&add, 7) else {
+        panic!("no message is so long");
+    };
+    assert!(failure.message.contains("POST_MAX"), "{failure:?}");
+    assert_eq!(host.posts(), []);
+}
+
+/// What a function throws may be longer than any row.
+#[test]
+fn a_failure_that_says_very_much_is_cut() {
+    let mut host = Host::scripted();
+    let recipe = json!({
+        "initial": {"internal": {"add": {"$stream": true}}},
+        "result": {"add": alias(&["internal", "add"])},
+        "nodes": [{"module": {"type": "javascript", "implementation": "({n}) => { throw new Error('x'.repeat(n)) }"},
+            "inputs": {"n": alias(&["internal", "add"])}, "outputs": {}}]
+    });
+    host.run(Some(recipe), None, "r").unwrap();
+    let EventOutcome::Failed(failure) = host.send(&cell("r/add"), 20_000_000) else {
+        panic!("it throws");
+    };
+    assert_eq!(failure.message.len(), 8 * 1_024);
+}
+
+/// "once per request": what came of it and cannot be kept is an error, not pending for ever.
+#[test]
+fn an_effect_whose_result_is_too_large_for_its_cell_fails() {
+    let mut host = Host::new();
+    let recipe = json!({
+        "initial": {"internal": {"text": "x".repeat(9_000_000)}},
+        "result": alias(&["internal", "out"]),
+        "nodes": [{"module": {"type": "ref", "implementation": "effect"}, "inputs": {"name": "fetch", "request": 1},
+            "outputs": alias(&["internal", "out"])}]
+    });
+    host.run(Some(recipe), None, "r").unwrap();
+    let key = host.outputs.iter().find_map(|output| match output {
+        SpaceOutput::Effect(effect) => Some(effect.key.clone()),
+        _ => None,
+    });
+    let action = SpaceAction::EffectDone {
+        key: key.unwrap(),
+        outcome: Ok("x".repeat(9_000_000).into()),
+    };
+    let id = "done".into();
+    let command = Arrival::Command(SpaceCommand { id, action });
+    host.turn(vec![SpaceInput::Arrived(command)]);
+    let out = host.get("r").unwrap();
+    assert_eq!(out.child("pending"), Some(&false.into()), "{out}");
+    let error = out.child("error").unwrap();
+    assert_eq!(error.child("type"), Some(&"Limit".into()), "{error}");
 }

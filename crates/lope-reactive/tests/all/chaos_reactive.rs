@@ -1,5 +1,6 @@
 //! A host that ends at any of its writes, and its successor: the same final cells as without the
-//! kill, each event counted once, each effect asked for at least once and recorded once. One kill in
+//! kill, each event counted once, each effect asked for at least once and recorded once, each event
+//! handed on to another space counted there once. One kill in
 //! each life of 100 events, and lives (of 2,000 events with `LOPE_CHAOS=full`) in which every host
 //! dies soon.
 
@@ -7,13 +8,14 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use lope_model::{Span, Timestamp};
+use lope_cells::json::put;
+use lope_model::{Failure, Span, Timestamp};
 use lope_reactive::hosting::{HostError, LeaseRequest, SpaceHost, SpaceStore};
 use lope_reactive::javascript::JavaScript;
 use lope_reactive::machine::{SpaceAction, SpaceCommand, SpaceOutput, StreamEvent};
 use lope_reactive::module::Modules;
 use lope_reactive::runner::run_request;
-use lope_reactive::{CellAddress, EntityId, Json, RecipeRunner, SpaceName};
+use lope_reactive::{CellAddress, EntityId, Json, Projected, RecipeRunner, SpaceName};
 use lope_store::faults::{Door, InjectedFault, StoreCall, with_faults};
 use lope_store::tables::{At, Batch, Range, TableId, Write};
 use lope_store::{Store, StoreError, Tables};
@@ -26,6 +28,8 @@ const LEASE: Span = Span::from_secs(15);
 const GROUP: i64 = 10;
 /// One of so many events is an order, which wants an effect.
 const ORDERS: i64 = 10;
+/// Groups of events after which the other space has its turn.
+const SHOP_GROUPS: i64 = 10;
 
 on_every_store! {
     killed_at_every_write_each_event_counts_once_and_each_effect_is_recorded_once => super::kill_at_every_write;
@@ -59,8 +63,10 @@ fn ordering() -> serde_json::Value {
 fn recipe() -> Json {
     let state = json!({
         "n": alias(&["internal", "stream"]), "sum": alias(&["internal", "sum"]),
-        "count": alias(&["internal", "count"]), "orders": alias(&["internal", "orders"])
+        "count": alias(&["internal", "count"]), "orders": alias(&["internal", "orders"]),
+        "out": alias(&["argument", "out"])
     });
+    let schema = json!({"properties": {"n": true, "sum": true, "count": true, "orders": true, "out": {"asCell": true}}});
     let outputs = json!({
         "sum": alias(&["internal", "sum"]), "count": alias(&["internal", "count"]), "orders": alias(&["internal", "orders"])
     });
@@ -72,7 +78,7 @@ fn recipe() -> Json {
             "children": alias(&["internal", "children"])
         },
         "nodes": [
-            {"module": {"type": "native", "implementation": "count"}, "inputs": state, "outputs": outputs},
+            {"module": {"type": "native", "implementation": "count", "argumentSchema": schema}, "inputs": state, "outputs": outputs},
             {"module": {"type": "recipe", "implementation": doubling()}, "inputs": {"x": alias(&["internal", "sum"])},
              "outputs": alias(&["internal", "nested"])},
             {"module": {"type": "ref", "implementation": "map"},
@@ -80,6 +86,21 @@ fn recipe() -> Json {
             {"module": {"type": "native", "implementation": "children"}, "inputs": {"sum": alias(&["internal", "sum"])},
              "outputs": alias(&["internal", "children"])}
         ]
+    });
+    recipe.into()
+}
+
+/// Adds up what another space hands on.
+fn adding() -> Json {
+    let state = json!({
+        "n": alias(&["internal", "add"]), "sum": alias(&["internal", "sum"]), "count": alias(&["internal", "count"])
+    });
+    let outputs =
+        json!({"sum": alias(&["internal", "sum"]), "count": alias(&["internal", "count"])});
+    let recipe = json!({
+        "initial": {"internal": {"add": {"$stream": true}, "sum": 0, "count": 0}},
+        "result": {"add": alias(&["internal", "add"]), "sum": alias(&["internal", "sum"]), "count": alias(&["internal", "count"])},
+        "nodes": [{"module": {"type": "native", "implementation": "add"}, "inputs": state, "outputs": outputs}]
     });
     recipe.into()
 }
@@ -96,8 +117,25 @@ fn children_of(sum: i64) -> i64 {
 fn modules() -> Modules {
     let mut modules = Modules::default();
     modules.function("double", |value| Ok(Some((int(value, "x") * 2).into())));
-    modules.function("count", |value| {
+    modules.function("add", |value| {
+        let sum = Json::from(int(value, "sum") + int(value, "n"));
+        let count = Json::from(int(value, "count") + 1);
+        Ok(Some(Json::object([("sum", sum), ("count", count)])))
+    });
+    modules.native("count", |argument, transaction| {
+        let Projected::Object(parts) = argument else {
+            return Err(Failure::new("TypeError", "a cell expected"));
+        };
+        let plain = parts.iter().filter_map(|(key, part)| match part {
+            Projected::Plain(value) => Some((Arc::clone(key), value.clone())),
+            _ => None,
+        });
+        let value = &Json::object(plain);
         let n = int(value, "n");
+        if let Some(Projected::Cell(out)) = parts.get("out") {
+            let sent = transaction.send(&out.address, n.into());
+            sent.map_err(|error| Failure::new("Write", error.to_string()))?;
+        }
         let orders = value.child("orders").and_then(Json::as_array);
         let mut orders: Vec<Json> =
             orders.map_or(Vec::new(), |list| list.iter().cloned().collect());
@@ -184,11 +222,12 @@ impl Life {
             action: SpaceAction::Run {
                 result: self.cell("result"),
                 recipe: Some(recipe()),
-                argument: None,
+                argument: Some(json!({ "out": Self::out() }).into()),
                 strict: true,
             },
         };
         sender.ask(&run).await.unwrap();
+        let mut shop = None;
         let mut tables = next();
         let mut host = None;
         for group in 0..self.events / GROUP {
@@ -215,11 +254,55 @@ impl Life {
                     error => panic!("{error}"),
                 }
             }
+            // Now and then: the other space has room for more than that.
+            if (group + 1) % SHOP_GROUPS == 0 || group + 1 == self.events / GROUP {
+                let shop = match &mut shop {
+                    Some(shop) => shop,
+                    None => shop.insert(self.open_shop(healthy).await),
+                };
+                shop.turn(self.now).await.unwrap();
+            }
             self.now = self.now.plus(Span::from_millis(1));
             let started = sender.receipt("run").await.unwrap().unwrap();
             assert_eq!(started.outcome, "handled", "{:?}", started.failure);
         }
+        self.check_shop(healthy).await;
         self.remains(healthy).await
+    }
+
+    /// The stream of another space that each event is handed on to.
+    fn out() -> serde_json::Value {
+        let stream = CellAddress::parse("shop/till/add").unwrap();
+        json!({"/": {"link@1": {"space": "shop", "id": stream.id.as_str(), "path": ["add"]}}})
+    }
+
+    /// The other space; its host lives on.
+    async fn open_shop(&self, healthy: &Arc<dyn Tables>) -> SpaceHost<RecipeRunner> {
+        let shop = Self::new("shop", self.events);
+        let run = SpaceCommand {
+            id: "run".into(),
+            action: SpaceAction::Run {
+                result: shop.cell("till"),
+                recipe: Some(adding()),
+                argument: None,
+                strict: true,
+            },
+        };
+        let store = shop.store(healthy).await.unwrap();
+        store.ask(&run).await.unwrap();
+        shop.take(healthy).await.unwrap()
+    }
+
+    /// Each event was counted in the other space, once.
+    async fn check_shop(&self, healthy: &Arc<dyn Tables>) {
+        let shop = Self::new("shop", self.events);
+        let store = shop.store(healthy).await.unwrap();
+        let shown = store.read(&shop.cell("till")).await.unwrap().unwrap();
+        let sum = self.events * (self.events - 1) / 2;
+        assert_eq!(
+            (int(&shown, "sum"), int(&shown, "count")),
+            (sum, self.events)
+        );
     }
 
     /// Turns until nothing is to be done, and does the effects that are asked for.
@@ -266,7 +349,12 @@ impl Life {
         let store = self.store(tables).await.unwrap();
         let spaces = store.load().await.unwrap();
         let documents = spaces.snapshot().documents(&self.space).into_iter();
-        let documents = documents.map(|(id, value)| (id.clone(), value.clone()));
+        // The ids of what was sent name the hosts that sent it, and are others with every kill.
+        let documents = documents.map(|(id, value)| {
+            let mut value = Some(value.clone());
+            let _cleared = put(&mut value, &["receipts".into()], None);
+            (id.clone(), value.unwrap_or_default())
+        });
         let mut outcomes = Vec::new();
         for n in 0..self.events {
             let receipt = store.receipt(&format!("e{n}")).await.unwrap();

@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use lope_model::{Failure, Timestamp};
 use lope_reactive::javascript::JavaScript;
-use lope_reactive::machine::{EventOutcome, SpaceInput, SpaceMachine, SpaceOutput, StreamEvent};
+use lope_reactive::machine::{
+    EventOutcome, SpaceInput, SpaceMachine, SpaceOutput, SpacePost, StreamEvent,
+};
 use lope_reactive::module::{Modules, ScriptHost};
 use lope_reactive::process::process_of;
 use lope_reactive::runner::{RecipeError, RecipeRun};
@@ -183,6 +185,15 @@ impl Host {
             _ => None,
         };
         self.outputs.iter().find_map(receipt).unwrap()
+    }
+
+    /// What was asked of other spaces so far.
+    pub(crate) fn posts(&self) -> Vec<SpacePost> {
+        let posts = self.outputs.iter().filter_map(|output| match output {
+            SpaceOutput::Save(wave) => Some(&wave.posts),
+            _ => None,
+        });
+        posts.flatten().cloned().collect()
     }
 
     /// Runs of the nodes of a process so far.

@@ -17,6 +17,7 @@ mod hosting;
 mod modules;
 mod oracle;
 mod pools;
+mod posts;
 mod promises;
 mod recipes;
 mod reports;

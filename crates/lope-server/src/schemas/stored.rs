@@ -29,6 +29,7 @@ pub(super) const SHAPES: &[(&str, ShapeFields)] = &[
             ("called?", "string"),
             ("folder?", "string"),
             ("task?", "string|null"),
+            ("last?", "any"),
         ],
     ),
     (

@@ -3,6 +3,7 @@
 
 use clap::Subcommand;
 use lope::reactive::{CellAddress, Json, Link, SpaceAction};
+use lope_remote::{LastTold, caller};
 use serde_json::json;
 
 use super::{OpenSpaces, TypedCell, address, naming, shown, tell, value_of};
@@ -182,25 +183,28 @@ async fn watch(
 ) -> CliResult<Exit> {
     let store = opened.spaces.space(&at.space);
     let mut changes = opened.spaces.watch();
-    let mut last = None;
-    let mut told = 0;
+    let before = caller::last_told();
+    let mut told = before.as_ref().map_or(0, |before| before.count);
+    let mut last = before.map(|before| before.digest);
     loop {
+        if count.is_some_and(|count| told >= count) {
+            return Ok(Exit::Done);
+        }
         let value = store.read(at).await?;
-        if last.as_ref() != Some(&value) {
-            let plain = value.as_ref().map(shown);
-            if output.json {
-                output::line(&json!({ "cell": at.to_string(), "value": plain }));
-            } else {
-                let text = value
-                    .as_ref()
-                    .map_or("undefined".to_owned(), Json::to_string);
-                output::text(&text);
+        let text = match &value {
+            value if output.json => {
+                let plain = value.as_ref().map(shown);
+                json!({ "cell": at.to_string(), "value": plain }).to_string()
             }
-            last = Some(value);
+            Some(value) => value.to_string(),
+            None => "undefined".to_owned(),
+        };
+        let digest = LastTold::digest_of(&text);
+        if last.as_ref() != Some(&digest) {
+            output::text(&text);
+            last = Some(digest);
             told += 1;
-            if count.is_some_and(|count| told >= count) {
-                return Ok(Exit::Done);
-            }
+            continue;
         }
         // A hint may be lost: look now and then.
         let _ = tokio::time::timeout(std::time::Duration::from_secs(1), changes.changed()).await;

@@ -321,7 +321,11 @@ fn deeds(node: &NodeLine) -> impl Iterator<Item = String> {
     let event = event.map(|event| format!("its last event was '{event}'"));
     let last_failure = node.last_failure.as_ref();
     let last_failure = last_failure.map(|failure| format!("failed last: {failure}"));
-    [failed, into, event, last_failure].into_iter().flatten()
+    let sent = node.sent.as_ref().and_then(|sent| sent.child("failed"));
+    let sent = sent.map(|receipt| format!("sent and not done: {receipt}"));
+    [failed, into, event, last_failure, sent]
+        .into_iter()
+        .flatten()
 }
 
 /// What does not work in what a process started, and in its result as a whole.

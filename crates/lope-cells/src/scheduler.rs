@@ -13,13 +13,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use lope_model::Timestamp;
 
+use crate::address::CellAddress;
+use crate::id::SpaceName;
 use crate::limit;
+use crate::space::DocumentChange;
+use crate::transaction::ReadLog;
 use graph::{Graph, ReadyKey};
 use index::PathIndex;
-use lope_cells::address::CellAddress;
-use lope_cells::id::SpaceName;
-use lope_cells::space::DocumentChange;
-use lope_cells::transaction::ReadLog;
 use node::NodeState;
 pub use node::{
     ChangedBy, NodeKey, NodeReport, NodeRole, NodeSpec, NonSettling, RunCount, RunReason,

@@ -8,13 +8,13 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use super::node::NodeKey;
-use lope_cells::address::CellAddress;
-use lope_cells::id::{EntityId, SpaceName};
-use lope_cells::json::Json;
-use lope_cells::link::Link;
-use lope_cells::path::CellPath;
-use lope_cells::read::Extent;
-use lope_cells::space::DocumentChange;
+use crate::address::CellAddress;
+use crate::id::{EntityId, SpaceName};
+use crate::json::Json;
+use crate::link::Link;
+use crate::path::CellPath;
+use crate::read::Extent;
+use crate::space::DocumentChange;
 
 /// Readers and writers of every document.
 #[derive(Debug, Default)]

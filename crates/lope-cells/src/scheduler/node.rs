@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use lope_model::{Span, Timestamp};
 
-use lope_cells::address::CellAddress;
-use lope_cells::transaction::ReadLog;
+use crate::address::CellAddress;
+use crate::transaction::ReadLog;
 
 /// A registered node. Keys rise in the order of registration and are not given twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -1,0 +1,202 @@
+//! What a recipe asks of another space, by the real binary on SQLite and on Postgres: done there once,
+//! whoever is killed meanwhile, and told of where it was asked; and what is too much for a space.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::fixture::full;
+use crate::fixture::spaces::{SpaceRig, on_both_stores};
+use crate::stage::until;
+
+on_both_stores! {
+    what_a_recipe_sends_to_another_space_arrives_once_though_runners_are_killed => super::killed;
+    what_a_recipe_sends_waits_until_somebody_hosts_the_other_space => super::alone;
+    a_document_that_grows_too_large_is_an_error_and_its_space_goes_on => super::bounded;
+}
+
+/// Hands each event on to a stream of another space, and writes it into a cell there.
+const SENDER: &str = "name: sender
+initial:
+  internal: { count: 0, go: { $stream: true } }
+result:
+  go: { $alias: internal/go }
+  count: { $alias: internal/count }
+nodes:
+  - module:
+      type: javascript
+      wrapper: handler
+      argumentSchema: { properties: { till: { asCell: true }, last: { asCell: true }, count: { asCell: true } } }
+      implementation: \"(n, {till, last, count}) => { count.increment(1); till.send(n); last.set({n}) }\"
+    inputs:
+      $event: { $alias: internal/go }
+      $ctx: { till: { $alias: argument/till }, last: { $alias: argument/last }, count: { $alias: internal/count } }
+    outputs: {}
+  - module: { type: javascript, implementation: \"({count}) => count * 10\" }
+    inputs: { count: { $alias: internal/count } }
+    outputs: { $alias: argument/tenfold }
+";
+
+/// Adds up what it is sent; refuses what is below 0.
+const TILL: &str = "name: till
+initial:
+  internal: { sum: 0, count: 0, add: { $stream: true } }
+result:
+  add: { $alias: internal/add }
+  sum: { $alias: internal/sum }
+  count: { $alias: internal/count }
+nodes:
+  - module:
+      type: javascript
+      wrapper: handler
+      argumentSchema: { properties: { sum: { asCell: true }, count: { asCell: true } } }
+      implementation: \"(n, {sum, count}) => { if (n < 0) throw new Error('no debts'); sum.increment(n); count.increment(1) }\"
+    inputs:
+      $event: { $alias: internal/add }
+      $ctx: { sum: { $alias: internal/sum }, count: { $alias: internal/count } }
+    outputs: {}
+";
+
+/// The till in `shop`, the sender in `home`.
+fn wire(rig: &SpaceRig) {
+    let (sender, till) = (rig.file("sender.yaml", SENDER), rig.file("till.yaml", TILL));
+    rig.lope(&["recipes", "run", &till, "--into", "shop/till"]);
+    let id = |cell: &str| {
+        let said: Value =
+            serde_json::from_str(&rig.lope(&["--json", "cells", "set", cell, "0"])).unwrap();
+        let cell = said["cell"].as_str().unwrap();
+        cell.split_once('/').unwrap().1.to_owned()
+    };
+    let link = |id: &str, path: Value| json!({ "/": { "link@1": { "space": "shop", "id": id, "path": path } } });
+    let till = lope::reactive::EntityId::named("till");
+    let argument = json!({
+        "till": link(till.as_str(), json!(["add"])),
+        "last": link(&id("shop/last"), json!([])),
+        "tenfold": link(&id("shop/tenfold"), json!([])),
+    });
+    rig.lope(&[
+        "recipes",
+        "run",
+        &sender,
+        "--into",
+        "home/sender",
+        "--argument",
+        &argument.to_string(),
+    ]);
+}
+
+fn send(rig: &SpaceRig, n: i64) {
+    let (n, id) = (n.to_string(), format!("e{n}"));
+    rig.lope(&[
+        "streams",
+        "send",
+        "home/sender/go",
+        &n,
+        "--id",
+        &id,
+        "--no-wait",
+    ]);
+    rig.lope(&[
+        "streams",
+        "send",
+        "home/sender/go",
+        &n,
+        "--id",
+        &id,
+        "--no-wait",
+    ]);
+}
+
+fn killed(mut rig: SpaceRig) {
+    let (rounds, round) = if full() { (20, 20) } else { (4, 10) };
+    wire(&rig);
+    let mut dice = 0x9e37_79b9_u64;
+    for first in 0..rounds {
+        let runner = rig.up(&[]);
+        (first * round..(first + 1) * round).for_each(|n| send(&rig, n));
+        dice = dice.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        let wanted = first * round + ((dice >> 33) % round as u64) as i64 + 1;
+        until("some of the round are counted", || {
+            rig.get("home/sender/count").as_i64().unwrap() >= wanted
+        });
+        std::thread::sleep(Duration::from_millis((dice >> 40) % 100));
+        rig.kill(runner);
+    }
+    rig.up(&[]);
+    let events = rounds * round;
+    until("every event was handed on", || {
+        rig.get("shop/till/count") == json!(events)
+    });
+    until("the last one is written there", || {
+        rig.get("shop/last") == json!({ "n": events - 1 })
+    });
+    until("a node writes there, too", || {
+        rig.get("shop/tenfold") == json!(events * 10)
+    });
+    send(&rig, events);
+    until("one more", || {
+        rig.get("shop/till/count") == json!(events + 1)
+    });
+    assert_eq!(rig.get("shop/till/sum"), json!(events * (events + 1) / 2));
+    assert_eq!(rig.get("home/sender/count"), json!(events + 1));
+    until("their receipts came back", || {
+        sent(&rig)["handled"]["outcome"] == json!("handled")
+    });
+    assert!(rig.lope(&["store", "check"]).contains("is sound"));
+}
+
+/// What became of what the first node of the sender asked for.
+fn sent(rig: &SpaceRig) -> Value {
+    let told = rig.lope(&["--json", "recipes", "why", "home/sender"]);
+    let told: Value = serde_json::from_str(&told).unwrap();
+    told["nodes"][0]["sent"].clone()
+}
+
+fn alone(rig: SpaceRig) {
+    wire(&rig);
+    rig.lope(&["streams", "send", "home/sender/go", "5"]);
+    assert_eq!(rig.get("shop/till/count"), json!(0), "nobody is there");
+    // Any command for the space hosts it, and what waits comes first.
+    rig.lope(&["cells", "set", "shop/other", "1"]);
+    assert_eq!(rig.get("shop/till/sum"), json!(5));
+    assert_eq!(rig.get("shop/last"), json!({ "n": 5 }));
+    assert_eq!(rig.get("shop/tenfold"), json!(10));
+    rig.lope(&["streams", "send", "home/sender/go", "-5"]);
+    rig.lope(&["cells", "set", "shop/other", "2"]);
+    rig.lope(&["cells", "set", "home/other", "1"]);
+    assert_eq!(rig.get("shop/till/count"), json!(1));
+    let failed = &sent(&rig)["failed"];
+    assert_eq!(failed["error"]["message"], json!("no debts"), "{failed}");
+    let why = rig.lope(&["recipes", "why", "home/sender"]);
+    assert!(why.contains("no debts"), "{why}");
+    let shown: Value = serde_json::from_str(&rig.lope(&["--json", "recipes", "list"])).unwrap();
+    let home = shown
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|it| it["space"] == "home");
+    assert_eq!(home.unwrap()["recipes"][0]["failing"], json!(1), "{shown}");
+}
+
+fn bounded(rig: SpaceRig) {
+    rig.lope(&["cells", "set", "home/other", "1"]);
+    let text = |name: &str| {
+        let text = json!("x".repeat(9_000_000)).to_string();
+        format!("@{}", rig.file(name, &text))
+    };
+    let (one, two) = (text("one.json"), text("two.json"));
+    rig.lope(&["cells", "set", "home/doc/one", &one]);
+    let refused = rig.said(&["cells", "set", "home/doc/two", &two]);
+    assert_eq!(refused.code, 1, "{}", refused.err);
+    assert!(
+        refused.err.contains("more than") && refused.err.contains("DOCUMENT_MAX"),
+        "{}",
+        refused.err
+    );
+    rig.lope(&["cells", "set", "home/doc/three", "3"]);
+    assert_eq!(rig.get("home/doc/three"), json!(3));
+    let two = rig.find("home/doc/two");
+    assert_eq!(two, None);
+    rig.lope(&["cells", "set", "home/other", "2"]);
+    assert!(rig.lope(&["store", "check"]).contains("is sound"));
+}

@@ -1,0 +1,50 @@
+//! What a wave says of nodes that ran and of cells that changed, besides what they hold.
+
+use super::record::UnsettledNote;
+use super::wave::CellChange;
+use super::{Program, SpaceMachine};
+use crate::scheduler::NonSettling;
+
+impl<P: Program> SpaceMachine<P> {
+    /// Puts down how the nodes fared that ran or were taken out.
+    pub(super) fn note_nodes(&mut self) {
+        for name in self.nodes.take_removed() {
+            self.wave.nodes.insert(name, None);
+        }
+        for (node, report) in std::mem::take(&mut self.ran) {
+            let unsettled = report.map(|report| self.unsettled(&report));
+            let now = self.spaces.snapshot();
+            if let Some((name, record, wiring)) = self.nodes.record(node, now, unsettled) {
+                self.wave.nodes.insert(name.clone(), Some(record));
+                self.wave
+                    .wirings
+                    .extend(wiring.map(|wiring| (name, wiring)));
+            }
+        }
+    }
+
+    fn unsettled(&self, report: &NonSettling) -> UnsettledNote {
+        let names = report.cycle.iter();
+        let names = names.filter_map(|node| self.nodes.name_of(*node).cloned());
+        UnsettledNote {
+            runs: report.runs,
+            cycle: names.collect(),
+            until: report.until.millis(),
+        }
+    }
+
+    /// Puts down what changed, as it stands now.
+    pub(super) fn note_history(&mut self) {
+        for ((id, path), by) in std::mem::take(&mut self.changed) {
+            let document = self.spaces.snapshot().document(&self.space, &id);
+            let value = document.and_then(|root| root.at(path.keys())).cloned();
+            self.wave.history.push(CellChange {
+                id,
+                path,
+                value,
+                by: self.nodes.describe(&by),
+            });
+        }
+        self.nodes.forget_removed();
+    }
+}
