@@ -108,3 +108,22 @@ def test_a_result_is_waited_for_while_the_server_is_killed_and_started_again(tmp
         assert handle.result("60s") == 7
     finally:
         second.kill()
+
+
+def test_many_waits_at_once_leave_room_for_what_ends_them(up: Up) -> None:
+    server_of(up)
+
+    async def work() -> list[object]:
+        server = connect_async(f"http://{up.address}")
+        handles = [await server.start("approve") for _ in range(40)]
+        waits = [asyncio.create_task(each.result("120s")) for each in handles]
+        given_up = asyncio.create_task(handles[0].result())
+        await asyncio.sleep(0)
+        given_up.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await given_up
+        for number, each in enumerate(handles):
+            await each.signal("approved", number)
+        return list(await asyncio.gather(*waits))
+
+    assert asyncio.run(work()) == list(range(40))
