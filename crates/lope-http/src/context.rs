@@ -20,6 +20,7 @@ use tokio::sync::{OnceCell, Semaphore, watch};
 use crate::execution_pages::ExecutionPages;
 use crate::feed::{Feed, NamedChanges, RunChanges};
 use crate::guesses::Guesses;
+use crate::notes::Notes;
 use crate::redactions::Redactions;
 use crate::settings::ServerSettings;
 
@@ -52,6 +53,8 @@ pub struct ServerContext {
     /// Rung when there is a new bulk action.
     pub bulk_notification: BulkNotification,
     pub guesses: Guesses,
+    /// What forms did, for the pages after them.
+    pub notes: Notes,
     /// Asks spaces; opened with the first question.
     spaces: OnceCell<SpaceClient>,
     /// Turns true when the server ends.
@@ -103,6 +106,7 @@ impl ServerContext {
             bulk_notification: BulkNotification::default(),
             execution_pages: ExecutionPages::default(),
             guesses: Guesses::default(),
+            notes: Notes::default(),
             spaces: OnceCell::new(),
             ending,
         }

@@ -8,6 +8,7 @@
 pub mod api_error;
 pub mod call;
 pub mod clock;
+pub mod commands;
 pub mod context;
 pub mod endpoint;
 pub mod event_stream;
@@ -16,6 +17,7 @@ pub mod feed;
 pub mod gate;
 pub mod guesses;
 pub mod log_file;
+pub mod notes;
 pub mod parameter;
 pub mod parts;
 pub mod redactions;

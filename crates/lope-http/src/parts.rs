@@ -4,7 +4,10 @@ use lope_model::{Span, Timestamp};
 use maud::{Markup, PreEscaped, html};
 use serde_json::Value as Json;
 
+use crate::call::ApiCall;
 use crate::clock;
+use crate::context::ServerContext;
+use crate::reply::{Reply, to};
 
 /// A value that is longer is cut; the API has all of it.
 const SHOWN: usize = 64 * 1024;
@@ -141,8 +144,14 @@ pub fn svg(drawing: Option<String>, otherwise: &str) -> Markup {
 }
 
 /// What a form did, told on the page it came from.
-pub fn note(said: Option<&str>) -> Markup {
+pub fn note(context: &ServerContext, call: &ApiCall) -> Markup {
+    let said = call.query("said").and_then(|code| context.notes.find(code));
     html! {
         @if let Some(said) = said { div.note role="status" { (said) } }
     }
+}
+
+/// Back to a page, which says what was done.
+pub fn told(context: &ServerContext, path: &str, said: &str) -> Reply {
+    to(&format!("{path}?said={}", context.notes.keep(said)))
 }

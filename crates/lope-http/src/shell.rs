@@ -42,19 +42,25 @@ pub fn show(context: &ServerContext, caller: &Caller, page: &Page<'_>, body: &Ma
             @for (path, word) in SECTIONS {
                 a.to href=(context.path(path)) aria-current=[(page.section == path).then_some("page")] { (word) }
             }
-            div.foot {
-                @if let Some(token) = &caller.token {
-                    (token) " · " (caller.right)
-                    form.inline method="post" action=(context.path("/logout")) { " " button.copy { "Log out" } }
-                } @else { "on this machine" }
-                br;
-                a href=(context.path("/api/openapi.json")) { "API" } " · " a href=(context.path("/bulk")) { "Bulk" } " · " (VERSION) " "
-                button.copy #zone type="button" hidden {}
-            }
+            div.foot { (foot(context, caller)) }
         }
         main id="main" data-events=[page.events.as_ref()] { (body) }
+        div.foot.below { (foot(context, caller)) }
     };
     document(context, page.title, &main)
+}
+
+/// Who looks, and what belongs to no section: below the navigation, or below the page on a phone.
+fn foot(context: &ServerContext, caller: &Caller) -> Markup {
+    html! {
+        @if let Some(token) = &caller.token {
+            (token) " · " (caller.right)
+            form.inline method="post" action=(context.path("/logout")) { " " button.copy { "Log out" } }
+        } @else { "on this machine" }
+        " " br;
+        a href=(context.path("/api/openapi.json")) { "API" } " · " a href=(context.path("/bulk")) { "Bulk" } " · " (VERSION) " "
+        button.copy.zone type="button" hidden {}
+    }
 }
 
 /// A page that is no part of a section.

@@ -14,7 +14,7 @@ use lope_http::api_error::ApiError;
 use lope_http::call::ApiCall;
 use lope_http::context::ServerContext;
 use lope_http::endpoint::{ApiResult, Endpoint};
-use lope_http::reply::{self, Reply};
+use lope_http::reply::{self, Reply, encoded};
 
 const CLIENT: &str = include_str!("lope.js");
 
@@ -47,9 +47,27 @@ async fn file(context: Arc<ServerContext>, call: ApiCall) -> ApiResult {
     let named = call.param("file").to_owned();
     let missing = || ApiError::missing(format!("the app has no file '{named}'"));
     let path = within(&folder, &named).await.ok_or_else(missing)?;
+    if let Some(target) = with_slash(&folder, &call).await {
+        return Ok(reply::to(&target));
+    }
     let kind = content_type(&path);
     let bytes = tokio::fs::read(&path).await.map_err(|_| missing())?;
     Ok(reply::text(kind, bytes))
+}
+
+/// Where the page of a folder is that was asked for without the slash at its end: what it names lies
+/// beside it, and a browser must know that.
+async fn with_slash(folder: &Path, call: &ApiCall) -> Option<String> {
+    let named = call.param("file");
+    let last = named.rsplit('/').next().filter(|last| !last.is_empty())?;
+    let about = tokio::fs::metadata(folder.join(named)).await.ok()?;
+    let pairs = call.query.iter();
+    let pairs = pairs.map(|(name, value)| format!("{}={}", encoded(name), encoded(value)));
+    let query = pairs.collect::<Vec<_>>().join("&");
+    let mark = if query.is_empty() { "" } else { "?" };
+    about
+        .is_dir()
+        .then(|| format!("{}/{mark}{query}", encoded(last)))
 }
 
 /// The file of a name, if it is one and lies in the folder.

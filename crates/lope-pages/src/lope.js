@@ -74,6 +74,8 @@ export class Lope {
     });
     addEventListener("pagehide", () => this.#source?.close());
     addEventListener("pageshow", (event) => { if (event.persisted) this.#listen(); });
+    // A browser gives a server six connections for all of its tabs: a page that nobody sees holds none.
+    globalThis.document?.addEventListener("visibilitychange", () => { if (document.hidden) this.#live(false); this.#listen(); });
     // What an earlier page did not get rid of.
     queueMicrotask(() => this.flush());
   }
@@ -245,7 +247,7 @@ export class Lope {
   #listen() {
     this.#source?.close();
     this.#source = null;
-    if (this.#watched.size === 0) return;
+    if (this.#watched.size === 0 || globalThis.document?.hidden) return;
     const url = new URL("api/cells/events", this.#base);
     for (const address of this.#watched.keys()) url.searchParams.append("cell", address);
     if (this.#lastEvent) url.searchParams.set("after", this.#lastEvent);

@@ -7,13 +7,16 @@ mod compare;
 mod lists;
 mod login;
 mod mailboxes;
+mod past;
 mod run;
 mod run_actions;
+mod run_logs;
 mod run_page;
 mod run_tabs;
 mod runs;
 mod schedules;
 mod timeline;
+mod versions;
 mod workflows;
 
 use std::future::ready;
@@ -77,11 +80,17 @@ const ENDPOINTS: &[Endpoint] = &[
     page("/workflows/{name}", |context, call| {
         Box::pin(workflows::show(context, call))
     }),
+    page("/workflows/{name}/versions/{version}", |context, call| {
+        Box::pin(versions::show(context, call))
+    }),
     form("/workflows/{name}/start", |context, call| {
         Box::pin(workflows::start(context, call))
     }),
     page("/schedules", |context, call| {
         Box::pin(schedules::list(context, call))
+    }),
+    page("/schedules/{name}", |context, call| {
+        Box::pin(schedules::show(context, call))
     }),
     form("/schedules/{name}/{verb}", |context, call| {
         Box::pin(schedules::act(context, call))
@@ -89,8 +98,14 @@ const ENDPOINTS: &[Endpoint] = &[
     page("/queues", |context, call| {
         Box::pin(lists::queues(context, call))
     }),
+    page("/queues/{name}", |context, call| {
+        Box::pin(lists::queue(context, call))
+    }),
     page("/runners", |context, call| {
         Box::pin(lists::runners(context, call))
+    }),
+    page("/runners/{id}", |context, call| {
+        Box::pin(lists::runner(context, call))
     }),
     page("/mailboxes", |context, call| {
         Box::pin(mailboxes::list(context, call))

@@ -129,8 +129,18 @@ async fn bounded(context: &ServerContext, body: Body) -> Result<Bytes, ApiError>
 /// Whoever may not come in does not learn which paths there are.
 async fn nowhere(context: Arc<ServerContext>, request: Request) -> Reply {
     let path = request.uri().path().to_owned();
+    // The address without the slash at its end is the one that people type.
+    if context.settings.dashboard && !path.is_empty() && path == context.settings.base {
+        let mut reply = reply::to(&context.path("/"));
+        reply::harden(&mut reply);
+        return reply;
+    }
     let error = ApiError::missing(format!("there is no path '{path}'"));
-    let error = error.hint("/api/openapi.json describes what there is");
+    let error = if wants_page(&context, &request) {
+        error
+    } else {
+        error.hint("/api/openapi.json describes what there is")
+    };
     refuse(&context, request, error).await
 }
 
@@ -142,10 +152,24 @@ async fn not_so(context: Arc<ServerContext>, request: Request) -> Reply {
     refuse(&context, request, error).await
 }
 
+/// Is it a person with a browser who asks for a page?
+fn wants_page(context: &ServerContext, request: &Request) -> bool {
+    let accepted = request.headers().get("accept");
+    let accepted = accepted.and_then(|it| it.to_str().ok()).unwrap_or_default();
+    let is_api = request.uri().path().starts_with(&context.path("/api/"));
+    context.settings.dashboard && !is_api && accepted.contains("text/html")
+}
+
 async fn refuse(context: &ServerContext, request: Request, error: ApiError) -> Reply {
+    let is_page = wants_page(context, &request);
     let (head, _) = request.into_parts();
     let admitted = gate::admit(context, &head, Some(lope::tokens::Right::Read)).await;
-    let mut reply = reply::error(&admitted.err().unwrap_or(error));
+    let error = admitted.err().unwrap_or(error);
+    let mut reply = if is_page {
+        pages::error(context, &error, head.uri.path())
+    } else {
+        reply::error(&error)
+    };
     reply::harden(&mut reply);
     reply
 }

@@ -10,8 +10,10 @@
 mod agents;
 mod api;
 mod browser;
+mod browser_live;
 mod browser_rooms;
 mod bulk;
+mod dashboard;
 mod events;
 mod executions;
 mod fixture;

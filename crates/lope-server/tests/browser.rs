@@ -5,7 +5,7 @@ use lope::tokens::Right;
 use lope_server::Authentication;
 use serde_json::json;
 
-use super::fixture::browser::{Browser, Look, wanted};
+use super::fixture::browser::{Browser, Look, SIDEWAYS, wanted};
 use super::fixture::http::Request;
 use super::fixture::{Ground, settings};
 
@@ -312,6 +312,12 @@ async fn every_page_fits_its_screen_and_has_its_picture() {
         )
         .await;
     let bulk = asked.json()["id"].as_str().unwrap().to_owned();
+    let runners = ground.get("/api/runners").await.json();
+    let runner = runners["runners"][0]["id"].as_str().unwrap();
+    let runner = format!("/runners/{runner}");
+    let deployed = ground.get("/api/workflows/parcel").await.json();
+    let version = deployed["version"].as_str().unwrap();
+    let version = format!("/workflows/parcel/versions/{version}");
     let pages = [
         ("runs", "/".to_owned()),
         ("runs-none", "/?status=paused".to_owned()),
@@ -326,9 +332,16 @@ async fn every_page_fits_its_screen_and_has_its_picture() {
         ("workflow", "/workflows/parcel".to_owned()),
         ("schedules", "/schedules".to_owned()),
         ("queues", "/queues".to_owned()),
+        ("queue", "/queues/default".to_owned()),
         ("runners", "/runners".to_owned()),
+        ("runner", runner),
+        ("schedule", "/schedules/nightly".to_owned()),
+        ("version", version),
+        ("run-past", format!("/runs/{failed}?at=2")),
+        ("missing", "/runs/none".to_owned()),
         ("mailboxes", "/mailboxes".to_owned()),
         ("mailbox", "/mailboxes/7".to_owned()),
+        ("mailbox-timers", "/mailboxes/9".to_owned()),
         ("bulk", format!("/bulk/{bulk}")),
         ("bulk-ask", "/bulk/ask?workflow=failing".to_owned()),
         ("login", "/login".to_owned()),
@@ -347,6 +360,8 @@ async fn every_page_fits_its_screen_and_has_its_picture() {
                 wide.as_i64().unwrap() <= 0,
                 "{name} is {wide} too wide ({word})"
             );
+            let moved = browser.script(SIDEWAYS).await;
+            assert_eq!(moved, "", "{name}: tables move sideways ({word})");
             let size = browser
                 .script("return document.documentElement.outerHTML.length")
                 .await;
@@ -356,6 +371,10 @@ async fn every_page_fits_its_screen_and_has_its_picture() {
             );
         }
     }
+    // What stands below the navigation is below the page on a phone.
+    let below =
+        "return getComputedStyle(document.querySelector('.foot.below a[href=\"/bulk\"]')).display";
+    assert_eq!(browser.script(below).await, "inline");
     browser.look(Look::Light).await;
     browser.go("/").await;
     browser.key("?").await;

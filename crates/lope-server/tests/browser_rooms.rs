@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::agents::{begun, project, task, write};
 use super::fixture::Ground;
-use super::fixture::browser::{Browser, Look, wanted};
+use super::fixture::browser::{Browser, Look, SIDEWAYS, wanted};
 use super::spaces::counter;
 
 const BROKEN: &str = "name: broken
@@ -133,6 +133,8 @@ async fn pictures(browser: &Browser, pages: &[(&str, String)]) {
                 wide.as_i64().unwrap() <= 0,
                 "{name} is {wide} too wide ({word})"
             );
+            let moved = browser.script(SIDEWAYS).await;
+            assert_eq!(moved, "", "{name}: tables move sideways ({word})");
             let size = browser
                 .script("return document.documentElement.outerHTML.length")
                 .await;

@@ -39,7 +39,7 @@ async fn a_newcomer_starts_a_workflow_from_its_form_reads_the_failure_and_runs_i
     ground
         .deploy(
             "name: order
-input: { type: object, properties: { good: { type: boolean }, count: { type: integer } }, required: [count] }
+input: { type: object, properties: { good: { type: boolean }, count: { type: integer } }, required: [count, good] }
 steps:
   check: { run: \"echo looking; test '${{ input.good }}' = true\" }
   done: { return: \"${{ input.count }}\", needs: [check] }

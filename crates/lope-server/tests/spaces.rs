@@ -309,6 +309,8 @@ async fn the_folder_of_an_app_is_served_and_nothing_beside_it() {
     std::fs::write(folder.path().join("secret.txt"), "secret").unwrap();
     std::fs::write(app.join("index.html"), "<p>hello").unwrap();
     std::fs::write(app.join("deep/page.js"), "1").unwrap();
+    std::fs::create_dir_all(app.join("two words")).unwrap();
+    std::fs::write(app.join("two words/index.html"), "<p>room").unwrap();
     std::fs::write(app.join(".hidden"), "secret").unwrap();
     std::os::unix::fs::symlink(folder.path().join("secret.txt"), app.join("out.txt")).unwrap();
     let mut with = settings("127.0.0.1:0");
@@ -316,6 +318,13 @@ async fn the_folder_of_an_app_is_served_and_nothing_beside_it() {
     let ground = Ground::with(with).await;
     let index = ground.get("/app/").await;
     assert_eq!((index.status, index.text()), (200, "<p>hello".to_owned()));
+    // What a page names lies beside it: its address ends with a slash.
+    let room = ground.get("/app/two%20words?day=1").await;
+    assert_eq!(
+        (room.status, room.header("location")),
+        (303, Some("two%20words/?day=1"))
+    );
+    assert_eq!(ground.get("/app/two%20words/").await.text(), "<p>room");
     let script = ground.get("/app/deep/page.js").await;
     assert_eq!(
         script.header("content-type"),

@@ -12,7 +12,7 @@ use lope_http::api_error::ApiError;
 use lope_http::call::ApiCall;
 use lope_http::context::ServerContext;
 use lope_http::endpoint::ApiResult;
-use lope_http::parts::{ago, brief, empty, note, state};
+use lope_http::parts::{ago, brief, empty, note, state, told};
 use lope_http::reply::{encoded, to};
 use lope_http::shell::{self, Page};
 use maud::{Markup, html};
@@ -89,7 +89,7 @@ pub(super) async fn show(context: Arc<ServerContext>, call: ApiCall) -> ApiResul
     let acts = call.caller.right >= Right::Act;
     let body = html! {
         div.head { h1 { "Agents" } span.grow {} span.dim #live {} @if acts && !parts.projects.is_empty() { (add_form(&context, &parts.projects, only.as_deref())) } }
-        (note(call.query("said")))
+        (note(&context, &call))
         p.sentence data-part="sentence" { (sentence(&parts)) }
         (presets(&context, &parts.projects, only.as_deref()))
         div data-part="board" {
@@ -258,7 +258,7 @@ pub(super) async fn stop(context: Arc<ServerContext>, call: ApiCall) -> ApiResul
         "The runner has ended already."
     };
     let path = context.path("/agents");
-    Ok(to(&format!("{path}?said={}", encoded(said))))
+    Ok(told(&context, &path, said))
 }
 
 fn runner_word(runner: &AgentRunnerRecord) -> &'static str {

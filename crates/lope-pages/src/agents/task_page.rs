@@ -12,8 +12,7 @@ use lope_http::call::ApiCall;
 use lope_http::context::ServerContext;
 use lope_http::endpoint::ApiResult;
 use lope_http::log_file::read_from;
-use lope_http::parts::{ago, ahead, brief, copy, cut, exact, lasted, note, pill, state};
-use lope_http::reply::{encoded, to};
+use lope_http::parts::{ago, ahead, brief, copy, cut, exact, lasted, note, pill, state, told};
 use lope_http::shell::{self, Page};
 use lope_model::Span;
 use maud::{Markup, html};
@@ -47,7 +46,7 @@ pub(super) async fn show(context: Arc<ServerContext>, call: ApiCall) -> ApiResul
             span.mono.dim { (&id[..8]) } (copy("copy id", &id)) (copy("as command", &format!("lope tasks show {id}")))
             span.grow {} span.dim #live {}
         }
-        (note(call.query("said")))
+        (note(&context, &call))
         p.sentence data-part="sentence" { (sentence(&detail, &needed)) }
         @if acts { div data-part="actions" { (actions(&context, &detail)) } }
         div.split {
@@ -241,10 +240,10 @@ pub(super) async fn act(context: Arc<ServerContext>, call: ApiCall) -> ApiResult
     let decision = meant(call.param("verb"), call.field("text"))?;
     let task = decided(&context, call.param("id"), &decision).await?;
     let path = context.path(&format!("/agents/tasks/{}", task.id));
-    Ok(to(&format!("{path}?said={}", encoded(told(&decision)))))
+    Ok(told(&context, &path, in_words(&decision)))
 }
 
-fn told(decision: &Decision) -> &'static str {
+fn in_words(decision: &Decision) -> &'static str {
     match decision {
         Decision::Approve { .. } => "The task is approved.",
         Decision::Reject { .. } => "The task is sent back.",

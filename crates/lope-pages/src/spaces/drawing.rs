@@ -26,7 +26,7 @@ pub(crate) fn of_process(report: &ProcessReport) -> BoxGraph {
         cell_box(&mut graph, &mut cells, written);
     }
     for (place, node) in report.nodes.iter().enumerate() {
-        for read in &node.reads {
+        for read in node.reads.iter().filter(|read| is_input(node, read)) {
             let from =
                 overlapping(&cells, read).unwrap_or_else(|| cell_box(&mut graph, &mut cells, read));
             graph.arrows.push((from, place));
@@ -98,13 +98,22 @@ fn cell_box(graph: &mut BoxGraph, cells: &mut BTreeMap<String, usize>, cell: &st
     place
 }
 
+/// Is a cell another one, or a part of it?
+fn within(outer: &str, inner: &str) -> bool {
+    let rest = inner.strip_prefix(outer);
+    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
+/// Does a node go by what it reads there? What it writes it looks at too, to leave alone what has not
+/// changed, and on the way to a cell it passes those that hold it.
+fn is_input(node: &NodeLine, read: &str) -> bool {
+    let mut touched = node.reads.iter().chain(&node.writes);
+    let is_passed = touched.any(|other| other != read && within(read, other));
+    !is_passed && !node.writes.iter().any(|written| within(written, read))
+}
+
 /// The box of a cell that is this one, holds it or is part of it.
 fn overlapping(cells: &BTreeMap<String, usize>, cell: &str) -> Option<usize> {
-    let within = |outer: &str, inner: &str| {
-        inner
-            .strip_prefix(outer)
-            .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-    };
     let mut known = cells.iter();
     let found = known.find(|(known, _)| within(known, cell) || within(cell, known));
     found.map(|(_, place)| *place)
@@ -146,5 +155,29 @@ pub(crate) fn of_links(space: &SpaceName, documents: &[ListedDocument]) -> BoxGr
         name: format!("Links of {space}"),
         boxes: boxes.collect(),
         arrows,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A computation looks at what it writes, and at what holds what it reads.
+    #[test]
+    fn what_a_node_writes_is_drawn_as_written() {
+        let node = NodeLine {
+            node: 1,
+            reads: ["s/p/internal", "s/p/internal/count", "s/p/internal/double"]
+                .map(str::to_owned)
+                .to_vec(),
+            writes: vec!["s/p/internal/double".to_owned()],
+            ..NodeLine::default()
+        };
+        let inputs: Vec<&str> = node.reads.iter().map(String::as_str).collect();
+        let inputs: Vec<&str> = inputs
+            .into_iter()
+            .filter(|read| is_input(&node, read))
+            .collect();
+        assert_eq!(inputs, ["s/p/internal/count"]);
     }
 }

@@ -11,10 +11,11 @@ use lope::tokens::Right;
 use lope::workflows::{Format, draw_boxes};
 use lope_http::api_error::ApiError;
 use lope_http::call::ApiCall;
+use lope_http::commands::command;
 use lope_http::context::ServerContext;
 use lope_http::endpoint::ApiResult;
-use lope_http::parts::{ago, brief, copy, cut, empty, note, state, svg};
-use lope_http::reply::{Reply, encoded, to};
+use lope_http::parts::{ago, brief, copy, cut, empty, note, state, svg, told};
+use lope_http::reply::{Reply, encoded};
 use lope_http::shell::{self, Page};
 use maud::{Markup, html};
 use serde_json::Value as Json;
@@ -51,7 +52,7 @@ pub(super) async fn list(context: Arc<ServerContext>, call: ApiCall) -> ApiResul
                 tbody { @for entry in &entries { tr {
                     td.wide { a href=(space_path(&context, &entry.space)) title=(entry.space) { (entry.space) } }
                     td { (state(standing(entry))) }
-                    td.number { (entry.waiting) }
+                    td.number data-th="waiting" { (entry.waiting) }
                     td.wide.less.mono.dim { @if let Some((owner, _)) = &entry.host { (brief(owner, 60)) } }
                 } } }
             } }
@@ -138,8 +139,8 @@ pub(super) async fn show(context: Arc<ServerContext>, call: ApiCall) -> ApiResul
     let parts = gather(&context, &space).await?;
     let acts = call.caller.right >= Right::Act;
     let body = html! {
-        div.head { h1 { "Space " (brief(space.as_str(), 120)) } (copy("as command", &format!("lope recipes list {space}"))) span.grow {} span.dim #live {} }
-        (note(call.query("said")))
+        div.head { h1 { "Space " (brief(space.as_str(), 120)) } (copy("as command", &command("lope recipes list", space.as_str()))) span.grow {} span.dim #live {} }
+        (note(&context, &call))
         p.sentence data-part="sentence" { (sentence(&parts)) }
         div data-part="errors" { (errors(&parts.reports)) }
         div.split {
@@ -221,7 +222,7 @@ fn document(context: &ServerContext, space: &SpaceName, name: &str, value: &Cell
     let cell = format!("{space}/{name}");
     html! {
         div.card.flush {
-            div.title { strong { (brief(name, 80)) } span.grow {} (copy("as command", &format!("lope cells get {cell}"))) }
+            div.title { strong { (brief(name, 80)) } span.grow {} (copy("as command", &command("lope cells get", &cell))) }
             @match value {
                 CellJson::Object(object) if object.is_empty() => div.empty { "It holds nothing yet." },
                 CellJson::Object(object) => table.cells { tbody {
@@ -270,7 +271,7 @@ fn untold(parts: &SpacePageParts) -> Markup {
         .filter(|it| it.name.is_some())
         .count();
     html! {
-        @if named == 0 { div.card { (empty("No document of this space has a name. A cell that is set under a name gets one:", &format!("lope cells set {}/prices '{{\"tea\": 3}}'", parts.entry.space))) } }
+        @if named == 0 { div.card { (empty("No document of this space has a name. A cell that is set under a name gets one:", &format!("{} '{{\"tea\": 3}}'", command("lope cells set", &format!("{}/prices", parts.entry.space))))) } }
         @if named > parts.values.len() { p.dim { "and " (named - parts.values.len()) " more documents" } }
     }
 }
@@ -350,7 +351,7 @@ fn why(report: &ProcessReport) -> Markup {
         table {
             thead { tr { th.number { "Node" } th { "Module" } th.number { "Runs" } th { "Ran last because" } th.less { "Reads" } th.less { "Writes" } } }
             tbody { @for node in &report.nodes { tr {
-                td.number { (node.node) } td { (node.module) } td.number { (node.runs) }
+                td.number data-th="node" { (node.node) } td { (node.module) } td.number data-th="runs" { (node.runs) }
                 td.wide { @if let Some(reason) = &node.reason { (brief(reason, 200)) } @else if !node.live { span.dim { "nobody wants what it writes" } } @else { span.dim { "it has not run" } } }
                 td.wide.less.mono { (listed(&node.reads)) } td.wide.less.mono { (listed(&node.writes)) }
             } } }
@@ -370,7 +371,7 @@ fn others(space: &SpaceName, documents: &[ListedDocument]) -> Markup {
             table { tbody { @for it in unnamed.iter().take(OTHERS) { tr {
                 td { (it.kind) } td.wide.mono { (it.id.as_str()) }
                 td.wide.mono.less { (brief(&it.value.to_string(), 160)) }
-                td.tight { (copy("as command", &format!("lope cells get '{space}/{}' --raw", it.id.as_str()))) }
+                td.tight { (copy("as command", &command("lope cells get --raw", &format!("{space}/{}", it.id.as_str())))) }
             } } } }
         } }
     }
@@ -385,7 +386,7 @@ pub(super) async fn act(context: Arc<ServerContext>, call: ApiCall) -> ApiResult
         _ => return Err(ApiError::missing("a space cannot be asked that")),
     };
     let path = space_path(&context, &space);
-    Ok(to(&format!("{path}?said={}", encoded(&said))))
+    Ok(told(&context, &path, &said))
 }
 
 /// A field that holds JSON.

@@ -24,6 +24,49 @@
   let liveness = "";
   const say = (text) => { liveness = text; const mark = $("#live"); if (mark) mark.textContent = text; };
 
+  // A browser gives a server six connections for all of its tabs: a page that nobody sees holds none,
+  // and goes on behind the last event that it had when it is seen again.
+  const streams = new Set();
+  const stream = (address, begin) => {
+    let source = null, last = "";
+    const it = {
+      open() {
+        if (source || document.hidden) return;
+        const url = new URL(address, location.href);
+        if (last && url.searchParams.has("after")) url.searchParams.set("after", last);
+        source = new EventSource(url);
+        begin(source, (name, told) => source.addEventListener(name, (event) => { last = event.lastEventId || last; told(event); }), it);
+      },
+      close() { source?.close(); source = null; },
+      end() { it.close(); streams.delete(it); },
+    };
+    streams.add(it);
+    it.open();
+    return it;
+  };
+  const away = () => { streams.forEach((it) => it.close()); };
+  const back = () => { if (streams.size === 0) return; streams.forEach((it) => it.open()); if (!held()) soon(); };
+  document.addEventListener("visibilitychange", () => { if (document.hidden) away(); else back(); });
+  addEventListener("pagehide", away);
+  addEventListener("pageshow", (event) => { if (event.persisted) back(); });
+
+  // Where a person is: what they typed, what they have open, what they stand on.
+  const isTyped = (field) => field === document.activeElement || (field.type === "checkbox" ? field.checked !== field.defaultChecked : field.value !== field.defaultValue);
+  const inUse = (part) => $("details.menu[open]", part) || part.contains(document.activeElement) && document.activeElement.matches("select") || $$("input, textarea", part).some(isTyped);
+  const alike = (one) => (other) => other.getAttribute("href") === one.getAttribute("href") && other.textContent === one.textContent && other.closest("form")?.action === one.closest("form")?.action;
+  const twin = (element, part, made) => $$(element.tagName, made).filter(alike(element))[$$(element.tagName, part).filter(alike(element)).indexOf(element)];
+  let skipped = false;
+  const replace = (part, fresh) => {
+    const before = new Map($$("[data-cell]", part).map((cell) => [cell.dataset.cell, cell.textContent]));
+    const made = document.importNode(fresh, true);
+    const open = $$("details[open] > summary", part).map((summary) => twin(summary, part, made));
+    open.forEach((summary) => { if (summary) summary.parentElement.open = true; });
+    const focus = part.contains(document.activeElement) && twin(document.activeElement, part, made);
+    part.replaceWith(made);
+    if (focus) focus.focus({ preventScroll: true });
+    $$("[data-cell]", made).forEach((cell) => { if (before.has(cell.dataset.cell) && before.get(cell.dataset.cell) !== cell.textContent) cell.classList.add("moved"); });
+  };
+
   // Replace the parts of the page that changed; what a person has open or is typing in stays.
   let busy = false, again = false;
   const refresh = async () => {
@@ -33,18 +76,18 @@
       const answer = await fetch(location.href, { headers: { accept: "text/html" } });
       if (!answer.ok) return;
       const next = new DOMParser().parseFromString(await answer.text(), "text/html");
+      skipped = false;
       for (const part of $$("[data-part]")) {
         const fresh = $(`[data-part="${part.dataset.part}"]`, next);
-        if (!fresh || (part.dataset.keep && part.dataset.keep === fresh.dataset.keep) || fresh.innerHTML === part.innerHTML || part.contains(document.activeElement) && $("input:focus, textarea:focus, details[open]", part)) continue;
-        const before = new Map($$("[data-cell]", part).map((cell) => [cell.dataset.cell, cell.textContent]));
-        const made = document.importNode(fresh, true);
-        part.replaceWith(made);
-        $$("[data-cell]", made).forEach((cell) => { if (before.has(cell.dataset.cell) && before.get(cell.dataset.cell) !== cell.textContent) cell.classList.add("moved"); });
+        if (!fresh || (part.dataset.keep && part.dataset.keep === fresh.dataset.keep) || fresh.innerHTML === part.innerHTML) continue;
+        if (inUse(part)) skipped = true; else replace(part, fresh);
       }
       say(liveness);
       tails();
       times();
       zoned();
+      sift();
+      mark();
     } catch {
       again = true; // The server is away: what changed meanwhile is asked for again.
     } finally {
@@ -52,54 +95,59 @@
       if (again) { again = false; setTimeout(refresh, 1000); }
     }
   };
+  // What was left alone is made anew when it is closed.
+  document.addEventListener("toggle", (event) => { if (!event.target.open && skipped) soon(); }, true);
+
   // A log that is written while one looks. Whoever reads further up is not dragged along.
-  const tails = () => $$("pre[data-log]:not([data-followed])").forEach((log) => {
-    log.dataset.followed = "yes";
-    const source = new EventSource(log.dataset.log);
-    const end = () => { log.scrollTop = log.scrollHeight; };
-    source.addEventListener("text", (event) => {
-      if (!log.isConnected) return source.close();
-      const follows = log.scrollHeight - log.scrollTop - log.clientHeight < 40;
-      log.append(JSON.parse(event.data).text);
-      if (follows) end();
+  const followed = new Map();
+  const tails = () => {
+    followed.forEach((it, log) => { if (!log.isConnected) { it.end(); followed.delete(log); } });
+    $$("pre[data-log]").forEach((log) => {
+      if (followed.has(log)) return;
+      const end = () => { log.scrollTop = log.scrollHeight; };
+      followed.set(log, stream(log.dataset.log, (source, on, it) => {
+        on("text", (event) => {
+          const follows = log.scrollHeight - log.scrollTop - log.clientHeight < 40;
+          if (log.whole === undefined) log.append(JSON.parse(event.data).text);
+          else { log.whole += JSON.parse(event.data).text; sift(); }
+          if (follows) end();
+        });
+        on("end", () => { it.end(); soon(); });
+      }));
+      end();
     });
-    source.addEventListener("end", () => { source.close(); soon(); });
-    addEventListener("pagehide", () => source.close());
-    end();
-  });
+  };
   let planned = 0;
   const soon = () => { clearTimeout(planned); planned = setTimeout(refresh, 150); };
 
+  // Only a list that can be held still is.
+  const hold = $("#hold");
+  const held = () => hold && localStorage.getItem("lope.hold") === "yes";
   const live = $("[data-events]");
   if (live) {
     let waiting = 0;
-    const held = () => localStorage.getItem("lope.hold") === "yes";
     const fresh = $("#fresh");
     const heard = () => {
       if (!held()) return soon();
       waiting += 1;
       if (fresh) { fresh.textContent = `${waiting} new`; fresh.classList.add("some"); }
     };
-    const listen = () => {
-      const source = new EventSource(live.dataset.events);
-      let cut = false, ended = false;
+    stream(live.dataset.events, (source, on, it) => {
+      let cut = false;
       source.onopen = () => { say("live"); if (cut) { cut = false; heard(); } };
       // A browser may give up, or wait long; a server that answers again is listened to at once.
       const retry = () => setTimeout(async () => {
-        if (source.readyState === EventSource.OPEN || ended) return;
+        if (source.readyState === EventSource.OPEN || !streams.has(it) || document.hidden) return;
         try {
           const answer = await fetch(location.href, { headers: { accept: "text/html" } });
-          if (answer.ok) { source.close(); listen(); return heard(); }
+          if (answer.ok) { it.close(); it.open(); return heard(); }
         } catch { /* still away */ }
         retry();
       }, 2000);
       source.onerror = () => { if (!cut) { cut = true; say("reconnecting…"); retry(); } };
-      for (const name of ["row", "run", "change", "task", "schedule", "mailbox", "removed", "reset"]) source.addEventListener(name, heard);
-      source.addEventListener("end", () => { ended = true; source.close(); say("ended"); soon(); });
-      addEventListener("pagehide", () => source.close());
-    };
-    listen();
-    const hold = $("#hold");
+      for (const name of ["row", "run", "change", "task", "schedule", "mailbox", "removed", "reset"]) on(name, heard);
+      on("end", () => { it.end(); say("ended"); soon(); });
+    });
     if (hold) {
       const show = () => { hold.textContent = held() ? "Follow" : "Hold still"; };
       hold.hidden = false;
@@ -108,9 +156,12 @@
     }
     fresh?.addEventListener("click", () => { waiting = 0; fresh.classList.remove("some"); refresh(); });
   }
+  // A page without events of its own looks again from time to time.
+  const every = Number($("[data-every]")?.dataset.every);
+  if (every) setInterval(() => { if (!document.hidden) refresh(); }, every * 1000);
 
   // Exact times in UTC, or as the clock on the wall shows them.
-  const zone = $("#zone");
+  const zones = $$(".zone");
   const local = () => localStorage.getItem("lope.zone") === "local";
   const pad = (number, width = 2) => String(number).padStart(width, "0");
   const zoned = () => $$("time.exact").forEach((time) => {
@@ -119,22 +170,22 @@
     time.title = `${time.dateTime} · ${at.toLocaleString()}`;
     time.textContent = local() ? wall : time.dateTime.replace("T", " ").replace("Z", "");
   });
-  if (zone) {
-    const show = () => { zone.textContent = local() ? "Local time" : "UTC"; zoned(); };
-    zone.hidden = false;
-    zone.addEventListener("click", () => { localStorage.setItem("lope.zone", local() ? "utc" : "local"); show(); });
-    show();
-  }
+  const clocks = () => { zones.forEach((zone) => { zone.hidden = false; zone.textContent = local() ? "Local time" : "UTC"; }); zoned(); };
+  zones.forEach((zone) => zone.addEventListener("click", () => { localStorage.setItem("lope.zone", local() ? "utc" : "local"); clocks(); }));
+  clocks();
 
   // Only the lines of logs that have what is typed.
   const filter = $("#filter");
+  const sift = () => $$("[data-part=logs] pre").forEach((log) => {
+    if (!filter || !filter.value && log.whole === undefined) return;
+    log.whole ??= log.textContent;
+    log.textContent = filter.value ? log.whole.split("\n").filter((line) => line.includes(filter.value)).join("\n") : log.whole;
+    if (!filter.value) delete log.whole;
+  });
   if (filter) {
     filter.hidden = false;
-    filter.addEventListener("input", () => $$("[data-part=logs] pre").forEach((log) => {
-      log.dataset.all ??= log.textContent;
-      const lines = log.dataset.all.split("\n");
-      log.textContent = lines.filter((line) => line.includes(filter.value)).join("\n");
-    }));
+    filter.addEventListener("input", sift);
+    sift(); // A browser may remember what was typed.
   }
 
   document.addEventListener("click", (event) => {
@@ -167,7 +218,10 @@
   };
   let goes = false;
   const rows = () => $$("tbody tr").filter((row) => $("a", row));
-  let at = -1;
+  const link = (row) => $("a", row).getAttribute("href");
+  // The row that a person stands on, by where it leads: it keeps its mark when the list moves.
+  let stands = null;
+  const mark = () => { if (stands !== null) rows().forEach((row) => row.classList.toggle("picked", link(row) === stands)); };
   document.addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey || event.target.matches("input, textarea, select")) return;
     const search = $("input[type=search]:not([hidden])");
@@ -175,9 +229,11 @@
     if (event.key === "j" || event.key === "k") {
       const all = rows();
       if (!all.length) return;
-      at = Math.min(all.length - 1, Math.max(0, at + (event.key === "j" ? 1 : -1)));
-      all.forEach((row, index) => row.classList.toggle("picked", index === at));
-      $("a", all[at]).focus();
+      const at = all.findIndex((row) => link(row) === stands) + (event.key === "j" ? 1 : -1);
+      const row = all[Math.min(all.length - 1, Math.max(0, at))];
+      stands = link(row);
+      mark();
+      $("a", row).focus();
     }
     if (event.key === "Escape" || event.key === "?") help(event.key === "?");
     if (goes) {

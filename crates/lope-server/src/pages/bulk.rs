@@ -16,6 +16,7 @@ use crate::call::ApiCall;
 use crate::context::ServerContext;
 use crate::endpoint::ApiResult;
 use crate::search::{PARAMETERS, RunSearch};
+use lope_http::commands;
 use lope_model::Timestamp;
 
 /// Runs shown of an action.
@@ -28,14 +29,14 @@ pub(crate) async fn list(context: Arc<ServerContext>, call: ApiCall) -> ApiResul
         div.head { h1 { "Bulk actions" } }
         p.sentence { @if going == 0 { "None is under way." } @else { (going) " under way." } }
         div.card.flush data-part="bulk" {
-            @if all.is_empty() { (empty("Search for runs, then act on all that fit:", "curl -d '{\"action\": \"retry\", \"filter\": {\"status\": \"failed\"}}' -H content-type:application/json http://127.0.0.1:7420/api/bulk")) }
+            @if all.is_empty() { (empty("Search for runs, then act on all that fit:", &curl(&context, &call, &serde_json::json!({ "action": "retry", "filter": { "status": "failed" } })))) }
             @else { table {
                 thead { tr { th { "Status" } th { "Action" } th { "Runs that fit" } th.number { "Found" } th.number { "Done" } th.number.less { "Skipped" } th.number.less { "Failed" } th.number { "Asked" } } }
                 tbody { @for action in &all { tr {
                     td.tight { (state(action.phase.as_str())) }
                     td { a href=(context.path(&format!("/bulk/{}", action.id))) { (action.operation.as_str()) } }
                     td.wide { (in_words(&action.query)) }
-                    td.number { (action.found) @if action.more { "+" } } td.number { (action.done) } td.number.less { (action.skipped) } td.number.less { (action.failed) }
+                    td.number data-th="found" { (action.found) @if action.more { "+" } } td.number data-th="done" { (action.done) } td.number.less { (action.skipped) } td.number.less { (action.failed) }
                     td.number.tight { (ago(Timestamp::from_millis(action.created_at))) }
                 } } }
             } }
@@ -94,7 +95,7 @@ pub(crate) async fn ask(context: Arc<ServerContext>, call: ApiCall) -> ApiResult
         div.card {
             @if !acts { p.dim { "This token may only read." } }
             @else if count == 0 { p.dim { "No run fits." } }
-            @else { @for operation in BulkOperation::ALL { (button(&context, &query, operation, &number)) } }
+            @else { @for operation in BulkOperation::ALL { (button(&context, &call, &query, operation, &number)) } }
             p { a href=(format!("{}?{}", context.path("/"), encoded_query(&query))) { "Look at them first" } }
         }
     };
@@ -117,8 +118,15 @@ const fn word(operation: BulkOperation) -> &'static str {
     }
 }
 
+fn curl(context: &ServerContext, call: &ApiCall, body: &serde_json::Value) -> String {
+    let body = commands::quoted(&body.to_string());
+    let options = format!("-H content-type:application/json -d {body}");
+    commands::curl(context, call, &options, "/api/bulk")
+}
+
 fn button(
     context: &ServerContext,
+    call: &ApiCall,
     query: &[(String, String)],
     operation: BulkOperation,
     number: &str,
@@ -143,11 +151,7 @@ fn button(
                 all
             });
     let body = serde_json::json!({ "action": operation.as_str(), "filter": filter });
-    let curl = format!(
-        "curl -H content-type:application/json -d '{body}' http://{}{}",
-        context.address,
-        context.path("/api/bulk")
-    );
+    let curl = curl(context, call, &body);
     html! {
         form.row.asked method="post" action=(context.path("/bulk")) data-ask=(format!("{word} {number} runs?")) {
             input type="hidden" name="operation" value=(operation.as_str());

@@ -111,7 +111,7 @@ fn compared(page: &RunPage<'_>, left: &Side, right: &Side) -> Markup {
             thead { tr { th { "Execution" } th { "This run" } th.number { "Took" } th { "The other" } th.number { "Took" } } }
             tbody { @for name in &different { tr {
                 td.wide.mono title=(name) { (name) }
-                (cells(left.executions.get(*name))) (cells(right.executions.get(*name)))
+                (cells("this run", left.executions.get(*name))) (cells("the other", right.executions.get(*name)))
             } } }
         } @if different.is_empty() { div.empty { "They went the same way." } } }
     }
@@ -128,13 +128,13 @@ fn same(left: Option<&Execution>, right: Option<&Execution>) -> bool {
     }
 }
 
-fn cells(execution: Option<&Execution>) -> Markup {
+fn cells(of: &str, execution: Option<&Execution>) -> Markup {
     let Some(it) = execution else {
-        return html! { td.dim { "not there" } td.number {} };
+        return html! { td.dim data-th=(of) { "not there" } td.number {} };
     };
     let took = it
         .finished_at
         .unwrap_or_else(clock::now)
         .since(it.opened_at);
-    html! { td { (state(it.status.as_str())) } td.number.tight { (lasted(took)) } }
+    html! { td data-th=(of) { (state(it.status.as_str())) } td.number.tight { (lasted(took)) } }
 }

@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use lope::mailbox::frame::Message;
-use lope::mailbox::{Counting, Depth};
+use lope::mailbox::{Armed, Counting, Depth, TimerQuery};
 use lope::tokens::Right;
+use lope_model::Timestamp;
 use maud::{Markup, html};
 
-use super::parts::{cut, empty, exact, note};
+use super::parts::{ahead, cut, empty, exact, note, told};
 use super::shell::{self, Page};
-use super::{encoded, to};
 use crate::api::mailboxes::{SWEPT, worker};
 use crate::api_error::ApiError;
 use crate::call::ApiCall;
@@ -32,7 +32,7 @@ pub(crate) async fn list(context: Arc<ServerContext>, call: ApiCall) -> ApiResul
                 thead { tr { th { "Worker" } th.number { "Waiting" } th.number { "Dead letters" } } }
                 tbody { @for worker in &stats.workers { tr {
                     td { a.mono href=(context.path(&format!("/mailboxes/{}", worker.worker))) { (worker.worker) } }
-                    td.number { (depth(worker.inbox)) } td.number { (depth(worker.dead_letters)) }
+                    td.number data-th="waiting" { (depth(worker.inbox)) } td.number data-th="dead letters" { (depth(worker.dead_letters)) }
                 } } }
             } }
         }
@@ -69,18 +69,23 @@ pub(crate) async fn show(context: Arc<ServerContext>, call: ApiCall) -> ApiResul
     let mailbox = context.client.mailbox().await?;
     let waiting = mailbox.list(worker, None, ROWS).await?;
     let dead = mailbox.dead(worker, None, ROWS).await?;
+    let query = TimerQuery {
+        from: Timestamp::EPOCH,
+        limit: ROWS,
+    };
+    let timers = mailbox.query_timers(worker, query).await?;
     let acts = call.caller.right >= Right::Act;
     let path = |verb: &str| context.path(&format!("/mailboxes/{worker}/{verb}"));
     let body = html! {
         div.head { h1 { "Mailbox " (worker) } }
-        p.sentence data-part="sentence" { (counted(dead.len(), "dead letter")) ", " (counted(waiting.len(), "message").to_lowercase()) " in the inbox." }
-        (note(call.query("said")))
+        p.sentence data-part="sentence" { (counted(dead.len(), "dead letter")) ", " (counted(waiting.len(), "message").to_lowercase()) " in the inbox, " (counted(timers.len(), "timer").to_lowercase()) " armed." }
+        (note(&context, &call))
         h2 { "Dead letters" }
         div.card.flush data-part="dead" {
             @if dead.is_empty() { div.empty { "Everything could be handled so far." } } @else { table {
                 thead { tr { th.number { "Number" } th { "Message" } th { "Reason" } th.number.less { "Attempts" } th.less { "Failed" } th {} } }
                 tbody { @for letter in &dead { tr {
-                    td.number { (letter.seq) } td.wide { (glance(&letter.frame)) } td.wide title=(letter.reason) { (letter.reason) }
+                    td.number data-th="no." { (letter.seq) } td.wide { (glance(&letter.frame)) } td.wide title=(letter.reason) { (letter.reason) }
                     td.number.less { (letter.attempts) } td.tight.less { (exact(letter.failed_at)) }
                     td.tight { @if acts { form.inline method="post" action=(path("replay")) { input type="hidden" name="seq" value=(letter.seq); button { "Replay" } } } }
                 } } }
@@ -92,14 +97,28 @@ pub(crate) async fn show(context: Arc<ServerContext>, call: ApiCall) -> ApiResul
             @if waiting.is_empty() { div.empty { "Nothing waits." } } @else { table {
                 thead { tr { th.number { "Number" } th { "Message" } th { "In hand" } } }
                 tbody { @for message in &waiting { tr {
-                    td.number { (message.seq) } td.wide { (glance(&message.frame)) }
+                    td.number data-th="no." { (message.seq) } td.wide { (glance(&message.frame)) }
                     td { @if let Some(lease) = &message.lease { (lease.owner.as_str()) ", attempt " (lease.attempts) } }
                 } } }
             } }
         }
+        h2 { "Timers" }
+        div.card.flush data-part="timers" { (armed(&timers)) }
     };
     let title = format!("Mailbox {worker}");
     Ok(reply(&context, &call, &title, &cursor, &body))
+}
+
+/// Messages that come at a time of their own, the next first.
+fn armed(timers: &[Armed]) -> Markup {
+    html! {
+        @if timers.is_empty() { div.empty { "No timer is armed." } } @else { table {
+            thead { tr { th.number { "Number" } th { "Due" } th { "Message" } } }
+            tbody { @for timer in timers { tr {
+                td.number data-th="no." { (timer.seq) } td.tight { (exact(timer.due)) " · " (ahead(timer.due)) } td.wide { (glance(&timer.frame)) }
+            } } }
+        } }
+    }
 }
 
 /// How many there are, as far as a page shows them.
@@ -141,5 +160,5 @@ pub(crate) async fn act(context: Arc<ServerContext>, call: ApiCall) -> ApiResult
         }
     };
     let path = context.path(&format!("/mailboxes/{worker}"));
-    Ok(to(&format!("{path}?said={}", encoded(&said))))
+    Ok(told(&context, &path, &said))
 }

@@ -7,11 +7,15 @@ use lope::describe;
 use lope::runs::{
     ExecutionStatus, FinalStatus, Historian, RecentHistory, RunFilter, RunRecord, RunStatus,
 };
+use lope::tokens::Right;
 use lope::workflows::{self, Format, Plan};
+use lope_model::{Timestamp, Value};
 use maud::{Markup, html};
 use serde_json::{Value as Json, json};
 
 use super::parts::{cut, json as shown_json, lasted, note};
+use super::past::{self, PastRun};
+use super::run_actions::Known;
 use super::run_page::RunPage;
 use super::timeline::{self, Bars};
 use super::{parts, run_actions, runs};
@@ -29,45 +33,56 @@ const LAST_LINES: usize = 5;
 const CHILDREN: usize = 20;
 
 pub(crate) async fn show(context: Arc<ServerContext>, call: ApiCall) -> ApiResult {
-    let (record, redaction) = find::shown(&context, &call).await?;
-    let at: Option<u64> = call.parsed("at")?;
-    let plan = context.client.plan(&record).await?;
-    let recent = match at {
-        None => context.client.recent_history(&record, &plan).await?,
-        Some(_) => {
-            let history = context.client.history(record.run, &plan, at).await?;
+    let (now, redaction) = find::shown(&context, &call).await?;
+    let plan = context.client.plan(&now).await?;
+    let row = past::asked(&context, &call, &now).await?;
+    let recent = match &row {
+        None => context.client.recent_history(&now, &plan).await?,
+        Some(row) => {
+            let history = context
+                .client
+                .history(now.run, &plan, Some(row.seq))
+                .await?;
             Some(RecentHistory { history, from: 0 })
         }
     };
     let history = recent.as_ref().map(|recent| &recent.history);
-    let value = described(&record, &plan);
-    let mut sentence = sentence(&context, &record, history, &value).await?;
-    let mut input = context.client.input(&record).await?;
-    if let Some(redaction) = &redaction {
-        sentence = redaction.words(&sentence);
-        input = input.map(|input| redaction.input(&input));
-    }
-    let children = children(&context, &record).await?;
+    let past = row.as_ref().zip(history);
+    let past = past.map(|(row, history)| PastRun::of(&now, row, history, redaction.as_ref()));
+    let record = past.as_ref().map_or(&now, |past| &past.record);
+    let mut value = described(record, &plan);
+    let sentence = match &past {
+        Some(past) => past.tell(&mut value),
+        None => sentence(&context, record, history, &value).await?,
+    };
+    let sentence = shown(sentence, redaction.as_ref());
+    let input = context.client.input(record).await?;
+    let input = input.map(|input| match &redaction {
+        Some(redaction) => redaction.input(&input),
+        None => input,
+    });
+    let children = children(&context, record).await?;
     let page = RunPage {
         context: &context,
         call: &call,
-        record: &record,
+        record,
     };
+    let until = past
+        .as_ref()
+        .map_or(record.finished_at, |past| Some(past.at));
     let body = html! {
         (page.head())
-        (run_actions::bar(&page, Some(&plan), input.as_ref().map(|it| json!(it))))
-        (note(call.query("said")))
-        div data-part="why" { p.sentence { (sentence) } (failure(&page, history, &value, redaction.as_ref())) }
+        @if past.is_none() { (run_actions::bar(&page, known(&page, &plan, input.as_ref()).await?)) }
+        (note(&context, &call))
+        div data-part="why" { p.sentence { (with_times(&sentence)) } (failure(&page, history, &value, redaction.as_ref())) }
         (page.tabs(""))
-        @if let Some(at) = at {
-            div.note { "As it was after row " (at) ". " a href=(page.path("")) { "Back to now" } }
-        }
+        @if let Some(past) = &past { (past.banner(&page)) }
         (cut_off(&page, recent.as_ref().map(|recent| recent.from)))
         @if let Some(history) = history {
-            div.card { h2 { "Timeline" } div data-part="timeline" { (timeline::draw(&Bars::of(history, record.finished_at))) } }
+            div.card { h2 { "Timeline" } div data-part="timeline" { (timeline::draw(&Bars::of(history, until))) } }
         }
         div.split {
-            div.card { h2 { "Graph" } div.graph data-part="graph" { (graph(page.record, &plan, history)) } }
+            div.card { h2 { "Graph" } div.graph data-part="graph" { (graph(record, &plan, history, past.as_ref())) } }
             div data-part="facts" { (page.facts()) }
         }
         div.columns data-part="values" {
@@ -77,6 +92,44 @@ pub(crate) async fn show(context: Arc<ServerContext>, call: ApiCall) -> ApiResul
         (children)
     };
     Ok(page.reply(&body))
+}
+
+fn shown(text: String, redaction: Option<&Redaction>) -> String {
+    match redaction {
+        Some(redaction) => redaction.words(&text),
+        None => text,
+    }
+}
+
+/// What the buttons of a run's first page are made from.
+async fn known<'a>(
+    page: &RunPage<'_>,
+    plan: &'a Plan,
+    input: Option<&Value>,
+) -> Result<Known<'a>, ApiError> {
+    let live = matches!(page.record.status, RunStatus::Live(_));
+    let asks = live && page.call.caller.right >= Right::Act;
+    Ok(Known {
+        plan: Some(plan),
+        input: Some(json!(input)),
+        is_open: asks && page.context.client.is_open(page.record.run).await?,
+    })
+}
+
+/// A sentence whose times move with the clock: "since TIME (2m ago)" is one that the page counts on.
+fn with_times(sentence: &str) -> Markup {
+    let moment = || {
+        let (before, rest) = sentence.split_once("since ")?;
+        let (time, rest) = rest.split_once(" (")?;
+        let (_, after) = rest.split_once(" ago)")?;
+        Some((before, time.parse::<Timestamp>().ok()?, after))
+    };
+    match moment() {
+        Some((before, at, after)) => {
+            html! { (before) "since " (parts::exact(at)) " (" (parts::ago(at)) ")" (after) }
+        }
+        None => html! { (sentence) },
+    }
 }
 
 fn described(record: &RunRecord, plan: &Plan) -> Json {
@@ -172,8 +225,14 @@ fn last_lines(
     Some(lines[from..].join("\n")).filter(|text| !text.is_empty())
 }
 
-fn graph(record: &RunRecord, plan: &Plan, history: Option<&Historian<'_>>) -> Markup {
-    let standings = history.map(|history| workflows::standings(record, history, None));
+fn graph(
+    record: &RunRecord,
+    plan: &Plan,
+    history: Option<&Historian<'_>>,
+    past: Option<&PastRun>,
+) -> Markup {
+    let at = past.map(|past| past.record.head);
+    let standings = history.map(|history| workflows::standings(record, history, at));
     svg(workflows::draw(plan.definition(), standings.as_ref(), Format::Svg).ok())
 }
 

@@ -10,8 +10,9 @@ use lope_model::Value;
 use maud::{Markup, html};
 use serde_json::Value as Json;
 
+use super::parts::{copy, told};
 use super::run_page::RunPage;
-use super::{encoded, to};
+use super::to;
 use crate::api::find;
 use crate::api::start::{self, StartRequest};
 use crate::api::steer::{self, SignalRequest, taken};
@@ -19,11 +20,21 @@ use crate::api_error::ApiError;
 use crate::call::ApiCall;
 use crate::context::ServerContext;
 use crate::endpoint::ApiResult;
+use lope_http::commands;
 
 /// Inputs with more text than this are not edited in a page.
 const EDITED_MAX: usize = 64 * 1024;
 
-pub(crate) fn bar(page: &RunPage<'_>, plan: Option<&Plan>, input: Option<Json>) -> Markup {
+/// What a page knows of a run besides its record; the more, the more it offers.
+#[derive(Default)]
+pub(crate) struct Known<'a> {
+    pub(crate) plan: Option<&'a Plan>,
+    pub(crate) input: Option<Json>,
+    /// It takes inputs beside its first.
+    pub(crate) is_open: bool,
+}
+
+pub(crate) fn bar(page: &RunPage<'_>, known: Known<'_>) -> Markup {
     if page.call.caller.right < Right::Act {
         return html! {};
     }
@@ -36,9 +47,9 @@ pub(crate) fn bar(page: &RunPage<'_>, plan: Option<&Plan>, input: Option<Json>) 
             @if failed { (button(page, "retry", "Retry from where it failed", "main", None)) }
             @if live && !paused { (button(page, "pause", "Pause", "", None)) }
             @if paused { (button(page, "resume", "Resume", "main", None)) }
-            @if live { (button(page, "cancel", "Cancel", "danger", Some(&format!("Cancel run {run}?")))) (signal(page, plan)) }
-            (again(page, input))
-            (super::parts::copy("as curl", &format!("curl http://{}{}", page.context.address, page.context.path(&format!("/api/runs/{run}")))))
+            @if live { (button(page, "cancel", "Cancel", "danger", Some(&format!("Cancel run {run}?")))) (signal(page, known.plan)) @if known.is_open { (feed(page)) } }
+            (again(page, known.input))
+            (copy("as curl", &commands::curl(page.context, page.call, "", &format!("/api/runs/{run}"))))
         }
     }
 }
@@ -100,16 +111,33 @@ fn only_text(value: &Json) -> Option<String> {
     }
 }
 
+/// A new run like this one. A page that has not read the input says so and sends none: the new run is
+/// given that of the old one.
 fn again(page: &RunPage<'_>, input: Option<Json>) -> Markup {
-    let input = input.unwrap_or_default();
-    let text = serde_json::to_string_pretty(&input).unwrap_or_default();
+    let text = input.map(|input| serde_json::to_string_pretty(&input).unwrap_or_default());
     html! {
         details.menu {
             summary.button.again { "Run again…" }
             div.panel { form method="post" action=(page.path("again")) {
-                @if text.len() > EDITED_MAX { p.dim { "The input is too large to be edited here." } }
-                @else { label.field { span { "Input, as JSON" } textarea name="input" { (text) } } }
+                @match text {
+                    None => p.dim { "With the same input; " a href=(page.path("")) { "Overview" } " has a field to edit it." },
+                    Some(text) if text.len() > EDITED_MAX => p.dim { "The input is too large to be edited here: it stays as it is." },
+                    Some(text) => label.field { span { "Input, as JSON" } textarea name="input" { (text) } },
+                }
                 button.main { "Start a new run" }
+            } }
+        }
+    }
+}
+
+/// An open run takes inputs beside its first.
+fn feed(page: &RunPage<'_>) -> Markup {
+    html! {
+        details.menu {
+            summary.button.feed { "Feed…" }
+            div.panel { form method="post" action=(page.path("feed")) {
+                label.field { span { "Input, as JSON" } textarea name="input" required { "null" } }
+                button.main { "Feed this input" }
             } }
         }
     }
@@ -138,7 +166,7 @@ pub(crate) async fn act(context: Arc<ServerContext>, call: ApiCall) -> ApiResult
         verb => steered(&context, &call, &record, verb).await?,
     };
     let path = context.path(&format!("/runs/{}", record.run));
-    Ok(to(&format!("{path}?said={}", encoded(said))))
+    Ok(told(&context, &path, said))
 }
 
 async fn steered(
@@ -170,6 +198,11 @@ async fn steered(
             let value = json_field(call, "value")?.unwrap_or_default();
             steer::send_signal(context, record, SignalRequest { name, value }, None).await?;
             Ok("The signal was sent.")
+        }
+        "feed" => {
+            let input = json_field(call, "input")?.unwrap_or_default();
+            taken(record, &client.feed(record, input).await?)?;
+            Ok("The input was fed to the run.")
         }
         other => Err(ApiError::missing(format!(
             "a run cannot be asked to '{other}'"

@@ -28,8 +28,13 @@ impl RunPage<'_> {
             .path(&format!("/runs/{}{tab}", self.record.run))
     }
 
+    /// Does it show the run as it was? Then nothing of it moves.
+    fn is_past(&self) -> bool {
+        self.call.query("at").is_some()
+    }
+
     pub(crate) fn reply(&self, body: &Markup) -> crate::reply::Reply {
-        let live = matches!(self.record.status, RunStatus::Live(_));
+        let live = matches!(self.record.status, RunStatus::Live(_)) && !self.is_past();
         let events = format!(
             "/api/runs/{}/events?after={}",
             self.record.run, self.record.head
@@ -88,14 +93,14 @@ impl RunPage<'_> {
                 dt { "Admitted" } dd { (exact(record.created_at)) " · " (ago(record.created_at)) }
                 @if let Some(at) = record.started_at { dt { "Started" } dd { (exact(at)) } }
                 @if let Some(at) = record.finished_at { dt { "Finished" } dd { (exact(at)) } }
-                dt { "Took" } dd { (lasted(end.since(record.begun_at()))) }
-                dt { "Queue" } dd { (record.queue) ", priority " (record.priority.level()) }
+                @if record.finished_at.is_some() || !self.is_past() { dt { "Took" } dd { (lasted(end.since(record.begun_at()))) } }
+                dt { "Queue" } dd { a href=(self.context.path(&format!("/queues/{}", encoded(record.queue.as_str())))) { (record.queue) } ", priority " (record.priority.level()) }
                 dt { "Version" } dd.mono { (version.get(..12).unwrap_or(&version)) }
                 @if !record.tags.is_empty() { dt { "Tags" } dd { @for (name, value) in &record.tags { span.tag { (name) "=" (value) } } } }
                 @if let Some(parent) = &record.parent {
                     dt { "Parent" } dd { a.mono href=(self.context.path(&format!("/runs/{}", parent.run))) { (parent.run) } " at " (parent.execution) }
                 }
-                @if let Some(owner) = &record.owner { dt { "Runner" } dd.mono { (owner) } }
+                @if let Some(owner) = &record.owner { dt { "Runner" } dd.mono { a href=(self.context.path(&format!("/runners/{owner}"))) { (owner) } } }
                 dt { "Journal" } dd { (record.head) @if record.head == 1 { " row" } @else { " rows" } }
             } }
         }

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use lope::Redaction;
 use lope::runs::{Execution, ExecutionStatus};
 use lope::tokens::Right;
 use maud::{Markup, html};
@@ -11,19 +10,16 @@ use serde_json::json;
 use super::encoded;
 use super::parts::{cut, exact, json as shown_json, lasted, state};
 use super::run;
-use super::run_actions;
+use super::run_actions::{self, Known};
+use super::run_logs::ShownLogs;
 use super::run_page::RunPage;
 use crate::api::find;
-use crate::api::views::shown_tail;
 use crate::call::ApiCall;
 use crate::clock;
 use crate::context::ServerContext;
 use crate::endpoint::ApiResult;
 
 const ROWS: usize = 200;
-/// Bytes of one log on the page.
-const LOG_BYTES: u64 = 64 * 1024;
-const LOGS: usize = 20;
 
 pub(crate) async fn steps(context: Arc<ServerContext>, call: ApiCall) -> ApiResult {
     let (record, redaction) = find::shown(&context, &call).await?;
@@ -60,7 +56,7 @@ pub(crate) async fn steps(context: Arc<ServerContext>, call: ApiCall) -> ApiResu
         .unwrap_or_default();
     let body = html! {
         (page.head())
-        (run_actions::bar(&page, Some(&plan), None))
+        (run_actions::bar(&page, Known { plan: Some(&plan), ..Known::default() }))
         (page.tabs("steps"))
         div.presets {
             @for (word, query) in [("All", ""), ("Failed", "?status=failed"), ("Running", "?status=running")] {
@@ -68,7 +64,7 @@ pub(crate) async fn steps(context: Arc<ServerContext>, call: ApiCall) -> ApiResu
             }
         }
         (run::cut_off(&page, recent.as_ref().map(|recent| recent.from)))
-        @if let Some(picked) = &picked { (drawer(&page, picked, redaction.as_ref())) }
+        @if let Some(picked) = &picked { (drawer(&page, picked, &ShownLogs::of(&page, Some(&picked.id), history, redaction.as_ref()))) }
         div.card.flush data-part="steps" { table {
             thead { tr { th { "Status" } th { "Execution" } th.less { "Step" } th.number { "Attempts" } th.less { "Began" } th.number { "Took" } } }
             tbody { @for row in rows.iter().take(ROWS) {
@@ -77,9 +73,9 @@ pub(crate) async fn steps(context: Arc<ServerContext>, call: ApiCall) -> ApiResu
                     td.tight { (state(row.status.as_str())) }
                     td.wide { a.mono href=(format!("{}?{kept}after={after}&execution={}", page.path("steps"), encoded(&row.id))) title=(row.id) { (row.id) } }
                     td.wide.less.dim { (row.step) }
-                    td.number { (row.attempts.len()) }
+                    td.number data-th="attempts" { (row.attempts.len()) }
                     td.tight.less { (exact(row.opened_at)) }
-                    td.number.tight { (lasted(end.since(row.opened_at))) }
+                    td.number.tight data-th="took" { (lasted(end.since(row.opened_at))) }
                 }
             } }
         }
@@ -90,11 +86,17 @@ pub(crate) async fn steps(context: Arc<ServerContext>, call: ApiCall) -> ApiResu
 }
 
 /// One execution with its attempts, its output and its log.
-fn drawer(page: &RunPage<'_>, execution: &Execution, redaction: Option<&Redaction>) -> Markup {
+fn drawer(page: &RunPage<'_>, execution: &Execution, logs: &ShownLogs) -> Markup {
     let close = page.path("steps");
     let failed = execution.status == ExecutionStatus::Failed;
+    let mark = format!(
+        "{} {} {}",
+        execution.status.as_str(),
+        execution.attempts.len(),
+        logs.mark()
+    );
     html! {
-        section.card.bad[failed] aria-label="Step" {
+        section.card.bad[failed] aria-label="Step" data-part="drawer" data-keep=(mark) {
             div.head { (state(execution.status.as_str())) h2 { code { (execution.id) } } span.grow {}
                 @if page.call.caller.right >= Right::Act {
                     form.inline method="post" action=(page.path("from")) { input type="hidden" name="execution" value=(execution.id); button { "Run again from here" } }
@@ -107,15 +109,15 @@ fn drawer(page: &RunPage<'_>, execution: &Execution, redaction: Option<&Redactio
                     @let from = attempt.started_at.unwrap_or(attempt.dispatched_at);
                     @let end = attempt.finished_at.unwrap_or_else(clock::now);
                     tr {
-                        td.number { (attempt.number) } td { (state(attempt.status.as_str())) } td.mono { (attempt.action) }
+                        td.number data-th="attempt" { (attempt.number) } td { (state(attempt.status.as_str())) } td.mono { (attempt.action) }
                         td.wide.less { (attempt.worker.as_deref().unwrap_or_default()) } td.tight.less { (exact(from)) }
                         td.number.tight { (lasted(end.since(from))) }
                     }
-                    @if let Some(failure) = &attempt.failure { tr { td {} td colspan="5" { (cut(&failure.message, 2_000)) } } }
+                    @if let Some(failure) = &attempt.failure { tr { td {} td.full colspan="5" { (cut(&failure.message, 2_000)) } } }
                 } }
             } }
             @if let Some(output) = &execution.output { p.dim { "Output" } (shown_json(&json!(output))) }
-            (logs_of(page, Some(&execution.id), redaction))
+            (logs.markup(true))
         }
     }
 }
@@ -127,44 +129,18 @@ pub(crate) async fn logs(context: Arc<ServerContext>, call: ApiCall) -> ApiResul
         call: &call,
         record: &record,
     };
+    let plan = context.client.plan(&record).await?;
+    let recent = context.client.recent_history(&record, &plan).await?;
+    let history = recent.as_ref().map(|recent| &recent.history);
+    let logs = ShownLogs::of(&page, None, history, redaction.as_ref());
     let body = html! {
         (page.head())
-        (run_actions::bar(&page, None, None))
+        (run_actions::bar(&page, Known::default()))
         (page.tabs("logs"))
         div.head { input #filter type="search" hidden placeholder="Only lines with…" aria-label="Only lines with"; a.button href=(page.context.path(&format!("/api/runs/{}/logs/text", record.run))) download="log.txt" { "Download" } }
-        div data-part="logs" { (logs_of(&page, None, redaction.as_ref())) }
+        div data-part="logs" data-keep=(logs.mark()) { (logs.markup(false)) }
     };
     Ok(page.reply(&body))
-}
-
-fn logs_of(page: &RunPage<'_>, execution: Option<&str>, redaction: Option<&Redaction>) -> Markup {
-    let all = page
-        .context
-        .logs
-        .of_run(page.record.run)
-        .unwrap_or_default();
-    let mut asked: Vec<_> = all
-        .into_iter()
-        .filter(|entry| execution.is_none_or(|path| entry.execution == path))
-        .collect();
-    let left_out = asked.len().saturating_sub(LOGS);
-    asked.drain(..left_out);
-    html! {
-        @if asked.is_empty() && execution.is_none() { div.card { div.empty { "Its steps wrote nothing on this machine." } } }
-        @if left_out > 0 { p.dim { (left_out) " older logs are left out; the API has them." } }
-        @for entry in &asked {
-            div.card {
-                h2 { code { (entry.execution) } span.dim { " attempt " (entry.attempt) } }
-                @match shown_tail(entry, LOG_BYTES, redaction) {
-                    Ok((text, from)) => {
-                        @if from > 0 { p.dim { (from) " bytes before this are left out." } }
-                        pre { (text) }
-                    }
-                    Err(error) => p.dim { (error) }
-                }
-            }
-        }
-    }
 }
 
 pub(crate) async fn journal(context: Arc<ServerContext>, call: ApiCall) -> ApiResult {
@@ -182,7 +158,7 @@ pub(crate) async fn journal(context: Arc<ServerContext>, call: ApiCall) -> ApiRe
     let last = rows.get(ROWS.wrapping_sub(1)).map_or(0, |row| row.seq);
     let body = html! {
         (page.head())
-        (run_actions::bar(&page, None, None))
+        (run_actions::bar(&page, Known::default()))
         (page.tabs("journal"))
         p.dim { "Everything that happened to this run. A row's number shows the run as it was after it." }
         div.card.flush data-part="journal" { table {
@@ -191,7 +167,7 @@ pub(crate) async fn journal(context: Arc<ServerContext>, call: ApiCall) -> ApiRe
                 td.number { a href=(format!("{}?at={}", page.path(""), row.seq)) { (row.seq) } }
                 td.tight { (exact(row.at)) } td.mono { (row.event) }
                 td.wide.mono { (row.path.as_deref().unwrap_or_default()) }
-                td.number { @if let Some(attempt) = row.attempt { (attempt) } }
+                td.number data-th=[row.attempt.map(|_| "attempt")] { @if let Some(attempt) = row.attempt { (attempt) } }
             } } }
         } }
         div.pager { span {} @if rows.len() > ROWS { a.button href=(format!("{}?after={last}", page.path("journal"))) { "More →" } } }

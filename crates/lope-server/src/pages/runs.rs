@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use lope::runs::{FoundRun, RunRecord};
+use lope::RunId;
+use lope::runs::{Cursor, FoundRun, RunFilter, RunRecord};
 use maud::{Markup, html};
 
 use super::parts::{ago, cut, empty, lasted, state};
@@ -17,6 +18,10 @@ use crate::search::{FoundRuns, RunSearch};
 
 /// Runs of a page.
 const ROWS: usize = 50;
+/// Letters of an id that lists show, and how far a run is looked for by them, in pages of runs.
+const SHORT: usize = 8;
+const LISTED: usize = 500;
+const PAGES: usize = 20;
 /// Workflows that the filter offers.
 const OFFERED: usize = 200;
 
@@ -34,18 +39,22 @@ const PRESETS: [(&str, &str); 5] = [
 pub(crate) async fn show(context: Arc<ServerContext>, mut call: ApiCall) -> ApiResult {
     let search = call.query("q").map(str::to_owned);
     if let Some(text) = &search {
-        if let FoundRun::Run(record) = context.client.find(text.trim()).await? {
-            return Ok(to(&context.path(&format!("/runs/{}", record.run))));
+        if let Some(run) = named(&context, text.trim()).await? {
+            return Ok(to(&context.path(&format!("/runs/{run}"))));
         }
         call.query.extend(words(text));
     }
     let cursor = context.run_feed.cursor(&context.client).await?;
     let wanted = RunSearch::read(&context.client, &call).await?;
+    let conflict = conflict(&call);
     let FoundRuns {
         records,
         next,
         searched,
-    } = wanted.page(&context.client, ROWS).await?;
+    } = match &conflict {
+        None => wanted.page(&context.client, ROWS).await?,
+        Some(_) => FoundRuns::default(),
+    };
     let first = call.query("after").is_none();
     let shown = Page {
         title: "Runs",
@@ -61,11 +70,58 @@ pub(crate) async fn show(context: Arc<ServerContext>, mut call: ApiCall) -> ApiR
         }
         (search_form(&context, search.as_deref(), call.query("workflow")).await?)
         (presets(&context, &call))
+        @if let Some(conflict) = &conflict { p.note.bad { (conflict) } }
         div.card.flush data-part="runs" { (table(&context, &records, &call)) }
         @if let Some(searched) = searched { p.dim { (searched) " runs were looked at" @if next.is_some() { "; go on with Older" } "." } }
         (pager(&context, &call, next.as_deref()))
     };
     Ok(shell::show(&context, &call.caller, &shown, &body))
+}
+
+/// The run that a text names: by its id or key, or by the end of its id, as lists show it.
+async fn named(context: &ServerContext, text: &str) -> Result<Option<RunId>, ApiError> {
+    if let FoundRun::Run(record) = context.client.find(text).await? {
+        return Ok(Some(record.run));
+    }
+    let end = text.trim_start_matches('…');
+    if end.len() < SHORT || !end.chars().all(|c| c.is_ascii_hexdigit() || c == '-') {
+        return Ok(None);
+    }
+    let mut filter = RunFilter {
+        limit: LISTED,
+        ..RunFilter::default()
+    };
+    for _ in 0..PAGES {
+        let records = context.client.list(filter.clone()).await?;
+        let mut all = records.iter();
+        if let Some(found) = all.find(|it| it.run.to_string().ends_with(end)) {
+            return Ok(Some(found.run));
+        }
+        let Some(last) = records.last().filter(|_| records.len() == LISTED) else {
+            break;
+        };
+        filter.after = Some(Cursor {
+            created_at: last.created_at,
+            run: last.run,
+        });
+    }
+    Ok(None)
+}
+
+/// What cannot be true of one run.
+fn conflict(call: &ApiCall) -> Option<String> {
+    ["workflow", "queue", "parent", "key", "error"]
+        .into_iter()
+        .find_map(|name| {
+            let mut said: Vec<&str> = call.query_all(name).collect();
+            said.dedup();
+            let [first, second, ..] = said[..] else {
+                return None;
+            };
+            Some(format!(
+                "No run fits: it has one {name}, not both '{first}' and '{second}'."
+            ))
+        })
 }
 
 /// `status:failed tag:a=b` as parameters; a word alone names a workflow.
@@ -137,12 +193,18 @@ fn table(context: &ServerContext, records: &[RunRecord], call: &ApiCall) -> Mark
     }
     html! {
         table {
-            thead { tr {
-                th { "Status" } th { "Run" } th { "Workflow" } th.less { "Key and tags" }
-                th.less { "Queue" } th.number { "Started" } th.number.less { "Took" }
-            } }
+            (head())
             tbody { @for record in records { (row(context, record)) } }
         }
+    }
+}
+
+pub(crate) fn head() -> Markup {
+    html! {
+        thead { tr {
+            th { "Status" } th { "Run" } th { "Workflow" } th.less { "Key and tags" }
+            th.less { "Queue" } th.number { "Started" } th.number.less { "Took" }
+        } }
     }
 }
 
@@ -167,7 +229,7 @@ pub(crate) fn row(context: &ServerContext, record: &RunRecord) -> Markup {
 /// The end of an id: its beginning is the time, which many share.
 pub(crate) fn short(record: &RunRecord) -> String {
     let text = record.run.to_string();
-    format!("…{}", &text[text.len() - 8..])
+    format!("…{}", &text[text.len() - SHORT..])
 }
 
 /// What is searched for, as parameters of another page.

@@ -7,7 +7,9 @@ use lope::describe;
 use lope::runs::RunFilter;
 use lope::tokens::Right;
 use lope::workflows::{self as drawings, Format};
+use lope_http::commands::command;
 use lope_model::Value;
+use lope_model::value::from_json;
 use maud::{Markup, html};
 use serde_json::{Map, Value as Json};
 
@@ -15,7 +17,7 @@ use super::parts::{ago, copy, cut, empty};
 use super::run::svg;
 use super::run_actions::json_field;
 use super::shell::{self, Page};
-use super::{encoded, runs, to};
+use super::{encoded, runs, to, versions};
 use crate::api::find::no_workflow;
 use crate::api::start::{self, StartRequest};
 use crate::api_error::ApiError;
@@ -40,7 +42,7 @@ pub(crate) async fn list(context: Arc<ServerContext>, call: ApiCall) -> ApiResul
                 tbody { @for it in all.iter().take(ROWS) { tr {
                     td.wide { a href=(context.path(&format!("/workflows/{}", encoded(&it.name)))) title=(it.name) { (it.name) } }
                     td.mono.dim { (it.version.to_string().get(..12).unwrap_or_default()) }
-                    td.number.tight { (ago(it.deployed_at)) }
+                    td.number.tight data-th="deployed" { (ago(it.deployed_at)) }
                 } } }
             } }
             @if all.len() > ROWS { p.dim { "and " (all.len() - ROWS) " more" } }
@@ -49,7 +51,7 @@ pub(crate) async fn list(context: Arc<ServerContext>, call: ApiCall) -> ApiResul
     Ok(reply(&context, &call, "Workflows", &body))
 }
 
-fn reply(
+pub(crate) fn reply(
     context: &ServerContext,
     call: &ApiCall,
     title: &str,
@@ -73,20 +75,22 @@ pub(crate) async fn show(context: Arc<ServerContext>, call: ApiCall) -> ApiResul
         ..RunFilter::default()
     };
     let records = context.client.list(filter).await?;
+    let versions = versions::known(&context, name, plan.version()).await?;
     let definition = describe::definition(plan.definition());
     let acts = call.caller.right >= Right::Act;
     let body = html! {
-        div.head { h1 { (cut(name, 200)) } span.mono.dim { (plan.version().to_string().get(..12).unwrap_or_default()) } (copy("as command", &format!("lope start {name}"))) }
+        div.head { h1 { (cut(name, 200)) } span.mono.dim { (plan.version().to_string().get(..12).unwrap_or_default()) } (copy("as command", &command("lope start", name))) }
         div.split {
             div.card { h2 { "Graph" } div.graph { (svg(drawings::draw(plan.definition(), None, Format::Svg).ok())) } }
             @if acts { div.card { h2 { "Start a run" } (start_form(&context, name, &definition["input"])) } }
         }
         div {
             div.card.flush { table {
-                thead { tr { th { "Status" } th { "Run" } th { "Workflow" } th.less { "Key and tags" } th.less { "Queue" } th.number { "Started" } th.number.less { "Took" } } }
+                (runs::head())
                 tbody { @for record in &records { (runs::row(&context, record)) } }
             } @if records.is_empty() { div.empty { "No run of it yet." } } }
         }
+        (versions::card(&context, name, &versions))
     };
     Ok(reply(&context, &call, name, &body))
 }
@@ -103,8 +107,7 @@ fn start_form(context: &ServerContext, name: &str, schema: &Json) -> Markup {
         form method="post" action=(action) {
             @match fields(schema) {
                 Some(fields) => { @for (name, of) in fields {
-                    @let needed = schema["required"].as_array().is_some_and(|all| all.iter().any(|it| it == name));
-                    (field(name, of, needed))
+                    (field(name, of, is_needed(schema, name)))
                 } }
                 None => label.field { span { "Input, as JSON" } textarea name="input" { "null" } },
             }
@@ -114,24 +117,47 @@ fn start_form(context: &ServerContext, name: &str, schema: &Json) -> Markup {
     }
 }
 
+/// A value as a person reads it in a list of choices.
+fn plain(value: &Json) -> String {
+    value
+        .as_str()
+        .map_or_else(|| value.to_string(), str::to_owned)
+}
+
+fn is_needed(schema: &Json, name: &str) -> bool {
+    let needed = schema["required"].as_array();
+    needed.is_some_and(|all| all.iter().any(|it| it == name))
+}
+
+/// What may be chosen, each under its JSON; a field that may be left out can be.
+fn choice(named: &str, all: &[Json], usual: &Json, needed: bool) -> Markup {
+    html! {
+        select name=(named) {
+            @if !needed { option value="" { "–" } }
+            @for one in all { option value=(one) selected[one == usual] { (plain(one)) } }
+        }
+    }
+}
+
 fn field(name: &str, schema: &Json, needed: bool) -> Markup {
     let label = schema["title"].as_str().unwrap_or(name);
     let named = format!("input.{name}");
     let usual = match &schema["default"] {
         Json::Null => None,
-        Json::String(text) => Some(text.clone()),
-        other => Some(other.to_string()),
+        other => Some(plain(other)),
     };
+    let default = &schema["default"];
+    let truths = [Json::Bool(true), Json::Bool(false)];
     html! {
         label.field {
             span { (label) @if needed { " *" } }
-            @if let Some(words) = schema["enum"].as_array() {
-                select name=(named) { @for word in words { option { (word.as_str().map_or_else(|| word.to_string(), str::to_owned)) } } }
-            } @else { @match schema["type"].as_str() {
+            @if let Some(words) = schema["enum"].as_array() { (choice(&named, words, default, needed)) }
+            @else { @match schema["type"].as_str() {
                 Some("string") => input name=(named) value=[usual] required[needed];,
                 Some("integer") => input type="number" step="1" name=(named) value=[usual] required[needed];,
                 Some("number") => input type="number" step="any" name=(named) value=[usual] required[needed];,
-                Some("boolean") => input type="checkbox" name=(named) value="true" checked[schema["default"] == true];,
+                Some("boolean") if needed => input type="checkbox" name=(named) value="true" checked[*default == true];,
+                Some("boolean") => (choice(&named, &truths, default, false)),
                 _ => textarea name=(named) required[needed] placeholder="JSON" { (usual.unwrap_or_default()) },
             } }
             @if let Some(about) = schema["description"].as_str() { small { (about) } }
@@ -146,7 +172,7 @@ pub(crate) async fn start(context: Arc<ServerContext>, call: ApiCall) -> ApiResu
     let plan = plan.ok_or_else(|| no_workflow(&name))?;
     let definition = describe::definition(plan.definition());
     let input = match fields(&definition["input"]) {
-        Some(fields) => from_fields(&call, fields)?,
+        Some(_) => from_fields(&call, &definition["input"])?,
         None => json_field(&call, "input")?.unwrap_or_default(),
     };
     let request = StartRequest {
@@ -160,19 +186,29 @@ pub(crate) async fn start(context: Arc<ServerContext>, call: ApiCall) -> ApiResu
 }
 
 /// What was typed, as the schema says it is meant.
-fn from_fields(call: &ApiCall, fields: &Map<String, Json>) -> Result<Value, ApiError> {
+fn from_fields(call: &ApiCall, schema: &Json) -> Result<Value, ApiError> {
     let mut input = Vec::new();
-    for (name, schema) in fields {
+    for (name, of) in fields(schema).into_iter().flatten() {
         let named = format!("input.{name}");
         let text = call.field(&named);
-        let textual = schema["type"] == "string" || schema["enum"].is_array();
-        let value = match (schema["type"].as_str(), text) {
-            (Some("boolean"), text) => Some(Value::from(text.is_some())),
-            (_, Some(text)) if textual => Some(Value::from(text)),
-            (_, Some(_)) => json_field(call, &named)?,
+        let choices = of["enum"].as_array();
+        let value = match (of["type"].as_str(), text) {
+            (_, Some(text)) if choices.is_some() => Some(chosen(choices, text)),
+            (Some("boolean"), None) if is_needed(schema, name) => Some(Value::from(false)),
             (_, None) => None,
+            (Some("string"), Some(text)) => Some(Value::from(text)),
+            (_, Some(_)) => json_field(call, &named)?,
         };
         input.extend(value.map(|value| (name.as_str(), value)));
     }
     Ok(Value::map(input))
+}
+
+/// The choice that was made, by its JSON or as it is read; anything else is left to the workflow.
+fn chosen(choices: Option<&Vec<Json>>, text: String) -> Value {
+    let all = || choices.into_iter().flatten();
+    let found = all().find(|one| one.to_string() == text);
+    let found = found.or_else(|| all().find(|one| plain(one) == text));
+    let read = found.and_then(|one| from_json(&one.to_string()).ok());
+    read.unwrap_or_else(|| Value::from(text))
 }

@@ -69,7 +69,7 @@ impl Client {
     }
 
     /// Does a run take inputs beside its first?
-    async fn is_open(&self, run: RunId) -> StoreResult<bool> {
+    pub async fn is_open(&self, run: RunId) -> StoreResult<bool> {
         let rows = self.store().runs.journal(run, 0, 1).await?;
         let start = rows.first().and_then(|row| codec::kind_of(row).ok());
         Ok(!matches!(start, Some(EventKind::Start(start)) if !start.open))

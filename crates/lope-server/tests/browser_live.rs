@@ -1,0 +1,145 @@
+//! Pages that move, in a real browser: what a person does on them stays, and a page that nobody sees
+//! holds no connection.
+
+use serde_json::json;
+
+use super::fixture::Ground;
+use super::fixture::browser::{Browser, wanted};
+
+const APPROVE: &str = "name: approve
+steps:
+  approval: { wait: approved }
+  done: { return: \"${{ approval }}\" }
+";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn ten_tabs_of_one_browser_all_load_and_the_one_that_is_seen_is_live() {
+    if !wanted() {
+        return;
+    }
+    let ground = Ground::open().await;
+    ground.deploy(APPROVE).await;
+    let browser = Browser::open(ground.server.address()).await;
+    let first = browser.shown_tab().await;
+    browser.go("/").await;
+    for _ in 0..9 {
+        let tab = browser.tab().await;
+        browser.show_tab(&tab).await;
+        browser.go("/").await;
+        browser.sees("No runs yet").await;
+        browser.sees("live").await;
+    }
+    // What happened while nobody looked is there when somebody does.
+    let run = ground.start("approve", json!(null)).await;
+    ground.until(&run, "waiting").await;
+    browser.show_tab(&first).await;
+    browser.sees("waiting").await;
+    browser.close().await;
+    ground.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_log_grows_while_one_looks_and_keeps_its_filter() {
+    if !wanted() {
+        return;
+    }
+    let ground = Ground::open().await;
+    let gate = |name: &str| ground.folder.path().join(name);
+    let wait = |name: &str| {
+        format!(
+            "while ! test -e {}; do sleep 0.05; done",
+            gate(name).display()
+        )
+    };
+    let yaml = format!(
+        "name: slow\nsteps:\n  work: {{ run: \"echo one; {}; echo two; echo other; {}; echo two again\" }}\n  after: {{ run: \"echo two after\", needs: [work] }}\n",
+        wait("first"),
+        wait("second")
+    );
+    ground.deploy(&yaml).await;
+    let run = ground.start("slow", json!(null)).await;
+    let browser = Browser::open(ground.server.address()).await;
+    browser.go(&format!("/runs/{run}/logs")).await;
+    browser.sees("out one").await;
+    std::fs::write(gate("first"), "").unwrap();
+    browser.sees("out other").await;
+    browser.fill("#filter", "two").await;
+    std::fs::write(gate("second"), "").unwrap();
+    // The page is made anew when the run ends, and shows what the box says.
+    browser.sees("out two after").await;
+    browser.sees("out two again").await;
+    let text = browser.text().await;
+    assert!(text.contains("out two\n"), "{text}");
+    assert!(
+        !text.contains("out other") && !text.contains("out one"),
+        "{text}"
+    );
+    browser.close().await;
+    ground.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_list_that_is_held_still_holds_no_other_page() {
+    if !wanted() {
+        return;
+    }
+    let ground = Ground::open().await;
+    ground.deploy(APPROVE).await;
+    let run = ground.start("approve", json!(null)).await;
+    ground.until(&run, "waiting").await;
+    let browser = Browser::open(ground.server.address()).await;
+    browser.go("/").await;
+    browser.click("#hold").await;
+    browser.sees("Follow").await;
+    browser.go(&format!("/runs/{run}")).await;
+    browser.sees("live").await;
+    let signal = json!({ "name": "approved", "value": 5 });
+    ground
+        .post(&format!("/api/runs/{run}/signal"), signal)
+        .await;
+    browser.sees("Completed in").await;
+    browser.close().await;
+    ground.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_person_does_outlives_what_happens_meanwhile() {
+    if !wanted() {
+        return;
+    }
+    let ground = Ground::open().await;
+    ground.deploy(APPROVE).await;
+    let run = ground.start("approve", json!({ "a": 1 })).await;
+    ground.until(&run, "waiting").await;
+    let browser = Browser::open(ground.server.address()).await;
+    // A form that is open and written in, with the focus elsewhere.
+    browser.go(&format!("/runs/{run}")).await;
+    browser.sees("live").await;
+    browser.click("summary.again").await;
+    browser.fill("textarea[name=input]", "{\"a\": 22}").await;
+    browser.script("document.activeElement.blur()").await;
+    let signal = json!({ "name": "approved", "value": 5 });
+    ground
+        .post(&format!("/api/runs/{run}/signal"), signal)
+        .await;
+    browser.sees("Completed in").await;
+    let typed = "return document.querySelector('details.menu[open] textarea[name=input]')?.value";
+    assert_eq!(browser.script(typed).await, "{\"a\": 22}");
+    // The row that one stands on keeps its mark and the focus.
+    let second = ground.start("approve", json!(null)).await;
+    ground.until(&second, "waiting").await;
+    browser.go("/").await;
+    browser.sees("live").await;
+    browser.key("j").await;
+    let stands = "return [document.querySelector('tr.picked a')?.getAttribute('href'), document.activeElement.getAttribute('href')]";
+    let here = json!([format!("/runs/{second}"), format!("/runs/{second}")]);
+    assert_eq!(browser.script(stands).await, here);
+    let third = ground.start("approve", json!(null)).await;
+    ground.until(&third, "waiting").await;
+    browser
+        .sees(&format!("…{}", &third[third.len() - 8..]))
+        .await;
+    assert_eq!(browser.script(stands).await, here);
+    browser.close().await;
+    ground.close().await;
+}
