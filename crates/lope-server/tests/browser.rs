@@ -375,6 +375,9 @@ async fn every_page_fits_its_screen_and_has_its_picture() {
     let below =
         "return getComputedStyle(document.querySelector('.foot.below a[href=\"/bulk\"]')).display";
     assert_eq!(browser.script(below).await, "inline");
+    // What only a script can do is not there without one.
+    let without = "const zone = document.querySelector('.zone'); zone.hidden = true; return getComputedStyle(zone).display";
+    assert_eq!(browser.script(without).await, "none");
     browser.look(Look::Light).await;
     browser.go("/").await;
     browser.key("?").await;

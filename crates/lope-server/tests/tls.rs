@@ -48,12 +48,15 @@ async fn a_certificate_makes_it_https_and_who_speaks_plainly_is_not_answered() {
         .await
         .unwrap();
     stream
-        .write_all(b"GET /healthz HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n")
+        .write_all(b"GET /bulk HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n")
         .await
         .unwrap();
     let mut bytes = Vec::new();
     let _ = stream.read_to_end(&mut bytes).await;
-    assert_eq!(http::parse(&bytes).status, 200);
+    let page = http::parse(&bytes);
+    assert_eq!(page.status, 200);
+    // A request to be copied goes where the person is.
+    assert!(page.text().contains(" https://localhost/api/bulk"));
 
     let mut plain = TcpStream::connect(ground.server.address()).await.unwrap();
     plain

@@ -1,5 +1,6 @@
 //! The versions of a workflow that its runs went by, and what changed from one to the next.
 
+use std::fmt::Write;
 use std::sync::Arc;
 
 use lope::describe;
@@ -7,11 +8,12 @@ use lope::runs::{RunFilter, RunRecord};
 use lope::workflows::{self as drawings, Format, Plan};
 use lope_model::VersionId;
 use maud::{Markup, html};
+use serde_json::Value as Json;
 
 use super::encoded;
 use super::parts::{ago, cut};
 use super::run::svg;
-use super::workflows::reply;
+use super::shell::{self, Page};
 use crate::api::find::no_workflow;
 use crate::api_error::ApiError;
 use crate::call::ApiCall;
@@ -52,7 +54,10 @@ pub(crate) async fn known(
     }];
     for record in context.client.list(filter).await? {
         match all.iter_mut().find(|it| it.id == record.version) {
-            Some(version) => version.runs += 1,
+            Some(version) => {
+                version.runs += 1;
+                version.run.get_or_insert(record);
+            }
             None => all.push(Version {
                 id: record.version,
                 run: Some(record),
@@ -99,9 +104,47 @@ async fn plan(
     }
 }
 
+/// A definition in lines, without the places where it was written: those of all that follows move
+/// when a line is put in.
 fn text(plan: &Plan) -> String {
-    let definition = describe::definition(plan.definition());
-    serde_json::to_string_pretty(&definition).unwrap_or_default()
+    let mut lines = String::new();
+    write(&describe::definition(plan.definition()), 0, &mut lines);
+    lines
+}
+
+fn write(value: &Json, depth: usize, lines: &mut String) {
+    let indent = "  ".repeat(depth);
+    let is_flat = |value: &Json| match value {
+        Json::Array(all) => all.is_empty(),
+        Json::Object(fields) => fields.is_empty(),
+        _ => true,
+    };
+    match value {
+        Json::Object(fields) => {
+            let told = fields.iter();
+            for (name, value) in told.filter(|(name, _)| *name != "at" && *name != "file") {
+                if is_flat(value) {
+                    let _ = writeln!(lines, "{indent}{name}: {value}");
+                } else {
+                    let _ = writeln!(lines, "{indent}{name}:");
+                    write(value, depth + 1, lines);
+                }
+            }
+        }
+        Json::Array(all) => {
+            for value in all {
+                if value.is_object() {
+                    let _ = writeln!(lines, "{indent}-");
+                    write(value, depth + 1, lines);
+                } else {
+                    let _ = writeln!(lines, "{indent}- {value}");
+                }
+            }
+        }
+        other => {
+            let _ = writeln!(lines, "{indent}{other}");
+        }
+    }
 }
 
 pub(crate) async fn show(context: Arc<ServerContext>, call: ApiCall) -> ApiResult {
@@ -130,7 +173,12 @@ pub(crate) async fn show(context: Arc<ServerContext>, call: ApiCall) -> ApiResul
         div.card { h2 { "Graph" } div.graph { (svg(drawings::draw(this.definition(), None, Format::Svg).ok())) } }
         details.card { summary { "The whole definition" } pre { (cut(&text(&this), 64 * 1024)) } }
     };
-    Ok(reply(&context, &call, name, &body))
+    let page = Page {
+        title: name,
+        section: "/workflows",
+        events: None,
+    };
+    Ok(shell::show(&context, &call.caller, &page, &body))
 }
 
 /// A line of two texts.
@@ -211,6 +259,17 @@ fn between<'a>(left: &[&'a str], right: &[&'a str], lines: &mut Vec<Line<'a>>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_definition_is_written_without_its_places() {
+        let value = serde_json::json!({
+            "name": "n", "file": "n.yaml", "blocks": [{ "steps": [{ "name": "a", "at": [3, 3] }], "code": ["x", ["lit", 1]] }],
+        });
+        let mut lines = String::new();
+        write(&value, 0, &mut lines);
+        let wanted = "name: \"n\"\nblocks:\n  -\n    steps:\n      -\n        name: \"a\"\n    code:\n      - \"x\"\n      - [\"lit\",1]\n";
+        assert_eq!(lines, wanted);
+    }
 
     #[test]
     fn lines_that_stayed_are_told_from_those_that_did_not() {

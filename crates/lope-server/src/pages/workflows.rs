@@ -51,7 +51,7 @@ pub(crate) async fn list(context: Arc<ServerContext>, call: ApiCall) -> ApiResul
     Ok(reply(&context, &call, "Workflows", &body))
 }
 
-pub(crate) fn reply(
+fn reply(
     context: &ServerContext,
     call: &ApiCall,
     title: &str,
