@@ -80,6 +80,18 @@ impl Settings {
         Ok(self.open(create).await?)
     }
 
+    /// The same for a command that only looks, which makes no store: one that is missing is an empty
+    /// one that is gone again when the command ends.
+    pub(crate) async fn open_to_look(&self, what: &str) -> CliResult<Client> {
+        self.lasting(what)?;
+        Ok(match self.open(CreateStore::Never).await {
+            Err(StoreError::Missing { .. }) => {
+                Client::open_store(&StoreUrl::Memory, CreateStore::IfMissing).await?
+            }
+            opened => opened?,
+        })
+    }
+
     /// The store, for a command that leaves something in it for others: in the memory of a command
     /// that ends it would be lost without a word.
     pub(crate) fn lasting(&self, what: &str) -> CliResult<&StoreUrl> {

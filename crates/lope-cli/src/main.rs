@@ -18,6 +18,7 @@ mod signals;
 use std::panic::AssertUnwindSafe;
 use std::pin::Pin;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use clap::{ArgMatches, CommandFactory, FromArgMatches};
 pub(crate) use lope_terminal::{format, output, progress, reports, table};
@@ -31,6 +32,10 @@ use crate::home::{HostMaker, Settings};
 /// needs twice as long for that.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+/// How long a command that has ended waits for threads of its own that are still busy, such as the
+/// look-up of a secret that hangs.
+const THREADS_WAITED_FOR: Duration = Duration::from_secs(1);
 
 fn main() -> ExitCode {
     lope::process_tree::serve_if_asked();
@@ -77,7 +82,9 @@ fn block_on(work: impl Future<Output = CliResult<Exit>>) -> CliResult<Exit> {
         .worker_threads(2)
         .enable_all()
         .build();
-    runtime
-        .map_err(|error| CliError::new(Exit::Bug, format!("no runtime: {error}")))?
-        .block_on(boxed)
+    let runtime =
+        runtime.map_err(|error| CliError::new(Exit::Bug, format!("no runtime: {error}")))?;
+    let done = runtime.block_on(boxed);
+    runtime.shutdown_timeout(THREADS_WAITED_FOR);
+    done
 }

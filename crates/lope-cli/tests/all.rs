@@ -59,6 +59,7 @@ mod remote;
 mod remote_tls;
 mod runs;
 mod schedules;
+mod secret_lookups;
 mod server;
 mod stage;
 mod standstill;

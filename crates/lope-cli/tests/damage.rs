@@ -253,6 +253,10 @@ fn each_damaged_run_is_set_aside_alone(site: &DamageSite) {
         "update runs set tags = '{\"a\": 1}' where run_id = ".to_owned(),
         format!("update journal set body = {garbage} where seq = 1 and run_id = "),
         "delete from journal where run_id = ".to_owned(),
+        "update queue set epoch = -1 where run_id = ".to_owned(),
+        "update queue set head = -5 where run_id = ".to_owned(),
+        "update queue set taken = -5 where run_id = ".to_owned(),
+        "delete from runs where run_id = ".to_owned(),
     ];
     let mut damaged = vec![lost, unwritable];
     let mut neighbours = Vec::new();

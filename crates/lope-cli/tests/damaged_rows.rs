@@ -134,6 +134,7 @@ fn a_damaged_run_is_named_by_its_key_on_sqlite() {
         "runs set parent_run = x'01'",
         "runs set parent_execution = cast(x'ff' as text)",
         "queue set epoch = -1",
+        "queue set head = -5",
         "queue set status = cast(x'ff' as text)",
     ];
     let site = DamageSite::sqlite();
@@ -150,6 +151,8 @@ fn a_damaged_run_is_named_by_its_key_on_postgres() {
             "queue set status = 'nothing'".to_owned(),
             "runs set priority = 99".to_owned(),
             "runs set realm = ''".to_owned(),
+            "queue set epoch = -1".to_owned(),
+            "queue set head = -5".to_owned(),
         ];
         a_damaged_run_is_named_by_its_key(&site, &damages);
     }
@@ -195,4 +198,81 @@ fn a_run_whose_tags_are_damaged_is_pruned_with_its_tags() {
     site.check_and_remove(&[run]);
     let sound = site.lope(&["store", "check"]);
     assert_eq!(sound.code, 0, "{sound:?}");
+}
+
+/// "A blob whose bytes do not fit its digest is believed (wrong result)": never, and it is named.
+fn a_large_value_is_what_its_digest_says(site: &DamageSite) {
+    let echo = site.home.file("echo.yaml", ECHO);
+    let run = site.start(&echo, &"x".repeat(100_000));
+    // Another value, whole in itself.
+    let other = site.bytes(b"\xa5other");
+    let id = site.id(run);
+    site.sql(&format!(
+        "update blobs set bytes = {other} where run_id = {id}"
+    ));
+    let checked = site.lope(&["store", "check"]);
+    assert_eq!(checked.code, 1, "{checked:?}");
+    for said in [&run.to_string(), "is missing or damaged"] {
+        assert!(checked.out.contains(said), "{said}: {checked:?}");
+    }
+    let up = site.up();
+    until("it is set aside", || {
+        let said = site.lope(&["runs", "why", &run.to_string()]);
+        said.out.contains("is missing or damaged")
+    });
+    up.ends();
+    site.check_and_remove(&[run]);
+    let sound = site.lope(&["store", "check"]);
+    assert_eq!(sound.code, 0, "{sound:?}");
+}
+
+#[test]
+fn a_large_value_is_what_its_digest_says_on_sqlite() {
+    a_large_value_is_what_its_digest_says(&DamageSite::sqlite());
+}
+
+#[test]
+fn a_large_value_is_what_its_digest_says_on_postgres() {
+    if let Some(site) = DamageSite::postgres("large") {
+        a_large_value_is_what_its_digest_says(&site);
+    }
+}
+
+/// "A damaged result of an ended run is printed as null with status completed."
+fn a_result_that_cannot_be_read_is_told(site: &DamageSite) {
+    let echo = site.home.file("echo.yaml", ECHO);
+    let run = site.start(&echo, "x");
+    let up = site.up();
+    let wait = ["runs", "wait", &run.to_string()];
+    site.lope(&wait).done();
+    up.ends();
+    let garbage = site.bytes(&[0xc1]);
+    let id = site.id(run);
+    site.sql(&format!(
+        "update runs set result = {garbage} where run_id = {id}"
+    ));
+    let said = site.lope(&wait);
+    assert_eq!(said.code, 1, "{said:?}");
+    assert!(said.out.contains("the result cannot be read"), "{said:?}");
+    let said = site.lope(&[&wait[..], &["--json"]].concat());
+    assert_eq!(said.code, 1, "{said:?}");
+    let damage = said.json()["damage"].as_str().unwrap().to_owned();
+    assert!(damage.contains("the result cannot be read"), "{said:?}");
+    let checked = site.lope(&["store", "check"]);
+    assert!(checked.out.contains(&damage), "{checked:?}");
+    site.check_and_remove(&[run]);
+    let sound = site.lope(&["store", "check"]);
+    assert_eq!(sound.code, 0, "{sound:?}");
+}
+
+#[test]
+fn a_result_that_cannot_be_read_is_told_on_sqlite() {
+    a_result_that_cannot_be_read_is_told(&DamageSite::sqlite());
+}
+
+#[test]
+fn a_result_that_cannot_be_read_is_told_on_postgres() {
+    if let Some(site) = DamageSite::postgres("result") {
+        a_result_that_cannot_be_read_is_told(&site);
+    }
 }

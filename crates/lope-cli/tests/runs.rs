@@ -221,7 +221,7 @@ fn why_a_run_does_not_move_is_told_in_plain_words() {
     tells(
         "first",
         &[
-            "a is at work: ",
+            "a is at work, or waits there for a slot: ",
             "has it; its last heartbeat was ",
             "runner ",
         ],

@@ -26,6 +26,7 @@ fn looking_at_a_mailbox_makes_no_store() {
         (&["mailbox", "timers", "7"], "none"),
         (&["mailbox", "dead", "7"], "none"),
         (&["mailbox", "stats"], "0 messages"),
+        (&["tokens", "list"], "no tokens"),
     ] {
         let said = home.lope(args).done();
         assert!(said.out.starts_with(says), "{args:?}: {said:?}");
@@ -33,6 +34,7 @@ fn looking_at_a_mailbox_makes_no_store() {
     for args in [
         &["mailbox", "drop", "7", "1"][..],
         &["mailbox", "replay", "7", "1"],
+        &["tokens", "revoke", "none"],
     ] {
         let said = home.lope(args);
         assert_eq!(said.code, 1, "{args:?}: {said:?}");
@@ -309,9 +311,14 @@ fn a_pruned_store_gives_its_space_back_when_no_runner_works() {
     let mut line = String::new();
     std::io::BufRead::read_line(&mut reported, &mut line).unwrap();
     until("the runner is registered", || {
-        let said = home.lope(&["store", "prune", "--older", "0s", "--compact"]);
+        let said = home.lope(&["store", "prune", "--older", "9d", "--compact"]);
         said.code == 3 && said.err.contains("stop them first")
     });
+    let refused = home.lope(&["store", "prune", "--older", "0s", "--compact"]);
+    assert_eq!(refused.code, 3, "{refused:?}");
+    let listed = home.lope(&["runs", "list", "--json"]).done().json();
+    let left = listed.as_array().unwrap().len();
+    assert_eq!(left, 1, "what is refused deletes nothing: {listed}");
     kill_process(Pid::from_child(&up), Signal::TERM).unwrap();
     up.wait().unwrap();
     let said = home.lope(&["store", "prune", "--older", "0s", "--compact", "--json"]);

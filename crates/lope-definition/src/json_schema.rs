@@ -411,9 +411,20 @@ fn compare(value: &Value, limit: &Value) -> Option<Ordering> {
     }
 }
 
-/// Equal as JSON means it: 1 and 1.0 are the same number.
+/// Equal as JSON means it: 1 and 1.0 are the same number, wherever they stand.
 fn same(one: &Value, other: &Value) -> bool {
-    compare(one, other).map_or_else(|| one == other, |order| order == Ordering::Equal)
+    match (one, other) {
+        (Value::List(one), Value::List(other)) => {
+            let mut pairs = one.iter().zip(other.iter());
+            one.len() == other.len() && pairs.all(|(one, other)| same(one, other))
+        }
+        (Value::Map(one), Value::Map(other)) => {
+            let mut entries = one.iter();
+            let is_there = |key: &str, value| other.get(key).is_some_and(|it| same(value, it));
+            one.len() == other.len() && entries.all(|(key, value)| is_there(key, value))
+        }
+        _ => compare(one, other).map_or_else(|| one == other, |order| order == Ordering::Equal),
+    }
 }
 
 #[cfg(test)]

@@ -100,10 +100,12 @@ pub fn new_run_as(
             ..Fed::new("1", value)
         }),
     };
-    let PendingRun { admit, start } = beginning.at(now);
+    // What its steps wait for counts from when it may begin.
+    let due = options.at.unwrap_or(now);
+    let PendingRun { admit, start } = beginning.at(due.max(now));
     let admit = Admit {
         key: options.key,
-        due: options.at.unwrap_or(now),
+        due,
         tags: options.tags,
         ..admit
     };

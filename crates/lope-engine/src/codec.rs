@@ -1,11 +1,10 @@
 //! Between the law's events and the bytes that stores keep: journal rows, mail, results.
 
 use std::collections::HashMap;
-use std::sync::Arc;
 
 use lope_flow::law::{Event, EventKind, State, Stored};
 use lope_model::{Digest, Failure, RunId, Value, value};
-use lope_store::runs::{Blob, Deliver, JournalRow, Mail, Reach, Snapshot};
+use lope_store::runs::{Blob, Deliver, JournalRow, Mail, Reach, RunRecord, Snapshot};
 use thiserror::Error;
 
 /// Large values by content.
@@ -59,6 +58,17 @@ pub fn snapshot(seq: u64, state: &mut State, blobs: &mut Vec<Blob>) -> Snapshot 
         law: state.law(),
         body,
     }
+}
+
+/// Large values as they were found. One that is missing, or is not what its digest says, is left out.
+pub fn found(digests: Vec<Digest>, bytes: Vec<Option<Vec<u8>>>) -> Blobs {
+    let there = digests
+        .into_iter()
+        .zip(bytes)
+        .filter_map(|(digest, bytes)| Some((digest, bytes?)));
+    there
+        .filter(|(digest, bytes)| Digest::of(bytes) == *digest)
+        .collect()
 }
 
 /// The event of a journal row.
@@ -154,35 +164,17 @@ pub fn error_bytes(failure: &Failure) -> Vec<u8> {
     rmp_serde::to_vec_named(failure).expect("every failure has a MessagePack form")
 }
 
+/// How a run ended, if it has.
+pub fn read_end(record: &RunRecord) -> Result<(Option<Value>, Option<Failure>), Unreadable> {
+    let result = record.result.as_deref().map(read_result).transpose()?;
+    let error = record.error.as_deref().map(read_error).transpose()?;
+    Ok((result, error))
+}
+
 pub fn read_result(bytes: &[u8]) -> Result<Value, Unreadable> {
     value::from_msgpack(bytes).map_err(|error| Unreadable::new("the result", error))
 }
 
 pub fn read_error(bytes: &[u8]) -> Result<Failure, Unreadable> {
     rmp_serde::from_slice(bytes).map_err(|error| Unreadable::new("the error", error))
-}
-
-/// About how many bytes a value takes when it is stored.
-pub fn weight(value: &Value) -> usize {
-    match value {
-        Value::Null | Value::Bool(_) => 1,
-        Value::Int(_) | Value::Float(_) => 9,
-        Value::Str(text) => text.len() + 5,
-        Value::Bytes(bytes) => bytes.len() + 5,
-        Value::List(items) => items.iter().map(weight).sum::<usize>() + 5,
-        Value::Map(map) => {
-            map.iter()
-                .map(|(key, value)| key.len() + 5 + weight(value))
-                .sum::<usize>()
-                + 5
-        }
-        Value::Tag(tag) => tag.name.len() + 12 + weight(&tag.value),
-    }
-}
-
-/// A value as text that keys are compared by.
-pub fn key_text(value: &Value) -> Arc<str> {
-    value
-        .as_str()
-        .map_or_else(|| value.to_string().into(), Into::into)
 }

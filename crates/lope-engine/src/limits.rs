@@ -5,11 +5,10 @@ use std::sync::Arc;
 
 use lope_flow::law::{Dispatch, Plan, State};
 use lope_limits::{AttemptRef, BlockingLimit, LimitRequest, blocking_limit};
-use lope_model::Timestamp;
+use lope_model::{Timestamp, Value};
 use lope_store::runs::RunRecord;
 use lope_store::{Store, StoreResult};
 
-use crate::codec;
 use crate::executor::Limits;
 
 /// Most attempts of a run that are looked at.
@@ -20,13 +19,13 @@ impl Limits {
     pub(crate) fn of(dispatch: &Dispatch) -> Self {
         let (handling, action) = (&dispatch.handling, &dispatch.action);
         let keyed = dispatch.concurrency.as_ref();
-        let once = dispatch.idempotency_key.as_ref().map(codec::key_text);
+        let once = dispatch.idempotency_key.as_ref().map(Value::key_text);
         Self {
             priority: handling.priority,
             timeout: handling.timeout,
             heartbeat: handling.heartbeat,
             keyed: keyed
-                .map(|(limit, key)| (format!("{action}/{}", codec::key_text(key)).into(), *limit)),
+                .map(|(limit, key)| (format!("{action}/{}", key.key_text()).into(), *limit)),
             circuit_breaker: handling.circuit_breaker.clone().map(Arc::new),
             rate_limit: handling.rate_limit.clone().map(Arc::new),
             secrets: (!handling.secrets.is_empty()).then(|| Arc::clone(&handling.secrets)),

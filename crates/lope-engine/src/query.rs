@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use lope_flow::history::Historian;
 use lope_flow::law::{Event, Plan, State};
-use lope_model::{RunId, Span, Timestamp, limit};
+use lope_model::{Digest, RunId, Span, Timestamp, limit};
 use lope_store::runs::{Cursor, JournalRow, RunFilter, RunRecord};
 use lope_store::{Store, StoreError, StoreResult};
 
@@ -275,16 +275,13 @@ pub async fn blobs(store: &Store, run: RunId, rows: &[JournalRow]) -> StoreResul
     fetch(store, run, needs).await
 }
 
-async fn fetch(store: &Store, run: RunId, digests: Vec<lope_model::Digest>) -> StoreResult<Blobs> {
+/// Large values of a run; those that are missing or damaged are left out.
+pub async fn fetch(store: &Store, run: RunId, digests: Vec<Digest>) -> StoreResult<Blobs> {
     if digests.is_empty() {
         return Ok(Blobs::new());
     }
     let bytes = store.runs.blobs(run, &digests).await?;
-    Ok(digests
-        .into_iter()
-        .zip(bytes)
-        .filter_map(|(digest, bytes)| Some((digest, bytes?)))
-        .collect())
+    Ok(codec::found(digests, bytes))
 }
 
 fn damaged(run: RunId, error: &Unreadable) -> StoreError {

@@ -7,7 +7,8 @@
 //! count from the start, on a clock that only runs forward. Waiting costs no thread.
 //!
 //! A slot and what it was granted belong to an attempt until its executor has confirmed its end: one
-//! that was told to stop keeps them until then. Its owner, too, goes on only then: that an attempt
+//! that was told to stop keeps them until then (one whose secrets are still looked up has none yet, and
+//! gives them back at once). Its owner, too, goes on only then: that an attempt
 //! ran out of time is told when it has ended, and while one that is no longer wanted ends, nothing
 //! else of its run begins. Both as long as the end is not overdue.
 
@@ -97,6 +98,8 @@ enum SlotStage {
     Asking(Rank, Box<Task>),
     /// Its owner writes down that it begins.
     Announced(Box<Task>),
+    /// Its secrets are looked up. Its time passes, but no executor has it.
+    Revealing,
     Working,
     /// It was told to stop, and its end is not confirmed.
     Ending(Ending),
@@ -232,7 +235,7 @@ impl SlotScheduler {
         let announced = self.running.iter().filter(|(_, running)| {
             matches!(
                 running.stage,
-                SlotStage::Announced(_) | SlotStage::Asking(..)
+                SlotStage::Announced(_) | SlotStage::Asking(..) | SlotStage::Revealing
             )
         });
         tokens.extend(announced.map(|(token, _)| token.clone()));
@@ -294,10 +297,10 @@ impl SlotScheduler {
         answer: Option<&Value>,
         commands: &mut Vec<SlotCommand>,
     ) -> Option<AttemptSettlement> {
-        let counts = self
-            .running
-            .get(token)
-            .is_some_and(|running| matches!(running.stage, SlotStage::Working));
+        let is_awaited = |running: &RunningTask| {
+            matches!(running.stage, SlotStage::Revealing | SlotStage::Working)
+        };
+        let counts = self.running.get(token).is_some_and(is_awaited);
         let ended = self.end(token)?;
         let settlement = AttemptSettlement {
             ran: now.since(ended.since),
@@ -343,7 +346,9 @@ impl SlotScheduler {
             }
         }
         match self.running.get(token).map(|running| &running.stage) {
-            Some(SlotStage::Announced(_) | SlotStage::Asking(..)) => self.give_up(token, commands),
+            Some(SlotStage::Announced(_) | SlotStage::Asking(..) | SlotStage::Revealing) => {
+                self.give_up(token, commands);
+            }
             Some(SlotStage::Working) => {
                 let overdue = now.plus(OVERDUE);
                 self.stop(token, Ending::Unwanted { overdue }, commands);
@@ -420,6 +425,12 @@ impl SlotScheduler {
                 continue;
             }
             let silent = running.timeout_at.is_none_or(|timeout_at| timeout_at > now);
+            if let SlotStage::Revealing = running.stage {
+                let ran = now.since(running.since);
+                self.give_up(&token, commands);
+                commands.push(SlotCommand::TimedOut { token, silent, ran });
+                continue;
+            }
             let overdue = now.plus(OVERDUE);
             running.fail_circuit(commands);
             self.stop(&token, Ending::TimedOut { silent, overdue }, commands);
@@ -499,6 +510,9 @@ impl SlotScheduler {
         let Some(running) = self.running.get_mut(&task.token) else {
             return;
         };
+        if task.limits.secrets.is_some() {
+            running.stage = SlotStage::Revealing;
+        }
         running.since = now;
         running.timeout_at = task.limits.timeout.map(|timeout| now.plus(timeout));
         running.silence = task.limits.heartbeat.map(|span| (span, now.plus(span)));
@@ -561,7 +575,9 @@ impl RunningTask {
     fn deadlines(&self) -> impl Iterator<Item = Moment> + use<> {
         let (limits, overdue) = match self.stage {
             SlotStage::Announced(_) | SlotStage::Asking(..) => (None, None),
-            SlotStage::Working => (Some((self.timeout_at, self.silence)), None),
+            SlotStage::Revealing | SlotStage::Working => {
+                (Some((self.timeout_at, self.silence)), None)
+            }
             SlotStage::Ending(Ending::Unwanted { overdue } | Ending::TimedOut { overdue, .. }) => {
                 (None, Some(overdue))
             }

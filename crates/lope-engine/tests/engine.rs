@@ -9,11 +9,12 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use fixture::EngineFixture;
+use lope_engine::client::{self, PendingRun, RunStartOptions};
 use lope_engine::executor::Task;
 use lope_engine::settings::QueueLimit;
-use lope_engine::{News, Settings, client, codec};
-use lope_flow::law::{Event, EventKind};
-use lope_model::{Failure, QueueName, Value};
+use lope_engine::{News, QueueLimits, Settings, codec};
+use lope_flow::law::{Event, EventKind, Plan};
+use lope_model::{Failure, QueueName, Timestamp, Value};
 use lope_store::runs::{LiveStatus, Release, RunCommit, RunFilter, Then, Wake};
 
 /// `double` doubles, `add` adds, anything else is refused.
@@ -535,4 +536,22 @@ async fn a_run_that_diverged_is_set_aside_with_the_row_that_does_not_fit() {
         "{reason}"
     );
     assert_eq!(fixture.calls(), 1, "nothing was dispatched for it");
+}
+
+/// "`sleep: 6s` with `--at 5s` sleeps 6 s and `run.started_at` is not before it."
+#[test]
+fn a_run_that_may_begin_later_begins_then() {
+    let definition = lope_definition::yaml::read("name: w\nsteps: { a: { sleep: 6s } }", "w.yaml");
+    let plan = Plan::new(&definition.unwrap()).unwrap();
+    let at = Timestamp::from_millis;
+    for (asked, begins, due) in [(None, 100, 100), (Some(500), 500, 500), (Some(7), 100, 7)] {
+        let options = RunStartOptions {
+            at: asked.map(at),
+            ..RunStartOptions::default()
+        };
+        let PendingRun { admit, start } =
+            client::new_run(&plan, options, &QueueLimits::new(), at(100));
+        assert_eq!((start.at, admit.due), (at(begins), at(due)), "{asked:?}");
+        assert_eq!(admit.rows[0].at, start.at);
+    }
 }

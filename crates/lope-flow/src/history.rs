@@ -12,7 +12,7 @@ use lope_model::{Failure, RunId, Timestamp, Value};
 
 use crate::law::{
     Dispatch, Effect, Event, EventKind, Mark, Plan, Progress, Settled, StartChild, State, Status,
-    StepTrace, fold_traced,
+    StepTrace, advance_traced, resume_slice_traced,
 };
 
 /// Most executions that a history keeps unless it is told otherwise: the youngest, and all that are
@@ -228,7 +228,7 @@ impl<'a> Historian<'a> {
         self.touched.clear();
         self.note_outcome(event);
         let (mut effects, mut traces) = (Vec::new(), Vec::new());
-        let progress = fold_traced(
+        let mut progress = advance_traced(
             self.plan,
             &mut self.state,
             event.clone(),
@@ -236,12 +236,19 @@ impl<'a> Historian<'a> {
             &mut traces,
         );
         self.seq = seq;
-        traces.into_iter().for_each(|trace| self.note_trace(trace));
-        effects
-            .into_iter()
-            .for_each(|effect| self.note_effect(effect));
-        self.forget();
-        progress
+        // Slice after slice: a long loop may be in one row.
+        loop {
+            traces.drain(..).for_each(|trace| self.note_trace(trace));
+            effects
+                .drain(..)
+                .for_each(|effect| self.note_effect(effect));
+            self.forget();
+            if progress != Progress::More {
+                return progress;
+            }
+            let state = &mut self.state;
+            progress = resume_slice_traced(self.plan, state, &mut effects, &mut traces);
+        }
     }
 
     /// Executions in the order in which they were opened.

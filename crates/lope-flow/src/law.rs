@@ -78,8 +78,8 @@ pub fn fold(plan: &Plan, state: &mut State, event: Event, effects: &mut Vec<Effe
     progress
 }
 
-/// As `fold`, and also says what happened to each step.
-pub fn fold_traced(
+/// As `advance`, and also says what happened to each step.
+pub fn advance_traced(
     plan: &Plan,
     state: &mut State,
     event: Event,
@@ -88,12 +88,19 @@ pub fn fold_traced(
 ) -> Progress {
     let mut machine = Machine::new(plan, state, effects);
     machine.trace = Some(trace);
-    let mut progress = receive(&mut machine, event);
-    while progress == Progress::More {
-        machine.refuel();
-        progress = machine.work();
-    }
-    progress
+    receive(&mut machine, event)
+}
+
+/// As `resume_slice`, and also says what happened to each step.
+pub fn resume_slice_traced(
+    plan: &Plan,
+    state: &mut State,
+    effects: &mut Vec<Effect>,
+    trace: &mut Vec<StepTrace>,
+) -> Progress {
+    let mut machine = Machine::new(plan, state, effects);
+    machine.trace = Some(trace);
+    machine.work()
 }
 
 fn receive(machine: &mut Machine<'_>, event: Event) -> Progress {

@@ -169,6 +169,10 @@ impl LimitFacts<'_> {
         match after.admit(settings, self.now) {
             Admission::Go if after == before => Ok(None),
             Admission::Go => Ok(Some((key, CircuitRow::of(after, holder.clone())))),
+            // Whoever waits for a probe goes on when it ends.
+            Admission::Wait(_) if matches!(before, Breaker::HalfOpen(_)) => {
+                Err(LimitVerdict::Held(key).into())
+            }
             Admission::Wait(until) => {
                 let reason = format!("the circuit '{}' is open", key.name()).into();
                 Err(LimitVerdict::Refused { until, reason }.into())

@@ -119,6 +119,30 @@ impl Value {
             Self::Tag(tag) => &tag.name,
         }
     }
+
+    /// About how many bytes it takes when it is stored.
+    pub fn weight(&self) -> usize {
+        match self {
+            Self::Null | Self::Bool(_) => 1,
+            Self::Int(_) | Self::Float(_) => 9,
+            Self::Str(text) => text.len() + 5,
+            Self::Bytes(bytes) => bytes.len() + 5,
+            Self::List(items) => items.iter().map(Self::weight).sum::<usize>() + 5,
+            Self::Map(map) => {
+                let entry = |(key, value): (&Arc<str>, &Self)| key.len() + 5 + value.weight();
+                map.iter().map(entry).sum::<usize>() + 5
+            }
+            Self::Tag(tag) => tag.name.len() + 12 + tag.value.weight(),
+        }
+    }
+
+    /// As text that keys are compared by.
+    pub fn key_text(&self) -> Arc<str> {
+        match self {
+            Self::Str(text) => Arc::clone(text),
+            other => other.to_string().into(),
+        }
+    }
 }
 
 /// Structural equality: an int and a float are different values, NaN equals itself (so that a value

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::time::Instant;
 
-use lope_model::{Epoch, Priority, QueueName, Realm, RunId, Span, Timestamp, limit};
+use lope_model::{Epoch, Priority, QueueName, Realm, RunId, RunnerId, Span, Timestamp, limit};
 use lope_store::StoreError;
 use lope_store::runs::{Claim, Claimed, ClaimedRun, SessionLost, SessionResult};
 use tokio_postgres::Row;
@@ -15,7 +15,7 @@ use crate::claim_cursor::{ClaimCursors, LEVELS, ScanResult, ScanStart};
 use crate::connection::{DbConnection, Pipeline};
 use crate::failure::Worked;
 use crate::inner::PostgresInner;
-use crate::record::{priority, queue_name, realm, version};
+use crate::record::{count, priority, queue_name, realm, version};
 use crate::statement::{Params, Statement};
 
 pub(crate) static CLAIM: Statement = Statement {
@@ -72,7 +72,7 @@ struct ClaimAnswer {
 }
 
 /// A run that was claimed, and whose row cannot be read. The others do not notice.
-struct DamagedRun {
+pub(crate) struct DamagedRun {
     run: RunId,
     why: StoreError,
 }
@@ -113,16 +113,16 @@ impl PostgresInner {
         let Some(answer) = read(&rows)? else {
             return Ok(Err(SessionLost));
         };
-        self.set_aside(claim, &answer.damaged).await?;
+        self.set_aside(claim.runner, &answer.damaged).await?;
         Ok(Ok(answer.claimed))
     }
 
     /// Damaged runs leave the queue, each with the reason, for a person to look at.
-    async fn set_aside(&self, claim: &Claim, damaged: &[DamagedRun]) -> Worked<()> {
+    pub(crate) async fn set_aside(&self, runner: RunnerId, damaged: &[DamagedRun]) -> Worked<()> {
         for DamagedRun { run, why } in damaged {
             tracing::error!(%run, %why, "a damaged run is set aside");
             let run = run.uuid();
-            let runner = claim.runner.uuid();
+            let runner = runner.uuid();
             let reason = lope_store::runs::damaged(&why.to_string());
             self.control
                 .write_surely(&SET_ASIDE, vec![&run, &runner, &reason])
@@ -157,7 +157,7 @@ impl PostgresInner {
         let Some(answer) = read(&rows)? else {
             return Ok(Err(SessionLost));
         };
-        self.set_aside(claim, &answer.damaged).await?;
+        self.set_aside(claim.runner, &answer.damaged).await?;
         let mut cursors = self.cursors();
         if start == ScanStart::Beginning {
             cursors.measured(cost);
@@ -275,12 +275,9 @@ fn read(rows: &[Row]) -> Worked<Option<ClaimAnswer>> {
         let Some(run) = row.get::<_, Option<Uuid>>(4).map(RunId::from_uuid) else {
             continue;
         };
-        match claimed_run(row, 4) {
+        match claimed_run(row, 4, run) {
             Ok(claimed) => runs.push(claimed),
-            Err(fault) => damaged.push(DamagedRun {
-                run,
-                why: fault.error,
-            }),
+            Err(run) => damaged.push(run),
         }
     }
     // What was found and not taken, because of its weight or because others were faster, is due
@@ -301,18 +298,33 @@ fn read(rows: &[Row]) -> Worked<Option<ClaimAnswer>> {
     }))
 }
 
-/// A run that a runner owns, from ten columns.
-pub(crate) fn claimed_run(row: &Row, at: usize) -> Worked<ClaimedRun> {
+/// A run that a runner owns, from twelve columns of which the first is its id.
+pub(crate) fn claimed_run(row: &Row, at: usize, run: RunId) -> Result<ClaimedRun, DamagedRun> {
+    read_claimed(row, at, run).map_err(|fault| DamagedRun {
+        run,
+        why: fault.error,
+    })
+}
+
+fn read_claimed(row: &Row, at: usize, run: RunId) -> Worked<ClaimedRun> {
+    // Every change of owner counts it up, from nothing.
+    let epoch: u64 = count(row, at + 1, "epoch")?;
+    if epoch == 0 {
+        return Err(StoreError::corrupt("its epoch cannot be read").into());
+    }
+    let found: Option<&[u8]> = row.get(at + 2);
+    count::<u64>(row, at + 10, "head")?;
+    count::<u64>(row, at + 11, "taken")?;
     Ok(ClaimedRun {
-        run: RunId::from_uuid(row.get(at)),
-        epoch: Epoch(row.get::<_, i64>(at + 1) as u64),
-        version: version(row.get(at + 2))?,
+        run,
+        epoch: Epoch(epoch),
+        version: version(found.ok_or_else(|| StoreError::corrupt("it has no record"))?)?,
         queue: queue_name(row.get(at + 3))?,
         priority: priority(row.get(at + 4))?,
         realm: realm(row.get(at + 5))?,
-        law: row.get::<_, i64>(at + 6) as u32,
-        weight: row.get::<_, i64>(at + 7) as u32,
-        mail: row.get::<_, i64>(at + 8) as u64,
+        law: count(row, at + 6, "law")?,
+        weight: count(row, at + 7, "weight")?,
+        mail: count(row, at + 8, "mail")?,
         due: Timestamp::from_millis(row.get(at + 9)),
     })
 }

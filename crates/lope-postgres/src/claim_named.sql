@@ -27,12 +27,13 @@ taken as (
     set owner = $1, epoch = q.epoch + 1, started_at = coalesce(q.started_at, {now})
     from picked p
     where q.run_id = p.run_id
-    returning q.run_id, q.epoch, q.queue, q.priority, q.realm, q.law, q.weight, q.mail, q.due
+    returning q.run_id, q.epoch, q.queue, q.priority, q.realm, q.law, q.weight, q.mail, q.due,
+        q.head, q.taken
 )
 select c.now,
        exists (select from me),
        (select count(*) from named n where n.is_due),
        (select min(n.due) from named n where not n.is_due and n.due < 9223372036854775807),
-       t.run_id, t.epoch, r.version, t.queue, t.priority, t.realm, t.law, t.weight, t.mail, t.due
+       t.run_id, t.epoch, r.version, t.queue, t.priority, t.realm, t.law, t.weight, t.mail, t.due, t.head, t.taken
 from clock c left join taken t on true left join {schema}.runs r on r.run_id = t.run_id
 order by t.run_id

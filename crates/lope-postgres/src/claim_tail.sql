@@ -9,7 +9,8 @@ taken as (
     set owner = $1, epoch = q.epoch + 1, started_at = coalesce(q.started_at, {now})
     from weighed w
     where q.run_id = w.run_id and (w.ordinal = 1 or w.weight <= $4)
-    returning w.ordinal, q.run_id, q.epoch, q.queue, q.priority, q.realm, q.law, q.weight, q.mail, q.due
+    returning w.ordinal, q.run_id, q.epoch, q.queue, q.priority, q.realm, q.law, q.weight, q.mail, q.due,
+        q.head, q.taken
 )
 select c.now,
        exists (select from me),
@@ -26,6 +27,6 @@ select c.now,
                    limit 1
                ) n
        ) end,
-       t.run_id, t.epoch, r.version, t.queue, t.priority, t.realm, t.law, t.weight, t.mail, t.due
+       t.run_id, t.epoch, r.version, t.queue, t.priority, t.realm, t.law, t.weight, t.mail, t.due, t.head, t.taken
 from clock c left join taken t on true left join {schema}.runs r on r.run_id = t.run_id
 order by t.ordinal

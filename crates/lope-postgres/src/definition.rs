@@ -80,6 +80,9 @@ impl PostgresInner {
     }
 
     pub(crate) async fn latest(&self, name: &str) -> Worked<Option<StoredDefinition>> {
+        if !is_text(name) {
+            return Ok(None);
+        }
         let rows = self.reads.read(&LATEST, vec![&name]).await?;
         rows.first().map(stored).transpose()
     }
@@ -98,6 +101,11 @@ impl PostgresInner {
             .map(stored)
             .collect()
     }
+}
+
+/// Could the server keep it? What it could not is not there.
+pub(crate) fn is_text(text: &str) -> bool {
+    !text.contains('\0')
 }
 
 fn stored(row: &Row) -> Worked<StoredDefinition> {

@@ -9,6 +9,7 @@ use tokio_postgres::Row;
 use uuid::Uuid;
 
 use crate::connection::{ReadStatement, View};
+use crate::definition::is_text;
 use crate::failure::Worked;
 use crate::inner::PostgresInner;
 use crate::load::RECORDS;
@@ -32,6 +33,9 @@ impl PostgresInner {
     }
 
     pub(crate) async fn find_key(&self, key: &str) -> Worked<Option<RunId>> {
+        if !is_text(key) {
+            return Ok(None);
+        }
         let rows = self.reads.read(&FIND_KEY, vec![&key]).await?;
         Ok(rows
             .first()

@@ -35,7 +35,7 @@ pub(crate) fn listed(row: &Row) -> Worked<RunRecord> {
         queue: queue_name(row.get(6))?,
         priority: priority(row.get(7))?,
         realm: realm(row.get(8))?,
-        law: row.get::<_, i64>(9) as u32,
+        law: count(row, 9, "law")?,
         tags: tags(row.get(10))?,
         parent: parent.map(|run| Parent {
             run,
@@ -46,9 +46,9 @@ pub(crate) fn listed(row: &Row) -> Worked<RunRecord> {
         finished_at: row.get::<_, Option<i64>>(14).map(Timestamp::from_millis),
         due: row.get::<_, Option<i64>>(15).map(Timestamp::from_millis),
         owner,
-        epoch: Epoch(row.get::<_, i64>(17) as u64),
-        head: row.get::<_, i64>(18) as u64,
-        mail: row.get::<_, i64>(19) as u64,
+        epoch: Epoch(count(row, 17, "epoch")?),
+        head: count(row, 18, "head")?,
+        mail: count(row, 19, "mail")?,
         parked: row.get(20),
         result: None,
         error: None,
@@ -103,6 +103,12 @@ pub(crate) fn mail(row: &Row, at: usize) -> Mail {
         body: row.get(at + 3),
         at: Timestamp::from_millis(row.get(at + 4)),
     }
+}
+
+/// A number that is never below zero.
+pub(crate) fn count<T: TryFrom<i64>>(row: &Row, at: usize, name: &str) -> Worked<T> {
+    let unreadable = |_| StoreError::corrupt(format!("its {name} cannot be read"));
+    Ok(T::try_from(row.get(at)).map_err(unreadable)?)
 }
 
 pub(crate) fn version(bytes: &[u8]) -> Worked<VersionId> {

@@ -205,23 +205,21 @@ impl PostgresInner {
         after: Option<RunId>,
         limit: usize,
     ) -> Worked<Vec<ClaimedRun>> {
-        let runner = runner.uuid();
+        let owner = runner.uuid();
         let after = after.map(RunId::uuid);
         let most = page(limit);
         let rows = self
             .control
-            .read(&OWNED, vec![&runner, &after, &most])
+            .read(&OWNED, vec![&owner, &after, &most])
             .await?;
-        let mut owned = Vec::with_capacity(rows.len());
+        let (mut owned, mut damaged) = (Vec::with_capacity(rows.len()), Vec::new());
         for row in &rows {
-            match claimed_run(row, 0) {
+            match claimed_run(row, 0, RunId::from_uuid(row.get(0))) {
                 Ok(run) => owned.push(run),
-                // Whoever claims it next sets it aside.
-                Err(fault) => {
-                    tracing::error!(error = %fault.error, "a run of this runner is damaged");
-                }
+                Err(run) => damaged.push(run),
             }
         }
+        self.set_aside(runner, &damaged).await?;
         Ok(owned)
     }
 

@@ -8,11 +8,10 @@
 use std::collections::BTreeSet;
 
 use lope_model::{Priority, QueueName, Realm, RunId, RunnerId, Timestamp, limit};
-use lope_store::StoreError;
 use lope_store::runs::{Claim, Claimed, ClaimedRun, SessionLost, SessionResult};
 use rusqlite::{OptionalExtension, Row, params};
 
-use crate::columns;
+use crate::damaged_run::{self, DamagedRun};
 use crate::failure::Worked;
 use crate::session;
 use crate::tx::Tx;
@@ -20,8 +19,8 @@ use crate::tx::Tx;
 pub(crate) const NEXT_LEVEL: &str = "SELECT max(priority) FROM queue INDEXED BY queue_claim
      WHERE owner IS NULL AND parked IS NULL AND queue = ?1 AND realm = ?2 AND priority < ?3";
 pub(crate) const DUE: &str =
-    "SELECT q.run_id, q.epoch + 1, r.version, q.queue, q.priority, q.realm, q.law, q.weight, q.mail, q.due
-     FROM queue AS q INDEXED BY queue_claim JOIN runs AS r ON r.run_id = q.run_id
+    "SELECT q.run_id, q.epoch, r.version, q.queue, q.priority, q.realm, q.law, q.weight, q.mail, q.due, q.head, q.taken
+     FROM queue AS q INDEXED BY queue_claim LEFT JOIN runs AS r ON r.run_id = q.run_id
      WHERE q.owner IS NULL AND q.parked IS NULL AND q.queue = ?1 AND q.realm = ?2 AND q.priority = ?3 AND q.due <= ?4
        AND q.law <= ?5
      ORDER BY q.due, q.run_id LIMIT ?6";
@@ -31,10 +30,9 @@ pub(crate) const NEXT_DUE: &str = "SELECT due FROM queue INDEXED BY queue_claim
 pub(crate) const OWNED: &str =
     "SELECT count(*) FROM queue INDEXED BY queue_owner WHERE owner IS NOT NULL AND queue = ?1";
 const NAMED: &str =
-    "SELECT q.run_id, q.epoch + 1, r.version, q.queue, q.priority, q.realm, q.law, q.weight, q.mail, q.due
-     FROM queue AS q JOIN runs AS r ON r.run_id = q.run_id
+    "SELECT q.run_id, q.epoch, r.version, q.queue, q.priority, q.realm, q.law, q.weight, q.mail, q.due, q.head, q.taken
+     FROM queue AS q LEFT JOIN runs AS r ON r.run_id = q.run_id
      WHERE q.run_id = ?1 AND q.owner IS NULL AND q.parked IS NULL AND q.law <= ?2";
-const SET_ASIDE: &str = "UPDATE queue SET parked = ?2 WHERE run_id = ?1";
 const TAKE: &str =
     "UPDATE queue SET owner = ?2, epoch = epoch + 1, started_at = coalesce(started_at, ?3)
      WHERE run_id = ?1";
@@ -56,12 +54,6 @@ struct ClaimBatch<'a> {
     next_due: Option<Timestamp>,
 }
 
-/// A run whose row cannot be read. The others do not notice.
-struct DamagedRun {
-    run: Vec<u8>,
-    why: StoreError,
-}
-
 /// May the walk go on?
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum ClaimScan {
@@ -79,7 +71,7 @@ pub(crate) fn claim(tx: &Tx<'_>, claim: &Claim) -> Worked<SessionResult<Claimed>
         pick_named(tx, claim)?
     };
     take(tx, claim.runner, batch.runs.iter().map(|run| run.run))?;
-    set_aside(tx, &batch.damaged)?;
+    damaged_run::set_aside(tx, &batch.damaged)?;
     Ok(Ok(Claimed {
         now: tx.now,
         runs: batch.runs,
@@ -244,14 +236,15 @@ impl ClaimBatch<'_> {
 
     /// A run, unless its row is damaged.
     fn read(&mut self, row: &Row<'_>) -> Worked<Option<ClaimedRun>> {
-        match columns::claimed_run(row).map_err(StoreError::from) {
-            Ok(run) => Ok(Some(run)),
-            Err(why @ StoreError::Corrupt { .. }) => {
-                let run = row.get_ref(0)?.as_bytes().unwrap_or_default().to_vec();
-                self.damaged.push(DamagedRun { run, why });
+        match damaged_run::read_run(row)? {
+            Ok(run) => Ok(Some(ClaimedRun {
+                epoch: run.epoch.next(),
+                ..run
+            })),
+            Err(damaged) => {
+                self.damaged.push(damaged);
                 Ok(None)
             }
-            Err(other) => Err(other.into()),
         }
     }
 
@@ -276,17 +269,6 @@ impl ClaimBatch<'_> {
         self.next_due = [self.next_due, due].into_iter().flatten().min();
         Ok(())
     }
-}
-
-/// Damaged runs leave the queue, each with the reason, for a person to look at.
-fn set_aside(tx: &Tx<'_>, damaged: &[DamagedRun]) -> Worked<()> {
-    for DamagedRun { run, why } in damaged {
-        let name = columns::written(run);
-        tracing::error!(run = %name, %why, "a damaged run is set aside");
-        tx.statement(SET_ASIDE)?
-            .execute(params![run, lope_store::runs::damaged(&why.to_string())])?;
-    }
-    Ok(())
 }
 
 fn take(tx: &Tx<'_>, owner: RunnerId, runs: impl Iterator<Item = RunId>) -> Worked<()> {

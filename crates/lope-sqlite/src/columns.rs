@@ -10,6 +10,7 @@ use lope_model::{
 };
 use lope_store::StoreError;
 use lope_store::runs::{ClaimedRun, JournalRow, LiveStatus, Mail, Snapshot};
+use rusqlite::types::ValueRef;
 use rusqlite::{Error, Row};
 
 use crate::failure::{SqliteFault, Worked};
@@ -149,8 +150,16 @@ pub(crate) fn mail(row: &Row<'_>) -> Worked<Mail> {
     })
 }
 
-/// `run_id, epoch, version, queue, priority, realm, law, weight, mail, due`.
+/// `run_id, epoch, version, queue, priority, realm, law, weight, mail, due, head, taken`: the last two
+/// are there for whoever commits.
 pub(crate) fn claimed_run(row: &Row<'_>) -> Worked<ClaimedRun> {
+    if row.get_ref(2)? == ValueRef::Null {
+        return Err(StoreError::corrupt("it has no record").into());
+    }
+    for (column, name) in [(1, "epoch"), (8, "mail"), (10, "head"), (11, "taken")] {
+        count(row, column)
+            .map_err(|_| StoreError::corrupt(format!("its {name} cannot be read")))?;
+    }
     Ok(ClaimedRun {
         run: run(row, 0)?,
         epoch: epoch(row, 1)?,

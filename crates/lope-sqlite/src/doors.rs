@@ -25,8 +25,8 @@ use crate::writer::Writer;
 use crate::writer_door::{self, WriterDoor};
 use crate::writer_inbox::Durability;
 use crate::{
-    admit, claim, commit, connection, definition, deliver, list, migrate, prune, query, schedule,
-    session, tables,
+    admit, claim, commit, connection, damaged_run, definition, deliver, list, migrate, prune,
+    query, schedule, session, tables,
 };
 
 /// As how many rows a claim counts in its group at most: most claims take less than they may.
@@ -295,8 +295,16 @@ impl RunsVerbs for Doors {
         after: Option<RunId>,
         limit: usize,
     ) -> StoreResult<Vec<ClaimedRun>> {
-        self.read(move |tx| session::owned(tx, runner, after, limit))
-            .await
+        let (runs, damaged) = self
+            .read(move |tx| session::owned(tx, runner, after, limit))
+            .await?;
+        if !damaged.is_empty() {
+            self.write(damaged.len(), move |tx| {
+                damaged_run::set_aside(tx, &damaged)
+            })
+            .await?;
+        }
+        Ok(runs)
     }
 
     async fn waiting(

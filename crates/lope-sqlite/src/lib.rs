@@ -18,6 +18,7 @@ mod clock;
 mod columns;
 mod commit;
 mod connection;
+mod damaged_run;
 mod definition;
 mod deliver;
 mod doors;

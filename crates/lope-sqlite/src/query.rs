@@ -28,8 +28,8 @@ const LISTED: &str = "SELECT r.run_id, r.workflow, r.version, r.key, r.status, q
        coalesce(q.started_at, r.started_at)
      FROM runs AS r LEFT JOIN queue AS q ON q.run_id = r.run_id WHERE r.run_id = ?1";
 /// Every run in the queue as a claim reads it.
-const QUEUED: &str = "SELECT q.run_id, q.epoch, r.version, q.queue, q.priority, q.realm, q.law, q.weight, q.mail, q.due
-     FROM queue AS q JOIN runs AS r ON r.run_id = q.run_id";
+const QUEUED: &str = "SELECT q.run_id, q.epoch, r.version, q.queue, q.priority, q.realm, q.law, q.weight, q.mail, q.due, q.head,
+     q.taken FROM queue AS q JOIN runs AS r ON r.run_id = q.run_id";
 const SNAPSHOT: &str = "SELECT seq, law, body FROM snapshots WHERE run_id = ?1";
 const JOURNAL: &str =
     "SELECT seq, at, event, body FROM journal WHERE run_id = ?1 AND seq > ?2 ORDER BY seq LIMIT ?3";

@@ -10,6 +10,7 @@ use lope_store::runs::{
 use rusqlite::{OptionalExtension, Row, params};
 
 use crate::columns;
+use crate::damaged_run::{self, DamagedRun};
 use crate::failure::Worked;
 use crate::options::RUNNER_MEMORY;
 use crate::query;
@@ -30,7 +31,7 @@ pub(crate) const NEXT_OWNER: &str =
 pub(crate) const PUT_BACK: &str = "UPDATE queue SET owner = NULL, epoch = epoch + 1, due = ?2
      WHERE run_id IN (SELECT run_id FROM queue INDEXED BY queue_owner WHERE owner = ?1 LIMIT ?3)";
 pub(crate) const OWNED: &str =
-    "SELECT q.run_id, q.epoch, r.version, q.queue, q.priority, q.realm, q.law, q.weight, q.mail, q.due
+    "SELECT q.run_id, q.epoch, r.version, q.queue, q.priority, q.realm, q.law, q.weight, q.mail, q.due, q.head, q.taken
      FROM queue AS q INDEXED BY queue_owner JOIN runs AS r ON r.run_id = q.run_id
      WHERE q.owner = ?1 AND q.run_id > ?2 ORDER BY q.run_id LIMIT ?3";
 pub(crate) const WAITING: &str = "SELECT run_id FROM queue INDEXED BY queue_mail
@@ -226,12 +227,13 @@ pub(crate) fn release(tx: &Tx<'_>, runner: RunnerId) -> Worked<u64> {
     put_back(tx, runner.as_bytes(), usize::MAX)
 }
 
+/// What a runner owns, and what of it must be set aside.
 pub(crate) fn owned(
     tx: &Tx<'_>,
     runner: RunnerId,
     after: Option<RunId>,
     limit: usize,
-) -> Worked<Vec<ClaimedRun>> {
+) -> Worked<(Vec<ClaimedRun>, Vec<DamagedRun>)> {
     let after = after.map_or(Vec::new(), |run| run.as_bytes().to_vec());
     let mut owned = tx.statement(OWNED)?;
     let mut rows = owned.query(params![
@@ -239,18 +241,14 @@ pub(crate) fn owned(
         after,
         limit.min(limit::PAGE_MAX) as i64
     ])?;
-    let mut runs = Vec::new();
+    let (mut runs, mut damaged) = (Vec::new(), Vec::new());
     while let Some(row) = rows.next()? {
-        match columns::claimed_run(row).map_err(StoreError::from) {
+        match damaged_run::read_run(row)? {
             Ok(run) => runs.push(run),
-            // Whoever claims it next sets it aside.
-            Err(error @ StoreError::Corrupt { .. }) => {
-                tracing::error!(%error, "a run of this runner is damaged");
-            }
-            Err(error) => return Err(error.into()),
+            Err(run) => damaged.push(run),
         }
     }
-    Ok(runs)
+    Ok((runs, damaged))
 }
 
 pub(crate) fn waiting(

@@ -183,7 +183,7 @@ mod tests {
     use crate::{connection, migrate};
 
     /// A writer whose commits seem to take this long, and the files it writes.
-    async fn writer(slower_flush: Duration) -> (TempDir, Arc<SqliteInner>, WriterDoor) {
+    fn writer(slower_flush: Duration) -> (TempDir, Arc<SqliteInner>, WriterDoor) {
         let folder = tempfile::tempdir().unwrap();
         let options = SqliteOptions {
             slower_flush,
@@ -210,13 +210,13 @@ mod tests {
     #[tokio::test]
     async fn a_lone_job_is_done_on_the_spot_where_flushes_are_quick() {
         let own = thread::current().id();
-        let (_folder, _inner, door) = writer(Duration::ZERO).await;
+        let (_folder, _inner, door) = writer(Duration::ZERO);
         assert_eq!(worked_by(&door, 1).await, own);
         assert_ne!(worked_by(&door, SPOT_ROWS + 1).await, own, "a long one");
         let verb = |_: &Tx<'_>| Ok(thread::current().id());
         let asked = door.call(1, Durability::Flushed, verb).await.unwrap();
         assert_ne!(asked, own, "one that nobody knows the length of");
-        let (_folder, _inner, slow) = writer(Duration::from_millis(2)).await;
+        let (_folder, _inner, slow) = writer(Duration::from_millis(2));
         assert_ne!(worked_by(&slow, 1).await, own, "a slow disk");
     }
 
@@ -224,7 +224,7 @@ mod tests {
     #[tokio::test]
     async fn a_job_that_would_have_to_wait_is_handed_over() {
         let own = thread::current().id();
-        let (_folder, inner, door) = writer(Duration::ZERO).await;
+        let (_folder, inner, door) = writer(Duration::ZERO);
         let other = WriterLock::open(&inner.files, Duration::from_millis(20)).unwrap();
         let turn = other.enter().unwrap();
         assert_ne!(worked_by(&door, 1).await, own, "its turn");
@@ -240,7 +240,7 @@ mod tests {
 
     #[tokio::test]
     async fn what_fails_on_the_spot_is_told_and_taken_back() {
-        let (_folder, _inner, door) = writer(Duration::ZERO).await;
+        let (_folder, _inner, door) = writer(Duration::ZERO);
         let put = |tx: &Tx<'_>| {
             tx.statement("INSERT INTO meta (key, value) VALUES ('once', '')")?
                 .execute([])?;

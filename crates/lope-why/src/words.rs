@@ -95,7 +95,7 @@ impl Why {
                 since: begun,
             } => {
                 format!(
-                    "{execution} is at work: '{action}', attempt {attempt}{}",
+                    "{execution} is at work, or waits there for a slot: '{action}', attempt {attempt}{}",
                     since_and_ago(*begun, now)
                 )
             }

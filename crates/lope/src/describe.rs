@@ -22,17 +22,14 @@ pub use mailbox::{dead_letter, mailbox_stats, queued, timer};
 pub use schedule::{schedule, schedule_status};
 pub use token::token;
 
-/// A run.
+/// A run. `damage` is there only if its result or error cannot be read, and says why.
 pub fn run(record: &RunRecord) -> Value {
-    let result = record
-        .result
-        .as_deref()
-        .and_then(|bytes| codec::read_result(bytes).ok());
-    let error = record
-        .error
-        .as_deref()
-        .and_then(|bytes| codec::read_error(bytes).ok());
-    json!({
+    let (end, damage) = match codec::read_end(record) {
+        Ok(end) => (end, None),
+        Err(unreadable) => ((None, None), Some(unreadable.to_string())),
+    };
+    let (result, error) = end;
+    let mut value = json!({
         "run_id": record.run,
         "workflow": record.workflow,
         "version": record.version,
@@ -53,7 +50,9 @@ pub fn run(record: &RunRecord) -> Value {
         "owner": record.owner,
         "epoch": record.epoch.0,
         "head": record.head,
-    })
+    });
+    put(&mut value, "damage", damage.map(Value::from));
+    value
 }
 
 /// A run with its executions and where their steps were written.

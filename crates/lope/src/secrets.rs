@@ -6,7 +6,9 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::fs;
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
 
 pub use lope_engine::secret::Secrets;
 
@@ -40,20 +42,28 @@ impl Secrets for ConfiguredSecrets {
                 format!("should be in the variable {variable}, which this runner does not have")
             }),
             Some(Secret::File(path)) => {
-                let told = |error: std::io::Error| {
-                    format!("cannot be read from {}: {error}", path.display())
-                };
-                if fs::metadata(path).map_err(told)?.len() > SECRET_MAX {
-                    return Err(format!(
-                        "in {} is larger than {SECRET_MAX} bytes",
-                        path.display()
-                    ));
-                }
-                let text = fs::read_to_string(path).map_err(told)?;
+                let shown = path.display();
+                let text = read(path)
+                    .map_err(|error| format!("cannot be read from {shown}: {error}"))?
+                    .ok_or_else(|| format!("in {shown} is larger than {SECRET_MAX} bytes"))?;
                 Ok(text.trim_end_matches(['\n', '\r']).to_owned())
             }
         }
     }
+}
+
+/// Nothing: it is too large, however large its file says that it is.
+fn read(path: &Path) -> io::Result<Option<String>> {
+    let mut bytes = Vec::new();
+    File::open(path)?
+        .take(SECRET_MAX + 1)
+        .read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > SECRET_MAX {
+        return Ok(None);
+    }
+    String::from_utf8(bytes)
+        .map(Some)
+        .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
 }
 
 impl fmt::Debug for ConfiguredSecrets {
@@ -64,6 +74,8 @@ impl fmt::Debug for ConfiguredSecrets {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[test]
@@ -75,6 +87,7 @@ mod tests {
             ("b", Secret::Env("GONE".to_owned())),
             ("c", Secret::File(folder.path().join("key"))),
             ("d", Secret::File(folder.path().join("none"))),
+            ("f", Secret::File("/dev/zero".into())),
         ];
         let sources = sources
             .into_iter()
@@ -85,7 +98,12 @@ mod tests {
         });
         assert_eq!(secrets.value("a").unwrap(), "from the variable");
         assert_eq!(secrets.value("c").unwrap(), "from the file");
-        for (name, part) in [("b", "GONE"), ("d", "none"), ("e", "config.yaml")] {
+        for (name, part) in [
+            ("b", "GONE"),
+            ("d", "none"),
+            ("e", "config.yaml"),
+            ("f", "larger than 65536 bytes"),
+        ] {
             let error = secrets.value(name).unwrap_err();
             assert!(error.contains(part), "{error}");
         }

@@ -16,7 +16,7 @@ use lope::Client;
 use lope::mailbox::key::WorkerId;
 use lope::mailbox::{BootError, Mailbox, MailboxError};
 use lope::reactive::{SpaceName, worker_of};
-use lope::stores::{CreateStore, StoreError, StoreUrl};
+use lope::stores::CreateStore;
 
 use crate::error::{CliError, CliResult, Exit};
 use crate::home::Settings;
@@ -76,19 +76,6 @@ impl OpenMailbox {
         Self::of(open(settings).await?).await
     }
 
-    /// Whoever looks makes no store: one that is missing is an empty one that is gone again when
-    /// the command ends.
-    async fn open_read_only(settings: &Settings) -> CliResult<Self> {
-        settings.lasting("every message")?;
-        let client = match settings.open(CreateStore::Never).await {
-            Err(StoreError::Missing { .. }) => {
-                Client::open_store(&StoreUrl::Memory, CreateStore::IfMissing).await?
-            }
-            opened => opened?,
-        };
-        Self::of(client).await
-    }
-
     async fn of(client: Client) -> CliResult<Self> {
         let mailbox = client.mailbox().await?;
         Ok(Self { client, mailbox })
@@ -117,7 +104,7 @@ pub(crate) async fn run(
         MailboxCommand::Work(args) => return work::run(args, settings, output).await,
         other => other,
     };
-    let opened = OpenMailbox::open_read_only(settings).await?;
+    let opened = OpenMailbox::of(settings.open_to_look("every message").await?).await?;
     let exit = match command {
         MailboxCommand::List(page) => listing::messages(&page, &opened, output).await,
         MailboxCommand::Timers(args) => listing::timers(&args, &opened, output).await,

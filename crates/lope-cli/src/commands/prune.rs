@@ -2,10 +2,11 @@
 //! work, and so do old receipts and changes of reactive spaces.
 
 use clap::Args;
+use lope::Client;
 use lope::runs::{FinalStatus, PruneChoice, PrunedRuns};
-use lope::stores::StoreError;
+use lope::stores::{StoreError, StoreUrl};
 use lope::workers::Logs;
-use lope_model::{Span, Timestamp};
+use lope_model::{Span, Timestamp, limit};
 use serde_json::json;
 
 use super::runs::open;
@@ -39,6 +40,9 @@ pub(crate) async fn run(args: PruneArgs, settings: &Settings, output: Output) ->
         .collect::<CliResult<Vec<_>>>()?;
     let older = args.older.as_deref().map(age).transpose()?;
     let client = open(settings).await?;
+    if args.compact {
+        may_compact(&client, settings).await?;
+    }
     let choice = PruneChoice {
         older,
         statuses,
@@ -97,6 +101,20 @@ fn status(text: &str) -> CliResult<FinalStatus> {
         CliError::usage(format!("'{text}' is no way to end")).hint("completed, failed, cancelled")
     };
     FinalStatus::parse(text).ok_or_else(wrong)
+}
+
+/// Whoever asks for both gets both or nothing: what stands against it is found before runs are deleted.
+async fn may_compact(client: &Client, settings: &Settings) -> CliResult<()> {
+    if let StoreUrl::Postgres(_) = settings.store {
+        // It says that Postgres does so by itself.
+        client.compact().await.map_err(not_now)?;
+    }
+    let runners = client.runners(limit::PAGE_MAX).await?;
+    if runners.iter().any(|runner| runner.live) {
+        let message = "runners work on the store: stop them first";
+        return Err(CliError::new(Exit::Refused, message));
+    }
+    Ok(())
 }
 
 /// A store that cannot be written anew now says why.

@@ -3,13 +3,16 @@
 use lope::Client;
 use lope::describe;
 use lope::runs::{FinalStatus, RunRecord, RunStatus};
+use lope::stores::StoreError;
+use lope::workflows::Plan;
 use serde_json::{Value as Json, json};
 
 use super::shown;
 use crate::error::{CliResult, Exit};
 use crate::output::Output;
+use crate::progress::KNOWN_MAX;
 
-/// Print the result; exit 1 unless the run completed.
+/// Print the result; exit 1 unless the run completed and its result can be read.
 pub(crate) async fn present(
     client: &Client,
     mut record: RunRecord,
@@ -28,13 +31,27 @@ pub(crate) async fn present(
         describe::add_sources(&mut value, plan.definition());
     }
     if let Some(plan) = plan.filter(|_| output.json) {
-        let history = client.history(record.run, &plan, None).await?;
-        value["steps"] = json!(history.executions().count() as u64 + history.dropped());
+        value["steps"] = json!(steps(client, record, &plan).await?);
     }
     let value = output.shown(value);
     output.document(&value, &text(record, &value));
     let done = record.status == RunStatus::Final(FinalStatus::Completed);
+    let done = done && value.get("damage").is_none();
     Ok(if done { Exit::Done } else { Exit::Failed })
+}
+
+/// How many steps were executed, counted without keeping them.
+async fn steps(client: &Client, record: &RunRecord, plan: &Plan) -> CliResult<u64> {
+    let (run, head) = (record.run, record.head);
+    let mut follower = client.follow(run, plan).await?.with_limit(KNOWN_MAX);
+    follower.catch_up(|_, _, _| ()).await?;
+    let history = follower.historian();
+    let seq = history.seq();
+    if seq < head {
+        let cut = format!("the journal of run {run} ends at row {seq}, and row {head} was written");
+        return Err(StoreError::corrupt(cut).into());
+    }
+    Ok(history.executions().count() as u64 + history.dropped())
 }
 
 /// How a run ended, in a line.
@@ -48,6 +65,9 @@ pub(crate) fn summary(record: &RunRecord, output: Output) -> String {
 
 fn text(record: &RunRecord, value: &Json) -> String {
     let done = record.status == RunStatus::Final(FinalStatus::Completed);
+    if let Some(damage) = value["damage"].as_str() {
+        return damage.to_owned();
+    }
     match (done, &value["error"]) {
         (true, _) => plain(&value["result"]),
         (false, Json::Null) => record.status.to_string(),

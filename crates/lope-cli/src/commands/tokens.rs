@@ -32,9 +32,15 @@ pub(crate) async fn run(
     settings: &Settings,
     output: Output,
 ) -> CliResult<Exit> {
-    let client = settings
-        .open_lasting("the token", CreateStore::IfMissing)
-        .await?;
+    let client = match command {
+        TokensCommand::Add { .. } => {
+            let create = CreateStore::IfMissing;
+            settings.open_lasting("the token", create).await?
+        }
+        TokensCommand::List | TokensCommand::Revoke { .. } => {
+            settings.open_to_look("the token").await?
+        }
+    };
     match command {
         TokensCommand::Add { name, right } => {
             let fresh = client.add_token(&name, right).await?;

@@ -31,6 +31,12 @@ fn each_rule_lets_what_fits_through_and_names_what_does_not() {
             "null or object",
         ),
         ("{\"const\": 1}", "1.0", "2", "expected 1"),
+        (
+            "{\"const\": {\"a\": [1]}}",
+            "{\"a\": [1.0]}",
+            "{\"a\": [1, 1]}",
+            "expected",
+        ),
         ("{\"enum\": [\"a\", 2]}", "2", "\"b\"", "one of"),
         ("{\"minimum\": 2}", "2", "1", "at least 2"),
         ("{\"exclusiveMaximum\": 2.5}", "2", "2.5", "less than 2.5"),

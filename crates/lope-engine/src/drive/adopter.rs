@@ -17,6 +17,7 @@ use lope_store::{Store, StoreError, StoreResult};
 use super::shards::Shards;
 use crate::codec::{self, Blobs, Unreadable};
 use crate::plans::Plans;
+use crate::query;
 use crate::settings::Settings;
 use crate::shard::{Adoption, Home, Past, ShardInput};
 use fallen::Fallen;
@@ -317,7 +318,7 @@ impl Adopter {
             }
         };
         let large: usize = blobs.values().map(Vec::len).sum();
-        self.weighs(claimed.run, size(&loaded) + large);
+        self.weighs(claimed.run, loaded.size() + large);
         let adoption = Adoption {
             run: claimed.run,
             epoch: claimed.epoch,
@@ -344,17 +345,10 @@ impl Adopter {
 
     /// The large values that a run's snapshot and journal refer to.
     async fn blobs(&self, run: RunId, loaded: &Loaded) -> StoreResult<Result<Blobs, Unreadable>> {
-        let digests = match codec::needs(loaded.snapshot.as_ref(), &loaded.rows) {
-            Ok(digests) if digests.is_empty() => return Ok(Ok(Blobs::new())),
-            Ok(digests) => digests,
-            Err(unreadable) => return Ok(Err(unreadable)),
-        };
-        let bytes = self.store.runs.blobs(run, &digests).await?;
-        let found = digests
-            .into_iter()
-            .zip(bytes)
-            .filter_map(|(digest, bytes)| Some((digest, bytes?)));
-        Ok(Ok(found.collect()))
+        match codec::needs(loaded.snapshot.as_ref(), &loaded.rows) {
+            Ok(digests) => Ok(Ok(query::fetch(&self.store, run, digests).await?)),
+            Err(unreadable) => Ok(Err(unreadable)),
+        }
     }
 
     /// Put a run that cannot be folded aside, with the reason, for a person to look at.
@@ -379,17 +373,6 @@ impl Adopter {
                 .map(|(run, mail)| (run, ShardInput::Mail(run, mail))),
         );
     }
-}
-
-/// About how much a run takes in memory; its shard tells more exactly.
-fn size(loaded: &Loaded) -> usize {
-    let snapshot = loaded
-        .snapshot
-        .as_ref()
-        .map_or(0, |snapshot| snapshot.body.len());
-    let rows: usize = loaded.rows.iter().map(|row| row.body.len()).sum();
-    let mail: usize = loaded.mail.iter().map(|mail| mail.body.len()).sum();
-    snapshot + rows + mail
 }
 
 /// A reason that every store takes.

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use lope_limits::LimitVerdict;
 use lope_model::{Failure, Moment, RunId, RunnerId, failure};
 use tokio::runtime::Handle;
-use tokio::sync::{Notify, mpsc};
+use tokio::sync::{Notify, Semaphore, mpsc};
 
 use super::clock::ProcessClock;
 use super::executor_handle::ExecutorHandle;
@@ -28,6 +28,10 @@ use crate::slots::{SlotCommand, SlotScheduler};
 /// more, those that come together are better taken in together.
 const LITTLE: usize = 1;
 
+/// So many attempts have their secrets looked up at a time: look-ups that hang keep their threads,
+/// and others need threads too.
+const LOOKUPS_MAX: usize = 256;
+
 /// Executors by kind.
 pub type Executors = HashMap<Arc<str>, Arc<dyn Executor>>;
 
@@ -42,6 +46,8 @@ pub(crate) struct Dispatcher {
     shards: Arc<Shards>,
     /// Where secrets are waited for.
     runtime: Handle,
+    /// How many more may be waited for at a time.
+    lookups: Arc<Semaphore>,
     /// To the task that asks the limits which all runners share.
     limits: mpsc::UnboundedSender<LimitInput>,
     /// Rings when the next deadline may have changed.
@@ -96,6 +102,7 @@ impl Dispatcher {
             secrets,
             shards,
             runtime: Handle::current(),
+            lookups: Arc::new(Semaphore::new(LOOKUPS_MAX)),
             limits,
             deadline,
         })
@@ -320,22 +327,31 @@ impl Dispatcher {
     /// Secrets come from elsewhere and may take their time: nobody else waits for them.
     fn reveal_and_give(&self, task: Task, done: Done) {
         let Some(me) = self.me.upgrade() else { return };
-        self.runtime.spawn_blocking(move || {
-            let token = task.token.clone();
-            let Some(revealed) = me.revealed(task, done) else {
-                return;
-            };
-            // What was told to stop meanwhile ends here.
-            if !me.lock().machine.is_wanted(&token) {
-                return;
-            }
-            let kind = Arc::clone(&revealed.0.executor);
-            me.give(vec![revealed]);
-            // And what was told to stop while it was handed over did not hear it.
-            if !me.lock().machine.is_wanted(&token) {
-                me.tell_to_stop(&kind, &token);
-            }
+        let lookups = Arc::clone(&self.lookups);
+        self.runtime.spawn(async move {
+            let permit = lookups.acquire_owned().await;
+            tokio::task::spawn_blocking(move || {
+                me.look_up_and_give(task, done);
+                drop(permit);
+            });
         });
+    }
+
+    fn look_up_and_give(&self, task: Task, done: Done) {
+        let token = task.token.clone();
+        let Some(revealed) = self.revealed(task, done) else {
+            return;
+        };
+        // What was told to stop meanwhile ends here.
+        if !self.lock().machine.revealed(&token) {
+            return;
+        }
+        let kind = Arc::clone(&revealed.0.executor);
+        self.give(vec![revealed]);
+        // And what was told to stop while it was handed over did not hear it.
+        if !self.lock().machine.is_wanted(&token) {
+            self.tell_to_stop(&kind, &token);
+        }
     }
 
     /// The task with values in place of references to secrets; one that names a secret that is not

@@ -63,10 +63,6 @@ async fn runs(store: &Store, settings: &Settings, now: Timestamp) -> StoreResult
     if let Some(listener) = settings.on_pruned.as_ref().filter(|_| !all.runs.is_empty()) {
         listener.pruned(&all.runs);
     }
-    if let Some(span) = settings.retention {
-        let forgotten = lope_limits::prune(store, now.minus(span), BATCH).await?;
-        all.more |= forgotten == BATCH;
-    }
     Ok(all)
 }
 

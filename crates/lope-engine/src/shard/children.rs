@@ -16,7 +16,7 @@ use lope_store::runs::{Admit, Parent};
 use super::resident::Resident;
 use super::{Home, Latest, Shard, ShardOutput};
 use crate::admission::Beginning;
-use crate::{client, codec};
+use crate::client;
 
 /// How long the latest version of a workflow is taken for it: one that is deployed is used within
 /// this time.
@@ -153,7 +153,7 @@ impl Resident {
     }
 
     fn validate(&self, child: &StartChild, latest: &Latest) -> Result<(), Failure> {
-        let weight = codec::weight(&child.input);
+        let weight = child.input.weight();
         if weight > self.payload_max {
             let message = format!(
                 "the input of workflow '{}' has about {weight} bytes",

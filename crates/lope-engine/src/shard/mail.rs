@@ -5,7 +5,7 @@
 //! cannot read stays for one that can.
 
 use lope_flow::law::{EventKind, Send};
-use lope_model::Timestamp;
+use lope_model::{Timestamp, Value};
 use lope_store::runs::{Deliver, Mail};
 
 use super::pending_commit::SEND;
@@ -82,7 +82,7 @@ impl Resident {
         let name = send
             .body
             .get("signal")
-            .map_or_else(|| "".into(), codec::key_text);
+            .map_or_else(|| "".into(), Value::key_text);
         let value = send.body.get("value").cloned().unwrap_or_default();
         let id = format!("{SEND}{}/{}", self.run, send.execution);
         self.deliver(codec::mail(target, id, &EventKind::Signal { name, value }));

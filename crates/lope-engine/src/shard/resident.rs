@@ -363,7 +363,7 @@ impl Resident {
     /// A value that is too large for the store, or for the settings, is a failure of the step.
     fn bounded(&self, value: Value) -> Result<Value, Failure> {
         let most = self.payload_max;
-        match codec::weight(&value) {
+        match value.weight() {
             weight if weight <= most => Ok(value),
             weight => {
                 let message =
@@ -509,7 +509,7 @@ impl Resident {
         let idempotency_key = dispatch
             .idempotency_key
             .as_ref()
-            .map(|key| codec::key_text(key).to_string());
+            .map(|key| key.key_text().to_string());
         let mut limits = Limits::of(&dispatch);
         limits.announced |= self.announces;
         limits.session = Some(self.owner);

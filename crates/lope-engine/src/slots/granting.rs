@@ -201,6 +201,18 @@ impl SlotScheduler {
         }
     }
 
+    /// The secrets of an attempt are known: it goes to its executor, if it is still wanted.
+    pub fn revealed(&mut self, token: &Token) -> bool {
+        let Some(running) = self.running.get_mut(token) else {
+            return false;
+        };
+        let is_wanted = matches!(running.stage, SlotStage::Revealing);
+        if is_wanted {
+            running.stage = SlotStage::Working;
+        }
+        is_wanted
+    }
+
     /// One that has a slot and has not begun is given up.
     pub(super) fn give_up(&mut self, token: &Token, commands: &mut Vec<SlotCommand>) {
         if let Some(ended) = self.end(token) {

@@ -491,6 +491,56 @@ fn a_key_is_free_only_when_the_end_is_confirmed_and_what_does_not_end_is_told_on
     assert_eq!(short(&mut commands), "/a *b");
 }
 
+/// "A hanging secret keeps its slot for ever and stops everybody else."
+#[test]
+fn one_whose_secrets_are_looked_up_has_not_begun_and_gives_its_slot_back_at_once() {
+    let secret = |name: &str| {
+        task(
+            name,
+            Limits {
+                secrets: Some(["s".into()].into()),
+                keyed: Some(("k".into(), 1)),
+                timeout: Some(Span::from_millis(100)),
+                ..Limits::default()
+            },
+        )
+    };
+    let begun = || {
+        let mut play = Play::new(1);
+        assert_eq!(play.submit(secret("a")), "*a");
+        assert_eq!(play.answer("a", GRANTED), "+a");
+        assert_eq!(play.submit(plain("b")), "");
+        play
+    };
+    let token = plain("a").token;
+
+    let mut play = begun();
+    assert_eq!(play.cancel("a"), "/a +b");
+    assert!(!play.slots.revealed(&token), "it is not wanted any more");
+    assert_eq!(play.settle("a", FAILED), "", "nobody waits for it");
+
+    let mut play = begun();
+    play.slots.tick(Moment(100), &mut play.commands);
+    assert_eq!(short(&mut play.commands), "/a !a +b");
+    assert!(!play.slots.revealed(&token), "its time is over");
+
+    let mut play = begun();
+    play.slots.drain(Moment(0), &mut play.commands);
+    assert_eq!(short(&mut play.commands), "/a <a <b");
+
+    let mut play = begun();
+    assert_eq!(
+        play.settle("a", FAILED),
+        "/a:failed +b",
+        "there is no such secret"
+    );
+
+    let mut play = begun();
+    assert!(play.slots.revealed(&token) && play.slots.is_wanted(&token));
+    assert_eq!(play.cancel("a"), "-a", "its executor has it");
+    assert_eq!(play.settle("a", FAILED), "/a +b");
+}
+
 fn announced(name: &str) -> Box<Task> {
     task(
         name,

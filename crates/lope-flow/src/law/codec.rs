@@ -183,7 +183,7 @@ fn fill<T: Holder>(
         match blob(digest).map(|bytes| from_msgpack(&bytes)) {
             Some(Ok(found)) => *value = found,
             Some(Err(error)) => failed = Some(BadRow(format!("blob {digest}: {error}"))),
-            None => failed = Some(BadRow(format!("blob {digest} is missing"))),
+            None => failed = Some(BadRow(format!("blob {digest} is missing or damaged"))),
         }
     });
     failed.map_or(Ok(holder), Err)

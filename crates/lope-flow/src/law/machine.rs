@@ -54,11 +54,6 @@ impl<'a> Machine<'a> {
         }
     }
 
-    /// Begins a new slice.
-    pub(crate) const fn refuel(&mut self) {
-        self.slice = SLICE_FUEL;
-    }
-
     /// Works until nothing is left to do or the slice is used up.
     pub(crate) fn work(&mut self) -> Progress {
         loop {

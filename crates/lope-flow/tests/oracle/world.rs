@@ -7,7 +7,7 @@ use std::sync::Arc;
 use lope_definition::Definition;
 use lope_flow::law::{
     Dispatch, Effect, Event, EventKind, Fed, Mark, Outcome, Plan, Progress, Settled, Start,
-    StartChild, State, Status, StepTrace, fold_traced,
+    StartChild, State, Status, StepTrace, advance_traced, resume_slice_traced,
 };
 use lope_model::{Epoch, RunId, Timestamp, Value};
 
@@ -244,13 +244,17 @@ impl<'a> Lived<'a> {
     pub fn event(&mut self, kind: EventKind) -> Progress {
         let event = Event::new(self.now, kind);
         let (mut effects, mut traces) = (Vec::new(), Vec::new());
-        let progress = fold_traced(
+        let mut progress = advance_traced(
             self.plan,
             &mut self.state,
             event.clone(),
             &mut effects,
             &mut traces,
         );
+        while progress == Progress::More {
+            let state = &mut self.state;
+            progress = resume_slice_traced(self.plan, state, &mut effects, &mut traces);
+        }
         if progress == Progress::Ignored {
             assert!(
                 effects.is_empty() && traces.is_empty(),

@@ -228,14 +228,21 @@ fn a_circuit_that_one_runner_opened_holds_in_another_and_has_one_probe() {
     assert_eq!(ground.one(2, ask(guarded(2))), open(100));
     ground.now = 100;
     assert_eq!(ground.one(2, ask(guarded(2))), Some(GRANTED), "the probe");
-    assert_eq!(ground.one(0, ask(guarded(3))), open(200), "there is one");
+    let probed = Some(LimitVerdict::Held(LimitKey::Circuit("bank".into())));
+    assert_eq!(ground.one(0, ask(guarded(3))), probed, "there is one");
     ground.live.remove(&runner(2));
     assert_eq!(
         ground.one(0, ask(guarded(3))),
         Some(GRANTED),
         "the probe's runner is gone"
     );
+    assert_eq!(ground.one(1, ask(guarded(4))), probed);
     ground.one(0, end(guarded(3), Some(Ok(Value::Null))));
+    assert_eq!(
+        ground.one(1, ask(guarded(4))),
+        Some(GRANTED),
+        "it does not wait for the reset"
+    );
     assert!(ground.rows.is_empty(), "a closed circuit needs no row");
 }
 

@@ -117,6 +117,14 @@ impl RunRecord {
 }
 
 impl Loaded {
+    /// About how many bytes it takes in memory.
+    pub fn size(&self) -> usize {
+        let snapshot = self.snapshot.as_ref().map_or(0, |it| it.body.len());
+        let rows: usize = self.rows.iter().map(|row| row.body.len()).sum();
+        let mail: usize = self.mail.iter().map(|mail| mail.body.len()).sum();
+        snapshot + rows + mail
+    }
+
     /// What is missing of the journal between the snapshot and the last row that was written. Only
     /// the owner may ask: for others the journal grows while they read.
     pub fn missing_rows(&self) -> Option<String> {

@@ -1,12 +1,12 @@
 //! Is everything readable that work needs? A store checks its own rows without reading their bodies;
-//! here definitions, journals and snapshots are read as a runner would.
+//! here definitions, journals, snapshots, large values and results are read as a runner would.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
 use lope_definition::Definition;
-use lope_engine::codec;
-use lope_model::VersionId;
+use lope_engine::{codec, query};
+use lope_model::{RunId, VersionId};
 use lope_store::runs::{Cursor, Loaded, RunFilter, RunRecord, RunStatus};
 use lope_store::store::Finding;
 use lope_store::{Store, StoreError, StoreResult};
@@ -20,7 +20,7 @@ const RESTORE: &str = "restore a backup";
 const UNSCHEDULE: &str = "take it away and add it again: `lope schedules remove NAME`";
 const DEPLOY: &str = "deploy the workflow again: `lope workflows deploy FILE`";
 
-/// What the store finds wrong, and then what cannot be read of definitions, schedules and unfinished
+/// What the store finds wrong, and then what cannot be read of definitions, schedules and
 /// runs. A damaged file may break any reading: what can be read is read, so that what cannot is named.
 pub(super) async fn check(store: &Store) -> StoreResult<Vec<Finding>> {
     let mut findings = store.upkeep.check().await?;
@@ -87,13 +87,13 @@ async fn schedules(store: &Store, findings: &mut Vec<Finding>) -> StoreResult<()
     Ok(())
 }
 
+/// Ended runs are looked at too: their results stay.
 async fn runs(store: &Store, findings: &mut Vec<Finding>) -> StoreResult<()> {
     let mut versions = BTreeMap::new();
     let mut after = None;
     let first = findings.len();
     loop {
         let filter = RunFilter {
-            statuses: live(),
             after,
             limit: PAGE,
             ..RunFilter::default()
@@ -103,7 +103,11 @@ async fn runs(store: &Store, findings: &mut Vec<Finding>) -> StoreResult<()> {
             if findings.len() - first >= TOLD {
                 return Ok(());
             }
-            if let Some(message) = unreadable(store, record, &mut versions).await? {
+            let message = match record.status {
+                RunStatus::Live(_) => unreadable(store, record, &mut versions).await?,
+                RunStatus::Final(_) => unreadable_end(store, record.run).await?,
+            };
+            if let Some(message) = message {
                 findings.push(Finding {
                     rule: "runs",
                     message,
@@ -121,9 +125,14 @@ async fn runs(store: &Store, findings: &mut Vec<Finding>) -> StoreResult<()> {
     }
 }
 
-fn live() -> Vec<RunStatus> {
-    let is_live = |status: &RunStatus| matches!(status, RunStatus::Live(_));
-    RunStatus::ALL.into_iter().filter(is_live).collect()
+/// What of the end of a run cannot be read.
+async fn unreadable_end(store: &Store, run: RunId) -> StoreResult<Option<String>> {
+    let record = match store.runs.run(run).await {
+        Err(StoreError::Corrupt { message }) => return Ok(Some(message)),
+        read => read?,
+    };
+    let fault = record.and_then(|record| codec::read_end(&record).err());
+    Ok(fault.map(|fault| format!("run {run} is damaged: {fault}")))
 }
 
 /// What of an unfinished run cannot be read.
@@ -150,7 +159,10 @@ async fn unreadable(
         )));
     }
     let why = match store.runs.load(&[run]).await {
-        Ok(loaded) => loaded.into_iter().flatten().find_map(|it| unfolded(&it)),
+        Ok(loaded) => match loaded.into_iter().flatten().next() {
+            Some(loaded) => unfolded(store, run, &loaded).await?,
+            None => None,
+        },
         Err(StoreError::Corrupt { message }) => Some(message),
         Err(error) => return Err(error),
     };
@@ -165,7 +177,16 @@ fn set_aside(record: &RunRecord) -> Option<String> {
     Some(format!("run {} was set aside: {parked}", record.run))
 }
 
-fn unfolded(loaded: &Loaded) -> Option<String> {
-    let needs = codec::needs(loaded.snapshot.as_ref(), &loaded.rows);
-    needs.err().map(|error| error.to_string())
+async fn unfolded(store: &Store, run: RunId, loaded: &Loaded) -> StoreResult<Option<String>> {
+    let unreadable = |mail| codec::mail_event(mail).err();
+    if let Some(error) = loaded.mail.iter().find_map(unreadable) {
+        return Ok(Some(error.to_string()));
+    }
+    let digests = match codec::needs(loaded.snapshot.as_ref(), &loaded.rows) {
+        Ok(digests) => digests,
+        Err(error) => return Ok(Some(error.to_string())),
+    };
+    let found = query::fetch(store, run, digests.clone()).await?;
+    let missing = digests.iter().find(|digest| !found.contains_key(*digest));
+    Ok(missing.map(|digest| format!("blob {digest} is missing or damaged")))
 }

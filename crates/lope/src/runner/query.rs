@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use lope_definition::StepPolicy;
 use lope_definition::policy::{override_with, resolve};
-use lope_engine::codec;
+use lope_engine::{codec, query};
 use lope_flow::history::{Execution, Historian};
 use lope_flow::law::{Event, EventKind, Fed, Plan, Settled};
 use lope_model::{Failure, RunId, Timestamp, Value, VersionId, limit};
@@ -135,17 +135,7 @@ impl Runner {
     async fn events(&self, run: RunId, rows: Vec<JournalRow>) -> Result<Vec<(u64, Event)>> {
         let corrupt =
             |error: codec::Unreadable| Error::Store(lope_store::StoreError::corrupt(error));
-        let digests = codec::needs(None, &rows).map_err(corrupt)?;
-        let mut blobs = codec::Blobs::new();
-        if !digests.is_empty() {
-            let bytes = self.store().runs.blobs(run, &digests).await?;
-            blobs.extend(
-                digests
-                    .into_iter()
-                    .zip(bytes)
-                    .filter_map(|(digest, bytes)| Some((digest, bytes?))),
-            );
-        }
+        let blobs = query::blobs(self.store(), run, &rows).await?;
         rows.iter()
             .map(|row| {
                 codec::event(row, &blobs)
