@@ -372,6 +372,7 @@ async fn every_page_fits_its_screen_and_has_its_picture() {
         }
     }
     // What stands below the navigation is below the page on a phone.
+    browser.go("/").await;
     let below =
         "return getComputedStyle(document.querySelector('.foot.below a[href=\"/bulk\"]')).display";
     assert_eq!(browser.script(below).await, "inline");

@@ -1,6 +1,8 @@
 //! Pages that move, in a real browser: what a person does on them stays, and a page that nobody sees
 //! holds no connection.
 
+use std::time::{Duration, Instant};
+
 use serde_json::json;
 
 use super::fixture::Ground;
@@ -84,7 +86,8 @@ async fn a_list_that_is_held_still_holds_no_other_page() {
         return;
     }
     let ground = Ground::open().await;
-    ground.deploy(APPROVE).await;
+    let twice = "name: approve\nsteps: { first: { wait: approved }, second: { wait: again, needs: [first] } }\n";
+    ground.deploy(twice).await;
     let run = ground.start("approve", json!(null)).await;
     ground.until(&run, "waiting").await;
     let browser = Browser::open(ground.server.address()).await;
@@ -97,7 +100,12 @@ async fn a_list_that_is_held_still_holds_no_other_page() {
     ground
         .post(&format!("/api/runs/{run}/signal"), signal)
         .await;
-    browser.sees("Completed in").await;
+    let sentence = "return document.querySelector('.sentence').textContent";
+    let from = Instant::now();
+    while !browser.script(sentence).await.to_string().contains("again") {
+        assert!(from.elapsed() < Duration::from_secs(40), "the page moves");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
     browser.close().await;
     ground.close().await;
 }
