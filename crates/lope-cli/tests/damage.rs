@@ -129,7 +129,7 @@ impl DamageSite {
     }
 
     /// Why a run was set aside, once it was.
-    fn parked(&self, run: RunId) -> Option<String> {
+    pub(crate) fn parked(&self, run: RunId) -> Option<String> {
         let id = self.id(run);
         let asked = format!("select parked from queue where run_id = {id} and parked is not null");
         self.sql(&asked).pop()

@@ -217,8 +217,8 @@ fn a_large_value_is_what_its_digest_says(site: &DamageSite) {
     }
     let up = site.up();
     until("it is set aside", || {
-        let said = site.lope(&["runs", "why", &run.to_string()]);
-        said.out.contains("is missing or damaged")
+        site.parked(run)
+            .is_some_and(|why| why.contains("is missing or damaged"))
     });
     up.ends();
     site.check_and_remove(&[run]);

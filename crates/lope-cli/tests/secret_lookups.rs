@@ -30,7 +30,7 @@ fn an_attempt_whose_secret_cannot_be_had_gives_its_slot_back_when_its_time_is_ov
     let (home, _) = stuck();
     let steps = json!({ "name": "w", "steps": {
         "a": { "try": { "ask": { "run": ["echo", "${{ secrets.stuck }}"], "timeout": "100ms" } },
-               "catch": { "told": { "return": "${{ error.type }}" } } },
+               "catch": [{ "as": "e", "steps": { "told": { "let": "${{ e.type }}" } } }] },
         "b": { "run": ["echo", "b"] },
         "r": { "return": ["${{ a }}", "${{ b }}"], "needs": ["a", "b"] },
     } });
@@ -66,7 +66,7 @@ fn a_command_ends_although_a_secret_is_looked_up() {
     let listed = home.lope(&["runs", "list", "--json"]).done().json();
     let run = listed[0]["run_id"].as_str().unwrap().to_owned();
     std::fs::remove_file(&fifo).unwrap();
-    std::fs::write(&fifo, "now\n").unwrap();
+    std::fs::write(&fifo, "hush-hush-42\n").unwrap();
     let said = home.lope(&["run", "--resume", &run, "--json"]).done();
     assert_eq!(said.json()["result"], "***", "{said:?}");
 }
