@@ -21,9 +21,7 @@ use crate::locks::WriterLock;
 use crate::options::{Access, CreateFile, SqliteOptions};
 use crate::readers::{self, ReadersDoor};
 use crate::tx::Tx;
-use crate::writer::Writer;
-use crate::writer_door::{self, WriterDoor};
-use crate::writer_inbox::Durability;
+use crate::writer::{self, WriterDoor};
 use crate::{
     admit, claim, commit, connection, damaged_run, definition, deliver, list, migrate, prune,
     query, schedule, session, tables,
@@ -87,7 +85,7 @@ fn open_to_write(files: StoreFiles, options: SqliteOptions) -> StoreResult<Doors
     let readers = readers.collect::<StoreResult<Vec<Connection>>>()?;
     let inner = Arc::new(SqliteInner::new(files, options));
     let readers = readers::start(readers, &inner)?;
-    let writer = Some(writer_door::start(Writer::new(db, Arc::clone(&inner))?)?);
+    let writer = Some(writer::start(db, Arc::clone(&inner))?);
     Ok(Doors {
         inner,
         writer,
@@ -122,18 +120,7 @@ impl Doors {
         T: Send + 'static,
         F: FnMut(&Tx<'_>) -> Worked<T> + Send + 'static,
     {
-        self.writer()?.call(rows, Durability::Flushed, verb).await
-    }
-
-    /// The same for what every step of a run or message asks for, which is short.
-    async fn write_here<T, F>(&self, rows: usize, verb: F) -> StoreResult<T>
-    where
-        T: Send + 'static,
-        F: FnMut(&Tx<'_>) -> Worked<T> + Send + 'static,
-    {
-        self.writer()?
-            .call_here(rows, Durability::Flushed, verb)
-            .await
+        self.writer()?.call(rows, verb).await
     }
 
     fn writer(&self) -> StoreResult<&WriterDoor> {
@@ -221,8 +208,7 @@ impl RunsVerbs for Doors {
     async fn admit(&self, admits: Vec<Admit>) -> StoreResult<Vec<Admitted>> {
         validate::admits(&admits)?;
         let rows = admits.iter().map(admit::rows).sum();
-        self.write_here(rows, move |tx| admit::admit(tx, &admits))
-            .await
+        self.write(rows, move |tx| admit::admit(tx, &admits)).await
     }
 
     async fn claim(&self, claim: Claim) -> StoreResult<SessionResult<Claimed>> {
@@ -243,13 +229,13 @@ impl RunsVerbs for Doors {
     async fn commit(&self, commits: Vec<RunCommit>) -> StoreResult<Vec<CommitReply>> {
         validate::commits(&commits)?;
         let rows = commits.iter().map(commit::rows).sum();
-        self.write_here(rows, move |tx| commit::commit(tx, &commits))
+        self.write(rows, move |tx| commit::commit(tx, &commits))
             .await
     }
 
     async fn deliver(&self, mail: Vec<Deliver>) -> StoreResult<Vec<Delivered>> {
         validate::deliveries(&mail)?;
-        self.write_here(2 * mail.len(), move |tx| deliver::deliver(tx, &mail))
+        self.write(2 * mail.len(), move |tx| deliver::deliver(tx, &mail))
             .await
     }
 
@@ -430,16 +416,14 @@ impl TablesVerbs for Doors {
 
     async fn commit(&self, batches: Vec<Batch>) -> StoreResult<Vec<BatchReply>> {
         let rows = batches.iter().map(tables::rows).sum();
-        self.write_here(rows, move |tx| tables::commit(tx, &batches))
+        self.write(rows, move |tx| tables::commit(tx, &batches))
             .await
     }
 
     async fn commit_unflushed(&self, batches: Vec<Batch>) -> StoreResult<Vec<BatchReply>> {
         let rows = batches.iter().map(tables::rows).sum();
         self.writer()?
-            .call_here(rows, Durability::Unflushed, move |tx| {
-                tables::commit(tx, &batches)
-            })
+            .call_unflushed(rows, move |tx| tables::commit(tx, &batches))
             .await
     }
 

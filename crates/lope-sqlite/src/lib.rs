@@ -48,8 +48,6 @@ mod transfer;
 mod tx;
 mod upkeep;
 mod writer;
-mod writer_door;
-mod writer_inbox;
 
 pub use clock::BootClock;
 pub use doors::SqliteStore;

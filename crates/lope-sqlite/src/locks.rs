@@ -68,15 +68,6 @@ impl WriterLock {
         Ok(WriteGuard(entered?.then_some(&self.lock.file)))
     }
 
-    /// Our turn, if nobody is before us.
-    pub(crate) fn try_enter(&self) -> Option<WriteGuard<'_>> {
-        self.gate.file.try_lock().ok()?;
-        let entered = self.lock.file.try_lock();
-        self.leave_gate(true).ok()?;
-        entered.ok()?;
-        Some(WriteGuard(Some(&self.lock.file)))
-    }
-
     /// Wait until no other process is about to write, as long as patience lasts. For what is more
     /// than one transaction.
     pub(crate) fn enter_alone(&self) -> StoreResult<WriteGuard<'_>> {

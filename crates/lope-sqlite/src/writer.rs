@@ -1,5 +1,5 @@
-//! The writer: everything that waits becomes one transaction, and callers are answered after the
-//! flush. One thread at a time works with it.
+//! The one thread that writes: everything that waits becomes one transaction, and callers are
+//! answered after the flush.
 //!
 //! A job that fails takes its group back; each of the group's jobs is then done alone, so that one
 //! failure leaves the others be. Between groups other processes get their turn. Jobs that need no
@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 use lope_store::{StoreError, StoreResult};
 use rusqlite::Connection;
 use rusqlite::hooks::Wal;
+use tokio::sync::{mpsc, oneshot};
 
 use crate::announce::Announcer;
 use crate::checkpoint::{self, Checkpointer};
@@ -22,9 +23,8 @@ use crate::inner::SqliteInner;
 use crate::listener;
 use crate::locks::WriterLock;
 use crate::open_file::OpenFile;
-use crate::options::SqliteOptions;
-use crate::tx::{Notices, StoreJob, Tx};
-use crate::writer_inbox::{Durability, WriterInbox};
+use crate::options::{SqliteOptions, WRITER_QUEUE_MAX};
+use crate::tx::{Notices, StoreJob, Tx, job};
 
 /// How long the writer waits for readers to leave the old log before it goes on writing behind it.
 const RESTART_PATIENCE: Duration = Duration::from_millis(5);
@@ -34,72 +34,169 @@ const PRESSURE_PATIENCE: Duration = Duration::from_millis(250);
 const TELL_AFTER: Duration = Duration::from_secs(3);
 /// Until we ask again whether another one has copied its pages back.
 const COPYING_PAUSE: Duration = Duration::from_millis(1);
-/// Commits that are quicker than this are made on the spot. A slow disk would hold up what else the
-/// caller's thread has to do, and gains nothing.
-const QUICK_COMMIT: Duration = Duration::from_micros(500);
+
+/// What the writer is asked to do.
+enum WriterMessage {
+    Do(Box<dyn StoreJob>),
+    /// The same, but it need not outlive the machine.
+    DoUnflushed(Box<dyn StoreJob>),
+    /// Has another process written?
+    Poll,
+    Stop(oneshot::Sender<()>),
+}
+
+/// The door to the writer's thread. When the last one is dropped, the thread ends.
+#[derive(Debug, Clone)]
+pub(crate) struct WriterDoor(mpsc::Sender<WriterMessage>);
 
 /// The writer itself.
-#[derive(Debug)]
-pub(crate) struct Writer {
+struct Writer {
     db: Connection,
     /// The file that `db` has open.
     file: OpenFile,
     inner: Arc<SqliteInner>,
+    inbox: mpsc::Receiver<WriterMessage>,
     writers: Arc<WriterLock>,
     checkpointer: Checkpointer,
     announcer: Announcer,
     seen: i64,
-    /// What transactions are at the moment.
-    durability: Durability,
-    /// How long commits take that are flushed; `None`: there was none yet.
-    commit_time: Option<Duration>,
+    /// Is every transaction flushed before it is answered?
+    flushes: bool,
+    /// A message that was taken out of the inbox while a group was being filled.
+    held_back: Option<WriterMessage>,
+}
+
+impl WriterDoor {
+    /// Do something in a transaction; the answer comes when it is durable.
+    pub(crate) async fn call<T, F>(&self, rows: usize, verb: F) -> StoreResult<T>
+    where
+        T: Send + 'static,
+        F: FnMut(&Tx<'_>) -> Worked<T> + Send + 'static,
+    {
+        self.ask(rows, verb, WriterMessage::Do).await
+    }
+
+    /// Do something in a transaction that a power failure may take back.
+    pub(crate) async fn call_unflushed<T, F>(&self, rows: usize, verb: F) -> StoreResult<T>
+    where
+        T: Send + 'static,
+        F: FnMut(&Tx<'_>) -> Worked<T> + Send + 'static,
+    {
+        self.ask(rows, verb, WriterMessage::DoUnflushed).await
+    }
+
+    async fn ask<T, F>(
+        &self,
+        rows: usize,
+        verb: F,
+        how: fn(Box<dyn StoreJob>) -> WriterMessage,
+    ) -> StoreResult<T>
+    where
+        T: Send + 'static,
+        F: FnMut(&Tx<'_>) -> Worked<T> + Send + 'static,
+    {
+        let (job, reply) = job(rows, verb);
+        self.0
+            .send(how(job))
+            .await
+            .map_err(|_| StoreError::Closed)?;
+        reply.await.unwrap_or(Err(StoreError::Closed))
+    }
+
+    /// Have the writer look for changes by other processes, unless it is busy: then it sees them
+    /// anyway.
+    pub(crate) fn poll(&self) {
+        let _ = self.0.try_send(WriterMessage::Poll);
+    }
+
+    /// Is the writer gone?
+    pub(crate) fn is_closed(&self) -> bool {
+        self.0.is_closed()
+    }
+
+    pub(crate) fn downgrade(&self) -> WeakWriterDoor {
+        WeakWriterDoor(self.0.downgrade())
+    }
+
+    /// Finish what was asked for so far, and end.
+    pub(crate) async fn stop(&self) {
+        let (done, ended) = oneshot::channel();
+        if self.0.send(WriterMessage::Stop(done)).await.is_ok() {
+            let _ = ended.await;
+        }
+    }
+}
+
+/// A door that does not keep the writer alive.
+#[derive(Debug, Clone)]
+pub(crate) struct WeakWriterDoor(mpsc::WeakSender<WriterMessage>);
+
+impl WeakWriterDoor {
+    pub(crate) fn upgrade(&self) -> Option<WriterDoor> {
+        self.0.upgrade().map(WriterDoor)
+    }
+}
+
+/// Start the writer's thread on a connection that is ready. It ends when it is stopped or its last
+/// door is dropped.
+pub(crate) fn start(db: Connection, inner: Arc<SqliteInner>) -> StoreResult<WriterDoor> {
+    let (door, inbox) = mpsc::channel(WRITER_QUEUE_MAX);
+    let writers = Arc::new(WriterLock::open(&inner.files, inner.options.patience)?);
+    let checkpointer = Checkpointer::start(&inner)?;
+    db.busy_timeout(lock_patience(&inner.options))
+        .map_err(failure::sqlite)?;
+    let announcer = Announcer::new(&inner.files);
+    let mut writer = Writer {
+        file: OpenFile::of(&db, &inner.files),
+        db,
+        inner,
+        inbox,
+        writers,
+        checkpointer,
+        announcer,
+        seen: 0,
+        flushes: true,
+        held_back: None,
+    };
+    writer.watch_log()?;
+    writer.poll();
+    let named = thread::Builder::new().name("lope-sqlite-writer".to_owned());
+    named
+        .spawn(move || writer.run())
+        .map_err(StoreError::unavailable)?;
+    Ok(WriterDoor(door))
 }
 
 impl Writer {
-    /// On a connection that is ready.
-    pub(crate) fn new(db: Connection, inner: Arc<SqliteInner>) -> StoreResult<Self> {
-        let writers = Arc::new(WriterLock::open(&inner.files, inner.options.patience)?);
-        let checkpointer = Checkpointer::start(&inner)?;
-        db.busy_timeout(lock_patience(&inner.options))
-            .map_err(failure::sqlite)?;
-        let announcer = Announcer::new(&inner.files);
-        let mut writer = Self {
-            file: OpenFile::of(&db, &inner.files),
-            db,
-            inner,
-            writers,
-            checkpointer,
-            announcer,
-            seen: 0,
-            durability: Durability::Flushed,
-            commit_time: None,
-        };
-        writer.watch_log()?;
-        writer.poll();
-        Ok(writer)
-    }
-
-    /// Nothing more will be written; a writer that was asked to stop leaves everything in the
-    /// database file.
-    pub(crate) fn end(mut self, finish: Finish) {
-        self.checkpointer.stop();
-        if finish == Finish::CopyLogBack {
-            checkpoint::finish(&self.db, &self.inner);
+    fn run(mut self) {
+        while let Some(message) = self.held_back.take().or_else(|| self.inbox.blocking_recv()) {
+            match message {
+                WriterMessage::Do(job) => match self.flush(true) {
+                    Ok(()) => self.serve(job),
+                    Err(error) => refuse(vec![job], &error),
+                },
+                WriterMessage::DoUnflushed(job) => {
+                    // If it cannot go without a flush, it goes with one.
+                    let _ = self.flush(false);
+                    self.serve(job);
+                }
+                WriterMessage::Poll => self.poll(),
+                WriterMessage::Stop(done) => {
+                    self.checkpointer.stop();
+                    checkpoint::finish(&self.db, &self.inner);
+                    drop((self.db, self.inbox));
+                    let _ = done.send(());
+                    return;
+                }
+            }
         }
+        self.checkpointer.stop();
     }
 
     /// The job and whatever else waits, as one transaction.
-    pub(crate) fn serve(
-        &mut self,
-        first: Box<dyn StoreJob>,
-        durability: Durability,
-        inbox: &mut WriterInbox,
-    ) {
+    fn serve(&mut self, first: Box<dyn StoreJob>) {
         let mut group = vec![first];
-        if let Err(error) = self.promise(durability) {
-            return refuse(group, &error);
-        }
-        match self.transact(&mut group, Some(inbox)) {
+        match self.transact(&mut group, Fill::WithWhatWaits) {
             Ok(notices) => self.settle(group, notices),
             Err(error) if group.len() == 1 || matches!(error, StoreError::Unknown { .. }) => {
                 refuse(group, &error);
@@ -108,46 +205,21 @@ impl Writer {
         }
     }
 
-    /// Do it here and now; given back, if something would have to be waited for.
-    pub(crate) fn serve_on_the_spot(
-        &mut self,
-        job: Box<dyn StoreJob>,
-        durability: Durability,
-    ) -> Option<Box<dyn StoreJob>> {
-        let is_quick = self.commit_time.is_some_and(|time| time < QUICK_COMMIT);
-        if !is_quick || self.is_log_due() || self.promise(durability).is_err() {
-            return Some(job);
-        }
-        let mut group = vec![job];
-        match self.transact_at_once(&mut group) {
-            Some(Ok(notices)) => self.settle(group, notices),
-            Some(Err(error)) => refuse(group, &error),
-            None => return group.pop(),
-        }
-        None
-    }
-
-    /// From now on transactions are flushed before they are answered, or not. If one cannot go
-    /// without a flush, it goes with one.
-    fn promise(&mut self, durability: Durability) -> StoreResult<()> {
-        if self.durability == durability {
-            return Ok(());
-        }
-        let level = match durability {
-            Durability::Flushed => "FULL",
-            Durability::Unflushed => "NORMAL",
-        };
-        match self.db.pragma_update(None, "synchronous", level) {
-            Ok(()) => self.durability = durability,
-            Err(error) if durability == Durability::Flushed => return Err(failure::sqlite(error)),
-            Err(_) => {}
+    /// From now on transactions are flushed before they are answered, or not.
+    fn flush(&mut self, flushes: bool) -> StoreResult<()> {
+        if self.flushes != flushes {
+            let level = if flushes { "FULL" } else { "NORMAL" };
+            self.db
+                .pragma_update(None, "synchronous", level)
+                .map_err(failure::sqlite)?;
+            self.flushes = flushes;
         }
         Ok(())
     }
 
     fn serve_alone(&mut self, job: Box<dyn StoreJob>) {
         let mut group = vec![job];
-        match self.transact(&mut group, None) {
+        match self.transact(&mut group, Fill::No) {
             Ok(notices) => self.settle(group, notices),
             Err(error) => refuse(group, &error),
         }
@@ -166,77 +238,28 @@ impl Writer {
         self.checkpointer.consider();
     }
 
-    fn transact(
-        &mut self,
-        group: &mut Vec<Box<dyn StoreJob>>,
-        inbox: Option<&mut WriterInbox>,
-    ) -> StoreResult<Notices> {
+    fn transact(&mut self, group: &mut Vec<Box<dyn StoreJob>>, fill: Fill) -> StoreResult<Notices> {
+        let inner = Arc::clone(&self.inner);
         let writers = Arc::clone(&self.writers);
         let asked = Instant::now();
         let _turn = writers.enter()?;
-        self.file.check(&self.db, &self.inner.files)?;
+        self.file.check(&self.db, &inner.files)?;
         self.relieve_log()?;
         self.begin(asked)?;
-        self.carry_out(group, inbox)
-    }
-
-    /// The same, without waiting for anybody. `None`: another one is writing.
-    fn transact_at_once(
-        &mut self,
-        group: &mut Vec<Box<dyn StoreJob>>,
-    ) -> Option<StoreResult<Notices>> {
-        let writers = Arc::clone(&self.writers);
-        let _turn = writers.try_enter()?;
-        if let Err(error) = self.file.check(&self.db, &self.inner.files) {
-            return Some(Err(error));
-        }
-        self.begin_at_once().ok()?;
-        Some(self.carry_out(group, None))
-    }
-
-    fn begin_at_once(&self) -> rusqlite::Result<()> {
-        self.db.busy_timeout(Duration::ZERO)?;
-        let begun = self.execute("BEGIN IMMEDIATE");
-        self.db.busy_timeout(lock_patience(&self.inner.options))?;
-        begun
-    }
-
-    /// The transaction that was begun, to its end.
-    fn carry_out(
-        &mut self,
-        group: &mut Vec<Box<dyn StoreJob>>,
-        inbox: Option<&mut WriterInbox>,
-    ) -> StoreResult<Notices> {
         self.poll();
-        let worked = self.work(group, inbox).map_err(StoreError::from);
+        let worked = self.work(&inner, group, fill).map_err(StoreError::from);
         let done = worked.and_then(|notices| {
-            let asked = Instant::now();
-            self.execute("COMMIT").map_err(failure::commit)?;
-            self.learn(asked.elapsed());
-            Ok(notices)
+            self.execute("COMMIT")
+                .map(|()| notices)
+                .map_err(failure::commit)
         });
-        let slower = self.inner.options.slower_flush;
-        if !slower.is_zero() {
-            thread::sleep(slower);
+        if !inner.options.slower_flush.is_zero() {
+            thread::sleep(inner.options.slower_flush);
         }
         if done.is_err() && !self.db.is_autocommit() {
             self.execute("ROLLBACK").map_err(failure::sqlite)?;
         }
         done
-    }
-
-    #[cfg(test)]
-    pub(crate) fn know_commit_time(&mut self, time: Duration) {
-        self.commit_time = Some(time);
-    }
-
-    /// How long commits take, the last ones more than those before.
-    fn learn(&mut self, commit: Duration) {
-        if self.durability == Durability::Flushed {
-            let commit = commit + self.inner.options.slower_flush;
-            let known = self.commit_time.unwrap_or(commit);
-            self.commit_time = Some((known * 7 + commit) / 8);
-        }
     }
 
     /// Wait for SQLite's write lock as long as patience lasts. Whoever stands in the way for a while
@@ -261,29 +284,45 @@ impl Writer {
     }
 
     fn work(
-        &self,
+        &mut self,
+        inner: &SqliteInner,
         group: &mut Vec<Box<dyn StoreJob>>,
-        mut inbox: Option<&mut WriterInbox>,
+        fill: Fill,
     ) -> Worked<Notices> {
-        let limits = self.inner.options.group;
+        let limits = inner.options.group;
         let began = Instant::now();
         let mut notices = Notices::default();
         let (mut rows, mut next) = (0, 0);
         while let Some(job) = group.get_mut(next) {
-            let tx = Tx::new(&self.db, &self.inner);
+            let tx = Tx::new(&self.db, inner);
             job.work(&tx)?;
             notices = notices.and(tx.notices());
             rows += job.rows();
             next += 1;
             let room = rows < limits.rows && began.elapsed() < limits.time;
-            if let Some(inbox) = &mut inbox
-                && room
-                && next == group.len()
-            {
-                group.extend(inbox.next_job(self.durability));
+            if fill == Fill::WithWhatWaits && room && next == group.len() {
+                group.extend(self.next_waiting());
             }
         }
         Ok(notices)
+    }
+
+    /// The next job that waits; anything else is held back until the group is done.
+    fn next_waiting(&mut self) -> Option<Box<dyn StoreJob>> {
+        loop {
+            if self.held_back.is_some() {
+                return None;
+            }
+            match self.inbox.try_recv().ok()? {
+                // What may go without a flush may also go with one.
+                WriterMessage::DoUnflushed(job) => return Some(job),
+                WriterMessage::Do(job) if self.flushes => return Some(job),
+                WriterMessage::Poll => {}
+                other @ (WriterMessage::Do(_) | WriterMessage::Stop(_)) => {
+                    self.held_back = Some(other);
+                }
+            }
+        }
     }
 
     fn execute(&self, sql: &str) -> rusqlite::Result<()> {
@@ -291,7 +330,7 @@ impl Writer {
     }
 
     /// Notify the watchers if another process has written since we last looked.
-    pub(crate) fn poll(&mut self) {
+    fn poll(&mut self) {
         let read = self
             .db
             .prepare_cached("PRAGMA data_version")
@@ -315,22 +354,15 @@ impl Writer {
         self.db.wal_hook(Some(hook)).map_err(failure::sqlite)
     }
 
-    /// Is it time to start the log over?
-    fn is_log_due(&self) -> bool {
-        let log = &self.inner.log;
-        log.pages.load(Ordering::Relaxed) >= self.inner.options.wal.pressure
-            || log.spent.load(Ordering::Relaxed)
-    }
-
     /// Start the log over when that is cheap, wait when it has grown long, refuse when it must not
     /// grow further.
     fn relieve_log(&mut self) -> StoreResult<()> {
-        if !self.is_log_due() {
-            return Ok(());
-        }
         let pages = self.inner.log.pages.load(Ordering::Relaxed);
         let limits = self.inner.options.wal;
-        self.inner.log.spent.store(false, Ordering::Relaxed);
+        let spent = self.inner.log.spent.swap(false, Ordering::Relaxed);
+        if pages < limits.pressure && !spent {
+            return Ok(());
+        }
         let patience = if pages < limits.pressure {
             RESTART_PATIENCE
         } else {
@@ -395,11 +427,11 @@ enum LogRestart {
     AnotherCopies,
 }
 
-/// What becomes of the log when the writer ends.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Finish {
-    CopyLogBack,
-    LeaveLog,
+/// May other jobs join a transaction?
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Fill {
+    WithWhatWaits,
+    No,
 }
 
 fn refuse(group: Vec<Box<dyn StoreJob>>, error: &StoreError) {
@@ -416,7 +448,6 @@ mod tests {
 
     use super::*;
     use crate::files::StoreFiles;
-    use crate::writer_door::{self, WriterDoor};
     use crate::{connection, migrate};
 
     fn writer() -> (TempDir, WriterDoor) {
@@ -430,10 +461,9 @@ mod tests {
             &WriterLock::open(&files, options.patience).unwrap(),
         )
         .unwrap();
-        let inner = Arc::new(SqliteInner::new(files, options));
         (
             folder,
-            writer_door::start(Writer::new(db, inner).unwrap()).unwrap(),
+            start(db, Arc::new(SqliteInner::new(files, options))).unwrap(),
         )
     }
 
@@ -452,7 +482,7 @@ mod tests {
                 .collect::<rusqlite::Result<Vec<String>>>()?;
             Ok(found)
         };
-        door.call(0, Durability::Flushed, read).await.unwrap()
+        door.call(0, read).await.unwrap()
     }
 
     /// The first job waits inside the transaction until the others are in the inbox, so all of them
@@ -461,25 +491,25 @@ mod tests {
     async fn a_job_that_fails_takes_only_itself_back() {
         let (_folder, door) = writer();
         let (go, gate) = mpsc::channel::<()>();
-        let first = door.call(1, Durability::Flushed, move |tx| {
+        let first = door.call(1, move |tx| {
             // Done again alone, it need not wait: the sender is gone.
             let _ = gate.recv();
             put(tx, "first")
         });
-        let refused = door.call(1, Durability::Flushed, |tx| {
+        let refused = door.call(1, |tx| {
             put(tx, "refused")?;
             Err::<(), _>(StoreError::refused("no").into())
         });
-        let panicked = door.call(1, Durability::Flushed, |tx| -> Worked<()> {
+        let panicked = door.call(1, |tx| -> Worked<()> {
             put(tx, "panicked")?;
             panic!("on purpose")
         });
-        let doubled = door.call(1, Durability::Flushed, |tx| put(tx, "first"));
-        let last = door.call(1, Durability::Flushed, |tx| put(tx, "last"));
+        let doubled = door.call(1, |tx| put(tx, "first"));
+        let last = door.call(1, |tx| put(tx, "last"));
         let all = async { tokio::join!(first, refused, panicked, doubled, last) };
-        let waits = door.clone();
+        let inbox = door.0.clone();
         let opener = async move {
-            while waits.waiting() < 4 {
+            while inbox.capacity() + 4 > inbox.max_capacity() {
                 tokio::task::yield_now().await;
             }
             drop(go);
@@ -513,20 +543,20 @@ mod tests {
                 .query_row("PRAGMA synchronous", [], |row| row.get::<_, i64>(0))?)
         };
         let (go, gate) = mpsc::channel::<()>();
-        let first = door.call(1, Durability::Unflushed, move |tx| {
+        let first = door.call_unflushed(1, move |tx| {
             let _ = gate.recv();
             level(tx)
         });
         let behind = async {
             tokio::join!(
-                door.call(1, Durability::Unflushed, level),
-                door.call(1, Durability::Flushed, level),
-                door.call(1, Durability::Unflushed, level)
+                door.call_unflushed(1, level),
+                door.call(1, level),
+                door.call_unflushed(1, level)
             )
         };
-        let waits = door.clone();
+        let inbox = door.0.clone();
         let opener = async move {
-            while waits.waiting() < 3 {
+            while inbox.capacity() + 3 > inbox.max_capacity() {
                 tokio::task::yield_now().await;
             }
             drop(go);
@@ -539,12 +569,11 @@ mod tests {
     #[tokio::test]
     async fn a_stopped_writer_finishes_what_came_before() {
         let (_folder, door) = writer();
-        let before = door.call(1, Durability::Flushed, |tx| put(tx, "before"));
+        let before = door.call(1, |tx| put(tx, "before"));
         let (before, ()) = tokio::join!(before, door.stop());
         assert_eq!(before, Ok(()));
         assert_eq!(
-            door.call(1, Durability::Flushed, |tx| put(tx, "after"))
-                .await,
+            door.call(1, |tx| put(tx, "after")).await,
             Err(StoreError::Closed)
         );
     }
