@@ -87,7 +87,7 @@ fn wire(rig: &SpaceRig) {
 
 fn send(rig: &SpaceRig, n: i64) {
     let (n, id) = (n.to_string(), format!("e{n}"));
-    rig.lope(&[
+    let words = [
         "streams",
         "send",
         "home/sender/go",
@@ -95,16 +95,10 @@ fn send(rig: &SpaceRig, n: i64) {
         "--id",
         &id,
         "--no-wait",
-    ]);
-    rig.lope(&[
-        "streams",
-        "send",
-        "home/sender/go",
-        &n,
-        "--id",
-        &id,
-        "--no-wait",
-    ]);
+    ];
+    for _ in 0..2 {
+        rig.lope(&words);
+    }
 }
 
 fn killed(mut rig: SpaceRig) {
