@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import ast
+import contextlib
 import os
 import subprocess
 import sys
+import threading
 from pathlib import Path
+
+from lope.region import trees
 
 _MEET = '''
 import asyncio, threading, time
@@ -61,3 +66,47 @@ def test_regions_of_one_worker_do_not_wait_for_each_other(tmp_path: Path) -> Non
 def test_a_region_that_is_not_wanted_any_more_is_left_and_its_thread_goes_on(tmp_path: Path) -> None:
     ended = _run(tmp_path, _LEFT, "leaves")
     assert (ended.returncode, ended.stdout.strip()) == (0, "7"), ended.stderr
+
+
+class _Dropped:
+    """Garbage whose end is code: the collector runs it in the middle of whatever a thread does."""
+
+    def __init__(self) -> None:
+        self.me = self
+
+    def __del__(self) -> None:
+        for _ in range(50):
+            pass
+
+
+def test_threads_that_parse_at_once_do_not_fail() -> None:
+    """Regions are compiled in the threads of a worker, beside code of the user's that parses."""
+    text = "x = " + " + ".join(f"f({number}, [a for a in b if {{c: d}}])" for number in range(20))
+    failed: list[SystemError] = []
+    done: list[object] = []
+
+    def parses() -> None:
+        for _ in range(60):
+            _ = [_Dropped() for _ in range(20)]
+            try:
+                done.append(trees.parse(text))
+            except SystemError as error:
+                failed.append(error)
+
+    def parses_without_us() -> None:
+        for _ in range(60):
+            with contextlib.suppress(SystemError):
+                ast.parse(text)
+
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    try:
+        threads = [threading.Thread(target=each) for each in (parses, parses, parses, parses_without_us)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    finally:
+        sys.setswitchinterval(before)
+    assert failed == []
+    assert len(done) == 180

@@ -11,6 +11,7 @@ import textwrap
 from pathlib import Path
 from typing import Any, Callable, NoReturn, Optional
 
+from ..region.trees import parse
 from .refuse import CompileError
 
 FunctionNode = ast.AsyncFunctionDef | ast.FunctionDef
@@ -74,7 +75,7 @@ def shown_file(file: str, module: str) -> str:
 @functools.lru_cache(maxsize=256)
 def _functions(file: str, text: str) -> dict[tuple[str, int], FunctionNode]:
     """The functions of a file, by name and first line."""
-    tree = ast.parse(textwrap.dedent(text) if text[:1].isspace() else text, file)
+    tree = parse(textwrap.dedent(text) if text[:1].isspace() else text, file)
     found: dict[tuple[str, int], FunctionNode] = {}
     for node in ast.walk(tree):
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import __future__
-import ast
 import asyncio
 import functools
 import inspect
@@ -28,7 +27,7 @@ from .heap import CURRENT, Heap, Unkept, found_class, load, running, scopes
 from .named import KNOWN, Watch, names_of, title
 from .tasks import Group, Task, Turns, as_completed
 from .tracking import Home
-from .trees import place
+from .trees import parse, place
 
 # The entry of a frame that holds what its function returned.
 RETURNED = "\0returned"
@@ -497,7 +496,7 @@ def _globals(module: Any, request: dict[str, Any]) -> dict[str, Any]:
 @functools.lru_cache(maxsize=4096)
 def _compiled(text: str, lines: tuple[int, ...], file: str, postponed: bool, name: str) -> tuple[types.CodeType, frozenset[str]]:
     """The code of the region's function, and the names in it; what is around it names its cells."""
-    tree = ast.parse(text)
+    tree = parse(text)
     place(tree, iter(lines), 1)
     flags = __future__.annotations.compiler_flag if postponed else 0
     found: types.CodeType = compile(tree, file, "exec", flags, dont_inherit=True)

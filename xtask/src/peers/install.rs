@@ -76,7 +76,7 @@ impl Workshop<'_> {
             .current_dir(&folder)
             .env("CARGO_TARGET_DIR", self.scratch.join("build"))
             .env("CARGO_PROFILE_RELEASE_LTO", "thin")
-            .env("CARGO_PROFILE_RELEASE_CODEGEN_UNITS", "4");
+            .env("CARGO_PROFILE_RELEASE_CODEGEN_UNITS", "1");
         let program = workspace::built(&mut command)?;
         let manifest = std::fs::read_to_string(folder.join("Cargo.toml"))?;
         Ok(PeerProgram {

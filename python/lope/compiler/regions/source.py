@@ -7,7 +7,7 @@ import functools
 from typing import TYPE_CHECKING, Any, Callable, Iterable, Optional, Sequence
 
 from ...region.awaiting import HOME
-from ...region.trees import children, fields, walk
+from ...region.trees import children, fields, parse, walk
 from .program import copied
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ DEFS = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 def parsed(text: str, node: Optional[ast.AST] = None) -> list[ast.stmt]:
     """Statements of our own, at the place of one of the user's."""
-    found = ast.parse(text).body
+    found = parse(text).body
     for each in found:
         for part in walk(each):
             if isinstance(part, (ast.stmt, ast.expr, ast.ExceptHandler)):
@@ -245,7 +245,7 @@ class Rewriting:
         if node.keywords or found not in (locals, vars, dir, eval, exec) or len(node.args) != (found in (eval, exec)):
             return False
         self.sees_all = True
-        seen = ast.parse("_lope.visible(locals())", mode="eval").body
+        seen = parse("_lope.visible(locals())", mode="eval").body
         if node.args:
             node.args += [ast.Call(load("globals"), [], []), seen]
         else:
