@@ -276,3 +276,52 @@ fn a_result_that_cannot_be_read_is_told_on_postgres() {
         a_result_that_cannot_be_read_is_told(&site);
     }
 }
+
+/// Steps whose limits cannot be read wait and say so, the others do not notice, and each row is named.
+fn a_limit_that_cannot_be_read_is_named(site: &DamageSite) {
+    let limited = "name: limited\nsteps:\n  once:\n    js: '() => 1'\n    idempotency_key: one\n    rate_limit: 1000/1s\n";
+    let limited = site.home.file("limited.yaml", limited);
+    let other = site.home.file("other.yaml", OTHER);
+    let first = site.start(&limited, "x").to_string();
+    let up = site.up();
+    site.lope(&["runs", "wait", &first]).done();
+    let garbage = site.bytes(&[0xc1]);
+    let rows = "tbl = (select idx from table_manifest where name = 'limits')";
+    site.sql(&format!(
+        "update table_rows set value = {garbage} where {rows}"
+    ));
+    let waits = site.start(&limited, "x").to_string();
+    let neighbour = site.start(&other, "x").to_string();
+    site.lope(&["runs", "wait", &neighbour]).done();
+    until("it says what it waits for", || {
+        let why = site.lope(&["runs", "why", &waits]);
+        why.out.contains("cannot be read")
+    });
+    let checked = site.lope(&["store", "check"]);
+    assert_eq!(checked.code, 1, "{checked:?}");
+    for said in [
+        "the idempotency key whose name has the digest",
+        "the rate whose name has the digest",
+        "its row cannot be read: format 193",
+        "restore a backup",
+    ] {
+        assert!(checked.out.contains(said), "{said}: {checked:?}");
+    }
+    site.sql(&format!("delete from table_rows where {rows}"));
+    site.lope(&["runs", "cancel", &waits]).done();
+    up.ends();
+    let sound = site.lope(&["store", "check"]);
+    assert_eq!(sound.code, 0, "{sound:?}");
+}
+
+#[test]
+fn a_limit_that_cannot_be_read_is_named_on_sqlite() {
+    a_limit_that_cannot_be_read_is_named(&DamageSite::sqlite());
+}
+
+#[test]
+fn a_limit_that_cannot_be_read_is_named_on_postgres() {
+    if let Some(site) = DamageSite::postgres("limit") {
+        a_limit_that_cannot_be_read_is_named(&site);
+    }
+}

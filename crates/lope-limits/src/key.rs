@@ -9,8 +9,25 @@ use lope_store::tables::{At, TableId};
 /// The table that limits live in, by name: its place differs from store to store.
 pub(crate) const TABLE: &str = "limits";
 
-/// First byte of the rows that list outcomes by their time.
-const BY_TIME: u8 = b't';
+/// First bytes of rows: what kind of limit they are, or that they list outcomes by their time.
+pub(crate) const OUTCOME: u8 = b'o';
+pub(crate) const PERMITS: u8 = b'p';
+pub(crate) const CIRCUIT: u8 = b'c';
+pub(crate) const RATE: u8 = b'r';
+pub(crate) const QUEUE_RATE: u8 = b'q';
+pub(crate) const BY_TIME: u8 = b't';
+
+/// What users call a kind of row.
+pub(crate) const fn kind_name(kind: u8) -> &'static str {
+    match kind {
+        OUTCOME => "the idempotency key",
+        PERMITS => "the concurrency key",
+        CIRCUIT => "the circuit",
+        RATE => "the rate",
+        QUEUE_RATE => "the rate of queue",
+        _ => "the limit",
+    }
+}
 
 /// One limit of a store.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -38,11 +55,11 @@ impl LimitKey {
 
     const fn kind(&self) -> u8 {
         match self {
-            Self::Outcome(_) => b'o',
-            Self::Permits(_) => b'p',
-            Self::Circuit(_) => b'c',
-            Self::Rate(_) => b'r',
-            Self::QueueRate(_) => b'q',
+            Self::Outcome(_) => OUTCOME,
+            Self::Permits(_) => PERMITS,
+            Self::Circuit(_) => CIRCUIT,
+            Self::Rate(_) => RATE,
+            Self::QueueRate(_) => QUEUE_RATE,
         }
     }
 
@@ -55,14 +72,7 @@ impl LimitKey {
 
 impl fmt::Display for LimitKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let what = match self {
-            Self::Outcome(_) => "idempotency key",
-            Self::Permits(_) => "concurrency key",
-            Self::Circuit(_) => "circuit",
-            Self::Rate(_) => "rate",
-            Self::QueueRate(_) => "rate of queue",
-        };
-        write!(f, "the {what} '{}'", self.name())
+        write!(f, "{} '{}'", kind_name(self.kind()), self.name())
     }
 }
 

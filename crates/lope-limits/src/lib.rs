@@ -20,6 +20,7 @@ mod prune;
 mod rate_line;
 mod rate_row;
 mod request;
+mod upkeep;
 
 pub use blocking::{BlockingLimit, blocking_limit};
 pub use holder::{AttemptRef, Holder};
@@ -27,3 +28,4 @@ pub use key::LimitKey;
 pub use limits_store::{LimitsReply, LimitsStore, StartsRequest};
 pub use prune::prune;
 pub use request::{LimitEnd, LimitRequest, LimitVerdict, LimitWork};
+pub use upkeep::check;

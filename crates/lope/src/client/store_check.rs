@@ -20,13 +20,15 @@ const RESTORE: &str = "restore a backup";
 const UNSCHEDULE: &str = "take it away and add it again: `lope schedules remove NAME`";
 const DEPLOY: &str = "deploy the workflow again: `lope workflows deploy FILE`";
 
-/// What the store finds wrong, and then what cannot be read of definitions, schedules and
-/// runs. A damaged file may break any reading: what can be read is read, so that what cannot is named.
+/// What the store finds wrong, and then what cannot be read of definitions, schedules,
+/// limits and runs. A damaged file may break any reading: what can be read is read, so that what cannot is named.
 pub(super) async fn check(store: &Store) -> StoreResult<Vec<Finding>> {
     let mut findings = store.upkeep.check().await?;
     let read = definitions(store, &mut findings).await;
     note_damage(read, &mut findings)?;
     let read = schedules(store, &mut findings).await;
+    note_damage(read, &mut findings)?;
+    let read = limits(store, &mut findings).await;
     note_damage(read, &mut findings)?;
     let read = runs(store, &mut findings).await;
     note_damage(read, &mut findings)?;
@@ -83,6 +85,16 @@ async fn schedules(store: &Store, findings: &mut Vec<Finding>) -> StoreResult<()
         rule: "schedules",
         message: schedule.why,
         hint: UNSCHEDULE.to_owned(),
+    }));
+    Ok(())
+}
+
+async fn limits(store: &Store, findings: &mut Vec<Finding>) -> StoreResult<()> {
+    let faults = lope_limits::check(store, TOLD).await?;
+    findings.extend(faults.into_iter().map(|message| Finding {
+        rule: "limits",
+        message: format!("{message}; steps that need it wait"),
+        hint: RESTORE.to_owned(),
     }));
     Ok(())
 }
