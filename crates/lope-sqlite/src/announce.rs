@@ -16,8 +16,10 @@ use crate::socket::short;
 use crate::tx::Notices;
 
 /// A folder that changed less than this long ago may change again without its time stamp showing
-/// it.
-const STAMP_COARSE: Duration = Duration::from_secs(1);
+/// it: most file systems count milliseconds or less,
+const STAMP_FINE: Duration = Duration::from_millis(50);
+/// and some whole seconds, or two at a time.
+const STAMP_COARSE: Duration = Duration::from_secs(3);
 const WORK: u8 = 1;
 const TABLES: u8 = 2;
 const ENDED: u8 = 4;
@@ -92,9 +94,7 @@ impl Announcer {
         let stamp = std::fs::metadata(&self.folder)
             .and_then(|metadata| metadata.modified())
             .ok();
-        if stamp == self.listed
-            && stamp.is_some_and(|stamp| stamp.elapsed().is_ok_and(|age| age > STAMP_COARSE))
-        {
+        if stamp == self.listed && stamp.is_some_and(|stamp| is_settled(stamp, SystemTime::now())) {
             return;
         }
         self.listed = stamp;
@@ -110,6 +110,14 @@ impl Announcer {
         self.peers
             .extend(others.filter_map(|path| path.file_name()?.to_str().map(str::to_owned)));
     }
+}
+
+/// Would a change since then show?
+fn is_settled(stamp: SystemTime, now: SystemTime) -> bool {
+    let since_epoch = stamp.duration_since(SystemTime::UNIX_EPOCH);
+    let is_coarse = since_epoch.is_ok_and(|time| time.subsec_nanos() == 0);
+    let needed = if is_coarse { STAMP_COARSE } else { STAMP_FINE };
+    now.duration_since(stamp).is_ok_and(|age| age > needed)
 }
 
 #[cfg(test)]
@@ -128,6 +136,24 @@ mod tests {
             .set_read_timeout(Some(Duration::from_millis(500)))
             .unwrap();
         socket.datagrams.recv(&mut word).ok().map(|_| word[0])
+    }
+
+    #[test]
+    fn a_stamp_is_believed_when_its_file_system_would_show_another_change() {
+        let at = |millis| SystemTime::UNIX_EPOCH + Duration::from_millis(millis);
+        for (stamp, now, settled) in [
+            (10_001, 10_001, false),
+            (10_001, 10_051, false),
+            (10_001, 10_052, true),
+            // Whole seconds: the file system may know no others.
+            (10_000, 10_500, false),
+            (10_000, 13_000, false),
+            (10_000, 13_001, true),
+            // From the future.
+            (10_001, 9_000, false),
+        ] {
+            assert_eq!(is_settled(at(stamp), at(now)), settled, "{stamp} {now}");
+        }
     }
 
     #[test]
