@@ -57,11 +57,18 @@ impl Steps {
     }
 
     pub(crate) fn command(&mut self, title: &str, sweeper: &Sweeper, command: &mut Command) {
-        let line = shown(command);
+        self.commands(title, sweeper, std::slice::from_mut(command));
+    }
+
+    /// One step of several commands that run at the same time.
+    pub(crate) fn commands(&mut self, title: &str, sweeper: &Sweeper, commands: &mut [Command]) {
+        let lines: Vec<String> = commands.iter().map(shown).collect();
         let patience = self.patience.unwrap_or(Duration::MAX);
         self.check(title, || {
-            println!("$ {line}");
-            sweeper.run_within(patience, command)
+            for line in lines {
+                println!("$ {line}");
+            }
+            sweeper.run_together(patience, commands)
         });
     }
 

@@ -55,14 +55,32 @@ impl Sweeper {
 
     /// As `run`; one that is not done by then hangs, is ended and has failed.
     pub(crate) fn run_within(&self, patience: Duration, command: &mut Command) -> Result<bool> {
-        let mut child = self.spawn(command)?;
+        self.run_together(patience, std::slice::from_mut(command))
+    }
+
+    /// As `run_within`, all at once; whether all went well.
+    pub(crate) fn run_together(
+        &self,
+        patience: Duration,
+        commands: &mut [Command],
+    ) -> Result<bool> {
+        let started = Instant::now();
+        let children: Result<Vec<Child>> = commands
+            .iter_mut()
+            .map(|command| self.spawn(command))
+            .collect();
+        let mut well = true;
+        for child in children? {
+            well &= self.wait(child, patience.saturating_sub(started.elapsed()))?;
+        }
+        Ok(well)
+    }
+
+    fn wait(&self, mut child: Child, patience: Duration) -> Result<bool> {
         let group = child.id().to_string();
         let started = Instant::now();
         let status = loop {
-            let seen = child
-                .try_wait()
-                .with_context(|| format!("lost {}", command.get_program().display()))?;
-            if let Some(status) = seen {
+            if let Some(status) = child.try_wait().context("lost what was started")? {
                 break status;
             }
             if started.elapsed() > patience {

@@ -37,11 +37,12 @@ pub(crate) fn run(arguments: &[String]) -> Result<ExitCode> {
     let mut steps = Steps::within(PATIENCE);
     // First, so that a missing Postgres is told in the first second and not after the build.
     let (mut setting, interpreter) = prepare(&options, &root, &mut steps)?;
-    let times = setting.sweeper.folder(&std::env::temp_dir())?.join("times");
+    let folder = setting.sweeper.folder(&std::env::temp_dir())?;
+    let times = folder.join("times");
     setting.set(timed::TIMES, &times.display().to_string());
 
     check_source(&options, &root, &setting, &mut steps);
-    run_tests(&options, &root, &setting, &mut steps)?;
+    run_tests(&options, &root, &setting, &folder, &mut steps)?;
     if let Some(interpreter) = &interpreter {
         python::check(&root, interpreter, &setting, &mut steps);
     }
@@ -84,6 +85,7 @@ fn run_tests(
     options: &TestOptions,
     root: &Path,
     setting: &Setting,
+    claims: &Path,
     steps: &mut Steps,
 ) -> Result<()> {
     let sweeper = &setting.sweeper;
@@ -103,7 +105,15 @@ fn run_tests(
         command
     };
     steps.command("building tests", sweeper, &mut tests(&["--no-run"]));
-    steps.command("tests", sweeper, &mut tests(&["--no-fail-fast"]));
+    let quiet = ["--no-fail-fast", "--quiet"];
+    let mut all = vec![tests(&quiet)];
+    // The first runs the documentation's tests, too, unless they are left out.
+    let programs = [&quiet[..], &["--lib", "--bins", "--tests"]].concat();
+    all.extend((1..timed::CARGOS).map(|_| tests(if options.fast { &quiet } else { &programs })));
+    for command in &mut all {
+        command.env(timed::CLAIMS, claims);
+    }
+    steps.commands("tests", sweeper, &mut all);
     if options.fast {
         steps.leave_out("documentation tests and chaos samples", "--fast");
         steps.leave_out("the mailbox without threads", "--fast");

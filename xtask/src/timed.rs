@@ -2,13 +2,18 @@
 //! prints as it is, and writes down how long each of its tests took. In: the program; out: its exit
 //! code, and lines `seconds<TAB>package test` at the end of the file that `LOPE_TEST_TIMES` names.
 //!
+//! Several cargos go through the same programs at the same time, since one alone leaves a core idle
+//! while the longest test of a program ends. Whoever is first claims a program in the folder that
+//! `LOPE_TEST_CLAIMS` names, and the others pass it over; what a program printed is told when it has
+//! ended, so that what it said stays together.
+//!
 //! The stable test harness tells when a test ends but not how long it took. It starts tests in the
 //! order of their names, as many at a time as there are threads, and the next whenever one ends: so
 //! the ends and the names tell the beginnings.
 
 use std::fs::{File, OpenOptions};
-use std::io::{BufRead, BufReader, Write};
-use std::path::Path;
+use std::io::{BufRead, BufReader, ErrorKind, Write};
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
@@ -18,6 +23,13 @@ use anyhow::{Context, Result, bail};
 pub(crate) const VERB: &str = "time-each-test";
 /// The file that the times go to.
 pub(crate) const TIMES: &str = "LOPE_TEST_TIMES";
+
+/// The folder in which programs are claimed, if several cargos run them.
+pub(crate) const CLAIMS: &str = "LOPE_TEST_CLAIMS";
+/// How many cargos run test programs.
+pub(crate) const CARGOS: usize = 2;
+/// In the folder of claims: who holds it may print.
+const PRINTING: &str = "printing";
 
 /// How many tests the harness runs at a time.
 pub(crate) const THREADS: &str = "RUST_TEST_THREADS";
@@ -43,14 +55,22 @@ pub(crate) fn run(arguments: &[String]) -> Result<ExitCode> {
     let Some((program, rest)) = arguments.split_first() else {
         bail!("{VERB} takes a program and its arguments");
     };
+    let claims = std::env::var_os(CLAIMS).map(PathBuf::from);
+    if let Some(claims) = &claims
+        && !claim(claims, Path::new(program))?
+    {
+        return Ok(ExitCode::SUCCESS);
+    }
     let mut command = Command::new(program);
-    let mut child = command
-        .args(rest)
-        .stdout(Stdio::piped())
-        .spawn()
-        .with_context(|| format!("cannot start {program}"))?;
+    // Cargos are quiet about what they pass over; programs are not.
+    command.args(rest.iter().filter(|word| *word != "--quiet"));
+    let started = command.stdout(Stdio::piped()).spawn();
+    let mut child = started.with_context(|| format!("cannot start {program}"))?;
     let output = child.stdout.take().context("its output is a pipe")?;
-    let ends = hand_on(BufReader::new(output))?;
+    let ends = match claims {
+        Some(claims) => tell_at_the_end(BufReader::new(output), &claims, program)?,
+        None => hand_on(BufReader::new(output), &mut std::io::stdout().lock())?,
+    };
     let status = child.wait().context("lost the test program")?;
     if let Some(file) = std::env::var_os(TIMES) {
         write_down(Path::new(&file), durations(ends, threads()))?;
@@ -69,21 +89,48 @@ fn threads() -> usize {
     told.unwrap_or_else(cores)
 }
 
-/// The longer tests wait for processes more than they compute: two at a time keep a core busy.
+/// Of each of the cargos: the longer tests wait for processes more than they compute.
 pub(crate) fn threads_for_waiting() -> usize {
-    cores() * 2
+    cores() + 1
 }
 
 fn cores() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
+/// Is this program ours to run?
+fn claim(claims: &Path, program: &Path) -> Result<bool> {
+    let name = program.file_name().context("a program has a name")?;
+    match File::create_new(claims.join(name)) {
+        Ok(_) => Ok(true),
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(false),
+        Err(error) => Err(error).context("the program cannot be claimed"),
+    }
+}
+
+/// As `hand_on`, in one piece when the program has ended.
+fn tell_at_the_end(output: impl BufRead, claims: &Path, program: &str) -> Result<Vec<TestTime>> {
+    let package = std::env::var("CARGO_PKG_NAME").unwrap_or_default();
+    println!("     Running {package} ({program})");
+    let mut told = Vec::new();
+    let ends = hand_on(output, &mut told)?;
+    let printing = File::create(claims.join(PRINTING)).context("no lock")?;
+    printing.lock().context("no lock")?;
+    let mut screen = std::io::stdout().lock();
+    let heading = format!("\n     Ended {package} ({program})\n");
+    screen
+        .write_all(heading.as_bytes())
+        .and_then(|()| screen.write_all(&told))
+        .and_then(|()| screen.flush())
+        .context("nobody reads us")?;
+    Ok(ends)
+}
+
 /// Prints everything, and answers with the tests in the order in which they ended.
-fn hand_on(mut output: impl BufRead) -> Result<Vec<TestTime>> {
+fn hand_on(mut output: impl BufRead, screen: &mut impl Write) -> Result<Vec<TestTime>> {
     let started = Instant::now();
     let mut ends = Vec::new();
     let mut line = Vec::new();
-    let mut screen = std::io::stdout().lock();
     while output.read_until(b'\n', &mut line).context("no output")? > 0 {
         screen.write_all(&line).context("nobody reads us")?;
         screen.flush().context("nobody reads us")?;
@@ -189,6 +236,16 @@ mod tests {
         assert_eq!(durations(ends, 2), expected);
         let ends = vec![time("a", 2), time("b", 3)];
         assert_eq!(durations(ends, 1), [time("a", 2), time("b", 1)]);
+    }
+
+    #[test]
+    fn a_program_is_run_by_whoever_claims_it_first() {
+        let claims = tempfile::tempdir().expect("a folder");
+        let all = Path::new("deps/all-1");
+        assert!(claim(claims.path(), all).expect("claimed"));
+        assert!(!claim(claims.path(), all).expect("asked again"));
+        assert!(claim(claims.path(), Path::new("deps/all-2")).expect("another"));
+        claim(&claims.path().join("none"), all).expect_err("no folder, no claim");
     }
 
     #[test]
