@@ -733,17 +733,36 @@ fn every_command_refuses_bad_input_with_a_message_and_stores_nothing() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// Runs, workflows, schedules and files: what a command that is refused must leave alone.
-fn state(home: &Home) -> ([String; 3], Vec<String>) {
-    let runs = home.lope(&["runs", "list", "--json"]).done().out;
-    let workflows = home.lope(&["workflows", "list", "--json"]).done().out;
-    let schedules = home.lope(&["schedules", "list", "--json"]).done().out;
+/// Rows and files: what a command that is refused must leave alone. Who opens a store may have a
+/// session there, and whoever asks for a space makes the table that would hold it.
+fn state(home: &Home) -> (Vec<String>, Vec<String>) {
+    let path = home.path().join(".lope/lope.db");
+    let db = rusqlite::Connection::open(path).unwrap();
+    db.busy_timeout(std::time::Duration::from_secs(60)).unwrap();
+    let tables = "select name from sqlite_master where type = 'table'
+                  and name not in ('sessions', 'table_manifest')";
+    let mut statement = db.prepare(tables).unwrap();
+    let tables = statement.query_map([], |row| row.get::<_, String>(0));
+    let tables: Vec<String> = tables.unwrap().map(Result::unwrap).collect();
+    let rows = tables.iter().flat_map(|table| rows_of(&db, table));
     let files = home
         .contents()
         .into_iter()
-        .filter(|name| !name.contains("/runners/") && !name.contains("-wal"))
+        .filter(|name| !name.contains("/runners/") && !name.ends_with("-wal"))
+        .filter(|name| !name.ends_with("-shm"))
         .collect();
-    ([runs, workflows, schedules], files)
+    (rows.collect(), files)
+}
+
+fn rows_of(db: &rusqlite::Connection, table: &str) -> Vec<String> {
+    let mut statement = db.prepare(&format!("select * from \"{table}\"")).unwrap();
+    let columns = statement.column_count();
+    let rows = statement.query_map([], |row| {
+        let values = (0..columns).map(|column| row.get::<_, rusqlite::types::Value>(column));
+        let values: rusqlite::Result<Vec<_>> = values.collect();
+        Ok(format!("{table}: {:?}", values?))
+    });
+    rows.unwrap().map(Result::unwrap).collect()
 }
 
 #[test]
