@@ -169,6 +169,16 @@ async fn mail_that_cannot_be_read_stays_and_the_rest_is_read() {
     fixture.result(run).await;
 }
 
+/// Pause a run, until it has left memory.
+async fn pause(fixture: &EngineFixture, run: RunId) {
+    tell(fixture, run, EventKind::Pause { reason: None }).await;
+    fixture
+        .stands(run, |record| {
+            record.owner.is_none() && record.parked.is_some()
+        })
+        .await;
+}
+
 /// "At 100,000 signals a paused run can be neither resumed nor cancelled; above about 50,000 taking
 /// it up breaks a limit and sets it aside."
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -182,15 +192,32 @@ async fn a_run_whose_mail_is_full_is_taken_up_and_cancelled() {
             Value::Null,
         )
         .await;
-    tell(&fixture, run, EventKind::Pause { reason: None }).await;
-    fixture
-        .stands(run, |record| {
-            record.owner.is_none() && record.parked.is_some()
-        })
-        .await;
+    pause(&fixture, run).await;
     flood(&fixture, run, 100_000).await;
     tell(&fixture, run, EventKind::Cancel { force: false }).await;
     assert_eq!(fixture.end(run).await.status.as_str(), "cancelled");
+}
+
+/// The same run resumed: it reads its mail bite by bite, and what it waits for is behind all of it.
+/// What finds no room is refused when it is delivered.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_run_whose_mail_is_full_is_resumed_and_finds_what_it_waits_for() {
+    let fixture = EngineFixture::new(|_| None);
+    let engine = fixture.engine();
+    let yaml = "{ name: w, steps: { w: { wait: go } } }";
+    let run = fixture.start(&engine, yaml, Value::Null).await;
+    pause(&fixture, run).await;
+    flood(&fixture, run, 99_999).await;
+    let go = EventKind::Signal {
+        name: "go".into(),
+        value: Value::Int(7),
+    };
+    for expected in [Delivered::Accepted, Delivered::Full] {
+        let delivered = client::tell(&fixture.store, run, &go, None).await.unwrap();
+        assert_eq!(delivered, expected);
+    }
+    tell(&fixture, run, EventKind::Resume).await;
+    assert_eq!(fixture.result(run).await, Value::Int(7));
 }
 
 /// "Beyond 10,000 buffered signals they are dropped although delivery said accepted": those for
