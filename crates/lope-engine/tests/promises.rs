@@ -220,6 +220,24 @@ async fn a_run_whose_mail_is_full_is_resumed_and_finds_what_it_waits_for() {
     assert_eq!(fixture.result(run).await, Value::Int(7));
 }
 
+/// "A child's end to a full parent is lost": it has room of its own, and is read first.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_end_of_a_child_reaches_a_parent_whose_mail_is_full() {
+    let fixture = EngineFixture::new(|_| None);
+    let engine = fixture.engine();
+    let (parent, child) = waiting_parent(&fixture, &engine).await;
+    pause(&fixture, parent).await;
+    flood(&fixture, parent, 100_000).await;
+    let go = EventKind::Signal {
+        name: "go".into(),
+        value: Value::Int(7),
+    };
+    tell(&fixture, child, go).await;
+    assert_eq!(fixture.result(child).await, Value::Int(7));
+    tell(&fixture, parent, EventKind::Resume).await;
+    assert_eq!(fixture.result(parent).await, Value::Int(7));
+}
+
 /// "Beyond 10,000 buffered signals they are dropped although delivery said accepted": those for
 /// which there is no room wait where they are, and one that is waited for passes them.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
