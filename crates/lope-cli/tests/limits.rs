@@ -1,6 +1,7 @@
 //! Limits that hold over all runners of a store, seen with the real binary: five processes, each on
 //! a queue of its own so that each has its part, on SQLite and on Postgres. What happened is counted
-//! outside: in files that the steps write, and by locks that the system holds.
+//! outside: in files that the steps write, and by locks that the system holds. And the limit of what
+//! may wait for one run.
 
 use crate::fixture;
 
@@ -10,8 +11,11 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use fixture::party::until;
 use lope::stores::{self, CreateStore};
+use lope_engine::codec;
+use lope_flow::law::EventKind;
+use lope_model::{RunId, limit};
 use lope_store::Store;
-use lope_store::runs::{RunFilter, RunRecord};
+use lope_store::runs::{Delivered, RunFilter, RunRecord};
 use serde_json::Value;
 
 const RUNNERS: usize = 5;
@@ -192,6 +196,7 @@ on_both! {
     a_queue_s_rate_is_that_of_all_runners_together => super::queue_rate;
     a_key_s_concurrency_holds_over_processes_and_kills => super::concurrency;
     a_circuit_opened_by_one_runner_holds_in_another => super::circuit;
+    what_waits_for_a_run_is_bounded_and_the_run_can_be_steered => super::full_mail;
 }
 
 /// "five runners and one key → one effect, all get the same outcome"
@@ -371,4 +376,40 @@ async fn circuit(url: Option<String>) {
     .await;
     tokio::time::sleep(Duration::from_millis(200)).await;
     assert_eq!(crew.lines("called").len(), 1, "{first}");
+}
+
+/// "At 100,000 signals a … run can be neither resumed nor cancelled": "Control mail … has room of its
+/// own, taking up works in bounded bites, refusal happens at delivery, `why` says what waits."
+async fn full_mail(url: Option<String>) {
+    let mut crew = Crew::new(url.as_deref(), "60s");
+    crew.deploy("asks", "name: asks\nsteps: { w: { wait: go } }\n");
+    let asks = crew.start("asks", 0);
+    let run: RunId = asks.parse().unwrap();
+    let other = EventKind::Signal {
+        name: "other".into(),
+        value: lope_model::Value::Null,
+    };
+    let store = crew.store().await;
+    for half in 0..2 {
+        let ids = (0..limit::MAIL_MAX / 2).map(|number| format!("{half}/{number}"));
+        let mail = ids.map(|id| codec::mail(run, id, &other)).collect();
+        let delivered = store.runs.deliver(mail).await.unwrap();
+        assert!(delivered.iter().all(|it| *it == Delivered::Accepted));
+    }
+    store.upkeep.close().await.unwrap();
+    let signal = ["runs", "signal", &asks, "go"];
+    let refused = crew.command(&signal).output().unwrap();
+    let said = String::from_utf8_lossy(&refused.stderr);
+    assert_eq!(refused.status.code(), Some(3), "{said}");
+    let full = format!("too much waits for run {asks} already");
+    let hint = format!("lope runs why {asks}");
+    assert!(said.contains(&full) && said.contains(&hint), "{said}");
+    let why = crew.lope(&["runs", "why", &asks]);
+    assert!(why.contains("100000 messages wait to be taken up"), "{why}");
+    for verb in ["pause", "resume", "cancel"] {
+        crew.lope(&["runs", verb, &asks]);
+    }
+    crew.runner(0);
+    let ended = crew.ended().await;
+    assert_eq!(ended[0].status.as_str(), "cancelled", "{ended:?}");
 }
