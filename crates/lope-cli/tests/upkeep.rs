@@ -330,3 +330,32 @@ fn a_pruned_store_gives_its_space_back_when_no_runner_works() {
     );
     assert_eq!(home.lope(&["store", "check"]).code, 0);
 }
+
+/// "A clean stop leaves everything in `lope.db` itself, so that a copy of the file is the store":
+/// after a command that worked by itself, and after a runner.
+#[test]
+fn a_copy_of_the_one_file_after_a_clean_stop_is_the_store() {
+    let home = Home::new();
+    let copied = |name: &str| {
+        let copy = home.path().join(name);
+        std::fs::copy(home.path().join(".lope/lope.db"), &copy).unwrap();
+        let store = format!("sqlite:{}", copy.display());
+        home.lope(&["store", "check", "--store", &store]).done();
+        let listed = home.lope(&["runs", "list", "--json", "--store", &store]);
+        listed.done().json().as_array().unwrap().len()
+    };
+    let file = home.file("says.yaml", SAYS);
+    ran(&home, &file);
+    assert_eq!(copied("after-run.db"), 1);
+    let mut up = home.command(&["up"]);
+    let mut up = up.stderr(Stdio::null()).spawn().unwrap();
+    let _watch = stage::Watch::over(&up);
+    home.lope(&["start", &file, "--key", "k"]).done();
+    until("it is worked on", || {
+        let shown = home.lope(&["runs", "show", "k", "--json"]).done().json();
+        shown["status"] == "completed"
+    });
+    kill_process(Pid::from_child(&up), Signal::TERM).unwrap();
+    assert!(up.wait().unwrap().success());
+    assert_eq!(copied("after-up.db"), 2);
+}
