@@ -623,17 +623,26 @@ fn what_is_captured_for_expressions_has_no_secret() {
     );
 }
 
-/// "The SQLite file removed … under a runner: … notice within a heartbeat, stop, say so."
+/// "The SQLite file removed or replaced under a runner: … notice within a heartbeat, stop, say so."
 #[test]
-fn a_runner_whose_store_is_removed_or_cut_short_ends_and_says_so() {
+fn a_runner_whose_store_is_removed_replaced_or_cut_short_ends_and_says_so() {
     let damage = |store: &Path, how: &str| match how {
         "cut short" => {
             let file = std::fs::File::options().write(true).open(store).unwrap();
             file.set_len(0).unwrap();
         }
+        "replaced" => {
+            let away = store.with_extension("away");
+            std::fs::rename(store, &away).unwrap();
+            std::fs::copy(&away, store).unwrap();
+        }
         _ => std::fs::rename(store, store.with_extension("away")).unwrap(),
     };
-    for how in ["removed or replaced", "cut short"] {
+    for (how, says) in [
+        ("removed", "removed or replaced"),
+        ("replaced", "removed or replaced"),
+        ("cut short", "cut short"),
+    ] {
         let home = Home::new();
         let file = workflow(&home, &json!({ "let": "${{ 1 }}" }));
         home.lope(&["run", &file]).done();
@@ -646,7 +655,7 @@ fn a_runner_whose_store_is_removed_or_cut_short_ends_and_says_so() {
         let said = runner.wait_with_output().unwrap();
         let words = String::from_utf8_lossy(&said.stderr);
         assert_eq!(said.status.code(), Some(4), "{words}");
-        assert!(words.contains(&format!("lope.db was {how}")), "{words}");
+        assert!(words.contains(&format!("lope.db was {says}")), "{words}");
         assert!(words.contains("put the store back"), "{words}");
     }
 }
