@@ -386,6 +386,30 @@ mod tests {
         assert_eq!(logged(secret, &["ab\n", "cd\n"]), ["ab", "cd"]);
     }
 
+    /// "log files are bounded each"
+    #[test]
+    fn a_log_that_is_full_keeps_its_beginning_and_counts_the_rest() {
+        let folder = tempfile::tempdir().unwrap();
+        let logs = Logs::at(folder.path().to_owned()).of_at_most(1_000);
+        let mut log = logs.begin(&token());
+        let path = folder.path().join(log.name());
+        for number in 0..100 {
+            let text = format!("line {number:02}");
+            log.line(Timestamp::from_millis(0), Stream::Out, &text);
+        }
+        drop(log);
+        let read = fs::read_to_string(path).unwrap();
+        let lines: Vec<&str> = read.lines().collect();
+        let (told, kept) = lines.split_last().unwrap();
+        for (number, line) in kept.iter().enumerate() {
+            assert!(line.ends_with(&format!(" out line {number:02}")), "{line}");
+        }
+        let size: usize = kept.iter().map(|line| line.len() + 1).sum();
+        assert!((900..=1_000).contains(&size), "{size}: {read}");
+        let rest = 100 - kept.len();
+        assert_eq!(*told, format!("… {rest} more lines were not kept"));
+    }
+
     /// "JSON-escaped, split at a buffer's edge"
     #[test]
     fn an_escaped_secret_that_comes_in_pieces_is_not_seen() {
