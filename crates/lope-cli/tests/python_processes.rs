@@ -1,8 +1,8 @@
 //! What an action in Python starts is gone when the action is, while its worker lives on; what the
-//! module keeps stays.
+//! module keeps stays. What it inherits is what was named.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
-use crate::python;
+use crate::{python, stage};
 
 use python::Ground;
 use serde_json::{Value, json};
@@ -180,4 +180,47 @@ fn what_an_action_started_is_gone_when_it_is_and_what_the_module_keeps_stays() {
 fn actions_side_by_side_in_one_process_end_what_is_theirs() {
     let Some(ground) = Ground::new() else { return };
     assert_eq!(result(&ground, "side_by_side"), json!([true]));
+}
+
+const INHERITS: &str = r#"
+import os
+from lope import action, workflow
+
+@action
+def variables() -> list[str]:
+    return [f"{name}={value}" for name, value in os.environ.items()]
+
+@workflow
+async def inherits() -> list[str]:
+    return await variables()
+"#;
+
+/// "Children inherit only what the step or an allow-list names: never `LOPE_WORKER_TOKEN`,
+/// `LOPE_STORE` or a vault variable": a worker is a child like any other.
+#[test]
+fn an_action_inherits_what_was_named_and_nothing_else() {
+    let Some(ground) = Ground::new() else { return };
+    std::fs::create_dir_all(ground.path().join(".lope")).unwrap();
+    let config = "secrets: { token: { env: API_TOKEN } }\nenv: [REGION, API_TOKEN]\n";
+    ground.file(".lope/config.yaml", config);
+    ground.file("app.py", INHERITS);
+    let store = format!("sqlite:{}", ground.path().join("other.db").display());
+    let mut command = ground.command(&["run", "app.py:inherits", "--processes", "1", "--json"]);
+    command
+        .env("LOPE_STORE", &store)
+        .env("LOPE_WORKER_TOKEN", "a-worker-token-that-nobody-sees")
+        .env("API_TOKEN", "an-api-token-that-nobody-sees")
+        .env("OTHER", "other-that-nobody-named")
+        .env("REGION", "north");
+    let ended = stage::said(&mut command).done().json();
+    let lines = ended["result"].as_array().unwrap();
+    let has = |start: &str| {
+        let starts = |line: &Value| line.as_str().unwrap().starts_with(start);
+        lines.iter().any(starts)
+    };
+    assert!(has("REGION=north") && has("PATH="), "{ended}");
+    for absent in ["LOPE_STORE=", "LOPE_WORKER_TOKEN=", "API_TOKEN=", "OTHER="] {
+        assert!(!has(absent), "{absent}: {ended}");
+    }
+    assert!(!ended.to_string().contains("that-nobody"), "{ended}");
 }
