@@ -235,8 +235,10 @@ fn a_settled_send_happens_once_though_its_run_goes_from_process_to_process() {
         runs(&home).values().all(idle)
     });
     up.kill();
-    let handled = home.lope(&["mailbox", "work", "5", "--until-idle", "--", "true"]);
-    assert_eq!(handled.code, 0, "{handled:?}");
+    let work = ["mailbox", "work", "5", "--until-idle", "--json", "--"];
+    let handled = || home.lope(&[&work[..], &["true"]].concat()).done().json();
+    let first = handled();
+    assert_eq!(first["successes"], 1, "it was sent: {first}");
     let run = runs(&home).into_keys().next().unwrap();
     home.lope(&["runs", "signal", &run, "go"]).done();
     let up = Up::begin(&home, &[]);
@@ -245,4 +247,6 @@ fn a_settled_send_happens_once_though_its_run_goes_from_process_to_process() {
     assert_eq!(up.ended(), Some(0));
     let left = home.lope(&["mailbox", "list", "5", "--json"]).done();
     assert!(!left.out.contains("order-1"), "{}", left.out);
+    let second = handled();
+    assert_eq!(second["attempts"], 0, "it was sent again: {second}");
 }
