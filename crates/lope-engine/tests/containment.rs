@@ -195,4 +195,12 @@ async fn a_step_without_limits_asks_nothing_of_them() {
     assert_eq!(plain, 0, "200 steps cost nothing");
     let keyed = calls(&many("{ action: x, concurrency: { limit: 200, key: k } }")).await;
     assert!(keyed > plain, "{keyed}");
+    // "batches of tokens leased from the store, not a query per step": one after the other.
+    let rated = "name: r\nsteps: { a: { each: '${{ range(200) }}', as: n, \
+                 steps: { b: { action: x, rate_limit: 1000000/1h } } } }";
+    let rated = calls(rated).await;
+    assert!(
+        (1..=20).contains(&rated),
+        "{rated} requests for 200 starts of a rate"
+    );
 }

@@ -13,7 +13,7 @@ use crate::codec;
 use crate::decide::{GroupPlan, LimitFacts, RateLines};
 use crate::key::{LimitKey, TABLE};
 use crate::rate_row::RateRow;
-use crate::request::{LimitVerdict, LimitWork};
+use crate::request::{LimitVerdict, LimitWork, rate_key};
 
 /// How often a turn that lost to others is decided again at once.
 const ROUNDS: usize = 16;
@@ -70,6 +70,7 @@ impl LimitsStore {
             undone: works,
             ..LimitsReply::default()
         };
+        self.use_stored(now, &mut reply);
         for _ in 0..ROUNDS {
             if reply.undone.is_empty() {
                 break;
@@ -80,6 +81,25 @@ impl LimitsStore {
             }
         }
         reply
+    }
+
+    /// Attempts that need a rate alone, of which this runner has starts in store, ask nobody.
+    fn use_stored(&mut self, now: Timestamp, reply: &mut LimitsReply) {
+        for work in std::mem::take(&mut reply.undone) {
+            let granted = match &work {
+                LimitWork::Request(request) => request
+                    .rate_alone()
+                    .and_then(|rate| self.lines.get_mut(&rate_key(rate)))
+                    .is_some_and(|line| line.use_stored(now, &request.attempt)),
+                LimitWork::End(_) => false,
+            };
+            if granted {
+                let verdict = LimitVerdict::Granted { inherited: false };
+                reply.done.push((work, Some(verdict)));
+            } else {
+                reply.undone.push(work);
+            }
+        }
     }
 
     async fn round(

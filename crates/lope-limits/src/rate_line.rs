@@ -75,6 +75,20 @@ impl RateLine {
         }
     }
 
+    /// May the attempt start now with what is in store, so that the table need not be asked? One that
+    /// has its place behind others has it there.
+    pub(crate) fn use_stored(&mut self, now: Timestamp, attempt: &AttemptRef) -> bool {
+        let waits = match self.expected_at(attempt) {
+            Some(expected_at) => expected_at > now,
+            None => self.limiter.last().is_some_and(|last| last > now),
+        };
+        if waits || !use_one(&mut self.stored, now) {
+            return false;
+        }
+        self.expected.remove(&attempt_key(attempt));
+        true
+    }
+
     fn expected_at(&self, attempt: &AttemptRef) -> Option<Timestamp> {
         self.expected.get(&attempt_key(attempt)).copied()
     }
@@ -96,23 +110,11 @@ impl LineDraft {
             None if waits => return Err(self.reserve(row, request, attempt)),
             Some(_) | None => {}
         }
-        if self.use_stored(now) || self.take(row, request) {
+        if use_one(&mut self.stored, now) || self.take(row, request) {
             self.gone.push(attempt_key(attempt));
             return Ok(());
         }
         Err(self.reserve(row, request, attempt))
-    }
-
-    fn use_stored(&mut self, now: Timestamp) -> bool {
-        match &mut self.stored {
-            Some(stored) if stored.left > 0 && now <= stored.until => {
-                stored.left -= 1;
-                stored.used += 1;
-                stored.last_used = now;
-                true
-            }
-            Some(_) | None => false,
-        }
     }
 
     fn take(
@@ -150,5 +152,18 @@ impl LineDraft {
         let expected_at = self.limiter.reserve(&share, earliest);
         self.reserved.push((attempt_key(attempt), expected_at));
         expected_at
+    }
+}
+
+/// One of the starts in store, if one may still be used.
+fn use_one(stored: &mut Option<StartsInStore>, now: Timestamp) -> bool {
+    match stored {
+        Some(stored) if stored.left > 0 && now <= stored.until => {
+            stored.left -= 1;
+            stored.used += 1;
+            stored.last_used = now;
+            true
+        }
+        Some(_) | None => false,
     }
 }

@@ -61,6 +61,13 @@ impl LimitRequest {
         let rate = self.rate.as_deref().map(rate_key);
         [outcome, permits, circuit, rate].into_iter().flatten()
     }
+
+    /// The rate, if it needs nothing else.
+    pub(crate) fn rate_alone(&self) -> Option<&RateLimit> {
+        let needs_more =
+            self.idempotency_key.is_some() || self.permit.is_some() || self.circuit.is_some();
+        self.rate.as_deref().filter(|_| !needs_more)
+    }
 }
 
 impl LimitEnd {
