@@ -9,7 +9,7 @@ use super::route::{Columns, Net, Ports, route};
 
 /// How large things are in some medium.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Metrics {
+pub(super) struct LayoutMetrics {
     pub(super) room: Room,
     pub(super) ports: Ports,
     pub(super) channel: Channel,
@@ -82,7 +82,7 @@ pub(super) struct Placed {
 }
 
 impl Layout {
-    pub(super) fn of(picture: &Picture, metrics: &Metrics) -> Self {
+    pub(super) fn of(picture: &Picture, metrics: &LayoutMetrics) -> Self {
         let mut layout = Self {
             panels: vec![Placed::default(); picture.panels.len()],
             ..Self::default()
@@ -109,7 +109,7 @@ impl Layout {
     }
 
     /// One panel, its corner at 0; the panels inside it are done.
-    fn panel(&self, picture: &Picture, number: usize, metrics: &Metrics) -> Placed {
+    fn panel(&self, picture: &Picture, number: usize, metrics: &LayoutMetrics) -> Placed {
         let panel = &picture.panels[number];
         let mut sizes = Vec::with_capacity(panel.items.len());
         let mut inside = Vec::with_capacity(panel.items.len());
@@ -143,7 +143,7 @@ impl Layout {
     }
 
     /// The size of an item, and where the panels inside it stand: in rows, as wide as allowed.
-    fn item(&self, item: &Item, metrics: &Metrics) -> (Size, Vec<(usize, i32, i32)>) {
+    fn item(&self, item: &Item, metrics: &LayoutMetrics) -> (Size, Vec<(usize, i32, i32)>) {
         if item.panels.is_empty() {
             return ((metrics.leaf)(item), Vec::new());
         }
@@ -227,7 +227,7 @@ fn row_bounds(
 fn arrange(
     sizes: &[Size],
     arrows: &[(usize, usize)],
-    metrics: &Metrics,
+    metrics: &LayoutMetrics,
 ) -> (Size, Vec<Rect>, Vec<Wire>) {
     let mut layers = Layers::of(sizes.len(), arrows);
     order(&mut layers);

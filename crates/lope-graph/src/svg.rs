@@ -4,11 +4,11 @@
 use std::fmt::Write;
 
 use super::coordinates::Room;
-use super::layout::{Channel, Layout, Metrics, Rect, Size, Wire};
+use super::layout::{Channel, Layout, LayoutMetrics, Rect, Size, Wire};
 use super::picture::{Item, Picture};
 use super::route::Ports;
 
-pub(super) const METRICS: Metrics = Metrics {
+pub(super) const METRICS: LayoutMetrics = LayoutMetrics {
     room: Room {
         between_items: 24,
         beside_points: 18,

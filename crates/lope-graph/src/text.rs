@@ -2,12 +2,12 @@
 
 use super::canvas::{Border, Canvas, columns};
 use super::coordinates::Room;
-use super::layout::{Channel, Layout, Metrics, Rect, Size, Wire};
+use super::layout::{Channel, Layout, LayoutMetrics, Rect, Size, Wire};
 use super::picture::{Item, Picture};
 use super::route::Ports;
 use super::tree;
 
-pub(super) const METRICS: Metrics = Metrics {
+pub(super) const METRICS: LayoutMetrics = LayoutMetrics {
     room: Room {
         between_items: 2,
         beside_points: 2,

@@ -9,8 +9,8 @@ use crate::label::Label;
 use crate::layers::reduce;
 use crate::picture::Panel;
 
-const CELLS: Metrics = crate::text::METRICS;
-const PIXELS: Metrics = crate::svg::METRICS;
+const CELLS: LayoutMetrics = crate::text::METRICS;
+const PIXELS: LayoutMetrics = crate::svg::METRICS;
 
 fn item(number: usize, panels: Vec<usize>) -> Item {
     let label = Label {
@@ -84,7 +84,7 @@ fn parts(wire: &Wire) -> Vec<Rect> {
     wire.points.windows(2).map(part).collect()
 }
 
-fn check(picture: &Picture, metrics: &Metrics) {
+fn check(picture: &Picture, metrics: &LayoutMetrics) {
     let layout = Layout::of(picture, metrics);
     let whole = Rect {
         x: 0,
