@@ -126,7 +126,8 @@ impl<'a> Machine<'a> {
 
     fn set_try(&mut self, exec: Key, phase: TryPhase, act: Key) {
         if let Some((_, held)) = self.try_at(exec) {
-            (held.phase, held.act) = (phase, act);
+            held.phase = phase;
+            held.act = act;
         }
     }
 }
