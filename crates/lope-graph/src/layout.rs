@@ -1,10 +1,10 @@
-//! Where everything of a picture stands: panels inside items inside panels, laid out from the
+//! Where everything of a diagram stands: panels inside items inside panels, laid out from the
 //! inside out, and the wires between items. Units are whole: cells of a terminal or pixels.
 
 use super::coordinates::{Room, coordinates};
+use super::diagram::{Diagram, Item};
 use super::layers::Layers;
 use super::order::order;
-use super::picture::{Item, Picture};
 use super::route::{Columns, Net, Ports, route};
 
 /// How large things are in some medium.
@@ -82,16 +82,16 @@ pub(super) struct Placed {
 }
 
 impl Layout {
-    pub(super) fn of(picture: &Picture, metrics: &LayoutMetrics) -> Self {
+    pub(super) fn of(diagram: &Diagram, metrics: &LayoutMetrics) -> Self {
         let mut layout = Self {
-            panels: vec![Placed::default(); picture.panels.len()],
+            panels: vec![Placed::default(); diagram.panels.len()],
             ..Self::default()
         };
-        let order = picture.outside_in();
+        let order = diagram.outside_in();
         for panel in order.iter().rev() {
-            layout.panels[*panel] = layout.panel(picture, *panel, metrics);
+            layout.panels[*panel] = layout.panel(diagram, *panel, metrics);
         }
-        for top in &picture.tops {
+        for top in &diagram.tops {
             let y = if layout.size.height == 0 {
                 0
             } else {
@@ -109,8 +109,8 @@ impl Layout {
     }
 
     /// One panel, its corner at 0; the panels inside it are done.
-    fn panel(&self, picture: &Picture, number: usize, metrics: &LayoutMetrics) -> Placed {
-        let panel = &picture.panels[number];
+    fn panel(&self, diagram: &Diagram, number: usize, metrics: &LayoutMetrics) -> Placed {
+        let panel = &diagram.panels[number];
         let mut sizes = Vec::with_capacity(panel.items.len());
         let mut inside = Vec::with_capacity(panel.items.len());
         for item in &panel.items {
