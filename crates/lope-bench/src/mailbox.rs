@@ -3,7 +3,7 @@
 //! late timers come when there is nothing else to do.
 
 use lope::mailbox::Until;
-use lope::measure::{Ground, idle_handler, mailbox_ground};
+use lope::measure::{MeasuredMailbox, idle_handler, measured_mailbox};
 use lope_model::Span;
 
 use crate::error::BenchResult;
@@ -25,8 +25,8 @@ const APART: Span = Span::from_millis(40);
 
 pub(crate) async fn mailbox(scale: u64, store: &MeasuredStore) -> BenchResult<Vec<BenchFigure>> {
     let scaled = |usual: u64| (usual * scale / 100).max(1);
-    let ground = mailbox_ground(&store.client).await?;
-    let bench = MailboxBench { ground, store };
+    let mailbox = measured_mailbox(&store.client).await?;
+    let bench = MailboxBench { mailbox, store };
     let plenty = scaled(if store.kind == StoreKind::Memory {
         400_000
     } else {
@@ -51,7 +51,7 @@ pub(crate) async fn mailbox(scale: u64, store: &MeasuredStore) -> BenchResult<Ve
 }
 
 struct MailboxBench<'a> {
-    ground: Ground,
+    mailbox: MeasuredMailbox,
     store: &'a MeasuredStore,
 }
 
@@ -71,11 +71,11 @@ impl MailboxBench<'_> {
 
     async fn messages(&self, batch: usize, count: u64) -> BenchResult<BenchFigure> {
         let flush = self.store.flush_millis()?;
-        self.ground.queue(count as usize).await?;
+        self.mailbox.queue(count as usize).await?;
         let (handled, cost) = self.drain(batch).await?;
-        self.ground.queue(count as usize).await?;
+        self.mailbox.queue(count as usize).await?;
         let before = self.store.read().await?;
-        let bare = self.ground.bare(batch).await? as f64;
+        let bare = self.mailbox.bare(batch).await? as f64;
         let bare = bare / before.until(self.store.read().await?).wall.as_secs_f64();
         let figure = self.figure("messages", handled, cost).note("batch", batch);
         let share = figure.per_second() / bare * 100.0;
@@ -86,7 +86,7 @@ impl MailboxBench<'_> {
 
     async fn timers(&self, count: u64) -> BenchResult<BenchFigure> {
         let flush = self.store.flush_millis()?;
-        self.ground.arm(count as usize).await?;
+        self.mailbox.arm(count as usize).await?;
         let (handled, cost) = self.drain(BATCHES[0]).await?;
         Ok(self
             .figure("timers", handled, cost)
@@ -96,7 +96,7 @@ impl MailboxBench<'_> {
 
     /// Work until nothing is left.
     async fn drain(&self, batch: usize) -> BenchResult<(u64, Cost)> {
-        let mut worker = self.ground.worker(batch, idle_handler()).await?;
+        let mut worker = self.mailbox.worker(batch, idle_handler()).await?;
         let before = self.store.read().await?;
         worker.run(Until::Idle).await?;
         let cost = before.until(self.store.read().await?);
@@ -105,9 +105,9 @@ impl MailboxBench<'_> {
 
     async fn late(&self, timers: u64) -> BenchResult<BenchFigure> {
         let flush = self.store.flush_share(0.99)?;
-        let timekeeper = self.ground.timekeeper(timers as usize, APART).await?;
+        let timer_meter = self.mailbox.timer_meter(timers as usize, APART).await?;
         let before = self.store.read().await?;
-        let late = timekeeper.lateness().await?;
+        let late = timer_meter.lateness().await?;
         let cost = before.until(self.store.read().await?);
         let at = |share: f64| late[((late.len() - 1) as f64 * share) as usize];
         let figure = self.figure("timers", timers, cost);
@@ -151,7 +151,7 @@ impl MailboxBench<'_> {
         let mut sum: Option<BenchFigure> = None;
         let each = depth.min(taken);
         for _ in 0..taken.div_ceil(each) {
-            self.ground.queue((depth - *queued) as usize).await?;
+            self.mailbox.queue((depth - *queued) as usize).await?;
             let figure = self.take(each).await?;
             *queued = depth - each;
             sum = Some(match sum {
@@ -168,7 +168,7 @@ impl MailboxBench<'_> {
 
     /// Handle so many messages off the front.
     async fn take(&self, count: u64) -> BenchResult<BenchFigure> {
-        let mut worker = self.ground.taker(BATCHES[0], count as usize).await?;
+        let mut worker = self.mailbox.taker(BATCHES[0], count as usize).await?;
         let before = self.store.read().await?;
         worker.run(Until::Stopped).await?;
         Ok(self.figure("messages", count, before.until(self.store.read().await?)))

@@ -32,7 +32,7 @@ const PATIENCE: Duration = Duration::from_mins(2);
 
 /// What a child process is for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Role {
+pub(super) enum ChildRole {
     /// One of several that share a store.
     Worker,
     /// Writes until it is killed.
@@ -42,7 +42,7 @@ pub(super) enum Role {
 /// What a child was told.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct ChildOrder {
-    pub(super) role: Role,
+    pub(super) role: ChildRole,
     pub(super) url: String,
     pub(super) index: usize,
 }
@@ -54,7 +54,7 @@ pub(super) struct Child {
     lines: Receiver<String>,
 }
 
-impl Role {
+impl ChildRole {
     fn as_str(self) -> &'static str {
         match self {
             Self::Worker => "worker",
@@ -71,8 +71,8 @@ impl Role {
 
 /// What this process was told, if it was started as a child.
 pub(super) fn order() -> Option<ChildOrder> {
-    let role =
-        Role::parse(&env::var(ROLE).ok()?).expect("a parent of the same program chose the role");
+    let role = ChildRole::parse(&env::var(ROLE).ok()?)
+        .expect("a parent of the same program chose the role");
     let url = env::var(URL).expect("a child is told the store's URL");
     let index = env::var(INDEX)
         .expect("a child is told its index")

@@ -13,8 +13,8 @@ use std::time::Duration;
 
 use tokio::runtime::Runtime;
 
-use self::tally::Tally;
-use super::child::{Child, ChildOrder, OpenStore, Role, say};
+use self::tally::WriterTally;
+use super::child::{Child, ChildOrder, ChildRole, OpenStore, say};
 use super::ground::Ground;
 use lope_store::error::StoreResult;
 
@@ -35,7 +35,7 @@ pub fn run(open: OpenStore, url: &str, args: &[&str]) {
     let mut tallies = Vec::new();
     for round in 0..if full { FULL } else { SAMPLE } {
         let order = ChildOrder {
-            role: Role::Writer,
+            role: ChildRole::Writer,
             url: url.to_owned(),
             index: round,
         };
@@ -45,7 +45,7 @@ pub fn run(open: OpenStore, url: &str, args: &[&str]) {
             .expect("the store answers");
         tallies.push(tally);
     }
-    let acknowledged: usize = tallies.iter().map(Tally::acknowledged).sum();
+    let acknowledged: usize = tallies.iter().map(WriterTally::acknowledged).sum();
     assert!(
         acknowledged > tallies.len(),
         "the writers were killed before they wrote anything"
@@ -59,9 +59,9 @@ pub fn run(open: OpenStore, url: &str, args: &[&str]) {
         .expect("the store answers");
 }
 
-fn kill_one(order: &ChildOrder, args: &[&str]) -> Tally {
+fn kill_one(order: &ChildOrder, args: &[&str]) -> WriterTally {
     let child = Child::start(order, args);
-    let mut tally = Tally::new(order.index);
+    let mut tally = WriterTally::new(order.index);
     let mut chance = Chance(order.index as u64 + 1);
     for _ in 0..=chance.below(LINES_MAX) {
         tally.enter(&child.hear().expect("a writer writes until it is killed"));
@@ -71,7 +71,7 @@ fn kill_one(order: &ChildOrder, args: &[&str]) -> Tally {
     tally
 }
 
-async fn compare(open: OpenStore, url: &str, tallies: &[Tally]) -> StoreResult<()> {
+async fn compare(open: OpenStore, url: &str, tallies: &[WriterTally]) -> StoreResult<()> {
     let ground = Ground::on(open(url.to_owned()).await).await;
     for tally in tallies {
         tally.compare(&ground).await?;
@@ -134,7 +134,7 @@ mod tests {
             store.upkeep.close().await.unwrap();
             assert!(matches!(task.await.unwrap(), Err(StoreError::Closed)));
         });
-        let mut tally = Tally::new(3);
+        let mut tally = WriterTally::new(3);
         said.lock()
             .unwrap()
             .iter()
@@ -148,7 +148,7 @@ mod tests {
     fn a_lost_batch_is_noticed() {
         let runtime = Runtime::new().expect("a runtime starts");
         let ground = runtime.block_on(Ground::on(MemoryStore::open()));
-        let mut tally = Tally::new(0);
+        let mut tally = WriterTally::new(0);
         tally.enter("batch 2 7");
         runtime.block_on(tally.compare(&ground)).unwrap();
     }

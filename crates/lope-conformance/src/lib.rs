@@ -63,8 +63,8 @@ pub fn child_entry(open: OpenStore) -> bool {
         return false;
     };
     match order.role {
-        child::Role::Worker => processes::child(open, &order),
-        child::Role::Writer => killed::child(open, &order),
+        child::ChildRole::Worker => processes::child(open, &order),
+        child::ChildRole::Writer => killed::child(open, &order),
     }
     true
 }

@@ -16,7 +16,7 @@ pub use self::work::{PROCESSES, Workload};
 
 use self::evidence::Evidence;
 use self::worker::Worker;
-use super::child::{Child, ChildOrder, OpenStore, Role, say, wait_for_parent};
+use super::child::{Child, ChildOrder, ChildRole, OpenStore, say, wait_for_parent};
 use super::ground::Ground;
 use lope_store::store::Store;
 
@@ -30,7 +30,7 @@ pub fn run(open: OpenStore, url: &str, args: &[&str]) {
         .block_on(worker::prepare(&store))
         .expect("an empty store can be prepared");
     let order = |index| ChildOrder {
-        role: Role::Worker,
+        role: ChildRole::Worker,
         url: url.to_owned(),
         index,
     };

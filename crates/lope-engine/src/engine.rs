@@ -28,7 +28,7 @@ use crate::drive::descendants;
 use crate::drive::dispatcher::{Dispatcher, Executors, Timekeeper};
 use crate::drive::limit_input::LimitInput;
 use crate::drive::limits_task::LimitsTask;
-use crate::drive::scheduler::Scheduler;
+use crate::drive::schedule_task::ScheduleTask;
 use crate::drive::session_task::SessionTask;
 use crate::drive::shards::{self, Shards};
 use crate::drive::supervisor::{Supervisor, supervise};
@@ -359,7 +359,7 @@ impl EngineAssembly {
             self.commits_rx,
             self.settings.group_commit_max,
         );
-        let scheduler = Scheduler {
+        let scheduler = ScheduleTask {
             store: self.store.clone(),
             settings: self.settings.clone(),
             adopter: Arc::clone(&self.adopter),

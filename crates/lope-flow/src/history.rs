@@ -309,7 +309,8 @@ impl<'a> Historian<'a> {
                 else {
                     return;
                 };
-                (attempt.started_at, attempt.worker) = (started_at, outcome.worker.clone());
+                attempt.started_at = started_at;
+                attempt.worker.clone_from(&outcome.worker);
                 attempt.log.clone_from(&outcome.log);
                 attempt.end(at, &outcome.result);
             }
@@ -392,7 +393,9 @@ impl<'a> Historian<'a> {
             Mark::Cancelled => (ExecutionStatus::Cancelled, None, None),
         };
         execution.finished_at = (status != ExecutionStatus::Running).then_some(at);
-        (execution.status, execution.output, execution.failure) = (status, output, failure);
+        execution.status = status;
+        execution.output = output;
+        execution.failure = failure;
         if status == ExecutionStatus::Running {
             self.over.remove(&number);
         } else if !self.pinned.contains(&number) {

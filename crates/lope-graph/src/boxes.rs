@@ -1,9 +1,9 @@
 //! Drawings of any graph: boxes with arrows between them. Arrows that would close a cycle are left
 //! out, since a drawing in layers has no place for them.
 
+use super::diagram::{Diagram, Item, Panel};
 use super::label::Label;
 use super::layers::reduce;
-use super::picture::{Item, Panel, Picture};
 use super::standing::StepStanding;
 
 /// A box of a graph.
@@ -25,7 +25,7 @@ pub struct BoxGraph {
 }
 
 impl BoxGraph {
-    pub(super) fn picture(&self) -> Picture {
+    pub(super) fn diagram(&self) -> Diagram {
         let items = self.boxes.iter().map(|it| Item {
             label: Label {
                 name: super::label::cut(&it.name),
@@ -41,7 +41,7 @@ impl BoxGraph {
             items: items.collect(),
             arrows: reduce(self.boxes.len(), &self.forward()),
         };
-        Picture {
+        Diagram {
             name: self.name.clone(),
             panels: vec![panel],
             tops: vec![0],

@@ -3,7 +3,7 @@
 
 use std::fmt::Write;
 
-use super::picture::{Item, Picture};
+use super::diagram::{Diagram, Item};
 use super::standing::StepStanding;
 
 /// What is still to be written.
@@ -13,8 +13,8 @@ enum DotPart {
     End(usize),
 }
 
-pub(super) fn draw(picture: &Picture) -> String {
-    let mut text = format!("digraph {} {{\n", quoted(&picture.name));
+pub(super) fn draw(diagram: &Diagram) -> String {
+    let mut text = format!("digraph {} {{\n", quoted(&diagram.name));
     line(
         &mut text,
         1,
@@ -26,18 +26,18 @@ pub(super) fn draw(picture: &Picture) -> String {
         "node [shape=box, style=\"rounded,filled\", fillcolor=white, fontname=\"Helvetica,Arial,sans-serif\", fontsize=11]",
     );
     line(&mut text, 1, "edge [color=\"#64748b\", arrowsize=0.7]");
-    let mut open: Vec<DotPart> = picture
+    let mut open: Vec<DotPart> = diagram
         .tops
         .iter()
         .rev()
         .map(|top| DotPart::Panel(*top, 1))
         .collect();
     while let Some(part) = open.pop() {
-        let mut inside = write(picture, &part, &mut text);
+        let mut inside = write(diagram, &part, &mut text);
         inside.reverse();
         open.extend(inside);
     }
-    for (number, panel) in picture.panels.iter().enumerate() {
+    for (number, panel) in diagram.panels.iter().enumerate() {
         for (from, to) in &panel.arrows {
             line(
                 &mut text,
@@ -53,11 +53,11 @@ pub(super) fn draw(picture: &Picture) -> String {
     text
 }
 
-fn write(picture: &Picture, part: &DotPart, text: &mut String) -> Vec<DotPart> {
+fn write(diagram: &Diagram, part: &DotPart, text: &mut String) -> Vec<DotPart> {
     match *part {
-        DotPart::Panel(number, depth) => write_panel(picture, number, depth, text),
+        DotPart::Panel(number, depth) => write_panel(diagram, number, depth, text),
         DotPart::Item(number, index, depth) => {
-            let item = &picture.panels[number].items[index];
+            let item = &diagram.panels[number].items[index];
             write_item(item, &id(number, index), depth, text)
         }
         DotPart::End(depth) => {
@@ -67,8 +67,8 @@ fn write(picture: &Picture, part: &DotPart, text: &mut String) -> Vec<DotPart> {
     }
 }
 
-fn write_panel(picture: &Picture, number: usize, depth: usize, text: &mut String) -> Vec<DotPart> {
-    let panel = &picture.panels[number];
+fn write_panel(diagram: &Diagram, number: usize, depth: usize, text: &mut String) -> Vec<DotPart> {
+    let panel = &diagram.panels[number];
     let inner = depth + usize::from(panel.title.is_some());
     let mut parts: Vec<DotPart> = (0..panel.items.len())
         .map(|item| DotPart::Item(number, item, inner))

@@ -1,15 +1,15 @@
-//! Where everything of a picture stands: panels inside items inside panels, laid out from the
+//! Where everything of a diagram stands: panels inside items inside panels, laid out from the
 //! inside out, and the wires between items. Units are whole: cells of a terminal or pixels.
 
 use super::coordinates::{Room, coordinates};
+use super::diagram::{Diagram, Item};
 use super::layers::Layers;
 use super::order::order;
-use super::picture::{Item, Picture};
 use super::route::{Columns, Net, Ports, route};
 
 /// How large things are in some medium.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Metrics {
+pub(super) struct LayoutMetrics {
     pub(super) room: Room,
     pub(super) ports: Ports,
     pub(super) channel: Channel,
@@ -82,16 +82,16 @@ pub(super) struct Placed {
 }
 
 impl Layout {
-    pub(super) fn of(picture: &Picture, metrics: &Metrics) -> Self {
+    pub(super) fn of(diagram: &Diagram, metrics: &LayoutMetrics) -> Self {
         let mut layout = Self {
-            panels: vec![Placed::default(); picture.panels.len()],
+            panels: vec![Placed::default(); diagram.panels.len()],
             ..Self::default()
         };
-        let order = picture.outside_in();
+        let order = diagram.outside_in();
         for panel in order.iter().rev() {
-            layout.panels[*panel] = layout.panel(picture, *panel, metrics);
+            layout.panels[*panel] = layout.panel(diagram, *panel, metrics);
         }
-        for top in &picture.tops {
+        for top in &diagram.tops {
             let y = if layout.size.height == 0 {
                 0
             } else {
@@ -109,8 +109,8 @@ impl Layout {
     }
 
     /// One panel, its corner at 0; the panels inside it are done.
-    fn panel(&self, picture: &Picture, number: usize, metrics: &Metrics) -> Placed {
-        let panel = &picture.panels[number];
+    fn panel(&self, diagram: &Diagram, number: usize, metrics: &LayoutMetrics) -> Placed {
+        let panel = &diagram.panels[number];
         let mut sizes = Vec::with_capacity(panel.items.len());
         let mut inside = Vec::with_capacity(panel.items.len());
         for item in &panel.items {
@@ -143,7 +143,7 @@ impl Layout {
     }
 
     /// The size of an item, and where the panels inside it stand: in rows, as wide as allowed.
-    fn item(&self, item: &Item, metrics: &Metrics) -> (Size, Vec<(usize, i32, i32)>) {
+    fn item(&self, item: &Item, metrics: &LayoutMetrics) -> (Size, Vec<(usize, i32, i32)>) {
         if item.panels.is_empty() {
             return ((metrics.leaf)(item), Vec::new());
         }
@@ -227,7 +227,7 @@ fn row_bounds(
 fn arrange(
     sizes: &[Size],
     arrows: &[(usize, usize)],
-    metrics: &Metrics,
+    metrics: &LayoutMetrics,
 ) -> (Size, Vec<Rect>, Vec<Wire>) {
     let mut layers = Layers::of(sizes.len(), arrows);
     order(&mut layers);

@@ -1,6 +1,6 @@
 //! Drawings of workflows: boxes for a terminal, Mermaid, DOT and SVG.
 //!
-//! A definition (and, for a run, how far each step is) flows in, text flows out. A `Picture` is
+//! A definition (and, for a run, how far each step is) flows in, text flows out. A `Diagram` is
 //! what there is to draw; boxes and SVG are drawn from one layered layout, computed here in whole
 //! units: cells for the one, pixels for the other. Nothing here knows how a run proceeds or where a
 //! drawing goes.
@@ -8,13 +8,13 @@
 mod boxes;
 mod canvas;
 mod coordinates;
+mod diagram;
 mod dot;
 mod label;
 mod layers;
 mod layout;
 mod mermaid;
 mod order;
-mod picture;
 mod route;
 mod standing;
 mod svg;
@@ -26,7 +26,7 @@ use std::str::FromStr;
 use lope_definition::Definition;
 use thiserror::Error;
 
-use picture::Picture;
+use diagram::Diagram;
 
 pub use boxes::{BoxGraph, GraphBox};
 pub use standing::{StepStanding, StepStandings, standings};
@@ -64,31 +64,31 @@ pub fn draw(
     standing: Option<&StepStandings>,
     format: Format,
 ) -> Result<String, TooLarge> {
-    draw_picture(&Picture::of(definition, standing), format)
+    draw_diagram(&Diagram::of(definition, standing), format)
 }
 
 /// Draws any graph.
 pub fn draw_boxes(graph: &BoxGraph, format: Format) -> Result<String, TooLarge> {
-    draw_picture(&graph.picture(), format)
+    draw_diagram(&graph.diagram(), format)
 }
 
-fn draw_picture(picture: &Picture, format: Format) -> Result<String, TooLarge> {
-    let steps = picture.items();
+fn draw_diagram(diagram: &Diagram, format: Format) -> Result<String, TooLarge> {
+    let steps = diagram.items();
     if format == Format::Text {
         return Ok(if steps > DRAWN_MAX {
-            tree::draw(picture)
+            tree::draw(diagram)
         } else {
-            text::draw(picture, TEXT_WIDTH)
+            text::draw(diagram, TEXT_WIDTH)
         });
     }
     if steps > DRAWN_MAX {
         return Err(TooLarge { steps });
     }
     Ok(match format {
-        Format::Text => tree::draw(picture),
-        Format::Mermaid => mermaid::draw(picture),
-        Format::Dot => dot::draw(picture),
-        Format::Svg => svg::draw(picture),
+        Format::Text => tree::draw(diagram),
+        Format::Mermaid => mermaid::draw(diagram),
+        Format::Dot => dot::draw(diagram),
+        Format::Svg => svg::draw(diagram),
     })
 }
 

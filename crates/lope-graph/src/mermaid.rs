@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::picture::{Item, Picture};
+use super::diagram::{Diagram, Item};
 use super::standing::StepStanding;
 
 /// What is still to be written.
@@ -35,20 +35,20 @@ const STYLES: [(StepStanding, &str); 5] = [
     ),
 ];
 
-pub(super) fn draw(picture: &Picture) -> String {
-    let mut text = format!("---\ntitle: {}\n---\nflowchart TD\n", quoted(&picture.name));
-    let mut open: Vec<MermaidPart> = picture
+pub(super) fn draw(diagram: &Diagram) -> String {
+    let mut text = format!("---\ntitle: {}\n---\nflowchart TD\n", quoted(&diagram.name));
+    let mut open: Vec<MermaidPart> = diagram
         .tops
         .iter()
         .rev()
         .map(|top| MermaidPart::Panel(*top, 1))
         .collect();
     while let Some(part) = open.pop() {
-        let mut inside = write(picture, &part, &mut text);
+        let mut inside = write(diagram, &part, &mut text);
         inside.reverse();
         open.extend(inside);
     }
-    for (number, panel) in picture.panels.iter().enumerate() {
+    for (number, panel) in diagram.panels.iter().enumerate() {
         for (from, to) in &panel.arrows {
             line(
                 &mut text,
@@ -57,14 +57,14 @@ pub(super) fn draw(picture: &Picture) -> String {
             );
         }
     }
-    classes(picture, &mut text);
+    classes(diagram, &mut text);
     text
 }
 
-fn write(picture: &Picture, part: &MermaidPart, text: &mut String) -> Vec<MermaidPart> {
+fn write(diagram: &Diagram, part: &MermaidPart, text: &mut String) -> Vec<MermaidPart> {
     match *part {
         MermaidPart::Panel(number, depth) => {
-            let panel = &picture.panels[number];
+            let panel = &diagram.panels[number];
             let inner = depth + usize::from(panel.title.is_some());
             let mut parts: Vec<MermaidPart> = (0..panel.items.len())
                 .map(|item| MermaidPart::Item(number, item, inner))
@@ -80,7 +80,7 @@ fn write(picture: &Picture, part: &MermaidPart, text: &mut String) -> Vec<Mermai
             parts
         }
         MermaidPart::Item(number, index, depth) => {
-            let item = &picture.panels[number].items[index];
+            let item = &diagram.panels[number].items[index];
             if item.panels.is_empty() {
                 line(text, depth, &format!("{}{}", id(number, index), leaf(item)));
                 return Vec::new();
@@ -126,9 +126,9 @@ fn leaf(item: &Item) -> String {
     }
 }
 
-fn classes(picture: &Picture, text: &mut String) {
+fn classes(diagram: &Diagram, text: &mut String) {
     for (standing, style) in STYLES {
-        let with = picture
+        let with = diagram
             .panels
             .iter()
             .enumerate()

@@ -4,11 +4,11 @@
 use std::fmt::Write;
 
 use super::coordinates::Room;
-use super::layout::{Channel, Layout, Metrics, Rect, Size, Wire};
-use super::picture::{Item, Picture};
+use super::diagram::{Diagram, Item};
+use super::layout::{Channel, Layout, LayoutMetrics, Rect, Size, Wire};
 use super::route::Ports;
 
-pub(super) const METRICS: Metrics = Metrics {
+pub(super) const METRICS: LayoutMetrics = LayoutMetrics {
     room: Room {
         between_items: 24,
         beside_points: 18,
@@ -60,11 +60,11 @@ const CORNER: i32 = 6;
 
 const STYLE: &str = include_str!("svg.css");
 
-pub(super) fn draw(picture: &Picture) -> String {
-    let layout = Layout::of(picture, &METRICS);
-    let width = (layout.size.width + 2 * MARGIN).max(bold(&picture.name) * 5 / 4 + 2 * MARGIN);
+pub(super) fn draw(diagram: &Diagram) -> String {
+    let layout = Layout::of(diagram, &METRICS);
+    let width = (layout.size.width + 2 * MARGIN).max(bold(&diagram.name) * 5 / 4 + 2 * MARGIN);
     let height = layout.size.height + MARGIN + HEADING;
-    let name = escaped(&picture.name);
+    let name = escaped(&diagram.name);
     let mut svg = format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"{height}\" viewBox=\"0 0 {width} {height}\" \
          role=\"img\" class=\"lope-graph\">\n<title>{name}</title>\n<style>\n{STYLE}</style>\n\
@@ -73,15 +73,15 @@ pub(super) fn draw(picture: &Picture) -> String {
          <rect class=\"page\" width=\"{width}\" height=\"{height}\"/>\n\
          <text class=\"heading\" x=\"{MARGIN}\" y=\"27\">{name}</text>\n<g transform=\"translate({MARGIN} {HEADING})\">\n"
     );
-    for panel in picture.outside_in() {
-        draw_panel(&mut svg, picture, &layout, panel);
+    for panel in diagram.outside_in() {
+        draw_panel(&mut svg, diagram, &layout, panel);
     }
     svg.push_str("</g>\n</svg>\n");
     svg
 }
 
-fn draw_panel(svg: &mut String, picture: &Picture, layout: &Layout, number: usize) {
-    let (panel, placed) = (&picture.panels[number], &layout.panels[number]);
+fn draw_panel(svg: &mut String, diagram: &Diagram, layout: &Layout, number: usize) {
+    let (panel, placed) = (&diagram.panels[number], &layout.panels[number]);
     if let Some(title) = &panel.title {
         rect(svg, "panel", placed.rect, 8);
         text(

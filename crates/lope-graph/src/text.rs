@@ -2,12 +2,12 @@
 
 use super::canvas::{Border, Canvas, columns};
 use super::coordinates::Room;
-use super::layout::{Channel, Layout, Metrics, Rect, Size, Wire};
-use super::picture::{Item, Picture};
+use super::diagram::{Diagram, Item};
+use super::layout::{Channel, Layout, LayoutMetrics, Rect, Size, Wire};
 use super::route::Ports;
 use super::tree;
 
-pub(super) const METRICS: Metrics = Metrics {
+pub(super) const METRICS: LayoutMetrics = LayoutMetrics {
     room: Room {
         between_items: 2,
         beside_points: 2,
@@ -50,15 +50,15 @@ pub(super) const METRICS: Metrics = Metrics {
     width_max: 110,
 };
 
-pub(super) fn draw(picture: &Picture, width: usize) -> String {
-    let layout = Layout::of(picture, &METRICS);
+pub(super) fn draw(diagram: &Diagram, width: usize) -> String {
+    let layout = Layout::of(diagram, &METRICS);
     if layout.size.width as usize > width {
-        return tree::draw(picture);
+        return tree::draw(diagram);
     }
     let mut canvas = Canvas::new(layout.size.width, layout.size.height);
-    for panel in picture.outside_in() {
+    for panel in diagram.outside_in() {
         let placed = &layout.panels[panel];
-        let contents = &picture.panels[panel];
+        let contents = &diagram.panels[panel];
         if let Some(title) = &contents.title {
             canvas.border(placed.rect, Border::PANEL);
             canvas.write(placed.rect.x + 2, placed.rect.y, &format!(" {title} "));
@@ -70,7 +70,7 @@ pub(super) fn draw(picture: &Picture, width: usize) -> String {
             draw_wire(&mut canvas, wire);
         }
     }
-    format!("{}\n\n{}\n", picture.name, canvas.lines().join("\n"))
+    format!("{}\n\n{}\n", diagram.name, canvas.lines().join("\n"))
 }
 
 fn draw_item(canvas: &mut Canvas, item: &Item, rect: Rect) {

@@ -3,7 +3,7 @@
 
 use std::fmt::Write;
 
-use super::picture::{Item, Panel, Picture};
+use super::diagram::{Diagram, Item, Panel};
 
 /// Deepest level that is still indented further.
 const INDENTED: usize = 40;
@@ -24,17 +24,17 @@ enum TreeLine<'a> {
     },
 }
 
-pub(super) fn draw(picture: &Picture) -> String {
-    let mut text = format!("{}\n", picture.name);
-    for top in &picture.tops {
-        let panel = &picture.panels[*top];
+pub(super) fn draw(diagram: &Diagram) -> String {
+    let mut text = format!("{}\n", diagram.name);
+    for top in &diagram.tops {
+        let panel = &diagram.panels[*top];
         if let Some(title) = &panel.title {
             let _ = writeln!(text, "{title}");
         }
         let mut open = items(panel, "");
         open.reverse();
         while let Some(line) = open.pop() {
-            let mut below = write(picture, &line, &mut text);
+            let mut below = write(diagram, &line, &mut text);
             below.reverse();
             open.extend(below);
         }
@@ -43,7 +43,7 @@ pub(super) fn draw(picture: &Picture) -> String {
 }
 
 /// Writes a line; answers those right below it.
-fn write<'a>(picture: &'a Picture, line: &TreeLine<'a>, text: &mut String) -> Vec<TreeLine<'a>> {
+fn write<'a>(diagram: &'a Diagram, line: &TreeLine<'a>, text: &mut String) -> Vec<TreeLine<'a>> {
     match line {
         TreeLine::Item {
             panel,
@@ -62,7 +62,7 @@ fn write<'a>(picture: &'a Picture, line: &TreeLine<'a>, text: &mut String) -> Ve
             let held: Vec<&Panel> = item
                 .panels
                 .iter()
-                .map(|panel| &picture.panels[*panel])
+                .map(|panel| &diagram.panels[*panel])
                 .collect();
             let count = held.len();
             held.into_iter()

@@ -11,7 +11,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
-use lope_mailbox::bench::{Ground, WORKER, counting_handler, idle_handler};
+use lope_mailbox::bench::{MeasuredMailbox, WORKER, counting_handler, idle_handler};
 use lope_mailbox::key::WorkerId;
 use lope_mailbox::time::TimeHooks;
 use lope_mailbox::{Counting, Handler, Mailbox, Until};
@@ -56,8 +56,8 @@ fn show(name: &str, figure: &Figure, wanted: &str) {
     println!("{name:<44} {figure}  {wanted}");
 }
 
-fn ground(store: &Store) -> Ground {
-    Ground {
+fn measured(store: &Store) -> MeasuredMailbox {
+    MeasuredMailbox {
         tables: Arc::clone(&store.tables),
         time: TimeHooks::on(Arc::new(BootClock)),
     }
@@ -68,8 +68,8 @@ fn open(path: &Path) -> Store {
 }
 
 /// Work until nothing is left.
-async fn drain(ground: &Ground, batch: usize, handler: Arc<dyn Handler>) -> Figure {
-    let mut worker = ground
+async fn drain(measured: &MeasuredMailbox, batch: usize, handler: Arc<dyn Handler>) -> Figure {
+    let mut worker = measured
         .worker(batch, handler)
         .await
         .expect("a fresh store boots");
@@ -79,8 +79,8 @@ async fn drain(ground: &Ground, batch: usize, handler: Arc<dyn Handler>) -> Figu
 }
 
 /// Handle so many messages and stop.
-async fn take(ground: &Ground, count: usize) -> Figure {
-    let mut worker = ground
+async fn take(measured: &MeasuredMailbox, count: usize) -> Figure {
+    let mut worker = measured
         .taker(1_024, count)
         .await
         .expect("a fresh store boots");
@@ -94,9 +94,9 @@ async fn memory() {
         "\nin memory (the seed's system: 0.7–0.9 M messages, 1.1–1.6 M timers per CPU second with raw frames)"
     );
     for depth in [5_000, 100_000, 1_000_000] {
-        let ground = ground(&MemoryStore::open());
-        ground.queue(depth).await.expect("the store answers");
-        let figure = drain(&ground, 1_024, idle_handler()).await;
+        let measured = measured(&MemoryStore::open());
+        measured.queue(depth).await.expect("the store answers");
+        let figure = drain(&measured, 1_024, idle_handler()).await;
         show(
             &format!("messages, {depth} queued"),
             &figure,
@@ -104,25 +104,25 @@ async fn memory() {
         );
     }
     for depth in [5_000, 100_000, 1_000_000] {
-        let ground = ground(&MemoryStore::open());
-        ground.arm(depth).await.expect("the store answers");
-        let figure = drain(&ground, 1_024, idle_handler()).await;
+        let measured = measured(&MemoryStore::open());
+        measured.arm(depth).await.expect("the store answers");
+        let figure = drain(&measured, 1_024, idle_handler()).await;
         show(
             &format!("timers, {depth} due"),
             &figure,
             "(wanted: ≥ 550–800 k per CPU second)",
         );
     }
-    let ground = ground(&MemoryStore::open());
-    ground.queue(200_000).await.expect("the store answers");
+    let measured = measured(&MemoryStore::open());
+    measured.queue(200_000).await.expect("the store answers");
     show(
         "messages that count in the state",
-        &drain(&ground, 1_024, counting_handler()).await,
+        &drain(&measured, 1_024, counting_handler()).await,
         "",
     );
-    ground.queue(200_000).await.expect("the store answers");
+    measured.queue(200_000).await.expect("the store answers");
     let watch = Stopwatch::start();
-    let removed = ground.bare(1_024).await.expect("the store answers");
+    let removed = measured.bare(1_024).await.expect("the store answers");
     show(
         "rows read and removed, no mailbox",
         &watch.stop(removed as u64),
@@ -144,15 +144,15 @@ async fn sqlite(folder: &Path) {
         (1, 500, ""),
     ] {
         let store = open(&folder.join(format!("batch{batch}.db")));
-        let ground = ground(&store);
+        let measured = measured(&store);
         for (what, handler) in [
             ("messages", idle_handler()),
             ("messages that count", counting_handler()),
         ] {
-            ground.queue(count).await.expect("the store answers");
+            measured.queue(count).await.expect("the store answers");
             show(
                 &format!("{what}, batch {batch}"),
-                &drain(&ground, batch, handler).await,
+                &drain(&measured, batch, handler).await,
                 wanted,
             );
         }
@@ -176,9 +176,9 @@ async fn depth(folder: &Path) {
         for (depth, best) in DEPTHS.into_iter().zip(&mut best) {
             let mut sum: Option<Figure> = None;
             for _ in 0..TAKEN.div_ceil(depth) {
-                let ground = ground(&MemoryStore::open());
-                ground.queue(depth).await.expect("the store answers");
-                let figure = take(&ground, depth.min(TAKEN)).await;
+                let measured = measured(&MemoryStore::open());
+                measured.queue(depth).await.expect("the store answers");
+                let figure = take(&measured, depth.min(TAKEN)).await;
                 sum = Some(sum.map_or(figure, |sum| sum.and(&figure)));
             }
             *best = best
@@ -193,11 +193,11 @@ async fn depth(folder: &Path) {
     }
     for depth in [20_000, 100_000, 1_000_000] {
         let store = open(&folder.join(format!("depth{depth}.db")));
-        let ground = ground(&store);
-        ground.queue(depth).await.expect("the store answers");
+        let measured = measured(&store);
+        measured.queue(depth).await.expect("the store answers");
         show(
             &format!("SQLite, {depth} queued"),
-            &take(&ground, TAKEN).await,
+            &take(&measured, TAKEN).await,
             "",
         );
         store.upkeep.close().await.expect("the store closes");
@@ -211,8 +211,8 @@ async fn late(folder: &Path) {
         ("memory", MemoryStore::open()),
         ("SQLite", open(&folder.join("late.db"))),
     ] {
-        let timers = ground(&store)
-            .timekeeper(200, Span::from_millis(40))
+        let timers = measured(&store)
+            .timer_meter(200, Span::from_millis(40))
             .await
             .expect("a fresh store boots");
         let late = timers.lateness().await.expect("the store answers");
@@ -233,8 +233,8 @@ async fn million(folder: &Path) {
     println!("\na million queued messages on SQLite");
     let path = folder.join("million.db");
     let store = open(&path);
-    let ground = ground(&store);
-    ground.queue(COUNT).await.expect("the store answers");
+    let measured = measured(&store);
+    measured.queue(COUNT).await.expect("the store answers");
     let size = || std::fs::metadata(&path).map_or(0, |file| file.len() / 1_048_576);
     let before = size();
     let mailbox = Mailbox::new(Arc::clone(&store.tables));
@@ -258,7 +258,7 @@ async fn million(folder: &Path) {
         "list --limit 20                                    {:>8.1} ms",
         millis(began)
     );
-    let mut one = ground
+    let mut one = measured
         .worker(1, idle_handler())
         .await
         .expect("the store boots");
@@ -270,9 +270,9 @@ async fn million(folder: &Path) {
         "claim and acknowledge one message                  {:>8.1} ms",
         millis(began) / 20.0
     );
-    show("drain", &drain(&ground, 1_024, idle_handler()).await, "");
+    show("drain", &drain(&measured, 1_024, idle_handler()).await, "");
     let drained = size();
-    ground.queue(COUNT / 2).await.expect("the store answers");
+    measured.queue(COUNT / 2).await.expect("the store answers");
     println!(
         "file: {before} MiB full, {drained} MiB drained, {} MiB with half a million again",
         size()

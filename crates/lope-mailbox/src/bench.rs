@@ -29,19 +29,19 @@ const PAYLOAD: &[u8] = b"a payload of thirty-two bytes...";
 
 /// The tables of a store that is measured, and the time its workers go by.
 #[derive(Clone)]
-pub struct Ground {
+pub struct MeasuredMailbox {
     pub tables: Arc<dyn Tables>,
     pub time: TimeHooks,
 }
 
 /// Handles timers and notes how late they came.
 #[derive(Debug)]
-pub struct Timekeeper {
+pub struct TimerMeter {
     worker: ConsumerLoop,
     noted: Arc<Mutex<Vec<i64>>>,
 }
 
-impl Timekeeper {
+impl TimerMeter {
     /// How late each timer came, in milliseconds, sorted.
     pub async fn lateness(mut self) -> Result<Vec<i64>, ConsumerLoopError> {
         self.worker.run(Until::Stopped).await?;
@@ -80,7 +80,7 @@ fn sealed(kind: MessageKind, id: &str, payload: &[u8]) -> Vec<u8> {
         .expect("the id is not empty")
 }
 
-impl Ground {
+impl MeasuredMailbox {
     /// Put so many messages into the inbox.
     pub async fn queue(&self, count: usize) -> Result<(), MailboxError> {
         let mailbox = Mailbox::new(Arc::clone(&self.tables));
@@ -147,7 +147,7 @@ impl Ground {
 
     /// A worker with nothing to do but timers, so far apart that it is idle again before the next
     /// one. They are armed before it starts, so that nothing but the clock wakes it.
-    pub async fn timekeeper(&self, timers: usize, apart: Span) -> Result<Timekeeper, BootError> {
+    pub async fn timer_meter(&self, timers: usize, apart: Span) -> Result<TimerMeter, BootError> {
         let noted: Arc<Mutex<Vec<i64>>> = Arc::default();
         let late = Arc::clone(&noted);
         let stop: Arc<OnceLock<StopSignal>> = Arc::default();
@@ -164,7 +164,7 @@ impl Ground {
         let worker = self.worker(64, Arc::new(handler)).await?;
         stop.get_or_init(|| worker.stop());
         self.arm_apart(timers as u64, apart).await?;
-        Ok(Timekeeper { worker, noted })
+        Ok(TimerMeter { worker, noted })
     }
 
     async fn arm_apart(&self, timers: u64, apart: Span) -> StoreResult<()> {
@@ -210,8 +210,8 @@ impl Ground {
     }
 }
 
-impl std::fmt::Debug for Ground {
+impl std::fmt::Debug for MeasuredMailbox {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Ground").finish_non_exhaustive()
+        f.debug_struct("MeasuredMailbox").finish_non_exhaustive()
     }
 }

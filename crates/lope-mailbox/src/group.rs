@@ -14,7 +14,7 @@ use lope_store::{StoreError, StoreResult, Tables};
 use crate::limit;
 
 /// What a handler wrote: by key, the value or its removal.
-pub(crate) type Writes = HashMap<At, Option<Vec<u8>>>;
+pub(crate) type StateWrites = HashMap<At, Option<Vec<u8>>>;
 
 /// A step that waits for its commit. `ticket` is how its maker knows it again.
 #[derive(Debug)]
@@ -22,12 +22,12 @@ pub(crate) struct StagedStep {
     pub(crate) ticket: usize,
     pub(crate) batch: Batch,
     /// The state that it writes, for those behind it.
-    pub(crate) state: Writes,
+    pub(crate) state: StateWrites,
 }
 
 /// A step's answer.
 #[derive(Debug)]
-pub(crate) struct Settled {
+pub(crate) struct SettledStep {
     pub(crate) ticket: usize,
     pub(crate) reply: BatchReply,
 }
@@ -44,10 +44,10 @@ pub(crate) struct CommitGroup {
 struct GroupState {
     tickets: Vec<usize>,
     batches: Vec<Batch>,
-    state: Writes,
+    state: StateWrites,
     rows: usize,
     bytes: usize,
-    settled: Vec<Settled>,
+    settled: Vec<SettledStep>,
     broken: Option<StoreError>,
 }
 
@@ -161,7 +161,7 @@ impl CommitGroup {
             tickets
                 .into_iter()
                 .zip(replies)
-                .map(|(ticket, reply)| Settled { ticket, reply }),
+                .map(|(ticket, reply)| SettledStep { ticket, reply }),
         );
         Ok(tail)
     }
@@ -178,7 +178,7 @@ impl CommitGroup {
         ))
     }
 
-    pub(crate) fn take_settled(&self) -> Vec<Settled> {
+    pub(crate) fn take_settled(&self) -> Vec<SettledStep> {
         std::mem::take(&mut self.lock().settled)
     }
 }

@@ -171,7 +171,7 @@ pub(crate) fn created(rows: &[Row]) -> HashMap<RunId, bool> {
 
 /// The answers to admissions, given what each wave of them created.
 pub(crate) async fn answers<'a>(
-    link: &DbConnection,
+    db: &DbConnection,
     admits: impl IntoIterator<Item = &'a Admit>,
     mut created: Vec<HashMap<RunId, bool>>,
 ) -> Worked<Vec<Option<Admitted>>> {
@@ -189,7 +189,7 @@ pub(crate) async fn answers<'a>(
             }
         }
     }
-    for (index, answer) in who_stands_there(link, &left_out).await? {
+    for (index, answer) in who_stands_there(db, &left_out).await? {
         answers[index] = answer;
     }
     Ok(answers)
@@ -197,7 +197,7 @@ pub(crate) async fn answers<'a>(
 
 /// Why admissions were left out. No answer: what stood in the way is gone by now.
 async fn who_stands_there(
-    link: &DbConnection,
+    db: &DbConnection,
     left_out: &[(usize, &Admit)],
 ) -> Worked<Vec<(usize, Option<Admitted>)>> {
     if left_out.is_empty() {
@@ -212,7 +212,7 @@ async fn who_stands_there(
         .iter()
         .map(|(_, admit)| &admit.version.0.as_bytes()[..])
         .collect();
-    let rows = link.read(&FOUND, vec![&runs, &keys, &versions]).await?;
+    let rows = db.read(&FOUND, vec![&runs, &keys, &versions]).await?;
     Ok(left_out
         .iter()
         .zip(&rows)

@@ -91,18 +91,18 @@ pub(crate) enum Care {
 
 /// Apply batches, each all or nothing, one after the other.
 pub(crate) async fn perform(
-    link: &DbConnection,
+    db: &DbConnection,
     batches: &[&Batch],
     manifest: &Manifest,
     care: Care,
 ) -> Worked<Vec<BatchReply>> {
     let touched = Touched::of(batches, manifest);
-    let mut fold = touched.lock(link, manifest).await?;
+    let mut fold = touched.lock(db, manifest).await?;
     if care == Care::Careful {
-        touched.look_ahead(link, &mut fold).await?;
+        touched.look_ahead(db, &mut fold).await?;
     }
     let replies = batches.iter().map(|batch| fold.apply(batch)).collect();
-    write(link, fold.changes()).await?;
+    write(db, fold.changes()).await?;
     Ok(replies)
 }
 
@@ -168,7 +168,7 @@ impl<'a> Touched<'a> {
         }
     }
 
-    async fn lock<'b>(&self, link: &DbConnection, manifest: &'b Manifest) -> Worked<Fold<'b>>
+    async fn lock<'b>(&self, db: &DbConnection, manifest: &'b Manifest) -> Worked<Fold<'b>>
     where
         'a: 'b,
     {
@@ -177,11 +177,11 @@ impl<'a> Touched<'a> {
         let (tables, keys) = columns(self.rows.keys().copied());
         let wanted: Vec<bool> = self.rows.values().copied().collect();
         let statements = [
-            link.ready(&MAKE_SEQUENCES).await?,
-            link.ready(&LOCK_SEQUENCES).await?,
-            link.ready(&MAKE_SCOPES).await?,
-            link.ready(&LOCK_SCOPES).await?,
-            link.ready(&LOCK_ROWS).await?,
+            db.ready(&MAKE_SEQUENCES).await?,
+            db.ready(&LOCK_SEQUENCES).await?,
+            db.ready(&MAKE_SCOPES).await?,
+            db.ready(&LOCK_SCOPES).await?,
+            db.ready(&LOCK_ROWS).await?,
         ];
         let [
             make_sequences,
@@ -190,7 +190,7 @@ impl<'a> Touched<'a> {
             lock_scopes,
             lock_rows,
         ] = statements;
-        let mut pipeline = Pipeline::begin(link);
+        let mut pipeline = Pipeline::begin(db);
         pipeline.query_unless(names.is_empty(), make_sequences, vec![&names]);
         pipeline.query_unless(names.is_empty(), lock_sequences, vec![&names]);
         pipeline.query_unless(
@@ -239,13 +239,13 @@ impl<'a> Touched<'a> {
     }
 
     /// Keys behind the last number of each sequence that appends must pass over.
-    async fn look_ahead(&self, link: &DbConnection, fold: &mut Fold<'_>) -> Worked<()> {
+    async fn look_ahead(&self, db: &DbConnection, fold: &mut Fold<'_>) -> Worked<()> {
         for (sequence, at) in &self.prefixes {
             let last = fold.last(sequence);
             let from = [at.key.as_slice(), &last.to_be_bytes()].concat();
             let to = after_prefix(&[at.key.as_slice(), &[u8::MAX; 8]].concat())
                 .unwrap_or_else(|| vec![u8::MAX; 2_000]);
-            let rows = link
+            let rows = db
                 .read(&OCCUPIED, vec![&tbl(at.table), &from, &to, &OCCUPIED_MAX])
                 .await?;
             rows.iter()
@@ -273,13 +273,13 @@ fn row_columns<'c>(rows: &'c [(At, &'c [u8])]) -> RowColumns<'c> {
     (tables, keys, rows.iter().map(|(_, value)| *value).collect())
 }
 
-async fn write(link: &DbConnection, changes: Changes<'_>) -> Worked<()> {
+async fn write(db: &DbConnection, changes: Changes<'_>) -> Worked<()> {
     let statements: [Ready; 5] = [
-        link.ready(&CREATE).await?,
-        link.ready(&PUT).await?,
-        link.ready(&DELETE).await?,
-        link.ready(&TOUCH).await?,
-        link.ready(&NUMBER).await?,
+        db.ready(&CREATE).await?,
+        db.ready(&PUT).await?,
+        db.ready(&DELETE).await?,
+        db.ready(&TOUCH).await?,
+        db.ready(&NUMBER).await?,
     ];
     let [create, put, delete, touch, number] = statements;
     let (created, written) = (row_columns(&changes.created), row_columns(&changes.put));
@@ -292,7 +292,7 @@ async fn write(link: &DbConnection, changes: Changes<'_>) -> Worked<()> {
         .collect();
     let names: Vec<&[u8]> = changes.numbered.keys().copied().collect();
     let numbers: Vec<i64> = changes.numbered.values().map(|last| *last as i64).collect();
-    let mut pipeline = Pipeline::within(link);
+    let mut pipeline = Pipeline::within(db);
     pipeline.query_unless(
         created.1.is_empty(),
         create,

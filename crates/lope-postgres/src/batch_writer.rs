@@ -12,7 +12,7 @@ use tokio::task::JoinHandle;
 
 use crate::batch::{self, Care};
 use crate::connection::DbConnection;
-use crate::failure::{Then, Worked};
+use crate::failure::{FaultResponse, Worked};
 use crate::notify::Notifiers;
 use crate::options::{GroupLimits, WRITER_QUEUE_MAX};
 use crate::pool::Connector;
@@ -102,10 +102,10 @@ async fn work(
     connector: Arc<Connector>,
     notifiers: Arc<Notifiers>,
 ) {
-    let mut link = None;
+    let mut db = None;
     while let Some(first) = queue.recv().await {
         let group = gather(first, &mut queue, connector.options.group);
-        carry_out(group, &mut link, &connector, &notifiers).await;
+        carry_out(group, &mut db, &connector, &notifiers).await;
     }
 }
 
@@ -135,16 +135,16 @@ fn gather(
 /// Carry out a group, job by job if the server refuses what one of them carries.
 async fn carry_out(
     group: Vec<BatchJob>,
-    link: &mut Option<DbConnection>,
+    db: &mut Option<DbConnection>,
     connector: &Connector,
     notifiers: &Notifiers,
 ) {
-    match attempt(&group, link, connector).await {
+    match attempt(&group, db, connector).await {
         Ok(replies) => answer(group, replies, notifiers),
-        Err(fault) if fault.then != Then::Tell && group.len() > 1 => {
+        Err(fault) if fault.response != FaultResponse::Tell && group.len() > 1 => {
             for job in group {
                 let alone = vec![job];
-                match attempt(&alone, link, connector).await {
+                match attempt(&alone, db, connector).await {
                     Ok(replies) => answer(alone, replies, notifiers),
                     Err(fault) => refuse(alone, &fault.error),
                 }
@@ -156,7 +156,7 @@ async fn carry_out(
 
 async fn attempt(
     group: &[BatchJob],
-    link: &mut Option<DbConnection>,
+    db: &mut Option<DbConnection>,
     connector: &Connector,
 ) -> Worked<Vec<BatchReply>> {
     let batches: Vec<&Batch> = group.iter().flat_map(|job| &job.batches).collect();
@@ -171,12 +171,12 @@ async fn attempt(
     let mut tries = 0;
     loop {
         tries += 1;
-        if !link.as_ref().is_some_and(DbConnection::is_usable) {
-            *link = Some(connector.connect().await?);
+        if !db.as_ref().is_some_and(DbConnection::is_usable) {
+            *db = Some(connector.connect().await?);
         }
-        let link = link.as_ref().expect("just connected");
-        match batch::perform(link, &batches, manifest, care).await {
-            Err(fault) if fault.then == Then::Again && tries < TRIES_MAX => {
+        let db = db.as_ref().expect("just connected");
+        match batch::perform(db, &batches, manifest, care).await {
+            Err(fault) if fault.response == FaultResponse::Again && tries < TRIES_MAX => {
                 care = Care::Careful;
                 tokio::time::sleep(TRY_AGAIN_AFTER * tries).await;
             }

@@ -16,9 +16,9 @@ use lope_store::{StoreError, StoreResult, Watch};
 use tokio_postgres::types::ToSql;
 
 use crate::connection::{DbConnection, Pipeline, ReadStatement, View};
-use crate::failure::{Then, Worked};
+use crate::failure::{FaultResponse, Worked};
 use crate::inner::{Handle, PostgresInner};
-use crate::transfer::{Array, cells, names, params, single, word};
+use crate::transfer::{BoxedParam, cells, names, params, single, word};
 
 const CLOCK: &str = "select {now}";
 /// The longest lease of a task or a runner that a step of the clock is held back for: whoever lives
@@ -32,7 +32,7 @@ const TRY_AGAIN_AFTER: Duration = Duration::from_millis(2);
 struct BoardStatement {
     text: String,
     types: String,
-    values: Vec<Array>,
+    values: Vec<BoxedParam>,
 }
 
 impl BoardVerbs for Handle {
@@ -100,10 +100,10 @@ impl PostgresInner {
     async fn commit_board(&self, changes: &[BoardChange]) -> Worked<BoardReply> {
         let statements = changes.iter().map(statement);
         let statements = statements.collect::<Worked<Vec<BoardStatement>>>()?;
-        let link = self.reads.get().await?;
+        let db = self.reads.get().await?;
         for tries in 1..=TRIES_MAX {
-            match attempt(&link, &statements).await {
-                Err(fault) if fault.then == Then::Again => {}
+            match attempt(&db, &statements).await {
+                Err(fault) if fault.response == FaultResponse::Again => {}
                 answered => return answered,
             }
             tokio::time::sleep(TRY_AGAIN_AFTER * tries).await;
@@ -113,18 +113,18 @@ impl PostgresInner {
 }
 
 /// One transaction.
-async fn attempt(link: &DbConnection, statements: &[BoardStatement]) -> Worked<BoardReply> {
+async fn attempt(db: &DbConnection, statements: &[BoardStatement]) -> Worked<BoardReply> {
     let mut ready = Vec::with_capacity(statements.len());
     for BoardStatement { text, types, .. } in statements {
-        ready.push(link.repeated(text, types).await?);
+        ready.push(db.repeated(text, types).await?);
     }
-    let mut pipeline = Pipeline::begin(link);
+    let mut pipeline = Pipeline::begin(db);
     for (ready, statement) in ready.into_iter().zip(statements) {
         pipeline.query(ready, params(&statement.values));
     }
     let answers = pipeline.run().await?;
     let conflict = answers.iter().skip(1).position(Vec::is_empty);
-    let mut pipeline = Pipeline::within(link);
+    let mut pipeline = Pipeline::within(db);
     match conflict {
         Some(_) => pipeline.rollback(),
         None => pipeline.commit(),
@@ -140,7 +140,7 @@ fn selection(select: &BoardSelect) -> BoardStatement {
     let table = select.table.rows;
     let mut conditions = Vec::new();
     let mut types = Vec::new();
-    let mut values: Vec<Array> = Vec::new();
+    let mut values: Vec<BoxedParam> = Vec::new();
     for (column, texts) in &select.among {
         values.push(Box::new(texts.clone()));
         types.push("texts");
@@ -239,7 +239,7 @@ fn statement(change: &BoardChange) -> Worked<BoardStatement> {
 #[derive(Default)]
 struct Given {
     types: Vec<&'static str>,
-    values: Vec<Array>,
+    values: Vec<BoxedParam>,
 }
 
 impl Given {

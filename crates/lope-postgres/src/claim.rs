@@ -105,11 +105,11 @@ impl PostgresInner {
         let most = runs_max(claim) as i64;
         let named: Vec<Uuid> = claim.only.iter().map(|run| run.uuid()).collect();
         let latest = self.clock.latest();
-        let link = self.control.get().await?;
-        let rows = link
+        let db = self.control.get().await?;
+        let rows = db
             .write(&CLAIM_NAMED, vec![&runner, &law, &named, &most, &latest])
             .await?;
-        drop(link);
+        drop(db);
         let Some(answer) = read(&rows)? else {
             return Ok(Err(SessionLost));
         };
@@ -149,11 +149,11 @@ impl PostgresInner {
         params.extend(bound.iter().map(|bound| bound as &(dyn ToSql + Sync)));
         let latest = self.clock.latest();
         params.push(&latest);
-        let link = self.control.get().await?;
+        let db = self.control.get().await?;
         let began = Instant::now();
-        let rows = in_one_flight(&link, &queues, &realms, params, bound.is_some()).await?;
+        let rows = in_one_round_trip(&db, &queues, &realms, params, bound.is_some()).await?;
         let cost = began.elapsed();
-        drop(link);
+        drop(db);
         let Some(answer) = read(&rows)? else {
             return Ok(Err(SessionLost));
         };
@@ -172,8 +172,8 @@ impl PostgresInner {
 /// The claim and all that belongs to it, without waiting for an answer in between: whoever stands
 /// still after sending leaves nothing locked. Where a queue is bounded, nobody else claims from it
 /// between the count of what is owned and the end of the transaction.
-async fn in_one_flight(
-    link: &DbConnection,
+async fn in_one_round_trip(
+    db: &DbConnection,
     queues: &[QueueName],
     realms: &[Realm],
     params: Params<'_>,
@@ -187,9 +187,9 @@ async fn in_one_flight(
         &CLAIM_MANY
     };
     let names: Vec<&str> = queues.iter().map(QueueName::as_str).collect();
-    let ready = link.ready(statement).await?;
-    let lock = link.ready(&CLAIM_LOCK).await?;
-    let mut pipeline = Pipeline::begin(link);
+    let ready = db.ready(statement).await?;
+    let lock = db.ready(&CLAIM_LOCK).await?;
+    let mut pipeline = Pipeline::begin(db);
     if is_bounded {
         names
             .iter()

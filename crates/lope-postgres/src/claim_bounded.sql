@@ -1,5 +1,5 @@
 -- As claim_many.sql, for queues with a bound: with what has an owner now, no more than $9 runs of these queues have one
--- afterwards. Whoever claims from them has its turn (claim_turn.sql) before this statement looks, in the same flight: a
+-- afterwards. Whoever claims from them has its turn (claim_lock.sql) before this statement looks, in the same round trip: a
 -- runner that is stopped leaves no transaction open. $10: sessions are judged by no later time.
 with clock as materialized (
     select {now} as now

@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn floors_rise_only_in_lanes_that_were_read() {
+    fn cursors_rise_only_in_lanes_that_were_read() {
         assert_eq!(cursors(&[]), [i64::MIN; 10]);
         let last = Some((4, Timestamp::from_millis(900_000)));
         let found = cursors(&[ScanResult {
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn floors_stay_behind_the_clock_by_what_a_commit_may_take() {
+    fn cursors_stay_behind_the_clock_by_what_a_commit_may_take() {
         let last = Some((4, NOW));
         assert_eq!(
             cursors(&[ScanResult {

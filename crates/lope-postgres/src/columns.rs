@@ -14,13 +14,13 @@ use crate::statement::Params;
 /// Journal rows, values and snapshots of several runs.
 #[derive(Default)]
 pub(crate) struct Appends<'a> {
-    rows: Rows<'a>,
-    blobs: Blobs<'a>,
-    snapshots: Snapshots<'a>,
+    rows: RowArrays<'a>,
+    blobs: BlobArrays<'a>,
+    snapshots: SnapshotArrays<'a>,
 }
 
 #[derive(Default)]
-struct Rows<'a> {
+struct RowArrays<'a> {
     run: Vec<Uuid>,
     seq: Vec<i64>,
     at: Vec<i64>,
@@ -29,14 +29,14 @@ struct Rows<'a> {
 }
 
 #[derive(Default)]
-struct Blobs<'a> {
+struct BlobArrays<'a> {
     run: Vec<Uuid>,
     digest: Vec<&'a [u8]>,
     bytes: Vec<&'a [u8]>,
 }
 
 #[derive(Default)]
-struct Snapshots<'a> {
+struct SnapshotArrays<'a> {
     run: Vec<Uuid>,
     seq: Vec<i64>,
     law: Vec<i64>,

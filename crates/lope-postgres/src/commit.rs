@@ -208,7 +208,7 @@ pub(crate) fn written(rows: &[Row]) -> impl Iterator<Item = (RunId, u64)> + '_ {
 
 /// What is known of children whose versions this process has not met.
 pub(crate) async fn child_facts(
-    link: &DbConnection,
+    db: &DbConnection,
     children: &[&Admit],
 ) -> Worked<HashMap<RunId, ChildFacts>> {
     if children.is_empty() {
@@ -220,7 +220,7 @@ pub(crate) async fn child_facts(
         .iter()
         .map(|child| &child.version.0.as_bytes()[..])
         .collect();
-    let rows = link.read(&VERSIONS, vec![&runs, &keys, &versions]).await?;
+    let rows = db.read(&VERSIONS, vec![&runs, &keys, &versions]).await?;
     let facts = rows.iter().map(|row| {
         let facts = ChildFacts {
             version_known: row.get(1),
@@ -233,14 +233,14 @@ pub(crate) async fn child_facts(
 
 /// Why these commits were not written. `None`: nothing stands against the commit any more.
 pub(crate) async fn explain(
-    link: &DbConnection,
+    db: &DbConnection,
     commits: &[&RunCommit],
 ) -> Worked<Vec<Option<CommitReply>>> {
     if commits.is_empty() {
         return Ok(Vec::new());
     }
     let runs: Vec<Uuid> = commits.iter().map(|commit| commit.run.uuid()).collect();
-    let rows = link.read(&STATE, vec![&runs]).await?;
+    let rows = db.read(&STATE, vec![&runs]).await?;
     let found: HashMap<RunId, CommitFacts> = rows.iter().map(facts).collect();
     Ok(commits
         .iter()

@@ -81,7 +81,7 @@ type Stage<'a> = Pin<Box<dyn Future<Output = Result<Vec<Row>, Error>> + Send + '
 
 /// Statements sent together: the answers come in order, after one trip.
 pub(crate) struct Pipeline<'a> {
-    link: &'a DbConnection,
+    db: &'a DbConnection,
     stages: Vec<Stage<'a>>,
     sent: Sent,
     /// The transaction begins with the pipeline,
@@ -326,19 +326,19 @@ pub(crate) const DURABLE: &str = "select set_config('synchronous_commit', 'on', 
 
 impl<'a> Pipeline<'a> {
     /// A transaction begins with the pipeline.
-    pub(crate) fn begin(link: &'a DbConnection) -> Self {
-        let mut pipeline = Self::within(link);
+    pub(crate) fn begin(db: &'a DbConnection) -> Self {
+        let mut pipeline = Self::within(db);
         pipeline.begins = true;
-        pipeline.simple(link.begin_text());
+        pipeline.simple(db.begin_text());
         // Until it is committed or rolled back, nobody else may use this connection.
-        link.spoil();
+        db.spoil();
         pipeline
     }
 
     /// A pipeline inside a transaction that an earlier one began.
-    pub(crate) fn within(link: &'a DbConnection) -> Self {
+    pub(crate) fn within(db: &'a DbConnection) -> Self {
         Self {
-            link,
+            db,
             stages: Vec::new(),
             sent: Sent::Work,
             begins: false,
@@ -348,7 +348,7 @@ impl<'a> Pipeline<'a> {
 
     pub(crate) fn query(&mut self, ready: Ready, params: Params<'a>) {
         self.stages
-            .push(Box::pin(run(&self.link.client, ready, params)));
+            .push(Box::pin(run(&self.db.client, ready, params)));
     }
 
     /// A statement that may have nothing to do; it is answered with nothing then, without being
@@ -374,7 +374,7 @@ impl<'a> Pipeline<'a> {
     }
 
     fn simple(&mut self, text: String) {
-        let client = &self.link.client;
+        let client = &self.db.client;
         self.stages.push(Box::pin(async move {
             client.batch_execute(&text).await.map(|()| Vec::new())
         }));
@@ -384,19 +384,19 @@ impl<'a> Pipeline<'a> {
     /// settings of the connection; behind a pooler each transaction has to bring its own.
     fn is_one_statement(&self) -> bool {
         let is_whole = self.begins && self.sent == Sent::Commit && self.stages.len() == 3;
-        is_whole && self.link.pooler == Pooler::None
+        is_whole && self.db.pooler == Pooler::None
     }
 
     /// The statement between `begin` and `commit`, without these.
     async fn run_alone(self) -> Worked<Vec<Vec<Row>>> {
-        let Self { link, stages, .. } = self;
+        let Self { db, stages, .. } = self;
         let statement = stages.into_iter().nth(1).expect("one of three");
-        let Ok(answer) = tokio::time::timeout(link.answer_timeout, statement).await else {
+        let Ok(answer) = tokio::time::timeout(db.answer_timeout, statement).await else {
             return Err(failure::late(Sent::Commit));
         };
-        if !link.client.is_closed() {
+        if !db.client.is_closed() {
             // Answered either way, and nothing is left open.
-            link.free();
+            db.free();
         }
         let rows = answer.map_err(|error| failure::fault(&error, Sent::Commit))?;
         Ok(vec![Vec::new(), rows, Vec::new()])
@@ -409,25 +409,25 @@ impl<'a> Pipeline<'a> {
             return self.run_alone().await;
         }
         let Self {
-            link,
+            db,
             stages,
             sent,
             ends,
             ..
         } = self;
         let last = stages.len().saturating_sub(1);
-        let Ok(answers) = tokio::time::timeout(link.answer_timeout, in_order(stages)).await else {
+        let Ok(answers) = tokio::time::timeout(db.answer_timeout, in_order(stages)).await else {
             return Err(failure::late(sent));
         };
         let mut rows = Vec::with_capacity(answers.len());
         for (index, answer) in answers.into_iter().enumerate() {
             match answer {
                 Ok(found) => rows.push(found),
-                Err(error) => return Err(link.lost(&error, index == last, sent).await),
+                Err(error) => return Err(db.lost(&error, index == last, sent).await),
             }
         }
         if ends {
-            link.free();
+            db.free();
         }
         Ok(rows)
     }

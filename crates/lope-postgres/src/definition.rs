@@ -53,16 +53,16 @@ static DEFINITIONS: Statement = Statement {
 impl PostgresInner {
     pub(crate) async fn deploy(&self, deploy: &Deploy) -> Worked<()> {
         let version = &deploy.version.0.as_bytes()[..];
-        let link = self.control.get().await?;
-        if link
+        let db = self.control.get().await?;
+        if db
             .read(&IS_LATEST, vec![&version, &deploy.body])
             .await?
             .is_empty()
         {
-            let lock = link.ready(&ONE_AT_A_TIME).await?;
-            let keep = link.ready(&DEPLOY).await?;
-            let renew = link.ready(&RENEW).await?;
-            let mut pipeline = Pipeline::begin(&link);
+            let lock = db.ready(&ONE_AT_A_TIME).await?;
+            let keep = db.ready(&DEPLOY).await?;
+            let renew = db.ready(&RENEW).await?;
+            let mut pipeline = Pipeline::begin(&db);
             pipeline.query(lock, vec![]);
             pipeline.query(keep, vec![&version, &deploy.name, &deploy.body]);
             pipeline.query(renew, vec![&version]);

@@ -22,7 +22,7 @@ pub(crate) enum Sent {
 #[derive(Debug)]
 pub(crate) struct PostgresFault {
     pub(crate) error: StoreError,
-    pub(crate) then: Then,
+    pub(crate) response: FaultResponse,
 }
 
 impl PostgresFault {
@@ -34,7 +34,7 @@ impl PostgresFault {
 
 /// What may be done about it at once.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Then {
+pub(crate) enum FaultResponse {
     /// Nothing: tell the caller.
     Tell,
     /// It was rolled back because somebody stood in the way: do it again.
@@ -50,7 +50,7 @@ impl From<StoreError> for PostgresFault {
     fn from(error: StoreError) -> Self {
         Self {
             error,
-            then: Then::Tell,
+            response: FaultResponse::Tell,
         }
     }
 }
@@ -71,7 +71,7 @@ pub(crate) fn fault(error: &Error, sent: Sent) -> PostgresFault {
         Some(error) => {
             let report = ServerReport::of(error);
             PostgresFault {
-                then: report.then(),
+                response: report.response(),
                 error: report.decide(sent),
             }
         }
@@ -170,21 +170,21 @@ impl<'a> ServerReport<'a> {
         self.code.code().get(..2).unwrap_or_default()
     }
 
-    fn then(&self) -> Then {
+    fn response(&self) -> FaultResponse {
         let passing = [
             SqlState::T_R_DEADLOCK_DETECTED,
             SqlState::T_R_SERIALIZATION_FAILURE,
             SqlState::UNIQUE_VIOLATION,
         ];
         if passing.contains(self.code) {
-            return Then::Again;
+            return FaultResponse::Again;
         }
         match self.class() {
             // The class of the cause: data, constraints, limits of the server, rules that somebody
             // added, damaged pages.
-            "22" | "23" | "54" | "P0" => Then::Isolate,
-            "XX" if !self.is_fatal => Then::Isolate,
-            _ => Then::Tell,
+            "22" | "23" | "54" | "P0" => FaultResponse::Isolate,
+            "XX" if !self.is_fatal => FaultResponse::Isolate,
+            _ => FaultResponse::Tell,
         }
     }
 

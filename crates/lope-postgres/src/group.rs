@@ -65,14 +65,14 @@ struct Statements {
 
 impl Statements {
     /// Prepared side by side, the first time.
-    async fn on(link: &DbConnection) -> Worked<Self> {
+    async fn on(db: &DbConnection) -> Worked<Self> {
         let (lock, lock_ended, admit, hold, finish, deliver) = tokio::try_join!(
-            link.ready(&LOCK),
-            link.ready(&LOCK_ENDED),
-            link.ready(&ADMIT),
-            link.ready(&HOLD),
-            link.ready(&FINISH),
-            link.ready(&DELIVER)
+            db.ready(&LOCK),
+            db.ready(&LOCK_ENDED),
+            db.ready(&ADMIT),
+            db.ready(&HOLD),
+            db.ready(&FINISH),
+            db.ready(&DELIVER)
         )?;
         Ok(Self {
             lock,
@@ -87,7 +87,7 @@ impl Statements {
 
 /// Carry out the commands in one transaction, then find out why some were left out.
 pub(crate) async fn perform(
-    link: &DbConnection,
+    db: &DbConnection,
     work: &GroupWork<'_>,
     versions: &Versions,
 ) -> Worked<GroupOutcome> {
@@ -109,7 +109,7 @@ pub(crate) async fn perform(
             commits: commits.iter().map(|index| work.commits[*index]).collect(),
             mail,
         };
-        let answer = perform_once(link, &part, versions).await;
+        let answer = perform_once(db, &part, versions).await;
         let done = match answer {
             Ok(done) => done,
             // Earlier rounds are written: what they answered stands.
@@ -149,12 +149,12 @@ struct AttemptedGroup {
 }
 
 async fn perform_once(
-    link: &DbConnection,
+    db: &DbConnection,
     work: &GroupWork<'_>,
     versions: &Versions,
 ) -> Worked<AttemptedGroup> {
-    let barred = barred(link, work, versions).await?;
-    let said = transact(link, work, &barred).await?;
+    let barred = barred(db, work, versions).await?;
+    let said = transact(db, work, &barred).await?;
     versions.learn(
         work.admits
             .iter()
@@ -162,8 +162,8 @@ async fn perform_once(
             .map(|admit| admit.version),
     );
     let (admitted, replies) = tokio::join!(
-        admit::answers(link, work.admits.iter().copied(), said.created.clone()),
-        replies(link, work, &said, &barred)
+        admit::answers(db, work.admits.iter().copied(), said.created.clone()),
+        replies(db, work, &said, &barred)
     );
     let found_out = admitted.is_ok() && replies.is_ok();
     Ok(AttemptedGroup {
@@ -188,7 +188,7 @@ enum Bar {
 }
 
 async fn barred(
-    link: &DbConnection,
+    db: &DbConnection,
     work: &GroupWork<'_>,
     versions: &Versions,
 ) -> Worked<HashMap<RunId, Bar>> {
@@ -201,7 +201,7 @@ async fn barred(
         .into_iter()
         .filter(|child| !versions.knows(child.version))
         .collect();
-    let found = commit::child_facts(link, &strange).await?;
+    let found = commit::child_facts(db, &strange).await?;
     let known = ChildFacts {
         version_known: true,
         exists: false,
@@ -221,7 +221,7 @@ async fn barred(
 
 /// The transaction: one pipeline, or two if children or mail depend on commits.
 async fn transact(
-    link: &DbConnection,
+    db: &DbConnection,
     work: &GroupWork<'_>,
     barred: &HashMap<RunId, Bar>,
 ) -> Worked<ServerAnswers> {
@@ -237,12 +237,12 @@ async fn transact(
         && let Some(alone) = LoneHold::of(alone)
     {
         return Ok(ServerAnswers {
-            written: alone.write(link).await?,
+            written: alone.write(db).await?,
             ..ServerAnswers::default()
         });
     }
     // Boxed: a future that prepares every statement is large, and is rarely awaited.
-    let statements = Box::pin(Statements::on(link)).await?;
+    let statements = Box::pin(Statements::on(db)).await?;
     let (holds, finishes) = commit::columns(sent.iter().copied());
     let admits: Vec<AdmitColumns> = admit::waves(work.admits.iter().copied())
         .iter()
@@ -256,7 +256,7 @@ async fn transact(
         work.mail.clone()
     });
 
-    let mut pipeline = Pipeline::begin(link);
+    let mut pipeline = Pipeline::begin(db);
     let mut plan = vec![PipelineStage::Other];
     locks.lock(&statements, &mut pipeline, &mut plan);
     for columns in &admits {
@@ -274,7 +274,7 @@ async fn transact(
     let arrivals = said.hear(&plan, &answers)?;
     said.arrivals = own_mail.sorted(arrivals);
     if follows {
-        follow(link, &statements, work, &sent, &mut said).await?;
+        follow(db, &statements, work, &sent, &mut said).await?;
     }
     Ok(said)
 }
@@ -313,7 +313,7 @@ fn commits<'a>(
 /// Children, messages and mail of the commits that were written, and the callers' own mail behind
 /// them.
 async fn follow(
-    link: &DbConnection,
+    db: &DbConnection,
     statements: &Statements,
     work: &GroupWork<'_>,
     sent: &[&RunCommit],
@@ -340,8 +340,8 @@ async fn follow(
         .collect();
     let mails = MailWaves::of(all);
     let mailbox_sends = SendColumns::of(&written);
-    let ready = mailbox_sends.ready(link).await?;
-    let mut pipeline = Pipeline::within(link);
+    let ready = mailbox_sends.ready(db).await?;
+    let mut pipeline = Pipeline::within(db);
     let mut plan = Vec::new();
     for columns in &children {
         pipeline.query(statements.admit.clone(), columns.params());
@@ -507,7 +507,7 @@ impl ServerAnswers {
 }
 
 async fn replies(
-    link: &DbConnection,
+    db: &DbConnection,
     work: &GroupWork<'_>,
     said: &ServerAnswers,
     barred: &HashMap<RunId, Bar>,
@@ -517,7 +517,7 @@ async fn replies(
         .filter(|index| replies[*index].is_none())
         .collect();
     let left_out: Vec<&RunCommit> = open.iter().map(|index| work.commits[*index]).collect();
-    for (index, reason) in open.iter().zip(commit::explain(link, &left_out).await?) {
+    for (index, reason) in open.iter().zip(commit::explain(db, &left_out).await?) {
         let bar = barred.get(&work.commits[*index].run);
         replies[*index] =
             reason.or_else(|| (bar == Some(&Bar::Version)).then_some(CommitReply::UnknownVersion));

@@ -15,22 +15,22 @@ use crate::migrate;
 use crate::notify::{self, Notifiers, NotifyTask};
 use crate::options::PostgresOptions;
 use crate::partition_task::PartitionTask;
-use crate::pool::{Connector, Pool};
+use crate::pool::{ConnectionPool, Connector};
 use crate::prune_cursor::PruneCursor;
 use crate::server_clock::ServerClock;
 use crate::versions::Versions;
 use crate::writer::{WriterParts, Writers};
 
 /// Connections for what must never wait behind a long read: claims, heartbeats, takeovers.
-const CONTROL_LINKS: usize = 2;
+const CONTROL_CONNECTIONS: usize = 2;
 /// How long a store that closes may take to wake the runners of other processes.
 const TELL_WITHIN: Duration = Duration::from_secs(1);
 
 /// One open store.
 pub(crate) struct PostgresInner {
     pub(crate) options: PostgresOptions,
-    pub(crate) reads: Pool,
-    pub(crate) control: Pool,
+    pub(crate) reads: ConnectionPool,
+    pub(crate) control: ConnectionPool,
     pub(crate) writers: Writers,
     pub(crate) batches: BatchWriter,
     pub(crate) notifiers: Arc<Notifiers>,
@@ -51,11 +51,11 @@ pub(crate) struct Handle(pub(crate) Arc<PostgresInner>);
 
 impl PostgresInner {
     pub(crate) async fn open(options: PostgresOptions) -> StoreResult<Self> {
-        let (connector, link) = Connector::reach(&options).await?;
+        let (connector, db) = Connector::reach(&options).await?;
         let connector = Arc::new(connector);
         let options = connector.options.clone();
-        migrate::check_version(&options, &link).await?;
-        drop(link);
+        migrate::check_version(&options, &db).await?;
+        drop(db);
         let notifiers = Arc::new(Notifiers::default());
         let versions = Arc::new(Versions::default());
         let context = WriterParts {
@@ -64,8 +64,8 @@ impl PostgresInner {
             notifiers: Arc::clone(&notifiers),
         };
         let inner = Self {
-            reads: Pool::new(Arc::clone(&connector), options.readers),
-            control: Pool::new(Arc::clone(&connector), CONTROL_LINKS),
+            reads: ConnectionPool::new(Arc::clone(&connector), options.readers),
+            control: ConnectionPool::new(Arc::clone(&connector), CONTROL_CONNECTIONS),
             writers: Writers::start(context),
             batches: BatchWriter::start(Arc::clone(&connector), Arc::clone(&notifiers)),
             notify_task: NotifyTask::start(Arc::clone(&connector), Arc::clone(&notifiers)),
@@ -110,8 +110,8 @@ impl PostgresInner {
         };
         let statement = notify::statement(&self.options, what, "closing");
         let told = async {
-            let link = self.control.get().await?;
-            link.script(&statement, Sent::Work).await
+            let db = self.control.get().await?;
+            db.script(&statement, Sent::Work).await
         };
         match tokio::time::timeout(TELL_WITHIN, told).await {
             Ok(Ok(())) => {}

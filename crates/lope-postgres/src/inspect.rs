@@ -12,7 +12,7 @@ const SETTINGS: &str =
 
 /// The server's settings by name.
 pub async fn server_settings(options: &PostgresOptions) -> StoreResult<Vec<(String, String)>> {
-    let (_, link) = Connector::reach(options).await?;
-    let rows = link.read_once(SETTINGS, "", vec![]).await?;
+    let (_, db) = Connector::reach(options).await?;
+    let rows = db.read_once(SETTINGS, "", vec![]).await?;
     Ok(rows.iter().map(|row| (row.get(0), row.get(1))).collect())
 }

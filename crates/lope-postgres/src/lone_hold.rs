@@ -68,8 +68,8 @@ impl<'a> LoneHold<'a> {
     }
 
     /// The run with its mail counter, or nothing: the guards did not hold.
-    pub(crate) async fn write(&self, link: &DbConnection) -> Worked<HashMap<RunId, u64>> {
-        let rows = link
+    pub(crate) async fn write(&self, db: &DbConnection) -> Worked<HashMap<RunId, u64>> {
+        let rows = db
             .write(
                 &HOLD,
                 vec![

@@ -47,13 +47,13 @@ impl<'a> SendColumns<'a> {
     }
 
     /// The statements, if there is anything to write.
-    pub(crate) async fn ready(&self, link: &DbConnection) -> Worked<Option<[Ready; 3]>> {
+    pub(crate) async fn ready(&self, db: &DbConnection) -> Worked<Option<[Ready; 3]>> {
         if self.names.is_empty() {
             return Ok(None);
         }
         let mut ready = Vec::with_capacity(3);
         for statement in [&MAKE_SEQUENCES, &LOCK_SEQUENCES, &MAILBOX_SEND] {
-            ready.push(Box::pin(link.ready(statement)).await?);
+            ready.push(Box::pin(db.ready(statement)).await?);
         }
         Ok(ready.try_into().ok())
     }

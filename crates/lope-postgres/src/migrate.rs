@@ -38,14 +38,14 @@ enum FoundSchema {
 /// store.
 pub async fn migrate(options: &PostgresOptions) -> StoreResult<Migrated> {
     let options = &patient(options);
-    let (_, link) = Connector::reach(options).await?;
-    let from = version(&link, options).await?;
+    let (_, db) = Connector::reach(options).await?;
+    let from = version(&db, options).await?;
     if from > SCHEMA_VERSION {
         return Err(other_version(from));
     }
     if from < SCHEMA_VERSION {
-        refuse_runners(&link).await?;
-        bring_up(&link, options).await?;
+        refuse_runners(&db).await?;
+        bring_up(&db, options).await?;
     }
     Ok(Migrated {
         from,
@@ -63,49 +63,46 @@ fn patient(options: &PostgresOptions) -> PostgresOptions {
 
 /// The schema version of a store.
 pub async fn schema_version(options: &PostgresOptions) -> StoreResult<i64> {
-    let (_, link) = Connector::reach(options).await?;
-    version(&link, options).await
+    let (_, db) = Connector::reach(options).await?;
+    version(&db, options).await
 }
 
 /// Is the store one that this program works with? An empty place becomes one if it may.
-pub(crate) async fn check_version(
-    options: &PostgresOptions,
-    link: &DbConnection,
-) -> StoreResult<()> {
-    match found(link).await? {
+pub(crate) async fn check_version(options: &PostgresOptions, db: &DbConnection) -> StoreResult<()> {
+    match found(db).await? {
         FoundSchema::Store(SCHEMA_VERSION) => Ok(()),
         FoundSchema::Store(version) => Err(other_version(version)),
         FoundSchema::Stranger => Err(stranger(options)),
         FoundSchema::Nothing if options.create == CreateSchema::Never => Err(missing(options)),
-        FoundSchema::Nothing => Ok(bring_up(link, options).await?),
+        FoundSchema::Nothing => Ok(bring_up(db, options).await?),
     }
 }
 
-async fn version(link: &DbConnection, options: &PostgresOptions) -> StoreResult<i64> {
-    match found(link).await? {
+async fn version(db: &DbConnection, options: &PostgresOptions) -> StoreResult<i64> {
+    match found(db).await? {
         FoundSchema::Store(version) => Ok(version),
         FoundSchema::Stranger => Err(stranger(options)),
         FoundSchema::Nothing => Err(missing(options)),
     }
 }
 
-async fn found(link: &DbConnection) -> Worked<FoundSchema> {
+async fn found(db: &DbConnection) -> Worked<FoundSchema> {
     const EXISTS: &str = "select to_regclass('{schema}.meta') is not null,
         exists (select from pg_class c join pg_namespace n on n.oid = c.relnamespace where n.nspname = '{schema}')";
-    let rows = link.read_once(EXISTS, "", vec![]).await?;
+    let rows = db.read_once(EXISTS, "", vec![]).await?;
     let (is_ours, is_used) = rows
         .first()
         .map_or((false, false), |row| (row.get(0), row.get(1)));
     match (is_ours, is_used) {
-        (true, _) => stored_version(link).await.map(FoundSchema::Store),
+        (true, _) => stored_version(db).await.map(FoundSchema::Store),
         (false, true) => Ok(FoundSchema::Stranger),
         (false, false) => Ok(FoundSchema::Nothing),
     }
 }
 
-async fn stored_version(link: &DbConnection) -> Worked<i64> {
+async fn stored_version(db: &DbConnection) -> Worked<i64> {
     const VERSION: &str = "select value from {schema}.meta where key = 'schema_version'";
-    let rows = link.read_once(VERSION, "", vec![]).await?;
+    let rows = db.read_once(VERSION, "", vec![]).await?;
     let number = rows
         .first()
         .and_then(|row| row.get::<_, &str>(0).parse().ok());
@@ -113,43 +110,43 @@ async fn stored_version(link: &DbConnection) -> Worked<i64> {
 }
 
 /// Apply what is missing. Of two processes that do so at once, the second finds nothing left.
-async fn bring_up(link: &DbConnection, options: &PostgresOptions) -> Worked<()> {
-    begin(link).await?;
-    apply(link, options, &MIGRATIONS).await?;
-    partition::make_ahead(link).await?;
-    link.script("commit", Sent::Commit).await
+async fn bring_up(db: &DbConnection, options: &PostgresOptions) -> Worked<()> {
+    begin(db).await?;
+    apply(db, options, &MIGRATIONS).await?;
+    partition::make_ahead(db).await?;
+    db.script("commit", Sent::Commit).await
 }
 
-async fn begin(link: &DbConnection) -> Worked<()> {
+async fn begin(db: &DbConnection) -> Worked<()> {
     let begin = "begin isolation level read committed; set local statement_timeout = 0; set local lock_timeout = '30s';
                  select pg_advisory_xact_lock(hashtextextended('lope migrate {schema}', 0))";
-    link.script(begin, Sent::Work).await
+    db.script(begin, Sent::Work).await
 }
 
 /// Within a transaction that nobody else migrates in.
-async fn apply(link: &DbConnection, options: &PostgresOptions, migrations: &[&str]) -> Worked<()> {
-    let from = match found(link).await? {
+async fn apply(db: &DbConnection, options: &PostgresOptions, migrations: &[&str]) -> Worked<()> {
+    let from = match found(db).await? {
         FoundSchema::Store(version) => version,
         FoundSchema::Nothing | FoundSchema::Stranger => 0,
     };
     if from == 0 {
-        make_schema(link, options).await?;
+        make_schema(db, options).await?;
     }
     for (number, migration) in (1..).zip(migrations).filter(|(number, _)| *number > from) {
-        link.script(migration, Sent::Work).await?;
-        link.script(&record(number), Sent::Work).await?;
+        db.script(migration, Sent::Work).await?;
+        db.script(&record(number), Sent::Work).await?;
     }
     Ok(())
 }
 
 /// Who may not make schemas may still use one that was made for them.
-async fn make_schema(link: &DbConnection, options: &PostgresOptions) -> Worked<()> {
+async fn make_schema(db: &DbConnection, options: &PostgresOptions) -> Worked<()> {
     const EXISTS: &str = "select 1 from pg_namespace where nspname = $1";
-    let rows = link
+    let rows = db
         .read_once(EXISTS, "text", vec![&options.schema.as_str()])
         .await?;
     if rows.is_empty() {
-        link.script("create schema {schema}", Sent::Work).await?;
+        db.script("create schema {schema}", Sent::Work).await?;
     }
     Ok(())
 }
@@ -161,10 +158,10 @@ fn record(number: i64) -> String {
     )
 }
 
-async fn refuse_runners(link: &DbConnection) -> Worked<()> {
+async fn refuse_runners(db: &DbConnection) -> Worked<()> {
     const LIVE: &str =
         "select count(*) from {schema}.sessions where ended_at is null and expires > {now}";
-    let rows = link.read_once(LIVE, "", vec![]).await?;
+    let rows = db.read_once(LIVE, "", vec![]).await?;
     let live: i64 = rows.first().map_or(0, |row| row.get(0));
     if live > 0 {
         return Err(StoreError::refused(format!(

@@ -29,67 +29,67 @@ async fn old_store(name: &str) -> Option<(PostgresOptions, DbConnection)> {
         .unwrap()
         .in_schema(&schema)
         .unwrap();
-    let link = Connector::new(options.clone())
+    let db = Connector::new(options.clone())
         .unwrap()
         .connect()
         .await
         .unwrap();
-    migrate_to(&link, &options, &OLD).await.unwrap();
+    migrate_to(&db, &options, &OLD).await.unwrap();
     let rows = "insert into {schema}.notes values (1, 'one'), (2, 'two words')";
-    link.script(rows, Sent::Work).await.unwrap();
-    Some((options, link))
+    db.script(rows, Sent::Work).await.unwrap();
+    Some((options, db))
 }
 
 async fn migrate_to(
-    link: &DbConnection,
+    db: &DbConnection,
     options: &PostgresOptions,
     migrations: &[&str],
 ) -> Worked<()> {
-    begin(link).await?;
-    apply(link, options, migrations).await?;
-    link.script("commit", Sent::Commit).await
+    begin(db).await?;
+    apply(db, options, migrations).await?;
+    db.script("commit", Sent::Commit).await
 }
 
-async fn erase(link: &DbConnection) {
-    let erased = link.script("drop schema {schema} cascade", Sent::Work);
+async fn erase(db: &DbConnection) {
+    let erased = db.script("drop schema {schema} cascade", Sent::Work);
     erased.await.unwrap();
 }
 
 #[tokio::test]
 async fn an_older_store_keeps_what_it_holds() {
-    let Some((options, link)) = old_store("grown").await else {
+    let Some((options, db)) = old_store("grown").await else {
         return;
     };
-    assert_eq!(version(&link, &options).await.unwrap(), 1);
-    migrate_to(&link, &options, &GROWN).await.unwrap();
-    migrate_to(&link, &options, &GROWN).await.unwrap();
-    assert_eq!(version(&link, &options).await.unwrap(), 3);
+    assert_eq!(version(&db, &options).await.unwrap(), 1);
+    migrate_to(&db, &options, &GROWN).await.unwrap();
+    migrate_to(&db, &options, &GROWN).await.unwrap();
+    assert_eq!(version(&db, &options).await.unwrap(), 3);
     let rows = "select text, words from {schema}.remarks order by id";
-    let rows = link.read_once(rows, "", vec![]).await.unwrap();
+    let rows = db.read_once(rows, "", vec![]).await.unwrap();
     let rows: Vec<(&str, i32)> = rows.iter().map(|row| (row.get(0), row.get(1))).collect();
     assert_eq!(rows, [("one", 1), ("two words", 2)]);
-    erase(&link).await;
+    erase(&db).await;
 }
 
 #[tokio::test]
 async fn a_migration_that_fails_leaves_the_older_store_as_it_was() {
-    let Some((options, link)) = old_store("broken").await else {
+    let Some((options, db)) = old_store("broken").await else {
         return;
     };
     let broken = [GROWN[0], GROWN[1], "alter table {schema}.nothing add x int"];
-    assert!(migrate_to(&link, &options, &broken).await.is_err());
-    link.script("rollback", Sent::Work).await.unwrap();
-    assert_eq!(version(&link, &options).await.unwrap(), 1);
+    assert!(migrate_to(&db, &options, &broken).await.is_err());
+    db.script("rollback", Sent::Work).await.unwrap();
+    assert_eq!(version(&db, &options).await.unwrap(), 1);
     let rows = "select * from {schema}.notes";
-    let rows = link.read_once(rows, "", vec![]).await.unwrap();
+    let rows = db.read_once(rows, "", vec![]).await.unwrap();
     assert_eq!((rows.len(), rows[0].len()), (2, 2));
-    erase(&link).await;
+    erase(&db).await;
 }
 
 /// An answer that is late by the measure of ordinary statements is waited for.
 #[tokio::test]
 async fn a_migration_may_take_longer_than_other_statements() {
-    let Some((options, link)) = old_store("slow").await else {
+    let Some((options, db)) = old_store("slow").await else {
         return;
     };
     let hasty = PostgresOptions {
@@ -106,6 +106,6 @@ async fn a_migration_may_take_longer_than_other_statements() {
     assert!(migrate_to(&lost, &hasty, &slow).await.is_err());
     drop(lost);
     migrate_to(&patient, &hasty, &slow).await.unwrap();
-    assert_eq!(version(&link, &options).await.unwrap(), 2);
-    erase(&link).await;
+    assert_eq!(version(&db, &options).await.unwrap(), 2);
+    erase(&db).await;
 }

@@ -147,11 +147,11 @@ async fn listen_for_ever(connector: Arc<Connector>, notifiers: Arc<Notifiers>) {
 
 /// Listen on one connection until it is lost.
 async fn listen(connector: &Connector, notifiers: &Notifiers) -> Worked<()> {
-    let (link, wire) = connector.dial().await?;
+    let (db, wire) = connector.dial().await?;
     let signature = signature();
     tokio::select! {
         notified = receive(wire, notifiers, &signature) => notified,
-        spoken = speak(&link, notifiers, &connector.options, &signature) => spoken,
+        spoken = speak(&db, notifiers, &connector.options, &signature) => spoken,
     }
 }
 
@@ -193,13 +193,13 @@ fn channel(options: &PostgresOptions) -> String {
 /// Say what changed here, and notify watchers now and then in case a hint was lost. Behind a pooler
 /// nobody can listen, but whoever has a connection of his own still hears us.
 async fn speak(
-    link: &DbConnection,
+    db: &DbConnection,
     notifiers: &Notifiers,
     options: &PostgresOptions,
     signature: &str,
 ) -> Worked<()> {
     if options.pooler != Pooler::Transaction {
-        link.script(&format!("listen {}", channel(options)), Sent::Work)
+        db.script(&format!("listen {}", channel(options)), Sent::Work)
             .await?;
     }
     notifiers.notify_all_doors();
@@ -210,7 +210,7 @@ async fn speak(
                 tokio::time::sleep(GATHER).await;
                 notifiers.sending.store(true, Ordering::Release);
                 if let Some(what) = notifiers.take_outbound() {
-                    link.script(&statement(options, what, signature), Sent::Work)
+                    db.script(&statement(options, what, signature), Sent::Work)
                         .await?;
                 }
                 notifiers.sending.store(false, Ordering::Release);

@@ -21,15 +21,15 @@ const WEEKS_AHEAD: i64 = 2;
 const MISSING: &str = include_str!("partition_missing.sql");
 
 /// Make the partitions of this week and the next ones. Runs inside the caller's transaction.
-pub(crate) async fn make_ahead(link: &DbConnection) -> Worked<()> {
-    let weeks = link.read_once(MISSING, "int", vec![&WEEKS_AHEAD]).await?;
+pub(crate) async fn make_ahead(db: &DbConnection) -> Worked<()> {
+    let weeks = db.read_once(MISSING, "int", vec![&WEEKS_AHEAD]).await?;
     for week in weeks {
         let (name, from, to): (&str, &str, &str) = (week.get(0), week.get(1), week.get(2));
         let script: String = TABLES
             .iter()
             .map(|table| attach(table, name, from, to))
             .collect();
-        link.script(&script, Sent::Work).await?;
+        db.script(&script, Sent::Work).await?;
     }
     Ok(())
 }
@@ -53,17 +53,17 @@ const ROWS_MOVED_MAX: i64 = 50_000;
 
 /// Give back the space of the oldest week in which next to nothing lives, if there is one and the
 /// tables are free.
-pub(crate) async fn retire_one(link: &DbConnection) {
-    if let Err(fault) = try_retire(link).await {
+pub(crate) async fn retire_one(db: &DbConnection) {
+    if let Err(fault) = try_retire(db).await {
         tracing::debug!(error = %fault.error, "no partition was retired; the next prune tries again");
     }
 }
 
-async fn try_retire(link: &DbConnection) -> Worked<()> {
-    for week in link.read_once(PAST, "", vec![]).await? {
+async fn try_retire(db: &DbConnection) -> Worked<()> {
+    for week in db.read_once(PAST, "", vec![]).await? {
         let (name, from, to): (&str, Uuid, Uuid) = (week.get(0), week.get(1), week.get(2));
         let most = RUNS_MOVED_MAX + 1;
-        let alive = link
+        let alive = db
             .read_once(ALIVE, "uuid uuid int", vec![&from, &to, &most])
             .await?;
         let (runs, rows) = alive
@@ -71,7 +71,7 @@ async fn try_retire(link: &DbConnection) -> Worked<()> {
             .map_or((0, 0), |row| (row.get::<_, i64>(0), row.get::<_, i64>(1)));
         if runs <= RUNS_MOVED_MAX && rows <= ROWS_MOVED_MAX {
             let moves: String = TABLES.iter().map(|table| retire(table, name)).collect();
-            return in_passing(link, &moves).await;
+            return in_passing(db, &moves).await;
         }
     }
     Ok(())
@@ -88,24 +88,24 @@ fn retire(table: &str, name: &str) -> String {
 }
 
 /// Make the partitions that are missing, if the tables are free; one process at a time.
-pub(crate) async fn keep_ahead(link: &DbConnection) -> Worked<()> {
-    if link
+pub(crate) async fn keep_ahead(db: &DbConnection) -> Worked<()> {
+    if db
         .read_once(MISSING, "int", vec![&WEEKS_AHEAD])
         .await?
         .is_empty()
     {
         return Ok(());
     }
-    link.begin_script(PASSING).await?;
-    make_ahead(link).await?;
-    link.end_script("commit").await
+    db.begin_script(PASSING).await?;
+    make_ahead(db).await?;
+    db.end_script("commit").await
 }
 
 /// Change tables without making others wait for long.
-async fn in_passing(link: &DbConnection, script: &str) -> Worked<()> {
-    link.begin_script(PASSING).await?;
-    link.script(script, Sent::Work).await?;
-    link.end_script("commit").await
+async fn in_passing(db: &DbConnection, script: &str) -> Worked<()> {
+    db.begin_script(PASSING).await?;
+    db.script(script, Sent::Work).await?;
+    db.end_script("commit").await
 }
 
 const PASSING: &str =

@@ -61,6 +61,6 @@ async fn look_after(connector: Arc<Connector>) {
 }
 
 async fn keep_ahead(connector: &Connector) -> Worked<()> {
-    let link = connector.connect().await?;
-    partition::keep_ahead(&link).await
+    let db = connector.connect().await?;
+    partition::keep_ahead(&db).await
 }

@@ -30,7 +30,7 @@ const BACKOFF_MAX: Duration = Duration::from_secs(1);
 /// table was small must not stay behind.
 const SETTINGS: &[&str] = &[
     "default_transaction_isolation=read\\ committed",
-    // A runner that stands still between two flights of a transaction holds its locks no longer.
+    // A runner that stands still between two round trips of a transaction holds its locks no longer.
     "idle_in_transaction_session_timeout=10000",
     "plan_cache_mode=force_generic_plan",
     "enable_seqscan=off",
@@ -76,7 +76,7 @@ impl Connector {
         let connected = connector.connect().await;
         let is_pooled = match &connected {
             _ if options.pooler != Pooler::Detect => false,
-            Ok(link) => !keeps_settings(link).await?,
+            Ok(db) => !keeps_settings(db).await?,
             Err(error) => failure::is_refused_setting(error),
         };
         if !is_pooled {
@@ -84,20 +84,20 @@ impl Connector {
         }
         tracing::info!("behind a transaction pooler: other processes are noticed by looking");
         let connector = Self::new(options.clone().behind(Pooler::Transaction))?;
-        let link = connector.connect().await?;
-        Ok((connector, link))
+        let db = connector.connect().await?;
+        Ok((connector, db))
     }
 
     /// A connection, driven by a task that ends with it.
     pub(crate) async fn connect(&self) -> StoreResult<DbConnection> {
-        let (link, wire) = self.dial().await?;
+        let (db, wire) = self.dial().await?;
         tokio::spawn(async move {
             if let Err(error) = wire.await {
                 tracing::debug!(%error, "a connection to Postgres ended");
             }
         });
-        self.settle(&link).await?;
-        Ok(link)
+        self.settle(&db).await?;
+        Ok(db)
     }
 
     /// A connection that the caller drives, to hear what the server says unasked.
@@ -119,10 +119,10 @@ impl Connector {
         connected.map(|(client, wire)| (DbConnection::new(client, &self.options), wire))
     }
 
-    async fn settle(&self, link: &DbConnection) -> StoreResult<()> {
+    async fn settle(&self, db: &DbConnection) -> StoreResult<()> {
         if self.options.pooler != Pooler::Transaction {
             let durable = crate::connection::DURABLE.replace("true", "false");
-            link.script(&durable, Sent::Work).await?;
+            db.script(&durable, Sent::Work).await?;
         }
         Ok(())
     }
@@ -160,9 +160,9 @@ impl Connector {
 }
 
 /// Did the settings that we connected with reach the server?
-async fn keeps_settings(link: &DbConnection) -> StoreResult<bool> {
+async fn keeps_settings(db: &DbConnection) -> StoreResult<bool> {
     const PROBE: &str = "select current_setting('enable_seqscan') = 'off'";
-    let rows = link.read_once(PROBE, "", vec![]).await?;
+    let rows = db.read_once(PROBE, "", vec![]).await?;
     Ok(rows.first().is_some_and(|row| row.get(0)))
 }
 
@@ -197,7 +197,7 @@ impl fmt::Debug for Connector {
 }
 
 /// A bounded number of connections, made when needed.
-pub(crate) struct Pool {
+pub(crate) struct ConnectionPool {
     connector: Arc<Connector>,
     permits: Arc<Semaphore>,
     idle: Arc<Mutex<Vec<DbConnection>>>,
@@ -205,12 +205,12 @@ pub(crate) struct Pool {
 
 /// A borrowed connection; it goes back to the pool unless it is spoilt.
 pub(crate) struct PooledConnection {
-    link: Option<DbConnection>,
+    db: Option<DbConnection>,
     idle: Arc<Mutex<Vec<DbConnection>>>,
     permit: OwnedSemaphorePermit,
 }
 
-impl Pool {
+impl ConnectionPool {
     pub(crate) fn new(connector: Arc<Connector>, size: usize) -> Self {
         Self {
             connector,
@@ -229,18 +229,18 @@ impl Pool {
             Ok(Err(_)) => return Err(StoreError::Closed.into()),
             Err(_) => return Err(StoreError::unavailable("every connection is busy").into()),
         };
-        let link = match self.idle_link() {
-            Some(link) => link,
+        let db = match self.idle_connection() {
+            Some(db) => db,
             None => self.connector.connect().await?,
         };
         Ok(PooledConnection {
-            link: Some(link),
+            db: Some(db),
             idle: self.idle.clone(),
             permit,
         })
     }
 
-    fn idle_link(&self) -> Option<DbConnection> {
+    fn idle_connection(&self) -> Option<DbConnection> {
         let mut idle = self.idle.lock().expect("nobody panics while holding it");
         idle.retain(DbConnection::is_usable);
         idle.pop()
@@ -252,10 +252,10 @@ impl Pool {
         statement: &'static Statement,
         params: Params<'_>,
     ) -> Worked<Vec<Row>> {
-        let lease = self.get().await?;
-        match lease.read(statement, params.clone()).await {
-            Err(fault) if lease.lost_it(&fault) => {
-                drop(lease);
+        let pooled = self.get().await?;
+        match pooled.read(statement, params.clone()).await {
+            Err(fault) if pooled.lost_it(&fault) => {
+                drop(pooled);
                 self.get().await?.read(statement, params).await
             }
             done => done,
@@ -268,10 +268,10 @@ impl Pool {
         view: View,
         asked: &[(ReadStatement<'_>, Params<'_>)],
     ) -> Worked<Vec<Vec<Row>>> {
-        let lease = self.get().await?;
-        match lease.read_together(view, asked).await {
-            Err(fault) if lease.lost_it(&fault) => {
-                drop(lease);
+        let pooled = self.get().await?;
+        match pooled.read_together(view, asked).await {
+            Err(fault) if pooled.lost_it(&fault) => {
+                drop(pooled);
                 self.get().await?.read_together(view, asked).await
             }
             done => done,
@@ -284,10 +284,10 @@ impl Pool {
         statement: &'static Statement,
         params: Params<'_>,
     ) -> Worked<Vec<Row>> {
-        let lease = self.get().await?;
-        match lease.write(statement, params.clone()).await {
-            Err(fault) if lease.lost_it(&fault) => {
-                drop(lease);
+        let pooled = self.get().await?;
+        match pooled.write(statement, params.clone()).await {
+            Err(fault) if pooled.lost_it(&fault) => {
+                drop(pooled);
                 self.get().await?.write(statement, params).await
             }
             done => done,
@@ -324,21 +324,21 @@ impl Deref for PooledConnection {
     type Target = DbConnection;
 
     fn deref(&self) -> &DbConnection {
-        self.link
+        self.db
             .as_ref()
-            .expect("a lease has its link until it is dropped")
+            .expect("it has its connection until it is dropped")
     }
 }
 
 impl Drop for PooledConnection {
     fn drop(&mut self) {
-        if let Some(link) = self.link.take().filter(DbConnection::is_usable)
+        if let Some(db) = self.db.take().filter(DbConnection::is_usable)
             && !self.permit.semaphore().is_closed()
         {
             self.idle
                 .lock()
                 .expect("nobody panics while holding it")
-                .push(link);
+                .push(db);
         }
     }
 }

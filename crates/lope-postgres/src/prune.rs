@@ -47,7 +47,7 @@ struct PrunePart {
 
 impl PostgresInner {
     pub(crate) async fn prune(&self, prune: &Prune) -> Worked<Pruned> {
-        let link = self.reads.get().await?;
+        let db = self.reads.get().await?;
         let begin = self.prune_cursor().position(prune.workflow.as_deref());
         let mut at = begin;
         let mut left = prune.limit.min(limit::PAGE_MAX) as i64;
@@ -57,7 +57,7 @@ impl PostgresInner {
             more: true,
         };
         for _ in 0..PARTS_MAX {
-            let part = prune_part(&link, prune, at, left).await?;
+            let part = prune_part(&db, prune, at, left).await?;
             left -= part.deleted.len() as i64;
             let gone = part.deleted.into_iter().map(RunId::from_uuid);
             pruned.runs.extend(gone);
@@ -78,7 +78,7 @@ impl PostgresInner {
             if pruned.more { at } else { START },
         );
         if !pruned.runs.is_empty() && !pruned.more {
-            partition::retire_one(&link).await;
+            partition::retire_one(&db).await;
         }
         Ok(pruned)
     }
@@ -174,7 +174,7 @@ impl PostgresInner {
 }
 
 async fn prune_part(
-    link: &DbConnection,
+    db: &DbConnection,
     prune: &Prune,
     at: Position,
     most: i64,
@@ -194,7 +194,7 @@ async fn prune_part(
             &PRUNE_WORKFLOW
         }
     };
-    let rows = link.write(statement, params).await?;
+    let rows = db.write(statement, params).await?;
     let Some(row) = rows.first() else {
         return Ok(PrunePart {
             deleted: Vec::new(),

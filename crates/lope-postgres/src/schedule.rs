@@ -17,7 +17,7 @@ use uuid::Uuid;
 use crate::admit::{self, ADMIT, AdmitColumns};
 use crate::connection::{DbConnection, Pipeline};
 use crate::deliver::{DELIVER, LOCK, LOCK_ENDED, MailColumns};
-use crate::failure::{Then, Worked};
+use crate::failure::{FaultResponse, Worked};
 use crate::inner::PostgresInner;
 use crate::session::page;
 use crate::statement::Statement;
@@ -69,12 +69,12 @@ impl PostgresInner {
     pub(crate) async fn schedule(&self, write: &ScheduleWrite) -> Worked<Scheduled> {
         // Not on the connections of heartbeats: a writing waits for others who write the same
         // schedule.
-        let link = self.reads.get().await?;
+        let db = self.reads.get().await?;
         for tries in 1..=TRIES_MAX {
-            match attempt(&link, write).await {
+            match attempt(&db, write).await {
                 Ok(Some(answer)) => return Ok(answer),
                 Ok(None) => {}
-                Err(fault) if fault.then == Then::Again => {}
+                Err(fault) if fault.response == FaultResponse::Again => {}
                 Err(fault) => return Err(fault),
             }
             tokio::time::sleep(TRY_AGAIN_AFTER * tries).await;
@@ -140,21 +140,21 @@ impl PostgresInner {
 }
 
 /// One transaction. Nothing: what stood in the way is gone, and it may be tried again.
-async fn attempt(link: &DbConnection, write: &ScheduleWrite) -> Worked<Option<Scheduled>> {
-    let found = lock_and_read(link, write).await?;
+async fn attempt(db: &DbConnection, write: &ScheduleWrite) -> Worked<Option<Scheduled>> {
+    let found = lock_and_read(db, write).await?;
     if let Err(answer) = verdict::schedule(write, found) {
-        roll_back(link).await?;
+        roll_back(db).await?;
         return Ok(Some(answer));
     }
     if let Some(admit) = &write.admit {
         let columns = AdmitColumns::of(&[admit]);
-        let ready = link.ready(&ADMIT).await?;
-        let mut pipeline = Pipeline::within(link);
+        let ready = db.ready(&ADMIT).await?;
+        let mut pipeline = Pipeline::within(db);
         pipeline.query(ready, columns.params());
         let created = admit::created(&pipeline.run().await?[0]);
         if created.is_empty() {
-            roll_back(link).await?;
-            let answers = admit::answers(link, [admit], vec![created]).await?;
+            roll_back(db).await?;
+            let answers = admit::answers(db, [admit], vec![created]).await?;
             return Ok(answers
                 .into_iter()
                 .next()
@@ -162,16 +162,16 @@ async fn attempt(link: &DbConnection, write: &ScheduleWrite) -> Worked<Option<Sc
                 .map(Scheduled::NotAdmitted));
         }
     }
-    put(link, write).await?;
+    put(db, write).await?;
     Ok(Some(Scheduled::Done))
 }
 
 /// Begin, lock the place, and see which revision is there.
-async fn lock_and_read(link: &DbConnection, write: &ScheduleWrite) -> Worked<Option<Revision>> {
-    let lock = link.ready(&LOCK_NAME).await?;
-    let revision = link.ready(&REVISION).await?;
+async fn lock_and_read(db: &DbConnection, write: &ScheduleWrite) -> Worked<Option<Revision>> {
+    let lock = db.ready(&LOCK_NAME).await?;
+    let revision = db.ready(&REVISION).await?;
     let name = &write.schedule.name;
-    let mut pipeline = Pipeline::begin(link);
+    let mut pipeline = Pipeline::begin(db);
     pipeline.query(lock, vec![name]);
     pipeline.query(revision, vec![name]);
     let answers = pipeline.run().await?;
@@ -180,14 +180,14 @@ async fn lock_and_read(link: &DbConnection, write: &ScheduleWrite) -> Worked<Opt
         .map(|row| Revision::from_uuid(row.get(0))))
 }
 
-async fn roll_back(link: &DbConnection) -> Worked<()> {
-    let mut pipeline = Pipeline::within(link);
+async fn roll_back(db: &DbConnection) -> Worked<()> {
+    let mut pipeline = Pipeline::within(db);
     pipeline.rollback();
     pipeline.run().await.map(drop)
 }
 
 /// The mail and the row, and the end of the transaction.
-async fn put(link: &DbConnection, write: &ScheduleWrite) -> Worked<()> {
+async fn put(db: &DbConnection, write: &ScheduleWrite) -> Worked<()> {
     let StoredSchedule {
         name,
         revision,
@@ -203,10 +203,10 @@ async fn put(link: &DbConnection, write: &ScheduleWrite) -> Worked<()> {
     let mail: Vec<_> = write.mail.iter().collect();
     let runs: Vec<Uuid> = mail.iter().map(|mail| mail.run.uuid()).collect();
     let columns = MailColumns::of(&mail);
-    let (lock, lock_ended) = (link.ready(&LOCK).await?, link.ready(&LOCK_ENDED).await?);
-    let deliver = link.ready(&DELIVER).await?;
-    let put = link.ready(&PUT).await?;
-    let mut pipeline = Pipeline::within(link);
+    let (lock, lock_ended) = (db.ready(&LOCK).await?, db.ready(&LOCK_ENDED).await?);
+    let deliver = db.ready(&DELIVER).await?;
+    let put = db.ready(&PUT).await?;
+    let mut pipeline = Pipeline::within(db);
     pipeline.query_unless(mail.is_empty(), lock, vec![&runs]);
     pipeline.query_unless(mail.is_empty(), lock_ended, vec![&runs]);
     pipeline.query_unless(mail.is_empty(), deliver, columns.params());

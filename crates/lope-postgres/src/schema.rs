@@ -4,7 +4,7 @@
 
 use crate::connection::{ReadStatement, View};
 use crate::failure::Worked;
-use crate::pool::Pool;
+use crate::pool::ConnectionPool;
 
 /// What the text begins with; it is a comment to the first statement.
 const HEADER: &str =
@@ -13,7 +13,7 @@ const HEADER: &str =
 const STATEMENTS: &str = include_str!("schema_statements.sql");
 
 /// The schema as it is in the store now.
-pub(crate) async fn text(reads: &Pool) -> Worked<String> {
+pub(crate) async fn text(reads: &ConnectionPool) -> Worked<String> {
     let asked = [(
         ReadStatement::Once {
             text: STATEMENTS,

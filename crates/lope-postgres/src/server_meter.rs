@@ -30,7 +30,7 @@ static TRANSACTIONS: Statement = Statement {
 
 /// A connection beside the store's own.
 pub struct ServerMeter {
-    link: DbConnection,
+    db: DbConnection,
     schema: String,
     /// The parent of every process of the server, if it runs on this machine.
     postmaster: Option<u32>,
@@ -39,12 +39,12 @@ pub struct ServerMeter {
 impl ServerMeter {
     pub async fn open(options: &PostgresOptions) -> StoreResult<Self> {
         let schema = options.schema.as_str().to_owned();
-        let (_, link) = Connector::reach(options).await?;
-        let backend: i32 = link.read(&BACKEND, vec![]).await?[0].get(0);
+        let (_, db) = Connector::reach(options).await?;
+        let backend: i32 = db.read(&BACKEND, vec![]).await?[0].get(0);
         let postmaster = parent_of(backend.cast_unsigned())
             .filter(|_| name_of(backend.cast_unsigned()).is_some());
         Ok(Self {
-            link,
+            db,
             schema,
             postmaster,
         })
@@ -52,14 +52,14 @@ impl ServerMeter {
 
     /// Bytes of log written so far.
     pub async fn log(&self) -> StoreResult<u64> {
-        let position: i64 = self.link.read(&LOG, vec![]).await?[0].get(0);
+        let position: i64 = self.db.read(&LOG, vec![]).await?[0].get(0);
         Ok(position.cast_unsigned())
     }
 
     /// Transactions of this database so far, as the server's statistics tell; they come a second
     /// late.
     pub async fn transactions(&self) -> StoreResult<u64> {
-        let number: i64 = self.link.read(&TRANSACTIONS, vec![]).await?[0].get(0);
+        let number: i64 = self.db.read(&TRANSACTIONS, vec![]).await?[0].get(0);
         Ok(number.cast_unsigned())
     }
 
@@ -77,7 +77,7 @@ impl ServerMeter {
 
     /// Delete the schema with everything in it.
     pub async fn erase(&self) -> StoreResult<()> {
-        self.link
+        self.db
             .script(
                 &format!("drop schema if exists \"{}\" cascade", self.schema),
                 Sent::Work,

@@ -107,9 +107,9 @@ impl PostgresInner {
         let pid = i64::from(*pid);
         let memory = RUNNER_MEMORY.millis() as i64;
         let serves = serves.to_string();
-        let link = self.control.get().await?;
+        let db = self.control.get().await?;
         let sent = Instant::now();
-        let rows = link
+        let rows = db
             .write(
                 &REGISTER,
                 vec![&runner, name, host, &pid, program, &lease, &memory, &serves],
@@ -158,13 +158,13 @@ impl PostgresInner {
 
     pub(crate) async fn takeover(&self, takeover: Takeover) -> Worked<TakenOver> {
         let most = takeover.limit.min(PUT_BACK_MAX as usize) as i64;
-        let link = self.control.get().await?;
-        let end = link.ready(&END_EXPIRED).await?;
-        let put_back = link.ready(&TAKEOVER).await?;
-        let left = link.ready(&ORPHANS).await?;
+        let db = self.control.get().await?;
+        let end = db.ready(&END_EXPIRED).await?;
+        let put_back = db.ready(&TAKEOVER).await?;
+        let left = db.ready(&ORPHANS).await?;
         let sent = Instant::now();
         let latest = self.clock.latest();
-        let mut pipeline = Pipeline::begin(&link);
+        let mut pipeline = Pipeline::begin(&db);
         pipeline.query(end, vec![&latest]);
         pipeline.query(put_back, vec![&most]);
         pipeline.query(left, vec![]);
@@ -187,11 +187,11 @@ impl PostgresInner {
     /// holds, part by part.
     pub(crate) async fn release(&self, runner: RunnerId) -> Worked<u64> {
         let runner = runner.uuid();
-        let link = self.control.get().await?;
-        link.write(&END_SESSION, vec![&runner]).await?;
+        let db = self.control.get().await?;
+        db.write(&END_SESSION, vec![&runner]).await?;
         let mut released = 0;
         loop {
-            let part = count(&link.write(&PUT_BACK, vec![&runner, &PUT_BACK_MAX]).await?);
+            let part = count(&db.write(&PUT_BACK, vec![&runner, &PUT_BACK_MAX]).await?);
             released += part;
             if part == 0 {
                 return Ok(released);

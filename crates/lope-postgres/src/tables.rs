@@ -143,11 +143,11 @@ impl PostgresInner {
         {
             return Ok(());
         }
-        let link = self.control.get().await?;
-        let lock = link.ready(&ONE_AT_A_TIME).await?;
-        let read = link.ready(&MANIFEST).await?;
-        let add = link.ready(&ADD).await?;
-        let mut pipeline = Pipeline::begin(&link);
+        let db = self.control.get().await?;
+        let lock = db.ready(&ONE_AT_A_TIME).await?;
+        let read = db.ready(&MANIFEST).await?;
+        let add = db.ready(&ADD).await?;
+        let mut pipeline = Pipeline::begin(&db);
         pipeline.query(lock, vec![]);
         pipeline.query(read, vec![]);
         let answers = pipeline.run().await?;
@@ -162,7 +162,7 @@ impl PostgresInner {
             .iter()
             .map(|spec| spec.scope.map(scope_text))
             .collect();
-        let mut pipeline = Pipeline::within(&link);
+        let mut pipeline = Pipeline::within(&db);
         pipeline.query(add, vec![&index, &name, &scope]);
         pipeline.commit();
         pipeline.run().await?;

@@ -23,7 +23,7 @@ const NOTE: &str = "select value from {schema}.meta where key = $1";
 const SET_NOTE: &str = "insert into {schema}.meta (key, value) values ($1, $2) on conflict (key) do update set value = excluded.value";
 const DROP_NOTE: &str = "delete from {schema}.meta where key = $1";
 
-pub(crate) type Array = Box<dyn ToSql + Send + Sync>;
+pub(crate) type BoxedParam = Box<dyn ToSql + Send + Sync>;
 
 #[async_trait]
 impl Transfer for Handle {
@@ -44,7 +44,7 @@ impl Transfer for Handle {
         let columns = table.columns.iter().enumerate();
         let arrays =
             columns.map(|(index, (_, kind))| array(*kind, rows.iter().map(|row| &row[index])));
-        let arrays = arrays.collect::<Worked<Vec<Array>>>()?;
+        let arrays = arrays.collect::<Worked<Vec<BoxedParam>>>()?;
         let types: Vec<&str> = table.columns.iter().map(|(_, kind)| words(*kind)).collect();
         Ok(self
             .0
@@ -53,9 +53,9 @@ impl Transfer for Handle {
     }
 
     async fn settle(&self) -> StoreResult<()> {
-        let link = self.0.control.get().await?;
-        link.begin_script(TAGS).await?;
-        Ok(link.end_script("commit").await?)
+        let db = self.0.control.get().await?;
+        db.begin_script(TAGS).await?;
+        Ok(db.end_script("commit").await?)
     }
 
     async fn note(&self, name: &str) -> StoreResult<Option<String>> {
@@ -70,7 +70,7 @@ impl Transfer for Handle {
     }
 
     async fn set_note(&self, name: &str, text: Option<String>) -> StoreResult<()> {
-        let name: Array = Box::new(name.to_owned());
+        let name: BoxedParam = Box::new(name.to_owned());
         match text {
             Some(text) => {
                 self.0
@@ -112,7 +112,7 @@ impl PostgresInner {
         let keyed = table.columns.iter().zip(after.unwrap_or_default());
         let keys = keyed
             .map(|((_, kind), cell)| single(*kind, cell))
-            .collect::<Worked<Vec<Array>>>()?;
+            .collect::<Worked<Vec<BoxedParam>>>()?;
         let types: Vec<&str> = table
             .columns
             .iter()
@@ -150,10 +150,10 @@ impl PostgresInner {
     }
 
     /// One statement of its own text that writes, in a transaction of its own.
-    async fn change(&self, text: &str, types: &str, values: &[Array]) -> Worked<()> {
-        let link = self.control.get().await?;
-        let ready = link.text(text, types);
-        let mut pipeline = Pipeline::begin(&link);
+    async fn change(&self, text: &str, types: &str, values: &[BoxedParam]) -> Worked<()> {
+        let db = self.control.get().await?;
+        let ready = db.text(text, types);
+        let mut pipeline = Pipeline::begin(&db);
         pipeline.query(ready, params(values));
         pipeline.commit();
         pipeline.run().await.map(drop)
@@ -168,7 +168,7 @@ pub(crate) fn names(columns: &[(&'static str, ColumnType)]) -> String {
         .join(", ")
 }
 
-pub(crate) fn params(values: &[Array]) -> Params<'_> {
+pub(crate) fn params(values: &[BoxedParam]) -> Params<'_> {
     values
         .iter()
         .map(|value| -> &(dyn ToSql + Sync) { &**value })
@@ -260,7 +260,7 @@ pub(crate) fn cells(row: &Row, columns: &[(&'static str, ColumnType)]) -> Transf
         .collect()
 }
 
-pub(crate) fn single(kind: ColumnType, cell: &TransferValue) -> Worked<Array> {
+pub(crate) fn single(kind: ColumnType, cell: &TransferValue) -> Worked<BoxedParam> {
     Ok(match kind {
         ColumnType::Id => Box::new(id(cell)?),
         ColumnType::Int | ColumnType::Short => Box::new(number(cell)?),
@@ -272,7 +272,7 @@ pub(crate) fn single(kind: ColumnType, cell: &TransferValue) -> Worked<Array> {
 fn array<'a>(
     kind: ColumnType,
     mut cells: impl Iterator<Item = &'a TransferValue>,
-) -> Worked<Array> {
+) -> Worked<BoxedParam> {
     Ok(match kind {
         ColumnType::Id => Box::new(cells.map(id).collect::<Worked<Vec<_>>>()?),
         ColumnType::Int | ColumnType::Short => {

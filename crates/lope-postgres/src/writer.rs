@@ -14,7 +14,7 @@ use tokio::sync::{Mutex, mpsc, oneshot};
 use tokio::task::JoinHandle;
 
 use crate::connection::DbConnection;
-use crate::failure::{Then, Worked};
+use crate::failure::{FaultResponse, Worked};
 use crate::group::{self, GroupOutcome, GroupWork};
 use crate::notify::Notifiers;
 use crate::options::{GroupLimits, WRITER_QUEUE_MAX};
@@ -28,12 +28,12 @@ const TRY_AGAIN_AFTER: Duration = Duration::from_millis(2);
 
 /// What one caller wants, and where its answer goes.
 pub(crate) enum RunJob {
-    Admit(Vec<Admit>, Reply<Admitted>),
-    Commit(Vec<RunCommit>, Reply<CommitReply>),
-    Deliver(Vec<Deliver>, Reply<Delivered>),
+    Admit(Vec<Admit>, JobReply<Admitted>),
+    Commit(Vec<RunCommit>, JobReply<CommitReply>),
+    Deliver(Vec<Deliver>, JobReply<Delivered>),
 }
 
-pub(crate) type Reply<T> = oneshot::Sender<StoreResult<Vec<T>>>;
+pub(crate) type JobReply<T> = oneshot::Sender<StoreResult<Vec<T>>>;
 
 /// The callers' end of the queue.
 #[derive(Debug)]
@@ -78,7 +78,7 @@ impl Writers {
     pub(crate) async fn ask<C: Weighed, T>(
         &self,
         commands: Vec<C>,
-        job: impl Fn(Vec<C>, Reply<T>) -> RunJob,
+        job: impl Fn(Vec<C>, JobReply<T>) -> RunJob,
     ) -> StoreResult<Vec<T>> {
         let mut answers = Vec::with_capacity(commands.len());
         self.queue()?;
@@ -118,7 +118,7 @@ impl Writers {
 }
 
 async fn work(waiting: Arc<Mutex<JobQueue>>, parts: Arc<WriterParts>) {
-    let mut link = None;
+    let mut db = None;
     loop {
         let group = waiting
             .lock()
@@ -128,7 +128,7 @@ async fn work(waiting: Arc<Mutex<JobQueue>>, parts: Arc<WriterParts>) {
         if group.is_empty() {
             return;
         }
-        carry_out(group, &mut link, &parts).await;
+        carry_out(group, &mut db, &parts).await;
     }
 }
 
@@ -214,14 +214,14 @@ impl RunJob {
 }
 
 /// Carry out a group, job by job if the server refuses what one of them carries.
-async fn carry_out(group: Vec<RunJob>, link: &mut Option<DbConnection>, parts: &WriterParts) {
-    let result = attempt(&group, link, parts).await;
+async fn carry_out(group: Vec<RunJob>, db: &mut Option<DbConnection>, parts: &WriterParts) {
+    let result = attempt(&group, db, parts).await;
     match result {
         Ok(outcome) => answer(group, outcome, &parts.notifiers),
-        Err(fault) if fault.then != Then::Tell && group.len() > 1 => {
+        Err(fault) if fault.response != FaultResponse::Tell && group.len() > 1 => {
             for job in group {
                 let alone = vec![job];
-                match attempt(&alone, link, parts).await {
+                match attempt(&alone, db, parts).await {
                     Ok(outcome) => answer(alone, outcome, &parts.notifiers),
                     Err(fault) => alone.into_iter().for_each(|job| job.refuse(&fault.error)),
                 }
@@ -233,15 +233,15 @@ async fn carry_out(group: Vec<RunJob>, link: &mut Option<DbConnection>, parts: &
 
 async fn attempt(
     group: &[RunJob],
-    link: &mut Option<DbConnection>,
+    db: &mut Option<DbConnection>,
     parts: &WriterParts,
 ) -> Worked<GroupOutcome> {
     let work = work_of(group);
     let mut tries = 0;
     loop {
-        let link = usable(link, &parts.connector).await?;
-        match group::perform(link, &work, &parts.versions).await {
-            Err(fault) if fault.then == Then::Again && tries < TRIES_MAX => {
+        let db = usable(db, &parts.connector).await?;
+        match group::perform(db, &work, &parts.versions).await {
+            Err(fault) if fault.response == FaultResponse::Again && tries < TRIES_MAX => {
                 tries += 1;
                 tokio::time::sleep(TRY_AGAIN_AFTER * tries).await;
             }
@@ -250,14 +250,14 @@ async fn attempt(
     }
 }
 
-async fn usable<'link>(
-    link: &'link mut Option<DbConnection>,
+async fn usable<'db>(
+    db: &'db mut Option<DbConnection>,
     connector: &Connector,
-) -> StoreResult<&'link DbConnection> {
-    if !link.as_ref().is_some_and(DbConnection::is_usable) {
-        *link = Some(connector.connect().await?);
+) -> StoreResult<&'db DbConnection> {
+    if !db.as_ref().is_some_and(DbConnection::is_usable) {
+        *db = Some(connector.connect().await?);
     }
-    Ok(link.as_ref().expect("just connected"))
+    Ok(db.as_ref().expect("just connected"))
 }
 
 fn work_of(group: &[RunJob]) -> GroupWork<'_> {

@@ -256,7 +256,20 @@ fn input_of(event: &Event) -> Option<&Value> {
     match &event.kind {
         EventKind::Start(start) => start.input.as_ref().map(|fed| &fed.value),
         EventKind::Input(fed) => Some(&fed.value),
-        _ => None,
+        EventKind::Outcome(_)
+        | EventKind::Timer
+        | EventKind::Signal { .. }
+        | EventKind::Child { .. }
+        | EventKind::Cancel { .. }
+        | EventKind::Pause { .. }
+        | EventKind::Resume
+        | EventKind::Adopted { .. }
+        | EventKind::Refused { .. }
+        | EventKind::Dispatched { .. }
+        | EventKind::Returned { .. }
+        | EventKind::Retry { .. }
+        | EventKind::Close
+        | EventKind::Forked { .. } => None,
     }
 }
 

@@ -7,8 +7,8 @@ use lope_store::runs::RunStatus;
 use lope_store::tables::{Range, TableId};
 
 use crate::process::Process;
-use crate::report::{End, SimReport};
-use crate::world::{FALLS_MAX, World, at_once};
+use crate::report::{SimEnd, SimReport};
+use crate::world::{FALLS_MAX, SimWorld, at_once};
 
 /// After the faults have stopped every run must end within this time.
 const PATIENCE: i64 = 240_000;
@@ -19,7 +19,7 @@ const AFTERMATH: i64 = 25_000;
 /// in circles.
 const CALLS_MAX: f64 = 60.0;
 
-impl World {
+impl SimWorld {
     /// Is there anything left to see?
     pub(crate) fn goes_on(&mut self) -> bool {
         if !self.checker.violations.is_empty() {
@@ -74,7 +74,7 @@ impl World {
         let ends = self
             .ids
             .iter()
-            .map(|run| self.record(*run).and_then(|record| End::of(&record)))
+            .map(|run| self.record(*run).and_then(|record| SimEnd::of(&record)))
             .collect();
         SimReport {
             ends,

@@ -31,7 +31,7 @@ mod world;
 pub use dice::Dice;
 pub use faults::Faults;
 pub use mutant::Mutant;
-pub use report::{End, SimReport};
+pub use report::{SimEnd, SimReport};
 pub use shapes::SimJob;
 pub use verdict::{complaint, story};
 pub use world::{Setup, simulate};

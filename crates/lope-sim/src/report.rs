@@ -6,7 +6,7 @@ use lope_store::runs::{FinalStatus, RunRecord, RunStatus};
 
 /// How a run ended.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct End {
+pub struct SimEnd {
     pub status: String,
     /// The result, or the type of the failure, as text.
     pub result: String,
@@ -16,7 +16,7 @@ pub struct End {
 #[derive(Debug)]
 pub struct SimReport {
     /// How each job's run ended, in the order of the jobs; nothing if it did not.
-    pub ends: Vec<Option<End>>,
+    pub ends: Vec<Option<SimEnd>>,
     pub violations: Vec<String>,
     /// Points at which a process could have crashed, and those before the last run had ended.
     pub points: u64,
@@ -41,7 +41,7 @@ pub struct SimReport {
     pub trace: Vec<String>,
 }
 
-impl End {
+impl SimEnd {
     pub(crate) fn of(record: &RunRecord) -> Option<Self> {
         let RunStatus::Final(status) = record.status else {
             return None;

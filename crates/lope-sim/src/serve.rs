@@ -17,7 +17,7 @@ use crate::mutant;
 use crate::process::{BORN, MORNING, Process};
 use crate::trace::short;
 use crate::wire::{PendingRequest, ProcessMessage, ProcessPart, Request, Told, shard_of};
-use crate::world::{Happening, World, at_once};
+use crate::world::{Happening, SimWorld, at_once};
 
 /// How long a process waits for an answer before it gives up.
 const PATIENCE: i64 = 1_500;
@@ -30,7 +30,7 @@ const AGAIN: i64 = 300;
 
 type Answers = Vec<(ProcessPart, ProcessMessage)>;
 
-impl World {
+impl SimWorld {
     /// A process sends a request.
     pub(crate) fn send(&mut self, slot: usize, request: Request) {
         let from = self.processes[slot].address;

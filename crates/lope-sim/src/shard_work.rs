@@ -6,12 +6,12 @@ use lope_model::{Epoch, RunId};
 use lope_store::runs::{CommitReply, LiveStatus, Release, RunCommit, Then, Wake};
 
 use crate::mutant;
-use crate::report::End;
+use crate::report::SimEnd;
 use crate::trace::short;
 use crate::wire::{ProcessMessage, ProcessPart, Request, shard_of};
-use crate::world::World;
+use crate::world::SimWorld;
 
-impl World {
+impl SimWorld {
     /// A shard takes an input in, or only looks at the clock; its outputs go where they belong.
     pub(crate) fn shard(&mut self, slot: usize, part: ProcessPart, input: Option<ShardInput>) {
         let (at, ProcessPart::Shard(number)) = (self.at, part) else {
@@ -188,8 +188,8 @@ impl World {
         let UnloadReason::Ended { status, result } = why else {
             return;
         };
-        let stored = self.record(run).and_then(|record| End::of(&record));
-        if stored.as_ref() != Some(&End::told(*status, result)) {
+        let stored = self.record(run).and_then(|record| SimEnd::of(&record));
+        if stored.as_ref() != Some(&SimEnd::told(*status, result)) {
             self.checker.blame(format!(
                 "{run}: told to have ended as {status:?} with {result:?}, stored is {stored:?}"
             ));

@@ -12,14 +12,14 @@ use crate::checker::employer;
 use crate::mutant::Mutant;
 use crate::process::AtWork;
 use crate::wire::{ProcessMessage, ProcessPart, shard_of};
-use crate::world::{World, at_once};
+use crate::world::{SimWorld, at_once};
 
 /// How often what others hold is asked for.
 const POLL: i64 = 500;
 /// Longest silence of a worker that was told to stop.
 const SILENT: i64 = 6_000;
 
-impl World {
+impl SimWorld {
     pub(crate) fn submit(&mut self, slot: usize, task: Box<Task>) {
         let record = self.record(task.token.run);
         let at = self.at;

@@ -2,12 +2,12 @@
 //! that the dice give. What each of them does is not known here.
 
 use crate::wire::ProcessPart;
-use crate::world::{Happening, World};
+use crate::world::{Happening, SimWorld};
 
 /// Until about this time there is work in most worlds.
 const BUSY: i64 = 9_000;
 
-impl World {
+impl SimWorld {
     /// Pauses, stalls and shutdowns have their times from the beginning.
     pub(crate) fn plan_trouble(&mut self) {
         let faults = self.setup.faults;

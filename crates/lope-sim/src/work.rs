@@ -13,9 +13,9 @@ use crate::mutant::Mutant;
 use crate::process::BORN;
 use crate::trace::short;
 use crate::wire::{ProcessMessage, ProcessPart, Request, Told, shard_of};
-use crate::world::World;
+use crate::world::SimWorld;
 
-impl World {
+impl SimWorld {
     /// A message reaches a part of a process that is up.
     pub(crate) fn receive(&mut self, slot: usize, part: ProcessPart, message: ProcessMessage) {
         match message {

@@ -78,7 +78,7 @@ pub(crate) enum Happening {
 }
 
 #[derive(Debug)]
-pub(crate) struct World {
+pub(crate) struct SimWorld {
     pub(crate) setup: Setup,
     pub(crate) settings: Settings,
     pub(crate) at: i64,
@@ -135,7 +135,7 @@ impl Setup {
 
 /// Live through a world.
 pub fn simulate(setup: &Setup) -> SimReport {
-    let mut world = World::new(setup.clone());
+    let mut world = SimWorld::new(setup.clone());
     world.begin();
     while world.step() {}
     world.report()
@@ -149,7 +149,7 @@ pub(crate) fn at_once<T>(future: impl Future<Output = T>) -> T {
     }
 }
 
-impl World {
+impl SimWorld {
     fn new(setup: Setup) -> Self {
         let mut dice = Dice::new(setup.seed ^ 0x5eed);
         let clock = Arc::new(ManualClock::at(Timestamp::from_millis(MORNING)));

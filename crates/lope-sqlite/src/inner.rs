@@ -20,7 +20,7 @@ pub(crate) struct SqliteInner {
     pub(crate) options: SqliteOptions,
     pub(crate) notifiers: Notifiers,
     pub(crate) runner_locks: RunnerLocks,
-    pub(crate) log: Log,
+    pub(crate) log: WalState,
     /// The manifest as this process read it last; it only grows.
     pub(crate) manifest: RwLock<Option<Arc<Manifest>>>,
     /// How much pruning takes at a time.
@@ -38,7 +38,7 @@ pub(crate) struct Notifiers {
 
 /// What is known of the write-ahead log.
 #[derive(Debug, Default)]
-pub(crate) struct Log {
+pub(crate) struct WalState {
     /// Its length in pages after this process's last commit.
     pub(crate) pages: AtomicU32,
     /// Nearly all of it is in the database: the next writer may start it over.
@@ -53,7 +53,7 @@ impl SqliteInner {
             options,
             notifiers: Notifiers::default(),
             runner_locks,
-            log: Log::default(),
+            log: WalState::default(),
             manifest: RwLock::new(None),
             prune_pace: Mutex::default(),
             told_schedules: Mutex::default(),

@@ -27,11 +27,11 @@ enum ReaderMessage {
 /// The door to the readers' threads. When the last one is dropped, they end.
 #[derive(Debug, Clone)]
 pub(crate) struct ReadersDoor {
-    inbox: mpsc::Sender<ReaderMessage>,
+    queue: mpsc::Sender<ReaderMessage>,
     threads: usize,
 }
 
-type Inbox = Arc<Mutex<mpsc::Receiver<ReaderMessage>>>;
+type ReaderQueue = Arc<Mutex<mpsc::Receiver<ReaderMessage>>>;
 
 impl ReadersDoor {
     /// Look at the store in one snapshot.
@@ -41,7 +41,7 @@ impl ReadersDoor {
         F: FnMut(&Tx<'_>) -> Worked<T> + Send + 'static,
     {
         let (job, reply) = job(0, verb);
-        self.inbox
+        self.queue
             .send(ReaderMessage::Do(job))
             .await
             .map_err(|_| StoreError::Closed)?;
@@ -52,9 +52,9 @@ impl ReadersDoor {
     pub(crate) async fn stop(&self) {
         for _ in 0..self.threads {
             // They may have ended before.
-            let _ = self.inbox.send(ReaderMessage::Stop).await;
+            let _ = self.queue.send(ReaderMessage::Stop).await;
         }
-        self.inbox.closed().await;
+        self.queue.closed().await;
     }
 }
 
@@ -63,25 +63,25 @@ pub(crate) fn start(
     connections: Vec<Connection>,
     inner: &Arc<SqliteInner>,
 ) -> StoreResult<ReadersDoor> {
-    let (door, inbox) = mpsc::channel(READER_QUEUE_MAX);
-    let inbox = Arc::new(Mutex::new(inbox));
+    let (door, queue) = mpsc::channel(READER_QUEUE_MAX);
+    let queue = Arc::new(Mutex::new(queue));
     let threads = connections.len();
     for db in connections {
         let inner = Arc::clone(inner);
-        let inbox = Arc::clone(&inbox);
+        let queue = Arc::clone(&queue);
         let named = thread::Builder::new().name("lope-sqlite-reader".to_owned());
         named
-            .spawn(move || read(&db, &inner, &inbox))
+            .spawn(move || read(&db, &inner, &queue))
             .map_err(StoreError::unavailable)?;
     }
     Ok(ReadersDoor {
-        inbox: door,
+        queue: door,
         threads,
     })
 }
 
-fn read(db: &Connection, inner: &SqliteInner, inbox: &Inbox) {
-    while let Some(mut job) = next(inbox) {
+fn read(db: &Connection, inner: &SqliteInner, queue: &ReaderQueue) {
+    while let Some(mut job) = next(queue) {
         let mut read = transact(db, inner, &mut *job);
         for _ in 1..TRIES {
             match &read {
@@ -95,8 +95,8 @@ fn read(db: &Connection, inner: &SqliteInner, inbox: &Inbox) {
     }
 }
 
-fn next(inbox: &Inbox) -> Option<Box<dyn StoreJob>> {
-    match inbox
+fn next(queue: &ReaderQueue) -> Option<Box<dyn StoreJob>> {
+    match queue
         .lock()
         .expect("nobody panics while waiting for a job")
         .blocking_recv()?

@@ -55,14 +55,14 @@ struct Writer {
     /// The file that `db` has open.
     file: OpenFile,
     inner: Arc<SqliteInner>,
-    inbox: mpsc::Receiver<WriterMessage>,
+    queue: mpsc::Receiver<WriterMessage>,
     writers: Arc<WriterLock>,
     checkpointer: Checkpointer,
     announcer: Announcer,
     seen: i64,
     /// Is every transaction flushed before it is answered?
     flushes: bool,
-    /// A message that was taken out of the inbox while a group was being filled.
+    /// A message that was taken out of the queue while a group was being filled.
     held_back: Option<WriterMessage>,
 }
 
@@ -140,7 +140,7 @@ impl WeakWriterDoor {
 /// Start the writer's thread on a connection that is ready. It ends when it is stopped or its last
 /// door is dropped.
 pub(crate) fn start(db: Connection, inner: Arc<SqliteInner>) -> StoreResult<WriterDoor> {
-    let (door, inbox) = mpsc::channel(WRITER_QUEUE_MAX);
+    let (door, queue) = mpsc::channel(WRITER_QUEUE_MAX);
     let writers = Arc::new(WriterLock::open(&inner.files, inner.options.patience)?);
     let checkpointer = Checkpointer::start(&inner)?;
     db.busy_timeout(lock_patience(&inner.options))
@@ -150,7 +150,7 @@ pub(crate) fn start(db: Connection, inner: Arc<SqliteInner>) -> StoreResult<Writ
         file: OpenFile::of(&db, &inner.files),
         db,
         inner,
-        inbox,
+        queue,
         writers,
         checkpointer,
         announcer,
@@ -169,7 +169,7 @@ pub(crate) fn start(db: Connection, inner: Arc<SqliteInner>) -> StoreResult<Writ
 
 impl Writer {
     fn run(mut self) {
-        while let Some(message) = self.held_back.take().or_else(|| self.inbox.blocking_recv()) {
+        while let Some(message) = self.held_back.take().or_else(|| self.queue.blocking_recv()) {
             match message {
                 WriterMessage::Do(job) => match self.flush(true) {
                     Ok(()) => self.serve(job),
@@ -184,7 +184,7 @@ impl Writer {
                 WriterMessage::Stop(done) => {
                     self.checkpointer.stop();
                     checkpoint::finish(&self.db, &self.inner);
-                    drop((self.db, self.inbox));
+                    drop((self.db, self.queue));
                     let _ = done.send(());
                     return;
                 }
@@ -313,7 +313,7 @@ impl Writer {
             if self.held_back.is_some() {
                 return None;
             }
-            match self.inbox.try_recv().ok()? {
+            match self.queue.try_recv().ok()? {
                 // What may go without a flush may also go with one.
                 WriterMessage::DoUnflushed(job) => return Some(job),
                 WriterMessage::Do(job) if self.flushes => return Some(job),
@@ -485,7 +485,7 @@ mod tests {
         door.call(0, read).await.unwrap()
     }
 
-    /// The first job waits inside the transaction until the others are in the inbox, so all of them
+    /// The first job waits inside the transaction until the others are in the queue, so all of them
     /// are one group.
     #[tokio::test(flavor = "multi_thread")]
     async fn a_job_that_fails_takes_only_itself_back() {
@@ -507,9 +507,9 @@ mod tests {
         let doubled = door.call(1, |tx| put(tx, "first"));
         let last = door.call(1, |tx| put(tx, "last"));
         let all = async { tokio::join!(first, refused, panicked, doubled, last) };
-        let inbox = door.0.clone();
+        let queue = door.0.clone();
         let opener = async move {
-            while inbox.capacity() + 4 > inbox.max_capacity() {
+            while queue.capacity() + 4 > queue.max_capacity() {
                 tokio::task::yield_now().await;
             }
             drop(go);
@@ -554,9 +554,9 @@ mod tests {
                 door.call_unflushed(1, level)
             )
         };
-        let inbox = door.0.clone();
+        let queue = door.0.clone();
         let opener = async move {
-            while inbox.capacity() + 3 > inbox.max_capacity() {
+            while queue.capacity() + 3 > queue.max_capacity() {
                 tokio::task::yield_now().await;
             }
             drop(go);

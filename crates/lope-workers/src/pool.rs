@@ -32,7 +32,7 @@ use tokio::task::AbortHandle;
 
 use self::attempts::{DeferredReply, PoolAttempt};
 use self::heaps::RememberedHeaps;
-use self::link::Arrival;
+use self::link::WorkerArrival;
 pub use self::listen::{Remote, RemoteListener};
 use self::message::ToWorker;
 use self::roster::{PoolWorkerId, Roster, RosterAction, RosterEvent, TaskId};
@@ -81,7 +81,7 @@ struct PoolState {
     links: HashMap<PoolWorkerId, WorkerLink>,
     heaps: RememberedHeaps,
     /// Processes that were started and have not said their first word.
-    expected: HashMap<PoolWorkerId, oneshot::Sender<Arrival>>,
+    expected: HashMap<PoolWorkerId, oneshot::Sender<WorkerArrival>>,
     /// What processes of the pool's own brought; they are replaced when they go.
     own_realms: HashSet<Realm>,
 }

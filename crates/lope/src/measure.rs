@@ -19,7 +19,7 @@ use crate::client::Client;
 use crate::clock;
 use crate::stores::StoreUrl;
 
-pub use lope_mailbox::bench::{Ground, idle_handler};
+pub use lope_mailbox::bench::{MeasuredMailbox, idle_handler};
 pub use lope_postgres::ServerMeter;
 pub use lope_store::bench::{cpu_time, fsync_probe, fsync_times};
 
@@ -29,8 +29,8 @@ const BATCH: usize = 1_000;
 const OUTCOME: usize = 120;
 
 /// Messages and timers to measure on the mailboxes of a store.
-pub async fn mailbox_ground(client: &Client) -> StoreResult<Ground> {
-    Ok(Ground {
+pub async fn measured_mailbox(client: &Client) -> StoreResult<MeasuredMailbox> {
+    Ok(MeasuredMailbox {
         tables: Arc::clone(&client.store().tables),
         time: TimeHooks::on(Arc::new(client.clock().await?)),
     })

@@ -8,24 +8,24 @@ use lope_store::error::StoreResult;
 
 /// The acknowledgements of one process.
 #[derive(Debug)]
-pub(super) struct Tally {
+pub(super) struct WriterTally {
     round: usize,
-    writers: [Done; WRITERS],
+    writers: [WriterProgress; WRITERS],
 }
 
 /// How far one writer came: its run, its last batch, its last commit.
 #[derive(Debug, Clone, Copy, Default)]
-struct Done {
+struct WriterProgress {
     run: Option<RunId>,
     batch: u64,
     commit: u64,
 }
 
-impl Tally {
+impl WriterTally {
     pub(super) fn new(round: usize) -> Self {
         Self {
             round,
-            writers: [Done::default(); WRITERS],
+            writers: [WriterProgress::default(); WRITERS],
         }
     }
 

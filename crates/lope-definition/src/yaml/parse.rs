@@ -13,7 +13,7 @@ use lope_expr::TextLocation;
 use lope_model::Value;
 
 use super::scalar::{Scalar, resolve};
-use super::tree::{Node, NodeId, Shape, Style, Text, YamlEntry, YamlTree};
+use super::tree::{NodeId, Shape, Style, Text, YamlEntry, YamlNode, YamlTree};
 use super::{DEPTH_MAX, NODES_MAX};
 use crate::definition::Problem;
 
@@ -25,7 +25,7 @@ pub(super) struct Parsed {
 }
 
 /// Why reading cannot go on; the problem is noted already.
-struct Stop;
+struct ParseStop;
 
 pub(super) fn parse(source: &str) -> Parsed {
     let mut builder = Builder::default();
@@ -49,7 +49,7 @@ pub(super) fn parse(source: &str) -> Parsed {
 
 #[derive(Default)]
 struct Builder {
-    nodes: Vec<Node>,
+    nodes: Vec<YamlNode>,
     open: Vec<Open>,
     root: Option<NodeId>,
     /// Finished nodes by the number of their anchor.
@@ -89,7 +89,7 @@ struct PendingKey {
 }
 
 impl Builder {
-    fn document(&mut self, source: &str) -> Result<Option<NodeId>, Stop> {
+    fn document(&mut self, source: &str) -> Result<Option<NodeId>, ParseStop> {
         let options = options! {
             emit_unresolved_aliases: true,
             emit_anchor_events: true,
@@ -105,7 +105,7 @@ impl Builder {
         Ok(self.root)
     }
 
-    fn event(&mut self, event: Event<'_>, span: Span) -> Result<(), Stop> {
+    fn event(&mut self, event: Event<'_>, span: Span) -> Result<(), ParseStop> {
         match event {
             Event::Scalar(text, style, anchor, tag) => {
                 let shape = self.scalar(text, style, tag.as_deref(), span);
@@ -214,8 +214,8 @@ impl Builder {
         }
     }
 
-    fn leaf(&mut self, shape: Shape, at: TextLocation, anchor: usize) -> Result<(), Stop> {
-        let id = self.add(Node {
+    fn leaf(&mut self, shape: Shape, at: TextLocation, anchor: usize) -> Result<(), ParseStop> {
+        let id = self.add(YamlNode {
             at,
             shape,
             weight: 1,
@@ -224,7 +224,7 @@ impl Builder {
         self.finish(id, anchor, at)
     }
 
-    fn open(&mut self, at: TextLocation, anchor: usize, holds: Holds) -> Result<(), Stop> {
+    fn open(&mut self, at: TextLocation, anchor: usize, holds: Holds) -> Result<(), ParseStop> {
         if self.open.len() >= DEPTH_MAX {
             return Err(self.stop(Problem::new(
                 at,
@@ -236,7 +236,7 @@ impl Builder {
         Ok(())
     }
 
-    fn close(&mut self) -> Result<(), Stop> {
+    fn close(&mut self) -> Result<(), ParseStop> {
         let Some(Open { at, anchor, holds }) = self.open.pop() else {
             return Ok(());
         };
@@ -252,7 +252,7 @@ impl Builder {
                 format!("nested deeper than {DEPTH_MAX} levels"),
             )));
         }
-        let id = self.add(Node {
+        let id = self.add(YamlNode {
             at,
             shape,
             weight,
@@ -288,7 +288,7 @@ impl Builder {
         }
     }
 
-    fn alias(&mut self, anchor: usize, at: TextLocation) -> Result<(), Stop> {
+    fn alias(&mut self, anchor: usize, at: TextLocation) -> Result<(), ParseStop> {
         if let Some(id) = self.anchors.get(&anchor) {
             return self.finish(*id, 0, at);
         }
@@ -300,7 +300,7 @@ impl Builder {
         self.leaf(Shape::Plain(Value::Null), at, 0)
     }
 
-    fn unknown_alias(&mut self, name: &str, at: TextLocation) -> Result<(), Stop> {
+    fn unknown_alias(&mut self, name: &str, at: TextLocation) -> Result<(), ParseStop> {
         let problem = Problem::new(at, "", format!("there is no anchor '&{name}' before this"));
         self.problems
             .push(problem.did_you_mean(name, self.names.iter().map(String::as_str)));
@@ -308,7 +308,7 @@ impl Builder {
     }
 
     /// Gives a node to what is open around it: as an item, a key, a value, or as the document.
-    fn finish(&mut self, id: NodeId, anchor: usize, at: TextLocation) -> Result<(), Stop> {
+    fn finish(&mut self, id: NodeId, anchor: usize, at: TextLocation) -> Result<(), ParseStop> {
         if anchor > 0 {
             self.anchors.insert(anchor, id);
         }
@@ -332,7 +332,7 @@ impl Builder {
     }
 
     /// Aliases make small files large: what a node stands for is bounded, not what is written.
-    fn bounded(&mut self, id: NodeId, at: TextLocation) -> Result<(), Stop> {
+    fn bounded(&mut self, id: NodeId, at: TextLocation) -> Result<(), ParseStop> {
         if self.nodes[id.0 as usize].weight <= NODES_MAX {
             return Ok(());
         }
@@ -343,7 +343,7 @@ impl Builder {
         )))
     }
 
-    fn add(&mut self, node: Node) -> Result<NodeId, Stop> {
+    fn add(&mut self, node: YamlNode) -> Result<NodeId, ParseStop> {
         if self.nodes.len() as u64 >= NODES_MAX {
             return Err(self.stop(Problem::new(
                 node.at,
@@ -371,7 +371,7 @@ impl Builder {
         })
     }
 
-    fn broken(&mut self, error: &ScanError, source: &str) -> Stop {
+    fn broken(&mut self, error: &ScanError, source: &str) -> ParseStop {
         let mark = error.marker();
         let at = TextLocation::new(mark.line() as u32, mark.col() as u32 + 1);
         let problem = Problem::new(at, "", format!("not YAML: {}", error.info()));
@@ -387,9 +387,9 @@ impl Builder {
         })
     }
 
-    fn stop(&mut self, problem: Problem) -> Stop {
+    fn stop(&mut self, problem: Problem) -> ParseStop {
         self.problems.push(problem);
-        Stop
+        ParseStop
     }
 }
 
@@ -415,7 +415,12 @@ fn tag_matches(tag: &str, value: &Value) -> bool {
 }
 
 /// The key that a node is: a text, or a scalar taken as it is written.
-fn key_of(nodes: &[Node], id: NodeId, at: TextLocation, problems: &mut Vec<Problem>) -> PendingKey {
+fn key_of(
+    nodes: &[YamlNode],
+    id: NodeId,
+    at: TextLocation,
+    problems: &mut Vec<Problem>,
+) -> PendingKey {
     let text: Arc<str> = match &nodes[id.0 as usize].shape {
         Shape::Text(text) => {
             let merges = text.style == Style::Plain && &*text.content == "<<";

@@ -12,7 +12,7 @@ use lope_model::Value;
 /// A document.
 #[derive(Debug)]
 pub(super) struct YamlTree {
-    pub(super) nodes: Vec<Node>,
+    pub(super) nodes: Vec<YamlNode>,
     pub(super) root: NodeId,
 }
 
@@ -21,7 +21,7 @@ pub(super) struct YamlTree {
 pub(super) struct NodeId(pub(super) u32);
 
 #[derive(Debug)]
-pub(super) struct Node {
+pub(super) struct YamlNode {
     pub(super) at: TextLocation,
     pub(super) shape: Shape,
     /// Nodes below and including this one, aliases counted each time.
@@ -69,7 +69,7 @@ pub(super) enum Style {
 }
 
 impl YamlTree {
-    pub(super) fn node(&self, id: NodeId) -> &Node {
+    pub(super) fn node(&self, id: NodeId) -> &YamlNode {
         &self.nodes[id.0 as usize]
     }
 

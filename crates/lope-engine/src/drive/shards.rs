@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use lope_model::{Epoch, RunId, RunnerId, Timestamp};
 
 use super::clock::ProcessClock;
-use super::inbox::Inbox;
+use super::input_queue::InputQueue;
 use super::supervisor::words;
 use crate::shard::{Shard, ShardInput, ShardOutput, ShardSettings};
 
@@ -34,7 +34,7 @@ pub(crate) struct Shards {
 
 #[derive(Debug)]
 struct ShardLine {
-    inbox: Inbox<ShardInput>,
+    queue: InputQueue<ShardInput>,
     /// Gone when the shard's thread has ended.
     place: Mutex<Option<ShardPlace>>,
     /// How many inputs from now on are not for others than the shard's thread.
@@ -44,7 +44,7 @@ struct ShardLine {
 impl Shards {
     pub(crate) fn new(count: usize) -> Self {
         let line = || ShardLine {
-            inbox: Inbox::new(),
+            queue: InputQueue::new(),
             place: Mutex::default(),
             avoided: AtomicU32::new(0),
         };
@@ -60,7 +60,7 @@ impl Shards {
     }
 
     pub(crate) fn send(&self, run: RunId, input: ShardInput) {
-        self.lines[self.shard_of(run)].inbox.send([input]);
+        self.lines[self.shard_of(run)].queue.send([input]);
     }
 
     /// One input, done on the spot if nobody is at work on its shard and nothing waits there. Only
@@ -69,7 +69,7 @@ impl Shards {
     pub(crate) fn bring(&self, run: RunId, input: ShardInput) {
         let line = &self.lines[self.shard_of(run)];
         if tokio::runtime::Handle::try_current().is_err() || !line.invites() {
-            return line.inbox.send([input]);
+            return line.queue.send([input]);
         }
         line.work_on_the_spot(input);
     }
@@ -82,18 +82,18 @@ impl Shards {
         self.lines
             .iter()
             .zip(sorted)
-            .for_each(|(line, inputs)| line.inbox.send(inputs));
+            .for_each(|(line, inputs)| line.queue.send(inputs));
     }
 
     /// The same to every shard.
     pub(crate) fn tell(&self, make: impl Fn() -> ShardInput) {
         let lines = self.lines.iter();
-        lines.for_each(|line| line.inbox.send([make()]));
+        lines.for_each(|line| line.queue.send([make()]));
     }
 
     /// No more inputs: the threads end when they have taken in what is there.
     pub(crate) fn close(&self) {
-        self.lines.iter().for_each(|line| line.inbox.close());
+        self.lines.iter().for_each(|line| line.queue.close());
     }
 }
 
@@ -109,20 +109,20 @@ impl ShardLine {
             .avoided
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, less)
             .is_ok();
-        !avoids && self.inbox.try_hold()
+        !avoids && self.queue.try_hold()
     }
 
     /// The turn of this input, and a few more if others come meanwhile. The place is held.
     fn work_on_the_spot(&self, input: ShardInput) {
         let mut guard = self.place();
         let Some(place) = guard.as_mut() else {
-            return self.inbox.release(false);
+            return self.queue.release(false);
         };
         place.inputs.push_back(input);
         let began = Instant::now();
         for _ in 0..SPOT_ROUNDS {
             place.work();
-            self.inbox.take_held(&mut place.inputs);
+            self.queue.take_held(&mut place.inputs);
             if place.inputs.is_empty() || place.is_down() {
                 break;
             }
@@ -133,7 +133,7 @@ impl ShardLine {
         // What is left over comes before what waits.
         let stir = !place.inputs.is_empty() || place.is_down() || place.sleeps_too_long();
         drop(guard);
-        self.inbox.release(stir);
+        self.queue.release(stir);
     }
 }
 
@@ -187,7 +187,7 @@ fn attend(line: &ShardLine, place: ShardPlace) {
         if !pause.is_zero() {
             std::thread::sleep(pause);
         }
-        if !line.inbox.take(&mut inputs, wait) {
+        if !line.queue.take(&mut inputs, wait) {
             break;
         }
         let mut guard = line.place();
@@ -358,10 +358,10 @@ mod tests {
 
     /// Wait until the shard's thread sleeps and nothing waits.
     fn until_idle(shards: &Shards) {
-        while !shards.lines[0].inbox.try_hold() {
+        while !shards.lines[0].queue.try_hold() {
             std::thread::yield_now();
         }
-        shards.lines[0].inbox.release(false);
+        shards.lines[0].queue.release(false);
     }
 
     #[tokio::test]

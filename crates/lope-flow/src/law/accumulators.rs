@@ -11,7 +11,7 @@ use super::arena::Key;
 use super::attempts::ActionCall;
 use super::machine::Machine;
 use super::start::Spot;
-use super::state::{CellState, Task, Work};
+use super::state::{BlockStepState, Work, WorkItem};
 
 impl<'a> Machine<'a> {
     pub(crate) fn start_state(&mut self, spot: Spot<'a>) -> Result<Option<Value>, Failure> {
@@ -32,8 +32,8 @@ impl<'a> Machine<'a> {
             let root = self.state.acts.get(earlier.root);
             root.is_none_or(|root| {
                 matches!(
-                    root.cells[top as usize].state,
-                    CellState::Done | CellState::Skipped
+                    root.steps[top as usize].state,
+                    BlockStepState::Done | BlockStepState::Skipped
                 )
             })
         })
@@ -82,7 +82,7 @@ impl<'a> Machine<'a> {
         };
         if self.is_first(top, turn.1) {
             self.state.turns.remove(&turn);
-            self.task(Task::Turns { top });
+            self.enqueue(WorkItem::Turns { top });
             self.take_turn(exec);
         }
     }
@@ -91,7 +91,7 @@ impl<'a> Machine<'a> {
     pub(crate) fn next_turns(&mut self) {
         let tops: BTreeSet<u32> = self.state.turns.keys().map(|(top, _, _)| *top).collect();
         tops.into_iter()
-            .for_each(|top| self.task(Task::Turns { top }));
+            .for_each(|top| self.enqueue(WorkItem::Turns { top }));
     }
 
     fn take_turn(&mut self, exec: Key) {

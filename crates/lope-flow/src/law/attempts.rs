@@ -14,7 +14,7 @@ use super::machine::Machine;
 use super::outgoing_message;
 use super::start::Spot;
 use super::state::{
-    Attempt, Begun, End, Exit, Job, Life, Phase, ReadyKey, Sending, Task, Work, WorkerJob,
+    Attempt, Begun, End, Exit, Job, Life, Phase, ReadyKey, Sending, Work, WorkItem, WorkerJob,
 };
 
 /// An action, who does it, and its arguments before they are evaluated.
@@ -166,7 +166,7 @@ impl<'a> Machine<'a> {
             | Work::Block(_)
             | Work::Each(_)
             | Work::While(_)
-            | Work::Guard(_)
+            | Work::Try(_)
             | Work::Race(_)
             | Work::All(_) => None,
         }
@@ -217,7 +217,7 @@ impl<'a> Machine<'a> {
             self.dispatch(exec);
         }
         for exec in std::mem::take(&mut self.state.outgoing).into_values() {
-            self.task(Task::Outgoing { exec });
+            self.enqueue(WorkItem::Outgoing { exec });
         }
     }
 
@@ -273,7 +273,7 @@ impl<'a> Machine<'a> {
             }
             Work::Attempt(_) => self.post_child(exec),
             Work::Sleep(_) | Work::Wait(_) | Work::Turn(_) | Work::Block(_) | Work::Each(_) => {}
-            Work::While(_) | Work::Guard(_) | Work::Race(_) | Work::All(_) => {}
+            Work::While(_) | Work::Try(_) | Work::Race(_) | Work::All(_) => {}
         }
     }
 

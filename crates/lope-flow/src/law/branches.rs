@@ -10,7 +10,7 @@ use super::machine::Machine;
 use super::names::failure_value;
 use super::plan::PlanStep;
 use super::start::Spot;
-use super::state::{Branches, End, Exit, Task, Work};
+use super::state::{Branches, End, Exit, Work, WorkItem};
 
 impl<'a> Machine<'a> {
     pub(crate) fn start_branches(
@@ -90,7 +90,7 @@ impl<'a> Machine<'a> {
         held.ending = Some(end);
         let open: Vec<Key> = held.acts.values().copied().collect();
         for act in open {
-            self.task(Task::Leave {
+            self.enqueue(WorkItem::Leave {
                 act,
                 exit: Exit::Cancelled,
             });
@@ -122,7 +122,7 @@ impl<'a> Machine<'a> {
             | Work::Block(_)
             | Work::Each(_)
             | Work::While(_)
-            | Work::Guard(_) => None,
+            | Work::Try(_) => None,
         }
     }
 }

@@ -5,10 +5,10 @@ use lope_model::Failure;
 use super::arena::Key;
 use super::effect::Effect;
 use super::event::Settled;
-use super::guard::has_finally;
 use super::machine::Machine;
-use super::state::{Alarm, Attempt, End, Exit, GuardPhase, Life, Phase, Task, Work};
+use super::state::{Alarm, Attempt, End, Exit, Life, Phase, TryPhase, Work, WorkItem};
 use super::trace::Mark;
+use super::try_step::has_finally;
 
 impl Machine<'_> {
     /// Somebody around an execution decided that it shall end. What has a `finally` still runs it.
@@ -23,7 +23,7 @@ impl Machine<'_> {
                 return self.conclude(exec, cancelled);
             }
             Work::Block(act) => vec![*act],
-            Work::While(rounds) => vec![rounds.act],
+            Work::While(held) => vec![held.act],
             Work::Each(each) => {
                 each.ending = Some(cancelled.clone());
                 each.acts.values().copied().collect()
@@ -32,17 +32,17 @@ impl Machine<'_> {
                 branches.ending = Some(cancelled.clone());
                 branches.acts.values().copied().collect()
             }
-            Work::Guard(guard) if guard.phase == GuardPhase::Finally => {
-                guard.pending = Some(cancelled);
+            Work::Try(held) if held.phase == TryPhase::Finally => {
+                held.pending = Some(cancelled);
                 return;
             }
-            Work::Guard(guard) => vec![guard.act],
+            Work::Try(held) => vec![held.act],
         };
         if blocks.is_empty() {
             return self.conclude(exec, cancelled);
         }
         for act in blocks {
-            self.task(Task::Leave {
+            self.enqueue(WorkItem::Leave {
                 act,
                 exit: Exit::Cancelled,
             });
@@ -80,7 +80,7 @@ impl Machine<'_> {
             Work::Block(_)
             | Work::Each(_)
             | Work::While(_)
-            | Work::Guard(_)
+            | Work::Try(_)
             | Work::Race(_)
             | Work::All(_) => {}
         }
@@ -147,7 +147,7 @@ impl Machine<'_> {
             .timers
             .insert((self.state.at.plus(self.plan.grace), number), Alarm::Grace);
         for act in roots {
-            self.task(Task::Leave {
+            self.enqueue(WorkItem::Leave {
                 act,
                 exit: Exit::Cancelled,
             });
@@ -207,7 +207,7 @@ impl Machine<'_> {
 
     fn count_guards(&self) -> u32 {
         let guarded = self.state.execs.iter().filter(|(_, exec)| {
-            matches!(exec.work, Work::Guard(_))
+            matches!(exec.work, Work::Try(_))
                 && self
                     .planned(exec.act, exec.step)
                     .is_some_and(|step| has_finally(&step.kind))

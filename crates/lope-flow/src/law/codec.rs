@@ -12,7 +12,7 @@ use serde::de::DeserializeOwned;
 use thiserror::Error;
 
 use super::event::{Event, EventKind, Settled};
-use super::state::{End, Exec, Exit, Job, Life, State, Task, Work};
+use super::state::{End, Exec, Exit, Job, Life, State, Work, WorkItem};
 use super::weight::weight;
 
 /// The name of a tag that stands for a blob.
@@ -125,12 +125,12 @@ impl<T> Stored<T> {
 }
 
 /// Something that holds values, each of which may be stored apart.
-trait Holder {
+trait HasValues {
     fn each_value(&mut self, visit: &mut dyn FnMut(&mut Value));
 }
 
 /// Large values give way to references while it is written.
-fn write<T: Holder + Serialize>(holder: &mut T, bytes: &mut Vec<u8>, blobs: &mut Vec<Blob>) {
+fn write<T: HasValues + Serialize>(holder: &mut T, bytes: &mut Vec<u8>, blobs: &mut Vec<Blob>) {
     let mut apart = Vec::new();
     holder.each_value(&mut |value| {
         if reference(value).is_none() && weight(value) < limit::INLINE_MAX {
@@ -162,7 +162,7 @@ fn write<T: Holder + Serialize>(holder: &mut T, bytes: &mut Vec<u8>, blobs: &mut
     }
 }
 
-fn read<T: Holder + DeserializeOwned>(bytes: &[u8]) -> Result<Stored<T>, BadRow> {
+fn read<T: HasValues + DeserializeOwned>(bytes: &[u8]) -> Result<Stored<T>, BadRow> {
     let mut inner: T = rmp_serde::from_slice(bytes).map_err(|error| BadRow(error.to_string()))?;
     let mut needs = Vec::new();
     inner.each_value(&mut |value| needs.extend(reference(value)));
@@ -171,7 +171,7 @@ fn read<T: Holder + DeserializeOwned>(bytes: &[u8]) -> Result<Stored<T>, BadRow>
     Ok(Stored { inner, needs })
 }
 
-fn fill<T: Holder>(
+fn fill<T: HasValues>(
     mut holder: T,
     mut blob: impl FnMut(Digest) -> Option<Vec<u8>>,
 ) -> Result<T, BadRow> {
@@ -197,7 +197,7 @@ fn reference(value: &Value) -> Option<Digest> {
     }
 }
 
-impl Holder for Event {
+impl HasValues for Event {
     fn each_value(&mut self, visit: &mut dyn FnMut(&mut Value)) {
         match &mut self.kind {
             EventKind::Start(start) => {
@@ -229,7 +229,7 @@ fn in_settled(result: &mut Settled, visit: &mut dyn FnMut(&mut Value)) {
     }
 }
 
-impl Holder for State {
+impl HasValues for State {
     fn each_value(&mut self, visit: &mut dyn FnMut(&mut Value)) {
         self.run.iter_mut().for_each(|run| visit(&mut run.env));
         let fed = self
@@ -294,7 +294,7 @@ fn in_exec(exec: &mut Exec, visit: &mut dyn FnMut(&mut Value)) {
             }
             each.ending.iter_mut().for_each(|end| in_end(end, visit));
         }
-        Work::Guard(guard) => guard.pending.iter_mut().for_each(|end| in_end(end, visit)),
+        Work::Try(held) => held.pending.iter_mut().for_each(|end| in_end(end, visit)),
         Work::Race(branches) | Work::All(branches) => {
             branches.outputs.values_mut().for_each(&mut *visit);
             branches
@@ -306,15 +306,15 @@ fn in_exec(exec: &mut Exec, visit: &mut dyn FnMut(&mut Value)) {
     }
 }
 
-fn in_task(task: &mut Task, visit: &mut dyn FnMut(&mut Value)) {
+fn in_task(task: &mut WorkItem, visit: &mut dyn FnMut(&mut Value)) {
     match task {
-        Task::Ended { end, .. } | Task::InputEnded { end, .. } => in_end(end, visit),
-        Task::Leave { exit, .. } => in_exit(exit, visit),
-        Task::Open { .. }
-        | Task::Fill { .. }
-        | Task::Timers
-        | Task::Turns { .. }
-        | Task::Outgoing { .. } => {}
+        WorkItem::Ended { end, .. } | WorkItem::InputEnded { end, .. } => in_end(end, visit),
+        WorkItem::Leave { exit, .. } => in_exit(exit, visit),
+        WorkItem::Open { .. }
+        | WorkItem::Fill { .. }
+        | WorkItem::Timers
+        | WorkItem::Turns { .. }
+        | WorkItem::Outgoing { .. } => {}
     }
 }
 

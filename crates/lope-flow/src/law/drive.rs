@@ -107,7 +107,7 @@ pub fn drive_with(plan: &Plan, inputs: Vec<Value>, world: &mut dyn World) -> Dri
         env: Value::Null,
         input,
     };
-    let mut driver = Driver {
+    let mut driver = DriveLoop {
         plan,
         world,
         now: Timestamp::EPOCH,
@@ -136,7 +136,7 @@ impl Driven {
     }
 }
 
-struct Driver<'a> {
+struct DriveLoop<'a> {
     plan: &'a Plan,
     world: &'a mut dyn World,
     now: Timestamp,
@@ -144,7 +144,7 @@ struct Driver<'a> {
     run: Driven,
 }
 
-impl Driver<'_> {
+impl DriveLoop<'_> {
     fn event(&mut self, kind: EventKind) {
         let event = Event::new(self.now, kind);
         let mut effects = Vec::new();

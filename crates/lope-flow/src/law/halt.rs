@@ -10,11 +10,11 @@ use lope_model::{Epoch, Failure, RunId};
 use super::arena::Key;
 use super::effect::Effect;
 use super::event::Settled;
-use super::guard::handler_for;
 use super::machine::Machine;
 use super::start::Spot;
-use super::state::{CellState, GuardPhase, Halted, Life, Phase, Task, Work};
+use super::state::{BlockStepState, Halted, Life, Phase, TryPhase, Work, WorkItem};
 use super::trace::Mark;
+use super::try_step::handler_for;
 
 impl<'a> Machine<'a> {
     /// Would this failure, raised in this block, end the run with nothing left to run? Then the run
@@ -33,8 +33,7 @@ impl<'a> Machine<'a> {
                 index: open.step,
                 step,
             };
-            let in_body =
-                matches!(&open.work, Work::Guard(guard) if guard.phase == GuardPhase::Body);
+            let in_body = matches!(&open.work, Work::Try(held) if held.phase == TryPhase::Body);
             if catches(&step.kind, in_body, failure) || self.forgives(spot) || self.is_decided(exec)
             {
                 return false;
@@ -75,7 +74,7 @@ impl<'a> Machine<'a> {
             Work::Attempt(_) | Work::Send(_) | Work::Sleep(_) | Work::Wait(_) | Work::Turn(_) => {
                 false
             }
-            Work::Block(_) | Work::While(_) | Work::Guard(_) => false,
+            Work::Block(_) | Work::While(_) | Work::Try(_) => false,
         };
         leaving || ending
     }
@@ -83,7 +82,7 @@ impl<'a> Machine<'a> {
     /// The run fails at this step and stays as it is.
     pub(crate) fn halt(&mut self, spot: Spot<'a>, failure: Failure, attempts: u32) {
         if let Some(act) = self.state.acts.get_mut(spot.act) {
-            act.cells[spot.index as usize].state = CellState::Waiting;
+            act.steps[spot.index as usize].state = BlockStepState::Waiting;
         }
         let live: Vec<Key> = self.state.execs.iter().map(|(key, _)| key).collect();
         let (around, beside): (Vec<Key>, Vec<Key>) = {
@@ -132,7 +131,7 @@ impl<'a> Machine<'a> {
             Work::Sleep(sleeping) => sleeping.timer = None,
             Work::Wait(waiting) => waiting.timer = None,
             Work::Send(_) | Work::Turn(_) | Work::Block(_) | Work::Each(_) | Work::While(_) => {}
-            Work::Guard(_) | Work::Race(_) | Work::All(_) => {}
+            Work::Try(_) | Work::Race(_) | Work::All(_) => {}
         }
     }
 
@@ -159,12 +158,12 @@ impl<'a> Machine<'a> {
             Work::Turn(turn) => {
                 let turn = *turn;
                 self.state.turns.insert(turn, key);
-                self.task(Task::Turns { top: turn.0 });
+                self.enqueue(WorkItem::Turns { top: turn.0 });
             }
             Work::Block(_)
             | Work::Each(_)
             | Work::While(_)
-            | Work::Guard(_)
+            | Work::Try(_)
             | Work::Race(_)
             | Work::All(_) => {}
         }
@@ -198,11 +197,11 @@ impl<'a> Machine<'a> {
         } = halted;
         if let Some((act, step)) = step {
             self.state.resumed = Some((act, step, attempts));
-            tasks.push_front(Task::Open { act, step });
+            tasks.push_front(WorkItem::Open { act, step });
         }
         tasks.append(&mut std::mem::take(&mut self.state.tasks));
         self.state.tasks = tasks;
-        self.task(Task::Timers);
+        self.enqueue(WorkItem::Timers);
     }
 
     /// A new owner found the run: attempts in flight are lost, new ones are opened.

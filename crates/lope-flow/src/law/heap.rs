@@ -16,7 +16,7 @@ use lope_model::{Map, Value};
 
 use super::arena::Key;
 use super::machine::Machine;
-use super::state::{Exit, Heap, Job, State, Task, Work, WorkerJob};
+use super::state::{Exit, Heap, Job, State, Work, WorkItem, WorkerJob};
 
 /// The entry of a region's arguments and of its answer that is the heap's.
 const ENTRY: &str = "heap";
@@ -94,7 +94,7 @@ impl Machine<'_> {
             let lane = lane.as_int().and_then(|lane| u64::try_from(lane).ok());
             if let Some(act) = lane.and_then(|lane| self.task_at(lane)) {
                 let exit = Exit::Cancelled;
-                self.task(Task::Leave { act, exit });
+                self.enqueue(WorkItem::Leave { act, exit });
             }
         }
     }
@@ -129,7 +129,7 @@ impl State {
                 Job::Worker(_) | Job::Child { .. } => None,
             },
             Work::Send(_) | Work::Sleep(_) | Work::Wait(_) | Work::Turn(_) | Work::Block(_) => None,
-            Work::Each(_) | Work::While(_) | Work::Guard(_) | Work::Race(_) | Work::All(_) => None,
+            Work::Each(_) | Work::While(_) | Work::Try(_) | Work::Race(_) | Work::All(_) => None,
         }
     }
 }

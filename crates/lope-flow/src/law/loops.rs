@@ -15,7 +15,7 @@ use super::limits::{CHUNK, CROWD, RESULTS_MAX, WINDOW_MAX};
 use super::machine::Machine;
 use super::names::failure_value;
 use super::start::Spot;
-use super::state::{Each, End, Exit, Results, Rounds, Task, Work};
+use super::state::{EachWork, ElementResults, End, Exit, WhileWork, Work, WorkItem};
 use super::weight::weight;
 
 /// Elements opened in one turn.
@@ -33,8 +33,8 @@ impl<'a> Machine<'a> {
         if !open && items.as_list().is_none_or(<[Value]>::is_empty) {
             return Ok(Some(Value::list(Vec::new())));
         }
-        let results = (wanted && !open).then(Results::default);
-        let each = Each {
+        let results = (wanted && !open).then(ElementResults::default);
+        let each = EachWork {
             items,
             next: 0,
             acts: std::collections::BTreeMap::new(),
@@ -45,7 +45,7 @@ impl<'a> Machine<'a> {
         if open {
             self.host_tasks(exec);
         }
-        self.task(Task::Fill { exec });
+        self.enqueue(WorkItem::Fill { exec });
         Ok(None)
     }
 
@@ -59,7 +59,7 @@ impl<'a> Machine<'a> {
             && let Value::List(items) = &mut each.items
         {
             Arc::make_mut(items).extend_from_slice(wanted);
-            self.task(Task::Fill { exec });
+            self.enqueue(WorkItem::Fill { exec });
         }
     }
 
@@ -89,7 +89,7 @@ impl<'a> Machine<'a> {
                 None => return,
             }
         }
-        self.task(Task::Fill { exec });
+        self.enqueue(WorkItem::Fill { exec });
     }
 
     /// Opens the next element if there is one and the window has room.
@@ -117,7 +117,10 @@ impl<'a> Machine<'a> {
         let item = each.items.as_list()?.get(each.next as usize).cloned();
         let Some(item) = item else {
             if each.acts.is_empty() && !open {
-                let results = each.results.take().map_or(Value::Null, Results::into_value);
+                let results = each
+                    .results
+                    .take()
+                    .map_or(Value::Null, ElementResults::into_value);
                 self.conclude(exec, End::Done(results));
             }
             return None;
@@ -158,7 +161,7 @@ impl<'a> Machine<'a> {
         Ok(())
     }
 
-    fn each_at(&mut self, exec: Key) -> Option<(&'a super::plan::PlanStep, &mut Each)> {
+    fn each_at(&mut self, exec: Key) -> Option<(&'a super::plan::PlanStep, &mut EachWork)> {
         let open = self.state.execs.get(exec)?;
         let step = self.planned(open.act, open.step)?;
         match &mut self.state.execs.get_mut(exec)?.work {
@@ -170,7 +173,7 @@ impl<'a> Machine<'a> {
             | Work::Turn(_)
             | Work::Block(_)
             | Work::While(_)
-            | Work::Guard(_)
+            | Work::Try(_)
             | Work::Race(_)
             | Work::All(_) => None,
         }
@@ -201,7 +204,10 @@ impl<'a> Machine<'a> {
                 Value::map([("error", failure_value(&failure))])
             }
             End::Exit(Exit::Break) => {
-                let results = each.results.take().map_or(Value::Null, Results::into_value);
+                let results = each
+                    .results
+                    .take()
+                    .map_or(Value::Null, ElementResults::into_value);
                 return self.end_each(exec, End::Done(results));
             }
             End::Exit(exit @ (Exit::Failed(_) | Exit::Return(_) | Exit::Cancelled)) => {
@@ -213,7 +219,7 @@ impl<'a> Machine<'a> {
             .as_mut()
             .map_or(Ok(()), |results| results.put(lane, output))
         {
-            Ok(()) => self.task(Task::Fill { exec }),
+            Ok(()) => self.enqueue(WorkItem::Fill { exec }),
             Err(failure) => self.end_each(exec, End::Exit(Exit::Failed(Box::new(failure)))),
         }
     }
@@ -226,7 +232,7 @@ impl<'a> Machine<'a> {
         each.ending = Some(end);
         let open: Vec<Key> = each.acts.values().copied().collect();
         for act in open {
-            self.task(Task::Leave {
+            self.enqueue(WorkItem::Leave {
                 act,
                 exit: Exit::Cancelled,
             });
@@ -255,26 +261,29 @@ impl<'a> Machine<'a> {
         }
         let exec = self.hold(spot, Work::Block(spot.act));
         let act = self.begin_block(exec, block, 0)?;
-        self.set_work(exec, Work::While(Box::new(Rounds { rounds: 0, act })));
+        self.set_work(
+            exec,
+            Work::While(Box::new(WhileWork { iterations: 0, act })),
+        );
         self.begin(act);
         Ok(None)
     }
 
-    pub(crate) fn round_ended(&mut self, exec: Key, end: End) {
-        let rounds = match self.state.execs.get(exec).map(|open| &open.work) {
-            Some(Work::While(rounds)) => rounds.rounds,
+    pub(crate) fn iteration_ended(&mut self, exec: Key, end: End) {
+        let iterations = match self.state.execs.get(exec).map(|open| &open.work) {
+            Some(Work::While(held)) => held.iterations,
             Some(_) | None => return,
         };
         match end {
-            End::Done(_) | End::Exit(Exit::Continue) => self.next_round(exec, rounds + 1),
-            End::Exit(Exit::Break) => self.settle_exec(exec, Value::Int(rounds as i64)),
+            End::Done(_) | End::Exit(Exit::Continue) => self.next_iteration(exec, iterations + 1),
+            End::Exit(Exit::Break) => self.settle_exec(exec, Value::Int(iterations as i64)),
             end @ End::Exit(Exit::Failed(_) | Exit::Return(_) | Exit::Cancelled) => {
                 self.conclude(exec, end);
             }
         }
     }
 
-    fn next_round(&mut self, exec: Key, rounds: u64) {
+    fn next_iteration(&mut self, exec: Key, iterations: u64) {
         let Some(open) = self.state.execs.get(exec) else {
             return;
         };
@@ -285,9 +294,9 @@ impl<'a> Machine<'a> {
         let StepKind::While { block, .. } = &step.kind else {
             return;
         };
-        let opened = match self.goes_on(Spot { act, index, step }, rounds) {
-            Ok(true) => self.begin_block_of(exec, *block, rounds),
-            Ok(false) => return self.settle_exec(exec, Value::Int(rounds as i64)),
+        let opened = match self.goes_on(Spot { act, index, step }, iterations) {
+            Ok(true) => self.begin_block_of(exec, *block, iterations),
+            Ok(false) => return self.settle_exec(exec, Value::Int(iterations as i64)),
             Err(failure) => Err(failure),
         };
         match opened {
@@ -295,7 +304,8 @@ impl<'a> Machine<'a> {
                 if let Some(Work::While(held)) =
                     self.state.execs.get_mut(exec).map(|open| &mut open.work)
                 {
-                    (held.rounds, held.act) = (rounds, act);
+                    held.iterations = iterations;
+                    held.act = act;
                 }
                 self.begin(act);
             }
@@ -303,8 +313,8 @@ impl<'a> Machine<'a> {
         }
     }
 
-    /// Does a `while` go on after so many rounds?
-    fn goes_on(&mut self, spot: Spot<'a>, rounds: u64) -> Result<bool, Failure> {
+    /// Does a `while` go on after so many iterations?
+    fn goes_on(&mut self, spot: Spot<'a>, iterations: u64) -> Result<bool, Failure> {
         let StepKind::While { when, max, .. } = &spot.step.kind else {
             return Ok(false);
         };
@@ -313,7 +323,7 @@ impl<'a> Machine<'a> {
         }
         let holds = self.condition(spot.act, when)?;
         match max {
-            Some(max) if holds && rounds >= *max => Err(Failure::new(
+            Some(max) if holds && iterations >= *max => Err(Failure::new(
                 kind::LIMIT,
                 format!("the loop wants more than {max} rounds"),
             )),
@@ -352,7 +362,7 @@ fn elements(value: Value) -> Result<Value, Failure> {
     }
 }
 
-impl Results {
+impl ElementResults {
     /// Takes the result of an element, in any order.
     fn put(&mut self, lane: u64, value: Value) -> Result<(), Failure> {
         self.weight += weight(&value);

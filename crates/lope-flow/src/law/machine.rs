@@ -16,7 +16,7 @@ use super::event::Settled;
 use super::limits::{EVAL_FUEL, EVENT_FUEL, HANDLER_FUEL, SLICE_FUEL, TURN_FUEL};
 use super::names::BlockNames;
 use super::plan::{Plan, PlanStep};
-use super::state::{State, Task};
+use super::state::{State, WorkItem};
 use super::trace::StepTrace;
 
 /// What became of an event.
@@ -75,28 +75,28 @@ impl<'a> Machine<'a> {
         }
     }
 
-    fn perform(&mut self, task: Task) {
+    fn perform(&mut self, task: WorkItem) {
         self.input = self.input_of(&task);
         match task {
-            Task::Open { act, step } => self.start_step(act, step),
-            Task::Ended { exec, lane, end } => self.block_ended(exec, lane, end),
-            Task::InputEnded { input, end } => self.input_ended(input, end),
-            Task::Leave { act, exit } => self.leave(act, exit),
-            Task::Fill { exec } => self.fill(exec),
-            Task::Timers => self.fire_timer(),
-            Task::Turns { top } => self.next_turn(top),
-            Task::Outgoing { exec } => self.send_outgoing(exec),
+            WorkItem::Open { act, step } => self.start_step(act, step),
+            WorkItem::Ended { exec, lane, end } => self.block_ended(exec, lane, end),
+            WorkItem::InputEnded { input, end } => self.input_ended(input, end),
+            WorkItem::Leave { act, exit } => self.leave(act, exit),
+            WorkItem::Fill { exec } => self.fill(exec),
+            WorkItem::Timers => self.fire_timer(),
+            WorkItem::Turns { top } => self.next_turn(top),
+            WorkItem::Outgoing { exec } => self.send_outgoing(exec),
         }
     }
 
-    fn input_of(&self, task: &Task) -> Option<u64> {
+    fn input_of(&self, task: &WorkItem) -> Option<u64> {
         let act = match task {
-            Task::InputEnded { input, .. } => return Some(*input),
-            Task::Open { act, .. } | Task::Leave { act, .. } => *act,
-            Task::Ended { exec, .. } | Task::Fill { exec } | Task::Outgoing { exec } => {
-                self.state.execs.get(*exec)?.act
-            }
-            Task::Timers | Task::Turns { .. } => return None,
+            WorkItem::InputEnded { input, .. } => return Some(*input),
+            WorkItem::Open { act, .. } | WorkItem::Leave { act, .. } => *act,
+            WorkItem::Ended { exec, .. }
+            | WorkItem::Fill { exec }
+            | WorkItem::Outgoing { exec } => self.state.execs.get(*exec)?.act,
+            WorkItem::Timers | WorkItem::Turns { .. } => return None,
         };
         self.state.acts.get(act).map(|act| act.input)
     }
@@ -110,8 +110,8 @@ impl<'a> Machine<'a> {
         }
     }
 
-    pub(crate) fn task(&mut self, task: Task) {
-        self.state.tasks.push_back(task);
+    pub(crate) fn enqueue(&mut self, item: WorkItem) {
+        self.state.tasks.push_back(item);
     }
 
     pub(crate) fn spend(&mut self, fuel: u64) {

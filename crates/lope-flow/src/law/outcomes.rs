@@ -45,7 +45,7 @@ impl Machine<'_> {
             | Work::Block(_)
             | Work::Each(_)
             | Work::While(_)
-            | Work::Guard(_)
+            | Work::Try(_)
             | Work::Race(_)
             | Work::All(_) => None,
         }
@@ -66,7 +66,7 @@ impl Machine<'_> {
             | Work::Block(_)
             | Work::Each(_)
             | Work::While(_)
-            | Work::Guard(_)
+            | Work::Try(_)
             | Work::Race(_)
             | Work::All(_) => None,
         }

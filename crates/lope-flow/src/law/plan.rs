@@ -58,7 +58,7 @@ pub(crate) enum BlockOutput {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Label {
     Plain,
-    /// The number of the element or round.
+    /// The number of the element or iteration.
     Number,
     Word(Arc<str>),
 }
@@ -70,7 +70,7 @@ pub(crate) struct PlanStep {
     pub(crate) path: Arc<str>,
     /// How many steps must be settled before.
     pub(crate) waits: u32,
-    pub(crate) then: Vec<Link>,
+    pub(crate) then: Vec<Dependent>,
     pub(crate) when: Option<Expr>,
     pub(crate) set: Option<SlotAddress>,
     /// How many will want the output; 0: it is not kept.
@@ -89,7 +89,7 @@ pub(crate) struct PlanStep {
 
 /// A step that waits for another.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Link {
+pub(crate) struct Dependent {
     pub(crate) step: u32,
     /// Is it skipped with the other?
     pub(crate) needs: bool,

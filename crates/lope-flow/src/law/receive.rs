@@ -4,7 +4,7 @@ use lope_model::RunId;
 
 use super::event::{Event, EventKind};
 use super::machine::Machine;
-use super::state::{Begun, Life, Task};
+use super::state::{Begun, Life, WorkItem};
 
 impl Machine<'_> {
     /// Does the event say anything to this run? Duplicates, late outcomes and what comes after the
@@ -90,7 +90,7 @@ impl Machine<'_> {
                     self.attempt_ended(exec, it.result);
                 }
             }
-            EventKind::Timer => self.task(Task::Timers),
+            EventKind::Timer => self.enqueue(WorkItem::Timers),
             EventKind::Signal { name, value } => self.signal(name, value),
             EventKind::Child {
                 execution,

@@ -8,7 +8,7 @@ use super::arena::Key;
 use super::machine::Machine;
 use super::plan::{BlockOutput, PlanBlock};
 use super::start::Spot;
-use super::state::{CellState, End, Exit, Task, Work};
+use super::state::{BlockStepState, End, Exit, Work, WorkItem};
 use super::trace::{Mark, StepTrace};
 
 impl<'a> Machine<'a> {
@@ -23,9 +23,9 @@ impl<'a> Machine<'a> {
         let Some(act) = self.state.acts.get_mut(spot.act) else {
             return;
         };
-        let cell = &mut act.cells[spot.index as usize];
-        cell.state = CellState::Done;
-        if cell.uses > 0 {
+        let step = &mut act.steps[spot.index as usize];
+        step.state = BlockStepState::Done;
+        if step.uses > 0 {
             act.slots[spot.index as usize] = Some(value);
         }
         self.settled(spot, false);
@@ -39,7 +39,7 @@ impl<'a> Machine<'a> {
 
     fn pass_over(&mut self, spot: Spot<'a>) {
         if let Some(act) = self.state.acts.get_mut(spot.act) {
-            act.cells[spot.index as usize].state = CellState::Skipped;
+            act.steps[spot.index as usize].state = BlockStepState::Skipped;
         }
         self.settled(spot, true);
     }
@@ -50,22 +50,22 @@ impl<'a> Machine<'a> {
             return;
         };
         for slot in &spot.step.frees {
-            let cell = &mut act.cells[*slot as usize];
-            cell.uses = cell.uses.saturating_sub(1);
-            if cell.uses == 0 {
+            let step = &mut act.steps[*slot as usize];
+            step.uses = step.uses.saturating_sub(1);
+            if step.uses == 0 {
                 act.slots[*slot as usize] = None;
             }
         }
-        for link in &spot.step.then {
-            let cell = &mut act.cells[link.step as usize];
-            cell.waits -= 1;
-            if skipped && link.needs && cell.state == CellState::Waiting {
-                cell.state = CellState::Doomed;
+        for dependent in &spot.step.then {
+            let step = &mut act.steps[dependent.step as usize];
+            step.waits -= 1;
+            if skipped && dependent.needs && step.state == BlockStepState::Waiting {
+                step.state = BlockStepState::Doomed;
             }
-            if cell.waits == 0 {
-                self.state.tasks.push_back(Task::Open {
+            if step.waits == 0 {
+                self.state.tasks.push_back(WorkItem::Open {
                     act: spot.act,
-                    step: link.step,
+                    step: dependent.step,
                 });
             }
         }
@@ -73,7 +73,7 @@ impl<'a> Machine<'a> {
         let over = act.unsettled == 0;
         let at_root = act.parent.is_none();
         if at_root && spot.step.holds_state {
-            self.task(Task::Turns { top: spot.index });
+            self.enqueue(WorkItem::Turns { top: spot.index });
         }
         if over {
             self.finish(spot.act);
@@ -195,11 +195,12 @@ impl<'a> Machine<'a> {
             act.exit = Some(exit);
         }
         if !leaving {
-            let open = act.cells.iter().filter_map(|cell| match cell.state {
-                CellState::Open(exec) => Some(exec),
-                CellState::Waiting | CellState::Doomed | CellState::Done | CellState::Skipped => {
-                    None
-                }
+            let open = act.steps.iter().filter_map(|step| match step.state {
+                BlockStepState::Open(exec) => Some(exec),
+                BlockStepState::Waiting
+                | BlockStepState::Doomed
+                | BlockStepState::Done
+                | BlockStepState::Skipped => None,
             });
             for exec in open.collect::<Vec<Key>>() {
                 self.cancel(exec);
@@ -254,12 +255,12 @@ impl<'a> Machine<'a> {
             return;
         };
         match act.parent {
-            Some(exec) => self.task(Task::Ended {
+            Some(exec) => self.enqueue(WorkItem::Ended {
                 exec,
                 lane: act.lane,
                 end,
             }),
-            None => self.task(Task::InputEnded {
+            None => self.enqueue(WorkItem::InputEnded {
                 input: act.input,
                 end,
             }),
@@ -312,8 +313,8 @@ impl<'a> Machine<'a> {
         match open.work {
             Work::Block(_) => self.only_block_ended(exec, end),
             Work::Each(_) => self.element_ended(exec, lane, end),
-            Work::While(_) => self.round_ended(exec, end),
-            Work::Guard(_) => self.guarded_ended(exec, end),
+            Work::While(_) => self.iteration_ended(exec, end),
+            Work::Try(_) => self.try_ended(exec, end),
             Work::Race(_) => self.racer_ended(exec, lane, end),
             Work::All(_) => self.branch_ended(exec, lane, end),
             Work::Attempt(_) | Work::Send(_) | Work::Sleep(_) | Work::Wait(_) | Work::Turn(_) => {}

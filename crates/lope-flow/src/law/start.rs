@@ -10,7 +10,7 @@ use super::limits::DEPTH_MAX;
 use super::machine::Machine;
 use super::names::failure_of;
 use super::plan::PlanStep;
-use super::state::{Act, CellState, Exec, Exit, Task, Work};
+use super::state::{Act, BlockStepState, Exec, Exit, Work, WorkItem};
 use super::trace::Mark;
 
 /// A step of an open block.
@@ -35,10 +35,10 @@ impl<'a> Machine<'a> {
             index,
             step: self.plan.step(open.block, index),
         };
-        match open.cells[index as usize].state {
-            CellState::Doomed => return self.skip(spot),
-            CellState::Waiting => {}
-            CellState::Open(_) | CellState::Done | CellState::Skipped => return,
+        match open.steps[index as usize].state {
+            BlockStepState::Doomed => return self.skip(spot),
+            BlockStepState::Waiting => {}
+            BlockStepState::Open(_) | BlockStepState::Done | BlockStepState::Skipped => return,
         }
         match self.wanted(spot) {
             Ok(true) => {
@@ -174,7 +174,7 @@ impl<'a> Machine<'a> {
             work,
         });
         if let Some(act) = self.state.acts.get_mut(spot.act) {
-            act.cells[spot.index as usize].state = CellState::Open(exec);
+            act.steps[spot.index as usize].state = BlockStepState::Open(exec);
             act.live += 1;
         }
         exec
@@ -266,7 +266,7 @@ impl<'a> Machine<'a> {
             return self.finish(act);
         }
         for step in &block.starts {
-            self.task(Task::Open { act, step: *step });
+            self.enqueue(WorkItem::Open { act, step: *step });
         }
     }
 }

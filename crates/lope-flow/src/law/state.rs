@@ -15,10 +15,10 @@ use foldhash::HashMap;
 use lope_model::{Epoch, Failure, Priority, RunId, Timestamp, Value, VersionId};
 use serde::{Deserialize, Serialize};
 
-pub(crate) use act::{Act, CellState};
+pub(crate) use act::{Act, BlockStepState};
 pub(crate) use exec::{
-    Attempt, Begun, Branches, Each, Exec, Guard, GuardPhase, Job, Phase, Results, Rounds, Sending,
-    Sleeping, Timer, Waiting, Work, WorkerJob,
+    Attempt, Begun, Branches, EachWork, ElementResults, Exec, Job, Phase, Sending, Sleeping, Timer,
+    TryPhase, TryWork, Waiting, WhileWork, Work, WorkerJob,
 };
 pub(crate) use heap::Heap;
 
@@ -80,7 +80,7 @@ pub struct State {
     pub(crate) resumed: Option<(Key, u32, u32)>,
 
     /// What is left to do for the event at hand; empty between events.
-    pub(crate) tasks: VecDeque<Task>,
+    pub(crate) tasks: VecDeque<WorkItem>,
     pub(crate) busy: bool,
     /// Fuel used by the event at hand, and whether a step has failed for it.
     pub(crate) spent: u64,
@@ -163,7 +163,7 @@ pub(crate) struct Halted {
     /// Attempts that it had.
     pub(crate) attempts: u32,
     /// What was still to be done when it failed.
-    pub(crate) tasks: VecDeque<Task>,
+    pub(crate) tasks: VecDeque<WorkItem>,
     /// The input to begin again with, where no step can go on.
     pub(crate) fed: Option<Fed>,
 }
@@ -171,7 +171,7 @@ pub(crate) struct Halted {
 /// One thing to do for the event at hand.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Task {
+pub(crate) enum WorkItem {
     /// A step's needs are settled.
     Open { act: Key, step: u32 },
     /// A block has ended; tell whoever holds it.

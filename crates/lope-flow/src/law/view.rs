@@ -262,7 +262,7 @@ impl State {
             Work::Block(_)
             | Work::Each(_)
             | Work::While(_)
-            | Work::Guard(_)
+            | Work::Try(_)
             | Work::Race(_)
             | Work::All(_) => {
                 return None;

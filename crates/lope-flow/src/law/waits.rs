@@ -12,7 +12,7 @@ use super::effect::{Effect, Notice};
 use super::limits::SIGNALS_MAX;
 use super::machine::Machine;
 use super::start::Spot;
-use super::state::{Alarm, Phase, Sleeping, Task, Timer, Waiting, Work};
+use super::state::{Alarm, Phase, Sleeping, Timer, Waiting, Work, WorkItem};
 
 impl<'a> Machine<'a> {
     pub(crate) fn start_sleep(
@@ -142,7 +142,7 @@ impl<'a> Machine<'a> {
             return;
         };
         let alarm = entry.remove();
-        self.task(Task::Timers);
+        self.enqueue(WorkItem::Timers);
         match alarm {
             Alarm::Exec(exec) => self.wake(exec),
             Alarm::Grace => self.force_cancel(),
@@ -161,7 +161,7 @@ impl<'a> Machine<'a> {
             }
             Work::Attempt(_) => self.make_ready(exec),
             Work::Send(_) | Work::Turn(_) | Work::Block(_) | Work::Each(_) | Work::While(_) => {}
-            Work::Guard(_) | Work::Race(_) | Work::All(_) => {}
+            Work::Try(_) | Work::Race(_) | Work::All(_) => {}
         }
     }
 

@@ -5,12 +5,12 @@ use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 
 use super::*;
+use crate::diagram::Panel;
 use crate::label::Label;
 use crate::layers::reduce;
-use crate::picture::Panel;
 
-const CELLS: Metrics = crate::text::METRICS;
-const PIXELS: Metrics = crate::svg::METRICS;
+const CELLS: LayoutMetrics = crate::text::METRICS;
+const PIXELS: LayoutMetrics = crate::svg::METRICS;
 
 fn item(number: usize, panels: Vec<usize>) -> Item {
     let label = Label {
@@ -26,7 +26,7 @@ fn item(number: usize, panels: Vec<usize>) -> Item {
     }
 }
 
-fn picture(arrows: &[(usize, usize)], items: usize) -> Picture {
+fn diagram(arrows: &[(usize, usize)], items: usize) -> Diagram {
     let arrows = reduce(items, arrows);
     // Every seventh item holds a panel with a few items in a row, every other of those with a
     // title.
@@ -52,7 +52,7 @@ fn picture(arrows: &[(usize, usize)], items: usize) -> Picture {
         items: outer,
         arrows,
     };
-    Picture {
+    Diagram {
         name: "p".into(),
         panels,
         tops: vec![0],
@@ -84,15 +84,15 @@ fn parts(wire: &Wire) -> Vec<Rect> {
     wire.points.windows(2).map(part).collect()
 }
 
-fn check(picture: &Picture, metrics: &Metrics) {
-    let layout = Layout::of(picture, metrics);
+fn check(diagram: &Diagram, metrics: &LayoutMetrics) {
+    let layout = Layout::of(diagram, metrics);
     let whole = Rect {
         x: 0,
         y: 0,
         width: layout.size.width,
         height: layout.size.height,
     };
-    for (panel, placed) in picture.panels.iter().zip(&layout.panels) {
+    for (panel, placed) in diagram.panels.iter().zip(&layout.panels) {
         assert!(inside(placed.rect, whole), "a panel sticks out");
         for (index, rect) in placed.items.iter().enumerate() {
             assert!(
@@ -185,9 +185,9 @@ proptest! {
 
     #[test]
     fn nothing_touches((items, arrows) in graphs()) {
-        let picture = picture(&arrows, items);
-        check(&picture, &CELLS);
-        check(&picture, &PIXELS);
+        let diagram = diagram(&arrows, items);
+        check(&diagram, &CELLS);
+        check(&diagram, &PIXELS);
     }
 }
 
@@ -198,9 +198,9 @@ fn lines_of_different_items_can_be_told_apart() {
     let mut runner = proptest::test_runner::TestRunner::deterministic();
     for _ in 0..300 {
         let (items, arrows) = graphs().new_tree(&mut runner).unwrap().current();
-        let picture = picture(&arrows, items);
+        let diagram = diagram(&arrows, items);
         for metrics in [&CELLS, &PIXELS] {
-            Layout::of(&picture, metrics)
+            Layout::of(&diagram, metrics)
                 .panels
                 .iter()
                 .for_each(|placed| distinct_columns(&placed.wires));
@@ -211,7 +211,7 @@ fn lines_of_different_items_can_be_told_apart() {
 #[test]
 fn a_chain_is_one_straight_line() {
     let arrows: Vec<(usize, usize)> = (1..6).map(|to| (to - 1, to)).collect();
-    let layout = Layout::of(&picture(&arrows, 6), &PIXELS);
+    let layout = Layout::of(&diagram(&arrows, 6), &PIXELS);
     assert!(
         layout.panels[0]
             .wires

@@ -1,9 +1,8 @@
 //! Being with a handler while it works: its panics are caught, its leases renewed, and what was
 //! handled before it does not wait for it.
 
-use std::future::{Future, poll_fn};
+use std::future::poll_fn;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::pin::Pin;
 use std::task::Poll;
 
 use lope_model::{Moment, Span};
@@ -15,7 +14,7 @@ use super::claimed_batch::BatchInProgress;
 use crate::context::Context;
 use crate::error::{ConsumerError, HandlerError};
 use crate::frame::Message;
-use crate::handler::Handled;
+use crate::handler::{Handled, HandledFuture};
 use crate::law::idle;
 use crate::record::Lease;
 
@@ -135,14 +134,15 @@ pub(super) fn note_leases(
     }
 }
 
-type Handling<'a> = Pin<Box<dyn Future<Output = Handled> + Send + 'a>>;
-
-async fn poll_once(handling: &mut Handling<'_>) -> Poll<Handled> {
+async fn poll_once(handling: &mut HandledFuture<'_>) -> Poll<Handled> {
     poll_fn(|task| Poll::Ready(guarded_poll(handling, task))).await
 }
 
 /// A handler that panics has failed; the worker goes on.
-fn guarded_poll(handling: &mut Handling<'_>, task: &mut std::task::Context<'_>) -> Poll<Handled> {
+fn guarded_poll(
+    handling: &mut HandledFuture<'_>,
+    task: &mut std::task::Context<'_>,
+) -> Poll<Handled> {
     catch_unwind(AssertUnwindSafe(|| handling.as_mut().poll(task))).unwrap_or_else(|panic| {
         let text = panic
             .downcast_ref::<&str>()

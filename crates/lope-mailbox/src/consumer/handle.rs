@@ -10,7 +10,7 @@ use lope_store::{StoreError, StoreResult};
 use super::Consumer;
 use super::call::CallOutcome;
 use super::claimed_batch::{BatchInProgress, ClaimedBatch, CommitKind, Disposition, Tally, Ticket};
-use super::step::{self, HandledMessage, Number, Remembering, StepBatch};
+use super::step::{self, DeadLetterNumber, HandledMessage, Remembering, StepBatch};
 use crate::context::{About, Context, Effects};
 use crate::counters::Count;
 use crate::error::{ConsumerError, HandlerError};
@@ -118,7 +118,7 @@ impl Consumer {
             HandlerOutcome::Refused(error) => self.refused(progress, item, &error)?,
             HandlerOutcome::Hopeless(reason) => {
                 self.counters.add(Count::Failure);
-                self.give_up(progress, item, reason, Number::Own);
+                self.give_up(progress, item, reason, DeadLetterNumber::Own);
             }
             HandlerOutcome::Lost => {}
         }
@@ -283,7 +283,7 @@ impl Consumer {
                 progress,
                 item,
                 HandlerError::from(error).to_string(),
-                Number::Own,
+                DeadLetterNumber::Own,
             );
             return;
         }
@@ -328,7 +328,7 @@ impl Consumer {
             HandlerError::Conflict(_) => self.counters.add(Count::Conflict),
             HandlerError::Failed(_) | HandlerError::Unfit(_) => {
                 self.counters.add(Count::Failure);
-                self.give_up(progress, item, error.to_string(), Number::Own);
+                self.give_up(progress, item, error.to_string(), DeadLetterNumber::Own);
                 return Ok(());
             }
             HandlerError::Store(error) => return Err(ConsumerError::Store(error.clone())),
@@ -337,7 +337,9 @@ impl Consumer {
         let lost = progress.claimed.lease(item).lost;
         let position = progress.claimed.items[item].position;
         match self.config.retry.after_failure(attempts, lost, position) {
-            RetryDecision::GiveUp => self.give_up(progress, item, error.to_string(), Number::Own),
+            RetryDecision::GiveUp => {
+                self.give_up(progress, item, error.to_string(), DeadLetterNumber::Own);
+            }
             RetryDecision::Again { delay } => {
                 self.counters.add(Count::Requeue);
                 progress.tally.requeued += 1;
@@ -355,7 +357,7 @@ impl Consumer {
         progress: &mut BatchInProgress,
         item: usize,
         reason: String,
-        number: Number,
+        number: DeadLetterNumber,
     ) {
         let worker = self.config.worker;
         let claim = Batch {

@@ -7,10 +7,10 @@ use lope_store::tables::{Applied, Batch, BatchReply, Conflict};
 use super::Consumer;
 use super::claim::PollSources;
 use super::claimed_batch::{BatchInProgress, CommitKind, Disposition, Ticket};
-use super::step::{FIRST_READ, Number};
+use super::step::{DeadLetterNumber, FIRST_READ};
 use crate::counters::Count;
 use crate::error::{ConsumerError, HandlerError};
-use crate::group::Settled;
+use crate::group::SettledStep;
 use crate::law::retry::Retry;
 use crate::trace::AttemptResult;
 
@@ -86,7 +86,7 @@ impl Consumer {
     /// Take in the answers that are there. Answers whether something was staged again.
     fn settle(&mut self, progress: &mut BatchInProgress) -> bool {
         let mut again = false;
-        for Settled { ticket, reply } in progress.group.take_settled() {
+        for SettledStep { ticket, reply } in progress.group.take_settled() {
             match reply {
                 Ok(applied) => self.succeeded(progress, ticket, applied),
                 Err(conflict) => again |= self.conflicted(progress, ticket, &conflict),
@@ -159,7 +159,7 @@ impl Consumer {
         let item = *item;
         if let CommitKind::Dead { reason } = kind {
             let reason = reason.clone();
-            self.give_up(progress, item, reason, Number::Free);
+            self.give_up(progress, item, reason, DeadLetterNumber::Free);
             return true;
         }
         self.counters.add(Count::Conflict);

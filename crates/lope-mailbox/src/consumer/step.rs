@@ -5,7 +5,7 @@ use lope_store::tables::{Batch, Guard, Write};
 
 use crate::context::Effects;
 use crate::frame::Message;
-use crate::group::Writes;
+use crate::group::StateWrites;
 use crate::key::{self, MessagePosition, WorkerId};
 use crate::law::dedupe;
 use crate::message::{Acknowledgement, acknowledge, reply};
@@ -19,7 +19,7 @@ pub(super) const FIRST_READ: usize = 2;
 pub(super) struct StepBatch {
     pub(super) batch: Batch,
     pub(super) emitted: Vec<Vec<u8>>,
-    pub(super) state: Writes,
+    pub(super) state: StateWrites,
 }
 
 /// What a message's dedupe row was when it was looked up.
@@ -46,7 +46,7 @@ impl StepBatch {
             return Self {
                 batch: Batch { guards, writes },
                 emitted,
-                state: Writes::new(),
+                state: StateWrites::new(),
             };
         }
         let mut all: Vec<Write> = Vec::with_capacity(emitted.len() + writes.len());
@@ -58,7 +58,7 @@ impl StepBatch {
                 writes: all,
             },
             emitted,
-            state: Writes::new(),
+            state: StateWrites::new(),
         }
     }
 }
@@ -137,7 +137,7 @@ impl HandledMessage<'_, '_> {
 
 /// Which number a dead letter gets.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Number {
+pub(super) enum DeadLetterNumber {
     /// That of its inbox row, if it has one.
     Own,
     /// One that is free.
@@ -150,17 +150,18 @@ pub(super) fn dead(
     worker: WorkerId,
     position: MessagePosition,
     letter: &DeadLetter,
-    number: Number,
+    number: DeadLetterNumber,
 ) -> StepBatch {
     let Batch { guards, mut writes } = claim;
     let record = letter.encode();
     writes.push(match (position, number) {
-        (MessagePosition::Inbox(seq), Number::Own) => {
+        (MessagePosition::Inbox(seq), DeadLetterNumber::Own) => {
             Write::Create(key::dead_letter(worker, seq), record)
         }
-        (MessagePosition::Inbox(_) | MessagePosition::Timer(_), Number::Own | Number::Free) => {
-            key::append_dead_letter(worker, record)
-        }
+        (
+            MessagePosition::Inbox(_) | MessagePosition::Timer(_),
+            DeadLetterNumber::Own | DeadLetterNumber::Free,
+        ) => key::append_dead_letter(worker, record),
     });
     let what = Acknowledgement::Dead {
         reason: letter.reason.clone(),

@@ -6,7 +6,7 @@ use lope_model::Digest;
 use lope_store::tables::{At, Guard, TableId, Write};
 
 use super::layer::{Intents, Layer};
-use crate::group::Writes;
+use crate::group::StateWrites;
 use crate::key::append_timer;
 use crate::limit;
 
@@ -15,7 +15,7 @@ use crate::limit;
 pub(crate) struct Effects {
     pub(crate) guards: Vec<Guard>,
     pub(crate) writes: Vec<Write>,
-    pub(crate) state: Writes,
+    pub(crate) state: StateWrites,
     /// Frames for the outbox.
     pub(crate) emitted: Vec<Vec<u8>>,
     pub(crate) reply: Option<Vec<u8>>,

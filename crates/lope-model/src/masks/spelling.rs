@@ -8,7 +8,7 @@
 const BACKSLASHES_MAX: usize = 8;
 
 /// How far a text that is looked for reaches in another one.
-pub(super) struct Reach {
+pub(super) struct MaskReach {
     /// Where it ends, if it is there; the farthest of several.
     pub end: Option<usize>,
     /// It may be there, or reach farther, once more is known than this.
@@ -16,7 +16,7 @@ pub(super) struct Reach {
 }
 
 /// Does `wanted` stand in `text` from `at` on, whichever way it is written?
-pub(super) fn reach(wanted: &str, text: &[u8], at: usize) -> Reach {
+pub(super) fn reach(wanted: &str, text: &[u8], at: usize) -> MaskReach {
     let mut ends = vec![at];
     let mut next = Vec::new();
     let mut is_open = false;
@@ -32,7 +32,7 @@ pub(super) fn reach(wanted: &str, text: &[u8], at: usize) -> Reach {
             break;
         }
     }
-    Reach {
+    MaskReach {
         end: ends.last().copied(),
         is_open,
     }

@@ -2,9 +2,9 @@
 
 use super::{Edge, Instruction, NESTING_MAX, PROGRAM_MAX, Pattern, Set};
 
-type Problem = String;
+type PatternError = String;
 
-pub(super) fn pattern(text: &str) -> Result<Pattern, Problem> {
+pub(super) fn pattern(text: &str) -> Result<Pattern, PatternError> {
     let (ignore_case, text) = text
         .strip_prefix("(?i)")
         .map_or((false, text), |rest| (true, rest));
@@ -47,7 +47,7 @@ impl PatternParser {
         found
     }
 
-    fn choice(&mut self) -> Result<Vec<Instruction>, Problem> {
+    fn choice(&mut self) -> Result<Vec<Instruction>, PatternError> {
         let mut program = self.sequence()?;
         while self.accept('|') {
             let other = self.sequence()?;
@@ -56,7 +56,7 @@ impl PatternParser {
         Ok(program)
     }
 
-    fn sequence(&mut self) -> Result<Vec<Instruction>, Problem> {
+    fn sequence(&mut self) -> Result<Vec<Instruction>, PatternError> {
         let mut program = Vec::new();
         while self.peek().is_some_and(|c| c != '|' && c != ')') {
             let one = self.repeated()?;
@@ -65,7 +65,7 @@ impl PatternParser {
         Ok(program)
     }
 
-    fn repeated(&mut self) -> Result<Vec<Instruction>, Problem> {
+    fn repeated(&mut self) -> Result<Vec<Instruction>, PatternError> {
         let mut program = self.single()?;
         loop {
             let (least, most) = match self.peek() {
@@ -83,7 +83,7 @@ impl PatternParser {
     }
 
     /// `{n}`, `{n,}` or `{n,m}` at the current place, up to its closing brace.
-    fn counts(&mut self) -> Result<(usize, Option<usize>), Problem> {
+    fn counts(&mut self) -> Result<(usize, Option<usize>), PatternError> {
         let inside: String = self.chars[self.position + 1..]
             .iter()
             .take_while(|c| **c != '}')
@@ -110,7 +110,7 @@ impl PatternParser {
         Ok((least, most))
     }
 
-    fn single(&mut self) -> Result<Vec<Instruction>, Problem> {
+    fn single(&mut self) -> Result<Vec<Instruction>, PatternError> {
         let step = match self.next().ok_or("it ends where something is expected")? {
             '.' => Instruction::One(Set {
                 ranges: vec![('\n', '\n')],
@@ -127,7 +127,7 @@ impl PatternParser {
         Ok(vec![step])
     }
 
-    fn group(&mut self) -> Result<Vec<Instruction>, Problem> {
+    fn group(&mut self) -> Result<Vec<Instruction>, PatternError> {
         self.nesting += 1;
         if self.nesting > NESTING_MAX {
             return Err(format!("groups nested deeper than {NESTING_MAX}"));
@@ -143,7 +143,7 @@ impl PatternParser {
         Ok(inside)
     }
 
-    fn escape(&mut self) -> Result<Instruction, Problem> {
+    fn escape(&mut self) -> Result<Instruction, PatternError> {
         let c = self.next().ok_or("it ends with a backslash")?;
         Ok(match c {
             'b' => Instruction::Edge(Edge::Word),
@@ -154,7 +154,7 @@ impl PatternParser {
         })
     }
 
-    fn class(&mut self) -> Result<Set, Problem> {
+    fn class(&mut self) -> Result<Set, PatternError> {
         let mut set = Set {
             ranges: Vec::new(),
             negated: self.accept('^'),
@@ -184,7 +184,7 @@ impl PatternParser {
         }
     }
 
-    fn range_end(&mut self, start: char) -> Result<char, Problem> {
+    fn range_end(&mut self, start: char) -> Result<char, PatternError> {
         self.position += 1;
         let c = self.next().ok_or("a '[' without its ']'")?;
         let end = if c == '\\' {
@@ -208,7 +208,7 @@ fn only(c: char) -> Set {
     }
 }
 
-fn escaped(c: char) -> Result<Set, Problem> {
+fn escaped(c: char) -> Result<Set, PatternError> {
     let set = |ranges: &[(char, char)], negated| Set {
         ranges: ranges.to_vec(),
         negated,
@@ -263,7 +263,7 @@ fn shifted(step: &Instruction, by: usize) -> Instruction {
     }
 }
 
-fn append(program: &mut Vec<Instruction>, part: &[Instruction]) -> Result<(), Problem> {
+fn append(program: &mut Vec<Instruction>, part: &[Instruction]) -> Result<(), PatternError> {
     if program.len() + part.len() > PROGRAM_MAX {
         return Err("it is too large once its repetitions are written out".into());
     }
@@ -272,7 +272,10 @@ fn append(program: &mut Vec<Instruction>, part: &[Instruction]) -> Result<(), Pr
     Ok(())
 }
 
-fn either(one: Vec<Instruction>, other: Vec<Instruction>) -> Result<Vec<Instruction>, Problem> {
+fn either(
+    one: Vec<Instruction>,
+    other: Vec<Instruction>,
+) -> Result<Vec<Instruction>, PatternError> {
     let mut program = vec![Instruction::Split(1, one.len() + 2)];
     append(&mut program, &one)?;
     program.push(Instruction::Jump(one.len() + other.len() + 2));
@@ -284,7 +287,7 @@ fn repeat(
     part: &[Instruction],
     least: usize,
     most: Option<usize>,
-) -> Result<Vec<Instruction>, Problem> {
+) -> Result<Vec<Instruction>, PatternError> {
     let mut program = Vec::new();
     for _ in 0..least {
         append(&mut program, part)?;

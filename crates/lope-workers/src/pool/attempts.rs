@@ -21,25 +21,25 @@ pub(super) struct PoolAttempt {
     pub(super) task: Option<Box<Task>>,
     /// The task with its run's heap, while a worker works on what it remembers of that.
     whole: Option<Box<Task>>,
-    right: Right,
+    right: AnswerRight,
     log: Option<Arc<Mutex<MaskedLog>>>,
     watched: bool,
 }
 
 /// The right to answer, shared with whoever tells that the attempt is alive.
-type Right = Arc<Mutex<Option<Done>>>;
+type AnswerRight = Arc<Mutex<Option<Done>>>;
 
 /// What is done when the pool's lock is free, because it calls into the engine.
 pub(super) enum DeferredReply {
     Finish {
-        right: Right,
+        right: AnswerRight,
         log: Option<Arc<Mutex<MaskedLog>>>,
         result: Result<Value, Failure>,
         worker: Option<Arc<str>>,
     },
     /// Nobody has begun it.
-    GiveBack(Right),
-    Alive(Right),
+    GiveBack(AnswerRight),
+    Alive(AnswerRight),
 }
 
 impl DeferredReply {

@@ -26,18 +26,18 @@ const BATCH_BYTES: usize = 256 * 1024;
 const READ_BYTES: usize = 128 * 1024;
 
 /// A stream's two halves.
-pub(super) struct Stream {
+pub(super) struct WorkerStream {
     pub(super) reader: BufReader<Box<dyn AsyncRead + Send + Unpin>>,
     pub(super) writer: Box<dyn AsyncWrite + Send + Unpin>,
 }
 
 /// How a process of our own introduces itself.
-pub(super) enum Arrival {
-    Here(Stream, Hello),
+pub(super) enum WorkerArrival {
+    Here(WorkerStream, Hello),
     Broken(Failure),
 }
 
-impl Stream {
+impl WorkerStream {
     pub(super) fn new(
         reader: impl AsyncRead + Send + Unpin + 'static,
         writer: impl AsyncWrite + Send + Unpin + 'static,
@@ -103,12 +103,12 @@ pub(super) fn misfit(hello: &Hello) -> Option<String> {
 pub(super) async fn serve(
     inner: &Arc<PoolInner>,
     worker: PoolWorkerId,
-    stream: Stream,
+    stream: WorkerStream,
     hello: Hello,
     remote: bool,
 ) -> String {
     let notification = inner.welcome(worker, hello, remote);
-    let Stream {
+    let WorkerStream {
         mut reader,
         mut writer,
     } = stream;

@@ -11,7 +11,7 @@ use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 use tokio::sync::{Notify, Semaphore};
 use tokio_rustls::TlsAcceptor;
 
-use super::link::{self, Arrival, Stream};
+use super::link::{self, WorkerArrival, WorkerStream};
 use super::message::{FromWorker, ToWorker};
 use super::roster::PoolWorkerId;
 use super::{PoolInner, WorkerLink};
@@ -64,16 +64,16 @@ pub(super) async fn accept_own(inner: Arc<PoolInner>, listener: UnixListener) {
 /// Find out which process this is and hand its connection over.
 async fn introduce(inner: Arc<PoolInner>, stream: UnixStream) {
     let (reader, writer) = stream.into_split();
-    let mut stream = Stream::new(reader, writer);
+    let mut stream = WorkerStream::new(reader, writer);
     let (worker, arrival) = match stream.first().await {
         Ok(FromWorker::Hello(hello)) => match link::misfit(&hello) {
-            None => (hello.worker, Arrival::Here(stream, hello)),
+            None => (hello.worker, WorkerArrival::Here(stream, hello)),
             Some(reason) => {
                 // It is refused either way.
                 let _ = stream.say(&ToWorker::Refused(reason.clone())).await;
                 (
                     hello.worker,
-                    Arrival::Broken(Failure::new("WorkerRefused", reason)),
+                    WorkerArrival::Broken(Failure::new("WorkerRefused", reason)),
                 )
             }
         },
@@ -84,7 +84,7 @@ async fn introduce(inner: Arc<PoolInner>, stream: UnixStream) {
         }) => {
             let mut failure = Failure::new("WorkerBroken", message);
             failure.traceback = traceback;
-            (worker, Arrival::Broken(failure))
+            (worker, WorkerArrival::Broken(failure))
         }
         Ok(_) => return tracing::warn!("a process spoke before it said hello"),
         Err(problem) => {
@@ -175,16 +175,16 @@ impl RemoteListener {
 
     /// The connection of somebody who knows the token. Until then little is read, and nothing of it
     /// is taken apart.
-    async fn authenticated(&self, stream: TcpStream) -> Result<Stream, String> {
+    async fn authenticated(&self, stream: TcpStream) -> Result<WorkerStream, String> {
         let mut stream = match &self.tls {
             None => {
                 let (reader, writer) = stream.into_split();
-                Stream::new(reader, writer)
+                WorkerStream::new(reader, writer)
             }
             Some(tls) => {
                 let stream = tls.accept(stream).await;
                 let (reader, writer) = tokio::io::split(stream.map_err(|error| error.to_string())?);
-                Stream::new(reader, writer)
+                WorkerStream::new(reader, writer)
             }
         };
         let said = stream.token().await?;

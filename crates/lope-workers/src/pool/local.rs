@@ -15,7 +15,7 @@ use tokio::io::{AsyncBufReadExt, AsyncRead, BufReader};
 use tokio::sync::{Notify, oneshot};
 
 use super::PoolInner;
-use super::link::{self, Arrival};
+use super::link::{self, WorkerArrival};
 use super::roster::PoolWorkerId;
 use crate::process_tree::{ProcessTree, TreeCommand};
 
@@ -36,7 +36,7 @@ type Tail = Arc<Mutex<VecDeque<String>>>;
 pub(super) async fn attend(
     inner: Arc<PoolInner>,
     worker: PoolWorkerId,
-    arrival: oneshot::Receiver<Arrival>,
+    arrival: oneshot::Receiver<WorkerArrival>,
     kill: Arc<Notify>,
 ) {
     let mut tree = match inner
@@ -68,7 +68,7 @@ pub(super) async fn attend(
         _ = tree.wait() => None,
         () = kill.notified() => None,
     };
-    let Some(Arrival::Here(stream, hello)) = arrived else {
+    let Some(WorkerArrival::Here(stream, hello)) = arrived else {
         let status = end(&mut tree, Duration::ZERO).await;
         let _ = tokio::time::timeout(TAIL_GRACE, printed).await;
         return inner.broken(worker, unborn(arrived, status, &tail));
@@ -108,10 +108,10 @@ fn command(inner: &PoolInner, worker: PoolWorkerId) -> TreeCommand {
 }
 
 /// Why a process never became a worker.
-fn unborn(arrived: Option<Arrival>, status: Option<ExitStatus>, tail: &Tail) -> Failure {
+fn unborn(arrived: Option<WorkerArrival>, status: Option<ExitStatus>, tail: &Tail) -> Failure {
     match arrived {
-        Some(Arrival::Broken(failure)) => failure,
-        Some(Arrival::Here(..)) | None => {
+        Some(WorkerArrival::Broken(failure)) => failure,
+        Some(WorkerArrival::Here(..)) | None => {
             let message = format!(
                 "a worker process ended before it was ready: {}{}",
                 described(status),

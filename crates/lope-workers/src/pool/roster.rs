@@ -216,7 +216,8 @@ impl Roster {
             RosterEvent::Answered { worker, task } => self.answered(now, worker, task, acts),
             RosterEvent::Beat { worker, blocked } => {
                 if let Some(member) = self.members.get_mut(&worker) {
-                    (member.last_heard, member.blocked) = (now, blocked);
+                    member.last_heard = now;
+                    member.blocked = blocked;
                 }
             }
             RosterEvent::Leaving(worker) => self.drain(worker, acts),

@@ -55,21 +55,21 @@ enum KindWord {
 }
 
 /// A message that was read whole, before any store was opened.
-pub(super) struct OutgoingMessage {
+pub(super) struct MessageToSend {
     args: SendArgs,
     id: String,
     payload: Vec<u8>,
     at: Option<Timestamp>,
 }
 
-pub(super) fn read(args: SendArgs) -> CliResult<OutgoingMessage> {
+pub(super) fn read(args: SendArgs) -> CliResult<MessageToSend> {
     let at = args.at.as_deref().map(time).transpose()?;
     let payload = payload(&args.payload)?;
     let id = args
         .id
         .clone()
         .unwrap_or_else(|| uuid::Uuid::now_v7().to_string());
-    Ok(OutgoingMessage {
+    Ok(MessageToSend {
         args,
         id,
         payload,
@@ -114,7 +114,7 @@ fn bounded(read: std::io::Result<Vec<u8>>, name: &str) -> CliResult<Vec<u8>> {
     Ok(bytes)
 }
 
-impl OutgoingMessage {
+impl MessageToSend {
     fn message(&self) -> Message<'_> {
         let kind = match self.args.kind {
             KindWord::Command => MessageKind::Command,
@@ -140,7 +140,7 @@ impl OutgoingMessage {
 }
 
 pub(super) async fn run(
-    message: &OutgoingMessage,
+    message: &MessageToSend,
     opened: &OpenMailbox,
     output: Output,
 ) -> CliResult<Exit> {

@@ -7,7 +7,7 @@ use lope_definition::scope::{Scopes, SlotAddress};
 use lope_definition::{Block, BlockId, Definition, Field, Role, StepKind, Touch};
 use lope_expr::Expr;
 
-use super::{BlockOutput, Label, Link, PlanBlock, PlanStep};
+use super::{BlockOutput, Dependent, Label, PlanBlock, PlanStep};
 use crate::law::handling::Handling;
 
 /// A use count that is never used up.
@@ -62,7 +62,7 @@ struct Outline<'a> {
     touches: &'a [Touch],
     prefix: &'a str,
     /// For every step, those that wait for it.
-    links: Vec<Vec<Link>>,
+    dependents: Vec<Vec<Dependent>>,
     /// Outputs by name.
     outputs: BTreeMap<&'a str, u32>,
 }
@@ -79,14 +79,14 @@ impl<'a> Outline<'a> {
             block,
             touches,
             prefix,
-            links: links(block),
+            dependents: dependents(block),
             outputs: outputs.collect(),
         }
     }
 
     fn leaves(&self) -> Vec<u32> {
         let leaf = |index: &usize| {
-            self.links[*index].is_empty() && !self.block.steps[*index].kind.leaves()
+            self.dependents[*index].is_empty() && !self.block.steps[*index].kind.leaves()
         };
         (0..self.block.steps.len())
             .filter(leaf)
@@ -130,25 +130,25 @@ impl<'a> Outline<'a> {
     }
 }
 
-fn links(block: &Block) -> Vec<Vec<Link>> {
+fn dependents(block: &Block) -> Vec<Vec<Dependent>> {
     let index: HashMap<&str, usize> = block
         .steps
         .iter()
         .enumerate()
         .map(|(index, step)| (&*step.name, index))
         .collect();
-    let mut links = vec![Vec::new(); block.steps.len()];
+    let mut dependents = vec![Vec::new(); block.steps.len()];
     for (number, step) in block.steps.iter().enumerate() {
-        let mut link = |name: &str, needs| {
-            links[index[name]].push(Link {
+        let mut add = |name: &str, needs| {
+            dependents[index[name]].push(Dependent {
                 step: number as u32,
                 needs,
             });
         };
-        step.needs.iter().for_each(|need| link(need, true));
-        step.follows.iter().for_each(|before| link(before, false));
+        step.needs.iter().for_each(|need| add(need, true));
+        step.follows.iter().for_each(|before| add(before, false));
     }
-    links
+    dependents
 }
 
 impl Maker<'_> {
@@ -219,7 +219,7 @@ impl Maker<'_> {
             .and_then(|variable| self.scopes.resolve(outline.id, variable));
         PlanStep {
             waits: (step.needs.len() + step.follows.len()) as u32,
-            then: outline.links[index].clone(),
+            then: outline.dependents[index].clone(),
             set,
             uses: uses[index],
             frees: outline.frees(index, uses),

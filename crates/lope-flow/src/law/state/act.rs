@@ -18,13 +18,13 @@ pub(crate) struct Act {
     pub(crate) parent: Option<Key>,
     #[serde(rename = "i")]
     pub(crate) input: u64,
-    /// Which element, round or branch of its holder.
+    /// Which element, iteration or branch of its holder.
     #[serde(rename = "l")]
     pub(crate) lane: u64,
     #[serde(rename = "d")]
     pub(crate) depth: u32,
     #[serde(rename = "c")]
-    pub(crate) cells: Vec<Cell>,
+    pub(crate) steps: Vec<BlockStep>,
     /// Outputs of steps, then locals, then variables.
     #[serde(rename = "s", with = "slots")]
     pub(crate) slots: Vec<Option<Value>>,
@@ -41,19 +41,19 @@ pub(crate) struct Act {
 
 /// One step in an open block.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
-#[serde(from = "CellForm", into = "CellForm")]
-pub(crate) struct Cell {
+#[serde(from = "BlockStepForm", into = "BlockStepForm")]
+pub(crate) struct BlockStep {
     /// Steps it still waits for.
     pub(crate) waits: u32,
     /// How often its output is still wanted.
     pub(crate) uses: u32,
-    pub(crate) state: CellState,
+    pub(crate) state: BlockStepState,
 }
 
-type CellForm = (u32, u32, CellState);
+type BlockStepForm = (u32, u32, BlockStepState);
 
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
-pub(crate) enum CellState {
+pub(crate) enum BlockStepState {
     #[serde(rename = "w")]
     Waiting,
     /// Something it needs was skipped.
@@ -69,10 +69,10 @@ pub(crate) enum CellState {
 
 impl Act {
     pub(crate) fn new(id: BlockId, block: &PlanBlock, parent: Option<Key>, input: u64) -> Self {
-        let cells = block.steps.iter().map(|step| Cell {
+        let steps = block.steps.iter().map(|step| BlockStep {
             waits: step.waits,
             uses: step.uses,
-            state: CellState::Waiting,
+            state: BlockStepState::Waiting,
         });
         Self {
             block: id,
@@ -80,7 +80,7 @@ impl Act {
             input,
             lane: 0,
             depth: 0,
-            cells: cells.collect(),
+            steps: steps.collect(),
             slots: vec![None; block.slots as usize],
             unsettled: block.steps.len() as u32,
             live: 0,
@@ -89,15 +89,15 @@ impl Act {
     }
 }
 
-impl From<CellForm> for Cell {
-    fn from((waits, uses, state): CellForm) -> Self {
+impl From<BlockStepForm> for BlockStep {
+    fn from((waits, uses, state): BlockStepForm) -> Self {
         Self { waits, uses, state }
     }
 }
 
-impl From<Cell> for CellForm {
-    fn from(cell: Cell) -> Self {
-        (cell.waits, cell.uses, cell.state)
+impl From<BlockStep> for BlockStepForm {
+    fn from(step: BlockStep) -> Self {
+        (step.waits, step.uses, step.state)
     }
 }
 

@@ -38,9 +38,10 @@ pub(crate) enum Work {
     Turn((u32, u64, u64)),
     /// One block: `if`, `switch`, `call`.
     Block(Key),
-    Each(Box<Each>),
-    While(Box<Rounds>),
-    Guard(Box<Guard>),
+    Each(Box<EachWork>),
+    While(Box<WhileWork>),
+    #[serde(rename = "guard")]
+    Try(Box<TryWork>),
     Race(Box<Branches>),
     All(Box<Branches>),
 }
@@ -181,7 +182,7 @@ pub(crate) struct Waiting {
 
 /// An `each` at work.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-pub(crate) struct Each {
+pub(crate) struct EachWork {
     #[serde(rename = "i")]
     pub(crate) items: Value,
     #[serde(rename = "n")]
@@ -190,7 +191,7 @@ pub(crate) struct Each {
     pub(crate) acts: BTreeMap<u64, Key>,
     /// Absent if nobody wants them.
     #[serde(rename = "r", default, skip_serializing_if = "Option::is_none")]
-    pub(crate) results: Option<Results>,
+    pub(crate) results: Option<ElementResults>,
     /// Decided; waits for its open elements to be gone.
     #[serde(rename = "e", default, skip_serializing_if = "Option::is_none")]
     pub(crate) ending: Option<End>,
@@ -198,7 +199,7 @@ pub(crate) struct Each {
 
 /// Results in order: full chunks, the chunk being filled, and those that came early.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
-pub(crate) struct Results {
+pub(crate) struct ElementResults {
     #[serde(rename = "c")]
     pub(crate) chunks: Vec<Value>,
     #[serde(rename = "t")]
@@ -212,18 +213,18 @@ pub(crate) struct Results {
 }
 
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-pub(crate) struct Rounds {
+pub(crate) struct WhileWork {
     #[serde(rename = "n")]
-    pub(crate) rounds: u64,
+    pub(crate) iterations: u64,
     #[serde(rename = "a")]
     pub(crate) act: Key,
 }
 
 /// A `try` at work.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-pub(crate) struct Guard {
+pub(crate) struct TryWork {
     #[serde(rename = "p")]
-    pub(crate) phase: GuardPhase,
+    pub(crate) phase: TryPhase,
     #[serde(rename = "a")]
     pub(crate) act: Key,
     /// How it will end when `finally` is through.
@@ -233,7 +234,7 @@ pub(crate) struct Guard {
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum GuardPhase {
+pub(crate) enum TryPhase {
     Body,
     Handler,
     Finally,

@@ -45,7 +45,8 @@ pub(super) struct Member {
 impl Member {
     pub(super) fn starting(until: Moment) -> Self {
         let mut member = Self::ready(Moment(0), Arc::default(), 0, false);
-        (member.stage, member.start_until) = (Stage::Starting, Some(until));
+        member.stage = Stage::Starting;
+        member.start_until = Some(until);
         member
     }
 

@@ -8,7 +8,7 @@ use super::arena::Key;
 use super::machine::Machine;
 use super::names::failure_value;
 use super::start::Spot;
-use super::state::{End, Exit, Guard, GuardPhase, Work};
+use super::state::{End, Exit, TryPhase, TryWork, Work};
 
 impl<'a> Machine<'a> {
     pub(crate) fn start_try(
@@ -21,8 +21,8 @@ impl<'a> Machine<'a> {
         let act = self.begin_block(exec, block, 0)?;
         self.set_work(
             exec,
-            Work::Guard(Box::new(Guard {
-                phase: GuardPhase::Body,
+            Work::Try(Box::new(TryWork {
+                phase: TryPhase::Body,
                 act,
                 pending: None,
             })),
@@ -33,28 +33,28 @@ impl<'a> Machine<'a> {
     }
 
     /// The body, a handler or `finally` has ended.
-    pub(crate) fn guarded_ended(&mut self, exec: Key, end: End) {
-        let Some((step, guard)) = self.guard_at(exec) else {
+    pub(crate) fn try_ended(&mut self, exec: Key, end: End) {
+        let Some((step, held)) = self.try_at(exec) else {
             return;
         };
         let StepKind::Try { handlers, .. } = &step.kind else {
             return;
         };
-        match (guard.phase, end) {
-            (GuardPhase::Body, End::Exit(Exit::Failed(failure))) => {
+        match (held.phase, end) {
+            (TryPhase::Body, End::Exit(Exit::Failed(failure))) => {
                 match handler_for(handlers, &failure) {
                     Some(handler) => self.handle(exec, handler, &failure),
                     None => self.go_to_finally(exec, End::Exit(Exit::Failed(failure))),
                 }
             }
-            (GuardPhase::Body | GuardPhase::Handler, end) => self.go_to_finally(exec, end),
-            (GuardPhase::Finally, End::Done(_)) => {
-                let pending = guard.pending.take().unwrap_or(End::Done(Value::Null));
-                self.end_guard(exec, pending);
+            (TryPhase::Body | TryPhase::Handler, end) => self.go_to_finally(exec, end),
+            (TryPhase::Finally, End::Done(_)) => {
+                let pending = held.pending.take().unwrap_or(End::Done(Value::Null));
+                self.end_try(exec, pending);
             }
-            (GuardPhase::Finally, end @ End::Exit(_)) => {
-                let cancelled = guard.pending == Some(End::Exit(Exit::Cancelled));
-                self.end_guard(
+            (TryPhase::Finally, end @ End::Exit(_)) => {
+                let cancelled = held.pending == Some(End::Exit(Exit::Cancelled));
+                self.end_try(
                     exec,
                     if cancelled {
                         End::Exit(Exit::Cancelled)
@@ -69,7 +69,7 @@ impl<'a> Machine<'a> {
     fn handle(&mut self, exec: Key, handler: &'a FailureHandler, failure: &Failure) {
         match self.begin_block_of(exec, handler.block, 0) {
             Ok(act) => {
-                self.set_guard(exec, GuardPhase::Handler, act);
+                self.set_try(exec, TryPhase::Handler, act);
                 self.bind(act, handler.name.iter().map(|_| failure_value(failure)));
                 self.begin(act);
             }
@@ -78,7 +78,7 @@ impl<'a> Machine<'a> {
     }
 
     fn go_to_finally(&mut self, exec: Key, end: End) {
-        let Some((step, guard)) = self.guard_at(exec) else {
+        let Some((step, held)) = self.try_at(exec) else {
             return;
         };
         let StepKind::Try {
@@ -86,31 +86,31 @@ impl<'a> Machine<'a> {
             ..
         } = step.kind
         else {
-            return self.end_guard(exec, end);
+            return self.end_try(exec, end);
         };
-        guard.pending = Some(end);
+        held.pending = Some(end);
         match self.begin_block_of(exec, block, 0) {
             Ok(act) => {
-                self.set_guard(exec, GuardPhase::Finally, act);
+                self.set_try(exec, TryPhase::Finally, act);
                 self.begin(act);
             }
-            Err(failure) => self.end_guard(exec, End::Exit(Exit::Failed(Box::new(failure)))),
+            Err(failure) => self.end_try(exec, End::Exit(Exit::Failed(Box::new(failure)))),
         }
     }
 
-    fn end_guard(&mut self, exec: Key, end: End) {
+    fn end_try(&mut self, exec: Key, end: End) {
         let guarded = self
-            .guard_at(exec)
+            .try_at(exec)
             .is_some_and(|(step, _)| has_finally(&step.kind));
         self.state.guards -= u32::from(guarded);
         self.conclude(exec, end);
     }
 
-    fn guard_at(&mut self, exec: Key) -> Option<(&'a super::plan::PlanStep, &mut Guard)> {
+    fn try_at(&mut self, exec: Key) -> Option<(&'a super::plan::PlanStep, &mut TryWork)> {
         let open = self.state.execs.get(exec)?;
         let step = self.planned(open.act, open.step)?;
         match &mut self.state.execs.get_mut(exec)?.work {
-            Work::Guard(guard) => Some((step, guard)),
+            Work::Try(held) => Some((step, held)),
             Work::Attempt(_)
             | Work::Send(_)
             | Work::Sleep(_)
@@ -124,9 +124,10 @@ impl<'a> Machine<'a> {
         }
     }
 
-    fn set_guard(&mut self, exec: Key, phase: GuardPhase, act: Key) {
-        if let Some((_, guard)) = self.guard_at(exec) {
-            (guard.phase, guard.act) = (phase, act);
+    fn set_try(&mut self, exec: Key, phase: TryPhase, act: Key) {
+        if let Some((_, held)) = self.try_at(exec) {
+            held.phase = phase;
+            held.act = act;
         }
     }
 }

@@ -1,4 +1,4 @@
-//! A line of inputs for one thread: many put in, one takes out everything that is there. Nothing is
+//! A queue of inputs for one thread: many put in, one takes out everything that is there. Nothing is
 //! allocated while it runs, and the thread is woken only when it sleeps. While it sleeps and nothing
 //! waits, somebody else may take its place for a moment.
 
@@ -7,13 +7,13 @@ use std::sync::{Condvar, Mutex, MutexGuard};
 use std::time::Duration;
 
 #[derive(Debug)]
-pub(crate) struct Inbox<T> {
-    queue: Mutex<InboxQueue<T>>,
+pub(crate) struct InputQueue<T> {
+    queue: Mutex<QueueState<T>>,
     notification: Condvar,
 }
 
 #[derive(Debug)]
-struct InboxQueue<T> {
+struct QueueState<T> {
     items: VecDeque<T>,
     asleep: bool,
     closed: bool,
@@ -25,9 +25,9 @@ struct InboxQueue<T> {
     overdue: bool,
 }
 
-impl<T> Inbox<T> {
+impl<T> InputQueue<T> {
     pub(crate) fn new() -> Self {
-        let queue = InboxQueue {
+        let queue = QueueState {
             items: VecDeque::new(),
             asleep: false,
             closed: false,
@@ -41,7 +41,7 @@ impl<T> Inbox<T> {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, InboxQueue<T>> {
+    fn lock(&self) -> MutexGuard<'_, QueueState<T>> {
         self.queue.lock().expect("no panic while the queue is held")
     }
 
@@ -59,7 +59,7 @@ impl<T> Inbox<T> {
         }
     }
 
-    /// Take the place of the thread while it has nothing to do; [`Inbox::release`] must follow.
+    /// Take the place of the thread while it has nothing to do; [`InputQueue::release`] must follow.
     /// False: it is at work, or somebody else is in its place, or something waits.
     pub(crate) fn try_hold(&self) -> bool {
         let mut queue = self.lock();
@@ -98,7 +98,7 @@ impl<T> Inbox<T> {
         let mut queue = self.lock();
         if queue.items.is_empty() && !queue.closed {
             queue.asleep = true;
-            let idle = |queue: &mut InboxQueue<T>| queue.held || !queue.is_wanted();
+            let idle = |queue: &mut QueueState<T>| queue.held || !queue.is_wanted();
             queue = self
                 .notification
                 .wait_timeout_while(queue, wait, idle)
@@ -121,7 +121,7 @@ impl<T> Inbox<T> {
     }
 }
 
-impl<T> InboxQueue<T> {
+impl<T> QueueState<T> {
     /// Is there something for the thread to do?
     fn is_wanted(&self) -> bool {
         !self.items.is_empty() || self.closed || self.stirred
@@ -134,15 +134,15 @@ mod tests {
 
     #[test]
     fn everything_comes_in_order_and_the_end_comes_last() {
-        let inbox = std::sync::Arc::new(Inbox::new());
-        let sender = std::sync::Arc::clone(&inbox);
+        let queue = std::sync::Arc::new(InputQueue::new());
+        let sender = std::sync::Arc::clone(&queue);
         let sending = std::thread::spawn(move || {
             (0..10_000).for_each(|number| sender.send([number]));
             sender.close();
             sender.send([-1]);
         });
         let (mut taken, mut seen) = (VecDeque::new(), Vec::new());
-        while inbox.take(&mut taken, Duration::from_mins(1)) {
+        while queue.take(&mut taken, Duration::from_mins(1)) {
             seen.extend(taken.drain(..));
         }
         sending.join().expect("it sends");
@@ -154,7 +154,7 @@ mod tests {
     #[test]
     fn a_place_is_held_by_one_at_a_time_and_nothing_is_lost() {
         const EACH: usize = 5_000;
-        let inbox = Inbox::<(usize, usize)>::new();
+        let queue = InputQueue::<(usize, usize)>::new();
         let done = Mutex::new(Vec::new());
         let on_the_spot = std::sync::atomic::AtomicUsize::new(0);
         let work = |inputs: &mut VecDeque<(usize, usize)>| {
@@ -162,21 +162,21 @@ mod tests {
             done.extend(inputs.drain(..));
         };
         let bring = |input| {
-            if !inbox.try_hold() {
-                return inbox.send([input]);
+            if !queue.try_hold() {
+                return queue.send([input]);
             }
             on_the_spot.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
             let mut inputs = VecDeque::from([input]);
             while !inputs.is_empty() {
                 work(&mut inputs);
-                inbox.take_held(&mut inputs);
+                queue.take_held(&mut inputs);
             }
-            inbox.release(false);
+            queue.release(false);
         };
         std::thread::scope(|scope| {
             scope.spawn(|| {
                 let mut inputs = VecDeque::new();
-                while inbox.take(&mut inputs, Duration::from_mins(1)) {
+                while queue.take(&mut inputs, Duration::from_mins(1)) {
                     work(&mut inputs);
                 }
             });
@@ -188,12 +188,12 @@ mod tests {
             senders
                 .into_iter()
                 .for_each(|sender| sender.join().expect("it sends"));
-            while !inbox.try_hold() {
+            while !queue.try_hold() {
                 std::thread::yield_now();
             }
-            bring_more_while_held(&inbox);
-            inbox.release(false);
-            inbox.close();
+            bring_more_while_held(&queue);
+            queue.release(false);
+            queue.close();
         });
         let done = done.into_inner().expect("nobody panicked");
         assert_eq!(done.len(), 4 * EACH + 1);
@@ -204,15 +204,15 @@ mod tests {
         assert!(done.ends_with(&[(9, 9)]), "what came while it was held");
     }
 
-    fn bring_more_while_held(inbox: &Inbox<(usize, usize)>) {
-        assert!(!inbox.try_hold());
-        inbox.send([(9, 9)]);
+    fn bring_more_while_held(queue: &InputQueue<(usize, usize)>) {
+        assert!(!queue.try_hold());
+        queue.send([(9, 9)]);
     }
 
     #[test]
     fn it_waits_no_longer_than_it_is_told() {
         let mut taken = VecDeque::<u8>::new();
-        assert!(Inbox::new().take(&mut taken, Duration::from_millis(1)));
+        assert!(InputQueue::new().take(&mut taken, Duration::from_millis(1)));
         assert!(taken.is_empty());
     }
 }

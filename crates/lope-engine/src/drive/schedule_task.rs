@@ -25,13 +25,13 @@ const QUIET: Duration = Duration::from_millis(500);
 const AGAIN: Duration = Duration::from_millis(100);
 const AGAIN_MAX: Duration = Duration::from_secs(5);
 
-pub(crate) struct Scheduler {
+pub(crate) struct ScheduleTask {
     pub(crate) store: Store,
     pub(crate) settings: Settings,
     pub(crate) adopter: Arc<Adopter>,
 }
 
-impl SupervisedTask for Scheduler {
+impl SupervisedTask for ScheduleTask {
     const NAME: &'static str = "scheduler";
 
     async fn work(&mut self) {
@@ -63,7 +63,7 @@ impl SupervisedTask for Scheduler {
     }
 }
 
-impl Scheduler {
+impl ScheduleTask {
     /// Where in the line of due schedules this runner begins.
     fn offset(&self) -> usize {
         Digest::of(self.adopter.runner().as_bytes()).short() as usize

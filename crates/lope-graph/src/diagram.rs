@@ -13,7 +13,7 @@ use super::standing::{StepStanding, StepStandings};
 
 /// A workflow as panels and items.
 #[derive(Debug)]
-pub(super) struct Picture {
+pub(super) struct Diagram {
     pub(super) name: String,
     /// One for each block, by its number.
     pub(super) panels: Vec<Panel>,
@@ -36,7 +36,7 @@ pub(super) struct Item {
     pub(super) panels: Vec<usize>,
 }
 
-impl Picture {
+impl Diagram {
     pub(super) fn of(definition: &Definition, standing: Option<&StepStandings>) -> Self {
         let sites = definition.sites();
         let prefixes = definition.prefixes();
