@@ -23,6 +23,7 @@ mod metrics;
 mod openapi;
 mod pages;
 mod redact;
+mod run_pages;
 mod security;
 mod spaces;
 mod stored;
