@@ -1,5 +1,5 @@
-//! The page of a run without a browser: what failed with its own log, attempts and outputs, and the ways
-//! to go on.
+//! The page of a run without a browser: what failed with its own log, attempts and outputs, the ways to
+//! go on, the runs that belong to it and another one beside it.
 
 use serde_json::json;
 
@@ -35,6 +35,12 @@ steps:
     env: { FLAG: \"${{ input.flag }}\" }
     needs: [forgiven]
   done: { return: \"${{ first }}\", needs: [broken] }
+";
+
+const APPROVE: &str = "name: approve
+steps:
+  approval: { wait: approved }
+  done: { return: \"${{ approval }}\" }
 ";
 
 async fn sent(ground: &Ground, path: &str, body: &str) -> HttpAnswer {
@@ -118,5 +124,78 @@ async fn a_failed_run_shows_the_log_of_what_failed_and_goes_on_from_there_or_fro
         2,
         "the first step was not done again"
     );
+    ground.close().await;
+}
+
+const OUTER: &str = "name: outer
+steps:
+  child: { workflow: approve }
+  done: { return: \"${{ child }}\" }
+";
+
+const PAIR: &str = "name: pair
+steps:
+  same: { let: 1 }
+  other: { let: \"${{ input }}\" }
+";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_run_leads_to_its_parent_its_children_and_to_what_differs_in_another() {
+    let ground = Ground::open().await;
+    for yaml in [APPROVE, OUTER, PAIR] {
+        ground.deploy(yaml).await;
+    }
+    let run = ground.start("outer", json!(null)).await;
+    let children = format!("/api/runs?parent={run}&status=waiting");
+    let child = loop {
+        let page = ground.get(&children).await.json();
+        if let Some(child) = page["runs"][0]["run_id"].as_str() {
+            break child.to_owned();
+        }
+    };
+    let shown = page(&ground, &format!("/runs/{run}")).await;
+    for wanted in [
+        "<th>Child run</th>".to_owned(),
+        format!("href=\"/runs/{child}\""),
+        format!("data-copy=\"lope runs show {run}\""),
+        format!(
+            "data-copy=\"curl http://{}/api/runs/{run}\"",
+            ground.server.address()
+        ),
+    ] {
+        assert!(shown.contains(&wanted), "no {wanted} in {shown}");
+    }
+    let shown = page(&ground, &format!("/runs/{child}")).await;
+    let parent = between(&shown, "<dt>Parent</dt>", "</dd>");
+    assert!(
+        parent.contains(&format!("href=\"/runs/{run}\"")),
+        "{parent}"
+    );
+    assert!(parent.ends_with(" at child"), "{parent}");
+    sent(&ground, &format!("/runs/{child}/cancel"), "").await;
+    assert_eq!(ground.ended(&child).await["status"], "cancelled");
+
+    let one = ground.start("pair", json!(1)).await;
+    let two = ground.start("pair", json!(2)).await;
+    for run in [&one, &two] {
+        assert_eq!(ground.ended(run).await["status"], "completed");
+    }
+    let compared =
+        async |with: &str| page(&ground, &format!("/runs/{one}/compare?with={with}")).await;
+    let other = compared(&two).await;
+    for wanted in [
+        "1 executions differ, 1 is alike.",
+        "Input – differs",
+        "<td class=\"wide mono\" title=\"other\">other</td>",
+    ] {
+        assert!(other.contains(wanted), "no {wanted} in {other}");
+    }
+    assert!(!other.contains("title=\"same\""), "{other}");
+    let itself = compared(&one).await;
+    assert!(itself.contains("0 executions differ, 2 are alike.") && !itself.contains("differs"));
+    let nobody = ground
+        .get(&format!("/runs/{one}/compare?with=nobody"))
+        .await;
+    assert_eq!(nobody.status, 404);
     ground.close().await;
 }
