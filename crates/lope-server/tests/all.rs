@@ -24,6 +24,7 @@ mod openapi;
 mod pages;
 mod redact;
 mod run_pages;
+mod run_search;
 mod security;
 mod spaces;
 mod stored;
