@@ -21,6 +21,7 @@ mod generated;
 mod limits;
 mod metrics;
 mod openapi;
+mod page_sizes;
 mod pages;
 mod redact;
 mod run_pages;

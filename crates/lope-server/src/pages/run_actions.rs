@@ -23,7 +23,7 @@ use crate::endpoint::ApiResult;
 use lope_http::commands;
 
 /// Inputs with more text than this are not edited in a page.
-const EDITED_MAX: usize = 64 * 1024;
+const EDITED_MAX: usize = 32 * 1024;
 
 /// What a page knows of a run besides its record; the more, the more it offers.
 #[derive(Default)]
