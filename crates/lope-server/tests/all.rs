@@ -28,5 +28,6 @@ mod run_pages;
 mod run_search;
 mod security;
 mod spaces;
+mod steering;
 mod stored;
 mod tls;
