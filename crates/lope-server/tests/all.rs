@@ -17,6 +17,7 @@ mod dashboard;
 mod events;
 mod executions;
 mod fixture;
+mod forms;
 mod generated;
 mod limits;
 mod metrics;
