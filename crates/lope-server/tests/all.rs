@@ -9,6 +9,7 @@
 
 mod agents;
 mod api;
+mod base_path;
 mod browser;
 mod browser_live;
 mod browser_rooms;
