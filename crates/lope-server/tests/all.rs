@@ -26,6 +26,7 @@ mod openapi;
 mod page_sizes;
 mod pages;
 mod redact;
+mod room_pages;
 mod run_pages;
 mod run_search;
 mod security;
