@@ -11,6 +11,7 @@ mod agents;
 mod api;
 mod base_path;
 mod browser;
+mod browser_keys;
 mod browser_live;
 mod browser_rooms;
 mod bulk;
