@@ -32,7 +32,7 @@ async fn schedules_queues_runners_and_mailboxes_tell_what_they_do() {
         "/schedules",
         &[
             "on Monday to Friday at 06:30 UTC",
-            "Run now",
+            "title=\"lope schedules run weekdays\">Run now<",
             "1 active, 0 paused.",
         ],
     )
@@ -45,7 +45,7 @@ async fn schedules_queues_runners_and_mailboxes_tell_what_they_do() {
         .until(run.trim_start_matches("/runs/"), "waiting")
         .await;
     let last = format!("href=\"{run}\"");
-    has(&ground, "/schedules/weekdays", &[&last]).await;
+    has(&ground, "/schedules/weekdays", &[last.as_str()]).await;
 
     // Nobody serves this queue: its run waits, and the page says since when and for what.
     let body = json!({ "workflow": "approve", "queue": "mail" });

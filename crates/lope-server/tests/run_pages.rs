@@ -172,6 +172,15 @@ async fn a_run_leads_to_its_parent_its_children_and_to_what_differs_in_another()
         "{parent}"
     );
     assert!(parent.ends_with(" at child"), "{parent}");
+    // What a button does, a command does too.
+    for wanted in [
+        format!("title=\"lope runs cancel {child}\""),
+        format!("title=\"lope runs pause {child}\""),
+        format!("lope runs signal {child} NAME JSON"),
+        "lope start approve --input JSON".to_owned(),
+    ] {
+        assert!(shown.contains(&wanted), "no {wanted} in {shown}");
+    }
     sent(&ground, &format!("/runs/{child}/cancel"), "").await;
     assert_eq!(ground.ended(&child).await["status"], "cancelled");
 
