@@ -1,5 +1,5 @@
-//! Schedules, queues, runners and mailboxes as their pages tell them: when in words, a run at once, how
-//! much waits, how much may work at once, and who serves what.
+//! Workflows, schedules, queues, runners and mailboxes as their pages tell them: when in words, a run at
+//! once, how much waits, how much may work at once, and who serves what.
 
 use lope::config::Config;
 use lope::workers::Logs;
@@ -25,6 +25,12 @@ async fn has(ground: &Ground, path: &str, wanted: &[&str]) {
 async fn schedules_queues_runners_and_mailboxes_tell_what_they_do() {
     let ground = Ground::open().await;
     ground.deploy(APPROVE).await;
+    has(
+        &ground,
+        "/workflows/approve",
+        &["class=\"lope-graph\"", "wait</tspan> approved"],
+    )
+    .await;
     let weekdays = json!({ "name": "weekdays", "workflow": "approve", "cron": "30 6 * * MON-FRI" });
     assert_eq!(ground.post("/api/schedules", weekdays).await.status, 201);
     has(
