@@ -10,7 +10,7 @@ use crate::context::ServerContext;
 use crate::reply::{Reply, to};
 
 /// A value that is longer is cut; the API has all of it.
-const SHOWN: usize = 64 * 1024;
+const SHOWN: usize = 16 * 1024;
 
 /// A drawing that is larger is left out.
 const GRAPH_MAX: usize = 300 * 1024;

@@ -1,8 +1,11 @@
 //! What a workflow says must not be shown is in no response, page, event or log, whatever is asked.
 
+use std::collections::BTreeSet;
+
 use lope_server::openapi_document;
 use serde_json::{Value as Json, json};
 
+use super::events::Listener;
 use super::fixture::Ground;
 use super::fixture::http::Request;
 
@@ -79,6 +82,7 @@ fn check(place: &str, text: &str) {
 async fn what_is_redacted_is_shown_nowhere() {
     let ground = Ground::open().await;
     ground.deploy(PAY).await;
+    let mut feed = Listener::open(&ground, Request::get("/api/events")).await;
     let good = ground.start("pay", input("ada")).await;
     let bad = ground.start("pay", input("eve")).await;
     assert_eq!(ground.ended(&good).await["status"], "completed");
@@ -96,6 +100,18 @@ async fn what_is_redacted_is_shown_nowhere() {
             let answer = ground.get(&events).await;
             check(&events, &answer.text());
             assert!(answer.text().contains("event: end"), "{events}");
+        }
+    }
+    // Nor does the feed of all runs show it, up to the end of both.
+    let mut over = BTreeSet::new();
+    while over.len() < 2 {
+        let told = feed.next().await.unwrap();
+        check("/api/events", &told.data.to_string());
+        if ["completed", "failed"]
+            .iter()
+            .any(|it| told.data["status"] == **it)
+        {
+            over.insert(told.data["run_id"].to_string());
         }
     }
     // What is not hidden is there.

@@ -7,6 +7,7 @@ use lope::runs::RunRecord;
 use lope::workers::LogEntry;
 use lope::workflows::{self, Format};
 use lope::{Redaction, describe};
+use lope_http::log_file::shares;
 pub(crate) use lope_http::log_file::{read_from, tail};
 use lope_model::Span;
 use serde_json::{Value as Json, json};
@@ -23,8 +24,8 @@ use crate::reply;
 /// Journal rows of a page.
 const ROWS: usize = 500;
 const ROWS_MOST: usize = 1_000;
-/// Bytes of one log in an answer; what is before them is left out, and said.
-const LOG_BYTES: u64 = 256 * 1024;
+/// Bytes of all logs in an answer; what is before them is left out, and said.
+const LOGS_BYTES: u64 = 256 * 1024;
 /// Most logs in an answer, youngest first.
 const LOGS: usize = 200;
 /// Longest wait of one request.
@@ -67,7 +68,7 @@ pub(crate) const ENDPOINTS: &[Endpoint] = &[
         Box::pin(logs(context, call))
     })
     .does(&["runs logs"])
-    .about("What a run's steps wrote, on this machine: the end of each log.")
+    .about("What a run's steps wrote, on this machine: the end of each log, 256 KiB in all.")
     .query(&[
         text("execution", "Of this execution alone, by its path"),
         count("attempt", "Of this attempt alone"),
@@ -179,10 +180,13 @@ async fn logs(context: Arc<ServerContext>, call: ApiCall) -> ApiResult {
                     .as_deref()
                     .is_none_or(|path| entry.execution == path)
         });
+        let asked: Vec<LogEntry> = asked.take(LOGS).collect();
+        let shares = shares(asked.iter().map(|entry| entry.path.as_path()), LOGS_BYTES);
         let mut told: Vec<Json> = asked
-            .take(LOGS)
-            .filter_map(|entry| {
-                let (text, from) = shown_tail(&entry, LOG_BYTES, redaction.as_ref()).ok()?;
+            .iter()
+            .zip(shares)
+            .filter_map(|(entry, most)| {
+                let (text, from) = shown_tail(entry, most, redaction.as_ref()).ok()?;
                 Some(json!({ "execution": entry.execution, "attempt": entry.attempt, "text": text, "from": from }))
             })
             .collect();

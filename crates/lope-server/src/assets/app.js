@@ -125,12 +125,13 @@
   const held = () => hold && localStorage.getItem("lope.hold") === "yes";
   const live = $("[data-events]");
   if (live) {
-    let waiting = 0;
+    // What has news, each counted once however often it moves.
+    const waiting = new Set();
     const fresh = $("#fresh");
-    const heard = () => {
+    const heard = (event) => {
       if (!held()) return soon();
-      waiting += 1;
-      if (fresh) { fresh.textContent = `${waiting} new`; fresh.classList.add("some"); }
+      waiting.add(event?.data ? JSON.parse(event.data)?.run_id : "");
+      if (fresh) { fresh.textContent = `${waiting.size} new`; fresh.classList.add("some"); }
     };
     stream(live.dataset.events, (source, on, it) => {
       let cut = false;
@@ -151,10 +152,10 @@
     if (hold) {
       const show = () => { hold.textContent = held() ? "Follow" : "Hold still"; };
       hold.hidden = false;
-      hold.addEventListener("click", () => { localStorage.setItem("lope.hold", held() ? "no" : "yes"); show(); if (!held()) { waiting = 0; fresh?.classList.remove("some"); refresh(); } });
+      hold.addEventListener("click", () => { localStorage.setItem("lope.hold", held() ? "no" : "yes"); show(); if (!held()) { waiting.clear(); fresh?.classList.remove("some"); refresh(); } });
       show();
     }
-    fresh?.addEventListener("click", () => { waiting = 0; fresh.classList.remove("some"); refresh(); });
+    fresh?.addEventListener("click", () => { waiting.clear(); fresh.classList.remove("some"); refresh(); });
   }
   // A page without events of its own looks again from time to time.
   const every = Number($("[data-every]")?.dataset.every);

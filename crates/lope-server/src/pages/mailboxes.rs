@@ -87,11 +87,11 @@ pub(crate) async fn show(context: Arc<ServerContext>, call: ApiCall) -> ApiResul
                 tbody { @for letter in &dead { tr {
                     td.number data-th="no." { (letter.seq) } td.wide { (glance(&letter.frame)) } td.wide title=(letter.reason) { (letter.reason) }
                     td.number.less { (letter.attempts) } td.tight.less { (exact(letter.failed_at)) }
-                    td.tight { @if acts { form.inline method="post" action=(path("replay")) { input type="hidden" name="seq" value=(letter.seq); button { "Replay" } } } }
+                    td.tight { @if acts { form.inline method="post" action=(path("replay")) { input type="hidden" name="seq" value=(letter.seq); button title=(format!("lope mailbox replay {worker} {}", letter.seq)) { "Replay" } } } }
                 } } }
             } }
         }
-        @if acts && dead.len() > 1 { form.inline method="post" action=(path("replay")) data-ask="Replay all dead letters of this worker?" { button { "Replay all" } } }
+        @if acts && dead.len() > 1 { form.inline method="post" action=(path("replay")) data-ask="Replay all dead letters of this worker?" { button title=(format!("lope mailbox replay {worker} --all")) { "Replay all" } } }
         h2 { "Waiting" }
         div.card.flush data-part="waiting" {
             @if waiting.is_empty() { div.empty { "Nothing waits." } } @else { table {

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use lope::Redaction;
 use lope::describe;
 use lope::runs::{
-    ExecutionStatus, FinalStatus, Historian, RecentHistory, RunFilter, RunRecord, RunStatus,
+    Execution, ExecutionStatus, FinalStatus, Historian, RecentHistory, RunFilter, RunRecord,
+    RunStatus,
 };
 use lope::tokens::Right;
 use lope::workflows::{self, Format, Plan};
@@ -192,14 +193,16 @@ fn failure(
     if error.is_null() {
         return html! {};
     }
+    let said = |name: &str| error[name].as_str();
     let all = history
         .into_iter()
         .flat_map(lope::runs::Historian::executions);
-    let mut failed = all.filter(|it| it.status == ExecutionStatus::Failed);
+    let failed = all.filter(|it| it.status == ExecutionStatus::Failed && !it.attempts.is_empty());
+    // Others may have failed before it, and the run went on.
     let lines = failed
-        .find(|it| !it.attempts.is_empty())
+        .filter(|it| is_of(it, said("step")))
+        .max_by_key(|it| it.finished_at)
         .and_then(|it| last_lines(page, &it.id, redaction));
-    let said = |name: &str| error[name].as_str();
     html! {
         div.card.bad role="alert" {
             h2 { (said("type").unwrap_or("Failure")) @if let Some(step) = said("step") { " in " code { (step) } } }
@@ -209,6 +212,11 @@ fn failure(
             @if let Some(lines) = lines { p.dim { "Last lines of its log" } pre { (lines) } }
         }
     }
+}
+
+/// Is it the execution, or one of the step, that an error names? One that names none is of any.
+fn is_of(execution: &Execution, named: Option<&str>) -> bool {
+    named.is_none_or(|named| *named == *execution.id || *named == *execution.step)
 }
 
 fn last_lines(

@@ -23,7 +23,7 @@ use crate::endpoint::ApiResult;
 use lope_http::commands;
 
 /// Inputs with more text than this are not edited in a page.
-const EDITED_MAX: usize = 64 * 1024;
+const EDITED_MAX: usize = 32 * 1024;
 
 /// What a page knows of a run besides its record; the more, the more it offers.
 #[derive(Default)]
@@ -57,7 +57,7 @@ pub(crate) fn bar(page: &RunPage<'_>, known: Known<'_>) -> Markup {
 fn button(page: &RunPage<'_>, verb: &str, word: &str, class: &str, ask: Option<&str>) -> Markup {
     html! {
         form.inline method="post" action=(page.path(verb)) data-ask=[ask] {
-            button class=(class) { (word) }
+            button class=(class) title=(format!("lope runs {verb} {}", page.record.run)) { (word) }
         }
     }
 }
@@ -73,6 +73,7 @@ fn signal(page: &RunPage<'_>, plan: Option<&Plan>) -> Markup {
                 datalist #signals { @for name in &names { option value=(name) {} } }
                 label.field { span { "Value, as JSON" } textarea name="value" { "null" } }
                 button.main { "Send the signal" }
+                p.dim { code { "lope runs signal " (page.record.run) " NAME JSON" } }
             } }
         }
     }
@@ -125,6 +126,7 @@ fn again(page: &RunPage<'_>, input: Option<Json>) -> Markup {
                     Some(text) => label.field { span { "Input, as JSON" } textarea name="input" { (text) } },
                 }
                 button.main { "Start a new run" }
+                p.dim { code { (commands::command("lope start", &page.record.workflow)) " --input JSON" } }
             } }
         }
     }
@@ -138,6 +140,7 @@ fn feed(page: &RunPage<'_>) -> Markup {
             div.panel { form method="post" action=(page.path("feed")) {
                 label.field { span { "Input, as JSON" } textarea name="input" required { "null" } }
                 button.main { "Feed this input" }
+                p.dim { code { "lope runs feed " (page.record.run) " JSON" } }
             } }
         }
     }

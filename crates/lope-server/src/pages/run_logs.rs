@@ -7,15 +7,15 @@ use std::sync::Arc;
 use lope::Redaction;
 use lope::runs::{Execution, ExecutionStatus, Historian};
 use lope::workers::LogEntry;
-use lope_http::log_file::{read_from, whole_characters};
+use lope_http::log_file::{read_from, shares, whole_characters};
 use maud::{Markup, html};
 
 use super::encoded;
 use super::run_page::RunPage;
 use crate::api::views::shown_tail;
 
-/// Bytes of one log on the page.
-const LOG_BYTES: u64 = 64 * 1024;
+/// Bytes of all logs on the page.
+const LOGS_BYTES: u64 = 48 * 1024;
 const LOGS: usize = 20;
 /// Logs that are followed at once: a browser gives a server six connections, for all of its tabs.
 const FOLLOWED: usize = 2;
@@ -66,9 +66,11 @@ impl ShownLogs {
         // What is hidden in a log is hidden line by line: it is read anew as a whole.
         live.retain(|(path, _)| is_asked(path) && redaction.is_none());
         live.truncate(FOLLOWED);
+        let shares = shares(entries.iter().map(|it| it.path.as_path()), LOGS_BYTES);
         let mut logs: Vec<ShownLog> = entries
             .iter()
-            .map(|entry| ShownLog::of(page, entry, &live, redaction))
+            .zip(shares)
+            .map(|(entry, most)| ShownLog::of(page, entry, &live, end_of(entry, most, redaction)))
             .collect();
         // A log that is not there yet is waited for.
         for (path, attempt) in live {
@@ -128,9 +130,8 @@ impl ShownLog {
         page: &RunPage<'_>,
         entry: &LogEntry,
         live: &[(Arc<str>, u32)],
-        redaction: Option<&Redaction>,
+        text: io::Result<(String, u64, u64)>,
     ) -> Self {
-        let text = end_of(entry, redaction);
         let is_entry = |(path, attempt): &&(Arc<str>, u32)| {
             **path == *entry.execution && *attempt == entry.attempt
         };
@@ -145,14 +146,18 @@ impl ShownLog {
     }
 }
 
-fn end_of(entry: &LogEntry, redaction: Option<&Redaction>) -> io::Result<(String, u64, u64)> {
+fn end_of(
+    entry: &LogEntry,
+    most: u64,
+    redaction: Option<&Redaction>,
+) -> io::Result<(String, u64, u64)> {
     let size = std::fs::metadata(&entry.path)?.len();
     if redaction.is_some() {
-        let (text, from) = shown_tail(entry, LOG_BYTES, redaction)?;
+        let (text, from) = shown_tail(entry, most, redaction)?;
         return Ok((text, from, size));
     }
-    let from = size.saturating_sub(LOG_BYTES);
-    let mut bytes = read_from(&entry.path, from, LOG_BYTES)?;
+    let from = size.saturating_sub(most);
+    let mut bytes = read_from(&entry.path, from, most)?;
     bytes.truncate(whole_characters(&bytes));
     let end = from + bytes.len() as u64;
     Ok((String::from_utf8_lossy(&bytes).into_owned(), from, end))

@@ -53,7 +53,8 @@ fn buttons(context: &ServerContext, record: &ScheduleRecord) -> Markup {
     let schedule = &record.entry.schedule;
     let form = |verb: &str, word: &str| {
         let action = format!("{}/{verb}", path(context, &schedule.name));
-        html! { form.inline method="post" action=(action) { button { (word) } " " } }
+        let same = command(&format!("lope schedules {verb}"), &schedule.name);
+        html! { form.inline method="post" action=(action) { button title=(same) { (word) } " " } }
     };
     html! {
         (form("run", "Run now")) @if schedule.paused { (form("resume", "Resume")) } @else { (form("pause", "Pause")) }

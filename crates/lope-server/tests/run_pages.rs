@@ -1,0 +1,210 @@
+//! The page of a run without a browser: what failed with its own log, attempts and outputs, the ways to
+//! go on, the runs that belong to it and another one beside it.
+
+use serde_json::json;
+
+use super::fixture::Ground;
+use super::fixture::http::{HttpAnswer, Request};
+
+/// One step is tried twice, some of many fail and are collected, and the last fails until its flag is
+/// there.
+const SHAKY: &str = "name: shaky
+steps:
+  first:
+    run: \"echo done >> $COUNT; echo try $LOPE_ATTEMPT; test $LOPE_ATTEMPT = 2\"
+    env: { COUNT: \"${{ input.count }}\" }
+    retries: 1
+    base_delay: 1ms
+  many:
+    each: \"${{ range(100) }}\"
+    as: n
+    parallel: 20
+    on_error: collect
+    needs: [first]
+    steps:
+      one: { js: \"({ n }) => { if (n == 7) throw new Error('odd'); return n; }\", with: { n: \"${{ n }}\" } }
+  forgiven:
+    each: [1]
+    as: n
+    on_error: collect
+    needs: [many]
+    steps:
+      cry: { run: \"echo the wrong lines; exit 4\" }
+  broken:
+    run: \"echo the right lines; test -e $FLAG\"
+    env: { FLAG: \"${{ input.flag }}\" }
+    needs: [forgiven]
+  done: { return: \"${{ first }}\", needs: [broken] }
+";
+
+const APPROVE: &str = "name: approve
+steps:
+  approval: { wait: approved }
+  done: { return: \"${{ approval }}\" }
+";
+
+async fn sent(ground: &Ground, path: &str, body: &str) -> HttpAnswer {
+    let request = Request::post(path).body("application/x-www-form-urlencoded", body);
+    let answer = ground
+        .send(request.header("sec-fetch-site", "same-origin"))
+        .await;
+    assert_eq!(answer.status, 303, "{path}: {}", answer.text());
+    answer
+}
+
+async fn page(ground: &Ground, path: &str) -> String {
+    let answer = ground.get(path).await;
+    assert_eq!(answer.status, 200, "{path}: {}", answer.text());
+    answer.text()
+}
+
+/// What stands between two texts.
+fn between<'a>(text: &'a str, from: &str, to: &str) -> &'a str {
+    let rest = text.split(from).nth(1);
+    let rest = rest.unwrap_or_else(|| panic!("no {from} in {text}"));
+    rest.split(to).next().unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_failed_run_shows_the_log_of_what_failed_and_goes_on_from_there_or_from_a_step() {
+    let ground = Ground::open().await;
+    ground.deploy(SHAKY).await;
+    let place = |name: &str| ground.folder.path().join(name);
+    let input = json!({ "flag": place("flag"), "count": place("count") });
+    let run = ground.start("shaky", input).await;
+    assert_eq!(ground.ended(&run).await["status"], "failed");
+
+    let shown = page(&ground, &format!("/runs/{run}")).await;
+    let alert = between(&shown, "role=\"alert\"", "</div>");
+    for wanted in ["ExitStatus in <code>broken</code>", "out the right lines"] {
+        assert!(alert.contains(wanted), "no {wanted} in {alert}");
+    }
+    assert!(!alert.contains("the wrong lines"), "{alert}");
+
+    // The timeline has a row a step: attempts are bars, many are one, and what failed stays.
+    let timeline = between(&shown, "class=\"timeline\"", "</svg>");
+    let bars = |step: &str, status: &str| {
+        let row = between(timeline, &format!("<title>{step}</title>"), "<text x=\"0\"");
+        row.matches(&format!("class=\"bar {status}\"")).count()
+    };
+    assert_eq!((bars("first", "failed"), bars("first", "done")), (1, 1));
+    assert_eq!(
+        (bars("many/one", "failed"), bars("many/one", "done")),
+        (1, 1)
+    );
+    assert!(timeline.contains("<title>100 executions in ") && timeline.contains("×100"));
+
+    // The drawer has both attempts with what they wrote, why the first failed, and the output.
+    let drawer = page(&ground, &format!("/runs/{run}/steps?execution=first")).await;
+    let drawer = between(&drawer, "aria-label=\"Step\"", "</section>");
+    for wanted in [
+        "data-th=\"attempt\">1<",
+        "data-th=\"attempt\">2<",
+        "exit status: 1",
+        "<pre>try 2",
+        "out try 1\n",
+        "out try 2\n",
+        "Run again from here",
+    ] {
+        assert!(drawer.contains(wanted), "no {wanted} in {drawer}");
+    }
+
+    std::fs::write(place("flag"), "").unwrap();
+    let copy = sent(&ground, &format!("/runs/{run}/from"), "execution=broken").await;
+    let copy = copy.header("location").unwrap();
+    let copy = ground.ended(copy.trim_start_matches("/runs/")).await;
+    assert_eq!(copy["status"], "completed", "{copy}");
+    let again = sent(&ground, &format!("/runs/{run}/retry"), "").await;
+    let told = page(&ground, again.header("location").unwrap()).await;
+    assert!(told.contains("The run is tried again from where it failed."));
+    ground.until(&run, "completed").await;
+    let count = std::fs::read_to_string(place("count")).unwrap();
+    assert_eq!(
+        count.lines().count(),
+        2,
+        "the first step was not done again"
+    );
+    ground.close().await;
+}
+
+const OUTER: &str = "name: outer
+steps:
+  child: { workflow: approve }
+  done: { return: \"${{ child }}\" }
+";
+
+const PAIR: &str = "name: pair
+steps:
+  same: { let: 1 }
+  other: { let: \"${{ input }}\" }
+";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_run_leads_to_its_parent_its_children_and_to_what_differs_in_another() {
+    let ground = Ground::open().await;
+    for yaml in [APPROVE, OUTER, PAIR] {
+        ground.deploy(yaml).await;
+    }
+    let run = ground.start("outer", json!(null)).await;
+    let children = format!("/api/runs?parent={run}&status=waiting");
+    let child = loop {
+        let page = ground.get(&children).await.json();
+        if let Some(child) = page["runs"][0]["run_id"].as_str() {
+            break child.to_owned();
+        }
+    };
+    let shown = page(&ground, &format!("/runs/{run}")).await;
+    for wanted in [
+        "<th>Child run</th>".to_owned(),
+        format!("href=\"/runs/{child}\""),
+        format!("data-copy=\"lope runs show {run}\""),
+        format!(
+            "data-copy=\"curl http://{}/api/runs/{run}\"",
+            ground.server.address()
+        ),
+    ] {
+        assert!(shown.contains(&wanted), "no {wanted} in {shown}");
+    }
+    let shown = page(&ground, &format!("/runs/{child}")).await;
+    let parent = between(&shown, "<dt>Parent</dt>", "</dd>");
+    assert!(
+        parent.contains(&format!("href=\"/runs/{run}\"")),
+        "{parent}"
+    );
+    assert!(parent.ends_with(" at child"), "{parent}");
+    // What a button does, a command does too.
+    for wanted in [
+        format!("title=\"lope runs cancel {child}\""),
+        format!("title=\"lope runs pause {child}\""),
+        format!("lope runs signal {child} NAME JSON"),
+        "lope start approve --input JSON".to_owned(),
+    ] {
+        assert!(shown.contains(&wanted), "no {wanted} in {shown}");
+    }
+    sent(&ground, &format!("/runs/{child}/cancel"), "").await;
+    assert_eq!(ground.ended(&child).await["status"], "cancelled");
+
+    let one = ground.start("pair", json!(1)).await;
+    let two = ground.start("pair", json!(2)).await;
+    for run in [&one, &two] {
+        assert_eq!(ground.ended(run).await["status"], "completed");
+    }
+    let compared =
+        async |with: &str| page(&ground, &format!("/runs/{one}/compare?with={with}")).await;
+    let other = compared(&two).await;
+    for wanted in [
+        "1 executions differ, 1 is alike.",
+        "Input – differs",
+        "<td class=\"wide mono\" title=\"other\">other</td>",
+    ] {
+        assert!(other.contains(wanted), "no {wanted} in {other}");
+    }
+    assert!(!other.contains("title=\"same\""), "{other}");
+    let itself = compared(&one).await;
+    assert!(itself.contains("0 executions differ, 2 are alike.") && !itself.contains("differs"));
+    let nobody = ground
+        .get(&format!("/runs/{one}/compare?with=nobody"))
+        .await;
+    assert_eq!(nobody.status, 404);
+    ground.close().await;
+}
