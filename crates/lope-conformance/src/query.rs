@@ -437,7 +437,8 @@ async fn counts_tell_statuses_and_queues(ground: Ground) -> Kept {
         due,
         ..ground.admission()
     };
-    ground
+    // Due at once: they wait since they were created.
+    let admitted = ground
         .admit(vec![
             own(Timestamp::EPOCH),
             own(Timestamp::EPOCH),
@@ -450,6 +451,11 @@ async fn counts_tell_statuses_and_queues(ground: Ground) -> Kept {
         .await?;
     let counts = ground.runs().counts().await?;
     assert_eq!(ground.runs().queues().await?, counts.queues);
+    let mut waits_since = Timestamp::NEVER;
+    for run in &admitted[..2] {
+        let record = ground.runs().run(*run).await?;
+        waits_since = waits_since.min(record.expect("it was admitted").created_at);
+    }
     for (status, expected) in RunStatus::ALL.iter().zip([4, 1, 1, 1, 2, 1, 1, 1, 1]) {
         assert_eq!(
             counts.by_status.get(status.as_str()).copied().unwrap_or(0),
@@ -471,6 +477,7 @@ async fn counts_tell_statuses_and_queues(ground: Ground) -> Kept {
         later: 5,
         owned: 1,
         parked: 1,
+        oldest: None,
     };
     assert_eq!(of(&standard), Some(expected));
     assert_eq!(
@@ -480,7 +487,8 @@ async fn counts_tell_statuses_and_queues(ground: Ground) -> Kept {
             due: 2,
             later: 1,
             owned: 0,
-            parked: 0
+            parked: 0,
+            oldest: Some(waits_since),
         })
     );
     Ok(())

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use lope_model::RunId;
+use lope_model::{RunId, Timestamp};
 use lope_store::StoreError;
 use lope_store::runs::{QueueCount, RunCounts, RunRecord, RunStatus};
 use tokio_postgres::Row;
@@ -80,5 +80,6 @@ fn queue_count(row: &Row) -> Worked<QueueCount> {
         later: number(2),
         owned: number(3),
         parked: number(4),
+        oldest: row.get::<_, Option<i64>>(5).map(Timestamp::from_millis),
     })
 }

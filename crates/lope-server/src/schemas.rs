@@ -261,6 +261,7 @@ const SHAPES: &[(&str, ShapeFields)] = &[
             ("later", "integer"),
             ("owned", "integer"),
             ("parked", "integer"),
+            ("oldest_due_since", "time|null"),
         ],
     ),
     ("QueuePage", &[("queues", "[Queue]")]),

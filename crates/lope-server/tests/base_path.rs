@@ -13,7 +13,8 @@ const BASE: &str = "/lope/";
 
 /// The values of an attribute.
 fn values(text: &str, attribute: &str) -> Vec<String> {
-    let parts = text.split(&format!(" {attribute}=\"")).skip(1);
+    let opening = format!(" {attribute}=\"");
+    let parts = text.split(&opening).skip(1);
     parts
         .map(|part| part.split('"').next().unwrap().replace("&amp;", "&"))
         .collect()

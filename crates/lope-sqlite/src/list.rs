@@ -25,7 +25,8 @@ const SHOWN: &str = "CASE WHEN r.status <> 'live' THEN r.status
 const ENDED: &str =
     "SELECT count(*) FROM (SELECT 1 FROM runs WHERE status = ?1 AND status <> 'live' LIMIT ?2)";
 const QUEUED: &str =
-    "SELECT queue, status, owner IS NOT NULL, parked IS NOT NULL, due <= ?1, count(*)
+    "SELECT queue, status, owner IS NOT NULL, parked IS NOT NULL, due <= ?1, count(*),
+            min(max(due, created_at))
      FROM queue GROUP BY 1, 2, 3, 4, 5";
 
 /// One walk over an index: a statement and what is given to it.
@@ -302,6 +303,7 @@ fn count_queued(row: &Row<'_>, counts: &mut RunCounts) -> Worked<()> {
             later: 0,
             owned: 0,
             parked: 0,
+            oldest: None,
         });
     }
     let count = counts
@@ -311,7 +313,11 @@ fn count_queued(row: &Row<'_>, counts: &mut RunCounts) -> Worked<()> {
     match (owned, parked, due) {
         (true, _, _) => count.owned += number,
         (false, true, _) => count.parked += number,
-        (false, false, true) => count.due += number,
+        (false, false, true) => {
+            count.due += number;
+            let since = Timestamp::from_millis(row.get(6)?);
+            count.oldest = Some(count.oldest.map_or(since, |oldest| oldest.min(since)));
+        }
         (false, false, false) => count.later += number,
     }
     Ok(())

@@ -1,7 +1,8 @@
 //! What the rooms report while they work: warnings and errors become lines on stderr, for whoever
 //! watches a runner.
 //!
-//! In: events of `tracing` from Lope's own crates; out: one line each. A place that reports again
+//! In: events of `tracing` from Lope's own crates; out: one line each, as text or, where
+//! `LOPE_LOG_FORMAT` is `json`, as an object with time, level, message and the event's own fields. A place that reports again
 //! and again about the same run or schedule is heard once a second. Spans are not kept, other crates' events
 //! not shown.
 
@@ -16,12 +17,16 @@ use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Level, Metadata, Subscriber};
 
+use crate::clock;
 use crate::output::Output;
 
 /// The same report is told again no sooner than this.
 const AGAIN: Duration = Duration::from_secs(1);
 /// So many runs or schedules are named by one place before it is silent for a while.
 const NAMED: usize = 100;
+
+/// The variable that says how reports are written: `text`, or `json`.
+const FORMAT: &str = "LOPE_LOG_FORMAT";
 
 /// Show reports from now on: errors when quiet, everything that matters to a user otherwise, more
 /// with `-v`.
@@ -34,12 +39,14 @@ pub fn show(output: Output) {
     // Somebody who embeds this may have set another one; then that one is heard.
     let _ = tracing::subscriber::set_global_default(Lines {
         most,
+        is_json: std::env::var(FORMAT).is_ok_and(|format| format == "json"),
         told: Mutex::default(),
     });
 }
 
 struct Lines {
     most: Level,
+    is_json: bool,
     told: Mutex<HashMap<Identifier, Told>>,
 }
 
@@ -98,8 +105,14 @@ impl Subscriber for Lines {
             Telling::YesAndThereAreMore => "; there are more of these",
         };
         let level = event.metadata().level().as_str().to_ascii_lowercase();
+        line.message.push_str(more);
+        let written = if self.is_json {
+            line.to_json(&level, &clock::wall().to_string())
+        } else {
+            format!("{level}: {line}")
+        };
         // Nobody may be reading.
-        let _ = writeln!(anstream::stderr(), "{level}: {line}{more}");
+        let _ = writeln!(anstream::stderr(), "{written}");
     }
 
     fn new_span(&self, _: &Attributes<'_>) -> Id {
@@ -116,7 +129,7 @@ impl Subscriber for Lines {
 #[derive(Default)]
 struct Line {
     message: String,
-    fields: String,
+    fields: Vec<(&'static str, String)>,
     /// The run or the schedule that it speaks of.
     subject: String,
 }
@@ -126,21 +139,35 @@ impl Visit for Line {
         if matches!(field.name(), "run" | "schedule") {
             self.subject = format!("{value:?}");
         }
-        // Writing into a text cannot fail.
-        let _ = match field.name() {
-            "message" => write!(self.message, "{value:?}"),
-            name => write!(self.fields, ", {name}: {value:?}"),
-        };
+        match field.name() {
+            // Writing into a text cannot fail.
+            "message" => drop(write!(self.message, "{value:?}")),
+            name => self.fields.push((name, format!("{value:?}"))),
+        }
     }
 }
 
 impl fmt::Display for Line {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.message)?;
-        match self.fields.strip_prefix(", ") {
-            Some(fields) => write!(f, " ({fields})"),
-            None => Ok(()),
+        if self.fields.is_empty() {
+            return Ok(());
         }
+        let fields = self.fields.iter();
+        let fields: Vec<String> = fields.map(|(name, it)| format!("{name}: {it}")).collect();
+        write!(f, " ({})", fields.join(", "))
+    }
+}
+
+impl Line {
+    fn to_json(&self, level: &str, at: &str) -> String {
+        let mut object = serde_json::Map::new();
+        let fixed = [("time", at), ("level", level), ("message", &self.message)];
+        let fields = self.fields.iter().map(|(name, it)| (*name, it.as_str()));
+        for (name, text) in fixed.into_iter().chain(fields) {
+            object.entry(name).or_insert_with(|| text.into());
+        }
+        serde_json::Value::Object(object).to_string()
     }
 }
 
@@ -152,6 +179,7 @@ mod tests {
     fn a_place_names_each_run_once_a_second_and_not_too_many() {
         let lines = Lines {
             most: Level::WARN,
+            is_json: false,
             told: Mutex::default(),
         };
         let callsite = || tracing::callsite!(name: "place", kind: tracing::metadata::Kind::EVENT, fields: message);
@@ -173,13 +201,25 @@ mod tests {
     fn a_line_has_its_message_first() {
         let line = Line {
             message: "the store did not answer".to_owned(),
-            fields: ", asked: Claim".to_owned(),
+            fields: vec![("asked", "Claim".to_owned()), ("run", "r1".to_owned())],
             subject: String::new(),
         };
-        assert_eq!(line.to_string(), "the store did not answer (asked: Claim)");
+        assert_eq!(
+            line.to_string(),
+            "the store did not answer (asked: Claim, run: r1)"
+        );
+        let json: serde_json::Value =
+            serde_json::from_str(&line.to_json("warn", "2026-01-02T03:04:05Z")).unwrap();
+        assert_eq!(
+            json,
+            serde_json::json!({
+                "time": "2026-01-02T03:04:05Z", "level": "warn", "message": "the store did not answer",
+                "asked": "Claim", "run": "r1",
+            })
+        );
         assert_eq!(
             Line {
-                fields: String::new(),
+                fields: Vec::new(),
                 ..line
             }
             .to_string(),

@@ -58,6 +58,12 @@ async fn read(context: &ServerContext) -> StoreResult<Vec<Gauge>> {
             (labels, count as f64)
         })
     });
+    let now = clock::now();
+    let ages = counts.queues.iter().map(|queue| {
+        let age = queue.oldest.map_or(0, |oldest| now.since(oldest).millis());
+        let labels = labels(&[("queue", queue.queue.as_str())]);
+        (labels, age as f64 / 1e3)
+    });
     let runners = client.runners(RUNNERS).await?;
     let live = runners.iter().filter(|runner| runner.live).count();
     let mut gauges = vec![
@@ -70,6 +76,11 @@ async fn read(context: &ServerContext) -> StoreResult<Vec<Gauge>> {
             name: "lope_queue_runs",
             about: "Unfinished runs, by queue and by what they wait for",
             values: queues.collect(),
+        },
+        Gauge {
+            name: "lope_queue_oldest_seconds",
+            about: "How long the oldest run that is due has waited, by queue",
+            values: ages.collect(),
         },
         single("lope_runners", "Runners that live", live as f64),
         single(

@@ -73,6 +73,7 @@ async fn queues(context: Arc<ServerContext>, _: ApiCall) -> ApiResult {
             "later": queue.later,
             "owned": queue.owned,
             "parked": queue.parked,
+            "oldest_due_since": queue.oldest.map(|at| at.to_string()),
         })
     });
     Ok(reply::json(

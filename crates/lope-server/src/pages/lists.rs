@@ -28,11 +28,8 @@ const RECENTLY: Span = Span::from_secs(300);
 /// How soon a page looks again that no events tell of, in seconds.
 const EVERY: u32 = 5;
 
-/// How a queue moves: since when its oldest due run waits, and how many of its youngest have ended.
+/// How a queue moves: who waits, and how many of its youngest have ended.
 struct Pace {
-    oldest: Option<Timestamp>,
-    /// There are more due runs than were looked at.
-    older: bool,
     waiting: Vec<RunRecord>,
     ended: usize,
     more: bool,
@@ -50,7 +47,6 @@ impl Pace {
         };
         let queued = of(vec![RunStatus::Live(LiveStatus::Queued)], None);
         let mut waiting = context.client.list(queued).await?;
-        let older = waiting.len() == LOOKED_AT;
         waiting.retain(|it| it.due.is_some_and(|due| due <= now));
         let ends = [
             FinalStatus::Completed,
@@ -61,26 +57,20 @@ impl Pace {
         let ended = context.client.list(of(ends, Some(now.minus(RECENTLY))));
         let ended = ended.await?.len();
         Ok(Self {
-            oldest: waiting.iter().filter_map(|it| it.due).min(),
-            older,
             waiting,
             ended,
             more: ended == LOOKED_AT,
         })
     }
 
-    fn age(&self) -> Markup {
-        html! {
-            @match self.oldest {
-                Some(oldest) => { (ago(oldest)) @if self.older { " or longer" } }
-                None => span.dim { "–" }
-            }
-        }
-    }
-
     fn ended(&self) -> Markup {
         html! { (self.ended) @if self.more { "+" } }
     }
+}
+
+/// Since when the oldest due run waits.
+fn age(oldest: Option<Timestamp>) -> Markup {
+    html! { @match oldest { Some(oldest) => (ago(oldest)), None => span.dim { "–" } } }
 }
 
 fn limit(context: &ServerContext, queue: &QueueName) -> Markup {
@@ -114,7 +104,7 @@ pub(crate) async fn queues(context: Arc<ServerContext>, call: ApiCall) -> ApiRes
                 tbody { @for (place, queue) in queues.iter().enumerate() { tr {
                     @let pace = paces.get(place);
                     td { a href=(queue_path(&context, &queue.queue)) { (queue.queue) } }
-                    td.number data-th="due" { (queue.due) } td.number.tight data-th="oldest" { @if let Some(pace) = pace { (pace.age()) } }
+                    td.number data-th="due" { (queue.due) } td.number.tight data-th="oldest" { (age(queue.oldest)) }
                     td.number data-th="at work" { (queue.owned) } td.number data-th="later" { (queue.later) } td.number data-th="set aside" { (queue.parked) }
                     td.number.less { @if let Some(pace) = pace { (pace.ended()) } } td.less { (limit(&context, &queue.queue)) }
                 } } }
@@ -151,7 +141,7 @@ pub(crate) async fn queue(context: Arc<ServerContext>, call: ApiCall) -> ApiResu
         div.head { h1 { "Queue " (name) } span.grow {} span.dim #live {} }
         p.sentence data-part="sentence" { (count(|it| it.due)) " due and waiting for a runner, " (count(|it| it.owned)) " in the hands of one." }
         div.card data-part="facts" { dl.facts {
-            dt { "Oldest due" } dd { (pace.age()) }
+            dt { "Oldest due" } dd { (age(counts.and_then(|it| it.oldest))) }
             dt { "Ended" } dd { (pace.ended()) " of the runs of the last 5 minutes" }
             dt { "Due later" } dd { (count(|it| it.later)) }
             dt { "Set aside" } dd { (count(|it| it.parked)) }

@@ -70,9 +70,14 @@ impl RunState {
                 later: 0,
                 owned: 0,
                 parked: 0,
+                oldest: None,
             });
             match position {
-                QueuePosition::Queued(_, due) if due <= now => count.due += 1,
+                QueuePosition::Queued(_, due) if due <= now => {
+                    count.due += 1;
+                    let since = due.max(entry.record.created_at);
+                    count.oldest = Some(count.oldest.map_or(since, |oldest| oldest.min(since)));
+                }
                 QueuePosition::Queued(..) => count.later += 1,
                 QueuePosition::Owned { .. } => count.owned += 1,
                 QueuePosition::Parked => count.parked += 1,

@@ -43,6 +43,8 @@ pub struct QueueCount {
     pub later: u64,
     pub owned: u64,
     pub parked: u64,
+    /// Since when the oldest of those that are due has waited.
+    pub oldest: Option<Timestamp>,
 }
 
 /// How many runs there are.

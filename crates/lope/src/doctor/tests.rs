@@ -79,6 +79,7 @@ fn runners_that_left_runs_behind_are_told() {
             later: 0,
             owned: 0,
             parked: 0,
+            oldest: None,
         }]
     };
     assert_eq!(healths(&runners(&[], &counts(0))), [Health::Ok]);

@@ -209,6 +209,7 @@ impl RunnerBuilder {
             _pools: pools,
         }));
         if let Some(pool) = self.pool {
+            runner.metrics().count_workers_of(&pool);
             serve_brought(&runner, &pool);
         }
         Ok(runner)

@@ -1,97 +1,82 @@
 //! Counters and histograms of one runner, readable in the program and as Prometheus text.
 
 use std::fmt;
+use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
+
+use lope_workers::Pool;
 
 use prometheus_client::encoding::text::encode;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::Registry;
 
 type Labels = [(&'static str, &'static str); 1];
 
-/// What a runner counts.
-pub struct Metrics {
-    registry: Registry,
-    started: Counter,
-    inputs: Family<Labels, Counter>,
-    steps: Family<Labels, Counter>,
-    retries: Counter,
-    step_seconds: Histogram,
-    store_calls: Family<Labels, Counter>,
-    store_failures: Counter,
-    store_seconds: Histogram,
+/// Metrics as a table: field, kind, name and what it tells.
+macro_rules! metrics {
+    ($($field:ident: $kind:ty = $made:expr, $name:literal, $about:literal;)*) => {
+        /// What a runner counts.
+        pub struct Metrics {
+            registry: Registry,
+            pool: OnceLock<Weak<Pool>>,
+            $($field: $kind,)*
+        }
+
+        impl Metrics {
+            pub(super) fn new(runner: &str) -> Self {
+                let labels = [("runner".into(), runner.to_owned().into())];
+                let mut registry = Registry::with_labels(labels.into_iter());
+                $(let $field = $made;
+                registry.register($name, $about, <$kind>::clone(&$field));)*
+                Self { registry, pool: OnceLock::new(), $($field,)* }
+            }
+        }
+    };
+}
+
+metrics! {
+    started: Counter = Counter::default(), "lope_workflows_started", "Workflows started or resumed";
+    inputs: Family<Labels, Counter> = Family::default(), "lope_inputs", "Inputs settled, by outcome";
+    steps: Family<Labels, Counter> = Family::default(), "lope_steps", "Attempts ended, by outcome";
+    retries: Counter = Counter::default(), "lope_step_retries", "Attempts that failed and are made again";
+    step_seconds: Histogram = seconds(), "lope_step_seconds", "Time of an attempt";
+    store_calls: Family<Labels, Counter> = Family::default(), "lope_store_calls", "Calls of the store, by verb";
+    store_failures: Counter = Counter::default(), "lope_store_failures", "Calls that the store did not answer";
+    store_seconds: Histogram = seconds(), "lope_store_seconds", "Time of a call of the store";
+    commit_seconds: Histogram = seconds(), "lope_commit_seconds", "Time of a commit of runs";
+    commit_runs: Histogram = counts(), "lope_commit_runs", "Runs that one commit writes";
+    leases_lost: Counter = Counter::default(), "lope_leases_lost", "Times that the runner had lost its lease";
+    workers: Gauge = Gauge::default(), "lope_workers", "Worker processes that do the runner's actions";
+}
+
+/// From 10 µs to about 2 minutes.
+fn seconds() -> Histogram {
+    Histogram::new(exponential_buckets(1e-5, 4.0, 13))
+}
+
+/// From 1 to 4,096.
+fn counts() -> Histogram {
+    Histogram::new(exponential_buckets(1.0, 2.0, 13))
 }
 
 impl Metrics {
-    pub(super) fn new(runner: &str) -> Self {
-        let labels = [("runner".into(), runner.to_owned().into())];
-        let mut registry = Registry::with_labels(labels.into_iter());
-        // From 10 µs to about 2 minutes.
-        let seconds = || Histogram::new(exponential_buckets(1e-5, 4.0, 13));
-        let metrics = Self {
-            started: Counter::default(),
-            inputs: Family::default(),
-            steps: Family::default(),
-            retries: Counter::default(),
-            step_seconds: seconds(),
-            store_calls: Family::default(),
-            store_failures: Counter::default(),
-            store_seconds: seconds(),
-            registry: Registry::default(),
-        };
-        registry.register(
-            "lope_workflows_started",
-            "Workflows started or resumed",
-            metrics.started.clone(),
-        );
-        registry.register(
-            "lope_inputs",
-            "Inputs settled, by outcome",
-            metrics.inputs.clone(),
-        );
-        registry.register(
-            "lope_steps",
-            "Attempts ended, by outcome",
-            metrics.steps.clone(),
-        );
-        registry.register(
-            "lope_step_retries",
-            "Attempts that failed and are made again",
-            metrics.retries.clone(),
-        );
-        registry.register(
-            "lope_step_seconds",
-            "Time of an attempt",
-            metrics.step_seconds.clone(),
-        );
-        registry.register(
-            "lope_store_calls",
-            "Calls of the store, by verb",
-            metrics.store_calls.clone(),
-        );
-        registry.register(
-            "lope_store_failures",
-            "Calls that the store did not answer",
-            metrics.store_failures.clone(),
-        );
-        registry.register(
-            "lope_store_seconds",
-            "Time of a call of the store",
-            metrics.store_seconds.clone(),
-        );
-        Self {
-            registry,
-            ..metrics
-        }
-    }
-
     /// Everything, as Prometheus (OpenMetrics) text.
     pub fn encode(&self) -> String {
+        let pool = self.pool.get().and_then(Weak::upgrade);
+        let workers = pool.map_or(0, |pool| pool.workers().len());
+        self.workers.set(i64::try_from(workers).unwrap_or(i64::MAX));
         let mut text = String::new();
         encode(&mut text, &self.registry).expect("writing to a string does not fail");
         text
+    }
+
+    /// The pool whose workers are counted.
+    pub(crate) fn count_workers_of(&self, pool: &Arc<Pool>) {
+        // A runner has one pool.
+        let _ = self.pool.set(Arc::downgrade(pool));
     }
 
     /// Workflows started or resumed.
@@ -143,6 +128,15 @@ impl Metrics {
         self.steps.get_or_create(&[("outcome", outcome)]).inc();
         took.iter()
             .for_each(|took| self.step_seconds.observe(took.as_secs_f64()));
+    }
+
+    pub(super) fn count_commit(&self, runs: usize, took: Duration) {
+        self.commit_runs.observe(runs as f64);
+        self.commit_seconds.observe(took.as_secs_f64());
+    }
+
+    pub(super) fn count_lost_lease(&self) {
+        self.leases_lost.inc();
     }
 
     pub(super) fn count_retry(&self) {

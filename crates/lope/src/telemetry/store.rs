@@ -52,7 +52,15 @@ impl Runs for ObservedRuns {
             Vec::new()
         };
         Box::pin(async move {
+            let began = Instant::now();
             let answer = self.through(verb, self.runs.call(request)).await;
+            let metrics = self.telemetry.metrics();
+            if !committed.is_empty() {
+                metrics.count_commit(committed.len(), began.elapsed());
+            }
+            if let Ok(RunsAnswer::Heartbeat(Err(_)) | RunsAnswer::Claim(Err(_))) = &answer {
+                metrics.count_lost_lease();
+            }
             if let Err(error) = &answer
                 && !committed.is_empty()
             {
