@@ -339,7 +339,7 @@ class Region:
         if kind == "f":
             return self.heap.take("frames", value).get(RETURNED)
         if kind == "g":
-            return [self._answer(each) for each in value]
+            return [_as_gathered(self._answer(each)) if each is not None and each[0] == "e" else self._answer(each) for each in value]
         if kind == "e":
             return self._exception(value)
         if kind == "s":
@@ -426,6 +426,11 @@ def _number(failure: dict[str, Any]) -> Optional[int]:
     detail = failure.get("detail")
     number = detail.get("heap") if isinstance(detail, dict) else None
     return number if isinstance(number, int) else None
+
+
+def _as_gathered(error: BaseException) -> BaseException:
+    """A cancel among the results of `asyncio.gather`, which has no words of its own there."""
+    return asyncio.CancelledError("") if type(error) is asyncio.CancelledError else error
 
 
 def _has_awaited(answer: Any) -> bool:

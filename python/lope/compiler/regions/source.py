@@ -19,7 +19,7 @@ DEFS = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 def parsed(text: str, node: Optional[ast.AST] = None) -> list[ast.stmt]:
     """Statements of our own, at the place of one of the user's."""
-    found = parse(text).body
+    found: list[ast.stmt] = parse(text).body
     for each in found:
         for part in walk(each):
             if isinstance(part, (ast.stmt, ast.expr, ast.ExceptHandler)):
