@@ -23,7 +23,7 @@ import sys
 import types
 from collections import OrderedDict
 from contextvars import ContextVar
-from typing import Any, Callable, Iterable, Optional, cast
+from typing import Any, Callable, Iterable, Optional, Sequence, cast
 
 from ..values.failures import decode_failure, encode_failure, native_fields, remade
 from ..values.names import class_name, find_class, find_module, module_name
@@ -37,7 +37,6 @@ KEPT_MAX = 256
 # A log is written anew when it has grown by so many bytes and to more than twice its size.
 _GROWTH = 64 * 1024
 _TABLES = ("frames", "failures", "kept", "tasks")
-
 
 # The region that is being run, and the names that the code of its module sees.
 running: ContextVar[Any] = ContextVar("lope_region")
@@ -80,7 +79,7 @@ class Heap:
         self.failures: dict[int, BaseException] = {}
         self.kept: dict[int, Any] = {}
         self.tasks: dict[int, Any] = {}
-        self._out = io.BytesIO()
+        self._out: io.BytesIO
         self._pickler: Any = None
         self._tracker: Optional[Tracker] = None
         # What was put into the tables or taken out of them.
@@ -165,17 +164,19 @@ class Heap:
             self._pickler.dump((self.last, self.started))
         return self._written()
 
-    def _name(self, values: Iterable[Any]) -> None:
+    def _name(self, values: Sequence[Any]) -> None:
         """What belongs to a module is written by its name, once."""
+        if not values:
+            return
         found = [(each, way) for each in values if id(each) not in self._named and (way := KNOWN.way_to(each)) is not None]
         if not found:
             return
         self._stand_in([(each, Named(way)) for each, way in found], list)
         self._named.update((id(each), each) for each, _ in found)
 
-    def _freeze(self, values: Iterable[Any]) -> None:
+    def _freeze(self, values: Sequence[Any]) -> None:
         """A frozenset that would have another order is made in another way, before whatever holds it."""
-        for each in sorted(values, key=_depth):
+        for each in () if not values else sorted(values, key=_depth):
             found = frozen_recipe(each)
             if found is not None:
                 self._stand_in([(each, Refrozen(found))], tuple)
@@ -214,28 +215,30 @@ class Heap:
 
     def _dump_whole(self) -> None:
         names = [*self._named.values()]
-        memo = self._dump_all(names)
-        found = {id(each): each for _, each in memo.values() if id(each) in KNOWN.ways and id(each) not in self._named}
-        more = [each for each in found.values() if KNOWN.way_to(each) is not None]
-        frozen = [each for _, each in memo.values() if type(each) is frozenset and frozen_recipe(each) is not None]
-        nans = self._nans is None and _has_nan(self._out.getvalue())
+        self._dump_all(names)
+        written = self._out.getvalue()
+        nans = self._nans is None and _has_nan(written)
+        sets = pickle.EMPTY_SET in written or pickle.FROZENSET in written
+        if not (KNOWN.ways or nans or sets):
+            return
+        met = [each for _, each in self._pickler.memo.copy().values()]
+        more = [each for each in met if id(each) in KNOWN.ways and id(each) not in self._named and KNOWN.way_to(each) is not None]
+        frozen = [each for each in met if type(each) is frozenset and frozen_recipe(each) is not None] if sets else []
         if more or nans or frozen:
             self._nans = [math.nan] if nans else self._nans
-            memo = self._dump_all([*names, *more], frozen)
-        sets = [(each, recipe(each)) for _, each in memo.values() if type(each) is set]
-        orders = [("o", each, *found) for each, found in sets if found is not None]
+            self._dump_all([*names, *more], frozen)
+            met = [each for _, each in self._pickler.memo.copy().values()]
+        found = [(each, recipe(each)) for each in met if type(each) is set] if sets else []
+        orders = [("o", each, *way) for each, way in found if way is not None]
         if orders:
             self._pickler.dump(([], orders, self.last, self.started))
 
-    def _dump_all(self, names: Iterable[Any], frozen: Iterable[Any] = ()) -> dict[int, tuple[int, Any]]:
-        """Writes the tables; what it has met, if that is of interest."""
+    def _dump_all(self, names: Sequence[Any], frozen: Sequence[Any] = ()) -> None:
         self._out, self._named = io.BytesIO(), {}
         self._pickler = self._new_pickler()
         self._name(names)
         self._freeze(frozen)
-        self._pickler.dump(tuple(getattr(self, each) for each in _TABLES) + (self.last, self.started))
-        asked = KNOWN.ways or any(each in self._out.getvalue() for each in (pickle.EMPTY_SET, pickle.FROZENSET))
-        return self._pickler.memo.copy() if asked else {}
+        self._pickler.dump((self.frames, self.failures, self.kept, self.tasks, self.last, self.started))
 
     def _new_pickler(self) -> Any:
         return _Pickler(self._out, protocol=5) if self._nans is None else _NanPickler(self._out, self._nans)
@@ -283,13 +286,12 @@ class Heap:
                 self._base = source.tell()
             elif len(found) == 2:
                 self.last, self.started = found
-            elif len(found) == 1:
-                # A frozenset that later ones hold.
-                continue
-            else:
+            elif len(found) > 1:
                 self._read_change(*found)
+            # One alone is a frozenset that later ones hold.
         self._size = len(log)
         self._nans = reader.nans if len(reader.nans) > 1 else None
+        self._out = io.BytesIO()
         self._pickler = self._new_pickler()
         self._pickler.memo = _memo(reader.memo.copy())
 
