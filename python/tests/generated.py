@@ -10,6 +10,7 @@ after it go on with another. Programs are short or long by dice.
 from __future__ import annotations
 
 import contextlib
+import functools
 import importlib.util
 import io
 import random
@@ -333,7 +334,20 @@ def attempt(seeds: range, folder: Path, tried: Optional[Tried] = None) -> Tried:
     finally:
         running.load = before
         law.stop()
+        forget(module)
     return tried
+
+
+def forget(module: Any) -> None:
+    """Lets go of a module whose programs are done, so that many of them need no more memory than a few."""
+    sys.modules.pop(module.__name__, None)
+    # Its classes are known to many, and lead to all the others.
+    vars(module).clear()
+    heaps._KEPT.clear()
+    caches = [each for name, known in list(sys.modules.items()) if name.startswith("lope.") for each in vars(known).values()]
+    for each in caches:
+        if isinstance(each, functools._lru_cache_wrapper):
+            each.cache_clear()
 
 
 def written(seeds: range, folder: Path, name: str) -> tuple[dict[int, str], Any]:

@@ -74,7 +74,7 @@ def test_what_the_command_refuses_is_an_error_with_its_words() -> None:
 
 
 def test_a_run_is_started_with_options() -> None:
-    """Queue, priority, tags, time and key go with the run; a timeout ends the wait, not the run."""
+    """Key, queue, priority, tags and time go with the run; a timeout ends the wait, not the run."""
     later = app.waits.with_options(key="once", priority=7, tags={"a": "b"}, at="0s", timeout="100ms")
     with pytest.raises(TimeoutError):
         client.run(later, 1)
@@ -83,15 +83,58 @@ def test_a_run_is_started_with_options() -> None:
     assert (shown["key"], shown["priority"], shown["tags"]) == ("once", 7, {"a": "b"})
     handle.signal("go", 5)
     assert handle.result("60s") == 6
+    aside = client.start(app.waits.with_options(queue="aside", at="1h"), 3)
+    shown = client._lope(["runs", "show", aside.id])
+    assert (shown["queue"], shown["status"]) == ("aside", "queued")
+    assert [each["why"] for each in client._lope(["runs", "why", aside.id])["reasons"]] == ["not_due"]
 
 
-def test_a_run_while_a_module_is_loaded_is_refused(tmp_path: Path) -> None:
-    text = "from lope import run, workflow\n\n\n@workflow\nasync def w() -> int:\n    return 1\n\n\nrun(w)\n"
-    (tmp_path / "careless.py").write_text(text)
+def test_what_users_catch_is_exported() -> None:
+    """"`Cancelled` and what else users catch are exported" """
+    import lope
+
+    for name in ("Cancelled", "LopeError", "CompileError", "RemoteError", "ValueProblem"):
+        assert name in lope.__all__ and issubclass(getattr(lope, name), Exception), name
+    handle = client.start(app.waits, 1)
+    handle.cancel()
+    with pytest.raises(lope.Cancelled):
+        handle.result("60s")
+    with pytest.raises(lope.ValueProblem):
+        client.run(app.waits, object())  # type: ignore[arg-type]
+
+
+CARELESS = """
+import asyncio, os
+from lope import run, run_async, start, start_async, workflow
+
+with open("loaded", "a") as file:
+    file.write(f"{os.getpid()}\\n")
+
+
+@workflow
+async def w() -> int:
+    return 1
+
+
+ASKS
+"""
+
+
+@pytest.mark.parametrize("asks", ["run(w)", "start(w)", "asyncio.run(run_async(w))", "asyncio.run(start_async(w))", "run(w.with_options(key='k'))"])
+def test_a_run_while_a_module_is_loaded_is_refused(tmp_path: Path, asks: str) -> None:
+    """"`run`/`start` reached while a module is imported for compiling: a clear error, not 110 processes." """
+    (tmp_path / "careless.py").write_text(CARELESS.replace("ASKS", asks))
     command = [os.environ["LOPE_BIN"], "run", "careless.py:w", "--python-bin", sys.executable]
     ended = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120)
-    assert ended.returncode != 0
+    assert ended.returncode == 2
     assert "while the module 'careless' is loaded to be compiled" in ended.stderr and "__main__" in ended.stderr
+    assert len((tmp_path / "loaded").read_text().splitlines()) == 1
+    up = [os.environ["LOPE_BIN"], "up", "--python", "careless.py", "--processes", "1", "--http", "off", "--python-bin", sys.executable]
+    ended = subprocess.run(up, cwd=tmp_path, capture_output=True, text=True, timeout=120)
+    assert ended.returncode == 2 and "while a worker loads the module 'careless'" in ended.stderr, ended.stderr
+    assert len((tmp_path / "loaded").read_text().splitlines()) == 2
+    listed = subprocess.run([os.environ["LOPE_BIN"], "runs", "list", "--json"], capture_output=True, text=True, timeout=120)
+    assert json.loads(listed.stdout) == []
 
 
 def test_stop_iteration_fails_an_action() -> None:

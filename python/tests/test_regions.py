@@ -10,7 +10,8 @@ import sys
 import threading
 from pathlib import Path
 
-from lope.region import trees
+from lope.decorators import workflow
+from lope.region import run_region, trees
 
 _MEET = '''
 import asyncio, threading, time
@@ -110,3 +111,17 @@ def test_threads_that_parse_at_once_do_not_fail() -> None:
         sys.setswitchinterval(before)
     assert failed == []
     assert len(done) == 180
+
+
+@workflow(name="regions.ends")
+async def ends(number: int) -> int:
+    return number
+
+
+def test_what_nobody_reads_any_more_is_not_written() -> None:
+    """The last code of a run leaves its value, and all other code the variables too."""
+    request = {"lines": [1, 2], "module": __name__, "workflow": "regions.ends", "root": True, "input": {"number": 3}}
+    left = run_region({**request, "code": "def region(_lope):\n    return _lope.returns(_lope.get('number') + 1)"}, None)
+    assert left.value == {"flow": "return", "v": 4}
+    left = run_region({**request, "code": "def region(_lope):\n    return _lope.next(1)"}, None)
+    assert (left.value["flow"], left.value["v"], left.value["heap"][1]) == ("next", 1, False)

@@ -6,7 +6,7 @@ import random
 from typing import Any
 
 import pytest
-from lope.region.sets import EXACT_MAX, fill, recipe
+from lope.region.sets import EXACT_MAX, fill, frozen, frozen_recipe, recipe
 
 
 def grown(rng: random.Random, size: int, kind: str) -> set[Any]:
@@ -70,3 +70,41 @@ def test_a_set_that_is_filled_twice_is_as_its_last_recipe_says() -> None:
         else:
             made = set(list(value))
         assert list(made) == list(value)
+
+
+def frozen_from(rng: random.Random, value: set[Any]) -> frozenset[Any]:
+    """As programs make them: of a set, of a list, by adding and by taking away."""
+    made = list(value)
+    way = rng.randrange(5)
+    if way == 0:
+        return frozenset(value)
+    if way == 1:
+        return frozenset(made)
+    if way == 2:
+        return frozenset(made[: len(made) // 2]) | value
+    if way == 3:
+        return frozenset(made) - set(made[::3])
+    return frozenset(value) & set(made[len(made) // 4 :])
+
+
+@pytest.mark.parametrize("kind", ["numbers", "text", "tuples", "eights"])
+@pytest.mark.parametrize("size", [0, 1, 4, 5, 10, 16, 19, 50, 77, 200, EXACT_MAX])
+def test_a_frozenset_has_its_order_again(kind: str, size: int) -> None:
+    rng = random.Random(size)
+    for _ in range(100 if size < 200 else 10):
+        grew = {8 * each for each in grown(rng, size, "numbers")} if kind == "eights" else grown(rng, size, kind)
+        value = frozen_from(rng, grew)
+        found = frozen_recipe(value)
+        made = frozenset(list(value)) if found is None else frozen(*found)
+        assert made == value
+        assert list(made) == list(value)
+
+
+def test_a_frozenset_that_lost_elements_keeps_the_others() -> None:
+    rng = random.Random(1)
+    for _ in range(300):
+        made = [rng.randrange(100) for _ in range(rng.choice([3, 5, 9, 19, 40, 80]))]
+        value = frozenset(made) ^ frozenset([*made[::2], 77, 5])
+        found = frozen_recipe(value)
+        again = frozenset(list(value)) if found is None else frozen(*found)
+        assert again == value

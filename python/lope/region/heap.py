@@ -17,17 +17,18 @@ import itertools
 import marshal
 import math
 import pickle
+import re
 import secrets
 import sys
 import types
 from collections import OrderedDict
 from contextvars import ContextVar
-from typing import Any, Callable, Iterable, Optional, cast
+from typing import Any, Callable, Iterable, Optional, Sequence, cast
 
 from ..values.failures import decode_failure, encode_failure, native_fields, remade
 from ..values.names import class_name, find_class, find_module, module_name
 from .named import KNOWN, Named, found_part
-from .sets import recipe
+from .sets import Refrozen, frozen_recipe, recipe
 from .shapes import shape, validation
 from .tracking import Home, Opaque, Tracker, apply
 
@@ -36,7 +37,6 @@ KEPT_MAX = 256
 # A log is written anew when it has grown by so many bytes and to more than twice its size.
 _GROWTH = 64 * 1024
 _TABLES = ("frames", "failures", "kept", "tasks")
-
 
 # The region that is being run, and the names that the code of its module sees.
 running: ContextVar[Any] = ContextVar("lope_region")
@@ -79,7 +79,7 @@ class Heap:
         self.failures: dict[int, BaseException] = {}
         self.kept: dict[int, Any] = {}
         self.tasks: dict[int, Any] = {}
-        self._out = io.BytesIO()
+        self._out: io.BytesIO
         self._pickler: Any = None
         self._tracker: Optional[Tracker] = None
         # What was put into the tables or taken out of them.
@@ -157,25 +157,39 @@ class Heap:
         tracker.named, tracker.fresh, tracker.orders = self._named, [], True
         tracker.look([*self._touched, *changed])
         self._name([each for each in tracker.fresh if id(each) in KNOWN.ways])
+        self._freeze([each for each in tracker.fresh if type(each) is frozenset])
         if tracker.edits or self._changes:
             self._pickler.dump((self._changes, tracker.edits, self.last, self.started))
         else:
             self._pickler.dump((self.last, self.started))
         return self._written()
 
-    def _name(self, values: Iterable[Any]) -> None:
+    def _name(self, values: Sequence[Any]) -> None:
         """What belongs to a module is written by its name, once."""
+        if not values:
+            return
         found = [(each, way) for each in values if id(each) not in self._named and (way := KNOWN.way_to(each)) is not None]
         if not found:
             return
-        written = [Named(way) for _, way in found]
-        self._pickler.dump(written)
-        memo = self._pickler.memo.copy()
-        for (each, _), stands in zip(found, written):
-            # Places are counted: each has one entry.
-            memo[id(each)] = memo.pop(id(stands))[0], each
-        self._pickler.memo = memo
+        self._stand_in([(each, Named(way)) for each, way in found], list)
         self._named.update((id(each), each) for each, _ in found)
+
+    def _freeze(self, values: Sequence[Any]) -> None:
+        """A frozenset that would have another order is made in another way, before whatever holds it."""
+        for each in () if not values else sorted(values, key=_depth):
+            found = frozen_recipe(each)
+            if found is not None:
+                self._stand_in([(each, Refrozen(found))], tuple)
+
+    def _stand_in(self, pairs: list[tuple[Any, Any]], kind: Any) -> None:
+        """Writes objects by what stands for them; readers tell by the kind of the whole what they are."""
+        self._pickler.dump(kind(stands for _, stands in pairs))
+        memo = self._pickler.memo.copy()
+        for each, stands in pairs:
+            # Places are counted: each has one entry. One that leads to itself has been written as it came.
+            if id(each) not in memo:
+                memo[id(each)] = memo.pop(id(stands))[0], each
+        self._pickler.memo = memo
 
     def _written(self) -> bytes:
         found = self._out.getvalue()
@@ -201,26 +215,30 @@ class Heap:
 
     def _dump_whole(self) -> None:
         names = [*self._named.values()]
-        memo = self._dump_all(names)
-        found = {id(each): each for _, each in memo.values() if id(each) in KNOWN.ways and id(each) not in self._named}
-        more = [each for each in found.values() if KNOWN.way_to(each) is not None]
-        nans = self._nans is None and _has_nan(self._out.getvalue())
-        if more or nans:
+        self._dump_all(names)
+        written = self._out.getvalue()
+        nans = self._nans is None and _has_nan(written)
+        sets = pickle.EMPTY_SET in written or pickle.FROZENSET in written
+        if not (KNOWN.ways or nans or sets):
+            return
+        met = [each for _, each in self._pickler.memo.copy().values()]
+        more = [each for each in met if id(each) in KNOWN.ways and id(each) not in self._named and KNOWN.way_to(each) is not None]
+        frozen = [each for each in met if type(each) is frozenset and frozen_recipe(each) is not None] if sets else []
+        if more or nans or frozen:
             self._nans = [math.nan] if nans else self._nans
-            memo = self._dump_all([*names, *more])
-        sets = [(each, recipe(each)) for _, each in memo.values() if type(each) is set]
-        orders = [("o", each, *found) for each, found in sets if found is not None]
+            self._dump_all([*names, *more], frozen)
+            met = [each for _, each in self._pickler.memo.copy().values()]
+        found = [(each, recipe(each)) for each in met if type(each) is set] if sets else []
+        orders = [("o", each, *way) for each, way in found if way is not None]
         if orders:
             self._pickler.dump(([], orders, self.last, self.started))
 
-    def _dump_all(self, names: Iterable[Any]) -> dict[int, tuple[int, Any]]:
-        """Writes the tables; what it has met, if that is of interest."""
+    def _dump_all(self, names: Sequence[Any], frozen: Sequence[Any] = ()) -> None:
         self._out, self._named = io.BytesIO(), {}
         self._pickler = self._new_pickler()
         self._name(names)
-        self._pickler.dump(tuple(getattr(self, each) for each in _TABLES) + (self.last, self.started))
-        asked = KNOWN.ways or pickle.EMPTY_SET in self._out.getvalue()
-        return self._pickler.memo.copy() if asked else {}
+        self._freeze(frozen)
+        self._pickler.dump((self.frames, self.failures, self.kept, self.tasks, self.last, self.started))
 
     def _new_pickler(self) -> Any:
         return _Pickler(self._out, protocol=5) if self._nans is None else _NanPickler(self._out, self._nans)
@@ -268,10 +286,12 @@ class Heap:
                 self._base = source.tell()
             elif len(found) == 2:
                 self.last, self.started = found
-            else:
+            elif len(found) > 1:
                 self._read_change(*found)
+            # One alone is a frozenset that later ones hold.
         self._size = len(log)
         self._nans = reader.nans if len(reader.nans) > 1 else None
+        self._out = io.BytesIO()
         self._pickler = self._new_pickler()
         self._pickler.memo = _memo(reader.memo.copy())
 
@@ -324,6 +344,11 @@ def load(given: Optional[dict[str, Any]]) -> Heap:
         heap.read(b"".join(given["pages"]))
     heap.begin()
     return heap
+
+
+def _depth(value: Any) -> int:
+    """How many of them are in each other."""
+    return 1 + max(map(_depth, value), default=0) if type(value) in (frozenset, tuple) else 0
 
 
 def _memo(read: dict[int, Any]) -> dict[int, tuple[int, Any]]:
@@ -557,7 +582,15 @@ def _coroutine(value: Any) -> Any:
     return Pending, (found.kind, found.name, found.given, found.used)
 
 
+def _pattern(value: "re.Pattern[Any]") -> Any:
+    """A reader asks `re.compile` as whoever has it did, so that it is the one that `re.compile` keeps."""
+    kept = (key for each in ("_cache2", "_cache") for key, found in list(getattr(re, each, {}).items()) if found is value)
+    asked = next(kept, (None, None, value.flags if isinstance(value.pattern, bytes) else value.flags & ~re.UNICODE))
+    return re.compile, (value.pattern, int(asked[2]))
+
+
 _REDUCERS: dict[type, Callable[[Any], Any]] = {
+    re.Pattern: _pattern,
     types.FunctionType: _function,
     types.CellType: _cell,
     types.ModuleType: _module,

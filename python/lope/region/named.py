@@ -170,11 +170,10 @@ def _of_code(value: Any, module: str) -> Iterable[tuple[Any, tuple[Step, ...]]]:
 class Watch:
     """What a region can reach that belongs to a module: what variables hold, and lists, dicts and sets that its code names."""
 
-    def __init__(self, module: Any, names: frozenset[str], held: Iterable[Any]) -> None:
-        named, kept = KNOWN.named_by(module, names), [*held]
+    def __init__(self, named: Iterable[Any], held: Iterable[Any]) -> None:
         # Objects have methods, which may remember something in them.
-        watched = [each for each in _reached(named) if is_container(each)] if named else []
-        self.before = [(each, _seen(each)) for each in (*watched, *(_reached(kept) if kept else ()))]
+        watched = [each for each in _reached(named) if is_container(each)]
+        self.before = [(each, _seen(each)) for each in (*watched, *_reached(held))]
 
     def changed(self) -> Optional[Any]:
         """What has changed nevertheless; it is made what it was."""
@@ -187,6 +186,12 @@ class Watch:
                 if len(before) <= WATCHED_MAX:
                     _restore(value, before)
         return found
+
+
+def watch_of(module: Any, names: frozenset[str], held: Sequence[Any]) -> Optional[Watch]:
+    """A watch, if there is something to watch."""
+    named = KNOWN.named_by(module, names)
+    return Watch(named, held) if named or held else None
 
 
 def is_container(value: Any) -> bool:

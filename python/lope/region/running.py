@@ -24,7 +24,7 @@ from ..values.names import find_module
 from .awaiting import UP, Gather, WaitFor, _span, described
 from .cursors import EnumerateCursor, ZipCursor, over
 from .heap import CURRENT, Heap, Unkept, found_class, load, running, scopes
-from .named import KNOWN, Watch, names_of, title
+from .named import KNOWN, names_of, title, watch_of
 from .tasks import Group, Task, Turns, as_completed
 from .tracking import Home
 from .trees import parse, place
@@ -59,7 +59,7 @@ def _run(region: "Region", module: Any, scope: dict[str, Any]) -> Encoded:
     watch = None
     try:
         function = region.function(module, scope)
-        watch = Watch(module, region.names, region.heap.named)
+        watch = watch_of(module, region.names, region.heap.named)
         handled = region.being_handled()
         found = function(CURRENT) if handled is None else _while_handling(handled, function)
         flow, value = found or (flow, value)
@@ -82,9 +82,13 @@ def _run(region: "Region", module: Any, scope: dict[str, Any]) -> Encoded:
     if fatal is not None:
         # Nobody catches it, so it is the region that fails, and that is tried again.
         raise fatal
-    left = {"flow": flow, "v": encode(value, "result"), "heap": region.heap.write(int(request.get("line", 0)))}
-    tasks = {word: encode(each) for word, each in vars(region.turns).items() if each}
-    return Encoded({**left, "tasks": tasks} if tasks else left)
+    left: dict[str, Any] = {"flow": flow, "v": encode(value, "result")}
+    if flow != "return" or not request.get("root"):
+        # After the end of the run nobody asks for its variables.
+        left["heap"] = region.heap.write(int(request.get("line", 0)))
+    if region.turns.are_asked:
+        left["tasks"] = {word: encode(each) for word, each in vars(region.turns).items() if each}
+    return Encoded(left)
 
 
 class Region:
@@ -109,8 +113,9 @@ class Region:
 
     def function(self, module: Any, scope: dict[str, Any]) -> Any:
         request = self.request
-        file = getattr(module, "__file__", None) or request["module"]
-        postponed = getattr(module, "annotations", None) is __future__.annotations
+        known = vars(module)
+        file = known.get("__file__") or request["module"]
+        postponed = known.get("annotations") is __future__.annotations
         code, self.names = _compiled(request["code"], tuple(request["lines"]), file, postponed, request.get("name", "region"))
         cells: dict[str, int] = request.get("cells") or {}
         bound = tuple(self.cell(name, cells[name]) for name in code.co_freevars)
@@ -339,7 +344,7 @@ class Region:
         if kind == "f":
             return self.heap.take("frames", value).get(RETURNED)
         if kind == "g":
-            return [self._answer(each) for each in value]
+            return [_as_gathered(self._answer(each)) if each is not None and each[0] == "e" else self._answer(each) for each in value]
         if kind == "e":
             return self._exception(value)
         if kind == "s":
@@ -365,6 +370,8 @@ class Region:
 
     def being_handled(self) -> Optional[BaseException]:
         """The exception in whose handler, or in a `finally` for which, the code stands."""
+        if "flights" not in self.request and "handling" not in self.request:
+            return None
         numbers = (number for number in self.request.get("flights") or () if number is not None)
         found = next(numbers, None)
         held = self.heap.failures.get(found) if found is not None else self.f.get(self.request.get("handling", ""))
@@ -426,6 +433,11 @@ def _number(failure: dict[str, Any]) -> Optional[int]:
     detail = failure.get("detail")
     number = detail.get("heap") if isinstance(detail, dict) else None
     return number if isinstance(number, int) else None
+
+
+def _as_gathered(error: BaseException) -> BaseException:
+    """A cancel among the results of `asyncio.gather`, which has no words of its own there."""
+    return asyncio.CancelledError("") if type(error) is asyncio.CancelledError else error
 
 
 def _has_awaited(answer: Any) -> bool:

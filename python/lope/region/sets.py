@@ -15,7 +15,7 @@ import struct
 import sys
 import sysconfig
 from operator import is_
-from typing import Any, Iterator, Optional
+from typing import AbstractSet, Any, Iterator, Optional
 
 # Larger ones are taken as they come: each time that they change, all of this is done again.
 EXACT_MAX = 1024
@@ -26,12 +26,15 @@ _DUMMY = -1
 # The size that a table gets at once; or 0, or less than that by how many come before it grows; what comes into it one after
 # the other, and what of that is taken out again; and where `pop` goes on.
 Recipe = tuple[int, list[Any], list[int], int]
+# Of a frozenset: how many come before its table gets its size; those that give it, and what stands in for more of them; and
+# what comes then one after the other.
+Frozen = tuple[int, list[Any], list[int], list[Any]]
 
 
 class Table:
     """How a set lies in memory: each place with the address of what lies there, or 0, and its hash."""
 
-    def __init__(self, value: set[Any]) -> None:
+    def __init__(self, value: AbstractSet[Any]) -> None:
         _, used, mask, place, _, self.finger = _HEAD.unpack(ctypes.string_at(id(value) + object.__basicsize__, _HEAD.size))
         assert used == len(value)
         self.memory = ctypes.string_at(place, _ENTRY.size * (mask + 1))
@@ -79,6 +82,40 @@ def fill(value: set[Any], size: int, coming: list[Any], out: list[int], finger: 
         value.discard(each)
 
 
+def frozen_recipe(value: frozenset[Any]) -> Optional[Frozen]:
+    """As `recipe`, for one that cannot be changed."""
+    if len(value) > EXACT_MAX or not _is_known():
+        return None
+    wanted, table = list(value), Table(value)
+    if Table(frozenset(wanted)).is_like(table):
+        return None
+    best = None
+    for way in (each for gone in (True, False) for each in _Coming(table, wanted).frozen_ways(gone)):
+        made = frozen(*way)
+        if Table(made).is_like(table):
+            return way
+        if best is None and len(made) == len(wanted) and all(map(is_, made, wanted)):
+            best = way
+    return best
+
+
+def frozen(few: int, coming: list[Any], held: list[int], later: list[Any]) -> frozenset[Any]:
+    if held:
+        # They are in both, so they go again; the table keeps its size. What is in one alone comes.
+        return frozenset([*held, *later]).symmetric_difference(dict.fromkeys([*coming, *held]))
+    return frozenset(coming[:few]).union(dict.fromkeys(coming), later)
+
+
+class Refrozen:
+    """Stands for a frozenset where a reader is to make it in this way."""
+
+    def __init__(self, way: Frozen) -> None:
+        self.way = way
+
+    def __reduce__(self) -> Any:
+        return frozen, self.way
+
+
 def _point(value: set[Any], finger: int) -> None:
     """Lets `pop` go on at a place: it goes on behind the one that it took last."""
     value.clear()
@@ -118,9 +155,10 @@ class _Coming:
         # Numbers that are no elements.
         self.least = 1 + max((abs(each) for each in wanted if isinstance(each, int)), default=0) // len(self.table)
 
-    def ways(self) -> list[Recipe]:
-        for place, (key, _) in enumerate(self.table):
-            if key and place not in self.placed and not self.put(place):
+    def ways(self, gone: bool = True) -> list[Recipe]:
+        """What has been there and is gone counts as well, or only where something lies elsewhere because of it."""
+        for place, (key, hashed) in enumerate(self.table):
+            if key and (gone or hashed != _DUMMY) and place not in self.placed and not self.put(place):
                 return []
         coming, size = [*self.home, *self.coming], len(self.table)
         few = min(len(self.home), size // 4 - 1)
@@ -130,6 +168,18 @@ class _Coming:
             for place in itertools.islice(free, max(0, max(5, size // 4) - len(coming))):
                 self.hold(place)
         return [*found, (size, [*self.home, *self.coming], self.out, self.finger)]
+
+    def frozen_ways(self, gone: bool) -> list[Frozen]:
+        ways, size = self.ways(gone), len(self.table)
+        coming, out = ways[0][1:3] if ways else ([*self.elements.values()], [])
+        more, most = (max(0, max(5, size // 4) - len(coming)), size // 2 - 1) if size > _SMALL else (0, 4)
+        held = [*out, *(self.least * size + size + place for place in range(more))]
+        if out:
+            first = set(map(id, out))
+            coming = [*out, *(each for each in coming if id(each) not in first)]
+            return [(0, coming[:most], held, coming[most:])]
+        alone: list[Frozen] = [(more, coming[:most], [], coming[most:]), (0, [], [], coming), (0, [], [], coming[::-1])]
+        return [*alone, (0, coming, held, [])]
 
     def put(self, start: int) -> bool:
         waiting = [start]

@@ -20,6 +20,7 @@ from .heap import running
 if TYPE_CHECKING:
     from .running import Region
 
+
 class Turns:
     """What a region asks of the law about tasks."""
 
@@ -27,6 +28,10 @@ class Turns:
         self.start: list[dict[str, Any]] = []
         self.wake: list[list[Any]] = []
         self.cancel: list[int] = []
+
+    @property
+    def are_asked(self) -> bool:
+        return bool(self.start or self.wake or self.cancel)
 
 
 def _name(number: int) -> str:

@@ -7,7 +7,7 @@ import threading
 from typing import Any, Iterable, Iterator
 
 # Fields that never hold a part: names, flags, contexts and operators.
-_BARE = frozenset({
+BARE = frozenset({
     "ctx", "op", "ops", "id", "attr", "arg", "type_comment", "kind", "conversion", "simple", "is_async", "level", "asname",
 })  # fmt: skip
 
@@ -31,7 +31,7 @@ def fields(cls: type[ast.AST]) -> tuple[str, ...]:
     """The fields of nodes of a class that may hold parts."""
     found = _FIELDS.get(cls)
     if found is None:
-        found = _FIELDS[cls] = tuple(name for name in cls._fields if name not in _BARE)
+        found = _FIELDS[cls] = () if issubclass(cls, ast.Constant) else tuple(name for name in cls._fields if name not in BARE)
     return found
 
 
@@ -41,13 +41,17 @@ _FIELDS: dict[type[ast.AST], tuple[str, ...]] = {}
 def children(node: ast.AST) -> list[ast.AST]:
     """As `ast.iter_child_nodes`, without contexts and operators; much of what a compiler does is this."""
     found: list[ast.AST] = []
-    inside: dict[str, Any] = node.__dict__
-    for name in fields(node.__class__):
-        value = inside.get(name)
-        if isinstance(value, ast.AST):
-            found.append(value)
-        elif isinstance(value, list):
-            found += [each for each in value if isinstance(each, ast.AST)]
+    names = _FIELDS.get(node.__class__)
+    if names is None:
+        names = fields(node.__class__)
+    if names:
+        inside: dict[str, Any] = node.__dict__
+        for name in names:
+            value: Any = inside.get(name)
+            if value.__class__ is list:
+                found += [each for each in value if isinstance(each, ast.AST)]
+            elif isinstance(value, ast.AST):
+                found.append(value)
     return found
 
 
@@ -57,7 +61,9 @@ def walk(*nodes: ast.AST) -> Iterator[ast.AST]:
     while waiting:
         node = waiting.pop()
         yield node
-        waiting += reversed(children(node))
+        if found := children(node):
+            found.reverse()
+            waiting += found
 
 
 def place(node: ast.AST, lines: Iterator[int], line: int) -> None:

@@ -121,7 +121,7 @@ def encode_failure(error: BaseException, traceback: bool = True, causes: int = C
         found["traceback"] = _unicode(lines[-TRACEBACK_MAX:])
     detail: dict[str, Any] = {}
     args, native = _bounded(error)
-    if args != (found["message"],) and args:
+    if args and (args != (found["message"],) or not found["message"]):
         detail["args"] = [_lenient(each) for each in args]
     elif not args and found["message"]:
         detail["args"] = []

@@ -15,6 +15,7 @@ from typing import Any, Callable, Optional, Protocol
 from ..attempt import Attempt, _current, Stopped
 from ..decorators import REGION, Action
 from ..depends import Provision
+from ..region import run_region
 from ..region.heap import Forgotten
 from ..values import ValueProblem, call_arguments, encode, encode_failure, to_msgpack
 from ..values.arguments import PlainParameters
@@ -204,14 +205,14 @@ class Serving:
         _current.set(job.attempt)
         output.set(job.output)
         owner.set(children)
-        served = self._served(job)
-        args, kwargs = served.arguments(packed)
+        self._served(job)
+        given = _unpack(packed)
         thread = threading.get_ident()
         try:
             job.thread = thread
             if job.cancelled:
                 raise Stopped()
-            return served.function(*args, **kwargs)
+            return run_region(given["request"], given.get("heap"))
         finally:
             _leave(job, thread)
 

@@ -46,6 +46,57 @@ async def sets_in_their_order():
 
 
 @program()
+async def frozensets_in_their_order():
+    """Some lie in another table than one that is made of their elements, one after the other."""
+    made = [frozenset(set(range(0, n * 16, 16)) | {1, 2, 3}) for n in range(1, 30)] + [frozenset("abcdefghijklmn"[:n]) for n in range(14)]
+    whole = [frozenset({8, 0, 16, 24, 32}), frozenset({(1, frozenset({40, 0, 8, 16, 24})), frozenset({8, 0, 16, 24, 32})})]
+    before = [list(each) for each in [*made, *whole]]
+    held = {whole[0]: "first", "it": whole[0]}
+    await add(1)
+    same = [list(each) == order for each, order in zip([*made, *whole], before)]
+    later = [frozenset(set(range(0, n * 8, 8))) for n in range(9, 1, -1)]
+    orders = [list(each) for each in later]
+    await add(1)
+    inner = [each for each in whole[1] if isinstance(each, frozenset)][0]
+    return same, [list(each) for each in later] == orders, held["it"] is whole[0] is next(iter(held)), list(inner), inner is whole[0]
+
+
+@program()
+async def patterns_that_re_keeps():
+    held = [re.compile("a+"), re.compile("a", re.I), re.compile("(?x)b "), re.compile(b"x"), re.compile("z", re.U | re.I), re.compile("q", re.A)]
+    await add(1)
+    asked = [re.compile("a+"), re.compile("a", re.I), re.compile("(?x)b "), re.compile(b"x"), re.compile("z", re.U | re.I), re.compile("q", re.A)]
+    found = [one is other for one, other in zip(held, asked)]
+    await add(1)
+    return found, held[4] is re.compile("z", re.I), [each.flags for each in held], held[2].search("abc").span()
+
+
+@program((), ("",), ("stop",))
+async def a_cancel_among_results(*words):
+    async def stops():
+        await add(1)
+        raise asyncio.CancelledError(*words)
+
+    found = await gather(stops(), add(1), return_exceptions=True)
+    await add(1)
+    return repr(found)
+
+
+@action
+async def raises(words: list[str]) -> None:
+    raise ValueError(*words)
+
+
+@program(([],), ([""],), (["x"],), (["", ""],))
+async def the_arguments_of_a_failure(words):
+    try:
+        await raises(words)
+    except ValueError as error:
+        await add(1)
+        return repr(error)
+
+
+@program()
 async def sets_that_change():
     numbers, same = set(), []
     for n in range(40):

@@ -11,7 +11,7 @@ from typing import Any, Iterator, Optional, Sequence
 import lope.client
 
 from ...decorators import Action, Workflow
-from ...region.trees import children, places, walk
+from ...region.trees import children, walk
 from ...values.names import class_name
 from .. import code
 from ..code import Code, listed, literal, op, text_map
@@ -122,13 +122,14 @@ class Flow(Handlers):
                 self.refuse_async(each)
             if isinstance(each, SCOPES):
                 self.routine.cells |= free_names(each) & self.routine.locals
-        for each in walk(node):
+        whole = [*walk(node)]
+        for each in whole:
             if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Load) and each.id not in inside and not self.known(each.id):
                 self.refuse(
                     each, f"the name '{each.id}' is not defined", "define it in this function or at the top of the module"
                 )
-        called = {id(each.func) for each in walk(node) if isinstance(each, ast.Call)}
-        for each in walk(node):
+        called = {id(each.func) for each in whole if isinstance(each, ast.Call)}
+        for each in whole:
             self.discover(each)
             check_uncalled(each, called, self)
         for each in self.own:
@@ -226,9 +227,9 @@ class Flow(Handlers):
         return self.region_to(self.program.fresh("out"), node, leaves)
 
     def region_to(self, out: str, node: ast.AST, leaves: Optional[set[str]] = None) -> Code:
-        made, left, cells = region_function(self, self.pending)
+        text, lines, left, cells = region_function(self, self.pending)
         entries: list[tuple[str, Code]] = [
-            ("code", literal(ast.unparse(made))), ("lines", literal(places([made]))), ("module", literal(self.module_name())),
+            ("code", literal(text)), ("lines", literal(lines)), ("module", literal(self.module_name())),
             ("line", literal(getattr(node, "lineno", 0))), ("name", literal(self.routine.qualname)),
         ]  # fmt: skip
         if self.root:

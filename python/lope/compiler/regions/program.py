@@ -12,7 +12,7 @@ from typing import Any, Callable, Optional
 
 from ...decorators import Action, Workflow
 from ...policy import policy_key
-from ...region.trees import children
+from ...region.trees import BARE, children
 from ...values.names import module_name
 from ..blocks import Block, Program
 from ..code import listed, literal, name
@@ -186,7 +186,8 @@ def copied(node: Any) -> Any:
         made = node.__class__.__new__(node.__class__)
         inside = made.__dict__
         for name, each in node.__dict__.items():
-            inside[name] = copied(each) if isinstance(each, (ast.AST, list)) else each
+            parted = (each.__class__ is list or isinstance(each, ast.AST)) and name not in BARE
+            inside[name] = copied(each) if parted else each
         inside.pop(_AWAITS, None)
         return made
     return [copied(each) for each in node] if isinstance(node, list) else node

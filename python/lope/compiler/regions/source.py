@@ -7,7 +7,7 @@ import functools
 from typing import TYPE_CHECKING, Any, Callable, Iterable, Optional, Sequence
 
 from ...region.awaiting import HOME
-from ...region.trees import children, fields, parse, walk
+from ...region.trees import children, fields, parse, places, walk
 from .program import copied
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ DEFS = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 def parsed(text: str, node: Optional[ast.AST] = None) -> list[ast.stmt]:
     """Statements of our own, at the place of one of the user's."""
-    found = parse(text).body
+    found: list[ast.stmt] = parse(text).body
     for each in found:
         for part in walk(each):
             if isinstance(part, (ast.stmt, ast.expr, ast.ExceptHandler)):
@@ -266,9 +266,9 @@ _VISITS: dict[type[ast.AST], Callable[[Rewriting, Any], Any]] = {
 }  # fmt: skip
 
 
-def region_function(flow: "Flow", body: Sequence[ast.stmt]) -> tuple[ast.FunctionDef, set[str], dict[str, int]]:
-    """The function of a region, how it may be left besides by its end, and which of its variables are cells: each with how
-    far out its frame is."""
+def region_function(flow: "Flow", body: Sequence[ast.stmt]) -> tuple[str, list[int], set[str], dict[str, int]]:
+    """The function of a region with the lines of its statements, how it may be left besides by its end, and which of its
+    variables are cells: each with how far out its frame is."""
     rewriting = Rewriting(flow)
     written = [rewriting.visit(copied(each)) for each in body]
     names = mentioned(written)
@@ -290,9 +290,19 @@ def region_function(flow: "Flow", body: Sequence[ast.stmt]) -> tuple[ast.Functio
     assert isinstance(made, ast.FunctionDef)
     region = made.body[0] if cells else made
     assert isinstance(region, ast.FunctionDef)
-    fetched = [_ours(f"if _lope.has({name!r}):\n    {name} = _lope.get({name!r})") for name in plain]
-    region.body = [*(region.body if cells else ()), *fetched, guarded]
-    return made, rewriting.leaves, cells
+    region.body = region.body if cells else []
+    # What fetches a variable is two statements, and nobody's.
+    lines = [*places([made]), *([0, 0] * len(plain)), *places([guarded])]
+    region.body = [*region.body, _ours(_FETCHES), guarded]
+    indent = "        " if cells else "    "
+    fetched = "".join(f"\n{indent}if _lope.has({name!r}):\n{indent}    {name} = _lope.get({name!r})" for name in plain)
+    # It stands before whatever the user wrote.
+    text = ast.unparse(made).replace(f"\n{indent}{_FETCHES}", fetched, 1)
+    return text, lines, rewriting.leaves, cells
+
+
+# Stands in a region for what fetches its variables.
+_FETCHES = "_lope_fetches"
 
 
 @functools.lru_cache(maxsize=4096)
