@@ -206,6 +206,18 @@ impl DbConnection {
             .await
     }
 
+    /// One statement of its own text, one of few, that only reads.
+    pub(crate) async fn read_repeated(
+        &self,
+        text: &str,
+        types: &str,
+        params: Params<'_>,
+    ) -> Worked<Vec<Row>> {
+        let ready = self.repeated(text, types).await?;
+        self.answer(run(&self.client, ready, params), Sent::Work)
+            .await
+    }
+
     /// One statement of its own text, not kept, that only reads.
     pub(crate) async fn read_once(
         &self,
