@@ -49,11 +49,6 @@ impl Town {
         self.shop.json(&words)["id"].as_str().unwrap().to_owned()
     }
 
-    fn is_begun(&self, project: &Path, id: &str) -> bool {
-        let log = std::fs::read_to_string(project.join("begun.log"));
-        log.unwrap_or_default().contains(id)
-    }
-
     /// The live runner of a project.
     fn runner(&self, project: &Path) -> Value {
         let all = self.shop.json(&["runners", "list"]);
@@ -67,6 +62,11 @@ impl Drop for Town {
     fn drop(&mut self) {
         self.shop.lope(&["runners", "stop", "--all", "--force"]);
     }
+}
+
+fn is_begun(project: &Path, id: &str) -> bool {
+    let log = std::fs::read_to_string(project.join("begun.log"));
+    log.unwrap_or_default().contains(id)
 }
 
 fn text<'a>(value: &'a Value, name: &str) -> &'a str {
@@ -182,7 +182,7 @@ fn the_seeds_lines_for_runners_work_as_written() {
     town.typed("lope runners start");
     town.typed(&format!("lope runners start --project {}", other.display()));
     until("both begin", || {
-        town.is_begun(shop, &first) && town.is_begun(other, &second)
+        is_begun(shop, &first) && is_begun(other, &second)
     });
     is_the_seeds_table(&town.typed("lope runners list").out, &town);
     let listed = town.typed("lope runners list --json").json();
@@ -240,7 +240,7 @@ fn the_seeds_lines_for_one_task_and_a_forced_stop_work_as_written() {
     town.typed(&format!("lope runners start --project {}", other.display()));
     town.typed(&format!("lope runners start --task {task}"));
     until("both begin", || {
-        town.is_begun(shop, &task) && town.is_begun(other, &elsewhere)
+        is_begun(shop, &task) && is_begun(other, &elsewhere)
     });
     assert_eq!(town.runner(shop)["currentTask"], json!(task));
     assert_eq!(
@@ -277,7 +277,7 @@ fn the_seeds_lines_for_wake_ups_and_cron_work_as_written() {
     assert_eq!(town.typed("lope runners list").out, "no runners\n");
     let woken = town.typed("lope runners wakeup");
     assert!(woken.out.contains(&shop.display().to_string()), "{woken:?}");
-    until("its beginning", || town.is_begun(shop, &task));
+    until("its beginning", || is_begun(shop, &task));
     let quiet = town.typed("lope runners wakeup --quiet");
     assert_eq!((quiet.out.as_str(), quiet.err.as_str()), ("", ""));
     let runner = town.runner(shop);
