@@ -87,3 +87,54 @@ pub fn remove_older(folder: &Path, retention: Span) -> io::Result<usize> {
     }
     Ok(removed)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    const DAY: Duration = Duration::from_hours(24);
+
+    /// A log that was written so long ago.
+    fn written(logs: &TaskLogs, task: TaskId, number: i64, ago: Duration) -> PathBuf {
+        let path = logs.path(&TaskLogs::name(task, AttemptRole::Work, number));
+        fs::create_dir_all(path.parent().expect("a folder")).unwrap();
+        let file = fs::File::create(&path).unwrap();
+        file.set_modified(SystemTime::now() - ago).unwrap();
+        path
+    }
+
+    /// "Log of run k readable after 10,000 later runs within retention", and "retention by age".
+    #[test]
+    fn a_log_is_there_after_ten_thousand_later_ones_until_it_is_too_old() {
+        let folder = tempfile::tempdir().unwrap();
+        let logs = TaskLogs::at(folder.path().join("tasks"));
+        assert_eq!(
+            logs.remove_older(Span::from_secs(1)).unwrap(),
+            0,
+            "none yet"
+        );
+        let task = |number: u128| TaskId::from_bytes(number.to_be_bytes());
+        let (first, old) = (task(1), task(2));
+        let kept = written(&logs, first, 1, DAY * 6);
+        fs::write(&kept, "what it said").unwrap();
+        fs::File::options()
+            .write(true)
+            .open(&kept)
+            .unwrap()
+            .set_modified(SystemTime::now() - DAY * 6)
+            .unwrap();
+        let gone = written(&logs, old, 1, DAY * 8);
+        let stays = written(&logs, first, 2, Duration::ZERO);
+        for number in 0..10_000_u32 {
+            let later = task(3 + u128::from(number % 100));
+            written(&logs, later, i64::from(number), Duration::ZERO);
+        }
+        let retention = Span::from_secs(7 * 24 * 60 * 60);
+        assert_eq!(logs.remove_older(retention).unwrap(), 1);
+        assert_eq!(fs::read_to_string(&kept).unwrap(), "what it said");
+        assert!(stays.exists());
+        assert!(!gone.exists() && !gone.parent().unwrap().exists());
+    }
+}

@@ -260,9 +260,12 @@ pub(crate) fn bounded(text: &str) -> String {
     text[..end].replace('\0', "\u{fffd}")
 }
 
-/// Begin again a little later, each time after a longer pause.
+/// Begin again: at once the first time, for who was faster is done; then each time after a longer
+/// pause.
 async fn pause(tries: u32) {
-    tokio::time::sleep(TRY_AGAIN_AFTER * tries.min(10)).await;
+    if tries > 1 {
+        tokio::time::sleep(TRY_AGAIN_AFTER * tries.min(10)).await;
+    }
 }
 
 /// Somebody was always faster.

@@ -1,11 +1,16 @@
 //! Hooks: what becomes of tasks is told, whoever brought it about, once, also when no runner is there.
 
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
 use std::process::Stdio;
+use std::sync::{Arc, Mutex};
 
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
 use crate::fixture::agent_project::{AgentProject, RunnerChild};
+use crate::fixture::http::Request;
+use crate::server::Up;
 use crate::stage::until;
 
 /// A project with a hook on these statuses that keeps what it hears, and fails as long as there is a
@@ -166,10 +171,9 @@ fn who_is_there_tells_what_others_decide_at_once() {
 /// "Hooks on task events (command or webhook with retry), from config"
 #[test]
 fn hooks_are_told_what_became_of_a_task_and_are_tried_again() {
-    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     let web = std::thread::spawn(move || {
-        use std::io::{Read, Write};
         let (mut stream, _) = listener.accept().unwrap();
         let (mut text, mut bytes) = (String::new(), [0; 4096]);
         while !text.contains("task.failed") || !text.ends_with('}') {
@@ -211,4 +215,105 @@ fn hooks_are_told_what_became_of_a_task_and_are_tried_again() {
     .unwrap();
     let bad = shop.lope(&["tasks", "list"]);
     assert_eq!((bad.code, bad.err.contains("line 3")), (2, true), "{bad:?}");
+}
+
+/// A web server on loopback that answers the first request with 500 and the others with 200; what
+/// it heard, and its address.
+fn web_hook() -> (Arc<Mutex<Vec<String>>>, String) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    let heard: Arc<Mutex<Vec<String>>> = Arc::default();
+    let hearing = Arc::clone(&heard);
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.unwrap();
+            let text = whole_request(&mut stream);
+            let mut heard = hearing.lock().unwrap();
+            let words = if heard.is_empty() {
+                "500 Internal Server Error"
+            } else {
+                "200 OK"
+            };
+            heard.push(text);
+            drop(heard);
+            let answer =
+                format!("HTTP/1.1 {words}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
+            stream.write_all(answer.as_bytes()).unwrap();
+        }
+    });
+    (heard, address)
+}
+
+fn whole_request(stream: &mut TcpStream) -> String {
+    let (mut text, mut bytes) = (String::new(), [0; 4096]);
+    loop {
+        let count = stream.read(&mut bytes).unwrap();
+        text.push_str(&String::from_utf8_lossy(&bytes[..count]));
+        let length = text.to_lowercase();
+        let length = length.split_once("content-length: ");
+        let length = length.and_then(|(_, rest)| rest.split_once("\r\n"));
+        let is_whole = text.split_once("\r\n\r\n").is_some_and(|(_, body)| {
+            length.is_some_and(|(length, _)| body.len() >= length.parse().unwrap())
+        });
+        if is_whole || count == 0 {
+            return text;
+        }
+    }
+}
+
+/// "Hooks on task events (command or webhook with retry)": what is decided through HTTP, by a
+/// program, on a page and by a command with `--server`, is told by the server at once; a web hook
+/// that answers 500 is told the same again.
+#[test]
+fn what_is_decided_through_http_is_told_to_a_web_hook_until_it_hears_it() {
+    let (heard, address) = web_hook();
+    let hooks =
+        format!("  hooks:\n    - {{ on: [skipped, completed], url: 'http://{address}/hook' }}\n");
+    let shop = AgentProject::with(&hooks, "");
+    let [api, page, command] = ["a", "b", "c"].map(|title| shop.add(title, &[]));
+    let up = Up::start(&shop.home, &["--http", "127.0.0.1:0"]);
+    let told = |count: usize| {
+        until("it is told", || {
+            heard.lock().unwrap().len() >= count && is_all_told(&shop)
+        });
+    };
+    let skip = Request::post(&format!("/api/tasks/{api}/skip")).json(&json!({}));
+    assert_eq!(up.send(skip).status, 200);
+    told(2);
+    let form = Request::post(&format!("/agents/tasks/{page}/skip"))
+        .header("sec-fetch-site", "same-origin")
+        .body("application/x-www-form-urlencoded", "text=");
+    let answer = up.send(form);
+    assert_eq!(answer.status, 303, "{}", answer.text());
+    told(3);
+    let server = format!("http://{}", up.address);
+    let words = ["tasks", "done", "by hand", "--task", &command];
+    shop.lope(&[&words[..], &["--server", &server]].concat())
+        .done();
+    told(4);
+    drop(up);
+    let heard = heard.lock().unwrap();
+    let bodies: Vec<Value> = heard.iter().map(|text| web_body(text)).collect();
+    let events: Vec<(&Value, &Value)> = bodies
+        .iter()
+        .map(|body| (&body["event"], &body["task"]["id"]))
+        .collect();
+    let (skipped, completed) = (json!("task.skipped"), json!("task.completed"));
+    let [api, page, command] = [api, page, command].map(Value::from);
+    let expected = [
+        (&skipped, &api),
+        (&skipped, &api),
+        (&skipped, &page),
+        (&completed, &command),
+    ];
+    assert_eq!(events, expected, "each once, but for what was not heard");
+    assert_eq!(bodies[0], bodies[1], "the same is told again");
+}
+
+fn web_body(text: &str) -> Value {
+    let (head, body) = text.split_once("\r\n\r\n").unwrap();
+    assert!(head.starts_with("POST /hook HTTP/1.1\r\n"), "{head}");
+    let head = head.to_lowercase();
+    assert!(head.contains("content-type: application/json"), "{head}");
+    serde_json::from_str(body).unwrap()
 }

@@ -233,7 +233,7 @@ fn projects_are_found_in_the_folders_of_the_configuration() {
 }
 
 /// A program that keeps a table in a file, as `crontab` does.
-fn crontab(folder: &Path) -> PathBuf {
+pub(crate) fn crontab(folder: &Path) -> PathBuf {
     let bin = folder.join("bin");
     std::fs::create_dir(&bin).unwrap();
     let program = bin.join("crontab");

@@ -14,6 +14,7 @@ mod agent_hooks;
 mod agent_outcomes;
 mod agent_rounds;
 mod agent_runners;
+mod agent_seed;
 mod agent_wakeup;
 mod agent_worktrees;
 mod agents;

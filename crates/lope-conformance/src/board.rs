@@ -285,6 +285,15 @@ async fn a_place_in_a_project_has_one_active_runner(ground: Ground) -> Kept {
 async fn a_section_has_one_lock(ground: Ground) -> Kept {
     made(&ground, &[lock("a", text("s"))]).await?;
     assert!(commit(&ground, &[lock("b", text("s"))]).await?.is_err());
+    made(&ground, &[task("b", "pending")]).await?;
+    let claim = [
+        rewritten(&task("b", "in_progress"), 1),
+        lock("b", text("s")),
+    ];
+    let refused = commit(&ground, &claim).await?;
+    assert_eq!(refused, Err(BoardConflict { change: 1 }));
+    let found = rows(&ground, BoardSelect::all(TASKS)).await?;
+    assert_eq!(found[0][TASKS.column_index("status")], text("pending"));
     made(&ground, &[lock("b", text("t"))]).await?;
     made(&ground, &[lock("c", TransferValue::Null)]).await?;
     made(&ground, &[lock("d", TransferValue::Null)]).await?;

@@ -190,7 +190,7 @@ async fn earlier_due_goes_first(ground: Ground) -> Kept {
         ..ground.admission()
     };
     // Far enough ahead that none is due before it is admitted, on a clock that does not wait.
-    let admits = [900, 300, 600, 1_200].map(after).to_vec();
+    let admits = [2_900, 2_300, 2_600, 3_200].map(after).to_vec();
     let runs = ground.admit(admits.clone()).await?;
     let last = admits[3].due;
     ground.until(|| is_past(&ground, last)).await?;

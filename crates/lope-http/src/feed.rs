@@ -26,7 +26,7 @@ use crate::clock;
 /// Events kept for those who come back.
 const KEPT: usize = 4_096;
 /// The time between two looks is at least so many times as long as a look.
-const SPACING_TIMES: u32 = 10;
+const SPACING_TIMES: u32 = 5;
 
 /// What a feed tells of.
 pub trait FeedKind: fmt::Debug + Send + Sync + 'static {

@@ -206,6 +206,18 @@ impl DbConnection {
             .await
     }
 
+    /// One statement of its own text, one of few, that only reads.
+    pub(crate) async fn read_repeated(
+        &self,
+        text: &str,
+        types: &str,
+        params: Params<'_>,
+    ) -> Worked<Vec<Row>> {
+        let ready = self.repeated(text, types).await?;
+        self.answer(run(&self.client, ready, params), Sent::Work)
+            .await
+    }
+
     /// One statement of its own text, not kept, that only reads.
     pub(crate) async fn read_once(
         &self,
@@ -384,7 +396,7 @@ impl<'a> Pipeline<'a> {
     /// settings of the connection; behind a pooler each transaction has to bring its own.
     fn is_one_statement(&self) -> bool {
         let is_whole = self.begins && self.sent == Sent::Commit && self.stages.len() == 3;
-        is_whole && self.db.pooler == Pooler::None
+        is_whole && self.db.pooler != Pooler::Transaction
     }
 
     /// The statement between `begin` and `commit`, without these.

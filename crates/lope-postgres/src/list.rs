@@ -2,7 +2,8 @@
 //!
 //! The statement is put together from the filter, so that each listing walks the narrowest index in
 //! its order: parent, tag, workflow, status, or all runs by time. Where that depends on what there
-//! is, the server's planner is left to choose.
+//! is, the server's planner is left to choose; where it does not, as for what dashboards ask again
+//! and again, statements are kept and read through their index.
 
 use lope_model::{RunId, limit};
 use lope_store::runs::{FinalStatus, LiveStatus, RunFilter, RunRecord, RunStatus};
@@ -23,6 +24,8 @@ const SHOWN: &str = "case when q.run_id is null then r.status \
 
 /// The error of a run, if it is short enough for a list: `limit::LISTED_ERROR_MAX`.
 const ERROR: &str = "case when length(r.error) <= 8192 then r.error end";
+/// Every row, through the index: one that is asked for nothing is not walked.
+const ANY_LIVE: &str = "q.run_id >= '00000000-0000-0000-0000-000000000000'";
 const RUNS: &str = "{schema}.runs r left join {schema}.queue q on q.run_id = r.run_id";
 const TAGGED: &str = "{schema}.run_tags t join {schema}.runs r on r.run_id = t.run_id left join {schema}.queue q on q.run_id = r.run_id";
 
@@ -32,13 +35,9 @@ impl PostgresInner {
             return Ok(Vec::new());
         }
         let listing = Listing::of(filter);
-        let ask = ReadStatement::Once {
-            text: &listing.text,
-            types: &listing.types,
-        };
         let answers = self
             .reads
-            .read_together(View::Whole, &[(ask, listing.params())])
+            .read_together(listing.view, &[(listing.ask(), listing.params())])
             .await?;
         let mut records = Vec::new();
         for row in answers.iter().flatten() {
@@ -60,6 +59,7 @@ impl PostgresInner {
 pub(crate) struct Listing {
     pub(crate) text: String,
     pub(crate) types: String,
+    pub(crate) view: View,
     values: Vec<FilterValue>,
 }
 
@@ -136,6 +136,7 @@ impl Listing {
         let mut listing = Self {
             text: String::new(),
             types: String::new(),
+            view: view(filter),
             values: Vec::new(),
         };
         let most = listing.bind(
@@ -153,6 +154,14 @@ impl Listing {
             pages.join(" union all ")
         );
         listing
+    }
+
+    fn ask(&self) -> ReadStatement<'_> {
+        let (text, types) = (self.text.as_str(), self.types.as_str());
+        match self.view {
+            View::Rows => ReadStatement::Repeated { text, types },
+            View::Whole => ReadStatement::Once { text, types },
+        }
     }
 
     fn bind(&mut self, kind: &str, value: FilterValue) -> String {
@@ -182,6 +191,9 @@ impl Listing {
         if let Some(workflow) = &filter.workflow {
             let workflow = self.text_param(workflow);
             return self.all_statuses(filter, ListTable::Runs, format!("r.workflow = {workflow}"));
+        }
+        if is_all_live(&filter.statuses) {
+            return vec![live(ANY_LIVE)];
         }
         let by_status: Option<Vec<Vec<ListScan>>> = filter
             .statuses
@@ -282,12 +294,41 @@ impl ListScan {
     }
 }
 
-/// The walks that find all runs of a status; none if that is no better than walking over all.
-fn status_walks(status: RunStatus) -> Option<Vec<ListScan>> {
-    let live = |condition: &str| ListScan {
+/// Runs of any status, and the live ones of any, are found through one index each, whatever there
+/// is. The planner does not know that a queue which was long a moment ago has nothing but room left,
+/// and would read all of that room each time.
+fn view(filter: &RunFilter) -> View {
+    let is_narrowed = filter.parent.is_some()
+        || filter.workflow.is_some()
+        || filter.realm.is_some()
+        || filter.queue.is_some()
+        || !filter.tags.is_empty();
+    let is_any = filter.statuses.is_empty() || is_all_live(&filter.statuses);
+    if is_any && !is_narrowed {
+        View::Rows
+    } else {
+        View::Whole
+    }
+}
+
+/// Every status of live runs and no other?
+fn is_all_live(statuses: &[RunStatus]) -> bool {
+    let asked = |status: &RunStatus| statuses.contains(status);
+    RunStatus::ALL.iter().all(|status| match status {
+        RunStatus::Live(_) => asked(status),
+        RunStatus::Final(_) => !asked(status),
+    })
+}
+
+fn live(condition: &str) -> ListScan {
+    ListScan {
         table: ListTable::Queue,
         condition: condition.to_owned(),
-    };
+    }
+}
+
+/// The walks that find all runs of a status; none if that is no better than walking over all.
+fn status_walks(status: RunStatus) -> Option<Vec<ListScan>> {
     match status {
         RunStatus::Live(LiveStatus::Queued) => {
             let said = ["queued", "running"];

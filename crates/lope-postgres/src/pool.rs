@@ -262,6 +262,23 @@ impl ConnectionPool {
         }
     }
 
+    /// One statement of its own text, one of few, that only reads.
+    pub(crate) async fn read_repeated(
+        &self,
+        text: &str,
+        types: &str,
+        params: Params<'_>,
+    ) -> Worked<Vec<Row>> {
+        let lease = self.get().await?;
+        match lease.read_repeated(text, types, params.clone()).await {
+            Err(fault) if lease.lost_it(&fault) => {
+                drop(lease);
+                self.get().await?.read_repeated(text, types, params).await
+            }
+            done => done,
+        }
+    }
+
     /// Several statements that read what is there at one moment; an answer to each.
     pub(crate) async fn read_together(
         &self,

@@ -8,6 +8,7 @@
 )]
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+mod board_trips;
 mod chaos_pooler;
 mod chaos_server;
 mod chaos_store;

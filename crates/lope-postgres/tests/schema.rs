@@ -165,3 +165,37 @@ async fn damage_is_found() {
         );
     }
 }
+
+/// "The seed's example query on `runners` works as written": as whoever has the schema before them.
+#[tokio::test]
+async fn the_runners_of_agents_can_be_queried_as_the_seed_does() {
+    let Some(url) = server() else { return };
+    let place = Schema::new(&url);
+    let store = place.open().await;
+    store.upkeep.close().await.unwrap();
+    let by_hand = connect(&url).await;
+    let rows = "insert into runners (id, revision, status, pid, pid_started, boot_id, host, project_path, place, \
+         started_at, heartbeat_at, beat, awake) values
+         ('r', 1, 'running', 7, '', '', 'here', '/p', 1, '2026-11-17T00:10:00.000Z', '2026-11-17T00:10:30.250Z', 0, 0),
+         ('s', 1, 'failed', 8, '', '', 'here', '/p', 2, '2026-11-17T00:10:00.000Z', '2026-11-17T00:10:30.250Z', 0, 0)";
+    let script = format!("set search_path = {}; {rows}", place.name);
+    by_hand.batch_execute(&script).await.unwrap();
+    let query = "SELECT id, status, project_path, current_task_id,
+       datetime(heartbeat_at) as last_heartbeat
+FROM runners
+WHERE status = 'running';";
+    let found = by_hand.query(query, &[]).await.unwrap();
+    let row = |index: usize| found[0].get::<_, Option<String>>(index);
+    assert_eq!(found.len(), 1);
+    let expected = [
+        Some("r"),
+        Some("running"),
+        Some("/p"),
+        None,
+        Some("2026-11-17 00:10:30"),
+    ];
+    assert_eq!(
+        [0, 1, 2, 3, 4].map(row),
+        expected.map(|it| it.map(str::to_owned))
+    );
+}

@@ -1,13 +1,22 @@
 //! A connection whose client must take what it is sent: one that takes nothing for long is hung up
 //! on, so that it does not keep a place that others wait for.
+//!
+//! A client that is refused while it is still sending is given a moment to read why: were the
+//! connection closed with something unread, the system would cut it and throw the answer away.
 
 use std::io;
 use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Sleep, sleep};
+
+/// Who sent so much before the last answer may still be sending.
+const LARGE: usize = 32 * 1024;
+/// How long, and how much of what is still sent is thrown away.
+const LINGER: Duration = Duration::from_secs(1);
+const LINGER_MAX: usize = 1024 * 1024;
 
 #[derive(Debug)]
 pub(crate) struct PatientStream<S> {
@@ -15,6 +24,17 @@ pub(crate) struct PatientStream<S> {
     patience: Duration,
     /// Running while the client takes nothing.
     deadline: Option<Pin<Box<Sleep>>>,
+    /// Bytes that came since the last answer, and before it.
+    unanswered: usize,
+    answered: usize,
+    lingering: Option<Linger>,
+}
+
+/// The end of a connection whose client may still be sending.
+#[derive(Debug)]
+struct Linger {
+    until: Pin<Box<Sleep>>,
+    left: usize,
 }
 
 impl<S> PatientStream<S> {
@@ -23,6 +43,16 @@ impl<S> PatientStream<S> {
             inner,
             patience,
             deadline: None,
+            unanswered: 0,
+            answered: 0,
+            lingering: None,
+        }
+    }
+
+    /// Something was sent.
+    fn note_answer(&mut self, written: &Poll<io::Result<usize>>) {
+        if matches!(written, Poll::Ready(Ok(_))) {
+            self.answered = std::mem::take(&mut self.unanswered);
         }
     }
 
@@ -53,17 +83,44 @@ impl<S: AsyncRead + Unpin> AsyncRead for PatientStream<S> {
         context: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.inner).poll_read(context, buffer)
+        let before = buffer.filled().len();
+        let read = Pin::new(&mut self.inner).poll_read(context, buffer);
+        self.unanswered += buffer.filled().len() - before;
+        read
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for PatientStream<S> {
+impl<S: AsyncRead + Unpin> PatientStream<S> {
+    /// Until the client has nothing more to say, or enough of it was thrown away.
+    fn poll_linger(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        let Linger { until, left } = self.lingering.get_or_insert_with(|| Linger {
+            until: Box::pin(sleep(LINGER)),
+            left: LINGER_MAX,
+        });
+        let mut scratch = [0; 4_096];
+        loop {
+            if *left == 0 || until.as_mut().poll(context).is_ready() {
+                return Poll::Ready(());
+            }
+            let mut buffer = ReadBuf::new(&mut scratch);
+            match ready!(Pin::new(&mut self.inner).poll_read(context, &mut buffer)) {
+                Ok(()) if !buffer.filled().is_empty() => {
+                    *left = left.saturating_sub(buffer.filled().len());
+                }
+                Ok(()) | Err(_) => return Poll::Ready(()),
+            }
+        }
+    }
+}
+
+impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for PatientStream<S> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.inner).poll_write(context, bytes);
+        self.note_answer(&written);
         self.within(context, written)
     }
 
@@ -73,6 +130,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for PatientStream<S> {
         pieces: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.inner).poll_write_vectored(context, pieces);
+        self.note_answer(&written);
         self.within(context, written)
     }
 
@@ -86,8 +144,14 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for PatientStream<S> {
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let shut = Pin::new(&mut self.inner).poll_shutdown(context);
-        self.within(context, shut)
+        if self.lingering.is_none() {
+            let shut = Pin::new(&mut self.inner).poll_shutdown(context);
+            ready!(self.within(context, shut))?;
+        }
+        if self.answered >= LARGE {
+            ready!(self.poll_linger(context));
+        }
+        Poll::Ready(Ok(()))
     }
 }
 
