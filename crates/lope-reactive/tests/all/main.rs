@@ -15,6 +15,7 @@ mod fixture;
 mod host;
 mod hosting;
 mod modules;
+mod moments;
 mod oracle;
 mod pools;
 mod posts;
