@@ -6,8 +6,8 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::fixture::full;
-use crate::fixture::spaces::{SpaceRig, on_both_stores};
-use crate::stage::until;
+use crate::fixture::spaces::{Onlooker, SpaceRig, on_both_stores};
+use crate::stage;
 
 on_both_stores! {
     what_a_recipe_sends_to_another_space_arrives_once_though_runners_are_killed => super::killed;
@@ -85,55 +85,41 @@ fn wire(rig: &SpaceRig) {
     ]);
 }
 
-fn send(rig: &SpaceRig, n: i64) {
-    let (n, id) = (n.to_string(), format!("e{n}"));
-    let words = [
-        "streams",
-        "send",
-        "home/sender/go",
-        &n,
-        "--id",
-        &id,
-        "--no-wait",
-    ];
-    for _ in 0..2 {
-        rig.lope(&words);
-    }
-}
-
 fn killed(mut rig: SpaceRig) {
     let (rounds, round) = if full() { (20, 20) } else { (4, 10) };
     wire(&rig);
+    let onlooker = Onlooker::new(&rig);
+    let send = |n: i64| {
+        let id = format!("e{n}");
+        (0..2).for_each(|_| onlooker.send("home/sender/go", &id, n));
+    };
     let mut dice = 0x9e37_79b9_u64;
     for first in 0..rounds {
         let runner = rig.up(&[]);
-        (first * round..(first + 1) * round).for_each(|n| send(&rig, n));
+        (first * round..(first + 1) * round).for_each(send);
         dice = dice.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
         let wanted = first * round + ((dice >> 33) % round as u64) as i64 + 1;
-        until("some of the round are counted", || {
-            rig.get("home/sender/count").as_i64().unwrap() >= wanted
+        onlooker.until("some are counted", "home/sender/count", |count| {
+            count.as_i64().unwrap() >= wanted
         });
         std::thread::sleep(Duration::from_millis((dice >> 40) % 100));
         rig.kill(runner);
     }
     rig.up(&[]);
     let events = rounds * round;
-    until("every event was handed on", || {
-        rig.get("shop/till/count") == json!(events)
-    });
-    until("the last one is written there", || {
-        rig.get("shop/last") == json!({ "n": events - 1 })
-    });
-    until("a node writes there, too", || {
-        rig.get("shop/tenfold") == json!(events * 10)
-    });
-    send(&rig, events);
-    until("one more", || {
-        rig.get("shop/till/count") == json!(events + 1)
-    });
+    let until = |what, cell, expected: Value| onlooker.until(what, cell, |it| *it == expected);
+    until("every one is handed on", "shop/till/count", json!(events));
+    until(
+        "the last one is written",
+        "shop/last",
+        json!({ "n": events - 1 }),
+    );
+    until("a node writes there", "shop/tenfold", json!(events * 10));
+    send(events);
+    until("one more", "shop/till/count", json!(events + 1));
     assert_eq!(rig.get("shop/till/sum"), json!(events * (events + 1) / 2));
     assert_eq!(rig.get("home/sender/count"), json!(events + 1));
-    until("their receipts came back", || {
+    stage::until("their receipts came back", || {
         sent(&rig)["handled"]["outcome"] == json!("handled")
     });
     assert!(rig.lope(&["store", "check"]).contains("is sound"));
