@@ -6,6 +6,7 @@
 //! edit, an event or an effect before its wave is on disk.
 
 mod bounds;
+mod chain;
 mod command;
 mod events;
 mod notes;
@@ -22,6 +23,8 @@ use lope_model::{Failure, Timestamp, failure};
 use crate::limit;
 use crate::scheduler::{ChangedBy, NodeKey, NonSettling};
 use bounds::{Bounds, WriteRoom};
+use chain::Chains;
+pub use chain::PostChain;
 pub use command::{PostAnswer, PostOrigin, SpaceAction, SpaceCommand};
 pub use events::{Arrival, EventOutcome, EventReceipt, StreamEvent};
 use events::{EventQueue, Offered};
@@ -33,7 +36,6 @@ use lope_cells::path::CellPath;
 use lope_cells::resolve::{Follow, resolve};
 use lope_cells::space::{Committed, Spaces};
 use lope_cells::transaction::{EffectRequest, Post, Transaction};
-use post::messages;
 pub use post::{PostContent, SpacePost};
 use program::HandledEvent;
 pub use program::{NodeName, Nodes, Program};
@@ -50,6 +52,11 @@ pub enum SpaceInput {
         transaction: Transaction,
     },
     Arrived(Arrival),
+    /// Something that arrived because of a message, with what led to it.
+    Followed {
+        arrival: Arrival,
+        chain: PostChain,
+    },
     /// A document of another space, as it stands there now.
     Foreign {
         at: CellAddress,
@@ -107,6 +114,7 @@ pub struct SpaceMachine<P> {
     is_settling: bool,
     checks_twice: bool,
     bounds: Bounds,
+    chains: Chains,
 }
 
 impl<P: Program> SpaceMachine<P> {
@@ -127,6 +135,7 @@ impl<P: Program> SpaceMachine<P> {
             is_settling: false,
             checks_twice: false,
             bounds: Bounds::default(),
+            chains: Chains::default(),
         }
     }
 
@@ -176,7 +185,7 @@ impl<P: Program> SpaceMachine<P> {
         }
         self.is_settling = !self.run_ready(now, outputs);
         if !self.is_settling {
-            self.end_wave(outputs);
+            self.end_wave(now, outputs);
         }
         !self.is_settling
     }
@@ -195,8 +204,11 @@ impl<P: Program> SpaceMachine<P> {
                 } => {
                     self.edit(ticket, transaction, outputs);
                 }
-                SpaceInput::Arrived(Arrival::Event(event)) => self.offer(now, event, outputs),
-                SpaceInput::Arrived(Arrival::Command(command)) => self.ask(now, command, outputs),
+                SpaceInput::Arrived(arrival) => self.arrive(now, arrival, outputs),
+                SpaceInput::Followed { arrival, chain } => {
+                    self.chains.note_arrival(arrival.id(), chain);
+                    self.arrive(now, arrival, outputs);
+                }
                 SpaceInput::Foreign { at, value } => self.load_foreign(&at, value),
                 SpaceInput::Saved { wave } => self.saved(wave, outputs),
             }
@@ -215,14 +227,15 @@ impl<P: Program> SpaceMachine<P> {
     }
 
     /// Everything has come to rest: reports, and the wave to be saved.
-    fn end_wave(&mut self, outputs: &mut Vec<SpaceOutput>) {
+    fn end_wave(&mut self, now: Timestamp, outputs: &mut Vec<SpaceOutput>) {
         self.readdress();
         for report in self.nodes.scheduler.take_reports() {
             let noted = Some(Box::new(report.clone()));
             self.ran.insert(report.node, noted);
             outputs.push(SpaceOutput::NonSettling(report));
         }
-        self.save(outputs);
+        self.chains.end_wave(|id| self.events.is_queued(id));
+        self.save(now, outputs);
     }
 
     /// When to call `handle` again though nothing came in.
@@ -289,6 +302,13 @@ impl<P: Program> SpaceMachine<P> {
         }
     }
 
+    fn arrive(&mut self, now: Timestamp, arrival: Arrival, outputs: &mut Vec<SpaceOutput>) {
+        match arrival {
+            Arrival::Event(event) => self.offer(now, event, outputs),
+            Arrival::Command(command) => self.ask(now, command, outputs),
+        }
+    }
+
     fn offer(&mut self, now: Timestamp, event: StreamEvent, outputs: &mut Vec<SpaceOutput>) {
         let event = StreamEvent {
             stream: stream_at(&self.spaces, &event.stream),
@@ -340,11 +360,11 @@ impl<P: Program> SpaceMachine<P> {
         outputs.extend(wave.effects.into_iter().map(SpaceOutput::Effect));
     }
 
-    fn save(&mut self, outputs: &mut Vec<SpaceOutput>) {
+    fn save(&mut self, now: Timestamp, outputs: &mut Vec<SpaceOutput>) {
         if self.saving.is_some() {
             return;
         }
-        self.note_nodes();
+        self.note_nodes(now);
         if self.wave.is_empty() {
             return;
         }
@@ -445,7 +465,8 @@ impl<P: Program> SpaceMachine<P> {
         let writes = writes.chain(transaction.posts().iter().map(Post::at));
         let writes = writes.cloned().collect();
         let result = result.map_err(shortened);
-        let result = result.and_then(|()| self.commit_of(handler, transaction));
+        let cause = self.chains.of_event(&event.id);
+        let result = result.and_then(|()| self.commit_of(handler, transaction, &cause));
         let failure = result.as_ref().err();
         let handled = HandledEvent {
             event: &event.id,
@@ -484,18 +505,25 @@ impl<P: Program> SpaceMachine<P> {
         self.nodes.scheduler.finished(node, reads, writes);
         self.ran.insert(node, None);
         let result = result.map_err(shortened);
-        let result = result.and_then(|()| self.commit_of(node, transaction));
+        let cause = self.chain_of_run(node);
+        let result = result.and_then(|()| self.commit_of(node, transaction, &cause));
         match result {
             Ok(committed) => self.apply(&committed, &ChangedBy::Node(node)),
-            Err(failure) => self.fail(node, failure, outputs),
+            Err(failure) => self.fail(node, &cause, failure, outputs),
         }
     }
 
-    fn fail(&mut self, node: NodeKey, failure: Failure, outputs: &mut Vec<SpaceOutput>) {
+    fn fail(
+        &mut self,
+        node: NodeKey,
+        cause: &PostChain,
+        failure: Failure,
+        outputs: &mut Vec<SpaceOutput>,
+    ) {
         let mut transaction = self.spaces.begin_in(&self.space);
         self.program.failed(node, &failure, &mut transaction);
         if let Ok(committed) = self.commit_bounded(transaction, WriteRoom::Reserved) {
-            self.post(node, &committed.posts);
+            self.post(node, &committed.posts, cause);
             self.apply(&committed, &ChangedBy::Node(node));
         }
         outputs.push(SpaceOutput::Failed { node, failure });
@@ -517,17 +545,15 @@ impl<P: Program> SpaceMachine<P> {
     }
 
     /// Commits what a node did; what it asks of others goes into the wave.
-    fn commit_of(&mut self, node: NodeKey, transaction: Transaction) -> Result<Committed, Failure> {
+    fn commit_of(
+        &mut self,
+        node: NodeKey,
+        transaction: Transaction,
+        cause: &PostChain,
+    ) -> Result<Committed, Failure> {
         let committed = self.commit_bounded(transaction, WriteRoom::Usual)?;
-        self.post(node, &committed.posts);
+        self.post(node, &committed.posts, cause);
         Ok(committed)
-    }
-
-    fn post(&mut self, node: NodeKey, posts: &[Post]) {
-        let name = self.nodes.name_of(node).cloned().unwrap_or_default();
-        let messages = messages(posts, &self.space, &name);
-        self.bounds.posts += messages.len();
-        self.wave.posts.extend(messages);
     }
 
     /// Commits what can be saved.

@@ -8,6 +8,7 @@ use lope_cells::json::Json;
 use lope_cells::transaction::Post;
 use lope_cells::transaction::operation::{Change, Operation};
 
+use super::chain::PostChain;
 use super::command::{PostOrigin, SpaceAction};
 
 /// A message for a space. It gets its id from the wave that it is saved with.
@@ -17,6 +18,8 @@ pub struct SpacePost {
     /// Whom the receipt goes to; none for a receipt.
     pub from: Option<PostOrigin>,
     pub content: PostContent,
+    /// What led to it.
+    pub chain: PostChain,
 }
 
 /// What a message asks for.
@@ -28,7 +31,12 @@ pub enum PostContent {
 
 /// The messages for what the node `node` of `space` asks for: changes of one space that follow each
 /// other are one command, done together or not at all.
-pub(super) fn messages(posts: &[Post], space: &SpaceName, node: &Arc<str>) -> Vec<SpacePost> {
+pub(super) fn messages(
+    posts: &[Post],
+    space: &SpaceName,
+    node: &Arc<str>,
+    chain: &PostChain,
+) -> Vec<SpacePost> {
     let mut messages: Vec<SpacePost> = Vec::new();
     for post in posts {
         let at = post.at();
@@ -58,6 +66,7 @@ pub(super) fn messages(posts: &[Post], space: &SpaceName, node: &Arc<str>) -> Ve
             to: at.space.clone(),
             from: Some(origin),
             content,
+            chain: chain.clone(),
         });
     }
     messages
@@ -108,7 +117,7 @@ mod tests {
             change("b/x", Change::Put(None)),
         ];
         let space: SpaceName = "a".parse().unwrap();
-        let messages = messages(&posts, &space, &"of:p/0".into());
+        let messages = messages(&posts, &space, &"of:p/0".into(), &PostChain::default());
         let shown: Vec<(&str, usize)> = messages
             .iter()
             .map(|message| {

@@ -45,6 +45,11 @@ pub trait Program {
     /// Writes what stands for the output of a computation that failed; its own writes are gone.
     fn failed(&mut self, node: NodeKey, failure: &Failure, transaction: &mut Transaction);
 
+    /// What people call the node of this name, all spaces considered.
+    fn title(&self, name: &Arc<str>, _spaces: &Spaces) -> Arc<str> {
+        Arc::clone(name)
+    }
+
     /// Something was committed: nodes may be added and removed now.
     fn committed(&mut self, committed: &Committed, spaces: &Spaces, nodes: &mut Nodes);
 

@@ -48,12 +48,23 @@ pub struct HandledNote {
 /// That a node ran again and again without coming to rest.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UnsettledNote {
-    /// Runs in one pass.
+    /// Runs in one pass; 0 if messages from node to node do not end.
     pub runs: u32,
+    /// Messages that followed from each other, until this node sent one that has to wait.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub messages: u32,
     /// The nodes that feed each other with it, by name.
     pub cycle: Vec<Arc<str>>,
-    /// When it runs again, in milliseconds since 1970.
+    /// When it runs again, or what it sent goes on, in milliseconds since 1970.
     pub until: i64,
+}
+
+#[allow(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "as it is called by what writes records"
+)]
+const fn is_none(count: &u32) -> bool {
+    *count == 0
 }
 
 /// What a node reads and writes.

@@ -382,11 +382,15 @@ fn explain(line: &NodeLine) -> Vec<String> {
     }
     if let Some(note) = &line.unsettled {
         let cycle: Vec<&str> = note.cycle.iter().map(|name| &**name).collect();
-        say(format!(
-            "non-settling: {} in one pass; it waits and runs again; around the cycle: {}",
-            counted(u64::from(note.runs), "run"),
-            cycle.join(", ")
-        ));
+        let what = if note.messages > 0 {
+            let messages = note.messages;
+            format!("{messages} messages follow from each other; what it sends waits and goes on")
+        } else {
+            let runs = counted(u64::from(note.runs), "run");
+            format!("{runs} in one pass; it waits and runs again")
+        };
+        let cycle = cycle.join(", ");
+        say(format!("non-settling: {what}; around the cycle: {cycle}"));
     } else if let Some(pending) = &line.pending {
         say(format!("has to run because {pending}"));
     }
