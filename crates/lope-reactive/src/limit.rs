@@ -1,7 +1,7 @@
 //! The bounds of the reactive runner, by name. What is beyond one is refused or given up with an
 //! error that says so.
 
-pub use lope_cells::limit::{BACKOFF_FIRST, BACKOFF_MAX, RUNS_PER_PASS_MAX};
+pub use lope_cells::limit::{BACKOFF_FIRST, BACKOFF_MAX, CHAIN_MAX, RUNS_PER_PASS_MAX};
 use lope_model::Span;
 use lope_model::limit::{COMMIT_ROWS_MAX, PAYLOAD_MAX};
 
@@ -59,11 +59,6 @@ pub const POST_BYTES_AT_ONCE: usize = 32 * 1_024 * 1_024;
 
 /// How soon messages are tried again for which another space had no room.
 pub const POST_AGAIN: Span = Span::from_millis(500);
-
-/// Messages that may follow from each other, from node to node, before each next one has to wait; and
-/// how many of them before that are told.
-pub const HOPS_MAX: u32 = 100;
-pub const HOPS_TOLD: u32 = 16;
 
 /// Largest document, in bytes; and what the record of a failure may take beyond that.
 pub const DOCUMENT_MAX: usize = PAYLOAD_MAX - 64 * 1_024;

@@ -146,11 +146,13 @@ impl SpaceStore {
         known: WaitingPosts,
         now: Timestamp,
     ) -> Result<Option<WaitingPosts>, HostError> {
-        let mut moves = Moves::default();
+        let mut moves = Moves {
+            waiting: known.all(),
+            ..Moves::default()
+        };
         for kind in [POSTS, DELAYED] {
             if kind == POSTS || known.delayed.count > 0 {
-                let from = (epoch, known.all(), now);
-                self.plan_moves(kind, from, &mut moves).await?;
+                self.plan_moves(kind, epoch, now, &mut moves).await?;
             }
         }
         if !moves.batches.is_empty() && !self.do_moves(epoch, moves).await? {
@@ -176,7 +178,8 @@ impl SpaceStore {
     async fn plan_moves(
         &self,
         kind: u8,
-        (epoch, waiting, now): (u64, usize, Timestamp),
+        epoch: u64,
+        now: Timestamp,
         moves: &mut Moves,
     ) -> Result<(), HostError> {
         let prefix = self.keys.all(kind);
@@ -187,7 +190,7 @@ impl SpaceStore {
                 if kind == DELAYED && !is_due(&row.key[prefix.len()..], now) {
                     continue;
                 }
-                self.plan_move(epoch, waiting, row, moves).await?;
+                self.plan_move(epoch, row, moves).await?;
             }
             match rows.last() {
                 Some(last) if rows.len() == range.limit => {
@@ -199,17 +202,13 @@ impl SpaceStore {
         Ok(())
     }
 
-    async fn plan_move(
-        &self,
-        epoch: u64,
-        waiting: usize,
-        row: &Row,
-        moves: &mut Moves,
-    ) -> Result<(), HostError> {
+    async fn plan_move(&self, epoch: u64, row: &Row, moves: &mut Moves) -> Result<(), HostError> {
         let post: PostRow = decode(&row.value)?;
         let to = self.beside(post.to.clone());
         if !moves.rooms.contains_key(&post.to) {
-            moves.rooms.insert(post.to.clone(), to.room(waiting).await?);
+            moves
+                .rooms
+                .insert(post.to.clone(), to.room(moves.waiting).await?);
         }
         let is_full = moves.bytes >= limit::POST_BYTES_AT_ONCE;
         let room = moves.rooms.get_mut(&post.to).filter(|_| !is_full);
@@ -271,6 +270,8 @@ struct Moves {
     batches: BTreeMap<SpaceName, Batch>,
     rooms: BTreeMap<SpaceName, InboxRoom>,
     bytes: usize,
+    /// How many there are, at most.
+    waiting: usize,
 }
 
 /// What waits for each stream of a space, and of commands; none if there is room for all.

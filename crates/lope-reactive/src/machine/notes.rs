@@ -2,10 +2,10 @@
 
 use lope_model::Timestamp;
 
-use super::record::UnsettledNote;
 use super::wave::CellChange;
 use super::{Program, SpaceMachine};
 use crate::scheduler::NonSettling;
+use lope_cells::record::UnsettledNote;
 
 impl<P: Program> SpaceMachine<P> {
     /// Puts down how the nodes fared that ran or were taken out.

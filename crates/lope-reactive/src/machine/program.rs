@@ -7,9 +7,9 @@ use lope_model::{Failure, Timestamp};
 
 use super::command::SpaceCommand;
 use super::events::StreamEvent;
-use super::record::{HandledNote, NodeRecord, NodeWiring, StoredNode, UnsettledNote, seen};
 use crate::scheduler::{ChangedBy, NodeKey, NodeReport, NodeRole, NodeSpec, RunReason, Scheduler};
 use lope_cells::address::CellAddress;
+use lope_cells::record::{HandledNote, NodeRecord, NodeWiring, StoredNode, UnsettledNote, seen};
 use lope_cells::snapshot::SpaceSnapshot;
 use lope_cells::space::{Committed, Spaces};
 use lope_cells::transaction::{ReadLog, Transaction};

@@ -9,7 +9,7 @@ use lope_reactive::hosting::{
     LeaseRequest, NoEffects, PoolOptions, SpaceClient, SpaceHost, SpaceStore,
 };
 use lope_reactive::javascript::JavaScript;
-use lope_reactive::limit::{BACKOFF_MAX, HOPS_MAX};
+use lope_reactive::limit::{BACKOFF_MAX, CHAIN_MAX};
 use lope_reactive::machine::{SpaceAction, SpaceCommand, SpaceOutput, StreamEvent};
 use lope_reactive::{CellAddress, Json, RecipeRunner};
 use lope_store::{ManualClock, Tables};
@@ -131,7 +131,7 @@ impl Pair {
 
     /// Turns until both are at rest; time stands still.
     async fn rest(&mut self) {
-        for _ in 0..3 * HOPS_MAX {
+        for _ in 0..3 * CHAIN_MAX {
             let now = self.clock.now();
             let mut has_waiting = false;
             for host in &mut self.hosts {
@@ -179,7 +179,7 @@ async fn handlers(place: Place) {
     pair.send("ping/go", 1).await;
     pair.rest().await;
     // The first one and as many messages as may follow from each other.
-    let mut hops = i64::from(HOPS_MAX) + 1;
+    let mut hops = i64::from(CHAIN_MAX) + 1;
     assert_eq!(
         pair.get("ping/n").await + pair.get("shop:pong/n").await,
         hops
@@ -254,12 +254,12 @@ async fn nodes(place: Place) {
     pair.run("shop:up", rising(), argument("shop:y", "x")).await;
     pair.rest().await;
     // What begins with the run itself is the first message.
-    let most = i64::from(HOPS_MAX);
+    let most = i64::from(CHAIN_MAX);
     let highest = pair.get("x").await.max(pair.get("shop:y").await);
     assert!((most..=most + 2).contains(&highest), "{highest}");
     let told = [pair.told("home").await, pair.told("shop").await];
     let told: Vec<_> = told.into_iter().flatten().collect();
-    assert!(told.iter().any(|(messages, ..)| *messages == HOPS_MAX + 1));
+    assert!(told.iter().any(|(messages, ..)| *messages == CHAIN_MAX + 1));
     assert!(told.iter().all(|(_, cycle, _)| cycle.len() == 2));
     pair.clock.pass(BACKOFF_MAX);
     pair.rest().await;

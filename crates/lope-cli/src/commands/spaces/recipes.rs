@@ -381,15 +381,11 @@ fn explain(line: &NodeLine) -> Vec<String> {
         say(format!("ran last because {reason}"));
     }
     if let Some(note) = &line.unsettled {
-        let cycle: Vec<&str> = note.cycle.iter().map(|name| &**name).collect();
-        let what = if note.messages > 0 {
-            let messages = note.messages;
-            format!("{messages} messages follow from each other; what it sends waits and goes on")
-        } else {
-            let runs = counted(u64::from(note.runs), "run");
-            format!("{runs} in one pass; it waits and runs again")
+        let what = match note.messages {
+            0 => format!("{} runs in one pass; it waits and runs again", note.runs),
+            many => format!("{many} messages follow from each other; what it sends waits"),
         };
-        let cycle = cycle.join(", ");
+        let cycle = note.cycle.join(", ");
         say(format!("non-settling: {what}; around the cycle: {cycle}"));
     } else if let Some(pending) = &line.pending {
         say(format!("has to run because {pending}"));

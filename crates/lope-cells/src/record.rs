@@ -5,11 +5,11 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use lope_cells::address::CellAddress;
-use lope_cells::json::Json;
-use lope_cells::read::Extent;
-use lope_cells::snapshot::SpaceSnapshot;
-use lope_cells::transaction::ReadLog;
+use crate::address::CellAddress;
+use crate::json::Json;
+use crate::read::Extent;
+use crate::snapshot::SpaceSnapshot;
+use crate::transaction::ReadLog;
 use lope_model::Failure;
 use serde::{Deserialize, Serialize};
 
@@ -83,7 +83,7 @@ pub struct StoredNode {
 
 impl StoredNode {
     /// The node as it is to be added: with what it read and wrote.
-    pub(super) fn rewired(&self, spec: NodeSpec) -> NodeSpec {
+    pub fn rewired(&self, spec: NodeSpec) -> NodeSpec {
         let writes = spec.writes.union(&self.wiring.writes).cloned().collect();
         NodeSpec {
             reads: self.wiring.reads.clone(),
@@ -99,7 +99,7 @@ impl StoredNode {
 }
 
 /// A digest of what stands where a node read: enough to tell apart, not to prove.
-pub(super) fn seen(reads: &ReadLog, now: &SpaceSnapshot) -> u64 {
+pub fn seen(reads: &ReadLog, now: &SpaceSnapshot) -> u64 {
     reads.iter().fold(0, |hash, (at, extent)| {
         mix(hash ^ looked_at(*extent, now.at(at)))
     })

@@ -8,14 +8,11 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use lope_cells::transaction::Post;
 use lope_model::{Span, Timestamp};
 use serde::{Deserialize, Serialize};
 
-use super::post::messages;
-use super::record::UnsettledNote;
-use super::{Program, SpaceMachine};
 use crate::limit;
+use crate::record::UnsettledNote;
 use crate::scheduler::{ChangedBy, NodeKey, RunReason};
 
 /// What led to a message.
@@ -35,12 +32,12 @@ impl PostChain {
     }
 
     /// The chain of a message that `node` sends because of one that has this chain.
-    fn next(&self, node: impl FnOnce() -> Arc<str>) -> Self {
+    pub fn next(&self, node: impl FnOnce() -> Arc<str>) -> Self {
         let mut next = Self {
             hops: self.hops.saturating_add(1),
             through: self.through.clone(),
         };
-        if next.hops > limit::HOPS_MAX - limit::HOPS_TOLD && next.through.len() < TOLD_MAX {
+        if next.hops > limit::CHAIN_MAX - limit::CHAIN_TOLD && next.through.len() < TOLD_MAX {
             let node = node();
             if !next.through.contains(&node) {
                 next.through.push(node);
@@ -51,18 +48,18 @@ impl PostChain {
 
     /// How long a message has to wait that comes so far; none if it has not.
     pub fn wait(&self) -> Option<Span> {
-        let beyond = self.hops.checked_sub(limit::HOPS_MAX + 1)?;
+        let beyond = self.hops.checked_sub(limit::CHAIN_MAX + 1)?;
         let wait = limit::BACKOFF_FIRST.times(1 << beyond.min(8));
         Some(wait.min(limit::BACKOFF_MAX))
     }
 }
 
 /// Nodes that a chain tells.
-const TOLD_MAX: usize = limit::HOPS_TOLD as usize;
+const TOLD_MAX: usize = limit::CHAIN_TOLD as usize;
 
 /// What led to what happens in a wave, as far as messages did.
 #[derive(Debug, Default)]
-pub(super) struct Chains {
+pub struct Chains {
     events: BTreeMap<Arc<str>, PostChain>,
     runs: BTreeMap<NodeKey, PostChain>,
     /// Nodes that sent something that has to wait.
@@ -70,19 +67,31 @@ pub(super) struct Chains {
 }
 
 impl Chains {
-    pub(super) fn note_arrival(&mut self, id: &Arc<str>, chain: PostChain) {
+    pub fn note_arrival(&mut self, id: &Arc<str>, chain: PostChain) {
         if !chain.is_empty() {
             self.events.insert(Arc::clone(id), chain);
         }
     }
 
     /// What led to an event or a command.
-    pub(super) fn of_event(&self, id: &str) -> PostChain {
+    pub fn of_event(&self, id: &str) -> PostChain {
         self.events.get(id).cloned().unwrap_or_default()
     }
 
+    /// Whether no message led to anything.
+    pub fn is_empty(&self) -> bool {
+        self.events.is_empty()
+    }
+
+    /// Notes that a node sent something that has to wait.
+    pub fn note_long(&mut self, node: NodeKey, chain: &PostChain) {
+        if chain.wait().is_some() {
+            self.long.insert(node, chain.clone());
+        }
+    }
+
     /// What led to a run of a node.
-    fn of_run(&mut self, node: NodeKey, reason: Option<&RunReason>) -> PostChain {
+    pub fn of_run(&mut self, node: NodeKey, reason: Option<&RunReason>) -> PostChain {
         let chain = match reason {
             Some(RunReason::Changed { by, .. }) => match by {
                 ChangedBy::Event(id) => self.events.get(id),
@@ -101,13 +110,13 @@ impl Chains {
     }
 
     /// Forgets what led to the wave; what still waits in line is kept.
-    pub(super) fn end_wave(&mut self, is_queued: impl Fn(&str) -> bool) {
+    pub fn end_wave(&mut self, is_queued: impl Fn(&str) -> bool) {
         self.runs.clear();
         self.events.retain(|id, _| is_queued(id));
     }
 
     /// What is to be told of a node that sent something that has to wait.
-    pub(super) fn take_note(&mut self, node: NodeKey, now: Timestamp) -> Option<UnsettledNote> {
+    pub fn take_note(&mut self, node: NodeKey, now: Timestamp) -> Option<UnsettledNote> {
         let chain = self.long.remove(&node)?;
         let wait = chain.wait()?;
         Some(UnsettledNote {
@@ -116,34 +125,6 @@ impl Chains {
             cycle: chain.through,
             until: now.plus(wait).millis(),
         })
-    }
-}
-
-impl<P: Program> SpaceMachine<P> {
-    /// What led to the run of a node that has just ended.
-    pub(super) fn chain_of_run(&mut self, node: NodeKey) -> PostChain {
-        if self.chains.events.is_empty() {
-            return PostChain::default();
-        }
-        let fared = self.nodes.scheduler.fared(node);
-        let reason = fared.and_then(|fared| fared.last_reason);
-        self.chains.of_run(node, reason)
-    }
-
-    /// Puts what a node asks of others into the wave.
-    pub(super) fn post(&mut self, node: NodeKey, posts: &[Post], cause: &PostChain) {
-        if posts.is_empty() {
-            return;
-        }
-        let name = self.nodes.name_of(node).cloned().unwrap_or_default();
-        let (program, spaces) = (&self.program, &self.spaces);
-        let chain = cause.next(|| program.title(&name, spaces));
-        if chain.wait().is_some() {
-            self.chains.long.insert(node, chain.clone());
-        }
-        let messages = messages(posts, &self.space, &name, &chain);
-        self.bounds.posts += messages.len();
-        self.wave.posts.extend(messages);
     }
 }
 
@@ -160,7 +141,7 @@ mod tests {
 
     #[test]
     fn what_comes_far_waits_longer_and_longer_up_to_a_bound() {
-        let most = limit::HOPS_MAX;
+        let most = limit::CHAIN_MAX;
         let table = [
             (0, None),
             (1, None),
@@ -184,16 +165,16 @@ mod tests {
     fn a_long_chain_tells_the_nodes_that_it_goes_through_and_each_once() {
         let mut chain = PostChain::default();
         let nodes: [Arc<str>; 3] = ["a/0".into(), "b/0".into(), "c/1".into()];
-        for hop in 0..limit::HOPS_MAX + 50 {
+        for hop in 0..limit::CHAIN_MAX + 50 {
             let node = &nodes[if hop == 0 { 2 } else { hop as usize % 2 }];
             chain = chain.next(|| Arc::clone(node));
-            if chain.hops <= limit::HOPS_MAX - limit::HOPS_TOLD {
+            if chain.hops <= limit::CHAIN_MAX - limit::CHAIN_TOLD {
                 assert_eq!(chain.through, Vec::<Arc<str>>::new());
             }
         }
-        assert_eq!(chain.hops, limit::HOPS_MAX + 50);
+        assert_eq!(chain.hops, limit::CHAIN_MAX + 50);
         assert_eq!(chain.through, nodes[..2], "not who only began");
-        let many = (0..limit::HOPS_MAX * 2).fold(PostChain::default(), |chain, hop| {
+        let many = (0..limit::CHAIN_MAX * 2).fold(PostChain::default(), |chain, hop| {
             chain.next(|| format!("n/{hop}").into())
         });
         assert_eq!(many.through.len(), TOLD_MAX);
@@ -212,7 +193,7 @@ mod tests {
         };
         let (first, second, third) = (register(), register(), register());
         let changed = |by: ChangedBy| RunReason::Changed {
-            at: lope_cells::address::CellAddress::parse("a/x").unwrap(),
+            at: crate::address::CellAddress::parse("a/x").unwrap(),
             by,
         };
         let mut chains = Chains::default();
