@@ -2,11 +2,13 @@
 //!
 //! `json`, `path`, `id`, `address` and `link` are the values; `resolve`, `project` and `write` say
 //! what reading and writing them means; `transaction` puts reads and writes together, `space`
-//! commits them, and `edit` does so for many threads; `scheduler` says who is to run when they change.
+//! commits them, and `edit` does so for many threads; `scheduler` says who is to run when they change,
+//! `record` what is kept of whoever ran, `chain` how long messages that lead to messages wait.
 //!
 //! Nothing here reads a clock, a file or a random number, and nothing knows what a recipe is.
 
 pub mod address;
+pub mod chain;
 pub mod edit;
 pub mod element;
 pub mod error;
@@ -17,6 +19,7 @@ pub mod link;
 pub mod path;
 pub mod project;
 pub mod read;
+pub mod record;
 pub mod resolve;
 pub mod scheduler;
 pub mod schema;

@@ -25,3 +25,8 @@ pub const RUNS_PER_PASS_MAX: u32 = 10;
 /// The first wait of a node that does not settle, and the longest.
 pub const BACKOFF_FIRST: Span = Span::from_millis(250);
 pub const BACKOFF_MAX: Span = Span::from_millis(2_000);
+
+/// Messages that may follow from each other, from node to node, before each next one has to wait; and
+/// how many of them before that are told.
+pub const CHAIN_MAX: u32 = 100;
+pub const CHAIN_TOLD: u32 = 16;

@@ -4,13 +4,10 @@
 
 use std::time::Duration;
 
-use lope::Client;
-use lope::reactive::{CellAddress, HostError, PoolOptions, StreamEvent, process_identity};
 use serde_json::{Value, json};
 
 use crate::fixture::full;
-use crate::fixture::spaces::{SpaceRig, block_on, on_both_stores};
-use crate::stage::until;
+use crate::fixture::spaces::{Onlooker, SpaceRig, on_both_stores};
 
 on_both_stores! {
     runners_killed_at_random_count_each_event_once_and_start_each_order_once => super::killed;
@@ -68,23 +65,25 @@ fn killed(mut rig: SpaceRig) {
     let (shop, pack) = (rig.file("shop.yaml", SHOP), rig.file("pack.yaml", PACK));
     rig.lope(&["workflows", "deploy", &pack]);
     rig.lope(&["recipes", "run", &shop, "--into", "home/shop"]);
+    let onlooker = Onlooker::new(&rig);
     let mut dice = 0x9e37_79b9_u64;
     for first in (0..events).step_by(round) {
         let runner = rig.up(&[]);
-        block_on(send(&rig.url, first as u64..(first + round) as u64));
+        for n in (first..first + round).flat_map(|n| [n, n]) {
+            onlooker.send("home/shop/add", &format!("e{n}"), n as i64);
+        }
         // At any moment between the first of this round and a while behind the last.
         dice = dice.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
         let wanted = first as u64 + (dice >> 33) % (round as u64) + 1;
-        until("some of the round are counted", || {
-            rig.get("home/shop/count").as_u64().unwrap() >= wanted
+        onlooker.until("some are counted", "home/shop/count", |count| {
+            count.as_u64().unwrap() >= wanted
         });
         std::thread::sleep(Duration::from_millis((dice >> 40) % 300));
         rig.kill(runner);
     }
     rig.up(&[]);
     let orders = events as u64 / ORDERS;
-    until("every order is done", || {
-        let shown = rig.get("home/shop");
+    onlooker.until("every order is done", "home/shop", |shown| {
         let done = shown["orders"].as_array().unwrap();
         let done = done
             .iter()
@@ -108,27 +107,4 @@ fn killed(mut rig: SpaceRig) {
     let runs: Vec<Value> = serde_json::from_str(&runs).unwrap();
     assert_eq!(runs.len() as u64, orders, "one run an order");
     assert!(rig.lope(&["store", "check"]).contains("is sound"));
-}
-
-/// Sends each event twice; waits where too many wait.
-async fn send(url: &str, numbers: std::ops::Range<u64>) {
-    let client = Client::open(url).await.unwrap();
-    let options = PoolOptions::new(process_identity());
-    let spaces = client.space_client(options).await.unwrap();
-    let stream = CellAddress::parse("home/shop/add").unwrap();
-    let store = spaces.space(&stream.space);
-    for n in numbers {
-        let event = StreamEvent {
-            id: format!("e{n}").into(),
-            stream: stream.clone(),
-            payload: (n as i64).into(),
-        };
-        for _ in 0..2 {
-            while let Err(error) = store.send(&event).await {
-                assert!(matches!(error, HostError::Backlog { .. }), "{error}");
-                tokio::time::sleep(Duration::from_millis(20)).await;
-            }
-        }
-    }
-    client.close().await.unwrap();
 }

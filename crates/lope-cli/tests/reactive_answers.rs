@@ -1,12 +1,13 @@
 //! What commands for reactive spaces answer when something is wrong, missing or too much.
 
-use std::process::{Child, Stdio};
+use std::io::{BufRead, BufReader, Lines};
+use std::process::{Child, ChildStdout, Stdio};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
-use crate::stage::{Home, until};
+use crate::stage::{Home, Watch, until};
 
 const COUNTER: &str = r#"
 name: counter
@@ -300,4 +301,132 @@ fn a_recipe_file_with_fields_that_mean_nothing_is_refused_with_their_lines() {
             .code,
         2
     );
+}
+
+/// What a watch prints, line by line.
+struct Watching {
+    child: Runner,
+    lines: Lines<BufReader<ChildStdout>>,
+    _watch: Watch,
+}
+
+impl Watching {
+    fn start(home: &Home, args: &[&str]) -> Self {
+        let mut command = home.command(args);
+        let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
+        Self {
+            lines: BufReader::new(child.stdout.take().unwrap()).lines(),
+            _watch: Watch::over(&child),
+            child: Runner(child),
+        }
+    }
+
+    fn next(&mut self) -> String {
+        self.lines.next().unwrap().unwrap()
+    }
+}
+
+#[test]
+fn a_watch_prints_a_cell_live_whenever_it_changes_and_only_then() {
+    let home = Home::new();
+    let recipe = home.file("counter.yaml", COUNTER);
+    home.lope(&["recipes", "run", &recipe, "--into", "home/counter"])
+        .done();
+    let count = "home/counter/count";
+    let mut plain = Watching::start(&home, &["cells", "watch", count, "--count", "3"]);
+    let mut json = Watching::start(&home, &["--json", "cells", "watch", "home/list"]);
+    assert_eq!(plain.next(), "0", "what it holds now");
+    for (n, shown) in [("2", "2"), ("0", ""), ("3", "5")] {
+        home.lope(&["streams", "send", "home/counter/add", n])
+            .done();
+        if !shown.is_empty() {
+            assert_eq!(plain.next(), shown, "though nobody but commands hosts it");
+        }
+    }
+    assert!(plain.lines.next().is_none(), "as many as were asked for");
+    assert_eq!(plain.child.0.wait().unwrap().code(), Some(0));
+    let shown = |line: String| serde_json::from_str::<Value>(&line).unwrap()["value"].clone();
+    let first = shown(json.next());
+    assert_eq!(first, Value::Null, "nothing is there yet");
+    for value in [json!([1]), json!([1, {"a": "b"}]), json!("x")] {
+        home.lope(&["cells", "set", "home/list", &value.to_string()])
+            .done();
+        home.lope(&["cells", "set", "home/other", "1", "--add"])
+            .done();
+        assert_eq!(shown(json.next()), value);
+    }
+    kill_process(Pid::from_child(&json.child.0), Signal::INT).unwrap();
+    assert!(json.lines.next().is_none());
+    json.child.0.wait().unwrap();
+}
+
+/// One node for each way to do harm, and one that does none.
+const HOSTILE: &str = r#"
+name: hostile
+result: { good: { $alias: internal/good } }
+nodes:
+  - { module: { type: javascript, implementation: "({x}) => { for (;;) {} }" }, inputs: { x: { $alias: argument/x } }, outputs: { $alias: internal/a } }
+  - { module: { type: javascript, implementation: "({x}) => { const a = []; for (;;) a.push(new Array(100000).fill(x)) }" }, inputs: { x: { $alias: argument/x } }, outputs: { $alias: internal/b } }
+  - { module: { type: javascript, implementation: "({x}) => { const f = () => f() + 1; return f() }" }, inputs: { x: { $alias: argument/x } }, outputs: { $alias: internal/c } }
+  - { module: { type: javascript, implementation: "({x}) => { Object.prototype.y = x; Object.defineProperty(Array.prototype, 'map', { value: () => 666 }) }" }, inputs: { x: { $alias: argument/x } }, outputs: { $alias: internal/d } }
+  - { module: { type: javascript, implementation: "({x}) => 'x'.repeat(2 ** 29)" }, inputs: { x: { $alias: argument/x } }, outputs: { $alias: internal/e } }
+  - { module: { type: javascript, implementation: "({x}) => /^(a+)+$/.test('a'.repeat(50) + 'b')" }, inputs: { x: { $alias: argument/x } }, outputs: { $alias: internal/f } }
+  - { module: { type: javascript, implementation: "({x}) => [x, {}.y ?? null].map(it => it)" }, inputs: { x: { $alias: argument/x } }, outputs: { $alias: internal/good } }
+"#;
+
+#[test]
+fn hostile_scripts_are_errors_on_their_nodes_and_other_spaces_are_unharmed() {
+    let home = Home::new();
+    let wanted = HOSTILE.replace(
+        "result: { good",
+        "result: { a: { $alias: internal/a }, b: { $alias: internal/b }, c: { $alias: internal/c }, d: { $alias: internal/d }, \
+         e: { $alias: internal/e }, f: { $alias: internal/f }, good",
+    );
+    let hostile = home.file("hostile.yaml", &wanted);
+    let counter = home.file("counter.yaml", COUNTER);
+    home.lope(&["recipes", "run", &counter, "--into", "good/counter"])
+        .done();
+    let runner = Runner(up(&home));
+    for x in 1..=2 {
+        let argument = json!({ "x": x }).to_string();
+        let run = ["recipes", "run", &hostile, "--into", "evil/hostile"];
+        home.lope(&[&run[..], &["--argument", &argument]].concat())
+            .done();
+        home.lope(&["streams", "send", "good/counter/add", "1"])
+            .done();
+        assert_eq!(get(&home, "good/counter/count"), json!(x), "unharmed");
+        assert_eq!(get(&home, "evil/hostile"), json!({ "good": [x, null] }));
+        let errors = get(&home, "evil/process-of-hostile/errors");
+        let kinds: Vec<(&String, &Value)> = errors
+            .as_object()
+            .unwrap()
+            .iter()
+            .map(|(node, error)| (node, &error["type"]))
+            .collect();
+        let kinds: Vec<String> = kinds
+            .iter()
+            .map(|(node, kind)| format!("{node} {}", kind.as_str().unwrap()))
+            .collect();
+        let expected = [
+            "0 Limit",
+            "1 Limit",
+            "2 Limit",
+            "3 TypeError",
+            "4 Limit",
+            "5 Limit",
+        ];
+        assert_eq!(kinds, expected, "{errors}");
+    }
+    drop(runner);
+}
+
+/// A process that is killed in the end.
+struct Runner(Child);
+
+impl Drop for Runner {
+    fn drop(&mut self) {
+        // It may have ended already.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
 }

@@ -1,18 +1,19 @@
 //! What a recipe asks of another space, by the real binary on SQLite and on Postgres: done there once,
 //! whoever is killed meanwhile, and told of where it was asked; and what is too much for a space.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
 use crate::fixture::full;
-use crate::fixture::spaces::{SpaceRig, on_both_stores};
-use crate::stage::until;
+use crate::fixture::spaces::{Onlooker, SpaceRig, on_both_stores};
+use crate::stage;
 
 on_both_stores! {
     what_a_recipe_sends_to_another_space_arrives_once_though_runners_are_killed => super::killed;
     what_a_recipe_sends_waits_until_somebody_hosts_the_other_space => super::alone;
     a_document_that_grows_too_large_is_an_error_and_its_space_goes_on => super::bounded;
+    spaces_that_feed_each_other_without_end_are_told_back_off_and_stay_responsive => super::endless;
 }
 
 /// Hands each event on to a stream of another space, and writes it into a cell there.
@@ -57,6 +58,36 @@ nodes:
     outputs: {}
 ";
 
+/// Hands each event on to another space without end; counts others, which it keeps.
+const PING: &str = "name: ping
+initial:
+  internal: { count: 0, kept: 0, go: { $stream: true }, keep: { $stream: true } }
+result:
+  go: { $alias: internal/go }
+  keep: { $alias: internal/keep }
+  count: { $alias: internal/count }
+  kept: { $alias: internal/kept }
+nodes:
+  - module:
+      type: javascript
+      wrapper: handler
+      argumentSchema: { properties: { other: { asCell: true }, count: { asCell: true } } }
+      implementation: \"(n, {other, count}) => { count.increment(1); other.send(n) }\"
+    inputs:
+      $event: { $alias: internal/go }
+      $ctx: { other: { $alias: argument/other }, count: { $alias: internal/count } }
+    outputs: {}
+  - module:
+      type: javascript
+      wrapper: handler
+      argumentSchema: { properties: { kept: { asCell: true } } }
+      implementation: \"(n, {kept}) => { kept.increment(n) }\"
+    inputs:
+      $event: { $alias: internal/keep }
+      $ctx: { kept: { $alias: internal/kept } }
+    outputs: {}
+";
+
 /// The till in `shop`, the sender in `home`.
 fn wire(rig: &SpaceRig) {
     let (sender, till) = (rig.file("sender.yaml", SENDER), rig.file("till.yaml", TILL));
@@ -85,55 +116,41 @@ fn wire(rig: &SpaceRig) {
     ]);
 }
 
-fn send(rig: &SpaceRig, n: i64) {
-    let (n, id) = (n.to_string(), format!("e{n}"));
-    let words = [
-        "streams",
-        "send",
-        "home/sender/go",
-        &n,
-        "--id",
-        &id,
-        "--no-wait",
-    ];
-    for _ in 0..2 {
-        rig.lope(&words);
-    }
-}
-
 fn killed(mut rig: SpaceRig) {
     let (rounds, round) = if full() { (20, 20) } else { (4, 10) };
     wire(&rig);
+    let onlooker = Onlooker::new(&rig);
+    let send = |n: i64| {
+        let id = format!("e{n}");
+        (0..2).for_each(|_| onlooker.send("home/sender/go", &id, n));
+    };
     let mut dice = 0x9e37_79b9_u64;
     for first in 0..rounds {
         let runner = rig.up(&[]);
-        (first * round..(first + 1) * round).for_each(|n| send(&rig, n));
+        (first * round..(first + 1) * round).for_each(send);
         dice = dice.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
         let wanted = first * round + ((dice >> 33) % round as u64) as i64 + 1;
-        until("some of the round are counted", || {
-            rig.get("home/sender/count").as_i64().unwrap() >= wanted
+        onlooker.until("some are counted", "home/sender/count", |count| {
+            count.as_i64().unwrap() >= wanted
         });
         std::thread::sleep(Duration::from_millis((dice >> 40) % 100));
         rig.kill(runner);
     }
     rig.up(&[]);
     let events = rounds * round;
-    until("every event was handed on", || {
-        rig.get("shop/till/count") == json!(events)
-    });
-    until("the last one is written there", || {
-        rig.get("shop/last") == json!({ "n": events - 1 })
-    });
-    until("a node writes there, too", || {
-        rig.get("shop/tenfold") == json!(events * 10)
-    });
-    send(&rig, events);
-    until("one more", || {
-        rig.get("shop/till/count") == json!(events + 1)
-    });
+    let until = |what, cell, expected: Value| onlooker.until(what, cell, |it| *it == expected);
+    until("every one is handed on", "shop/till/count", json!(events));
+    until(
+        "the last one is written",
+        "shop/last",
+        json!({ "n": events - 1 }),
+    );
+    until("a node writes there", "shop/tenfold", json!(events * 10));
+    send(events);
+    until("one more", "shop/till/count", json!(events + 1));
     assert_eq!(rig.get("shop/till/sum"), json!(events * (events + 1) / 2));
     assert_eq!(rig.get("home/sender/count"), json!(events + 1));
-    until("their receipts came back", || {
+    stage::until("their receipts came back", || {
         sent(&rig)["handled"]["outcome"] == json!("handled")
     });
     assert!(rig.lope(&["store", "check"]).contains("is sound"));
@@ -170,6 +187,72 @@ fn alone(rig: SpaceRig) {
         .iter()
         .find(|it| it["space"] == "home");
     assert_eq!(home.unwrap()["recipes"][0]["failing"], json!(1), "{shown}");
+}
+
+/// What is told of the node that hands events on, in words and in JSON.
+fn why(rig: &SpaceRig, cell: &str) -> (String, Value) {
+    let told = rig.lope(&["--json", "recipes", "why", cell]);
+    let told: Value = serde_json::from_str(&told).unwrap();
+    let words = rig.lope(&["recipes", "why", cell]);
+    (words, told["nodes"][0]["unsettled"].clone())
+}
+
+fn endless(mut rig: SpaceRig) {
+    let ping = rig.file("ping.yaml", PING);
+    for (cell, space, name) in [("home/ping", "shop", "pong"), ("shop/pong", "home", "ping")] {
+        let id = lope::reactive::EntityId::named(name);
+        let other =
+            json!({ "/": { "link@1": { "space": space, "id": id.as_str(), "path": ["go"] } } });
+        let argument = json!({ "other": other }).to_string();
+        let run = ["recipes", "run", &ping, "--into", cell, "--argument"];
+        rig.lope(&[&run[..], &[&argument]].concat());
+    }
+    let runner = rig.up(&[]);
+    rig.lope(&["streams", "send", "home/ping/go", "1"]);
+    let onlooker = Onlooker::new(&rig);
+    let count = || {
+        let counts = ["home/ping/count", "shop/pong/count"];
+        let counts = counts.map(|cell| onlooker.get(cell).unwrap().as_i64().unwrap());
+        counts.iter().sum::<i64>()
+    };
+    // A hundred and one are handled at once.
+    onlooker.until("one that waited is here", "home/ping/count", |it| {
+        it.as_i64() > Some(51)
+    });
+    stage::until("both have sent what has to wait", || {
+        let told = ["home/ping", "shop/pong"].map(|cell| why(&rig, cell).1);
+        told.iter()
+            .all(|told| told["messages"].as_i64() > Some(100))
+    });
+    let (started, before) = (Instant::now(), count());
+    assert!(before > 100, "{before}");
+    for n in 1..=5 {
+        for cell in ["home/ping", "shop/pong"] {
+            rig.lope(&["streams", "send", &format!("{cell}/keep"), "1"]);
+            assert_eq!(rig.get(&format!("{cell}/kept")), json!(n), "at once");
+        }
+    }
+    // Each waits longer than the one before it, up to two seconds.
+    let most = started.elapsed().as_millis() as i64 / 250 + 2;
+    let more = count() - before;
+    assert!(more <= most, "{more} in {:?}", started.elapsed());
+    let cycle = ["home/process-of-ping/0", "shop/process-of-pong/0"];
+    for cell in ["home/ping", "shop/pong"] {
+        let (words, told) = why(&rig, cell);
+        assert!(words.contains("messages follow from each other"), "{words}");
+        let cycle = format!("around the cycle: {}, {}", cycle[0], cycle[1]);
+        assert!(words.contains(&cycle), "{words}");
+        assert_eq!(told["runs"], json!(0), "{told}");
+    }
+    // What waits outlives whoever hosts the spaces.
+    rig.kill(runner);
+    let before = count();
+    assert!(rig.lope(&["store", "check"]).contains("is sound"));
+    rig.up(&[]);
+    stage::until("it goes on", || count() > before);
+    rig.lope(&["recipes", "stop", "home/ping"]);
+    rig.lope(&["streams", "send", "shop/pong/keep", "1"]);
+    assert_eq!(rig.get("shop/pong/kept"), json!(6));
 }
 
 fn bounded(rig: SpaceRig) {

@@ -2,7 +2,7 @@
 //! than it may.
 
 use std::collections::BTreeSet;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -756,4 +756,91 @@ fn a_watch_ends_when_a_server_that_comes_back_refuses_it() {
         Some(4),
         "nobody was ever there"
     );
+}
+
+/// Answers whoever asks, in this order, and again with the last of them.
+fn answering(address: &str, answers: &'static [(&'static str, &'static str)]) {
+    let mut listener = None;
+    until("the address is free", || {
+        listener = std::net::TcpListener::bind(address).ok();
+        listener.is_some()
+    });
+    std::thread::spawn(move || {
+        let last = answers.last().into_iter().cycle();
+        let connections = listener.iter().flat_map(std::net::TcpListener::incoming);
+        for (connection, (status, body)) in connections.zip(answers.iter().chain(last)) {
+            let mut connection = connection.unwrap();
+            let mut asked = BufReader::new(connection.try_clone().unwrap());
+            let mut line = String::new();
+            while asked.read_line(&mut line).is_ok_and(|read| read > 2) {
+                line.clear();
+            }
+            let length = body.len();
+            let answer = format!(
+                "HTTP/1.1 {status}\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n{body}"
+            );
+            // It may have been told enough.
+            let _ = connection.write_all(answer.as_bytes());
+        }
+    });
+}
+
+/// What a server that comes back says: no, for good, or that it is not there yet.
+#[test]
+fn a_watch_ends_when_it_may_not_see_any_more_and_goes_on_while_nobody_is_behind_the_address() {
+    let away = ("502 Bad Gateway", "<html>nobody there</html>");
+    let busy = (
+        "503 Service Unavailable",
+        r#"{"error": {"message": "it ends"}}"#,
+    );
+    let ways: [(&'static [_], i32, &str); 3] = [
+        (
+            Box::leak(Box::new([
+                away,
+                busy,
+                ("403 Forbidden", r#"{"error": {"message": "not you"}}"#),
+            ])),
+            3,
+            "not you",
+        ),
+        (
+            Box::leak(Box::new([(
+                "404 Not Found",
+                r#"{"error": {"message": "no such thing"}}"#,
+            )])),
+            1,
+            "no such thing",
+        ),
+        (
+            Box::leak(Box::new([(
+                "401 Unauthorized",
+                r#"{"error": {"message": "who?"}}"#,
+            )])),
+            3,
+            "who?",
+        ),
+    ];
+    let home = Home::new();
+    home.lope(&["cells", "set", "home/n", "1"]).done();
+    for (answers, code, why) in ways {
+        let up = Up::start(&home, &["--http", "127.0.0.1:0"]);
+        let (address, url) = (up.address.clone(), format!("http://{}", up.address));
+        let mut command = home.command(&["cells", "watch", "home/n", "--server", &url]);
+        let command = command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut watching = command.spawn().unwrap();
+        let _watch = Watch::over(&watching);
+        let mut lines = BufReader::new(watching.stdout.take().unwrap()).lines();
+        assert_eq!(lines.next().unwrap().unwrap(), "1");
+        drop(up);
+        answering(&address, answers);
+        assert_eq!(watching.wait().unwrap().code(), Some(code), "{why}");
+        assert!(lines.next().is_none(), "nothing is told twice");
+        let errors = BufReader::new(watching.stderr.take().unwrap()).lines();
+        let errors: Vec<String> = errors.map_while(Result::ok).collect();
+        assert!(
+            errors[0].ends_with("is away; going on when it is back"),
+            "{errors:?}"
+        );
+        assert!(errors[1].contains(why), "{errors:?}");
+    }
 }

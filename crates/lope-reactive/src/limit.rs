@@ -1,7 +1,7 @@
 //! The bounds of the reactive runner, by name. What is beyond one is refused or given up with an
 //! error that says so.
 
-pub use lope_cells::limit::{BACKOFF_FIRST, BACKOFF_MAX, RUNS_PER_PASS_MAX};
+pub use lope_cells::limit::{BACKOFF_FIRST, BACKOFF_MAX, CHAIN_MAX, RUNS_PER_PASS_MAX};
 use lope_model::Span;
 use lope_model::limit::{COMMIT_ROWS_MAX, PAYLOAD_MAX};
 

@@ -5,13 +5,13 @@
 //! nothing can run any more, everything that changed is saved as one wave. Nobody is told of an
 //! edit, an event or an effect before its wave is on disk.
 
+mod arrival;
 mod bounds;
 mod command;
 mod events;
 mod notes;
 mod post;
 mod program;
-mod record;
 mod wave;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -23,21 +23,21 @@ use crate::limit;
 use crate::scheduler::{ChangedBy, NodeKey, NonSettling};
 use bounds::{Bounds, WriteRoom};
 pub use command::{PostAnswer, PostOrigin, SpaceAction, SpaceCommand};
+use events::EventQueue;
 pub use events::{Arrival, EventOutcome, EventReceipt, StreamEvent};
-use events::{EventQueue, Offered};
 use lope_cells::address::CellAddress;
+use lope_cells::chain::Chains;
+pub use lope_cells::chain::PostChain;
 use lope_cells::error::{CommitError, CommitRefusal, WriteError};
 use lope_cells::id::{EntityId, SpaceName};
 use lope_cells::json::Json;
 use lope_cells::path::CellPath;
+pub use lope_cells::record::{HandledNote, NodeRecord, NodeWiring, StoredNode, UnsettledNote};
 use lope_cells::resolve::{Follow, resolve};
 use lope_cells::space::{Committed, Spaces};
-use lope_cells::transaction::{EffectRequest, Post, Transaction};
-use post::messages;
+use lope_cells::transaction::{EffectRequest, Transaction};
 pub use post::{PostContent, SpacePost};
-use program::HandledEvent;
 pub use program::{NodeName, Nodes, Program};
-pub use record::{HandledNote, NodeRecord, NodeWiring, StoredNode, UnsettledNote};
 use wave::WaveUnderWay;
 pub use wave::{CellChange, Wave};
 
@@ -50,6 +50,11 @@ pub enum SpaceInput {
         transaction: Transaction,
     },
     Arrived(Arrival),
+    /// Something that arrived because of a message, with what led to it.
+    Followed {
+        arrival: Arrival,
+        chain: PostChain,
+    },
     /// A document of another space, as it stands there now.
     Foreign {
         at: CellAddress,
@@ -107,6 +112,7 @@ pub struct SpaceMachine<P> {
     is_settling: bool,
     checks_twice: bool,
     bounds: Bounds,
+    chains: Chains,
 }
 
 impl<P: Program> SpaceMachine<P> {
@@ -127,6 +133,7 @@ impl<P: Program> SpaceMachine<P> {
             is_settling: false,
             checks_twice: false,
             bounds: Bounds::default(),
+            chains: Chains::default(),
         }
     }
 
@@ -176,7 +183,7 @@ impl<P: Program> SpaceMachine<P> {
         }
         self.is_settling = !self.run_ready(now, outputs);
         if !self.is_settling {
-            self.end_wave(outputs);
+            self.end_wave(now, outputs);
         }
         !self.is_settling
     }
@@ -195,8 +202,11 @@ impl<P: Program> SpaceMachine<P> {
                 } => {
                     self.edit(ticket, transaction, outputs);
                 }
-                SpaceInput::Arrived(Arrival::Event(event)) => self.offer(now, event, outputs),
-                SpaceInput::Arrived(Arrival::Command(command)) => self.ask(now, command, outputs),
+                SpaceInput::Arrived(arrival) => self.arrive(now, arrival, outputs),
+                SpaceInput::Followed { arrival, chain } => {
+                    self.chains.note_arrival(arrival.id(), chain);
+                    self.arrive(now, arrival, outputs);
+                }
                 SpaceInput::Foreign { at, value } => self.load_foreign(&at, value),
                 SpaceInput::Saved { wave } => self.saved(wave, outputs),
             }
@@ -215,14 +225,15 @@ impl<P: Program> SpaceMachine<P> {
     }
 
     /// Everything has come to rest: reports, and the wave to be saved.
-    fn end_wave(&mut self, outputs: &mut Vec<SpaceOutput>) {
+    fn end_wave(&mut self, now: Timestamp, outputs: &mut Vec<SpaceOutput>) {
         self.readdress();
         for report in self.nodes.scheduler.take_reports() {
             let noted = Some(Box::new(report.clone()));
             self.ran.insert(report.node, noted);
             outputs.push(SpaceOutput::NonSettling(report));
         }
-        self.save(outputs);
+        self.chains.end_wave(|id| self.events.is_queued(id));
+        self.save(now, outputs);
     }
 
     /// When to call `handle` again though nothing came in.
@@ -289,26 +300,6 @@ impl<P: Program> SpaceMachine<P> {
         }
     }
 
-    fn offer(&mut self, now: Timestamp, event: StreamEvent, outputs: &mut Vec<SpaceOutput>) {
-        let event = StreamEvent {
-            stream: stream_at(&self.spaces, &event.stream),
-            ..event
-        };
-        match self.events.offer(now, Arrival::Event(event.clone())) {
-            Offered::Queued | Offered::Known => {}
-            Offered::Again => self.wave.revive(&event.id),
-            Offered::Done(receipt) => self.repeat(receipt, outputs),
-            Offered::Full => outputs.push(SpaceOutput::Refused(event)),
-        }
-    }
-
-    fn ask(&mut self, now: Timestamp, command: SpaceCommand, outputs: &mut Vec<SpaceOutput>) {
-        match self.events.offer(now, Arrival::Command(command)) {
-            Offered::Queued | Offered::Again | Offered::Known | Offered::Full => {}
-            Offered::Done(receipt) => self.repeat(receipt, outputs),
-        }
-    }
-
     /// Takes in how a document of another space stands now.
     fn load_foreign(&mut self, at: &CellAddress, value: Option<Json>) {
         if at.space == self.space {
@@ -340,11 +331,11 @@ impl<P: Program> SpaceMachine<P> {
         outputs.extend(wave.effects.into_iter().map(SpaceOutput::Effect));
     }
 
-    fn save(&mut self, outputs: &mut Vec<SpaceOutput>) {
+    fn save(&mut self, now: Timestamp, outputs: &mut Vec<SpaceOutput>) {
         if self.saving.is_some() {
             return;
         }
-        self.note_nodes();
+        self.note_nodes(now);
         if self.wave.is_empty() {
             return;
         }
@@ -366,98 +357,6 @@ impl<P: Program> SpaceMachine<P> {
     fn has_events(&self) -> bool {
         self.events
             .has(|stream| self.nodes.handler_of(stream).is_some())
-    }
-
-    /// Gives up events that nobody handled for too long.
-    fn bury(&mut self, now: Timestamp) {
-        let nodes = &self.nodes;
-        let is_handled = |stream: &CellAddress| nodes.handler_of(stream).is_some();
-        while let Some(event) = self.events.take_expired(now, is_handled) {
-            let receipt = EventReceipt {
-                event: event.id.clone(),
-                outcome: EventOutcome::NoHandler,
-            };
-            self.wave.dead_letters.push(event);
-            self.wave.receipts.push(receipt.clone());
-            self.events.remember(receipt);
-        }
-    }
-
-    /// Events that came before their stream was there find it once somebody handles it.
-    fn readdress(&mut self) {
-        if self.nodes.take_fresh_handlers() {
-            let spaces = &self.spaces;
-            self.events.readdress(|stream| stream_at(spaces, stream));
-        }
-    }
-
-    /// Handles the next event or command; says whether there was one.
-    fn handle_arrival(&mut self, now: Timestamp, outputs: &mut Vec<SpaceOutput>) -> bool {
-        self.readdress();
-        let nodes = &self.nodes;
-        let is_handled = |stream: &CellAddress| nodes.handler_of(stream).is_some();
-        match self.events.take(is_handled) {
-            Some(Arrival::Event(event)) => self.handle_event(event, now, outputs),
-            Some(Arrival::Command(command)) => self.obey(&command),
-            None => return false,
-        }
-        true
-    }
-
-    /// Does what a command asks for.
-    fn obey(&mut self, command: &SpaceCommand) {
-        let result = self.obeyed(command);
-        let result = match (result, command.action.failing_instead()) {
-            // What came of an effect and cannot be kept is an error of its own.
-            (Err(failure), Some(instead)) => {
-                let id = command.id.clone();
-                let action = instead(failure);
-                self.obeyed(&SpaceCommand { id, action })
-            }
-            (result, _) => result,
-        };
-        self.settle(command.id.clone(), result);
-    }
-
-    fn obeyed(&mut self, command: &SpaceCommand) -> Result<Committed, Failure> {
-        let mut transaction = self.spaces.begin();
-        let result = self.program.command(command, &mut transaction);
-        result.map_err(shortened)?;
-        self.commit_bounded(transaction, WriteRoom::Usual)
-    }
-
-    fn handle_event(&mut self, event: StreamEvent, now: Timestamp, outputs: &mut Vec<SpaceOutput>) {
-        let Some(handler) = self.nodes.handler_of(&event.stream) else {
-            return;
-        };
-        self.nodes.scheduler.begin_pass();
-        while let Some(node) = self.nodes.scheduler.next_for(handler, now) {
-            self.run(node, outputs);
-        }
-        let mut transaction = self.spaces.begin_in(&self.space);
-        let result = self.program.handle(handler, &event, &mut transaction);
-        let result = saw_everything(&transaction).and(result);
-        let reads = self.spaces.take_reads(&mut transaction);
-        let nowhere = std::iter::empty();
-        self.nodes.scheduler.finished(handler, reads, nowhere);
-        self.ran.insert(handler, None);
-        let writes = transaction.operations().iter().map(|write| &write.at);
-        let writes = writes.chain(transaction.posts().iter().map(Post::at));
-        let writes = writes.cloned().collect();
-        let result = result.map_err(shortened);
-        let result = result.and_then(|()| self.commit_of(handler, transaction));
-        let failure = result.as_ref().err();
-        let handled = HandledEvent {
-            event: &event.id,
-            writes: if failure.is_none() {
-                writes
-            } else {
-                BTreeSet::new()
-            },
-            failure,
-        };
-        self.nodes.note_handled(handler, handled);
-        self.settle(event.id, result);
     }
 
     /// Applies what an event or a command did, and puts its receipt into the wave.
@@ -484,18 +383,25 @@ impl<P: Program> SpaceMachine<P> {
         self.nodes.scheduler.finished(node, reads, writes);
         self.ran.insert(node, None);
         let result = result.map_err(shortened);
-        let result = result.and_then(|()| self.commit_of(node, transaction));
+        let cause = self.chain_of_run(node);
+        let result = result.and_then(|()| self.commit_of(node, transaction, &cause));
         match result {
             Ok(committed) => self.apply(&committed, &ChangedBy::Node(node)),
-            Err(failure) => self.fail(node, failure, outputs),
+            Err(failure) => self.fail(node, &cause, failure, outputs),
         }
     }
 
-    fn fail(&mut self, node: NodeKey, failure: Failure, outputs: &mut Vec<SpaceOutput>) {
+    fn fail(
+        &mut self,
+        node: NodeKey,
+        cause: &PostChain,
+        failure: Failure,
+        outputs: &mut Vec<SpaceOutput>,
+    ) {
         let mut transaction = self.spaces.begin_in(&self.space);
         self.program.failed(node, &failure, &mut transaction);
         if let Ok(committed) = self.commit_bounded(transaction, WriteRoom::Reserved) {
-            self.post(node, &committed.posts);
+            self.post(node, &committed.posts, cause);
             self.apply(&committed, &ChangedBy::Node(node));
         }
         outputs.push(SpaceOutput::Failed { node, failure });
@@ -517,17 +423,15 @@ impl<P: Program> SpaceMachine<P> {
     }
 
     /// Commits what a node did; what it asks of others goes into the wave.
-    fn commit_of(&mut self, node: NodeKey, transaction: Transaction) -> Result<Committed, Failure> {
+    fn commit_of(
+        &mut self,
+        node: NodeKey,
+        transaction: Transaction,
+        cause: &PostChain,
+    ) -> Result<Committed, Failure> {
         let committed = self.commit_bounded(transaction, WriteRoom::Usual)?;
-        self.post(node, &committed.posts);
+        self.post(node, &committed.posts, cause);
         Ok(committed)
-    }
-
-    fn post(&mut self, node: NodeKey, posts: &[Post]) {
-        let name = self.nodes.name_of(node).cloned().unwrap_or_default();
-        let messages = messages(posts, &self.space, &name);
-        self.bounds.posts += messages.len();
-        self.wave.posts.extend(messages);
     }
 
     /// Commits what can be saved.

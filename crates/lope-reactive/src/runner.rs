@@ -287,6 +287,10 @@ impl Program for RecipeRunner {
         }
     }
 
+    fn title(&self, name: &Arc<str>, spaces: &Spaces) -> Arc<str> {
+        self.node_title(name, spaces)
+    }
+
     fn committed(&mut self, committed: &Committed, spaces: &Spaces, nodes: &mut Nodes) {
         let effects = committed.effects.iter().map(|effect| effect.key.clone());
         self.requested.extend(effects);

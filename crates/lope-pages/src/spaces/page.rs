@@ -197,7 +197,7 @@ fn errors(reports: &[ProcessReport]) -> Markup {
             div.card.bad {
                 strong { "Node " (node.node) " (" (node.module) ") of " (report.result) }
                 @if let Some(error) = &node.error { pre { (cut(&error_text(error), 4_000)) } }
-                @if let Some(unsettled) = &node.unsettled { p { "It does not settle: " (unsettled.runs) " runs in one pass, around " (unsettled.cycle.iter().map(|it| &**it).collect::<Vec<_>>().join(" → ")) ". It waits a little and tries again; the rest goes on." } }
+                @if let Some(unsettled) = &node.unsettled { p { "It does not settle: " @if unsettled.messages > 0 { (unsettled.messages) " messages that follow from each other, around " } @else { (unsettled.runs) " runs in one pass, around " } (unsettled.cycle.iter().map(|it| &**it).collect::<Vec<_>>().join(" → ")) ". It waits a little and tries again; the rest goes on." } }
             }
         }
         @for (report, warnings) in warned.take(10) { @for (node, text) in warnings.iter() {

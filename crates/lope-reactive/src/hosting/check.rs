@@ -13,7 +13,7 @@ use super::codec::decode;
 use super::directory::Directory;
 use super::document_rows::{is_readable, no_document};
 use super::keys::{self, ACTIVE, DOCUMENTS, ENTRIES, EPOCHS, HISTORY, HOSTS, LEASES, NODES};
-use super::keys::{POSTS, RECEIPTS, WAVES, WIRINGS};
+use super::keys::{DELAYED, POSTS, RECEIPTS, WAVES, WIRINGS};
 use super::lease::SpaceLease;
 use super::posts::PostRow;
 use super::records;
@@ -168,7 +168,7 @@ fn check_row(row: &Row, seen: &mut BTreeMap<SpaceName, Seen>) -> Result<(), Stri
         Some(WIRINGS | HISTORY) => records::is_readable(row)
             .then_some(())
             .ok_or("a record of its nodes or changes"),
-        Some(POSTS) => read::<PostRow>(row).map_err(|()| "a message to another space"),
+        Some(POSTS | DELAYED) => read::<PostRow>(row).map_err(|()| "a message to another space"),
         Some(WAVES | ACTIVE) => Ok(()),
         _ => return Err("a row is of no known kind".to_owned()),
     };

@@ -11,7 +11,7 @@ use lope_store::tables::{At, Batch, Range, Row, TableId, Write, after_prefix};
 
 use super::HostError;
 use super::codec::encode;
-use super::keys::{self, ACTIVE, ENTRIES, HOSTS, POSTS};
+use super::keys::{self, ACTIVE, DELAYED, ENTRIES, HOSTS, POSTS};
 use super::lease::HostIdentity;
 use super::space_store::{SpaceStore, find_table, make_table};
 
@@ -79,7 +79,9 @@ impl Directory {
         let active = self.rows(&[ACTIVE]).await?.into_iter();
         let mut needing: BTreeSet<SpaceName> =
             active.filter_map(|row| keys::space_of(&row.key)).collect();
-        needing.extend(self.posting_spaces().await?);
+        for kind in [POSTS, DELAYED] {
+            needing.extend(self.posting_spaces(kind).await?);
+        }
         let workers = self.waiting_workers().await?;
         let entries: Vec<At> = workers
             .iter()
@@ -177,15 +179,15 @@ impl Directory {
     }
 
     /// The spaces with messages that have not reached others; one look for each of them.
-    async fn posting_spaces(&self) -> Result<Vec<SpaceName>, HostError> {
+    async fn posting_spaces(&self, kind: u8) -> Result<Vec<SpaceName>, HostError> {
         let mut found = Vec::new();
-        let mut range = Range::prefix(self.table, &[POSTS], 1);
+        let mut range = Range::prefix(self.table, &[kind], 1);
         loop {
             let rows = self.tables.range(range.clone()).await?;
             let Some(space) = rows.first().and_then(|row| keys::space_of(&row.key)) else {
                 return Ok(found);
             };
-            let posts = self.space(space.clone()).keys.all(POSTS);
+            let posts = self.space(space.clone()).keys.all(kind);
             found.push(space);
             match after_prefix(&posts) {
                 Some(next) => range.from = next,

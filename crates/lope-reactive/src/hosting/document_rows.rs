@@ -287,7 +287,7 @@ fn decode_changes(row: &[u8]) -> Result<Vec<(CellPath, Option<Json>)>, HostError
 fn changes_of(document: &Json, paths: &BTreeSet<&CellPath>) -> PathChanges {
     let mut changes = PathChanges::new();
     for path in paths {
-        let path = up_to_list(document, path);
+        let path = up_to_empty(document, up_to_list(document, path));
         let is_known = (0..=path.len()).any(|length| changes.contains_key(&path.prefix(length)));
         if !is_known {
             let value = document.at(path.keys()).cloned();
@@ -295,6 +295,18 @@ fn changes_of(document: &Json, paths: &BTreeSet<&CellPath>) -> PathChanges {
         }
     }
     changes
+}
+
+/// Where something is gone and an empty object is left, that object: the row before may not have it.
+fn up_to_empty(document: &Json, path: CellPath) -> CellPath {
+    for length in (0..=path.len()).rev() {
+        match document.at(&path.keys()[..length]) {
+            Some(Json::Object(left)) if left.is_empty() => return path.prefix(length),
+            Some(_) => return path,
+            None => {}
+        }
+    }
+    path
 }
 
 fn up_to_list(document: &Json, path: &CellPath) -> CellPath {

@@ -1,6 +1,6 @@
 //! A message that waits for a space.
 
-use crate::machine::{Arrival, PostOrigin};
+use crate::machine::{Arrival, PostChain, PostOrigin};
 
 /// A message in the inbox.
 #[derive(Clone, Debug)]
@@ -10,5 +10,7 @@ pub(super) struct FoundMessage {
     pub(super) arrival: Option<Arrival>,
     /// The node of another space that sent it.
     pub(super) from: Option<PostOrigin>,
+    /// What led to it.
+    pub(super) chain: PostChain,
     pub(super) frame: Vec<u8>,
 }

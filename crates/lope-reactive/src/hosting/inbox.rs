@@ -1,5 +1,7 @@
 //! Events and commands on their way to a space: messages of the mailbox to the space's worker.
 
+use std::sync::Arc;
+
 use lope_cells::address::CellAddress;
 use lope_cells::json::Json;
 use lope_mailbox::frame::{Message, MessageKind};
@@ -14,7 +16,7 @@ use super::codec::{decode, encode};
 use super::found_message::FoundMessage;
 use super::space_store::SpaceStore;
 use crate::limit;
-use crate::machine::{Arrival, PostOrigin, SpaceAction, SpaceCommand, StreamEvent};
+use crate::machine::{Arrival, PostChain, PostOrigin, SpaceAction, SpaceCommand, StreamEvent};
 
 /// What a message to a space says.
 #[derive(Serialize, Deserialize)]
@@ -25,12 +27,17 @@ pub(super) enum SpaceMessage {
         /// The node of another space that sent it, and waits for its receipt.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         from: Option<PostOrigin>,
+        /// What led to it.
+        #[serde(default, skip_serializing_if = "PostChain::is_empty")]
+        chain: PostChain,
     },
     Command {
         space: String,
         action: Box<SpaceAction>,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         from: Option<PostOrigin>,
+        #[serde(default, skip_serializing_if = "PostChain::is_empty")]
+        chain: PostChain,
     },
 }
 
@@ -54,6 +61,7 @@ impl SpaceStore {
             stream: event.stream.clone(),
             payload: event.payload.clone(),
             from: None,
+            chain: PostChain::default(),
         };
         self.append(&event.id, &message).await
     }
@@ -64,6 +72,7 @@ impl SpaceStore {
             space: self.space().to_string(),
             action: Box::new(command.action.clone()),
             from: None,
+            chain: PostChain::default(),
         };
         self.append(&command.id, &message).await
     }
@@ -100,42 +109,50 @@ impl SpaceStore {
         let rows = self.tables.range(range).await?.into_iter();
         let found = rows.filter_map(|row| {
             let (_, seq) = read_inbox(&row.key)?;
-            let (arrival, from) = self.read_message(&row.value).unzip();
-            Some(FoundMessage {
+            let mut found = FoundMessage {
                 seq,
-                arrival,
-                from: from.flatten(),
+                arrival: None,
+                from: None,
+                chain: PostChain::default(),
                 frame: row.value,
-            })
+            };
+            if let Some((id, message)) = read_message(&found.frame) {
+                self.fill(&mut found, id, message);
+            }
+            Some(found)
         });
         Ok(found.collect())
     }
 
-    fn read_message(&self, frame: &[u8]) -> Option<(Arrival, Option<PostOrigin>)> {
-        let message = Message::decode(frame).ok()?;
-        let id = std::str::from_utf8(message.id).ok()?.into();
-        match decode(message.payload).ok()? {
+    /// Puts down what a message says, if it is for this space.
+    fn fill(&self, found: &mut FoundMessage, id: Arc<str>, message: SpaceMessage) {
+        match message {
             SpaceMessage::Event {
                 stream,
                 payload,
                 from,
-            } => {
+                chain,
+            } if stream.space == *self.space() => {
                 let event = StreamEvent {
                     id,
                     stream,
                     payload,
                 };
-                (event.stream.space == *self.space()).then_some((Arrival::Event(event), from))
+                found.arrival = Some(Arrival::Event(event));
+                (found.from, found.chain) = (from, chain);
             }
             SpaceMessage::Command {
                 space,
                 action,
                 from,
-            } => {
+                chain,
+            } if space == self.space().as_str() => {
                 let action = *action;
                 let command = SpaceCommand { id, action };
-                (space == self.space().as_str()).then_some((Arrival::Command(command), from))
+                found.arrival = Some(Arrival::Command(command));
+                (found.from, found.chain) = (from, chain);
             }
+            SpaceMessage::Event { .. } | SpaceMessage::Command { .. } => {}
         }
     }
 
@@ -167,4 +184,10 @@ impl SpaceStore {
             stream: event.stream.clone(),
         })
     }
+}
+
+fn read_message(frame: &[u8]) -> Option<(Arc<str>, SpaceMessage)> {
+    let message = Message::decode(frame).ok()?;
+    let id = std::str::from_utf8(message.id).ok()?.into();
+    Some((id, decode(message.payload).ok()?))
 }

@@ -23,6 +23,7 @@ pub(super) const WIRINGS: u8 = b'v';
 pub(super) const HISTORY: u8 = b'h';
 pub(super) const ACTIVE: u8 = b'a';
 pub(super) const POSTS: u8 = b'p';
+pub(super) const DELAYED: u8 = b'q';
 pub(super) const ENTRIES: u8 = b'i';
 
 /// The worker of the mailbox to whom the events of a space are sent.
@@ -161,6 +162,13 @@ impl SpaceKeys {
     pub(super) fn post(&self, epoch: u64, wave: u64, index: usize) -> At {
         let number = [epoch, wave, index as u64].map(u64::to_be_bytes).concat();
         At::new(self.table, [self.all(POSTS), number].concat())
+    }
+
+    /// A message of a wave that is not to go on before `due`, in milliseconds since 1970.
+    pub(super) fn delayed(&self, due: i64, post: &At) -> At {
+        let number = &post.key[self.all(POSTS).len()..];
+        let due = due.max(0).to_be_bytes();
+        At::new(self.table, [&*self.all(DELAYED), &due, number].concat())
     }
 
     /// That the space needs a host though no event waits.

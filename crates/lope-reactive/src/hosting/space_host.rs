@@ -58,8 +58,9 @@ impl<P: Program> SpaceHost<P> {
         let posts = WaitingPosts {
             count: store.posts().await?,
             due: None,
+            delayed: store.delayed_posts().await?,
         };
-        machine.note_posts(posts.count);
+        machine.note_posts(posts.all());
         Ok(Self {
             store,
             lease,
@@ -208,11 +209,7 @@ impl<P: Program> SpaceHost<P> {
             self.fetched.remove(&found.seq);
         }
         if let Some(saved) = self.unsaved.take() {
-            let posted = saved.wave.posts.len() + answered;
-            if posted > 0 {
-                let count = self.posts.count + posted;
-                self.posts = WaitingPosts { count, due: None };
-            }
+            self.posts.add(&saved.wave, answered, now);
             let wave = saved.wave.number;
             self.inputs.push(SpaceInput::Saved { wave });
             self.rows.saved(saved.planned);
@@ -225,17 +222,9 @@ impl<P: Program> SpaceHost<P> {
         if self.posts.next(now).is_none_or(|due| due > now) {
             return Ok(());
         }
-        let left = self
-            .store
-            .forward(self.lease.epoch, self.posts.count)
-            .await?;
-        let count = left.ok_or(HostError::Lost)?;
-        let has_moved = count < self.posts.count;
-        self.posts = WaitingPosts {
-            count,
-            due: (!has_moved).then(|| now.plus(limit::POST_AGAIN)),
-        };
-        self.machine.note_posts(count);
+        let left = self.store.forward(self.lease.epoch, self.posts, now);
+        self.posts = left.await?.ok_or(HostError::Lost)?;
+        self.machine.note_posts(self.posts.all());
         Ok(())
     }
 
@@ -272,7 +261,12 @@ impl<P: Program> SpaceHost<P> {
             let arrival = found.arrival.clone();
             let arrival = arrival.filter(|arrival| !known.contains(&**arrival.id()));
             if let Some(arrival) = arrival {
-                self.inputs.push(SpaceInput::Arrived(arrival));
+                let chain = found.chain.clone();
+                self.inputs.push(if chain.is_empty() {
+                    SpaceInput::Arrived(arrival)
+                } else {
+                    SpaceInput::Followed { arrival, chain }
+                });
                 self.fetched.insert(found.seq, found);
                 continue;
             }

@@ -202,7 +202,7 @@ impl SpaceStore {
             let at = self.keys.receipt(&receipt.event);
             writes.push(Write::Put(at, encode(&stored(receipt, now))?));
         }
-        writes.extend(self.posting(epoch, wave, done)?);
+        writes.extend(self.posting(epoch, wave, done, now)?);
         for found in done {
             let key = inbox(self.keys.worker(), found.seq);
             writes.push(Write::Delete(At::new(TableId::INBOX, key)));

@@ -161,6 +161,11 @@ impl EventQueue {
         line.any(|(_, arrival)| arrival.stream().is_none_or(&is_handled))
     }
 
+    /// Whether an event or a command is in the line.
+    pub(super) fn is_queued(&self, id: &str) -> bool {
+        self.queued.contains(id)
+    }
+
     /// Remembers what became of an event, and forgets the oldest of too many.
     pub(super) fn remember(&mut self, receipt: EventReceipt) {
         self.oldest.push_back(receipt.event.clone());

@@ -1,20 +1,23 @@
 //! What a wave says of nodes that ran and of cells that changed, besides what they hold.
 
-use super::record::UnsettledNote;
+use lope_model::Timestamp;
+
 use super::wave::CellChange;
 use super::{Program, SpaceMachine};
 use crate::scheduler::NonSettling;
+use lope_cells::record::UnsettledNote;
 
 impl<P: Program> SpaceMachine<P> {
     /// Puts down how the nodes fared that ran or were taken out.
-    pub(super) fn note_nodes(&mut self) {
+    pub(super) fn note_nodes(&mut self, now: Timestamp) {
         for name in self.nodes.take_removed() {
             self.wave.nodes.insert(name, None);
         }
         for (node, report) in std::mem::take(&mut self.ran) {
             let unsettled = report.map(|report| self.unsettled(&report));
-            let now = self.spaces.snapshot();
-            if let Some((name, record, wiring)) = self.nodes.record(node, now, unsettled) {
+            let unsettled = unsettled.or_else(|| self.chains.take_note(node, now));
+            let cells = self.spaces.snapshot();
+            if let Some((name, record, wiring)) = self.nodes.record(node, cells, unsettled) {
                 self.wave.nodes.insert(name.clone(), Some(record));
                 self.wave
                     .wirings
@@ -28,6 +31,7 @@ impl<P: Program> SpaceMachine<P> {
         let names = names.filter_map(|node| self.nodes.name_of(*node).cloned());
         UnsettledNote {
             runs: report.runs,
+            messages: 0,
             cycle: names.collect(),
             until: report.until.millis(),
         }

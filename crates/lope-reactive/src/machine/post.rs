@@ -3,12 +3,15 @@
 use std::sync::Arc;
 
 use lope_cells::address::CellAddress;
+use lope_cells::chain::PostChain;
 use lope_cells::id::SpaceName;
 use lope_cells::json::Json;
 use lope_cells::transaction::Post;
 use lope_cells::transaction::operation::{Change, Operation};
 
 use super::command::{PostOrigin, SpaceAction};
+use super::{Program, SpaceMachine};
+use crate::scheduler::NodeKey;
 
 /// A message for a space. It gets its id from the wave that it is saved with.
 #[derive(Clone, Debug, PartialEq)]
@@ -17,6 +20,8 @@ pub struct SpacePost {
     /// Whom the receipt goes to; none for a receipt.
     pub from: Option<PostOrigin>,
     pub content: PostContent,
+    /// What led to it.
+    pub chain: PostChain,
 }
 
 /// What a message asks for.
@@ -26,9 +31,40 @@ pub enum PostContent {
     Command(SpaceAction),
 }
 
+impl<P: Program> SpaceMachine<P> {
+    /// What led to the run of a node that has just ended.
+    pub(super) fn chain_of_run(&mut self, node: NodeKey) -> PostChain {
+        if self.chains.is_empty() {
+            return PostChain::default();
+        }
+        let fared = self.nodes.scheduler.fared(node);
+        let reason = fared.and_then(|fared| fared.last_reason);
+        self.chains.of_run(node, reason)
+    }
+
+    /// Puts what a node asks of others into the wave.
+    pub(super) fn post(&mut self, node: NodeKey, posts: &[Post], cause: &PostChain) {
+        if posts.is_empty() {
+            return;
+        }
+        let name = self.nodes.name_of(node).cloned().unwrap_or_default();
+        let (program, spaces) = (&self.program, &self.spaces);
+        let chain = cause.next(|| program.title(&name, spaces));
+        self.chains.note_long(node, &chain);
+        let messages = messages(posts, &self.space, &name, &chain);
+        self.bounds.posts += messages.len();
+        self.wave.posts.extend(messages);
+    }
+}
+
 /// The messages for what the node `node` of `space` asks for: changes of one space that follow each
 /// other are one command, done together or not at all.
-pub(super) fn messages(posts: &[Post], space: &SpaceName, node: &Arc<str>) -> Vec<SpacePost> {
+fn messages(
+    posts: &[Post],
+    space: &SpaceName,
+    node: &Arc<str>,
+    chain: &PostChain,
+) -> Vec<SpacePost> {
     let mut messages: Vec<SpacePost> = Vec::new();
     for post in posts {
         let at = post.at();
@@ -58,6 +94,7 @@ pub(super) fn messages(posts: &[Post], space: &SpaceName, node: &Arc<str>) -> Ve
             to: at.space.clone(),
             from: Some(origin),
             content,
+            chain: chain.clone(),
         });
     }
     messages
@@ -108,7 +145,7 @@ mod tests {
             change("b/x", Change::Put(None)),
         ];
         let space: SpaceName = "a".parse().unwrap();
-        let messages = messages(&posts, &space, &"of:p/0".into());
+        let messages = messages(&posts, &space, &"of:p/0".into(), &PostChain::default());
         let shown: Vec<(&str, usize)> = messages
             .iter()
             .map(|message| {

@@ -7,9 +7,9 @@ use lope_model::{Failure, Timestamp};
 
 use super::command::SpaceCommand;
 use super::events::StreamEvent;
-use super::record::{HandledNote, NodeRecord, NodeWiring, StoredNode, UnsettledNote, seen};
 use crate::scheduler::{ChangedBy, NodeKey, NodeReport, NodeRole, NodeSpec, RunReason, Scheduler};
 use lope_cells::address::CellAddress;
+use lope_cells::record::{HandledNote, NodeRecord, NodeWiring, StoredNode, UnsettledNote, seen};
 use lope_cells::snapshot::SpaceSnapshot;
 use lope_cells::space::{Committed, Spaces};
 use lope_cells::transaction::{ReadLog, Transaction};
@@ -44,6 +44,11 @@ pub trait Program {
 
     /// Writes what stands for the output of a computation that failed; its own writes are gone.
     fn failed(&mut self, node: NodeKey, failure: &Failure, transaction: &mut Transaction);
+
+    /// What people call the node of this name, all spaces considered.
+    fn title(&self, name: &Arc<str>, _spaces: &Spaces) -> Arc<str> {
+        Arc::clone(name)
+    }
 
     /// Something was committed: nodes may be added and removed now.
     fn committed(&mut self, committed: &Committed, spaces: &Spaces, nodes: &mut Nodes);

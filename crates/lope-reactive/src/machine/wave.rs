@@ -6,10 +6,10 @@ use std::sync::Arc;
 
 use super::events::{EventReceipt, StreamEvent};
 use super::post::SpacePost;
-use super::record::{NodeRecord, NodeWiring};
 use lope_cells::id::EntityId;
 use lope_cells::json::Json;
 use lope_cells::path::CellPath;
+use lope_cells::record::{NodeRecord, NodeWiring};
 use lope_cells::space::Committed;
 use lope_cells::transaction::EffectRequest;
 

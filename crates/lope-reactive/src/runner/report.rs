@@ -118,6 +118,12 @@ impl RecipeRunner {
         told.into_values().collect()
     }
 
+    /// What a node is called in other spaces.
+    pub(super) fn node_title(&self, name: &str, spaces: &Spaces) -> Arc<str> {
+        let name = Labels::of(self, spaces).text(name);
+        format!("{}/{name}", self.space).into()
+    }
+
     fn process_report(&self, process: &EntityId, telling: &Telling<'_>) -> Option<ProcessReport> {
         let active = self.active.get(process)?;
         let at = CellAddress::document(self.space.clone(), process.clone());

@@ -3,10 +3,12 @@
 //! that is handed on to another space counted there once. One kill in
 //! each life of 100 events, and lives (of 2,000 events with `LOPE_CHAOS=full`) in which every host
 //! dies soon.
+//!
+//! What comes before a kill is lived through once: the lives of 100 events part at the writes.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use lope_cells::json::put;
 use lope_model::{Failure, Span, Timestamp};
@@ -17,10 +19,10 @@ use lope_reactive::module::Modules;
 use lope_reactive::runner::run_request;
 use lope_reactive::{CellAddress, EntityId, Json, Projected, RecipeRunner, SpaceName};
 use lope_store::faults::{Door, InjectedFault, StoreCall, with_faults};
-use lope_store::tables::{At, Batch, Range, TableId, Write};
 use lope_store::{Store, StoreError, Tables};
 
 use crate::fixture::json;
+use crate::moments::{Moment, Recorder, StoredRows, Together, copied, put_back};
 use crate::stores::{Place, on_every_store};
 
 const LEASE: Span = Span::from_secs(15);
@@ -162,14 +164,33 @@ fn modules() -> Modules {
     modules
 }
 
-/// One life of a space, and what its hosts asked for outside.
+/// One life of a space.
 struct Life {
     space: SpaceName,
     events: i64,
+    /// Events that are sent before the host takes a turn.
+    group: i64,
+    progress: Arc<Mutex<Progress>>,
+}
+
+/// How far a life has come, and what its hosts asked for outside.
+#[derive(Clone)]
+struct Progress {
+    /// Events that are sent.
+    sent: i64,
     /// How often each effect was asked for.
     requested: BTreeMap<Arc<str>, u64>,
     attempts: u64,
     now: Timestamp,
+}
+
+impl Progress {
+    /// Notes that an effect was asked for; the number of that.
+    fn attempt(&mut self, key: &Arc<str>) -> u64 {
+        self.attempts += 1;
+        *self.requested.entry(Arc::clone(key)).or_default() += 1;
+        self.attempts
+    }
 }
 
 /// What is left of a life.
@@ -183,13 +204,36 @@ struct Remains {
 
 impl Life {
     fn new(name: &str, events: i64) -> Self {
-        Self {
-            space: name.parse().unwrap(),
-            events,
+        let progress = Progress {
+            sent: 0,
             requested: BTreeMap::new(),
             attempts: 0,
             now: Timestamp::from_millis(1_000),
+        };
+        Self::from(name, events, progress)
+    }
+
+    fn from(name: &str, events: i64, progress: Progress) -> Self {
+        Self {
+            space: name.parse().unwrap(),
+            events,
+            group: GROUP,
+            progress: Arc::new(Mutex::new(progress)),
         }
+    }
+
+    fn progress(&self) -> MutexGuard<'_, Progress> {
+        self.progress.lock().unwrap()
+    }
+
+    fn now(&self) -> Timestamp {
+        self.progress().now
+    }
+
+    /// So much later.
+    fn pass(&self, span: Span) {
+        let mut progress = self.progress();
+        progress.now = progress.now.plus(span);
     }
 
     fn cell(&self, path: &str) -> CellAddress {
@@ -206,7 +250,7 @@ impl Life {
         let store = self.store(tables).await?;
         let asked = LeaseRequest {
             identity: &"me".into(),
-            now: self.now,
+            now: self.now(),
             span: LEASE,
         };
         SpaceHost::take(store, runner, asked).await
@@ -214,9 +258,9 @@ impl Life {
 
     /// Lives it through: each host on what `next` gives, until that is gone.
     async fn live(
-        &mut self,
+        &self,
         healthy: &Arc<dyn Tables>,
-        mut next: impl FnMut() -> Arc<dyn Tables>,
+        next: impl FnMut() -> Arc<dyn Tables>,
     ) -> Remains {
         let sender = self.store(healthy).await.unwrap();
         let run = SpaceCommand {
@@ -229,21 +273,43 @@ impl Life {
             },
         };
         sender.ask(&run).await.unwrap();
+        self.send(healthy).await;
+        self.live_on(healthy, next).await
+    }
+
+    /// Sends the next events, some of them twice.
+    async fn send(&self, healthy: &Arc<dyn Tables>) {
+        let first = self.progress().sent;
+        let together = Together::new(healthy);
+        let tables: Arc<dyn Tables> = together.clone();
+        let sender = self.store(&tables).await.unwrap();
+        let last = (first + self.group).min(self.events);
+        for n in first..last {
+            let event = StreamEvent {
+                id: format!("e{n}").into(),
+                stream: self.cell("result/send"),
+                payload: n.into(),
+            };
+            sender.send(&event).await.unwrap();
+            if n % 7 == 0 {
+                sender.send(&event).await.unwrap();
+            }
+        }
+        together.flush().await;
+        self.progress().sent = last;
+    }
+
+    /// Does what was sent, and sends the rest.
+    async fn live_on(
+        &self,
+        healthy: &Arc<dyn Tables>,
+        mut next: impl FnMut() -> Arc<dyn Tables>,
+    ) -> Remains {
+        let sender = self.store(healthy).await.unwrap();
         let mut shop = None;
         let mut tables = next();
         let mut host = None;
-        for group in 0..self.events / GROUP {
-            for n in group * GROUP..(group + 1) * GROUP {
-                let event = StreamEvent {
-                    id: format!("e{n}").into(),
-                    stream: self.cell("result/send"),
-                    payload: n.into(),
-                };
-                sender.send(&event).await.unwrap();
-                if n % 7 == 0 {
-                    sender.send(&event).await.unwrap();
-                }
-            }
+        loop {
             while let Err(error) = self.settle(&tables, &mut host).await {
                 match error {
                     // It is not known whether it happened; the host finds out.
@@ -251,25 +317,32 @@ impl Life {
                     HostError::Store(StoreError::Closed) => {
                         // Killed. Somebody else takes the space when the lease is over.
                         (host, tables) = (None, next());
-                        self.now = self.now.plus(LEASE);
+                        self.pass(LEASE);
                     }
                     error => panic!("{error}"),
                 }
             }
+            let sent = self.progress().sent;
+            let is_over = sent == self.events;
             // Now and then: the other space has room for more than that.
-            if (group + 1) % SHOP_GROUPS == 0 || group + 1 == self.events / GROUP {
+            if is_over || sent % (SHOP_GROUPS * GROUP) == 0 {
                 let shop = match &mut shop {
                     Some(shop) => shop,
                     None => shop.insert(self.open_shop(healthy).await),
                 };
-                shop.turn(self.now).await.unwrap();
+                shop.turn(self.now()).await.unwrap();
             }
-            self.now = self.now.plus(Span::from_millis(1));
+            self.pass(Span::from_millis(1));
             let started = sender.receipt("run").await.unwrap().unwrap();
             assert_eq!(started.outcome, "handled", "{:?}", started.failure);
+            if is_over {
+                break;
+            }
+            self.send(healthy).await;
         }
-        self.check_shop(healthy).await;
-        self.remains(healthy).await
+        let end = copied(&**healthy).await;
+        self.check_shop(&end).await;
+        self.remains(&end).await
     }
 
     /// The stream of another space that events are handed on to.
@@ -307,7 +380,7 @@ impl Life {
 
     /// Turns until nothing is to be done, and does the effects that are asked for.
     async fn settle(
-        &mut self,
+        &self,
         tables: &Arc<dyn Tables>,
         host: &mut Option<SpaceHost<RecipeRunner>>,
     ) -> Result<(), HostError> {
@@ -316,16 +389,15 @@ impl Life {
                 Some(host) => host,
                 None => host.insert(self.take(tables).await?),
             };
-            let told = host.turn(self.now).await?;
+            let told = host.turn(self.now()).await?;
             let mut is_done = true;
             for output in told {
                 if let SpaceOutput::Effect(effect) = output {
                     is_done = false;
-                    self.attempts += 1;
-                    *self.requested.entry(effect.key.clone()).or_default() += 1;
+                    let attempt = self.progress().attempt(&effect.key);
                     let n = int(&effect.request, "request");
                     let command = SpaceCommand {
-                        id: format!("effect:{}:{}", effect.key, self.attempts).into(),
+                        id: format!("effect:{}:{attempt}", effect.key).into(),
                         action: SpaceAction::EffectDone {
                             key: effect.key,
                             outcome: Ok((n * 2).into()),
@@ -371,7 +443,7 @@ impl Life {
             documents: documents.collect(),
             outcomes,
             recorded,
-            effects: self.requested.keys().cloned().collect(),
+            effects: self.progress().requested.keys().cloned().collect(),
         }
     }
 
@@ -420,43 +492,19 @@ fn faulty(
     (with_faults(store.clone(), Arc::new(hook)).tables, writes)
 }
 
-/// Takes everything away, so that the next life begins in an empty store.
-async fn clear(tables: &Arc<dyn Tables>) {
-    let cells = tables.manifest().await.unwrap().id_of("cells").unwrap();
-    for table in [TableId::INBOX, TableId::DEAD_LETTER, cells] {
-        loop {
-            let rows = tables
-                .range(Range::prefix(table, b"", 1_000))
-                .await
-                .unwrap();
-            if rows.is_empty() {
-                break;
-            }
-            let writes = rows
-                .into_iter()
-                .map(|row| Write::Delete(At::new(table, row.key)));
-            let batch = Batch {
-                guards: Vec::new(),
-                writes: writes.collect(),
-            };
-            assert!(tables.commit(vec![batch]).await.unwrap()[0].is_ok());
-        }
-    }
-}
-
-/// A life in which nothing happens, and how many writes its host made.
-async fn calm(store: &Store, events: i64) -> (Remains, u64) {
-    let (counted, writes) = faulty(store, |_| InjectedFault::None);
-    let mut calm = Life::new("home", events);
-    let expected = calm.live(&store.tables, || Arc::clone(&counted)).await;
-    calm.check(&store.tables).await;
+/// A life in which nothing happens, and how far it had come at each write of its host.
+async fn calm(store: &Store, events: i64) -> (Remains, Vec<Moment<Progress>>) {
+    let life = Life::new("home", events);
+    let recorder = Recorder::new(&store.tables, &life.progress);
+    let expected = life.live(&store.tables, || recorder.clone()).await;
+    life.check(&store.tables).await;
     assert!(expected.outcomes.iter().all(|outcome| outcome == "handled"));
     assert_eq!(expected.recorded.len() as i64, events / ORDERS);
     assert!(expected.recorded.values().all(|times| *times == 1));
-    assert!(calm.requested.values().all(|times| *times == 1));
-    let writes = writes.load(Ordering::Relaxed);
-    assert!(writes as i64 >= 3 * events / GROUP, "{writes}");
-    (expected, writes)
+    assert!(life.progress().requested.values().all(|times| *times == 1));
+    let moments = recorder.take();
+    assert!(moments.len() as i64 >= 3 * events / GROUP);
+    (expected, moments)
 }
 
 fn compare(remains: &Remains, expected: &Remains, place: &str) {
@@ -469,35 +517,60 @@ fn compare(remains: &Remains, expected: &Remains, place: &str) {
 async fn kill_at_every_write(place: Place) {
     let events = 100;
     let store = place.open().await;
-    let healthy = Arc::clone(&store.tables);
-    let (expected, writes) = calm(&store, events).await;
-    let faults: [fn() -> InjectedFault; 3] = [
-        || InjectedFault::CrashBefore,
-        || InjectedFault::CrashAfter,
-        || InjectedFault::LoseAnswer,
-    ];
+    let (expected, moments) = calm(&store, events).await;
     let mut asked_again = 0;
-    for number in 0..writes {
-        for fault in faults {
-            clear(&healthy).await;
-            let mut life = Life::new("home", events);
-            let at = move |write| {
-                if write == number {
-                    fault()
-                } else {
-                    InjectedFault::None
-                }
-            };
-            let mut first = Some(faulty(&store, at).0);
-            let next = || first.take().unwrap_or_else(|| Arc::clone(&healthy));
-            let remains = life.live(&healthy, next).await;
-            let place = format!("write {number}, {:?}", fault());
-            compare(&remains, &expected, &place);
-            asked_again += life.requested.values().filter(|times| **times > 1).count();
+    for (number, moment) in moments.iter().enumerate() {
+        for (rows, how) in [(&moment.before, "before"), (&moment.behind, "behind")] {
+            // Nobody else takes the space before the lease of the host that was killed is over.
+            let life = parted(&store, moment, rows).await;
+            life.pass(LEASE);
+            let healthy = || Arc::clone(&store.tables);
+            let remains = life.live_on(&store.tables, healthy).await;
+            compare(&remains, &expected, &format!("{how} write {number}"));
+            let progress = life.progress();
+            asked_again += progress.requested.values().filter(|it| **it > 1).count();
         }
     }
     assert!(asked_again > 0, "a kill while an effect is under way");
-    println!("{events} events, killed at each of {writes} writes in three ways");
+    lose_every_answer(&store, &expected, &moments).await;
+    let writes = moments.len();
+    println!(
+        "{events} events, killed before and behind each of {writes} writes, and each not answered"
+    );
+}
+
+/// The life that goes on from a moment, with these rows; the rest of the events come all at once.
+async fn parted(store: &Store, moment: &Moment<Progress>, rows: &StoredRows) -> Life {
+    put_back(&*store.tables, rows).await;
+    let mut life = Life::from("home", 100, moment.progress.clone());
+    life.group = life.events;
+    life
+}
+
+/// The host of each group of events does not hear of one of its writes, and lives on.
+async fn lose_every_answer(store: &Store, expected: &Remains, moments: &[Moment<Progress>]) {
+    let mut first = 0;
+    for (number, moment) in moments.iter().enumerate() {
+        if moment.progress.sent != moments[first].progress.sent {
+            first = number;
+        }
+        let life = parted(store, &moments[first], &moments[first].before).await;
+        life.pass(LEASE);
+        // One that goes on where another one was takes the space first.
+        let lost = (number - first) + usize::from(first > 0);
+        let is_lost = Arc::new(AtomicBool::new(false));
+        let noted = Arc::clone(&is_lost);
+        let (tables, _) = faulty(store, move |write| {
+            if write == lost as u64 {
+                noted.store(true, Ordering::Relaxed);
+                return InjectedFault::LoseAnswer;
+            }
+            InjectedFault::None
+        });
+        let remains = life.live_on(&store.tables, || Arc::clone(&tables)).await;
+        compare(&remains, expected, &format!("no answer to write {number}"));
+        assert!(is_lost.load(Ordering::Relaxed), "write {number}");
+    }
 }
 
 /// Every host dies soon: before one of its first writes after it has taken the space, behind one of
@@ -507,7 +580,8 @@ async fn kill_after_kill(place: Place) {
     let events = if full { 2_000 } else { 40 };
     let store = place.open().await;
     let healthy = Arc::clone(&store.tables);
-    let (expected, writes) = calm(&store, events).await;
+    let (expected, moments) = calm(&store, events).await;
+    let writes = moments.len() as u64;
     let faults: [fn(u64, u64) -> InjectedFault; 3] = [
         |host, write| {
             if write == 3 + host % 3 {
@@ -529,8 +603,8 @@ async fn kill_after_kill(place: Place) {
         },
     ];
     for (number, fault) in faults.into_iter().enumerate() {
-        clear(&healthy).await;
-        let mut life = Life::new("home", events);
+        put_back(&*healthy, &StoredRows::new()).await;
+        let life = Life::new("home", events);
         let mut hosts = 0;
         let next = || {
             hosts += 1;

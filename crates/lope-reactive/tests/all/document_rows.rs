@@ -239,6 +239,16 @@ async fn a_long_life(place: Place) {
     }
 }
 
+/// The row before says that it is gone, and the next one what was put into it and taken away again.
+#[tokio::test]
+async fn an_object_that_was_made_and_emptied_again_is_there() {
+    let mut steps: Vec<Step> = (0..4).map(Step::Wide).collect();
+    let rest = [Step::Die, Step::Wide(6), Step::Replace(1), Step::Wide(6)];
+    steps.extend(rest.into_iter().chain([Step::Replace(3)]));
+    let mut rig = Rig::new(Place::memory().open().await.tables);
+    live(&mut rig, &steps).await;
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 

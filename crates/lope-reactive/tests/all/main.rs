@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod bounds;
+mod chains;
 mod chaos_reactive;
 mod clock_steps;
 mod document_rows;
@@ -15,6 +16,7 @@ mod fixture;
 mod host;
 mod hosting;
 mod modules;
+mod moments;
 mod oracle;
 mod pools;
 mod posts;

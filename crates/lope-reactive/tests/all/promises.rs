@@ -143,6 +143,11 @@ const PROMISES: &[Promise] = &[
             "reactive oracle::order_is_respected",
             "reactive scheduling::what_does_not_settle_runs_ten_times_then_backs_off_and_the_rest_goes_on",
             "reactive recipes::a_cyclic_recipe_is_reported_and_the_rest_of_the_space_stays_responsive",
+            "reactive chains::handlers_that_send_to_each_other_without_end_are_slowed_down_and_told",
+            "reactive chains::nodes_that_write_to_each_other_without_end_are_slowed_down_and_told",
+            "cli reactive_posts::spaces_that_feed_each_other_without_end_are_told_back_off_and_stay_responsive",
+            "reactive chains::a_host_that_is_waited_for_comes_to_rest_when_nothing_waits_and_nothing_can_run",
+            "reactive posts::a_space_is_idle_when_its_queues_are_empty",
         ],
     },
     Promise {
@@ -327,6 +332,7 @@ const PROMISES: &[Promise] = &[
             "reactive scripts::fuel_is_counted_in_steps_so_that_a_call_ends_alike_everywhere",
             "reactive modules::a_function_is_compiled_once_whoever_has_it",
             "reactive scripts::a_hostile_script_is_an_error_on_its_node_and_the_others_are_unharmed",
+            "cli reactive_answers::hostile_scripts_are_errors_on_their_nodes_and_other_spaces_are_unharmed",
         ],
     },
     Promise {

@@ -381,12 +381,12 @@ fn explain(line: &NodeLine) -> Vec<String> {
         say(format!("ran last because {reason}"));
     }
     if let Some(note) = &line.unsettled {
-        let cycle: Vec<&str> = note.cycle.iter().map(|name| &**name).collect();
-        say(format!(
-            "non-settling: {} in one pass; it waits and runs again; around the cycle: {}",
-            counted(u64::from(note.runs), "run"),
-            cycle.join(", ")
-        ));
+        let what = match note.messages {
+            0 => format!("{} runs in one pass; it waits and runs again", note.runs),
+            many => format!("{many} messages follow from each other; what it sends waits"),
+        };
+        let cycle = note.cycle.join(", ");
+        say(format!("non-settling: {what}; around the cycle: {cycle}"));
     } else if let Some(pending) = &line.pending {
         say(format!("has to run because {pending}"));
     }

@@ -5,11 +5,11 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use lope_cells::address::CellAddress;
-use lope_cells::json::Json;
-use lope_cells::read::Extent;
-use lope_cells::snapshot::SpaceSnapshot;
-use lope_cells::transaction::ReadLog;
+use crate::address::CellAddress;
+use crate::json::Json;
+use crate::read::Extent;
+use crate::snapshot::SpaceSnapshot;
+use crate::transaction::ReadLog;
 use lope_model::Failure;
 use serde::{Deserialize, Serialize};
 
@@ -48,12 +48,23 @@ pub struct HandledNote {
 /// That a node ran again and again without coming to rest.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UnsettledNote {
-    /// Runs in one pass.
+    /// Runs in one pass; 0 if messages from node to node do not end.
     pub runs: u32,
+    /// Messages that followed from each other, until this node sent one that has to wait.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub messages: u32,
     /// The nodes that feed each other with it, by name.
     pub cycle: Vec<Arc<str>>,
-    /// When it runs again, in milliseconds since 1970.
+    /// When it runs again, or what it sent goes on, in milliseconds since 1970.
     pub until: i64,
+}
+
+#[allow(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "as it is called by what writes records"
+)]
+const fn is_none(count: &u32) -> bool {
+    *count == 0
 }
 
 /// What a node reads and writes.
@@ -72,7 +83,7 @@ pub struct StoredNode {
 
 impl StoredNode {
     /// The node as it is to be added: with what it read and wrote.
-    pub(super) fn rewired(&self, spec: NodeSpec) -> NodeSpec {
+    pub fn rewired(&self, spec: NodeSpec) -> NodeSpec {
         let writes = spec.writes.union(&self.wiring.writes).cloned().collect();
         NodeSpec {
             reads: self.wiring.reads.clone(),
@@ -88,7 +99,7 @@ impl StoredNode {
 }
 
 /// A digest of what stands where a node read: enough to tell apart, not to prove.
-pub(super) fn seen(reads: &ReadLog, now: &SpaceSnapshot) -> u64 {
+pub fn seen(reads: &ReadLog, now: &SpaceSnapshot) -> u64 {
     reads.iter().fold(0, |hash, (at, extent)| {
         mix(hash ^ looked_at(*extent, now.at(at)))
     })
