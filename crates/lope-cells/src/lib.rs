@@ -27,6 +27,7 @@ pub mod snapshot;
 pub mod space;
 pub mod transaction;
 pub mod value_graph;
+pub mod wave_number;
 pub mod write;
 
 pub use address::CellAddress;

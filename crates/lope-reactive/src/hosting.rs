@@ -23,7 +23,6 @@ mod request;
 mod sightings;
 mod space_host;
 mod space_store;
-mod wave_number;
 
 use lope_mailbox::{BadMessage, MailboxError};
 use lope_model::Timestamp;
@@ -38,12 +37,12 @@ pub use lease::{HostIdentity, LeaseRequest, SpaceLease};
 use lope_cells::address::CellAddress;
 use lope_cells::read::BeyondBound;
 use lope_cells::resolve::TooManyHops;
+pub use lope_cells::wave_number::WaveNumber;
 pub use pool::{PoolOptions, SpacePool};
 pub use records::HistoryEntry;
 pub use request::SpaceClient;
 pub use space_host::SpaceHost;
 pub use space_store::{SpaceStore, StoredReceipt};
-pub use wave_number::WaveNumber;
 
 /// Why a space cannot be hosted, or not any more.
 #[derive(Debug, Error)]

@@ -9,7 +9,6 @@
 
 mod agents;
 mod api;
-mod base_path;
 mod browser;
 mod browser_keys;
 mod browser_live;
@@ -26,6 +25,7 @@ mod metrics;
 mod openapi;
 mod page_sizes;
 mod pages;
+mod proxied_pages;
 mod redact;
 mod room_pages;
 mod run_pages;

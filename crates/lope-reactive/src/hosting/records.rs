@@ -20,9 +20,9 @@ use super::codec::{decode, encode};
 use super::document_rows::DocumentRows;
 use super::keys::{HISTORY, NODES, RECEIPTS, WIRINGS};
 use super::space_store::{SpaceStore, StoredReceipt};
-use super::wave_number::WaveNumber;
 use crate::limit;
 use crate::machine::{CellChange, NodeRecord, NodeWiring, StoredNode, Wave};
+use lope_cells::wave_number::WaveNumber;
 
 /// Rows of a wave besides those of its documents, events and nodes.
 const REST_ROWS: usize = 16;

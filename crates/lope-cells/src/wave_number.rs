@@ -11,7 +11,8 @@ pub struct WaveNumber {
 }
 
 impl WaveNumber {
-    pub(super) fn read(bytes: &[u8]) -> Option<Self> {
+    /// From a row: both numbers, eight bytes each.
+    pub fn read(bytes: &[u8]) -> Option<Self> {
         let (epoch, wave) = bytes.split_at_checked(8)?;
         Some(Self {
             epoch: u64::from_be_bytes(epoch.try_into().ok()?),
