@@ -50,7 +50,7 @@ pub enum SpaceInput {
         transaction: Transaction,
     },
     Arrived(Arrival),
-    /// Something that arrived because of a message, with what led to it.
+    /// Something that arrived, with the messages that led to it, if any did.
     Followed {
         arrival: Arrival,
         chain: PostChain,

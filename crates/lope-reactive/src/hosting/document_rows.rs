@@ -299,14 +299,11 @@ fn changes_of(document: &Json, paths: &BTreeSet<&CellPath>) -> PathChanges {
 
 /// Where something is gone and an empty object is left, that object: the row before may not have it.
 fn up_to_empty(document: &Json, path: CellPath) -> CellPath {
-    for length in (0..=path.len()).rev() {
-        match document.at(&path.keys()[..length]) {
-            Some(Json::Object(left)) if left.is_empty() => return path.prefix(length),
-            Some(_) => return path,
-            None => {}
-        }
+    let found = |length| Some((length, document.at(&path.keys()[..length])?));
+    match (0..=path.len()).rev().find_map(found) {
+        Some((length, Json::Object(left))) if left.is_empty() => path.prefix(length),
+        _ => path,
     }
-    path
 }
 
 fn up_to_list(document: &Json, path: &CellPath) -> CellPath {

@@ -262,11 +262,7 @@ impl<P: Program> SpaceHost<P> {
             let arrival = arrival.filter(|arrival| !known.contains(&**arrival.id()));
             if let Some(arrival) = arrival {
                 let chain = found.chain.clone();
-                self.inputs.push(if chain.is_empty() {
-                    SpaceInput::Arrived(arrival)
-                } else {
-                    SpaceInput::Followed { arrival, chain }
-                });
+                self.inputs.push(SpaceInput::Followed { arrival, chain });
                 self.fetched.insert(found.seq, found);
                 continue;
             }
