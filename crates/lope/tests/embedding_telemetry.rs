@@ -154,8 +154,14 @@ async fn metrics_count() {
     for line in [
         "lope_steps_total{runner=\"counted\",outcome=\"done\"} 2",
         "lope_step_seconds_count{runner=\"counted\"}",
+        "lope_leases_lost_total{runner=\"counted\"} 0\n",
+        "lope_workers{runner=\"counted\"} 0\n",
     ] {
         assert!(text.contains(line), "{line} in\n{text}");
+    }
+    for counted in ["lope_commit_runs_count", "lope_commit_seconds_count"] {
+        let line = text.lines().find(|line| line.starts_with(counted)).unwrap();
+        assert!(!line.ends_with(" 0"), "no commit was counted: {line}");
     }
 }
 
