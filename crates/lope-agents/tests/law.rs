@@ -1,7 +1,7 @@
 //! The law in tables: what stops mean, what people may decide, who holds a lock, what is next.
 
 use lope_agents::law::TaskRules;
-use lope_agents::law::budget::{exhausted, left};
+use lope_agents::law::budget::{exhausted, left, looks_back};
 use lope_agents::law::decide::{Decision, decide};
 use lope_agents::law::settle::{AttemptEnd, ReviewVerdict, failures, settle};
 use lope_agents::records::{
@@ -458,6 +458,49 @@ async fn each_budget_is_held() {
         ..task
     };
     assert!(exhausted(&own, &attempts, &none, NOW).is_some());
+}
+
+/// A claim reads what was attempted only where it may matter.
+#[tokio::test]
+async fn a_new_task_without_budgets_of_project_and_day_looks_back_at_nothing() {
+    let stage = Stage::new().await;
+    let (new, other) = (stage.task("a").await, stage.task("b").await);
+    let held = TaskRecord {
+        epoch: 1,
+        ..new.clone()
+    };
+    let one = Budget {
+        attempts: Some(1),
+        ..Budget::default()
+    };
+    let none = TaskRules::default();
+    let of_task = TaskRules {
+        task_budget: one,
+        ..none.clone()
+    };
+    let of_project = TaskRules {
+        project_budget: one,
+        ..none.clone()
+    };
+    let of_day = TaskRules {
+        day_budget: one,
+        ..none.clone()
+    };
+    let attempts = [attempt(&other, NOW, 2_000_000)];
+    for (task, rules, expected) in [
+        (&new, &none, false),
+        (&new, &of_task, false),
+        (&new, &of_project, true),
+        (&new, &of_day, true),
+        (&held, &none, true),
+    ] {
+        assert_eq!(looks_back(task, rules), expected, "{rules:?}");
+        let (with, without) = (
+            exhausted(task, &attempts, rules, NOW),
+            exhausted(task, &[], rules, NOW),
+        );
+        assert!(looks_back(task, rules) || with == without, "{rules:?}");
+    }
 }
 
 fn any_of<T: Copy + std::fmt::Debug + 'static>(all: &'static [T]) -> impl Strategy<Value = T> {

@@ -24,7 +24,7 @@ use crate::inner::{Handle, PostgresInner};
 use crate::transfer::{BoxedParam, names, params, single, word};
 
 /// The first row of every read.
-const CLOCK: &str = "select 0 as place, 0::bigint as number, array[({now})::text] as cells";
+const CLOCK: &str = "select 0 as place, array[({now})::text] as cells";
 /// The longest lease of a task or a runner that a step of the clock is held back for: whoever lives
 /// has renewed it by then.
 const BOARD_LEASE: Duration = Duration::from_hours(1);
@@ -152,7 +152,7 @@ async fn attempt(db: &DbConnection, statements: &[BoardStatement]) -> Worked<Boa
     })
 }
 
-/// All selections in one statement: rows of texts, numbered, with the place of their selection.
+/// All selections in one statement: rows of texts with the place of their selection.
 fn selection(selects: &[BoardSelect]) -> BoardStatement {
     let mut types = Vec::new();
     let mut values: Vec<BoxedParam> = Vec::new();
@@ -160,9 +160,17 @@ fn selection(selects: &[BoardSelect]) -> BoardStatement {
     for (index, select) in selects.iter().enumerate() {
         let mut conditions = Vec::new();
         for (column, texts) in &select.among {
-            values.push(Box::new(texts.clone()));
-            types.push("texts");
-            conditions.push(format!("{column} = any(${})", values.len()));
+            let number = values.len() + 1;
+            // The server plans for many where any number may come: for one it knows the index.
+            if let [text] = texts.as_slice() {
+                values.push(Box::new(text.clone()));
+                types.push("text");
+                conditions.push(format!("{column} = ${number}"));
+            } else {
+                values.push(Box::new(texts.clone()));
+                types.push("texts");
+                conditions.push(format!("{column} = any(${number})"));
+            }
         }
         if let Some((column, beginning)) = &select.prefix {
             values.push(Box::new(beginning.clone()));
@@ -191,7 +199,6 @@ fn part(place: usize, select: &BoardSelect, conditions: &[String]) -> String {
     };
     let key = table.columns[..table.key].iter();
     let order: Vec<String> = key.map(|(name, _)| format!("{name}{direction}")).collect();
-    let order = order.join(", ");
     let cells = table.columns.iter().map(|(name, kind)| match kind {
         ColumnType::Text => (*name).to_owned(),
         ColumnType::Id
@@ -201,30 +208,37 @@ fn part(place: usize, select: &BoardSelect, conditions: &[String]) -> String {
         | ColumnType::Bytes => format!("{name}::text"),
     });
     format!(
-        "(select {place}, row_number() over (order by {order}), array[{}]
-          from {{schema}}.{} {condition} order by {order} limit {})",
+        "(select {place}, array[{}] from {{schema}}.{} {condition} order by {} limit {})",
         cells.collect::<Vec<_>>().join(", "),
         table.name,
+        order.join(", "),
         select.limit.min(limit::BOARD_ROWS_MAX)
     )
 }
 
-/// The clock's row and the rows of each selection, in their order.
+/// The clock's row and the rows of each selection, in their order: a union promises none. Texts are
+/// compared byte by byte here and there.
 fn by_place(rows: &[Row], selects: &[BoardSelect]) -> Worked<Vec<Vec<TransferRow>>> {
-    let mut found: Vec<Vec<(i64, TransferRow)>> = vec![Vec::new(); selects.len() + 1];
+    let mut found: Vec<Vec<TransferRow>> = vec![Vec::new(); selects.len() + 1];
     for row in rows {
         let place = usize::try_from(row.get::<_, i32>(0)).unwrap_or_default();
         let columns = match place.checked_sub(1) {
             Some(index) => selects[index].table.rows.columns,
             None => CLOCK_ROW.columns,
         };
-        found[place].push((row.get(1), cells(row.get(2), columns)?));
+        found[place].push(cells(row.get(1), columns)?);
     }
-    let sorted = found.into_iter().map(|mut rows| {
-        rows.sort_by_key(|(number, _)| *number);
-        rows.into_iter().map(|(_, row)| row).collect()
-    });
-    Ok(sorted.collect())
+    for (rows, select) in found[1..].iter_mut().zip(selects) {
+        let table = select.table.rows;
+        rows.sort_by(|one, other| {
+            let order = table.key_of(one).cmp(table.key_of(other));
+            match select.order {
+                RowOrder::ByKey => order,
+                RowOrder::ByKeyBackwards => order.reverse(),
+            }
+        });
+    }
+    Ok(found)
 }
 
 /// What the row of the clock looks like.

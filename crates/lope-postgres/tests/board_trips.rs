@@ -1,6 +1,15 @@
 //! A claim costs two trips, won or lost: one to read the board, one to write. While a trip is under
-//! way nobody who wants the same task waits for a process that has yet to say `commit`.
+//! way nobody who wants the same task waits for a process that has yet to say `commit`, and who loses
+//! has written nothing: otherwise each of them would flush the log, one after the other.
 
+use std::sync::Arc;
+
+use lope_agents::AgentBoard;
+use lope_agents::board::{ClaimOutcome, TaskDraft};
+use lope_agents::law::TaskRules;
+use lope_agents::law::select::TaskQuery;
+use lope_agents::machine::LocalMachine;
+use lope_model::RunnerId;
 use lope_postgres::{PostgresOptions, PostgresStore};
 use lope_store::Store;
 use lope_store::board::{
@@ -10,7 +19,7 @@ use lope_store::board::{
 use lope_store::transfer::{ColumnType, TransferRow, TransferValue};
 
 use crate::fixture::proxy::Proxy;
-use crate::fixture::{database, server};
+use crate::fixture::{connect, database, server, until};
 
 fn row(table: BoardTable, id: &str, revision: i64) -> TransferRow {
     let columns = table.rows.columns.iter();
@@ -85,4 +94,134 @@ async fn a_claim_costs_two_trips_won_or_lost() {
         assert_eq!(trips(&proxy, deed).await, 2, "{expected:?}");
     }
     store.upkeep.close().await.unwrap();
+}
+
+fn agents(store: &Store) -> AgentBoard {
+    let board = Arc::clone(&store.board);
+    AgentBoard::new(board, Arc::new(LocalMachine), TaskRules::default())
+}
+
+/// The next task of the project.
+async fn next(board: &AgentBoard) -> ClaimOutcome {
+    let query = TaskQuery {
+        project: Some("/p"),
+        ..TaskQuery::default()
+    };
+    let me = RunnerId::from_uuid(uuid::Uuid::now_v7());
+    let claimed = board.claim(&query, me, TaskRules::default().lock_expiry);
+    claimed.await.unwrap()
+}
+
+#[tokio::test]
+async fn a_runner_takes_a_new_task_in_two_trips() {
+    let Some(url) = server() else { return };
+    let url = database(&url).await;
+    let proxy = Proxy::start(&url);
+    let options = PostgresOptions::new(&proxy.url(&url)).unwrap();
+    let store = PostgresStore::open(options).await.unwrap();
+    let board = agents(&store);
+    board.add_project("/p", None).await.unwrap();
+    let tasks = ["a", "b", "c", "d"].map(|title| TaskDraft::new("/p", title));
+    board.add_tasks(tasks.to_vec()).await.unwrap();
+    let take = async || assert!(matches!(next(&board).await, ClaimOutcome::Claimed(_)));
+    // A connection learns its statements.
+    for _ in 0..3 {
+        take().await;
+    }
+    assert_eq!(trips(&proxy, take()).await, 2);
+    store.upkeep.close().await.unwrap();
+}
+
+#[tokio::test]
+async fn whoever_loses_a_task_has_written_nothing() {
+    const CONTENDERS: usize = 8;
+    let Some(url) = server() else { return };
+    let url = database(&url).await;
+    let mut stores = Vec::new();
+    for _ in 0..CONTENDERS {
+        let options = PostgresOptions::new(&url).unwrap();
+        stores.push(PostgresStore::open(options).await.unwrap());
+    }
+    let board = agents(&stores[0]);
+    board.add_project("/p", None).await.unwrap();
+    let task = TaskDraft::new("/p", "a task");
+    board.add_tasks(vec![task]).await.unwrap();
+    // Nobody can win while somebody looks at the task.
+    let (watch, looks) = (connect(&url).await, connect(&url).await);
+    looks
+        .batch_execute("begin; select 1 from lope.tasks for share")
+        .await
+        .unwrap();
+    let boards = stores.iter().map(agents);
+    let claims = boards.map(|board| tokio::spawn(async move { next(&board).await }));
+    let claims: Vec<_> = claims.collect();
+    until("all of them wait", async || {
+        backends(&watch, "wait_event_type = 'Lock'").await == CONTENDERS as i64
+    })
+    .await;
+    looks.batch_execute("commit").await.unwrap();
+    let mut won = 0;
+    for claim in claims {
+        match claim.await.unwrap() {
+            ClaimOutcome::Claimed(_) => won += 1,
+            outcome => assert_eq!(outcome, ClaimOutcome::Nothing),
+        }
+    }
+    assert_eq!(won, 1);
+    let locked = "select xmax::text from lope.tasks";
+    let locked: String = watch.query_one(locked, &[]).await.unwrap().get(0);
+    assert_eq!(locked, "0", "the winner's row was locked by who lost");
+    for store in stores {
+        store.upkeep.close().await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn the_tasks_of_a_project_are_found_without_those_of_others() {
+    let Some(url) = server() else { return };
+    let url = database(&url).await;
+    let options = PostgresOptions::new(&url).unwrap();
+    let store = PostgresStore::open(options).await.unwrap();
+    let board = agents(&store);
+    for path in ["/p", "/q"] {
+        board.add_project(path, None).await.unwrap();
+    }
+    for _ in 0..5 {
+        let many = vec![TaskDraft::new("/q", "of another"); 100];
+        board.add_tasks(many).await.unwrap();
+    }
+    board
+        .add_tasks(vec![TaskDraft::new("/p", "a task")])
+        .await
+        .unwrap();
+    let watch = connect(&url).await;
+    let before = rows_read(&watch, store).await;
+    let options = PostgresOptions::new(&url).unwrap();
+    let store = PostgresStore::open(options).await.unwrap();
+    let view = agents(&store).view(Some("/p")).await.unwrap();
+    assert_eq!(view.tasks.len(), 1);
+    let more = rows_read(&watch, store).await - before;
+    assert!((1..10).contains(&more), "{more} rows were read");
+}
+
+/// Connections of stores to this database of which something holds.
+async fn backends(watch: &tokio_postgres::Client, condition: &str) -> i64 {
+    let text = format!(
+        "select count(*) from pg_stat_activity
+         where datname = current_database() and application_name = 'lope' and {condition}"
+    );
+    watch.query_one(text.as_str(), &[]).await.unwrap().get(0)
+}
+
+/// Close a store; then its connections have told how many rows of tasks were ever read.
+async fn rows_read(watch: &tokio_postgres::Client, store: Store) -> i64 {
+    store.upkeep.close().await.unwrap();
+    drop(store);
+    until("its connections have ended", async || {
+        backends(watch, "true").await == 0
+    })
+    .await;
+    let text = "select coalesce(idx_tup_fetch, 0) + seq_tup_read from pg_stat_user_tables
+         where relname = 'tasks'";
+    watch.query_one(text, &[]).await.unwrap().get(0)
 }

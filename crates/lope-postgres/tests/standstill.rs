@@ -4,29 +4,14 @@
 
 use crate::fixture;
 
-use std::time::Duration;
-
 use fixture::commands::{admission, born, claim, deploy, hold, register, run_id};
 use fixture::proxy::Proxy;
-use fixture::{Schema, connect, server};
+use fixture::{Schema, connect, server, until};
 use lope_model::{RunId, RunnerId};
 use lope_postgres::{PostgresOptions, PostgresStore};
 use lope_store::Store;
 use lope_store::runs::{Claim, CommitReply, Deliver, FinalStatus, Finish, Reach, RunCommit, Then};
 use tokio_postgres::Client;
-
-/// Everything that is waited for happens within this time, or never.
-const PATIENCE: Duration = Duration::from_secs(120);
-
-async fn until<F: Future<Output = bool>>(what: &str, is_so: impl Fn() -> F) {
-    let waited = async {
-        while !is_so().await {
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
-    };
-    let done = tokio::time::timeout(PATIENCE, waited).await;
-    done.unwrap_or_else(|_| panic!("never: {what}"));
-}
 
 async fn owned(store: &Store, runner: RunnerId) -> usize {
     store.runs.owned(runner, None, 10).await.unwrap().len()

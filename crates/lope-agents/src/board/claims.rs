@@ -11,7 +11,7 @@ use lope_store::transfer::TransferValue;
 
 use super::{AgentBoard, BoardResult, TRIES_MAX, contended, pause, taken};
 use crate::law::BoardView;
-use crate::law::budget::{Exhausted, exhausted};
+use crate::law::budget::{Exhausted, exhausted, looks_back};
 use crate::law::lock::{acquired, standing};
 use crate::law::select::{NotEligible, TaskQuery, eligible, objection, role};
 use crate::law::settle::{AttemptEnd, failures, run_at_work, settle};
@@ -103,10 +103,10 @@ impl AgentBoard {
         let mut next_day = None;
         for task in eligible(view, query, &self.rules) {
             let path = task.project_path.as_str();
-            if !known.contains_key(path) {
+            if looks_back(task, &self.rules) && !known.contains_key(path) {
                 known.insert(path, self.attempts(path).await?);
             }
-            let attempts = &known[path];
+            let attempts = known.get(path).map_or(&[][..], Vec::as_slice);
             let left = self.left_attempts(task, attempts).await?;
             let lock = acquired(view, task, me, expiry);
             let claim = Claim::of(self, view, task, &left, lock);
@@ -344,8 +344,10 @@ impl Claim {
             });
             let free = neighbours.filter(|lock| standing(view, lock, Some(me), rules).is_free());
             changes.extend(free.map(BoardRecord::deleted));
-            changes.extend(board.moved(task, next.clone()));
+            // The lock first: whoever finds it there has written nothing. A row that was updated
+            // meanwhile is locked by each of them, one after the other.
             changes.push(lock.clone().inserted());
+            changes.extend(board.moved(task, next.clone()));
         }
         next.revision += 1;
         Self {

@@ -92,6 +92,13 @@ pub fn exhausted(
     })
 }
 
+/// Does it matter what was attempted before? Not for a task that nobody has held, if neither its
+/// project nor the day has a budget.
+pub fn looks_back(task: &TaskRecord, rules: &TaskRules) -> bool {
+    let none = Budget::default();
+    task.epoch > 0 || rules.project_budget != none || rules.day_budget != none
+}
+
 /// What an agent that is started now may use up.
 pub fn left(
     task: &TaskRecord,
