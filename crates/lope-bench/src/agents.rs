@@ -1,5 +1,6 @@
 //! Agents: how long a claim takes when many want the same task, what it takes to log an agent that
-//! says very much, and what a runner with twenty agents at work costs.
+//! says very much, what a runner with twenty agents at work costs, and how long a wake-up takes to
+//! decide about two hundred projects.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -8,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use lope::agents::law::select::TaskQuery;
 use lope::agents::settings::{AgentSettings, AgentsSettings, RunnerSettings};
+use lope::agents::wake::wake_up;
 use lope::agents::{
     AgentBoard, InheritedEnvironment, RoundSettings, RunnerAdmission, RunnerEquipment, RunnerSpec,
     TaskDraft, TaskRunner,
@@ -38,13 +40,17 @@ const POLL: Duration = Duration::from_millis(100);
 const PIECE: u64 = 1_000_000;
 const PIECES_PER_SECOND: u64 = 10;
 
-/// All three; `scale` is in percent of the usual work.
+/// Projects that a wake-up decides about.
+const WOKEN: usize = 200;
+
+/// All of them; `scale` is in percent of the usual work.
 pub(crate) async fn agents(scale: u64, store: &MeasuredStore) -> BenchResult<Vec<BenchFigure>> {
     let scaled = |usual: u64| (usual * scale / 100).max(1);
     Ok(vec![
         claims(scaled(100), store).await?,
         output(scaled(20), store).await?,
         at_work(scaled(20), store).await?,
+        wakeups(scaled(20), store).await?,
     ])
 }
 
@@ -345,4 +351,43 @@ async fn at_work(seconds: u64, store: &MeasuredStore) -> BenchResult<BenchFigure
     Ok(figure
         .note("of a core", format!("{:.2} %", busy * 100.0))
         .note("for", Span::from_secs(seconds).to_string()))
+}
+
+/// Wake-ups over projects in each of which a task waits; no runner is started.
+async fn wakeups(rounds: u64, store: &MeasuredStore) -> BenchResult<BenchFigure> {
+    let home = store
+        .folder()
+        .join(format!("agents-{}", uuid::Uuid::now_v7()));
+    let board = store.client.agents(&RunnerSettings::default());
+    let paths: Vec<String> = (0..WOKEN).map(|it| format!("/bench/woken/{it}")).collect();
+    for path in &paths {
+        board.add_project(path, None).await.map_err(broken)?;
+    }
+    let tasks = paths.iter().map(|path| TaskDraft::new(path, "a task"));
+    board.add_tasks(tasks.collect()).await.map_err(broken)?;
+    let before = store.read().await?;
+    let mut times = Vec::new();
+    for _ in 0..rounds {
+        let began = Instant::now();
+        let woken = wake_up(&board, paths.clone(), &home).await;
+        times.push(began.elapsed().as_secs_f64() * 1e3);
+        let woken = woken.map_err(broken)?;
+        let started = woken.map_or(0, |woken| woken.start.len());
+        if started != WOKEN {
+            let message = format!("runners would be started for {started} of {WOKEN} projects");
+            return Err(BenchError::broken(message));
+        }
+    }
+    let cost = before.until(store.read().await?);
+    std::fs::remove_dir_all(&home).map_err(broken)?;
+    let figure = BenchFigure {
+        bench: "agents: wake-ups",
+        store: store.kind.name(),
+        unit: "wake-ups",
+        units: rounds,
+        cost,
+        notes: Vec::new(),
+    };
+    let (figure, ..) = figure.note("projects", WOKEN.to_string()).times(times);
+    Ok(figure)
 }

@@ -28,6 +28,9 @@ static TRANSACTIONS: Statement = Statement {
     types: "",
 };
 
+/// What Linux counts the time of ended processes in.
+const TICK: Duration = Duration::from_millis(10);
+
 /// A connection beside the store's own.
 pub struct ServerMeter {
     db: DbConnection,
@@ -63,16 +66,18 @@ impl ServerMeter {
         Ok(number.cast_unsigned())
     }
 
-    /// CPU time of all living processes of the server, if it runs on this machine.
+    /// CPU time of all processes of the server, those that have ended too, if it runs on this
+    /// machine.
     pub fn server_time(&self) -> Option<Duration> {
         let postmaster = self.postmaster?;
-        let processes = std::fs::read_dir("/proc").ok()?.filter_map(Result::ok);
-        let pids = processes.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
-        Some(
-            pids.filter(|pid| parent_of(*pid) == Some(postmaster))
-                .filter_map(time_of)
-                .sum(),
-        )
+        loop {
+            let ended = time_of_ended(postmaster)?;
+            let living = time_of_living(postmaster)?;
+            // One that ended between the two would be counted twice, or not at all.
+            if time_of_ended(postmaster)? == ended {
+                return Some(ended + living);
+            }
+        }
     }
 
     /// Delete the schema with everything in it.
@@ -94,13 +99,28 @@ fn name_of(pid: u32) -> Option<String> {
 }
 
 fn parent_of(pid: u32) -> Option<u32> {
+    fields_of(pid)?.get(1)?.parse().ok()
+}
+
+/// What the system tells of a process behind its name: its state, its parent, and more.
+fn fields_of(pid: u32) -> Option<Vec<String>> {
     let text = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    text.rsplit_once(')')?
-        .1
-        .split_whitespace()
-        .nth(1)?
-        .parse()
-        .ok()
+    let fields = text.rsplit_once(')')?.1.split_whitespace();
+    Some(fields.map(str::to_owned).collect())
+}
+
+/// CPU time of the children of a process that have ended.
+fn time_of_ended(parent: u32) -> Option<Duration> {
+    let fields = fields_of(parent)?;
+    let ticks = fields.get(13..15)?.iter().map(|text| text.parse::<u32>());
+    Some(TICK * ticks.sum::<Result<u32, _>>().ok()?)
+}
+
+fn time_of_living(parent: u32) -> Option<Duration> {
+    let processes = std::fs::read_dir("/proc").ok()?.filter_map(Result::ok);
+    let pids = processes.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+    let children = pids.filter(|pid| parent_of(*pid) == Some(parent));
+    Some(children.filter_map(time_of).sum())
 }
 
 /// Time on a processor, as the scheduler counts it.

@@ -22,5 +22,6 @@ mod fixture;
 mod partitions;
 mod remove_verdict;
 mod schema;
+mod server_meter;
 mod standstill;
 mod verdicts;
