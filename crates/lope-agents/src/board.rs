@@ -16,8 +16,8 @@ use std::time::Duration;
 use lope_model::id::TaskId;
 use lope_model::{RunnerId, Timestamp, limit};
 use lope_store::board::{
-    Board, BoardChange, BoardClock, BoardRead, BoardSelect, PROJECTS, RUNNERS, SECTIONS,
-    TASK_EVENTS, TASK_LOCKS, TASKS,
+    Board, BoardChange, BoardClock, BoardConflict, BoardRead, BoardSelect, PROJECTS, RUNNERS,
+    SECTIONS, TASK_EVENTS, TASK_LOCKS, TASKS,
 };
 use lope_store::{StoreError, StoreResult, Watch};
 use thiserror::Error;
@@ -43,6 +43,8 @@ pub use tasks::{TaskDetail, TaskDraft, TaskFilter};
 /// How often a change is tried again when others were faster.
 const TRIES_MAX: u32 = 50;
 const TRY_AGAIN_AFTER: Duration = Duration::from_millis(3);
+/// How many rows are deleted in one commit.
+const FORGET_TOGETHER: usize = 100;
 
 /// What is known about the processes of this machine.
 pub trait ProcessFacts: Send + Sync {
@@ -219,6 +221,20 @@ impl AgentBoard {
 
     async fn commit(&self, changes: Vec<BoardChange>) -> BoardResult<bool> {
         Ok(self.board.commit(changes).await?.is_ok())
+    }
+
+    /// Delete rows, many in one commit; how many. One that somebody changed or deleted meanwhile is
+    /// left to him.
+    async fn forget<R: BoardRecord>(&self, old: &[R]) -> BoardResult<usize> {
+        let mut forgotten = 0;
+        for group in old.chunks(FORGET_TOGETHER) {
+            let mut changes: Vec<BoardChange> = group.iter().map(BoardRecord::deleted).collect();
+            while let Err(BoardConflict { change }) = self.board.commit(changes.clone()).await? {
+                changes.remove(change);
+            }
+            forgotten += changes.len();
+        }
+        Ok(forgotten)
     }
 
     /// An event of a task, numbered behind the last one.

@@ -1,16 +1,21 @@
 //! What hooks are to be told: written with every change of a task's status, whoever makes it, and
 //! taken by one.
 
-use lope_agents::board::{HookAgain, TaskDraft, TaskToken};
-use lope_agents::law::ProcessProof;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+
+use lope_agents::board::{AgentBoard, HookAgain, TaskDraft, TaskToken};
 use lope_agents::law::decide::Decision;
+use lope_agents::law::{ProcessProof, TaskRules};
 use lope_agents::records::{
     Author, Budget, ReviewBy, StopReason, TaskHookRecord, TaskRecord, TaskStatus,
 };
 use lope_agents::settings::{HookSettings, HookTarget};
 use lope_model::Span;
+use lope_store::faults::{InjectedFault, StoreCall, with_faults};
+use lope_store::{MemoryStore, Store};
 
-use crate::fixture::{PROJECT, Stage, begun, claim, claimed, runner_id, work};
+use crate::fixture::{Facts, PROJECT, Stage, begun, claim, claimed, runner_id, work};
 
 fn hook(on: &[TaskStatus], program: &str) -> HookSettings {
     HookSettings {
@@ -242,4 +247,63 @@ async fn a_clock_that_is_set_back_keeps_no_hook_from_being_told() {
     let now = stage.board.now().await.unwrap();
     stage.clock.set_wall(now.minus(Span::from_secs(3_600)));
     assert_eq!(told(&stage).await, ["task.pending"]);
+}
+
+fn board_on(store: Store) -> AgentBoard {
+    let board = AgentBoard::new(store.board, Arc::<Facts>::default(), TaskRules::default());
+    board.with_hooks(&[hook(TaskStatus::ALL, "all")])
+}
+
+/// Have one hook told for each of so many tasks that are decided about.
+async fn decide_all(board: &AgentBoard, tasks: &[TaskRecord], decision: &Decision) {
+    for task in tasks {
+        let id = task.id.to_string();
+        board.decide(&id, decision, Author::Person).await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn what_nobody_tells_is_forgotten_many_at_a_time() {
+    let store = MemoryStore::open();
+    let board = board_on(store.clone());
+    board.add_project(PROJECT, None).await.unwrap();
+    let tasks = vec![TaskDraft::new(PROJECT, "a task"); 30];
+    let tasks = board.add_tasks(tasks).await.unwrap();
+    let commits = Arc::new(AtomicUsize::new(0));
+    let meanwhile: Arc<Mutex<Option<TaskHookRecord>>> = Arc::default();
+    let (counted, told, other) = (commits.clone(), meanwhile.clone(), board.clone());
+    let forgetful = board_on(with_faults(
+        store,
+        Arc::new(move |call: StoreCall| {
+            if call.verb == "commit" {
+                counted.fetch_add(1, Ordering::SeqCst);
+                if let Some(call) = told.lock().unwrap().take() {
+                    tell(other.clone(), call);
+                }
+            }
+            InjectedFault::None
+        }),
+    ));
+    let later = board.now().await.unwrap().plus(Span::from_secs(60));
+    decide_all(&board, &tasks, &Decision::Skip { notes: None }).await;
+    forgetful.forget_hooks(later).await.unwrap();
+    assert_eq!(commits.swap(0, Ordering::SeqCst), 1);
+    assert!(board.hooks_to_tell().await.unwrap().due.is_empty());
+    // What somebody tells between the look and the commit hinders nothing.
+    decide_all(&board, &tasks, &Decision::Reset).await;
+    let due = board.hooks_to_tell().await.unwrap().due;
+    assert_eq!(due.len(), 30);
+    *meanwhile.lock().unwrap() = Some(due[7].clone());
+    forgetful.forget_hooks(later).await.unwrap();
+    assert_eq!(commits.load(Ordering::SeqCst), 2);
+    assert!(board.hooks_to_tell().await.unwrap().due.is_empty());
+}
+
+/// Tell a hook beside the call that is about to be made.
+fn tell(board: AgentBoard, call: TaskHookRecord) {
+    let told = std::thread::spawn(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread().build();
+        runtime.unwrap().block_on(board.hook_told(&call)).unwrap();
+    });
+    told.join().unwrap();
 }

@@ -92,10 +92,13 @@ async fn spec(
         let message = format!("task {} belongs to {}", task.id, task.project_path);
         return Err(CommandError::usage(message));
     }
-    if !Path::new(&project).is_dir() {
-        let message = format!("{project} is no folder any more");
-        return Err(CommandError::new(CommandExit::Failed, message));
+    let section = task.as_ref().and_then(|task| task.section_id.as_deref());
+    let meant = args.section.as_deref();
+    if let (Some(task), Some(meant)) = (&task, meant.filter(|meant| section != Some(*meant))) {
+        let message = format!("task {} is not in section '{meant}'", task.id);
+        return Err(CommandError::usage(message));
     }
+    is_there(&project)?;
     let bad = |error| CommandError::usage(format!("--lock-expiry: {error}"));
     let expiry = args.lock_expiry.as_deref().map(str::parse::<Span>);
     let lock_expiry = expiry.transpose().map_err(bad)?;
@@ -118,6 +121,16 @@ async fn spec(
         until_idle: args.until_idle,
         lock_expiry,
     })
+}
+
+/// The folder of a project may be gone since it was registered.
+fn is_there(project: &str) -> CommandResult<()> {
+    if Path::new(project).is_dir() {
+        return Ok(());
+    }
+    let message = format!("{project} is no folder any more");
+    Err(CommandError::new(CommandExit::Failed, message)
+        .hint("'lope projects remove' forgets a project, 'disable' lets its tasks rest"))
 }
 
 /// Be the runner.
@@ -158,7 +171,7 @@ fn full(others: &[RunnerId]) -> CommandError {
     let others: Vec<String> = others.iter().map(ToString::to_string).collect();
     let message = format!("runner {} works on this project", others.join(", "));
     CommandError::refused(message)
-        .hint("'lope runners stop ID' stops it; runners.maxConcurrent allows more than one")
+        .hint("'lope runners stop ID' stops it; runners.maxConcurrent allows more than one, but one in a section")
 }
 
 fn equipment(
@@ -220,6 +233,7 @@ pub(super) async fn start_detached(
     spec: &RunnerSpec,
     context: &AgentsContext,
 ) -> CommandResult<()> {
+    is_there(&spec.project)?;
     let mut words = vec![
         "runners".to_owned(),
         "start".to_owned(),

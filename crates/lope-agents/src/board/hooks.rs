@@ -133,10 +133,9 @@ impl AgentBoard {
 
     /// Forget what nobody told since this time: its hook is in no configuration any more.
     pub async fn forget_hooks(&self, before: Timestamp) -> BoardResult<()> {
-        let all: Vec<TaskHookRecord> = self.rows(BoardSelect::all(TASK_HOOKS)).await?;
-        for call in all.iter().filter(|call| call.made_at < before) {
-            self.hook_told(call).await?;
-        }
+        let mut old: Vec<TaskHookRecord> = self.rows(BoardSelect::all(TASK_HOOKS)).await?;
+        old.retain(|call| call.made_at < before);
+        self.forget(&old).await?;
         Ok(())
     }
 }

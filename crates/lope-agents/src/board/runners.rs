@@ -32,8 +32,19 @@ pub struct RunnerEntry {
 #[derive(Clone, PartialEq, Debug)]
 pub enum RunnerPlace {
     Taken(Box<AgentRunnerRecord>),
-    /// These work on the project, and there is no place for another.
+    /// These work on the project, and there is no place for another; or in the same section.
     Full(Vec<RunnerId>),
+}
+
+/// The place of a new runner beside those that live, or who is in its way.
+fn place_beside(live: &[&AgentRunnerRecord], new: &RunnerEntry) -> Result<i64, Vec<RunnerId>> {
+    let is_same = |it: &&&AgentRunnerRecord| new.section.is_some() && it.section_id == new.section;
+    if let Some(same) = live.iter().find(is_same) {
+        return Err(vec![same.id]);
+    }
+    let mut places = 1..=i64::from(new.places);
+    let free = places.find(|place| live.iter().all(|it| it.place != *place));
+    free.ok_or_else(|| live.iter().map(|it| it.id).collect())
 }
 
 impl AgentBoard {
@@ -58,16 +69,9 @@ impl AgentBoard {
                 )
                 .await?;
             }
-            let same_section = live
-                .iter()
-                .any(|runner| new.section.is_some() && runner.section_id == new.section);
-            let free = (1..=i64::from(new.places))
-                .find(|place| live.iter().all(|runner| runner.place != *place))
-                .filter(|_| !same_section);
-            let Some(place) = free else {
-                return Ok(RunnerPlace::Full(
-                    live.iter().map(|runner| runner.id).collect(),
-                ));
+            let place = match place_beside(&live, new) {
+                Ok(place) => place,
+                Err(others) => return Ok(RunnerPlace::Full(others)),
             };
             let runner = AgentRunnerRecord {
                 id: new.id,
@@ -199,12 +203,7 @@ impl AgentBoard {
         let mut old: Vec<AgentRunnerRecord> = self.rows(select).await?;
         old.retain(|runner| runner.completed_at.is_some_and(|at| at < before));
         old.truncate(most);
-        let mut forgotten = 0;
-        for runner in old {
-            // One that somebody else forgot meanwhile is gone as well.
-            forgotten += usize::from(self.commit(vec![runner.deleted()]).await?);
-        }
-        Ok(forgotten)
+        self.forget(&old).await
     }
 
     /// A runner has ended. Its locks are given back; tasks that it was at work on keep their open
