@@ -69,23 +69,32 @@ pub fn remove_older(folder: &Path, retention: Span) -> io::Result<usize> {
         entries => entries?,
     };
     for entry in entries.flatten() {
-        let path = entry.path();
-        let kind = entry.file_type()?;
-        if kind.is_dir() {
-            removed += remove_older(&path, retention)?;
-            // It is gone only if nothing is in it.
-            let _ = fs::remove_dir(&path);
-            continue;
-        }
-        let is_log = path.extension().is_some_and(|end| end == "log");
-        let age = entry.metadata()?.modified().ok();
-        let age = age.and_then(|at| SystemTime::now().duration_since(at).ok());
-        if is_log && kind.is_file() && age.is_some_and(|age| age > retention.to_duration()) {
-            fs::remove_file(&path)?;
-            removed += 1;
-        }
+        removed += match remove_if_older(&entry, retention) {
+            // Another runner has taken it away meanwhile.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => 0,
+            count => count?,
+        };
     }
     Ok(removed)
+}
+
+fn remove_if_older(entry: &fs::DirEntry, retention: Span) -> io::Result<usize> {
+    let path = entry.path();
+    let kind = entry.file_type()?;
+    if kind.is_dir() {
+        let removed = remove_older(&path, retention)?;
+        // It is gone only if nothing is in it.
+        let _ = fs::remove_dir(&path);
+        return Ok(removed);
+    }
+    let is_log = path.extension().is_some_and(|end| end == "log");
+    let age = entry.metadata()?.modified().ok();
+    let age = age.and_then(|at| SystemTime::now().duration_since(at).ok());
+    if !is_log || !kind.is_file() || age.is_none_or(|age| age <= retention.to_duration()) {
+        return Ok(0);
+    }
+    fs::remove_file(&path)?;
+    Ok(1)
 }
 
 #[cfg(test)]
@@ -136,5 +145,24 @@ mod tests {
         assert_eq!(fs::read_to_string(&kept).unwrap(), "what it said");
         assert!(stays.exists());
         assert!(!gone.exists() && !gone.parent().unwrap().exists());
+    }
+
+    /// A wake-up starts many runners at once, and each of them takes old logs away.
+    #[test]
+    fn several_take_old_logs_away_at_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let logs = TaskLogs::at(folder.path().join("tasks"));
+        for number in 0..400_u32 {
+            let task = TaskId::from_bytes(u128::from(number % 40).to_be_bytes());
+            written(&logs, task, i64::from(number), DAY * 8);
+        }
+        let retention = Span::from_secs(7 * 24 * 60 * 60);
+        let removed: usize = std::thread::scope(|scope| {
+            let begin = || scope.spawn(|| logs.remove_older(retention).unwrap());
+            let all: Vec<_> = (0..8).map(|_| begin()).collect();
+            all.into_iter().map(|it| it.join().unwrap()).sum()
+        });
+        assert_eq!(removed, 400);
+        assert_eq!(fs::read_dir(logs.path("")).unwrap().count(), 0);
     }
 }

@@ -8,6 +8,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::SystemTime;
 
+use lope_model::RunId;
+
 /// A look is due when this part of the bound was written.
 const CHECK_AFTER: u64 = 16;
 /// When logs are removed, so much room is made that the next look has time.
@@ -60,9 +62,16 @@ impl LogGrowth {
     }
 }
 
-/// Remove the logs of the runs that wrote longest ago; of the last one, its oldest files.
+/// Remove the logs of the runs that wrote longest ago; of the last one, its oldest files. Folders
+/// that are no run's, such as that of the logs of tasks, have bounds of their own.
 pub(super) fn trim(folder: &Path, max: u64) -> io::Result<()> {
-    let mut runs = uses(folder, |path| sum(&uses(path, single)?, path))?;
+    let mut runs = uses(folder, |path| {
+        if is_of_run(path) {
+            sum(&uses(path, single)?, path)
+        } else {
+            Err(io::ErrorKind::NotADirectory.into())
+        }
+    })?;
     let mut total: u64 = runs.iter().map(|run| run.bytes).sum();
     if total <= max {
         return Ok(());
@@ -74,7 +83,7 @@ pub(super) fn trim(folder: &Path, max: u64) -> io::Result<()> {
         if total <= wanted {
             return Ok(());
         }
-        fs::remove_dir_all(&run.path)?;
+        unless_gone(fs::remove_dir_all(&run.path))?;
         total -= run.bytes;
     }
     let Some(last) = last else { return Ok(()) };
@@ -85,10 +94,23 @@ pub(super) fn trim(folder: &Path, max: u64) -> io::Result<()> {
         if total <= wanted {
             break;
         }
-        fs::remove_file(&file.path)?;
+        unless_gone(fs::remove_file(&file.path))?;
         total -= file.bytes;
     }
     Ok(())
+}
+
+/// What another process has removed meanwhile is gone as well.
+fn unless_gone(removed: io::Result<()>) -> io::Result<()> {
+    removed.or_else(|error| match error.kind() {
+        io::ErrorKind::NotFound => Ok(()),
+        _ => Err(error),
+    })
+}
+
+fn is_of_run(path: &Path) -> bool {
+    let name = path.file_name().and_then(|name| name.to_str());
+    name.is_some_and(|name| name.parse::<RunId>().is_ok())
 }
 
 /// Everything in a folder; what is gone meanwhile is left out.
@@ -146,20 +168,40 @@ mod tests {
             .unwrap();
     }
 
+    fn run(number: u8) -> String {
+        RunId::from_bytes([number; 16]).to_string()
+    }
+
     #[test]
     fn the_oldest_logs_go_when_all_together_are_too_many() {
         let folder = tempfile::tempdir().unwrap();
         let at = folder.path();
         let has = |name: &str| folder.path().join(name).exists();
-        log(at, "old/a.1.log", 400, 500);
-        log(at, "long/a.1.log", 400, 400);
-        log(at, "long/b.1.log", 400, 10);
-        log(at, "new/a.1.log", 100, 20);
+        let [old, long, new] = [run(1), run(2), run(3)];
+        let [long_a, long_b] = ["a", "b"].map(|step| format!("{long}/{step}.1.log"));
+        log(at, &format!("{old}/a.1.log"), 400, 500);
+        log(at, &long_a, 400, 400);
+        log(at, &long_b, 400, 10);
+        log(at, &format!("{new}/a.1.log"), 100, 20);
         trim(at, 2_000).unwrap();
-        assert!(has("old/a.1.log"), "there is room");
+        assert!(has(&old), "there is room");
         trim(at, 1_000).unwrap();
-        assert!(!has("old") && has("new/a.1.log") && has("long/a.1.log"));
+        assert!(!has(&old) && has(&new) && has(&long_a));
         trim(at, 500).unwrap();
-        assert!(!has("new") && !has("long/a.1.log") && has("long/b.1.log"));
+        assert!(!has(&new) && !has(&long_a) && has(&long_b));
+    }
+
+    /// "Log of run k readable after 10,000 later runs within retention": the logs of tasks are in the
+    /// same folder, and older than all that is written now.
+    #[test]
+    fn what_is_no_runs_folder_is_left_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let of_task = format!("tasks/{}/work.1.log", run(9));
+        log(folder.path(), &of_task, 400, 900);
+        log(folder.path(), &format!("{}/a.1.log", run(1)), 400, 500);
+        log(folder.path(), &format!("{}/a.1.log", run(2)), 400, 10);
+        trim(folder.path(), 500).unwrap();
+        let has = |name: &str| folder.path().join(name).exists();
+        assert!(has(&of_task) && !has(&run(1)) && has(&run(2)));
     }
 }
