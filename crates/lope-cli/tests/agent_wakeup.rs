@@ -11,12 +11,12 @@ use serde_json::{Value, json};
 use crate::stage::{Home, Said, said, until};
 
 /// A home with projects whose agent notes what it did.
-struct Village {
-    home: Home,
+pub(crate) struct Village {
+    pub(crate) home: Home,
 }
 
 impl Village {
-    fn new(runners: &str) -> Self {
+    pub(crate) fn new(runners: &str) -> Self {
         let home = Home::new();
         std::fs::create_dir(home.path().join(".lope")).unwrap();
         let config = format!(
@@ -27,7 +27,7 @@ impl Village {
         Self { home }
     }
 
-    fn project(&self, name: &str) -> PathBuf {
+    pub(crate) fn project(&self, name: &str) -> PathBuf {
         let path = self.home.path().join(name);
         std::fs::create_dir_all(&path).unwrap();
         let path = path.canonicalize().unwrap();
@@ -36,7 +36,7 @@ impl Village {
         path
     }
 
-    fn add(&self, project: &Path, title: &str) -> String {
+    pub(crate) fn add(&self, project: &Path, title: &str) -> String {
         let added = self.json(&[
             "tasks",
             "add",
@@ -47,17 +47,17 @@ impl Village {
         added["id"].as_str().unwrap().to_owned()
     }
 
-    fn lope(&self, args: &[&str]) -> Said {
+    pub(crate) fn lope(&self, args: &[&str]) -> Said {
         self.home.lope(args)
     }
 
     #[track_caller]
-    fn json(&self, args: &[&str]) -> Value {
+    pub(crate) fn json(&self, args: &[&str]) -> Value {
         let args: Vec<&str> = args.iter().copied().chain(["--json"]).collect();
         self.lope(&args).done().json()
     }
 
-    fn status(&self, id: &str) -> Value {
+    pub(crate) fn status(&self, id: &str) -> Value {
         self.json(&["tasks", "show", id])["status"].clone()
     }
 
@@ -89,7 +89,7 @@ impl Drop for Village {
     }
 }
 
-fn count(folder: &Path) -> usize {
+pub(crate) fn count(folder: &Path) -> usize {
     let text = std::fs::read_to_string(folder.join("done.log")).unwrap_or_default();
     text.lines().count()
 }
