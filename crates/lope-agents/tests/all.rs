@@ -12,5 +12,6 @@ mod clock_set_back;
 mod fixture;
 mod hooks;
 mod law;
+mod lost_claims;
 mod task_lists;
 mod watched;

@@ -171,6 +171,9 @@ async fn whoever_loses_a_task_has_written_nothing() {
     let locked = "select xmax::text from lope.tasks";
     let locked: String = watch.query_one(locked, &[]).await.unwrap().get(0);
     assert_eq!(locked, "0", "the winner's row was locked by who lost");
+    // What they asked last was about that task alone.
+    let whole = backends(&watch, "query like '%from lope.projects%'").await;
+    assert_eq!(whole, 0, "looked at the whole project twice");
     for store in stores {
         store.upkeep.close().await.unwrap();
     }

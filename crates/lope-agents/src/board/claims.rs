@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use lope_model::id::TaskId;
 use lope_model::{RunnerId, Span, Timestamp};
-use lope_store::board::{BoardChange, BoardSelect, RUNNERS, TASK_LOCKS};
+use lope_store::board::{BoardChange, BoardSelect, RUNNERS, TASK_LOCKS, TASKS};
 use lope_store::transfer::TransferValue;
 
 use super::{AgentBoard, BoardResult, TRIES_MAX, contended, pause, taken};
@@ -61,12 +61,13 @@ impl AgentBoard {
             me: Some(me),
             ..query.clone()
         };
+        let mut view = self.view(query.project).await?;
         for tries in 1..=TRIES_MAX {
-            let view = self.view(query.project).await?;
             if self.bring_back(&view).await? {
+                view = self.view(query.project).await?;
                 continue;
             }
-            match self.next_claim(&view, &query, me, expiry).await? {
+            let lost = match self.next_claim(&view, &query, me, expiry).await? {
                 NextClaim::Nothing => return self.not_now(&view, &query).await,
                 NextClaim::NextDay(day) => return Ok(ClaimOutcome::NextDay(day)),
                 NextClaim::UsedUp { task, reason } => {
@@ -74,20 +75,46 @@ impl AgentBoard {
                         let task = task.id;
                         return Ok(ClaimOutcome::Exhausted { task, reason });
                     }
+                    *task
                 }
                 NextClaim::Ready(Claim { held, changes, end }) => {
-                    if self.commit(changes).await? {
-                        match end {
-                            // What a dead runner left was settled; the next turn decides anew.
-                            Some(()) => continue,
-                            None => return Ok(ClaimOutcome::Claimed(held)),
+                    match (self.commit(changes).await?, end) {
+                        (true, None) => return Ok(ClaimOutcome::Claimed(held)),
+                        // What a dead runner left was settled; the next turn decides anew.
+                        (true, Some(())) => {
+                            view = self.view(query.project).await?;
+                            continue;
                         }
+                        (false, _) => held.task,
                     }
                 }
-            }
+            };
             pause(tries).await;
+            view = match tries {
+                1 => self.seen_again(view, &lost).await?,
+                _ => self.view(query.project).await?,
+            };
         }
         contended()
+    }
+
+    /// The view with a task that was lost to somebody as it is now, and the locks of its project:
+    /// when many want one task, all but one look twice.
+    async fn seen_again(&self, mut view: BoardView, lost: &TaskRecord) -> BoardResult<BoardView> {
+        let path = lost.project_path.as_str();
+        let task = BoardSelect::all(TASKS).among("id", [lost.id.to_string()]);
+        let locks = BoardSelect::all(TASK_LOCKS).among("project_path", [path]);
+        let mut read = self.board.read(vec![task, locks]).await?;
+        let now: Vec<TaskRecord> = taken(&mut read, 0)?;
+        let locks: Vec<TaskLockRecord> = taken(&mut read, 1)?;
+        view.tasks.retain(|task| task.id != lost.id);
+        let open = now.into_iter();
+        view.tasks
+            .extend(open.filter(|task| task.status != TaskStatus::Completed));
+        view.locks.retain(|lock| lock.project_path != path);
+        view.locks.extend(locks);
+        view.clock = read.clock;
+        Ok(view)
     }
 
     /// The claim of the first task that may be begun. One that waits for the next day is passed over:
