@@ -8,6 +8,7 @@ use lope_flow::law::EventKind;
 use lope_model::{Epoch, RunId, Timestamp};
 use lope_store::runs::{Delivered, FinalStatus, RunStatus};
 
+use crate::client_act::ClientAct;
 use crate::mutant;
 use crate::process::MORNING;
 use crate::serve::{AGAIN, fine};
@@ -15,23 +16,6 @@ use crate::world::{Happening, SimWorld, at_once};
 
 /// How late a retry comes, at most, that was decided on when the run had failed.
 const LATE: i64 = 12_000;
-
-/// What a client of a job does next. Numbers count from the first.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum ClientAct {
-    /// Sends this of its mail, then the next.
-    Send(usize),
-    /// Sends this of its mail, for which there was no room.
-    SendAgain(usize),
-    /// Retries the run for the so-manieth time, if it has failed.
-    Retry(usize),
-    /// Retries it as it had decided on then, whatever became of it since.
-    RetryLate(usize),
-    /// Has its progress thrown away.
-    Discard(usize),
-    /// Resumes it once it was let go.
-    Resume(usize),
-}
 
 impl SimWorld {
     pub(crate) fn client(&mut self, job: usize, act: ClientAct) {

@@ -12,6 +12,7 @@
 
 mod aftermath;
 mod checker;
+mod client_act;
 mod clients;
 mod damage;
 pub mod dice;

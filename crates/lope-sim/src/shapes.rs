@@ -11,7 +11,7 @@ use lope_flow::law::{EventKind, Plan};
 use lope_model::{QueueName, Value};
 use lope_store::tables::{Append, TableId};
 
-use crate::clients::ClientAct;
+use crate::client_act::ClientAct;
 use crate::dice::Dice;
 
 /// Most failed attempts of one execution, in any shape.

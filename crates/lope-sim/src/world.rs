@@ -18,7 +18,7 @@ use lope_store::runs::RunRecord;
 use lope_store::{ManualClock, Store, Watch};
 
 use crate::checker::InvariantChecker;
-use crate::clients::ClientAct;
+use crate::client_act::ClientAct;
 use crate::dice::Dice;
 use crate::faults::Faults;
 use crate::mutant::{self, Mutant};

@@ -62,6 +62,9 @@ fn a_seed_tells_the_same_story_every_time() {
     }
 }
 
+/// What is counted over worlds, and how.
+type Counted = (&'static str, fn(&SimReport) -> u64);
+
 /// A simulator in which nothing goes wrong proves nothing.
 #[test]
 fn worlds_are_not_too_kind() {
@@ -94,7 +97,7 @@ fn worlds_are_not_too_kind() {
             && falls > 10
             && lost > 0
     );
-    let seldom: [(&str, fn(&SimReport) -> u64); 5] = [
+    let seldom: [Counted; 5] = [
         ("retries of what had failed", |it| it.counts.reopened.into()),
         ("discards", |it| it.counts.discarded.into()),
         ("claims of a full queue", |it| it.counts.bounded.into()),
