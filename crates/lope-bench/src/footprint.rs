@@ -62,7 +62,7 @@ pub(crate) fn footprint(store: &MeasuredStore) -> BenchResult<BenchFigure> {
         ))
 }
 
-fn store_text(store: &MeasuredStore) -> BenchResult<String> {
+pub(crate) fn store_text(store: &MeasuredStore) -> BenchResult<String> {
     match &store.url {
         lope::stores::StoreUrl::Postgres(url) => Ok(url.clone()),
         lope::stores::StoreUrl::Sqlite(_) => Ok(store.url.to_string()),
@@ -77,4 +77,10 @@ pub(crate) fn resident(pid: u32) -> Option<u64> {
     let text = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
     let line = text.lines().find(|line| line.starts_with("VmRSS:"))?;
     line.split_whitespace().nth(1)?.parse().ok()
+}
+
+pub(crate) fn megabytes(kibibytes: Option<u64>) -> String {
+    kibibytes.map_or("unknown".to_owned(), |kib| {
+        format!("{:.0} MB", kib as f64 / 1024.0)
+    })
 }

@@ -17,6 +17,7 @@ mod reactive;
 mod server;
 mod shapes;
 mod sleepers;
+mod upkeep;
 mod work;
 
 pub use error::{BenchError, BenchResult};
@@ -32,7 +33,7 @@ pub struct Benchmark {
 }
 
 /// Everything that can be measured.
-pub const BENCHMARKS: [Benchmark; 13] = [
+pub const BENCHMARKS: [Benchmark; 14] = [
     on_every_store("runs"),
     on_every_store("steps"),
     on_every_store("fan"),
@@ -43,6 +44,7 @@ pub const BENCHMARKS: [Benchmark; 13] = [
     on_every_store(PYTHON),
     on_lasting_stores("server"),
     on_lasting_stores("sleepers"),
+    on_lasting_stores("upkeep"),
     on_lasting_stores("agents"),
     on_lasting_stores("idle"),
     on_lasting_stores("footprint"),
@@ -105,6 +107,10 @@ pub async fn measure(
         "reactive" => reactive::reactive(scale, store).await?,
         "server" => server::measure(scale, store).await?,
         "sleepers" => vec![sleepers::sleepers(scaled(100_000), store).await?],
+        "upkeep" => vec![
+            upkeep::prune(scaled(20_000), store).await?,
+            upkeep::wakeups(scaled(50), store).await?,
+        ],
         "agents" => agents::agents(scale, store).await?,
         "idle" => vec![idle::idle(scaled(20), store).await?],
         "footprint" => vec![footprint::footprint(store)?],

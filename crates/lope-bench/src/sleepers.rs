@@ -11,7 +11,7 @@ use tokio::task::JoinSet;
 
 use crate::error::{BenchError, BenchResult};
 use crate::figure::BenchFigure;
-use crate::footprint::resident;
+use crate::footprint::{megabytes, resident};
 use crate::measured_store::MeasuredStore;
 use crate::{shapes, work};
 
@@ -68,12 +68,6 @@ pub(crate) async fn sleepers(count: u64, store: &MeasuredStore) -> BenchResult<B
 
 fn later(time: Timestamp, by: Duration) -> Timestamp {
     Timestamp::from_millis(time.millis() + i64::try_from(by.as_millis()).unwrap_or(i64::MAX))
-}
-
-fn megabytes(kibibytes: Option<u64>) -> String {
-    kibibytes.map_or("unknown".to_owned(), |kib| {
-        format!("{:.0} MB", kib as f64 / 1024.0)
-    })
 }
 
 /// Each with its own time, spread evenly from the first on.

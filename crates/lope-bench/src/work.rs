@@ -15,6 +15,7 @@ use tokio::task::JoinSet;
 
 use crate::error::{BenchError, BenchResult};
 use crate::figure::{BenchFigure, Cost, CostReading};
+use crate::footprint::{megabytes, resident};
 use crate::measured_store::MeasuredStore;
 use crate::shapes;
 
@@ -251,6 +252,7 @@ pub(crate) async fn long_loop(steps: u64, store: &MeasuredStore) -> BenchResult<
     let before = store.read().await?;
     let run = admit(&runner, &plan, i64::try_from(steps).unwrap_or(i64::MAX)).await?;
     let mut marks: Vec<CostReading> = Vec::new();
+    let mut memory = Vec::new();
     while marks.len() < 10 {
         tokio::time::sleep(GLANCE).await;
         let record = store.client.run(run).await?;
@@ -259,6 +261,7 @@ pub(crate) async fn long_loop(steps: u64, store: &MeasuredStore) -> BenchResult<
         let settled = if has_ended { steps } else { record.head };
         while marks.len() < 10 && settled * 10 >= steps * (marks.len() as u64 + 1) {
             marks.push(store.read().await?);
+            memory.push(megabytes(resident(std::process::id())));
         }
     }
     rest(&runner).await?;
@@ -277,7 +280,8 @@ pub(crate) async fn long_loop(steps: u64, store: &MeasuredStore) -> BenchResult<
     Ok(figure
         .note("last tenth against first", wall)
         .note("its CPU", cpu)
-        .note("CPU of each tenth", tenths(before, &marks)))
+        .note("CPU of each tenth", tenths(before, &marks))
+        .note("memory after each", memory.join(", ")))
 }
 
 /// CPU time of both ends in each tenth, beside that of the first.

@@ -157,7 +157,7 @@ impl DamageSite {
     }
 
     /// With a runner at work: the others end, these are set aside.
-    fn work(&self, neighbours: &[RunId], damaged: &[RunId]) {
+    pub(crate) fn work(&self, neighbours: &[RunId], damaged: &[RunId]) {
         let up = self.up();
         until("the neighbours end", || {
             let statuses = self.statuses();

@@ -325,3 +325,120 @@ fn a_limit_that_cannot_be_read_is_named_on_postgres() {
         a_limit_that_cannot_be_read_is_named(&site);
     }
 }
+
+/// "A final state that is adopted is finished again": a late retry once opened runs that had ended.
+/// Where that happened, each ends again as it did, and nothing of it is done a second time.
+fn what_was_opened_again_ends_as_it_did(site: &DamageSite) {
+    let fails = "name: fails\nsteps: { a: { js: '() => { throw new Error(\"no\") }' } }\n";
+    let waits = "name: waits\nsteps: { w: { wait: never } }\n";
+    let runs = [
+        ("echo.yaml", ECHO),
+        ("fails.yaml", fails),
+        ("waits.yaml", waits),
+    ]
+    .map(|(name, text)| site.start(&site.home.file(name, text), "x"));
+    site.lope(&["runs", "cancel", &runs[2].to_string()]).done();
+    let are_over = || {
+        site.sql("select status from runs where status = 'live'")
+            .is_empty()
+    };
+    let ends = || {
+        runs.map(|run| {
+            let shown = site.lope(&["runs", "show", &run.to_string(), "--json"]);
+            let mut shown = shown.done().json();
+            for changes in ["finished_at", "epoch"] {
+                shown[changes] = serde_json::Value::Null;
+            }
+            shown
+        })
+    };
+    let up = site.up();
+    until("they end", are_over);
+    up.ends();
+    let before = ends();
+    let statuses: Vec<&str> = before
+        .iter()
+        .map(|end| end["status"].as_str().unwrap())
+        .collect();
+    assert_eq!(statuses, ["completed", "failed", "cancelled"]);
+    assert_eq!(before[0]["result"], 1, "{before:?}");
+    assert_eq!(before[1]["error"]["message"], "no", "{before:?}");
+    site.sql(
+        "insert into queue (run_id, owner, due, epoch, head, mail, taken, created_at, law, weight, priority, queue, realm,
+             status, parked, started_at)
+         select run_id, null, 0, epoch, head, mail, mail, created_at, law, weight, priority, queue, realm,
+             'queued', null, started_at from runs;
+         update runs set status = 'live', finished_at = null, result = null, error = null;
+         delete from run_tags where tag = ''",
+    );
+    assert!(!are_over());
+    let up = site.up();
+    until("they end again", are_over);
+    up.ends();
+    assert_eq!(ends(), before);
+    let sound = site.lope(&["store", "check"]);
+    assert_eq!(sound.code, 0, "{sound:?}");
+}
+
+#[test]
+fn what_was_opened_again_ends_as_it_did_on_sqlite() {
+    what_was_opened_again_ends_as_it_did(&DamageSite::sqlite());
+}
+
+#[test]
+fn what_was_opened_again_ends_as_it_did_on_postgres() {
+    if let Some(site) = DamageSite::postgres("opened") {
+        what_was_opened_again_ends_as_it_did(&site);
+    }
+}
+
+/// "One commit that cannot succeed keeps its group of 1,000 unanswered": also if it meets a row that
+/// should not be there, which a server tells in the same words as a race.
+#[test]
+fn a_run_whose_end_is_marked_already_keeps_nobody_else_on_postgres() {
+    let Some(site) = DamageSite::postgres("marked") else {
+        return;
+    };
+    let fails = "name: fails\nsteps: { a: { js: '() => { throw new Error(\"no\") }' } }\n";
+    let fails = site.home.file("fails.yaml", fails);
+    let damaged = site.start(&fails, "x");
+    let echo = site.home.file("echo.yaml", ECHO);
+    let sound: Vec<RunId> = (0..8).map(|_| site.start(&echo, "x")).collect();
+    let id = site.id(damaged);
+    site.sql(&format!(
+        "insert into run_tags (tag, value, created_at, run_id)
+         select '', 'failed', created_at, run_id from runs where run_id = {id}"
+    ));
+    site.work(&sound, &[damaged]);
+    let why = site.parked(damaged).unwrap();
+    assert!(why.contains("run_tags"), "{why}");
+    let removed = ["store", "remove-run", &damaged.to_string()];
+    site.lope(&removed).done();
+    let sound = site.lope(&["store", "check"]);
+    assert_eq!(sound.code, 0, "{sound:?}");
+}
+
+/// "A damaged run is set aside alone, the others do not notice": also where only one run of the queue
+/// may be at work.
+fn a_damaged_run_keeps_no_place_in_its_queue(site: &DamageSite) {
+    let echo = site.home.file("echo.yaml", ECHO);
+    let bound = "queues: { default: { concurrency: 1 } }\n";
+    site.home.file("config.yaml", bound);
+    let damaged = site.start(&echo, "x");
+    let sound: Vec<RunId> = (0..3).map(|_| site.start(&echo, "x")).collect();
+    let id = site.id(damaged);
+    site.sql(&format!("delete from journal where run_id = {id}"));
+    site.work(&sound, &[damaged]);
+}
+
+#[test]
+fn a_damaged_run_keeps_no_place_in_its_queue_on_sqlite() {
+    a_damaged_run_keeps_no_place_in_its_queue(&DamageSite::sqlite());
+}
+
+#[test]
+fn a_damaged_run_keeps_no_place_in_its_queue_on_postgres() {
+    if let Some(site) = DamageSite::postgres("place") {
+        a_damaged_run_keeps_no_place_in_its_queue(&site);
+    }
+}

@@ -3,15 +3,16 @@
 
 use std::path::Path;
 
-use lope_engine::QueueLimits;
 use lope_engine::client::{self, RunStartOptions};
+use lope_engine::settings::QueueLimit;
+use lope_engine::{QueueLimits, Settings};
 use lope_flow::law::{EventKind, Plan};
-use lope_model::{RunId, Timestamp, Value};
+use lope_model::{QueueName, RunId, Timestamp, Value};
 use lope_sqlite::{SqliteOptions, SqliteStore};
 use lope_store::Store;
 use rusqlite::Connection;
 
-use crate::fixture::EngineFixture;
+use crate::fixture::{self, EngineFixture};
 
 const RUNS: usize = 60;
 const FLOW: &str =
@@ -119,6 +120,32 @@ async fn a_run_whose_commit_cannot_succeed_is_set_aside_alone() {
         db.execute_batch(&sql).unwrap();
     };
     neighbours_complete(damage, "this row cannot be written").await;
+}
+
+/// What was set aside is nobody's, also in a queue in which only one run may be at work.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_damaged_run_keeps_no_place_in_a_queue_with_a_bound() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("lope.db");
+    let store = SqliteStore::open(SqliteOptions::new(&path)).unwrap();
+    let runs = runs_in(&store).await;
+    let sql = "DELETE FROM journal WHERE run_id = ?1";
+    let db = Connection::open(&path).unwrap();
+    db.execute(sql, [runs[0].as_bytes()]).unwrap();
+    let fixture = EngineFixture::on(store, |_| Some(Ok(Value::Int(2))));
+    let limit = QueueLimit {
+        concurrency: Some(1),
+        ..QueueLimit::default()
+    };
+    let engine = fixture.engine_with(Settings {
+        queue_limits: [(QueueName::default(), limit)].into(),
+        ..fixture::settings()
+    });
+    parked(&path, runs[0]).await;
+    for run in &runs[1..] {
+        assert_eq!(fixture.result(*run).await, Value::Int(2));
+    }
+    drop(engine);
 }
 
 /// A retry that came late once opened runs that had ended, and no store does that any more: where

@@ -207,8 +207,6 @@ impl<'a> ServerReport<'a> {
                 StoreError::ReadOnly { message }
             }
             "53" if *code == SqlState::DISK_FULL => StoreError::Full { message },
-            // Somebody was faster, again and again.
-            "23" if *code == SqlState::UNIQUE_VIOLATION => StoreError::Unavailable { message },
             "08" | "40" | "53" | "55" | "57" => StoreError::Unavailable { message },
             // A database that is not there may come, as a server may: it is not Lope's to create.
             "3D" => StoreError::Unavailable { message },
@@ -247,7 +245,8 @@ mod tests {
             ("53300", "Unavailable"),
             ("57014", "Unavailable"),
             ("40P01", "Unavailable"),
-            ("23505", "Unavailable"),
+            // It was tried again while another could have been faster.
+            ("23505", "Refused"),
             ("22021", "Refused"),
         ];
         for (code, decision) in said {

@@ -125,3 +125,57 @@ async fn mail_that_arrives_while_a_finish_waits_is_dropped_with_the_rest() {
     assert_eq!(waiting_mail(&watcher, name, run).await, 1);
     assert_eq!(store.upkeep.check().await.unwrap(), vec![]);
 }
+
+/// "Bound it in the transaction": a runner that stands still between two flights of a commit holds its
+/// rows for ten seconds and no longer, also behind a pooler, where nothing of a connection outlives a
+/// transaction. What the server goes by is written down by the transaction itself.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_transaction_of_two_flights_is_bounded_behind_a_pooler_too() {
+    let Some(url) = server() else { return };
+    let mark = if url.contains('?') { '&' } else { '?' };
+    for pooler in ["none", "transaction"] {
+        let schema = Schema::new(&url);
+        let name = &schema.name;
+        let options = PostgresOptions::new(&format!("{url}{mark}pooler={pooler}")).unwrap();
+        let store = PostgresStore::open(options.in_schema(name).unwrap())
+            .await
+            .unwrap();
+        deploy(&store).await;
+        let owner = register(&store).await.unwrap();
+        let [run, other] = [
+            born(&store, owner).await.unwrap(),
+            born(&store, owner).await.unwrap(),
+        ];
+        let by_hand = connect(&url).await;
+        let noted = format!(
+            "create table {name}.noted (bound text);
+             create function {name}.note() returns trigger language plpgsql as $$ begin
+                 insert into {name}.noted values (current_setting('idle_in_transaction_session_timeout'));
+                 return new; end $$;
+             create trigger note before insert on {name}.mail for each row execute function {name}.note()"
+        );
+        by_hand.batch_execute(&noted).await.unwrap();
+        let signal = Deliver {
+            run: other,
+            id: "signal".to_owned(),
+            kind: "signal".to_owned(),
+            body: Vec::new(),
+            reach: Reach::Live,
+            reserved: false,
+        };
+        let commit = RunCommit {
+            deliveries: vec![signal],
+            ..hold(run, owner, 2)
+        };
+        let replies = store.runs.commit(vec![commit]).await.unwrap();
+        assert!(
+            matches!(replies[..], [CommitReply::Done { .. }]),
+            "{replies:?}"
+        );
+        let noted = format!("select bound from {name}.noted");
+        let rows = by_hand.query(&noted, &[]).await.unwrap();
+        let bounds: Vec<String> = rows.iter().map(|row| row.get(0)).collect();
+        assert_eq!(bounds, ["10s"], "pooler={pooler}");
+        store.upkeep.close().await.unwrap();
+    }
+}

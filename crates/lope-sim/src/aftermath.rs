@@ -28,7 +28,7 @@ impl SimWorld {
         if let Some(over_at) = self.over_at {
             return self.at < over_at + AFTERMATH;
         }
-        if self.at >= self.setup.faults.until && self.all_ended() {
+        if self.at >= self.setup.faults.until && self.clients == 0 && self.all_ended() {
             self.over_at = Some(self.at);
             self.points_until_over = Some(self.points);
         }
@@ -41,20 +41,22 @@ impl SimWorld {
 
     fn all_ended(&self) -> bool {
         let watched = self.checker.runs();
-        let is_over = |run: &RunId| {
-            self.record(*run)
-                .is_some_and(|record| matches!(record.status, RunStatus::Final(_)))
-        };
+        let is_over = |run: &RunId| self.is_over(*run);
         self.ids.iter().all(is_over) && watched.iter().all(is_over)
+    }
+
+    /// It has ended, or is damaged and set aside.
+    fn is_over(&self, run: RunId) -> bool {
+        self.record(run).is_some_and(|record| match record.status {
+            RunStatus::Final(_) => true,
+            RunStatus::Live(_) => record.parked.is_some() && self.is_damaged(run),
+        })
     }
 
     fn blame_stranded(&mut self) {
         for (run, job) in self.ids.clone().into_iter().zip(self.jobs.clone()) {
-            let record = self.record(run);
-            if record
-                .as_ref()
-                .is_none_or(|record| matches!(record.status, RunStatus::Live(_)))
-            {
+            if !self.is_over(run) {
+                let record = self.record(run);
                 let held: Vec<usize> = self.processes.iter().map(Process::resident).collect();
                 self.checker.blame(format!(
                     "{run} ({}) is stranded; in memory {held:?}: {record:?}",
@@ -63,7 +65,10 @@ impl SimWorld {
             }
         }
         if self.checker.violations.is_empty() {
-            self.checker.blame("a child is stranded".to_owned());
+            let waits = self.clients;
+            self.checker.blame(format!(
+                "a child is stranded, or one of {waits} clients has never got what it wants"
+            ));
         }
     }
 
@@ -71,10 +76,10 @@ impl SimWorld {
         if self.checker.violations.is_empty() {
             self.look_back();
         }
-        let ends = self
-            .ids
-            .iter()
-            .map(|run| self.record(*run).and_then(|record| SimEnd::of(&record)))
+        let end = |run: &RunId| self.record(*run).and_then(|record| SimEnd::of(&record));
+        let jobs = self.ids.iter().zip(&self.jobs);
+        let ends = jobs
+            .map(|(run, job)| end(run).filter(|_| job.damaged_at.is_none()))
             .collect();
         SimReport {
             ends,
@@ -94,6 +99,7 @@ impl SimWorld {
             rows: self.checker.rows,
             calls: self.calls,
             stale_starts: self.checker.stale_starts,
+            counts: self.counts,
             over_at: self.over_at.unwrap_or(self.at),
             trace: self.trace.into_lines(),
         }

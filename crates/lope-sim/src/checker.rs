@@ -12,7 +12,10 @@ use lope_engine::codec::{self, Blobs};
 use lope_engine::executor::{Task, Token};
 use lope_flow::law::{self, Effect, EventKind, Plan, Progress, Reason, Settled, State};
 use lope_model::{Epoch, RunId, RunnerId, Timestamp};
-use lope_store::runs::{Admit, CommitReply, JournalRow, RunCommit, RunRecord, RunStatus, Then};
+use lope_store::runs::{
+    Admit, CommitReply, Deliver, FinalStatus, JournalRow, RunCommit, RunRecord, RunStatus,
+    Snapshot, Then,
+};
 
 /// A run is not claimed more often than this: more means that processes throw it to each other.
 const EPOCHS_MAX: u64 = 60;
@@ -37,8 +40,11 @@ struct Watched {
     due: Vec<Effect>,
     /// Steps whose children were told of since then.
     told: BTreeSet<Arc<str>>,
-    /// When mail came that was not read yet.
-    mail: VecDeque<Timestamp>,
+    /// What came as mail, and when, that was not read yet.
+    mail: VecDeque<(&'static str, Timestamp)>,
+    /// Under which epoch it was last written, and how it had ended with that.
+    epoch: Epoch,
+    ended: Option<FinalStatus>,
 }
 
 #[derive(Debug, Default)]
@@ -65,10 +71,10 @@ impl InvariantChecker {
     }
 
     /// Mail is there for a run.
-    pub(crate) fn expect_mail(&mut self, run: RunId, at: Timestamp) {
+    pub(crate) fn expect_mail(&mut self, run: RunId, kind: &'static str, at: Timestamp) {
         self.runs
             .entry(run)
-            .and_modify(|watched| watched.mail.push_back(at));
+            .and_modify(|watched| watched.mail.push_back((kind, at)));
     }
 
     pub(crate) fn blame(&mut self, what: String) {
@@ -99,9 +105,22 @@ impl InvariantChecker {
             due: Vec::new(),
             told: BTreeSet::new(),
             mail: VecDeque::new(),
+            epoch: Epoch(0),
+            ended: None,
         };
         self.runs.insert(admit.run, watched);
         admit.rows.iter().for_each(|row| self.row(admit.run, row));
+    }
+
+    /// The state of a run as a snapshot of one row more than there is.
+    pub(crate) fn snapshot_ahead(&self, run: RunId) -> Option<Snapshot> {
+        let watched = self.runs.get(&run)?;
+        let mut state = watched.state.clone();
+        Some(codec::snapshot(
+            watched.head + 1,
+            &mut state,
+            &mut Vec::new(),
+        ))
     }
 
     /// Every run that the store has been given.
@@ -140,10 +159,10 @@ impl InvariantChecker {
         before: Option<&RunRecord>,
         reply: &CommitReply,
     ) {
-        if !matches!(reply, CommitReply::Done { .. }) {
+        let CommitReply::Done { undelivered, .. } = reply else {
             self.refused += 1;
             return;
-        }
+        };
         let run = commit.run;
         if before
             .is_none_or(|record| record.owner != Some(commit.owner) || record.epoch != commit.epoch)
@@ -153,6 +172,7 @@ impl InvariantChecker {
                 commit.epoch.0, commit.owner
             ));
         }
+        self.compare_past(commit);
         if let Some(watched) = self.runs.get_mut(&run) {
             watched.blobs.extend(
                 commit
@@ -169,6 +189,48 @@ impl InvariantChecker {
         );
         self.compare_snapshot(commit);
         self.compare_end(commit);
+        self.compare_delivered(commit, undelivered);
+    }
+
+    /// What has completed or was cancelled has ended for good, and no epoch comes again.
+    fn compare_past(&mut self, commit: &RunCommit) {
+        let Some(watched) = self.runs.get_mut(&commit.run) else {
+            return;
+        };
+        let ended = match &commit.then {
+            Then::Finish(finish) => Some(finish.status),
+            Then::Hold(_) | Then::Release(_) => None,
+        };
+        let before = std::mem::replace(&mut watched.ended, ended);
+        let epoch = std::mem::replace(&mut watched.epoch, commit.epoch);
+        if let Some(status @ (FinalStatus::Completed | FinalStatus::Cancelled)) = before {
+            self.blame(format!(
+                "{}: had ended as {}, and is written to again",
+                commit.run,
+                status.as_str()
+            ));
+        }
+        if epoch > commit.epoch {
+            self.blame(format!(
+                "{}: written under epoch {} after {}",
+                commit.run, commit.epoch.0, epoch.0
+            ));
+        }
+    }
+
+    /// What steers a run, and the end of its child, reach it however much mail it has.
+    fn compare_delivered(&mut self, commit: &RunCommit, undelivered: &[RunId]) {
+        let lives = |run: &RunId| {
+            let watched = self.runs.get(run);
+            watched.is_some_and(|watched| !watched.state.status().is_final())
+        };
+        let is_missed = |mail: &&Deliver| {
+            undelivered.contains(&mail.run) && !mail.id.starts_with("send/") && lives(&mail.run)
+        };
+        if let Some(mail) = commit.deliveries.iter().find(is_missed) {
+            let missed = format!("{}: '{}' is lost to {}", commit.run, mail.id, mail.run);
+            self.blame(missed);
+        }
     }
 
     fn row(&mut self, run: RunId, row: &JournalRow) {
@@ -438,8 +500,11 @@ impl Watched {
     fn lateness(&mut self, row: &JournalRow) -> Option<i64> {
         let cause = match &*row.event {
             "timer" => self.state.next_wake()?,
-            "pause" | "resume" | "cancel" => self.mail.pop_front()?,
-            "signal" => self.mail.pop_front()?,
+            "pause" | "resume" | "cancel" | "signal" => {
+                let is_it = |(kind, _): &(&str, Timestamp)| **kind == *row.event;
+                let first = self.mail.iter().position(is_it)?;
+                self.mail.remove(first)?.1
+            }
             _ => return None,
         };
         Some(row.at.millis() - cause.millis())

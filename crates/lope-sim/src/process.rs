@@ -56,6 +56,12 @@ pub(crate) struct Process {
     pub(crate) working: BTreeMap<Token, AtWork>,
     /// Runs of which it was told that they are another's, under the epoch it had them in.
     pub(crate) lost: BTreeSet<(RunId, Epoch)>,
+    /// How far commits have gone that its shards sent, and how far they had when what came after was
+    /// to be thrown away.
+    pub(crate) sent: BTreeMap<(RunId, Epoch), u64>,
+    pub(crate) forgotten: BTreeMap<(RunId, Epoch), u64>,
+    /// Runs of groups that the store refused.
+    pub(crate) suspects: BTreeSet<RunId>,
     /// Shards that were told to start nothing more.
     pub(crate) drained: BTreeSet<usize>,
     /// Until when a part stands still.
@@ -99,6 +105,9 @@ impl Process {
             held: BTreeMap::new(),
             working: BTreeMap::new(),
             lost: BTreeSet::new(),
+            sent: BTreeMap::new(),
+            forgotten: BTreeMap::new(),
+            suspects: BTreeSet::new(),
             drained: BTreeSet::new(),
             still: BTreeMap::new(),
             strained: 0,

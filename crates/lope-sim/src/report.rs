@@ -12,10 +12,25 @@ pub struct SimEnd {
     pub result: String,
 }
 
+/// How often something happened that most worlds do not have.
+#[derive(Clone, Copy, Default, Debug)]
+pub struct SimCounts {
+    /// Mail for which there was no room.
+    pub full: u32,
+    /// Runs that had failed and were opened again.
+    pub reopened: u32,
+    /// Runs whose progress was thrown away.
+    pub discarded: u32,
+    /// Runs that were set aside because their rows are damaged.
+    pub set_aside: u32,
+    /// Claims of a queue with a bound that found it full.
+    pub bounded: u32,
+}
+
 /// What came out of a world.
 #[derive(Debug)]
 pub struct SimReport {
-    /// How each job's run ended, in the order of the jobs; nothing if it did not.
+    /// How each job's run ended, in the order of the jobs; nothing if it did not, or was damaged.
     pub ends: Vec<Option<SimEnd>>,
     pub violations: Vec<String>,
     /// Points at which a process could have crashed, and those before the last run had ended.
@@ -36,6 +51,7 @@ pub struct SimReport {
     pub refused: u64,
     /// Attempts started by a process whose session had ended, before it knew.
     pub stale_starts: u32,
+    pub counts: SimCounts,
     /// When everything was over.
     pub over_at: i64,
     pub trace: Vec<String>,

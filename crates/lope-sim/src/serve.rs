@@ -9,14 +9,16 @@ use lope_engine::{client, codec};
 use lope_flow::law::EventKind;
 use lope_model::{Epoch, RunId, RunnerId, Timestamp, limit};
 use lope_store::runs::{
-    Admit, Admitted, ClaimedRun, CommitReply, Delivered, LiveStatus, Register, Release, RunCommit,
-    Takeover, Then, Wake,
+    Admit, Admitted, ClaimedRun, CommitReply, LiveStatus, Register, Release, RunCommit, Takeover,
+    Then, Wake,
 };
 
 use crate::mutant;
 use crate::process::{BORN, MORNING, Process};
 use crate::trace::short;
-use crate::wire::{PendingRequest, ProcessMessage, ProcessPart, Request, Told, shard_of};
+use crate::wire::{
+    LoadAnswer, PendingRequest, ProcessMessage, ProcessPart, Request, Told, shard_of,
+};
 use crate::world::{Happening, SimWorld, at_once};
 
 /// How long a process waits for an answer before it gives up.
@@ -26,9 +28,9 @@ const SLOW: i64 = 20_000;
 /// Most runs put back, most mail fetched, by one request.
 const SWEEP_MAX: usize = 1_000;
 /// How long a client waits before it tries again.
-const AGAIN: i64 = 300;
+pub(crate) const AGAIN: i64 = 300;
 
-type Answers = Vec<(ProcessPart, ProcessMessage)>;
+pub(crate) type Answers = Vec<(ProcessPart, ProcessMessage)>;
 
 impl SimWorld {
     /// A process sends a request.
@@ -75,7 +77,7 @@ impl SimWorld {
         let mut answers: Answers = match pending.request {
             Request::Load(runs) => vec![(
                 ProcessPart::Adopter,
-                ProcessMessage::Loaded(session, runs, None),
+                ProcessMessage::Loaded(session, runs, LoadAnswer::Unanswered),
             )],
             Request::Commit(commits) => self.unanswered(pending.from.slot, &commits),
             Request::Latest(workflow) => {
@@ -113,7 +115,7 @@ impl SimWorld {
         }
     }
 
-    fn unanswered(&self, slot: usize, commits: &[RunCommit]) -> Answers {
+    pub(crate) fn unanswered(&self, slot: usize, commits: &[RunCommit]) -> Answers {
         let shards = self.processes[slot].shards.len();
         let inputs = commits.iter().map(|it| {
             (
@@ -178,7 +180,10 @@ impl SimWorld {
             }
             Request::Heartbeat => SessionEvent::Beaten(fine(at_once(runs.heartbeat(session)))),
             Request::Claim(claim) => {
-                SessionEvent::Claimed(fine(at_once(runs.claim(claim.clone()))))
+                let claim = mutant::claim(self.setup.mutant, claim.clone());
+                let claimed = fine(at_once(runs.claim(claim)));
+                self.check_bound();
+                SessionEvent::Claimed(claimed)
             }
             Request::Takeover => {
                 let taken = fine(at_once(runs.takeover(Takeover { limit: SWEEP_MAX })));
@@ -244,7 +249,30 @@ impl SimWorld {
         answers
     }
 
+    /// Of a queue with a bound no more runs have an owner than may.
+    fn check_bound(&mut self) {
+        let Some((queue, limit)) = self.settings.queue_limits.first_key_value() else {
+            return;
+        };
+        let runs = self.checker.runs().into_iter();
+        let owned = runs
+            .filter_map(|run| self.record(run))
+            .filter(|record| record.queue == *queue && record.owner.is_some())
+            .count();
+        let most = limit.concurrency.map_or(usize::MAX, |most| most as usize);
+        self.counts.bounded += u32::from(owned == most);
+        if owned > most {
+            self.checker.blame(format!(
+                "{owned} runs of the queue '{queue}' have an owner, {most} may"
+            ));
+        }
+    }
+
     fn load(&mut self, session: RunnerId, claimed: &[ClaimedRun]) -> Answers {
+        if claimed.iter().any(|run| self.is_damaged(run.run)) {
+            let damaged = ProcessMessage::Loaded(session, claimed.to_vec(), LoadAnswer::Damaged);
+            return vec![(ProcessPart::Adopter, damaged)];
+        }
         let ids: Vec<_> = claimed.iter().map(|run| run.run).collect();
         let mut loaded = fine(at_once(self.store.runs.load(&ids)));
         for loaded in loaded.iter_mut().flatten() {
@@ -252,17 +280,21 @@ impl SimWorld {
         }
         vec![(
             ProcessPart::Adopter,
-            ProcessMessage::Loaded(session, claimed.to_vec(), Some(loaded)),
+            ProcessMessage::Loaded(session, claimed.to_vec(), LoadAnswer::Runs(loaded)),
         )]
     }
 
     fn commit(&mut self, slot: usize, commits: &[RunCommit]) -> Answers {
+        if commits.iter().any(|commit| self.is_damaged(commit.run)) {
+            return self.refuse_group(slot, commits);
+        }
         let at = self.at;
         let mut answers = Vec::new();
         let shards = self.processes[slot].shards.len();
         for commit in commits {
             let before = self.record(commit.run);
-            let replies = fine(at_once(self.store.runs.commit(vec![commit.clone()])));
+            let stored = mutant::stored(self.setup.mutant, commit.clone());
+            let replies = fine(at_once(self.store.runs.commit(vec![stored])));
             let reply = replies.into_iter().next().expect("one answer a commit");
             self.trace.note(at, || {
                 let rows: Vec<&str> = commit.rows.iter().map(|row| &*row.event).collect();
@@ -387,6 +419,7 @@ impl SimWorld {
         let wanted = &self.jobs[job];
         let options = client::RunStartOptions {
             input: Some(wanted.input.clone()),
+            queue: wanted.queue.clone(),
             ..Default::default()
         };
         let now = lope_model::Timestamp::from_millis(MORNING + self.at);
@@ -431,49 +464,8 @@ impl SimWorld {
             ProcessMessage::Newborn(Box::new(adoption)),
         )]
     }
-
-    /// A client sends a run its next mail, until it is sure that it arrived.
-    pub(crate) fn mail(&mut self, job: usize, number: usize) {
-        let Some((due, kind)) = self.jobs[job].mail.get(number).cloned() else {
-            return;
-        };
-        if self.at < due {
-            return self.at_time(due - self.at, Happening::Mail { job, number });
-        }
-        if self.dice.chance(self.faults().lose_request) {
-            return self.at_time(AGAIN, Happening::Mail { job, number });
-        }
-        let mail = lope_engine::codec::mail(self.ids[job], format!("mail/{number}"), &kind);
-        let delivered = fine(at_once(self.store.runs.deliver(vec![mail])));
-        let at = self.at;
-        self.trace.note(at, || {
-            format!("client sends {} to job {job}: {delivered:?}", kind.word())
-        });
-        if delivered[0] == Delivered::Accepted {
-            self.checker
-                .expect_mail(self.ids[job], Timestamp::from_millis(MORNING + at));
-        }
-        self.notify_all();
-        match delivered[0] {
-            Delivered::Missing | Delivered::Full => {
-                self.at_time(AGAIN, Happening::Mail { job, number });
-            }
-            Delivered::Accepted if self.dice.chance(self.faults().lose_answer) => {
-                self.at_time(AGAIN, Happening::Mail { job, number });
-            }
-            Delivered::Accepted | Delivered::Duplicate | Delivered::Finished => {
-                self.at_time(
-                    0,
-                    Happening::Mail {
-                        job,
-                        number: number + 1,
-                    },
-                );
-            }
-        }
-    }
 }
 
-fn fine<T>(answer: lope_store::StoreResult<T>) -> T {
+pub(crate) fn fine<T>(answer: lope_store::StoreResult<T>) -> T {
     answer.expect("the memory store answers")
 }

@@ -1,5 +1,5 @@
-//! Workflows of the shapes that users have, and clients that start them, signal them and cancel
-//! them.
+//! Workflows of the shapes that users have, and what clients do to their runs: signal them, cancel
+//! them, retry them, throw their progress away.
 //!
 //! Each ends the same way whatever goes wrong around it: its result does not depend on order or on
 //! time.
@@ -8,9 +8,10 @@ use std::sync::Arc;
 
 use lope_engine::mailbox_send::OutgoingMessage;
 use lope_flow::law::{EventKind, Plan};
-use lope_model::Value;
+use lope_model::{QueueName, Value};
 use lope_store::tables::{Append, TableId};
 
+use crate::client_act::ClientAct;
 use crate::dice::Dice;
 
 /// Most failed attempts of one execution, in any shape.
@@ -29,6 +30,33 @@ pub struct SimJob {
     pub mail: Vec<(i64, EventKind)>,
     /// Most failed attempts of one execution.
     pub failures_max: u32,
+    pub queue: QueueName,
+    /// Does its client retry it whenever it has failed?
+    pub retried: bool,
+    /// In order: not before this time its progress is thrown away; its client resumes it.
+    pub discards: Vec<i64>,
+    /// From this time on nobody can read its rows, or add any.
+    pub damaged_at: Option<i64>,
+}
+
+impl SimJob {
+    /// Is it paused for a while? Then signals wait for it, and their order does not matter.
+    pub(crate) fn pauses(&self) -> bool {
+        let is_pause = |kind: &EventKind| matches!(kind, EventKind::Pause { .. });
+        self.mail.iter().any(|(_, kind)| is_pause(kind))
+    }
+
+    /// What its clients begin with.
+    pub(crate) fn first_acts(&self) -> Vec<ClientAct> {
+        let mut acts = vec![ClientAct::Send(0)];
+        if self.retried {
+            acts.push(ClientAct::Retry(0));
+        }
+        if !self.discards.is_empty() {
+            acts.push(ClientAct::Discard(0));
+        }
+        acts
+    }
 }
 
 /// What a shape needs beside its text.
@@ -272,10 +300,52 @@ steps:
 ",
         mail: |dice| vec![(dice.between(0, 12_000), EventKind::Cancel { force: false })],
     },
+    JobShape {
+        text: "
+name: retried
+steps:
+  a: { action: ok, with: '${{ input }}' }
+  b: { action: flaky2, with: '${{ a }}' }
+  done: { return: ['${{ a }}', '${{ b }}'] }
+",
+        mail: |_| Vec::new(),
+    },
+    JobShape {
+        text: "
+name: flooded
+steps:
+  k: { workflow: child, with: '${{ input }}' }
+  heard:
+    each: [1, 2, 3, 4, 5, 6]
+    as: n
+    steps: { w: { wait: go } }
+  done: { return: ['${{ k }}', '${{ heard }}'] }
+",
+        mail: |dice| {
+            let mut at = dice.between(0, 1_500);
+            let mut mail = vec![(at, EventKind::Pause { reason: None })];
+            for _ in 0..6 {
+                at += dice.between(0, 200);
+                let go = EventKind::Signal { name: "go".into(), value: Value::Int(7) };
+                mail.push((at, go));
+            }
+            mail.push((at + dice.between(0, 6_000), EventKind::Resume));
+            mail
+        },
+    },
 ];
 
 /// Shapes whose runs ask for the same keys, rates or slots, or tell each other something.
 const CROWDED: [&str; 4] = ["limited", "fan-out", "race", "called-off"];
+
+/// Shapes whose runs are soon out of the way of others in a queue with a bound.
+const BRIEF: [&str; 5] = ["sequence", "parent", "failing", "order", "retried"];
+
+/// Shapes that leave much unwritten.
+const UNWRITTEN: [&str; 2] = ["relaxed", "forgetful"];
+
+/// Shapes without children that would miss their parent.
+const DAMAGED: [&str; 5] = ["sequence", "sleeper", "chatty", "paused", "relaxed"];
 
 /// Ends only if it is cancelled.
 const PATIENT: &str = "{ name: patient, steps: { w: { wait: never } } }";
@@ -338,24 +408,64 @@ pub fn names() -> Vec<String> {
 
 /// One run of a shape, at once, with all its mail early.
 pub fn one(name: &str, dice: &mut Dice) -> SimJob {
+    let line = format!("\nname: {name}\n");
     let shape = SHAPES
         .iter()
-        .find(|shape| **plan(shape.text).name() == *name)
+        .find(|shape| shape.text.contains(&line))
         .expect("a shape of that name");
     let mut job = job(shape, dice);
     job.at = 0;
     job
 }
 
+/// The queue with a bound.
+pub(crate) fn narrow_queue() -> QueueName {
+    QueueName::parse("narrow").expect("a name")
+}
+
 /// A few runs of any shapes; in some worlds all of one that shares something with its like, at about
-/// the same time.
+/// the same time, in others all in a queue with a bound. One of several may be damaged.
 pub fn rolled(dice: &mut Dice) -> Vec<SimJob> {
+    let mut jobs: Vec<SimJob> = match dice.below(20) {
+        0..4 => crowd(dice),
+        4..6 => queue_up(dice),
+        _ => (0..=dice.below(5))
+            .map(|_| job(dice.clone().pick(SHAPES), dice))
+            .collect(),
+    };
     if dice.chance(200) {
-        return crowd(dice);
+        damage_one(&mut jobs, dice);
     }
-    (0..=dice.below(5))
-        .map(|_| job(dice.clone().pick(SHAPES), dice))
-        .collect()
+    jobs
+}
+
+/// Runs that wait for their turn.
+fn queue_up(dice: &mut Dice) -> Vec<SimJob> {
+    let mut jobs = Vec::new();
+    for _ in 0..2 + dice.below(4) {
+        let name = *dice.clone().pick(&BRIEF);
+        let mut job = one(name, dice);
+        job.at = dice.between(0, 400);
+        // It waits its turn like all others.
+        job.born_claimed = false;
+        job.queue = narrow_queue();
+        jobs.push(job);
+    }
+    jobs
+}
+
+/// The rows of one run, if there is one that may be, are damaged early or late.
+fn damage_one(jobs: &mut [SimJob], dice: &mut Dice) {
+    let may_be = |job: &&mut SimJob| is_any(&DAMAGED, job.plan.name());
+    let from = dice.between(0, 5_000);
+    if let Some(job) = jobs.iter_mut().find(may_be) {
+        job.damaged_at = Some(from);
+        job.discards.clear();
+    }
+}
+
+fn is_any(names: &[&str], name: &str) -> bool {
+    names.contains(&name)
 }
 
 /// Runs that stand in each other's way.
@@ -371,12 +481,23 @@ fn crowd(dice: &mut Dice) -> Vec<SimJob> {
 fn job(shape: &JobShape, dice: &mut Dice) -> SimJob {
     // The shape was picked with a copy of the dice: move on.
     dice.roll();
+    let plan = plan(shape.text);
+    let retried = &**plan.name() == "retried";
+    let mut discards = Vec::new();
+    if is_any(&UNWRITTEN, plan.name()) {
+        discards.extend((0..dice.below(3)).map(|_| dice.between(300, 9_000)));
+        discards.sort_unstable();
+    }
     SimJob {
-        plan: plan(shape.text),
+        plan,
         input: Value::Int(dice.between(0, 99)),
         at: dice.between(0, 4_000),
         born_claimed: dice.chance(400),
         mail: (shape.mail)(dice),
         failures_max: FAILURES_MAX,
+        queue: QueueName::default(),
+        retried,
+        discards,
+        damaged_at: None,
     }
 }

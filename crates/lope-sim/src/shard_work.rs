@@ -3,9 +3,10 @@
 use lope_engine::session::SessionEvent;
 use lope_engine::shard::{Past, ShardInput, ShardOutput, UnloadReason};
 use lope_model::{Epoch, RunId};
-use lope_store::runs::{CommitReply, LiveStatus, Release, RunCommit, Then, Wake};
+use lope_store::runs::{CommitReply, FinalStatus, RunCommit};
 
-use crate::mutant;
+use crate::damage::parking;
+use crate::mutant::{self, Mutant};
 use crate::report::SimEnd;
 use crate::trace::short;
 use crate::wire::{ProcessMessage, ProcessPart, Request, shard_of};
@@ -17,6 +18,9 @@ impl SimWorld {
         let (at, ProcessPart::Shard(number)) = (self.at, part) else {
             return;
         };
+        if let Some(input) = &input {
+            self.watch_discards(slot, number, input);
+        }
         let process = &mut self.processes[slot];
         let now = process.wall(at);
         let mut outputs = Vec::new();
@@ -33,6 +37,12 @@ impl SimWorld {
                 self.lost_heard += u32::from(process.shards[number].holds(*run));
             } else if matches!(input, ShardInput::Drain) {
                 process.drained.insert(number);
+            }
+            if let (Some(Mutant::WriteDiscarded), ShardInput::Discard(run)) =
+                (self.setup.mutant, &input)
+            {
+                let first = ShardInput::Checkpoint(*run);
+                process.shards[number].handle(now, first, &mut outputs);
             }
             process.shards[number].handle(now, input, &mut outputs);
             if let Some(run) = at_risk
@@ -88,24 +98,13 @@ impl SimWorld {
     }
 
     pub(crate) fn carry(&mut self, slot: usize, outputs: Vec<ShardOutput>) {
-        let (mut commits, mut left) = (Vec::new(), 0);
+        let (mut commits, mut gone, mut left) = (Vec::new(), Vec::new(), 0);
         for output in outputs {
             if self.crashes(slot) {
                 return;
             }
             match output {
-                ShardOutput::Commit(commit) => {
-                    if self.processes[slot]
-                        .lost
-                        .contains(&(commit.run, commit.epoch))
-                    {
-                        self.checker.blame(format!(
-                            "{}: p{slot} goes on with what it was told is lost",
-                            commit.run
-                        ));
-                    }
-                    commits.push(mutant::commit(self.setup.mutant, *commit));
-                }
+                ShardOutput::Commit(commit) => commits.push(self.outgoing(slot, *commit)),
                 ShardOutput::Fell { run, epoch, .. } => {
                     let owner = self.processes[slot].session();
                     self.cancel_runs(slot, |it| it == run);
@@ -113,6 +112,7 @@ impl SimWorld {
                 }
                 ShardOutput::Left { run, epoch, why } => {
                     left += usize::from(self.processes[slot].lets_go(run, epoch));
+                    gone.push(run);
                     self.left(slot, run, epoch, why);
                 }
                 ShardOutput::Start(task) => self.submit(slot, task),
@@ -150,19 +150,69 @@ impl SimWorld {
         }
         let owner = self.processes[slot].session();
         self.give_back(slot, owner, left);
+        self.gone(slot, gone);
         if !commits.is_empty() && !self.crashes(slot) {
             self.send_commits(slot, commits);
         }
     }
 
-    /// Commits travel together or one by one; that has no meaning.
-    fn send_commits(&mut self, slot: usize, mut commits: Vec<RunCommit>) {
+    /// A shard is told to throw away what it has not sent yet. One that does not have the run any
+    /// more, or only later, is not meant.
+    fn watch_discards(&mut self, slot: usize, number: usize, input: &ShardInput) {
+        let process = &mut self.processes[slot];
+        match input {
+            ShardInput::Discard(run) if process.shards[number].holds(*run) => {
+                if let Some(key) = process.held.get(run).map(|epoch| (*run, *epoch)) {
+                    let upto = process.sent.get(&key).copied().unwrap_or_default();
+                    process.forgotten.insert(key, upto);
+                }
+            }
+            ShardInput::Adopt(adoption) => {
+                process.forgotten.remove(&(adoption.run, adoption.epoch));
+            }
+            _ => {}
+        }
+    }
+
+    /// A commit as it leaves a process: nothing of what is another's, nothing of what was thrown
+    /// away.
+    fn outgoing(&mut self, slot: usize, commit: RunCommit) -> RunCommit {
+        let key = (commit.run, commit.epoch);
+        let process = &mut self.processes[slot];
+        if process.lost.contains(&key) {
+            self.checker.blame(format!(
+                "{}: p{slot} goes on with what it was told is lost",
+                commit.run
+            ));
+        }
+        let mut commit = mutant::commit(self.setup.mutant, commit);
+        let forgotten = process.forgotten.get(&key).copied();
+        if self.setup.mutant == Some(Mutant::SnapshotDiscarded) && forgotten.is_some() {
+            commit.snapshot = self.checker.snapshot_ahead(commit.run);
+        }
+        let row = commit.rows.last().map_or(0, |row| row.seq);
+        let reach = row.max(commit.snapshot.as_ref().map_or(0, |snapshot| snapshot.seq));
+        if forgotten.is_some_and(|upto| reach > upto) {
+            self.checker.blame(format!(
+                "{}: p{slot} writes up to {reach} of what it shall forget",
+                commit.run
+            ));
+        }
+        let sent = process.sent.entry(key).or_default();
+        *sent = reach.max(*sent);
+        commit
+    }
+
+    /// Commits travel together or one by one; that has no meaning, unless one cannot be made.
+    fn send_commits(&mut self, slot: usize, commits: Vec<RunCommit>) {
         if self.dice.chance(300) {
-            for commit in commits.drain(..) {
+            for commit in commits {
                 self.send(slot, Request::Commit(vec![commit]));
             }
         } else {
-            self.send(slot, Request::Commit(commits));
+            for group in self.groups(slot, commits) {
+                self.send(slot, Request::Commit(group));
+            }
         }
     }
 
@@ -173,14 +223,16 @@ impl SimWorld {
         let owner = self.processes[slot].session();
         self.check_end(run, &why);
         if let UnloadReason::Broken(reason) = why {
-            self.checker.blame(format!("{run}: set aside: {reason}"));
-            let then = Then::Release(Release {
-                status: LiveStatus::Paused,
-                wake: Wake::Parked(reason),
-                seen: u64::MAX,
-            });
-            self.send(slot, Request::Park(RunCommit::new(run, owner, epoch, then)));
+            if !self.is_damaged(run) {
+                self.checker.blame(format!("{run}: set aside: {reason}"));
+            }
+            self.send(slot, Request::Park(parking(run, owner, epoch, reason)));
         }
+    }
+
+    fn is_retried(&self, run: RunId) -> bool {
+        let mut jobs = self.ids.iter().zip(&self.jobs);
+        jobs.any(|(id, job)| *id == run && job.retried)
     }
 
     /// Who waits for a run is told what the store holds, and not before it does.
@@ -188,6 +240,10 @@ impl SimWorld {
         let UnloadReason::Ended { status, result } = why else {
             return;
         };
+        // It may have been retried before its process heard of the end.
+        if *status == FinalStatus::Failed && self.is_retried(run) {
+            return;
+        }
         let stored = self.record(run).and_then(|record| SimEnd::of(&record));
         if stored.as_ref() != Some(&SimEnd::told(*status, result)) {
             self.checker.blame(format!(

@@ -67,8 +67,8 @@ pub(crate) enum ProcessMessage {
     SessionEvent(SessionEvent),
     /// To the session task, from the store, in the name of a session.
     Answer(RunnerId, SessionEvent),
-    /// To the adopter: what a load brought, if it brought anything.
-    Loaded(RunnerId, Vec<ClaimedRun>, Option<Vec<Option<Loaded>>>),
+    /// To the adopter: what a load of these brought.
+    Loaded(RunnerId, Vec<ClaimedRun>, LoadAnswer),
     /// To the adopter: a run was born claimed.
     Newborn(Box<Adoption>),
     /// To the adopter: a run was not born claimed after all, or nobody knows.
@@ -85,6 +85,15 @@ pub(crate) enum ProcessMessage {
     Verdict(Token, LimitVerdict),
     /// To the dispatcher: the limits may have changed.
     AskAgain,
+}
+
+/// What a load brings.
+#[derive(Debug)]
+pub(crate) enum LoadAnswer {
+    Unanswered,
+    /// One of the runs cannot be read.
+    Damaged,
+    Runs(Vec<Option<Loaded>>),
 }
 
 /// What is told to every shard alike.

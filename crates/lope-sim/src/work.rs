@@ -12,7 +12,7 @@ use lope_store::runs::{ClaimedRun, Loaded};
 use crate::mutant::Mutant;
 use crate::process::BORN;
 use crate::trace::short;
-use crate::wire::{ProcessMessage, ProcessPart, Request, Told, shard_of};
+use crate::wire::{LoadAnswer, ProcessMessage, ProcessPart, Request, Told, shard_of};
 use crate::world::SimWorld;
 
 impl SimWorld {
@@ -52,11 +52,13 @@ impl SimWorld {
             }
             ProcessMessage::GivenBack(owner, lost) => {
                 let process = &mut self.processes[slot];
-                let held = lost
-                    .iter()
+                let held: Vec<RunId> = lost
+                    .into_iter()
                     .filter(|(run, epoch)| process.lets_go(*run, *epoch))
-                    .count();
-                self.give_back(slot, owner, held);
+                    .map(|(run, _)| run)
+                    .collect();
+                self.give_back(slot, owner, held.len());
+                self.gone(slot, held);
             }
             ProcessMessage::Input(input) => self.shard(slot, part, Some(input)),
             ProcessMessage::Tell(Told::Latest(name, latest)) => {
@@ -169,7 +171,7 @@ impl SimWorld {
                         .into_iter()
                         .filter(|run| process.held.get(&run.run) != Some(&run.epoch))
                         .collect();
-                    process.session_machine.took(forgotten.len());
+                    process.session_machine.found(&forgotten);
                     found += forgotten.len();
                     self.adopt(slot, forgotten);
                 }
@@ -227,6 +229,31 @@ impl SimWorld {
         }
     }
 
+    /// These runs have left: their places in a queue with a bound are free.
+    pub(crate) fn gone(&mut self, slot: usize, runs: Vec<RunId>) {
+        let is_bounded = !self.settings.queue_limits.is_empty();
+        if is_bounded && !runs.is_empty() && self.setup.mutant != Some(Mutant::KeepPlaces) {
+            self.to(
+                slot,
+                0,
+                ProcessPart::Session,
+                ProcessMessage::SessionEvent(SessionEvent::Gone(runs)),
+            );
+        }
+    }
+
+    /// Runs that were claimed are not taken up.
+    pub(crate) fn drop_claimed(&mut self, slot: usize, owner: RunnerId, claimed: &[ClaimedRun]) {
+        let process = &mut self.processes[slot];
+        let dropped: Vec<RunId> = claimed
+            .iter()
+            .filter(|claimed| process.lets_go(claimed.run, claimed.epoch))
+            .map(|claimed| claimed.run)
+            .collect();
+        self.give_back(slot, owner, dropped.len());
+        self.gone(slot, dropped);
+    }
+
     fn fence(&mut self, slot: usize, why: &str) {
         let at = self.at;
         self.trace
@@ -263,17 +290,14 @@ impl SimWorld {
         slot: usize,
         owner: RunnerId,
         claimed: Vec<ClaimedRun>,
-        loaded: Option<Vec<Option<Loaded>>>,
+        answer: LoadAnswer,
     ) {
-        let Some(loaded) = loaded else {
-            let process = &mut self.processes[slot];
-            let dropped = claimed
-                .iter()
-                .filter(|claimed| process.lets_go(claimed.run, claimed.epoch))
-                .count();
-            return self.give_back(slot, owner, dropped);
+        let loaded = match answer {
+            LoadAnswer::Runs(loaded) => loaded,
+            LoadAnswer::Damaged => return self.load_around_damage(slot, owner, claimed),
+            LoadAnswer::Unanswered => return self.drop_claimed(slot, owner, &claimed),
         };
-        let mut dropped = 0;
+        let mut dropped = Vec::new();
         for (claimed, loaded) in claimed.into_iter().zip(loaded) {
             let Some(loaded) = loaded else {
                 return self
@@ -281,13 +305,13 @@ impl SimWorld {
                     .blame(format!("{}: claimed, and has no record", claimed.run));
             };
             if loaded.record.owner != Some(owner) || loaded.record.epoch != claimed.epoch {
-                dropped += usize::from(self.processes[slot].lets_go(claimed.run, claimed.epoch));
+                dropped.push(claimed);
                 continue;
             }
             let adoption = self.adoption(owner, &claimed, loaded);
             self.tell_shard(slot, claimed.run, ShardInput::Adopt(Box::new(adoption)));
         }
-        self.give_back(slot, owner, dropped);
+        self.drop_claimed(slot, owner, &dropped);
     }
 
     fn adoption(&mut self, owner: RunnerId, claimed: &ClaimedRun, loaded: Loaded) -> Adoption {
@@ -305,7 +329,11 @@ impl SimWorld {
             epoch: claimed.epoch,
             owner,
             plan: Arc::clone(&self.plans[&claimed.version]),
-            home: Home::default(),
+            home: Home {
+                queue: claimed.queue.clone(),
+                realm: claimed.realm.clone(),
+                priority: claimed.priority,
+            },
             parent: loaded.record.parent,
             past: Past::Stored {
                 snapshot: loaded.snapshot,

@@ -8,20 +8,22 @@ use std::task::{Context, Poll, Waker};
 
 use lope_engine::executor::TaskOutcome;
 use lope_engine::session::SessionEvent;
+use lope_engine::settings::QueueLimit;
 use lope_engine::shard::ShardInput;
 use lope_engine::{Settings, client};
 use lope_flow::law::Plan;
-use lope_model::{RunId, RunnerId, Span, Timestamp, VersionId};
+use lope_model::{Clock, RunId, RunnerId, Span, Timestamp, VersionId, limit};
 use lope_store::memory::MemoryStore;
 use lope_store::runs::RunRecord;
 use lope_store::{ManualClock, Store, Watch};
 
 use crate::checker::InvariantChecker;
+use crate::client_act::ClientAct;
 use crate::dice::Dice;
 use crate::faults::Faults;
-use crate::mutant::Mutant;
+use crate::mutant::{self, Mutant};
 use crate::process::{MORNING, Process, SkewedTime};
-use crate::report::SimReport;
+use crate::report::{SimCounts, SimReport};
 use crate::shapes::{self, SimJob};
 use crate::trace::SimTrace;
 use crate::wire::{Address, PendingRequest, ProcessMessage, ProcessPart, Request};
@@ -71,9 +73,9 @@ pub(crate) enum Happening {
         job: usize,
         born: bool,
     },
-    Mail {
+    Client {
         job: usize,
-        number: usize,
+        act: ClientAct,
     },
 }
 
@@ -113,6 +115,9 @@ pub(crate) struct SimWorld {
     /// Answers that a run is another's, to a shard that holds it.
     pub(crate) lost_heard: u32,
     pub(crate) unanswered: u64,
+    pub(crate) counts: SimCounts,
+    /// Clients that are not done yet.
+    pub(crate) clients: usize,
 }
 
 impl Setup {
@@ -141,6 +146,34 @@ pub fn simulate(setup: &Setup) -> SimReport {
     world.report()
 }
 
+/// What every process of a world is told.
+fn settings(setup: &Setup, dice: &mut Dice) -> Settings {
+    let lease = *dice.pick(&[3_000, 6_000, 15_000]);
+    let mut settings = Settings {
+        max_runs: *dice.pick(&[2, 5, ROOMY]),
+        shards: 1 + usize::try_from(dice.below(2)).unwrap_or_default(),
+        claim_batch: *dice.pick(&[1, 3, 500]),
+        lease: Span::from_millis(lease),
+        heartbeat: Span::from_millis(lease / 3),
+        sweep: Span::from_secs(1),
+        evict_after: Span::from_millis(*dice.pick(&[300, 2_000, 10_000])),
+        snapshot_min: *dice.pick(&[1, 300, 65_536]),
+        concurrency: *dice.pick(&[2, 5, 256]),
+        mailbox_send: Some(shapes::stamped),
+        ..Settings::default()
+    };
+    let narrow = shapes::narrow_queue();
+    if setup.jobs.iter().any(|job| job.queue == narrow) {
+        let limit = QueueLimit {
+            concurrency: Some(*dice.pick(&[1, 2])),
+            ..QueueLimit::default()
+        };
+        settings.queues.push(narrow.clone());
+        settings.queue_limits.insert(narrow, limit);
+    }
+    settings
+}
+
 /// The memory store never waits.
 pub(crate) fn at_once<T>(future: impl Future<Output = T>) -> T {
     match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
@@ -153,28 +186,19 @@ impl SimWorld {
     fn new(setup: Setup) -> Self {
         let mut dice = Dice::new(setup.seed ^ 0x5eed);
         let clock = Arc::new(ManualClock::at(Timestamp::from_millis(MORNING)));
-        let store = MemoryStore::with_clock(Arc::clone(&clock) as Arc<dyn lope_model::Clock>);
-        let watch = store.runs.watch().only_work();
         let ids = setup
             .jobs
             .iter()
             .map(|_| RunId::from_parts(Timestamp::from_millis(MORNING), dice.bytes()))
             .collect();
-        let lease = *dice.pick(&[3_000, 6_000, 15_000]);
-        let max_runs = *dice.pick(&[2, 5, ROOMY]);
-        let settings = Settings {
-            shards: 1 + usize::try_from(dice.below(2)).unwrap_or_default(),
-            max_runs,
-            claim_batch: *dice.pick(&[1, 3, 500]),
-            lease: Span::from_millis(lease),
-            heartbeat: Span::from_millis(lease / 3),
-            sweep: Span::from_secs(1),
-            evict_after: Span::from_millis(*dice.pick(&[300, 2_000, 10_000])),
-            snapshot_min: *dice.pick(&[1, 300, 65_536]),
-            concurrency: *dice.pick(&[2, 5, 256]),
-            mailbox_send: Some(crate::shapes::stamped),
-            ..Settings::default()
-        };
+        let settings = settings(&setup, &mut dice);
+        let room = *dice.pick(&[2, 5, limit::MAIL_MAX]);
+        let store = MemoryStore::with_room(Arc::clone(&clock) as Arc<dyn Clock>, room);
+        let is_bounded = !settings.queue_limits.is_empty();
+        let watch = store.runs.watch();
+        let watch = if is_bounded { watch } else { watch.only_work() };
+        let is_calm = setup.faults == setup.faults.calm();
+        let is_punctual = is_calm && settings.max_runs == ROOMY && !is_bounded;
         Self {
             jobs: setup.jobs.clone(),
             settings,
@@ -187,9 +211,7 @@ impl SimWorld {
             processes: Vec::new(),
             plans: BTreeMap::new(),
             ids,
-            checker: InvariantChecker::new(
-                (setup.faults == setup.faults.calm() && max_runs == ROOMY).then_some(PUNCTUAL),
-            ),
+            checker: InvariantChecker::new(is_punctual.then_some(PUNCTUAL)),
             answers: BTreeMap::new(),
             dice,
             trace: SimTrace::new(setup.traced),
@@ -206,6 +228,8 @@ impl SimWorld {
             fences: 0,
             lost_heard: 0,
             unanswered: 0,
+            counts: SimCounts::default(),
+            clients: 0,
             setup,
         }
     }
@@ -235,7 +259,10 @@ impl SimWorld {
         for job in 0..self.jobs.len() {
             let (at, born) = (self.jobs[job].at, self.jobs[job].born_claimed);
             self.at_time(at, Happening::Admit { job, born });
-            self.at_time(at, Happening::Mail { job, number: 0 });
+            for act in self.jobs[job].first_acts() {
+                self.clients += 1;
+                self.at_time(at, Happening::Client { job, act });
+            }
         }
         self.plan_trouble();
     }
@@ -305,7 +332,8 @@ impl SimWorld {
     }
 
     pub(crate) fn record(&self, run: RunId) -> Option<RunRecord> {
-        at_once(self.store.runs.run(run)).expect("the memory store answers")
+        let record = at_once(self.store.runs.run(run)).expect("the memory store answers");
+        record.map(|record| mutant::shown(self.setup.mutant, record))
     }
 
     /// Does the store hold this session to be alive?
@@ -461,7 +489,7 @@ impl SimWorld {
             }
             Happening::Shutdown(slot) => self.shut_down(slot),
             Happening::Admit { job, born } => self.admit(job, born),
-            Happening::Mail { job, number } => self.mail(job, number),
+            Happening::Client { job, act } => self.client(job, act),
         }
     }
 

@@ -62,10 +62,15 @@ fn a_seed_tells_the_same_story_every_time() {
     }
 }
 
+/// What is counted over worlds, and how.
+type Counted = (&'static str, fn(&SimReport) -> u64);
+
 /// A simulator in which nothing goes wrong proves nothing.
 #[test]
 fn worlds_are_not_too_kind() {
-    let reports: Vec<_> = (0..80).map(|seed| simulate(&Setup::rolled(seed))).collect();
+    let reports: Vec<_> = (0..150)
+        .map(|seed| simulate(&Setup::rolled(seed)))
+        .collect();
     let sum = |count: fn(&SimReport) -> u64| reports.iter().map(count).sum::<u64>();
     let (crashes, falls) = (
         sum(|report| report.crashes.into()),
@@ -92,6 +97,17 @@ fn worlds_are_not_too_kind() {
             && falls > 10
             && lost > 0
     );
+    let seldom: [Counted; 5] = [
+        ("retries of what had failed", |it| it.counts.reopened.into()),
+        ("discards", |it| it.counts.discarded.into()),
+        ("claims of a full queue", |it| it.counts.bounded.into()),
+        ("refusals of mail", |it| it.counts.full.into()),
+        ("damaged runs", |it| it.counts.set_aside.into()),
+    ];
+    for (what, count) in seldom {
+        println!("{} {what}", sum(count));
+        assert!(sum(count) > 10, "{what}");
+    }
 }
 
 /// A judge that sees nothing proves nothing: what the engine once did wrong, class by class, is
@@ -120,7 +136,8 @@ fn planted_mistakes_are_seen() {
 /// every store call, and between any two effects.
 #[test]
 fn a_crash_at_every_point_is_survived() {
-    for name in ["sequence", "parent", "letting-go", "cleanup", "relaxed"] {
+    let names = ["sequence", "parent", "letting-go", "cleanup", "relaxed"];
+    for name in names.into_iter().chain(["retried", "flooded"]) {
         let job = shapes::one(name, &mut Dice::new(7));
         let setup = Setup {
             seed: 7,

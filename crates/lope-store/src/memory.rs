@@ -29,9 +29,10 @@ mod upkeep;
 
 use std::sync::Arc;
 
-use lope_model::Clock;
+use lope_model::{Clock, limit};
 
 use self::handle::{Handle, MemoryInner};
+use self::state::RunState;
 use crate::clock::SystemClock;
 use crate::store::Store;
 
@@ -52,9 +53,20 @@ impl MemoryStore {
         Self::new(clock).handle()
     }
 
+    /// A new, empty store in which there is room for so much mail that anybody sends to a run, as if
+    /// all the rest waited already: to see what becomes of a run whose mail is full.
+    pub fn with_room(clock: Arc<dyn Clock>, room: u64) -> Store {
+        let runs = RunState {
+            mail_ahead: limit::MAIL_MAX.saturating_sub(room),
+            ..RunState::default()
+        };
+        let inner = Arc::new(MemoryInner::new(clock, runs));
+        Self { inner }.handle()
+    }
+
     pub fn new(clock: Arc<dyn Clock>) -> Self {
         Self {
-            inner: Arc::new(MemoryInner::new(clock)),
+            inner: Arc::new(MemoryInner::new(clock, RunState::default())),
         }
     }
 

@@ -1,5 +1,5 @@
 //! What `cargo xtask bench counts` counts the instructions of: steps by the law alone, by a shard's
-//! machine, and commits on stores. In: a name and how many units; nothing comes out.
+//! machine, by that and the slots; commits on stores. In: a name and how many units; nothing comes out.
 
 #![allow(
     clippy::unwrap_used,
@@ -11,10 +11,11 @@ use std::sync::Arc;
 
 use lope::workflows::{self, Plan};
 use lope_engine::client::{self, RunStartOptions};
-use lope_engine::executor::TaskOutcome;
+use lope_engine::executor::{Task, TaskOutcome};
 use lope_engine::shard::{Adoption, Home, Past, Shard, ShardInput, ShardOutput, ShardSettings};
+use lope_engine::slots::{SlotCommand, SlotScheduler};
 use lope_engine::{QueueLimits, Settings};
-use lope_model::{Epoch, RunnerId, Timestamp, Value};
+use lope_model::{Epoch, Moment, RunnerId, Timestamp, Value};
 use lope_store::Store;
 use lope_store::bench::committers;
 use lope_store::memory::MemoryStore;
@@ -39,7 +40,11 @@ fn main() {
     let units: u64 = words.next().and_then(|word| word.parse().ok()).unwrap_or(1);
     match name.as_str() {
         "law" => law(units),
-        "shard" => shard(units),
+        "shard" => shard(units, None),
+        "slots" => shard(
+            units,
+            Some(SlotScheduler::new(Settings::default().concurrency)),
+        ),
         "memory" => commits(units, async |_| MemoryStore::open()),
         "sqlite" => commits(units, async |folder| {
             let options = lope_sqlite::SqliteOptions::new(folder.join("counts.db"));
@@ -54,7 +59,7 @@ fn main() {
             lope_postgres::PostgresStore::open(options).await.unwrap()
         }),
         other => {
-            let names = "law, shard, memory, sqlite or postgres";
+            let names = "law, shard, slots, memory, sqlite or postgres";
             println!("{names}, not '{other}': see cargo xtask bench counts");
         }
     }
@@ -70,8 +75,9 @@ fn law(steps: u64) {
     black_box(ended);
 }
 
-/// A run of so many steps, whose commits and attempts are answered at once.
-fn shard(steps: u64) {
+/// A run of so many steps, whose commits and attempts are answered at once. With slots, each attempt
+/// asks for one first, and for nothing else.
+fn shard(steps: u64, mut slots: Option<SlotScheduler>) {
     let owner = RunnerId::from_uuid(uuid::Uuid::from_u128(1));
     let mut shard = Shard::new(ShardSettings::of(&Settings::default()), owner);
     shard.listen(false);
@@ -79,12 +85,13 @@ fn shard(steps: u64) {
     let mut outputs = Vec::new();
     while let Some(input) = inputs.pop() {
         shard.handle(Timestamp::EPOCH, input, &mut outputs);
+        let answer = |output| answer(output, slots.as_mut());
         inputs.extend(outputs.drain(..).filter_map(answer));
     }
     assert!(shard.is_empty(), "the run has not ended");
 }
 
-fn answer(output: ShardOutput) -> Option<ShardInput> {
+fn answer(output: ShardOutput, slots: Option<&mut SlotScheduler>) -> Option<ShardInput> {
     match output {
         ShardOutput::Commit(it) => {
             let reply = CommitReply::Done {
@@ -94,11 +101,26 @@ fn answer(output: ShardOutput) -> Option<ShardInput> {
             Some(ShardInput::Committed(it.run, it.epoch, reply))
         }
         ShardOutput::Start(task) => {
+            let task = match slots {
+                Some(slots) => through(slots, task),
+                None => task,
+            };
             let outcome = TaskOutcome::new(task.token, Ok(Value::Null));
             Some(ShardInput::Outcome(outcome))
         }
         _ => None,
     }
+}
+
+/// An attempt that has its slot, and has ended.
+fn through(slots: &mut SlotScheduler, task: Box<Task>) -> Box<Task> {
+    let mut commands = Vec::new();
+    slots.submit(Moment(0), task, &mut commands);
+    let Some(SlotCommand::Start(task)) = commands.pop() else {
+        panic!("there is a slot");
+    };
+    slots.settled(Moment(0), &task.token, Some(&Value::Null), &mut commands);
+    task
 }
 
 fn newborn(owner: RunnerId, steps: u64) -> Adoption {

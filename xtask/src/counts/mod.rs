@@ -17,12 +17,17 @@ use crate::{tree, workspace};
 const COUNTED: &[(&str, u64)] = &[
     ("law", 5_000),
     ("shard", 5_000),
+    // The same, with a slot for each step: what limits cost where none is used is within that.
+    (SLOTS, 5_000),
     ("memory", 2_000),
     ("sqlite", 1_000),
     // Our side of it; the server is another process.
     ("postgres", 500),
 ];
 const FILE: &str = "benches/counts.json";
+const SLOTS: &str = "slots";
+/// Most that slots may take of a step that uses no limits.
+const SLOTS_PERCENT: f64 = 5.0;
 
 pub(crate) fn run(arguments: &[String]) -> Result<ExitCode> {
     let is_written = match arguments {
@@ -48,6 +53,8 @@ pub(crate) fn run(arguments: &[String]) -> Result<ExitCode> {
     let before = CountTally::read(&file)?;
     let grown = now.grown_from(&before);
     print!("{}", now.beside(&before));
+    let share = now.share_beyond(SLOTS, "shard");
+    println!("slots take {share:.1} % of a step that uses no limits");
     if is_written {
         now.write(&file)?;
         println!("written: {FILE}");
@@ -55,6 +62,10 @@ pub(crate) fn run(arguments: &[String]) -> Result<ExitCode> {
     }
     for name in &grown {
         eprintln!("{name} grew by more than {} %", tally::GROWTH_PERCENT);
+    }
+    if share > SLOTS_PERCENT {
+        eprintln!("slots take more than {SLOTS_PERCENT} % of a step");
+        return Ok(ExitCode::FAILURE);
     }
     if grown.is_empty() {
         return Ok(ExitCode::SUCCESS);

@@ -65,6 +65,14 @@ impl CountTally {
         lines.collect()
     }
 
+    /// How much of the first is not in the second, in percent; all of it if one was not counted.
+    pub(super) fn share_beyond(&self, whole: &str, part: &str) -> f64 {
+        let counts = self.of(whole).zip(self.of(part));
+        counts.map_or(100.0, |(whole, part)| {
+            whole.saturating_sub(part) as f64 * 100.0 / whole.max(1) as f64
+        })
+    }
+
     fn of(&self, name: &str) -> Option<u64> {
         let found = self.0.iter().find(|(known, _)| known == name);
         found.map(|(_, count)| *count)
@@ -85,6 +93,12 @@ mod tests {
         assert_eq!(tally(1_030, 1_031).grown_from(&before), ["shard"]);
         assert!(tally(1_000, 500).grown_from(&before).is_empty());
         assert!(tally(9, 9).grown_from(&CountTally::default()).is_empty());
+    }
+
+    #[test]
+    fn what_one_has_beyond_another_is_a_share_of_it() {
+        assert!((tally(900, 1_000).share_beyond("shard", "law") - 10.0).abs() < 1e-9);
+        assert!((tally(1, 1).share_beyond("shard", "nothing") - 100.0).abs() < 1e-9);
     }
 
     #[test]

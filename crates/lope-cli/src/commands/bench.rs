@@ -21,7 +21,7 @@ use crate::output::{Output, remark};
 /// What to measure.
 #[derive(Debug, Args)]
 pub(crate) struct BenchArgs {
-    /// runs, steps, fan, loop, latency, mailbox, reactive, python, server, sleepers, agents, idle, footprint; none: all of them
+    /// runs, steps, fan, loop, latency, mailbox, reactive, python, server, sleepers, upkeep, agents, idle, footprint; none: all of them
     #[arg(value_name = "NAME")]
     names: Vec<String>,
     /// Stores to measure on; may be given several times  [default: memory and sqlite, and postgres

@@ -178,11 +178,13 @@ impl SessionTask {
                 }
             };
             if dropped > 0 {
+                let left = runs.iter().map(|run| run.run);
+                let gone = left.filter(|run| !adopter.has(*run)).collect();
+                let runs = dropped;
                 // The engine may be gone; then nobody needs to know.
-                let _ = session_tx.send(SessionEvent::Left {
-                    owner,
-                    runs: dropped,
-                });
+                let _ = session_tx.send(SessionEvent::Left { owner, runs });
+                // What was not taken up has no place in a queue with a bound.
+                let _ = session_tx.send(SessionEvent::Gone(gone));
             }
         });
     }

@@ -15,20 +15,21 @@ impl RunState {
     }
 
     pub(super) fn deliver_one(&mut self, delivery: Deliver, now: Timestamp) -> Delivered {
-        self.change(delivery.run, |entry| entry.receive(delivery, now))
+        let ahead = self.mail_ahead;
+        self.change(delivery.run, |entry| entry.receive(delivery, ahead, now))
             .unwrap_or(Delivered::Missing)
     }
 }
 
 impl RunEntry {
-    fn receive(&mut self, delivery: Deliver, now: Timestamp) -> Delivered {
+    fn receive(&mut self, delivery: Deliver, ahead: u64, now: Timestamp) -> Delivered {
         let facts = DeliverFacts {
             ended: match self.record.status {
                 RunStatus::Live(_) => None,
                 RunStatus::Final(status) => Some(status),
             },
             seen: self.mail_ids.contains(&delivery.id),
-            waiting: self.waiting.len() as u64,
+            waiting: ahead + self.waiting.len() as u64,
         };
         let Accepted { reopens, unparks } = match verdict::deliver(&delivery, Some(&facts)) {
             Ok(accepted) => accepted,

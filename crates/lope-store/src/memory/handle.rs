@@ -29,11 +29,11 @@ pub(super) struct Handle {
 }
 
 impl MemoryInner {
-    pub(super) fn new(clock: Arc<dyn Clock>) -> Self {
+    pub(super) fn new(clock: Arc<dyn Clock>, runs: RunState) -> Self {
         let (runs_notifier, tables_notifier) = (Notifier::default(), Notifier::default());
         Self {
             clock,
-            runs: Mutex::default(),
+            runs: Mutex::new(runs),
             runs_notifier,
             board: Mutex::default(),
             tables: Mutex::default(),

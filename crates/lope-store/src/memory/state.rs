@@ -26,6 +26,8 @@ pub(super) struct RunState {
     pub(super) by_parent: HashMap<RunId, ByTime>,
     pub(super) schedules: BTreeMap<String, StoredSchedule>,
     pub(super) sessions: BTreeMap<RunnerId, Session>,
+    /// Mail that counts as waiting for every run and is not there.
+    pub(super) mail_ahead: u64,
     /// Sessions that have not ended, expired or not.
     pub(super) open_sessions: BTreeSet<RunnerId>,
 }

@@ -151,8 +151,12 @@ fn sum(files: &[LogUse], path: &Path) -> io::Result<LogUse> {
 #[cfg(test)]
 mod tests {
     use std::fs::File;
-    use std::time::Duration;
+    use std::time::{Duration, Instant};
 
+    use lope_engine::executor::Token;
+    use lope_model::{Epoch, RunId, Timestamp};
+
+    use super::super::{Logs, Stream};
     use super::*;
 
     fn log(folder: &Path, name: &str, bytes: usize, age: u64) {
@@ -170,6 +174,38 @@ mod tests {
 
     fn run(number: u8) -> String {
         RunId::from_bytes([number; 16]).to_string()
+    }
+
+    /// "Log files are bounded … in all": whoever writes need not look, that happens beside it.
+    #[test]
+    fn logs_that_are_written_are_kept_within_the_bound() {
+        let folder = tempfile::tempdir().unwrap();
+        let max = 64_000;
+        let logs = Logs::bounded(folder.path().to_owned(), max);
+        let write = |run: u128| {
+            let token = Token {
+                run: RunId::from_bytes(run.to_be_bytes()),
+                execution: "a".into(),
+                attempt: 1,
+                epoch: Epoch(1),
+            };
+            let line = "x".repeat(4_000);
+            logs.begin(&token)
+                .line(Timestamp::EPOCH, Stream::Out, &line);
+        };
+        let kept = || {
+            let runs = uses(folder.path(), |path| sum(&uses(path, single)?, path));
+            runs.map_or(0, |runs| runs.iter().map(|run| run.bytes).sum::<u64>())
+        };
+        let mut runs = 0..;
+        runs.by_ref().take(100).for_each(write);
+        let began = Instant::now();
+        while kept() > max {
+            assert!(began.elapsed() < Duration::from_secs(120), "{}", kept());
+            runs.by_ref().take(1).for_each(write);
+            std::thread::yield_now();
+        }
+        assert!(kept() > 0, "the newest stay");
     }
 
     #[test]
