@@ -20,6 +20,7 @@ mod agent_worktrees;
 mod agents;
 mod bad_input;
 mod browser_agents;
+mod browser_client;
 mod browser_todo;
 mod chaos_agents;
 mod chaos_generated;
