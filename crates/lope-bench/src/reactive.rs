@@ -68,7 +68,7 @@ fn broken(error: impl std::fmt::Display) -> BenchError {
     BenchError::broken(error.to_string())
 }
 
-/// Nodes of a process that is started in one wave.
+/// Nodes of one process: a recipe is a document, and a document has at most 16 MiB.
 const AT_ONCE: usize = 50_000;
 
 /// A space in memory whose waves are saved at once.
@@ -206,8 +206,8 @@ fn fan(nodes: u64) -> BenchResult<BenchFigure> {
     Ok(figure("node runs", nodes * times, cost).note("fan of", nodes))
 }
 
-/// A graph in which each node has an input of its own: one of them changes. One wave changes at most
-/// 75,000 rows, so that a large graph comes as several processes of its space.
+/// A graph in which each node has an input of its own: one of them changes. A large graph is several
+/// processes of its space.
 fn leaf(nodes: u64) -> BenchResult<BenchFigure> {
     let mut space = InMemory::new()?;
     for first in (0..nodes).step_by(AT_ONCE) {

@@ -1,9 +1,10 @@
-//! Messages that follow from messages: how far each is from whoever began, and how long one has to
-//! wait that is very far. Spaces that feed each other without end are slowed down so, and everything
-//! else goes on.
+//! What follows from each other over several spaces: how far each is from whoever began, and how long
+//! one has to wait that is very far. Spaces that feed each other without end are slowed down so, and
+//! everything else goes on.
 //!
-//! A message that a node sends because of another one is one hop further than that. What a node does
-//! of itself, after an edit or when an effect is done, begins anew.
+//! A message that a node sends because of another one is one hop further than that, and so is a change
+//! of another space that a node reads. What a node does of itself, after an edit or when an effect is
+//! done, begins anew.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,11 +12,12 @@ use std::sync::Arc;
 use lope_model::{Span, Timestamp};
 use serde::{Deserialize, Serialize};
 
+use crate::id::SpaceName;
 use crate::limit;
 use crate::record::UnsettledNote;
 use crate::scheduler::{ChangedBy, NodeKey, RunReason};
 
-/// What led to a message.
+/// What led to a message, or to the changes of a wave.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PostChain {
     /// Messages from the first one to this.
@@ -54,6 +56,67 @@ impl PostChain {
     }
 }
 
+/// Changes of other spaces that have to wait, and those that have waited.
+#[derive(Debug, Default)]
+pub struct ChainWaits(BTreeMap<SpaceName, ChainWait>);
+
+#[derive(Clone, Copy, Debug)]
+struct ChainWait {
+    hops: u32,
+    /// Until when; none if that is over.
+    until: Option<Timestamp>,
+}
+
+impl ChainWaits {
+    /// Whether what stands in a space now may be looked at, having come so far.
+    pub fn admit(&mut self, space: &SpaceName, chain: &PostChain, now: Timestamp) -> bool {
+        let Some(wait) = chain.wait() else {
+            self.0.remove(space);
+            return true;
+        };
+        let hops = chain.hops;
+        match self.0.get_mut(space).filter(|known| known.hops == hops) {
+            Some(known) => {
+                // A clock that is set back holds it up no longer than it had to wait anyway.
+                let latest = now.plus(wait);
+                known.until = known.until.filter(|until| *until > now && *until <= latest);
+                known.until.is_none()
+            }
+            None => {
+                let until = Some(now.plus(wait));
+                self.0.insert(space.clone(), ChainWait { hops, until });
+                false
+            }
+        }
+    }
+
+    /// When to look again.
+    pub fn next(&self) -> Option<Timestamp> {
+        self.0.values().filter_map(|wait| wait.until).min()
+    }
+}
+
+/// What led to how a space stands. A long chain is told for a while after its last link: what changes
+/// something else meanwhile does not hide it.
+#[derive(Debug, Default)]
+pub struct LastingChain {
+    chain: PostChain,
+    until: Timestamp,
+}
+
+impl LastingChain {
+    /// What led to how the space stands after a wave that this chain led to.
+    pub fn next(&mut self, chain: PostChain, now: Timestamp) -> PostChain {
+        let lasts = limit::BACKOFF_MAX.times(2);
+        // A clock that is set back makes nothing last longer.
+        let is_recent = now < self.until && self.until <= now.plus(lasts);
+        if chain.hops >= self.chain.hops || self.chain.wait().is_none() || !is_recent {
+            (self.chain, self.until) = (chain, now.plus(lasts));
+        }
+        self.chain.clone()
+    }
+}
+
 /// Nodes that a chain tells.
 const TOLD_MAX: usize = limit::CHAIN_TOLD as usize;
 
@@ -62,6 +125,10 @@ const TOLD_MAX: usize = limit::CHAIN_TOLD as usize;
 pub struct Chains {
     events: BTreeMap<Arc<str>, PostChain>,
     runs: BTreeMap<NodeKey, PostChain>,
+    /// What led to how other spaces stand that nodes read.
+    spaces: BTreeMap<SpaceName, PostChain>,
+    /// The longest that led to a change.
+    longest: PostChain,
     /// Nodes that sent something that has to wait.
     long: BTreeMap<NodeKey, PostChain>,
 }
@@ -73,14 +140,33 @@ impl Chains {
         }
     }
 
-    /// What led to an event or a command.
-    pub fn of_event(&self, id: &str) -> PostChain {
-        self.events.get(id).cloned().unwrap_or_default()
+    /// Notes what led to how another space stands now.
+    pub fn note_space(&mut self, space: &SpaceName, chain: &PostChain) {
+        let chain = chain.next(|| format!("space {space}").into());
+        self.spaces.insert(space.clone(), chain);
     }
 
-    /// Whether no message led to anything.
+    /// What led to an event or a command.
+    pub fn of_event(&mut self, id: &str) -> PostChain {
+        let chain = self.events.get(id).cloned().unwrap_or_default();
+        self.note_longest(&chain);
+        chain
+    }
+
+    fn note_longest(&mut self, chain: &PostChain) {
+        if chain.hops > self.longest.hops {
+            self.longest = chain.clone();
+        }
+    }
+
+    /// The longest chain that led to a change since last asked.
+    pub fn take_longest(&mut self) -> PostChain {
+        std::mem::take(&mut self.longest)
+    }
+
+    /// Whether nothing led to anything.
     pub fn is_empty(&self) -> bool {
-        self.events.is_empty()
+        self.events.is_empty() && self.spaces.is_empty()
     }
 
     /// Notes that a node sent something that has to wait.
@@ -92,8 +178,13 @@ impl Chains {
 
     /// What led to a run of a node.
     pub fn of_run(&mut self, node: NodeKey, reason: Option<&RunReason>) -> PostChain {
+        let mut is_read = false;
         let chain = match reason {
             Some(RunReason::Changed { by, .. }) => match by {
+                ChangedBy::Space(space) => {
+                    is_read = true;
+                    self.spaces.get(space)
+                }
                 ChangedBy::Event(id) => self.events.get(id),
                 ChangedBy::Node(other) => self.runs.get(other),
                 ChangedBy::Edit => None,
@@ -101,6 +192,10 @@ impl Chains {
             Some(RunReason::Registered | RunReason::Resumed) | None => None,
         };
         let chain = chain.cloned().unwrap_or_default();
+        self.note_longest(&chain);
+        if is_read {
+            self.note_long(node, &chain);
+        }
         if chain.is_empty() {
             self.runs.remove(&node);
         } else {
@@ -112,6 +207,7 @@ impl Chains {
     /// Forgets what led to the wave; what still waits in line is kept.
     pub fn end_wave(&mut self, is_queued: impl Fn(&str) -> bool) {
         self.runs.clear();
+        self.spaces.clear();
         self.events.retain(|id, _| is_queued(id));
     }
 
@@ -136,6 +232,85 @@ mod tests {
         PostChain {
             hops,
             through: Vec::new(),
+        }
+    }
+
+    fn registered(scheduler: &mut crate::scheduler::Scheduler) -> NodeKey {
+        scheduler.register(crate::scheduler::NodeSpec {
+            role: crate::scheduler::NodeRole::Observer,
+            parent: None,
+            reads: std::collections::BTreeMap::default(),
+            writes: std::collections::BTreeSet::new(),
+        })
+    }
+
+    #[test]
+    fn what_another_space_changed_waits_once_for_each_hop_and_not_when_it_begins_anew() {
+        let (space, most) = ("a".parse().unwrap(), limit::CHAIN_MAX);
+        let mut waits = ChainWaits::default();
+        let at = Timestamp::from_millis;
+        // Hops, when, whether it may be looked at, and when to look again.
+        let table = [
+            (0, 0, true, None),
+            (most, 0, true, None),
+            (most + 1, 0, false, Some(250)),
+            (most + 1, 249, false, Some(250)),
+            (most + 1, 250, true, None),
+            (most + 1, 9_000, true, None),
+            (most + 2, 9_000, false, Some(9_500)),
+            (most + 3, 9_100, false, Some(10_100)),
+            (1, 9_200, true, None),
+            (most + 3, 9_200, false, Some(10_200)),
+            (most + 3, 100, true, None),
+        ];
+        for (hops, now, is_admitted, next) in table {
+            let admitted = waits.admit(&space, &far(hops), at(now));
+            let seen = (admitted, waits.next());
+            assert_eq!(seen, (is_admitted, next.map(at)), "{hops} hops at {now}");
+        }
+    }
+
+    #[test]
+    fn a_long_chain_is_told_for_a_while_whatever_else_changes() {
+        let most = limit::CHAIN_MAX;
+        let mut last = LastingChain::default();
+        // Hops of a wave, when, and what is told then.
+        let table = [
+            (0, 0, 0),
+            (7, 10, 7),
+            (0, 20, 0),
+            (most + 1, 1_000, most + 1),
+            (0, 4_999, most + 1),
+            (most + 2, 4_999, most + 2),
+            (0, 8_998, most + 2),
+            (0, 8_999, 0),
+            (most + 1, 9_000, most + 1),
+            (0, 100, 0),
+        ];
+        for (hops, now, told) in table {
+            let next = last.next(far(hops), Timestamp::from_millis(now));
+            assert_eq!(next.hops, told, "{hops} hops at {now}");
+        }
+    }
+
+    #[test]
+    fn what_a_space_that_is_read_led_to_is_a_hop_further_and_told_once_it_is_long() {
+        let space: SpaceName = "b".parse().unwrap();
+        let node = registered(&mut crate::scheduler::Scheduler::default());
+        let reason = RunReason::Changed {
+            at: crate::address::CellAddress::parse("b/x").unwrap(),
+            by: ChangedBy::Space(space.clone()),
+        };
+        let now = Timestamp::from_millis(0);
+        for (before, hops, is_told) in [(0, 1, false), (7, 8, false), (100, 101, true)] {
+            let mut chains = Chains::default();
+            chains.note_space(&space, &far(before));
+            assert_eq!(chains.of_run(node, Some(&reason)).hops, hops);
+            assert_eq!(chains.take_longest().hops, hops);
+            assert_eq!(chains.take_longest().hops, 0);
+            let note = chains.take_note(node, now);
+            assert_eq!(note.is_some(), is_told);
+            assert!(note.is_none_or(|note| note.messages == hops));
         }
     }
 
@@ -183,14 +358,7 @@ mod tests {
     #[test]
     fn a_run_is_as_far_as_what_made_it_run_and_a_wave_forgets_it() {
         let mut scheduler = crate::scheduler::Scheduler::default();
-        let mut register = || {
-            scheduler.register(crate::scheduler::NodeSpec {
-                role: crate::scheduler::NodeRole::Observer,
-                parent: None,
-                reads: std::collections::BTreeMap::default(),
-                writes: std::collections::BTreeSet::new(),
-            })
-        };
+        let mut register = || registered(&mut scheduler);
         let (first, second, third) = (register(), register(), register());
         let changed = |by: ChangedBy| RunReason::Changed {
             at: crate::address::CellAddress::parse("a/x").unwrap(),

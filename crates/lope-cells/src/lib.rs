@@ -3,7 +3,7 @@
 //! `json`, `path`, `id`, `address` and `link` are the values; `resolve`, `project` and `write` say
 //! what reading and writing them means; `transaction` puts reads and writes together, `space`
 //! commits them, and `edit` does so for many threads; `scheduler` says who is to run when they change,
-//! `record` what is kept of whoever ran, `chain` how long messages that lead to messages wait.
+//! `record` what is kept of whoever ran, `history` of what changed, `chain` how long messages that lead to messages wait.
 //!
 //! Nothing here reads a clock, a file or a random number, and nothing knows what a recipe is.
 
@@ -12,6 +12,7 @@ pub mod chain;
 pub mod edit;
 pub mod element;
 pub mod error;
+pub mod history;
 pub mod id;
 pub mod json;
 pub mod limit;

@@ -30,3 +30,9 @@ pub const BACKOFF_MAX: Span = Span::from_millis(2_000);
 /// how many of them before that are told.
 pub const CHAIN_MAX: u32 = 100;
 pub const CHAIN_TOLD: u32 = 16;
+
+/// Changes of one wave that its history has one by one; of those beyond it, the documents alone.
+pub const HISTORY_CHANGES_MAX: usize = 5_000;
+
+/// Longest value, as text, that the history of a cell keeps.
+pub const HISTORY_VALUE_MAX: usize = 1_024;

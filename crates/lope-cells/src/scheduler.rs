@@ -225,6 +225,13 @@ impl Scheduler {
         self.reconsider_revived();
     }
 
+    /// A node that was to run and could not may run now.
+    pub fn resume(&mut self, node: NodeKey) {
+        if self.nodes.contains_key(&node) {
+            self.reconsider(node);
+        }
+    }
+
     /// Counts runs from the start again; who waits keeps how long it waited.
     pub fn begin_pass(&mut self) {
         for node in std::mem::take(&mut self.ran) {

@@ -15,6 +15,7 @@
 pub mod operation;
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::Arc;
 
 use crate::address::CellAddress;
@@ -76,8 +77,10 @@ pub struct Transaction {
     pub(crate) home: Option<SpaceName>,
     pub(crate) posts: Vec<Post>,
     beyond: Option<Box<BeyondBound>>,
-    /// Whether what is read is nobody's dependency at the moment.
+    /// Whether what is read or written is nobody's dependency at the moment.
     quiet: bool,
+    /// Which operations were done so, in order.
+    quiet_operations: Vec<Range<usize>>,
 }
 
 impl Transaction {
@@ -94,6 +97,7 @@ impl Transaction {
             posts: Vec::new(),
             beyond: None,
             quiet: false,
+            quiet_operations: Vec::new(),
         }
     }
 
@@ -169,12 +173,32 @@ impl Transaction {
         Ok(())
     }
 
-    /// Does `work` without making what it reads a dependency of whoever runs in this transaction.
+    /// Does `work` without making what it reads and writes a dependency of whoever runs in this
+    /// transaction.
     pub fn quietly<T>(&mut self, work: impl FnOnce(&mut Self) -> T) -> T {
+        let from = self.operations.len();
         let before = std::mem::replace(&mut self.quiet, true);
         let done = work(self);
         self.quiet = before;
+        let to = self.operations.len();
+        match self.quiet_operations.last_mut() {
+            _ if before || from == to => {}
+            Some(last) if last.end == from => last.end = to,
+            Some(_) | None => self.quiet_operations.push(from..to),
+        }
         done
+    }
+
+    /// Where was written, except quietly.
+    pub fn writes(&self) -> impl Iterator<Item = &CellAddress> {
+        let quiet = &self.quiet_operations;
+        let is_quiet = move |index: usize| {
+            let place = quiet.partition_point(|range| range.end <= index);
+            quiet.get(place).is_some_and(|range| range.contains(&index))
+        };
+        let operations = self.operations.iter().enumerate();
+        let loud = operations.filter(move |(index, _)| !is_quiet(*index));
+        loud.map(|(_, operation)| &operation.at)
     }
 
     /// Forgets everything.

@@ -22,6 +22,7 @@ mod agent_worktrees;
 mod agents;
 mod bad_input;
 mod browser_agents;
+mod browser_client;
 mod browser_todo;
 mod chaos_agent_writes;
 mod chaos_agents;

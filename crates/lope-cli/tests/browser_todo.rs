@@ -60,7 +60,7 @@ impl Drop for WebUp {
     }
 }
 
-fn example(name: &str) -> String {
+pub(crate) fn example(name: &str) -> String {
     let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/reactive");
     examples.join(name).display().to_string()
 }

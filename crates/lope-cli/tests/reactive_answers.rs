@@ -211,6 +211,33 @@ fn commands_for_what_is_not_there_say_so() {
 }
 
 #[test]
+fn the_state_of_what_runs_is_not_run_into_and_not_taken_away() {
+    let home = Home::new();
+    let file = home.file("counter.yaml", COUNTER);
+    home.lope(&["recipes", "run", &file, "--into", "home/counter"])
+        .done();
+    home.lope(&["streams", "send", "home/counter/add", "4"])
+        .done();
+    let state = "home/process-of-counter";
+    for words in [
+        &["recipes", "run", &file, "--into", state][..],
+        &["cells", "set", state, "--remove"],
+        &["cells", "set", state, "5"],
+        &["cells", "set", &format!("{state}/resultRef"), "5"],
+    ] {
+        let said = home.lope(words);
+        assert_eq!(said.code, 1, "{words:?}: {}", said.err);
+        let expected = "it is the state of a recipe that runs";
+        assert!(said.err.contains(expected), "{words:?}: {}", said.err);
+    }
+    assert_eq!(get(&home, "home/counter/count"), 4);
+    home.lope(&["cells", "set", &format!("{state}/internal/count"), "7"])
+        .done();
+    assert_eq!(get(&home, "home/counter/count"), 7);
+    home.lope(&["store", "check"]).done();
+}
+
+#[test]
 fn links_in_a_circle_are_named_and_can_be_taken_away_and_a_stream_is_not_set() {
     let home = Home::new();
     let id = |name: &str| {

@@ -239,7 +239,10 @@ fn endless(mut rig: SpaceRig) {
     let cycle = ["home/process-of-ping/0", "shop/process-of-pong/0"];
     for cell in ["home/ping", "shop/pong"] {
         let (words, told) = why(&rig, cell);
-        assert!(words.contains("messages follow from each other"), "{words}");
+        assert!(
+            words.contains("messages and reads of other spaces follow from each other"),
+            "{words}"
+        );
         let cycle = format!("around the cycle: {}, {}", cycle[0], cycle[1]);
         assert!(words.contains(&cycle), "{words}");
         assert_eq!(told["runs"], json!(0), "{told}");

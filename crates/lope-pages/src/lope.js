@@ -14,6 +14,9 @@ const PREFIX = "lope.outbox.";
 const FIRST_PAUSE = 250;
 const LONGEST_PAUSE = 5000;
 const PATIENCE = 30000;
+/** Cells that one stream of the server tells of, and streams that one page holds. */
+const STREAM_CELLS = 100;
+const STREAMS = 4;
 
 /** A request that the server refused for good. */
 export class LopeError extends Error {
@@ -26,6 +29,9 @@ export class LopeError extends Error {
   }
 }
 
+/** Whether asking again would not help. A server that does not know us may do so later. */
+const isFinal = (error) => error instanceof LopeError && error.status >= 400 && error.status < 500 && ![401, 408, 429].includes(error.status);
+
 const sleep = (time) => new Promise((done) => setTimeout(done, time));
 
 /** An id that nobody else makes; later ones sort behind earlier ones. */
@@ -36,6 +42,24 @@ const freshId = () => {
   const hex = [...random].map((byte) => byte.toString(16).padStart(2, "0")).join("");
   return `${lastTime.toString(36).padStart(11, "0")}-${hex}`;
 };
+
+/** The events of a stream of server-sent events, each as its fields. */
+async function* events(body) {
+  const reader = body.pipeThrough(new TextDecoderStream()).getReader();
+  let text = "";
+  for (let read = await reader.read(); !read.done; read = await reader.read()) {
+    const blocks = (text + read.value).split("\n\n");
+    text = blocks.pop();
+    for (const block of blocks) {
+      const fields = {};
+      for (const line of block.split("\n")) {
+        const [, name, value] = /^([^:]*):? ?(.*)$/.exec(line);
+        fields[name] = name in fields ? `${fields[name]}\n${value}` : value;
+      }
+      yield fields;
+    }
+  }
+}
 
 /** `space/document/path` in its parts. */
 const parted = (address) => {
@@ -49,10 +73,11 @@ export class Lope {
   #token;
   #storage;
   #watched = new Map();
-  #source = null;
+  #streams = [];
   #planned = 0;
-  #lastEvent = "";
   #promises = new Map();
+  /** Events of other pages that this one may not send; somebody else may. */
+  #foreign = new Set();
   #flushing = false;
   #listeners = new Set();
   #isLive = false;
@@ -72,7 +97,7 @@ export class Lope {
       // Another tab has sent what this one waits for: the server says what became of it.
       if (event.newValue === null) this.#learn(event.key.slice(PREFIX.length));
     });
-    addEventListener("pagehide", () => this.#source?.close());
+    addEventListener("pagehide", () => this.#hush());
     addEventListener("pageshow", (event) => { if (event.persisted) this.#listen(); });
     // A browser gives a server six connections for all of its tabs: a page that nobody sees holds none.
     globalThis.document?.addEventListener("visibilitychange", () => { if (document.hidden) this.#live(false); this.#listen(); });
@@ -103,24 +128,25 @@ export class Lope {
   /** Calls `told(value)` now and whenever the cell changes; returns a function that ends it. */
   watch(address, told) {
     parted(address);
+    const most = STREAM_CELLS * STREAMS;
+    if (this.#watched.size >= most && !this.#watched.has(address)) throw new RangeError(`${most} cells are watched already; watch a cell that holds several`);
     const known = this.#watched.get(address) ?? { told: new Set(), has: false, value: undefined };
     known.told.add(told);
     if (!this.#watched.has(address)) {
       this.#watched.set(address, known);
-      this.#lastEvent = "";
       this.#replan();
     } else if (known.has) {
       queueMicrotask(() => told(known.value));
     }
     return () => {
       known.told.delete(told);
-      if (known.told.size === 0 && this.#watched.delete(address)) { this.#lastEvent = ""; this.#replan(); }
+      if (known.told.size === 0 && this.#watched.delete(address)) this.#replan();
     };
   }
 
   /**
    * Sends an event to a stream. It is kept until the server has it; the promise is kept when it has
-   * taken effect, and broken if the server refuses it or its handler fails.
+   * taken effect, and broken if the server refuses it, its handler fails, or nobody handles it.
    */
   send(address, event = null, { id = freshId() } = {}) {
     const { space, document, path } = parted(address);
@@ -165,20 +191,28 @@ export class Lope {
       else await work();
     } finally {
       this.#flushing = false;
-      if (this.pending().length > 0) setTimeout(() => this.flush(), FIRST_PAUSE);
+      if (this.#next()) setTimeout(() => this.flush(), FIRST_PAUSE);
     }
+  }
+
+  /** The first event that waits and that this page may send, as far as is known. */
+  #next() {
+    return this.pending().find(({ id }) => !this.#foreign.has(id));
   }
 
   async #sendAll() {
     let pause = FIRST_PAUSE;
-    for (let next = this.pending()[0]; next; next = this.pending()[0]) {
+    for (let next = this.#next(); next; next = this.#next()) {
       try {
         const receipt = await this.#post(next);
         this.#settle(next.id, (promise) => this.#told(promise, receipt));
         pause = FIRST_PAUSE;
       } catch (error) {
-        const isFinal = error instanceof LopeError && error.status >= 400 && error.status < 500 && ![401, 403, 408, 429].includes(error.status);
-        if (isFinal) {
+        if (error.status === 403 && !this.#promises.has(next.id)) {
+          this.#foreign.add(next.id);
+          continue;
+        }
+        if (isFinal(error)) {
           this.#settle(next.id, (promise) => promise.failed(error));
           continue;
         }
@@ -194,16 +228,36 @@ export class Lope {
     return this.#ask("POST", place, { id, path, event });
   }
 
-  #told(promise, receipt) {
+  /** What became of an event. The server may have it and nobody have handled it yet: it is asked again. */
+  async #told(promise, receipt) {
     if (receipt.error) promise.failed(Object.assign(new Error(receipt.error.message), receipt.error));
-    else promise.done(receipt);
+    else if (receipt.outcome === "handled") promise.done(receipt);
+    else if (receipt.outcome) promise.failed(Object.assign(new Error("nobody handled the event: it is with the dead letters"), { type: "NoHandler" }));
+    else {
+      await sleep(FIRST_PAUSE * 2);
+      await this.#askAgain(promise);
+    }
+  }
+
+  /** Asks for what became of an event that the server has. */
+  async #askAgain(promise) {
+    for (let pause = FIRST_PAUSE; ; pause = Math.min(pause * 2, LONGEST_PAUSE)) {
+      try {
+        const { id, space } = promise.kept;
+        const receipt = await this.#ask("GET", `api/spaces/${encodeURIComponent(space)}/receipts/${encodeURIComponent(id)}`);
+        return await this.#told(promise, receipt);
+      } catch (error) {
+        if (isFinal(error)) return promise.failed(error);
+        await sleep(pause);
+      }
+    }
   }
 
   async #learn(id) {
     const promise = this.#promises.get(id);
     if (!promise) return;
     this.#promises.delete(id);
-    try { this.#told(promise, await this.#post(promise.kept)); } catch (error) { promise.failed(error); }
+    await this.#askAgain(promise);
   }
 
   #settle(id, how) {
@@ -214,10 +268,13 @@ export class Lope {
     this.#tell();
   }
 
+  #headers(accept) {
+    return this.#token ? { accept, authorization: `Bearer ${this.#token}` } : { accept };
+  }
+
   async #ask(method, path, body) {
-    const headers = { accept: "application/json" };
+    const headers = this.#headers("application/json");
     if (body !== undefined) headers["content-type"] = "application/json";
-    if (this.#token) headers.authorization = `Bearer ${this.#token}`;
     const answer = await fetch(new URL(path, this.#base), {
       method, headers, body: body === undefined ? undefined : JSON.stringify(body), credentials: "same-origin",
       signal: AbortSignal.timeout(PATIENCE),
@@ -244,31 +301,52 @@ export class Lope {
     this.#planned = setTimeout(() => this.#listen());
   }
 
+  #hush() {
+    for (const stream of this.#streams) stream.abort();
+    this.#streams = [];
+  }
+
   #listen() {
-    this.#source?.close();
-    this.#source = null;
-    if (this.#watched.size === 0 || globalThis.document?.hidden) return;
+    this.#hush();
+    if (globalThis.document?.hidden) return;
+    const cells = [...this.#watched.keys()];
+    for (let from = 0; from < cells.length; from += STREAM_CELLS) this.#follow(cells.slice(from, from + STREAM_CELLS));
+  }
+
+  /** Follows some cells until nobody wants it any more; a stream that ends is opened again. */
+  async #follow(cells) {
+    const stream = new AbortController();
+    this.#streams.push(stream);
     const url = new URL("api/cells/events", this.#base);
-    for (const address of this.#watched.keys()) url.searchParams.append("cell", address);
-    if (this.#lastEvent) url.searchParams.set("after", this.#lastEvent);
-    const source = new EventSource(url);
-    this.#source = source;
-    source.onopen = () => { this.#live(true); this.flush(); };
-    source.addEventListener("value", (event) => {
-      this.#lastEvent = event.lastEventId;
-      const { cell, value, present } = JSON.parse(event.data);
-      const known = this.#watched.get(cell);
-      if (!known) return;
-      known.has = true;
-      known.value = present ? value : undefined;
-      for (const told of known.told) told(known.value);
-    });
-    // A browser may give up, or wait long: a fresh stream is opened as soon as the server is back.
-    source.onerror = async () => {
+    for (const address of cells) url.searchParams.append("cell", address);
+    let pause = 0;
+    while (!stream.signal.aborted) {
+      try {
+        const answer = await fetch(url, { headers: this.#headers("text/event-stream"), credentials: "same-origin", signal: stream.signal });
+        if (!answer.ok) throw new LopeError(answer.status, await answer.json().catch(() => undefined));
+        this.#live(true);
+        this.flush();
+        pause = 0;
+        for await (const { id, event, data } of events(answer.body)) {
+          if (id) url.searchParams.set("after", id);
+          if (event === "value") this.#show(JSON.parse(data));
+        }
+      } catch (error) {
+        const isRefused = error instanceof LopeError;
+        if (isRefused && pause === 0) console.warn(`lope: cells cannot be watched: ${error.message}`);
+        pause = isRefused ? Math.min(pause * 2 + FIRST_PAUSE, LONGEST_PAUSE) : 0;
+      }
+      if (stream.signal.aborted) return;
       this.#live(false);
-      source.close();
-      await sleep(FIRST_PAUSE * 2);
-      if (this.#source === source) this.#listen();
-    };
+      await sleep(pause + FIRST_PAUSE * 2);
+    }
+  }
+
+  #show({ cell, value, present }) {
+    const known = this.#watched.get(cell);
+    if (!known) return;
+    known.has = true;
+    known.value = present ? value : undefined;
+    for (const told of known.told) told(known.value);
   }
 }

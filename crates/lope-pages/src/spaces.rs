@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 
 use lope::reactive::{
     Arrival, CellAddress, Json as CellJson, SpaceAction, SpaceCommand, SpaceName, StoredReceipt,
+    process,
 };
 use lope_http::api_error::ApiError;
 use lope_http::call::ApiCall;
@@ -59,7 +60,7 @@ fn cell(call: &ApiCall, path: Option<&str>) -> Result<(CellAddress, String), Api
 }
 
 fn address(text: &str) -> Result<CellAddress, ApiError> {
-    let parsed = CellAddress::parse(text);
+    let parsed = process::parse_cell(text);
     parsed.map_err(|error| {
         ApiError::bad(error.to_string()).hint("as in home/counter or home/counter/count")
     })
@@ -83,7 +84,7 @@ fn message_id(call: &ApiCall, said: Option<String>) -> Arc<str> {
 
 /// Gives the document of an address the name that was written for it.
 fn naming(text: &str, at: &CellAddress) -> Option<SpaceAction> {
-    let name = CellAddress::name_in(text)?.to_owned();
+    let name = process::given_name(text)?.to_owned();
     let at = at.clone();
     Some(SpaceAction::Name { at, name })
 }

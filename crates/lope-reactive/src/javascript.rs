@@ -104,13 +104,24 @@ impl JavaScript {
 
 impl JavaScript {
     /// Whether a source is a function; nothing of it is run.
-    pub fn check(&self, source: &str) -> Result<(), Failure> {
-        let sandbox = Sandbox::new(self.limits).map_err(no_sandbox)?;
+    pub fn check(&mut self, source: &str) -> Result<(), Failure> {
+        validate_literals(source)?;
+        let sandbox = self.take_sandbox()?;
         sandbox.fuel.set(self.limits.fuel);
         sandbox.context.with(|ctx| {
             let compiled = ctx.eval::<Function, _>(wrapped(source)).catch(&ctx);
             compiled.map(|_| ()).map_err(|error| describe(error, false))
-        })
+        })?;
+        self.sandbox = Some(sandbox);
+        Ok(())
+    }
+
+    /// The sandbox, for whoever gives it back if it can be used again.
+    fn take_sandbox(&mut self) -> Result<Sandbox, Failure> {
+        match self.sandbox.take() {
+            Some(sandbox) => Ok(sandbox),
+            None => Sandbox::new(self.limits).map_err(no_sandbox),
+        }
     }
 }
 
@@ -155,16 +166,10 @@ impl ScriptHost for JavaScript {
         transaction: &mut Transaction,
     ) -> Result<Option<Json>, Failure> {
         let is_known = |sandbox: &Sandbox| sandbox.functions.contains_key(source);
-        if !self.sandbox.as_ref().is_some_and(is_known) && has_big_integer(source) {
-            return Err(Failure::new(
-                "SyntaxError",
-                "there are no big integers here",
-            ));
+        if !self.sandbox.as_ref().is_some_and(is_known) {
+            validate_literals(source)?;
         }
-        let mut sandbox = match self.sandbox.take() {
-            Some(sandbox) => sandbox,
-            None => Sandbox::new(self.limits).map_err(no_sandbox)?,
-        };
+        let mut sandbox = self.take_sandbox()?;
         let outcome = sandbox.call(self.limits, source, arguments, transaction);
         let is_spent = matches!(&outcome, Err(failed) if &*failed.kind == failure::kind::LIMIT);
         if !is_spent && sandbox.settle() {
@@ -294,13 +299,17 @@ fn prelude(
     Ok((save("invoke")?, save("show")?))
 }
 
-/// Whether there is a literal like `12n`: arithmetic on numbers without bound cannot be interrupted.
-fn has_big_integer(source: &str) -> bool {
+/// Refuses literals like `12n`: arithmetic on numbers without bound cannot be interrupted.
+fn validate_literals(source: &str) -> Result<(), Failure> {
     let is_word = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'$';
-    source
-        .as_bytes()
-        .split(|byte| !is_word(*byte))
-        .any(|word| word.first().is_some_and(u8::is_ascii_digit) && word.last() == Some(&b'n'))
+    let mut words = source.as_bytes().split(|byte| !is_word(*byte));
+    let is_big =
+        |word: &[u8]| word.first().is_some_and(u8::is_ascii_digit) && word.last() == Some(&b'n');
+    if words.any(is_big) {
+        let message = "there are no big integers here";
+        return Err(Failure::new("SyntaxError", message));
+    }
+    Ok(())
 }
 
 /// A thrown error keeps its name, message and stack; what went beyond a limit says so.
@@ -321,11 +330,11 @@ fn describe(error: CaughtError<'_>, is_out_of_fuel: bool) -> Failure {
             failure
         }
         CaughtError::Value(thrown) => {
-            let text = thrown.as_string().and_then(|text| text.to_string().ok());
-            let message = text.unwrap_or_else(|| format!("{thrown:?} was thrown"));
             if thrown.is_null() {
                 return Failure::new(failure::kind::LIMIT, "out of memory");
             }
+            let text = thrown.as_string().and_then(|text| text.to_string().ok());
+            let message = text.unwrap_or_else(|| format!("{} was thrown", shown(&thrown)));
             Failure::new("Error", message)
         }
         CaughtError::Error(rquickjs::Error::WouldBlock) => {
@@ -333,6 +342,13 @@ fn describe(error: CaughtError<'_>, is_out_of_fuel: bool) -> Failure {
         }
         CaughtError::Error(error) => Failure::new("ScriptError", error.to_string()),
     }
+}
+
+/// A value as JSON; of one that has none, its type.
+fn shown(value: &Value<'_>) -> String {
+    let json = value.ctx().json_stringify(value.clone()).ok().flatten();
+    let json = json.and_then(|json| json.to_string().ok());
+    json.unwrap_or_else(|| format!("a {}", value.type_name()))
 }
 
 fn no_sandbox(error: rquickjs::Error) -> Failure {

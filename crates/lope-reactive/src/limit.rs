@@ -23,12 +23,6 @@ pub const RECEIPT_KEPT: Span = Span::from_secs(7 * 24 * 60 * 60);
 /// Waves of a space whose changes are kept.
 pub const HISTORY_MAX: u64 = 1_000;
 
-/// Changes of one wave that its history has one by one; of those beyond it, the documents alone.
-pub const HISTORY_CHANGES_MAX: usize = 5_000;
-
-/// Longest value, as text, that the history of a cell keeps.
-pub const HISTORY_VALUE_MAX: usize = 1_024;
-
 /// Processes from one that was started in its own right down to the last of its children.
 pub const PROCESS_DEPTH_MAX: usize = 64;
 
@@ -64,9 +58,11 @@ pub const POST_AGAIN: Span = Span::from_millis(500);
 pub const DOCUMENT_MAX: usize = PAYLOAD_MAX - 64 * 1_024;
 pub const DOCUMENT_RESERVED: usize = 48 * 1_024;
 
-/// Rows that the documents of one wave may take, and their bytes.
+/// Rows that the documents of one wave may take, and their bytes. A wave with half of either in it, or
+/// with so many nodes that ran, is saved before everything has come to rest, and the next one goes on.
 pub const WAVE_ROWS_MAX: usize = COMMIT_ROWS_MAX / 4 * 3;
 pub const WAVE_BYTES_MAX: usize = 512 * 1_024 * 1_024;
+pub const WAVE_NODES_MAX: usize = COMMIT_ROWS_MAX / 4;
 
 /// Longest record of a node, and of the changes of a wave, in bytes; what is beyond is left out.
 pub const RECORD_MAX: usize = PAYLOAD_MAX / 2;

@@ -2,12 +2,13 @@
 //! receipts, effects and reports out.
 //!
 //! Events are handled in order; before a handler runs, what it reads is brought up to date. When
-//! nothing can run any more, everything that changed is saved as one wave. Nobody is told of an
-//! edit, an event or an effect before its wave is on disk.
+//! nothing can run any more, everything that changed is saved as one wave; what is too much for one is
+//! saved in several. Nobody is told of an edit, an event or an effect before its wave is on disk.
 
 mod arrival;
 mod bounds;
 mod command;
+mod elsewhere;
 mod events;
 mod notes;
 mod post;
@@ -23,11 +24,12 @@ use crate::limit;
 use crate::scheduler::{ChangedBy, NodeKey, NonSettling};
 use bounds::{Bounds, WriteRoom};
 pub use command::{PostAnswer, PostOrigin, SpaceAction, SpaceCommand};
+use elsewhere::Elsewhere;
 use events::EventQueue;
 pub use events::{Arrival, EventOutcome, EventReceipt, StreamEvent};
 use lope_cells::address::CellAddress;
-use lope_cells::chain::Chains;
 pub use lope_cells::chain::PostChain;
+use lope_cells::chain::{Chains, LastingChain};
 use lope_cells::error::{CommitError, CommitRefusal, WriteError};
 use lope_cells::id::{EntityId, SpaceName};
 use lope_cells::json::Json;
@@ -55,10 +57,11 @@ pub enum SpaceInput {
         arrival: Arrival,
         chain: PostChain,
     },
-    /// A document of another space, as it stands there now.
+    /// A document of another space, as it stands there now, and what led to the last wave there.
     Foreign {
         at: CellAddress,
         value: Option<Json>,
+        chain: PostChain,
     },
     /// The wave with this number is on disk.
     Saved {
@@ -94,6 +97,16 @@ pub enum SpaceOutput {
     },
 }
 
+/// What is left to run when some of it has run.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Rest {
+    Nothing,
+    /// Nodes that may run now.
+    Ready,
+    /// What has run fills a wave; whatever is left runs when that is saved.
+    NextWave,
+}
+
 /// A space at work.
 #[derive(Debug)]
 pub struct SpaceMachine<P> {
@@ -110,9 +123,15 @@ pub struct SpaceMachine<P> {
     changed: BTreeMap<(EntityId, CellPath), ChangedBy>,
     /// Whether a wave has begun that has not settled yet.
     is_settling: bool,
+    /// Whether there is more to save than one wave takes, so that another one follows at once.
+    is_cut: bool,
+    /// Nodes that ran before a wave is saved though it has not settled.
+    wave_nodes: usize,
     checks_twice: bool,
     bounds: Bounds,
     chains: Chains,
+    last_chain: LastingChain,
+    elsewhere: Elsewhere,
 }
 
 impl<P: Program> SpaceMachine<P> {
@@ -131,9 +150,13 @@ impl<P: Program> SpaceMachine<P> {
             ran: BTreeMap::new(),
             changed: BTreeMap::new(),
             is_settling: false,
+            is_cut: false,
+            wave_nodes: limit::WAVE_NODES_MAX,
             checks_twice: false,
             bounds: Bounds::default(),
             chains: Chains::default(),
+            last_chain: LastingChain::default(),
+            elsewhere: Elsewhere::default(),
         }
     }
 
@@ -147,6 +170,11 @@ impl<P: Program> SpaceMachine<P> {
     /// Runs every computation twice from now on; one whose writes differ fails.
     pub fn check_twice(&mut self) {
         self.checks_twice = true;
+    }
+
+    /// Saves a wave whenever so many nodes ran, though more can run; at most what a commit takes.
+    pub fn bound_waves(&mut self, nodes: usize) {
+        self.wave_nodes = nodes.clamp(1, limit::WAVE_NODES_MAX);
     }
 
     /// Takes in how many messages to other spaces wait in the store.
@@ -173,17 +201,24 @@ impl<P: Program> SpaceMachine<P> {
         outputs: &mut Vec<SpaceOutput>,
     ) -> bool {
         self.take_in(now, inputs, outputs);
-        if !self.is_settling {
+        for node in self.elsewhere.take_resumed() {
+            self.nodes.scheduler.resume(node);
+        }
+        if !self.is_settling && !self.is_cut {
             self.bury(now);
             for _ in 0..limit::EVENTS_PER_WAVE_MAX {
-                if self.bounds.is_full() || !self.handle_arrival(now, outputs) {
+                if self.is_full() || !self.handle_arrival(now, outputs) {
                     break;
                 }
             }
         }
-        self.is_settling = !self.run_ready(now, outputs);
-        if !self.is_settling {
-            self.end_wave(now, outputs);
+        let rest = self.run_ready(now, outputs);
+        self.is_settling = rest == Rest::Ready;
+        self.is_cut = rest == Rest::NextWave;
+        match rest {
+            Rest::Ready => {}
+            Rest::NextWave => self.save(now, outputs),
+            Rest::Nothing => self.end_wave(now, outputs),
         }
         !self.is_settling
     }
@@ -207,26 +242,36 @@ impl<P: Program> SpaceMachine<P> {
                     self.chains.note_arrival(arrival.id(), chain);
                     self.arrive(now, arrival, outputs);
                 }
-                SpaceInput::Foreign { at, value } => self.load_foreign(&at, value),
+                SpaceInput::Foreign { at, value, chain } => self.load_foreign(&at, value, &chain),
                 SpaceInput::Saved { wave } => self.saved(wave, outputs),
             }
         }
     }
 
-    /// Runs nodes whose turn it is; says whether no more can run.
-    fn run_ready(&mut self, now: Timestamp, outputs: &mut Vec<SpaceOutput>) -> bool {
+    /// Runs nodes whose turn it is; says what is left to run.
+    fn run_ready(&mut self, now: Timestamp, outputs: &mut Vec<SpaceOutput>) -> Rest {
         for _ in 0..limit::RUNS_PER_SLICE_MAX {
+            if self.is_full() {
+                return Rest::NextWave;
+            }
             match self.nodes.scheduler.next(now) {
-                Some(node) => self.run(node, outputs),
-                None => return true,
+                Some(node) => {
+                    self.run(node, outputs);
+                }
+                None => return Rest::Nothing,
             }
         }
-        false
+        Rest::Ready
+    }
+
+    /// Whether a wave has so much in it that whatever comes next is for the next one.
+    fn is_full(&self) -> bool {
+        self.bounds.is_full() || self.ran.len() >= self.wave_nodes
     }
 
     /// Everything has come to rest: reports, and the wave to be saved.
     fn end_wave(&mut self, now: Timestamp, outputs: &mut Vec<SpaceOutput>) {
-        self.readdress();
+        self.readdress(!self.changed.is_empty());
         for report in self.nodes.scheduler.take_reports() {
             let noted = Some(Box::new(report.clone()));
             self.ran.insert(report.node, noted);
@@ -238,7 +283,8 @@ impl<P: Program> SpaceMachine<P> {
 
     /// When to call `handle` again though nothing came in.
     pub fn next_deadline(&self, now: Timestamp) -> Option<Timestamp> {
-        if self.is_settling || self.has_events() {
+        let is_fetching = !self.elsewhere.is_complete();
+        if self.is_settling || self.is_cut || is_fetching || self.has_events() {
             return Some(now);
         }
         let deadlines = [
@@ -250,7 +296,8 @@ impl<P: Program> SpaceMachine<P> {
 
     /// Whether nothing can run and everything is on disk.
     pub fn is_idle(&self, now: Timestamp) -> bool {
-        let at_rest = !self.is_settling && self.nodes.is_idle(now) && !self.has_events();
+        let at_rest = !self.is_settling && !self.is_cut && self.nodes.is_idle(now);
+        let at_rest = at_rest && self.elsewhere.is_complete() && !self.has_events();
         at_rest && self.wave.is_empty() && self.saving.is_none()
     }
 
@@ -261,7 +308,20 @@ impl<P: Program> SpaceMachine<P> {
 
     /// The documents of other spaces that nodes look at.
     pub fn foreign(&self) -> BTreeSet<CellAddress> {
-        self.nodes.scheduler.foreign(&self.space)
+        let mut all = self.nodes.scheduler.foreign(&self.space);
+        all.extend(self.elsewhere.unseen().cloned());
+        all
+    }
+
+    /// Notes which documents of other spaces were brought, or will be with the next input. Whoever
+    /// looks at another one from now on does nothing until it is here.
+    pub fn note_brought(&mut self, documents: BTreeSet<CellAddress>) {
+        self.elsewhere.note_brought(documents);
+    }
+
+    /// Which documents of other spaces were brought last.
+    pub fn brought(&self) -> &BTreeSet<CellAddress> {
+        self.elsewhere.brought()
     }
 
     pub fn spaces(&self) -> &Spaces {
@@ -301,12 +361,14 @@ impl<P: Program> SpaceMachine<P> {
     }
 
     /// Takes in how a document of another space stands now.
-    fn load_foreign(&mut self, at: &CellAddress, value: Option<Json>) {
+    fn load_foreign(&mut self, at: &CellAddress, value: Option<Json>, chain: &PostChain) {
         if at.space == self.space {
             return;
         }
         if let Some(change) = self.spaces.replace(&at.space, &at.id, value) {
-            self.nodes.scheduler.changed(&[change], &ChangedBy::Edit);
+            self.chains.note_space(&at.space, chain);
+            let by = ChangedBy::Space(at.space.clone());
+            self.nodes.scheduler.changed(&[change], &by);
         }
     }
 
@@ -340,10 +402,12 @@ impl<P: Program> SpaceMachine<P> {
             return;
         }
         self.note_history();
+        let longest = self.chains.take_longest();
+        self.wave.chain = self.last_chain.next(longest, now);
         let waits = self.nodes.scheduler.next_deadline().is_some();
         // One that looks at other spaces is to see what changes there.
         let looks_elsewhere = !self.foreign().is_empty();
-        self.wave.is_active = waits || looks_elsewhere || self.program.is_waiting();
+        self.wave.is_active = self.is_cut || waits || looks_elsewhere || self.program.is_waiting();
         let next = Wave {
             number: self.wave.number + 1,
             ..Wave::default()
@@ -373,14 +437,20 @@ impl<P: Program> SpaceMachine<P> {
         self.wave.receipts.push(receipt);
     }
 
-    fn run(&mut self, node: NodeKey, outputs: &mut Vec<SpaceOutput>) {
+    /// Runs a node; says whether it could be run. If not, it has to run when it can see everything.
+    fn run(&mut self, node: NodeKey, outputs: &mut Vec<SpaceOutput>) -> bool {
         let mut transaction = self.spaces.begin_in(&self.space);
         let result = self.program.run(node, &mut transaction);
         let result = saw_everything(&transaction).and(result);
         let result = result.and_then(|()| self.check(node, &transaction));
         let reads = self.spaces.take_reads(&mut transaction);
-        let writes = transaction.operations().iter().map(|write| &write.at);
-        self.nodes.scheduler.finished(node, reads, writes);
+        if self.elsewhere.is_missing(&self.space, &reads) {
+            self.elsewhere.hold(node);
+            return false;
+        }
+        self.nodes
+            .scheduler
+            .finished(node, reads, transaction.writes());
         self.ran.insert(node, None);
         let result = result.map_err(shortened);
         let cause = self.chain_of_run(node);
@@ -389,6 +459,7 @@ impl<P: Program> SpaceMachine<P> {
             Ok(committed) => self.apply(&committed, &ChangedBy::Node(node)),
             Err(failure) => self.fail(node, &cause, failure, outputs),
         }
+        true
     }
 
     fn fail(

@@ -8,12 +8,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use lope_cells::address::CellAddress;
+use lope_cells::address::{BadAddress, CellAddress};
 use lope_cells::error::WriteError;
 use lope_cells::id::{EntityId, SpaceName};
 use lope_cells::json::{Json, Object};
 use lope_cells::link::Link;
 use lope_cells::read::Reads;
+use lope_cells::space::{Spaces, Unrecorded};
 use lope_cells::transaction::Transaction;
 use lope_cells::write::replace;
 
@@ -49,6 +50,26 @@ pub fn process_of(reads: &dyn Reads, result: &CellAddress) -> CellAddress {
             CellAddress::document(result.space.clone(), id)
         }
     }
+}
+
+/// What stands before the name of a result in the name of its process.
+pub const PROCESS_OF: &str = "process-of-";
+
+/// The cell that people write as `SPACE/DOCUMENT/PATH`. The document `process-of-NAME` is the state of
+/// what runs into `NAME`.
+pub fn parse_cell(text: &str) -> Result<CellAddress, BadAddress> {
+    let parsed = CellAddress::parse(text)?;
+    let name = CellAddress::name_in(text).and_then(|name| name.strip_prefix(PROCESS_OF));
+    let Some(name) = name else { return Ok(parsed) };
+    let result = CellAddress::document(parsed.space.clone(), EntityId::named(name));
+    let nothing = Spaces::default();
+    let process = process_of(&Unrecorded(nothing.snapshot()), &result);
+    Ok(process.with_path(parsed.path))
+}
+
+/// The name that a text, which was read as a cell, gives to a document of its own.
+pub fn given_name(text: &str) -> Option<&str> {
+    CellAddress::name_in(text).filter(|name| !name.starts_with(PROCESS_OF))
 }
 
 fn caused(what: &str, result: &CellAddress) -> Json {

@@ -37,7 +37,7 @@ use lope_cells::transaction::Transaction;
 use node::BoundNode;
 pub use node::run_request;
 use offspring::Offspring;
-pub use report::{FailingNode, NodeLine, PROCESS_OF, ProcessReport};
+pub use report::{FailingNode, NodeLine, ProcessReport};
 
 /// Why a recipe was not run.
 #[derive(Clone, Debug, PartialEq, Error)]

@@ -53,6 +53,18 @@ async fn an_event_sent_twice_under_its_id_takes_effect_once() {
     assert_eq!(bad["outcome"], "failed", "{bad}");
     assert!(bad["error"]["message"].is_string(), "{bad}");
     assert_eq!(cell(&ground, "count").await, 5);
+    for (id, outcome) in [
+        ("five", json!("handled")),
+        ("bad", json!("failed")),
+        ("six", json!(null)),
+    ] {
+        let known = ground.get(&format!("/api/spaces/home/receipts/{id}")).await;
+        assert_eq!(
+            (known.status, &known.json()["outcome"]),
+            (200, &outcome),
+            "{id}"
+        );
+    }
     let all = ground.get("/api/spaces").await.json();
     assert_eq!(all["spaces"][0]["space"], "home");
     let home = ground.get("/api/spaces/home").await.json();
@@ -298,6 +310,82 @@ async fn pages_of_spaces_teach_show_values_and_errors_and_take_events() {
     assert_eq!(shown.matches("<script").count(), 1);
     assert_eq!(ground.get("/spaces/nowhere").await.status, 404);
     assert!(ground.get("/spaces").await.text().contains("1 space"));
+    ground.close().await;
+}
+
+async fn set_cell(ground: &Ground, space: &str, document: &str, value: Json) {
+    let path = format!("/api/spaces/{space}/cells/{document}/set");
+    let set = ground.post(&path, json!({ "value": value })).await;
+    assert_eq!(set.status, 200, "{}", set.text());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_state_of_what_runs_has_a_name_and_a_link_the_history_of_what_it_leads_to() {
+    let ground = Ground::open().await;
+    counter(&ground).await;
+    for (number, id) in [(2, "two"), (3, "three")] {
+        send(&ground, json!(number), id).await;
+    }
+    let state = "/api/spaces/home/cells/process-of-counter";
+    let count = ground.get(&format!("{state}?path=internal/count")).await;
+    assert_eq!(count.json()["value"], 5, "{}", count.text());
+    let watched = "/api/cells/events?cell=home/process-of-counter/internal/count";
+    let mut listener = Listener::open(&ground, Request::get(watched)).await;
+    let told = listener.next().await.unwrap();
+    assert_eq!(told.data["value"], 5, "{:?}", told.data);
+    let history = |at: &str| {
+        let path = format!("/api/spaces/home/cells/{at}");
+        let ground = &ground;
+        async move {
+            let changes = ground.get(&path).await.json()["changes"].clone();
+            let changes = changes.as_array().unwrap().clone().into_iter();
+            changes.map(|change| change["value"].clone()).collect()
+        }
+    };
+    let held: Vec<Json> = history("counter/history?path=count").await;
+    assert_eq!(held[held.len() - 2..], [json!(2), json!(5)], "{held:?}");
+    let same: Vec<Json> = history("process-of-counter/history?path=internal/count").await;
+    assert_eq!(held, same);
+    ground.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_page_tells_of_events_that_had_no_effect_and_of_what_cannot_be_shown() {
+    let ground = Ground::open().await;
+    counter(&ground).await;
+    send(&ground, json!("much"), "bad").await;
+    let page = ground.get("/spaces/home").await.text();
+    assert!(page.contains("1 node fails"), "{page}");
+    assert!(page.contains("had no effect"), "{page}");
+    assert!(page.contains("event bad came"), "{page}");
+    send(&ground, json!(1), "good").await;
+    let page = ground.get("/spaces/home").await.text();
+    assert!(!page.contains("fails"), "it works again");
+    // A circle of links has no end; the rest of the page is there.
+    set_cell(
+        &ground,
+        "home",
+        "circle",
+        json!({"/": {"link@1": {"path": []}}}),
+    )
+    .await;
+    let page = ground.get("/spaces/home").await;
+    assert_eq!(page.status, 200, "{}", page.text());
+    let page = page.text();
+    assert!(page.contains("It cannot be shown whole"), "{page}");
+    assert!(
+        page.contains("data-cell=\"home/counter/count\">1<"),
+        "{page}"
+    );
+    // A link into another space leads there, also if a document here has the same name.
+    set_cell(&ground, "far", "prices", json!({"tea": 3})).await;
+    let prices = ground.get("/api/spaces/far").await.json();
+    let id = prices["documents"][0]["id"].as_str().unwrap().to_owned();
+    set_cell(&ground, "home", "prices", json!({"tea": 4})).await;
+    let link = json!({"/": {"link@1": {"space": "far", "id": id}}});
+    set_cell(&ground, "home", "shelf", json!({ "tea": link })).await;
+    let page = ground.get("/spaces/home").await.text();
+    assert!(page.contains("another space"), "{page}");
     ground.close().await;
 }
 

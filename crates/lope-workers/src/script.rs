@@ -161,11 +161,18 @@ fn describe(error: CaughtError<'_>, stopped: bool) -> Failure {
             let text = thrown.as_string().and_then(|text| text.to_string().ok());
             Failure::new(
                 "Error",
-                text.unwrap_or_else(|| format!("{thrown:?} was thrown")),
+                text.unwrap_or_else(|| format!("{} was thrown", shown(&thrown))),
             )
         }
         CaughtError::Error(error) => Failure::new("ScriptError", error.to_string()),
     }
+}
+
+/// A value as JSON; of one that has none, its type.
+fn shown(value: &rquickjs::Value<'_>) -> String {
+    let json = value.ctx().json_stringify(value.clone()).ok().flatten();
+    let json = json.and_then(|json| json.to_string().ok());
+    json.unwrap_or_else(|| format!("a {}", value.type_name()))
 }
 
 #[cfg(test)]

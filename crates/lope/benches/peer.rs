@@ -119,6 +119,9 @@ impl Lope {
             .build()
             .await
             .unwrap();
+        // What a killed process has left is taken up by the next one.
+        let realm = lope_model::Realm::default();
+        runner.serve_realm(realm).await.unwrap();
         let plans = [ONE, SEQUENCE, FAN].map(|text| workflows::read(text, "peer").unwrap());
         for plan in &plans {
             runner.client().deploy(plan).await.unwrap();

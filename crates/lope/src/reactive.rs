@@ -30,8 +30,8 @@ pub use lope_reactive::machine::{
 pub use lope_reactive::module::Modules;
 pub use lope_reactive::process;
 pub use lope_reactive::runner::{
-    FailingNode, NOTHING_RUNS, NodeLine, PROCESS_OF, ProcessReport, RecipeError, RecipeOptions,
-    RecipeRun, RecipeRunner, name_of, names_of, run_request,
+    FailingNode, NOTHING_RUNS, NodeLine, ProcessReport, RecipeError, RecipeOptions, RecipeRun,
+    RecipeRunner, name_of, names_of, run_request,
 };
 pub use lope_reactive::{Recipe, RecipeBuilder, javascript, limit as runner_limit, scheduler};
 

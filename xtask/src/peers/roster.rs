@@ -238,7 +238,8 @@ pub(super) const PEERS: &[PeerEntry] = &[
         keeps: Keeps::Files,
         durability: "a server of its own with a log in RocksDB, flushed (`rocksdb-disable-wal-fsync` \
                      off)",
-        remark: "its own server on the same machine, asked over HTTP; bytes are those that its \
+        remark: "its own server on the same machine, asked over HTTP; its package for Rust records one \
+                 step at a time, also where the work is a fan-out; bytes are those that its \
                  processes wrote to files",
         rates: Rates {
             runs: 1_500,

@@ -56,9 +56,10 @@ impl Apalis {
 impl Peer for Apalis {
     async fn one(&self, number: u64) {
         let (caller, ended) = oneshot::channel();
-        let mut waiting = self.waiting.lock().expect("nobody panics here");
-        waiting.insert(number, caller);
-        drop(waiting);
+        {
+            let mut waiting = self.waiting.lock().expect("nobody panics here");
+            waiting.insert(number, caller);
+        }
         let mut jobs = self.jobs.clone();
         jobs.push(number).await.expect("the job is pushed");
         ended.await.expect("the job is done");

@@ -26,7 +26,7 @@ struct Duroxide {
 async fn provider(url: &str) -> Arc<dyn Provider> {
     match url.strip_prefix("sqlite:") {
         Some(path) => {
-            let store = SqliteProvider::new(&format!("sqlite:{path}"), None).await;
+            let store = SqliteProvider::new(&format!("sqlite:{path}?mode=rwc"), None).await;
             Arc::new(store.expect("the file is opened"))
         }
         None => {

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use lope_model::{Span, Timestamp};
 
 use crate::address::CellAddress;
+use crate::id::SpaceName;
 use crate::transaction::ReadLog;
 
 /// A registered node. Keys rise in the order of registration and are not given twice.
@@ -60,6 +61,8 @@ pub enum ChangedBy {
     Event(Arc<str>),
     /// An edit from outside.
     Edit,
+    /// Another space, which the document is in.
+    Space(SpaceName),
 }
 
 /// What stands in a node's way, and what it did.
@@ -127,6 +130,7 @@ impl fmt::Display for ChangedBy {
             Self::Node(node) => write!(f, "{node}"),
             Self::Event(id) => write!(f, "the event '{id}'"),
             Self::Edit => f.write_str("an edit"),
+            Self::Space(space) => write!(f, "space {space}"),
         }
     }
 }

@@ -6,10 +6,9 @@ mod recipes;
 mod streams;
 
 use lope::Client;
-use lope::reactive::space::Unrecorded;
 use lope::reactive::{
-    Arrival, CellAddress, EntityId, HostError, NOTHING_RUNS, PROCESS_OF, PoolOptions, SpaceAction,
-    SpaceClient, SpaceCommand, SpaceName, Spaces, StoredReceipt, process, process_identity,
+    Arrival, CellAddress, HostError, NOTHING_RUNS, PoolOptions, SpaceAction, SpaceClient,
+    SpaceCommand, SpaceName, StoredReceipt, process, process_identity,
 };
 use lope::stores::CreateStore;
 use lope_model::value;
@@ -108,24 +107,14 @@ fn nothing_runs(cell: &str) -> CliError {
 }
 
 fn address(text: &str) -> CliResult<CellAddress> {
-    let parsed = CellAddress::parse(text).map_err(|error| {
+    process::parse_cell(text).map_err(|error| {
         CliError::usage(error.to_string()).hint("as in home/counter or home/counter/count")
-    })?;
-    let name = CellAddress::name_in(text).and_then(|name| name.strip_prefix(PROCESS_OF));
-    let Some(name) = name else { return Ok(parsed) };
-    // As `recipes why` calls the state of what runs into a cell.
-    let result = CellAddress::document(parsed.space.clone(), EntityId::named(name));
-    let nothing = Spaces::default();
-    let process = process::process_of(&Unrecorded(nothing.snapshot()), &result);
-    Ok(process.with_path(parsed.path))
+    })
 }
 
 /// Gives the document of an address the name that was typed for it.
 fn naming(text: &str, at: &CellAddress) -> Option<SpaceAction> {
-    let name = CellAddress::name_in(text)?.to_owned();
-    if name.starts_with(PROCESS_OF) {
-        return None;
-    }
+    let name = process::given_name(text)?.to_owned();
     let at = at.clone();
     Some(SpaceAction::Name { at, name })
 }

@@ -184,9 +184,14 @@ pub(crate) fn collect_links(
 async fn history(context: Arc<ServerContext>, call: ApiCall) -> ApiResult {
     let limit = call.limit(CHANGES, CHANGES_MOST)?;
     let (at, _) = cell(&call, call.query("path"))?;
-    let all = match context.client.spaces().await? {
-        Some(directory) => directory.space(at.space.clone()).history().await?,
-        None => Vec::new(),
+    let (at, all) = match context.client.spaces().await? {
+        Some(directory) => {
+            // What a link leads to has the values; the link itself has none.
+            let at = directory.space(at.space.clone()).leads_to(&at).await?;
+            let all = directory.space(at.space.clone()).history().await?;
+            (at, all)
+        }
+        None => (at, Vec::new()),
     };
     let is_meant =
         |entry: &&HistoryEntry| entry.at.is_same_document(&at) && entry.at.path.overlaps(&at.path);

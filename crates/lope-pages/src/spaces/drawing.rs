@@ -3,14 +3,17 @@
 
 use std::collections::BTreeMap;
 
-use lope::reactive::{CellAddress, NodeLine, ProcessReport, SpaceName};
+use lope::reactive::{CellAddress, Json as CellJson, NodeLine, ProcessReport, SpaceName};
 use lope::workflows::{BoxGraph, GraphBox, StepStanding};
+use lope_http::parts::brief;
 
 use super::cells::collect_links;
 use super::list::ListedDocument;
 
 /// With more boxes a drawing says nothing.
 const BOXES: usize = 120;
+/// Letters of a name in a box.
+const NAME: usize = 40;
 
 /// The nodes of a process, the cells that they read and write.
 pub(crate) fn of_process(report: &ProcessReport) -> BoxGraph {
@@ -57,7 +60,7 @@ fn nodes_alone(report: &ProcessReport) -> BoxGraph {
 }
 
 fn node_box(node: &NodeLine) -> GraphBox {
-    let standing = if node.error.is_some() {
+    let standing = if node.error.is_some() || failed_event(node).is_some() {
         StepStanding::Failed
     } else if node.unsettled.is_some() || node.pending.is_some() {
         StepStanding::Running
@@ -79,6 +82,14 @@ fn node_box(node: &NodeLine) -> GraphBox {
     }
 }
 
+/// Why a handler failed, if it did with the last event it had.
+pub(crate) fn failed_event(node: &NodeLine) -> Option<&CellJson> {
+    let failure = node.last_failure.as_ref()?;
+    let event = failure.child("event").and_then(CellJson::as_str);
+    let is_last = event.is_some() && event == node.event.as_deref();
+    failure.child("error").filter(|_| is_last)
+}
+
 /// The box of a cell; it is made if it is not there.
 fn cell_box(graph: &mut BoxGraph, cells: &mut BTreeMap<String, usize>, cell: &str) -> usize {
     if let Some(known) = cells.get(cell) {
@@ -89,7 +100,7 @@ fn cell_box(graph: &mut BoxGraph, cells: &mut BTreeMap<String, usize>, cell: &st
     let document = parts.next().unwrap_or_default();
     let path = parts.next().unwrap_or_default();
     graph.boxes.push(GraphBox {
-        name: if path.is_empty() { document } else { path }.to_owned(),
+        name: brief(if path.is_empty() { document } else { path }, NAME),
         kind: "cell".to_owned(),
         detail: short(document),
         standing: None,
@@ -134,27 +145,45 @@ pub(crate) fn of_links(space: &SpaceName, documents: &[ListedDocument]) -> BoxGr
         .filter(|it| it.kind != "kept by the runner")
         .take(BOXES)
         .collect();
-    let boxes = shown.iter().map(|it| GraphBox {
-        name: it.name.clone().unwrap_or_else(|| short(it.id.as_str())),
-        kind: it.kind.to_owned(),
-        detail: String::new(),
-        standing: None,
+    let boxes = shown.iter().map(|it| {
+        let name = it.name.clone().unwrap_or_else(|| short(it.id.as_str()));
+        document_box(&name, it.kind)
     });
-    let mut arrows = Vec::new();
+    let mut graph = BoxGraph {
+        name: format!("Links of {space}"),
+        boxes: boxes.collect(),
+        arrows: Vec::new(),
+    };
+    let mut elsewhere: BTreeMap<String, usize> = BTreeMap::new();
     for (from, it) in shown.iter().enumerate() {
         let at = CellAddress::document(space.clone(), it.id.clone());
         let mut links = Vec::new();
         collect_links(&it.value, &at, &mut links);
         for (_, _, target) in links {
-            let to = shown.iter().position(|other| other.id == target.id);
+            let to = if target.space == *space {
+                shown.iter().position(|other| other.id == target.id)
+            } else {
+                let name = format!("{}/{}", target.space, short(target.id.as_str()));
+                let place = elsewhere.entry(name).or_insert_with_key(|name| {
+                    graph.boxes.push(document_box(name, "another space"));
+                    graph.boxes.len() - 1
+                });
+                Some(*place)
+            };
             let arrow = to.filter(|to| *to != from).map(|to| (from, to));
-            arrows.extend(arrow.filter(|arrow| !arrows.contains(arrow)));
+            let arrow = arrow.filter(|arrow| !graph.arrows.contains(arrow));
+            graph.arrows.extend(arrow);
         }
     }
-    BoxGraph {
-        name: format!("Links of {space}"),
-        boxes: boxes.collect(),
-        arrows,
+    graph
+}
+
+fn document_box(name: &str, kind: &str) -> GraphBox {
+    GraphBox {
+        name: brief(name, NAME),
+        kind: kind.to_owned(),
+        detail: String::new(),
+        standing: None,
     }
 }
 

@@ -139,6 +139,7 @@ fn entry_json(entry: &SpaceEntry) -> Json {
         "space": entry.space.as_str(),
         "host": entry.host.as_ref().map(|(owner, _)| owner),
         "waiting": entry.waiting,
+        "dead": entry.dead,
         "active": entry.is_active,
     })
 }

@@ -4,8 +4,8 @@
 use std::sync::Arc;
 
 use lope::reactive::{
-    Arrival, CellAddress, HistoryEntry, Json as CellJson, NodeLine, ProcessReport, SpaceAction,
-    SpaceEntry, SpaceName, StreamEvent, is_stream,
+    Arrival, CellAddress, HistoryEntry, HostError, Json as CellJson, NodeLine, ProcessReport,
+    SpaceAction, SpaceEntry, SpaceName, StreamEvent, is_stream,
 };
 use lope::tokens::Right;
 use lope::workflows::{Format, draw_boxes};
@@ -20,6 +20,7 @@ use lope_http::shell::{self, Page};
 use maud::{Markup, html};
 use serde_json::Value as Json;
 
+use super::drawing::failed_event;
 use super::list::{self, ListedDocument};
 use super::{address, asked, commanded, drawing, message_id, naming, recipes, stored};
 
@@ -28,7 +29,10 @@ const SPACES: usize = 500;
 const VALUES: usize = 24;
 const ENTRIES: usize = 40;
 const CHANGES: usize = 40;
-const OTHERS: usize = 200;
+const OTHERS: usize = 100;
+/// Recipes that are drawn, and nodes of one whose runs are explained.
+const DRAWN: usize = 6;
+const EXPLAINED: usize = 100;
 
 fn reply(context: &ServerContext, call: &ApiCall, page: &Page<'_>, body: &Markup) -> Reply {
     shell::show(context, &call.caller, page, body)
@@ -87,10 +91,12 @@ fn space_path(context: &ServerContext, space: &SpaceName) -> String {
 struct SpacePageParts {
     entry: SpaceEntry,
     documents: Vec<ListedDocument>,
-    /// What the named documents stand for, links followed.
-    values: Vec<(String, CellJson)>,
+    /// What the named documents stand for, links followed; or why that cannot be told.
+    values: Vec<(String, Result<CellJson, String>)>,
     reports: Vec<ProcessReport>,
     changes: Vec<HistoryEntry>,
+    /// Whose inbox the events of the space wait in.
+    worker: String,
 }
 
 async fn gather(context: &ServerContext, space: &SpaceName) -> Result<SpacePageParts, ApiError> {
@@ -103,7 +109,11 @@ async fn gather(context: &ServerContext, space: &SpaceName) -> Result<SpacePageP
         .filter_map(|it| Some((it, it.name.clone()?)));
     for (it, name) in named.take(VALUES) {
         let at = CellAddress::document(space.clone(), it.id.clone());
-        let value = store.read(&at).await?.unwrap_or_default();
+        let value = match store.read(&at).await {
+            Ok(value) => Ok(value.unwrap_or_default()),
+            Err(error @ HostError::Store(_)) => return Err(error.into()),
+            Err(error) => Err(error.to_string()),
+        };
         values.push((name, value));
     }
     let mut changes = store.history().await?;
@@ -116,6 +126,7 @@ async fn gather(context: &ServerContext, space: &SpaceName) -> Result<SpacePageP
         values,
         reports: recipes::reports(context, space).await?,
         changes,
+        worker: store.worker().to_string(),
     })
 }
 
@@ -141,10 +152,10 @@ pub(super) async fn show(context: Arc<ServerContext>, call: ApiCall) -> ApiResul
     let body = html! {
         div.head { h1 { "Space " (brief(space.as_str(), 120)) } (copy("as command", &command("lope recipes list", space.as_str()))) span.grow {} span.dim #live {} }
         (note(&context, &call))
-        p.sentence data-part="sentence" { (sentence(&parts)) }
+        p.sentence data-part="sentence" { (sentence(&context, &parts)) }
         div data-part="errors" { (errors(&parts.reports)) }
         div.split {
-            div data-part="values" { @for (name, value) in &parts.values { (document(&context, &space, name, value)) } (untold(&parts)) }
+            div data-part="values" { @for (name, value) in &parts.values { (document(&context, &space, name, value.as_ref())) } (untold(&parts)) }
             div {
                 @if acts { (send_form(&context, &call, &space)) }
                 div.card.flush data-part="changes" { (changes(&parts)) }
@@ -165,7 +176,7 @@ pub(super) async fn show(context: Arc<ServerContext>, call: ApiCall) -> ApiResul
     Ok(reply(&context, &call, &page, &body))
 }
 
-fn sentence(parts: &SpacePageParts) -> Markup {
+fn sentence(context: &ServerContext, parts: &SpacePageParts) -> Markup {
     let running = parts
         .reports
         .iter()
@@ -176,6 +187,7 @@ fn sentence(parts: &SpacePageParts) -> Markup {
         @if running == 0 { "No recipe runs here. " } @else { (counted(running as u64, "recipe")) @if running == 1 { " runs. " } @else { " run. " } }
         @if failing > 0 { (counted(failing, "node")) @if failing == 1 { " fails. " } @else { " fail. " } }
         @if parts.entry.waiting > 0 { (counted(parts.entry.waiting, "event")) @if parts.entry.waiting == 1 { " waits. " } @else { " wait. " } }
+        @if parts.entry.dead > 0 { a href=(context.path(&format!("/mailboxes/{}", parts.worker))) { (counted(parts.entry.dead, "dead letter")) } ". " }
         @if parts.entry.host.is_some() { "A runner has it in memory." } @else { "It is at rest: the next event wakes it." }
     }
 }
@@ -184,7 +196,9 @@ fn failing(reports: &[ProcessReport]) -> impl Iterator<Item = (&ProcessReport, &
     let nodes = reports
         .iter()
         .flat_map(|report| report.nodes.iter().map(move |node| (report, node)));
-    nodes.filter(|(_, node)| node.error.is_some() || node.unsettled.is_some())
+    nodes.filter(|(_, node)| {
+        node.error.is_some() || node.unsettled.is_some() || failed_event(node).is_some()
+    })
 }
 
 fn errors(reports: &[ProcessReport]) -> Markup {
@@ -197,7 +211,8 @@ fn errors(reports: &[ProcessReport]) -> Markup {
             div.card.bad {
                 strong { "Node " (node.node) " (" (node.module) ") of " (report.result) }
                 @if let Some(error) = &node.error { pre { (cut(&error_text(error), 4_000)) } }
-                @if let Some(unsettled) = &node.unsettled { p { "It does not settle: " @if unsettled.messages > 0 { (unsettled.messages) " messages that follow from each other, around " } @else { (unsettled.runs) " runs in one pass, around " } (unsettled.cycle.iter().map(|it| &**it).collect::<Vec<_>>().join(" → ")) ". It waits a little and tries again; the rest goes on." } }
+                @if let Some(error) = failed_event(node) { p { "Its last event, " code { (brief(node.event.as_deref().unwrap_or_default(), 60)) } ", had no effect:" } pre { (cut(&error_text(error), 4_000)) } }
+                @if let Some(unsettled) = &node.unsettled { p { "It does not settle: " @if unsettled.messages > 0 { (unsettled.messages) " messages and reads of other spaces that follow from each other, around " } @else { (unsettled.runs) " runs in one pass, around " } (unsettled.cycle.iter().map(|it| &**it).collect::<Vec<_>>().join(" → ")) ". It waits a little and tries again; the rest goes on." } }
             }
         }
         @for (report, warnings) in warned.take(10) { @for (node, text) in warnings.iter() {
@@ -218,21 +233,27 @@ fn error_text(error: &CellJson) -> String {
 }
 
 /// A named document: its entries, each with an address of its own.
-fn document(context: &ServerContext, space: &SpaceName, name: &str, value: &CellJson) -> Markup {
+fn document(
+    context: &ServerContext,
+    space: &SpaceName,
+    name: &str,
+    value: Result<&CellJson, &String>,
+) -> Markup {
     let cell = format!("{space}/{name}");
     html! {
         div.card.flush {
             div.title { strong { (brief(name, 80)) } span.grow {} (copy("as command", &command("lope cells get", &cell))) }
             @match value {
-                CellJson::Object(object) if object.is_empty() => div.empty { "It holds nothing yet." },
-                CellJson::Object(object) => table.cells { tbody {
+                Err(error) => div.empty { "It cannot be shown whole: " (error) },
+                Ok(CellJson::Object(object)) if object.is_empty() => div.empty { "It holds nothing yet." },
+                Ok(CellJson::Object(object)) => table.cells { tbody {
                     @for (key, entry) in object.iter().take(ENTRIES) { tr {
                         th { (brief(key, 60)) }
                         td { (entry_value(context, space, &format!("{name}/{key}"), entry)) }
                     } }
                     @if object.len() > ENTRIES { tr { td.dim colspan="2" { "and " (object.len() - ENTRIES) " more" } } }
                 } },
-                other => div.single { (cell_value(&cell, other)) },
+                Ok(other) => div.single { (cell_value(&cell, other)) },
             }
         }
     }
@@ -334,14 +355,21 @@ fn graphs(parts: &SpacePageParts) -> Markup {
             "There is too much for a drawing.",
         )
     };
+    let (children, own): (Vec<&ProcessReport>, Vec<&ProcessReport>) = parts
+        .reports
+        .iter()
+        .partition(|report| report.parent.is_some());
+    let children = children.len();
     html! {
-        @for report in parts.reports.iter().take(6) {
+        @for report in own.iter().take(DRAWN) {
             div.card {
                 h2 { (report.name.as_deref().unwrap_or("recipe")) span.dim { " → " (brief(&report.result, 120)) } }
                 div.graph { (drawn(&drawing::of_process(report))) }
                 details { summary.dim { "Why did it run?" } (why(report)) }
             }
         }
+        @if own.len() > DRAWN { p.dim { "and " (own.len() - DRAWN) " more recipes" } }
+        @if children > 0 { p.dim { (children) @if children == 1 { " process" } @else { " processes" } " that these started, drawn by " code { "lope recipes graph" } } }
         @if !links.arrows.is_empty() { div.card { h2 { "Links between documents" } div.graph { (drawn(&links)) } } }
     }
 }
@@ -350,11 +378,12 @@ fn why(report: &ProcessReport) -> Markup {
     html! {
         table {
             thead { tr { th.number { "Node" } th { "Module" } th.number { "Runs" } th { "Ran last because" } th.less { "Reads" } th.less { "Writes" } } }
-            tbody { @for node in &report.nodes { tr {
+            tbody { @for node in report.nodes.iter().take(EXPLAINED) { tr {
                 td.number data-th="node" { (node.node) } td { (node.module) } td.number data-th="runs" { (node.runs) }
-                td.wide { @if let Some(reason) = &node.reason { (brief(reason, 200)) } @else if !node.live { span.dim { "nobody wants what it writes" } } @else { span.dim { "it has not run" } } }
+                td.wide { @if let Some(reason) = &node.reason { (brief(reason, 200)) } @else if node.role == "handler" && node.live { span.dim { @if let Some(event) = &node.event { "event " (brief(event, 60)) " came" } @else { "no event has come" } } } @else if node.role == "handler" { span.dim { "another handler has its stream" } } @else if !node.live { span.dim { "nobody wants what it writes" } } @else { span.dim { "it has not run" } } }
                 td.wide.less.mono { (listed(&node.reads)) } td.wide.less.mono { (listed(&node.writes)) }
-            } } }
+            } }
+            @if report.nodes.len() > EXPLAINED { tr { td.dim colspan="6" { "and " (report.nodes.len() - EXPLAINED) " more nodes" } } } }
         }
     }
 }

@@ -12,7 +12,15 @@ use serde_json::Value as Json;
 
 use super::{asked, cell, message_id, receipt_json, stored};
 
-pub(crate) const ENDPOINTS: &[Endpoint] = &[Endpoint::post(
+pub(crate) const ENDPOINTS: &[Endpoint] = &[
+    Endpoint::get(
+        "/api/spaces/{space}/receipts/{event}",
+        "getReceipt",
+        |context, call| Box::pin(receipt(context, call)),
+    )
+    .about("What became of an event or a change that was sent under an id. 'outcome' is null if nothing has yet, or if nobody sent it.")
+    .answers(Answer::Json("Receipt")),
+    Endpoint::post(
     "/api/spaces/{space}/streams/{document}/send",
     "sendEvent",
     |context, call| Box::pin(send(context, call)),
@@ -20,7 +28,8 @@ pub(crate) const ENDPOINTS: &[Endpoint] = &[Endpoint::post(
 .about("Send an event to a stream and wait until it has taken effect. 'outcome' is null if it is on disk and not handled yet. Sent again under its id, it takes effect once.")
 .does(&["streams send"])
 .takes("SpaceEvent")
-.answers(Answer::Json("Receipt"))];
+.answers(Answer::Json("Receipt")),
+];
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -29,6 +38,16 @@ struct EventRequest {
     event: Json,
     id: Option<String>,
     wait: Option<bool>,
+}
+
+async fn receipt(context: Arc<ServerContext>, call: ApiCall) -> ApiResult {
+    let space = super::space(&call)?;
+    let id = call.param("event");
+    let receipt = match context.client.spaces().await? {
+        Some(directory) => directory.space(space).receipt(id).await?,
+        None => None,
+    };
+    Ok(reply::json(&receipt_json(id, receipt.as_ref())))
 }
 
 async fn send(context: Arc<ServerContext>, call: ApiCall) -> ApiResult {

@@ -18,7 +18,7 @@ use super::lease::SpaceLease;
 use super::posts::PostRow;
 use super::records;
 use super::space_store::StoredReceipt;
-use crate::machine::NodeRecord;
+use crate::machine::{NodeRecord, PostChain};
 use crate::process::{entries, recorded_type, running_set};
 use crate::recipe::Recipe;
 
@@ -169,6 +169,9 @@ fn check_row(row: &Row, seen: &mut BTreeMap<SpaceName, Seen>) -> Result<(), Stri
             .then_some(())
             .ok_or("a record of its nodes or changes"),
         Some(POSTS | DELAYED) => read::<PostRow>(row).map_err(|()| "a message to another space"),
+        Some(ACTIVE) if !row.value.is_empty() => {
+            read::<PostChain>(row).map_err(|()| "what led to its last wave")
+        }
         Some(WAVES | ACTIVE) => Ok(()),
         _ => return Err("a row is of no known kind".to_owned()),
     };

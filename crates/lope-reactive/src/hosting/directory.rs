@@ -30,6 +30,8 @@ pub struct SpaceEntry {
     pub host: Option<(String, Timestamp)>,
     /// Events and commands that wait.
     pub waiting: u64,
+    /// Events that nobody handled.
+    pub dead: u64,
     /// Whether it needs a host though nothing waits: an effect is under way, a node waits, or a
     /// node looks at another space.
     pub is_active: bool,
@@ -65,8 +67,10 @@ impl Directory {
         let store = self.space(space.clone());
         let worker = store.worker().to_bytes();
         let waiting = Range::prefix(TableId::INBOX, &worker, PAGE_MAX);
+        let dead = Range::prefix(TableId::DEAD_LETTER, &worker, PAGE_MAX);
         let active = self.tables.get(&[store.keys.active()]).await?;
         Ok(SpaceEntry {
+            dead: self.tables.count(dead).await?,
             host: store.held(now).await?,
             waiting: self.tables.count(waiting).await?,
             is_active: active.into_iter().next().flatten().is_some(),

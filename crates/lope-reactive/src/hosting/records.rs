@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use lope_cells::address::CellAddress;
+use lope_cells::history::StoredChange;
 use lope_cells::id::{EntityId, SpaceName};
 use lope_cells::json::Json;
-use lope_cells::path::CellPath;
 use lope_cells::read::Extent;
 use lope_cells::space::Spaces;
 use lope_model::Timestamp;
@@ -21,7 +21,7 @@ use super::document_rows::DocumentRows;
 use super::keys::{HISTORY, NODES, RECEIPTS, WIRINGS};
 use super::space_store::{SpaceStore, StoredReceipt};
 use crate::limit;
-use crate::machine::{CellChange, NodeRecord, NodeWiring, StoredNode, Wave};
+use crate::machine::{NodeRecord, NodeWiring, StoredNode, Wave};
 use lope_cells::wave_number::WaveNumber;
 
 /// Rows of a wave besides those of its documents, events and nodes.
@@ -53,17 +53,7 @@ pub(super) struct TakenUp {
 #[derive(Serialize, Deserialize)]
 struct HistoryRow {
     time: i64,
-    changes: Vec<ChangeRow>,
-}
-
-#[derive(Serialize, Deserialize)]
-struct ChangeRow {
-    id: EntityId,
-    path: CellPath,
-    value: Option<Json>,
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    left_out: bool,
-    by: String,
+    changes: Vec<StoredChange>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -83,13 +73,13 @@ impl SpaceStore {
     ) -> Result<(), HostError> {
         // A node without a record runs once more when the space is taken up; that is all.
         let room = COMMIT_ROWS_MAX.saturating_sub(writes.len() + REST_ROWS);
-        for (name, record) in wave.nodes.iter().take((COMMIT_ROWS_MAX / 4).min(room / 2)) {
+        for (name, record) in wave.nodes.iter().take(room / 2) {
             writes.extend(self.node_rows(name, record.as_ref(), wave)?);
         }
         if !wave.history.is_empty() {
             let row = HistoryRow {
                 time: now.millis(),
-                changes: change_rows(&wave.history),
+                changes: StoredChange::all(&wave.history, limit::RECORD_MAX),
             };
             let at = self.keys.history(epoch, wave.number);
             writes.push(Write::Put(at, encode(&row)?));
@@ -98,7 +88,11 @@ impl SpaceStore {
             writes.push(Write::Delete(self.keys.history(epoch, old)));
         }
         writes.push(if wave.is_active {
-            Write::Put(self.keys.active(), Vec::new())
+            let led_here = (!wave.chain.is_empty()).then(|| encode(&wave.chain));
+            Write::Put(
+                self.keys.active(),
+                led_here.transpose()?.unwrap_or_default(),
+            )
         } else {
             Write::Delete(self.keys.active())
         });
@@ -313,75 +307,4 @@ fn wiring_row(wiring: &NodeWiring) -> Result<Vec<u8>, HostError> {
         reads: reads.map(|(at, extent)| (at.clone(), *extent)).collect(),
         writes: wiring.writes.iter().cloned().collect(),
     })
-}
-
-/// Changes as they are kept: together they fit into one row, however many there are.
-fn change_rows(changes: &[CellChange]) -> Vec<ChangeRow> {
-    let mut left = limit::RECORD_MAX;
-    let each = changes.iter().take(limit::HISTORY_CHANGES_MAX);
-    let each = each.take_while(|change| {
-        let keys = change.path.keys().iter().map(|key| key.len() + 5);
-        let taken = keys.sum::<usize>() + limit::HISTORY_VALUE_MAX + room_of(change);
-        left = left.saturating_sub(taken);
-        left > 0
-    });
-    let (each, rest) = changes.split_at(each.count());
-    let mut rows: Vec<ChangeRow> = each.iter().map(change_row).collect();
-    left = limit::RECORD_MAX / 8 * 7;
-    let mut documents: BTreeMap<&EntityId, &Arc<str>> = BTreeMap::new();
-    for change in rest {
-        let taken = room_of(change);
-        if !documents.contains_key(&change.id) && taken < left {
-            left -= taken;
-            documents.insert(&change.id, &change.by);
-        }
-    }
-    rows.extend(documents.into_iter().map(|(id, by)| ChangeRow {
-        id: id.clone(),
-        path: CellPath::root(),
-        value: None,
-        left_out: true,
-        by: by.to_string(),
-    }));
-    rows
-}
-
-/// What a change takes in the history besides its path and value.
-fn room_of(change: &CellChange) -> usize {
-    change.id.as_str().len() + change.by.len() + 48
-}
-
-fn change_row(change: &CellChange) -> ChangeRow {
-    let mut left = limit::HISTORY_VALUE_MAX;
-    let left_out = change
-        .value
-        .as_ref()
-        .is_some_and(|value| !is_short(value, &mut left));
-    ChangeRow {
-        id: change.id.clone(),
-        path: change.path.clone(),
-        value: change.value.clone().filter(|_| !left_out),
-        left_out,
-        by: change.by.to_string(),
-    }
-}
-
-/// Whether a value is about as long as `left` bytes at most; looks no further than that.
-fn is_short(value: &Json, left: &mut usize) -> bool {
-    let own = match value {
-        Json::Text(text) => text.len() + 2,
-        Json::Null | Json::Bool(_) | Json::Number(_) | Json::Array(_) | Json::Object(_) => 4,
-    };
-    let Some(rest) = left.checked_sub(own) else {
-        return false;
-    };
-    *left = rest;
-    match value {
-        Json::Array(array) => array.iter().all(|element| is_short(element, left)),
-        Json::Object(object) => object.iter().all(|(key, entry)| {
-            *left = left.saturating_sub(key.len());
-            is_short(entry, left)
-        }),
-        Json::Null | Json::Bool(_) | Json::Number(_) | Json::Text(_) => true,
-    }
 }

@@ -14,6 +14,7 @@ use super::space_store::{SavedWave, SpaceStore};
 use crate::limit;
 use crate::machine::{Program, SpaceInput, SpaceMachine, SpaceOutput, Wave};
 use lope_cells::address::CellAddress;
+use lope_cells::chain::ChainWaits;
 use lope_cells::id::{EntityId, SpaceName};
 use lope_cells::transaction::Transaction;
 
@@ -35,6 +36,8 @@ pub struct SpaceHost<P> {
     /// Whether the commit of that wave was sent and not answered.
     is_unanswered: bool,
     posts: WaitingPosts,
+    /// Other spaces whose changes follow from each other without end.
+    waits: ChainWaits,
 }
 
 /// A wave with the rows that save its documents.
@@ -55,6 +58,7 @@ impl<P: Program> SpaceHost<P> {
         let taken = store.take_up().await?;
         let mut machine = SpaceMachine::new(store.space().clone(), taken.spaces, program);
         machine.resume(taken.nodes);
+        machine.note_brought(BTreeSet::new());
         let posts = WaitingPosts {
             count: store.posts().await?,
             due: None,
@@ -71,6 +75,7 @@ impl<P: Program> SpaceHost<P> {
             unsaved: None,
             is_unanswered: false,
             posts,
+            waits: ChainWaits::default(),
         })
     }
 
@@ -101,7 +106,7 @@ impl<P: Program> SpaceHost<P> {
                 self.save(now).await?;
                 self.forward(now).await?;
                 self.fetch(now).await?;
-                self.fetch_foreign().await?;
+                self.fetch_foreign(now).await?;
             }
             let mut outputs = Vec::new();
             let machine = &mut self.machine;
@@ -130,7 +135,8 @@ impl<P: Program> SpaceHost<P> {
 
     /// When to take a turn though nothing came in.
     pub fn next_deadline(&self, now: Timestamp) -> Option<Timestamp> {
-        let deadlines = [self.machine.next_deadline(now), self.posts.next(now)];
+        let machine = self.machine.next_deadline(now);
+        let deadlines = [machine, self.posts.next(now), self.waits.next()];
         deadlines.into_iter().flatten().min()
     }
 
@@ -275,18 +281,31 @@ impl<P: Program> SpaceHost<P> {
     }
 
     /// Brings documents of other spaces up to date that nodes look at.
-    async fn fetch_foreign(&mut self) -> Result<(), HostError> {
+    async fn fetch_foreign(&mut self, now: Timestamp) -> Result<(), HostError> {
         let mut wanted: BTreeMap<SpaceName, Vec<CellAddress>> = BTreeMap::new();
         for at in self.machine.foreign() {
             wanted.entry(at.space.clone()).or_default().push(at);
         }
+        let mut brought = BTreeSet::new();
         for (space, cells) in wanted {
             let ids: Vec<EntityId> = cells.iter().map(|at| at.id.clone()).collect();
-            let values = self.store.beside(space).documents(&ids).await?;
+            let store = self.store.beside(space);
+            let (values, chain) = store.documents_and_chain(&ids).await?;
+            let here = chain.next(|| "".into());
+            if !self.waits.admit(store.space(), &here, now) {
+                let known = self.machine.brought();
+                brought.extend(cells.into_iter().filter(|at| known.contains(at)));
+                continue;
+            }
+            brought.extend(cells.iter().cloned());
             let inputs = cells.into_iter().zip(values);
-            self.inputs
-                .extend(inputs.map(|(at, value)| SpaceInput::Foreign { at, value }));
+            let chain = || chain.clone();
+            self.inputs.extend(inputs.map(|(at, value)| {
+                let chain = chain();
+                SpaceInput::Foreign { at, value, chain }
+            }));
         }
+        self.machine.note_brought(brought);
         Ok(())
     }
 

@@ -17,7 +17,7 @@ use super::codec::{decode, encode};
 use super::document_rows::{ReadDocuments, RowsOfDocument};
 use super::found_message::FoundMessage;
 use super::keys::{SpaceKeys, TABLE};
-use crate::machine::{EventOutcome, EventReceipt, Wave};
+use crate::machine::{EventOutcome, EventReceipt, PostChain, Wave};
 
 /// One space on a store.
 #[derive(Clone)]
@@ -119,6 +119,24 @@ impl SpaceStore {
     pub async fn documents(&self, ids: &[EntityId]) -> Result<Vec<Option<Json>>, HostError> {
         let places: Vec<At> = ids.iter().map(|id| self.keys.document(id)).collect();
         self.documents_at(&places).await
+    }
+
+    /// Some documents of the space as `documents` gives them, and what led to its last wave.
+    pub(super) async fn documents_and_chain(
+        &self,
+        ids: &[EntityId],
+    ) -> Result<(Vec<Option<Json>>, PostChain), HostError> {
+        let places: Vec<At> = ids.iter().map(|id| self.keys.document(id)).collect();
+        let mut keys: Vec<At> = places.iter().flat_map(RowsOfDocument::keys).collect();
+        keys.push(self.keys.active());
+        let mut answers = self.tables.get(&keys).await?;
+        let chain = match answers.pop().flatten().filter(|row| !row.is_empty()) {
+            Some(row) => decode(&row)?,
+            None => PostChain::default(),
+        };
+        let stored = RowsOfDocument::from_answers(answers);
+        let documents: Result<Vec<_>, _> = stored.iter().map(RowsOfDocument::document).collect();
+        Ok((documents?, chain))
     }
 
     /// The documents whose rows begin at these keys, as they stood together at one moment.

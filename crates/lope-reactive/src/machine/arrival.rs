@@ -61,11 +61,15 @@ impl<P: Program> SpaceMachine<P> {
         }
     }
 
-    /// Events that came before their stream was there find it once somebody handles it.
-    pub(super) fn readdress(&mut self) {
-        if self.nodes.take_fresh_handlers() {
-            let spaces = &self.spaces;
-            self.events.readdress(|stream| stream_at(spaces, stream));
+    /// Events that came before their stream was there find it once somebody handles it, and once the
+    /// cells that lead to it are changed, which is looked at when a wave ends.
+    pub(super) fn readdress(&mut self, is_changed: bool) {
+        if self.nodes.take_fresh_handlers() || is_changed {
+            let (nodes, spaces) = (&self.nodes, &self.spaces);
+            self.events.readdress(|stream| {
+                let is_handled = nodes.handler_of(stream).is_some();
+                (!is_handled).then(|| stream_at(spaces, stream))
+            });
         }
     }
 
@@ -75,11 +79,11 @@ impl<P: Program> SpaceMachine<P> {
         now: Timestamp,
         outputs: &mut Vec<SpaceOutput>,
     ) -> bool {
-        self.readdress();
+        self.readdress(false);
         let nodes = &self.nodes;
         let is_handled = |stream: &CellAddress| nodes.handler_of(stream).is_some();
         match self.events.take(is_handled) {
-            Some(Arrival::Event(event)) => self.handle_event(event, now, outputs),
+            Some(Arrival::Event(event)) => return self.handle_event(event, now, outputs),
             Some(Arrival::Command(command)) => self.obey(&command),
             None => return false,
         }
@@ -108,18 +112,31 @@ impl<P: Program> SpaceMachine<P> {
         self.commit_bounded(transaction, WriteRoom::Usual)
     }
 
-    fn handle_event(&mut self, event: StreamEvent, now: Timestamp, outputs: &mut Vec<SpaceOutput>) {
+    /// Handles an event; says whether it could be handled. If not, it is the first again.
+    fn handle_event(
+        &mut self,
+        event: StreamEvent,
+        now: Timestamp,
+        outputs: &mut Vec<SpaceOutput>,
+    ) -> bool {
         let Some(handler) = self.nodes.handler_of(&event.stream) else {
-            return;
+            return true;
         };
         self.nodes.scheduler.begin_pass();
         while let Some(node) = self.nodes.scheduler.next_for(handler, now) {
-            self.run(node, outputs);
+            if !self.run(node, outputs) {
+                self.events.put_back(now, event);
+                return false;
+            }
         }
         let mut transaction = self.spaces.begin_in(&self.space);
         let result = self.program.handle(handler, &event, &mut transaction);
         let result = saw_everything(&transaction).and(result);
         let reads = self.spaces.take_reads(&mut transaction);
+        if self.elsewhere.is_missing(&self.space, &reads) {
+            self.events.put_back(now, event);
+            return false;
+        }
         let nowhere = std::iter::empty();
         self.nodes.scheduler.finished(handler, reads, nowhere);
         self.ran.insert(handler, None);
@@ -141,5 +158,6 @@ impl<P: Program> SpaceMachine<P> {
         };
         self.nodes.note_handled(handler, handled);
         self.settle(event.id, result);
+        true
     }
 }

@@ -126,6 +126,13 @@ impl EventQueue {
         }
     }
 
+    /// Puts an event that could not be handled yet before all others.
+    pub(super) fn put_back(&mut self, now: Timestamp, event: StreamEvent) {
+        *self.backlog.entry(event.stream.clone()).or_default() += 1;
+        self.queued.insert(event.id.clone());
+        self.line.push_front((now, Arrival::Event(event)));
+    }
+
     /// The first command, or event that somebody handles.
     pub(super) fn take(&mut self, is_handled: impl Fn(&CellAddress) -> bool) -> Option<Arrival> {
         let mut line = self.line.iter();
@@ -178,15 +185,15 @@ impl EventQueue {
     }
 
     /// Sends events that wait on to where their streams lead by now.
-    pub(super) fn readdress(&mut self, lead: impl Fn(&CellAddress) -> CellAddress) {
+    pub(super) fn readdress(&mut self, lead: impl Fn(&CellAddress) -> Option<CellAddress>) {
         for (_, arrival) in &mut self.line {
             let Arrival::Event(event) = arrival else {
                 continue;
             };
             let stream = lead(&event.stream);
-            if stream == event.stream {
+            let Some(stream) = stream.filter(|stream| *stream != event.stream) else {
                 continue;
-            }
+            };
             leave(&mut self.backlog, &event.stream);
             *self.backlog.entry(stream.clone()).or_default() += 1;
             event.stream = stream;

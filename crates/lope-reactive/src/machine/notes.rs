@@ -10,9 +10,13 @@ use lope_cells::record::UnsettledNote;
 impl<P: Program> SpaceMachine<P> {
     /// Puts down how the nodes fared that ran or were taken out.
     pub(super) fn note_nodes(&mut self, now: Timestamp) {
-        for name in self.nodes.take_removed() {
+        for name in self
+            .nodes
+            .take_removed(self.wave_nodes.saturating_sub(self.ran.len()))
+        {
             self.wave.nodes.insert(name, None);
         }
+        self.is_cut |= self.nodes.has_removed();
         for (node, report) in std::mem::take(&mut self.ran) {
             let unsettled = report.map(|report| self.unsettled(&report));
             let unsettled = unsettled.or_else(|| self.chains.take_note(node, now));

@@ -176,7 +176,7 @@ impl Nodes {
                 let label = label.or_else(|| self.former.get(node));
                 label.map_or_else(|| node.to_string().into(), Arc::clone)
             }
-            ChangedBy::Event(_) | ChangedBy::Edit => by.to_string().into(),
+            ChangedBy::Event(_) | ChangedBy::Edit | ChangedBy::Space(_) => by.to_string().into(),
         }
     }
 
@@ -192,9 +192,20 @@ impl Nodes {
         }
     }
 
-    /// The names of nodes that are gone, and not there again.
-    pub(super) fn take_removed(&mut self) -> BTreeSet<Arc<str>> {
-        std::mem::take(&mut self.removed)
+    /// The names of nodes that are gone, and not there again, so many at most.
+    pub(super) fn take_removed(&mut self, most: usize) -> BTreeSet<Arc<str>> {
+        match self.removed.iter().nth(most).cloned() {
+            Some(next) => {
+                let rest = self.removed.split_off(&next);
+                std::mem::replace(&mut self.removed, rest)
+            }
+            None => std::mem::take(&mut self.removed),
+        }
+    }
+
+    /// Whether some were too many to be taken.
+    pub(super) fn has_removed(&self) -> bool {
+        !self.removed.is_empty()
     }
 
     /// A record of a node as it stands.
@@ -302,6 +313,12 @@ impl Nodes {
                 self.handlers.remove(&stream);
             }
         }
+    }
+
+    /// Whether a node gets the events of the stream that it handles.
+    pub fn has_stream(&self, node: NodeKey) -> bool {
+        let stream = self.streams.get(&node);
+        stream.is_some_and(|stream| self.handler_of(stream) == Some(node))
     }
 
     /// Who gets the events of `stream`.

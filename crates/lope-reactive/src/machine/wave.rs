@@ -6,9 +6,10 @@ use std::sync::Arc;
 
 use super::events::{EventReceipt, StreamEvent};
 use super::post::SpacePost;
+use lope_cells::chain::PostChain;
+pub use lope_cells::history::CellChange;
 use lope_cells::id::EntityId;
 use lope_cells::json::Json;
-use lope_cells::path::CellPath;
 use lope_cells::record::{NodeRecord, NodeWiring};
 use lope_cells::space::Committed;
 use lope_cells::transaction::EffectRequest;
@@ -35,18 +36,10 @@ pub struct Wave {
     /// Whether the space needs a host though no event comes: an effect is under way, a node waits,
     /// or a node looks at another space.
     pub is_active: bool,
+    /// The longest chain of messages, and of reads of other spaces, that led to a change.
+    pub chain: PostChain,
     /// Edits that are waiting to be told, with the revision they made.
     pub edits: Vec<(u64, u64)>,
-}
-
-/// A cell that a wave changed.
-#[derive(Clone, Debug, PartialEq)]
-pub struct CellChange {
-    pub id: EntityId,
-    pub path: CellPath,
-    pub value: Option<Json>,
-    /// Who changed it, in words.
-    pub by: Arc<str>,
 }
 
 /// What is to be told once a wave is on disk.

@@ -24,6 +24,15 @@ impl RecipeRunner {
         action: &SpaceAction,
         transaction: &mut Transaction,
     ) -> Result<(), Failure> {
+        if let SpaceAction::Set { at, .. }
+        | SpaceAction::Append { at, .. }
+        | SpaceAction::AddUnique { at, .. }
+        | SpaceAction::RemoveValue { at, .. }
+        | SpaceAction::Increment { at, .. }
+        | SpaceAction::Run { result: at, .. } = action
+        {
+            self.validate_state(at)?;
+        }
         match action {
             SpaceAction::Set { at, value } => set(transaction, at, value.as_ref()),
             SpaceAction::Append { at, elements } => {
@@ -79,6 +88,20 @@ impl RecipeRunner {
                 .iter()
                 .try_for_each(|action| self.act(action, transaction)),
         }
+    }
+}
+
+impl RecipeRunner {
+    /// Of the state of what runs, people change the argument and what is internal.
+    fn validate_state(&self, at: &CellAddress) -> Result<(), Failure> {
+        let first = at.path.keys().first().map(|key| &**key);
+        let is_open = matches!(first, Some("argument" | "internal"));
+        if is_open || !self.active.contains_key(&at.id) {
+            return Ok(());
+        }
+        let message = "it is the state of a recipe that runs: its 'argument' and what is \
+                       'internal' may be changed";
+        Err(Failure::new("State", message))
     }
 }
 

@@ -18,7 +18,7 @@ use super::setup::nested_recipe;
 use crate::binding::{bind, targets};
 use crate::limit;
 use crate::machine::{Nodes, UnsettledNote};
-use crate::process::{ProcessOwner, child_result, entries, process_of};
+use crate::process::{PROCESS_OF, ProcessOwner, child_result, entries, process_of};
 use crate::recipe::RecipeNode;
 use crate::scheduler::{NodeKey, NodeRole};
 
@@ -57,6 +57,9 @@ pub struct FailingNode {
 /// Failing nodes that are told one by one.
 const FAILURES_MAX: usize = 100;
 
+/// Cells that the report of a node lists: more would say nothing.
+const LISTED_MAX: usize = 100;
+
 /// A node of a process.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct NodeLine {
@@ -75,6 +78,7 @@ pub struct NodeLine {
     pub unsettled: Option<UnsettledNote>,
     /// Why it failed the last time it ran.
     pub error: Option<Json>,
+    /// What it reads, as far as a list of that is short.
     pub reads: Vec<String>,
     /// Where it writes; for a handler, where it wrote when it last wrote.
     pub writes: Vec<String>,
@@ -88,6 +92,8 @@ pub struct NodeLine {
     pub sent: Option<Json>,
     /// The cell that a recipe among the nodes runs into.
     pub into: Option<String>,
+    /// Cells that it reads or writes and that are not listed.
+    pub left_out: usize,
 }
 
 /// What stays the same while everything that runs is told.
@@ -265,6 +271,11 @@ fn hand_up(
     }
 }
 
+/// How many of so many cells are not listed.
+const fn beyond(cells: usize) -> usize {
+    cells.saturating_sub(LISTED_MAX)
+}
+
 fn line(
     key: NodeKey,
     telling: &Telling<'_>,
@@ -285,7 +296,7 @@ fn line(
             NodeRole::Observer => "effect",
             NodeRole::Handler => "handler",
         },
-        live: report.live || report.role == NodeRole::Handler,
+        live: report.live || nodes.has_stream(key),
         pending: report
             .invalid
             .map(|reason| labels.text(&reason.to_string())),
@@ -297,8 +308,9 @@ fn line(
             note.cycle = cycle.collect();
             Some(note)
         }),
-        reads: reads.iter().map(|at| labels.cell(at)).collect(),
-        writes: writes.iter().map(|at| labels.cell(at)).collect(),
+        left_out: beyond(reads.len()) + beyond(writes.len()),
+        reads: labels.cells(&reads),
+        writes: labels.cells(&writes),
         after: after.filter_map(|node| places.get(node).copied()).collect(),
         event: handled.map(|note| note.event.to_string()),
         last_failure: failed.map(|(event, failure)| {
@@ -342,6 +354,12 @@ impl Labels {
         label.map_or_else(|| id.to_string(), Clone::clone)
     }
 
+    /// The first of some cells.
+    fn cells(&self, all: &[CellAddress]) -> Vec<String> {
+        let all = all.iter().take(LISTED_MAX);
+        all.map(|at| self.cell(at)).collect()
+    }
+
     fn cell(&self, at: &CellAddress) -> String {
         format!("{}/{}{}", at.space, self.document(&at.id), at.path)
     }
@@ -361,6 +379,3 @@ impl Labels {
         told + rest
     }
 }
-
-/// What stands before the name of a result in the name of its process.
-pub const PROCESS_OF: &str = "process-of-";

@@ -24,6 +24,7 @@ const LEASE: Span = Span::from_millis(100);
 on_every_store! {
     handlers_that_send_to_each_other_without_end_are_slowed_down_and_told => super::handlers;
     nodes_that_write_to_each_other_without_end_are_slowed_down_and_told => super::nodes;
+    nodes_that_read_each_other_without_end_are_slowed_down_and_told => super::readers;
     a_host_that_is_waited_for_comes_to_rest_when_nothing_waits_and_nothing_can_run => super::idle;
 }
 
@@ -56,6 +57,15 @@ fn rising() -> serde_json::Value {
     json!({
         "result": {},
         "nodes": [{"module": module, "inputs": {"x": alias(&["argument", "from"])}, "outputs": alias(&["argument", "to"])}]
+    })
+}
+
+/// Shows one more than it reads.
+fn counting() -> serde_json::Value {
+    let module = json!({"type": "javascript", "implementation": "({x}) => (x ?? 0) + 1"});
+    json!({
+        "result": {"v": alias(&["internal", "v"])},
+        "nodes": [{"module": module, "inputs": {"x": alias(&["argument", "from"])}, "outputs": alias(&["internal", "v"])}]
     })
 }
 
@@ -147,6 +157,17 @@ impl Pair {
             }
         }
         panic!("they never rest");
+    }
+
+    /// Some turns of both; how far they have come. Time stands still.
+    async fn rise(&mut self, turns: u32) -> i64 {
+        let now = self.clock.now();
+        for _ in 0..turns {
+            for host in &mut self.hosts {
+                host.turn(now).await.unwrap();
+            }
+        }
+        self.get("f/v").await.max(self.get("shop:f/v").await)
     }
 
     async fn get(&self, at: &str) -> i64 {
@@ -265,6 +286,59 @@ async fn nodes(place: Place) {
     pair.rest().await;
     let next = pair.get("x").await.max(pair.get("shop:y").await);
     assert_eq!(next, highest + 1);
+}
+
+async fn readers(place: Place) {
+    let mut pair = Pair::new(&place).await;
+    let other = |cell: &str| json!({ "from": link(cell) });
+    pair.run("f", counting(), other("shop:f/v")).await;
+    pair.run("shop:f", counting(), other("f/v")).await;
+    let most = i64::from(CHAIN_MAX);
+    let mut highest = pair.rise(CHAIN_MAX).await;
+    assert!((most..=most + 3).contains(&highest), "{highest}");
+    assert_eq!(pair.rise(3).await, highest, "the next one waits");
+    assert!(pair.told("home").await.is_none() && pair.told("shop").await.is_none());
+    for wait in [250, 500, 1_000, 2_000, 2_000] {
+        pair.clock.pass(Span::from_millis(wait - 1));
+        assert_eq!(
+            pair.rise(2).await,
+            highest,
+            "not before its time: {wait} ms"
+        );
+        // Everything else goes on.
+        let note = cell("note");
+        let action = SpaceAction::Set {
+            at: note.clone(),
+            value: Some(highest.into()),
+        };
+        pair.ask(&note, action).await;
+        assert_eq!(pair.rise(1).await, highest);
+        assert_eq!(pair.get("note").await, highest);
+        pair.clock.pass(Span::from_millis(1));
+        highest += 1;
+        assert_eq!(pair.rise(3).await, highest, "one more after {wait} ms");
+    }
+    let told = [pair.told("home").await, pair.told("shop").await];
+    for (messages, cycle, _) in told.into_iter().map(Option::unwrap) {
+        assert!(messages > CHAIN_MAX, "{messages}");
+        let mut cycle: Vec<&str> = cycle.iter().map(|name| &**name).collect();
+        cycle.sort_unstable();
+        assert_eq!(cycle, ["space home", "space shop"]);
+    }
+    // A while later, whoever changes something from outside does not wait because of it.
+    let from = cell("shop:f");
+    let stop = SpaceAction::Stop {
+        result: from.clone(),
+    };
+    pair.ask(&from, stop).await;
+    pair.rise(1).await;
+    pair.clock.pass(Span::from_secs(5));
+    let action = SpaceAction::Set {
+        at: cell("shop:f/v"),
+        value: Some(5_000.into()),
+    };
+    pair.ask(&from, action).await;
+    assert_eq!(pair.rise(3).await, 5_001);
 }
 
 /// Effects are handed to whoever waits, and not waited for.

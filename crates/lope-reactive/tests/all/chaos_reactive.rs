@@ -38,6 +38,7 @@ const SHOP_GROUPS: i64 = 10;
 on_every_store! {
     killed_at_every_write_each_event_counts_once_and_each_effect_is_recorded_once => super::kill_at_every_write;
     a_life_of_kills_ends_like_a_calm_one => super::kill_after_kill;
+    a_life_of_kills_in_waves_that_are_cut_ends_like_a_calm_one => super::kill_in_parts;
 }
 
 fn alias(path: &[&str]) -> serde_json::Value {
@@ -170,6 +171,8 @@ struct Life {
     events: i64,
     /// Events that are sent before the host takes a turn.
     group: i64,
+    /// Nodes that ran before a wave is saved.
+    wave_nodes: usize,
     progress: Arc<Mutex<Progress>>,
 }
 
@@ -218,6 +221,7 @@ impl Life {
             space: name.parse().unwrap(),
             events,
             group: GROUP,
+            wave_nodes: usize::MAX,
             progress: Arc::new(Mutex::new(progress)),
         }
     }
@@ -253,7 +257,9 @@ impl Life {
             now: self.now(),
             span: LEASE,
         };
-        SpaceHost::take(store, runner, asked).await
+        let mut host = SpaceHost::take(store, runner, asked).await?;
+        host.machine().bound_waves(self.wave_nodes);
+        Ok(host)
     }
 
     /// Lives it through: each host on what `next` gives, until that is gone.
@@ -576,6 +582,15 @@ async fn lose_every_answer(store: &Store, expected: &Remains, moments: &[Moment<
 /// Every host dies soon: before one of its first writes after it has taken the space, behind one of
 /// them, or it never hears of every other one.
 async fn kill_after_kill(place: Place) {
+    kill_hosts(place, usize::MAX).await;
+}
+
+/// The same, and no wave has more than two nodes that ran: what follows from one event is in several.
+async fn kill_in_parts(place: Place) {
+    kill_hosts(place, 2).await;
+}
+
+async fn kill_hosts(place: Place, wave_nodes: usize) {
     let full = std::env::var("LOPE_CHAOS").is_ok_and(|word| word == "full");
     let events = if full { 2_000 } else { 40 };
     let store = place.open().await;
@@ -604,7 +619,8 @@ async fn kill_after_kill(place: Place) {
     ];
     for (number, fault) in faults.into_iter().enumerate() {
         put_back(&*healthy, &StoredRows::new()).await;
-        let life = Life::new("home", events);
+        let mut life = Life::new("home", events);
+        life.wave_nodes = wave_nodes;
         let mut hosts = 0;
         let next = || {
             hosts += 1;

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use lope_model::Span;
 use lope_reactive::hosting::{NoEffects, PoolOptions, SpaceClient, SpacePool};
-use lope_reactive::machine::{Arrival, SpaceAction, SpaceCommand};
+use lope_reactive::machine::{Arrival, SpaceAction, SpaceCommand, StreamEvent};
 use lope_reactive::{CellAddress, Json};
 use lope_store::{Store, SystemClock};
 
@@ -18,6 +18,7 @@ const PATIENCE: Duration = Duration::from_secs(120);
 
 on_every_store! {
     a_node_follows_what_it_reads_in_another_space => super::follows;
+    nobody_sees_less_than_there_is_in_another_space => super::sees_everything;
 }
 
 fn options(owner: &str) -> PoolOptions {
@@ -154,4 +155,72 @@ async fn writes_to_itself_alone(client: &SpaceClient) {
             .unwrap(),
         Some(5.into())
     );
+}
+
+/// The first run of a computation, and every event of a handler, sees what another space holds,
+/// though nobody of its own space has looked there before.
+async fn sees_everything(place: Place) {
+    let store = place.open().await;
+    let client = client(&store).await;
+    set(&client, "1", "shop:price", json!({"x": 4, "deep": 3})).await;
+    let price = cell("shop:price");
+    let far = |path: &str| {
+        let at = json!({"space": "shop", "id": price.id.as_str(), "path": [path]});
+        json!({"/": {"link@1": at}})
+    };
+    // What leads there is a document of `shop` too.
+    set(&client, "2", "shop:offer", json!({ "x": far("x") })).await;
+    let offer = cell("shop:offer");
+    let offered =
+        json!({"/": {"link@1": {"space": "shop", "id": offer.id.as_str(), "path": ["x"]}}});
+    let alias = |path: [&str; 2]| json!({"$alias": {"path": path}});
+    let node = |function: &str, inputs: serde_json::Value, to: &str| json!({"module": {"type": "native", "implementation": function}, "inputs": inputs, "outputs": alias(["internal", to])});
+    let recipe = json!({
+        "initial": {"internal": {"stream": {"$stream": true}, "sum": 0}},
+        "result": {"out": alias(["internal", "out"]), "send": alias(["internal", "stream"]), "sum": alias(["internal", "sum"])},
+        "nodes": [
+            node("double", json!({"x": alias(["argument", "x"])}), "out"),
+            node("add", json!({"x": alias(["internal", "stream"]), "y": alias(["internal", "sum"])}), "sum")
+        ]
+    });
+    let result = cell("result");
+    let run = SpaceAction::Run {
+        result: result.clone(),
+        recipe: Some(recipe.into()),
+        argument: Some(json!({ "x": offered }).into()),
+        strict: true,
+    };
+    ask(&client, "run", &result, run).await;
+    shows(&client, "result/out", 8).await;
+    let home = client.space(&space("home"));
+    let history = home.history().await.unwrap();
+    let held = history
+        .iter()
+        .filter(|change| change.at.path.to_string() == "/internal/out");
+    let held: Vec<Option<Json>> = held.map(|change| change.value.clone()).collect();
+    assert_eq!(held, [Some(8.into())], "nothing else before");
+    let pool = pool(&store, "first").await;
+    for (number, price) in [(0, 5), (1, 6)] {
+        // Another cell each time, changed just before: it is not what was seen last.
+        let at = ["deep", "deeper"][number];
+        let id = |what: &str| format!("{what}{number}");
+        set(
+            &client,
+            &id("price"),
+            &format!("shop:price/{at}"),
+            json!(price),
+        )
+        .await;
+        let event = Arrival::Event(StreamEvent {
+            id: id("event").into(),
+            stream: cell("result/send"),
+            payload: far(at).into(),
+        });
+        let home = space("home");
+        let receipt = client.request(&home, &event);
+        let receipt = tokio::time::timeout(PATIENCE, receipt).await;
+        assert_eq!(receipt.unwrap().unwrap().outcome, "handled");
+    }
+    shows(&client, "result/sum", 11).await;
+    pool.stop().await;
 }

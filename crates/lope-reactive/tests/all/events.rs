@@ -4,7 +4,7 @@ use lope_cells::error::CommitError;
 use lope_cells::transaction::{EffectRequest, Transaction};
 use lope_model::Failure;
 use lope_reactive::Json;
-use lope_reactive::machine::{EventOutcome, SpaceInput, SpaceOutput, StreamEvent};
+use lope_reactive::machine::{EventOutcome, SpaceInput, SpaceOutput, StreamEvent, Wave};
 
 use crate::fixture::{cell, json, redirect};
 use crate::sheet::{Sheet, event, number};
@@ -215,6 +215,50 @@ fn a_backlog_of_256_a_stream_refuses_loudly_and_takes_more_later() {
     sheet.turn(Vec::new());
     sheet.turn(vec![event("e256", "s", 256)]);
     assert_eq!(sheet.get("log").unwrap().as_array().unwrap().len(), 257);
+}
+
+#[test]
+fn a_wave_with_too_much_for_one_commit_is_saved_in_parts_and_the_next_event_waits_for_the_last() {
+    let mut sheet = Sheet::new(json!({"a": 1}));
+    for number in 0..10 {
+        let name = format!("x{number}");
+        sheet.compute(&["a"], &name, |values| values[0] + 1);
+        sheet.observe(&name);
+    }
+    sheet.handler("s", &["x0", "x9"], |_, transaction| {
+        let sum = number(transaction, "sheet/x0") + number(transaction, "sheet/x9");
+        transaction.set(&cell("sheet/sum"), &sum.into()).unwrap();
+        Ok(())
+    });
+    sheet.turn(Vec::new());
+    sheet.ran();
+    sheet.machine.bound_waves(4);
+    sheet.outputs.clear();
+    let edit = sheet.edit("a", 5);
+    sheet.turn_unsaved(vec![edit]);
+    assert_eq!(sheet.ran().len(), 4);
+    let first = sheet.waves()[0].clone();
+    assert!(first.is_active, "whoever takes the space up goes on");
+    assert_eq!(sheet.machine.next_deadline(sheet.now), Some(sheet.now));
+    assert!(!sheet.machine.is_idle(sheet.now));
+    sheet.turn_unsaved(vec![event("e", "s", 1)]);
+    sheet.turn_unsaved(Vec::new());
+    assert_eq!(sheet.ran().len(), 4, "a second part is made meanwhile");
+    sheet.turn_unsaved(Vec::new());
+    assert!(
+        sheet.ran().is_empty(),
+        "and no third before the first is on disk"
+    );
+    assert_eq!((sheet.waves().len(), sheet.int("sum")), (1, None));
+    sheet.turn(vec![SpaceInput::Saved { wave: first.number }]);
+    let waves = sheet.waves();
+    let (last, parts) = waves.split_last().unwrap();
+    let of_event = |wave: &&Wave| !wave.receipts.is_empty();
+    assert!(parts.len() >= 3 && !parts.iter().any(of_event), "{waves:?}");
+    assert_eq!((last.receipts.len(), last.is_active), (1, false));
+    assert_eq!((sheet.int("x9"), sheet.int("sum")), (Some(6), Some(12)));
+    assert_eq!(sheet.receipts(), [("e", &EventOutcome::Handled)]);
+    assert!(sheet.machine.is_idle(sheet.now));
 }
 
 #[test]

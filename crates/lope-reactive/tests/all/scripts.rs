@@ -559,3 +559,19 @@ fn a_script_that_changes_how_lists_are_gone_through_changes_nothing_for_others()
     let stack = call(&mut scripts, "() => { null.x }", json!({})).unwrap_err();
     assert!(stack.traceback.is_some_and(|stack| stack.contains("at ")));
 }
+
+#[test]
+fn a_source_is_checked_without_being_called_as_often_as_one_likes() {
+    let mut scripts = JavaScript::default();
+    for _ in 0..2 {
+        for (source, refused) in [
+            ("() => { throw new Error('called') }", None),
+            ("(", Some("SyntaxError")),
+            ("() => 12n", Some("SyntaxError")),
+            ("({x}) => x * 2", None),
+        ] {
+            let kind = scripts.check(source).err().map(|failure| failure.kind);
+            assert_eq!(kind.as_deref(), refused, "{source}");
+        }
+    }
+}

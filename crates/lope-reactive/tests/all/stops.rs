@@ -1,5 +1,7 @@
 //! What is left when a recipe is stopped, and when one could not be started: nothing.
 
+use std::collections::BTreeSet;
+
 use lope_reactive::machine::{
     Arrival, EventOutcome, SpaceAction, SpaceCommand, SpaceInput, SpaceOutput, StreamEvent,
 };
@@ -52,6 +54,37 @@ fn said_to_run(host: &Host) -> usize {
 fn set_argument(host: &mut Host, value: i64) {
     let x = host.process("result").key("argument").key("x");
     host.edit(|_, transaction| transaction.set(&x, &Json::from(value)).unwrap());
+}
+
+#[test]
+fn of_a_recipe_with_more_nodes_than_a_wave_takes_no_record_is_left_either() {
+    let mut host = Host::new();
+    host.run(Some(recipe()), Some(json!({"x": 1})), "result")
+        .unwrap();
+    let mut recorded = BTreeSet::new();
+    note_records(&host, &mut recorded);
+    assert!(recorded.len() >= 3, "{recorded:?}");
+    host.machine.bound_waves(1);
+    host.outputs.clear();
+    host.stop("result");
+    note_records(&host, &mut recorded);
+    assert_eq!(recorded, BTreeSet::new());
+    assert!(host.machine.is_idle(host.now));
+}
+
+/// What a store would have of nodes, after the waves that were told.
+fn note_records(host: &Host, recorded: &mut BTreeSet<String>) {
+    for output in &host.outputs {
+        let SpaceOutput::Save(wave) = output else {
+            continue;
+        };
+        for (name, record) in &wave.nodes {
+            match record {
+                Some(_) => recorded.insert(name.to_string()),
+                None => recorded.remove(&**name),
+            };
+        }
+    }
 }
 
 /// "Stop cancels actions, handlers, nested runs, and cleans up"

@@ -39,7 +39,9 @@ pub fn read_recipe(text: &str) -> Result<RecipeFile, Vec<Problem>> {
         .into_iter()
         .map(|bad| problem(&bad.at, bad.message))
         .collect();
-    problems.extend(scripts(&document, &lope_cells::CellPath::root(), &problem));
+    let mut checker = JavaScript::default();
+    let root = lope_cells::CellPath::root();
+    problems.extend(scripts(&document, &root, &mut checker, &problem));
     problems.sort_by_key(|problem| (problem.at.line, problem.at.column));
     if !problems.is_empty() {
         return Err(problems);
@@ -94,9 +96,9 @@ fn with_aliases(value: &Json) -> Option<Json> {
 fn scripts(
     document: &Json,
     at: &lope_cells::CellPath,
+    checker: &mut JavaScript,
     problem: &dyn Fn(&lope_cells::CellPath, String) -> Problem,
 ) -> Vec<Problem> {
-    let checker = JavaScript::default();
     let nodes = document.child("nodes").and_then(Json::as_array);
     let mut found = Vec::new();
     for (index, node) in nodes.into_iter().flat_map(|nodes| nodes.iter().enumerate()) {
@@ -115,7 +117,7 @@ fn scripts(
                 }
             }
             Ok(NodeModule::Recipe(recipe)) => {
-                found.extend(scripts(&recipe.document, &code_at, problem));
+                found.extend(scripts(&recipe.document, &code_at, checker, problem));
             }
             Ok(_) | Err(_) => {}
         }

@@ -371,7 +371,11 @@ fn explain(line: &NodeLine) -> Vec<String> {
     )];
     let mut say = |text: String| lines.push(format!("  {text}"));
     if line.role == "handler" {
-        say("runs when an event comes".to_owned());
+        let said = match line.live {
+            true => "runs when an event comes",
+            false => "does not run: another handler has its stream",
+        };
+        say(said.to_owned());
     } else if line.role == "left out" {
         say("does not run: its module is missing".to_owned());
     } else if !line.live {
@@ -383,7 +387,9 @@ fn explain(line: &NodeLine) -> Vec<String> {
     if let Some(note) = &line.unsettled {
         let what = match note.messages {
             0 => format!("{} runs in one pass; it waits and runs again", note.runs),
-            many => format!("{many} messages follow from each other; what it sends waits"),
+            many => format!(
+                "{many} messages and reads of other spaces follow from each other; the next one waits"
+            ),
         };
         let cycle = note.cycle.join(", ");
         say(format!("non-settling: {what}; around the cycle: {cycle}"));
@@ -393,6 +399,9 @@ fn explain(line: &NodeLine) -> Vec<String> {
     deeds(line).for_each(&mut say);
     say(format!("reads {}", listed(&line.reads)));
     say(format!("writes {}", listed(&line.writes)));
+    if line.left_out > 0 {
+        say(format!("and {} more cells", line.left_out));
+    }
     lines
 }
 
