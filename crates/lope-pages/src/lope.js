@@ -68,6 +68,9 @@ const parted = (address) => {
   return { space, document, path: path.join("/") };
 };
 
+/** Who waits for what was sent, by the id of the event: any client of the page may be the one to send it. */
+const promises = new Map();
+
 export class Lope {
   #base;
   #token;
@@ -75,7 +78,6 @@ export class Lope {
   #watched = new Map();
   #streams = [];
   #planned = 0;
-  #promises = new Map();
   /** Events of other pages that this one may not send; somebody else may. */
   #foreign = new Set();
   #flushing = false;
@@ -153,7 +155,7 @@ export class Lope {
     const kept = { id, base: this.#base, space, document, path, event };
     this.#storage.setItem(PREFIX + id, JSON.stringify(kept));
     this.#tell();
-    const promise = new Promise((done, failed) => this.#promises.set(id, { done, failed, kept }));
+    const promise = new Promise((done, failed) => promises.set(id, { done, failed, kept, owner: this }));
     // Nobody has to wait for it.
     promise.catch(() => {});
     this.flush();
@@ -208,7 +210,7 @@ export class Lope {
         this.#settle(next.id, (promise) => this.#told(promise, receipt));
         pause = FIRST_PAUSE;
       } catch (error) {
-        if (error.status === 403 && !this.#promises.has(next.id)) {
+        if (error.status === 403 && promises.get(next.id)?.owner !== this) {
           this.#foreign.add(next.id);
           continue;
         }
@@ -254,16 +256,16 @@ export class Lope {
   }
 
   async #learn(id) {
-    const promise = this.#promises.get(id);
+    const promise = promises.get(id);
     if (!promise) return;
-    this.#promises.delete(id);
+    promises.delete(id);
     await this.#askAgain(promise);
   }
 
   #settle(id, how) {
     this.#storage.removeItem(PREFIX + id);
-    const promise = this.#promises.get(id);
-    this.#promises.delete(id);
+    const promise = promises.get(id);
+    promises.delete(id);
     if (promise) how(promise);
     this.#tell();
   }
