@@ -66,6 +66,8 @@ mod runs;
 mod schedules;
 mod secret_lookups;
 mod server;
+mod server_memory;
+mod server_outages;
 mod stage;
 mod standstill;
 mod store_postgres;

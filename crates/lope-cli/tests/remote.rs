@@ -8,6 +8,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use crate::bad_input;
+use crate::fixture::http::Request;
 use crate::server::Up;
 use crate::stage::{Home, Said, Watch, output, said, until};
 
@@ -432,6 +433,34 @@ fn every_command_has_a_place_when_a_server_is_named() {
         .collect();
     let known: BTreeSet<String> = known.into_iter().map(str::to_owned).collect();
     assert_eq!(bad_input::commands(&home, &[]), known);
+}
+
+/// Verbs that `POST /api/commands` alone does.
+const BY_COMMAND: &[&str] = &[
+    "run",
+    "runners logs",
+    "tasks claim",
+    "tasks export",
+    "tasks import",
+];
+
+/// The document names the endpoint of every verb that a server does, and no verb that there is not.
+#[test]
+fn every_command_that_a_server_does_is_named_by_an_endpoint() {
+    let home = Home::new();
+    let up = Up::start(&home, &["--http", "127.0.0.1:0"]);
+    let document = up.send(Request::get("/api/openapi.json")).json();
+    let paths = document["paths"].as_object().unwrap().values();
+    let operations = paths.flat_map(|path| path.as_object().unwrap().values());
+    let commands = operations.filter_map(|it| it["x-commands"].as_array());
+    let mut found: BTreeSet<&str> = commands.flatten().map(|it| it.as_str().unwrap()).collect();
+    for verb in BY_COMMAND {
+        assert!(found.insert(verb), "{verb} has an endpoint");
+    }
+    // A file is checked where it is, or sent to be checked.
+    let served = READS.iter().chain(ACTS).map(|pair| pair.0);
+    let served: BTreeSet<&str> = served.chain(["workflows check"]).collect();
+    assert_eq!(found, served);
 }
 
 /// What `bad_input` holds against the store, held against a server.

@@ -14,7 +14,7 @@ use std::time::Duration;
 use rustix::process::{Pid, Signal, kill_process};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{Winsize, tcsetwinsize};
-use stage::{Home, Said};
+use stage::{Home, Said, said};
 
 /// How long a terminal is watched for something to appear.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -308,4 +308,58 @@ fn without_a_terminal_there_are_plain_lines_and_quiet_says_nothing() {
     assert_eq!((said.err.as_str(), said.out.as_str()), ("", "3\n"));
     let said = home.lope(&["run", &file, "--verbose"]).done();
     assert!(said.err.contains("  ▶ first"), "{said:?}");
+}
+
+/// "`tracing` logs as text or JSON with run and step": each attempt that fails is a line of its own,
+/// and only for whoever asks for more.
+#[test]
+fn an_attempt_that_fails_is_reported_with_its_run_and_step() {
+    let home = Home::new();
+    let text = "name: shaky
+steps:
+  many:
+    each: [1]
+    as: n
+    steps:
+      one: { run: 'echo secret words >&2; exit 3', retries: 1, base_delay: 1ms }
+";
+    let file = home.file("shaky.yaml", text);
+    let failed = |key: &str, format: &str, more: &[&str]| {
+        let words = [&["run", &file, "--key", key][..], more].concat();
+        let mut command = home.command(&words);
+        let said = said(command.env("LOPE_LOG_FORMAT", format));
+        assert_eq!(said.code, 1, "{said:?}");
+        let run = home.lope(&["runs", "show", key, "--json"]).done().json();
+        let run = run["run_id"].as_str().unwrap().to_owned();
+        let lines = said
+            .err
+            .lines()
+            .filter(|it| it.contains("an attempt failed"));
+        let lines: Vec<String> = lines.map(|line| line.replace(&run, "RUN")).collect();
+        lines
+    };
+    let lines = failed("text", "text", &["-v"]);
+    let wanted = |attempt: u32| {
+        format!(
+            "info: an attempt failed (run: RUN, step: many/one, execution: many/0/one, attempt: {attempt}, kind: ExitStatus)"
+        )
+    };
+    assert_eq!(lines, [wanted(1), wanted(2)]);
+    let lines = failed("json", "json", &["-v"]);
+    let lines: Vec<serde_json::Value> = lines
+        .iter()
+        .map(|line| {
+            let mut line: serde_json::Value = serde_json::from_str(line).unwrap();
+            assert!(line["time"].take().is_string());
+            line
+        })
+        .collect();
+    let wanted = ["1", "2"].map(|attempt| {
+        serde_json::json!({
+            "time": null, "level": "info", "message": "an attempt failed", "run": "RUN",
+            "step": "many/one", "execution": "many/0/one", "attempt": attempt, "kind": "ExitStatus",
+        })
+    });
+    assert_eq!(lines, wanted);
+    assert_eq!(failed("plain", "text", &[]), [""; 0]);
 }

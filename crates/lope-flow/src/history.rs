@@ -31,6 +31,8 @@ pub struct Execution {
     /// The journal row that opened it.
     pub opened_by: u64,
     pub finished_at: Option<Timestamp>,
+    /// What its last attempt, its child or its message was given; other kinds are given nothing.
+    pub input: Option<Value>,
     pub output: Option<Value>,
     pub failure: Option<Failure>,
     /// Attempts of an action or a child run, in order; other kinds have none.
@@ -417,6 +419,7 @@ impl<'a> Historian<'a> {
             opened_at: self.at(),
             opened_by: self.seq,
             finished_at: None,
+            input: None,
             output: None,
             failure: None,
             attempts: Vec::new(),
@@ -437,8 +440,11 @@ impl<'a> Historian<'a> {
                 }
             }
             Effect::InputSettled { input, result } => self.results.push((input, result)),
-            Effect::Send(_)
-            | Effect::Complete { .. }
+            Effect::Send(send) => {
+                let send = *send;
+                self.note_input(&send.execution, send.body);
+            }
+            Effect::Complete { .. }
             | Effect::Fail { .. }
             | Effect::Cancelled
             | Effect::Telemetry(_) => {}
@@ -446,8 +452,10 @@ impl<'a> Historian<'a> {
     }
 
     fn note_dispatch(&mut self, dispatch: Dispatch) {
+        let given = dispatch.arguments();
         let attempt = AttemptRecord::new(dispatch.attempt, dispatch.action, self.at());
         self.note_attempt(&dispatch.execution, attempt);
+        self.note_input(&dispatch.execution, given);
     }
 
     fn note_child(&mut self, child: StartChild) {
@@ -460,6 +468,14 @@ impl<'a> Historian<'a> {
             (attempt.status, attempt.finished_at) = (ExecutionStatus::Done, Some(self.at()));
         }
         self.note_attempt(&child.execution, attempt);
+        self.note_input(&child.execution, child.input);
+    }
+
+    fn note_input(&mut self, execution: &str, input: Value) {
+        let number = self.index.get(execution);
+        if let Some(execution) = number.and_then(|number| self.executions.get_mut(number)) {
+            execution.input = Some(input);
+        }
     }
 
     fn note_attempt(&mut self, execution: &str, attempt: AttemptRecord) {

@@ -4,9 +4,9 @@
 
 use crate::build;
 
-use lope_definition::Parallel;
+use lope_definition::{Parallel, Step, StepKind};
 use lope_flow::history::{ExecutionStatus, Historian, history};
-use lope_flow::law::{Event, Status};
+use lope_flow::law::{Event, Status, drive};
 use lope_model::{Policy, Timestamp, Value};
 
 use build::script::lead;
@@ -107,6 +107,39 @@ fn executions_have_attempts_times_and_outcomes_at_every_position() {
             vec!["m".into(), "m/0/a".into(), "r".into()]
         )
     );
+}
+
+/// A step's input is what its last attempt was given, evaluated where it was dispatched; a child's is
+/// its input, a message's its body, and a region is given all but the heap.
+#[test]
+fn executions_have_what_they_were_given() {
+    let StepKind::Dispatch(mut code) = dispatch(ACTION, "code", "{'request': input}") else {
+        panic!("a dispatch is a dispatch");
+    };
+    code.heap = true;
+    let flow = flow([
+        act("a", "{'twice': input * 2}").policy(retries(1)),
+        child("c", "w", "[input]"),
+        send("s", "7", "{'payload': input + 1}"),
+        Step::new("code", StepKind::Dispatch(code)),
+        assign("plain", "input"),
+    ]);
+    let mut rows = Vec::new();
+    let run = drive(&flow, vec![4.into()], |dispatch| {
+        rows.push((dispatch.execution.to_string(), dispatch.with.clone()));
+        done(Value::Null)
+    });
+    let heap = rows.iter().find(|(path, _)| path == "code");
+    let heap = heap.and_then(|(_, with)| with.get("heap"));
+    assert!(heap.is_some(), "it was given the heap: {rows:?}");
+    let history = history(&flow, self::rows(&run.journal), None);
+    let input = |path: &str| history.execution(path).unwrap().input.clone();
+    let entry = |name: &str, value: i64| Some(Value::map([(name, Value::Int(value))]));
+    assert_eq!(input("a"), entry("twice", 8));
+    assert_eq!(input("c"), Some(Value::list(vec![4.into()])));
+    assert_eq!(input("s"), entry("payload", 5));
+    assert_eq!(input("code"), entry("request", 4));
+    assert_eq!(input("plain"), None);
 }
 
 #[test]

@@ -23,6 +23,7 @@ use crate::guesses::Guesses;
 use crate::notes::Notes;
 use crate::redactions::Redactions;
 use crate::settings::ServerSettings;
+use crate::store_probe::StoreProbe;
 
 /// Wakes whoever works on bulk actions of this process.
 pub type BulkNotification = Arc<tokio::sync::Notify>;
@@ -55,6 +56,7 @@ pub struct ServerContext {
     pub guesses: Guesses,
     /// What forms did, for the pages after them.
     pub notes: Notes,
+    pub store_probe: StoreProbe,
     /// Asks spaces; opened with the first question.
     spaces: OnceCell<SpaceClient>,
     /// Turns true when the server ends.
@@ -107,6 +109,7 @@ impl ServerContext {
             execution_pages: ExecutionPages::default(),
             guesses: Guesses::default(),
             notes: Notes::default(),
+            store_probe: StoreProbe::default(),
             spaces: OnceCell::new(),
             ending,
         }

@@ -28,6 +28,15 @@ const KEPT: usize = 4_096;
 /// The time between two looks is at least so many times as long as a look.
 const SPACING_TIMES: u32 = 5;
 
+/// Why a feed looks.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Look {
+    /// Something may have happened.
+    Told,
+    /// Nobody said that anything did, and whoever works elsewhere does not say everything.
+    Idle,
+}
+
 /// What a feed tells of.
 pub trait FeedKind: fmt::Debug + Send + Sync + 'static {
     /// What one look saw.
@@ -40,8 +49,12 @@ pub trait FeedKind: fmt::Debug + Send + Sync + 'static {
     /// Does the runner of this process tell when something happened?
     const HEARS_RUNNER: bool;
 
-    /// Look at the store.
-    fn query(&self, client: &Client) -> impl Future<Output = Result<Self::Seen, ApiError>> + Send;
+    /// Look at the store. What nobody can change without saying so need not be asked for when idle.
+    fn query(
+        &self,
+        client: &Client,
+        look: Look,
+    ) -> impl Future<Output = Result<Self::Seen, ApiError>> + Send;
 
     /// What differs from the look before, as events with their names; the first look tells nothing.
     fn changes(&self, seen: Self::Seen) -> Vec<(&'static str, Json)>;
@@ -91,7 +104,7 @@ impl<K: FeedKind> Feed<K> {
     /// Where a page that is made after this call goes on: it shows everything up to there.
     pub async fn cursor(&self, client: &Client) -> Result<String, ApiError> {
         if self.kind.is_due() {
-            self.refresh(client).await?;
+            self.refresh(client, Look::Told).await?;
         }
         Ok(self.text(*self.last_number.borrow()))
     }
@@ -131,8 +144,8 @@ impl<K: FeedKind> Feed<K> {
         receiver
     }
 
-    async fn refresh(&self, client: &Client) -> Result<(), ApiError> {
-        let seen = self.kind.query(client).await?;
+    async fn refresh(&self, client: &Client, look: Look) -> Result<(), ApiError> {
+        let seen = self.kind.query(client, look).await?;
         self.note(seen);
         Ok(())
     }
@@ -184,20 +197,40 @@ async fn poll_while_watched<K: FeedKind>(
         Some(runner) => runner.news().await.ok(),
         None => None,
     };
+    let mut look = Look::Told;
+    let mut costs = LookCosts::default();
     while !feed.ends() {
         let began = Instant::now();
-        if let Err(error) = feed.refresh(&client).await {
+        let looked = feed.refresh(&client, look).await;
+        if let Err(error) = &looked {
             tracing::debug!(error = error.message, "a feed cannot look");
         }
-        let took = began.elapsed();
-        tokio::time::sleep(K::SPACING.max(took * SPACING_TIMES)).await;
-        tokio::select! {
-            () = heard(&mut news) => {}
-            () = watch.changed() => {}
-            () = tokio::time::sleep(K::IDLE) => {}
-        }
+        let pause = costs.pause_after(began.elapsed());
+        tokio::time::sleep(K::SPACING.max(pause)).await;
+        look = tokio::select! {
+            () = heard(&mut news) => Look::Told,
+            () = watch.changed() => Look::Told,
+            () = tokio::time::sleep(K::IDLE) => match looked {
+                Ok(()) => Look::Idle,
+                // What was told is still to be looked at.
+                Err(_) => look,
+            },
+        };
         // What was told while it slept is looked at once.
         while news.as_mut().is_some_and(|news| news.try_recv().is_ok()) {}
+    }
+}
+
+/// How long looks take, so that they are no more than a share of the time.
+#[derive(Default)]
+struct LookCosts(Duration);
+
+impl LookCosts {
+    /// How long to wait after a look that took so long. One that was held up once does not hold up
+    /// the next: of two the shorter counts.
+    fn pause_after(&mut self, took: Duration) -> Duration {
+        let before = std::mem::replace(&mut self.0, took);
+        took.min(before) * SPACING_TIMES
     }
 }
 
@@ -278,6 +311,16 @@ mod tests {
             }
             assert!(news.is_none());
         }
+    }
+
+    #[test]
+    fn looks_are_a_share_of_the_time_and_one_that_was_held_up_is_no_measure() {
+        let mut costs = LookCosts::default();
+        let pauses = [40, 2, 90, 3, 30, 20, 1].map(|took| {
+            let pause = costs.pause_after(Duration::from_millis(took));
+            pause.as_millis()
+        });
+        assert_eq!(pauses, [0, 10, 10, 15, 15, 100, 5]);
     }
 
     #[test]

@@ -24,3 +24,4 @@ pub mod redactions;
 pub mod reply;
 pub mod settings;
 pub mod shell;
+pub mod store_probe;

@@ -118,6 +118,8 @@ struct Plan {
     indexes: BTreeSet<String>,
     pages: u64,
     rows: u64,
+    /// Did other processes help?
+    is_shared: bool,
 }
 
 async fn explain(db: &DbConnection, text: &str, types: &str, params: Params<'_>) -> Plan {
@@ -164,6 +166,7 @@ fn walk(node: &Value, plan: &mut Plan) {
         plan.scanned
             .insert(node["Relation Name"].as_str().unwrap().to_owned());
     }
+    plan.is_shared |= node["Workers Planned"].as_u64() > Some(0);
     if let Some(index) = node["Index Name"].as_str().filter(|_| was_run) {
         plan.indexes.insert(index.to_owned());
     }
@@ -340,6 +343,40 @@ async fn a_look_at_live_runs_does_not_read_the_room_that_a_long_queue_left() {
         assert_eq!(plan.rows, 50, "{plan:?}");
         plan.uses(index, 1_000);
     }
+}
+
+/// The same before anybody has swept: the first look finds what is dead, and the next steps over it
+/// without reading the tables.
+#[tokio::test]
+async fn a_look_at_live_runs_steps_over_what_an_earlier_one_found_dead() {
+    let Some(options) = database().await else {
+        return;
+    };
+    let (_connector, link) = store(&options).await;
+    link.script(
+        "alter table {schema}.queue set (autovacuum_enabled = off)",
+        Sent::Work,
+    )
+    .await
+    .unwrap();
+    fill(&link).await;
+    let gone = format!(
+        "delete from {{schema}}.queue where created_at < {}",
+        length() * 2 - 100
+    );
+    link.script(&gone, Sent::Work).await.unwrap();
+    let filter = RunFilter {
+        statuses: LiveStatus::ALL.map(RunStatus::Live).to_vec(),
+        limit: 50,
+        ..RunFilter::default()
+    };
+    let listing = Listing::of(&filter);
+    let first = listed(&link, &listing).await;
+    let next = listed(&link, &listing).await;
+    assert_eq!((first.rows, next.rows), (50, 50));
+    next.uses("queue_pkey", 2_000);
+    assert!(!first.is_shared && !next.is_shared, "{first:?} {next:?}");
+    assert!(next.pages * 2 < first.pages, "{first:?} {next:?}");
 }
 
 /// What a listing did, as the store asks for it.

@@ -45,15 +45,7 @@ pub(crate) enum Ready {
 #[derive(Clone, Copy)]
 pub(crate) enum ReadStatement<'a> {
     Kept(&'static Statement),
-    /// Made as it is needed, one of few.
-    Repeated {
-        text: &'a str,
-        types: &'a str,
-    },
-    Once {
-        text: &'a str,
-        types: &'a str,
-    },
+    Once { text: &'a str, types: &'a str },
 }
 
 /// How several reads look at the store.
@@ -71,6 +63,7 @@ impl View {
             Self::Rows => "begin isolation level repeatable read read only",
             Self::Whole => {
                 "begin isolation level repeatable read read only; set local enable_seqscan = on;
+                 set local enable_bitmapscan = on; set local max_parallel_workers_per_gather = 2;
                  set local enable_hashjoin = on; set local enable_mergejoin = on; set local search_path = pg_catalog"
             }
         }
@@ -242,7 +235,6 @@ impl DbConnection {
         for (ask, params) in asked {
             let ready = match ask {
                 ReadStatement::Kept(statement) => self.ready(statement).await?,
-                ReadStatement::Repeated { text, types } => self.repeated(text, types).await?,
                 ReadStatement::Once { text, types } => self.text(text, types),
             };
             statements.push((ready, params.clone()));

@@ -7,6 +7,7 @@
 
 use lope_model::{RunId, limit};
 use lope_store::runs::{FinalStatus, LiveStatus, RunFilter, RunRecord, RunStatus};
+use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 use uuid::Uuid;
 
@@ -34,13 +35,9 @@ impl PostgresInner {
         if filter.limit == 0 {
             return Ok(Vec::new());
         }
-        let listing = Listing::of(filter);
-        let answers = self
-            .reads
-            .read_together(listing.view, &[(listing.ask(), listing.params())])
-            .await?;
+        let rows = self.listed(&Listing::of(filter)).await?;
         let mut records = Vec::new();
-        for row in answers.iter().flatten() {
+        for row in &rows {
             match record::listed_with_error(row) {
                 Ok(record) => records.push(record),
                 // One that cannot be read does not hide the others.
@@ -52,6 +49,20 @@ impl PostgresInner {
             }
         }
         Ok(records)
+    }
+
+    /// What is asked again and again is one statement, and no transaction around it.
+    async fn listed(&self, listing: &Listing) -> Worked<Vec<Row>> {
+        let (text, types) = (listing.text.as_str(), listing.types.as_str());
+        let params = listing.params();
+        match listing.view {
+            View::Rows => self.reads.read_repeated(text, types, params).await,
+            View::Whole => {
+                let asked = [(ReadStatement::Once { text, types }, params)];
+                let answers = self.reads.read_together(View::Whole, &asked).await?;
+                Ok(answers.into_iter().flatten().collect())
+            }
+        }
     }
 }
 
@@ -154,14 +165,6 @@ impl Listing {
             pages.join(" union all ")
         );
         listing
-    }
-
-    fn ask(&self) -> ReadStatement<'_> {
-        let (text, types) = (self.text.as_str(), self.types.as_str());
-        match self.view {
-            View::Rows => ReadStatement::Repeated { text, types },
-            View::Whole => ReadStatement::Once { text, types },
-        }
     }
 
     fn bind(&mut self, kind: &str, value: FilterValue) -> String {

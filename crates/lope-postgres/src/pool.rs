@@ -27,13 +27,16 @@ const BACKOFF_MAX: Duration = Duration::from_secs(1);
 
 /// Settings of every connection that is ours alone. Our statements are written for one plan each,
 /// index by index from arrays, which is right for one row and for a thousand: a plan made while a
-/// table was small must not stay behind.
+/// table was small must not stay behind. Only a walk along an index marks what it found dead, so that
+/// the next one steps over it; and no process is started to help with a page of rows.
 const SETTINGS: &[&str] = &[
     "default_transaction_isolation=read\\ committed",
     // A runner that stands still between two round trips of a transaction holds its locks no longer.
     "idle_in_transaction_session_timeout=10000",
     "plan_cache_mode=force_generic_plan",
     "enable_seqscan=off",
+    "enable_bitmapscan=off",
+    "max_parallel_workers_per_gather=0",
     "enable_hashjoin=off",
     "enable_mergejoin=off",
     "jit=off",

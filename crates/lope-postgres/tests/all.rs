@@ -19,6 +19,7 @@ mod damage;
 mod encryption;
 mod failures;
 mod fixture;
+mod look_statements;
 mod partitions;
 mod remove_verdict;
 mod schema;

@@ -13,7 +13,7 @@ use lope_definition::{RedactedOf, RedactedPath};
 use lope_engine::codec;
 use lope_flow::history::Execution;
 use lope_flow::law::{Event, EventKind, Settled};
-use lope_model::masks::{MASK, Masks};
+use lope_model::masks::{MASK, MaskedStream, Masks};
 use lope_model::{Failure, Value};
 use lope_store::runs::RunRecord;
 use serde_json::{Value as Json, json};
@@ -97,6 +97,7 @@ impl Redaction {
     pub fn execution(&self, execution: &Execution) -> Execution {
         let mut shown = execution.clone();
         let of = RedactedOf::Step(Arc::clone(&execution.step));
+        shown.input = shown.input.map(|input| self.given(input));
         shown.output = shown.output.map(|output| self.value(&of, &output));
         shown.failure = shown.failure.map(|failure| self.failure(failure));
         for attempt in &mut shown.attempts {
@@ -133,6 +134,11 @@ impl Redaction {
             return MASK.to_owned();
         }
         self.masks.hide(text)
+    }
+
+    /// The same for what comes piece by piece, of a log that may be shown at all.
+    pub fn stream(&self) -> MaskedStream {
+        self.masks.stream()
     }
 
     /// Must the log of a step not be shown at all? What it will give is not known while it works,
@@ -219,6 +225,14 @@ impl Redaction {
         let own = self.paths.iter().filter(|path| path.of == *of);
         let shown = own.fold(value.clone(), |value, path| hidden(&value, &path.keys));
         self.masks.hide_in(shown)
+    }
+
+    /// What a step was given, as it may be shown: no path leads into it.
+    fn given(&self, input: Value) -> Value {
+        if self.is_blind {
+            return hidden(&input, &[]);
+        }
+        self.masks.hide_in(input)
     }
 
     fn failure(&self, failure: Failure) -> Failure {

@@ -67,6 +67,9 @@ pub(crate) struct BulkAction {
     pub(crate) failed: u64,
     pages: u32,
     acted: u32,
+    /// Somebody began to ask the runs of the next page.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    begun: bool,
     owner: Option<String>,
     lease_until: i64,
 }
@@ -158,6 +161,7 @@ impl BulkAction {
             failed: 0,
             pages: 0,
             acted: 0,
+            begun: false,
             owner: None,
             lease_until: 0,
         };

@@ -8,7 +8,7 @@
 
 use lope_http::{
     api_error, call, clock, context, endpoint, event_stream, gate, guesses, parameter, redactions,
-    reply, settings,
+    reply, settings, store_probe,
 };
 
 mod api;

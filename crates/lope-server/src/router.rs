@@ -57,8 +57,11 @@ async fn answer(
 ) -> Reply {
     let asked = request.uri().path_and_query();
     let path = asked.map_or("/", |it| it.as_str()).to_owned();
-    let done = AssertUnwindSafe(handled(Arc::clone(&context), endpoint, request));
-    let mut reply = match done.catch_unwind().await {
+    let changes = !request.method().is_safe();
+    let done = handled(Arc::clone(&context), endpoint, request);
+    let probe = &context.store_probe;
+    let done = probe.while_it_answers(&context.client, changes, done);
+    let mut reply = match AssertUnwindSafe(done).catch_unwind().await {
         Ok(Ok(reply)) => reply,
         Ok(Err(error)) if endpoint.page => pages::error(&context, &error, &path),
         Ok(Err(error)) => reply::error(&error),
@@ -163,8 +166,10 @@ fn wants_page(context: &ServerContext, request: &Request) -> bool {
 async fn refuse(context: &ServerContext, request: Request, error: ApiError) -> Reply {
     let is_page = wants_page(context, &request);
     let (head, _) = request.into_parts();
-    let admitted = gate::admit(context, &head, Some(lope::tokens::Right::Read)).await;
-    let error = admitted.err().unwrap_or(error);
+    let admitted = gate::admit(context, &head, Some(lope::tokens::Right::Read));
+    let probe = &context.store_probe;
+    let admitted = probe.while_it_answers(&context.client, false, admitted);
+    let error = admitted.await.err().unwrap_or(error);
     let mut reply = if is_page {
         pages::error(context, &error, head.uri.path())
     } else {

@@ -17,6 +17,7 @@ mod bulk;
 mod dashboard;
 mod events;
 mod executions;
+mod feed_statements;
 mod fixture;
 mod forms;
 mod generated;

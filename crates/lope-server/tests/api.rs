@@ -422,14 +422,21 @@ async fn health_and_readiness_tell_the_truth() {
     let ground = Ground::open().await;
     assert_eq!(ground.get("/healthz").await.text(), "ok\n");
     let ready = ground.get("/readyz").await;
-    assert_eq!((ready.status, &ready.json()["ready"]), (200, &json!(true)));
-    ground
-        .runner
-        .shutdown(std::time::Duration::from_secs(20))
-        .await
-        .unwrap();
+    let told = json!({ "ready": true, "store": "ok", "runner": "ok" });
+    assert_eq!((ready.status, ready.json()), (200, told));
+    // The runner has ended, and the store is there.
+    let grace = std::time::Duration::from_secs(20);
+    ground.runner.give_back(grace).await.unwrap();
     let ready = ground.get("/readyz").await;
-    assert_eq!(ready.status, 503, "{}", ready.text());
+    let ended = "runner 'default' is shut down";
+    let told = json!({ "ready": false, "store": "ok", "runner": ended });
+    assert_eq!((ready.status, ready.json()), (503, told));
+    assert_eq!(ground.get("/api/runs").await.status, 200);
+    // Both are gone.
+    ground.client.close().await.unwrap();
+    let ready = ground.get("/readyz").await;
+    let told = json!({ "ready": false, "store": "the store is closed", "runner": ended });
+    assert_eq!((ready.status, ready.json()), (503, told));
     assert_eq!(ground.get("/healthz").await.status, 200);
     assert_eq!(ground.get("/api/runs").await.status, 503);
     ground.server.stop().await;

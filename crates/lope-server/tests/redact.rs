@@ -60,6 +60,7 @@ fn paths(run: &str) -> Vec<String> {
     }
     for step in ["charge", "tell", "kept", "done"] {
         paths.push(format!("/api/runs/{run}/value?of=output&execution={step}"));
+        paths.push(format!("/api/runs/{run}/value?of=input&execution={step}"));
         paths.push(format!("/runs/{run}/steps?execution={step}"));
     }
     for tab in ["", "/steps", "/logs", "/journal", "/compare"] {
@@ -130,6 +131,9 @@ async fn what_is_redacted_is_shown_nowhere() {
         logs.contains("paying with *** and *** for ada") && logs.contains("not shown"),
         "{logs}"
     );
+    let given = format!("/api/runs/{good}/value?of=input&execution=tell");
+    let given = ground.get(&given).await.text();
+    assert!(given.contains("paying with *** and *** for ada"), "{given}");
     let page = ground.get(&format!("/runs/{good}")).await.text();
     assert!(page.contains("ada") && page.contains("***"), "{page}");
     ground.close().await;

@@ -100,6 +100,8 @@ async fn a_failed_run_shows_the_log_of_what_failed_and_goes_on_from_there_or_fro
     for wanted in [
         "data-th=\"attempt\">1<",
         "data-th=\"attempt\">2<",
+        "<p class=\"dim\">Input</p>",
+        "echo try $LOPE_ATTEMPT",
         "exit status: 1",
         "<pre>try 2",
         "out try 1\n",
@@ -108,6 +110,19 @@ async fn a_failed_run_shows_the_log_of_what_failed_and_goes_on_from_there_or_fro
     ] {
         assert!(drawer.contains(wanted), "no {wanted} in {drawer}");
     }
+
+    // What each was given, as the workflow's expressions made it.
+    let value = async |execution: &str| {
+        let path = format!("/api/runs/{run}/value?of=input&execution={execution}");
+        ground.get(&path).await
+    };
+    let given = value("broken").await.json()["text"].clone();
+    let flag = place("flag").display().to_string();
+    assert!(given.as_str().unwrap().contains(&flag), "{given}");
+    let one = value("many%2F41%2Fone").await.json()["text"].clone();
+    assert!(one.as_str().unwrap().contains("\"n\":41"), "{one}");
+    assert_eq!(value("many").await.json()["text"], "null");
+    assert_eq!(value("nobody").await.status, 404);
 
     std::fs::write(place("flag"), "").unwrap();
     let copy = sent(&ground, &format!("/runs/{run}/from"), "execution=broken").await;

@@ -3,7 +3,7 @@
 //!
 //! In: events of `tracing` from Lope's own crates; out: one line each, as text or, where
 //! `LOPE_LOG_FORMAT` is `json`, as an object with time, level, message and the event's own fields. A place that reports again
-//! and again about the same run or schedule is heard once a second. Spans are not kept, other crates' events
+//! and again about the same run, step or schedule is heard once a second. Spans are not kept, other crates' events
 //! not shown.
 
 use std::collections::{HashMap, HashSet};
@@ -22,7 +22,7 @@ use crate::output::Output;
 
 /// The same report is told again no sooner than this.
 const AGAIN: Duration = Duration::from_secs(1);
-/// So many runs or schedules are named by one place before it is silent for a while.
+/// So many runs, steps or schedules are named by one place before it is silent for a while.
 const NAMED: usize = 100;
 
 /// The variable that says how reports are written: `text`, or `json`.
@@ -53,7 +53,7 @@ struct Lines {
 /// What a place has said lately.
 struct Told {
     since: Instant,
-    /// About which runs or schedules; an empty text where it named none.
+    /// About which runs, steps or schedules; an empty text where it named none.
     subjects: HashSet<String>,
 }
 
@@ -130,14 +130,14 @@ impl Subscriber for Lines {
 struct Line {
     message: String,
     fields: Vec<(&'static str, String)>,
-    /// The run or the schedule that it speaks of.
+    /// The run, the step or the schedule that it speaks of.
     subject: String,
 }
 
 impl Visit for Line {
     fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
-        if matches!(field.name(), "run" | "schedule") {
-            self.subject = format!("{value:?}");
+        if matches!(field.name(), "run" | "schedule" | "execution" | "attempt") {
+            self.subject.push_str(&format!("{value:?} "));
         }
         match field.name() {
             // Writing into a text cannot fail.

@@ -154,7 +154,7 @@ impl Logs {
     pub fn begin(&self, token: &Token) -> Log {
         let file = self.create(token);
         if let Err(error) = &file {
-            tracing::warn!(run = %token.run, execution = %token.execution, %error, "no log can be written");
+            tracing::warn!(run = %token.run, execution = %token.execution, attempt = token.attempt, %error, "no log can be written");
         }
         Log {
             name: log_name(token),
@@ -239,7 +239,7 @@ impl Log {
         self.written += line.len() as u64;
         self.logs.growth.note(&self.logs.folder, line.len() as u64);
         if let Err(error) = file.write_all(line.as_bytes()) {
-            tracing::warn!(%error, "a log line was lost");
+            tracing::warn!(log = self.name, %error, "a log line was lost");
         }
     }
 }

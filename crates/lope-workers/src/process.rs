@@ -146,7 +146,7 @@ impl ProcessWork {
                 is_stopped.store(true, Ordering::Relaxed);
                 // What has begun meanwhile is ended with all that it started.
                 if let Ok(mut tree) = starting.await {
-                    stop(&mut tree).await;
+                    stop(&mut tree, &task.token).await;
                 }
                 return Some(Err(stopped()));
             }
@@ -193,7 +193,7 @@ impl ProcessWork {
             () = self.stop.notified() => None,
         };
         let Some(ended) = ended else {
-            stop(&mut tree).await;
+            stop(&mut tree, &task.token).await;
             return Err(stopped());
         };
         let status = ended.status.map_err(|error| {
@@ -210,9 +210,10 @@ fn subreaper_lost(error: &io::Error) -> Option<Failure> {
     is_subreaper_lost(error).then(|| Failure::new(failure::kind::WORKER_LOST, error.to_string()))
 }
 
-async fn stop(tree: &mut ProcessTree) {
+async fn stop(tree: &mut ProcessTree, token: &Token) {
     if let Err(error) = tree.stop(GRACE).await {
-        tracing::warn!(%error, "a process was stopped, and how it ended is not known");
+        let (run, execution, attempt) = (&token.run, &token.execution, token.attempt);
+        tracing::warn!(%run, %execution, attempt, %error, "a process was stopped, and how it ended is not known");
     }
 }
 

@@ -344,7 +344,8 @@ impl ProcessTree {
 
     async fn end_rest(&mut self, grace: Duration) {
         if let Err(error) = sweep::end(grace, Swept::Own(&self.cookie)).await {
-            tracing::error!(%error, "a step has ended and its processes have not");
+            let (work, attempt) = self.cookie.of();
+            tracing::error!(%work, attempt, %error, "a step has ended and its processes have not");
         }
         self.signal_group(Signal::KILL);
     }

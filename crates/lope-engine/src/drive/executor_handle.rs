@@ -210,7 +210,7 @@ fn start_all(kind: &str, executor: &dyn Executor, tasks: Vec<(Task, Done)>) {
 
 fn cancel(kind: &str, executor: &dyn Executor, token: &Token) {
     if catch_unwind(AssertUnwindSafe(|| executor.cancel(token))).is_err() {
-        tracing::error!(%kind, "an executor panicked when it was told to stop a task");
+        tracing::error!(%kind, run = %token.run, execution = %token.execution, attempt = token.attempt, "an executor panicked when it was told to stop a task");
     }
 }
 

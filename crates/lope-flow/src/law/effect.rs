@@ -62,6 +62,8 @@ pub struct Dispatch {
     pub executor: Arc<str>,
     pub action: Arc<str>,
     pub with: Value,
+    /// Is the run's heap an entry of `with`?
+    pub heap: bool,
     pub handling: Arc<Handling>,
     pub idempotency_key: Option<Value>,
     /// At most so many at once among those with an equal key.

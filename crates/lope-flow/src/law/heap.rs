@@ -15,6 +15,7 @@ use std::sync::Arc;
 use lope_model::{Map, Value};
 
 use super::arena::Key;
+use super::effect::Dispatch;
 use super::machine::Machine;
 use super::state::{Exit, Heap, Job, State, Work, WorkItem, WorkerJob};
 
@@ -96,6 +97,20 @@ impl Machine<'_> {
                 let exit = Exit::Cancelled;
                 self.enqueue(WorkItem::Leave { act, exit });
             }
+        }
+    }
+}
+
+impl Dispatch {
+    /// The arguments that its step gives it: the heap is the run's.
+    pub(crate) fn arguments(&self) -> Value {
+        match &self.with {
+            Value::Map(entries) if self.heap => {
+                let mut own = Map::clone(entries);
+                own.shift_remove(ENTRY);
+                Value::Map(Arc::new(own))
+            }
+            plain => plain.clone(),
         }
     }
 }

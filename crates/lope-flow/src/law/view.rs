@@ -289,6 +289,7 @@ impl State {
             executor: Arc::clone(&job.executor),
             action: Arc::clone(&job.action),
             with: self.with_heap(job),
+            heap: job.heap,
             handling: attempt.handling(step),
             idempotency_key: job.idempotency_key.clone(),
             concurrency: job.concurrency.clone(),

@@ -10,7 +10,7 @@ use lope::mailbox::Counting;
 use lope::{Client, describe};
 use serde_json::{Value as Json, json};
 
-use super::FeedKind;
+use super::{FeedKind, Look};
 use crate::api_error::ApiError;
 
 /// Workers that are looked at, those with most dead letters and messages first.
@@ -90,7 +90,7 @@ impl FeedKind for NamedChanges {
     const SPACING: Duration = Duration::from_millis(100);
     const HEARS_RUNNER: bool = false;
 
-    async fn query(&self, client: &Client) -> Result<SeenThings, ApiError> {
+    async fn query(&self, client: &Client, _: Look) -> Result<SeenThings, ApiError> {
         (self.read)(client.clone()).await
     }
 

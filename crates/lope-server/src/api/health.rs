@@ -1,7 +1,6 @@
 //! Is it up, can it work, and what does it offer?
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use axum::http::StatusCode;
 use serde_json::json;
@@ -10,9 +9,7 @@ use crate::call::ApiCall;
 use crate::context::ServerContext;
 use crate::endpoint::{Answer, ApiResult, Endpoint};
 use crate::reply;
-
-/// Longest wait for a store that is asked whether it is there.
-const PATIENCE: Duration = Duration::from_secs(2);
+use crate::store_probe;
 
 pub(crate) const ENDPOINTS: &[Endpoint] = &[
     Endpoint::get("/healthz", "health", |_, _| {
@@ -34,13 +31,10 @@ pub(crate) const ENDPOINTS: &[Endpoint] = &[
 ];
 
 async fn ready(context: Arc<ServerContext>, _: ApiCall) -> ApiResult {
-    let store = match tokio::time::timeout(PATIENCE, context.client.now()).await {
-        Ok(Ok(_)) => None,
-        Ok(Err(error)) => Some(error.to_string()),
-        Err(_) => Some("the store does not answer".to_owned()),
-    };
+    let store = store_probe::trouble(&context.client).await;
     let runner = match &context.runner {
-        Some(runner) => runner.check_alive().await.err().map(|it| it.to_string()),
+        // One that has ended has no engine.
+        Some(runner) => runner.in_flight().await.err().map(|it| it.to_string()),
         None => None,
     };
     let ready = store.is_none() && runner.is_none();

@@ -1,22 +1,28 @@
-//! The logs of a run as one text, whole, one log after the other: for keeping, not for looking.
+//! The logs of a run as one text, whole, one log after the other: for keeping, not for looking. However
+//! long they are, a piece is held of them.
 
 use std::convert::Infallible;
+use std::fs::File;
+use std::io::{self, Read};
 use std::sync::Arc;
 
 use axum::body::Body;
 use axum::http::HeaderValue;
 use bytes::Bytes;
-use lope::Redaction;
 use lope::workers::LogEntry;
+use lope::{Redaction, describe};
+use lope_model::masks::MaskedStream;
 use tokio::sync::mpsc;
 
 use super::find;
-use super::views::hidden;
 use crate::call::ApiCall;
 use crate::context::ServerContext;
 use crate::endpoint::{Answer, ApiResult, Endpoint};
 use crate::parameter::{count, text};
 use crate::reply;
+
+/// Bytes of a log that are read at once.
+const PIECE: usize = 64 * 1024;
 
 pub(crate) const ENDPOINTS: &[Endpoint] = &[Endpoint::get(
     "/api/runs/{id}/logs/text",
@@ -35,7 +41,7 @@ async fn download(context: Arc<ServerContext>, call: ApiCall) -> ApiResult {
     let execution = call.query("execution").map(str::to_owned);
     let (record, redaction) = find::shown(&context, &call).await?;
     let logs = context.logs.clone();
-    // One log waits while another is being read by the client: no more is held of them.
+    // One piece waits while another is being read by the client: no more is held of them.
     let (texts, received) = mpsc::channel::<Bytes>(1);
     tokio::task::spawn_blocking(move || {
         let entries = logs.of_run(record.run).unwrap_or_default();
@@ -46,11 +52,8 @@ async fn download(context: Arc<ServerContext>, call: ApiCall) -> ApiResult {
                     .is_none_or(|path| entry.execution == path)
         });
         for entry in asked {
-            // Whoever asked may have gone away.
-            if texts
-                .blocking_send(whole(entry, redaction.as_ref()))
-                .is_err()
-            {
+            let mut put = |piece: Vec<u8>| texts.blocking_send(piece.into()).is_ok();
+            if !tell(entry, redaction.as_ref(), &mut put) {
                 return;
             }
         }
@@ -65,23 +68,106 @@ async fn download(context: Arc<ServerContext>, call: ApiCall) -> ApiResult {
     Ok(reply)
 }
 
-/// A log under its name. What must not be shown may stand across lines, so all of it is read first;
-/// logs are bounded.
-fn whole(entry: &LogEntry, redaction: Option<&Redaction>) -> Bytes {
-    let read = std::fs::read(&entry.path).unwrap_or_default();
-    let text = String::from_utf8_lossy(&read);
-    let text = match redaction {
-        Some(redaction) => hidden(&entry.execution, &text, redaction),
-        None => text.into_owned(),
-    };
-    let end = if text.is_empty() || text.ends_with('\n') {
-        ""
-    } else {
-        "\n"
-    };
-    format!(
-        "== {} attempt {} ==\n{text}{end}",
-        entry.execution, entry.attempt
-    )
-    .into()
+/// A log under its name, as it may be shown. False: whoever asked has gone away.
+fn tell(
+    entry: &LogEntry,
+    redaction: Option<&Redaction>,
+    put: &mut dyn FnMut(Vec<u8>) -> bool,
+) -> bool {
+    let name = format!("== {} attempt {} ==\n", entry.execution, entry.attempt);
+    if !put(name.into_bytes()) {
+        return false;
+    }
+    let step = describe::step_of(&entry.execution);
+    if let Some(redaction) = redaction.filter(|it| it.hides_log(&step)) {
+        return put(format!("{}\n", redaction.left_out()).into_bytes());
+    }
+    match File::open(&entry.path) {
+        Ok(log) => pieces(log, redaction.map(Redaction::stream), put),
+        Err(_) => true,
+    }
+}
+
+/// A log piece by piece, however long it is, and the end of its last line. What must not be shown may
+/// stand across pieces.
+fn pieces(
+    mut log: impl Read,
+    mut masked: Option<MaskedStream>,
+    put: &mut dyn FnMut(Vec<u8>) -> bool,
+) -> bool {
+    let mut piece = vec![0; PIECE];
+    let mut last = b'\n';
+    loop {
+        let read = match log.read(&mut piece) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            // What cannot be read is left out.
+            read => read.unwrap_or(0),
+        };
+        let shown = match &mut masked {
+            Some(masked) if read == 0 => masked.finish(),
+            Some(masked) => masked.push(&piece[..read]),
+            None => piece[..read].to_vec(),
+        };
+        last = shown.last().copied().unwrap_or(last);
+        if !shown.is_empty() && !put(shown) {
+            return false;
+        }
+        if read == 0 {
+            return last == b'\n' || put(b"\n".to_vec());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use lope_model::masks::Masks;
+
+    use super::*;
+
+    /// A log that writes down how much of it was asked for at once.
+    struct Counted<'a> {
+        rest: &'a [u8],
+        most: &'a mut usize,
+    }
+
+    impl Read for Counted<'_> {
+        fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+            *self.most = into.len().max(*self.most);
+            self.rest.read(into)
+        }
+    }
+
+    /// "a million-line log: bounded memory": no more of it is held than a piece.
+    #[test]
+    fn a_long_log_is_read_and_sent_in_pieces() {
+        let line = "a line of a log with the word hunter2 in it\n";
+        let log = line.repeat(30_000) + "the end";
+        let masks = Masks::of(["hunter2".into()]);
+        for (masked, word) in [(None, "hunter2"), (Some(masks.stream()), "***")] {
+            let (mut most, mut longest, mut all) = (0, 0, Vec::new());
+            let counted = Counted {
+                rest: log.as_bytes(),
+                most: &mut most,
+            };
+            assert!(pieces(counted, masked, &mut |piece: Vec<u8>| {
+                longest = piece.len().max(longest);
+                all.extend(piece);
+                true
+            }));
+            let wanted = log.replace("hunter2", word) + "\n";
+            assert!(all == wanted.as_bytes(), "all of it, as it may be shown");
+            assert!(most <= PIECE && longest <= 2 * PIECE, "{most} {longest}");
+        }
+    }
+
+    #[test]
+    fn nothing_more_is_read_for_somebody_who_has_gone() {
+        let log = "x\n".repeat(PIECE);
+        let mut asked = 0;
+        let goes_on = pieces(log.as_bytes(), None, &mut |_: Vec<u8>| {
+            asked += 1;
+            asked < 2
+        });
+        assert_eq!((goes_on, asked), (false, 2));
+    }
 }

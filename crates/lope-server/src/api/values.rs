@@ -1,4 +1,5 @@
-//! Values of a run by byte range: its input, its result, the output of an execution, as JSON text.
+//! Values of a run by byte range: its input, its result, the input and output of an execution, as JSON
+//! text.
 
 use std::sync::Arc;
 
@@ -22,10 +23,10 @@ pub(crate) const ENDPOINTS: &[Endpoint] = &[Endpoint::get(
     "getValue",
     |context, call| Box::pin(value(context, call)),
 )
-.about("A piece of a value's JSON text: a run's input, result or error, or an execution's output. It ends with a whole letter.")
+.about("A piece of a value's JSON text: a run's input, result or error, or an execution's input or output. It ends with a whole letter.")
 .query(&[
     text("of", "input (the default), result, error or output"),
-    text("execution", "Whose output, by its path"),
+    text("execution", "Whose input or output, by its path"),
     count("from", "From this byte on"),
     count("limit", "Bytes, 4 to 524288; 65536 unless it is said"),
 ])
@@ -64,21 +65,26 @@ async fn named(context: &ServerContext, call: &ApiCall) -> Result<Json, ApiError
         }
         ("result", None) => Ok(describe::run(&record)["result"].take()),
         ("error", None) => Ok(describe::run(&record)["error"].take()),
-        ("output", Some(path)) => {
+        (of @ ("input" | "output"), Some(path)) => {
             let plan = context.client.plan(&record).await?;
             let history = context.client.history(record.run, &plan, None).await?;
             let execution = history.execution(path);
             let missing = || ApiError::missing(format!("there is no execution '{path}'"));
             let execution = execution.ok_or_else(missing)?;
-            Ok(match &redaction {
-                Some(redaction) => json!(redaction.execution(execution).output),
-                None => json!(execution.output),
-            })
+            let shown = match &redaction {
+                Some(redaction) => redaction.execution(execution),
+                None => execution.clone(),
+            };
+            Ok(json!(if of == "input" {
+                shown.input
+            } else {
+                shown.output
+            }))
         }
         ("output", None) => Err(ApiError::bad("execution: say whose output")),
         (other, _) => Err(
             ApiError::bad(format!("of: '{other}' cannot be asked for so"))
-                .hint("input, result, error, or output with 'execution'"),
+                .hint("input, result, error, or input and output with 'execution'"),
         ),
     }
 }

@@ -61,6 +61,19 @@ async fn work_on(context: &ServerContext, owner: &str) {
 struct HeldAction {
     action: BulkAction,
     stored: Vec<u8>,
+    /// This worker began the page: none of its runs was asked before.
+    is_fresh: bool,
+}
+
+impl HeldAction {
+    fn new(action: BulkAction) -> StoreResult<Self> {
+        let stored = bytes(&action)?;
+        Ok(Self {
+            action,
+            stored,
+            is_fresh: false,
+        })
+    }
 }
 
 /// Take an action that nobody works on.
@@ -72,8 +85,7 @@ async fn next(client: &Client, owner: &str) -> StoreResult<Option<HeldAction>> {
         if action.is_over() || !(free || ours) {
             continue;
         }
-        let stored = bytes(&action)?;
-        let mut held = HeldAction { action, stored };
+        let mut held = HeldAction::new(action)?;
         held.action.owner = Some(owner.to_owned());
         if held.save(client).await? {
             return Ok(Some(held));
@@ -103,6 +115,7 @@ impl HeldAction {
         loop {
             match self.action.phase {
                 BulkPhase::Collecting => self.collect(client).await?,
+                BulkPhase::Acting if !self.action.begun => self.begin_page(),
                 BulkPhase::Acting => self.act(client).await?,
                 BulkPhase::Done | BulkPhase::Stopped => return Ok(()),
             }
@@ -153,15 +166,22 @@ impl HeldAction {
         Ok(())
     }
 
-    /// Ask the runs of the next page. A page that was asked before and not counted is asked again
-    /// under the same ids, which changes nothing.
+    /// It is written down before a page is asked, so that whoever goes on knows.
+    fn begin_page(&mut self) {
+        self.action.begun = true;
+        self.is_fresh = true;
+    }
+
+    /// Ask the runs of the page that was begun. One that another worker began and did not count is
+    /// asked again under the same ids: who was asked is told so, whatever its status is by now, and
+    /// nobody is asked twice.
     async fn act(&mut self, client: &Client) -> Result<(), ApiError> {
         let action = &mut self.action;
         if action.acted < action.pages {
             let mut items = page_of(client, &action.id, action.acted).await?;
             for item in &mut items {
                 if item.outcome == ItemOutcome::Pending {
-                    let (outcome, message) = ask(client, action, item).await?;
+                    let (outcome, message) = ask(client, action, item, self.is_fresh).await?;
                     (item.outcome, item.message) = (outcome, message);
                 }
             }
@@ -172,6 +192,7 @@ impl HeldAction {
             action.skipped += count(ItemOutcome::Skipped);
             action.failed += count(ItemOutcome::Failed);
             action.acted += 1;
+            action.begun = false;
         }
         if action.acted >= action.pages {
             action.phase = BulkPhase::Done;
@@ -185,6 +206,7 @@ async fn ask(
     client: &Client,
     action: &BulkAction,
     item: &BulkItem,
+    is_fresh: bool,
 ) -> StoreResult<(ItemOutcome, Option<String>)> {
     let skipped = |message: String| Ok((ItemOutcome::Skipped, Some(message)));
     let failed = |message: &str| Ok((ItemOutcome::Failed, Some(message.to_owned())));
@@ -197,14 +219,14 @@ async fn ask(
         BulkOperation::Resume => status.as_str() == "paused",
         BulkOperation::Cancel | BulkOperation::Pause => matches!(status, RunStatus::Live(_)),
     };
-    if !is_fit {
+    if !is_fit && is_fresh {
         return skipped(format!("its status is {status}"));
     }
     let id = format!("bulk-{}", action.id);
     let steering = action.operation.steering();
     match client.steer_once(item.run, steering, id).await? {
         Delivered::Accepted | Delivered::Duplicate => Ok((ItemOutcome::Done, None)),
-        Delivered::Finished => skipped("it has ended".to_owned()),
+        Delivered::Finished => skipped(format!("its status is {status}")),
         Delivered::Full => failed("too much waits for it already"),
         Delivered::Missing => failed("the run is not there any more"),
     }

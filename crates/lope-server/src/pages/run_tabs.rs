@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use lope::runs::{Execution, ExecutionStatus};
 use lope::tokens::Right;
+use lope_model::Value;
 use maud::{Markup, html};
 use serde_json::json;
 
@@ -85,7 +86,7 @@ pub(crate) async fn steps(context: Arc<ServerContext>, call: ApiCall) -> ApiResu
     Ok(page.reply(&body))
 }
 
-/// One execution with its attempts, its output and its log.
+/// One execution with its attempts, what it was given and gave, and its log.
 fn drawer(page: &RunPage<'_>, execution: &Execution, logs: &ShownLogs) -> Markup {
     let close = page.path("steps");
     let failed = execution.status == ExecutionStatus::Failed;
@@ -116,6 +117,7 @@ fn drawer(page: &RunPage<'_>, execution: &Execution, logs: &ShownLogs) -> Markup
                     @if let Some(failure) = &attempt.failure { tr { td {} td.full colspan="5" { (cut(&failure.message, 2_000)) } } }
                 } }
             } }
+            @if let Some(input) = execution.input.as_ref().filter(|it| **it != Value::Null) { p.dim { "Input" } (shown_json(&json!(input))) }
             @if let Some(output) = &execution.output { p.dim { "Output" } (shown_json(&json!(output))) }
             (logs.markup(true))
         }

@@ -68,6 +68,11 @@ impl TreeCookie {
         }
     }
 
+    /// What it works on, a run and an execution for a step, and the attempt.
+    pub(super) fn of(&self) -> (&str, u32) {
+        (&self.work, self.attempt)
+    }
+
     /// Was there anything before this attempt?
     pub(super) fn is_first(&self) -> bool {
         self.attempt == 1 && self.epoch == 1

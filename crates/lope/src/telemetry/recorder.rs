@@ -411,6 +411,10 @@ impl Telemetry {
         let began = began.and_then(|attempts| attempts.remove(&key));
         drop(watched);
         let duration = began.map(|began| began.elapsed());
+        if let Some(Failure { kind, .. }) = failure {
+            let (step, execution, attempt) = (ended.step, ended.execution, ended.number);
+            tracing::info!(%run, %step, %execution, attempt, %kind, "an attempt failed");
+        }
         self.metrics
             .count_attempt(if failure.is_some() { "failed" } else { "done" }, duration);
         self.emit(run, |event| TelemetryEvent {
