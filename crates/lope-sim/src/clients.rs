@@ -94,6 +94,8 @@ impl SimWorld {
                 self.then(AGAIN, job, ClientAct::SendAgain(number));
                 self.then(0, job, ClientAct::Send(number + 1));
             }
+            // Nobody reads it any more.
+            Some(Delivered::Full) if self.is_damaged(self.ids[job]) => self.client_ends(),
             Some(Delivered::Full) => self.then(AGAIN, job, ClientAct::Send(number)),
             Some(Delivered::Accepted | Delivered::Duplicate | Delivered::Finished) => {
                 self.then(0, job, ClientAct::Send(number + 1));
