@@ -292,16 +292,14 @@ impl<P: Program> SpaceHost<P> {
             let store = self.store.beside(space);
             let (values, chain) = store.documents_and_chain(&ids).await?;
             let here = chain.next(|| "".into());
-            if !self.waits.admit(store.space(), &here, now) {
-                let known = self.machine.brought();
-                brought.extend(cells.into_iter().filter(|at| known.contains(at)));
-                continue;
-            }
+            let is_admitted = self.waits.admit(store.space(), &here, now);
             brought.extend(cells.iter().cloned());
+            // Whoever waits for something that was never here is not held up besides.
+            let known = self.machine.brought();
             let inputs = cells.into_iter().zip(values);
-            let chain = || chain.clone();
+            let inputs = inputs.filter(|(at, _)| is_admitted || !known.contains(at));
             self.inputs.extend(inputs.map(|(at, value)| {
-                let chain = chain();
+                let chain = chain.clone();
                 SpaceInput::Foreign { at, value, chain }
             }));
         }

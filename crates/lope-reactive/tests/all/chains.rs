@@ -325,6 +325,15 @@ async fn readers(place: Place) {
         cycle.sort_unstable();
         assert_eq!(cycle, ["space home", "space shop"]);
     }
+    // What nobody has looked at before is there at once, also while the rest waits.
+    let set = |value: i64| SpaceAction::Set {
+        at: cell("shop:other"),
+        value: Some(value.into()),
+    };
+    pair.ask(&cell("shop:other"), set(41)).await;
+    pair.run("g", counting(), other("shop:other")).await;
+    assert_eq!(pair.rise(2).await, highest);
+    assert_eq!(pair.get("g/v").await, 42);
     // A while later, whoever changes something from outside does not wait because of it.
     let from = cell("shop:f");
     let stop = SpaceAction::Stop {
