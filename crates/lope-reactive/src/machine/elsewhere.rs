@@ -63,9 +63,10 @@ impl Elsewhere {
 
     /// Those who waited, once everything is here.
     pub(super) fn take_resumed(&mut self) -> BTreeSet<NodeKey> {
-        match self.is_complete() {
-            true => std::mem::take(&mut self.held),
-            false => BTreeSet::new(),
+        if self.is_complete() {
+            std::mem::take(&mut self.held)
+        } else {
+            BTreeSet::new()
         }
     }
 }

@@ -371,9 +371,10 @@ fn explain(line: &NodeLine) -> Vec<String> {
     )];
     let mut say = |text: String| lines.push(format!("  {text}"));
     if line.role == "handler" {
-        let said = match line.live {
-            true => "runs when an event comes",
-            false => "does not run: another handler has its stream",
+        let said = if line.live {
+            "runs when an event comes"
+        } else {
+            "does not run: another handler has its stream"
         };
         say(said.to_owned());
     } else if line.role == "left out" {
