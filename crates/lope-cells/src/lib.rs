@@ -3,14 +3,17 @@
 //! `json`, `path`, `id`, `address` and `link` are the values; `resolve`, `project` and `write` say
 //! what reading and writing them means; `transaction` puts reads and writes together, `space`
 //! commits them, and `edit` does so for many threads; `scheduler` says who is to run when they change,
-//! `record` what is kept of whoever ran, `history` of what changed, `chain` how long messages that lead to messages wait.
+//! `record` what is kept of whoever ran, `history` of what changed, `chain` how long messages that lead to messages wait;
+//! `bounds` says what one commit may hold, `elsewhere` what of other spaces is known.
 //!
 //! Nothing here reads a clock, a file or a random number, and nothing knows what a recipe is.
 
 pub mod address;
+pub mod bounds;
 pub mod chain;
 pub mod edit;
 pub mod element;
+pub mod elsewhere;
 pub mod error;
 pub mod history;
 pub mod id;

@@ -52,6 +52,14 @@ pub enum Post {
 }
 
 impl Post {
+    /// How much room it takes, about.
+    pub fn weight(&self) -> usize {
+        match self {
+            Self::Event { payload, .. } => payload.weight(),
+            Self::Change(operation) => operation.weight(),
+        }
+    }
+
     /// The stream, or the place that is to be changed.
     pub const fn at(&self) -> &CellAddress {
         match self {

@@ -1,9 +1,13 @@
 //! The bounds of the reactive runner, by name. What is beyond one is refused or given up with an
 //! error that says so.
 
-pub use lope_cells::limit::{BACKOFF_FIRST, BACKOFF_MAX, CHAIN_MAX, RUNS_PER_PASS_MAX};
+pub use lope_cells::limit::{
+    BACKOFF_FIRST, BACKOFF_MAX, CHAIN_MAX, DOCUMENT_LEVELS, DOCUMENT_MAX, DOCUMENT_RESERVED,
+    DOCUMENT_WHOLE_MAX, POST_MAX, POSTS_MAX, RUNS_PER_PASS_MAX, WAVE_BYTES_MAX, WAVE_NODES_MAX,
+    WAVE_ROWS_MAX,
+};
 use lope_model::Span;
-use lope_model::limit::{COMMIT_ROWS_MAX, PAYLOAD_MAX};
+use lope_model::limit::PAYLOAD_MAX;
 
 /// Events that may wait for one stream.
 pub const BACKLOG_MAX: usize = 256;
@@ -41,12 +45,6 @@ pub const DOCUMENTS_MAX: usize = 10_000;
 /// Recipes met as values that are kept; beyond it they are read anew when they are met again.
 pub const DISCOVERED_RECIPES_MAX: usize = 1_024;
 
-/// Messages to other spaces that may wait because those have no room for them.
-pub const POSTS_MAX: usize = 10_000;
-
-/// Longest message to another space, in bytes, and all of those together that one run of a node sends.
-pub const POST_MAX: usize = PAYLOAD_MAX - 64 * 1_024;
-
 /// Messages that are moved to other spaces at a time, and their bytes.
 pub const POSTS_AT_ONCE: usize = 1_000;
 pub const POST_BYTES_AT_ONCE: usize = 32 * 1_024 * 1_024;
@@ -54,26 +52,8 @@ pub const POST_BYTES_AT_ONCE: usize = 32 * 1_024 * 1_024;
 /// How soon messages are tried again for which another space had no room.
 pub const POST_AGAIN: Span = Span::from_millis(500);
 
-/// Largest document, in bytes; and what the record of a failure may take beyond that.
-pub const DOCUMENT_MAX: usize = PAYLOAD_MAX - 64 * 1_024;
-pub const DOCUMENT_RESERVED: usize = 48 * 1_024;
-
-/// Rows that the documents of one wave may take, and their bytes. A wave with half of either in it, or
-/// with so many nodes that ran, is saved before everything has come to rest, and the next one goes on.
-pub const WAVE_ROWS_MAX: usize = COMMIT_ROWS_MAX / 4 * 3;
-pub const WAVE_BYTES_MAX: usize = 512 * 1_024 * 1_024;
-pub const WAVE_NODES_MAX: usize = COMMIT_ROWS_MAX / 4;
-
 /// Longest record of a node, and of the changes of a wave, in bytes; what is beyond is left out.
 pub const RECORD_MAX: usize = PAYLOAD_MAX / 2;
 
 /// Longest message of a failure that is kept, in bytes.
 pub const FAILURE_MAX: usize = 8 * 1_024;
-
-/// Longest row, in bytes, of a document that is written whole whenever it changes; and the first of
-/// the rows that hold what changed of a longer one.
-pub const DOCUMENT_WHOLE_MAX: usize = 4 * 1_024;
-
-/// Rows that hold what changed of a long document; each may be sixteen times as long as the one
-/// before.
-pub const DOCUMENT_LEVELS: usize = 3;

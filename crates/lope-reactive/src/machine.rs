@@ -6,9 +6,7 @@
 //! saved in several. Nobody is told of an edit, an event or an effect before its wave is on disk.
 
 mod arrival;
-mod bounds;
 mod command;
-mod elsewhere;
 mod events;
 mod notes;
 mod post;
@@ -22,14 +20,14 @@ use lope_model::{Failure, Timestamp, failure};
 
 use crate::limit;
 use crate::scheduler::{ChangedBy, NodeKey, NonSettling};
-use bounds::{Bounds, WriteRoom};
 pub use command::{PostAnswer, PostOrigin, SpaceAction, SpaceCommand};
-use elsewhere::Elsewhere;
 use events::EventQueue;
 pub use events::{Arrival, EventOutcome, EventReceipt, StreamEvent};
 use lope_cells::address::CellAddress;
+use lope_cells::bounds::{Bounds, WriteRoom};
 pub use lope_cells::chain::PostChain;
 use lope_cells::chain::{Chains, LastingChain};
+use lope_cells::elsewhere::Elsewhere;
 use lope_cells::error::{CommitError, CommitRefusal, WriteError};
 use lope_cells::id::{EntityId, SpaceName};
 use lope_cells::json::Json;

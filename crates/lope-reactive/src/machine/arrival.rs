@@ -3,11 +3,11 @@
 use std::collections::BTreeSet;
 
 use lope_cells::address::CellAddress;
+use lope_cells::bounds::WriteRoom;
 use lope_cells::space::Committed;
 use lope_cells::transaction::Post;
 use lope_model::{Failure, Timestamp};
 
-use super::bounds::WriteRoom;
 use super::command::SpaceCommand;
 use super::events::{Arrival, EventOutcome, EventReceipt, Offered, StreamEvent};
 use super::program::HandledEvent;

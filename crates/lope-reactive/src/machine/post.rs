@@ -100,14 +100,6 @@ fn messages(
     messages
 }
 
-/// How much room a message takes, about.
-pub(super) fn weight_of(post: &Post) -> usize {
-    match post {
-        Post::Event { payload, .. } => payload.weight(),
-        Post::Change(operation) => operation.weight(),
-    }
-}
-
 fn action_of(operation: &Operation) -> SpaceAction {
     let at = operation.at.clone();
     match operation.change.clone() {

@@ -3,19 +3,18 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use lope_cells::id::{EntityId, SpaceName};
-use lope_cells::json::Json;
-use lope_cells::read::Reads;
-use lope_cells::space::Spaces;
-use lope_cells::transaction::Transaction;
 use lope_model::{Failure, failure};
 
-use super::post::weight_of;
+use crate::id::{EntityId, SpaceName};
+use crate::json::Json;
 use crate::limit;
+use crate::read::Reads;
+use crate::space::Spaces;
+use crate::transaction::{Post, Transaction};
 
 /// How much the space holds, as far as that matters.
 #[derive(Debug, Default)]
-pub(super) struct Bounds {
+pub struct Bounds {
     /// The most that documents can weigh that were changed by this host.
     weights: BTreeMap<EntityId, usize>,
     /// Rows and bytes that the documents of the wave take at most, and the documents they are.
@@ -23,19 +22,19 @@ pub(super) struct Bounds {
     bytes: usize,
     seen: BTreeSet<EntityId>,
     /// Messages that have not reached their spaces, those of the wave included.
-    pub(super) posts: usize,
+    pub posts: usize,
 }
 
 /// A write that may be a little larger than others: the record of a failure must have room.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum WriteRoom {
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum WriteRoom {
     Usual,
     Reserved,
 }
 
 impl Bounds {
     /// Whether what a transaction writes can be saved with what is in the wave already.
-    pub(super) fn validate(
+    pub fn validate(
         &mut self,
         spaces: &Spaces,
         space: &SpaceName,
@@ -59,13 +58,13 @@ impl Bounds {
     }
 
     /// The next wave begins.
-    pub(super) fn begin_wave(&mut self) {
+    pub fn begin_wave(&mut self) {
         self.seen.clear();
         (self.rows, self.bytes) = (0, 0);
     }
 
     /// Whether a wave has so much in it that the next event is for the next one.
-    pub(super) fn is_full(&self) -> bool {
+    pub fn is_full(&self) -> bool {
         self.rows > limit::WAVE_ROWS_MAX / 2 || self.bytes > limit::WAVE_BYTES_MAX / 2
     }
 
@@ -132,7 +131,7 @@ impl Bounds {
             let message = format!("{max} messages to other spaces wait already (POSTS_MAX)");
             return Err(Failure::new(failure::kind::LIMIT, message));
         }
-        let weight: usize = posts.iter().map(weight_of).sum();
+        let weight: usize = posts.iter().map(Post::weight).sum();
         if weight > limit::POST_MAX {
             let max = limit::POST_MAX;
             let message = format!("{weight} bytes for other spaces, more than {max} (POST_MAX)");
@@ -153,7 +152,7 @@ const fn rows_of(weight: usize) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use lope_cells::address::CellAddress;
+    use crate::address::CellAddress;
 
     use super::*;
 

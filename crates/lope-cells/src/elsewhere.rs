@@ -3,14 +3,14 @@
 
 use std::collections::BTreeSet;
 
-use lope_cells::address::CellAddress;
-use lope_cells::id::SpaceName;
-use lope_cells::transaction::ReadLog;
+use crate::address::CellAddress;
+use crate::id::SpaceName;
+use crate::transaction::ReadLog;
 
 use crate::scheduler::NodeKey;
 
 #[derive(Debug, Default)]
-pub(super) struct Elsewhere {
+pub struct Elsewhere {
     /// Whether somebody brings them; if not, all that there is is here.
     is_fetched: bool,
     brought: BTreeSet<CellAddress>,
@@ -19,18 +19,18 @@ pub(super) struct Elsewhere {
 }
 
 impl Elsewhere {
-    pub(super) fn note_brought(&mut self, documents: BTreeSet<CellAddress>) {
+    pub fn note_brought(&mut self, documents: BTreeSet<CellAddress>) {
         self.is_fetched = true;
         self.brought = documents;
         self.unseen.retain(|at| !self.brought.contains(at));
     }
 
-    pub(super) fn brought(&self) -> &BTreeSet<CellAddress> {
+    pub fn brought(&self) -> &BTreeSet<CellAddress> {
         &self.brought
     }
 
     /// Whether reads of a space are of something that was not brought; that is wanted from now on.
-    pub(super) fn is_missing(&mut self, own: &SpaceName, reads: &ReadLog) -> bool {
+    pub fn is_missing(&mut self, own: &SpaceName, reads: &ReadLog) -> bool {
         if !self.is_fetched {
             return false;
         }
@@ -49,20 +49,20 @@ impl Elsewhere {
     }
 
     /// A node waits until everything is here.
-    pub(super) fn hold(&mut self, node: NodeKey) {
+    pub fn hold(&mut self, node: NodeKey) {
         self.held.insert(node);
     }
 
-    pub(super) fn unseen(&self) -> impl Iterator<Item = &CellAddress> {
+    pub fn unseen(&self) -> impl Iterator<Item = &CellAddress> {
         self.unseen.iter()
     }
 
-    pub(super) fn is_complete(&self) -> bool {
+    pub fn is_complete(&self) -> bool {
         self.unseen.is_empty()
     }
 
     /// Those who waited, once everything is here.
-    pub(super) fn take_resumed(&mut self) -> BTreeSet<NodeKey> {
+    pub fn take_resumed(&mut self) -> BTreeSet<NodeKey> {
         if self.is_complete() {
             std::mem::take(&mut self.held)
         } else {
