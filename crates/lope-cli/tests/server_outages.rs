@@ -1,7 +1,6 @@
 //! What a server does when something under it stops: the store that it serves, and itself.
 
 use std::collections::BTreeSet;
-use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
@@ -156,13 +155,10 @@ fn a_bulk_action_of_a_killed_server_is_finished_by_the_next_and_each_run_is_aske
     let (up, id) = rounds
         .find_map(|round| killed_in_the_middle(&home, &round))
         .expect("one is killed in the middle");
-    let over = loop {
-        let action = action(&up, &id);
-        if !action["finished_at"].is_null() {
-            break action;
-        }
-        std::thread::sleep(Duration::from_millis(100));
-    };
+    until("the action is over", || {
+        !action(&up, &id)["finished_at"].is_null()
+    });
+    let over = action(&up, &id);
     let counts = ["status", "found", "done", "skipped", "failed"].map(|it| over[it].clone());
     assert_eq!(json!(counts), json!(["done", RUNS, RUNS, 0, 0]), "{over}");
     let items = format!("/api/bulk/{id}/runs?limit=1000");
