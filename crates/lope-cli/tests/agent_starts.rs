@@ -1,7 +1,6 @@
 //! How runners and agents are started: what the flags of a runner mean, what an agent's program gets,
 //! and in which order logs go that are too many. Real processes.
 
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
@@ -19,8 +18,7 @@ fn configure(shop: &AgentProject, config: &str) {
 /// A program of the test.
 fn program(shop: &AgentProject, name: &str, script: &str) -> PathBuf {
     let path = shop.home.path().join(name);
-    std::fs::write(&path, format!("#!/bin/sh\n{script}")).unwrap();
-    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+    crate::stage::program(&path, &format!("#!/bin/sh\n{script}"));
     path
 }
 
@@ -263,8 +261,11 @@ env >environment.log
     let group = shop.file("group.log");
     let group: Vec<&str> = group.split_whitespace().collect();
     assert_eq!(group[0], own.trim(), "it leads a group of its own");
-    let test = rustix::process::getsid(None).unwrap().as_raw_nonzero();
-    assert_ne!(group[1], test.to_string(), "and is in another session");
+    // 0 if the session is that of a process outside of this container.
+    let test = std::fs::read_to_string("/proc/self/stat").unwrap();
+    let (_, test) = test.rsplit_once(')').unwrap();
+    let test = test.split_whitespace().nth(3).unwrap();
+    assert_ne!(group[1], test, "and is in another session");
     let environment = shop.file("environment.log");
     let has = |name: &str| environment.lines().any(|line| line.starts_with(name));
     assert!(has("LOPE_PROCESS_TREE="), "{environment}");

@@ -1,7 +1,6 @@
 //! Wake-up and what calls it: runners where tasks wait, none where one works, the dead replaced; one
 //! line of a crontab.
 
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -242,8 +241,7 @@ pub(crate) fn crontab(folder: &Path) -> PathBuf {
          cat \"$table\" ;;\n-) cat >\"$table\" ;;\n*) exit 2 ;;\nesac\n",
         folder.display()
     );
-    std::fs::write(&program, script).unwrap();
-    std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
+    crate::stage::program(&program, &script);
     bin
 }
 
@@ -319,8 +317,7 @@ fn systemctl(folder: &Path) -> PathBuf {
     std::fs::create_dir(&bin).unwrap();
     let program = bin.join("systemctl");
     let script = format!("#!/bin/sh\necho \"$@\" >>'{}/called'\n", folder.display());
-    std::fs::write(&program, script).unwrap();
-    std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
+    crate::stage::program(&program, &script);
     bin
 }
 

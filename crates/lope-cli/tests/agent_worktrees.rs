@@ -115,12 +115,9 @@ echo '{"type":"result","subtype":"success","is_error":false,"result":"done","ses
 /// "resume of the tool's own session on the next attempt", also after the runner's death.
 #[test]
 fn the_session_of_a_killed_runners_agent_is_gone_on_with() {
-    use std::os::unix::fs::PermissionsExt;
     let shop = AgentProject::new();
     let program = shop.home.path().join("claude");
-    std::fs::write(&program, CLAUDE).unwrap();
-    let mode = std::fs::Permissions::from_mode(0o755);
-    std::fs::set_permissions(&program, mode).unwrap();
+    crate::stage::program(&program, CLAUDE);
     let config = format!(
         "agents: {{ default: {{ command: [{:?}] }} }}\nrunners: {{ review: none, heartbeatInterval: 200ms }}\n",
         program.display().to_string()

@@ -168,10 +168,8 @@ fn open_shows_the_page_of_a_run_in_the_browser() {
     let printed = home.lope(&["open", "--print", "--http", &up.address]);
     assert_eq!(printed.done().out.trim(), all);
     // A browser of its own: it writes down what it is to show.
-    let browser = home.file("browser.sh", "#!/bin/sh\necho \"$1\" > \"$HOME/shown\"\n");
-    let mut made = std::fs::metadata(&browser).unwrap().permissions();
-    std::os::unix::fs::PermissionsExt::set_mode(&mut made, 0o755);
-    std::fs::set_permissions(&browser, made).unwrap();
+    let browser = home.path().join("browser.sh");
+    crate::stage::program(&browser, "#!/bin/sh\necho \"$1\" > \"$HOME/shown\"\n");
     let mut command = home.command(&["open", "k", "--http", &up.address, "--json"]);
     let said = crate::stage::said(command.env("BROWSER", &browser)).done();
     let said: serde_json::Value = serde_json::from_str(&said.out).unwrap();

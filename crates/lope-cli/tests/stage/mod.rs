@@ -1,6 +1,7 @@
 //! What the tests of the binary share: an empty home, the binary, what it said.
 #![allow(dead_code, unreachable_pub, reason = "each test target uses a part")]
 
+use std::io::Write;
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::mpsc::{Sender, channel};
@@ -43,6 +44,18 @@ pub fn output(command: &mut Command) -> Output {
     let child = command.spawn().unwrap();
     let _watch = Watch::over(&child);
     child.wait_with_output().unwrap()
+}
+
+/// A program of a test. Another process writes it: a file that this process has open for writing may be
+/// inherited by what a neighbouring test starts, and what somebody writes cannot be started.
+pub fn program(path: &Path, text: &str) {
+    let mut install = Command::new("install");
+    install.args(["-m", "755", "/dev/stdin"]).arg(path);
+    let mut child = install.stdin(Stdio::piped()).spawn().unwrap();
+    let mut input = child.stdin.take().unwrap();
+    input.write_all(text.as_bytes()).unwrap();
+    drop(input);
+    assert!(child.wait().unwrap().success(), "{}", path.display());
 }
 
 #[track_caller]
