@@ -37,6 +37,7 @@ mod chaos_sleepers;
 mod chaos_storm;
 mod cli;
 mod damage;
+mod damaged_pages;
 mod damaged_rows;
 mod dashboard;
 mod deploy_guide;

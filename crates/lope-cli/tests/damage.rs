@@ -52,7 +52,7 @@ impl DamageSite {
         Some(Self::on_schema(server, schema))
     }
 
-    fn on_schema(server: String, schema: String) -> Self {
+    pub(crate) fn on_schema(server: String, schema: String) -> Self {
         Self {
             home: stage::Home::new(),
             url: format!("{server}?schema={schema}"),

@@ -423,7 +423,11 @@ fn a_run_whose_end_is_marked_already_keeps_nobody_else_on_postgres() {
 fn a_damaged_run_keeps_no_place_in_its_queue(site: &DamageSite) {
     let echo = site.home.file("echo.yaml", ECHO);
     let bound = "queues: { default: { concurrency: 1 } }\n";
-    site.home.file("config.yaml", bound);
+    std::fs::create_dir_all(site.home.path().join(".lope")).unwrap();
+    site.home.file(".lope/config.yaml", bound);
+    let read = site.home.lope(&["config", "show"]).done().out;
+    let is_read = read.contains("queues.default");
+    assert!(is_read, "the bound is in force: {read}");
     let damaged = site.start(&echo, "x");
     let sound: Vec<RunId> = (0..3).map(|_| site.start(&echo, "x")).collect();
     let id = site.id(damaged);
@@ -440,5 +444,31 @@ fn a_damaged_run_keeps_no_place_in_its_queue_on_sqlite() {
 fn a_damaged_run_keeps_no_place_in_its_queue_on_postgres() {
     if let Some(site) = DamageSite::postgres("place") {
         a_damaged_run_keeps_no_place_in_its_queue(&site);
+    }
+}
+
+/// A run that somebody paused is as sound as any other: nothing is said of it, and nothing advises to
+/// take it away.
+fn a_paused_run_is_sound(site: &DamageSite) {
+    let waits = "name: waits\nsteps: { a: { wait: go } }\n";
+    let run = site.start(&site.home.file("waits.yaml", waits), "x");
+    let up = site.up();
+    site.lope(&["runs", "pause", &run.to_string()]).done();
+    until("it is paused", || site.parked(run).is_some());
+    up.ends();
+    let checked = site.lope(&["store", "check"]);
+    assert_eq!(checked.code, 0, "{checked:?}");
+    assert!(!checked.out.contains(&run.to_string()), "{checked:?}");
+}
+
+#[test]
+fn a_paused_run_is_sound_on_sqlite() {
+    a_paused_run_is_sound(&DamageSite::sqlite());
+}
+
+#[test]
+fn a_paused_run_is_sound_on_postgres() {
+    if let Some(site) = DamageSite::postgres("paused") {
+        a_paused_run_is_sound(&site);
     }
 }

@@ -5,9 +5,10 @@
 
 use std::path::Path;
 use std::process::{Child, Command, Output};
-use std::time::{Duration, Instant};
 
 use serde_json::Value;
+
+use crate::stage::until;
 
 struct Home(tempfile::TempDir);
 
@@ -54,14 +55,6 @@ impl Home {
     fn marks(&self) -> Vec<String> {
         let text = std::fs::read_to_string(self.path().join("marks")).unwrap_or_default();
         text.lines().map(str::to_owned).collect()
-    }
-}
-
-fn until(what: &str, mut holds: impl FnMut() -> bool) {
-    let begun = Instant::now();
-    while !holds() {
-        assert!(begun.elapsed() < Duration::from_secs(60), "{what}");
-        std::thread::sleep(Duration::from_millis(20));
     }
 }
 

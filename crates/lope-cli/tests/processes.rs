@@ -623,7 +623,8 @@ fn what_is_captured_for_expressions_has_no_secret() {
     );
 }
 
-/// "The SQLite file removed or replaced under a runner: … notice within a heartbeat, stop, say so."
+/// "The SQLite file removed or replaced under a runner: … notice within a heartbeat, stop, say so." Its
+/// log and the index of its log are a part of it.
 #[test]
 fn a_runner_whose_store_is_removed_replaced_or_cut_short_ends_and_says_so() {
     let damage = |store: &Path, how: &str| match how {
@@ -638,10 +639,13 @@ fn a_runner_whose_store_is_removed_replaced_or_cut_short_ends_and_says_so() {
         }
         _ => std::fs::rename(store, store.with_extension("away")).unwrap(),
     };
-    for (how, says) in [
-        ("removed", "removed or replaced"),
-        ("replaced", "removed or replaced"),
-        ("cut short", "cut short"),
+    for (name, how, says) in [
+        ("lope.db", "removed", "removed or replaced"),
+        ("lope.db", "replaced", "removed or replaced"),
+        ("lope.db", "cut short", "cut short"),
+        ("lope.db-wal", "removed", "removed or replaced"),
+        ("lope.db-wal", "replaced", "removed or replaced"),
+        ("lope.db-shm", "removed", "removed or replaced"),
     ] {
         let home = Home::new();
         let file = workflow(&home, &json!({ "let": "${{ 1 }}" }));
@@ -651,13 +655,35 @@ fn a_runner_whose_store_is_removed_replaced_or_cut_short_ends_and_says_so() {
             std::fs::read_dir(home.path().join(".lope/lope.db-runners"))
                 .is_ok_and(|folder| folder.flatten().count() > 0)
         });
-        damage(&home.path().join(".lope/lope.db"), how);
+        damage(&home.path().join(".lope").join(name), how);
         let said = runner.wait_with_output().unwrap();
         let words = String::from_utf8_lossy(&said.stderr);
-        assert_eq!(said.status.code(), Some(4), "{words}");
-        assert!(words.contains(&format!("lope.db was {says}")), "{words}");
+        assert_eq!(said.status.code(), Some(4), "{name} {how}: {words}");
+        assert!(words.contains(&format!("{name} was {says}")), "{words}");
         assert!(words.contains("put the store back"), "{words}");
     }
+}
+
+/// What others were told is stored after the index of the log was removed is there when the runner
+/// has ended, which does not write over it.
+#[test]
+fn a_runner_that_lost_its_log_leaves_what_others_wrote_meanwhile() {
+    let home = Home::new();
+    let file = workflow(&home, &json!({ "let": "${{ 1 }}" }));
+    home.lope(&["run", &file, "--key", "before"]).done();
+    let runner = begin(&home, &["up"]);
+    until("the runner is registered", || {
+        std::fs::read_dir(home.path().join(".lope/lope.db-runners"))
+            .is_ok_and(|folder| folder.flatten().count() > 0)
+    });
+    std::fs::remove_file(home.path().join(".lope/lope.db-shm")).unwrap();
+    home.lope(&["start", &file, "--key", "meanwhile"]).done();
+    let said = runner.wait_with_output().unwrap();
+    assert_eq!(said.status.code(), Some(4), "{said:?}");
+    for key in ["before", "meanwhile"] {
+        home.lope(&["runs", "show", key]).done();
+    }
+    home.lope(&["store", "check"]).done();
 }
 
 /// How the process would have ended is not known: another attempt follows, as after the death of a

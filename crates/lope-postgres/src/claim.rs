@@ -13,7 +13,7 @@ use uuid::Uuid;
 
 use crate::claim_cursor::{ClaimCursors, LEVELS, ScanResult, ScanStart};
 use crate::connection::{DbConnection, Pipeline};
-use crate::failure::Worked;
+use crate::failure::{PostgresFault, Worked};
 use crate::inner::PostgresInner;
 use crate::record::{count, priority, queue_name, realm, version};
 use crate::statement::{Params, Statement};
@@ -48,6 +48,21 @@ pub(crate) static CLAIM_NAMED: Statement = Statement {
     types: "uuid int uuids int int",
 };
 
+/// Due runs without their records, which a damaged page of those does not hide.
+static CLAIM_DUE: Statement = Statement {
+    name: "claim_due",
+    text: "select run_id from {schema}.queue
+        where owner is null and parked is null and queue = any($1) and realm = any($2) and law <= $3 and due <= {now}
+        order by priority desc, due, run_id limit $4",
+    types: "texts texts int int",
+};
+
+static PARK_UNREADABLE: Statement = Statement {
+    name: "claim_park_unreadable",
+    text: "update {schema}.queue set parked = $2 where run_id = $1 and owner is null and parked is null",
+    types: "uuid text",
+};
+
 static SET_ASIDE: Statement = Statement {
     name: "claim_set_aside",
     text: "update {schema}.queue set owner = null, parked = $3 where run_id = $1 and owner = $2",
@@ -79,6 +94,50 @@ pub(crate) struct DamagedRun {
 
 impl PostgresInner {
     pub(crate) async fn claim(&self, claim: &Claim) -> Worked<SessionResult<Claimed>> {
+        match self.claim_readable(claim).await {
+            Err(fault) if fault.is_damage() => self.sift(claim, fault).await,
+            claimed => claimed,
+        }
+    }
+
+    /// A claim met a page that cannot be read. Each run that it may have looked at is looked at
+    /// alone: those whose records are on such a page are set aside, and the next claim, at once,
+    /// does not meet them.
+    async fn sift(&self, claim: &Claim, damage: PostgresFault) -> Worked<SessionResult<Claimed>> {
+        let due = self.due_alone(claim).await?;
+        let unreadable = self.on_damaged_pages(&due).await?;
+        if unreadable.is_empty() {
+            return Err(damage);
+        }
+        for (run, why) in unreadable {
+            let reason = lope_store::runs::damaged(&why.to_string());
+            tracing::error!(%run, %reason, "a damaged run is set aside");
+            let given: Params<'_> = vec![&run, &reason];
+            self.control.write_surely(&PARK_UNREADABLE, given).await?;
+        }
+        let now = self.reading().await?.now;
+        Ok(Ok(Claimed {
+            now,
+            runs: Vec::new(),
+            next_due: Some(now),
+        }))
+    }
+
+    /// The runs that a claim may look at, by the queue alone.
+    async fn due_alone(&self, claim: &Claim) -> Worked<Vec<Uuid>> {
+        if !claim.only.is_empty() {
+            return Ok(claim.only.iter().map(|run| run.uuid()).collect());
+        }
+        let queues: Vec<&str> = claim.queues.iter().map(QueueName::as_str).collect();
+        let realms: Vec<&str> = claim.realms.iter().map(Realm::as_str).collect();
+        let law = i64::from(claim.law);
+        let most = (limit::CLAIM_MAX + LEVELS.count()) as i64;
+        let given: Params<'_> = vec![&queues, &realms, &law, &most];
+        let rows = self.control.read(&CLAIM_DUE, given).await?;
+        Ok(rows.iter().map(|row| row.get(0)).collect())
+    }
+
+    async fn claim_readable(&self, claim: &Claim) -> Worked<SessionResult<Claimed>> {
         if !claim.only.is_empty() {
             return self.claim_named(claim).await;
         }
@@ -120,10 +179,10 @@ impl PostgresInner {
     /// Damaged runs leave the queue, each with the reason, for a person to look at.
     pub(crate) async fn set_aside(&self, runner: RunnerId, damaged: &[DamagedRun]) -> Worked<()> {
         for DamagedRun { run, why } in damaged {
-            tracing::error!(%run, %why, "a damaged run is set aside");
+            let reason = lope_store::runs::damaged(&why.to_string());
+            tracing::error!(%run, %reason, "a damaged run is set aside");
             let run = run.uuid();
             let runner = runner.uuid();
-            let reason = lope_store::runs::damaged(&why.to_string());
             self.control
                 .write_surely(&SET_ASIDE, vec![&run, &runner, &reason])
                 .await?;

@@ -16,6 +16,7 @@ mod claim_cursor;
 mod columns;
 mod commit;
 mod connection;
+mod damaged_pages;
 mod definition;
 mod deliver;
 mod failure;

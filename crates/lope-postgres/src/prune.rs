@@ -15,7 +15,7 @@ use crate::failure::Worked;
 use crate::inner::PostgresInner;
 use crate::partition;
 use crate::prune_cursor::{Position, START};
-use crate::statement::Statement;
+use crate::statement::{Params, Statement};
 
 static PRUNE: Statement = Statement {
     name: "prune",
@@ -98,6 +98,13 @@ static REMOVE_RECORD: Statement = Statement {
     types: "uuid int",
 };
 
+/// The same of a run whose record cannot be read: nobody lists or claims it any more.
+static REMOVE_QUEUED: Statement = Statement {
+    name: "remove_queued",
+    text: include_str!("remove_queued.sql"),
+    types: "uuid int",
+};
+
 /// What belongs to a run that nobody owns, table by table.
 static REMOVE_BELONGINGS: [Statement; 5] = [
     Statement {
@@ -157,10 +164,15 @@ impl PostgresInner {
     async fn remove_around_damage(&self, run: RunId) -> Worked<Vec<Row>> {
         let id = run.uuid();
         let latest = self.clock.latest();
-        let rows = self
-            .reads
-            .write_surely(&REMOVE_RECORD, vec![&id, &latest])
-            .await?;
+        let removed = self.reads.write_surely(&REMOVE_RECORD, vec![&id, &latest]);
+        let rows = match removed.await {
+            Err(fault) if fault.is_damage() => {
+                tracing::warn!(%run, error = %fault.error, "the record is on a damaged page and stays there");
+                let given: Params<'_> = vec![&id, &latest];
+                self.reads.write_surely(&REMOVE_QUEUED, given).await?
+            }
+            rows => rows?,
+        };
         for statement in &REMOVE_BELONGINGS {
             match self.reads.write_surely(statement, vec![&id]).await {
                 Err(fault) if fault.is_damage() => {

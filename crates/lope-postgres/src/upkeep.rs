@@ -140,7 +140,7 @@ impl UpkeepVerbs for Handle {
 }
 
 impl PostgresInner {
-    async fn reading(&self) -> Worked<Reading> {
+    pub(crate) async fn reading(&self) -> Worked<Reading> {
         let rows = self.reads.read(&CLOCK, vec![]).await?;
         let now = rows.first().map_or(0, |row| row.get(0));
         Ok(Reading {
@@ -198,6 +198,13 @@ impl PostgresInner {
                 rows => answers.extend(rows?),
             }
         }
+        let most = FINDINGS_MAX as usize;
+        let unreadable = self.queued_on_damaged_pages(most).await?;
+        findings.extend(unreadable.into_iter().map(|(run, why)| Finding {
+            rule: "runs",
+            message: format!("run {run} is damaged: its record cannot be read: {why}"),
+            hint: PAGES.to_owned(),
+        }));
         Ok(answers)
     }
 

@@ -8,11 +8,12 @@
 use std::collections::BTreeSet;
 
 use lope_model::{Priority, QueueName, Realm, RunId, RunnerId, Timestamp, limit};
+use lope_store::StoreError;
 use lope_store::runs::{Claim, Claimed, ClaimedRun, SessionLost, SessionResult};
 use rusqlite::{OptionalExtension, Row, params};
 
 use crate::damaged_run::{self, DamagedRun};
-use crate::failure::Worked;
+use crate::failure::{self, Worked};
 use crate::session;
 use crate::tx::Tx;
 
@@ -33,6 +34,10 @@ const NAMED: &str =
     "SELECT q.run_id, q.epoch, r.version, q.queue, q.priority, q.realm, q.law, q.weight, q.mail, q.due, q.head, q.taken
      FROM queue AS q LEFT JOIN runs AS r ON r.run_id = q.run_id
      WHERE q.run_id = ?1 AND q.owner IS NULL AND q.parked IS NULL AND q.law <= ?2";
+/// Due runs without their records, which a damaged page of those does not hide.
+const DUE_ALONE: &str = "SELECT run_id FROM queue INDEXED BY queue_claim
+     WHERE owner IS NULL AND parked IS NULL AND queue = ?1 AND realm = ?2 AND due <= ?3 AND law <= ?4
+     ORDER BY priority DESC, due, run_id LIMIT ?5";
 const TAKE: &str =
     "UPDATE queue SET owner = ?2, epoch = epoch + 1, started_at = coalesce(started_at, ?3)
      WHERE run_id = ?1";
@@ -82,14 +87,7 @@ pub(crate) fn claim(tx: &Tx<'_>, claim: &Claim) -> Worked<SessionResult<Claimed>
 fn pick<'a>(tx: &Tx<'_>, claim: &'a Claim) -> Worked<ClaimBatch<'a>> {
     let lanes = lanes(claim);
     let limit = claim.limit.min(limit::CLAIM_MAX).min(room(tx, claim)?);
-    let mut batch = ClaimBatch {
-        claim,
-        limit,
-        weight: 0,
-        runs: Vec::new(),
-        damaged: Vec::new(),
-        next_due: None,
-    };
+    let mut batch = ClaimBatch::new(claim, limit);
     let mut below = i64::from(Priority::HIGHEST.level()) + 1;
     while let Some((level, there)) = next_level(tx, &lanes, below)? {
         if batch.fill(tx, level, &there)? == ClaimScan::Full {
@@ -118,14 +116,7 @@ fn room(tx: &Tx<'_>, claim: &Claim) -> Worked<usize> {
 /// Of the runs that the claim names, those that are free and due.
 fn pick_named<'a>(tx: &Tx<'_>, claim: &'a Claim) -> Worked<ClaimBatch<'a>> {
     let limit = claim.limit.min(limit::CLAIM_MAX);
-    let mut batch = ClaimBatch {
-        claim,
-        limit,
-        weight: 0,
-        runs: Vec::new(),
-        damaged: Vec::new(),
-        next_due: None,
-    };
+    let mut batch = ClaimBatch::new(claim, limit);
     let mut named = tx.statement(NAMED)?;
     let runs: BTreeSet<RunId> = claim.only.iter().copied().collect();
     for run in runs {
@@ -145,6 +136,42 @@ fn pick_named<'a>(tx: &Tx<'_>, claim: &'a Claim) -> Worked<ClaimBatch<'a>> {
         }
     }
     Ok(batch)
+}
+
+/// Of the runs that a claim may look at, each looked at alone, those whose records are on pages that
+/// cannot be read.
+pub(crate) fn on_damaged_pages(tx: &Tx<'_>, claim: &Claim) -> Worked<Vec<DamagedRun>> {
+    let mut damaged = Vec::new();
+    let mut named = tx.statement(NAMED)?;
+    for run in due_alone(tx, claim)? {
+        let found = named.query(params![run, claim.law]);
+        let read = found.and_then(|mut rows| rows.next().map(|_| ()));
+        match read.map_err(failure::sqlite) {
+            Err(why @ StoreError::Corrupt { .. }) => damaged.push(DamagedRun { run, why }),
+            read => read?,
+        }
+    }
+    Ok(damaged)
+}
+
+/// The runs that a claim may look at, by the queue alone.
+fn due_alone(tx: &Tx<'_>, claim: &Claim) -> Worked<Vec<Vec<u8>>> {
+    let mut runs: Vec<Vec<u8>> = claim
+        .only
+        .iter()
+        .map(|run| run.as_bytes().to_vec())
+        .collect();
+    let most = (limit::CLAIM_MAX + usize::from(Priority::HIGHEST.level()) + 1) as i64;
+    let mut due = tx.statement(DUE_ALONE)?;
+    let lanes = lanes(claim);
+    for lane in lanes.iter().filter(|_| claim.only.is_empty()) {
+        let (queue, realm) = (lane.queue.as_str(), lane.realm.as_str());
+        let given = params![queue, realm, tx.now.millis(), claim.law, most];
+        for run in due.query_map(given, |row| row.get(0))? {
+            runs.push(run?);
+        }
+    }
+    Ok(runs)
 }
 
 fn lanes(claim: &Claim) -> Vec<QueueLane<'_>> {
@@ -187,7 +214,18 @@ fn next_level<'a>(
     Ok(best)
 }
 
-impl ClaimBatch<'_> {
+impl<'a> ClaimBatch<'a> {
+    fn new(claim: &'a Claim, limit: usize) -> Self {
+        Self {
+            claim,
+            limit,
+            weight: 0,
+            runs: Vec::new(),
+            damaged: Vec::new(),
+            next_due: None,
+        }
+    }
+
     /// Take the due runs of one level; of several lanes, the earliest due first.
     fn fill(&mut self, tx: &Tx<'_>, level: i64, lanes: &[QueueLane<'_>]) -> Worked<ClaimScan> {
         let mut due = Vec::new();

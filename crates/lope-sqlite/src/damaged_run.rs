@@ -13,8 +13,8 @@ const SET_ASIDE: &str = "UPDATE queue SET owner = NULL, parked = ?2 WHERE run_id
 
 /// A run whose row cannot be read. The others do not notice.
 pub(crate) struct DamagedRun {
-    run: Vec<u8>,
-    why: StoreError,
+    pub(crate) run: Vec<u8>,
+    pub(crate) why: StoreError,
 }
 
 /// A run of the queue, or what is wrong with its row.
@@ -33,9 +33,9 @@ pub(crate) fn read_run(row: &Row<'_>) -> Worked<Result<ClaimedRun, DamagedRun>> 
 pub(crate) fn set_aside(tx: &Tx<'_>, damaged: &[DamagedRun]) -> Worked<()> {
     for DamagedRun { run, why } in damaged {
         let name = columns::written(run);
-        tracing::error!(run = %name, %why, "a damaged run is set aside");
-        tx.statement(SET_ASIDE)?
-            .execute(params![run, lope_store::runs::damaged(&why.to_string())])?;
+        let reason = lope_store::runs::damaged(&why.to_string());
+        tracing::error!(run = %name, %reason, "a damaged run is set aside");
+        tx.statement(SET_ASIDE)?.execute(params![run, reason])?;
     }
     Ok(())
 }

@@ -136,6 +136,26 @@ impl Doors {
         self.readers.call(verb).await
     }
 
+    /// A claim met a page that cannot be read: the runs whose records are on such a page are set aside,
+    /// and the next claim, at once, does not meet them. A transaction that met the page writes nothing
+    /// any more, so they are looked for in another one.
+    async fn sift(&self, claim: Claim, damage: StoreError) -> StoreResult<SessionResult<Claimed>> {
+        let found = self.read(move |tx| Ok((tx.now, claim::on_damaged_pages(tx, &claim)?)));
+        let (now, damaged) = found.await?;
+        if damaged.is_empty() {
+            return Err(damage);
+        }
+        self.write(damaged.len(), move |tx| {
+            damaged_run::set_aside(tx, &damaged)
+        })
+        .await?;
+        Ok(Ok(Claimed {
+            now,
+            runs: Vec::new(),
+            next_due: Some(now),
+        }))
+    }
+
     /// Somebody watches: have changes by other processes looked for. A failure to do so costs only
     /// promptness.
     pub(crate) fn listen(&self) {
@@ -212,10 +232,14 @@ impl RunsVerbs for Doors {
     }
 
     async fn claim(&self, claim: Claim) -> StoreResult<SessionResult<Claimed>> {
-        self.write(claim.limit.min(CLAIM_ROWS), move |tx| {
-            claim::claim(tx, &claim)
-        })
-        .await
+        let asked = claim.clone();
+        let claimed = self.write(claim.limit.min(CLAIM_ROWS), move |tx| {
+            claim::claim(tx, &asked)
+        });
+        match claimed.await {
+            Err(damage @ StoreError::Corrupt { .. }) => self.sift(claim, damage).await,
+            claimed => claimed,
+        }
     }
 
     async fn load(&self, runs: Vec<RunId>) -> StoreResult<Vec<Option<Loaded>>> {

@@ -69,11 +69,7 @@ impl StoreFiles {
 
     /// Which file stands at the place now; nothing if none does.
     pub(crate) fn file(&self) -> Option<FileId> {
-        let found = std::fs::metadata(&self.database).ok()?;
-        Some(FileId {
-            device: found.dev(),
-            inode: found.ino(),
-        })
+        FileId::at(&self.database)
     }
 
     /// How long the file is that stands there now.
@@ -130,6 +126,17 @@ impl StoreFiles {
 pub(crate) struct FileId {
     device: u64,
     inode: u64,
+}
+
+impl FileId {
+    /// Which file stands at a place now; nothing if none does.
+    pub(crate) fn at(path: &Path) -> Option<Self> {
+        let found = std::fs::metadata(path).ok()?;
+        Some(Self {
+            device: found.dev(),
+            inode: found.ino(),
+        })
+    }
 }
 
 /// A file that only this user may read or write, made if it is missing, never emptied.

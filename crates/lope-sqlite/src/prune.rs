@@ -35,6 +35,7 @@ pub(crate) const BELONGINGS: [&str; 6] = [
 ];
 
 /// A run's tags by its id alone: a walk over all tags, for a run that does not say which it has.
+const FROM_QUEUE: &str = "DELETE FROM queue WHERE run_id = ?1";
 const TAGS_BY_RUN: &str = "DELETE FROM run_tags WHERE run_id = ?1";
 const TAGS_OF_ENDED: &str = "SELECT tags FROM runs WHERE run_id = ?1 AND finished_at < ?2";
 
@@ -219,13 +220,16 @@ pub(crate) fn remove_rows(tx: &Tx<'_>, run: RunId, delete: &str) -> Worked<usize
 pub(crate) fn remove(tx: &Tx<'_>, run: RunId) -> Worked<bool> {
     refuse_owned(tx, run)?;
     let mut rows = 0;
-    for delete in [
-        TAGS_BY_RUN,
-        "DELETE FROM queue WHERE run_id = ?1",
-        BELONGINGS[5],
-    ] {
+    for delete in [TAGS_BY_RUN, FROM_QUEUE, BELONGINGS[5]] {
         rows += tx.statement(delete)?.execute([run.as_bytes()])?;
     }
+    Ok(rows > 0)
+}
+
+/// The same of a run whose record cannot be read: it leaves the queue, and nobody lists or claims it.
+pub(crate) fn remove_from_queue(tx: &Tx<'_>, run: RunId) -> Worked<bool> {
+    refuse_owned(tx, run)?;
+    let rows = tx.statement(FROM_QUEUE)?.execute([run.as_bytes()])?;
     Ok(rows > 0)
 }
 

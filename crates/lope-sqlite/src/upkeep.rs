@@ -58,7 +58,14 @@ impl UpkeepVerbs for Doors {
                 Err(error) => return Err(error),
             }
         }
-        self.write(1, move |tx| prune::remove(tx, run)).await
+        match self.write(1, move |tx| prune::remove(tx, run)).await {
+            Err(StoreError::Corrupt { message }) => {
+                tracing::warn!(%run, message, "the record is on a damaged page and stays there");
+                self.write(1, move |tx| prune::remove_from_queue(tx, run))
+                    .await
+            }
+            removed => removed,
+        }
     }
 
     async fn compact(&self) -> StoreResult<u64> {

@@ -183,7 +183,10 @@ impl Writer {
                 WriterMessage::Poll => self.poll(),
                 WriterMessage::Stop(done) => {
                     self.checkpointer.stop();
-                    checkpoint::finish(&self.db, &self.inner);
+                    // What others have meanwhile is not overwritten.
+                    if self.file.check(&self.db, &self.inner.files).is_ok() {
+                        checkpoint::finish(&self.db, &self.inner);
+                    }
                     drop((self.db, self.queue));
                     let _ = done.send(());
                     return;

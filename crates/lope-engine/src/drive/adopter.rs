@@ -353,7 +353,7 @@ impl Adopter {
 
     /// Put a run that cannot be folded aside, with the reason, for a person to look at.
     pub(crate) async fn park(&self, run: RunId, epoch: Epoch, reason: String) -> StoreResult<()> {
-        tracing::error!(%run, %reason, "a run is set aside");
+        tracing::error!(%run, %reason, "a run is set aside: `lope runs why` tells what mends it");
         let release = Release {
             status: LiveStatus::Paused,
             wake: Wake::Parked(self::reason(reason)),

@@ -270,10 +270,10 @@ impl<'a> Machine<'a> {
     }
 
     pub(crate) fn iteration_ended(&mut self, exec: Key, end: End) {
-        let iterations = match self.state.execs.get(exec).map(|open| &open.work) {
-            Some(Work::While(held)) => held.iterations,
-            Some(_) | None => return,
+        let Some(Work::While(held)) = self.state.execs.get(exec).map(|open| &open.work) else {
+            return;
         };
+        let iterations = held.iterations;
         match end {
             End::Done(_) | End::Exit(Exit::Continue) => self.next_iteration(exec, iterations + 1),
             End::Exit(Exit::Break) => self.settle_exec(exec, Value::Int(iterations as i64)),

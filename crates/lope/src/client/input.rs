@@ -17,9 +17,9 @@ impl Client {
         };
         let blobs = query::blobs(self.store(), record.run, &rows).await?;
         let event = codec::event(first, &blobs).map_err(StoreError::corrupt)?;
-        Ok(match event.kind {
-            EventKind::Start(start) => start.input.map(|fed| fed.value),
-            _ => None,
-        })
+        let EventKind::Start(start) = event.kind else {
+            return Ok(None);
+        };
+        Ok(start.input.map(|fed| fed.value))
     }
 }

@@ -10,6 +10,7 @@ use lope_model::{RunId, VersionId};
 use lope_store::runs::{Cursor, Loaded, RunFilter, RunRecord, RunStatus};
 use lope_store::store::Finding;
 use lope_store::{Store, StoreError, StoreResult};
+use lope_why::is_set_aside;
 
 /// Runs and definitions read at a time.
 const PAGE: usize = 200;
@@ -183,9 +184,10 @@ async fn unreadable(
         .or_else(|| set_aside(record)))
 }
 
-/// It can be read, and waits for somebody to look at it: it was damaged, or a commit of it was refused.
+/// It can be read, and waits for somebody to look at it: it was damaged, or a commit of it was
+/// refused. Who is paused is as sound as any other.
 fn set_aside(record: &RunRecord) -> Option<String> {
-    let parked = record.parked.as_deref()?;
+    let parked = record.parked.as_deref().filter(|why| is_set_aside(why))?;
     Some(format!("run {} was set aside: {parked}", record.run))
 }
 
